@@ -1,0 +1,21 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+const source = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+export default defineConfig({
+  resolve: {
+    alias: [
+      { find: /^escapement$/, replacement: source('./src/index.ts') },
+      { find: /^escapement\/testing$/, replacement: source('./src/testing.ts') },
+    ],
+  },
+  test: {
+    include: ['test/**/*.test.ts'],
+    typecheck: { enabled: true, include: ['test/types/**/*.test-d.ts'] },
+    pool: 'forks',
+    execArgv: ['--expose-gc'],
+    testTimeout: 30_000,
+    coverage: { provider: 'v8', include: ['src/**/*.ts'], reporter: ['text-summary', 'text'] },
+  },
+});
