@@ -5,7 +5,7 @@ export default defineConfig({
   format: ['esm', 'cjs'],
   target: 'node20',
   platform: 'node',
-  dts: true,
+  dts: { compilerOptions: { stripInternal: true } },
   // One copy of each class per module format, whatever subpaths a program imports.
   splitting: true,
   clean: true,

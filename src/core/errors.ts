@@ -1,0 +1,122 @@
+/** Every `code` an error of this package can carry. */
+export type EscapementErrorCode =
+  /** An argument has the wrong type (`TypeError`). */
+  | 'ERR_INVALID_ARG_TYPE'
+  /** An argument has the right type and a value that means nothing (`TypeError`). */
+  | 'ERR_INVALID_ARG_VALUE'
+  /** A number is outside its range (`RangeError`). */
+  | 'ERR_OUT_OF_RANGE'
+  /** The timer was closed: nothing can be added to it, and what slept in it is rejected. */
+  | 'ERR_TIMER_CLOSED'
+  /** Virtual time cannot advance, because something re-arms itself without a delay for ever. */
+  | 'ERR_CLOCK_STALLED';
+
+/** What an {@link EscapementError} is made from besides its message. */
+export interface EscapementErrorOptions {
+  /** The operation that failed, as a user would write it: `SystemTimer.add`. */
+  readonly op?: string;
+  /** The error underneath, when there is one. */
+  readonly cause?: unknown;
+}
+
+const BRAND = Symbol.for('escapement.error');
+
+/**
+ * The one error class of the package: an operation that was called correctly and could not be carried out.
+ * Wrong arguments are a `TypeError` or `RangeError` with a `code` instead (see {@link ArgumentError}).
+ *
+ * `instanceof` looks at a brand, so it also holds for an error made by another loaded copy of the package
+ * (the ES module and the CommonJS build in one process).
+ */
+export class EscapementError extends Error {
+  /** Stable, for programs; the message is for people and may change. */
+  readonly code: EscapementErrorCode;
+  /** The operation that failed, if it is known. */
+  readonly op?: string;
+
+  constructor(code: EscapementErrorCode, message: string, options: EscapementErrorOptions = {}) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined);
+    this.code = code;
+    if (options.op !== undefined) this.op = options.op;
+  }
+
+  static {
+    Object.defineProperty(this.prototype, 'name', { value: 'EscapementError', configurable: true, writable: true });
+    Object.defineProperty(this.prototype, BRAND, { value: true });
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    // A subclass inherits this method, and asks about itself rather than about the brand.
+    if (this !== EscapementError) return Function.prototype[Symbol.hasInstance].call(this, value);
+    return typeof value === 'object' && value !== null && BRAND in value;
+  }
+
+  /** A plain object for structured logs: `name`, `code`, `message`, and `op`, `cause` and `stack` if there are any. */
+  toJSON(): Record<string, unknown> {
+    const { name, code, message, op, stack, cause } = this;
+    return {
+      name,
+      code,
+      message,
+      ...(op === undefined ? {} : { op }),
+      ...(cause === undefined ? {} : { cause: cause instanceof Error ? describeCause(cause) : cause }),
+      ...(stack === undefined ? {} : { stack }),
+    };
+  }
+}
+
+/** `JSON.stringify` of a plain `Error` is `{}`, which would lose the cause from a log line. */
+function describeCause(cause: Error): unknown {
+  if (cause instanceof EscapementError) return cause.toJSON();
+  return { name: cause.name, message: cause.message };
+}
+
+/** A `TypeError` or `RangeError` about an argument: its `code` tells programs which. */
+export type ArgumentError = (TypeError | RangeError) & { readonly code: EscapementErrorCode };
+
+/** A number outside its range: `RangeError` with code `ERR_OUT_OF_RANGE`. */
+export function outOfRange(argument: string, requirement: string, value: unknown): ArgumentError {
+  return withCode(new RangeError(explain(argument, requirement, value)), 'ERR_OUT_OF_RANGE');
+}
+
+/** An argument of the wrong type: `TypeError` with code `ERR_INVALID_ARG_TYPE`. */
+export function wrongType(argument: string, requirement: string, value: unknown): ArgumentError {
+  return withCode(new TypeError(explain(argument, requirement, value)), 'ERR_INVALID_ARG_TYPE');
+}
+
+/** An argument outside its set of values: `TypeError` with code `ERR_INVALID_ARG_VALUE`. */
+export function wrongValue(argument: string, requirement: string, value: unknown): ArgumentError {
+  return withCode(new TypeError(explain(argument, requirement, value)), 'ERR_INVALID_ARG_VALUE');
+}
+
+function withCode(error: TypeError | RangeError, code: EscapementErrorCode): ArgumentError {
+  return Object.assign(error, { code });
+}
+
+function explain(argument: string, requirement: string, value: unknown): string {
+  return `${argument} must be ${requirement}. Received ${show(value)}`;
+}
+
+/** Longest piece of a received string that a message repeats, in characters. */
+const SHOWN_CHARACTERS = 60;
+
+/** The value as a person would name it: `NaN`, `'10'` (a string), `[function retry]`, `[object Map]`. */
+function show(value: unknown): string {
+  switch (typeof value) {
+    case 'string': {
+      const shown = value.length > SHOWN_CHARACTERS ? `${value.slice(0, SHOWN_CHARACTERS)}…` : value;
+      return `'${shown}' (a string)`;
+    }
+    case 'bigint':
+      return `${String(value)}n (a bigint)`;
+    case 'function':
+      return `[function ${value.name || 'anonymous'}]`;
+    case 'object':
+      return value === null ? 'null' : Object.prototype.toString.call(value);
+    case 'number':
+    case 'boolean':
+    case 'undefined':
+    case 'symbol':
+      return String(value);
+  }
+}

@@ -1,0 +1,29 @@
+import { outOfRange, wrongType, wrongValue } from './errors.ts';
+
+/** The error for a delay that is not a finite number; only called when the caller has seen that it is not. */
+export function invalidDelay(argument: string, value: unknown): Error {
+  return typeof value === 'number'
+    ? outOfRange(argument, 'a finite number of milliseconds', value)
+    : wrongType(argument, 'a number of milliseconds', value);
+}
+
+export function requireFiniteNumber(argument: string, value: unknown): asserts value is number {
+  if (!Number.isFinite(value)) throw invalidDelay(argument, value);
+}
+
+export function requireIntegerAtLeast(argument: string, minimum: number, value: unknown): asserts value is number {
+  if (typeof value !== 'number') throw wrongType(argument, 'a number', value);
+  if (!Number.isSafeInteger(value) || value < minimum) {
+    throw outOfRange(argument, `an integer of at least ${minimum}`, value);
+  }
+}
+
+export function requireFunction(argument: string, value: unknown): void {
+  if (typeof value !== 'function') throw wrongType(argument, 'a function', value);
+}
+
+export function requireOneOf(argument: string, allowed: readonly string[], value: unknown): void {
+  if (typeof value !== 'string' || !allowed.includes(value)) {
+    throw wrongValue(argument, allowed.map((word) => `'${word}'`).join(' or '), value);
+  }
+}

@@ -1,0 +1,14 @@
+export { systemClock } from './core/clock.ts';
+export type { Clock, ClockTimeout } from './core/clock.ts';
+export { EscapementError } from './core/errors.ts';
+export type { ArgumentError, EscapementErrorCode, EscapementErrorOptions } from './core/errors.ts';
+export { ManualClock } from './core/manual-clock.ts';
+export type { MetricsProvider } from './metrics/provider.ts';
+export type { BucketSnapshot, LevelSnapshot, TimerSnapshot } from './timer/snapshot.ts';
+export { SystemTimer } from './timer/system-timer.ts';
+export type { TimerId } from './timer/system-timer.ts';
+export type { SystemTimerOptions } from './timer/system-timer-options.ts';
+export type { TimerErrorHandler } from './timer/task-runner.ts';
+export type { Timer, TimerCloseOptions } from './timer/timer.ts';
+export { TimerTask } from './timer/timer-task.ts';
+export type { Rounding } from './timer/timer-wheels.ts';

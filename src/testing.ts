@@ -1,0 +1,3 @@
+/** For tests, ours and yours: virtual time and integrity checkers. */
+export { ManualClock } from './core/manual-clock.ts';
+export { checkTimer } from './timer/check-timer.ts';

@@ -1,0 +1,124 @@
+import { systemClock, type Clock } from '../core/clock.ts';
+import { outOfRange, wrongType } from '../core/errors.ts';
+import { requireFiniteNumber, requireFunction, requireIntegerAtLeast, requireOneOf } from '../core/validate.ts';
+import { noopMetrics, type MetricsProvider } from '../metrics/provider.ts';
+import type { TimerErrorHandler } from './task-runner.ts';
+import type { Rounding } from './timer-wheels.ts';
+
+/** Options of a `SystemTimer`. All are checked when it is made; a wrong one is a `TypeError` or `RangeError`. */
+export interface SystemTimerOptions {
+  /** Names the timer in errors and metrics. @default 'timer' */
+  readonly name?: string;
+  /**
+   * The finest time span, in milliseconds: an integer of at least 1. Tasks of one span run together, so a
+   * coarser tick means fewer wake-ups and more lateness.
+   *
+   * @default 1
+   * @example 100 // session timeouts of minutes: a tenth of a second does not matter
+   */
+  readonly tickMs?: number;
+  /**
+   * Buckets per wheel: an integer from 2 to 2^20. More means fewer levels, so fewer moves per task, and more
+   * memory. The default reaches 4 s with two levels, 4 min with three, 4.6 h with four.
+   *
+   * @default 64
+   */
+  readonly wheelSize?: number;
+  /** Where the wheels' clock starts, in milliseconds on `clock`; not after its now. @default clock.now() */
+  readonly startMs?: number;
+  /** Where time comes from. @default systemClock */
+  readonly clock?: Clock;
+  /**
+   * `'up'`: never early, up to `tickMs` late. `'down'`: as Kafka, up to `tickMs - 1` ms early.
+   *
+   * @default 'up'
+   */
+  readonly rounding?: Rounding;
+  /**
+   * Whether the timer arms a wake-up for the earliest bucket by itself. With false you call `poll` or
+   * `advanceClock`.
+   *
+   * @default true
+   */
+  readonly autoStart?: boolean;
+  /**
+   * Where due tasks run: it is given a function that runs those of one turn, to call once, now or later.
+   *
+   * @default the wake-up's own turn
+   * @example setImmediate // after the I/O that is ready
+   */
+  readonly executor?: (run: () => void) => void;
+  /**
+   * Tasks that one wake-up runs at most, so that a mass expiry cannot hold the event loop; the rest runs in
+   * turns that follow at once. An integer of at least 1, or `Infinity`. It does not bound `poll` or
+   * `advanceClock`, where you are the driver.
+   *
+   * @default 10_000
+   */
+  readonly maxTasksPerTurn?: number;
+  /**
+   * Told of every error that a task, a callback or the executor throws.
+   *
+   * @default the error is thrown in a turn of its own: an uncaught exception of the host
+   */
+  readonly onError?: TimerErrorHandler;
+  /**
+   * Gets `timer_size`, `timer_tasks_run_total` and `timer_wakeups_total`, labelled with the timer's name.
+   *
+   * @default none
+   */
+  readonly metrics?: MetricsProvider;
+}
+
+/** The options with every default filled in. */
+export interface ResolvedSystemTimerOptions {
+  readonly name: string;
+  readonly tickMs: number;
+  readonly wheelSize: number;
+  readonly startMs: number;
+  readonly clock: Clock;
+  readonly rounding: Rounding;
+  readonly autoStart: boolean;
+  readonly executor: ((run: () => void) => void) | undefined;
+  readonly maxTasksPerTurn: number;
+  readonly onError: TimerErrorHandler | undefined;
+  readonly metrics: MetricsProvider;
+}
+
+/** A ring is an array: beyond this it would cost more than the levels it saves. */
+const MAX_WHEEL_SIZE = 2 ** 20;
+
+export function resolveOptions(options: SystemTimerOptions): ResolvedSystemTimerOptions {
+  const { name = 'timer', tickMs = 1, wheelSize = 64, clock = systemClock, rounding = 'up' } = options;
+  const { autoStart = true, executor, maxTasksPerTurn = 10_000, onError, metrics = noopMetrics } = options;
+  if (typeof name !== 'string') throw wrongType('name', 'a string', name);
+  requireIntegerAtLeast('tickMs', 1, tickMs);
+  requireIntegerAtLeast('wheelSize', 2, wheelSize);
+  if (wheelSize > MAX_WHEEL_SIZE) throw outOfRange('wheelSize', `at most ${MAX_WHEEL_SIZE}`, wheelSize);
+  requireClock(clock);
+  requireOneOf('rounding', ['up', 'down'], rounding);
+  if (typeof autoStart !== 'boolean') throw wrongType('autoStart', 'a boolean', autoStart);
+  if (executor !== undefined) requireFunction('executor', executor);
+  if (maxTasksPerTurn !== Infinity) requireIntegerAtLeast('maxTasksPerTurn', 1, maxTasksPerTurn);
+  if (onError !== undefined) requireFunction('onError', onError);
+  const nowMs = clock.now();
+  const { startMs = nowMs } = options;
+  requireStart(startMs, nowMs);
+  return {
+    ...{ name, tickMs, wheelSize, startMs, clock, rounding },
+    ...{ autoStart, executor, maxTasksPerTurn, onError, metrics },
+  };
+}
+
+function requireClock(clock: Clock): void {
+  const methods: (keyof Clock)[] = ['now', 'wallNow', 'setTimeout'];
+  const isClock = typeof clock === 'object' && methods.every((method) => typeof clock[method] === 'function');
+  if (!isClock) throw wrongType('clock', 'a Clock with now, wallNow and setTimeout', clock);
+}
+
+/** A wheel ahead of the clock would take tasks for due that are not. */
+function requireStart(startMs: unknown, nowMs: number): void {
+  requireFiniteNumber('startMs', startMs);
+  if (startMs < 0) throw outOfRange('startMs', 'at least 0', startMs);
+  if (startMs > nowMs) throw outOfRange('startMs', `at most the clock's now, which is ${nowMs}`, startMs);
+}

@@ -1,0 +1,22 @@
+import type { ResolvedSystemTimerOptions } from './system-timer-options.ts';
+
+/** What a timer counts. Nothing per task: a turn is counted as a whole, and the size is read when it is asked for. */
+export interface TimerMetrics {
+  readonly wakeups: { inc(by?: number): void };
+  readonly tasksRun: { inc(by?: number): void };
+  /** Takes the observable gauge back: a closed timer must not be held by its metrics. */
+  remove(): void;
+}
+
+export function timerMetrics(options: ResolvedSystemTimerOptions, readSize: () => number): TimerMetrics {
+  const { metrics, name } = options;
+  const labels = { timer: name };
+  const size = metrics.observableGauge('timer_size', 'Tasks that wait in the timer.', readSize, labels);
+  return {
+    wakeups: metrics.counter('timer_wakeups_total', 'Times the clock woke the timer.', labels),
+    tasksRun: metrics.counter('timer_tasks_run_total', 'Tasks and callbacks that were run.', labels),
+    remove: () => {
+      size.remove();
+    },
+  };
+}

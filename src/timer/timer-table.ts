@@ -1,0 +1,245 @@
+import { CallbackColumn, PAGE_SHIFT, type EntryCallback } from './callback-column.ts';
+import { GrowableArray } from './growable-array.ts';
+import type { TimerTaskList } from './timer-task-list.ts';
+
+/*
+ * Where entries live: a row per timer, in flat memory that the collector never walks.
+ *
+ * HOW and WHY. A linked list of one object per timer costs V8 a write barrier per link and the collector a copy
+ * per survivor. Here a link is a 32-bit number, and the four numbers that cancelling touches share 16 bytes, so
+ * one cache line:
+ *
+ *     slot   links (Int32)                          expirations (Float64)   arguments    callbacks
+ *            next   prev   list   generation
+ *       1  [   7      7      1    count = 1 ]        —                      the list     —            a sentinel
+ *       7  [   1      1      1        52    ]        1 766.0                request      expire       an entry
+ *       8  [   9      .     -1        13    ]        .                      .            .            free, next free 9
+ *
+ * Lists are circular through their sentinel, which counts its entries where an entry has its generation. `list`
+ * is the sentinel an entry hangs on, and -1 while it is free. 24 bytes a row, 8 more for the argument, and
+ * (almost) none for the callback: see CallbackColumn.
+ *
+ * A slot is reused, so an id also says which use it means: id = generation * 2^26 + slot. A slot that has been
+ * through all 2^27 generations is retired (40 bytes lost per 134 million timers), so no id ever comes twice.
+ *
+ * Costs: every operation here is O(1). Memory grows to the most that ever waited at once, and stays.
+ */
+
+/** `links` per slot, as a shift: four numbers. */
+const ROW_SHIFT = 2;
+const NEXT = 0;
+const PREV = 1;
+const LIST = 2;
+const GENERATION = 3;
+/** A sentinel has no generation; it counts its entries there. */
+const COUNT = GENERATION;
+
+/** `links[LIST]` of a slot that holds nothing. */
+const FREE = -1;
+/** No slot: the end of the free list, and what a stale id refers to. Slot 0 is never handed out. */
+export const NO_SLOT = 0;
+
+/** `links[GENERATION]` of a row that is not an entry's: no id contains it. */
+const NO_GENERATION = -1;
+
+const SLOT_BITS = 26;
+const SLOT_LIMIT = 2 ** SLOT_BITS;
+const GENERATION_MASK = 2 ** 27 - 1;
+
+/** The smallest table, in slots. */
+const FIRST_CAPACITY = 256;
+/** The largest step in slots: bounds both the stall (microseconds) and what is committed and not yet used (2 %). */
+const LARGEST_STEP = 2 ** 14;
+
+/** The table of one timer: allocation of rows, ids, and doubly linked lists over them. */
+export class TimerTable {
+  readonly #links = new GrowableArray<Int32Array>(Int32Array, 1 << ROW_SHIFT, FIRST_CAPACITY);
+  readonly #expirations = new GrowableArray<Float64Array>(Float64Array, 1, FIRST_CAPACITY);
+  readonly #arguments: unknown[][] = [];
+  readonly #callbacks = new CallbackColumn((slot) => this.isLinked(slot) && !this.#isSentinel(slot));
+  /** Random, so that an id of another timer is as good as never valid here. */
+  readonly #firstGeneration = Math.floor(Math.random() * (GENERATION_MASK + 1));
+  /** The same views as in #links and #expirations, one indirection nearer. */
+  #rows = this.#links.values;
+  #expiresAt = this.#expirations.values;
+  #capacity = FIRST_CAPACITY;
+  /** The first slot that was never used. */
+  #top = NO_SLOT + 1;
+  #firstFree = NO_SLOT;
+  #size = 0;
+
+  /** Entries in use. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Slots ever used, sentinels included. */
+  get top(): number {
+    return this.#top;
+  }
+
+  /** A row for a new entry: in no list yet, so the caller must append it to one before anything else happens. */
+  allocate(callback: EntryCallback, argument: unknown): number {
+    let slot = this.#firstFree;
+    if (slot === NO_SLOT) {
+      slot = this.#newSlot();
+      this.#rows[(slot << ROW_SHIFT) + GENERATION] = this.#firstGeneration;
+    } else {
+      this.#firstFree = this.#rows[(slot << ROW_SHIFT) + NEXT] as number;
+    }
+    this.#size++;
+    (this.#arguments[slot >>> PAGE_SHIFT] as unknown[])[slot & ((1 << PAGE_SHIFT) - 1)] = argument;
+    this.#callbacks.set(slot, callback);
+    return slot;
+  }
+
+  /** Takes a row out of use; it must be in no list. Its id is stale from here on. */
+  release(slot: number): void {
+    const rows = this.#rows;
+    const row = slot << ROW_SHIFT;
+    const generation = ((rows[row + GENERATION] as number) + 1) & GENERATION_MASK;
+    rows[row + GENERATION] = generation;
+    rows[row + LIST] = FREE;
+    this.#size--;
+    (this.#arguments[slot >>> PAGE_SHIFT] as unknown[])[slot & ((1 << PAGE_SHIFT) - 1)] = undefined;
+    this.#callbacks.clear(slot);
+    if (generation === this.#firstGeneration) return;
+    rows[row + NEXT] = this.#firstFree;
+    this.#firstFree = slot;
+  }
+
+  callbackOf(slot: number): EntryCallback {
+    return this.#callbacks.get(slot);
+  }
+
+  argumentOf(slot: number): unknown {
+    return this.#arguments[slot >>> PAGE_SHIFT]?.[slot & ((1 << PAGE_SHIFT) - 1)];
+  }
+
+  /** In milliseconds on the timer's clock, a multiple of its tick. */
+  expirationOf(slot: number): number {
+    return this.#expiresAt[slot] as number;
+  }
+
+  setExpiration(slot: number, expirationMs: number): void {
+    this.#expiresAt[slot] = expirationMs;
+  }
+
+  /** The number a user holds for an entry: unique for the life of the timer, never 0. */
+  idOf(slot: number): number {
+    return (this.#rows[(slot << ROW_SHIFT) + GENERATION] as number) * SLOT_LIMIT + slot;
+  }
+
+  /** The entry an id stands for, or `NO_SLOT` if it is stale, of another timer, or no id at all. */
+  slotOf(id: number): number {
+    const generation = Math.floor(id / SLOT_LIMIT);
+    const slot = id - generation * SLOT_LIMIT;
+    if (!(slot > NO_SLOT && slot < this.#top) || (slot | 0) !== slot) return NO_SLOT;
+    const row = slot << ROW_SHIFT;
+    if (this.#rows[row + GENERATION] !== generation) return NO_SLOT;
+    return this.isLinked(slot) && !this.#isSentinel(slot) ? slot : NO_SLOT;
+  }
+
+  /** A row that starts and ends a list. Sentinels are never given back: a wheel keeps its buckets. */
+  newSentinel(list: TimerTaskList): number {
+    const slot = this.#newSlot();
+    const row = slot << ROW_SHIFT;
+    this.#rows[row + NEXT] = slot;
+    this.#rows[row + PREV] = slot;
+    this.#rows[row + LIST] = slot;
+    (this.#arguments[slot >>> PAGE_SHIFT] as unknown[])[slot & ((1 << PAGE_SHIFT) - 1)] = list;
+    return slot;
+  }
+
+  /** A row that can be linked like an entry to mark a place in a list, and that no id can name. */
+  newMarker(): number {
+    const slot = this.#newSlot();
+    const row = slot << ROW_SHIFT;
+    this.#rows[row + LIST] = FREE;
+    this.#rows[row + GENERATION] = NO_GENERATION;
+    return slot;
+  }
+
+  /** Links an entry at the end of a list. It must be in none. */
+  append(sentinel: number, slot: number): void {
+    const rows = this.#rows;
+    const row = slot << ROW_SHIFT;
+    const head = sentinel << ROW_SHIFT;
+    const last = rows[head + PREV] as number;
+    rows[row + NEXT] = sentinel;
+    rows[row + PREV] = last;
+    rows[row + LIST] = sentinel;
+    rows[(last << ROW_SHIFT) + NEXT] = slot;
+    rows[head + PREV] = slot;
+    rows[head + COUNT] = (rows[head + COUNT] as number) + 1;
+  }
+
+  /**
+   * Takes an entry out of the list it is in, and leaves the row for `append` or `release`.
+   *
+   * @returns whether the list has become empty.
+   */
+  unlink(slot: number): boolean {
+    const rows = this.#rows;
+    const row = slot << ROW_SHIFT;
+    const next = rows[row + NEXT] as number;
+    const prev = rows[row + PREV] as number;
+    const count = ((rows[row + LIST] as number) << ROW_SHIFT) + COUNT;
+    rows[(prev << ROW_SHIFT) + NEXT] = next;
+    rows[(next << ROW_SHIFT) + PREV] = prev;
+    rows[count] = (rows[count] as number) - 1;
+    // Only the last entry has the sentinel on both sides.
+    return next === prev;
+  }
+
+  /** Forgets a list's entries, which stay chained by `next` up to the sentinel, for the caller to append anew. */
+  detachAll(sentinel: number): void {
+    const head = sentinel << ROW_SHIFT;
+    this.#rows[head + NEXT] = sentinel;
+    this.#rows[head + PREV] = sentinel;
+    this.#rows[head + COUNT] = 0;
+  }
+
+  /** The list an entry is in. */
+  listOf(slot: number): TimerTaskList {
+    return this.argumentOf(this.#rows[(slot << ROW_SHIFT) + LIST] as number) as TimerTaskList;
+  }
+
+  next(slot: number): number {
+    return this.#rows[(slot << ROW_SHIFT) + NEXT] as number;
+  }
+
+  prev(slot: number): number {
+    return this.#rows[(slot << ROW_SHIFT) + PREV] as number;
+  }
+
+  count(sentinel: number): number {
+    return this.#rows[(sentinel << ROW_SHIFT) + COUNT] as number;
+  }
+
+  /** Whether a slot holds something that is in a list: an entry, or a sentinel. */
+  isLinked(slot: number): boolean {
+    return (this.#rows[(slot << ROW_SHIFT) + LIST] as number) > NO_SLOT;
+  }
+
+  #isSentinel(slot: number): boolean {
+    return this.#rows[(slot << ROW_SHIFT) + LIST] === slot;
+  }
+
+  #newSlot(): number {
+    if (this.#top === this.#capacity) this.#grow();
+    const slot = this.#top++;
+    const page = slot >>> PAGE_SHIFT;
+    if (page === this.#arguments.length) this.#arguments.push(new Array(1 << PAGE_SHIFT).fill(undefined));
+    return slot;
+  }
+
+  #grow(): void {
+    if (this.#capacity === SLOT_LIMIT) throw new RangeError(`a timer holds at most ${SLOT_LIMIT} tasks`);
+    this.#capacity = Math.min(this.#capacity + Math.min(this.#capacity, LARGEST_STEP), SLOT_LIMIT);
+    this.#links.grow(this.#capacity);
+    this.#expirations.grow(this.#capacity);
+    this.#rows = this.#links.values;
+    this.#expiresAt = this.#expirations.values;
+  }
+}

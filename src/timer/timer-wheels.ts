@@ -1,0 +1,105 @@
+import { DelayQueue } from './delay-queue.ts';
+import { DueQueue } from './due-queue.ts';
+import type { TimerTaskList } from './timer-task-list.ts';
+import { TimerTable } from './timer-table.ts';
+import { TimingWheel } from './timing-wheel.ts';
+
+/** The last moment there is: past it a number cannot hold every millisecond. 285 000 years. */
+const HORIZON_MS = Number.MAX_SAFE_INTEGER;
+
+/** How a deadline becomes a multiple of the tick: 'up' is never early, 'down' is Kafka's. */
+export type Rounding = 'up' | 'down';
+
+/**
+ * Everything that waits in one timer: the wheels, the delay queue of their buckets, and the queue of what is due.
+ *
+ * It knows numbers and lists. It reads no clock, arms nothing and calls no user code: the timer does that.
+ */
+export class TimerWheels {
+  readonly table = new TimerTable();
+  readonly due = new DueQueue(this.table);
+  readonly delayQueue = new DelayQueue();
+  /** The finest wheel; the others hang above it. */
+  readonly first: TimingWheel;
+  readonly #tickMs: number;
+  readonly #roundsUp: boolean;
+  /** Until then the clocks of all wheels are right, and there is nothing to catch up with. */
+  #nextTickMs: number;
+
+  constructor(tickMs: number, wheelSize: number, startMs: number, rounding: Rounding) {
+    this.#tickMs = tickMs;
+    this.#roundsUp = rounding === 'up';
+    this.first = new TimingWheel(tickMs, wheelSize, startMs, this.table, this.delayQueue);
+    this.#nextTickMs = this.first.currentTimeMs + tickMs;
+  }
+
+  /**
+   * Links an entry, which must be in no list, where it waits for its deadline: in a bucket, or in the queue of
+   * what is due if the deadline is not after `nowMs`. O(levels).
+   *
+   * The wheels catch up first. So the level depends on the delay alone, however long nothing happened; and what
+   * is overdue stands in the due queue before a newcomer does.
+   *
+   * @returns the list it is in; its expiration is when the timer must wake for it.
+   */
+  place(slot: number, deadlineMs: number, nowMs: number): TimerTaskList {
+    this.catchUp(nowMs);
+    if (deadlineMs > nowMs) {
+      const expirationMs = this.#roundToTick(deadlineMs < HORIZON_MS ? deadlineMs : HORIZON_MS);
+      this.table.setExpiration(slot, expirationMs);
+      const bucket = this.first.add(slot, expirationMs);
+      if (bucket !== undefined) return bucket;
+    }
+    this.due.add(slot, nowMs);
+    return this.due.list;
+  }
+
+  /**
+   * Brings the wheels to `nowMs`: what fell due moves to the due queue, in order of expiration.
+   *
+   * @returns whether a bucket that held tasks fell due.
+   */
+  catchUp(nowMs: number): boolean {
+    if (nowMs < this.#nextTickMs) return false;
+    const fellDue = this.expireUntil(nowMs);
+    this.first.advanceClock(nowMs);
+    this.#nextTickMs = this.first.currentTimeMs + this.#tickMs;
+    return fellDue;
+  }
+
+  /** Empties every bucket that expires at or before `timeMs`, without moving the clocks any further. */
+  expireUntil(timeMs: number): boolean {
+    let fellDue = false;
+    for (let bucket = this.delayQueue.poll(timeMs); bucket; bucket = this.delayQueue.poll(timeMs)) {
+      this.first.advanceClock(bucket.expirationMs);
+      this.#empty(bucket);
+      fellDue = true;
+    }
+    return fellDue;
+  }
+
+  /** The list that falls due first, or has: what the timer must wake for. */
+  earliest(): TimerTaskList | undefined {
+    return this.due.isEmpty ? this.delayQueue.peek() : this.due.list;
+  }
+
+  #roundToTick(deadlineMs: number): number {
+    const tickMs = this.#tickMs;
+    if (!this.#roundsUp) return Math.floor(deadlineMs / tickMs) * tickMs;
+    const roundedMs = Math.ceil(deadlineMs / tickMs) * tickMs;
+    // The division may round down to a whole number of ticks: then a hair's breadth would be missing.
+    return roundedMs < deadlineMs ? roundedMs + tickMs : roundedMs;
+  }
+
+  /** Adds each entry again, now that the clock has reached its bucket: it lands in a finer one, or is due. */
+  #empty(bucket: TimerTaskList): void {
+    const { table, first, due } = this;
+    let slot = bucket.first;
+    table.detachAll(bucket.sentinel);
+    while (slot !== bucket.sentinel) {
+      const next = table.next(slot);
+      if (first.add(slot, table.expirationOf(slot)) === undefined) due.add(slot, bucket.expirationMs);
+      slot = next;
+    }
+  }
+}
