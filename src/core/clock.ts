@@ -28,7 +28,8 @@ export interface ClockTimeout {
 export const MAX_HOST_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** What a host's `setTimeout` returns: an object in Node, where `ref` exists; a number in a browser. */
-type HostHandle = Parameters<typeof globalThis.clearTimeout>[0] & Partial<Pick<ClockTimeout, 'ref' | 'unref'>>;
+type HostHandle = Parameters<typeof globalThis.clearTimeout>[0] &
+  Partial<Pick<ClockTimeout, 'ref' | 'unref'>>;
 
 class HostTimeout implements ClockTimeout {
   readonly #handle: HostHandle;
@@ -62,6 +63,6 @@ export const systemClock: Clock = {
   setTimeout(callback, delayMs) {
     // The host truncates to whole milliseconds: rounding up saves the second wake-up after an early one.
     const hostDelayMs = Math.min(Math.ceil(delayMs), MAX_HOST_TIMEOUT_MS);
-    return new HostTimeout(globalThis.setTimeout(callback, hostDelayMs) as HostHandle);
+    return new HostTimeout(globalThis.setTimeout(callback, hostDelayMs));
   },
 };

@@ -41,7 +41,11 @@ export class EscapementError extends Error {
   }
 
   static {
-    Object.defineProperty(this.prototype, 'name', { value: 'EscapementError', configurable: true, writable: true });
+    Object.defineProperty(this.prototype, 'name', {
+      value: 'EscapementError',
+      configurable: true,
+      writable: true,
+    });
     Object.defineProperty(this.prototype, BRAND, { value: true });
   }
 

@@ -11,7 +11,11 @@ export function requireFiniteNumber(argument: string, value: unknown): asserts v
   if (!Number.isFinite(value)) throw invalidDelay(argument, value);
 }
 
-export function requireIntegerAtLeast(argument: string, minimum: number, value: unknown): asserts value is number {
+export function requireIntegerAtLeast(
+  argument: string,
+  minimum: number,
+  value: unknown,
+): asserts value is number {
   if (typeof value !== 'number') throw wrongType(argument, 'a number', value);
   if (!Number.isSafeInteger(value) || value < minimum) {
     throw outOfRange(argument, `an integer of at least ${minimum}`, value);

@@ -25,7 +25,10 @@ export function checkTimer(timer: SystemTimer): void {
     checkWheel(level, number, internals, linked);
   }
   checkList(wheels.due.list, 'due queue', internals, linked);
-  ensure(linked.size === wheels.table.size, `size is ${wheels.table.size}, but ${linked.size} entries are linked`);
+  ensure(
+    linked.size === wheels.table.size,
+    `size is ${wheels.table.size}, but ${linked.size} entries are linked`,
+  );
   checkSlots(wheels, linked);
   checkDelayQueue(wheels);
   checkWakeup(internals);
@@ -37,11 +40,20 @@ function ensure(holds: boolean, claim: string): asserts holds {
 
 function checkClocks(wheel: TimingWheel, level: number): void {
   const { currentTimeMs, tickMs, overflowWheel } = wheel;
-  ensure(currentTimeMs % tickMs === 0, `clock ${currentTimeMs} of level ${level} is no multiple of ${tickMs}`);
+  ensure(
+    currentTimeMs % tickMs === 0,
+    `clock ${currentTimeMs} of level ${level} is no multiple of ${tickMs}`,
+  );
   if (overflowWheel === undefined) return;
   const ahead = currentTimeMs - overflowWheel.currentTimeMs;
-  ensure(overflowWheel.tickMs === wheel.intervalMs, `the tick of level ${level + 1} is not level ${level}'s interval`);
-  ensure(ahead >= 0 && ahead < overflowWheel.tickMs, `the clocks of level ${level} and ${level + 1} are ${ahead} apart`);
+  ensure(
+    overflowWheel.tickMs === wheel.intervalMs,
+    `the tick of level ${level + 1} is not level ${level}'s interval`,
+  );
+  ensure(
+    ahead >= 0 && ahead < overflowWheel.tickMs,
+    `the clocks of level ${level} and ${level + 1} are ${ahead} apart`,
+  );
 }
 
 function checkWheel(wheel: TimingWheel, level: number, internals: TimerInternals, linked: Set<number>): void {
@@ -64,8 +76,12 @@ function checkBucket(
   const { expirationMs } = bucket;
   ensure(bucket.isQueued, `${where} holds tasks and is not in the delay queue`);
   ensure(expirationMs % tickMs === 0, `${where} expires at ${expirationMs}, no multiple of ${tickMs}`);
-  ensure((expirationMs / tickMs) % wheelSize === index, `${where} expires at ${expirationMs}, another bucket's time`);
-  const isAhead = expirationMs >= currentTimeMs + tickMs && expirationMs <= currentTimeMs + intervalMs - tickMs;
+  ensure(
+    (expirationMs / tickMs) % wheelSize === index,
+    `${where} expires at ${expirationMs}, another bucket's time`,
+  );
+  const isAhead =
+    expirationMs >= currentTimeMs + tickMs && expirationMs <= currentTimeMs + intervalMs - tickMs;
   ensure(isAhead, `${where} expires at ${expirationMs}, outside the turn that starts at ${currentTimeMs}`);
   for (let slot = bucket.first; slot !== bucket.sentinel; slot = table.next(slot)) {
     const entryMs = table.expirationOf(slot);
@@ -94,12 +110,15 @@ function checkList(list: TimerTaskList, where: string, internals: TimerInternals
 }
 
 /** An id must lead back to its entry, and a task must know where it waits. */
-function checkEntry(slot: number, { wheels: { table }, home }: TimerInternals): void {
+function checkEntry(slot: number, { wheels: { table }, driver }: TimerInternals): void {
   ensure(table.slotOf(table.idOf(slot)) === slot, `the id of slot ${slot} leads elsewhere`);
   if (table.callbackOf(slot) !== runTask) return;
   const task = table.argumentOf(slot);
   ensure(isTimerTask(task), `slot ${slot} runs a task and has none`);
-  ensure(task.pending && entryIn(task, home) === slot, `the task of slot ${slot} thinks it waits elsewhere`);
+  ensure(
+    task.pending && entryIn(task, driver) === slot,
+    `the task of slot ${slot} thinks it waits elsewhere`,
+  );
 }
 
 /** A slot that holds no entry must hold no reference either: that would be a leak. */
@@ -114,11 +133,21 @@ function checkDelayQueue({ delayQueue }: TimerWheels): void {
   const { buckets } = delayQueue;
   ensure(new Set(buckets).size === buckets.length, 'a bucket is in the delay queue twice');
   const earliestMs = Math.min(...buckets.map((bucket) => bucket.expirationMs));
-  ensure(buckets.every((bucket) => bucket.isQueued), 'a bucket in the delay queue does not know it');
-  ensure(buckets.length === 0 || buckets[0]?.expirationMs === earliestMs, 'the delay queue does not start with the earliest');
+  ensure(
+    buckets.every((bucket) => bucket.isQueued),
+    'a bucket in the delay queue does not know it',
+  );
+  ensure(
+    buckets.length === 0 || buckets[0]?.expirationMs === earliestMs,
+    'the delay queue does not start with the earliest',
+  );
 }
 
-function checkWakeup({ wheels, armedForMs, arms }: TimerInternals): void {
+function checkWakeup({ wheels, driver: { armedForMs, isArming } }: TimerInternals): void {
   const earliestMs = wheels.earliest()?.expirationMs ?? Infinity;
-  if (arms) ensure(armedForMs === earliestMs, `the wake-up is armed for ${armedForMs}, the earliest list for ${earliestMs}`);
+  if (isArming)
+    ensure(
+      armedForMs === earliestMs,
+      `the wake-up is armed for ${armedForMs}, the earliest list for ${earliestMs}`,
+    );
 }

@@ -1,6 +1,11 @@
 import { systemClock, type Clock } from '../core/clock.ts';
 import { outOfRange, wrongType } from '../core/errors.ts';
-import { requireFiniteNumber, requireFunction, requireIntegerAtLeast, requireOneOf } from '../core/validate.ts';
+import {
+  requireFiniteNumber,
+  requireFunction,
+  requireIntegerAtLeast,
+  requireOneOf,
+} from '../core/validate.ts';
 import { noopMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import type { TimerErrorHandler } from './task-runner.ts';
 import type { Rounding } from './timer-wheels.ts';

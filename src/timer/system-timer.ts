@@ -1,8 +1,6 @@
 import { EscapementError, wrongType } from '../core/errors.ts';
 import { invalidDelay, requireFunction, requireOneOf } from '../core/validate.ts';
-import { Wakeup } from '../core/wakeup.ts';
 import type { EntryCallback } from './callback-column.ts';
-import { ClockWaits } from './clock-waits.ts';
 import { Sleeper, wakeSleeper } from './sleeper.ts';
 import { takeSnapshot, type TimerSnapshot } from './snapshot.ts';
 import {
@@ -11,12 +9,12 @@ import {
   type SystemTimerOptions,
 } from './system-timer-options.ts';
 import { runTask, TaskRunner } from './task-runner.ts';
+import { TimerDriver } from './timer-driver.ts';
 import { INTERNALS, type TimerInternals } from './timer-internals.ts';
 import { timerMetrics, type TimerMetrics } from './timer-metrics.ts';
 import type { Timer, TimerCloseOptions } from './timer.ts';
 import { NO_SLOT } from './timer-table.ts';
-import type { TimerTaskList } from './timer-task-list.ts';
-import { attach, detach, entryIn, isTimerTask, type TaskHome, type TimerTask } from './timer-task.ts';
+import { attach, detach, entryIn, isTimerTask, type TimerTask } from './timer-task.ts';
 import { TimerWheels } from './timer-wheels.ts';
 
 /** Names one scheduled callback of one timer, for {@link SystemTimer.cancel}. Never 0, never used twice. */
@@ -51,19 +49,9 @@ export class SystemTimer implements Timer {
   readonly #options: ResolvedSystemTimerOptions;
   readonly #wheels: TimerWheels;
   readonly #runner: TaskRunner;
-  readonly #wakeup: Wakeup;
-  readonly #waits = new ClockWaits();
-  readonly #home: TaskHome = {
-    withdraw: (entry) => {
-      this.#withdraw(entry);
-    },
-  };
+  readonly #driver: TimerDriver;
   readonly #metrics: TimerMetrics;
-  /** Whether there is anybody to wake: ourselves, or a caller of `advanceClock`. */
-  #isDriven: boolean;
   #isRunning = false;
-  /** Whether the executor has a turn that it has not run yet. */
-  #isHandedOver = false;
   #isClosed = false;
 
   /**
@@ -76,10 +64,9 @@ export class SystemTimer implements Timer {
     const { name, clock, tickMs, wheelSize, startMs, rounding, autoStart, onError } = resolved;
     this.name = name;
     this.#options = resolved;
-    this.#isDriven = autoStart;
     this.#wheels = new TimerWheels(tickMs, wheelSize, startMs, rounding);
     this.#runner = new TaskRunner(this.#wheels.table, this.#wheels.due, onError);
-    this.#wakeup = new Wakeup(clock, (nowMs) => {
+    this.#driver = new TimerDriver(this.#wheels, clock, autoStart, (nowMs) => {
       this.#wake(nowMs);
     });
     this.#metrics = timerMetrics(resolved, () => this.size);
@@ -103,16 +90,14 @@ export class SystemTimer implements Timer {
     const { delayMs } = task;
     // The constructor checked it, but a subclass may compute it anew.
     if (!Number.isFinite(delayMs)) throw invalidDelay('task.delayMs', delayMs);
-    const nowMs = this.#options.clock.now();
-    const entry = entryIn(task, this.#home);
+    const entry = entryIn(task, this.#driver);
     if (entry !== undefined) {
-      this.#move(entry, nowMs + delayMs, nowMs);
+      this.#driver.move(entry, delayMs);
       return;
     }
     const slot = this.#wheels.table.allocate(runTask, task);
-    const list = this.#wheels.place(slot, nowMs + delayMs, nowMs);
-    attach(task, this.#home, slot);
-    this.#wakeFor(list, nowMs);
+    this.#driver.enter(slot, delayMs);
+    attach(task, this.#driver, slot);
   }
 
   /**
@@ -143,8 +128,7 @@ export class SystemTimer implements Timer {
     if (!Number.isFinite(delayMs)) throw invalidDelay('delayMs', delayMs);
     const slot = this.#wheels.table.slotOf(id);
     if (slot === NO_SLOT) return false;
-    const nowMs = this.#options.clock.now();
-    this.#move(slot, nowMs + delayMs, nowMs);
+    this.#driver.move(slot, delayMs);
     return true;
   }
 
@@ -158,7 +142,7 @@ export class SystemTimer implements Timer {
     if (typeof id !== 'number') throw wrongType('id', 'a number from schedule()', id);
     const slot = this.#wheels.table.slotOf(id);
     if (slot === NO_SLOT) return false;
-    this.#withdraw(slot);
+    this.#driver.withdraw(slot);
     return true;
   }
 
@@ -175,7 +159,13 @@ export class SystemTimer implements Timer {
         throw wrongType('signal', 'an AbortSignal', signal);
       }
       signal?.throwIfAborted();
-      const sleeper = new Sleeper(() => { resolve(value as T); }, reject, signal);
+      const sleeper = new Sleeper(
+        () => {
+          resolve(value as T);
+        },
+        reject,
+        signal,
+      );
       const id = this.#schedule(delayMs, wakeSleeper, sleeper);
       sleeper.watch(() => this.cancel(id));
     });
@@ -193,13 +183,8 @@ export class SystemTimer implements Timer {
   async advanceClock(timeoutMs: number): Promise<boolean> {
     if (typeof timeoutMs !== 'number' || Number.isNaN(timeoutMs)) throw invalidDelay('timeoutMs', timeoutMs);
     if (this.#isClosed) return false;
-    const nowMs = this.#options.clock.now();
-    if (this.#pump(nowMs, Infinity).fellDue) return true;
-    if (!(timeoutMs > 0)) return false;
-    const fellDue = this.#waits.add(nowMs + timeoutMs);
-    this.#isDriven = true;
-    this.#rearm();
-    return fellDue;
+    if (this.#pump(this.#options.clock.now(), Infinity).fellDue) return true;
+    return timeoutMs > 0 ? this.#driver.wait(timeoutMs) : false;
   }
 
   /** When the next wake-up is due, in milliseconds on the clock; undefined if nothing waits. */
@@ -209,16 +194,16 @@ export class SystemTimer implements Timer {
 
   /** Waiting tasks keep the process alive. This is the default. */
   ref(): void {
-    this.#wakeup.setRef(true);
+    this.#driver.setRef(true);
   }
 
   /** Waiting tasks do not keep the process alive. */
   unref(): void {
-    this.#wakeup.setRef(false);
+    this.#driver.setRef(false);
   }
 
   hasRef(): boolean {
-    return this.#wakeup.hasRef;
+    return this.#driver.hasRef;
   }
 
   /** The wheels as they stand: a copy. O(buckets), however many tasks wait. */
@@ -237,8 +222,7 @@ export class SystemTimer implements Timer {
     requireOneOf('pending', ['drop', 'run'], pending);
     if (this.#isClosed) return [];
     this.#isClosed = true;
-    this.#wakeup.moveTo(Infinity);
-    this.#waits.settleAll(false);
+    this.#driver.close();
     this.#metrics.remove();
     const tasks = this.#gatherPending(pending === 'drop');
     if (pending === 'run') this.#runner.run(Infinity);
@@ -251,64 +235,22 @@ export class SystemTimer implements Timer {
 
   /** @internal For the integrity checker. */
   [INTERNALS](): TimerInternals {
-    const { autoStart } = this.#options;
-    return {
-      wheels: this.#wheels,
-      home: this.#home,
-      armedForMs: this.#wakeup.deadlineMs,
-      arms: autoStart && !this.#isRunning && !this.#isHandedOver && !this.#isClosed && this.#waits.isEmpty,
-    };
+    return { wheels: this.#wheels, driver: this.#driver };
   }
 
   #schedule<A>(delayMs: number, callback: (arg: A) => void, arg: A): TimerId {
     const { table } = this.#wheels;
-    const nowMs = this.#options.clock.now();
-    const slot = table.allocate(callback as EntryCallback, arg);
-    this.#wakeFor(this.#wheels.place(slot, nowMs + delayMs, nowMs), nowMs);
+    const slot = table.allocate(callback, arg);
+    this.#driver.enter(slot, delayMs);
     return table.idOf(slot) as TimerId;
-  }
-
-  #withdraw(slot: number): void {
-    const { table } = this.#wheels;
-    const list = table.listOf(slot);
-    const isEmptied = table.unlink(slot);
-    table.release(slot);
-    if (isEmptied && list.expirationMs <= this.#wakeup.deadlineMs) this.#rearm();
-  }
-
-  #move(slot: number, deadlineMs: number, nowMs: number): void {
-    const { table } = this.#wheels;
-    const left = table.listOf(slot);
-    const isEmptied = table.unlink(slot);
-    const entered = this.#wheels.place(slot, deadlineMs, nowMs);
-    if (isEmptied && left.expirationMs <= this.#wakeup.deadlineMs) this.#rearm(nowMs);
-    else this.#wakeFor(entered, nowMs);
-  }
-
-  /** An entry came into this list: wake earlier, if it is the earliest now. */
-  #wakeFor(list: TimerTaskList, nowMs: number): void {
-    if (this.#isDriven && list.expirationMs < this.#wakeup.deadlineMs) this.#rearm(nowMs);
-  }
-
-  /** Moves the one wake-up to where it belongs. While tasks run it waits: the end of the run does it. */
-  #rearm(nowMs?: number): void {
-    if (this.#isRunning || this.#isClosed) return;
-    this.#isDriven = this.#options.autoStart || !this.#waits.isEmpty;
-    this.#wakeup.moveTo(this.#isDriven ? this.#wakeAtMs() : Infinity, nowMs);
-  }
-
-  #wakeAtMs(): number {
-    // What the executor has got needs no wake-up; only buckets do.
-    const earliest = this.#isHandedOver ? this.#wheels.delayQueue.peek() : this.#wheels.earliest();
-    return Math.min(earliest?.expirationMs ?? Infinity, this.#waits.earliestDeadlineMs);
   }
 
   /** The wake-up fired. */
   #wake(nowMs: number): void {
     this.#metrics.wakeups.inc();
     this.#pump(nowMs, this.#options.autoStart ? this.#options.maxTasksPerTurn : Infinity);
-    this.#waits.settleExpired(nowMs);
-    this.#rearm();
+    this.#driver.waits.settleExpired(nowMs);
+    this.#driver.rearm();
   }
 
   /** Moves what is due to the due queue, runs at most `limit` of it, and tells who waits for that. */
@@ -317,36 +259,37 @@ export class SystemTimer implements Timer {
     const wasDue = !this.#wheels.due.isEmpty;
     const fellDue = this.#wheels.catchUp(nowMs) || wasDue;
     const ran = this.#wheels.due.isEmpty ? 0 : this.#dispatch(limit);
-    if (fellDue) this.#waits.settleAll(true);
-    this.#rearm();
+    if (fellDue) this.#driver.waits.settleAll(true);
+    this.#driver.rearm();
     return { fellDue, ran };
   }
 
   #dispatch(limit: number): number {
     const { executor } = this.#options;
     if (executor === undefined) return this.#runTurn(limit);
-    if (this.#isHandedOver) return 0;
-    this.#isHandedOver = true;
+    if (this.#driver.isHandedOver) return 0;
+    this.#driver.handOver();
     let ran = 0;
+    const run = (): void => {
+      if (this.#driver.isHandedOver) ran = this.#runTurn(limit);
+    };
     try {
-      executor(() => {
-        if (this.#isHandedOver) ran = this.#runTurn(limit);
-      });
+      executor(run);
     } catch (error) {
       this.#runner.report(error, undefined);
-      if (this.#isHandedOver) ran = this.#runTurn(limit);
+      run();
     }
     return ran;
   }
 
   #runTurn(limit: number): number {
-    this.#isHandedOver = false;
     if (this.#isRunning || this.#isClosed) return 0;
     this.#isRunning = true;
+    this.#driver.pause();
     const ran = this.#runner.run(limit);
     this.#isRunning = false;
     this.#metrics.tasksRun.inc(ran);
-    this.#rearm();
+    this.#driver.resume();
     return ran;
   }
 
@@ -376,6 +319,8 @@ export class SystemTimer implements Timer {
   }
 
   #closedError(operation: string): EscapementError {
-    return new EscapementError('ERR_TIMER_CLOSED', `timer '${this.name}' is closed`, { op: `SystemTimer.${operation}` });
+    return new EscapementError('ERR_TIMER_CLOSED', `timer '${this.name}' is closed`, {
+      op: `SystemTimer.${operation}`,
+    });
   }
 }

@@ -85,6 +85,7 @@ export class TimerWheels {
 
   #roundToTick(deadlineMs: number): number {
     const tickMs = this.#tickMs;
+    if (tickMs === 1) return this.#roundsUp ? Math.ceil(deadlineMs) : Math.floor(deadlineMs);
     if (!this.#roundsUp) return Math.floor(deadlineMs / tickMs) * tickMs;
     const roundedMs = Math.ceil(deadlineMs / tickMs) * tickMs;
     // The division may round down to a whole number of ticks: then a hair's breadth would be missing.

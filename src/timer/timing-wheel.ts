@@ -38,9 +38,10 @@ export class TimingWheel {
   readonly #table: TimerTable;
   readonly #delayQueue: DelayQueue;
   #overflowWheel: TimingWheel | undefined;
-  /** The clock in ticks, and its bucket. Kept beside each other because adding would need two divisions. */
+  /** The clock in ticks, its bucket, and where this turn ends. Kept, because each would cost `add` a division. */
   #currentTick: number;
   #currentIndex: number;
+  #endMs: number;
 
   constructor(tickMs: number, wheelSize: number, startMs: number, table: TimerTable, delayQueue: DelayQueue) {
     this.tickMs = tickMs;
@@ -51,6 +52,7 @@ export class TimingWheel {
     this.#delayQueue = delayQueue;
     this.#currentTick = Math.floor(startMs / tickMs);
     this.#currentIndex = this.#currentTick % wheelSize;
+    this.#endMs = this.currentTimeMs + this.intervalMs;
   }
 
   /** This wheel's clock: the timer's, rounded down to the tick. */
@@ -64,16 +66,32 @@ export class TimingWheel {
   }
 
   /**
-   * Links an entry, which must be in no list, into the bucket for its expiration.
+   * Links an entry, which must be in no list, into the bucket for its expiration, here or in a coarser wheel.
    *
    * @returns the bucket, or `undefined` if the entry is due already and was linked nowhere. O(levels).
    */
   add(slot: number, expirationMs: number): TimerTaskList | undefined {
+    if (expirationMs < this.currentTimeMs + this.tickMs) return undefined;
+    // A coarser wheel cannot take it for due: its clock is this one's, rounded down to this interval.
+    // eslint-disable-next-line @typescript-eslint/no-this-alias -- a loop instead of a call per level
+    let wheel: TimingWheel = this;
+    while (expirationMs >= wheel.#endMs) wheel = wheel.#overflowWheel ?? wheel.#addOverflowWheel();
+    return wheel.#link(slot, expirationMs);
+  }
+
+  /** Moves the clocks of this wheel and of those above to `timeMs`. No bucket before it may hold tasks. */
+  advanceClock(timeMs: number): void {
+    const tick = Math.floor(timeMs / this.tickMs);
+    if (tick <= this.#currentTick) return;
+    this.#currentTick = tick;
+    this.#currentIndex = tick % this.wheelSize;
+    this.#endMs = this.currentTimeMs + this.intervalMs;
+    this.#overflowWheel?.advanceClock(timeMs);
+  }
+
+  #link(slot: number, expirationMs: number): TimerTaskList {
     const tick = Math.floor(expirationMs / this.tickMs);
-    const ticksAhead = tick - this.#currentTick;
-    if (ticksAhead < 1) return undefined;
-    if (ticksAhead >= this.wheelSize) return this.#overflow().add(slot, expirationMs);
-    const index = this.#currentIndex + ticksAhead;
+    const index = this.#currentIndex + (tick - this.#currentTick);
     const bucket = this.#bucketAt(index < this.wheelSize ? index : index - this.wheelSize);
     bucket.add(slot);
     if (!bucket.isQueued) {
@@ -83,20 +101,12 @@ export class TimingWheel {
     return bucket;
   }
 
-  /** Moves the clocks of this wheel and of those above to `timeMs`. No bucket before it may hold tasks. */
-  advanceClock(timeMs: number): void {
-    const tick = Math.floor(timeMs / this.tickMs);
-    if (tick <= this.#currentTick) return;
-    this.#currentTick = tick;
-    this.#currentIndex = tick % this.wheelSize;
-    this.#overflowWheel?.advanceClock(timeMs);
-  }
-
-  #overflow(): TimingWheel {
-    this.#overflowWheel ??= new TimingWheel(
-      this.intervalMs,
-      this.wheelSize,
-      this.currentTimeMs,
+  #addOverflowWheel(): TimingWheel {
+    const { intervalMs, wheelSize, currentTimeMs } = this;
+    this.#overflowWheel = new TimingWheel(
+      intervalMs,
+      wheelSize,
+      currentTimeMs,
       this.#table,
       this.#delayQueue,
     );

@@ -1,0 +1,128 @@
+import type { Clock } from '../core/clock.ts';
+import { Wakeup } from '../core/wakeup.ts';
+import { ClockWaits } from './clock-waits.ts';
+import type { TimerTaskList } from './timer-task-list.ts';
+import type { TaskHome } from './timer-task.ts';
+import type { TimerWheels } from './timer-wheels.ts';
+
+/**
+ * Knows one thing: when the timer must wake. Every change of what waits goes through it, so that at any moment
+ * one wake-up is armed for the earliest list that holds tasks, or none is.
+ *
+ * An entry that comes or goes costs one comparison with the armed deadline; the delay queue is only asked when
+ * that deadline is affected. The clock is read once per operation.
+ */
+export class TimerDriver implements TaskHome {
+  readonly waits = new ClockWaits();
+  readonly #wheels: TimerWheels;
+  readonly #clock: Clock;
+  readonly #wakeup: Wakeup;
+  readonly #autoStart: boolean;
+  /** Whether there is anybody to wake: the timer itself, or a caller of `advanceClock`. */
+  #isDriven: boolean;
+  #isPaused = false;
+  #isHandedOver = false;
+  #isClosed = false;
+
+  constructor(wheels: TimerWheels, clock: Clock, autoStart: boolean, onWake: (nowMs: number) => void) {
+    this.#wheels = wheels;
+    this.#clock = clock;
+    this.#autoStart = autoStart;
+    this.#isDriven = autoStart;
+    this.#wakeup = new Wakeup(clock, onWake);
+  }
+
+  /** When the wake-up is due; `Infinity` if none is armed. */
+  get armedForMs(): number {
+    return this.#wakeup.deadlineMs;
+  }
+
+  /** Whether, at this moment, a wake-up is armed for the earliest list if there is one, and for nothing else. */
+  get isArming(): boolean {
+    return this.#autoStart && this.waits.isEmpty && !this.#isPaused && !this.#isHandedOver && !this.#isClosed;
+  }
+
+  /** Whether an executor has a turn that it has not run yet. */
+  get isHandedOver(): boolean {
+    return this.#isHandedOver;
+  }
+
+  get hasRef(): boolean {
+    return this.#wakeup.hasRef;
+  }
+
+  setRef(hasRef: boolean): void {
+    this.#wakeup.setRef(hasRef);
+  }
+
+  /** Places a new entry `delayMs` from now. */
+  enter(slot: number, delayMs: number): void {
+    const nowMs = this.#clock.now();
+    this.#wakeFor(this.#wheels.place(slot, nowMs + delayMs, nowMs), nowMs);
+  }
+
+  /** Places an entry that waits already anew, `delayMs` from now. */
+  move(slot: number, delayMs: number): void {
+    const { table } = this.#wheels;
+    const nowMs = this.#clock.now();
+    const left = table.listOf(slot);
+    const isEmptied = table.unlink(slot);
+    const entered = this.#wheels.place(slot, nowMs + delayMs, nowMs);
+    if (isEmptied && left.expirationMs <= this.armedForMs) this.rearm(nowMs);
+    else this.#wakeFor(entered, nowMs);
+  }
+
+  withdraw(slot: number): void {
+    const { table } = this.#wheels;
+    const list = table.listOf(slot);
+    const isEmptied = table.unlink(slot);
+    table.release(slot);
+    if (isEmptied && list.expirationMs <= this.armedForMs) this.rearm();
+  }
+
+  /** Waits for the next bucket to fall due, at most `timeoutMs`. */
+  wait(timeoutMs: number): Promise<boolean> {
+    const fellDue = this.waits.add(this.#clock.now() + timeoutMs);
+    this.rearm();
+    return fellDue;
+  }
+
+  /** Tasks run from here on: whatever they add, one look at the end is enough. */
+  pause(): void {
+    this.#isPaused = true;
+    this.#isHandedOver = false;
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.rearm();
+  }
+
+  /** An executor has taken on what is due: only buckets need a wake-up until `pause`. */
+  handOver(): void {
+    this.#isHandedOver = true;
+  }
+
+  /** Moves the one wake-up to where it belongs. */
+  rearm(nowMs?: number): void {
+    if (this.#isPaused || this.#isClosed) return;
+    this.#isDriven = this.#autoStart || !this.waits.isEmpty;
+    this.#wakeup.moveTo(this.#isDriven ? this.#wakeAtMs() : Infinity, nowMs);
+  }
+
+  /** Nobody is woken any more. */
+  close(): void {
+    this.#isClosed = true;
+    this.#wakeup.moveTo(Infinity);
+    this.waits.settleAll(false);
+  }
+
+  #wakeFor(list: TimerTaskList, nowMs: number): void {
+    if (list.expirationMs < this.#wakeup.deadlineMs && this.#isDriven) this.rearm(nowMs);
+  }
+
+  #wakeAtMs(): number {
+    const earliest = this.#isHandedOver ? this.#wheels.delayQueue.peek() : this.#wheels.earliest();
+    return Math.min(earliest?.expirationMs ?? Infinity, this.waits.earliestDeadlineMs);
+  }
+}
