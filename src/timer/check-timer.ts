@@ -100,7 +100,7 @@ function checkList(list: TimerTaskList, where: string, internals: TimerInternals
     ensure(table.prev(slot) === prev, `${where}: slot ${slot} does not point back to ${prev}`);
     if (slot === sentinel) break;
     length++;
-    ensure(table.listOf(slot) === list, `${where}: slot ${slot} says it is in another list`);
+    ensure(table.sentinelOf(slot) === sentinel, `${where}: slot ${slot} says it is in another list`);
     if (slot === due.fenceSlot) continue;
     ensure(!linked.has(slot), `${where}: slot ${slot} is linked twice`);
     linked.add(slot);

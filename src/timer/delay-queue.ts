@@ -13,8 +13,9 @@ import type { TimerTaskList } from './timer-task-list.ts';
 export class DelayQueue {
   readonly #heap = new TinyQueue<TimerTaskList>([], compareBuckets);
 
-  /** Puts a bucket in; its expiration must not change while it is queued. */
-  offer(bucket: TimerTaskList): void {
+  /** Puts a bucket in that is not. Its expiration stays for as long as it is queued. */
+  offer(bucket: TimerTaskList, expirationMs: number): void {
+    bucket.expirationMs = expirationMs;
     bucket.isQueued = true;
     this.#heap.push(bucket);
   }

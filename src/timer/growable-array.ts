@@ -1,59 +1,86 @@
-/** A typed array whose length follows its buffer. */
+/** What a typed array over foreign memory is made with. */
 interface TypedArrayConstructor<A> {
   readonly BYTES_PER_ELEMENT: number;
-  new (buffer: ArrayBuffer): A;
+  new (buffer: ArrayBufferLike): A;
 }
 
-/** Address space asked for when a table is made: room for 16 million entries, of which nothing is used yet. */
-const RESERVED_ENTRIES = 2 ** 24;
-/** When even this much address space is refused, the host is out of memory. */
-const LEAST_RESERVED_ENTRIES = 2 ** 10;
+/** The part of `WebAssembly.Memory` that is used here; its type is only in the browsers' library. */
+interface GrowableMemory {
+  readonly buffer: SharedArrayBuffer;
+  grow(pages: number): number;
+}
+interface GrowableMemoryConstructor {
+  new (descriptor: { initial: number; maximum: number; shared: true }): GrowableMemory;
+}
+
+/** The unit that such a memory grows by. */
+const MEMORY_PAGE_BYTES = 65_536;
+/** The most that one memory is allowed to grow to: 1 GiB of addresses, none of which is used until it is needed. */
+const MOST_MEMORY_PAGES = 16_384;
+/** Up to here growing by copy takes less than half a millisecond. */
+const MOST_COPIED_BYTES = 2 ** 20;
 
 /**
- * A typed array that grows in place.
+ * A typed array that grows, and never stalls its process when it is large.
  *
- * WHY. Doubling by copy stops the world: 5 million entries of 16 bytes take tens of milliseconds to move. A
- * list of pages never moves, but costs a second lookup on every link that is followed (12 ns of 45 on a
- * cancel + add). A resizable `ArrayBuffer` reserves addresses once and commits memory as it grows: one flat
- * array, no copy, a stall of microseconds (`npm run bench -- timer --filter growth`).
+ * WHY. Doubling by copy stops the world: ten million rows of 16 bytes take tens of milliseconds to move. A list
+ * of pages never moves, but costs a second lookup for every link that is followed (12 of 45 ns for a cancel and
+ * an add). A resizable `ArrayBuffer` does neither, but its length is computed at each access (8 ns). The memory
+ * of a WebAssembly module, without a module, grows in place within a reserved span of addresses, and what looks
+ * at it is an ordinary typed array. It is a shared one, because growing detaches the buffer of any other kind,
+ * and once a process has seen a detached buffer V8 checks for it everywhere.
  *
- * Past the reservation the content moves once, to one four times as large.
+ * A small array is an ordinary buffer that grows by copy; so is a large one where such memory cannot be had
+ * (a limit on address space, a runtime without WebAssembly), which then stalls.
  */
 export class GrowableArray<A extends Int32Array | Float64Array> {
-  /** Changes when the content moves: read it anew after every `grow`. */
+  /** Replaced by `grow`: read it anew after every call. */
   values: A;
   readonly #type: TypedArrayConstructor<A>;
-  readonly #bytesPerEntry: number;
+  readonly #bytesPerRow: number;
+  #memory: GrowableMemory | undefined;
 
-  constructor(type: TypedArrayConstructor<A>, elementsPerEntry: number, entries: number) {
+  constructor(type: TypedArrayConstructor<A>, elementsPerRow: number, rows: number) {
     this.#type = type;
-    this.#bytesPerEntry = type.BYTES_PER_ELEMENT * elementsPerEntry;
-    this.values = new type(this.#reserve(entries, RESERVED_ENTRIES));
+    this.#bytesPerRow = type.BYTES_PER_ELEMENT * elementsPerRow;
+    this.values = new type(new ArrayBuffer(rows * this.#bytesPerRow));
   }
 
-  /** Makes room for `entries` in all; what is new is zero. Cost: microseconds within the reservation. */
-  grow(entries: number): void {
-    const buffer = this.values.buffer as ArrayBuffer;
-    const bytes = entries * this.#bytesPerEntry;
-    if (bytes <= buffer.maxByteLength) {
-      buffer.resize(bytes);
+  /** Makes room for `rows` in all; what is new is zero. */
+  grow(rows: number): void {
+    const bytes = rows * this.#bytesPerRow;
+    if (bytes <= this.values.byteLength) return;
+    if (this.#memory !== undefined) {
+      growTo(bytes, this.#memory);
+      this.values = new this.#type(this.#memory.buffer);
       return;
     }
-    const moved = new this.#type(this.#reserve(entries, entries * 4));
+    this.#memory = bytes > MOST_COPIED_BYTES ? newMemory(bytes) : undefined;
+    const moved = new this.#type(this.#memory?.buffer ?? new ArrayBuffer(this.#copiedBytes(bytes)));
     moved.set(this.values);
     this.values = moved;
   }
 
-  /** A host may refuse a large reservation (a limit on address space): then a smaller one does, and moves earlier. */
-  #reserve(entries: number, reservedEntries: number): ArrayBuffer {
-    const bytes = entries * this.#bytesPerEntry;
-    for (let reserved = Math.max(reservedEntries, entries); ; reserved /= 4) {
-      const maxByteLength = Math.max(Math.floor(reserved) * this.#bytesPerEntry, bytes);
-      try {
-        return new ArrayBuffer(bytes, { maxByteLength });
-      } catch (error) {
-        if (reserved <= Math.max(entries, LEAST_RESERVED_ENTRIES)) throw error;
-      }
-    }
+  /** Ahead of what is asked for, so that copying stays a constant cost per row. */
+  #copiedBytes(bytes: number): number {
+    const { byteLength, BYTES_PER_ELEMENT } = this.values;
+    return Math.max(bytes, Math.ceil((byteLength * 1.5) / BYTES_PER_ELEMENT) * BYTES_PER_ELEMENT);
   }
+}
+
+/** Undefined where it cannot be had. */
+function newMemory(bytes: number): GrowableMemory | undefined {
+  const { WebAssembly } = globalThis as { WebAssembly?: { Memory: GrowableMemoryConstructor } };
+  try {
+    const memory =
+      WebAssembly && new WebAssembly.Memory({ initial: 0, maximum: MOST_MEMORY_PAGES, shared: true });
+    if (memory !== undefined) growTo(bytes, memory);
+    return memory;
+  } catch {
+    return undefined;
+  }
+}
+
+function growTo(bytes: number, memory: GrowableMemory): void {
+  memory.grow(Math.ceil((bytes - memory.buffer.byteLength) / MEMORY_PAGE_BYTES));
 }

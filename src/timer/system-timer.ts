@@ -1,6 +1,5 @@
 import { EscapementError, wrongType } from '../core/errors.ts';
 import { invalidDelay, requireFunction, requireOneOf } from '../core/validate.ts';
-import type { EntryCallback } from './callback-column.ts';
 import { Sleeper, wakeSleeper } from './sleeper.ts';
 import { takeSnapshot, type TimerSnapshot } from './snapshot.ts';
 import {

@@ -1,5 +1,5 @@
 import { reportUncaught } from '../core/report-uncaught.ts';
-import type { EntryCallback } from './callback-column.ts';
+import type { EntryCallback } from './reference-page.ts';
 import type { DueQueue } from './due-queue.ts';
 import { NO_SLOT, type TimerTable } from './timer-table.ts';
 import { detach, type TimerTask } from './timer-task.ts';

@@ -2,6 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import { Wakeup } from '../core/wakeup.ts';
 import { ClockWaits } from './clock-waits.ts';
 import type { TimerTaskList } from './timer-task-list.ts';
+import { NO_SLOT } from './timer-table.ts';
 import type { TaskHome } from './timer-task.ts';
 import type { TimerWheels } from './timer-wheels.ts';
 
@@ -58,26 +59,25 @@ export class TimerDriver implements TaskHome {
   /** Places a new entry `delayMs` from now. */
   enter(slot: number, delayMs: number): void {
     const nowMs = this.#clock.now();
-    this.#wakeFor(this.#wheels.place(slot, nowMs + delayMs, nowMs), nowMs);
+    this.#wakeFor(this.#wheels.place(slot, delayMs, nowMs), nowMs);
   }
 
   /** Places an entry that waits already anew, `delayMs` from now. */
   move(slot: number, delayMs: number): void {
     const { table } = this.#wheels;
     const nowMs = this.#clock.now();
-    const left = table.listOf(slot);
-    const isEmptied = table.unlink(slot);
-    const entered = this.#wheels.place(slot, nowMs + delayMs, nowMs);
-    if (isEmptied && left.expirationMs <= this.armedForMs) this.rearm(nowMs);
+    const emptied = table.unlink(slot);
+    const wasAwaited = emptied !== NO_SLOT && this.#isAwaited(emptied);
+    const entered = this.#wheels.place(slot, delayMs, nowMs);
+    if (wasAwaited) this.rearm(nowMs);
     else this.#wakeFor(entered, nowMs);
   }
 
   withdraw(slot: number): void {
     const { table } = this.#wheels;
-    const list = table.listOf(slot);
-    const isEmptied = table.unlink(slot);
+    const emptied = table.unlink(slot);
     table.release(slot);
-    if (isEmptied && list.expirationMs <= this.armedForMs) this.rearm();
+    if (emptied !== NO_SLOT && this.#isAwaited(emptied)) this.rearm();
   }
 
   /** Waits for the next bucket to fall due, at most `timeoutMs`. */
@@ -115,6 +115,11 @@ export class TimerDriver implements TaskHome {
     this.#isClosed = true;
     this.#wakeup.moveTo(Infinity);
     this.waits.settleAll(false);
+  }
+
+  /** Whether the wake-up is armed for a list, or for one that is no earlier. */
+  #isAwaited(sentinel: number): boolean {
+    return this.#wheels.table.listAt(sentinel).expirationMs <= this.#wakeup.deadlineMs;
   }
 
   #wakeFor(list: TimerTaskList, nowMs: number): void {

@@ -1,5 +1,5 @@
-import { CallbackColumn, PAGE_SHIFT, type EntryCallback } from './callback-column.ts';
 import { GrowableArray } from './growable-array.ts';
+import { PAGE_SHIFT, ReferencePage, type EntryCallback } from './reference-page.ts';
 import type { TimerTaskList } from './timer-task-list.ts';
 
 /*
@@ -9,15 +9,15 @@ import type { TimerTaskList } from './timer-task-list.ts';
  * per survivor. Here a link is a 32-bit number, and the four numbers that cancelling touches share 16 bytes, so
  * one cache line:
  *
- *     slot   links (Int32)                          expirations (Float64)   arguments    callbacks
+ *     slot   links (Int32)                          expirations (Float64)   reference pages
  *            next   prev   list   generation
- *       1  [   7      7      1    count = 1 ]        —                      the list     —            a sentinel
- *       7  [   1      1      1        52    ]        1 766.0                request      expire       an entry
- *       8  [   9      .     -1        13    ]        .                      .            .            free, next free 9
+ *       1  [   7      7      1    count = 1 ]        .                                            a sentinel
+ *       7  [   1      1      1        52    ]        1 766.0                 expire, request      an entry
+ *       8  [   9      .     -1        13    ]        .                                            free, next free 9
  *
  * Lists are circular through their sentinel, which counts its entries where an entry has its generation. `list`
  * is the sentinel an entry hangs on, and -1 while it is free. 24 bytes a row, 8 more for the argument, and
- * (almost) none for the callback: see CallbackColumn.
+ * (almost) none for the callback: see ReferencePage.
  *
  * A slot is reused, so an id also says which use it means: id = generation * 2^26 + slot. A slot that has been
  * through all 2^27 generations is retired (40 bytes lost per 134 million timers), so no id ever comes twice.
@@ -55,8 +55,10 @@ const LARGEST_STEP = 2 ** 14;
 export class TimerTable {
   readonly #links = new GrowableArray<Int32Array>(Int32Array, 1 << ROW_SHIFT, FIRST_CAPACITY);
   readonly #expirations = new GrowableArray<Float64Array>(Float64Array, 1, FIRST_CAPACITY);
-  readonly #arguments: unknown[][] = [];
-  readonly #callbacks = new CallbackColumn((slot) => this.isLinked(slot) && !this.#isSentinel(slot));
+  readonly #pages: ReferencePage[] = [];
+  readonly #isEntry = (slot: number): boolean => this.isLinked(slot) && !this.#isSentinel(slot);
+  /** By sentinel. Few: a wheel makes its buckets when it needs them. */
+  readonly #lists = new Map<number, TimerTaskList>();
   /** Random, so that an id of another timer is as good as never valid here. */
   readonly #firstGeneration = Math.floor(Math.random() * (GENERATION_MASK + 1));
   /** The same views as in #links and #expirations, one indirection nearer. */
@@ -88,8 +90,7 @@ export class TimerTable {
       this.#firstFree = this.#rows[(slot << ROW_SHIFT) + NEXT] as number;
     }
     this.#size++;
-    (this.#arguments[slot >>> PAGE_SHIFT] as unknown[])[slot & ((1 << PAGE_SHIFT) - 1)] = argument;
-    this.#callbacks.set(slot, callback);
+    (this.#pages[slot >>> PAGE_SHIFT] as ReferencePage).set(slot, callback, argument, this.#isEntry);
     return slot;
   }
 
@@ -101,19 +102,18 @@ export class TimerTable {
     rows[row + GENERATION] = generation;
     rows[row + LIST] = FREE;
     this.#size--;
-    (this.#arguments[slot >>> PAGE_SHIFT] as unknown[])[slot & ((1 << PAGE_SHIFT) - 1)] = undefined;
-    this.#callbacks.clear(slot);
+    (this.#pages[slot >>> PAGE_SHIFT] as ReferencePage).clear(slot);
     if (generation === this.#firstGeneration) return;
     rows[row + NEXT] = this.#firstFree;
     this.#firstFree = slot;
   }
 
   callbackOf(slot: number): EntryCallback {
-    return this.#callbacks.get(slot);
+    return (this.#pages[slot >>> PAGE_SHIFT] as ReferencePage).callbackOf(slot);
   }
 
   argumentOf(slot: number): unknown {
-    return this.#arguments[slot >>> PAGE_SHIFT]?.[slot & ((1 << PAGE_SHIFT) - 1)];
+    return (this.#pages[slot >>> PAGE_SHIFT] as ReferencePage).argumentOf(slot);
   }
 
   /** In milliseconds on the timer's clock, a multiple of its tick. */
@@ -137,7 +137,7 @@ export class TimerTable {
     if (!(slot > NO_SLOT && slot < this.#top) || (slot | 0) !== slot) return NO_SLOT;
     const row = slot << ROW_SHIFT;
     if (this.#rows[row + GENERATION] !== generation) return NO_SLOT;
-    return this.isLinked(slot) && !this.#isSentinel(slot) ? slot : NO_SLOT;
+    return this.#isEntry(slot) ? slot : NO_SLOT;
   }
 
   /** A row that starts and ends a list. Sentinels are never given back: a wheel keeps its buckets. */
@@ -147,7 +147,7 @@ export class TimerTable {
     this.#rows[row + NEXT] = slot;
     this.#rows[row + PREV] = slot;
     this.#rows[row + LIST] = slot;
-    (this.#arguments[slot >>> PAGE_SHIFT] as unknown[])[slot & ((1 << PAGE_SHIFT) - 1)] = list;
+    this.#lists.set(slot, list);
     return slot;
   }
 
@@ -177,9 +177,9 @@ export class TimerTable {
   /**
    * Takes an entry out of the list it is in, and leaves the row for `append` or `release`.
    *
-   * @returns whether the list has become empty.
+   * @returns the list's sentinel if it has become empty, else `NO_SLOT`.
    */
-  unlink(slot: number): boolean {
+  unlink(slot: number): number {
     const rows = this.#rows;
     const row = slot << ROW_SHIFT;
     const next = rows[row + NEXT] as number;
@@ -189,7 +189,7 @@ export class TimerTable {
     rows[(next << ROW_SHIFT) + PREV] = prev;
     rows[count] = (rows[count] as number) - 1;
     // Only the last entry has the sentinel on both sides.
-    return next === prev;
+    return next === prev ? next : NO_SLOT;
   }
 
   /** Forgets a list's entries, which stay chained by `next` up to the sentinel, for the caller to append anew. */
@@ -200,9 +200,14 @@ export class TimerTable {
     this.#rows[head + COUNT] = 0;
   }
 
-  /** The list an entry is in. */
-  listOf(slot: number): TimerTaskList {
-    return this.argumentOf(this.#rows[(slot << ROW_SHIFT) + LIST] as number) as TimerTaskList;
+  /** The list that a sentinel was made for. */
+  listAt(sentinel: number): TimerTaskList {
+    return this.#lists.get(sentinel) as TimerTaskList;
+  }
+
+  /** The sentinel of the list an entry is in. */
+  sentinelOf(slot: number): number {
+    return this.#rows[(slot << ROW_SHIFT) + LIST] as number;
   }
 
   next(slot: number): number {
@@ -229,16 +234,16 @@ export class TimerTable {
   #newSlot(): number {
     if (this.#top === this.#capacity) this.#grow();
     const slot = this.#top++;
-    const page = slot >>> PAGE_SHIFT;
-    if (page === this.#arguments.length) this.#arguments.push(new Array(1 << PAGE_SHIFT).fill(undefined));
+    if (slot >>> PAGE_SHIFT === this.#pages.length) this.#pages.push(new ReferencePage());
     return slot;
   }
 
   #grow(): void {
     if (this.#capacity === SLOT_LIMIT) throw new RangeError(`a timer holds at most ${SLOT_LIMIT} tasks`);
-    this.#capacity = Math.min(this.#capacity + Math.min(this.#capacity, LARGEST_STEP), SLOT_LIMIT);
-    this.#links.grow(this.#capacity);
-    this.#expirations.grow(this.#capacity);
+    const capacity = Math.min(this.#capacity + Math.min(this.#capacity, LARGEST_STEP), SLOT_LIMIT);
+    this.#links.grow(capacity);
+    this.#expirations.grow(capacity);
+    this.#capacity = capacity;
     this.#rows = this.#links.values;
     this.#expiresAt = this.#expirations.values;
   }

@@ -23,29 +23,31 @@ export class TimerWheels {
   readonly first: TimingWheel;
   readonly #tickMs: number;
   readonly #roundsUp: boolean;
-  /** Until then the clocks of all wheels are right, and there is nothing to catch up with. */
-  #nextTickMs: number;
+  /** Whether rounding is just rounding up to a whole number, as it is by default. */
+  readonly #isPlain: boolean;
 
   constructor(tickMs: number, wheelSize: number, startMs: number, rounding: Rounding) {
     this.#tickMs = tickMs;
     this.#roundsUp = rounding === 'up';
     this.first = new TimingWheel(tickMs, wheelSize, startMs, this.table, this.delayQueue);
-    this.#nextTickMs = this.first.currentTimeMs + tickMs;
+    this.#isPlain = this.#roundsUp && tickMs === 1;
   }
 
   /**
-   * Links an entry, which must be in no list, where it waits for its deadline: in a bucket, or in the queue of
-   * what is due if the deadline is not after `nowMs`. O(levels).
+   * Links an entry, which must be in no list, where it waits until `delayMs` from now: in a bucket, or in the
+   * queue of what is due if the delay is not positive. O(levels).
    *
    * The wheels catch up first. So the level depends on the delay alone, however long nothing happened; and what
    * is overdue stands in the due queue before a newcomer does.
    *
    * @returns the list it is in; its expiration is when the timer must wake for it.
    */
-  place(slot: number, deadlineMs: number, nowMs: number): TimerTaskList {
-    this.catchUp(nowMs);
-    if (deadlineMs > nowMs) {
-      const expirationMs = this.#roundToTick(deadlineMs < HORIZON_MS ? deadlineMs : HORIZON_MS);
+  place(slot: number, delayMs: number, nowMs: number): TimerTaskList {
+    if (nowMs >= this.first.nextTickMs) this.catchUp(nowMs);
+    if (delayMs > 0) {
+      const deadlineMs = nowMs + delayMs;
+      const isPlain = this.#isPlain && deadlineMs < HORIZON_MS;
+      const expirationMs = isPlain ? Math.ceil(deadlineMs) : this.#roundToTick(deadlineMs);
       this.table.setExpiration(slot, expirationMs);
       const bucket = this.first.add(slot, expirationMs);
       if (bucket !== undefined) return bucket;
@@ -60,10 +62,9 @@ export class TimerWheels {
    * @returns whether a bucket that held tasks fell due.
    */
   catchUp(nowMs: number): boolean {
-    if (nowMs < this.#nextTickMs) return false;
+    if (nowMs < this.first.nextTickMs) return false;
     const fellDue = this.expireUntil(nowMs);
     this.first.advanceClock(nowMs);
-    this.#nextTickMs = this.first.currentTimeMs + this.#tickMs;
     return fellDue;
   }
 
@@ -85,11 +86,11 @@ export class TimerWheels {
 
   #roundToTick(deadlineMs: number): number {
     const tickMs = this.#tickMs;
-    if (tickMs === 1) return this.#roundsUp ? Math.ceil(deadlineMs) : Math.floor(deadlineMs);
-    if (!this.#roundsUp) return Math.floor(deadlineMs / tickMs) * tickMs;
-    const roundedMs = Math.ceil(deadlineMs / tickMs) * tickMs;
+    const boundedMs = Math.min(deadlineMs, HORIZON_MS);
+    if (!this.#roundsUp) return Math.floor(boundedMs / tickMs) * tickMs;
+    const roundedMs = Math.ceil(boundedMs / tickMs) * tickMs;
     // The division may round down to a whole number of ticks: then a hair's breadth would be missing.
-    return roundedMs < deadlineMs ? roundedMs + tickMs : roundedMs;
+    return roundedMs < boundedMs ? roundedMs + tickMs : roundedMs;
   }
 
   /** Adds each entry again, now that the clock has reached its bucket: it lands in a finer one, or is due. */

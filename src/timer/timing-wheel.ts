@@ -38,10 +38,11 @@ export class TimingWheel {
   readonly #table: TimerTable;
   readonly #delayQueue: DelayQueue;
   #overflowWheel: TimingWheel | undefined;
-  /** The clock in ticks, its bucket, and where this turn ends. Kept, because each would cost `add` a division. */
-  #currentTick: number;
-  #currentIndex: number;
-  #endMs: number;
+  /** The clock in ticks, and what follows from it, kept because `add` would pay a division for each. */
+  #currentTick = 0;
+  #currentIndex = 0;
+  #nextTickMs = 0;
+  #endMs = 0;
 
   constructor(tickMs: number, wheelSize: number, startMs: number, table: TimerTable, delayQueue: DelayQueue) {
     this.tickMs = tickMs;
@@ -50,14 +51,17 @@ export class TimingWheel {
     this.buckets = new Array<TimerTaskList | undefined>(wheelSize).fill(undefined);
     this.#table = table;
     this.#delayQueue = delayQueue;
-    this.#currentTick = Math.floor(startMs / tickMs);
-    this.#currentIndex = this.#currentTick % wheelSize;
-    this.#endMs = this.currentTimeMs + this.intervalMs;
+    this.#setTick(Math.floor(startMs / tickMs));
   }
 
   /** This wheel's clock: the timer's, rounded down to the tick. */
   get currentTimeMs(): number {
     return this.#currentTick * this.tickMs;
+  }
+
+  /** When the clock must move: what expires before it is due already. */
+  get nextTickMs(): number {
+    return this.#nextTickMs;
   }
 
   /** The next coarser wheel, if a task has needed it yet. */
@@ -71,34 +75,33 @@ export class TimingWheel {
    * @returns the bucket, or `undefined` if the entry is due already and was linked nowhere. O(levels).
    */
   add(slot: number, expirationMs: number): TimerTaskList | undefined {
-    if (expirationMs < this.currentTimeMs + this.tickMs) return undefined;
+    if (expirationMs < this.#nextTickMs) return undefined;
     // A coarser wheel cannot take it for due: its clock is this one's, rounded down to this interval.
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- a loop instead of a call per level
     let wheel: TimingWheel = this;
     while (expirationMs >= wheel.#endMs) wheel = wheel.#overflowWheel ?? wheel.#addOverflowWheel();
-    return wheel.#link(slot, expirationMs);
+    const tick = Math.floor(expirationMs / wheel.tickMs);
+    const ahead = wheel.#currentIndex + (tick - wheel.#currentTick);
+    const index = ahead < wheel.wheelSize ? ahead : ahead - wheel.wheelSize;
+    const bucket = wheel.buckets[index] ?? wheel.#addBucket(index);
+    this.#table.append(bucket.sentinel, slot);
+    if (!bucket.isQueued) this.#delayQueue.offer(bucket, tick * wheel.tickMs);
+    return bucket;
   }
 
   /** Moves the clocks of this wheel and of those above to `timeMs`. No bucket before it may hold tasks. */
   advanceClock(timeMs: number): void {
     const tick = Math.floor(timeMs / this.tickMs);
     if (tick <= this.#currentTick) return;
-    this.#currentTick = tick;
-    this.#currentIndex = tick % this.wheelSize;
-    this.#endMs = this.currentTimeMs + this.intervalMs;
+    this.#setTick(tick);
     this.#overflowWheel?.advanceClock(timeMs);
   }
 
-  #link(slot: number, expirationMs: number): TimerTaskList {
-    const tick = Math.floor(expirationMs / this.tickMs);
-    const index = this.#currentIndex + (tick - this.#currentTick);
-    const bucket = this.#bucketAt(index < this.wheelSize ? index : index - this.wheelSize);
-    bucket.add(slot);
-    if (!bucket.isQueued) {
-      bucket.expirationMs = tick * this.tickMs;
-      this.#delayQueue.offer(bucket);
-    }
-    return bucket;
+  #setTick(tick: number): void {
+    this.#currentTick = tick;
+    this.#currentIndex = tick % this.wheelSize;
+    this.#nextTickMs = (tick + 1) * this.tickMs;
+    this.#endMs = tick * this.tickMs + this.intervalMs;
   }
 
   #addOverflowWheel(): TimingWheel {
@@ -113,7 +116,9 @@ export class TimingWheel {
     return this.#overflowWheel;
   }
 
-  #bucketAt(index: number): TimerTaskList {
-    return (this.buckets[index] ??= new TimerTaskList(this.#table, this.tickMs));
+  #addBucket(index: number): TimerTaskList {
+    const bucket = new TimerTaskList(this.#table, this.tickMs);
+    this.buckets[index] = bucket;
+    return bucket;
   }
 }
