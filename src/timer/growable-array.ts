@@ -1,17 +1,16 @@
 /** What a typed array over foreign memory is made with. */
-interface TypedArrayConstructor<A> {
-  readonly BYTES_PER_ELEMENT: number;
-  new (buffer: ArrayBufferLike): A;
-}
+type TypedArrayConstructor<A> = (new (buffer: ArrayBufferLike) => A) & { readonly BYTES_PER_ELEMENT: number };
 
 /** The part of `WebAssembly.Memory` that is used here; its type is only in the browsers' library. */
 interface GrowableMemory {
   readonly buffer: SharedArrayBuffer;
   grow(pages: number): number;
 }
-interface GrowableMemoryConstructor {
-  new (descriptor: { initial: number; maximum: number; shared: true }): GrowableMemory;
-}
+type GrowableMemoryConstructor = new (limits: {
+  initial: number;
+  maximum: number;
+  shared: true;
+}) => GrowableMemory;
 
 /** The unit that such a memory grows by. */
 const MEMORY_PAGE_BYTES = 65_536;
