@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+import { EscapementError } from 'escapement';
+import { outOfRange, wrongType, wrongValue } from '../../src/core/errors.ts';
+
+describe('EscapementError', () => {
+  it('carries code, op and cause', () => {
+    const cause = new Error('disk');
+    const error = new EscapementError('ERR_TIMER_CLOSED', 'timer is closed', { op: 'SystemTimer.add', cause });
+    expect(error).toMatchObject({ name: 'EscapementError', code: 'ERR_TIMER_CLOSED', op: 'SystemTimer.add', cause });
+    expect(error).toBeInstanceOf(Error);
+    expect(error).toBeInstanceOf(EscapementError);
+  });
+
+  it('has no op and no cause when none was given, and keeps a cause that is undefined', () => {
+    expect('op' in new EscapementError('ERR_TIMER_CLOSED', 'm')).toBe(false);
+    expect('cause' in new EscapementError('ERR_TIMER_CLOSED', 'm')).toBe(false);
+    expect('cause' in new EscapementError('ERR_TIMER_CLOSED', 'm', { cause: undefined })).toBe(true);
+  });
+
+  it('recognises an error of another loaded copy of the package', () => {
+    const foreign = Object.assign(Object.create({ [Symbol.for('escapement.error')]: true }) as object, { code: 'X' });
+    expect(foreign instanceof EscapementError).toBe(true);
+    for (const other of [new Error('m'), null, undefined, 5, 'text', {}]) {
+      expect(other instanceof EscapementError).toBe(false);
+    }
+  });
+
+  it('lets a subclass have an instanceof of its own', () => {
+    class Special extends EscapementError {}
+    const special = new Special('ERR_TIMER_CLOSED', 'm');
+    expect(special instanceof Special && special instanceof EscapementError).toBe(true);
+    expect(new EscapementError('ERR_TIMER_CLOSED', 'm') instanceof Special).toBe(false);
+  });
+
+  it('becomes a log line with its cause', () => {
+    const inner = new EscapementError('ERR_CLOCK_STALLED', 'inner');
+    const error = new EscapementError('ERR_TIMER_CLOSED', 'outer', { op: 'x', cause: new Error('why') });
+    expect(JSON.parse(JSON.stringify(error))).toMatchObject({
+      name: 'EscapementError',
+      code: 'ERR_TIMER_CLOSED',
+      message: 'outer',
+      op: 'x',
+      cause: { name: 'Error', message: 'why' },
+    });
+    expect(error.toJSON()['stack']).toContain('outer');
+    const nested = new EscapementError('ERR_TIMER_CLOSED', 'outer', { cause: inner });
+    expect(nested.toJSON()['cause']).toMatchObject({ code: 'ERR_CLOCK_STALLED' });
+    const plain = new EscapementError('ERR_TIMER_CLOSED', 'outer', { cause: 'text' });
+    expect(plain.toJSON()['cause']).toBe('text');
+  });
+});
+
+describe('argument errors', () => {
+  it('name the argument, what it must be, and show the value', () => {
+    expect(outOfRange('tickMs', 'an integer of at least 1', 0.5)).toMatchObject({
+      name: 'RangeError',
+      code: 'ERR_OUT_OF_RANGE',
+      message: 'tickMs must be an integer of at least 1. Received 0.5',
+    });
+    expect(wrongType('delayMs', 'a number', '10')).toMatchObject({
+      name: 'TypeError',
+      code: 'ERR_INVALID_ARG_TYPE',
+      message: "delayMs must be a number. Received '10' (a string)",
+    });
+    expect(wrongValue('rounding', "'up' or 'down'", null)).toMatchObject({
+      name: 'TypeError',
+      code: 'ERR_INVALID_ARG_VALUE',
+      message: "rounding must be 'up' or 'down'. Received null",
+    });
+  });
+
+  it.each([
+    [NaN, 'NaN'],
+    [-0, '0'],
+    [10n, '10n (a bigint)'],
+    [true, 'true'],
+    [undefined, 'undefined'],
+    [Symbol('s'), 'Symbol(s)'],
+    [new Map(), '[object Map]'],
+    [[1, 2], '[object Array]'],
+    [Object.create(null), '[object Object]'],
+    [Math.max, '[function max]'],
+    [(() => (): void => undefined)(), '[function anonymous]'],
+    ['x'.repeat(100), `'${'x'.repeat(60)}…' (a string)`],
+  ])('shows %o', (value, shown) => {
+    expect(wrongType('a', 'b', value).message).toBe(`a must be b. Received ${shown}`);
+  });
+});

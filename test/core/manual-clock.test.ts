@@ -1,0 +1,169 @@
+import { describe, expect, it, vi } from 'vitest';
+import { ManualClock, SystemTimer, TimerTask } from 'escapement';
+import { ManualClock as FromTesting } from 'escapement/testing';
+
+describe('ManualClock', () => {
+  it('is the same class from both subpaths', () => {
+    expect(FromTesting).toBe(ManualClock);
+  });
+
+  it('starts at 0 and 0, or where it is told', () => {
+    expect([new ManualClock().now(), new ManualClock().wallNow()]).toEqual([0, 0]);
+    const clock = new ManualClock({ nowMs: 12.5, wallMs: 1_700_000_000_000 });
+    expect([clock.now(), clock.wallNow()]).toEqual([12.5, 1_700_000_000_000]);
+    clock.advance(7.5);
+    expect([clock.now(), clock.wallNow()]).toEqual([20, 1_700_000_000_007.5]);
+  });
+
+  it('fires the wake-ups due on the way, each at its own time, in order', () => {
+    const clock = new ManualClock({ nowMs: 100 });
+    const fired: [string, number][] = [];
+    const arm = (name: string, delayMs: number): void => {
+      clock.setTimeout(() => fired.push([name, clock.now()]), delayMs);
+    };
+    arm('late', 50);
+    arm('early', 10);
+    arm('beyond', 50.5);
+    arm('early too', 10);
+    arm('now', 0);
+    arm('past', -5);
+    clock.advance(50);
+    expect(fired).toEqual([
+      ['now', 100],
+      ['past', 100],
+      ['early', 110],
+      ['early too', 110],
+      ['late', 150],
+    ]);
+    expect(clock.now()).toBe(150);
+    expect(clock.pendingWakeups).toBe(1);
+  });
+
+  it('fires wake-ups that are armed on the way, when they are due on the way', () => {
+    const clock = new ManualClock();
+    const firedAt: number[] = [];
+    const again = (): void => {
+      firedAt.push(clock.now());
+      clock.setTimeout(again, 3);
+    };
+    clock.setTimeout(again, 3);
+    clock.advance(10);
+    expect(firedAt).toEqual([3, 6, 9]);
+    expect(clock.pendingWakeups).toBe(1);
+  });
+
+  it('never calls back synchronously, and never after cancel', () => {
+    const clock = new ManualClock();
+    const callback = vi.fn();
+    const timeout = clock.setTimeout(callback, 0);
+    timeout.ref();
+    timeout.unref();
+    expect(callback).not.toHaveBeenCalled();
+    timeout.cancel();
+    timeout.cancel();
+    clock.advance(1);
+    expect(callback).not.toHaveBeenCalled();
+    expect(clock.pendingWakeups).toBe(0);
+  });
+
+  it('does not go back when a callback advances it', () => {
+    const clock = new ManualClock();
+    clock.setTimeout(() => {
+      clock.advance(100);
+    }, 5);
+    const late = vi.fn(() => clock.now());
+    clock.setTimeout(late, 50);
+    clock.advance(10);
+    expect(clock.now()).toBe(105);
+    expect(late).toHaveReturnedWith(50 + 0);
+  });
+
+  it('stands where a throwing wake-up left it, and goes on', () => {
+    const clock = new ManualClock();
+    clock.setTimeout(() => {
+      throw new Error('boom');
+    }, 5);
+    const after = vi.fn();
+    clock.setTimeout(after, 7);
+    expect(() => {
+      clock.advance(10);
+    }).toThrow('boom');
+    expect(clock.now()).toBe(5);
+    clock.advance(5);
+    expect(after).toHaveBeenCalledOnce();
+  });
+
+  it('gives up on a loop that re-arms itself with no delay, instead of hanging', () => {
+    const clock = new ManualClock();
+    const again = (): void => {
+      clock.setTimeout(again, 0);
+    };
+    again();
+    const stalled = { name: 'EscapementError', code: 'ERR_CLOCK_STALLED', op: 'ManualClock.advance' };
+    expect(() => {
+      clock.advance(1);
+    }).toThrow(expect.objectContaining(stalled));
+  });
+
+  it.each([NaN, Infinity, -Infinity, -1, 2 ** 53])('refuses to advance by %s', (ms) => {
+    const clock = new ManualClock({ nowMs: 1 });
+    const error = { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' };
+    expect(() => {
+      clock.advance(ms);
+    }).toThrow(expect.objectContaining(error));
+    expect(clock.now()).toBe(1);
+  });
+
+  it('checks its other arguments too', async () => {
+    const clock = new ManualClock();
+    expect(() => clock.setTimeout('x' as never, 1)).toThrow(TypeError);
+    expect(() => clock.setTimeout(() => undefined, NaN)).toThrow(RangeError);
+    expect(() => new ManualClock({ nowMs: -1 })).toThrow(/nowMs must be at least 0/);
+    expect(() => new ManualClock({ wallMs: NaN })).toThrow(RangeError);
+    await expect(clock.advanceAsync(-1)).rejects.toThrow(RangeError);
+    expect(clock.pendingWakeups).toBe(0);
+  });
+
+  it('advanceAsync lets promise jobs settle before the first wake-up and after each', async () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    const log: string[] = [];
+    const worker = async (): Promise<void> => {
+      await Promise.resolve();
+      for (let i = 1; i <= 3; i++) {
+        await timer.sleep(10);
+        await Promise.resolve().then(() => Promise.resolve());
+        log.push(`${i} at ${clock.now()}`);
+      }
+    };
+    const done = worker();
+    await clock.advanceAsync(30);
+    await done;
+    expect(log).toEqual(['1 at 10', '2 at 20', '3 at 30']);
+  });
+
+  it('has one pending wake-up per timer, however many tasks wait', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    const ids = Array.from({ length: 1_000 }, (_, i) => timer.schedule(i + 1, () => undefined, 0));
+    expect(clock.pendingWakeups).toBe(1);
+    for (const id of ids) timer.cancel(id);
+    expect(clock.pendingWakeups).toBe(0);
+  });
+
+  it('lets a month of virtual time pass in an instant', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    const day = 86_400_000;
+    let days = 0;
+    class Daily extends TimerTask {
+      override run(): void {
+        days++;
+        timer.add(this);
+      }
+    }
+    timer.add(new Daily(day));
+    clock.advance(30 * day);
+    expect(days).toBe(30);
+  });
+});

@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest';
+import { runProgram } from '../run-program.ts';
+import { readSnippets, transpile, typeErrors } from './snippets.ts';
+
+const snippets = readSnippets();
+
+describe('the snippets in README and docs', () => {
+  it('are there', () => {
+    expect(snippets.length).toBeGreaterThan(3);
+  });
+
+  it('compile in a strict program', () => {
+    expect(typeErrors(snippets)).toEqual([]);
+  });
+
+  it.each(snippets)('$where runs, prints what it says, and ends by itself', (snippet) => {
+    const { stdout, stderr, status } = runProgram(transpile(snippet));
+    expect(stderr).toBe('');
+    expect(status).toBe(0);
+    const printed = stdout.split('\n').filter((line) => line !== '');
+    if (snippet.prints.length > 0) expect(printed).toEqual(snippet.prints);
+  });
+});

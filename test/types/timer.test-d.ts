@@ -1,0 +1,73 @@
+import { expectTypeOf, test } from 'vitest';
+import {
+  EscapementError,
+  ManualClock,
+  SystemTimer,
+  systemClock,
+  TimerTask,
+  type Clock,
+  type ClockTimeout,
+  type EscapementErrorCode,
+  type MetricsProvider,
+  type Timer,
+  type TimerId,
+  type TimerSnapshot,
+} from 'escapement';
+import { checkTimer } from 'escapement/testing';
+
+test('clocks', () => {
+  expectTypeOf(systemClock).toEqualTypeOf<Clock>();
+  expectTypeOf<ManualClock>().toExtend<Clock>();
+  expectTypeOf<ManualClock['advanceAsync']>().toEqualTypeOf<(ms: number) => Promise<void>>();
+  expectTypeOf<ReturnType<Clock['setTimeout']>>().toEqualTypeOf<ClockTimeout>();
+});
+
+test('a timer', () => {
+  const timer = new SystemTimer({ clock: new ManualClock() });
+  expectTypeOf(timer).toExtend<Timer>();
+  expectTypeOf(timer).toExtend<Disposable>();
+  expectTypeOf(timer.inspect()).toEqualTypeOf<TimerSnapshot>();
+  expectTypeOf(timer.close()).toEqualTypeOf<TimerTask[]>();
+  expectTypeOf(timer.nextExpirationMs()).toEqualTypeOf<number | undefined>();
+  expectTypeOf(timer.poll()).toEqualTypeOf<number>();
+  expectTypeOf(checkTimer).toBeCallableWith(timer);
+});
+
+test('schedule ties the argument to the callback', () => {
+  const timer = new SystemTimer({ clock: new ManualClock() });
+  const id = timer.schedule(5, (request: { url: string }) => request.url, { url: '/' });
+  expectTypeOf(id).toEqualTypeOf<TimerId>();
+  expectTypeOf(id).toExtend<number>();
+  // @ts-expect-error -- the argument is no request
+  timer.schedule(5, (request: { url: string }) => request.url, 5);
+  // @ts-expect-error -- any number is not an id
+  timer.cancel(5);
+});
+
+test('sleep resolves with its value, or with nothing', () => {
+  const timer = new SystemTimer({ clock: new ManualClock() });
+  expectTypeOf(timer.sleep(5)).toEqualTypeOf<Promise<void>>();
+  expectTypeOf(timer.sleep(5, 'v', { signal: AbortSignal.abort() })).toEqualTypeOf<Promise<string>>();
+});
+
+test('a task must say what it runs', () => {
+  class Complete extends TimerTask {
+    override run(): void {
+      expectTypeOf(this.delayMs).toEqualTypeOf<number>();
+    }
+  }
+  expectTypeOf(new Complete(5).pending).toEqualTypeOf<boolean>();
+  // @ts-expect-error -- abstract
+  new TimerTask(5);
+  // @ts-expect-error -- the names that a timer uses itself are taken
+  class Clash extends Complete {
+    override _entry = 5;
+  }
+  expectTypeOf<Clash>().toExtend<object>();
+});
+
+test('errors and metrics', () => {
+  expectTypeOf(new EscapementError('ERR_TIMER_CLOSED', 'm').code).toEqualTypeOf<EscapementErrorCode>();
+  expectTypeOf(new EscapementError('ERR_TIMER_CLOSED', 'm').op).toEqualTypeOf<string | undefined>();
+  expectTypeOf<ReturnType<MetricsProvider['observableGauge']>>().toEqualTypeOf<{ remove(): void }>();
+});
