@@ -55,7 +55,7 @@ class HostTimeout implements ClockTimeout {
  * The host's clock: `performance.now()`, `Date.now()` and `setTimeout`.
  *
  * Each call looks its global up anew, so a test runner's fake timers work whenever they are installed.
- * A wake-up beyond {@link MAX_HOST_TIMEOUT_MS} comes early, at that limit; the callers here re-arm.
+ * A wake-up beyond the host's limit of 2^31 - 1 ms comes early, at that limit; the callers here re-arm.
  */
 export const systemClock: Clock = {
   now: () => globalThis.performance.now(),

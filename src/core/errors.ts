@@ -32,7 +32,7 @@ export class EscapementError extends Error {
   /** Stable, for programs; the message is for people and may change. */
   readonly code: EscapementErrorCode;
   /** The operation that failed, if it is known. */
-  readonly op?: string;
+  declare readonly op?: string;
 
   constructor(code: EscapementErrorCode, message: string, options: EscapementErrorOptions = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined);
@@ -49,6 +49,7 @@ export class EscapementError extends Error {
     Object.defineProperty(this.prototype, BRAND, { value: true });
   }
 
+  /** Whether a value is an error of this class, of this or another loaded copy of the package. */
   static override [Symbol.hasInstance](value: unknown): boolean {
     // A subclass inherits this method, and asks about itself rather than about the brand.
     if (this !== EscapementError) return Function.prototype[Symbol.hasInstance].call(this, value);
@@ -76,7 +77,10 @@ function describeCause(cause: Error): unknown {
 }
 
 /** A `TypeError` or `RangeError` about an argument: its `code` tells programs which. */
-export type ArgumentError = (TypeError | RangeError) & { readonly code: EscapementErrorCode };
+export type ArgumentError = (TypeError | RangeError) & {
+  /** Stable, for programs. */
+  readonly code: EscapementErrorCode;
+};
 
 /** A number outside its range: `RangeError` with code `ERR_OUT_OF_RANGE`. */
 export function outOfRange(argument: string, requirement: string, value: unknown): ArgumentError {

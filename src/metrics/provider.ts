@@ -4,23 +4,43 @@
  */
 export interface MetricsProvider {
   /** A number that only grows. */
-  counter(name: string, help: string, labels?: Record<string, string>): { inc(by?: number): void };
+  counter(
+    name: string,
+    help: string,
+    labels?: Record<string, string>,
+  ): {
+    /** Adds `by`, which defaults to 1. */
+    inc(by?: number): void;
+  };
   /** A number that is set. */
-  gauge(name: string, help: string, labels?: Record<string, string>): { set(value: number): void };
+  gauge(
+    name: string,
+    help: string,
+    labels?: Record<string, string>,
+  ): {
+    /** Replaces the value. */
+    set(value: number): void;
+  };
   /** A number that is read when somebody asks for it, at no cost before that. */
   observableGauge(
     name: string,
     help: string,
     read: () => number,
     labels?: Record<string, string>,
-  ): { remove(): void };
+  ): {
+    /** Stops reading: called when whatever is measured closes. */
+    remove(): void;
+  };
   /** A distribution; `buckets` are inclusive upper bounds, ascending. */
   histogram(
     name: string,
     help: string,
     buckets: readonly number[],
     labels?: Record<string, string>,
-  ): { observe(value: number): void };
+  ): {
+    /** Counts one value. */
+    observe(value: number): void;
+  };
 }
 
 const nothing = (): void => undefined;

@@ -17,12 +17,15 @@ import { attach, detach, entryIn, isTimerTask, type TimerTask } from './timer-ta
 import { TimerWheels } from './timer-wheels.ts';
 
 /** Names one scheduled callback of one timer, for {@link SystemTimer.cancel}. Never 0, never used twice. */
-export type TimerId = number & { readonly __timerId: unique symbol };
+export type TimerId = number & {
+  /** Only for the compiler: no other number is an id. */
+  readonly __timerId: unique symbol;
+};
 
 /**
  * Runs millions of delayed tasks with one host timeout.
  *
- * HOW. Tasks hang in hierarchical timing wheels ({@link TimerWheels}), so adding, cancelling and moving one is
+ * HOW. Tasks hang in hierarchical timing wheels (timing-wheel.ts), so adding, cancelling and moving one is
  * O(1). The timer arms one wake-up of its clock for the earliest bucket that holds tasks, and sleeps. When it
  * wakes it moves what is due to a queue, and only then runs user code, a bounded number of tasks a turn:
  *
@@ -201,6 +204,7 @@ export class SystemTimer implements Timer {
     this.#driver.setRef(false);
   }
 
+  /** Whether waiting tasks keep the process alive. */
   hasRef(): boolean {
     return this.#driver.hasRef;
   }
@@ -228,6 +232,7 @@ export class SystemTimer implements Timer {
     return tasks;
   }
 
+  /** `close()`, for `using`. */
   [Symbol.dispose](): void {
     this.close();
   }

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/[\\/]$/, '');
 
 /** One ```ts block of a page. */
 export interface Snippet {
@@ -37,27 +37,28 @@ export function transpile({ source }: Snippet): string {
 
 /** What the compiler says of all blocks under the strict settings of this project, each as a file of its own. */
 export function typeErrors(snippets: readonly Snippet[]): string[] {
-  const config = ts.getParsedCommandLineOfConfigFile(`${ROOT}/tsconfig.json`, {}, {
-    ...ts.sys,
-    onUnRecoverableConfigFileDiagnostic: (diagnostic) => {
-      throw new Error(String(diagnostic.messageText));
-    },
-  });
-  if (config === undefined) throw new Error('tsconfig.json cannot be read');
+  const { config } = ts.readConfigFile(`${ROOT}/tsconfig.json`, (path) => ts.sys.readFile(path));
+  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, ROOT);
   const files = new Map(snippets.map((snippet, i) => [`${ROOT}/snippet-${i}.ts`, snippet]));
-  const options = { ...config.options, noUnusedLocals: false, moduleDetection: ts.ModuleDetectionKind.Force };
-  const host = ts.createCompilerHost(options);
-  const { readFile, fileExists, getSourceFile } = host;
-  host.fileExists = (name) => files.has(name) || fileExists.call(host, name);
-  host.readFile = (name) => files.get(name)?.source ?? readFile.call(host, name);
-  host.getSourceFile = (name, languageVersion, ...rest) => {
-    const snippet = files.get(name);
-    if (snippet === undefined) return getSourceFile.call(host, name, languageVersion, ...rest);
-    return ts.createSourceFile(name, snippet.source, languageVersion);
-  };
-  const diagnostics = ts.getPreEmitDiagnostics(ts.createProgram([...files.keys()], options, host));
-  return diagnostics.map(({ file, messageText }) => {
-    const where = file === undefined ? 'options' : (files.get(file.fileName)?.where ?? file.fileName);
+  const host = hostWith(files, { ...options, moduleDetection: ts.ModuleDetectionKind.Force });
+  const program = ts.createProgram([...files.keys()], options, host);
+  return ts.getPreEmitDiagnostics(program).map(({ file, messageText }) => {
+    const where = files.get(file?.fileName ?? '')?.where ?? file?.fileName ?? 'tsconfig.json';
     return `${where}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`;
   });
+}
+
+/** The compiler's own view of the disk, and the blocks on it as if they were files. */
+function hostWith(files: ReadonlyMap<string, Snippet>, options: ts.CompilerOptions): ts.CompilerHost {
+  const disk = ts.createCompilerHost(options);
+  return {
+    ...disk,
+    fileExists: (name) => files.has(name) || disk.fileExists(name),
+    readFile: (name) => files.get(name)?.source ?? disk.readFile(name),
+    getSourceFile: (name, languageVersion, ...rest) => {
+      const snippet = files.get(name);
+      if (snippet === undefined) return disk.getSourceFile(name, languageVersion, ...rest);
+      return ts.createSourceFile(name, snippet.source, languageVersion);
+    },
+  };
 }
