@@ -37,7 +37,7 @@ export function transpile({ source }: Snippet): string {
 
 /** What the compiler says of all blocks under the strict settings of this project, each as a file of its own. */
 export function typeErrors(snippets: readonly Snippet[]): string[] {
-  const { config } = ts.readConfigFile(`${ROOT}/tsconfig.json`, (path) => ts.sys.readFile(path));
+  const config: unknown = ts.readConfigFile(`${ROOT}/tsconfig.json`, (path) => ts.sys.readFile(path)).config;
   const { options } = ts.parseJsonConfigFileContent(config, ts.sys, ROOT);
   const files = new Map(snippets.map((snippet, i) => [`${ROOT}/snippet-${i}.ts`, snippet]));
   const host = hostWith(files, { ...options, moduleDetection: ts.ModuleDetectionKind.Force });
