@@ -53,8 +53,6 @@ export class SystemTimer implements Timer {
   readonly #runner: TaskRunner;
   readonly #driver: TimerDriver;
   readonly #metrics: TimerMetrics;
-  #isRunning = false;
-  #isClosed = false;
 
   /**
    * @throws RangeError `ERR_OUT_OF_RANGE` - `tickMs` below 1, `wheelSize` below 2, either not an integer, or
@@ -184,7 +182,7 @@ export class SystemTimer implements Timer {
 
   async advanceClock(timeoutMs: number): Promise<boolean> {
     if (typeof timeoutMs !== 'number' || Number.isNaN(timeoutMs)) throw invalidDelay('timeoutMs', timeoutMs);
-    if (this.#isClosed) return false;
+    if (this.#driver.isClosed) return false;
     if (this.#pump(this.#options.clock.now(), Infinity).fellDue) return true;
     return timeoutMs > 0 ? this.#driver.wait(timeoutMs) : false;
   }
@@ -223,12 +221,11 @@ export class SystemTimer implements Timer {
   close(options: TimerCloseOptions = {}): TimerTask[] {
     const { pending = 'drop' } = options;
     requireOneOf('pending', ['drop', 'run'], pending);
-    if (this.#isClosed) return [];
-    this.#isClosed = true;
+    if (this.#driver.isClosed) return [];
     this.#driver.close();
-    this.#metrics.remove();
     const tasks = this.#gatherPending(pending === 'drop');
     if (pending === 'run') this.#runner.run(Infinity);
+    this.#metrics.remove();
     return tasks;
   }
 
@@ -249,21 +246,22 @@ export class SystemTimer implements Timer {
     return table.idOf(slot) as TimerId;
   }
 
-  /** The wake-up fired. */
+  /** The wake-up fired. What is measured comes last: a provider that throws must not stop the timer. */
   #wake(nowMs: number): void {
-    this.#metrics.wakeups.inc();
     this.#pump(nowMs, this.#options.autoStart ? this.#options.maxTasksPerTurn : Infinity);
     this.#driver.waits.settleExpired(nowMs);
     this.#driver.rearm();
+    this.#metrics.wakeups.inc();
   }
 
   /** Moves what is due to the due queue, runs at most `limit` of it, and tells who waits for that. */
   #pump(nowMs: number, limit: number): { fellDue: boolean; ran: number } {
-    if (this.#isRunning || this.#isClosed) return { fellDue: false, ran: 0 };
-    const wasDue = !this.#wheels.due.isEmpty;
+    const { due } = this.#wheels;
+    if (!this.#driver.mayRun) return { fellDue: false, ran: 0 };
+    const wasDue = !due.isEmpty;
     const fellDue = this.#wheels.catchUp(nowMs) || wasDue;
-    const ran = this.#wheels.due.isEmpty ? 0 : this.#dispatch(limit);
     if (fellDue) this.#driver.waits.settleAll(true);
+    const ran = due.isEmpty ? 0 : this.#dispatch(limit);
     this.#driver.rearm();
     return { fellDue, ran };
   }
@@ -287,18 +285,16 @@ export class SystemTimer implements Timer {
   }
 
   #runTurn(limit: number): number {
-    if (this.#isRunning || this.#isClosed) return 0;
-    this.#isRunning = true;
+    if (!this.#driver.mayRun) return 0;
     this.#driver.pause();
     const ran = this.#runner.run(limit);
-    this.#isRunning = false;
-    this.#metrics.tasksRun.inc(ran);
     this.#driver.resume();
+    this.#metrics.tasksRun.inc(ran);
     return ran;
   }
 
-  /** Brings everything that waits into the due queue, in order, without the sleeps; `takeOut` empties that too. */
-  #gatherPending(takeOut: boolean): TimerTask[] {
+  /** Brings everything that waits into the due queue, in order, and wakes the sleepers; may drop the rest. */
+  #gatherPending(isDropped: boolean): TimerTask[] {
     const { due, table } = this.#wheels;
     const tasks: TimerTask[] = [];
     const closed = this.#closedError('sleep');
@@ -308,18 +304,17 @@ export class SystemTimer implements Timer {
       next = table.next(slot);
       const callback = table.callbackOf(slot);
       const argument = table.argumentOf(slot);
-      if (callback === runTask) tasks.push(argument as TimerTask);
-      if (callback === wakeSleeper) (argument as Sleeper).fail(closed);
-      if (!takeOut && callback !== wakeSleeper) continue;
-      table.unlink(slot);
-      table.release(slot);
+      const isAsleep = callback === wakeSleeper;
+      if (isAsleep || isDropped) table.discard(slot);
+      if (isAsleep) (argument as Sleeper).fail(closed);
+      else if (callback === runTask) tasks.push(argument as TimerTask);
     }
-    if (takeOut) tasks.forEach(detach);
+    if (isDropped) tasks.forEach(detach);
     return tasks;
   }
 
   #requireOpen(operation: string): void {
-    if (this.#isClosed) throw this.#closedError(operation);
+    if (this.#driver.isClosed) throw this.#closedError(operation);
   }
 
   #closedError(operation: string): EscapementError {

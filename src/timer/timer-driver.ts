@@ -43,6 +43,15 @@ export class TimerDriver implements TaskHome {
     return this.#autoStart && this.waits.isEmpty && !this.#isPaused && !this.#isHandedOver && !this.#isClosed;
   }
 
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Whether due tasks may run: not while others do, and not after `close`. */
+  get mayRun(): boolean {
+    return !this.#isPaused && !this.#isClosed;
+  }
+
   /** Whether an executor has a turn that it has not run yet. */
   get isHandedOver(): boolean {
     return this.#isHandedOver;
@@ -75,8 +84,7 @@ export class TimerDriver implements TaskHome {
 
   withdraw(slot: number): void {
     const { table } = this.#wheels;
-    const emptied = table.unlink(slot);
-    table.release(slot);
+    const emptied = table.discard(slot);
     if (emptied !== NO_SLOT && this.#isAwaited(emptied)) this.rearm();
   }
 

@@ -192,6 +192,13 @@ export class TimerTable {
     return next === prev ? next : NO_SLOT;
   }
 
+  /** `unlink` and `release`. */
+  discard(slot: number): number {
+    const emptied = this.unlink(slot);
+    this.release(slot);
+    return emptied;
+  }
+
   /** Forgets a list's entries, which stay chained by `next` up to the sentinel, for the caller to append anew. */
   detachAll(sentinel: number): void {
     const head = sentinel << ROW_SHIFT;
