@@ -60,9 +60,9 @@ export class Wakeup {
   }
 
   #fired(): void {
-    // A clock that calls back after cancel() must not wake whoever disarmed us.
+    // A clock that calls back after cancel() must neither wake whoever disarmed us nor leave two timeouts armed.
     if (this.#timeout === undefined) return;
-    this.#timeout = undefined;
+    this.#cancelTimeout();
     const nowMs = this.#clock.now();
     if (nowMs < this.#deadlineMs) {
       this.#arm(nowMs);

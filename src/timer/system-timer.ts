@@ -120,14 +120,14 @@ export class SystemTimer implements Timer {
   /**
    * Moves the deadline to `delayMs` from now. The id stays the same.
    *
-   * @returns false for an id that no longer waits: nothing changed.
+   * @returns false for an id that no longer waits, and after `close`: nothing changed.
    * @throws RangeError `ERR_OUT_OF_RANGE` or TypeError `ERR_INVALID_ARG_TYPE` - as in `schedule`.
    */
   reschedule(id: TimerId, delayMs: number): boolean {
     if (typeof id !== 'number') throw wrongType('id', 'a number from schedule()', id);
     if (!Number.isFinite(delayMs)) throw invalidDelay('delayMs', delayMs);
     const slot = this.#wheels.table.slotOf(id);
-    if (slot === NO_SLOT) return false;
+    if (slot === NO_SLOT || this.#driver.isClosed) return false;
     this.#driver.move(slot, delayMs);
     return true;
   }
@@ -258,7 +258,7 @@ export class SystemTimer implements Timer {
   #pump(nowMs: number, limit: number): { fellDue: boolean; ran: number } {
     const { due } = this.#wheels;
     if (!this.#driver.mayRun) return { fellDue: false, ran: 0 };
-    const wasDue = !due.isEmpty;
+    const wasDue = !due.isEmpty && !this.#driver.isHandedOver;
     const fellDue = this.#wheels.catchUp(nowMs) || wasDue;
     if (fellDue) this.#driver.waits.settleAll(true);
     const ran = due.isEmpty ? 0 : this.#dispatch(limit);

@@ -68,18 +68,18 @@ export class TimerDriver implements TaskHome {
   /** Places a new entry `delayMs` from now. */
   enter(slot: number, delayMs: number): void {
     const nowMs = this.#clock.now();
-    this.#wakeFor(this.#wheels.place(slot, delayMs, nowMs), nowMs);
+    if (this.#catchUp(nowMs)) this.#enterLate(slot, delayMs, nowMs);
+    else this.#wakeFor(this.#wheels.place(slot, delayMs, nowMs), nowMs);
   }
 
   /** Places an entry that waits already anew, `delayMs` from now. */
   move(slot: number, delayMs: number): void {
-    const { table } = this.#wheels;
     const nowMs = this.#clock.now();
-    const emptied = table.unlink(slot);
+    const hasExpired = this.#catchUp(nowMs);
+    const emptied = this.#wheels.table.unlink(slot);
     const wasAwaited = emptied !== NO_SLOT && this.#isAwaited(emptied);
-    const entered = this.#wheels.place(slot, delayMs, nowMs);
-    if (wasAwaited) this.rearm(nowMs);
-    else this.#wakeFor(entered, nowMs);
+    if (hasExpired || wasAwaited) this.#enterLate(slot, delayMs, nowMs);
+    else this.#wakeFor(this.#wheels.place(slot, delayMs, nowMs), nowMs);
   }
 
   withdraw(slot: number): void {
@@ -123,6 +123,22 @@ export class TimerDriver implements TaskHome {
     this.#isClosed = true;
     this.#wakeup.moveTo(Infinity);
     this.waits.settleAll(false);
+  }
+
+  /**
+   * Brings the wheels to now, so that the level of an insertion depends on its delay alone, however long nothing
+   * happened; and so that what is overdue stands in the due queue before a newcomer does.
+   *
+   * @returns whether a bucket expired, so that the wake-up may belong elsewhere.
+   */
+  #catchUp(nowMs: number): boolean {
+    return nowMs >= this.#wheels.first.nextTickMs && this.#wheels.catchUp(nowMs);
+  }
+
+  /** Something else has changed as well: only the delay queue knows when to wake now. */
+  #enterLate(slot: number, delayMs: number, nowMs: number): void {
+    this.#wheels.place(slot, delayMs, nowMs);
+    this.rearm(nowMs);
   }
 
   /** Whether the wake-up is armed for a list, or for one that is no earlier. */

@@ -37,13 +37,11 @@ export class TimerWheels {
    * Links an entry, which must be in no list, where it waits until `delayMs` from now: in a bucket, or in the
    * queue of what is due if the delay is not positive. O(levels).
    *
-   * The wheels catch up first. So the level depends on the delay alone, however long nothing happened; and what
-   * is overdue stands in the due queue before a newcomer does.
+   * The wheels must have caught up with `nowMs`.
    *
    * @returns the list it is in; its expiration is when the timer must wake for it.
    */
   place(slot: number, delayMs: number, nowMs: number): TimerTaskList {
-    if (nowMs >= this.first.nextTickMs) this.catchUp(nowMs);
     if (delayMs > 0) {
       const deadlineMs = nowMs + delayMs;
       const isPlain = this.#isPlain && deadlineMs < HORIZON_MS;
@@ -86,11 +84,12 @@ export class TimerWheels {
 
   #roundToTick(deadlineMs: number): number {
     const tickMs = this.#tickMs;
-    const boundedMs = Math.min(deadlineMs, HORIZON_MS);
-    if (!this.#roundsUp) return Math.floor(boundedMs / tickMs) * tickMs;
-    const roundedMs = Math.ceil(boundedMs / tickMs) * tickMs;
+    const lastMs = Math.floor(HORIZON_MS / tickMs) * tickMs;
+    if (deadlineMs >= lastMs) return lastMs;
+    if (!this.#roundsUp) return Math.floor(deadlineMs / tickMs) * tickMs;
+    const roundedMs = Math.ceil(deadlineMs / tickMs) * tickMs;
     // The division may round down to a whole number of ticks: then a hair's breadth would be missing.
-    return roundedMs < boundedMs ? roundedMs + tickMs : roundedMs;
+    return roundedMs < deadlineMs ? roundedMs + tickMs : roundedMs;
   }
 
   /** Adds each entry again, now that the clock has reached its bucket: it lands in a finer one, or is due. */
