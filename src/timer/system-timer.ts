@@ -85,7 +85,7 @@ export class SystemTimer implements Timer {
    * @throws TypeError `ERR_INVALID_ARG_TYPE` - not a `TimerTask`.
    */
   add(task: TimerTask): void {
-    this.#requireOpen('add');
+    if (this.#driver.isClosed) throw this.#closedError('add');
     if (!isTimerTask(task)) throw wrongType('task', 'a TimerTask', task);
     const { delayMs } = task;
     // The constructor checked it, but a subclass may compute it anew.
@@ -111,7 +111,7 @@ export class SystemTimer implements Timer {
    * @throws EscapementError `ERR_TIMER_CLOSED` - after `close`.
    */
   schedule<A>(delayMs: number, callback: (arg: A) => void, arg: A): TimerId {
-    this.#requireOpen('schedule');
+    if (this.#driver.isClosed) throw this.#closedError('schedule');
     if (!Number.isFinite(delayMs)) throw invalidDelay('delayMs', delayMs);
     requireFunction('callback', callback);
     return this.#schedule(delayMs, callback, arg);
@@ -152,7 +152,7 @@ export class SystemTimer implements Timer {
    */
   sleep<T = void>(delayMs: number, value?: T, options: { signal?: AbortSignal } = {}): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.#requireOpen('sleep');
+      if (this.#driver.isClosed) throw this.#closedError('sleep');
       if (!Number.isFinite(delayMs)) throw invalidDelay('delayMs', delayMs);
       const { signal } = options;
       if (signal !== undefined && typeof signal.addEventListener !== 'function') {
@@ -311,10 +311,6 @@ export class SystemTimer implements Timer {
     }
     if (isDropped) tasks.forEach(detach);
     return tasks;
-  }
-
-  #requireOpen(operation: string): void {
-    if (this.#driver.isClosed) throw this.#closedError(operation);
   }
 
   #closedError(operation: string): EscapementError {

@@ -82,13 +82,9 @@ export class TimerTable {
 
   /** A row for a new entry: in no list yet, so the caller must append it to one before anything else happens. */
   allocate(callback: EntryCallback, argument: unknown): number {
-    let slot = this.#firstFree;
-    if (slot === NO_SLOT) {
-      slot = this.#newSlot();
-      this.#rows[(slot << ROW_SHIFT) + GENERATION] = this.#firstGeneration;
-    } else {
-      this.#firstFree = this.#rows[(slot << ROW_SHIFT) + NEXT] as number;
-    }
+    const free = this.#firstFree;
+    const slot = free === NO_SLOT ? this.#newEntrySlot() : free;
+    if (free !== NO_SLOT) this.#firstFree = this.#rows[(free << ROW_SHIFT) + NEXT] as number;
     this.#size++;
     (this.#pages[slot >>> PAGE_SHIFT] as ReferencePage).set(slot, callback, argument, this.#isEntry);
     return slot;
@@ -236,6 +232,12 @@ export class TimerTable {
 
   #isSentinel(slot: number): boolean {
     return this.#rows[(slot << ROW_SHIFT) + LIST] === slot;
+  }
+
+  #newEntrySlot(): number {
+    const slot = this.#newSlot();
+    this.#rows[(slot << ROW_SHIFT) + GENERATION] = this.#firstGeneration;
+    return slot;
   }
 
   #newSlot(): number {

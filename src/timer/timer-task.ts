@@ -84,10 +84,11 @@ export abstract class TimerTask {
  */
 
 export function isTimerTask(value: unknown): value is TimerTask {
-  return (
-    value instanceof TimerTask ||
-    (typeof value === 'object' && value !== null && '_entry' in value && '_home' in value)
-  );
+  return value instanceof TimerTask || isForeignTask(value);
+}
+
+function isForeignTask(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && '_entry' in value && '_home' in value;
 }
 
 /** The entry that a task holds in `home`, or undefined if it waits elsewhere or nowhere. */

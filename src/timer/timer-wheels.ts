@@ -47,7 +47,7 @@ export class TimerWheels {
       const isPlain = this.#isPlain && deadlineMs < HORIZON_MS;
       const expirationMs = isPlain ? Math.ceil(deadlineMs) : this.#roundToTick(deadlineMs);
       this.table.setExpiration(slot, expirationMs);
-      const bucket = this.first.add(slot, expirationMs);
+      const bucket = this.first.add(slot);
       if (bucket !== undefined) return bucket;
     }
     this.due.add(slot, nowMs);
@@ -99,7 +99,7 @@ export class TimerWheels {
     table.detachAll(bucket.sentinel);
     while (slot !== bucket.sentinel) {
       const next = table.next(slot);
-      if (first.add(slot, table.expirationOf(slot)) === undefined) due.add(slot, bucket.expirationMs);
+      if (first.add(slot) === undefined) due.add(slot, bucket.expirationMs);
       slot = next;
     }
   }

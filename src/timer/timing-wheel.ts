@@ -70,11 +70,13 @@ export class TimingWheel {
   }
 
   /**
-   * Links an entry, which must be in no list, into the bucket for its expiration, here or in a coarser wheel.
+   * Links an entry, which must be in no list, into the bucket for its expiration, here or in a coarser wheel. The
+   * expiration is read from the table: as an argument V8 would box it, at every call it does not inline.
    *
    * @returns the bucket, or `undefined` if the entry is due already and was linked nowhere. O(levels).
    */
-  add(slot: number, expirationMs: number): TimerTaskList | undefined {
+  add(slot: number): TimerTaskList | undefined {
+    const expirationMs = this.#table.expirationOf(slot);
     if (expirationMs < this.#nextTickMs) return undefined;
     // A coarser wheel cannot take it for due: its clock is this one's, rounded down to this interval.
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- a loop instead of a call per level
