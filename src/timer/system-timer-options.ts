@@ -115,9 +115,12 @@ export function resolveOptions(options: SystemTimerOptions): ResolvedSystemTimer
   };
 }
 
-function requireClock(clock: Clock): void {
+function requireClock(clock: Clock | null): void {
   const methods: (keyof Clock)[] = ['now', 'wallNow', 'setTimeout'];
-  const isClock = typeof clock === 'object' && methods.every((method) => typeof clock[method] === 'function');
+  const isClock =
+    typeof clock === 'object' &&
+    clock !== null &&
+    methods.every((method) => typeof clock[method] === 'function');
   if (!isClock) throw wrongType('clock', 'a Clock with now, wallNow and setTimeout', clock);
 }
 

@@ -130,7 +130,7 @@ export class TimerTable {
   slotOf(id: number): number {
     const generation = Math.floor(id / SLOT_LIMIT);
     const slot = id - generation * SLOT_LIMIT;
-    if (!(slot > NO_SLOT && slot < this.#top) || (slot | 0) !== slot) return NO_SLOT;
+    if (!(slot > NO_SLOT && slot < this.#top) || (slot | 0) !== slot || generation < 0) return NO_SLOT;
     const row = slot << ROW_SHIFT;
     if (this.#rows[row + GENERATION] !== generation) return NO_SLOT;
     return this.#isEntry(slot) ? slot : NO_SLOT;
