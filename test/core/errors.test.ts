@@ -5,8 +5,16 @@ import { outOfRange, wrongType, wrongValue } from '../../src/core/errors.ts';
 describe('EscapementError', () => {
   it('carries code, op and cause', () => {
     const cause = new Error('disk');
-    const error = new EscapementError('ERR_TIMER_CLOSED', 'timer is closed', { op: 'SystemTimer.add', cause });
-    expect(error).toMatchObject({ name: 'EscapementError', code: 'ERR_TIMER_CLOSED', op: 'SystemTimer.add', cause });
+    const error = new EscapementError('ERR_TIMER_CLOSED', 'timer is closed', {
+      op: 'SystemTimer.add',
+      cause,
+    });
+    expect(error).toMatchObject({
+      name: 'EscapementError',
+      code: 'ERR_TIMER_CLOSED',
+      op: 'SystemTimer.add',
+      cause,
+    });
     expect(error).toBeInstanceOf(Error);
     expect(error).toBeInstanceOf(EscapementError);
   });
@@ -18,7 +26,9 @@ describe('EscapementError', () => {
   });
 
   it('recognises an error of another loaded copy of the package', () => {
-    const foreign = Object.assign(Object.create({ [Symbol.for('escapement.error')]: true }) as object, { code: 'X' });
+    const foreign = Object.assign(Object.create({ [Symbol.for('escapement.error')]: true }) as object, {
+      code: 'X',
+    });
     expect(foreign instanceof EscapementError).toBe(true);
     for (const other of [new Error('m'), null, undefined, 5, 'text', {}]) {
       expect(other instanceof EscapementError).toBe(false);
@@ -80,7 +90,13 @@ describe('argument errors', () => {
     [[1, 2], '[object Array]'],
     [Object.create(null), '[object Object]'],
     [Math.max, '[function max]'],
-    [(() => (): void => undefined)(), '[function anonymous]'],
+    [
+      (
+        () => (): void =>
+          undefined
+      )(),
+      '[function anonymous]',
+    ],
     ['x'.repeat(100), `'${'x'.repeat(60)}…' (a string)`],
   ])('shows %o', (value, shown) => {
     expect(wrongType('a', 'b', value).message).toBe(`a must be b. Received ${shown}`);

@@ -32,7 +32,9 @@ describe('the package', () => {
   });
 
   it.each(Object.entries(EXPORTS))('%s exports the same names to import and to require', (subpath, names) => {
-    const imported = runProgram(`import * as m from '${subpath}'; console.log(JSON.stringify(Object.keys(m).sort()))`);
+    const imported = runProgram(
+      `import * as m from '${subpath}'; console.log(JSON.stringify(Object.keys(m).sort()))`,
+    );
     expect(JSON.parse(imported.stdout)).toEqual(names);
     const source = `console.log(JSON.stringify(Object.keys(require('${subpath}')).sort()))`;
     const required = runProgram(source, { type: 'commonjs' });
@@ -82,6 +84,11 @@ describe('the package', () => {
       try { theirs.add(task); } catch (error) { console.log(error instanceof EscapementError, error.code); }
     `);
     expect(stderr).toBe('');
-    expect(stdout.trim().split('\n')).toEqual(['1 2 true 1', 'ran false', 'ran theirs', 'true ERR_TIMER_CLOSED']);
+    expect(stdout.trim().split('\n')).toEqual([
+      '1 2 true 1',
+      'ran false',
+      'ran theirs',
+      'true ERR_TIMER_CLOSED',
+    ]);
   });
 });
