@@ -72,7 +72,7 @@ function checkBucket(
   { table, first }: TimerWheels,
   where: string,
 ): void {
-  const { tickMs, wheelSize, intervalMs, currentTimeMs } = wheel;
+  const { tickMs, wheelSize, currentTimeMs } = wheel;
   const { expirationMs } = bucket;
   ensure(bucket.isQueued, `${where} holds tasks and is not in the delay queue`);
   ensure(expirationMs % tickMs === 0, `${where} expires at ${expirationMs}, no multiple of ${tickMs}`);
@@ -80,8 +80,9 @@ function checkBucket(
     (expirationMs / tickMs) % wheelSize === index,
     `${where} expires at ${expirationMs}, another bucket's time`,
   );
-  const isAhead =
-    expirationMs >= currentTimeMs + tickMs && expirationMs <= currentTimeMs + intervalMs - tickMs;
+  // In ticks, because the end of the coarsest turn can lie where numbers are not exact any more.
+  const ticksAhead = (expirationMs - currentTimeMs) / tickMs;
+  const isAhead = ticksAhead >= 1 && ticksAhead < wheelSize;
   ensure(isAhead, `${where} expires at ${expirationMs}, outside the turn that starts at ${currentTimeMs}`);
   for (let slot = bucket.first; slot !== bucket.sentinel; slot = table.next(slot)) {
     const entryMs = table.expirationOf(slot);
