@@ -130,18 +130,25 @@ function checkSlots({ table }: TimerWheels, linked: Set<number>): void {
   }
 }
 
-function checkDelayQueue({ delayQueue }: TimerWheels): void {
+function checkDelayQueue({ delayQueue, first }: TimerWheels): void {
   const { buckets } = delayQueue;
-  ensure(new Set(buckets).size === buckets.length, 'a bucket is in the delay queue twice');
-  const earliestMs = Math.min(...buckets.map((bucket) => bucket.expirationMs));
-  ensure(
-    buckets.every((bucket) => bucket.isQueued),
-    'a bucket in the delay queue does not know it',
-  );
-  ensure(
-    buckets.length === 0 || buckets[0]?.expirationMs === earliestMs,
-    'the delay queue does not start with the earliest',
-  );
+  const queued = new Set(buckets);
+  ensure(queued.size === buckets.length, 'a bucket is in the delay queue twice');
+  for (let wheel: TimingWheel | undefined = first; wheel !== undefined; wheel = wheel.overflowWheel) {
+    for (const bucket of wheel.buckets) {
+      if (bucket === undefined) continue;
+      const what = `the bucket for ${bucket.expirationMs}`;
+      ensure(bucket.isQueued === queued.has(bucket), `${what} is wrong about being in the delay queue`);
+    }
+  }
+  const earliestMs = Math.min(...buckets.map(({ expirationMs }) => expirationMs));
+  const isFirst = buckets.length === 0 || buckets[0]?.expirationMs === earliestMs;
+  ensure(isFirst, 'the delay queue does not start with the earliest');
+  for (const [i, { expirationMs }] of buckets.entries()) {
+    const parent = buckets[(i - 1) >> 1] ?? buckets[0];
+    const isInOrder = parent === undefined || parent.expirationMs <= expirationMs;
+    ensure(isInOrder, `the delay queue is out of order at ${expirationMs}`);
+  }
 }
 
 function checkWakeup({ wheels, driver: { armedForMs, isArming } }: TimerInternals): void {

@@ -14,15 +14,15 @@ type GrowableMemoryConstructor = new (limits: {
 
 /** The unit that such a memory grows by. */
 const MEMORY_PAGE_BYTES = 65_536;
-/** The most that one memory is allowed to grow to: 1 GiB of addresses, none of which is used until it is needed. */
-const MOST_MEMORY_PAGES = 16_384;
+/** The most that one memory is allowed to grow to: 2 GiB of addresses, none of which is used until it is needed. */
+const MOST_MEMORY_PAGES = 32_768;
 /** Up to here growing by copy takes less than half a millisecond. */
 const MOST_COPIED_BYTES = 2 ** 20;
 
 /**
  * A typed array that grows, and never stalls its process when it is large.
  *
- * WHY. Doubling by copy stops the world: ten million rows of 16 bytes take tens of milliseconds to move. A list
+ * WHY. Doubling by copy stops the world: ten million rows of 24 bytes take tens of milliseconds to move. A list
  * of pages never moves, but costs a second lookup for every link that is followed (12 of 45 ns for a cancel and
  * an add). A resizable `ArrayBuffer` does neither, but its length is computed at each access (8 ns). The memory
  * of a WebAssembly module, without a module, grows in place within a reserved span of addresses, and what looks
@@ -60,10 +60,10 @@ export class GrowableArray<A extends Int32Array | Float64Array> {
     this.values = moved;
   }
 
-  /** Ahead of what is asked for, so that copying stays a constant cost per row. */
+  /** Ahead of what is asked for, so that copying stays a constant cost per row. Whole rows. */
   #copiedBytes(bytes: number): number {
-    const { byteLength, BYTES_PER_ELEMENT } = this.values;
-    return Math.max(bytes, Math.ceil((byteLength * 1.5) / BYTES_PER_ELEMENT) * BYTES_PER_ELEMENT);
+    const aheadRows = Math.ceil((this.values.byteLength * 1.5) / this.#bytesPerRow);
+    return Math.max(bytes, aheadRows * this.#bytesPerRow);
   }
 }
 

@@ -25,8 +25,11 @@ import type { TimerTaskList } from './timer-task-list.ts';
  * Costs: every operation here is O(1). Memory grows to the most that ever waited at once, and stays.
  */
 
-/** `links` per slot, as a shift: four numbers. */
-const ROW_SHIFT = 2;
+/** A row: four 32-bit numbers, and a 64-bit one behind them. */
+const ROW_INT32S = 6;
+const ROW_FLOAT64S = 3;
+/** Where in the row the expiration is, in 64-bit numbers. */
+const EXPIRATION = 2;
 const NEXT = 0;
 const PREV = 1;
 const LIST = 2;
@@ -53,17 +56,17 @@ const LARGEST_STEP = 2 ** 14;
 
 /** The table of one timer: allocation of rows, ids, and doubly linked lists over them. */
 export class TimerTable {
-  readonly #links = new GrowableArray<Int32Array>(Int32Array, 1 << ROW_SHIFT, FIRST_CAPACITY);
-  readonly #expirations = new GrowableArray<Float64Array>(Float64Array, 1, FIRST_CAPACITY);
+  readonly #memory = new GrowableArray<Int32Array>(Int32Array, ROW_INT32S, FIRST_CAPACITY);
   readonly #pages: ReferencePage[] = [];
-  readonly #isEntry = (slot: number): boolean => this.isLinked(slot) && !this.#isSentinel(slot);
+  readonly #isEntry = (slot: number): boolean =>
+    this.isLinked(slot) && !this.#isSentinel(slot) && !this.#isMarker(slot);
   /** By sentinel. Few: a wheel makes its buckets when it needs them. */
   readonly #lists = new Map<number, TimerTaskList>();
   /** Random, so that an id of another timer is as good as never valid here. */
   readonly #firstGeneration = Math.floor(Math.random() * (GENERATION_MASK + 1));
-  /** The same views as in #links and #expirations, one indirection nearer. */
-  #rows = this.#links.values;
-  #expiresAt = this.#expirations.values;
+  /** Two views of the same rows. */
+  #rows = this.#memory.values;
+  #expirations = new Float64Array(this.#rows.buffer);
   #capacity = FIRST_CAPACITY;
   /** The first slot that was never used. */
   #top = NO_SLOT + 1;
@@ -84,7 +87,7 @@ export class TimerTable {
   allocate(callback: EntryCallback, argument: unknown): number {
     const free = this.#firstFree;
     const slot = free === NO_SLOT ? this.#newEntrySlot() : free;
-    if (free !== NO_SLOT) this.#firstFree = this.#rows[(free << ROW_SHIFT) + NEXT] as number;
+    if (free !== NO_SLOT) this.#firstFree = this.#rows[free * ROW_INT32S + NEXT] as number;
     this.#size++;
     (this.#pages[slot >>> PAGE_SHIFT] as ReferencePage).set(slot, callback, argument, this.#isEntry);
     return slot;
@@ -93,7 +96,7 @@ export class TimerTable {
   /** Takes a row out of use; it must be in no list. Its id is stale from here on. */
   release(slot: number): void {
     const rows = this.#rows;
-    const row = slot << ROW_SHIFT;
+    const row = slot * ROW_INT32S;
     const generation = ((rows[row + GENERATION] as number) + 1) & GENERATION_MASK;
     rows[row + GENERATION] = generation;
     rows[row + LIST] = FREE;
@@ -114,16 +117,16 @@ export class TimerTable {
 
   /** In milliseconds on the timer's clock, a multiple of its tick. */
   expirationOf(slot: number): number {
-    return this.#expiresAt[slot] as number;
+    return this.#expirations[slot * ROW_FLOAT64S + EXPIRATION] as number;
   }
 
   setExpiration(slot: number, expirationMs: number): void {
-    this.#expiresAt[slot] = expirationMs;
+    this.#expirations[slot * ROW_FLOAT64S + EXPIRATION] = expirationMs;
   }
 
   /** The number a user holds for an entry: unique for the life of the timer, never 0. */
   idOf(slot: number): number {
-    return (this.#rows[(slot << ROW_SHIFT) + GENERATION] as number) * SLOT_LIMIT + slot;
+    return (this.#rows[slot * ROW_INT32S + GENERATION] as number) * SLOT_LIMIT + slot;
   }
 
   /** The entry an id stands for, or `NO_SLOT` if it is stale, of another timer, or no id at all. */
@@ -131,7 +134,7 @@ export class TimerTable {
     const generation = Math.floor(id / SLOT_LIMIT);
     const slot = id - generation * SLOT_LIMIT;
     if (!(slot > NO_SLOT && slot < this.#top) || (slot | 0) !== slot || generation < 0) return NO_SLOT;
-    const row = slot << ROW_SHIFT;
+    const row = slot * ROW_INT32S;
     if (this.#rows[row + GENERATION] !== generation) return NO_SLOT;
     return this.#isEntry(slot) ? slot : NO_SLOT;
   }
@@ -139,7 +142,7 @@ export class TimerTable {
   /** A row that starts and ends a list. Sentinels are never given back: a wheel keeps its buckets. */
   newSentinel(list: TimerTaskList): number {
     const slot = this.#newSlot();
-    const row = slot << ROW_SHIFT;
+    const row = slot * ROW_INT32S;
     this.#rows[row + NEXT] = slot;
     this.#rows[row + PREV] = slot;
     this.#rows[row + LIST] = slot;
@@ -150,7 +153,7 @@ export class TimerTable {
   /** A row that can be linked like an entry to mark a place in a list, and that no id can name. */
   newMarker(): number {
     const slot = this.#newSlot();
-    const row = slot << ROW_SHIFT;
+    const row = slot * ROW_INT32S;
     this.#rows[row + LIST] = FREE;
     this.#rows[row + GENERATION] = NO_GENERATION;
     return slot;
@@ -159,13 +162,13 @@ export class TimerTable {
   /** Links an entry at the end of a list. It must be in none. */
   append(sentinel: number, slot: number): void {
     const rows = this.#rows;
-    const row = slot << ROW_SHIFT;
-    const head = sentinel << ROW_SHIFT;
+    const row = slot * ROW_INT32S;
+    const head = sentinel * ROW_INT32S;
     const last = rows[head + PREV] as number;
     rows[row + NEXT] = sentinel;
     rows[row + PREV] = last;
     rows[row + LIST] = sentinel;
-    rows[(last << ROW_SHIFT) + NEXT] = slot;
+    rows[last * ROW_INT32S + NEXT] = slot;
     rows[head + PREV] = slot;
     rows[head + COUNT] = (rows[head + COUNT] as number) + 1;
   }
@@ -177,12 +180,12 @@ export class TimerTable {
    */
   unlink(slot: number): number {
     const rows = this.#rows;
-    const row = slot << ROW_SHIFT;
+    const row = slot * ROW_INT32S;
     const next = rows[row + NEXT] as number;
     const prev = rows[row + PREV] as number;
-    const count = ((rows[row + LIST] as number) << ROW_SHIFT) + COUNT;
-    rows[(prev << ROW_SHIFT) + NEXT] = next;
-    rows[(next << ROW_SHIFT) + PREV] = prev;
+    const count = (rows[row + LIST] as number) * ROW_INT32S + COUNT;
+    rows[prev * ROW_INT32S + NEXT] = next;
+    rows[next * ROW_INT32S + PREV] = prev;
     rows[count] = (rows[count] as number) - 1;
     // Only the last entry has the sentinel on both sides.
     return next === prev ? next : NO_SLOT;
@@ -197,7 +200,7 @@ export class TimerTable {
 
   /** Forgets a list's entries, which stay chained by `next` up to the sentinel, for the caller to append anew. */
   detachAll(sentinel: number): void {
-    const head = sentinel << ROW_SHIFT;
+    const head = sentinel * ROW_INT32S;
     this.#rows[head + NEXT] = sentinel;
     this.#rows[head + PREV] = sentinel;
     this.#rows[head + COUNT] = 0;
@@ -210,33 +213,37 @@ export class TimerTable {
 
   /** The sentinel of the list an entry is in. */
   sentinelOf(slot: number): number {
-    return this.#rows[(slot << ROW_SHIFT) + LIST] as number;
+    return this.#rows[slot * ROW_INT32S + LIST] as number;
   }
 
   next(slot: number): number {
-    return this.#rows[(slot << ROW_SHIFT) + NEXT] as number;
+    return this.#rows[slot * ROW_INT32S + NEXT] as number;
   }
 
   prev(slot: number): number {
-    return this.#rows[(slot << ROW_SHIFT) + PREV] as number;
+    return this.#rows[slot * ROW_INT32S + PREV] as number;
   }
 
   count(sentinel: number): number {
-    return this.#rows[(sentinel << ROW_SHIFT) + COUNT] as number;
+    return this.#rows[sentinel * ROW_INT32S + COUNT] as number;
   }
 
   /** Whether a slot holds something that is in a list: an entry, or a sentinel. */
   isLinked(slot: number): boolean {
-    return (this.#rows[(slot << ROW_SHIFT) + LIST] as number) > NO_SLOT;
+    return (this.#rows[slot * ROW_INT32S + LIST] as number) > NO_SLOT;
   }
 
   #isSentinel(slot: number): boolean {
-    return this.#rows[(slot << ROW_SHIFT) + LIST] === slot;
+    return this.#rows[slot * ROW_INT32S + LIST] === slot;
+  }
+
+  #isMarker(slot: number): boolean {
+    return this.#rows[slot * ROW_INT32S + GENERATION] === NO_GENERATION;
   }
 
   #newEntrySlot(): number {
     const slot = this.#newSlot();
-    this.#rows[(slot << ROW_SHIFT) + GENERATION] = this.#firstGeneration;
+    this.#rows[slot * ROW_INT32S + GENERATION] = this.#firstGeneration;
     return slot;
   }
 
@@ -250,10 +257,9 @@ export class TimerTable {
   #grow(): void {
     if (this.#capacity === SLOT_LIMIT) throw new RangeError(`a timer holds at most ${SLOT_LIMIT} tasks`);
     const capacity = Math.min(this.#capacity + Math.min(this.#capacity, LARGEST_STEP), SLOT_LIMIT);
-    this.#links.grow(capacity);
-    this.#expirations.grow(capacity);
+    this.#memory.grow(capacity);
     this.#capacity = capacity;
-    this.#rows = this.#links.values;
-    this.#expiresAt = this.#expirations.values;
+    this.#rows = this.#memory.values;
+    this.#expirations = new Float64Array(this.#rows.buffer);
   }
 }
