@@ -1,0 +1,89 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { parseCommandLine, type Settings } from '../../bench/lib/command-line.ts';
+import { readResult, writeResult } from '../../bench/lib/result-file.ts';
+import { UsageError } from '../../bench/lib/usage-error.ts';
+import { caseOf, resultOf } from './results.ts';
+
+let printed = '';
+
+function parse(...words: string[]): Settings | undefined {
+  printed = '';
+  return parseCommandLine(words, ['timer', 'workqueue'], {
+    out: (text) => {
+      printed += text;
+    },
+  });
+}
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'bench-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  return folder;
+}
+
+test('without words, every part runs in full', () => {
+  expect(parse()).toMatchObject({ parts: ['timer', 'workqueue'], filter: '', isQuick: false });
+});
+
+test('one part, a filter and files', () => {
+  const file = join(temporaryFolder(), 'out.json');
+  expect(parse('timer', '--filter', 'fill', '--quick', '--json', file)).toEqual({
+    parts: ['timer'],
+    filter: 'fill',
+    isQuick: true,
+    jsonFile: file,
+    compareFile: undefined,
+    htmlFile: undefined,
+  });
+});
+
+test('--help explains every option and lists the parts', () => {
+  expect(parse('--help')).toBeUndefined();
+  for (const word of ['--filter', '--quick', '--json', '--compare', '--html', 'Parts: timer, workqueue']) {
+    expect(printed).toContain(word);
+  }
+});
+
+test.each([
+  { words: ['--fast'], message: "unknown option '--fast'" },
+  { words: ['timers'], message: "unknown part 'timers'. There is: timer, workqueue" },
+  { words: ['timer', 'workqueue'], message: 'too many arguments' },
+  { words: ['--filter'], message: "option '--filter <word>' argument missing" },
+  { words: ['--json', join('no', 'such', 'folder', 'x.json')], message: "--json: cannot write 'no" },
+  { words: ['--html', '.'], message: "--html: cannot write '.': it is a folder" },
+])('$words is a mistake', ({ words, message }) => {
+  expect(() => parse(...words)).toThrow(UsageError);
+  expect(() => parse(...words)).toThrow(message);
+});
+
+test('a result survives the way to disk and back', () => {
+  const file = join(temporaryFolder(), 'old.json');
+  const result = resultOf([caseOf([1, 2], [3, 4])]);
+  writeResult(file, result);
+  expect(readResult(file)).toEqual(result);
+});
+
+test('what --json did not write is refused by --compare', () => {
+  const file = join(temporaryFolder(), 'old.json');
+  expect(() => readResult(file)).toThrow(/--compare: cannot read/);
+  writeFileSync(file, '{"schema":0}');
+  expect(() => readResult(file)).toThrow(/is not a result of --json/);
+  writeFileSync(file, 'not json');
+  expect(() => readResult(file)).toThrow(/--compare: cannot read/);
+});
+
+test('the program reports a mistake on stderr, measures nothing, and exits with 2', () => {
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--import', 'tsx', 'bench/run.ts', 'timer', '--fast'],
+    { encoding: 'utf8' },
+  );
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+  expect(stderr).toContain("error: unknown option '--fast'");
+});

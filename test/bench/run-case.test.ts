@@ -1,0 +1,156 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { CollectorWatch } from '../../bench/lib/collector-watch.ts';
+import type { BulkCase, BulkRun, MicroCase, MicroRun, ScenarioCase } from '../../bench/lib/part.ts';
+import { problemsOf } from '../../bench/lib/result.ts';
+import { rotate } from '../../bench/lib/rotate.ts';
+import { runCase, stepsOf, type RunOptions } from '../../bench/lib/run-case.ts';
+import { resultOf } from './results.ts';
+
+let options: RunOptions;
+let steps: string[];
+
+beforeEach(() => {
+  steps = [];
+  options = { isQuick: true, collector: new CollectorWatch(), onStep: (label) => steps.push(label) };
+});
+
+afterEach(() => {
+  options.collector.stop();
+});
+
+const size = { full: 1_000, quick: 100, of: 'items' };
+
+/** A contestant that counts, and finds in its self-check what the test wants it to find. */
+function bulk(name: string, problem?: string): BulkCase['contestants'][number] {
+  const open = (count: number): BulkRun => ({
+    run: () => count,
+    check: () => problem,
+    close: () => undefined,
+  });
+  return { name, role: 'ours', open };
+}
+
+test('contestants alternate, forwards and backwards, and everyone starts once', () => {
+  expect([0, 1, 2, 3].map((round) => rotate(['a', 'b', 'c'], round).join(''))).toEqual([
+    'abc',
+    'cba',
+    'bca',
+    'bac',
+  ]);
+});
+
+test('a bulk case reports time, collector and details for every round', async () => {
+  const details = [{ name: 'stall', unit: 'ms' }];
+  const contestants = [
+    {
+      name: 'one',
+      role: 'ours' as const,
+      open: (count: number) => ({
+        run: () => count,
+        check: () => undefined,
+        close: () => undefined,
+        details: () => ({ stall: 3 }),
+      }),
+    },
+  ];
+  const definition: BulkCase = { kind: 'bulk', name: 'fill', size, details, contestants };
+  const result = await runCase(definition, options);
+  expect(result.size).toBe(100);
+  expect(result.contestants[0]?.metrics.map(({ name, samples }) => [name, samples.length])).toEqual([
+    ['time', 2],
+    ['collector', 2],
+    ['stall', 2],
+  ]);
+  expect(steps).toHaveLength(stepsOf(definition, true));
+});
+
+test('bytes are those of what the run left behind', async () => {
+  let kept: Float64Array[] = [];
+  const open = (count: number): BulkRun => ({
+    run: () => {
+      kept = Array.from({ length: count }, () => new Float64Array(1_000));
+      return count;
+    },
+    check: () => (kept.length === count ? undefined : 'lost'),
+    close: () => {
+      kept = [];
+    },
+  });
+  const contestants = [{ name: 'one', role: 'ours' as const, open }];
+  const result = await runCase(
+    { kind: 'bulk', name: 'keep', size, measuresBytes: true, contestants },
+    options,
+  );
+  const bytes = result.contestants[0]?.metrics.find(({ name }) => name === 'bytes')?.samples[1] ?? 0;
+  expect(bytes).toBeGreaterThan(8_000);
+  expect(bytes).toBeLessThan(9_500);
+});
+
+test('a failed self-check and an exception fail the run, and the others still count', async () => {
+  const broken = { name: 'broken', role: 'ours' as const, open: () => { throw new Error('no way'); } }; // prettier-ignore
+  const contestants = [bulk('good'), bulk('idle', 'did nothing'), broken];
+  const result = await runCase({ kind: 'bulk', name: 'fill', size, contestants }, options);
+  expect(result.contestants.map(({ problems }) => problems.length)).toEqual([0, 2, 2]);
+  expect(problemsOf(resultOf([result]))[0]).toBe('timer / fill / idle: did nothing');
+});
+
+test('benchmark.js drives a micro case in batches, and its operations are counted', async () => {
+  let operations = 0;
+  const definition: MicroCase = {
+    kind: 'micro',
+    name: 'count',
+    size,
+    contestants: [
+      {
+        name: 'one',
+        role: 'ours',
+        open: () => ({
+          run: (count) => {
+            for (let done = 0; done < count; done++) operations++;
+          },
+          check: () => (operations > 0 ? undefined : 'did nothing'),
+          close: () => undefined,
+        }),
+      },
+    ],
+  };
+  const result = await runCase(definition, options);
+  const [time] = result.contestants[0]?.metrics ?? [];
+  expect(time?.samples).toHaveLength(2);
+  expect(time?.samples.every((ns) => ns > 0 && ns < 1_000)).toBe(true);
+});
+
+test('an error inside benchmark.js is a failed self-check', async () => {
+  const run = (): void => {
+    throw new Error('in the loop');
+  };
+  const open = (): MicroRun => ({
+    run,
+    check: () => undefined,
+    close: () => undefined,
+  });
+  const contestants = [{ name: 'one', role: 'ours' as const, open }];
+  const result = await runCase({ kind: 'micro', name: 'count', size, contestants }, options);
+  expect(result.contestants[0]?.problems[0]).toContain('in the loop');
+});
+
+test('a scenario reports what it measured; one that cannot take part is not run', async () => {
+  const definition: ScenarioCase = {
+    kind: 'scenario',
+    name: 'wait',
+    size,
+    metrics: [{ name: 'lateness', unit: 'ms' }],
+    contestants: [
+      {
+        name: 'one',
+        role: 'ours',
+        open: () => Promise.resolve({ values: { lateness: 7 }, problem: undefined }),
+      },
+      { name: 'two', role: 'rival', open: { cannot: 'no clock' } },
+    ],
+  };
+  const result = await runCase(definition, options);
+  expect(result.contestants[0]?.metrics[0]?.samples).toEqual([7]);
+  expect(result.contestants[1]).toMatchObject({ cannot: 'no clock', problems: [] });
+  expect(steps).toEqual(['wait: one']);
+});

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { describeTarget, judge, type Target } from '../../bench/lib/target.ts';
+import { caseOf } from './results.ts';
+
+const ratio: Target = { kind: 'ratio', contestant: 'ours', metric: 'time', atLeast: 2.5 };
+
+test('a ratio is met at its floor and missed below it', () => {
+  expect(judge(ratio, caseOf([250], [100]), false)).toMatchObject({ actual: 2.5, verdict: 'met' });
+  expect(judge(ratio, caseOf([249], [100]), false)).toMatchObject({ actual: 2.49, verdict: 'missed' });
+});
+
+test('the median over the rounds is judged, not the best round', () => {
+  expect(judge(ratio, caseOf([100, 100, 900], [100, 100, 100]), false)).toMatchObject({ actual: 1 });
+});
+
+test('a limit looks at ours alone', () => {
+  const limit: Target = { kind: 'limit', contestant: 'ours', metric: 'time', atMost: 400 };
+  expect(judge(limit, caseOf([1], [400]), false).verdict).toBe('met');
+  expect(judge(limit, caseOf([1], [401]), false).verdict).toBe('missed');
+});
+
+test('an excess is measured from the baseline', () => {
+  const excess: Target = { kind: 'excess', contestant: 'ours', metric: 'time', atMost: 2 };
+  expect(judge(excess, caseOf([10], [12]), false)).toMatchObject({ actual: 2, verdict: 'met' });
+  expect(judge(excess, caseOf([10], [13]), false)).toMatchObject({ actual: 3, verdict: 'missed' });
+});
+
+test('a smoke run shows the value and judges nothing', () => {
+  expect(judge(ratio, caseOf([1], [100]), true)).toMatchObject({ actual: 0.01, verdict: 'not judged' });
+});
+
+test('what was not measured is missed', () => {
+  expect(judge(ratio, caseOf([], [100]), false)).toMatchObject({ actual: null, verdict: 'missed' });
+  expect(judge({ ...ratio, contestant: 'nobody' }, caseOf([1], [1]), false).verdict).toBe('missed');
+});
+
+test('a target says what it compares', () => {
+  expect(describeTarget(ratio, 'host', 'ns/op')).toBe('time: host / ours at least 2.5');
+});

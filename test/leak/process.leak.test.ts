@@ -1,0 +1,155 @@
+import { describe, expect, test } from 'vitest';
+import { runProgram, type ProgramResult } from '../run-program.ts';
+
+/** Runs a program in a process of its own, in real time; one that does not end is killed, and has no status. */
+function run(body: string): ProgramResult & { readonly lines: string[] } {
+  const result = runProgram(`
+    import { SystemTimer, TimerTask } from 'escapement';
+    const say = (line) => { console.log(line); };
+    class Task extends TimerTask {
+      constructor(delayMs, body) { super(delayMs); this.body = body; }
+      run() { this.body(); }
+    }
+    ${body}
+  `);
+  return { ...result, lines: result.stdout.split('\n').filter((line) => line !== '') };
+}
+
+const MINUTES_MS = 600_000;
+
+describe('in real time, a process', () => {
+  test('ends by itself when its timer is idle', () => {
+    const { status, lines } = run(`
+      const timer = new SystemTimer();
+      const task = new Task(${MINUTES_MS}, () => say('ran'));
+      timer.add(task);
+      timer.cancel(timer.schedule(${MINUTES_MS}, say, 'ran'));
+      task.cancel();
+      timer.schedule(1, say, 'short');
+      say('size ' + timer.size);
+    `);
+    expect([status, lines]).toEqual([0, ['size 1', 'short']]);
+  });
+
+  test('ends by itself while tasks wait in a timer without ref', () => {
+    const { status, lines } = run(`
+      const before = new SystemTimer();
+      before.unref();
+      before.schedule(${MINUTES_MS}, say, 'ran');
+      const after = new SystemTimer();
+      after.add(new Task(${MINUTES_MS}, () => say('ran')));
+      after.unref();
+      after.schedule(${MINUTES_MS} / 2, say, 'ran');
+      say('waiting ' + (before.size + after.size));
+    `);
+    expect([status, lines]).toEqual([0, ['waiting 3']]);
+  });
+
+  test('stays alive while a task waits, and ends after it', () => {
+    const { status, lines } = run(`
+      const timer = new SystemTimer();
+      timer.unref();
+      timer.schedule(200, say, 'ran');
+      timer.ref();
+      process.on('exit', () => say('exit'));
+      say('waiting');
+    `);
+    expect([status, lines]).toEqual([0, ['waiting', 'ran', 'exit']]);
+  });
+
+  test('stays alive while somebody sleeps', () => {
+    const { status, lines } = run(`
+      const timer = new SystemTimer();
+      say(await timer.sleep(100, 'slept'));
+    `);
+    expect([status, lines]).toEqual([0, ['slept']]);
+  });
+
+  test('ends by itself once the timer is closed', () => {
+    const { status, lines } = run(`
+      const timer = new SystemTimer();
+      for (let i = 0; i < 10; i++) timer.add(new Task(${MINUTES_MS}, () => say('ran')));
+      timer.sleep(${MINUTES_MS}).catch((error) => say(error.code));
+      say('dropped ' + timer.close().length);
+    `);
+    expect([status, lines]).toEqual([0, ['dropped 10', 'ERR_TIMER_CLOSED']]);
+  });
+
+  test('is not held by a timer that nobody drives', () => {
+    const { status, lines } = run(`
+      const timer = new SystemTimer({ autoStart: false });
+      timer.schedule(50, say, 'ran');
+      say('waiting');
+    `);
+    expect([status, lines]).toEqual([0, ['waiting']]);
+  });
+});
+
+describe('an error without a handler', () => {
+  test('is an uncaught exception in a turn of its own, while the siblings run', () => {
+    const { status, lines } = run(`
+      process.on('uncaughtException', (error) => say('uncaught ' + error.message));
+      const timer = new SystemTimer();
+      const fail = (message) => { say('throws ' + message); throw new Error(message); };
+      timer.schedule(0, fail, 'a');
+      timer.schedule(0, say, 'sibling 1');
+      timer.add(new Task(0, () => fail('b')));
+      timer.schedule(0, say, 'sibling 2');
+      timer.schedule(50, say, 'later');
+    `);
+    expect(status).toBe(0);
+    expect(lines).toEqual([
+      'throws a',
+      'sibling 1',
+      'throws b',
+      'sibling 2',
+      'uncaught a',
+      'uncaught b',
+      'later',
+    ]);
+  });
+
+  test('ends the process like any other, with its own stack', () => {
+    const { status, stderr, lines } = run(`
+      const timer = new SystemTimer();
+      timer.schedule(0, function failingCallback() { throw new Error('nobody handles me'); }, undefined);
+      timer.schedule(0, say, 'sibling');
+      timer.schedule(${MINUTES_MS}, say, 'later');
+    `);
+    expect([status, lines]).toEqual([1, ['sibling']]);
+    expect(stderr).toContain('Error: nobody handles me');
+    expect(stderr).toContain('failingCallback');
+  });
+
+  test('thrown by the handler itself is one, too', () => {
+    const { status, lines } = run(`
+      process.on('uncaughtException', (error) => say('uncaught ' + error.message));
+      const timer = new SystemTimer({ onError: (error) => { throw new Error('handler of ' + error.message); } });
+      timer.schedule(0, () => { throw new Error('a'); }, undefined);
+      timer.schedule(0, say, 'sibling');
+    `);
+    expect([status, lines]).toEqual([0, ['sibling', 'uncaught handler of a']]);
+  });
+
+  test('thrown by an executor is one, too, and the tasks run', () => {
+    const { status, lines } = run(`
+      process.on('uncaughtException', (error) => say('uncaught ' + error.message));
+      const timer = new SystemTimer({ executor: () => { throw new Error('executor'); } });
+      timer.schedule(1, say, 'ran');
+    `);
+    expect([status, lines]).toEqual([0, ['ran', 'uncaught executor']]);
+  });
+});
+
+test('in real time, a thousand timers are never early', () => {
+  const { status, lines } = run(`
+    const timer = new SystemTimer();
+    let early = 0, ran = 0;
+    for (let i = 0; i < 1_000; i++) {
+      const dueMs = performance.now() + i * 0.3;
+      timer.schedule(i * 0.3, (due) => { ran++; if (performance.now() < due) early++; }, dueMs);
+    }
+    process.on('exit', () => say(ran + ' ran, ' + early + ' early'));
+  `);
+  expect([status, lines]).toEqual([0, ['1000 ran, 0 early']]);
+});

@@ -1,0 +1,262 @@
+import { getEventListeners } from 'node:events';
+import { ManualClock, SystemTimer, TimerTask, type MetricsProvider } from 'escapement';
+import { checkTimer } from 'escapement/testing';
+import { describe, expect, test } from 'vitest';
+import { TestTask } from '../timer/support/tasks.ts';
+import { collect, heldBytes } from './collect.ts';
+
+const noop = (): void => undefined;
+
+describe('a million adds and cancels leave the heap where it was', () => {
+  /** What a test process moves by on its own. */
+  const SLACK_BYTES = 1_000_000;
+
+  test.each(['tasks', 'callbacks', 'reschedules', 'moves', 'sleeps'])('%s', async (what) => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    const other = new SystemTimer({ clock });
+    const waiting = timer.schedule(1e9, noop, undefined);
+    const moved = new TestTask(1e9);
+    const cycle = (i: number): void => {
+      const delayMs = (i * 7_919) % 30_000;
+      if (what === 'tasks') {
+        const task = new TestTask(delayMs);
+        timer.add(task);
+        task.cancel();
+      } else if (what === 'callbacks') timer.cancel(timer.schedule(delayMs, noop, { i }));
+      else if (what === 'reschedules') timer.reschedule(waiting, delayMs);
+      else if (what === 'moves') (i % 2 === 0 ? timer : other).add(moved);
+      else {
+        const controller = new AbortController();
+        timer.sleep(delayMs, undefined, { signal: controller.signal }).catch(noop);
+        controller.abort();
+      }
+      clock.advance(0.01);
+    };
+    const cycles = what === 'sleeps' ? 50_000 : 1_000_000;
+    // The host's queue of promise jobs grows to the most it ever held, and stays: that is not ours.
+    for (let i = 0; i < (what === 'sleeps' ? cycles : cycles / 10); i++) cycle(i);
+    const before = await heldBytes();
+    for (let i = 0; i < cycles; i++) cycle(i);
+    const grownBy = (await heldBytes()) - before;
+    expect(grownBy).toBeLessThan(SLACK_BYTES);
+    expect(timer.size + other.size).toBeLessThanOrEqual(2);
+    checkTimer(timer);
+  });
+});
+
+/** Something that is big enough to matter, and that the test can watch being collected. */
+class Payload {
+  readonly bytes = new Array<number>(100).fill(0);
+}
+
+type End = (timer: SystemTimer, clock: ManualClock) => void;
+
+const ENDS: Record<string, End> = {
+  'it ran': (_, clock) => {
+    clock.advance(50);
+  },
+  'it was cancelled': noop,
+  'the timer was closed': (timer) => {
+    timer.close();
+  },
+  'it ran in close': (timer) => {
+    timer.close({ pending: 'run' });
+  },
+};
+
+/** Adds a task, a callback and a closure that hold payloads, and makes an end of them. */
+function addAndEnd(timer: SystemTimer, clock: ManualClock, name: string): WeakRef<Payload>[] {
+  const [inTask, inArgument, inClosure, inError] = Array.from({ length: 4 }, () => new Payload()) as [
+    Payload,
+    Payload,
+    Payload,
+    Payload,
+  ];
+  const task = new TestTask(10, () => inTask.bytes.length);
+  timer.add(task);
+  const ids = [
+    timer.schedule(10, noop, inArgument as unknown as undefined),
+    timer.schedule(10, () => inClosure.bytes.length, undefined),
+    timer.schedule(
+      10,
+      () => {
+        throw new Error(String(inError.bytes.length));
+      },
+      undefined,
+    ),
+  ];
+  if (name === 'it was cancelled') {
+    task.cancel();
+    for (const id of ids) timer.cancel(id);
+  }
+  ENDS[name]?.(timer, clock);
+  return [inTask, inArgument, inClosure, inError].map((payload) => new WeakRef(payload));
+}
+
+describe('nothing is held any more when', () => {
+  describe.each(Object.keys(ENDS))('%s', (name) => {
+    test.each(['one callback', 'many callbacks', 'nothing'])(
+      'although %s still waits on the same page',
+      async (neighbours) => {
+        const clock = new ManualClock();
+        const timer = new SystemTimer({ clock, onError: noop });
+        const tasks = Array.from({ length: 20 }, () => new TestTask(1e6));
+        if (neighbours === 'one callback') for (const task of tasks) timer.add(task);
+        if (neighbours === 'many callbacks') {
+          for (let i = 0; i < 20; i++) timer.schedule(1e6, () => i, undefined);
+        }
+        const payloads = addAndEnd(timer, clock, name);
+        await collect();
+        expect(payloads.map((payload) => payload.deref())).toEqual(payloads.map(() => undefined));
+        expect(timer.size).toBe(neighbours === 'nothing' || name.includes('close') ? 0 : 20);
+      },
+    );
+  });
+
+  test('the page it was on held its callback alone, and had run something before', async () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    timer.schedule(0, noop, undefined);
+    clock.advance(0);
+    const closures = [1, 2].map(() => {
+      const payload = new Payload();
+      timer.schedule(10, () => payload.bytes.length, undefined);
+      return new WeakRef(payload);
+    });
+    clock.advance(20);
+    expect(timer.size).toBe(0);
+    timer.schedule(1e6, noop, undefined);
+    await collect();
+    expect(closures.map((payload) => payload.deref())).toEqual([undefined, undefined]);
+  });
+
+  test('the page was taken by other callbacks while a task ran', async () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    let payloads: WeakRef<Payload>[] = [];
+    const addTwo = (): void => {
+      payloads = [1, 2].map(() => {
+        const payload = new Payload();
+        timer.schedule(10, () => payload.bytes.length, undefined);
+        return new WeakRef(payload);
+      });
+    };
+    timer.schedule(0, addTwo, undefined);
+    clock.advance(0);
+    clock.advance(20);
+    expect(timer.size).toBe(0);
+    await collect();
+    expect(payloads.map((payload) => payload.deref())).toEqual([undefined, undefined]);
+  });
+
+  test('a task was moved to another timer: it does not hold the first', async () => {
+    const clock = new ManualClock();
+    const to = new SystemTimer({ clock });
+    const task = new TestTask(10);
+    const addAndMove = (): WeakRef<SystemTimer> => {
+      const from = new SystemTimer({ clock });
+      from.add(task);
+      to.add(task);
+      return new WeakRef(from);
+    };
+    const from = addAndMove();
+    await collect();
+    expect(from.deref()).toBeUndefined();
+    expect(task.pending).toBe(true);
+  });
+
+  test('a sleep is over: neither its value nor its signal holds on', async () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    const controller = new AbortController();
+    const { signal } = controller;
+    const sleepAll = async (): Promise<WeakRef<Payload>[]> => {
+      const values = [new Payload(), new Payload()] as const;
+      const sleep = timer.sleep(5, values[0], { signal });
+      timer.sleep(1e6, values[1], { signal }).catch(noop);
+      clock.advance(5);
+      await sleep;
+      return values.map((value) => new WeakRef(value));
+    };
+    const [slept, sleeping] = await sleepAll();
+    await collect();
+    expect(slept?.deref()).toBeUndefined();
+    expect(sleeping?.deref()).toBeDefined();
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+    timer.close();
+    await collect();
+    expect(sleeping?.deref()).toBeUndefined();
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+  });
+});
+
+describe('a timer is collectable', () => {
+  const metrics = (held: unknown[]): MetricsProvider => ({
+    counter: () => ({ inc: noop }),
+    gauge: () => ({ set: noop }),
+    histogram: () => ({ observe: noop }),
+    observableGauge: (_, __, read) => {
+      held.push(read);
+      return {
+        remove: () => {
+          held.splice(held.indexOf(read), 1);
+        },
+      };
+    },
+  });
+
+  test.each(['drop', 'run'] as const)('once it is closed with %s, whatever waited', async (pending) => {
+    const held: unknown[] = [];
+    const clock = new ManualClock();
+    const tasks: TimerTask[] = [];
+    const addAndClose = (): WeakRef<SystemTimer> => {
+      const timer = new SystemTimer({ clock, metrics: metrics(held) });
+      for (let i = 0; i < 10_000; i++) timer.schedule(i, noop, undefined);
+      for (let i = 0; i < 10; i++) {
+        const task = new TestTask(i);
+        tasks.push(task);
+        timer.add(task);
+      }
+      void timer.sleep(5).catch(noop);
+      void timer.advanceClock(1_000);
+      timer.close({ pending });
+      return new WeakRef(timer);
+    };
+    const timer = addAndClose();
+    await collect();
+    expect(timer.deref()).toBeUndefined();
+    expect([held.length, clock.pendingWakeups, tasks.length]).toEqual([0, 0, 10]);
+  });
+
+  test('when it is idle and nobody has it any more, without close', async () => {
+    const clock = new ManualClock();
+    const useAndForget = (): WeakRef<SystemTimer> => {
+      const timer = new SystemTimer({ clock });
+      const task = new TestTask(5);
+      timer.add(task);
+      timer.cancel(timer.schedule(50, noop, undefined));
+      clock.advance(10);
+      return new WeakRef(timer);
+    };
+    const timer = useAndForget();
+    await collect();
+    expect(timer.deref()).toBeUndefined();
+  });
+
+  test('but not while something waits in it', async () => {
+    const clock = new ManualClock();
+    const task = new TestTask(5);
+    const addAndForget = (): WeakRef<SystemTimer> => {
+      const timer = new SystemTimer({ clock });
+      timer.add(task);
+      return new WeakRef(timer);
+    };
+    const timer = addAndForget();
+    await collect();
+    clock.advance(5);
+    expect(task.runs).toBe(1);
+    await collect();
+    expect(timer.deref()).toBeUndefined();
+  });
+});

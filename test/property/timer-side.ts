@@ -1,0 +1,197 @@
+import { SystemTimer, type TimerId, TimerTask } from 'escapement';
+import { checkTimer } from 'escapement/testing';
+import { HandClock } from '../timer/support/hand-clock.ts';
+import type { TimerSetup } from './timer-actions.ts';
+import { compareEntries, type ModelEntry } from './timer-model.ts';
+
+export function claim(holds: boolean, text: string): asserts holds {
+  if (!holds) throw new Error(text);
+}
+
+/** Something that was added, scheduled or slept once; `entry` is what the model knows while it waits. */
+export interface Subject {
+  readonly name: string;
+  readonly kind: 'task' | 'callback' | 'sleep';
+  readonly script: number;
+  /** Where it waits, or waited last. */
+  side: Side;
+  task?: TimerTask;
+  id?: TimerId;
+  abort?: AbortController;
+  /** How a sleep ended. */
+  outcome?: string;
+  /** How a sleep must end, once that is known. */
+  expected?: string;
+}
+
+/** The tasks that one call may run, as they were when it began. */
+export interface Pump {
+  readonly eligible: ReadonlyMap<Subject, ModelEntry>;
+  readonly isClosing: boolean;
+  /** Tasks and callbacks that ran; what became of sleeps shows later. */
+  ran: number;
+}
+
+/** One timer, its clock, and the naive list of what waits in it. */
+export class Side {
+  readonly clock: HandClock;
+  readonly timer: SystemTimer;
+  readonly setup: TimerSetup;
+  readonly waiting = new Map<Subject, ModelEntry>();
+  isClosed = false;
+  /** The call that runs tasks now. */
+  pump: Pump | undefined;
+  /** Calls of this step, to judge the sleeps that ended in it. */
+  pumps: Pump[] = [];
+  /** Sleeps that ended in this step: the timer knows them, the model does not yet. */
+  sleepsEnded = 0;
+
+  constructor(
+    setup: TimerSetup,
+    startMs: number,
+    nowMs: number,
+    onError: (error: unknown, task: TimerTask | undefined) => void,
+  ) {
+    this.setup = setup;
+    this.clock = new HandClock(nowMs);
+    this.timer = new SystemTimer({ ...setup, startMs, clock: this.clock, onError });
+  }
+
+  dueBy(nowMs: number): Map<Subject, ModelEntry> {
+    return new Map([...this.waiting].filter(([, { dueMs }]) => dueMs <= nowMs));
+  }
+
+  /** Runs `call`, in which at most `limit` of what is due may run, and judges what did. */
+  pumpWith(limit: number, call: () => number | undefined): void {
+    if (this.pump !== undefined || this.isClosed) {
+      const { size } = this.timer;
+      const [outer, ran] = [this.pump, this.pump?.ran];
+      this.pump = undefined;
+      claim((call() ?? 0) === 0, 'a nested pump, or one after close, ran something');
+      this.pump = outer;
+      claim(outer?.ran === ran && this.timer.size === size, 'a nested pump changed something');
+      return;
+    }
+    const pump = this.#begin(this.dueBy(this.clock.now()), false);
+    const returned = call();
+    this.pump = undefined;
+    this.#judge(pump, limit, returned);
+  }
+
+  /** A task or callback runs. */
+  ran(subject: Subject): void {
+    const { pump } = this;
+    claim(pump !== undefined, `${subject.name} ran outside any pump`);
+    const entry = this.waiting.get(subject);
+    claim(entry !== undefined, `${subject.name} ran and does not wait`);
+    claim(pump.eligible.get(subject) === entry, `${subject.name} was made due by this pump and ran in it`);
+    if (!pump.isClosing) this.#checkTime(subject, entry);
+    for (const [other, otherEntry] of pump.eligible) {
+      if (other.kind === 'sleep' || other === subject || !this.#stillWaits(other, pump)) continue;
+      claim(compareEntries(otherEntry, entry) >= 0, `${subject.name} ran before ${other.name}`);
+    }
+    this.waiting.delete(subject);
+    pump.ran++;
+    claim(subject.task?.pending !== true, `${subject.name} runs and is pending`);
+    claim(this.timer.size <= this.waiting.size - this.sleepsEnded, 'a task counts in size although it runs');
+    checkTimer(this.timer);
+  }
+
+  close(pending: 'drop' | 'run'): void {
+    if (this.isClosed) {
+      claim(this.timer.close({ pending }).length === 0, 'a second close returned something');
+      return;
+    }
+    this.isClosed = true;
+    const waited = new Map(this.waiting);
+    for (const subject of waited.keys()) {
+      if (subject.kind !== 'sleep') continue;
+      subject.expected ??= 'closed';
+      waited.delete(subject);
+    }
+    this.waiting.clear();
+    if (pending === 'run') for (const [subject, entry] of waited) this.waiting.set(subject, entry);
+    this.sleepsEnded = 0;
+    const outer = this.pump;
+    this.#begin(new Map(this.waiting), true);
+    const returned = this.timer.close({ pending });
+    this.pump = outer;
+    claim(this.waiting.size === 0, 'close did not run everything');
+    claim(this.timer.size === 0, 'something is left after close');
+    this.#checkReturned(returned, waited);
+  }
+
+  /** What must hold between two steps, when every promise has settled. */
+  check(): void {
+    const { timer, waiting, clock, setup } = this;
+    claim(timer.size === waiting.size, `size is ${timer.size} and must be ${waiting.size}`);
+    const mustWake = setup.autoStart && !this.isClosed && waiting.size > 0;
+    claim(clock.armed === (mustWake ? 1 : 0), `${clock.armed} wake-ups are armed for ${waiting.size} tasks`);
+    claim(clock.mostArmed <= 1, 'two wake-ups were armed at once');
+    const earliestMs = Math.min(...[...waiting.values()].map(({ dueMs }) => dueMs));
+    const nextMs = timer.nextExpirationMs() ?? Infinity;
+    claim(
+      waiting.size > 0 ? nextMs <= earliestMs : nextMs === Infinity,
+      `it wakes at ${nextMs} for what is due at ${earliestMs}`,
+    );
+    const { levels, dueNow, size, delayQueue } = timer.inspect();
+    const buckets = levels.flatMap((level) => level.buckets);
+    const inBuckets = buckets.reduce((sum, bucket) => sum + bucket.size, 0);
+    claim(size === timer.size && inBuckets + dueNow === size, 'the snapshot does not add up');
+    claim(delayQueue.length === buckets.length, 'the snapshot lacks a bucket');
+    checkTimer(timer);
+  }
+
+  /** Whether as much ran as had to; a call in which somebody closed the timer is judged by what is left. */
+  #judge(pump: Pump, limit: number, returned: number | undefined): void {
+    if (this.isClosed) return;
+    const left = [...pump.eligible.keys()].filter((subject) => this.#stillWaits(subject, pump));
+    const leftTasks = left.filter(({ kind }) => kind !== 'sleep').length;
+    const sleepsRan = this.waiting.size - this.sleepsEnded - this.timer.size;
+    // Those that ended earlier in this step are in the list still.
+    const leftSleeps = left.length - leftTasks - sleepsRan - this.sleepsEnded;
+    claim(sleepsRan >= 0 && leftSleeps >= 0, 'a sleep that is not due ended, or size is wrong');
+    const ran = pump.ran + sleepsRan;
+    claim(returned === undefined || returned === ran, `it says that ${returned ?? 0} ran, but ${ran} did`);
+    claim(ran <= limit, `${ran} ran in a turn of at most ${limit}`);
+    claim(ran === limit || leftTasks + leftSleeps === 0, 'something that is due did not run');
+    this.sleepsEnded += sleepsRan;
+  }
+
+  #begin(eligible: ReadonlyMap<Subject, ModelEntry>, isClosing: boolean): Pump {
+    const pump: Pump = { eligible, isClosing, ran: 0 };
+    this.pump = pump;
+    this.pumps.push(pump);
+    return pump;
+  }
+
+  #stillWaits(subject: Subject, pump: Pump): boolean {
+    return this.waiting.get(subject) === pump.eligible.get(subject);
+  }
+
+  #checkTime({ name }: Subject, { deadlineMs, dueMs }: ModelEntry): void {
+    const nowMs = this.clock.now();
+    claim(nowMs >= dueMs, `${name} ran at ${nowMs}, before its bucket's ${dueMs}`);
+    if (this.setup.rounding === 'up') {
+      claim(nowMs >= deadlineMs, `${name} ran at ${nowMs}, before ${deadlineMs}`);
+    } else {
+      claim(nowMs > deadlineMs - this.setup.tickMs, `${name} ran a tick before ${deadlineMs}`);
+    }
+  }
+
+  #checkReturned(returned: readonly TimerTask[], waited: ReadonlyMap<Subject, ModelEntry>): void {
+    const byTask = new Map([...waited].map(([subject, entry]) => [subject.task, entry]));
+    byTask.delete(undefined);
+    claim(returned.length === byTask.size, `close returned ${returned.length} tasks of ${byTask.size}`);
+    const entries = returned.map((task) => byTask.get(task));
+    entries.forEach((entry, i) => {
+      claim(entry !== undefined, 'close returned a task that did not wait');
+      const previous = entries[i - 1];
+      claim(
+        previous === undefined || compareEntries(previous, entry) <= 0,
+        'close returned them out of order',
+      );
+    });
+    claim(new Set(returned).size === returned.length, 'close returned a task twice');
+  }
+}

@@ -1,0 +1,355 @@
+import { EscapementError, type TimerId, TimerTask } from 'escapement';
+import { checkTimer } from 'escapement/testing';
+import type { Action, Delay, Scenario, Which } from './timer-actions.ts';
+import { placeInModel } from './timer-model.ts';
+import { claim, Side, type Subject } from './timer-side.ts';
+
+/** Virtual time stays below this, so that no deadline of an ordinary delay comes near the horizon. */
+const LATEST_MS = 2 ** 50;
+/** How many scripts run in a world: tasks that add themselves have an end. */
+const SCRIPTS = 150;
+
+class ModelTask extends TimerTask {
+  readonly #onRun: () => void;
+
+  constructor(delayMs: number, onRun: () => void) {
+    super(delayMs);
+    this.#onRun = onRun;
+  }
+
+  override run(): void {
+    this.#onRun();
+  }
+}
+
+/** What a script throws on purpose. */
+class Deliberate extends Error {
+  readonly subject: Subject | undefined;
+
+  constructor(subject: Subject | undefined) {
+    super('deliberate');
+    this.subject = subject;
+  }
+}
+
+/**
+ * Two timers on one time, and a model of both. Every action is done to the timer and to the model, every run of
+ * a task is judged when it happens, and everything is compared after each step.
+ */
+export class TimerWorld {
+  readonly #scenario: Scenario;
+  readonly #sides: readonly [Side, Side];
+  readonly #subjects: Subject[] = [];
+  /** Promises of this step with the answers they must give; undefined where the contract leaves it open. */
+  readonly #answers: { readonly promise: Promise<boolean>; readonly expected: boolean | undefined }[] = [];
+  /** The tasks that run now, innermost last. */
+  readonly #running: Subject[] = [];
+  #failure: unknown;
+  #serial = 0;
+  #scriptsLeft = SCRIPTS;
+
+  constructor(scenario: Scenario) {
+    this.#scenario = scenario;
+    const { startMs, idleMs, setups } = scenario;
+    const onError = (error: unknown, task: TimerTask | undefined): void => {
+      if (error instanceof Deliberate && error.subject?.task === task) return;
+      this.#failure ??= error;
+    };
+    const makeSide = (which: Which): Side => new Side(setups[which], startMs, startMs + idleMs, onError);
+    this.#sides = [makeSide(0), makeSide(1)];
+  }
+
+  async run(): Promise<void> {
+    for (const step of this.#scenario.steps) {
+      await this.#step(() => {
+        this.#do(step);
+      });
+    }
+    await this.#drain();
+    for (const side of this.#sides) {
+      await this.#step(() => {
+        side.close('drop');
+      });
+    }
+  }
+
+  /** One step from outside, then everything must fit. */
+  async #step(action: () => void): Promise<void> {
+    action();
+    for (const { promise, expected } of this.#answers.splice(0)) {
+      const answer = await promise;
+      claim(expected === undefined || answer === expected, `advanceClock said ${String(answer)}`);
+    }
+    // The longest chain of promise jobs from a sleep to its outcome.
+    for (let i = 0; i < 3; i++) await Promise.resolve();
+    // eslint-disable-next-line @typescript-eslint/only-throw-error -- whatever it was, it is the failure
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#judgeSleeps();
+    for (const side of this.#sides) side.check();
+    for (const subject of this.#subjects) {
+      const { task, side } = subject;
+      if (task === undefined) continue;
+      const waits = side.waiting.has(subject);
+      claim(task.pending === waits, `a task says pending is ${String(task.pending)}`);
+      claim(!(task.pending && task.isCancelled), 'a task is pending and cancelled');
+    }
+  }
+
+  /** Runs everything that an ordinary clock would live to see. */
+  async #drain(): Promise<void> {
+    for (const side of this.#sides) {
+      for (let turn = 0; turn < 5_000 && side.waiting.size > 0; turn++) {
+        const dueMs = Math.min(...[...side.waiting.values()].map((entry) => entry.dueMs));
+        if (dueMs > LATEST_MS) break;
+        this.#pass(Math.max(0, dueMs - side.clock.nowMs));
+        await this.#step(() => {
+          this.#poll(side);
+        });
+      }
+      claim(
+        [...side.waiting.values()].every(({ dueMs }) => dueMs > LATEST_MS),
+        'something never ran',
+      );
+    }
+  }
+
+  #do(action: Action): void {
+    switch (action.kind) {
+      case 'add':
+      case 'schedule':
+      case 'sleep':
+        this.#enter(action.kind, this.#sides[action.on], action.delay, action.script);
+        return;
+      case 'cancel':
+        this.#cancel(this.#pick(action.pick));
+        return;
+      case 'move':
+        this.#move(this.#pick(action.pick), this.#sides[action.on], action.delay);
+        return;
+      case 'poll':
+        this.#poll(this.#sides[action.on]);
+        return;
+      case 'advanceClock':
+        this.#advanceClock(this.#sides[action.on]);
+        return;
+      case 'fire':
+        this.#fire(this.#sides[action.on]);
+        return;
+      case 'next': {
+        const side = this.#sides[action.on];
+        this.#pass(Math.max(0, (side.timer.nextExpirationMs() ?? 0) - side.clock.nowMs));
+        this.#fire(side);
+        return;
+      }
+      case 'pass':
+        this.#pass(action.ms);
+        return;
+      case 'close':
+        this.#sides[action.on].close(action.pending);
+        return;
+      case 'throw':
+        if (this.#running.length > 0) throw new Deliberate(this.#running.at(-1));
+    }
+  }
+
+  #pick(pick: number): Subject | undefined {
+    return this.#subjects[pick % Math.max(1, this.#subjects.length)];
+  }
+
+  #delayMs(side: Side, delay: Delay): number {
+    if (typeof delay === 'number') return delay;
+    return side.setup.tickMs * side.setup.wheelSize ** delay.level + delay.deltaMs;
+  }
+
+  #place(subject: Subject, side: Side, delayMs: number): void {
+    const entry = placeInModel(side.setup, delayMs, side.clock.now(), this.#serial++);
+    subject.side.waiting.delete(subject);
+    subject.side = side;
+    side.waiting.set(subject, entry);
+  }
+
+  #enter(kind: 'add' | 'schedule' | 'sleep', side: Side, delay: Delay, script: number): void {
+    const delayMs = this.#delayMs(side, delay);
+    const name = `${kind} ${this.#subjects.length} of ${delayMs} ms`;
+    const subject: Subject = {
+      name,
+      kind: kind === 'add' ? 'task' : kind === 'schedule' ? 'callback' : 'sleep',
+      script,
+      side,
+    };
+    this.#subjects.push(subject);
+    if (kind === 'sleep') {
+      this.#sleep(subject, delayMs);
+      return;
+    }
+    const add = (): void => {
+      if (kind === 'schedule') subject.id = side.timer.schedule(delayMs, this.#callback, subject);
+      else {
+        subject.task ??= new ModelTask(delayMs, () => {
+          this.#callback(subject);
+        });
+        side.timer.add(subject.task);
+      }
+    };
+    if (this.#refusesOnlyWhenClosed(side, add)) this.#place(subject, side, delayMs);
+  }
+
+  #sleep(subject: Subject, delayMs: number): void {
+    const { side } = subject;
+    subject.abort = new AbortController();
+    const { signal } = subject.abort;
+    side.timer.sleep(delayMs, subject, { signal }).then(
+      (value) => {
+        subject.outcome = value === subject ? 'slept' : 'wrong value';
+      },
+      (reason: unknown) => {
+        subject.outcome =
+          reason === signal.reason
+            ? 'aborted'
+            : reason instanceof EscapementError
+              ? 'closed'
+              : String(reason);
+      },
+    );
+    if (side.isClosed) subject.expected = 'closed';
+    else this.#place(subject, side, delayMs);
+  }
+
+  /** @returns whether it was done. */
+  #refusesOnlyWhenClosed(side: Side, add: () => void): boolean {
+    try {
+      add();
+    } catch (error) {
+      const isClosed = error instanceof EscapementError && error.code === 'ERR_TIMER_CLOSED';
+      claim(isClosed && side.isClosed, `add failed: ${String(error)}`);
+      return false;
+    }
+    claim(!side.isClosed, 'a closed timer took a task');
+    return true;
+  }
+
+  #cancel(subject: Subject | undefined): void {
+    if (subject === undefined) return;
+    const { side, task, id, abort } = subject;
+    const waits = side.waiting.has(subject);
+    if (abort !== undefined) {
+      this.#abort(subject, abort);
+      return;
+    }
+    if (task !== undefined) {
+      claim(task.cancel() === waits, `cancel of ${subject.name} must be ${String(waits)}`);
+      claim(!waits || task.isCancelled, `${subject.name} is not cancelled`);
+    } else if (id !== undefined) {
+      const other = this.#sides[side === this.#sides[0] ? 1 : 0];
+      claim(!other.timer.cancel(id), `${subject.name} was found in the other timer`);
+      claim(side.timer.cancel(id) === waits, `cancel of ${subject.name} must be ${String(waits)}`);
+    }
+    side.waiting.delete(subject);
+  }
+
+  /** A sleep that a pump of this step may have ended is left alone: its end shows only later. */
+  #abort(subject: Subject, abort: AbortController): void {
+    const { side } = subject;
+    if (side.pumps.some(({ eligible }) => eligible.has(subject))) return;
+    if (side.waiting.delete(subject)) subject.expected = 'aborted';
+    abort.abort(new Error('aborted'));
+  }
+
+  #move(subject: Subject | undefined, to: Side, delay: Delay): void {
+    if (subject === undefined) return;
+    const { side, task, id } = subject;
+    if (task !== undefined) {
+      const add = (): void => {
+        to.timer.add(task);
+      };
+      if (this.#refusesOnlyWhenClosed(to, add)) this.#place(subject, to, task.delayMs);
+    } else if (id !== undefined) {
+      const delayMs = this.#delayMs(side, delay);
+      const waits = side.waiting.has(subject);
+      const moved = this.#reschedule(side, id, delayMs);
+      // While close runs what waits, it may be refused or not, but nothing may be lost.
+      if (side.isClosed) return;
+      claim(moved === waits, `reschedule of ${subject.name} must be ${String(waits)}`);
+      if (waits) this.#place(subject, side, delayMs);
+    }
+  }
+
+  #reschedule(side: Side, id: TimerId, delayMs: number): boolean {
+    const other = this.#sides[side === this.#sides[0] ? 1 : 0];
+    claim(!other.timer.reschedule(id, delayMs), 'an id was found in the other timer');
+    return side.timer.reschedule(id, delayMs);
+  }
+
+  #poll(side: Side): void {
+    side.pumpWith(Infinity, () => side.timer.poll());
+  }
+
+  #advanceClock(side: Side): void {
+    const mayRun = side.pump === undefined && !side.isClosed;
+    const isDue = mayRun && side.dueBy(side.clock.now()).size > side.sleepsEnded;
+    const isOpen = mayRun && side.waiting.size > 0;
+    side.pumpWith(Infinity, () => {
+      const promise = side.timer.advanceClock(0);
+      // A bucket that only moved its tasks to a finer wheel counts too, and the model does not know.
+      this.#answers.push({ promise, expected: isDue ? true : isOpen ? undefined : false });
+      return undefined;
+    });
+  }
+
+  #fire(side: Side): void {
+    if (side.clock.armed === 0) return;
+    side.pumpWith(side.setup.maxTasksPerTurn, () => {
+      side.clock.fire();
+      return undefined;
+    });
+  }
+
+  /** Time passes, and the host delivers nothing. */
+  #pass(ms: number): void {
+    const nowMs = this.#sides[0].clock.nowMs + ms;
+    if (nowMs > LATEST_MS) return;
+    for (const side of this.#sides) side.clock.nowMs = nowMs;
+  }
+
+  /** The callback of every task and entry. */
+  readonly #callback = (subject: Subject): void => {
+    this.#running.push(subject);
+    try {
+      subject.side.ran(subject);
+      if (this.#scriptsLeft-- <= 0) return;
+      for (const action of this.#scenario.scripts[subject.script] ?? []) {
+        this.#do(action);
+        for (const side of this.#sides) checkTimer(side.timer);
+      }
+    } finally {
+      this.#running.pop();
+    }
+  };
+
+  #judgeSleeps(): void {
+    for (const subject of this.#subjects) {
+      const { outcome, expected, side, name } = subject;
+      if (subject.kind !== 'sleep' || outcome === undefined) continue;
+      if (side.waiting.has(subject)) this.#judgeSleptNow(subject);
+      else {
+        const maybeSlept = side.pumps.some(({ eligible }) => eligible.has(subject));
+        claim(outcome === (expected ?? 'slept') || maybeSlept, `${name} ended as ${outcome}`);
+      }
+      delete subject.outcome;
+      subject.expected = outcome;
+    }
+    for (const side of this.#sides) {
+      claim(side.sleepsEnded === 0, 'a sleep that is over did not tell');
+      side.pumps = [];
+    }
+  }
+
+  #judgeSleptNow(subject: Subject): void {
+    const { side, name, outcome } = subject;
+    claim(outcome === 'slept', `${name} ended as ${String(outcome)}`);
+    const pump = side.pumps.find(({ eligible }) => eligible.has(subject));
+    claim(pump !== undefined, `${name} ended and was not due`);
+    side.waiting.delete(subject);
+    side.sleepsEnded--;
+  }
+}

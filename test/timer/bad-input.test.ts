@@ -1,0 +1,253 @@
+import { ManualClock, SystemTimer, type SystemTimerOptions, type TimerId, TimerTask } from 'escapement';
+import { checkTimer } from 'escapement/testing';
+import { describe, expect, test } from 'vitest';
+import { thrownBy } from './support/errors.ts';
+import { TestTask } from './support/tasks.ts';
+
+type BadValue = readonly [
+  value: unknown,
+  type: typeof RangeError | typeof TypeError,
+  code: string,
+  shown: string,
+];
+
+const RANGE = [RangeError, 'ERR_OUT_OF_RANGE'] as const;
+const TYPE = [TypeError, 'ERR_INVALID_ARG_TYPE'] as const;
+const VALUE = [TypeError, 'ERR_INVALID_ARG_VALUE'] as const;
+
+const BAD_DELAYS: readonly BadValue[] = [
+  [NaN, ...RANGE, 'NaN'],
+  [Infinity, ...RANGE, 'Infinity'],
+  [-Infinity, ...RANGE, '-Infinity'],
+  ['10', ...TYPE, "'10' (a string)"],
+  ['', ...TYPE, "'' (a string)"],
+  [10n, ...TYPE, '10n (a bigint)'],
+  [undefined, ...TYPE, 'undefined'],
+  [null, ...TYPE, 'null'],
+  [true, ...TYPE, 'true'],
+  [{}, ...TYPE, '[object Object]'],
+  [[5], ...TYPE, '[object Array]'],
+  [new Date(5), ...TYPE, '[object Date]'],
+  [Symbol('s'), ...TYPE, 'Symbol(s)'],
+  [Math.max, ...TYPE, '[function max]'],
+];
+
+/** A timer in which something waits in a bucket, on a coarse wheel and in the due queue. */
+function busyTimer(): { timer: SystemTimer; clock: ManualClock; task: TestTask; id: TimerId } {
+  const clock = new ManualClock({ nowMs: 3.5 });
+  const timer = new SystemTimer({ clock });
+  const task = new TestTask(5_000);
+  timer.add(task);
+  const id = timer.schedule(10, () => undefined, undefined);
+  timer.schedule(0, () => undefined, undefined);
+  return { timer, clock, task, id };
+}
+
+/** The error that `action` throws, after a check that it changed nothing. */
+function refusedBy(timer: SystemTimer, clock: ManualClock, action: () => unknown): unknown {
+  const look = (): unknown => [timer.inspect(), timer.size, timer.nextExpirationMs(), clock.pendingWakeups];
+  const before = look();
+  const error = thrownBy(action);
+  expect(look()).toEqual(before);
+  checkTimer(timer);
+  return error;
+}
+
+function expectError(error: unknown, argument: string, [, type, code, shown]: BadValue): void {
+  expect(error).toBeInstanceOf(type);
+  expect(error).toHaveProperty('code', code);
+  expect((error as Error).message).toMatch(new RegExp(`^${argument} must be `));
+  expect((error as Error).message).toContain(`Received ${shown}`);
+}
+
+describe.each(BAD_DELAYS)('a delay of %o', (...bad) => {
+  const delayMs = bad[0] as number;
+
+  test('is refused by the constructor of a task', () => {
+    expectError(
+      thrownBy(() => new TestTask(delayMs)),
+      'delayMs',
+      bad,
+    );
+  });
+
+  test('is refused by add, if a subclass came by it later', () => {
+    const { timer, clock } = busyTimer();
+    const task = new TestTask(5);
+    Object.defineProperty(task, 'delayMs', { value: delayMs });
+    const error = refusedBy(timer, clock, () => {
+      timer.add(task);
+    });
+    expectError(error, 'task.delayMs', bad);
+    expect(task.pending).toBe(false);
+  });
+
+  test('is refused by schedule', () => {
+    const { timer, clock } = busyTimer();
+    const error = refusedBy(timer, clock, () => timer.schedule(delayMs, () => undefined, undefined));
+    expectError(error, 'delayMs', bad);
+  });
+
+  test('is refused by reschedule, and the deadline stays', () => {
+    const { timer, clock, id } = busyTimer();
+    expectError(
+      refusedBy(timer, clock, () => timer.reschedule(id, delayMs)),
+      'delayMs',
+      bad,
+    );
+    expect(timer.cancel(id)).toBe(true);
+  });
+
+  test('is refused by sleep, which rejects', async () => {
+    const { timer, clock } = busyTimer();
+    const { size } = timer;
+    const error: unknown = await timer.sleep(delayMs).catch((reason: unknown) => reason);
+    expectError(error, 'delayMs', bad);
+    expect([timer.size, clock.pendingWakeups]).toEqual([size, 1]);
+    checkTimer(timer);
+  });
+});
+
+test('a task that waits stays where it is when its new delay is refused', () => {
+  const { timer, clock, task } = busyTimer();
+  Object.defineProperty(task, 'delayMs', { value: NaN });
+  refusedBy(timer, clock, () => {
+    timer.add(task);
+  });
+  expect([task.pending, task.isCancelled]).toEqual([true, false]);
+  clock.advance(5_001);
+  expect(task.runs).toBe(1);
+});
+
+describe('a callback that is not a function', () => {
+  test.each([
+    [undefined, 'undefined'],
+    [null, 'null'],
+    ['run', "'run' (a string)"],
+    [{}, '[object Object]'],
+    [5, '5'],
+  ])('%o is refused by schedule', (callback, shown) => {
+    const { timer, clock } = busyTimer();
+    const error = refusedBy(timer, clock, () => timer.schedule(5, callback as () => void, undefined));
+    expectError(error, 'callback', [callback, ...TYPE, shown]);
+  });
+});
+
+describe('a task that is not a TimerTask', () => {
+  test.each([
+    [undefined, 'undefined'],
+    [null, 'null'],
+    [5, '5'],
+    [() => undefined, '[function anonymous]'],
+    [{ delayMs: 5, run: () => undefined }, '[object Object]'],
+  ])('%o is refused by add', (task, shown) => {
+    const { timer, clock } = busyTimer();
+    const error = refusedBy(timer, clock, () => {
+      timer.add(task as unknown as TimerTask);
+    });
+    expectError(error, 'task', [task, ...TYPE, shown]);
+  });
+});
+
+describe('an id that is not a number', () => {
+  test.each([
+    [undefined, 'undefined'],
+    [null, 'null'],
+    ['1', "'1' (a string)"],
+    [1n, '1n (a bigint)'],
+    [{}, '[object Object]'],
+  ])('%o is refused by cancel and reschedule', (id, shown) => {
+    const { timer, clock } = busyTimer();
+    for (const action of [
+      () => timer.cancel(id as unknown as TimerId),
+      () => timer.reschedule(id as unknown as TimerId, 5),
+    ]) {
+      expectError(refusedBy(timer, clock, action), 'id', [id, ...TYPE, shown]);
+    }
+  });
+});
+
+const BAD_OPTIONS: readonly (readonly [keyof SystemTimerOptions, ...BadValue])[] = [
+  ...[0, -1, 0.5, 1.5, NaN, Infinity, -0, 2 ** 53].map(
+    (tickMs) => ['tickMs', tickMs, ...RANGE, String(tickMs)] as const,
+  ),
+  ['tickMs', '1', ...TYPE, "'1' (a string)"],
+  ['tickMs', null, ...TYPE, 'null'],
+  ...[1, 0, -2, 2.5, NaN, Infinity, 2 ** 20 + 1].map(
+    (wheelSize) => ['wheelSize', wheelSize, ...RANGE, String(wheelSize)] as const,
+  ),
+  ['wheelSize', '64', ...TYPE, "'64' (a string)"],
+  ['startMs', 101, ...RANGE, '101'],
+  ['startMs', 100.001, ...RANGE, '100.001'],
+  ['startMs', -1, ...RANGE, '-1'],
+  ['startMs', NaN, ...RANGE, 'NaN'],
+  ['startMs', -Infinity, ...RANGE, '-Infinity'],
+  ['startMs', '0', ...TYPE, "'0' (a string)"],
+  ['rounding', 'nearest', ...VALUE, "'nearest' (a string)"],
+  ['rounding', null, ...VALUE, 'null'],
+  ['autoStart', 1, ...TYPE, '1'],
+  ['executor', {}, ...TYPE, '[object Object]'],
+  ['maxTasksPerTurn', 0, ...RANGE, '0'],
+  ['maxTasksPerTurn', 1.5, ...RANGE, '1.5'],
+  ['maxTasksPerTurn', NaN, ...RANGE, 'NaN'],
+  ['maxTasksPerTurn', '5', ...TYPE, "'5' (a string)"],
+  ['onError', 'log', ...TYPE, "'log' (a string)"],
+  ['name', 5, ...TYPE, '5'],
+];
+
+describe('a wrong option', () => {
+  test.each(BAD_OPTIONS)('%s: %o is refused, by name and value', (option, ...bad) => {
+    const clock = new ManualClock({ nowMs: 100 });
+    const error = thrownBy(() => new SystemTimer({ clock, [option]: bad[0] }));
+    expectError(error, option, bad);
+    expect(clock.pendingWakeups).toBe(0);
+  });
+
+  test.each([null, {}, 5, { now: () => 0, wallNow: () => 0 }])('clock: %o is refused', (clock) => {
+    const error = thrownBy(() => new SystemTimer({ clock: clock as never }));
+    expectError(error, 'clock', [clock, ...TYPE, '']);
+  });
+
+  test('undefined means the default', () => {
+    const clock = new ManualClock();
+    const options = { tickMs: undefined, wheelSize: undefined, startMs: undefined, onError: undefined };
+    const timer = new SystemTimer({ clock, ...options } as object);
+    timer.add(new TestTask(100));
+    expect(timer.name).toBe('timer');
+    expect(timer.inspect().levels[0]).toMatchObject({ tickMs: 1, wheelSize: 64, currentTimeMs: 0 });
+  });
+
+  test('the limits themselves are fine', () => {
+    const clock = new ManualClock({ nowMs: 100 });
+    for (const options of [
+      { tickMs: 1, wheelSize: 2, startMs: 100, maxTasksPerTurn: 1 },
+      { tickMs: 2 ** 40, wheelSize: 2 ** 20, startMs: 0, maxTasksPerTurn: Infinity },
+      { tickMs: Number.MAX_SAFE_INTEGER, wheelSize: 2 },
+    ]) {
+      const timer = new SystemTimer({ clock, ...options });
+      timer.add(new TestTask(5));
+      expect(timer.size).toBe(1);
+      checkTimer(timer);
+    }
+  });
+});
+
+describe('a wrong argument of close', () => {
+  test.each(['complete', '', null, true])('pending: %o is refused, and the timer stays open', (pending) => {
+    const { timer, clock, task } = busyTimer();
+    const error = refusedBy(timer, clock, () => timer.close({ pending: pending as 'drop' }));
+    expect(error).toBeInstanceOf(TypeError);
+    expect(error).toHaveProperty('code', 'ERR_INVALID_ARG_VALUE');
+    expect(task.pending).toBe(true);
+  });
+});
+
+test('a signal that is none makes sleep reject, and nothing sleeps', async () => {
+  const { timer } = busyTimer();
+  const { size } = timer;
+  const error: unknown = await timer
+    .sleep(5, undefined, { signal: {} as AbortSignal })
+    .catch((reason: unknown) => reason);
+  expectError(error, 'signal', [{}, ...TYPE, '[object Object]']);
+  expect(timer.size).toBe(size);
+});

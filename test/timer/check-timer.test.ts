@@ -1,0 +1,323 @@
+import { ManualClock, SystemTimer } from 'escapement';
+import { checkTimer } from 'escapement/testing';
+import { describe, expect, test, vi } from 'vitest';
+import type { TimerInternals } from '../../src/timer/timer-internals.ts';
+import type { TimerTaskList } from '../../src/timer/timer-task-list.ts';
+import { detach } from '../../src/timer/timer-task.ts';
+import { TestTask } from './support/tasks.ts';
+
+const INTERNALS: symbol = Symbol.for('escapement.timer.internals');
+
+interface Patient {
+  readonly timer: SystemTimer;
+  readonly clock: ManualClock;
+  readonly wheels: TimerInternals['wheels'];
+  readonly driver: TimerInternals['driver'];
+  /** Holds two callbacks, is on the first level and the earliest. */
+  readonly early: TimerTaskList;
+  /** Holds a task. */
+  readonly late: TimerTaskList;
+  readonly task: TestTask;
+}
+
+/** A timer in which two callbacks wait at 5, a task at 7, one on level 2, and two were cancelled. */
+function makePatient(): Patient {
+  const clock = new ManualClock();
+  const timer = new SystemTimer({ clock, wheelSize: 8 });
+  const task = new TestTask(7);
+  const ids = [5, 5, 6, 6].map((delayMs) => timer.schedule(delayMs, () => undefined, 'argument'));
+  timer.add(task);
+  timer.add(new TestTask(30));
+  for (const id of ids.slice(2)) timer.cancel(id);
+  const { wheels, driver } = (timer as unknown as Record<symbol, () => TimerInternals>)[INTERNALS]?.() ?? {};
+  const early = wheels?.first.buckets[5];
+  const late = wheels?.first.buckets[7];
+  if (wheels === undefined || driver === undefined || early === undefined || late === undefined) {
+    throw new Error('the internals have moved');
+  }
+  checkTimer(timer);
+  return { timer, clock, wheels, driver, early, late, task };
+}
+
+/** Reads what a test writes to behind the back of `readonly`. */
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => void])[] = [
+  [
+    'an entry that is linked into two lists',
+    /another list|point back/,
+    ({ wheels: { table }, early, late }) => {
+      table.append(late.sentinel, early.first);
+    },
+  ],
+  [
+    'an entry that is linked twice into one list',
+    /point back|linked twice|counts/,
+    ({ wheels: { table }, early }) => {
+      table.append(early.sentinel, early.first);
+    },
+  ],
+  [
+    'a link that leads back to a neighbour that is gone',
+    /point back/,
+    ({ wheels: { table }, early }) => {
+      const [first, second] = [early.first, table.next(early.first)];
+      table.unlink(second);
+      table.append(early.sentinel, second);
+      vi.spyOn(table, 'prev').mockImplementation((slot) => (slot === second ? second : early.sentinel));
+      expect(first).not.toBe(second);
+    },
+  ],
+  [
+    'a count that is wrong',
+    /counts 0 and holds 1/,
+    ({ wheels: { table }, early }) => {
+      const second = table.next(early.first);
+      table.unlink(second);
+      table.unlink(second);
+    },
+  ],
+  [
+    'an entry that its list has lost',
+    /size is 4, but 3 entries are linked/,
+    ({ wheels: { table }, early }) => {
+      table.unlink(early.first);
+    },
+  ],
+  [
+    'an entry that was never linked',
+    /size is 5, but 4 entries are linked/,
+    ({ wheels: { table } }) => {
+      table.allocate(() => undefined, undefined);
+    },
+  ],
+  [
+    'an entry that was released while it is linked',
+    /another list|leads elsewhere|size/,
+    ({ wheels: { table }, early }) => {
+      table.release(early.first);
+    },
+  ],
+  [
+    "a bucket's expiration that is not its place's",
+    /another bucket's time/,
+    ({ early }) => {
+      early.expirationMs = 6;
+    },
+  ],
+  [
+    "a bucket's expiration that is a turn too late",
+    /outside the turn/,
+    ({ early }) => {
+      early.expirationMs += 8;
+    },
+  ],
+  [
+    "a bucket's expiration that is no multiple of the tick",
+    /no multiple of 1/,
+    ({ early }) => {
+      early.expirationMs = 5.5;
+    },
+  ],
+  [
+    "an entry's expiration that belongs in another bucket",
+    /slot \d+ expires at 6, but is in level 1, bucket 5/,
+    ({ wheels: { table }, early }) => {
+      table.setExpiration(early.first, 6);
+    },
+  ],
+  [
+    "an entry's expiration that is no multiple of the tick",
+    /slot \d+ expires at 5.25, no multiple of the tick/,
+    ({ wheels: { table }, early }) => {
+      table.setExpiration(early.first, 5.25);
+    },
+  ],
+  [
+    'a bucket that is not in the delay queue',
+    /delay queue/,
+    ({ early }) => {
+      early.isQueued = false;
+    },
+  ],
+  [
+    'a bucket with tasks that says it is in the delay queue and is not',
+    /delay queue/,
+    ({ wheels: { delayQueue }, late }) => {
+      (delayQueue.buckets as TimerTaskList[]).splice(delayQueue.buckets.indexOf(late), 1);
+    },
+  ],
+  [
+    'an empty bucket that says it is in the delay queue and is not, so that it would never come back',
+    /delay queue/,
+    ({ wheels: { delayQueue } }) => {
+      const empty = delayQueue.buckets.findIndex((bucket) => bucket.isEmpty);
+      (delayQueue.buckets as TimerTaskList[]).splice(empty, 1);
+    },
+  ],
+  [
+    'a bucket that is in the delay queue twice',
+    /delay queue/,
+    ({ wheels: { delayQueue }, early }) => {
+      delayQueue.offer(early, early.expirationMs);
+    },
+  ],
+  [
+    'an empty bucket in the delay queue that does not know it',
+    /delay queue/,
+    ({ wheels: { delayQueue } }) => {
+      const empty = delayQueue.buckets.find((bucket) => bucket.isEmpty);
+      if (empty !== undefined) empty.isQueued = false;
+    },
+  ],
+  [
+    'a delay queue that does not start with the earliest',
+    /delay queue/,
+    ({ wheels: { delayQueue } }) => {
+      (delayQueue.buckets as TimerTaskList[]).reverse();
+    },
+  ],
+  [
+    'a delay queue that is out of order below its top',
+    /delay queue/,
+    ({ wheels: { delayQueue } }) => {
+      const heap = delayQueue.buckets as TimerTaskList[];
+      const [, second, , fourth] = heap;
+      if (second === undefined || fourth === undefined) throw new Error('the heap is too small');
+      heap[1] = fourth;
+      heap[3] = second;
+      expect(fourth.expirationMs).toBeGreaterThan(second.expirationMs);
+    },
+  ],
+  [
+    'a clock that has passed a bucket',
+    /outside the turn/,
+    ({ wheels: { first } }) => {
+      first.advanceClock(6);
+    },
+  ],
+  [
+    'clocks of two levels that do not agree',
+    /clocks of level 1 and 2 are/,
+    ({ wheels: { first } }) => {
+      first.overflowWheel?.advanceClock(16);
+    },
+  ],
+  [
+    'a task that does not know that it waits',
+    /thinks it waits elsewhere/,
+    ({ task }) => {
+      detach(task);
+    },
+  ],
+  [
+    'an entry for a task that has none',
+    /runs a task and has none/,
+    ({ wheels: { table }, late }) => {
+      const slot = late.first;
+      const read = table.argumentOf.bind(table);
+      vi.spyOn(table, 'argumentOf').mockImplementation((asked) => (asked === slot ? {} : read(asked)));
+    },
+  ],
+  [
+    'an id that leads elsewhere',
+    /the id of slot \d+ leads elsewhere/,
+    ({ wheels: { table }, early }) => {
+      const id = table.idOf(early.first);
+      vi.spyOn(table, 'idOf').mockReturnValue(id);
+    },
+  ],
+  [
+    'a free slot that still holds its argument',
+    /free slot \d+ still holds its argument/,
+    ({ wheels: { table } }) => {
+      const read = table.argumentOf.bind(table);
+      vi.spyOn(table, 'argumentOf').mockImplementation((slot) =>
+        table.isLinked(slot) ? read(slot) : 'leaked',
+      );
+    },
+  ],
+  [
+    'a wake-up for a bucket that has no tasks',
+    /the wake-up is armed for 5, the earliest list for 7/,
+    ({ wheels: { table }, early }) => {
+      table.discard(early.first);
+      table.discard(early.first);
+    },
+  ],
+  [
+    'a wake-up that was lost',
+    /the wake-up is armed for Infinity/,
+    ({ driver }) => {
+      vi.spyOn(driver as Writable<typeof driver>, 'armedForMs', 'get').mockReturnValue(Infinity);
+    },
+  ],
+];
+
+describe('checkTimer finds', () => {
+  test.each(CORRUPTIONS)('%s', (_, message, corrupt) => {
+    const patient = makePatient();
+    corrupt(patient);
+    expect(() => {
+      checkTimer(patient.timer);
+    }).toThrow(message);
+    vi.restoreAllMocks();
+  });
+
+  test('what it finds is an Error that says who speaks', () => {
+    const { timer, early } = makePatient();
+    early.isQueued = false;
+    expect(() => {
+      checkTimer(timer);
+    }).toThrow(/^checkTimer: /);
+  });
+});
+
+describe('checkTimer is content with', () => {
+  test('a timer in any ordinary state, also while a task runs', () => {
+    const { timer, clock } = makePatient();
+    timer.schedule(
+      5,
+      () => {
+        checkTimer(timer);
+        timer.schedule(0, () => undefined, undefined);
+        checkTimer(timer);
+      },
+      undefined,
+    );
+    for (let i = 0; i < 40; i++) {
+      clock.advance(1);
+      checkTimer(timer);
+    }
+    expect(timer.size).toBe(0);
+  });
+
+  test('a timer nobody drives, one somebody waits on, one an executor has, and a closed one', () => {
+    const clock = new ManualClock();
+    const idle = new SystemTimer({ clock, autoStart: false });
+    const awaited = new SystemTimer({ clock, autoStart: false });
+    const handedOver = new SystemTimer({ clock, executor: () => undefined });
+    const closed = new SystemTimer({ clock });
+    for (const timer of [idle, awaited, handedOver, closed]) timer.add(new TestTask(0));
+    void awaited.advanceClock(100);
+    handedOver.poll();
+    closed.close();
+    for (const timer of [idle, awaited, handedOver, closed]) checkTimer(timer);
+    expect([idle, awaited, handedOver, closed].map((timer) => timer.size)).toEqual([1, 0, 1, 0]);
+  });
+
+  test('the largest expirations there are, on every level', () => {
+    for (const options of [
+      { tickMs: 5, wheelSize: 3 },
+      { tickMs: 1, wheelSize: 2 },
+      { tickMs: 11, wheelSize: 67 },
+    ]) {
+      const timer = new SystemTimer({ clock: new ManualClock({ nowMs: 123.5 }), ...options });
+      for (const delayMs of [Number.MAX_SAFE_INTEGER, Number.MAX_VALUE, 2 ** 52, 2 ** 52 + 2 ** 51]) {
+        timer.add(new TestTask(delayMs));
+      }
+      checkTimer(timer);
+      expect(timer.size).toBe(4);
+    }
+  });
+});

@@ -1,0 +1,337 @@
+import { ManualClock, SystemTimer } from 'escapement';
+import { checkTimer } from 'escapement/testing';
+import { describe, expect, test } from 'vitest';
+import { HandClock } from './support/hand-clock.ts';
+import { Journal, TestTask } from './support/tasks.ts';
+
+/** An executor that keeps what it is given until the test runs it. */
+class Later {
+  readonly runs: (() => void)[] = [];
+  readonly execute = (run: () => void): void => {
+    this.runs.push(run);
+  };
+
+  runNext(): void {
+    this.runs.shift()?.();
+  }
+}
+
+describe('an executor that runs at once', () => {
+  test('behaves like none', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({
+      clock,
+      executor: (run) => {
+        run();
+      },
+    });
+    const journal = new Journal();
+    journal.add(timer, 5, 'a', () => {
+      journal.add(timer, 0, 'c');
+      expect(timer.poll()).toBe(0);
+    });
+    journal.add(timer, 5, 'b');
+    clock.nowMs = 5;
+    expect(timer.poll()).toBe(2);
+    expect(clock.armed).toBe(1);
+    clock.fire();
+    expect(journal.entries).toEqual(['a', 'b', 'c']);
+    checkTimer(timer);
+  });
+
+  test('is not asked while nothing is due', () => {
+    let asked = 0;
+    const clock = new ManualClock();
+    const timer = new SystemTimer({
+      clock,
+      executor: (run) => {
+        asked++;
+        run();
+      },
+    });
+    timer.add(new TestTask(1_000));
+    timer.poll();
+    clock.advance(999);
+    expect(asked).toBe(0);
+    clock.advance(1);
+    expect(asked).toBe(1);
+  });
+});
+
+describe('an executor that runs later', () => {
+  test('due tasks wait for it, and count in size', () => {
+    const later = new Later();
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, executor: later.execute });
+    const journal = new Journal();
+    journal.add(timer, 5, 'a');
+    journal.add(timer, 5, 'b');
+    clock.nowMs = 5;
+    expect(timer.poll()).toBe(0);
+    expect([timer.size, later.runs.length, journal.entries.length]).toEqual([2, 1, 0]);
+    later.runNext();
+    expect(journal.entries).toEqual(['a', 'b']);
+    expect([timer.size, clock.armed]).toEqual([0, 0]);
+  });
+
+  test('they can be cancelled and moved until it runs', () => {
+    const later = new Later();
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, executor: later.execute });
+    const journal = new Journal();
+    const a = journal.add(timer, 5, 'a');
+    const b = timer.schedule(5, journal.write, 'b');
+    journal.add(timer, 5, 'c');
+    clock.runTo(5);
+    expect(a.cancel()).toBe(true);
+    expect(timer.reschedule(b, 10)).toBe(true);
+    expect(clock.armedForMs).toBe(15);
+    later.runNext();
+    expect(journal.entries).toEqual(['c']);
+    clock.runTo(15);
+    later.runNext();
+    expect(journal.entries).toEqual(['c', 'b']);
+  });
+
+  test('it is given one turn at a time: what falls due meanwhile joins it', () => {
+    const later = new Later();
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, executor: later.execute });
+    const journal = new Journal();
+    journal.add(timer, 5, 'a');
+    journal.add(timer, 7, 'c');
+    clock.runTo(5);
+    journal.add(timer, 0, 'b');
+    clock.runTo(100);
+    expect(later.runs).toHaveLength(1);
+    expect(clock.mostArmed).toBe(1);
+    later.runNext();
+    expect(journal.entries).toEqual(['a', 'b', 'c']);
+    expect([later.runs.length, clock.armed]).toEqual([0, 0]);
+    checkTimer(timer);
+  });
+
+  test('nobody is woken again for what it has been given', () => {
+    const later = new Later();
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, executor: later.execute });
+    timer.add(new TestTask(5));
+    clock.runTo(5);
+    expect(clock.armed).toBe(0);
+    timer.add(new TestTask(50));
+    expect(clock.armedForMs).toBe(55);
+    checkTimer(timer);
+  });
+
+  test('maxTasksPerTurn bounds each of its turns, order kept', () => {
+    const later = new Later();
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, executor: later.execute, maxTasksPerTurn: 2 });
+    const journal = new Journal();
+    for (let i = 0; i < 5; i++) timer.schedule(1, journal.write, i);
+    clock.runTo(1);
+    const turns: unknown[][] = [];
+    while (later.runs.length > 0) {
+      later.runNext();
+      turns.push(journal.take());
+      clock.runTo(1);
+    }
+    expect(turns).toEqual([[0, 1], [2, 3], [4]]);
+  });
+
+  test('a task that re-adds itself is given to it again', () => {
+    const later = new Later();
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, executor: later.execute });
+    const task = new TestTask(0, (self) => {
+      timer.add(self);
+    });
+    timer.add(task);
+    for (let turn = 1; turn <= 3; turn++) {
+      clock.fire();
+      expect(later.runs).toHaveLength(1);
+      later.runNext();
+      expect(task.runs).toBe(turn);
+    }
+  });
+
+  test('it finds nothing left to do when everything was cancelled, and is asked again later', () => {
+    const later = new Later();
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, executor: later.execute });
+    const task = new TestTask(1);
+    timer.add(task);
+    clock.runTo(1);
+    task.cancel();
+    later.runNext();
+    expect(task.runs).toBe(0);
+    timer.add(task);
+    clock.runTo(2);
+    later.runNext();
+    expect(task.runs).toBe(1);
+  });
+
+  test('what it was given once does not count as falling due again', async () => {
+    const later = new Later();
+    const timer = new SystemTimer({ clock: new ManualClock(), executor: later.execute, autoStart: false });
+    timer.add(new TestTask(0));
+    expect(await timer.advanceClock(0)).toBe(true);
+    expect(await timer.advanceClock(0)).toBe(false);
+    expect(later.runs).toHaveLength(1);
+  });
+
+  test('after close it runs nothing', () => {
+    const later = new Later();
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, executor: later.execute });
+    const task = new TestTask(1);
+    timer.add(task);
+    clock.runTo(1);
+    expect(timer.close()).toEqual([task]);
+    later.runNext();
+    expect(task.runs).toBe(0);
+    checkTimer(timer);
+  });
+
+  test('close with "run" does not wait for it', () => {
+    const later = new Later();
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, executor: later.execute });
+    const journal = new Journal();
+    journal.add(timer, 1, 'due');
+    journal.add(timer, 10, 'waiting');
+    clock.runTo(1);
+    timer.close({ pending: 'run' });
+    expect(journal.entries).toEqual(['due', 'waiting']);
+    later.runNext();
+    expect(journal.entries).toHaveLength(2);
+  });
+});
+
+describe('an executor that misbehaves', () => {
+  test('throwing: the tasks run all the same, and onError is told', () => {
+    const boom = new Error('no room');
+    const errors: unknown[] = [];
+    const clock = new HandClock();
+    const timer = new SystemTimer({
+      clock,
+      executor: () => {
+        throw boom;
+      },
+      onError: (error, task) => errors.push(error, task),
+    });
+    const task = new TestTask(1);
+    timer.add(task);
+    clock.runTo(1);
+    expect(task.runs).toBe(1);
+    expect(errors).toEqual([boom, undefined]);
+    timer.add(task);
+    clock.runTo(2);
+    expect(task.runs).toBe(2);
+  });
+
+  test('throwing after it has run them: they do not run twice', () => {
+    const errors: unknown[] = [];
+    const clock = new HandClock();
+    const timer = new SystemTimer({
+      clock,
+      executor: (run) => {
+        run();
+        throw new Error('too late');
+      },
+      onError: (error) => errors.push(error),
+    });
+    const task = new TestTask(1, (self) => {
+      if (self.runs === 1) timer.add(self);
+    });
+    timer.add(task);
+    clock.nowMs = 1;
+    expect(timer.poll()).toBe(1);
+    expect(errors).toHaveLength(1);
+  });
+
+  test('running twice: the second run does nothing', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({
+      clock,
+      executor: (run) => {
+        run();
+        run();
+      },
+    });
+    const task = new TestTask(0, (self) => {
+      timer.add(self);
+    });
+    timer.add(task);
+    expect([timer.poll(), timer.poll()]).toEqual([1, 1]);
+    expect(task.runs).toBe(2);
+    checkTimer(timer);
+  });
+
+  test('running twice, much later: no task runs twice, none is lost', () => {
+    const later = new Later();
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, executor: later.execute });
+    const journal = new Journal();
+    journal.add(timer, 1, 'a');
+    clock.runTo(1);
+    const [stale] = later.runs;
+    later.runNext();
+    journal.add(timer, 1, 'b');
+    stale?.();
+    expect(journal.entries).toEqual(['a']);
+    clock.runTo(2);
+    stale?.();
+    later.runNext();
+    stale?.();
+    expect(journal.entries).toEqual(['a', 'b']);
+    expect([timer.size, clock.armed]).toEqual([0, 0]);
+    checkTimer(timer);
+  });
+
+  test('running inside a task: it is nested, so it runs nothing', () => {
+    const later = new Later();
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, executor: later.execute });
+    const journal = new Journal();
+    journal.add(timer, 1, 'a', () => {
+      run?.();
+      journal.write('after run');
+    });
+    journal.add(timer, 1, 'b');
+    clock.runTo(1);
+    const [run] = later.runs;
+    later.runNext();
+    expect(journal.entries).toEqual(['a', 'after run', 'b']);
+  });
+
+  test('closing the timer instead', () => {
+    const clock = new HandClock();
+    const task = new TestTask(1);
+    const timer: SystemTimer = new SystemTimer({
+      clock,
+      executor: (run) => {
+        timer.close();
+        run();
+      },
+    });
+    timer.add(task);
+    clock.runTo(1);
+    expect([task.runs, timer.size, clock.armed]).toEqual([0, 0, 0]);
+  });
+
+  test('polling instead', () => {
+    const clock = new HandClock();
+    const task = new TestTask(1);
+    const timer: SystemTimer = new SystemTimer({
+      clock,
+      executor: (run) => {
+        expect(timer.poll()).toBe(0);
+        run();
+      },
+    });
+    timer.add(task);
+    clock.runTo(1);
+    expect(task.runs).toBe(1);
+  });
+});

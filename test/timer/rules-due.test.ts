@@ -1,0 +1,238 @@
+import { ManualClock, SystemTimer } from 'escapement';
+import { checkTimer } from 'escapement/testing';
+import { describe, expect, test } from 'vitest';
+import { HandClock } from './support/hand-clock.ts';
+import { Journal, TestTask } from './support/tasks.ts';
+
+describe('tasks already due are arranged with clock.setTimeout(…, 0), so ManualClock.advance(0) runs them', () => {
+  test('the clock is asked for a delay of 0, once for all of them', () => {
+    const clock = new HandClock(3.5);
+    const timer = new SystemTimer({ clock });
+    timer.add(new TestTask(0));
+    timer.add(new TestTask(-10));
+    expect(clock.delaysMs).toEqual([0]);
+  });
+
+  test('advance(0) runs them, and what they add without a delay', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    const journal = new Journal();
+    journal.add(timer, 0, 'a', () => {
+      journal.add(timer, 0, 'b');
+    });
+    clock.advance(0);
+    expect(journal.entries).toEqual(['a', 'b']);
+  });
+});
+
+describe('tasks already due count as a bucket for advanceClock', () => {
+  test('it resolves true for them, once', async () => {
+    const timer = new SystemTimer({ clock: new ManualClock(), autoStart: false });
+    const task = new TestTask(0);
+    timer.add(task);
+    expect(await timer.advanceClock(0)).toBe(true);
+    expect(task.runs).toBe(1);
+    expect(await timer.advanceClock(0)).toBe(false);
+  });
+
+  test('one that is added while it waits ends the wait', async () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock, autoStart: false });
+    const wait = timer.advanceClock(1_000);
+    const task = new TestTask(0);
+    timer.add(task);
+    clock.advance(0);
+    expect(await wait).toBe(true);
+    expect(task.runs).toBe(1);
+    expect(clock.now()).toBe(0);
+  });
+});
+
+describe('overdue buckets run before tasks already due', () => {
+  test('also when the newcomer is added before the pump', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    const journal = new Journal();
+    journal.add(timer, 20);
+    journal.add(timer, 10);
+    clock.nowMs = 25;
+    journal.add(timer, 0, 'due at 25');
+    clock.nowMs = 40;
+    journal.add(timer, -100, 'due at 40');
+    timer.poll();
+    expect(journal.entries).toEqual([10, 20, 'due at 25', 'due at 40']);
+  });
+
+  test('a bucket that falls due after the newcomer runs after it', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    const journal = new Journal();
+    journal.add(timer, 10);
+    clock.nowMs = 5;
+    journal.add(timer, 0, 'due at 5');
+    clock.nowMs = 15;
+    timer.poll();
+    expect(journal.entries).toEqual(['due at 5', 10]);
+  });
+});
+
+describe('poll is not limited by maxTasksPerTurn', () => {
+  test('it runs everything that is due', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, maxTasksPerTurn: 3 });
+    const journal = new Journal();
+    for (let i = 0; i < 100; i++) timer.schedule(i % 2, journal.write, i);
+    clock.nowMs = 1;
+    expect(timer.poll()).toBe(100);
+    expect(clock.armed).toBe(0);
+  });
+
+  test('also the rest of a turn that was cut short', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, maxTasksPerTurn: 3 });
+    const journal = new Journal();
+    for (let i = 0; i < 10; i++) timer.schedule(1, journal.write, i);
+    clock.runTo(1);
+    expect(journal.entries).toHaveLength(10);
+    for (let i = 0; i < 10; i++) timer.schedule(1, journal.write, i);
+    clock.nowMs = 2;
+    clock.fire();
+    expect(timer.size).toBe(7);
+    expect(timer.poll()).toBe(7);
+    expect(journal.entries).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  });
+});
+
+describe('a task counts in size until its run() starts', () => {
+  test('while it is due, while others run, and not inside its own run', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    const sizes: number[] = [];
+    const note = (task: TestTask): void => {
+      expect(task.pending).toBe(false);
+      sizes.push(timer.size);
+    };
+    const tasks = [1, 1, 0].map((delayMs) => new TestTask(delayMs, note));
+    for (const task of tasks) timer.add(task);
+    timer.schedule(
+      1,
+      () => {
+        sizes.push(timer.size);
+      },
+      undefined,
+    );
+    clock.nowMs = 1;
+    expect(timer.size).toBe(4);
+    expect(tasks.map((task) => task.pending)).toEqual([true, true, true]);
+    timer.poll();
+    expect(sizes).toEqual([3, 2, 1, 0]);
+  });
+
+  test('a sleep counts until it is over', async () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    const sleep = timer.sleep(5, 'slept');
+    expect(timer.size).toBe(1);
+    clock.advance(5);
+    expect(timer.size).toBe(0);
+    expect(await sleep).toBe('slept');
+  });
+});
+
+describe('maxTasksPerTurn bounds a turn: the rest runs in following turns, order kept', () => {
+  test('every turn is a wake-up of its own, armed at once', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, maxTasksPerTurn: 10 });
+    const journal = new Journal();
+    for (let i = 0; i < 25; i++) timer.schedule(i < 20 ? 5 : 4, journal.write, i);
+    const turns: number[] = [];
+    clock.nowMs = 5;
+    while (clock.armed > 0) {
+      clock.fire();
+      turns.push(journal.entries.length);
+      checkTimer(timer);
+    }
+    expect(turns).toEqual([10, 20, 25]);
+    expect(clock.delaysMs.slice(-2)).toEqual([0, 0]);
+    expect(clock.mostArmed).toBe(1);
+    const first = [20, 21, 22, 23, 24];
+    expect(journal.entries).toEqual([...first, ...Array.from({ length: 20 }, (_, i) => i)]);
+  });
+
+  test('what falls due between two turns waits behind the rest', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, maxTasksPerTurn: 2 });
+    const journal = new Journal();
+    for (const name of ['a', 'b', 'c', 'd']) journal.add(timer, 5, name);
+    journal.add(timer, 6, 'e');
+    clock.nowMs = 5;
+    clock.fire();
+    expect(journal.take()).toEqual(['a', 'b']);
+    clock.nowMs = 6;
+    journal.add(timer, 0, 'f');
+    clock.fire();
+    expect(journal.take()).toEqual(['c', 'd']);
+    clock.fire();
+    expect(journal.take()).toEqual(['e', 'f']);
+    expect(clock.armed).toBe(0);
+  });
+
+  test('the rest can be cancelled and moved, and then nobody is woken for it', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, maxTasksPerTurn: 1 });
+    const journal = new Journal();
+    const [, b, c] = ['a', 'b', 'c'].map((name) => journal.add(timer, 5, name));
+    const d = timer.schedule(5, journal.write, 'd');
+    clock.nowMs = 5;
+    clock.fire();
+    expect(b?.cancel()).toBe(true);
+    expect(timer.reschedule(d, 10)).toBe(true);
+    expect(clock.armedForMs).toBe(5);
+    expect(c?.cancel()).toBe(true);
+    expect(clock.armedForMs).toBe(15);
+    clock.runTo(20);
+    expect(journal.entries).toEqual(['a', 'd']);
+  });
+
+  test('a throwing task uses up its share like any other', () => {
+    const clock = new HandClock();
+    const errors: unknown[] = [];
+    const timer = new SystemTimer({ clock, maxTasksPerTurn: 2, onError: (error) => errors.push(error) });
+    for (let i = 0; i < 4; i++) {
+      timer.schedule(
+        1,
+        (index) => {
+          throw new Error(String(index));
+        },
+        i,
+      );
+    }
+    clock.nowMs = 1;
+    clock.fire();
+    expect(errors.map(String)).toEqual(['Error: 0', 'Error: 1']);
+    clock.fire();
+    expect(errors).toHaveLength(4);
+  });
+
+  test('Infinity means all in one turn', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, maxTasksPerTurn: Infinity });
+    const journal = new Journal();
+    for (let i = 0; i < 20_000; i++) timer.schedule(1, journal.write, i);
+    clock.nowMs = 1;
+    clock.fire();
+    expect(journal.entries).toHaveLength(20_000);
+  });
+
+  test('the default is 10 000', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    const journal = new Journal();
+    for (let i = 0; i < 10_001; i++) timer.schedule(1, journal.write, i);
+    clock.nowMs = 1;
+    clock.fire();
+    expect(timer.size).toBe(1);
+    clock.fire();
+    expect(timer.size).toBe(0);
+  });
+});

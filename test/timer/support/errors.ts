@@ -1,0 +1,9 @@
+/** The error that `action` throws; fails if it throws none. */
+export function thrownBy(action: () => unknown): unknown {
+  try {
+    action();
+  } catch (error) {
+    return error;
+  }
+  throw new Error('expected it to throw');
+}

@@ -1,0 +1,133 @@
+import { SystemTimer } from 'escapement';
+import { describe, expect, test } from 'vitest';
+import { TimerDriver } from '../../src/timer/timer-driver.ts';
+import { TimerWheels } from '../../src/timer/timer-wheels.ts';
+import { HandClock } from './support/hand-clock.ts';
+import { TestTask } from './support/tasks.ts';
+
+function makeDriver(autoStart = true) {
+  const clock = new HandClock();
+  const wheels = new TimerWheels(1, 8, 0, 'up');
+  const wokenAt: number[] = [];
+  const driver = new TimerDriver(wheels, clock, autoStart, (nowMs) => wokenAt.push(nowMs));
+  const enter = (delayMs: number): number => {
+    const slot = wheels.table.allocate(() => undefined, undefined);
+    driver.enter(slot, delayMs);
+    return slot;
+  };
+  return { clock, wheels, driver, wokenAt, enter };
+}
+
+describe('the driver', () => {
+  test('is armed for the earliest list, whatever enters, moves or leaves', () => {
+    const { clock, driver, enter } = makeDriver();
+    expect(driver.armedForMs).toBe(Infinity);
+    const far = enter(6);
+    const near = enter(3);
+    expect(driver.armedForMs).toBe(3);
+    driver.move(near, 7);
+    expect(driver.armedForMs).toBe(6);
+    driver.withdraw(far);
+    expect(driver.armedForMs).toBe(7);
+    driver.withdraw(near);
+    expect([driver.armedForMs, clock.armed, clock.mostArmed]).toEqual([Infinity, 0, 1]);
+  });
+
+  test('leaves the wake-up alone when what comes or goes is later', () => {
+    const { clock, driver, enter } = makeDriver();
+    enter(3);
+    const calls = clock.delaysMs.length;
+    const later = enter(5);
+    enter(7);
+    driver.move(later, 6);
+    driver.withdraw(later);
+    expect(clock.delaysMs).toHaveLength(calls);
+  });
+
+  test('reads the clock once per operation', () => {
+    const { clock, driver, enter } = makeDriver();
+    let reads = 0;
+    const now = clock.now.bind(clock);
+    clock.now = () => {
+      reads++;
+      return now();
+    };
+    const slot = enter(5);
+    expect(reads).toBe(1);
+    driver.move(slot, 3);
+    expect(reads).toBe(2);
+  });
+
+  test('paused, it looks once at the end', () => {
+    const { clock, driver, enter } = makeDriver();
+    driver.pause();
+    for (const delayMs of [5, 4, 3]) enter(delayMs);
+    expect([clock.armed, driver.isArming]).toEqual([0, false]);
+    driver.resume();
+    expect([clock.delaysMs, driver.armedForMs, driver.isArming]).toEqual([[3], 3, true]);
+  });
+
+  test('while an executor has what is due, only buckets wake it', () => {
+    const { driver, enter } = makeDriver();
+    enter(0);
+    enter(5);
+    expect(driver.armedForMs).toBe(0);
+    driver.handOver();
+    driver.rearm();
+    expect([driver.armedForMs, driver.isHandedOver, driver.isArming]).toEqual([5, true, false]);
+  });
+
+  test('without autoStart it is armed only while somebody waits', async () => {
+    const { clock, driver, enter } = makeDriver(false);
+    enter(5);
+    expect(clock.armed).toBe(0);
+    const wait = driver.wait(3);
+    expect(driver.armedForMs).toBe(3);
+    driver.waits.settleAll(true);
+    driver.rearm();
+    expect([clock.armed, await wait]).toEqual([0, true]);
+  });
+
+  test('closed, it wakes nobody and answers who waits', async () => {
+    const { clock, driver, enter } = makeDriver();
+    const slot = enter(5);
+    const wait = driver.wait(100);
+    driver.close();
+    driver.rearm();
+    driver.withdraw(slot);
+    expect([driver.isClosed, driver.isArming, clock.armed, await wait]).toEqual([true, false, 0, false]);
+  });
+});
+
+describe('ref and unref', () => {
+  test('a timer holds the process by default', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    expect(timer.hasRef()).toBe(true);
+    timer.add(new TestTask(5));
+    expect(clock.refs).toEqual([]);
+  });
+
+  test('they reach the armed wake-up, and every later one', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    timer.add(new TestTask(50));
+    timer.unref();
+    expect([timer.hasRef(), clock.refs]).toEqual([false, ['unref']]);
+    timer.add(new TestTask(5));
+    expect(clock.refs).toEqual(['unref', 'unref']);
+    timer.ref();
+    expect([timer.hasRef(), clock.refs]).toEqual([true, ['unref', 'unref', 'ref']]);
+    timer.add(new TestTask(1));
+    expect(clock.refs).toHaveLength(3);
+  });
+
+  test('also one that is armed again because it came early', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    timer.unref();
+    timer.add(new TestTask(50));
+    clock.fire();
+    expect(clock.refs).toEqual(['unref', 'unref']);
+  });
+});
