@@ -124,8 +124,9 @@ const fillCase: BulkCase = {
 };
 
 export const waitingCases: readonly (MicroCase | BulkCase)[] = [
-  ...replaceOldestCases,
+  // From small to large: what a large set teaches V8 about the lifetime of objects, it does not forget.
   aloneCase,
+  ...replaceOldestCases,
   replaceRandomCase,
   fillCase,
 ];

@@ -141,9 +141,6 @@ function checkDelayQueue({ delayQueue, first }: TimerWheels): void {
       ensure(bucket.isQueued === queued.has(bucket), `${what} is wrong about being in the delay queue`);
     }
   }
-  const earliestMs = Math.min(...buckets.map(({ expirationMs }) => expirationMs));
-  const isFirst = buckets.length === 0 || buckets[0]?.expirationMs === earliestMs;
-  ensure(isFirst, 'the delay queue does not start with the earliest');
   for (const [i, { expirationMs }] of buckets.entries()) {
     const parent = buckets[(i - 1) >> 1] ?? buckets[0];
     const isInOrder = parent === undefined || parent.expirationMs <= expirationMs;

@@ -86,10 +86,9 @@ export class TimerWheels {
     const tickMs = this.#tickMs;
     const lastMs = Math.floor(HORIZON_MS / tickMs) * tickMs;
     if (deadlineMs >= lastMs) return lastMs;
-    if (!this.#roundsUp) return Math.floor(deadlineMs / tickMs) * tickMs;
-    const roundedMs = Math.ceil(deadlineMs / tickMs) * tickMs;
-    // The division may round down to a whole number of ticks: then a hair's breadth would be missing.
-    return roundedMs < deadlineMs ? roundedMs + tickMs : roundedMs;
+    // Never early: a deadline beyond a whole number of ticks is so by more than the division could round away.
+    const ticks = deadlineMs / tickMs;
+    return (this.#roundsUp ? Math.ceil(ticks) : Math.floor(ticks)) * tickMs;
   }
 
   /** Adds each entry again, now that the clock has reached its bucket: it lands in a finer one, or is due. */

@@ -17,15 +17,20 @@ export type Action =
     }
   | { readonly kind: 'cancel'; readonly pick: number }
   | { readonly kind: 'move'; readonly pick: number; readonly on: Which; readonly delay: Delay }
-  | { readonly kind: 'poll' | 'advanceClock' | 'fire' | 'next'; readonly on: Which }
+  | { readonly kind: 'poll' | 'advanceClock' | 'fire' | 'next' | 'execute'; readonly on: Which }
   | { readonly kind: 'pass'; readonly ms: number }
   | { readonly kind: 'close'; readonly on: Which; readonly pending: 'drop' | 'run' }
   | { readonly kind: 'throw' };
 
+/** None, one that runs what it is given and once more, one that throws, and one that runs it on `execute`. */
+export type ExecutorKind = 'none' | 'twice' | 'throws' | 'later';
+
 /** The options of a timer that the model must know. */
-export type TimerSetup = Required<
+export interface TimerSetup extends Required<
   Pick<SystemTimerOptions, 'tickMs' | 'wheelSize' | 'rounding' | 'autoStart' | 'maxTasksPerTurn'>
->;
+> {
+  readonly executorKind: ExecutorKind;
+}
 
 /** A whole run: two timers, what their tasks do, and what happens to them. */
 export interface Scenario {
@@ -77,7 +82,10 @@ const entering = fc.record({
 const cancelling = fc.record({ kind: fc.constant('cancel' as const), pick });
 const moving = fc.record({ kind: fc.constant('move' as const), pick, on: which, delay });
 const pumping = fc.record({ kind: fc.constantFrom('poll' as const, 'advanceClock' as const), on: which });
-const waking = fc.record({ kind: fc.constantFrom('fire' as const, 'next' as const), on: which });
+const waking = fc.record({
+  kind: fc.constantFrom('fire' as const, 'next' as const, 'execute' as const),
+  on: which,
+});
 const passing = fc.record({ kind: fc.constant('pass' as const), ms: passingMs });
 const closing = fc.record({
   kind: fc.constant('close' as const),
@@ -116,6 +124,16 @@ const setup: fc.Arbitrary<TimerSetup> = fc.record({
     { weight: 1, arbitrary: fc.constant(false) },
   ),
   maxTasksPerTurn: fc.constantFrom(1, 2, 3, 5, 10_000, Infinity),
+  executorKind: fc.constantFrom<ExecutorKind>(
+    'none',
+    'none',
+    'none',
+    'none',
+    'twice',
+    'throws',
+    'later',
+    'later',
+  ),
 });
 
 export const scenario: fc.Arbitrary<Scenario> = fc.record({

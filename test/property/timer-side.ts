@@ -1,7 +1,7 @@
 import { SystemTimer, type TimerId, TimerTask } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { HandClock } from '../timer/support/hand-clock.ts';
-import type { TimerSetup } from './timer-actions.ts';
+import type { ExecutorKind, TimerSetup } from './timer-actions.ts';
 import { compareEntries, type ModelEntry } from './timer-model.ts';
 
 export function claim(holds: boolean, text: string): asserts holds {
@@ -32,6 +32,15 @@ export interface Pump {
   ran: number;
 }
 
+/** What an executor throws on purpose. */
+export const EXECUTOR_ERROR = new Error('executor');
+
+/** A turn that an executor has been given. */
+interface Turn {
+  readonly run: () => void;
+  readonly limit: number;
+}
+
 /** One timer, its clock, and the naive list of what waits in it. */
 export class Side {
   readonly clock: HandClock;
@@ -45,6 +54,11 @@ export class Side {
   pumps: Pump[] = [];
   /** Sleeps that ended in this step: the timer knows them, the model does not yet. */
   sleepsEnded = 0;
+  /** Until when the timer has looked for what is due. */
+  caughtUpMs = 0;
+  /** What the executor has been given and has not run; one at most. */
+  turn: Turn | undefined;
+  #limit = Infinity;
 
   constructor(
     setup: TimerSetup,
@@ -54,7 +68,13 @@ export class Side {
   ) {
     this.setup = setup;
     this.clock = new HandClock(nowMs);
-    this.timer = new SystemTimer({ ...setup, startMs, clock: this.clock, onError });
+    const { executorKind, ...options } = setup;
+    const executor = this.#executor(executorKind);
+    this.timer = new SystemTimer({
+      ...options,
+      ...(executor && { executor }),
+      ...{ startMs, clock: this.clock, onError },
+    });
   }
 
   dueBy(nowMs: number): Map<Subject, ModelEntry> {
@@ -72,10 +92,33 @@ export class Side {
       claim(outer?.ran === ran && this.timer.size === size, 'a nested pump changed something');
       return;
     }
-    const pump = this.#begin(this.dueBy(this.clock.now()), false);
+    this.caughtUpMs = this.clock.now();
+    this.#limit = limit;
+    const due = this.dueBy(this.caughtUpMs);
+    if (this.setup.executorKind === 'later') {
+      const { size } = this.timer;
+      claim((call() ?? 0) === 0 && this.timer.size === size, 'something ran although the executor did not');
+      claim(due.size <= this.sleepsEnded || this.turn !== undefined, 'the executor was not asked');
+      return;
+    }
+    const pump = this.#begin(due, false);
     const returned = call();
     this.pump = undefined;
     this.#judge(pump, limit, returned);
+  }
+
+  /** The executor runs what it was given: what was due when the timer last looked. */
+  execute(): void {
+    const { turn } = this;
+    this.turn = undefined;
+    if (turn === undefined) return;
+    const isIdle = this.pump === undefined && !this.isClosed;
+    const outer = this.pump;
+    const pump = this.#begin(isIdle ? this.dueBy(this.caughtUpMs) : new Map<Subject, ModelEntry>(), false);
+    turn.run();
+    this.pump = outer;
+    if (isIdle) this.#judge(pump, turn.limit, undefined);
+    turn.run();
   }
 
   /** A task or callback runs. */
@@ -125,8 +168,14 @@ export class Side {
   check(): void {
     const { timer, waiting, clock, setup } = this;
     claim(timer.size === waiting.size, `size is ${timer.size} and must be ${waiting.size}`);
-    const mustWake = setup.autoStart && !this.isClosed && waiting.size > 0;
-    claim(clock.armed === (mustWake ? 1 : 0), `${clock.armed} wake-ups are armed for ${waiting.size} tasks`);
+    const { caughtUpMs, turn } = this;
+    const isHandedOver = (dueMs: number): boolean => turn !== undefined && dueMs <= caughtUpMs;
+    const awaited = [...waiting.values()].filter(({ dueMs }) => !isHandedOver(dueMs));
+    const mustWake = setup.autoStart && !this.isClosed && awaited.length > 0;
+    claim(
+      clock.armed === (mustWake ? 1 : 0),
+      `${clock.armed} wake-ups are armed for ${awaited.length} tasks`,
+    );
     claim(clock.mostArmed <= 1, 'two wake-ups were armed at once');
     const earliestMs = Math.min(...[...waiting.values()].map(({ dueMs }) => dueMs));
     const nextMs = timer.nextExpirationMs() ?? Infinity;
@@ -156,6 +205,27 @@ export class Side {
     claim(ran <= limit, `${ran} ran in a turn of at most ${limit}`);
     claim(ran === limit || leftTasks + leftSleeps === 0, 'something that is due did not run');
     this.sleepsEnded += sleepsRan;
+  }
+
+  #executor(kind: ExecutorKind): ((run: () => void) => void) | undefined {
+    switch (kind) {
+      case 'none':
+        return undefined;
+      case 'twice':
+        return (run) => {
+          run();
+          run();
+        };
+      case 'throws':
+        return () => {
+          throw EXECUTOR_ERROR;
+        };
+      case 'later':
+        return (run) => {
+          claim(this.turn === undefined, 'the executor was given a second turn');
+          this.turn = { run, limit: this.#limit };
+        };
+    }
   }
 
   #begin(eligible: ReadonlyMap<Subject, ModelEntry>, isClosing: boolean): Pump {

@@ -3,16 +3,26 @@ import { expect, test } from 'vitest';
 import { scenario } from './timer-actions.ts';
 import { TimerWorld } from './timer-world.ts';
 
-const RUNS = Number(process.env['ESCAPEMENT_FUZZ_RUNS'] ?? 300);
+/*
+ * ESCAPEMENT_FUZZ_RUNS=20000 makes it a fuzzer. A failure prints its seed and path; ESCAPEMENT_FUZZ_SEED and
+ * ESCAPEMENT_FUZZ_PATH replay it.
+ */
+const { ESCAPEMENT_FUZZ_RUNS, ESCAPEMENT_FUZZ_SEED, ESCAPEMENT_FUZZ_PATH } = process.env;
+
+const RUNS = Number(ESCAPEMENT_FUZZ_RUNS ?? 300);
+const replay = {
+  ...(ESCAPEMENT_FUZZ_SEED !== undefined && { seed: Number(ESCAPEMENT_FUZZ_SEED) }),
+  ...(ESCAPEMENT_FUZZ_PATH !== undefined && { path: ESCAPEMENT_FUZZ_PATH }),
+};
 
 test(
   'two timers behave like naive sorted lists, whatever is done to them, from outside and from inside tasks',
-  { timeout: 60_000 + RUNS * 200 },
+  { timeout: 60_000 + RUNS * 400 },
   async () => {
     expect(RUNS).toBeGreaterThan(0);
     await fc.assert(
       fc.asyncProperty(scenario, (world) => new TimerWorld(world).run()),
-      { numRuns: RUNS, endOnFailure: false },
+      { numRuns: RUNS, ...replay },
     );
   },
 );

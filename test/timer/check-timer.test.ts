@@ -306,6 +306,13 @@ describe('checkTimer is content with', () => {
     expect([idle, awaited, handedOver, closed].map((timer) => timer.size)).toEqual([1, 0, 1, 0]);
   });
 
+  test('hundreds of thousands of buckets', () => {
+    const timer = new SystemTimer({ clock: new ManualClock(), wheelSize: 2 ** 18 });
+    for (let delayMs = 1; delayMs <= 200_000; delayMs++) timer.schedule(delayMs, () => undefined, undefined);
+    checkTimer(timer);
+    expect(timer.size).toBe(200_000);
+  });
+
   test('the largest expirations there are, on every level', () => {
     for (const options of [
       { tickMs: 5, wheelSize: 3 },

@@ -161,18 +161,34 @@ describe('ids', () => {
     },
   );
 
-  test('a slot that has been through all its generations is not used again (134 million uses, seconds)', () => {
+  test('a fraction beside an id that is in use is none', () => {
+    const spy = vi.spyOn(Math, 'random').mockReturnValue(1e-6);
     const table = new TimerTable();
-    const first = table.allocate(callback, undefined);
-    const firstId = table.idOf(first);
-    table.release(first);
-    let uses = 1;
-    for (let slot = table.allocate(callback, undefined); slot === first; uses++) {
-      table.release(slot);
-      slot = table.allocate(callback, undefined);
-    }
-    expect(uses).toBe(2 ** 27);
-    expect(table.slotOf(firstId)).toBe(NO_SLOT);
-    expect(table.size).toBe(1);
+    spy.mockRestore();
+    const list = new TimerTaskList(table, 1);
+    const slot = table.allocate(callback, undefined);
+    list.add(slot);
+    const id = table.idOf(slot);
+    expect(table.slotOf(id)).toBe(slot);
+    expect([0.25, 0.5, -0.5, 2 ** -10].map((fraction) => table.slotOf(id + fraction))).toEqual([0, 0, 0, 0]);
   });
+
+  test(
+    'a slot that has been through all its generations is not used again (134 million uses, seconds)',
+    { timeout: 180_000 },
+    () => {
+      const table = new TimerTable();
+      const first = table.allocate(callback, undefined);
+      const firstId = table.idOf(first);
+      table.release(first);
+      let uses = 1;
+      for (let slot = table.allocate(callback, undefined); slot === first; uses++) {
+        table.release(slot);
+        slot = table.allocate(callback, undefined);
+      }
+      expect(uses).toBe(2 ** 27);
+      expect(table.slotOf(firstId)).toBe(NO_SLOT);
+      expect(table.size).toBe(1);
+    },
+  );
 });

@@ -66,9 +66,10 @@ describe('a timing wheel', () => {
       wheel.overflowWheel?.overflowWheel?.currentTimeMs,
     ];
     expect(clocks()).toEqual([21, 20, 16]);
-    wheel.advanceClock(3);
-    wheel.advanceClock(21);
-    expect(clocks()).toEqual([21, 20, 16]);
+    for (const earlierMs of [21, 20.9, 3, 0]) {
+      wheel.advanceClock(earlierMs);
+      expect(clocks()).toEqual([21, 20, 16]);
+    }
   });
 
   test('uses a bucket again for its next turn', () => {
