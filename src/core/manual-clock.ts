@@ -1,6 +1,6 @@
 import type { Clock, ClockTimeout } from './clock.ts';
 import { EscapementError, outOfRange } from './errors.ts';
-import { requireFiniteNumber, requireFunction } from './validate.ts';
+import { requireFiniteNumber, requireFunction, requireObject } from './validate.ts';
 
 /** Taken when the module loads, so that `advanceAsync` also settles under a test runner's fake timers. */
 const afterPromiseJobs: (callback: () => void) => void =
@@ -37,6 +37,7 @@ export class ManualClock implements Clock {
 
   /** @param options - where the two readings start, in milliseconds; both default to 0. */
   constructor(options: { nowMs?: number; wallMs?: number } = {}) {
+    requireObject('options', options);
     const { nowMs = 0, wallMs = 0 } = options;
     requireFiniteNumber('nowMs', nowMs);
     requireFiniteNumber('wallMs', wallMs);

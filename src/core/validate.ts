@@ -31,3 +31,22 @@ export function requireOneOf(argument: string, allowed: readonly string[], value
     throw wrongValue(argument, allowed.map((word) => `'${word}'`).join(' or '), value);
   }
 }
+
+/** An options object, or anything else that can be taken apart. */
+export function requireObject(argument: string, value: unknown): void {
+  if (typeof value !== 'object' || value === null) throw wrongType(argument, 'an object', value);
+}
+
+/** An object of an interface, told by its methods. */
+export function requireMethods(
+  argument: string,
+  description: string,
+  methods: readonly string[],
+  value: unknown,
+): void {
+  const holds =
+    typeof value === 'object' &&
+    value !== null &&
+    methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function');
+  if (!holds) throw wrongType(argument, description, value);
+}

@@ -37,8 +37,8 @@ export class Wakeup {
   moveTo(deadlineMs: number, nowMs?: number): void {
     if (deadlineMs === this.#deadlineMs) return;
     this.#cancelTimeout();
-    this.#deadlineMs = deadlineMs;
-    if (deadlineMs !== NEVER_MS) this.#arm(nowMs ?? this.#clock.now());
+    this.#deadlineMs = NEVER_MS;
+    if (deadlineMs !== NEVER_MS) this.#arm(deadlineMs, nowMs ?? this.#clock.now());
   }
 
   setRef(hasRef: boolean): void {
@@ -47,9 +47,11 @@ export class Wakeup {
     else this.#timeout?.unref();
   }
 
-  #arm(nowMs: number): void {
-    const delayMs = Math.min(Math.max(this.#deadlineMs - nowMs, 0), MAX_HOST_TIMEOUT_MS);
+  /** The deadline is noted last: if the clock throws, nothing is armed and nothing says so. */
+  #arm(deadlineMs: number, nowMs: number): void {
+    const delayMs = Math.min(Math.max(deadlineMs - nowMs, 0), MAX_HOST_TIMEOUT_MS);
     this.#timeout = this.#clock.setTimeout(this.#fire, delayMs);
+    this.#deadlineMs = deadlineMs;
     if (!this.#hasRef) this.#timeout.unref();
   }
 
@@ -63,12 +65,10 @@ export class Wakeup {
     // A clock that calls back after cancel() must neither wake whoever disarmed us nor leave two timeouts armed.
     if (this.#timeout === undefined) return;
     this.#cancelTimeout();
-    const nowMs = this.#clock.now();
-    if (nowMs < this.#deadlineMs) {
-      this.#arm(nowMs);
-      return;
-    }
+    const deadlineMs = this.#deadlineMs;
     this.#deadlineMs = NEVER_MS;
-    this.#onWake(nowMs);
+    const nowMs = this.#clock.now();
+    if (nowMs < deadlineMs) this.#arm(deadlineMs, nowMs);
+    else this.#onWake(nowMs);
   }
 }

@@ -43,6 +43,12 @@ export class DueQueue {
     this.list.add(slot);
   }
 
+  /** Appends entries in their order, at least one. They have been due since they expired. */
+  addAll(slots: Int32Array): void {
+    if (this.isEmpty) this.list.expirationMs = this.#table.expirationOf(slots[0] as number);
+    this.#table.appendAll(this.list.sentinel, slots);
+  }
+
   /** Whatever is added from here on is not taken before `lowerFence`. */
   raiseFence(): void {
     this.list.add(this.#fence);

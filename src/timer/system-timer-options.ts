@@ -4,6 +4,8 @@ import {
   requireFiniteNumber,
   requireFunction,
   requireIntegerAtLeast,
+  requireMethods,
+  requireObject,
   requireOneOf,
 } from '../core/validate.ts';
 import { noopMetrics, type MetricsProvider } from '../metrics/provider.ts';
@@ -93,19 +95,24 @@ export interface ResolvedSystemTimerOptions {
 /** A ring is an array: beyond this it would cost more than the levels it saves. */
 const MAX_WHEEL_SIZE = 2 ** 20;
 
+const CLOCK_METHODS: readonly (keyof Clock)[] = ['now', 'wallNow', 'setTimeout'];
+const METRICS_METHODS: readonly (keyof MetricsProvider)[] = ['counter', 'observableGauge'];
+
 export function resolveOptions(options: SystemTimerOptions): ResolvedSystemTimerOptions {
+  requireObject('options', options);
   const { name = 'timer', tickMs = 1, wheelSize = 64, clock = systemClock, rounding = 'up' } = options;
   const { autoStart = true, executor, maxTasksPerTurn = 10_000, onError, metrics = noopMetrics } = options;
   if (typeof name !== 'string') throw wrongType('name', 'a string', name);
   requireIntegerAtLeast('tickMs', 1, tickMs);
   requireIntegerAtLeast('wheelSize', 2, wheelSize);
   if (wheelSize > MAX_WHEEL_SIZE) throw outOfRange('wheelSize', `at most ${MAX_WHEEL_SIZE}`, wheelSize);
-  requireClock(clock);
+  requireMethods('clock', 'a Clock with now, wallNow and setTimeout', CLOCK_METHODS, clock);
   requireOneOf('rounding', ['up', 'down'], rounding);
   if (typeof autoStart !== 'boolean') throw wrongType('autoStart', 'a boolean', autoStart);
   if (executor !== undefined) requireFunction('executor', executor);
   if (maxTasksPerTurn !== Infinity) requireIntegerAtLeast('maxTasksPerTurn', 1, maxTasksPerTurn);
   if (onError !== undefined) requireFunction('onError', onError);
+  requireMethods('metrics', 'a MetricsProvider', METRICS_METHODS, metrics);
   const nowMs = clock.now();
   const { startMs = nowMs } = options;
   requireStart(startMs, nowMs);
@@ -113,15 +120,6 @@ export function resolveOptions(options: SystemTimerOptions): ResolvedSystemTimer
     ...{ name, tickMs, wheelSize, startMs, clock, rounding },
     ...{ autoStart, executor, maxTasksPerTurn, onError, metrics },
   };
-}
-
-function requireClock(clock: Clock | null): void {
-  const methods: (keyof Clock)[] = ['now', 'wallNow', 'setTimeout'];
-  const isClock =
-    typeof clock === 'object' &&
-    clock !== null &&
-    methods.every((method) => typeof clock[method] === 'function');
-  if (!isClock) throw wrongType('clock', 'a Clock with now, wallNow and setTimeout', clock);
 }
 
 /** A wheel ahead of the clock would take tasks for due that are not. */

@@ -1,5 +1,11 @@
 import { EscapementError, wrongType } from '../core/errors.ts';
-import { invalidDelay, requireFunction, requireOneOf } from '../core/validate.ts';
+import {
+  invalidDelay,
+  requireFunction,
+  requireMethods,
+  requireObject,
+  requireOneOf,
+} from '../core/validate.ts';
 import { Sleeper, wakeSleeper } from './sleeper.ts';
 import { takeSnapshot, type TimerSnapshot } from './snapshot.ts';
 import {
@@ -15,6 +21,8 @@ import type { Timer, TimerCloseOptions } from './timer.ts';
 import { NO_SLOT } from './timer-table.ts';
 import { attach, detach, entryIn, isTimerTask, type TimerTask } from './timer-task.ts';
 import { TimerWheels } from './timer-wheels.ts';
+
+const SIGNAL_METHODS: readonly (keyof AbortSignal)[] = ['addEventListener', 'throwIfAborted'];
 
 /** Names one scheduled callback of one timer, for {@link SystemTimer.cancel}. Never 0, never used twice. */
 export type TimerId = number & {
@@ -95,9 +103,7 @@ export class SystemTimer implements Timer {
       this.#driver.move(entry, delayMs);
       return;
     }
-    const slot = this.#wheels.table.allocate(runTask, task);
-    this.#driver.enter(slot, delayMs);
-    attach(task, this.#driver, slot);
+    attach(task, this.#driver, this.#driver.enter(runTask, task, delayMs));
   }
 
   /**
@@ -154,10 +160,9 @@ export class SystemTimer implements Timer {
     return new Promise((resolve, reject) => {
       if (this.#driver.isClosed) throw this.#closedError('sleep');
       if (!Number.isFinite(delayMs)) throw invalidDelay('delayMs', delayMs);
+      requireObject('options', options);
       const { signal } = options;
-      if (signal !== undefined && typeof signal.addEventListener !== 'function') {
-        throw wrongType('signal', 'an AbortSignal', signal);
-      }
+      if (signal !== undefined) requireMethods('signal', 'an AbortSignal', SIGNAL_METHODS, signal);
       signal?.throwIfAborted();
       const sleeper = new Sleeper(
         () => {
@@ -219,6 +224,7 @@ export class SystemTimer implements Timer {
    * @returns the tasks that waited, in order of expiration; scheduled callbacks and sleeps are not among them.
    */
   close(options: TimerCloseOptions = {}): TimerTask[] {
+    requireObject('options', options);
     const { pending = 'drop' } = options;
     requireOneOf('pending', ['drop', 'run'], pending);
     if (this.#driver.isClosed) return [];
@@ -240,10 +246,7 @@ export class SystemTimer implements Timer {
   }
 
   #schedule<A>(delayMs: number, callback: (arg: A) => void, arg: A): TimerId {
-    const { table } = this.#wheels;
-    const slot = table.allocate(callback, arg);
-    this.#driver.enter(slot, delayMs);
-    return table.idOf(slot) as TimerId;
+    return this.#wheels.table.idOf(this.#driver.enter(callback, arg, delayMs)) as TimerId;
   }
 
   /** The wake-up fired. What is measured comes last: a provider that throws must not stop the timer. */

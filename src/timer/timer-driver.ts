@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import { Wakeup } from '../core/wakeup.ts';
 import { ClockWaits } from './clock-waits.ts';
+import type { EntryCallback } from './reference-page.ts';
 import type { TimerTaskList } from './timer-task-list.ts';
 import { NO_SLOT } from './timer-table.ts';
 import type { TaskHome } from './timer-task.ts';
@@ -65,11 +66,18 @@ export class TimerDriver implements TaskHome {
     this.#wakeup.setRef(hasRef);
   }
 
-  /** Places a new entry `delayMs` from now. */
-  enter(slot: number, delayMs: number): void {
+  /**
+   * Makes an entry for `callback(argument)`, `delayMs` from now. If the clock throws there is none.
+   *
+   * @returns its slot.
+   */
+  enter(callback: EntryCallback, argument: unknown, delayMs: number): number {
     const nowMs = this.#clock.now();
-    if (this.#catchUp(nowMs)) this.#enterLate(slot, delayMs, nowMs);
-    else this.#wakeFor(this.#wheels.place(slot, delayMs, nowMs), nowMs);
+    const hasExpired = this.#catchUp(nowMs);
+    const slot = this.#wheels.table.allocate(callback, argument);
+    const list = this.#wheels.place(slot, delayMs, nowMs);
+    if (hasExpired || this.#isLate(list)) this.#rearmFor(slot, nowMs);
+    return slot;
   }
 
   /** Places an entry that waits already anew, `delayMs` from now. */
@@ -78,8 +86,8 @@ export class TimerDriver implements TaskHome {
     const hasExpired = this.#catchUp(nowMs);
     const emptied = this.#wheels.table.unlink(slot);
     const wasAwaited = emptied !== NO_SLOT && this.#isAwaited(emptied);
-    if (hasExpired || wasAwaited) this.#enterLate(slot, delayMs, nowMs);
-    else this.#wakeFor(this.#wheels.place(slot, delayMs, nowMs), nowMs);
+    const list = this.#wheels.place(slot, delayMs, nowMs);
+    if (hasExpired || wasAwaited || this.#isLate(list)) this.rearm(nowMs);
   }
 
   withdraw(slot: number): void {
@@ -135,10 +143,14 @@ export class TimerDriver implements TaskHome {
     return nowMs >= this.#wheels.first.nextTickMs && this.#wheels.catchUp(nowMs);
   }
 
-  /** Something else has changed as well: only the delay queue knows when to wake now. */
-  #enterLate(slot: number, delayMs: number, nowMs: number): void {
-    this.#wheels.place(slot, delayMs, nowMs);
-    this.rearm(nowMs);
+  /** A wake-up that cannot be armed takes the entry with it that asked for it: its caller learns by the error. */
+  #rearmFor(slot: number, nowMs: number): void {
+    try {
+      this.rearm(nowMs);
+    } catch (error) {
+      this.#wheels.table.discard(slot);
+      throw error;
+    }
   }
 
   /** Whether the wake-up is armed for a list, or for one that is no earlier. */
@@ -146,8 +158,9 @@ export class TimerDriver implements TaskHome {
     return this.#wheels.table.listAt(sentinel).expirationMs <= this.#wakeup.deadlineMs;
   }
 
-  #wakeFor(list: TimerTaskList, nowMs: number): void {
-    if (list.expirationMs < this.#wakeup.deadlineMs && this.#isDriven) this.rearm(nowMs);
+  /** Whether the wake-up is armed for later than a list needs it. */
+  #isLate(list: TimerTaskList): boolean {
+    return list.expirationMs < this.#wakeup.deadlineMs && this.#isDriven;
   }
 
   #wakeAtMs(): number {

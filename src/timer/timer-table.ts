@@ -58,8 +58,7 @@ const LARGEST_STEP = 2 ** 14;
 export class TimerTable {
   readonly #memory = new GrowableArray<Int32Array>(Int32Array, ROW_INT32S, FIRST_CAPACITY);
   readonly #pages: ReferencePage[] = [];
-  readonly #isEntry = (slot: number): boolean =>
-    this.isLinked(slot) && !this.#isSentinel(slot) && !this.#isMarker(slot);
+  readonly #isUsed = (slot: number): boolean => this.#isEntry(slot);
   /** By sentinel. Few: a wheel makes its buckets when it needs them. */
   readonly #lists = new Map<number, TimerTaskList>();
   /** Random, so that an id of another timer is as good as never valid here. */
@@ -89,7 +88,7 @@ export class TimerTable {
     const slot = free === NO_SLOT ? this.#newEntrySlot() : free;
     if (free !== NO_SLOT) this.#firstFree = this.#rows[free * ROW_INT32S + NEXT] as number;
     this.#size++;
-    (this.#pages[slot >>> PAGE_SHIFT] as ReferencePage).set(slot, callback, argument, this.#isEntry);
+    (this.#pages[slot >>> PAGE_SHIFT] as ReferencePage).set(slot, callback, argument, this.#isUsed);
     return slot;
   }
 
@@ -132,10 +131,10 @@ export class TimerTable {
   /** The entry an id stands for, or `NO_SLOT` if it is stale, of another timer, or no id at all. */
   slotOf(id: number): number {
     const generation = Math.floor(id / SLOT_LIMIT);
-    const slot = id - generation * SLOT_LIMIT;
-    if (!(slot > NO_SLOT && slot < this.#top) || (slot | 0) !== slot || generation < 0) return NO_SLOT;
-    const row = slot * ROW_INT32S;
-    if (this.#rows[row + GENERATION] !== generation) return NO_SLOT;
+    const remainder = id - generation * SLOT_LIMIT;
+    const slot = remainder | 0;
+    if (slot !== remainder || slot <= NO_SLOT || slot >= this.#top || generation < 0) return NO_SLOT;
+    if (this.#rows[slot * ROW_INT32S + GENERATION] !== generation) return NO_SLOT;
     return this.#isEntry(slot) ? slot : NO_SLOT;
   }
 
@@ -171,6 +170,25 @@ export class TimerTable {
     rows[last * ROW_INT32S + NEXT] = slot;
     rows[head + PREV] = slot;
     rows[head + COUNT] = (rows[head + COUNT] as number) + 1;
+  }
+
+  /** `append` for each, with one write to each row: every link is known beforehand. */
+  appendAll(sentinel: number, slots: Int32Array): void {
+    const rows = this.#rows;
+    const head = sentinel * ROW_INT32S;
+    const { length } = slots;
+    let prev = rows[head + PREV] as number;
+    if (length > 0) rows[prev * ROW_INT32S + NEXT] = slots[0] as number;
+    for (let i = 0; i < length; i++) {
+      const slot = slots[i] as number;
+      const row = slot * ROW_INT32S;
+      rows[row + NEXT] = i + 1 < length ? (slots[i + 1] as number) : sentinel;
+      rows[row + PREV] = prev;
+      rows[row + LIST] = sentinel;
+      prev = slot;
+    }
+    rows[head + PREV] = prev;
+    rows[head + COUNT] = (rows[head + COUNT] as number) + length;
   }
 
   /**
@@ -233,12 +251,11 @@ export class TimerTable {
     return (this.#rows[slot * ROW_INT32S + LIST] as number) > NO_SLOT;
   }
 
-  #isSentinel(slot: number): boolean {
-    return this.#rows[slot * ROW_INT32S + LIST] === slot;
-  }
-
-  #isMarker(slot: number): boolean {
-    return this.#rows[slot * ROW_INT32S + GENERATION] === NO_GENERATION;
+  /** Whether an entry holds the slot: not nothing, not a sentinel, not a marker. */
+  #isEntry(slot: number): boolean {
+    const row = slot * ROW_INT32S;
+    const list = this.#rows[row + LIST] as number;
+    return list > NO_SLOT && list !== slot && this.#rows[row + GENERATION] !== NO_GENERATION;
   }
 
   #newEntrySlot(): number {

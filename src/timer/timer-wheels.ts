@@ -1,6 +1,7 @@
 import { DelayQueue } from './delay-queue.ts';
 import { DueQueue } from './due-queue.ts';
 import type { TimerTaskList } from './timer-task-list.ts';
+import { isWorthSorting, sortSpan } from './sort-span.ts';
 import { TimerTable } from './timer-table.ts';
 import { TimingWheel } from './timing-wheel.ts';
 
@@ -71,7 +72,8 @@ export class TimerWheels {
     let fellDue = false;
     for (let bucket = this.delayQueue.poll(timeMs); bucket; bucket = this.delayQueue.poll(timeMs)) {
       this.first.advanceClock(bucket.expirationMs);
-      this.#empty(bucket);
+      if (this.#isSortable(bucket, timeMs)) this.#expireSpan(bucket);
+      else this.#empty(bucket);
       fellDue = true;
     }
     return fellDue;
@@ -89,6 +91,31 @@ export class TimerWheels {
     // Never early: a deadline beyond a whole number of ticks is so by more than the division could round away.
     const ticks = deadlineMs / tickMs;
     return (this.#roundsUp ? Math.ceil(ticks) : Math.floor(ticks)) * tickMs;
+  }
+
+  /**
+   * Whether all that a bucket spans is overdue, and so much that it should be sorted. A coarser one for the same
+   * moment must come first, though: it has entries for this span.
+   */
+  #isSortable({ size, tickMs, expirationMs }: TimerTaskList, timeMs: number): boolean {
+    return (
+      isWorthSorting(tickMs / this.#tickMs, size) &&
+      expirationMs + tickMs <= timeMs &&
+      this.delayQueue.peek()?.expirationMs !== expirationMs
+    );
+  }
+
+  /** Moves everything in a bucket's span to the due queue: the bucket's entries, and those of finer ones in it. */
+  #expireSpan(bucket: TimerTaskList): void {
+    const { expirationMs: startMs, tickMs } = bucket;
+    const buckets = [bucket];
+    const lastMs = startMs + tickMs - 1;
+    for (let finer = this.delayQueue.poll(lastMs); finer; finer = this.delayQueue.poll(lastMs)) {
+      buckets.push(finer);
+    }
+    // What waits in a finer bucket arrived there before what would come down to it now.
+    buckets.sort((a, b) => a.tickMs - b.tickMs);
+    this.due.addAll(sortSpan(buckets, startMs, this.#tickMs, tickMs / this.#tickMs, this.table));
   }
 
   /** Adds each entry again, now that the clock has reached its bucket: it lands in a finer one, or is due. */

@@ -208,6 +208,24 @@ describe('a wrong option', () => {
     expectError(error, 'clock', [clock, ...TYPE, '']);
   });
 
+  test.each([null, {}, 5, { counter: () => ({}) }])('metrics: %o is refused', (metrics) => {
+    const clock = new ManualClock();
+    const error = thrownBy(() => new SystemTimer({ clock, metrics: metrics as never }));
+    expectError(error, 'metrics', [metrics, ...TYPE, '']);
+  });
+
+  test.each([
+    [null, 'null'],
+    [100, '100'],
+    ['tickMs', "'tickMs' (a string)"],
+  ])('options: %o are refused', (options, shown) => {
+    expectError(
+      thrownBy(() => new SystemTimer(options as never)),
+      'options',
+      [options, ...TYPE, shown],
+    );
+  });
+
   test('undefined means the default', () => {
     const clock = new ManualClock();
     const options = { tickMs: undefined, wheelSize: undefined, startMs: undefined, onError: undefined };
@@ -240,6 +258,24 @@ describe('a wrong argument of close', () => {
     expect(error).toHaveProperty('code', 'ERR_INVALID_ARG_VALUE');
     expect(task.pending).toBe(true);
   });
+
+  test.each([
+    [null, 'null'],
+    ['drop', "'drop' (a string)"],
+  ])('options: %o are refused, and the timer stays open', (options, shown) => {
+    const { timer, clock, task } = busyTimer();
+    const error = refusedBy(timer, clock, () => timer.close(options as never));
+    expectError(error, 'options', [options, ...TYPE, shown]);
+    expect(task.pending).toBe(true);
+  });
+});
+
+test('options of sleep that are no object make it reject, and nothing sleeps', async () => {
+  const { timer, clock } = busyTimer();
+  const { size } = timer;
+  const error: unknown = await timer.sleep(5, 0, null as never).catch((reason: unknown) => reason);
+  expectError(error, 'options', [null, ...TYPE, 'null']);
+  expect([timer.size, clock.pendingWakeups]).toEqual([size, 1]);
 });
 
 test('a signal that is none makes sleep reject, and nothing sleeps', async () => {

@@ -153,3 +153,62 @@ describe('a late or early host wake-up is harmless', () => {
     expect(clock.delaysMs).toEqual([10, 10, 10]);
   });
 });
+
+describe('a clock that throws', () => {
+  /** A clock whose next call of a method fails. */
+  class FailingClock extends HandClock {
+    failing: 'now' | 'setTimeout' | undefined;
+
+    override now(): number {
+      this.#mayFail('now');
+      return super.now();
+    }
+
+    override setTimeout(callback: () => void, delayMs: number): ClockTimeout {
+      this.#mayFail('setTimeout');
+      return super.setTimeout(callback, delayMs);
+    }
+
+    #mayFail(method: 'now' | 'setTimeout'): void {
+      if (this.failing !== method) return;
+      this.failing = undefined;
+      throw new Error(`${method} failed`);
+    }
+  }
+
+  test.each(['now', 'setTimeout'] as const)('in %s adds nothing, and the next add works', (method) => {
+    const clock = new FailingClock();
+    const timer = new SystemTimer({ clock });
+    const [task, next] = [new TestTask(5), new TestTask(7)];
+    for (const action of [
+      () => {
+        timer.add(task);
+      },
+      () => timer.schedule(5, () => undefined, undefined),
+    ]) {
+      clock.failing = method;
+      expect(action).toThrow(`${method} failed`);
+      expect([timer.size, clock.armed, task.pending]).toEqual([0, 0, false]);
+      checkTimer(timer);
+    }
+    timer.add(next);
+    expect([timer.size, clock.armed, clock.armedForMs]).toEqual([1, 1, 7]);
+    clock.runTo(10);
+    expect([task.runs, next.runs]).toEqual([0, 1]);
+  });
+
+  test('in setTimeout when a task moves leaves it waiting, and the next change arms for it', () => {
+    const clock = new FailingClock();
+    const timer = new SystemTimer({ clock });
+    const task = new TestTask(5);
+    timer.add(new TestTask(50));
+    timer.add(task);
+    const id = timer.schedule(20, () => undefined, undefined);
+    clock.failing = 'setTimeout';
+    expect(() => timer.reschedule(id, 3)).toThrow('setTimeout failed');
+    expect([timer.size, clock.armed]).toEqual([3, 0]);
+    timer.add(new TestTask(40));
+    expect([timer.size, clock.armed, clock.armedForMs]).toEqual([4, 1, 3]);
+    checkTimer(timer);
+  });
+});

@@ -10,11 +10,7 @@ function makeDriver(autoStart = true) {
   const wheels = new TimerWheels(1, 8, 0, 'up');
   const wokenAt: number[] = [];
   const driver = new TimerDriver(wheels, clock, autoStart, (nowMs) => wokenAt.push(nowMs));
-  const enter = (delayMs: number): number => {
-    const slot = wheels.table.allocate(() => undefined, undefined);
-    driver.enter(slot, delayMs);
-    return slot;
-  };
+  const enter = (delayMs: number): number => driver.enter(() => undefined, undefined, delayMs);
   return { clock, wheels, driver, wokenAt, enter };
 }
 
