@@ -5,6 +5,7 @@ import { forceCollection } from './force-collection.ts';
 import { liveBytes } from './heap-size.ts';
 import { BYTES, COLLECTOR, NS_PER_MS, TIME, type Measurement } from './measurement.ts';
 import type { BulkCase, BulkRun, MetricDefinition } from './part.ts';
+import type { Residents } from './residents.ts';
 
 /** A pause of the collector, in bulk cases that look for stalls. */
 const LONGEST_PAUSE = 'longest gc pause';
@@ -24,8 +25,10 @@ export async function runBulk(
   size: number,
   measuresBytes: boolean,
   collector: CollectorWatch,
+  residents: Residents,
 ): Promise<Measurement> {
   const contestant = open(size);
+  residents.keepFirst(open, contestant);
   const before = await startingBytes(measuresBytes);
   const window = new CollectorWindow();
   try {

@@ -7,6 +7,7 @@ import type { Measurement } from './measurement.ts';
 import type { BenchCase, Contestant, MetricDefinition } from './part.ts';
 import type { CaseResult, ContestantResult } from './result.ts';
 import { OthersLoad } from './others-load.ts';
+import { Residents } from './residents.ts';
 import { rotate } from './rotate.ts';
 import { bulkMetrics, runBulk } from './run-bulk.ts';
 import { MICRO_METRICS, runMicro, type MicroEffort } from './run-micro.ts';
@@ -75,12 +76,17 @@ async function measureSafely(runner: Runner, size: number): Promise<Measurement>
 
 function runnersOf(definition: BenchCase, { isQuick, collector }: RunOptions): Runner[] {
   const effort = isQuick ? QUICK_EFFORT : FULL_EFFORT;
+  const residents = new Residents();
   switch (definition.kind) {
     case 'micro':
-      return ready(definition.contestants, (open, size) => runMicro(open, size, effort, collector));
+      return ready(definition.contestants, (open, size) =>
+        runMicro(open, size, effort, collector, residents),
+      );
     case 'bulk': {
       const measuresBytes = definition.measuresBytes ?? false;
-      return ready(definition.contestants, (open, size) => runBulk(open, size, measuresBytes, collector));
+      return ready(definition.contestants, (open, size) =>
+        runBulk(open, size, measuresBytes, collector, residents),
+      );
     }
     case 'scenario':
       return ready(definition.contestants, (open, size) => runScenario(open, size, collector));

@@ -2,6 +2,7 @@
 import Benchmark from 'benchmark';
 import { CollectorWindow, type CollectorWatch } from './collector-watch.ts';
 import { forceCollection } from './force-collection.ts';
+import type { Residents } from './residents.ts';
 import { COLLECTOR, NS_PER_MS, TIME, type Measurement } from './measurement.ts';
 import type { MetricDefinition, MicroRun } from './part.ts';
 import { median } from './statistics.ts';
@@ -43,9 +44,11 @@ export async function runMicro(
   size: number,
   effort: MicroEffort,
   collector: CollectorWatch,
+  residents: Residents,
 ): Promise<Measurement> {
   forceCollection();
   const contestant = open(size);
+  residents.keepFirst(open, contestant);
   const window = new CollectorWindow();
   const { nsPerOperation, operations, problem } = cycleAndClose(contestant, effort, window);
   const { totalMs } = await collector.read(window);

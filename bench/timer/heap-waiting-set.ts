@@ -2,7 +2,7 @@
 import { performance } from 'node:perf_hooks';
 import type { DelaySequence, RandomPlaces } from './delay-sequence.ts';
 import { HeapEntry, HeapTimer } from './heap-timer.ts';
-import { checkWaiting, emptyRing, type TimerKind, type WaitingSet } from './waiting-set.ts';
+import { checkWaiting, emptyRing, keepOne, type TimerKind, type WaitingSet } from './waiting-set.ts';
 
 let fired = 0;
 
@@ -70,7 +70,7 @@ class HeapWaitingSet implements WaitingSet {
 
   close(): void {
     this.#timer.close();
-    this.#ring.length = 0;
+    keepOne(this.#ring);
   }
 
   #addAt(place: number): void {

@@ -1,6 +1,6 @@
 /** The host's `setTimeout` and `clearTimeout`: a request that holds its timeout. */
 import type { DelaySequence, RandomPlaces } from './delay-sequence.ts';
-import { checkWaiting, emptyRing, type TimerKind, type WaitingSet } from './waiting-set.ts';
+import { checkWaiting, emptyRing, keepOne, type TimerKind, type WaitingSet } from './waiting-set.ts';
 
 let fired = 0;
 
@@ -82,7 +82,7 @@ class HostWaitingSet implements WaitingSet {
 
   close(): void {
     for (const request of this.#ring) clearTimeout(request?.timeout);
-    this.#ring.length = 0;
+    keepOne(this.#ring);
   }
 }
 

@@ -1,7 +1,7 @@
 /** The npm package timer-wheel: objects in wheels of lists, pulled by whoever calls `advance`. */
 import { TimerWheel, type TimerHandle } from 'timer-wheel';
 import type { DelaySequence, RandomPlaces } from './delay-sequence.ts';
-import { checkWaiting, emptyRing, type TimerKind, type WaitingSet } from './waiting-set.ts';
+import { checkWaiting, emptyRing, keepOne, type TimerKind, type WaitingSet } from './waiting-set.ts';
 
 /** Past every delay and inside the 32 bits the package shifts: `advance` to there returns all that waits. */
 const PAST_ALL_MS = 2 ** 31;
@@ -79,7 +79,7 @@ class PackageWaitingSet implements WaitingSet {
   }
 
   close(): void {
-    this.#ring.length = 0;
+    keepOne(this.#ring);
   }
 }
 

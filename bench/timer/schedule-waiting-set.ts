@@ -1,7 +1,7 @@
 /** Ours, by id: the request holds what `schedule` returned. */
 import { SystemTimer, type TimerId } from 'escapement';
 import type { DelaySequence, RandomPlaces } from './delay-sequence.ts';
-import { checkWaiting, emptyRing, type TimerKind, type WaitingSet } from './waiting-set.ts';
+import { checkWaiting, emptyRing, keepOne, type TimerKind, type WaitingSet } from './waiting-set.ts';
 
 let fired = 0;
 
@@ -86,7 +86,7 @@ class ScheduleWaitingSet implements WaitingSet {
 
   close(): void {
     this.#timer.close();
-    this.#ring.length = 0;
+    keepOne(this.#ring);
   }
 
   #cancel(request: ScheduledRequest | undefined): void {

@@ -7,7 +7,7 @@ import type { BulkCase, BulkRun } from '../lib/part.ts';
 import { DelaySequence } from './delay-sequence.ts';
 import { HeapEntry, HeapTimer } from './heap-timer.ts';
 import { activeTimeouts } from './host-waiting-set.ts';
-import { checkWaiting, emptyRing } from './waiting-set.ts';
+import { checkWaiting, emptyRing, keepOne } from './waiting-set.ts';
 
 const MIN_DELAY_MS = 5_000;
 const MAX_DELAY_MS = 65_000;
@@ -40,7 +40,7 @@ function openHost(size: number): BulkRun {
     check: () => checkWaiting(activeTimeouts() - foreign, size, fired),
     close: () => {
       for (const handle of handles) clearTimeout(handle);
-      handles.length = 0;
+      keepOne(handles);
     },
   };
 }
@@ -77,7 +77,7 @@ function openHeap(size: number): BulkRun {
     check: () => checkWaiting(timer.size, size, fired),
     close: () => {
       timer.close();
-      entries.length = 0;
+      keepOne(entries);
     },
   };
 }
@@ -93,7 +93,7 @@ function openPackage(size: number): BulkRun {
     },
     check: () => checkWaiting(new Set(wheel.advance(PAST_ALL_MS)).size, size, 0),
     close: () => {
-      handles.length = 0;
+      keepOne(handles);
     },
   };
 }

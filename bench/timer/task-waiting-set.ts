@@ -1,7 +1,7 @@
 /** Ours, as a class: the request is a `TimerTask`. */
 import { SystemTimer, TimerTask } from 'escapement';
 import type { DelaySequence, RandomPlaces } from './delay-sequence.ts';
-import { checkWaiting, emptyRing, type TimerKind, type WaitingSet } from './waiting-set.ts';
+import { checkWaiting, emptyRing, keepOne, type TimerKind, type WaitingSet } from './waiting-set.ts';
 
 let fired = 0;
 
@@ -92,7 +92,7 @@ class TaskWaitingSet implements WaitingSet {
 
   close(): void {
     this.#timer.close();
-    this.#ring.length = 0;
+    keepOne(this.#ring);
   }
 }
 

@@ -37,6 +37,11 @@ export function emptyRing<T>(size: number): (T | undefined)[] {
   return new Array<T | undefined>(size).fill(undefined);
 }
 
+/** Lets go of everything but one: a closed set that is kept keeps the shape of its requests in use. */
+export function keepOne(ring: unknown[]): void {
+  ring.length = Math.min(ring.length, 1);
+}
+
 /** What is wrong with a set in which `expected` requests should wait and none should have fallen due. */
 export function checkWaiting(waiting: number, expected: number, fired: number): string | undefined {
   if (fired !== 0) return `${fired} timers fell due during the run`;
