@@ -5,6 +5,13 @@ export type { ArgumentError, EscapementErrorCode, EscapementErrorOptions } from 
 export { ManualClock } from './core/manual-clock.ts';
 export type { MetricsProvider } from './metrics/provider.ts';
 export type { BucketSnapshot, LevelSnapshot, TimerSnapshot } from './timer/snapshot.ts';
+export { AsyncDelayedOperation } from './purgatory/async-delayed-operation.ts';
+export type { Condition } from './purgatory/condition-operation.ts';
+export { DelayedOperation } from './purgatory/delayed-operation.ts';
+export type { CompletionReason } from './purgatory/delayed-operation.ts';
+export { DelayedOperationPurgatory } from './purgatory/purgatory.ts';
+export type { PurgatoryCloseOptions, WaitOptions } from './purgatory/purgatory.ts';
+export type { PlainKey, PurgatoryOptions } from './purgatory/purgatory-options.ts';
 export { SystemTimer } from './timer/system-timer.ts';
 export type { TimerId } from './timer/system-timer.ts';
 export type { SystemTimerOptions } from './timer/system-timer-options.ts';

@@ -1,3 +1,4 @@
 /** For tests, ours and yours: virtual time and integrity checkers. */
 export { ManualClock } from './core/manual-clock.ts';
 export { checkTimer } from './timer/check-timer.ts';
+export { checkPurgatory } from './purgatory/check-purgatory.ts';

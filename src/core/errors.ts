@@ -9,7 +9,17 @@ export type EscapementErrorCode =
   /** The timer was closed: nothing can be added to it, and what slept in it is rejected. */
   | 'ERR_TIMER_CLOSED'
   /** Virtual time cannot advance, because something re-arms itself without a delay for ever. */
-  | 'ERR_CLOCK_STALLED';
+  | 'ERR_CLOCK_STALLED'
+  /** The purgatory was closed: nothing can be watched in it, and who waited in it is rejected. */
+  | 'ERR_PURGATORY_CLOSED'
+  /** An operation is watched already, here or elsewhere, and can only be in one place. */
+  | 'ERR_ALREADY_WATCHED'
+  /** What was waited for did not happen in time. */
+  | 'ERR_OPERATION_EXPIRED'
+  /** What was waited for was cancelled with its key. */
+  | 'ERR_OPERATION_CANCELLED'
+  /** Checks trigger one another for ever without completing anything. */
+  | 'ERR_CHECK_ENDLESS';
 
 /** What an {@link EscapementError} is made from besides its message. */
 export interface EscapementErrorOptions {

@@ -19,7 +19,7 @@ import { INTERNALS, type TimerInternals } from './timer-internals.ts';
 import { timerMetrics, type TimerMetrics } from './timer-metrics.ts';
 import type { Timer, TimerCloseOptions } from './timer.ts';
 import { NO_SLOT } from './timer-table.ts';
-import { attach, detach, entryIn, isTimerTask, type TimerTask } from './timer-task.ts';
+import { attach, drop, entryIn, isTimerTask, type TimerTask } from './timer-task.ts';
 import { TimerWheels } from './timer-wheels.ts';
 
 const SIGNAL_METHODS: readonly (keyof AbortSignal)[] = ['addEventListener', 'throwIfAborted'];
@@ -312,7 +312,7 @@ export class SystemTimer implements Timer {
       if (isAsleep) (argument as Sleeper).fail(closed);
       else if (callback === runTask) tasks.push(argument as TimerTask);
     }
-    if (isDropped) tasks.forEach(detach);
+    if (isDropped) tasks.forEach(drop);
     return tasks;
   }
 

@@ -5,6 +5,9 @@ const IDLE = -1;
 /** `entry` of a task that waits nowhere because `cancel` took it out. */
 const CANCELLED = -2;
 
+/** A method of tasks that want to know that a timer was closed and has dropped them. */
+export const DROPPED: unique symbol = Symbol.for('escapement.timer-task.dropped');
+
 /** Where a task waits: the part of a timer that its tasks call. */
 export interface TaskHome {
   /** Takes out the task that `entry` belongs to. */
@@ -111,4 +114,10 @@ export function attach(task: TimerTask, home: TaskHome, entry: number): void {
 export function detach(task: TimerTask): void {
   task['_home'] = undefined;
   task['_entry'] = IDLE;
+}
+
+/** The task no longer waits, because its timer was closed. */
+export function drop(task: TimerTask): void {
+  detach(task);
+  (task as { [DROPPED]?: () => void })[DROPPED]?.();
 }

@@ -1,0 +1,85 @@
+import { chainOf, homeOf, isTimed, serialOf, type DelayedOperation } from './delayed-operation.ts';
+import { INTERNALS } from './purgatory-internals.ts';
+import type { DelayedOperationPurgatory } from './purgatory.ts';
+import type { Watcher, WatcherList } from './watcher-list.ts';
+
+/**
+ * Checks the whole structure of a purgatory: every link under every key in both directions, every operation's chain
+ * of watchers, the order under each key, that nothing completed is held, and every gauge. For tests: O(watchers).
+ *
+ * It may be called at any time, also from inside an operation.
+ *
+ * @throws Error - naming the first thing that does not hold.
+ */
+export function checkPurgatory<K, T extends DelayedOperation>(
+  purgatory: DelayedOperationPurgatory<K, T>,
+): void {
+  const { watchers, home } = purgatory[INTERNALS]();
+  const operations = new Set<DelayedOperation>();
+  let size = 0;
+  for (const [key, list] of watchers.lists) {
+    const under = checkList(list, key);
+    size += under.length;
+    for (const operation of under) operations.add(operation);
+  }
+  let timed = 0;
+  for (const operation of operations) {
+    ensure(homeOf(operation) === home, 'an operation is watched here and thinks it is elsewhere');
+    ensure(!operation.isCompleted, 'a completed operation is still watched');
+    checkChain(operation);
+    if (isTimed(operation)) timed++;
+  }
+  ensure(purgatory.watched === size, `watched is ${purgatory.watched}, but there are ${size} watch entries`);
+  ensure(
+    purgatory.numDelayed === timed,
+    `numDelayed is ${purgatory.numDelayed}, but ${timed} wait for a timeout`,
+  );
+  const { size: keys } = watchers.lists;
+  ensure(
+    purgatory.watchedKeys === keys,
+    `watchedKeys is ${purgatory.watchedKeys}, but there are ${keys} keys`,
+  );
+}
+
+function ensure(holds: boolean, claim: string): asserts holds {
+  if (!holds) throw new Error(`checkPurgatory: ${claim}`);
+}
+
+/** @returns the operations of the list. */
+function checkList(list: WatcherList, key: unknown): DelayedOperation[] {
+  const where = `key ${String(key)}`;
+  const operations: DelayedOperation[] = [];
+  ensure(list.key === key || Number.isNaN(key), `${where}: its list is for ${String(list.key)}`);
+  ensure(!list.isEmpty, `${where}: nobody waits for it, and it is still there`);
+  let latest = 0;
+  let prev: Watcher | WatcherList = list;
+  for (let node = list.next; node !== list; node = node.next) {
+    const watcher = node as Watcher;
+    ensure(watcher.prev === prev, `${where}: a watcher does not point back to the one before`);
+    ensure(watcher.list === list, `${where}: a watcher thinks it is under another key`);
+    const serial = serialOf(watcher.operation);
+    ensure(serial > latest, `${where}: operations are out of order, or one is there twice`);
+    ensure(isInChain(watcher), `${where}: an operation does not know its watcher`);
+    operations.push(watcher.operation);
+    latest = serial;
+    prev = watcher;
+  }
+  ensure(list.prev === prev, `${where}: the list does not end where it says`);
+  return operations;
+}
+
+function isInChain(sought: Watcher): boolean {
+  for (let watcher = chainOf(sought.operation); watcher !== undefined; watcher = watcher.sibling) {
+    if (watcher === sought) return true;
+  }
+  return false;
+}
+
+/** Every watcher of the operation must be linked under its key. */
+function checkChain(operation: DelayedOperation): void {
+  for (let watcher = chainOf(operation); watcher !== undefined; watcher = watcher.sibling) {
+    ensure(watcher.operation === operation, 'an operation has the watcher of another one');
+    const isLinked = watcher.next.prev === watcher && watcher.prev.next === watcher;
+    ensure(isLinked, `key ${String(watcher.list.key)}: an operation has a watcher that is not linked`);
+  }
+}

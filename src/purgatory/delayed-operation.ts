@@ -1,0 +1,290 @@
+import { EscapementError } from '../core/errors.ts';
+import { invalidDelay } from '../core/validate.ts';
+import { DROPPED, TimerTask } from '../timer/timer-task.ts';
+import type { Watcher } from './watcher-list.ts';
+
+/**
+ * How an operation came to its end:
+ *
+ * - `'tried'`: a check found that its condition held.
+ * - `'forced'`: somebody called `forceComplete`.
+ * - `'expired'`: its delay was over first.
+ * - `'closed'`: its purgatory was closed.
+ */
+export type CompletionReason = 'tried' | 'forced' | 'expired' | 'closed';
+
+/** What is going on with an operation: nothing; a check; a check that was triggered again meanwhile. */
+const IDLE = 0;
+const CHECKING = 1;
+const TRIGGERED = 2;
+/** It is asked whether its condition holds, and must not complete; it has said yes. */
+const PROBING = 3;
+const HOLDS = 4;
+
+/** How often a check may ask for another one of itself before we call it endless. */
+const MOST_REPEATS = 10_000;
+
+/** What watches an operation: the part of a purgatory that its operations call. */
+export interface OperationHome {
+  /** Takes a completed operation off every key and off the timer. */
+  release(operation: DelayedOperation, reason: CompletionReason): void;
+  /** Its timeout is over, and it has not completed yet. */
+  aboutToExpire(operation: DelayedOperation): void;
+  /** It no longer waits for its timeout. */
+  timeoutGone(operation: DelayedOperation): void;
+  /** Its code has thrown. */
+  report(error: unknown, operation: DelayedOperation): void;
+}
+
+/**
+ * Something that waits for a condition, and not longer than a delay: an answer that needs three replicas, a long
+ * poll that needs a kilobyte. It completes once, whichever way. Subclass it, and give it to a purgatory with the
+ * keys of what its condition depends on.
+ *
+ * HOW. `tryComplete` looks at the condition. The purgatory calls it when the operation comes, and again whenever
+ * somebody says that one of its keys has changed. Completion by any path first takes the operation off every key
+ * and off the timer, and then runs `onComplete`.
+ *
+ * After Kafka's class of this name. Differs in that `onComplete` is told the reason, so that nobody must prepare
+ * for the worst beforehand, and in that a completed operation is not held by anything.
+ *
+ * @example
+ * ```ts
+ * class Produce extends DelayedOperation {
+ *   constructor(readonly offset: number, readonly log: Log, readonly reply: (status: string) => void) {
+ *     super(1_500);
+ *   }
+ *   override tryComplete() {
+ *     return this.log.highWatermark > this.offset && this.forceComplete();
+ *   }
+ *   override onComplete(reason: CompletionReason) {
+ *     this.reply(reason === 'tried' ? 'stored' : 'timed out');
+ *   }
+ *   override onExpiration() {}
+ * }
+ * ```
+ */
+export abstract class DelayedOperation extends TimerTask {
+  private _purgatory: OperationHome | undefined = undefined;
+  private _chain: Watcher | undefined = undefined;
+  private _serial = 0;
+  private _reason: CompletionReason | undefined = undefined;
+  private _phase = IDLE;
+  private _isTimed = false;
+  private _sinceMs = 0;
+
+  /**
+   * @param delayMs - milliseconds until it expires; `Infinity`: never.
+   * @throws RangeError `ERR_OUT_OF_RANGE` - `NaN` or `-Infinity`.
+   * @throws TypeError `ERR_INVALID_ARG_TYPE` - not a number.
+   */
+  constructor(delayMs: number) {
+    if (!Number.isFinite(delayMs) && delayMs !== Infinity) throw invalidDelay('delayMs', delayMs);
+    // A timer's task cannot wait for ever; what does is never given to a timer.
+    super(delayMs === Infinity ? 0 : delayMs);
+    if (delayMs === Infinity) (this as { delayMs: number }).delayMs = delayMs;
+  }
+
+  /**
+   * Looks whether the condition holds, and if so returns `this.forceComplete()`, else false. Called by the
+   * purgatory, twice when it comes and after every trigger, never while another call of it is running; and, if the
+   * purgatory measures missed triggers, once when it expires, when `forceComplete` does nothing.
+   */
+  abstract tryComplete(): boolean;
+
+  /** What to do when it is over. Called exactly once. It is on no key and in no timer any more. */
+  abstract onComplete(reason: CompletionReason): void;
+
+  /** Called after `onComplete`, and only if the timeout completed it. */
+  abstract onExpiration(): void;
+
+  /**
+   * Completes it, whatever its condition says.
+   *
+   * @returns true for the one caller that completed it; `onComplete` has run then.
+   */
+  forceComplete(): boolean {
+    return completeOperation(this, this._phase === IDLE ? 'forced' : 'tried');
+  }
+
+  /**
+   * Checks the condition: what a trigger does. If a check is running already, that one looks once more when it is
+   * done, so that every trigger is followed by a check that begins after it.
+   *
+   * @returns whether this call completed it.
+   */
+  maybeTryComplete(): boolean {
+    return checkOperation(this);
+  }
+
+  /** Whether it is over. */
+  get isCompleted(): boolean {
+    return this._reason !== undefined;
+  }
+
+  /** Its delay is over. Called by the timer. */
+  override run(): void {
+    const home = this._purgatory;
+    if (!this.isCompleted) home?.aboutToExpire(this);
+    if (!completeOperation(this, 'expired')) return;
+    try {
+      this.onExpiration();
+    } catch (error) {
+      reportTo(home, error, this);
+    }
+  }
+
+  /**
+   * Cancels the timeout and nothing else: it stays under its keys, and waits for its condition alone.
+   *
+   * @returns whether it was waiting for its timeout.
+   */
+  override cancel(): boolean {
+    const wasWaiting = super.cancel();
+    if (wasWaiting) this._purgatory?.timeoutGone(this);
+    return wasWaiting;
+  }
+
+  /** @internal The timer was closed, and has dropped it. */
+  [DROPPED](): void {
+    this._purgatory?.timeoutGone(this);
+  }
+}
+
+/*
+ * What a purgatory does to its operations. Not methods, so that a subclass neither sees nor overrides them.
+ */
+
+/** Completes an operation that has not. @returns whether it did. */
+export function completeOperation(operation: DelayedOperation, reason: CompletionReason): boolean {
+  if (operation['_phase'] >= PROBING) {
+    operation['_phase'] = HOLDS;
+    return false;
+  }
+  if (operation['_reason'] !== undefined) return false;
+  operation['_reason'] = reason;
+  const home = operation['_purgatory'];
+  if (home === undefined) TimerTask.prototype.cancel.call(operation);
+  else home.release(operation, reason);
+  try {
+    operation.onComplete(reason);
+  } catch (error) {
+    reportTo(home, error, operation);
+  }
+  return true;
+}
+
+/** `maybeTryComplete`, whatever a subclass has made of it. @returns whether this call completed the operation. */
+export function checkOperation(operation: DelayedOperation): boolean {
+  if (operation['_reason'] !== undefined) return false;
+  if (operation['_phase'] !== IDLE) {
+    if (operation['_phase'] === CHECKING) operation['_phase'] = TRIGGERED;
+    return false;
+  }
+  const home = operation['_purgatory'];
+  try {
+    let repeats = 0;
+    do {
+      if (repeats++ > MOST_REPEATS) throw endlessCheck(operation);
+      operation['_phase'] = CHECKING;
+      tryOnce(operation, home);
+    } while (wantsAnotherCheck(operation, home));
+  } catch (error) {
+    reportTo(home, error, operation);
+  } finally {
+    operation['_phase'] = IDLE;
+  }
+  return reasonOf(operation) === 'tried';
+}
+
+/** How it came to its end; undefined if it has not yet. */
+export function reasonOf(operation: DelayedOperation): CompletionReason | undefined {
+  return operation['_reason'];
+}
+
+/** An operation that says its condition holds, and forgot to complete itself, is completed all the same. */
+function tryOnce(operation: DelayedOperation, home: OperationHome | undefined): void {
+  try {
+    if (!operation.tryComplete()) return;
+  } catch (error) {
+    reportTo(home, error, operation);
+    return;
+  }
+  if (operation['_purgatory'] === home) completeOperation(operation, 'tried');
+}
+
+/** It was triggered while it was checked, and still waits where it did. */
+function wantsAnotherCheck(operation: DelayedOperation, home: OperationHome | undefined): boolean {
+  return (
+    operation['_phase'] === TRIGGERED &&
+    operation['_reason'] === undefined &&
+    operation['_purgatory'] === home
+  );
+}
+
+function endlessCheck(operation: DelayedOperation): EscapementError {
+  return new EscapementError(
+    'ERR_CHECK_ENDLESS',
+    `the check of a ${operation.constructor.name} has triggered itself ${MOST_REPEATS} times`,
+    { op: 'DelayedOperation.maybeTryComplete' },
+  );
+}
+
+/** Whether the condition of an operation holds; it is asked, and kept from completing. */
+export function conditionHolds(operation: DelayedOperation): boolean {
+  if (operation['_phase'] !== IDLE) return false;
+  operation['_phase'] = PROBING;
+  try {
+    return operation.tryComplete() || operation['_phase'] === HOLDS;
+  } finally {
+    operation['_phase'] = IDLE;
+  }
+}
+
+/** An error of the operation's code: its purgatory is told; without one, so is the caller. */
+function reportTo(home: OperationHome | undefined, error: unknown, operation: DelayedOperation): void {
+  if (home === undefined) throw error;
+  home.report(error, operation);
+}
+
+/** The purgatory that an operation is in, or is being put into. */
+export function homeOf(operation: DelayedOperation): OperationHome | undefined {
+  return operation['_purgatory'];
+}
+
+export function setHome(operation: DelayedOperation, home: OperationHome | undefined): void {
+  operation['_purgatory'] = home;
+}
+
+/** All watchers of an operation, the latest first. */
+export function chainOf(operation: DelayedOperation): Watcher | undefined {
+  return operation['_chain'];
+}
+
+/** When it came, as a number that grows; 0 if it is under no key. */
+export function serialOf(operation: DelayedOperation): number {
+  return operation['_serial'];
+}
+
+export function setChain(operation: DelayedOperation, chain: Watcher | undefined, serial: number): void {
+  operation['_chain'] = chain;
+  operation['_serial'] = serial;
+}
+
+/** Whether its timeout has been started by its purgatory, and is neither over nor cancelled. */
+export function isTimed(operation: DelayedOperation): boolean {
+  return operation['_isTimed'];
+}
+
+export function setTimed(operation: DelayedOperation, timed: boolean): void {
+  operation['_isTimed'] = timed;
+}
+
+/** When it came, in milliseconds on its purgatory's clock; only if somebody measures. */
+export function sinceOf(operation: DelayedOperation): number {
+  return operation['_sinceMs'];
+}
+
+export function setSince(operation: DelayedOperation, sinceMs: number): void {
+  operation['_sinceMs'] = sinceMs;
+}

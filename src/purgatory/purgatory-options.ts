@@ -1,0 +1,75 @@
+import { systemClock, type Clock } from '../core/clock.ts';
+import { wrongType } from '../core/errors.ts';
+import { reportUncaught } from '../core/report-uncaught.ts';
+import { requireFunction, requireMethods, requireObject } from '../core/validate.ts';
+import type { MetricsProvider } from '../metrics/provider.ts';
+import type { Timer } from '../timer/timer.ts';
+import type { DelayedOperation } from './delayed-operation.ts';
+
+/** What a key is told apart by. */
+export type PlainKey = string | number | bigint | symbol;
+
+/** Options of a `DelayedOperationPurgatory`. All are checked when it is made. */
+export interface PurgatoryOptions<K, T extends DelayedOperation = DelayedOperation> {
+  /**
+   * Where the timeouts of the operations wait. A timer that is passed in can be shared, and is not closed here.
+   *
+   * @default a SystemTimer of its own, closed with the purgatory
+   */
+  readonly timer?: Timer;
+  /** With false no operation ever times out. @default true */
+  readonly timerEnabled?: boolean;
+  /**
+   * Makes a structured key something that can be compared: keys of equal results are the same key.
+   *
+   * @default the key itself, as a `Map` compares: an object is equal to itself alone
+   * @example (partition) => `${partition.topic}-${partition.index}`
+   */
+  readonly keyOf?: (key: K) => PlainKey;
+  /**
+   * Told of what an operation throws. It never stops another one.
+   *
+   * @default the error is thrown in a turn of its own: an uncaught exception of the host
+   */
+  readonly onError?: (error: unknown, operation: T) => void;
+  /**
+   * Gets the measurements that docs/purgatory.md lists. With it every operation costs two readings of the clock,
+   * and one that expires is asked once more whether its condition holds.
+   *
+   * @default none
+   */
+  readonly metrics?: MetricsProvider;
+  /** For the durations that are measured, and for the purgatory's own timer. @default systemClock */
+  readonly clock?: Clock;
+}
+
+/** The options with every default filled in. */
+export interface ResolvedPurgatoryOptions<K, T extends DelayedOperation> {
+  readonly timer: Timer | undefined;
+  readonly timerEnabled: boolean;
+  readonly keyOf: ((key: K) => PlainKey) | undefined;
+  readonly onError: (error: unknown, operation: T) => void;
+  readonly metrics: MetricsProvider | undefined;
+  readonly clock: Clock;
+}
+
+const CLOCK_METHODS: readonly (keyof Clock)[] = ['now', 'wallNow', 'setTimeout'];
+const TIMER_METHODS: readonly (keyof Timer)[] = ['add', 'close'];
+const METRICS_METHODS: readonly (keyof MetricsProvider)[] = ['counter', 'observableGauge', 'histogram'];
+
+export function resolvePurgatoryOptions<K, T extends DelayedOperation>(
+  name: string,
+  options: PurgatoryOptions<K, T>,
+): ResolvedPurgatoryOptions<K, T> {
+  if (typeof name !== 'string') throw wrongType('name', 'a string', name);
+  requireObject('options', options);
+  const { timer, timerEnabled = true, keyOf, onError = reportUncaught } = options;
+  const { metrics, clock = systemClock } = options;
+  if (timer !== undefined) requireMethods('timer', 'a Timer', TIMER_METHODS, timer);
+  if (typeof timerEnabled !== 'boolean') throw wrongType('timerEnabled', 'a boolean', timerEnabled);
+  if (keyOf !== undefined) requireFunction('keyOf', keyOf);
+  requireFunction('onError', onError);
+  if (metrics !== undefined) requireMethods('metrics', 'a MetricsProvider', METRICS_METHODS, metrics);
+  requireMethods('clock', 'a Clock with now, wallNow and setTimeout', CLOCK_METHODS, clock);
+  return { timer, timerEnabled, keyOf, onError, metrics, clock };
+}
