@@ -1,6 +1,6 @@
 import { EscapementError } from '../core/errors.ts';
 import { invalidDelay } from '../core/validate.ts';
-import { DROPPED, TimerTask } from '../timer/timer-task.ts';
+import { DROPPED, isTimerTask, TimerTask } from '../timer/timer-task.ts';
 import type { Watcher } from './watcher-list.ts';
 
 /**
@@ -154,6 +154,13 @@ export abstract class DelayedOperation extends TimerTask {
 /*
  * What a purgatory does to its operations. Not methods, so that a subclass neither sees nor overrides them.
  */
+
+/** Also one that another loaded copy of this package has made. */
+export function isDelayedOperation(value: unknown): value is DelayedOperation {
+  return (
+    value instanceof DelayedOperation || (isTimerTask(value) && '_purgatory' in value && '_chain' in value)
+  );
+}
 
 /** Completes an operation that has not. @returns whether it did. */
 export function completeOperation(operation: DelayedOperation, reason: CompletionReason): boolean {

@@ -12,8 +12,9 @@ import { ConditionOperation, type Condition } from './condition-operation.ts';
 import {
   checkOperation,
   completeOperation,
-  DelayedOperation,
+  type DelayedOperation,
   homeOf,
+  isDelayedOperation,
   setHome,
   setSince,
 } from './delayed-operation.ts';
@@ -123,9 +124,7 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
    */
   tryCompleteElseWatch(operation: T, watchKeys: Iterable<K>): boolean {
     if (this.#isClosed) throw this.#closedError('tryCompleteElseWatch');
-    if (!(operation instanceof DelayedOperation)) {
-      throw wrongType('operation', 'a DelayedOperation', operation);
-    }
+    if (!isDelayedOperation(operation)) throw wrongType('operation', 'a DelayedOperation', operation);
     const keys = this.#keys.all(watchKeys);
     if (homeOf(operation) !== undefined) throw this.#watchedError();
     return operation.isCompleted || this.#tryElseWatch(operation, keys);
@@ -224,7 +223,7 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
     return { watchers: this.#watchers, home: this.#home };
   }
 
-  #tryElseWatch(operation: DelayedOperation, keys: ReadonlySet<unknown>): boolean {
+  #tryElseWatch(operation: DelayedOperation, keys: readonly unknown[]): boolean {
     setHome(operation, this.#home);
     if (this.#metrics !== undefined) setSince(operation, this.#metrics.now());
     if (checkOperation(operation) || operation.isCompleted) return true;

@@ -39,7 +39,7 @@ export class Watchers {
   }
 
   /** Puts an operation, which must be under no key, under each of some keys. O(keys). */
-  add(operation: DelayedOperation, keys: Iterable<unknown>): void {
+  add(operation: DelayedOperation, keys: readonly unknown[]): void {
     let chain: Watcher | undefined;
     for (const key of keys) {
       chain = new Watcher(operation, this.#listFor(key), chain);

@@ -16,8 +16,17 @@ interface Manifest {
 const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as Manifest;
 
 const EXPORTS = {
-  escapement: ['EscapementError', 'ManualClock', 'SystemTimer', 'TimerTask', 'systemClock'],
-  'escapement/testing': ['ManualClock', 'checkTimer'],
+  escapement: [
+    'AsyncDelayedOperation',
+    'DelayedOperation',
+    'DelayedOperationPurgatory',
+    'EscapementError',
+    'ManualClock',
+    'SystemTimer',
+    'TimerTask',
+    'systemClock',
+  ],
+  'escapement/testing': ['ManualClock', 'checkPurgatory', 'checkTimer'],
 };
 
 describe('the package', () => {
@@ -90,5 +99,35 @@ describe('the package', () => {
       'ran theirs',
       'true ERR_TIMER_CLOSED',
     ]);
+  });
+
+  it('works when both builds are loaded: operations and the checker cross over', () => {
+    const { stdout, stderr } = runProgram(`
+      import { createRequire } from 'node:module';
+      import { DelayedOperation, DelayedOperationPurgatory } from 'escapement';
+      import { checkPurgatory } from 'escapement/testing';
+      const cjs = createRequire(process.cwd() + '/x.js')('escapement');
+      const define = (Base) => class extends Base {
+        holds = false;
+        constructor() { super(60_000); }
+        tryComplete() { return this.holds && this.forceComplete(); }
+        onComplete(reason) { console.log(reason); }
+        onExpiration() {}
+      };
+      for (const [Purgatory, Base] of [
+        [DelayedOperationPurgatory, cjs.DelayedOperation],
+        [cjs.DelayedOperationPurgatory, DelayedOperation],
+      ]) {
+        const purgatory = new Purgatory('crossing');
+        const operation = new (define(Base))();
+        purgatory.tryCompleteElseWatch(operation, ['a', 'b']);
+        checkPurgatory(purgatory);
+        operation.holds = true;
+        console.log(purgatory.checkAndComplete('b'), purgatory.watched, purgatory.numDelayed);
+        purgatory.close();
+      }
+    `);
+    expect(stderr).toBe('');
+    expect(stdout.trim().split('\n')).toEqual(['tried', '1 0 0', 'tried', '1 0 0']);
   });
 });
