@@ -18,15 +18,19 @@ export class CheckQueue {
 
   /** Takes the first key; undefined if there is none, which is no key. */
   take(): unknown {
+    if (this.#keys.size === 0) {
+      this.#line = undefined;
+      return undefined;
+    }
     this.#line ??= this.#keys.values();
-    const { value, done } = this.#line.next() as IteratorResult<unknown, undefined>;
-    if (done === true) this.#line = undefined;
-    else this.#keys.delete(value);
+    const { value } = this.#line.next() as IteratorYieldResult<unknown>;
+    this.#keys.delete(value);
     return value;
   }
 
+  /** Emptying an empty set would make a new table all the same. */
   clear(): void {
-    this.#keys.clear();
+    if (this.#keys.size > 0) this.#keys.clear();
     this.#line = undefined;
   }
 }
