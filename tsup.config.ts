@@ -1,7 +1,12 @@
 import { defineConfig } from 'tsup';
 
 export default defineConfig({
-  entry: ['src/index.ts', 'src/testing.ts'],
+  entry: {
+    index: 'src/index.ts',
+    testing: 'src/testing.ts',
+    timers: 'src/timers.ts',
+    'timers/promises': 'src/timers-promises.ts',
+  },
   format: ['esm', 'cjs'],
   target: 'node20',
   platform: 'node',

@@ -8,6 +8,8 @@ export default defineConfig({
     alias: [
       { find: /^escapement$/, replacement: source('./src/index.ts') },
       { find: /^escapement\/testing$/, replacement: source('./src/testing.ts') },
+      { find: /^escapement\/timers$/, replacement: source('./src/timers.ts') },
+      { find: /^escapement\/timers\/promises$/, replacement: source('./src/timers-promises.ts') },
     ],
   },
   test: {

@@ -31,6 +31,26 @@ export const MAX_HOST_TIMEOUT_MS = 2 ** 31 - 1;
 type HostHandle = Parameters<typeof globalThis.clearTimeout>[0] &
   Partial<Pick<ClockTimeout, 'ref' | 'unref'>>;
 
+/** Marks timeout functions that are built on a clock: a program may make them the global ones. */
+export const ON_CLOCK: unique symbol = Symbol.for('escapement.on-clock');
+
+/** The host's own, taken when the module loads. */
+const original = {
+  setTimeout: globalThis.setTimeout,
+  clearTimeout: globalThis.clearTimeout,
+  performance: globalThis.performance,
+  // eslint-disable-next-line @typescript-eslint/unbound-method -- only compared
+  now: globalThis.performance.now,
+};
+
+/** The global function of a name, looked up anew; the host's own if ours has taken its place. */
+export function hostFunction<Name extends 'setTimeout' | 'clearTimeout'>(
+  name: Name,
+): (typeof globalThis)[Name] {
+  const current = globalThis[name];
+  return ON_CLOCK in current ? (original[name] as (typeof globalThis)[Name]) : current;
+}
+
 class HostTimeout implements ClockTimeout {
   readonly #handle: HostHandle;
 
@@ -39,7 +59,7 @@ class HostTimeout implements ClockTimeout {
   }
 
   cancel(): void {
-    globalThis.clearTimeout(this.#handle);
+    hostFunction('clearTimeout')(this.#handle);
   }
 
   ref(): void {
@@ -51,18 +71,39 @@ class HostTimeout implements ClockTimeout {
   }
 }
 
+/** What a fake `setTimeout` has told of time that passed, where nobody fakes the time itself. Only grows. */
+let skewMs = 0;
+
 /**
  * The host's clock: `performance.now()`, `Date.now()` and `setTimeout`.
  *
- * Each call looks its global up anew, so a test runner's fake timers work whenever they are installed.
+ * Each call looks its global up anew, so a test runner's fake timers work whenever they are installed; also those
+ * that fake `setTimeout` and leave `performance` as it is (node:test): then a wake-up is word that its delay is over.
  * A wake-up beyond the host's limit of 2^31 - 1 ms comes early, at that limit; the callers here re-arm.
  */
 export const systemClock: Clock = {
-  now: () => globalThis.performance.now(),
+  now: () => globalThis.performance.now() + skewMs,
   wallNow: () => Date.now(),
   setTimeout(callback, delayMs) {
     // The host truncates to whole milliseconds: rounding up saves the second wake-up after an early one.
     const hostDelayMs = Math.min(Math.ceil(delayMs), MAX_HOST_TIMEOUT_MS);
-    return new HostTimeout(globalThis.setTimeout(callback, hostDelayMs));
+    const setTimeout = hostFunction('setTimeout');
+    const isFake = setTimeout !== original.setTimeout && isTimeReal();
+    const wake = isFake ? believing(callback, hostDelayMs) : callback;
+    return new HostTimeout(setTimeout(wake, hostDelayMs));
   },
 };
+
+function isTimeReal(): boolean {
+  const { performance } = globalThis;
+  return performance === original.performance && performance.now === original.now;
+}
+
+/** Calls back when the clock says that the delay is over, whether it is or not. */
+function believing(callback: () => void, delayMs: number): () => void {
+  const deadlineMs = systemClock.now() + delayMs;
+  return () => {
+    skewMs += Math.max(0, deadlineMs - systemClock.now());
+    callback();
+  };
+}

@@ -1,0 +1,76 @@
+import { hostFunction, ON_CLOCK } from '../core/clock.ts';
+import * as promises from './promises.ts';
+import { Timeout, timeoutOf, type TimeoutCallback } from './timeout.ts';
+
+/** What the clear functions take: a timeout of ours or of the host, its number, or nothing. */
+export type Clearable = Timeout | HostTimeoutLike | string | number | null | undefined;
+
+/** A timeout that the host has made. */
+export interface HostTimeoutLike {
+  ref(): unknown;
+  unref(): unknown;
+}
+
+/**
+ * Calls `callback(...args)` once, `delay` milliseconds from now: the host's function of this name on the shared timer.
+ *
+ * Differs in that it never comes early, and that any delay is honoured: the host takes more than 2^31 - 1 for 1.
+ *
+ * @throws TypeError `ERR_INVALID_ARG_TYPE` - `callback` is not a function.
+ */
+export function setTimeout<Args extends unknown[]>(
+  callback: (...args: Args) => void,
+  delay?: number,
+  ...args: Args
+): Timeout;
+// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- as the host declares it: `resolve` fits
+export function setTimeout(callback: (_: void) => void, delay?: number): Timeout;
+export function setTimeout(callback: TimeoutCallback, delay?: number, ...args: unknown[]): Timeout {
+  return new Timeout(callback, delay, args.length === 0 ? undefined : args, false, true);
+}
+
+/**
+ * Calls `callback(...args)` every `delay` milliseconds, the first time after one delay.
+ *
+ * Differs from the host's in that it does not drift: the n-th call is due n delays after this one, however long the
+ * callbacks take. Calls that were missed in a stall are left out.
+ *
+ * @throws TypeError `ERR_INVALID_ARG_TYPE` - `callback` is not a function.
+ */
+export function setInterval<Args extends unknown[]>(
+  callback: (...args: Args) => void,
+  delay?: number,
+  ...args: Args
+): Timeout;
+// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- as the host declares it
+export function setInterval(callback: (_: void) => void, delay?: number): Timeout;
+export function setInterval(callback: TimeoutCallback, delay?: number, ...args: unknown[]): Timeout {
+  return new Timeout(callback, delay, args.length === 0 ? undefined : args, true, true);
+}
+
+/** Takes a timeout or an interval out; what is none, or no longer waits, is left alone. */
+export function clearTimeout(timeout: Clearable): void {
+  if (timeout instanceof Timeout) timeout.close();
+  else if (timeout !== undefined && timeout !== null) clearOther(timeout);
+}
+
+/** The same as `clearTimeout`. */
+export function clearInterval(interval: Clearable): void {
+  clearTimeout(interval);
+}
+
+/** By its number; or one of the host's: its numbers and ours come from the same counter, so none is mistaken. */
+function clearOther(timeout: HostTimeoutLike | string | number): void {
+  const ours = typeof timeout === 'object' ? undefined : timeoutOf(timeout);
+  if (ours !== undefined) ours.close();
+  else hostFunction('clearTimeout')(timeout as Parameters<typeof globalThis.clearTimeout>[0]);
+}
+
+for (const ours of [setTimeout, setInterval, clearTimeout, clearInterval]) {
+  Object.defineProperty(ours, ON_CLOCK, { value: true });
+}
+// What `util.promisify` looks for; the symbol is registered, so nothing of the host's is needed.
+Object.defineProperty(setTimeout, Symbol.for('nodejs.util.promisify.custom'), {
+  enumerable: true,
+  value: promises.setTimeout,
+});

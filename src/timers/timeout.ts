@@ -1,0 +1,193 @@
+import { AsyncResource } from 'node:async_hooks';
+import { wrongType } from '../core/errors.ts';
+import type { SystemTimer, TimerId } from '../timer/system-timer.ts';
+import { systemClock } from '../core/clock.ts';
+import { acquireRef, releaseRef, sharedTimer } from './shared-timer.ts';
+
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- as the host declares it
+export type TimeoutCallback = (...args: any[]) => void;
+
+/** The shortest delay, as the host has it, in milliseconds. */
+const MIN_DELAY_MS = 1;
+/** The id of a timeout that does not wait. */
+const NOT_WAITING = 0 as TimerId;
+
+/** Those that were asked for their number and wait. */
+const byNumber = new Map<number, Timeout>();
+
+/**
+ * What `setTimeout` and `setInterval` return, with the interface of the host's object of this name.
+ *
+ * WHY an AsyncResource each: it carries the stores of `AsyncLocalStorage` from the call that set the timeout to its
+ * callback for some 30 ns; `AsyncResource.bind` and `AsyncLocalStorage.snapshot` take 13 µs.
+ */
+export class Timeout {
+  readonly #timer: SystemTimer = sharedTimer();
+  readonly #context = new AsyncResource('Timeout');
+  readonly #delayMs: number;
+  readonly #isInterval: boolean;
+  readonly #args: unknown[] | undefined;
+  /** Undefined once it was cleared: it never waits again. */
+  #callback: TimeoutCallback | undefined;
+  #id = NOT_WAITING;
+  #hasRef: boolean;
+  /** Whether it waits, or is an interval whose callback runs. */
+  #isActive = false;
+  /** Whether it is one of those that keep the process alive. */
+  #isCounted = false;
+  #hasNumber = false;
+  /** When an interval is due, in milliseconds on the system clock. */
+  #dueMs = 0;
+
+  /** @internal */
+  constructor(
+    callback: TimeoutCallback,
+    delay: unknown,
+    args: unknown[] | undefined,
+    isInterval: boolean,
+    hasRef: boolean,
+  ) {
+    if (typeof callback !== 'function') throw wrongType('callback', 'a function', callback);
+    this.#callback = callback;
+    this.#delayMs = delayOf(delay);
+    this.#args = args;
+    this.#isInterval = isInterval;
+    this.#hasRef = hasRef;
+    this.#start();
+  }
+
+  /** It waits, and keeps the process alive until it has run. This is the default. */
+  ref(): this {
+    this.#hasRef = true;
+    if (this.#isActive) this.#count();
+    return this;
+  }
+
+  /** It waits, and does not keep the process alive. */
+  unref(): this {
+    this.#hasRef = false;
+    this.#discount();
+    return this;
+  }
+
+  hasRef(): boolean {
+    return this.#hasRef;
+  }
+
+  /** Starts its delay anew, also after it has run; not after it was cleared. No new object. */
+  refresh(): this {
+    if (this.#callback === undefined) return this;
+    if (this.#id === NOT_WAITING) this.#start();
+    else this.#restart();
+    return this;
+  }
+
+  /** `clearTimeout` as a method. */
+  close(): this {
+    this.#callback = undefined;
+    if (this.#id !== NOT_WAITING) this.#timer.cancel(this.#id);
+    this.#stop();
+    return this;
+  }
+
+  /** `clearTimeout`, for `using`. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /** A number for the clear functions. */
+  [Symbol.toPrimitive](): number {
+    this.#hasNumber = true;
+    const number = this.#context.asyncId();
+    if (this.#isActive) byNumber.set(number, this);
+    return number;
+  }
+
+  /** The callback, where the host has it. @deprecated For type compatibility alone. */
+  get _onTimeout(): TimeoutCallback {
+    return this.#callback as TimeoutCallback;
+  }
+
+  #start(): void {
+    this.#isActive = true;
+    if (this.#hasRef) this.#count();
+    if (this.#hasNumber) byNumber.set(this.#context.asyncId(), this);
+    if (this.#isInterval) this.#dueMs = systemClock.now() + this.#delayMs;
+    this.#id = this.#timer.schedule(this.#delayMs, expire, this);
+  }
+
+  #restart(): void {
+    if (this.#isInterval) this.#dueMs = systemClock.now() + this.#delayMs;
+    this.#timer.reschedule(this.#id, this.#delayMs);
+  }
+
+  /** @internal The delay is over. */
+  static expire(timeout: Timeout): void {
+    timeout.#id = NOT_WAITING;
+    if (timeout.#isInterval) timeout.#runInterval();
+    else timeout.#runOnce();
+  }
+
+  #runOnce(): void {
+    this.#stop();
+    this.#run();
+  }
+
+  /** An interval goes on whatever its callback does, unless that clears it, or has started it anew. */
+  #runInterval(): void {
+    try {
+      this.#run();
+    } finally {
+      if (this.#callback !== undefined && this.#id === NOT_WAITING) this.#repeat();
+    }
+  }
+
+  #run(): void {
+    const callback = this.#callback as TimeoutCallback;
+    if (this.#args === undefined) this.#context.runInAsyncScope(callback, this);
+    else this.#context.runInAsyncScope(callback, this, ...this.#args);
+  }
+
+  /** Due a whole number of periods after the first: no drift. What was missed meanwhile is left out: no burst. */
+  #repeat(): void {
+    const nowMs = systemClock.now();
+    const periods = Math.max(1, Math.floor((nowMs - this.#dueMs) / this.#delayMs) + 1);
+    this.#dueMs += periods * this.#delayMs;
+    this.#id = this.#timer.schedule(this.#dueMs - nowMs, expire, this);
+  }
+
+  #stop(): void {
+    this.#isActive = false;
+    this.#id = NOT_WAITING;
+    this.#discount();
+    if (this.#hasNumber) byNumber.delete(this.#context.asyncId());
+  }
+
+  #count(): void {
+    if (this.#isCounted) return;
+    this.#isCounted = true;
+    acquireRef();
+  }
+
+  #discount(): void {
+    if (!this.#isCounted) return;
+    this.#isCounted = false;
+    releaseRef();
+  }
+}
+
+/** One callback for all timeouts: that is what makes them cheap for the timer. */
+const expire = (timeout: Timeout): void => {
+  Timeout.expire(timeout);
+};
+
+/** The timeout that waits under a number, which may be written as a string. */
+export function timeoutOf(number: number | string): Timeout | undefined {
+  return byNumber.get(Number(number));
+}
+
+/** As the host: what is no number, or below 1, is 1. Unlike the host, however long it is. */
+function delayOf(delay: unknown): number {
+  const delayMs = Number(delay);
+  return delayMs >= MIN_DELAY_MS ? Math.min(delayMs, Number.MAX_VALUE) : MIN_DELAY_MS;
+}
