@@ -1,6 +1,6 @@
 import { INTERNALS, type TimerInternals } from './timer-internals.ts';
 import type { SystemTimer } from './system-timer.ts';
-import { runTask } from './task-runner.ts';
+import { isTaskCallback } from './async-context.ts';
 import type { TimerTaskList } from './timer-task-list.ts';
 import { entryIn, isTimerTask } from './timer-task.ts';
 import type { TimerWheels } from './timer-wheels.ts';
@@ -113,7 +113,7 @@ function checkList(list: TimerTaskList, where: string, internals: TimerInternals
 /** An id must lead back to its entry, and a task must know where it waits. */
 function checkEntry(slot: number, { wheels: { table }, driver }: TimerInternals): void {
   ensure(table.slotOf(table.idOf(slot)) === slot, `the id of slot ${slot} leads elsewhere`);
-  if (table.callbackOf(slot) !== runTask) return;
+  if (!isTaskCallback(table.callbackOf(slot))) return;
   const task = table.argumentOf(slot);
   ensure(isTimerTask(task), `slot ${slot} runs a task and has none`);
   ensure(

@@ -64,6 +64,13 @@ export interface SystemTimerOptions {
    */
   readonly maxTasksPerTurn?: number;
   /**
+   * Whether tasks and callbacks run in the async context of the call that added them: in its stores of
+   * `AsyncLocalStorage`. It costs one object and some 30 ns for each.
+   *
+   * @default false
+   */
+  readonly asyncContext?: boolean;
+  /**
    * Told of every error that a task, a callback or the executor throws.
    *
    * @default the error is thrown in a turn of its own: an uncaught exception of the host
@@ -88,6 +95,7 @@ export interface ResolvedSystemTimerOptions {
   readonly autoStart: boolean;
   readonly executor: ((run: () => void) => void) | undefined;
   readonly maxTasksPerTurn: number;
+  readonly asyncContext: boolean;
   readonly onError: TimerErrorHandler | undefined;
   readonly metrics: MetricsProvider;
 }
@@ -101,7 +109,8 @@ const METRICS_METHODS: readonly (keyof MetricsProvider)[] = ['counter', 'observa
 export function resolveOptions(options: SystemTimerOptions): ResolvedSystemTimerOptions {
   requireObject('options', options);
   const { name = 'timer', tickMs = 1, wheelSize = 64, clock = systemClock, rounding = 'up' } = options;
-  const { autoStart = true, executor, maxTasksPerTurn = 10_000, onError, metrics = noopMetrics } = options;
+  const { autoStart = true, executor, maxTasksPerTurn = 10_000, asyncContext = false } = options;
+  const { onError, metrics = noopMetrics } = options;
   if (typeof name !== 'string') throw wrongType('name', 'a string', name);
   requireIntegerAtLeast('tickMs', 1, tickMs);
   requireIntegerAtLeast('wheelSize', 2, wheelSize);
@@ -111,6 +120,7 @@ export function resolveOptions(options: SystemTimerOptions): ResolvedSystemTimer
   if (typeof autoStart !== 'boolean') throw wrongType('autoStart', 'a boolean', autoStart);
   if (executor !== undefined) requireFunction('executor', executor);
   if (maxTasksPerTurn !== Infinity) requireIntegerAtLeast('maxTasksPerTurn', 1, maxTasksPerTurn);
+  if (typeof asyncContext !== 'boolean') throw wrongType('asyncContext', 'a boolean', asyncContext);
   if (onError !== undefined) requireFunction('onError', onError);
   requireMethods('metrics', 'a MetricsProvider', METRICS_METHODS, metrics);
   const nowMs = clock.now();
@@ -118,7 +128,7 @@ export function resolveOptions(options: SystemTimerOptions): ResolvedSystemTimer
   requireStart(startMs, nowMs);
   return {
     ...{ name, tickMs, wheelSize, startMs, clock, rounding },
-    ...{ autoStart, executor, maxTasksPerTurn, onError, metrics },
+    ...{ autoStart, executor, maxTasksPerTurn, asyncContext, onError, metrics },
   };
 }
 

@@ -6,6 +6,14 @@ import {
   requireObject,
   requireOneOf,
 } from '../core/validate.ts';
+import {
+  callInContext,
+  ContextCall,
+  isTaskCallback,
+  keepContext,
+  runTaskInContext,
+} from './async-context.ts';
+import type { EntryCallback } from './reference-page.ts';
 import { Sleeper, wakeSleeper } from './sleeper.ts';
 import { takeSnapshot, type TimerSnapshot } from './snapshot.ts';
 import {
@@ -13,13 +21,13 @@ import {
   type ResolvedSystemTimerOptions,
   type SystemTimerOptions,
 } from './system-timer-options.ts';
-import { runTask, TaskRunner } from './task-runner.ts';
+import { TaskRunner } from './task-runner.ts';
 import { TimerDriver } from './timer-driver.ts';
 import { INTERNALS, type TimerInternals } from './timer-internals.ts';
 import { timerMetrics, type TimerMetrics } from './timer-metrics.ts';
 import type { Timer, TimerCloseOptions } from './timer.ts';
 import { NO_SLOT } from './timer-table.ts';
-import { attach, drop, entryIn, isTimerTask, type TimerTask } from './timer-task.ts';
+import { attach, drop, entryIn, isTimerTask, runTask, type TimerTask } from './timer-task.ts';
 import { TimerWheels } from './timer-wheels.ts';
 
 const SIGNAL_METHODS: readonly (keyof AbortSignal)[] = ['addEventListener', 'throwIfAborted'];
@@ -61,6 +69,9 @@ export class SystemTimer implements Timer {
   readonly #runner: TaskRunner;
   readonly #driver: TimerDriver;
   readonly #metrics: TimerMetrics;
+  readonly #keepsContext: boolean;
+  /** The callback of the entries of tasks. */
+  readonly #runTask: EntryCallback;
 
   /**
    * @throws RangeError `ERR_OUT_OF_RANGE` - `tickMs` below 1, `wheelSize` below 2, either not an integer, or
@@ -77,6 +88,8 @@ export class SystemTimer implements Timer {
     this.#driver = new TimerDriver(this.#wheels, clock, autoStart, (nowMs) => {
       this.#wake(nowMs);
     });
+    this.#keepsContext = resolved.asyncContext;
+    this.#runTask = this.#keepsContext ? runTaskInContext : runTask;
     this.#metrics = timerMetrics(resolved, () => this.size);
   }
 
@@ -98,12 +111,13 @@ export class SystemTimer implements Timer {
     const { delayMs } = task;
     // The constructor checked it, but a subclass may compute it anew.
     if (!Number.isFinite(delayMs)) throw invalidDelay('task.delayMs', delayMs);
+    if (this.#keepsContext) keepContext(task);
     const entry = entryIn(task, this.#driver);
     if (entry !== undefined) {
       this.#driver.move(entry, delayMs);
       return;
     }
-    attach(task, this.#driver, this.#driver.enter(runTask, task, delayMs));
+    attach(task, this.#driver, this.#driver.enter(this.#runTask, task, delayMs));
   }
 
   /**
@@ -120,6 +134,7 @@ export class SystemTimer implements Timer {
     if (this.#driver.isClosed) throw this.#closedError('schedule');
     if (!Number.isFinite(delayMs)) throw invalidDelay('delayMs', delayMs);
     requireFunction('callback', callback);
+    if (this.#keepsContext) return this.#schedule(delayMs, callInContext, new ContextCall(callback, arg));
     return this.#schedule(delayMs, callback, arg);
   }
 
@@ -310,7 +325,7 @@ export class SystemTimer implements Timer {
       const isAsleep = callback === wakeSleeper;
       if (isAsleep || isDropped) table.discard(slot);
       if (isAsleep) (argument as Sleeper).fail(closed);
-      else if (callback === runTask) tasks.push(argument as TimerTask);
+      else if (isTaskCallback(callback)) tasks.push(argument as TimerTask);
     }
     if (isDropped) tasks.forEach(drop);
     return tasks;

@@ -1,17 +1,11 @@
 import { reportUncaught } from '../core/report-uncaught.ts';
-import type { EntryCallback } from './reference-page.ts';
+import { isTaskCallback } from './async-context.ts';
 import type { DueQueue } from './due-queue.ts';
 import { NO_SLOT, type TimerTable } from './timer-table.ts';
-import { detach, type TimerTask } from './timer-task.ts';
+import type { TimerTask } from './timer-task.ts';
 
 /** Told of what user code throws; `task` is undefined for a scheduled callback. */
 export type TimerErrorHandler = (error: unknown, task: TimerTask | undefined) => void;
-
-/** The callback of every entry that a {@link TimerTask} waits in; the task is the argument. */
-export const runTask: EntryCallback = (task: TimerTask): void => {
-  detach(task);
-  task.run();
-};
 
 /** Runs what is due. Whatever user code does in there, the next task still runs. */
 export class TaskRunner {
@@ -63,7 +57,7 @@ export class TaskRunner {
     try {
       callback(argument);
     } catch (error) {
-      this.report(error, callback === runTask ? (argument as TimerTask) : undefined);
+      this.report(error, isTaskCallback(callback) ? (argument as TimerTask) : undefined);
     }
   }
 }

@@ -1,4 +1,5 @@
 import { invalidDelay } from '../core/validate.ts';
+import type { EntryCallback } from './reference-page.ts';
 
 /** `entry` of a task that waits nowhere. */
 const IDLE = -1;
@@ -121,3 +122,9 @@ export function drop(task: TimerTask): void {
   detach(task);
   (task as { [DROPPED]?: () => void })[DROPPED]?.();
 }
+
+/** The callback of every entry that a task waits in; the task is the argument. */
+export const runTask: EntryCallback = (task: TimerTask): void => {
+  detach(task);
+  task.run();
+};

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { DueQueue } from '../../src/timer/due-queue.ts';
-import { runTask, TaskRunner } from '../../src/timer/task-runner.ts';
+import { TaskRunner } from '../../src/timer/task-runner.ts';
 import { NO_SLOT, TimerTable } from '../../src/timer/timer-table.ts';
-import { attach } from '../../src/timer/timer-task.ts';
+import { attach, runTask } from '../../src/timer/timer-task.ts';
 import { Journal, TestTask } from './support/tasks.ts';
 
 function makeRunner() {
