@@ -1,31 +1,48 @@
+import { hostFunction } from '../core/clock.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 
 /*
  * The one timer behind the functions of this folder. It is made when the first timeout is set, so that importing
  * them costs nothing, and never closed: it holds nothing while nothing waits.
+ *
+ * Under a test runner's fake timers it is another one. Their time begins anew, and a timer whose clock jumps back
+ * would take everything for due. What was set before waits in the real one, for the real time.
  */
 
-let timer: SystemTimer | undefined;
-/** Timeouts that wait and keep the process alive. */
-let refs = 0;
+/** A timer, and how many of those that wait in it keep the process alive. */
+export class SharedTimer {
+  readonly timer = new SystemTimer({ name: 'escapement/timers' });
+  #refs = 0;
 
-export function sharedTimer(): SystemTimer {
-  timer ??= makeTimer();
-  return timer;
+  constructor() {
+    this.timer.unref();
+  }
+
+  /** One more keeps the process alive. */
+  acquireRef(): void {
+    if (this.#refs++ === 0) this.timer.ref();
+  }
+
+  /** One fewer does. */
+  releaseRef(): void {
+    if (--this.#refs === 0) this.timer.unref();
+  }
 }
 
-/** One more timeout keeps the process alive. */
-export function acquireRef(): void {
-  if (refs++ === 0) sharedTimer().ref();
-}
+type HostFunction = typeof globalThis.setTimeout;
 
-/** One fewer does. */
-export function releaseRef(): void {
-  if (--refs === 0) sharedTimer().unref();
-}
+let latest: SharedTimer | undefined;
+let latestHost: HostFunction | undefined;
+/** By the host's function, real or fake, that their wake-ups are armed with. */
+const byHost = new WeakMap<HostFunction, SharedTimer>();
 
-function makeTimer(): SystemTimer {
-  const made = new SystemTimer({ name: 'escapement/timers' });
-  made.unref();
-  return made;
+/** The timer for the time that is in force. */
+export function sharedTimer(): SharedTimer {
+  const host = hostFunction('setTimeout');
+  if (latest === undefined || host !== latestHost) {
+    latest = byHost.get(host) ?? new SharedTimer();
+    latestHost = host;
+    byHost.set(host, latest);
+  }
+  return latest;
 }

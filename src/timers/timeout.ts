@@ -1,8 +1,8 @@
 import { AsyncResource } from 'node:async_hooks';
 import { wrongType } from '../core/errors.ts';
-import type { SystemTimer, TimerId } from '../timer/system-timer.ts';
+import type { TimerId } from '../timer/system-timer.ts';
 import { systemClock } from '../core/clock.ts';
-import { acquireRef, releaseRef, sharedTimer } from './shared-timer.ts';
+import { sharedTimer } from './shared-timer.ts';
 
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as the host declares it
 export type TimeoutCallback = (...args: any[]) => void;
@@ -22,7 +22,7 @@ const byNumber = new Map<number, Timeout>();
  * callback for some 30 ns; `AsyncResource.bind` and `AsyncLocalStorage.snapshot` take 13 µs.
  */
 export class Timeout {
-  readonly #timer: SystemTimer = sharedTimer();
+  readonly #shared = sharedTimer();
   readonly #context = new AsyncResource('Timeout');
   readonly #delayMs: number;
   readonly #isInterval: boolean;
@@ -85,7 +85,7 @@ export class Timeout {
   /** `clearTimeout` as a method. */
   close(): this {
     this.#callback = undefined;
-    if (this.#id !== NOT_WAITING) this.#timer.cancel(this.#id);
+    if (this.#id !== NOT_WAITING) this.#shared.timer.cancel(this.#id);
     this.#stop();
     return this;
   }
@@ -113,12 +113,12 @@ export class Timeout {
     if (this.#hasRef) this.#count();
     if (this.#hasNumber) byNumber.set(this.#context.asyncId(), this);
     if (this.#isInterval) this.#dueMs = systemClock.now() + this.#delayMs;
-    this.#id = this.#timer.schedule(this.#delayMs, expire, this);
+    this.#id = this.#shared.timer.schedule(this.#delayMs, expire, this);
   }
 
   #restart(): void {
     if (this.#isInterval) this.#dueMs = systemClock.now() + this.#delayMs;
-    this.#timer.reschedule(this.#id, this.#delayMs);
+    this.#shared.timer.reschedule(this.#id, this.#delayMs);
   }
 
   /** @internal The delay is over. */
@@ -153,7 +153,7 @@ export class Timeout {
     const nowMs = systemClock.now();
     const periods = Math.max(1, Math.floor((nowMs - this.#dueMs) / this.#delayMs) + 1);
     this.#dueMs += periods * this.#delayMs;
-    this.#id = this.#timer.schedule(this.#dueMs - nowMs, expire, this);
+    this.#id = this.#shared.timer.schedule(this.#dueMs - nowMs, expire, this);
   }
 
   #stop(): void {
@@ -166,13 +166,13 @@ export class Timeout {
   #count(): void {
     if (this.#isCounted) return;
     this.#isCounted = true;
-    acquireRef();
+    this.#shared.acquireRef();
   }
 
   #discount(): void {
     if (!this.#isCounted) return;
     this.#isCounted = false;
-    releaseRef();
+    this.#shared.releaseRef();
   }
 }
 

@@ -1,0 +1,142 @@
+import * as ours from 'escapement/timers';
+import { setInterval as intervals } from 'escapement/timers/promises';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { runProgram } from '../run-program.ts';
+
+const DAY_MS = 86_400_000;
+
+describe('under fake timers', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test.each([2 ** 31, 40 * DAY_MS, 400 * DAY_MS])('a delay of %d ms is honoured', (delayMs) => {
+    let calls = 0;
+    ours.setTimeout(() => calls++, delayMs);
+    vi.advanceTimersByTime(delayMs - 1);
+    expect(calls).toBe(0);
+    vi.advanceTimersByTime(1);
+    expect(calls).toBe(1);
+  });
+
+  test('Infinity waits for ever, and can be cleared', () => {
+    const timeout = ours.setTimeout(() => undefined, Infinity);
+    vi.advanceTimersByTime(10_000 * DAY_MS);
+    expect(timeout.hasRef()).toBe(true);
+    ours.clearTimeout(timeout);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('an interval does not drift: its thousandth call is due after a thousand periods', () => {
+    const calls: number[] = [];
+    const startMs = performance.now();
+    const interval = ours.setInterval(() => {
+      calls.push(performance.now() - startMs);
+      // The callback takes a while, and now and then it is called late.
+      vi.setSystemTime(Date.now() + 3);
+    }, 10);
+    vi.advanceTimersByTime(10_000);
+    ours.clearInterval(interval);
+    expect(calls).toHaveLength(1_000);
+    expect(calls.at(-1)).toBe(10_000);
+  });
+
+  test('an async iterator does not burst: a busy loop gets one tick for those it missed', async () => {
+    const iterator = intervals(10, 'tick')[Symbol.asyncIterator]();
+    const first = iterator.next();
+    await vi.advanceTimersByTimeAsync(10);
+    await first;
+    await vi.advanceTimersByTimeAsync(95);
+    expect(await iterator.next()).toEqual({ value: 'tick', done: false });
+    let isThere = false;
+    const second = iterator.next().then(() => (isThere = true));
+    await vi.advanceTimersByTimeAsync(4);
+    expect(isThere).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(await second).toBe(true);
+    await iterator.return(undefined);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('however many wait, the host has one timeout', () => {
+    const timeouts = Array.from({ length: 1_000 }, (_, i) => ours.setTimeout(() => undefined, 100 + i));
+    expect(vi.getTimerCount()).toBe(1);
+    for (const timeout of timeouts) ours.clearTimeout(timeout);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe('in real time', () => {
+  test('never early, by the clock that decides it', async () => {
+    const early: number[] = [];
+    await Promise.all(
+      Array.from({ length: 300 }, (_, i) => {
+        const delayMs = 1 + (i % 40);
+        const startMs = performance.now();
+        return new Promise<void>((resolve) => {
+          ours.setTimeout(() => {
+            const elapsedMs = performance.now() - startMs;
+            if (elapsedMs < delayMs) early.push(elapsedMs - delayMs);
+            resolve();
+          }, delayMs);
+        });
+      }),
+    );
+    expect(early).toEqual([]);
+  });
+
+  test('an interval leaves out what it missed in a stall, and stays on its beat', async () => {
+    const startMs = performance.now();
+    const calls: number[] = [];
+    await new Promise<void>((resolve) => {
+      const interval = ours.setInterval(() => {
+        calls.push(performance.now() - startMs);
+        if (calls.length === 1) while (performance.now() - startMs < 175) continue;
+        if (calls.length < 4) return;
+        ours.clearInterval(interval);
+        resolve();
+      }, 50);
+    });
+    // The beats of 50, 200, 250, 300: those of 100 and 150 fell into the stall.
+    const beats = calls.map((call) => Math.floor(call / 50));
+    expect(beats[0]).toBe(1);
+    expect(beats[1]).toBeGreaterThanOrEqual(4);
+    expect(new Set(beats).size).toBe(4);
+    expect(calls.every((call, i) => i === 0 || call - (calls[i - 1] as number) > 5)).toBe(true);
+  });
+
+  test('the clear functions take timeouts of the host, too', async () => {
+    let calls = 0;
+    ours.clearTimeout(setTimeout(() => calls++, 1));
+    ours.clearInterval(+setInterval(() => calls++, 1));
+    await new Promise((resolve) => setTimeout(resolve, 8));
+    expect(calls).toBe(0);
+  });
+});
+
+describe('as the global functions', () => {
+  test('a program that makes them global runs, on the host below', () => {
+    const { stdout, stderr, status } = runProgram(`
+      import * as timers from 'escapement/timers';
+      Object.assign(globalThis, timers);
+      setTimeout(() => console.log('second'), 20);
+      clearTimeout(setTimeout(() => console.log('never'), 5));
+      const interval = setInterval(() => { console.log('first'); clearInterval(interval); }, 5);
+    `);
+    expect([stdout.trim().split('\n'), stderr, status]).toEqual([['first', 'second'], '', 0]);
+  });
+
+  test('a process ends as soon as nothing waits', () => {
+    const { stdout, status } = runProgram(`
+      import { setTimeout, clearTimeout } from 'escapement/timers';
+      const start = performance.now();
+      clearTimeout(setTimeout(() => undefined, 60_000));
+      setTimeout(() => undefined, 60_000).unref();
+      process.on('exit', () => console.log(performance.now() - start < 2_000));
+    `);
+    expect([stdout.trim(), status]).toEqual(['true', 0]);
+  });
+});
