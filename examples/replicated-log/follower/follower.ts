@@ -23,33 +23,48 @@ export class Follower {
   readonly #leader: JsonClient;
   readonly #timer = new SystemTimer({ name: 'follower' });
   readonly #stop = new AbortController();
-  readonly #loops: Promise<unknown>;
+  readonly #done: Promise<unknown>;
 
   constructor(options: FollowerOptions) {
     this.#options = options;
     this.logs = Array.from({ length: options.partitions }, () => new PartitionLog());
     this.#leader = new JsonClient(options.leaderPort);
-    const { heartbeatMs } = options;
-    this.#loops = Promise.all([this.#loop(this.#heartbeat, heartbeatMs), this.#loop(this.#replicate, 0)]);
+    this.#done = this.#run();
   }
 
   /** Ends the long poll when it is answered, says goodbye to the leader, and leaves nothing open. */
   async stop(): Promise<void> {
     this.#stop.abort();
-    await this.#loops;
+    await this.#done;
     // A leader that is gone has forgotten it anyway.
     await this.#leader.post(`/leave?member=${this.#options.member}`).catch(() => undefined);
     this.#leader.close();
     this.#timer.close();
   }
 
+  /** Whoever has no session is not let into the in-sync set: so a heartbeat comes first. */
+  async #run(): Promise<void> {
+    while (!this.#isStopped && !(await this.#attempt(this.#heartbeat)));
+    await Promise.all([
+      this.#loop(this.#heartbeat, this.#options.heartbeatMs),
+      this.#loop(this.#replicate, 0),
+    ]);
+  }
+
   async #loop(step: () => Promise<void>, pauseMs: number): Promise<void> {
-    while (!this.#stop.signal.aborted) {
-      const delayMs = await step().then(
-        () => pauseMs,
-        () => RETRY_MS,
-      );
-      if (delayMs > 0) await this.#pause(delayMs);
+    while (!this.#isStopped) {
+      if ((await this.#attempt(step)) && pauseMs > 0) await this.#pause(pauseMs);
+    }
+  }
+
+  /** @returns whether it went well; if not, it is time to try again. */
+  async #attempt(step: () => Promise<void>): Promise<boolean> {
+    try {
+      await step();
+      return true;
+    } catch {
+      await this.#pause(RETRY_MS);
+      return false;
     }
   }
 
@@ -64,6 +79,10 @@ export class Follower {
     const { partitions } = bodyOf(await this.#leader.get(path)) as FetchAnswer;
     for (const { partition, values } of partitions) this.logs[partition]?.append(values);
   };
+
+  get #isStopped(): boolean {
+    return this.#stop.signal.aborted;
+  }
 
   /** Ends early when the follower is stopped. */
   #pause(delayMs: number): Promise<void> {

@@ -12,10 +12,12 @@ export interface Service {
 /** Runs a service in this process until the parent says stop, or is gone. The options come as the only argument. */
 export async function serve(start: (options: unknown) => Service): Promise<void> {
   const service = start(JSON.parse(process.argv[2] ?? 'null') as unknown);
+  const listening = service.listen();
   let isStopping = false;
   const stop = async (): Promise<void> => {
     if (isStopping) return;
     isStopping = true;
+    await listening;
     await service.close();
     if (process.connected) process.disconnect();
   };
@@ -23,6 +25,6 @@ export async function serve(start: (options: unknown) => Service): Promise<void>
   process.on('disconnect', () => void stop());
   // Whether Ctrl-C gets here depends on the platform; either way the parent decides what it means.
   process.on('SIGINT', () => undefined);
-  const listening: Listening = { port: await service.listen() };
-  if (process.connected) process.send?.(listening);
+  const report: Listening = { port: await listening };
+  if (process.connected) process.send?.(report);
 }

@@ -24,6 +24,20 @@ export class Cluster {
     this.#options = options;
   }
 
+  /** Replicas, the leader included, that `acks=all` needs. */
+  get minInSync(): number {
+    return this.#options.minInSync;
+  }
+
+  get leaderPort(): Promise<number> {
+    return this.#started.port;
+  }
+
+  get #started(): BrokerProcess {
+    if (this.#leader === undefined) throw new Error('the leader was not started');
+    return this.#leader;
+  }
+
   /** A client of the leader, of its own connections. */
   get client(): JsonClient {
     if (this.#client === undefined) throw new Error('the leader was not started');
@@ -38,7 +52,7 @@ export class Cluster {
   }
 
   async startFollower(member: FollowerName): Promise<BrokerProcess> {
-    const leaderPort = (await this.#leader?.port) ?? NaN;
+    const leaderPort = await this.leaderPort;
     const { partitions } = this.#options;
     const options: FollowerOptions = { member, leaderPort, partitions, ...FOLLOWER_TIMES };
     const follower = this.#run(member, './follower-process.ts', options);
