@@ -2,7 +2,8 @@ import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { parseOptions } from '../../examples/replicated-log/options.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const EXAMPLE = [
@@ -77,36 +78,62 @@ describe.concurrent('the replicated log, run for real', () => {
     expect(pidsIn(stdout)).toHaveLength(3);
     expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
   });
-});
 
-describe.concurrent('a wrong option of the replicated log', () => {
-  it.each([
-    ['--rate', '-5'],
-    ['--duration', '0'],
-    ['--consumers', '1.5'],
-    ['--partitions', 'many'],
-  ])('%s %s ends it with 2 and names both', async (option, value) => {
-    const { code, stdout, stderr } = await runExample(option, value);
+  it('ends with 2 and an explanation when an option is wrong', async () => {
+    const { code, stdout, stderr } = await runExample('--rate', '-5');
 
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain(`option '${option} `);
-    expect(stderr).toContain(`argument '${value}' is invalid`);
+    expect(stderr).toContain("option '--rate <number>' argument '-5' is invalid");
+  });
+});
+
+describe('the options of the replicated log', () => {
+  let printed = '';
+  beforeEach(() => {
+    printed = '';
+    const print = (text: string | Uint8Array): boolean => {
+      printed += String(text);
+      return true;
+    };
+    vi.spyOn(process.stdout, 'write').mockImplementation(print);
+    vi.spyOn(process.stderr, 'write').mockImplementation(print);
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
   });
 
-  it('that it does not know ends it with 2', async () => {
-    const { code, stderr } = await runExample('--replicas', '5');
-
-    expect(code).toBe(2);
-    expect(stderr).toContain("unknown option '--replicas'");
+  it.each([
+    ['--rate', '1001'],
+    ['--duration', '0'],
+    ['--duration', ''],
+    ['--consumers', '1.5'],
+    ['--partitions', 'many'],
+  ])('refuse %s %j and name both', (option, value) => {
+    expect(parseOptions([option, value])).toBe(2);
+    expect(printed).toContain(`option '${option} `);
+    expect(printed).toContain(`argument '${value}' is invalid`);
   });
 
-  it('is none in --help, which explains each with its range and default', async () => {
-    const { code, stdout } = await runExample('--help');
+  it('refuse what they do not know', () => {
+    expect(parseOptions(['--replicas', '5'])).toBe(2);
+    expect(printed).toContain("unknown option '--replicas'");
+    expect(parseOptions(['now'])).toBe(2);
+  });
 
-    expect(code).toBe(0);
+  it('are explained by --help, each with its range and default', () => {
+    expect(parseOptions(['--help'])).toBe(0);
     for (const option of ['--duration', '--rate', '--consumers', '--partitions']) {
-      expect(stdout).toContain(option);
+      expect(printed).toContain(option);
     }
-    expect(stdout.match(/default:/g)).toHaveLength(4);
+    expect(printed.match(/to \d+\)\s+\(default:/g)).toHaveLength(4);
+  });
+
+  it('are milliseconds and numbers afterwards', () => {
+    expect(parseOptions(['--duration', '1.5', '--partitions', '5'])).toEqual({
+      durationMs: 1_500,
+      ratePerSecond: 300,
+      consumers: 6,
+      partitions: 5,
+    });
   });
 });
