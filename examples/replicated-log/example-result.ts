@@ -17,8 +17,7 @@ export interface ExampleResult {
   readonly consumers: readonly ConsumerResult[];
   readonly copies: readonly FollowerCopy[];
   readonly outage: Outage;
-  /** The leader before the traffic ended, and when nobody asked anything of it any more. */
-  readonly atEnd: LeaderStatus;
+  /** The leader, when nobody asks anything of it any more. */
   readonly afterwards: LeaderStatus;
   readonly mostWatched: { readonly produce: number; readonly fetch: number };
 }

@@ -56,9 +56,10 @@ async function show(options: ExampleOptions, signal: AbortSignal): Promise<numbe
 
 function fatesOf({ processes }: Cluster): Promise<ProcessFate[]> {
   return Promise.all(
-    processes.map(async ({ name, pid, ended }, index) => {
-      const end = await ended;
-      return { name, pid, end, isRunning: processes[index]?.isRunning ?? false };
+    processes.map(async (started) => {
+      const end = await started.ended;
+      const { name, pid, isRunning } = started;
+      return { name, pid, isRunning, end };
     }),
   );
 }

@@ -45,6 +45,7 @@ export async function runExample(run: Run): Promise<ExampleResult> {
     traffic.start();
     const [outage] = await Promise.all([breakAndMend(run), sleep(options.durationMs, undefined, { signal })]);
     await traffic.stopProducing();
+    observer.event('producers have their answers; consumers read to the end');
     await sampler.stop();
     return { ...(await settle(run, traffic)), outage, mostWatched: sampler.mostWatched };
   } finally {
@@ -91,9 +92,8 @@ async function settle(
   await traffic.finishConsuming(ends);
   const logs = await traffic.readAll(ends);
   const copies = await Promise.all(FOLLOWERS.map((member) => copyOf(cluster, member)));
-  const atEnd = await cluster.status(signal);
   await cluster.stopFollowers();
-  observer.event('producers, consumers and followers have finished');
+  observer.event('consumers and followers have finished');
   const { load, consumers } = traffic;
   const { counts, acks, latenciesMs, namedBehind } = load;
   const afterwards = await cluster.status(signal);
@@ -107,7 +107,6 @@ async function settle(
     logs,
     consumers,
     copies,
-    atEnd,
     afterwards,
   };
 }

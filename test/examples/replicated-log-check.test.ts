@@ -54,7 +54,6 @@ const GOOD: ExampleResult = {
     droppedAfterMs: 1,
     rejoinedAfterMs: 1,
   },
-  atEnd: status(),
   afterwards: status(),
   mostWatched: { produce: 1, fetch: 1 },
 };
