@@ -29,8 +29,22 @@ interface Run {
 
 /** Starts a cluster, sends it traffic, and breaks it meanwhile. Rejects when interrupted. Stop the cluster afterwards. */
 export async function runExample(run: Run): Promise<ExampleResult> {
-  const { cluster, options, signal, observer } = run;
+  const { cluster } = run;
   await cluster.start();
+  const failed = new AbortController();
+  void cluster.leaderEnd.then((how) => {
+    failed.abort(new Error(`the leader ended meanwhile, with ${how}`));
+  });
+  try {
+    return await withTraffic({ ...run, signal: AbortSignal.any([run.signal, failed.signal]) });
+  } catch (error) {
+    failed.signal.throwIfAborted();
+    throw error;
+  }
+}
+
+async function withTraffic(run: Run): Promise<ExampleResult> {
+  const { cluster, options, signal, observer } = run;
   await cluster.inSyncIs(REPLICAS, signal);
   observer.event(`in sync: ${cluster.processes.map(({ name, pid }) => `${name} (pid ${pid})`).join(', ')}`);
   const traffic = new Traffic(await cluster.leaderPort, options);

@@ -1,6 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parseOptions } from '../../examples/replicated-log/options.ts';
@@ -47,7 +48,14 @@ function isRunning(pid: number): boolean {
 
 describe.concurrent('the replicated log, run for real', () => {
   it('keeps every promise through the SIGKILL of a follower and its return', async () => {
-    const { code, stdout, stderr } = await runExample('--duration', '2', '--rate', '150', '--consumers', '4');
+    const { code, stdout, stderr } = await runExample(
+      '--duration',
+      '1.2',
+      '--rate',
+      '150',
+      '--consumers',
+      '4',
+    );
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain('Self-check passed');
@@ -55,7 +63,7 @@ describe.concurrent('the replicated log, run for real', () => {
       /in sync: leader[^]*follower-1 .*killed: SIGKILL[^]*session of follower-1 expired[^]*follower-1 started again[^]*in sync again/,
     );
     const produces = cell(stdout, 'produces');
-    expect(produces).toBeGreaterThan(200);
+    expect(produces).toBeGreaterThan(100);
     expect(cell(stdout, 'acknowledged') + cell(stdout, 'expired') + cell(stdout, 'refused')).toBe(produces);
     expect(cell(stdout, 'expired')).toBeGreaterThan(0);
     expect(cell(stdout, 'watched at the end')).toBe(0);
@@ -75,6 +83,23 @@ describe.concurrent('the replicated log, run for real', () => {
 
     expect(await closed).toEqual([130, null]);
     expect(stdout).toContain('interrupted');
+    expect(pidsIn(stdout)).toHaveLength(3);
+    expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
+  });
+
+  it('ends with 1, and leaves no process, when the leader dies', async () => {
+    const example = spawn(process.execPath, [...EXAMPLE, '--duration', '60'], { cwd: ROOT });
+    const closed = once(example, 'close');
+    const stderr = text(example.stderr);
+    let stdout = '';
+    for await (const line of createInterface(example.stdout)) {
+      stdout += `${line}\n`;
+      const leader = /leader \(pid (\d+)\)/.exec(line)?.[1];
+      if (leader !== undefined) process.kill(Number(leader), 'SIGKILL');
+    }
+
+    expect(await closed).toEqual([1, null]);
+    expect(await stderr).toBe('error: the leader ended meanwhile, with SIGKILL\n');
     expect(pidsIn(stdout)).toHaveLength(3);
     expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
   });

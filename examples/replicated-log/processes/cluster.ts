@@ -33,6 +33,11 @@ export class Cluster {
     return this.#started.port;
   }
 
+  /** Resolves to how the leader ended, when it has. */
+  get leaderEnd(): Promise<string> {
+    return this.#started.ended.then(({ code, signal }) => signal ?? `exit code ${String(code)}`);
+  }
+
   get #started(): BrokerProcess {
     if (this.#leader === undefined) throw new Error('the leader was not started');
     return this.#leader;
