@@ -239,13 +239,15 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
   #tryElseWatch(operation: DelayedOperation, keys: readonly unknown[]): boolean {
     setHome(operation, this.#home);
     if (this.#metrics !== undefined) setSince(operation, this.#metrics.now());
-    if (checkOperation(operation) || operation.isCompleted) return true;
+    checkOperation(operation);
+    if (homeOf(operation) !== this.#home) return operation.isCompleted;
     if (this.#isClosed) {
       setHome(operation, undefined);
       throw this.#closedError('tryCompleteElseWatch');
     }
     this.#watchers.add(operation, keys);
-    if (checkOperation(operation) || homeOf(operation) !== this.#home) return operation.isCompleted;
+    checkOperation(operation);
+    if (homeOf(operation) !== this.#home) return operation.isCompleted;
     this.#startTimeout(operation);
     return false;
   }
