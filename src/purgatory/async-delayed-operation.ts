@@ -1,5 +1,11 @@
 import { reportUncaught } from '../core/report-uncaught.ts';
-import { completeOperation, DelayedOperation, homeOf, type OperationHome } from './delayed-operation.ts';
+import {
+  completeOperation,
+  DelayedOperation,
+  homeOf,
+  isProbed,
+  type OperationHome,
+} from './delayed-operation.ts';
 import { SingleFlight } from './single-flight.ts';
 
 /**
@@ -42,7 +48,7 @@ export abstract class AsyncDelayedOperation extends DelayedOperation {
 
   /** Starts a check, or has the one in flight followed by another. @returns false: it is too early to tell. */
   override tryComplete(): boolean {
-    this.#flight.trigger(homeOf(this));
+    if (!isProbed(this)) this.#flight.trigger(homeOf(this));
     return false;
   }
 

@@ -1,6 +1,12 @@
 import { EscapementError } from '../core/errors.ts';
-import { completeOperation, DelayedOperation, homeOf, type CompletionReason } from './delayed-operation.ts';
-import { SingleFlight } from './single-flight.ts';
+import {
+  completeOperation,
+  DelayedOperation,
+  homeOf,
+  isProbed,
+  type CompletionReason,
+} from './delayed-operation.ts';
+import { isPromiseLike, SingleFlight } from './single-flight.ts';
 
 /** What somebody waits for: undefined as long as it is not there. */
 export type Condition<V> = () => V | undefined | Promise<V | undefined>;
@@ -15,6 +21,7 @@ const OP = 'DelayedOperationPurgatory.wait';
 
 /** The operation behind `DelayedOperationPurgatory.wait`: a promise that waits for a condition. */
 export class ConditionOperation<V> extends DelayedOperation {
+  readonly #condition: Condition<V>;
   readonly #settle: Settle<V>;
   readonly #signal: AbortSignal | undefined;
   readonly #flight: SingleFlight<V | undefined, undefined>;
@@ -28,6 +35,7 @@ export class ConditionOperation<V> extends DelayedOperation {
     settle: Settle<V>,
   ) {
     super(timeoutMs);
+    this.#condition = condition;
     this.#settle = settle;
     this.#signal = signal;
     this.#flight = new SingleFlight<V | undefined, undefined>({
@@ -48,6 +56,7 @@ export class ConditionOperation<V> extends DelayedOperation {
   }
 
   override tryComplete(): boolean {
+    if (isProbed(this)) return this.#holdsNow();
     this.#flight.trigger(undefined);
     return false;
   }
@@ -78,6 +87,16 @@ export class ConditionOperation<V> extends DelayedOperation {
   abandon(): void {
     this.#signal?.removeEventListener('abort', this);
     this.#settle.reject(new EscapementError('ERR_OPERATION_CANCELLED', 'its key was cancelled', { op: OP }));
+  }
+
+  /** Asked when it expires, if somebody measures missed triggers. A promise tells nothing at once. */
+  #holdsNow(): boolean {
+    try {
+      const answer = this.#condition();
+      return answer !== undefined && !isPromiseLike(answer);
+    } catch {
+      return false;
+    }
   }
 
   /** The signal fired. */

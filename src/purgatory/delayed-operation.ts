@@ -248,6 +248,11 @@ export function conditionHolds(operation: DelayedOperation): boolean {
   }
 }
 
+/** Whether it is being asked, and must not start anything. */
+export function isProbed(operation: DelayedOperation): boolean {
+  return operation['_phase'] >= PROBING;
+}
+
 /** An error of the operation's code: its purgatory is told; without one, so is the caller. */
 function reportTo(home: OperationHome | undefined, error: unknown, operation: DelayedOperation): void {
   if (home === undefined) throw error;

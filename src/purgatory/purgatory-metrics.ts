@@ -69,7 +69,7 @@ export class PurgatoryMetrics {
         () => sizes.watched,
       ),
       gauge(
-        'purgatory_delayed_operations',
+        'purgatory_num_delayed_operations',
         'Operations that wait for their timeout.',
         () => sizes.numDelayed,
       ),

@@ -31,7 +31,7 @@ export interface PurgatoryOptions<K, T extends DelayedOperation = DelayedOperati
    *
    * @default the error is thrown in a turn of its own: an uncaught exception of the host
    */
-  readonly onError?: (error: unknown, operation: T) => void;
+  readonly onError?: (error: unknown, operation: NoInfer<T>) => void;
   /**
    * Gets the measurements that docs/purgatory.md lists. With it every operation costs two readings of the clock,
    * and one that expires is asked once more whether its condition holds.

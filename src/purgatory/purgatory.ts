@@ -161,6 +161,19 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
   }
 
   /**
+   * Takes one operation out: off its keys and off the timer. It never completes, unless somebody forces it. For a
+   * client that has gone. O(keys).
+   *
+   * @returns true if it waited here.
+   */
+  cancel(operation: T): boolean {
+    if (!isDelayedOperation(operation)) throw wrongType('operation', 'a DelayedOperation', operation);
+    if (homeOf(operation) !== this.#home) return false;
+    this.#home.cancel(operation);
+    return true;
+  }
+
+  /**
    * Waits until a condition holds, looked at as an operation's is: twice when it comes, and after every
    * `checkAndComplete` of one of its keys.
    *
@@ -226,13 +239,15 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
   #tryElseWatch(operation: DelayedOperation, keys: readonly unknown[]): boolean {
     setHome(operation, this.#home);
     if (this.#metrics !== undefined) setSince(operation, this.#metrics.now());
-    if (checkOperation(operation) || operation.isCompleted) return true;
+    checkOperation(operation);
+    if (homeOf(operation) !== this.#home) return operation.isCompleted;
     if (this.#isClosed) {
       setHome(operation, undefined);
       throw this.#closedError('tryCompleteElseWatch');
     }
     this.#watchers.add(operation, keys);
-    if (checkOperation(operation) || homeOf(operation) !== this.#home) return operation.isCompleted;
+    checkOperation(operation);
+    if (homeOf(operation) !== this.#home) return operation.isCompleted;
     this.#startTimeout(operation);
     return false;
   }

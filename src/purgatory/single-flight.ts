@@ -73,7 +73,7 @@ export class SingleFlight<Answer, Context> {
   }
 }
 
-function isPromiseLike<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+export function isPromiseLike<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return (
     (typeof value === 'object' || typeof value === 'function') &&
     value !== null &&
