@@ -70,6 +70,6 @@ describe('in real time, a process', () => {
       await quiet.wait(['x'], condition, { timeoutMs: 1_000, signal }).catch((error) => say(error.name));
     `);
     expect([status, stderr]).toEqual([0, '']);
-    expect(lines).toEqual(['expired', 'ERR_OPERATION_EXPIRED', 'TimeoutError', 'late', 'exit']);
+    expect(lines.toSorted()).toEqual(['ERR_OPERATION_EXPIRED', 'TimeoutError', 'exit', 'expired', 'late']);
   });
 });
