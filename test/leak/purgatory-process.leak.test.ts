@@ -72,4 +72,22 @@ describe('in real time, a process', () => {
     expect([status, stderr]).toEqual([0, '']);
     expect(lines.toSorted()).toEqual(['ERR_OPERATION_EXPIRED', 'TimeoutError', 'exit', 'expired', 'late']);
   });
+
+  test('is told of what an asynchronous operation throws that has no purgatory', () => {
+    const { status, lines } = run(`
+      process.on('uncaughtException', (error) => say('uncaught ' + error.message));
+      class Remote extends AsyncDelayedOperation {
+        checks = 0;
+        async tryCompleteAsync() {
+          if (++this.checks === 1) throw new Error('check');
+          return true;
+        }
+        onComplete(reason) { say(reason); throw new Error('onComplete'); }
+        onExpiration() {}
+      }
+      const operation = new Remote(10);
+      for (let i = 0; i < 2; i++) operation.maybeTryComplete();
+    `);
+    expect([status, lines]).toEqual([0, ['tried', 'uncaught check', 'uncaught onComplete', 'exit']]);
+  });
 });
