@@ -134,6 +134,18 @@ describe('close from inside', () => {
     expect(new Fixture().purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
   });
 
+  test('the iterator of the keys: ERR_PURGATORY_CLOSED, and it is not tried', () => {
+    const fixture = new Fixture();
+    function* keys(): Generator<string> {
+      fixture.purgatory.close();
+      yield 'x';
+    }
+    const operation = fixture.operation('a', { holds: true });
+    const error = thrownBy(() => fixture.purgatory.tryCompleteElseWatch(operation, keys()));
+    expect(error).toHaveProperty('code', 'ERR_PURGATORY_CLOSED');
+    expect([operation.tries, operation.isCompleted]).toEqual([0, false]);
+  });
+
   test.each(MODES)('the second try, %s', (pending) => {
     const fixture = new Fixture();
     const operation = fixture.operation('a', {

@@ -169,6 +169,17 @@ describe('wait rejects at once with an error its condition throws', () => {
   });
 });
 
+describe('onError is never told of an operation that nobody made', () => {
+  test('a wait whose condition triggers its own key for ever rejects with ERR_CHECK_ENDLESS', async () => {
+    const fixture = new Fixture();
+    const condition = (): undefined => void fixture.purgatory.checkAndComplete('x');
+    const wait = fixture.purgatory.wait(['x'], condition, { timeoutMs: 10 });
+    expect(fixture.errors).toEqual([]);
+    fixture.clock.advance(10);
+    await expect(wait).rejects.toHaveProperty('code', 'ERR_CHECK_ENDLESS');
+  });
+});
+
 describe('wait rejects with the reason of its signal', () => {
   test('aborted already: at once, and the condition is never looked at', async () => {
     const fixture = new Fixture();
