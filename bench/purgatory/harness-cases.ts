@@ -5,8 +5,7 @@ import { runHarness } from './harness.ts';
 import { prepareWorkload, type Workload, type WorkloadOptions } from './workload.ts';
 
 const RATE_PER_S = 100_000;
-const KIB = 1_024;
-const MIB = KIB * KIB;
+const BYTES_PER_MIB = 2 ** 20;
 
 const CPU = 'cpu';
 const SHORTFALL = 'shortfall';
@@ -62,9 +61,8 @@ async function measure(workload: Workload, kind: HarnessKind): Promise<ScenarioO
       'rate reached': result.actualRatePerS,
       [SHORTFALL]: Math.max(0, 1 - result.actualRatePerS / result.targetRatePerS) * 100,
       'p99 loop delay': result.loopDelayP99Ms,
-      'peak heap': result.peakHeapBytes / MIB,
-      'heap left': result.leftBytes / KIB,
-      'dead entries': result.mostDeadEntries,
+      'peak heap': result.peakHeapBytes / BYTES_PER_MIB,
+      'dead entries': result.deadEntries,
       expired: result.expiredShare * 100,
     },
     problem: result.problem,
@@ -85,7 +83,6 @@ function caseOf({ name, note, options }: Setting): ScenarioCase {
       { name: SHORTFALL, unit: '%', isAside: true },
       { name: 'p99 loop delay', unit: 'ms' },
       { name: 'peak heap', unit: 'MiB', isAside: true },
-      { name: 'heap left', unit: 'KiB', isAside: true },
       { name: 'dead entries', unit: '' },
       { name: 'expired', unit: '%', isAside: true },
     ],

@@ -26,6 +26,8 @@ export interface HarnessKind {
   readonly id: 'ours' | 'naive' | 'kafka';
   readonly name: string;
   readonly role: Role;
+  /** Whether nothing that is completed stays watched. */
+  readonly isExact: boolean;
   open(timeoutMs: number, tally: Tally): HarnessPurgatory;
 }
 
@@ -159,7 +161,11 @@ function openKafka(timeoutMs: number, tally: Tally): HarnessPurgatory {
 }
 
 export const HARNESS_KINDS: readonly HarnessKind[] = [
-  { id: 'naive', name: 'setTimeout + Map', role: 'baseline', open: openNaive },
-  { id: 'kafka', name: "Kafka's design", role: 'rival', open: openKafka },
-  { id: 'ours', name: 'ours', role: 'ours', open: openOurs },
+  { id: 'naive', name: 'setTimeout + Map', role: 'baseline', isExact: true, open: openNaive },
+  { id: 'kafka', name: "Kafka's design", role: 'rival', isExact: false, open: openKafka },
+  { id: 'ours', name: 'ours', role: 'ours', isExact: true, open: openOurs },
 ];
+
+export function kindOf(id: HarnessKind['id']): HarnessKind {
+  return HARNESS_KINDS.find((kind) => kind.id === id) as HarnessKind;
+}

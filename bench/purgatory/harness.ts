@@ -39,25 +39,34 @@ export interface HarnessResult {
   readonly peakHeapBytes: number;
   /** What is alive when every request has completed, beyond what was before the first. */
   readonly leftBytes: number;
-  /** The most watch entries there ever were of requests that had completed. */
-  readonly mostDeadEntries: number;
+  /** Watch entries of requests that had completed already, on average over the turns until all were sent. */
+  readonly deadEntries: number;
   readonly expiredShare: number;
   readonly expiredInTheory: number;
   /** What is wrong, or undefined. */
   readonly problem: string | undefined;
 }
 
-export async function runHarness(workload: Workload, kind: HarnessKind): Promise<HarnessResult> {
+/** @param onDone - called when the last request has completed, before anything is looked at. */
+export async function runHarness(
+  workload: Workload,
+  kind: HarnessKind,
+  onDone: () => void = () => undefined,
+): Promise<HarnessResult> {
   const { num, timeoutMs } = workload.options;
   const run = new HarnessRun(workload);
   const before = await liveBytes();
   const purgatory = kind.open(timeoutMs, run.tally);
   try {
     const measured = await run.measure(purgatory);
+    onDone();
     const leftBytes = (await liveBytes()) - before;
     const expiredShare = run.tally.expired / num;
     const expiredInTheory = expiredShareInTheory(workload.options);
-    const problem = run.tally.check() ?? checkShare(expiredShare, expiredInTheory, num);
+    const problem =
+      run.tally.check() ??
+      (kind.isExact ? run.checkEntries(purgatory) : undefined) ??
+      checkShare(expiredShare, expiredInTheory, num);
     return { ...measured, leftBytes, expiredShare, expiredInTheory, problem };
   } finally {
     purgatory.close();
@@ -83,7 +92,7 @@ type Measured = Pick<
   | 'cpuMs'
   | 'loopDelayP99Ms'
   | 'peakHeapBytes'
-  | 'mostDeadEntries'
+  | 'deadEntries'
 >;
 
 class HarnessRun {
@@ -97,7 +106,9 @@ class HarnessRun {
   #startMs = 0;
   #sentAllAtMs = Number.NaN;
   #peakHeapBytes = 0;
-  #mostDeadEntries = 0;
+  #turns = 0;
+  #deadSum = 0;
+  #inexactTurns = 0;
 
   constructor(workload: Workload) {
     this.#workload = workload;
@@ -128,8 +139,15 @@ class HarnessRun {
       cpuMs: (user + system) / US_PER_MS,
       loopDelayP99Ms: delayAt(loopDelay, 99),
       peakHeapBytes: this.#peakHeapBytes,
-      mostDeadEntries: this.#mostDeadEntries,
+      deadEntries: this.#deadSum / Math.max(1, this.#turns),
     };
+  }
+
+  /** For a purgatory that keeps none of the dead: it has never had one, nor forgotten one of the living. */
+  checkEntries({ watched }: HarnessPurgatory): string | undefined {
+    if (this.#inexactTurns > 0)
+      return `${this.#inexactTurns} times there were too many watch entries or too few`;
+    return watched === 0 ? undefined : `${watched} watch entries are left`;
   }
 
   #turn(purgatory: HarnessPurgatory): void {
@@ -166,9 +184,13 @@ class HarnessRun {
   }
 
   #sample(purgatory: HarnessPurgatory): void {
-    const waiting = this.#stream.taken - this.tally.completed;
-    const dead = purgatory.watched - waiting * this.#workload.options.keys;
-    this.#mostDeadEntries = Math.max(this.#mostDeadEntries, dead);
+    if (!this.#isAllSent) {
+      const waiting = this.#stream.taken - this.tally.completed;
+      const dead = purgatory.watched - waiting * this.#workload.options.keys;
+      if (dead !== 0) this.#inexactTurns++;
+      this.#deadSum += dead;
+      this.#turns++;
+    }
     this.#peakHeapBytes = Math.max(this.#peakHeapBytes, getHeapStatistics().used_heap_size);
   }
 
