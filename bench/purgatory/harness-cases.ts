@@ -81,7 +81,7 @@ function caseOf({ name, note, options }: Setting): ScenarioCase {
       { name: CPU, unit: 'ms' },
       { name: 'rate reached', unit: '/s', isAside: true },
       { name: SHORTFALL, unit: '%', isAside: true },
-      { name: 'p99 loop delay', unit: 'ms' },
+      { name: 'p99 loop delay', unit: 'ms', isAside: true },
       { name: 'peak heap', unit: 'MiB', isAside: true },
       { name: 'dead entries', unit: '' },
       { name: 'expired', unit: '%', isAside: true },
