@@ -33,16 +33,20 @@ class FlagOperation extends NaiveOperation {
 
 class NaiveWaitingOperations implements WaitingOperations {
   readonly #purgatory = new NaivePurgatory();
+  readonly #size: number;
   readonly #keys: readonly (readonly string[])[];
   readonly #ring: FlagOperation[] = [];
   readonly #counts = new Counts();
   #oldest = 0;
 
-  constructor(size: number) {
-    this.#keys = distinctKeys(size);
+  constructor(size: number, ringSize: number) {
+    this.#size = size;
+    this.#keys = distinctKeys(size).slice(0, ringSize);
+    this.#fill(distinctKeys(size).slice(ringSize));
   }
 
-  fill(): void {
+  #fill(others: readonly (readonly string[])[]): void {
+    for (const keys of others) this.#purgatory.tryCompleteElseWatch(new FlagOperation(this.#counts), keys);
     for (const keys of this.#keys) {
       const operation = new FlagOperation(this.#counts);
       this.#ring.push(operation);
@@ -86,7 +90,7 @@ class NaiveWaitingOperations implements WaitingOperations {
   }
 
   check(): string | undefined {
-    return this.#counts.check(this.#purgatory.watched, this.#ring.length);
+    return this.#counts.check(this.#purgatory.watched, this.#size);
   }
 
   close(): void {
@@ -98,5 +102,5 @@ class NaiveWaitingOperations implements WaitingOperations {
 export const naiveOperations: PurgatoryKind = {
   name: 'setTimeout + Map',
   role: 'baseline',
-  open: (size) => new NaiveWaitingOperations(size),
+  open: (size, ringSize) => new NaiveWaitingOperations(size, ringSize),
 };

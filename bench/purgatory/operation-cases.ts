@@ -18,14 +18,21 @@ const FORCE: Step = (operations, count) => {
   operations.forceOldest(count);
 };
 
-function operationCase(name: string, size: MicroCase['size'], step: Step): MicroCase {
+/** @param ringSize - of those that wait, how many are completed and replaced; the others stay. */
+function operationCase(
+  name: string,
+  size: MicroCase['size'],
+  step: Step,
+  ringSize: number,
+  note?: string,
+): MicroCase {
   return {
     kind: 'micro',
-    name,
+    name: `tryCompleteElseWatch on 3 keys + ${name}`,
+    ...(note === undefined ? {} : { note }),
     size,
     contestants: contest(KINDS, (kind) => (count: number): MicroRun => {
-      const operations = kind.open(count);
-      operations.fill();
+      const operations = kind.open(count, ringSize);
       return {
         run: (times) => {
           step(operations, times);
@@ -40,11 +47,16 @@ function operationCase(name: string, size: MicroCase['size'], step: Step): Micro
   };
 }
 
-const FEW = { full: 10, quick: 10, of: 'waiting' };
+const A_FEW = 10;
+const FEW = { full: A_FEW, quick: A_FEW, of: 'waiting' };
 const MANY = { full: 100_000, quick: 10_000, of: 'waiting' };
+const COLD_NOTE =
+  'Every operation finds its keys, lists and neighbours where nobody has been for a hundred thousand operations: ' +
+  'out of the caches, and in the old generation of the heap.';
 
 export const operationCases: readonly MicroCase[] = [
-  operationCase('tryCompleteElseWatch on 3 keys + checkAndComplete: few waiting', FEW, CHECK),
-  operationCase('tryCompleteElseWatch on 3 keys + forceComplete: few waiting', FEW, FORCE),
-  operationCase('tryCompleteElseWatch on 3 keys + checkAndComplete: many waiting', MANY, CHECK),
+  operationCase('checkAndComplete: few waiting', FEW, CHECK, A_FEW),
+  operationCase('forceComplete: few waiting', FEW, FORCE, A_FEW),
+  operationCase('checkAndComplete: many waiting, a few of them come and go', MANY, CHECK, A_FEW),
+  operationCase('checkAndComplete: many waiting, always the oldest goes', MANY, CHECK, Infinity, COLD_NOTE),
 ];

@@ -33,16 +33,20 @@ class FlagOperation extends DelayedOperation {
 
 class OurWaitingOperations implements WaitingOperations {
   readonly #purgatory = new DelayedOperationPurgatory<string, FlagOperation>('bench');
+  readonly #size: number;
   readonly #keys: readonly (readonly string[])[];
   readonly #ring: FlagOperation[] = [];
   readonly #counts = new Counts();
   #oldest = 0;
 
-  constructor(size: number) {
-    this.#keys = distinctKeys(size);
+  constructor(size: number, ringSize: number) {
+    this.#size = size;
+    this.#keys = distinctKeys(size).slice(0, ringSize);
+    this.#fill(distinctKeys(size).slice(ringSize));
   }
 
-  fill(): void {
+  #fill(others: readonly (readonly string[])[]): void {
+    for (const keys of others) this.#purgatory.tryCompleteElseWatch(new FlagOperation(this.#counts), keys);
     for (const keys of this.#keys) {
       const operation = new FlagOperation(this.#counts);
       this.#ring.push(operation);
@@ -86,7 +90,7 @@ class OurWaitingOperations implements WaitingOperations {
   }
 
   check(): string | undefined {
-    return this.#counts.check(this.#purgatory.watched, this.#ring.length);
+    return this.#counts.check(this.#purgatory.watched, this.#size);
   }
 
   close(): void {
@@ -98,5 +102,5 @@ class OurWaitingOperations implements WaitingOperations {
 export const ourOperations: PurgatoryKind = {
   name: 'ours',
   role: 'ours',
-  open: (size) => new OurWaitingOperations(size),
+  open: (size, ringSize) => new OurWaitingOperations(size, ringSize),
 };

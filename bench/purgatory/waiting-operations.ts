@@ -9,8 +9,6 @@ export const LONG_MS = 30_000;
 export const KEYS_PER_OPERATION = 3;
 
 export interface WaitingOperations extends Checked {
-  /** An operation in every place of the ring. Call it once. */
-  fill(): void;
   /** Completes the oldest by a check of its first key and watches a new one under the same keys, `count` times. */
   checkOldest(count: number): void;
   /** The same with `forceComplete`. */
@@ -20,7 +18,8 @@ export interface WaitingOperations extends Checked {
 export interface PurgatoryKind {
   readonly name: string;
   readonly role: Role;
-  open(size: number): WaitingOperations;
+  /** With `size` waiting, of which `ringSize` are in the ring and the others stay. */
+  open(size: number, ringSize: number): WaitingOperations;
 }
 
 /** The same case for every kind. */
