@@ -4,7 +4,7 @@ import { UsageError } from './lib/usage-error.ts';
 import { parseHarnessCommandLine, type HarnessSettings } from './purgatory/harness-command-line.ts';
 import { kindOf } from './purgatory/harness-purgatories.ts';
 import { renderHarnessResult, renderSamples } from './purgatory/harness-report.ts';
-import { runHarness } from './purgatory/harness.ts';
+import { checkShare, runHarness } from './purgatory/harness.ts';
 import { prepareWorkload } from './purgatory/workload.ts';
 
 const EXIT_NOT_DONE = 1;
@@ -25,8 +25,10 @@ async function run({ workload: options, purgatory, isVerbose }: HarnessSettings)
   const collections = await collector.read(window);
   collector.stop();
   out(renderHarnessResult(result, collections, isVerbose));
-  if (result.problem === undefined) return 0;
-  process.stderr.write(`self-check failed: ${result.problem}\n`);
+  const problem =
+    result.problem ?? checkShare(result.expiredShare, result.expiredInTheory, workload.options.num);
+  if (problem === undefined) return 0;
+  process.stderr.write(`self-check failed: ${problem}\n`);
   return EXIT_NOT_DONE;
 }
 

@@ -9,6 +9,8 @@ import type { Tally } from './tally.ts';
 /** What the harness holds of a request that will complete before its timeout. */
 export interface HarnessRequest {
   readonly completesAtMs: number;
+  /** Whether its timeout was over first. */
+  readonly hasExpired: boolean;
   forceComplete(): boolean;
 }
 
@@ -35,12 +37,14 @@ class OurRequest extends DelayedOperation {
   declare readonly id: number;
   declare readonly completesAtMs: number;
   declare readonly tally: Tally;
+  declare hasExpired: boolean;
 
   constructor(id: number, latencyMs: number, timeoutMs: number, tally: Tally) {
     super(timeoutMs);
     this.id = id;
     this.completesAtMs = performance.now() + latencyMs;
     this.tally = tally;
+    this.hasExpired = false;
   }
 
   tryComplete(): boolean {
@@ -52,6 +56,7 @@ class OurRequest extends DelayedOperation {
   }
 
   onExpiration(): void {
+    this.hasExpired = true;
     this.tally.expire();
   }
 }
@@ -60,12 +65,14 @@ class NaiveRequest extends NaiveOperation {
   declare readonly id: number;
   declare readonly completesAtMs: number;
   declare readonly tally: Tally;
+  declare hasExpired: boolean;
 
   constructor(id: number, latencyMs: number, timeoutMs: number, tally: Tally) {
     super(timeoutMs);
     this.id = id;
     this.completesAtMs = performance.now() + latencyMs;
     this.tally = tally;
+    this.hasExpired = false;
   }
 
   tryComplete(): boolean {
@@ -77,6 +84,7 @@ class NaiveRequest extends NaiveOperation {
   }
 
   onExpiration(): void {
+    this.hasExpired = true;
     this.tally.expire();
   }
 }
@@ -85,12 +93,14 @@ class KafkaRequest extends KafkaOperation {
   declare readonly id: number;
   declare readonly completesAtMs: number;
   declare readonly tally: Tally;
+  declare hasExpired: boolean;
 
   constructor(id: number, latencyMs: number, timeoutMs: number, tally: Tally) {
     super(timeoutMs);
     this.id = id;
     this.completesAtMs = performance.now() + latencyMs;
     this.tally = tally;
+    this.hasExpired = false;
   }
 
   tryComplete(): boolean {
@@ -102,6 +112,7 @@ class KafkaRequest extends KafkaOperation {
   }
 
   onExpiration(): void {
+    this.hasExpired = true;
     this.tally.expire();
   }
 }

@@ -55,6 +55,7 @@ function restOf(result: HarnessResult): string[] {
   return [
     `# rate reached: ${reached} of the target`,
     `# expired: ${percent(result.expiredShare)}; in theory ${percent(result.expiredInTheory)}`,
+    `# late: ${percent(result.lateShare)} should have completed, and the event loop came too late`,
     `# event loop delay: p99 ${result.loopDelayP99Ms.toFixed(2)} ms`,
     `# heap: ${mebibytes(result.peakHeapBytes)} at most; ${mebibytes(result.leftBytes)} more alive after than before`,
     `# watch entries of completed requests: ${Math.round(result.deadEntries)} on average`,

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { CompletionQueue } from '../../../bench/purgatory/completion-queue.ts';
 import { HARNESS_KINDS, type HarnessKind } from '../../../bench/purgatory/harness-purgatories.ts';
 import { renderHarnessResult } from '../../../bench/purgatory/harness-report.ts';
 import { checkShare, runHarness } from '../../../bench/purgatory/harness.ts';
@@ -56,6 +57,25 @@ test('real time: a purgatory that keeps what is completed fails its self-check',
   expect(problem).toMatch(/too many watch entries|watch entries are left/);
 });
 
+test('a request that expired counts as late if it is delivered after its timeout, and else as a mistake', () => {
+  const queue = new CompletionQueue();
+  const request = { completesAtMs: 10, hasExpired: true, forceComplete: () => false };
+  queue.add(request, 'a', 12);
+  queue.add({ ...request, hasExpired: false }, 'a', 12);
+  queue.add({ ...request, completesAtMs: 13 }, 'a', 15);
+  const delivered: number[] = [];
+  const deliverAt = (nowMs: number): void => {
+    queue.deliver(nowMs, ({ completesAtMs }) => delivered.push(completesAtMs));
+  };
+  deliverAt(9);
+  expect([queue.nextAtMs, queue.late]).toEqual([10, 0]);
+  deliverAt(12);
+  expect([queue.nextAtMs, queue.late]).toEqual([13, 1]);
+  deliverAt(14);
+  expect([queue.nextAtMs, queue.late]).toEqual([Infinity, 1]);
+  expect(delivered).toEqual([10, 10, 13]);
+});
+
 test('a share that is off fails, and says by how much', () => {
   expect(checkShare(0.0795, 0.0787, 1_000_000)).toBeUndefined();
   expect(checkShare(0.57, 0.0787, 1_000_000)).toBe('57.00 % expired; 7.87 % should, give or take 0.50 %');
@@ -88,6 +108,7 @@ test("the result line has Kafka's columns", () => {
     deadEntries: 0,
     expiredShare: 0.0785,
     expiredInTheory: 0.0787,
+    lateShare: 0,
     problem: undefined,
   };
   const collections = { count: 70, totalMs: 284, longestMs: 9, young: { count: 60, totalMs: 255 } };
