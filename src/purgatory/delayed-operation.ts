@@ -71,6 +71,8 @@ export abstract class DelayedOperation extends TimerTask {
   private _reason: CompletionReason | undefined = undefined;
   private _phase = IDLE;
   private _isTimed = false;
+  /** It was taken out of a timer that does not know, and will run it. */
+  private _isStale = false;
   private _sinceMs = 0;
 
   /**
@@ -104,6 +106,10 @@ export abstract class DelayedOperation extends TimerTask {
    * @returns true for the one caller that completed it; `onComplete` has run then.
    */
   forceComplete(): boolean {
+    if (isProbed(this)) {
+      this._phase = HOLDS;
+      return false;
+    }
     return completeOperation(this, this._phase === IDLE ? 'forced' : 'tried');
   }
 
@@ -125,12 +131,17 @@ export abstract class DelayedOperation extends TimerTask {
   /** Its delay is over. Called by the timer. */
   override run(): void {
     const home = this._purgatory;
+    if (this._isStale) {
+      this._isStale = false;
+      return;
+    }
+    home?.timeoutGone(this);
     if (!this.isCompleted) home?.aboutToExpire(this);
-    if (!completeOperation(this, 'expired')) return;
+    if (this._purgatory !== home || this.isCompleted) return;
     try {
-      this.onExpiration();
-    } catch (error) {
-      reportTo(home, error, this);
+      completeOperation(this, 'expired');
+    } finally {
+      expire(this, home);
     }
   }
 
@@ -140,9 +151,12 @@ export abstract class DelayedOperation extends TimerTask {
    * @returns whether it was waiting for its timeout.
    */
   override cancel(): boolean {
+    const wasTimed = this._isTimed;
     const wasWaiting = super.cancel();
-    if (wasWaiting) this._purgatory?.timeoutGone(this);
-    return wasWaiting;
+    // The timer is somebody's own, and cannot be told: what it will do is left undone.
+    if (wasTimed && !wasWaiting) this._isStale = true;
+    this._purgatory?.timeoutGone(this);
+    return wasWaiting || wasTimed;
   }
 
   /** @internal The timer was closed, and has dropped it. */
@@ -155,6 +169,11 @@ export abstract class DelayedOperation extends TimerTask {
  * What a purgatory does to its operations. Not methods, so that a subclass neither sees nor overrides them.
  */
 
+/** `cancel`, whatever a subclass has made of it. */
+export function stopTimeout(operation: DelayedOperation): void {
+  DelayedOperation.prototype.cancel.call(operation);
+}
+
 /** Also one that another loaded copy of this package has made. */
 export function isDelayedOperation(value: unknown): value is DelayedOperation {
   return (
@@ -164,14 +183,10 @@ export function isDelayedOperation(value: unknown): value is DelayedOperation {
 
 /** Completes an operation that has not. @returns whether it did. */
 export function completeOperation(operation: DelayedOperation, reason: CompletionReason): boolean {
-  if (operation['_phase'] >= PROBING) {
-    operation['_phase'] = HOLDS;
-    return false;
-  }
   if (operation['_reason'] !== undefined) return false;
   operation['_reason'] = reason;
   const home = operation['_purgatory'];
-  if (home === undefined) TimerTask.prototype.cancel.call(operation);
+  if (home === undefined) stopTimeout(operation);
   else home.release(operation, reason);
   try {
     operation.onComplete(reason);
@@ -181,6 +196,14 @@ export function completeOperation(operation: DelayedOperation, reason: Completio
   return true;
 }
 
+function expire(operation: DelayedOperation, home: OperationHome | undefined): void {
+  try {
+    operation.onExpiration();
+  } catch (error) {
+    reportTo(home, error, operation);
+  }
+}
+
 /** `maybeTryComplete`, whatever a subclass has made of it. @returns whether this call completed the operation. */
 export function checkOperation(operation: DelayedOperation): boolean {
   if (operation['_reason'] !== undefined) return false;
@@ -188,16 +211,19 @@ export function checkOperation(operation: DelayedOperation): boolean {
     if (operation['_phase'] === CHECKING) operation['_phase'] = TRIGGERED;
     return false;
   }
-  const home = operation['_purgatory'];
+  const isAlone = homeOf(operation) === undefined;
   try {
-    let repeats = 0;
-    do {
-      if (repeats++ > MOST_REPEATS) throw endlessCheck(operation);
+    for (let tries = 1; ; tries++) {
       operation['_phase'] = CHECKING;
-      tryOnce(operation, home);
-    } while (wantsAnotherCheck(operation, home));
-  } catch (error) {
-    reportTo(home, error, operation);
+      tryOnce(operation);
+      // Its own check may have moved it to another purgatory, or taken it out.
+      const isWaiting = isAlone || homeOf(operation) !== undefined;
+      if (!isWaiting || !wantsAnotherCheck(operation)) break;
+      if (tries > MOST_REPEATS) {
+        reportTo(homeOf(operation), endlessCheck(operation), operation);
+        break;
+      }
+    }
   } finally {
     operation['_phase'] = IDLE;
   }
@@ -210,7 +236,8 @@ export function reasonOf(operation: DelayedOperation): CompletionReason | undefi
 }
 
 /** An operation that says its condition holds, and forgot to complete itself, is completed all the same. */
-function tryOnce(operation: DelayedOperation, home: OperationHome | undefined): void {
+function tryOnce(operation: DelayedOperation): void {
+  const home = homeOf(operation);
   try {
     if (!operation.tryComplete()) return;
   } catch (error) {
@@ -220,13 +247,9 @@ function tryOnce(operation: DelayedOperation, home: OperationHome | undefined): 
   if (operation['_purgatory'] === home) completeOperation(operation, 'tried');
 }
 
-/** It was triggered while it was checked, and still waits where it did. */
-function wantsAnotherCheck(operation: DelayedOperation, home: OperationHome | undefined): boolean {
-  return (
-    operation['_phase'] === TRIGGERED &&
-    operation['_reason'] === undefined &&
-    operation['_purgatory'] === home
-  );
+/** It was triggered while it was checked, and has not completed. */
+function wantsAnotherCheck(operation: DelayedOperation): boolean {
+  return operation['_phase'] === TRIGGERED && operation['_reason'] === undefined;
 }
 
 function endlessCheck(operation: DelayedOperation): EscapementError {

@@ -1,4 +1,5 @@
 import { AsyncDelayedOperation, ManualClock, type MetricsProvider } from 'escapement';
+import { runProgram } from '../run-program.ts';
 import { describe, expect, test } from 'vitest';
 import { Fixture } from './support/fixture.ts';
 
@@ -61,7 +62,7 @@ describe('metrics', () => {
     fixture.watch('b', 'x');
     const read = (name: string): number | undefined => metrics.readers.get(name)?.();
     expect(read('purgatory_size')).toBe(4);
-    expect(read('purgatory_delayed_operations')).toBe(1);
+    expect(read('purgatory_num_delayed_operations')).toBe(1);
     expect(read('purgatory_watched_keys')).toBe(3);
     fixture.purgatory.close();
     expect(metrics.readers.size).toBe(0);
@@ -257,16 +258,26 @@ describe('expired although the condition held is a metric, not a behaviour', () 
 });
 
 test('a provider that throws stops no completion', () => {
-  const observe = (): never => {
-    throw new Error('provider');
-  };
-  const metrics = Object.assign(new RecordingMetrics(), { histogram: () => ({ observe }) });
-  const fixture = new Fixture({ metrics });
-  const operation = fixture.watch('a', 'x');
-  try {
-    operation.forceComplete();
-  } catch {
-    // Whoever is told: it is over.
-  }
-  expect(fixture.log).toEqual(['a forced']);
+  const { stdout, status } = runProgram(`
+    import { DelayedOperation, DelayedOperationPurgatory } from 'escapement';
+    process.on('uncaughtException', (error) => console.log('uncaught', error.message));
+    const nothing = () => ({ inc() {}, remove() {} });
+    const metrics = {
+      counter: nothing,
+      gauge: nothing,
+      observableGauge: nothing,
+      histogram: () => ({ observe() { throw new Error('provider'); } }),
+    };
+    const purgatory = new DelayedOperationPurgatory('test', { metrics });
+    class Operation extends DelayedOperation {
+      tryComplete() { return false; }
+      onComplete(reason) { console.log(reason); }
+      onExpiration() {}
+    }
+    const operation = new Operation(60_000);
+    purgatory.tryCompleteElseWatch(operation, ['x']);
+    console.log(operation.forceComplete(), purgatory.watched);
+  `);
+  expect(stdout.trim().split('\n')).toEqual(['forced', 'true 0', 'uncaught provider']);
+  expect(status).toBe(0);
 });
