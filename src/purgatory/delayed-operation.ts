@@ -21,6 +21,9 @@ const TRIGGERED = 2;
 const PROBING = 3;
 const HOLDS = 4;
 
+/** The serial number of an operation that is under no key. */
+export const NOT_WATCHED = 0;
+
 /** How often a check may ask for another one of itself before we call it endless. */
 const MOST_REPEATS = 10_000;
 
@@ -67,7 +70,7 @@ export interface OperationHome {
 export abstract class DelayedOperation extends TimerTask {
   private _purgatory: OperationHome | undefined = undefined;
   private _chain: Watcher | undefined = undefined;
-  private _serial = 0;
+  private _serial = NOT_WATCHED;
   private _reason: CompletionReason | undefined = undefined;
   private _phase = IDLE;
   private _isTimed = false;
@@ -296,7 +299,7 @@ export function chainOf(operation: DelayedOperation): Watcher | undefined {
   return operation['_chain'];
 }
 
-/** When it came, as a number that grows; 0 if it is under no key. */
+/** When it came, as a number that grows; NOT_WATCHED if it is under no key. */
 export function serialOf(operation: DelayedOperation): number {
   return operation['_serial'];
 }

@@ -15,6 +15,8 @@ import {
   type DelayedOperation,
   homeOf,
   isDelayedOperation,
+  NOT_WATCHED,
+  serialOf,
   setHome,
   setSince,
 } from './delayed-operation.ts';
@@ -248,14 +250,15 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
     setHome(operation, this.#home);
     if (this.#metrics !== undefined) setSince(operation, this.#metrics.now());
     checkOperation(operation);
-    if (homeOf(operation) !== this.#home) return operation.isCompleted;
+    // Its own check may have completed it, taken it out, or put it somewhere; also in here, under other keys.
+    if (homeOf(operation) !== this.#home || serialOf(operation) !== NOT_WATCHED) return operation.isCompleted;
     if (this.#isClosed) {
       setHome(operation, undefined);
       throw this.#closedError(method);
     }
-    this.#watchers.add(operation, keys);
+    const serial = this.#watchers.add(operation, keys);
     checkOperation(operation);
-    if (homeOf(operation) !== this.#home) return operation.isCompleted;
+    if (serialOf(operation) !== serial) return operation.isCompleted;
     this.#startTimeout(operation);
     // Somebody's own timer may run what is due at once.
     return operation.isCompleted;

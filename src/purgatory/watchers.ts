@@ -1,4 +1,4 @@
-import { chainOf, serialOf, setChain, type DelayedOperation } from './delayed-operation.ts';
+import { chainOf, NOT_WATCHED, serialOf, setChain, type DelayedOperation } from './delayed-operation.ts';
 import { KeyLists } from './key-lists.ts';
 import { Watcher, type WatcherList } from './watcher-list.ts';
 
@@ -39,14 +39,20 @@ export class Watchers {
     return this.#lists;
   }
 
-  /** Puts an operation, which must be under no key, under each of some keys. O(keys). */
-  add(operation: DelayedOperation, keys: readonly unknown[]): void {
+  /**
+   * Puts an operation, which must be under no key, under each of some keys. O(keys).
+   *
+   * @returns its serial number.
+   */
+  add(operation: DelayedOperation, keys: readonly unknown[]): number {
     let chain: Watcher | undefined;
     for (const key of keys) {
       chain = new Watcher(operation, this.#lists.use(key), chain);
       this.#size++;
     }
-    setChain(operation, chain, ++this.#latestSerial);
+    const serial = ++this.#latestSerial;
+    setChain(operation, chain, serial);
+    return serial;
   }
 
   /** Takes an operation off all of its keys. O(keys). */
@@ -57,7 +63,7 @@ export class Watchers {
       if (watcher.list.isEmpty) this.#lists.emptied(watcher.list);
       this.#size--;
     }
-    setChain(operation, undefined, 0);
+    setChain(operation, undefined, NOT_WATCHED);
   }
 
   /** Forgets the keys that are only kept. Nobody may wait. */

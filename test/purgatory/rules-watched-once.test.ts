@@ -1,4 +1,5 @@
 import { SystemTimer } from 'escapement';
+import { checkPurgatory } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
 import { Fixture } from './support/fixture.ts';
@@ -47,6 +48,26 @@ describe('a pending operation may be watched once: watching it again, here or el
     expect(error).toMatchObject(ALREADY_WATCHED);
     expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
   });
+
+  test.each([1, 2, 3])(
+    'an operation that its own try %d puts under other keys of the same purgatory',
+    (tries) => {
+      const fixture = new Fixture();
+      const operation = fixture.watch('a', 'x', {
+        delayMs: 100,
+        onTry: (self) => {
+          if (self.tries !== tries) return;
+          expect(fixture.purgatory.cancel(self)).toBe(true);
+          expect(fixture.purgatory.tryCompleteElseWatch(self, ['y', 'z'])).toBe(false);
+        },
+      });
+      if (tries === 3) fixture.purgatory.checkAndComplete('x');
+      checkPurgatory(fixture.purgatory);
+      expect([...fixture.gauges()]).toEqual([2, 1, 2, 1]);
+      expect(fixture.purgatory.cancelForKey('y')).toEqual([operation]);
+      expect([...fixture.gauges()]).toEqual([0, 0, 0, 0]);
+    },
+  );
 
   test('an operation that moves in its own check is checked where it is now', () => {
     const [from, to] = [new Fixture(), new Fixture()];
