@@ -17,7 +17,7 @@ export function checkPurgatory<K, T extends DelayedOperation>(
   const { watchers, home } = purgatory[INTERNALS]();
   const operations = new Set<DelayedOperation>();
   let size = 0;
-  for (const [key, list] of watchers.lists) {
+  for (const [key, list] of watchers.lists.all) {
     const under = checkList(list, key);
     size += under.length;
     for (const operation of under) operations.add(operation);
@@ -26,7 +26,7 @@ export function checkPurgatory<K, T extends DelayedOperation>(
   for (const operation of operations) {
     ensure(homeOf(operation) === home, 'an operation is watched here and thinks it is elsewhere');
     ensure(!operation.isCompleted, 'a completed operation is still watched');
-    checkChain(operation);
+    checkChain(operation, watchers.lists.all);
     if (isTimed(operation)) timed++;
   }
   ensure(purgatory.watched === size, `watched is ${purgatory.watched}, but there are ${size} watch entries`);
@@ -34,7 +34,10 @@ export function checkPurgatory<K, T extends DelayedOperation>(
     purgatory.numDelayed === timed,
     `numDelayed is ${purgatory.numDelayed}, but ${timed} wait for a timeout`,
   );
-  const { size: keys } = watchers.lists;
+  const keys = [...watchers.lists.all.values()].filter((list) => !list.isEmpty).length;
+  const empty = watchers.lists.all.size - keys;
+  const { emptyKeys } = watchers.lists;
+  ensure(emptyKeys === empty, `${emptyKeys} keys are kept, but nobody waits for ${empty}`);
   ensure(
     purgatory.watchedKeys === keys,
     `watchedKeys is ${purgatory.watchedKeys}, but there are ${keys} keys`,
@@ -45,12 +48,17 @@ function ensure(holds: boolean, claim: string): asserts holds {
   if (!holds) throw new Error(`checkPurgatory: ${claim}`);
 }
 
+/** An object that cannot be shown can be a key as well. */
+function nameOf(key: unknown): string {
+  const isPlain = ['string', 'number', 'bigint', 'symbol'].includes(typeof key);
+  return isPlain ? `key ${String(key)}` : 'an object as key';
+}
+
 /** @returns the operations of the list. */
 function checkList(list: WatcherList, key: unknown): DelayedOperation[] {
-  const where = `key ${String(key)}`;
+  const where = nameOf(key);
   const operations: DelayedOperation[] = [];
-  ensure(list.key === key || Number.isNaN(key), `${where}: its list is for ${String(list.key)}`);
-  ensure(!list.isEmpty, `${where}: nobody waits for it, and it is still there`);
+  ensure(list.key === key || Number.isNaN(key), `${where}: its list is for another: ${nameOf(list.key)}`);
   let latest = 0;
   let prev: Watcher | WatcherList = list;
   for (let node = list.next; node !== list; node = node.next) {
@@ -76,10 +84,15 @@ function isInChain(sought: Watcher): boolean {
 }
 
 /** Every watcher of the operation must be linked under its key. */
-function checkChain(operation: DelayedOperation): void {
+function checkChain(operation: DelayedOperation, lists: ReadonlyMap<unknown, WatcherList>): void {
   for (let watcher = chainOf(operation); watcher !== undefined; watcher = watcher.sibling) {
     ensure(watcher.operation === operation, 'an operation has the watcher of another one');
+    const where = nameOf(watcher.list.key);
+    ensure(
+      lists.get(watcher.list.key) === watcher.list,
+      `${where}: its list is not the one that the key leads to`,
+    );
     const isLinked = watcher.next.prev === watcher && watcher.prev.next === watcher;
-    ensure(isLinked, `key ${String(watcher.list.key)}: an operation has a watcher that is not linked`);
+    ensure(isLinked, `${where}: an operation has a watcher that is not linked`);
   }
 }

@@ -63,8 +63,8 @@ export class ConditionOperation<V> extends DelayedOperation {
 
   override onComplete(reason: CompletionReason): void {
     this.#signal?.removeEventListener('abort', this);
-    if (this.#end !== undefined) this.#end();
-    else if (reason === 'expired') this.#settle.reject(this.#expired());
+    if (reason === 'expired') this.#settle.reject(this.#expired());
+    else if (this.#end !== undefined) this.#end();
     else
       this.#settle.reject(
         new EscapementError('ERR_PURGATORY_CLOSED', 'the purgatory was closed', { op: OP }),

@@ -21,6 +21,9 @@ const TRIGGERED = 2;
 const PROBING = 3;
 const HOLDS = 4;
 
+/** The serial number of an operation that is under no key. */
+export const NOT_WATCHED = 0;
+
 /** How often a check may ask for another one of itself before we call it endless. */
 const MOST_REPEATS = 10_000;
 
@@ -67,10 +70,12 @@ export interface OperationHome {
 export abstract class DelayedOperation extends TimerTask {
   private _purgatory: OperationHome | undefined = undefined;
   private _chain: Watcher | undefined = undefined;
-  private _serial = 0;
+  private _serial = NOT_WATCHED;
   private _reason: CompletionReason | undefined = undefined;
   private _phase = IDLE;
   private _isTimed = false;
+  /** It was taken out of a timer that does not know, and will run it. */
+  private _isStale = false;
   private _sinceMs = 0;
 
   /**
@@ -104,6 +109,10 @@ export abstract class DelayedOperation extends TimerTask {
    * @returns true for the one caller that completed it; `onComplete` has run then.
    */
   forceComplete(): boolean {
+    if (isProbed(this)) {
+      this._phase = HOLDS;
+      return false;
+    }
     return completeOperation(this, this._phase === IDLE ? 'forced' : 'tried');
   }
 
@@ -125,12 +134,17 @@ export abstract class DelayedOperation extends TimerTask {
   /** Its delay is over. Called by the timer. */
   override run(): void {
     const home = this._purgatory;
+    if (this._isStale) {
+      this._isStale = false;
+      return;
+    }
+    home?.timeoutGone(this);
     if (!this.isCompleted) home?.aboutToExpire(this);
-    if (!completeOperation(this, 'expired')) return;
+    if (this._purgatory !== home || this.isCompleted) return;
     try {
-      this.onExpiration();
-    } catch (error) {
-      reportTo(home, error, this);
+      completeOperation(this, 'expired');
+    } finally {
+      expire(this, home);
     }
   }
 
@@ -140,9 +154,12 @@ export abstract class DelayedOperation extends TimerTask {
    * @returns whether it was waiting for its timeout.
    */
   override cancel(): boolean {
+    const wasTimed = this._isTimed;
     const wasWaiting = super.cancel();
-    if (wasWaiting) this._purgatory?.timeoutGone(this);
-    return wasWaiting;
+    // The timer is somebody's own, and cannot be told: what it will do is left undone.
+    if (wasTimed && !wasWaiting) this._isStale = true;
+    this._purgatory?.timeoutGone(this);
+    return wasWaiting || wasTimed;
   }
 
   /** @internal The timer was closed, and has dropped it. */
@@ -155,6 +172,11 @@ export abstract class DelayedOperation extends TimerTask {
  * What a purgatory does to its operations. Not methods, so that a subclass neither sees nor overrides them.
  */
 
+/** `cancel`, whatever a subclass has made of it. */
+export function stopTimeout(operation: DelayedOperation): void {
+  DelayedOperation.prototype.cancel.call(operation);
+}
+
 /** Also one that another loaded copy of this package has made. */
 export function isDelayedOperation(value: unknown): value is DelayedOperation {
   return (
@@ -164,14 +186,10 @@ export function isDelayedOperation(value: unknown): value is DelayedOperation {
 
 /** Completes an operation that has not. @returns whether it did. */
 export function completeOperation(operation: DelayedOperation, reason: CompletionReason): boolean {
-  if (operation['_phase'] >= PROBING) {
-    operation['_phase'] = HOLDS;
-    return false;
-  }
   if (operation['_reason'] !== undefined) return false;
   operation['_reason'] = reason;
   const home = operation['_purgatory'];
-  if (home === undefined) TimerTask.prototype.cancel.call(operation);
+  if (home === undefined) stopTimeout(operation);
   else home.release(operation, reason);
   try {
     operation.onComplete(reason);
@@ -181,6 +199,14 @@ export function completeOperation(operation: DelayedOperation, reason: Completio
   return true;
 }
 
+function expire(operation: DelayedOperation, home: OperationHome | undefined): void {
+  try {
+    operation.onExpiration();
+  } catch (error) {
+    reportTo(home, error, operation);
+  }
+}
+
 /** `maybeTryComplete`, whatever a subclass has made of it. @returns whether this call completed the operation. */
 export function checkOperation(operation: DelayedOperation): boolean {
   if (operation['_reason'] !== undefined) return false;
@@ -188,16 +214,19 @@ export function checkOperation(operation: DelayedOperation): boolean {
     if (operation['_phase'] === CHECKING) operation['_phase'] = TRIGGERED;
     return false;
   }
-  const home = operation['_purgatory'];
+  const isAlone = homeOf(operation) === undefined;
   try {
-    let repeats = 0;
-    do {
-      if (repeats++ > MOST_REPEATS) throw endlessCheck(operation);
+    for (let tries = 1; ; tries++) {
       operation['_phase'] = CHECKING;
-      tryOnce(operation, home);
-    } while (wantsAnotherCheck(operation, home));
-  } catch (error) {
-    reportTo(home, error, operation);
+      tryOnce(operation);
+      // Its own check may have moved it to another purgatory, or taken it out.
+      const isWaiting = isAlone || homeOf(operation) !== undefined;
+      if (!isWaiting || !wantsAnotherCheck(operation)) break;
+      if (tries > MOST_REPEATS) {
+        reportTo(homeOf(operation), endlessCheck(operation), operation);
+        break;
+      }
+    }
   } finally {
     operation['_phase'] = IDLE;
   }
@@ -210,7 +239,8 @@ export function reasonOf(operation: DelayedOperation): CompletionReason | undefi
 }
 
 /** An operation that says its condition holds, and forgot to complete itself, is completed all the same. */
-function tryOnce(operation: DelayedOperation, home: OperationHome | undefined): void {
+function tryOnce(operation: DelayedOperation): void {
+  const home = homeOf(operation);
   try {
     if (!operation.tryComplete()) return;
   } catch (error) {
@@ -220,13 +250,9 @@ function tryOnce(operation: DelayedOperation, home: OperationHome | undefined): 
   if (operation['_purgatory'] === home) completeOperation(operation, 'tried');
 }
 
-/** It was triggered while it was checked, and still waits where it did. */
-function wantsAnotherCheck(operation: DelayedOperation, home: OperationHome | undefined): boolean {
-  return (
-    operation['_phase'] === TRIGGERED &&
-    operation['_reason'] === undefined &&
-    operation['_purgatory'] === home
-  );
+/** It was triggered while it was checked, and has not completed. */
+function wantsAnotherCheck(operation: DelayedOperation): boolean {
+  return operation['_phase'] === TRIGGERED && operation['_reason'] === undefined;
 }
 
 function endlessCheck(operation: DelayedOperation): EscapementError {
@@ -273,7 +299,7 @@ export function chainOf(operation: DelayedOperation): Watcher | undefined {
   return operation['_chain'];
 }
 
-/** When it came, as a number that grows; 0 if it is under no key. */
+/** When it came, as a number that grows; NOT_WATCHED if it is under no key. */
 export function serialOf(operation: DelayedOperation): number {
   return operation['_serial'];
 }

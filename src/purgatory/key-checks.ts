@@ -4,7 +4,7 @@ import { checkOperation, type DelayedOperation, type OperationHome } from './del
 import type { PurgatoryMetrics } from './purgatory-metrics.ts';
 import type { Watchers } from './watchers.ts';
 
-/** Checks in one call, one after the other, that complete nothing, before we call them endless. */
+/** Checks of one key in one call, without anything being completed anywhere, before we call them endless. */
 const MOST_IDLE_CHECKS = 10_000;
 
 /** Checks the operations of a key, and of every key that is triggered meanwhile. */
@@ -14,6 +14,8 @@ export class KeyChecks {
   readonly #metrics: PurgatoryMetrics | undefined;
   readonly #queue = new CheckQueue();
   #isRunning = false;
+  /** How often each key was checked since something was completed. */
+  readonly #idleChecks = new Map<unknown, number>();
   #latest: DelayedOperation | undefined;
 
   constructor(watchers: Watchers, home: OperationHome, metrics: PurgatoryMetrics | undefined) {
@@ -34,6 +36,7 @@ export class KeyChecks {
     } finally {
       this.#isRunning = false;
       this.#queue.clear();
+      this.#forgetIdleChecks();
       this.#latest = undefined;
     }
   }
@@ -44,19 +47,31 @@ export class KeyChecks {
   }
 
   #checkAll(first: unknown): number {
-    let completed = 0;
-    let idleChecks = 0;
-    for (let key = first; key !== undefined; key = this.#queue.take()) {
-      const completedNow =
-        this.#metrics === undefined ? this.#checkKey(key) : this.#measureKey(key, this.#metrics);
+    let completed = this.#checkOne(first);
+    for (let key = this.#queue.take(); key !== undefined; key = this.#queue.take()) {
+      if (this.#isEndless(key)) continue;
+      const completedNow = this.#checkOne(key);
+      if (completedNow > 0) this.#forgetIdleChecks();
       completed += completedNow;
-      idleChecks = completedNow > 0 ? 0 : idleChecks + 1;
-      if (idleChecks > MOST_IDLE_CHECKS) {
-        this.#reportEndless();
-        break;
-      }
     }
     return completed;
+  }
+
+  #checkOne(key: unknown): number {
+    return this.#metrics === undefined ? this.#checkKey(key) : this.#measureKey(key, this.#metrics);
+  }
+
+  /** Counts the check of a key, and reports the first that is one too many. */
+  #isEndless(key: unknown): boolean {
+    const checks = (this.#idleChecks.get(key) ?? 0) + 1;
+    this.#idleChecks.set(key, checks);
+    if (checks === MOST_IDLE_CHECKS + 1) this.#reportEndless();
+    return checks > MOST_IDLE_CHECKS;
+  }
+
+  /** Emptying an empty map would make a new table all the same. */
+  #forgetIdleChecks(): void {
+    if (this.#idleChecks.size > 0) this.#idleChecks.clear();
   }
 
   #measureKey(key: unknown, metrics: PurgatoryMetrics): number {
@@ -80,7 +95,7 @@ export class KeyChecks {
   /** Two operations whose checks trigger each other's keys, say. The timeouts of all of them still stand. */
   #reportEndless(): void {
     if (this.#latest === undefined) return;
-    const message = `${MOST_IDLE_CHECKS} checks triggered one another and completed nothing`;
+    const message = `a key was triggered ${MOST_IDLE_CHECKS} times by checks that completed nothing`;
     this.#home.report(
       new EscapementError('ERR_CHECK_ENDLESS', message, { op: 'DelayedOperationPurgatory.checkAndComplete' }),
       this.#latest,

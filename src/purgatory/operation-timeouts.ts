@@ -1,5 +1,4 @@
 import type { Timer } from '../timer/timer.ts';
-import { TimerTask } from '../timer/timer-task.ts';
 import { isTimed, setTimed, type DelayedOperation } from './delayed-operation.ts';
 
 /** The timeouts of one purgatory's operations, on a timer that it may share, and their exact number. */
@@ -29,13 +28,6 @@ export class OperationTimeouts {
       this.gone(operation);
       throw error;
     }
-  }
-
-  /** Stops it, if it has been started. */
-  stop(operation: DelayedOperation): void {
-    // Not the operation's own `cancel`, which a subclass may have changed.
-    TimerTask.prototype.cancel.call(operation);
-    this.gone(operation);
   }
 
   /** The operation no longer waits for its timeout. */

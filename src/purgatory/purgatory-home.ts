@@ -1,7 +1,9 @@
 import {
   conditionHolds,
+  homeOf,
   setHome,
   sinceOf,
+  stopTimeout,
   type CompletionReason,
   type DelayedOperation,
   type OperationHome,
@@ -37,7 +39,7 @@ export class PurgatoryHome implements OperationHome {
   /** Off every key and off the timer, whatever becomes of it. */
   letGo(operation: DelayedOperation): void {
     this.#watchers.remove(operation);
-    this.#timeouts.stop(operation);
+    stopTimeout(operation);
     setHome(operation, undefined);
   }
 
@@ -55,7 +57,8 @@ export class PurgatoryHome implements OperationHome {
   aboutToExpire(operation: DelayedOperation): void {
     if (this.#metrics === undefined) return;
     try {
-      if (conditionHolds(operation)) this.#metrics.missedTrigger();
+      const holds = conditionHolds(operation);
+      if (holds && homeOf(operation) === this) this.#metrics.missedTrigger();
     } catch (error) {
       this.report(error, operation);
     }

@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.ts';
+import { reportUncaught } from '../core/report-uncaught.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import type { CompletionReason } from './delayed-operation.ts';
 
@@ -82,24 +83,41 @@ export class PurgatoryMetrics {
   }
 
   completed(reason: CompletionReason, sinceMs: number): void {
-    this.#completed.get(reason)?.inc();
-    this.#waits.observe((this.#clock.now() - sinceMs) / MS_PER_S);
+    guard(() => {
+      this.#completed.get(reason)?.inc();
+      this.#waits.observe((this.#clock.now() - sinceMs) / MS_PER_S);
+    });
   }
 
   checked(sinceMs: number): void {
-    this.#checks.observe((this.#clock.now() - sinceMs) / MS_PER_S);
+    guard(() => {
+      this.#checks.observe((this.#clock.now() - sinceMs) / MS_PER_S);
+    });
   }
 
   cancelled(): void {
-    this.#cancelled.inc();
+    guard(() => {
+      this.#cancelled.inc();
+    });
   }
 
   missedTrigger(): void {
-    this.#missed.inc();
+    guard(() => {
+      this.#missed.inc();
+    });
   }
 
   /** Takes the gauges back: a closed purgatory must not be held by its metrics. */
   remove(): void {
     for (const gauge of this.#gauges) gauge.remove();
+  }
+}
+
+/** A provider that throws must not stop what is measured. */
+function guard(measure: () => void): void {
+  try {
+    measure();
+  } catch (error) {
+    reportUncaught(error);
   }
 }

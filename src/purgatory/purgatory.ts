@@ -15,6 +15,8 @@ import {
   type DelayedOperation,
   homeOf,
   isDelayedOperation,
+  NOT_WATCHED,
+  serialOf,
   setHome,
   setSince,
 } from './delayed-operation.ts';
@@ -126,8 +128,10 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
     if (this.#isClosed) throw this.#closedError('tryCompleteElseWatch');
     if (!isDelayedOperation(operation)) throw wrongType('operation', 'a DelayedOperation', operation);
     const keys = this.#keys.all(watchKeys);
+    // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- whoever makes the keys may have closed it
+    if (this.#isClosed) throw this.#closedError('tryCompleteElseWatch');
     if (homeOf(operation) !== undefined) throw this.#watchedError();
-    return operation.isCompleted || this.#tryElseWatch(operation, keys);
+    return operation.isCompleted || this.#tryElseWatch(operation, keys, 'tryCompleteElseWatch');
   }
 
   /**
@@ -154,6 +158,7 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
    */
   cancelForKey(key: K): T[] {
     const plain = this.#keys.plain(key);
+    if (this.#isClosed) return [];
     const operations = this.#watchers.under(plain);
     for (const operation of operations) this.#home.cancel(operation);
     for (const operation of operations) if (operation instanceof ConditionOperation) operation.abandon();
@@ -168,7 +173,7 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
    */
   cancel(operation: T): boolean {
     if (!isDelayedOperation(operation)) throw wrongType('operation', 'a DelayedOperation', operation);
-    if (homeOf(operation) !== this.#home) return false;
+    if (this.#isClosed || homeOf(operation) !== this.#home) return false;
     this.#home.cancel(operation);
     return true;
   }
@@ -188,14 +193,16 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
       requireFunction('condition', condition);
       requireObject('options', options);
       const { timeoutMs, signal } = options;
-      if (typeof timeoutMs !== 'number' || Number.isNaN(timeoutMs))
+      if (typeof timeoutMs !== 'number' || !(timeoutMs > -Infinity))
         throw invalidDelay('timeoutMs', timeoutMs);
       if (signal !== undefined) requireMethods('signal', 'an AbortSignal', SIGNAL_METHODS, signal);
       signal?.throwIfAborted();
       const keys = this.#keys.all(watchKeys);
+      // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- as above
+      if (this.#isClosed) throw this.#closedError('wait');
       const operation = new ConditionOperation<V>(condition, timeoutMs, signal, { resolve, reject });
       try {
-        this.#tryElseWatch(operation, keys);
+        this.#tryElseWatch(operation, keys, 'wait');
       } catch (error) {
         operation.fail(error);
       }
@@ -217,10 +224,13 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
     this.#checks.clear();
     const operations = this.#watchers.all();
     for (const operation of operations) {
+      // What was completed before may have completed this one as well.
+      if (homeOf(operation) !== this.#home) continue;
       if (pending === 'complete' || operation instanceof ConditionOperation)
         completeOperation(operation, 'closed');
       else this.#home.letGo(operation);
     }
+    this.#watchers.clear();
     this.#ownTimer?.close();
     this.#metrics?.remove();
     return withoutConditions<T>(operations);
@@ -236,20 +246,22 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
     return { watchers: this.#watchers, home: this.#home };
   }
 
-  #tryElseWatch(operation: DelayedOperation, keys: readonly unknown[]): boolean {
+  #tryElseWatch(operation: DelayedOperation, keys: readonly unknown[], method: string): boolean {
     setHome(operation, this.#home);
     if (this.#metrics !== undefined) setSince(operation, this.#metrics.now());
     checkOperation(operation);
-    if (homeOf(operation) !== this.#home) return operation.isCompleted;
+    // Its own check may have completed it, taken it out, or put it somewhere; also in here, under other keys.
+    if (homeOf(operation) !== this.#home || serialOf(operation) !== NOT_WATCHED) return operation.isCompleted;
     if (this.#isClosed) {
       setHome(operation, undefined);
-      throw this.#closedError('tryCompleteElseWatch');
+      throw this.#closedError(method);
     }
-    this.#watchers.add(operation, keys);
+    const serial = this.#watchers.add(operation, keys);
     checkOperation(operation);
-    if (homeOf(operation) !== this.#home) return operation.isCompleted;
+    if (serialOf(operation) !== serial) return operation.isCompleted;
     this.#startTimeout(operation);
-    return false;
+    // Somebody's own timer may run what is due at once.
+    return operation.isCompleted;
   }
 
   /** A shared timer may have been closed: then the operation is not watched either. */
@@ -265,7 +277,9 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
   /** A handler that throws is an error in user code like any other. */
   #report(error: unknown, operation: T, onError: (error: unknown, operation: T) => void): void {
     try {
-      onError(error, operation);
+      // Nobody has made the operation behind a wait: whoever waits is told.
+      if (operation instanceof ConditionOperation) operation.fail(error);
+      else onError(error, operation);
     } catch (handlerError) {
       reportUncaught(handlerError);
     }

@@ -1,5 +1,6 @@
-import { chainOf, serialOf, setChain, type DelayedOperation } from './delayed-operation.ts';
-import { Watcher, WatcherList } from './watcher-list.ts';
+import { chainOf, NOT_WATCHED, serialOf, setChain, type DelayedOperation } from './delayed-operation.ts';
+import { KeyLists } from './key-lists.ts';
+import { Watcher, type WatcherList } from './watcher-list.ts';
 
 /*
  * Who waits for what.
@@ -11,12 +12,12 @@ import { Watcher, WatcherList } from './watcher-list.ts';
  * HOW and WHY. Kafka links from keys to operations only, so an operation that is completed through one key stays on
  * its others until somebody looks or a purge comes by, and its request with it: an out-of-memory bug since 2012
  * (KAFKA-664, KAFKA-19389). Here an operation knows its watchers, and takes all of them along when it goes.
- * A key without watchers is not in the map.
+ * What becomes of a key that nobody waits for any more, key-lists.ts tells.
  */
 
 /** Every watcher of one purgatory. Calls no user code. */
 export class Watchers {
-  readonly #lists = new Map<unknown, WatcherList>();
+  readonly #lists = new KeyLists();
   #size = 0;
   #latestSerial = 0;
   /** Where the walk that is under way goes on. There is one walk at a time. */
@@ -33,19 +34,25 @@ export class Watchers {
     return this.#lists.size;
   }
 
-  /** Every list: for the integrity checker. */
-  get lists(): ReadonlyMap<unknown, WatcherList> {
+  /** By key: for the integrity checker. */
+  get lists(): KeyLists {
     return this.#lists;
   }
 
-  /** Puts an operation, which must be under no key, under each of some keys. O(keys). */
-  add(operation: DelayedOperation, keys: readonly unknown[]): void {
+  /**
+   * Puts an operation, which must be under no key, under each of some keys. O(keys).
+   *
+   * @returns its serial number.
+   */
+  add(operation: DelayedOperation, keys: readonly unknown[]): number {
     let chain: Watcher | undefined;
     for (const key of keys) {
-      chain = new Watcher(operation, this.#listFor(key), chain);
+      chain = new Watcher(operation, this.#lists.use(key), chain);
       this.#size++;
     }
-    setChain(operation, chain, ++this.#latestSerial);
+    const serial = ++this.#latestSerial;
+    setChain(operation, chain, serial);
+    return serial;
   }
 
   /** Takes an operation off all of its keys. O(keys). */
@@ -53,10 +60,15 @@ export class Watchers {
     for (let watcher = chainOf(operation); watcher !== undefined; watcher = watcher.sibling) {
       if (this.#cursor === watcher) this.#cursor = watcher.next;
       watcher.unlink();
-      if (watcher.list.isEmpty) this.#lists.delete(watcher.list.key);
+      if (watcher.list.isEmpty) this.#lists.emptied(watcher.list);
       this.#size--;
     }
-    setChain(operation, undefined, 0);
+    setChain(operation, undefined, NOT_WATCHED);
+  }
+
+  /** Forgets the keys that are only kept. Nobody may wait. */
+  clear(): void {
+    this.#lists.clear();
   }
 
   /** Begins to walk through what is under a key now, in the order it came. It may change in any way meanwhile. */
@@ -89,15 +101,8 @@ export class Watchers {
   /** Every operation once, in the order they came. O(watchers + operations log operations). */
   all(): DelayedOperation[] {
     const operations = new Set<DelayedOperation>();
-    for (const key of this.#lists.keys()) for (const operation of this.under(key)) operations.add(operation);
+    for (const key of this.#lists.all.keys())
+      for (const operation of this.under(key)) operations.add(operation);
     return [...operations].sort((a, b) => serialOf(a) - serialOf(b));
-  }
-
-  #listFor(key: unknown): WatcherList {
-    const found = this.#lists.get(key);
-    if (found !== undefined) return found;
-    const list = new WatcherList(key);
-    this.#lists.set(key, list);
-    return list;
   }
 }

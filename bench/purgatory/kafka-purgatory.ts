@@ -1,0 +1,145 @@
+/**
+ * A small model of Kafka's own design, on our timer: what it costs that its operations do not know their watchers.
+ *
+ *      key map                       operations
+ *      'a' ──► [A, B, C, …]          A: completed, and still listed under 'a' and 'b'
+ *      'b' ──► [A, C, …]
+ *
+ * A completed operation stays in the lists of all its keys until somebody checks the key, or until a purge goes
+ * through every list of every key. The purge comes when more than 1 000 operations seem to be dead: an estimate,
+ * looked at whenever the timer has advanced, every 200 ms at least. Left out are locks, shards and metrics, which
+ * one thread has no use for.
+ */
+import { SystemTimer, TimerTask } from 'escapement';
+
+/** Kafka's `purge.interval.requests`. */
+const DEFAULT_PURGE_INTERVAL = 1_000;
+/** Its `ExpirationReaper` advances the clock in steps of at most this. */
+const REAPER_WAIT_MS = 200;
+
+export abstract class KafkaOperation extends TimerTask {
+  declare isCompleted: boolean;
+
+  constructor(delayMs: number) {
+    super(delayMs);
+    this.isCompleted = false;
+  }
+
+  abstract tryComplete(): boolean;
+  abstract onComplete(): void;
+  abstract onExpiration(): void;
+
+  forceComplete(): boolean {
+    if (this.isCompleted) return false;
+    this.isCompleted = true;
+    this.cancel();
+    this.onComplete();
+    return true;
+  }
+
+  override run(): void {
+    if (this.forceComplete()) this.onExpiration();
+  }
+}
+
+export interface KafkaPurgatoryOptions {
+  /** Advanced by somebody else: `afterAdvance` must be called then. @default a timer of its own and a reaper */
+  readonly timer?: SystemTimer;
+  readonly purgeInterval?: number;
+}
+
+export class KafkaPurgatory {
+  readonly #lists = new Map<string, KafkaOperation[]>();
+  readonly #timer: SystemTimer;
+  readonly #purgeInterval: number;
+  #watched = 0;
+  #estimatedTotal = 0;
+  #purges = 0;
+  #isClosed = false;
+
+  constructor({ timer, purgeInterval = DEFAULT_PURGE_INTERVAL }: KafkaPurgatoryOptions = {}) {
+    this.#purgeInterval = purgeInterval;
+    this.#timer = timer ?? new SystemTimer({ name: 'kafka', autoStart: false });
+    if (timer === undefined) void this.#reap();
+  }
+
+  /** Entries in all lists, of the living and the dead. Kafka counts them anew whenever it is asked. */
+  get watched(): number {
+    return this.#watched;
+  }
+
+  /** Operations that wait for their timeout. */
+  get numDelayed(): number {
+    return this.#timer.size;
+  }
+
+  get purges(): number {
+    return this.#purges;
+  }
+
+  tryCompleteElseWatch(operation: KafkaOperation, keys: readonly string[]): boolean {
+    if (operation.tryComplete()) return true;
+    for (const key of keys) this.#watch(operation, key);
+    this.#estimatedTotal++;
+    if (operation.tryComplete()) return true;
+    this.#timer.add(operation);
+    return false;
+  }
+
+  /** Checks who is listed under a key, and forgets whom it finds completed. */
+  checkAndComplete(key: string): number {
+    const list = this.#lists.get(key);
+    if (list === undefined) return 0;
+    let completed = 0;
+    this.#keep(key, list, (operation) => {
+      if (operation.isCompleted) return false;
+      if (!operation.tryComplete()) return true;
+      completed++;
+      return false;
+    });
+    return completed;
+  }
+
+  /** What Kafka does whenever its timer has advanced: a purge, if there seems to be reason for one. */
+  afterAdvance(): void {
+    if (this.#estimatedTotal - this.numDelayed <= this.#purgeInterval) return;
+    this.#estimatedTotal = this.numDelayed;
+    this.#purges++;
+    for (const [key, list] of this.#lists) this.#keep(key, list, isWaiting);
+  }
+
+  /** What waits is neither completed nor expired, as in Kafka. */
+  close(): void {
+    this.#isClosed = true;
+    this.#timer.close();
+    this.#lists.clear();
+  }
+
+  #watch(operation: KafkaOperation, key: string): void {
+    const list = this.#lists.get(key);
+    if (list === undefined) this.#lists.set(key, [operation]);
+    else list.push(operation);
+    this.#watched++;
+  }
+
+  /** Keeps those of a list that `stays` holds for, in place; a list that empties goes with its key. */
+  #keep(key: string, list: KafkaOperation[], stays: (operation: KafkaOperation) => boolean): void {
+    let kept = 0;
+    for (const operation of list) if (stays(operation)) list[kept++] = operation;
+    this.#watched -= list.length - kept;
+    list.length = kept;
+    if (kept === 0) this.#lists.delete(key);
+  }
+
+  /** Kafka's reaper thread. */
+  async #reap(): Promise<void> {
+    while (!this.#isClosed) {
+      await this.#timer.advanceClock(REAPER_WAIT_MS);
+      this.afterAdvance();
+    }
+  }
+}
+
+function isWaiting(operation: KafkaOperation): boolean {
+  return !operation.isCompleted;
+}

@@ -1,0 +1,91 @@
+import { spawnSync } from 'node:child_process';
+import { expect, test } from 'vitest';
+import { UsageError } from '../../../bench/lib/usage-error.ts';
+import {
+  parseHarnessCommandLine,
+  type HarnessSettings,
+} from '../../../bench/purgatory/harness-command-line.ts';
+
+let printed = '';
+
+function parse(line: string): HarnessSettings | undefined {
+  printed = '';
+  return parseHarnessCommandLine(
+    line.split(' ').filter((word) => word !== ''),
+    (text) => {
+      printed += text;
+    },
+  );
+}
+
+const REQUIRED = '--num 1000000 --rate 100000 --timeout 200 --pct50 20 --pct75 60';
+
+test("Kafka's options, and Kafka's defaults", () => {
+  expect(parse(REQUIRED)).toEqual({
+    workload: {
+      num: 1_000_000,
+      ratePerS: 100_000,
+      timeoutMs: 200,
+      pct50Ms: 20,
+      pct75Ms: 60,
+      keys: 3,
+      keySpaceSize: 100,
+      completeBy: 'force',
+    },
+    purgatory: 'ours',
+    isVerbose: true,
+  });
+});
+
+test('every default can be changed', () => {
+  const line = '--keys 5 --key-space-size 1e3 --verbose false --complete-by check --purgatory kafka';
+  expect(parse(`${REQUIRED} ${line}`)).toMatchObject({
+    workload: { keys: 5, keySpaceSize: 1_000, completeBy: 'check' },
+    purgatory: 'kafka',
+    isVerbose: false,
+  });
+});
+
+test('--help explains every option', () => {
+  expect(parse('--help')).toBeUndefined();
+  for (const word of ['--num', '--rate', '--timeout', '--pct50', '--pct75', '--keys', '--key-space-size']) {
+    expect(printed).toContain(word);
+  }
+});
+
+test.each([
+  { line: '', message: "required option '--num <count>' not specified" },
+  { line: `${REQUIRED} --num 1.5`, message: "'1.5' is invalid. It must be a whole number above 0" },
+  { line: `${REQUIRED} --rate fast`, message: "'fast' is invalid. It must be a number above 0" },
+  { line: `${REQUIRED} --pct75 20`, message: '--pct75 must be more than --pct50, got 20 and 20' },
+  { line: `${REQUIRED} --keys 101`, message: '--keys must be at most --key-space-size, got 101 and 100' },
+  { line: `${REQUIRED} --verbose yes`, message: "It must be 'true' or 'false'" },
+  { line: `${REQUIRED} --purgatory theirs`, message: 'Allowed choices are naive, kafka, ours' },
+  { line: `${REQUIRED} --size 100`, message: "unknown option '--size'" },
+  { line: `${REQUIRED} more`, message: 'too many arguments' },
+])('$line is a mistake', ({ line, message }) => {
+  expect(() => parse(line)).toThrow(UsageError);
+  expect(() => parse(line)).toThrow(message);
+});
+
+function runProgram(line: string): { status: number | null; stdout: string; stderr: string } {
+  const words = ['--import', 'tsx', 'bench/purgatory-performance.ts', ...line.split(' ')];
+  const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8' });
+  return { status, stdout, stderr };
+}
+
+test('the program reports a mistake on stderr, measures nothing, and exits with 2', () => {
+  const { status, stdout, stderr } = runProgram('--num 5');
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+  expect(stderr).toContain("error: required option '--rate <requests>' not specified");
+});
+
+test('real time: the program prints the samples, the result line and the expired share', () => {
+  const { status, stdout, stderr } = runProgram(
+    '--num 500 --rate 5000 --timeout 200 --pct50 20 --pct75 60 --key-space-size 100',
+  );
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stdout).toMatch(/^# latency samples: pct75 = \d+, pct50 = \d+, min = \d+, max = \d+\n/);
+  expect(stdout).toMatch(/^\d+\t\d+\.\d{6}\t\d+\.\d{6}\t\d+\t\d+ \d+\t\d+ \d+$/m);
+  expect(stdout).toMatch(/^# expired: \d+\.\d\d %; in theory 7\.87 %$/m);
+});

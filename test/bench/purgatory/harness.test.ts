@@ -1,0 +1,118 @@
+import { expect, test } from 'vitest';
+import { CompletionQueue } from '../../../bench/purgatory/completion-queue.ts';
+import { HARNESS_KINDS, type HarnessKind } from '../../../bench/purgatory/harness-purgatories.ts';
+import { renderHarnessResult } from '../../../bench/purgatory/harness-report.ts';
+import { checkShare, runHarness } from '../../../bench/purgatory/harness.ts';
+import { Tally } from '../../../bench/purgatory/tally.ts';
+import { prepareWorkload, type CompleteBy } from '../../../bench/purgatory/workload.ts';
+
+const NUM = 500;
+
+/** A tenth of a second, and answers that come at once or not in time: a busy machine changes nothing. */
+function workloadFor(completeBy: CompleteBy): ReturnType<typeof prepareWorkload> {
+  const workload = prepareWorkload({
+    num: NUM,
+    ratePerS: 5_000,
+    timeoutMs: 150,
+    pct50Ms: 20,
+    pct75Ms: 60,
+    keys: 3,
+    keySpaceSize: 50,
+    completeBy,
+  });
+  return { ...workload, latencies: workload.latencies.map((latency) => (latency < 150 ? 0 : 1_000)) };
+}
+
+const kinds = HARNESS_KINDS.flatMap((kind) =>
+  (['force', 'check'] as const).map((completeBy) => ({ kind, name: kind.name, completeBy })),
+);
+
+test.each(kinds)('real time: $name, completed by $completeBy', async ({ kind, completeBy }) => {
+  const result = await runHarness(workloadFor(completeBy), kind);
+  expect(result.problem).toBeUndefined();
+  expect(result.elapsedMs).toBeGreaterThanOrEqual(149);
+  expect(result.expiredShare).toBeGreaterThan(0);
+  expect(result.expiredShare).toBeLessThan(0.3);
+});
+
+test('real time: a purgatory that keeps what is completed fails its self-check', async () => {
+  const [kind] = HARNESS_KINDS.filter(({ role }) => role === 'ours');
+  const hoarder: HarnessKind = {
+    ...(kind as HarnessKind),
+    open: (timeoutMs, tally) => {
+      const purgatory = (kind as HarnessKind).open(timeoutMs, tally);
+      return {
+        send: (id, latencyMs, keys) => purgatory.send(id, latencyMs, keys),
+        checkAndComplete: (key) => purgatory.checkAndComplete(key),
+        get watched() {
+          return purgatory.watched + 3;
+        },
+        close: () => {
+          purgatory.close();
+        },
+      };
+    },
+  };
+  const { problem } = await runHarness(workloadFor('force'), hoarder);
+  expect(problem).toMatch(/too many watch entries|watch entries are left/);
+});
+
+test('a request that expired counts as late if it is delivered after its timeout, and else as a mistake', () => {
+  const queue = new CompletionQueue();
+  const request = { completesAtMs: 10, hasExpired: true, forceComplete: () => false };
+  queue.add(request, 'a', 12);
+  queue.add({ ...request, hasExpired: false }, 'a', 12);
+  queue.add({ ...request, completesAtMs: 13 }, 'a', 15);
+  const delivered: number[] = [];
+  const deliverAt = (nowMs: number): void => {
+    queue.deliver(nowMs, ({ completesAtMs }) => delivered.push(completesAtMs));
+  };
+  deliverAt(9);
+  expect([queue.nextAtMs, queue.late]).toEqual([10, 0]);
+  deliverAt(12);
+  expect([queue.nextAtMs, queue.late]).toEqual([13, 1]);
+  deliverAt(14);
+  expect([queue.nextAtMs, queue.late]).toEqual([Infinity, 1]);
+  expect(delivered).toEqual([10, 10, 13]);
+});
+
+test('a share that is off fails, and says by how much', () => {
+  expect(checkShare(0.0795, 0.0787, 1_000_000)).toBeUndefined();
+  expect(checkShare(0.57, 0.0787, 1_000_000)).toBe('57.00 % expired; 7.87 % should, give or take 0.50 %');
+});
+
+test('a request that completes twice or never is found', () => {
+  let isDone = false;
+  const tally = new Tally(2, () => {
+    isDone = true;
+  });
+  tally.complete(1);
+  expect(tally.check()).toBe('request 0 completed 0 times');
+  expect(isDone).toBe(false);
+  tally.complete(1);
+  expect(isDone).toBe(true);
+  expect(tally.check()).toBe('request 0 completed 0 times');
+  tally.complete(0);
+  expect(tally.check()).toBe('request 1 completed 2 times');
+});
+
+test("the result line has Kafka's columns", () => {
+  const result = {
+    elapsedMs: 10_129.4,
+    targetRatePerS: 100_735.36,
+    actualRatePerS: 100_725.02,
+    cpuMs: 2_622.3,
+    loopDelayP99Ms: 1.7,
+    peakHeapBytes: 3 * 2 ** 20,
+    leftBytes: 2 ** 20,
+    deadEntries: 0,
+    expiredShare: 0.0785,
+    expiredInTheory: 0.0787,
+    lateShare: 0,
+    problem: undefined,
+  };
+  const collections = { count: 70, totalMs: 284, longestMs: 9, young: { count: 60, totalMs: 255 } };
+  const [line, ...rest] = renderHarnessResult(result, collections, false).split('\n');
+  expect(line).toBe('10129\t100735.360000\t100725.020000\t2622\t60 10\t255 29');
+  expect(rest.join('\n')).toContain('# expired: 7.85 %; in theory 7.87 %');
+});

@@ -1,0 +1,315 @@
+import { AsyncDelayedOperation, type CompletionReason } from 'escapement';
+import { describe, expect, test } from 'vitest';
+import { runProgram } from '../run-program.ts';
+import { Fixture } from './support/fixture.ts';
+
+/** A check that is in flight, until the test ends it. */
+interface Flight {
+  readonly answer: (holds: boolean) => Promise<void>;
+  readonly fail: (error: Error) => Promise<void>;
+}
+
+/** Longest chain of promise jobs from the end of a check to the start of the next. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 5; i++) await Promise.resolve();
+}
+
+/** An operation whose checks the test ends by hand. */
+class Remote extends AsyncDelayedOperation {
+  /** Every check that was ever started. */
+  readonly flights: Flight[] = [];
+  readonly log: string[] = [];
+  inFlight = 0;
+  mostInFlight = 0;
+  onCheck: (check: number) => void = () => undefined;
+
+  override tryCompleteAsync(): Promise<boolean> {
+    this.mostInFlight = Math.max(this.mostInFlight, ++this.inFlight);
+    const promise = new Promise<boolean>((resolve, reject) => {
+      const end = (how: () => void): Promise<void> => {
+        this.inFlight--;
+        how();
+        return settle();
+      };
+      this.flights.push({
+        answer: (holds) =>
+          end(() => {
+            resolve(holds);
+          }),
+        fail: (error) =>
+          end(() => {
+            reject(error);
+          }),
+      });
+    });
+    this.onCheck(this.flights.length);
+    return promise;
+  }
+
+  override onComplete(reason: CompletionReason): void {
+    this.log.push(reason);
+  }
+
+  override onExpiration(): void {
+    this.log.push('onExpiration');
+  }
+
+  async answer(holds: boolean): Promise<void> {
+    await this.flights.at(-1)?.answer(holds);
+  }
+}
+
+/** A remote operation that is watched under x and y, and whose two first checks have said no. */
+async function watched(delayMs = 10): Promise<{ fixture: Fixture; operation: Remote }> {
+  const fixture = new Fixture();
+  const operation = new Remote(delayMs);
+  expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x', 'y'])).toBe(false);
+  await operation.answer(false);
+  await operation.answer(false);
+  expect([operation.flights.length, operation.inFlight]).toEqual([2, 0]);
+  return { fixture, operation };
+}
+
+describe('one check in flight at most', () => {
+  test('the second try of tryCompleteElseWatch starts when the first is over', async () => {
+    const fixture = new Fixture();
+    const operation = new Remote(10);
+    expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
+    expect(operation.flights).toHaveLength(1);
+    expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
+    await operation.answer(false);
+    expect(operation.flights).toHaveLength(2);
+    await operation.answer(true);
+    expect([operation.log, operation.mostInFlight]).toEqual([['tried'], 1]);
+    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  });
+
+  test('when the first says yes there is no second', async () => {
+    const fixture = new Fixture();
+    const operation = new Remote(10);
+    fixture.purgatory.tryCompleteElseWatch(operation, ['x']);
+    await operation.answer(true);
+    expect([operation.flights.length, operation.log]).toEqual([1, ['tried']]);
+    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  });
+
+  test('however many triggers come, by whatever way', async () => {
+    const { fixture, operation } = await watched();
+    for (let i = 0; i < 5; i++) {
+      expect(fixture.purgatory.checkAndComplete('xy'.charAt(i % 2))).toBe(0);
+      expect(operation.maybeTryComplete()).toBe(false);
+    }
+    expect(operation.flights).toHaveLength(3);
+    await operation.answer(false);
+    expect(operation.flights).toHaveLength(4);
+    await operation.answer(false);
+    expect([operation.flights.length, operation.mostInFlight]).toEqual([4, 1]);
+  });
+});
+
+describe('every trigger is followed by a check that starts after it', () => {
+  test('also when the check in flight says no, or rejects', async () => {
+    const { fixture, operation } = await watched();
+    fixture.purgatory.checkAndComplete('x');
+    fixture.purgatory.checkAndComplete('x');
+    await operation.flights[2]?.fail(new Error('mine'));
+    expect(operation.flights).toHaveLength(4);
+    fixture.purgatory.checkAndComplete('y');
+    await operation.answer(false);
+    expect(operation.flights).toHaveLength(5);
+    await operation.answer(true);
+    expect(operation.log).toEqual(['tried']);
+  });
+
+  test('also when it comes from inside the check, before it waits', async () => {
+    const { fixture, operation } = await watched();
+    operation.onCheck = (check) => check === 4 && fixture.purgatory.checkAndComplete('x');
+    for (let i = 0; i < 2; i++) fixture.purgatory.checkAndComplete('x');
+    await operation.answer(false);
+    await operation.answer(false);
+    expect(operation.flights).toHaveLength(5);
+  });
+
+  test('also when that check then throws', async () => {
+    const { fixture, operation } = await watched();
+    const mine = new Error('mine');
+    operation.onCheck = (check) => {
+      if (check !== 4) return;
+      operation.inFlight--;
+      fixture.purgatory.checkAndComplete('x');
+      throw mine;
+    };
+    for (let i = 0; i < 2; i++) fixture.purgatory.checkAndComplete('x');
+    await operation.answer(false);
+    await settle();
+    expect(fixture.errors).toEqual([[mine, operation]]);
+    expect(operation.flights).toHaveLength(5);
+  });
+
+  test('a check that says no after the timeout starts no other', async () => {
+    const { fixture, operation } = await watched();
+    for (let i = 0; i < 3; i++) fixture.purgatory.checkAndComplete('x');
+    fixture.clock.advance(10);
+    await operation.answer(false);
+    expect([operation.flights.length, operation.log]).toEqual([3, ['expired', 'onExpiration']]);
+  });
+});
+
+describe('a rejected check is reported, and the timeout still stands', () => {
+  test('rejected, or thrown before there was a promise', async () => {
+    const { fixture, operation } = await watched();
+    const [rejected, thrown] = [new Error('rejected'), new Error('thrown')];
+    fixture.purgatory.checkAndComplete('x');
+    await operation.flights[2]?.fail(rejected);
+    operation.onCheck = () => {
+      operation.inFlight--;
+      throw thrown;
+    };
+    fixture.purgatory.checkAndComplete('x');
+    expect(fixture.errors).toEqual([
+      [rejected, operation],
+      [thrown, operation],
+    ]);
+    expect(fixture.gauges()).toEqual([2, 1, 2, 1]);
+    operation.onCheck = () => undefined;
+    fixture.purgatory.checkAndComplete('x');
+    expect(operation.flights).toHaveLength(5);
+    fixture.clock.advance(10);
+    expect(operation.log).toEqual(['expired', 'onExpiration']);
+  });
+
+  test('what is awaited may fail in any way: the next check is not lost', async () => {
+    const { fixture, operation } = await watched();
+    const mine = new Error('mine');
+    Object.defineProperty(operation, 'tryCompleteAsync', {
+      configurable: true,
+      value: () => ({
+        get then(): never {
+          throw mine;
+        },
+      }),
+    });
+    fixture.purgatory.checkAndComplete('x');
+    Reflect.deleteProperty(operation, 'tryCompleteAsync');
+    expect(fixture.errors).toEqual([[mine, operation]]);
+    fixture.purgatory.checkAndComplete('x');
+    expect(operation.flights).toHaveLength(3);
+  });
+
+  test('an onComplete that throws is reported', async () => {
+    const { fixture, operation } = await watched();
+    const mine = new Error('mine');
+    operation.log.push = () => {
+      throw mine;
+    };
+    fixture.purgatory.checkAndComplete('x');
+    await operation.answer(true);
+    expect([operation.isCompleted, fixture.errors]).toEqual([true, [[mine, operation]]]);
+    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  });
+});
+
+describe('the end may come during a check; it completes once', () => {
+  test.each([
+    ['by the timeout', ['expired', 'onExpiration']],
+    ['by force', ['forced']],
+    ['by close', ['closed']],
+    ['by cancelForKey', []],
+    ['by close with drop', []],
+  ] as const)('%s', async (how, log) => {
+    const { fixture, operation } = await watched();
+    const { purgatory } = fixture;
+    for (const key of 'xy') purgatory.checkAndComplete(key);
+    if (how === 'by the timeout') fixture.clock.advance(10);
+    else if (how === 'by force') operation.forceComplete();
+    else if (how === 'by cancelForKey') expect(purgatory.cancelForKey('x')).toEqual([operation]);
+    else purgatory.close({ pending: how === 'by close' ? 'complete' : 'drop' });
+    await operation.answer(true);
+    expect([operation.log, operation.flights.length]).toEqual([log, 3]);
+    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  });
+
+  test.each(['answers', 'rejects'] as const)(
+    'watched elsewhere while a check %s: that has a check of its own',
+    async (how) => {
+      const { fixture, operation } = await watched();
+      const other = new Fixture();
+      fixture.purgatory.checkAndComplete('x');
+      fixture.purgatory.cancelForKey('x');
+      other.purgatory.tryCompleteElseWatch(operation, ['z']);
+      expect(operation.flights).toHaveLength(3);
+      if (how === 'answers') await operation.answer(true);
+      else await operation.flights[2]?.fail(new Error('mine'));
+      expect([operation.log, other.errors]).toEqual([[], []]);
+      expect(operation.flights).toHaveLength(4);
+      await operation.answer(true);
+      expect([operation.log, operation.mostInFlight]).toEqual([['tried'], 1]);
+      expect([fixture.gauges(), other.gauges()]).toEqual([
+        [0, 0, 0, 0],
+        [0, 0, 0, 0],
+      ]);
+    },
+  );
+
+  test('a purgatory that is closed in its first check keeps nothing', async () => {
+    const fixture = new Fixture();
+    const operation = new Remote(10);
+    operation.onCheck = () => fixture.purgatory.close();
+    expect(() => fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toThrow('is closed');
+    await operation.answer(true);
+    expect([operation.isCompleted, operation.flights.length]).toEqual([false, 1]);
+  });
+});
+
+describe('an AsyncDelayedOperation', () => {
+  test('works without a purgatory', async () => {
+    const operation = new Remote(10);
+    expect(operation.maybeTryComplete()).toBe(false);
+    expect(operation.maybeTryComplete()).toBe(false);
+    await operation.answer(false);
+    await operation.answer(true);
+    expect([operation.log, operation.flights.length]).toEqual([['tried'], 2]);
+  });
+
+  test('that has its answer at once completes at once', () => {
+    const fixture = new Fixture();
+    const operation = new Remote(10);
+    Object.defineProperty(operation, 'tryCompleteAsync', { value: () => true });
+    expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(true);
+    expect(operation.log).toEqual(['tried']);
+  });
+
+  test('completes the operations that its completion triggers', async () => {
+    const { fixture, operation } = await watched();
+    fixture.watch('a', 'z').holds = true;
+    operation.onCheck = () => undefined;
+    Object.defineProperty(operation, 'onComplete', {
+      value: () => {
+        expect(fixture.purgatory.checkAndComplete('z')).toBe(1);
+      },
+    });
+    fixture.purgatory.checkAndComplete('x');
+    await operation.answer(true);
+    expect(fixture.log).toEqual(['a tried']);
+    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  });
+
+  test('whose every check triggers itself does not keep the host from its turns', () => {
+    const { stdout, status } = runProgram(`
+      import { AsyncDelayedOperation, DelayedOperationPurgatory } from 'escapement';
+      const purgatory = new DelayedOperationPurgatory('test', { onError: (error) => console.log(error.code) });
+      let checks = 0, isOver = false;
+      class Operation extends AsyncDelayedOperation {
+        async tryCompleteAsync() {
+          if (++checks === 1_000_000) process.exit(3);
+          purgatory.checkAndComplete('x');
+          return false;
+        }
+        onComplete(reason) { console.log(reason); }
+        onExpiration() {}
+      }
+      purgatory.tryCompleteElseWatch(new Operation(20), ['x']);
+    `);
+    expect([status, stdout.trim().split('\n').at(-1)]).toEqual([0, 'expired']);
+  });
+});

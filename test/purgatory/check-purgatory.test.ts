@@ -1,0 +1,241 @@
+import { checkPurgatory } from 'escapement/testing';
+import { describe, expect, test, vi } from 'vitest';
+import { setChain, setHome, setTimed } from '../../src/purgatory/delayed-operation.ts';
+import type { PurgatoryInternals } from '../../src/purgatory/purgatory-internals.ts';
+import { Watcher, WatcherList } from '../../src/purgatory/watcher-list.ts';
+import { Fixture, type TestOperation } from './support/fixture.ts';
+
+const INTERNALS: symbol = Symbol.for('escapement.purgatory.internals');
+
+/** Reads what a test writes to behind the back of `readonly`. */
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+interface Patient {
+  readonly fixture: Fixture;
+  readonly internals: PurgatoryInternals;
+  readonly lists: Map<unknown, WatcherList>;
+  readonly a: TestOperation;
+  readonly b: TestOperation;
+  readonly c: TestOperation;
+  /** The watcher of an operation under a key. */
+  readonly watcher: (operation: TestOperation, key: string) => Writable<Watcher>;
+}
+
+/** A purgatory in which a waits for x, b for x and y, c for x and y without a timeout; one was cancelled. */
+function makePatient(): Patient {
+  const fixture = new Fixture();
+  fixture.watch('gone', 'xyz', { delayMs: 10 }).forceComplete();
+  const a = fixture.watch('a', 'x', { delayMs: 10 });
+  const b = fixture.watch('b', 'xy', { delayMs: 10 });
+  const c = fixture.watch('c', 'xy');
+  const internals = (fixture.purgatory as unknown as Record<symbol, () => PurgatoryInternals>)[INTERNALS]?.();
+  if (internals === undefined) throw new Error('the internals have moved');
+  const lists = internals.watchers.lists.all as Map<unknown, WatcherList>;
+  const watcher = (operation: TestOperation, key: string): Writable<Watcher> => {
+    const list = lists.get(key);
+    for (let node = list?.next; node instanceof Watcher; node = node.next) {
+      if (node.operation === operation) return node;
+    }
+    throw new Error('no such watcher');
+  };
+  checkPurgatory(fixture.purgatory);
+  return { fixture, internals, lists, a, b, c, watcher };
+}
+
+const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => void])[] = [
+  [
+    'an operation that thinks it is nowhere',
+    /an operation is watched here and thinks it is elsewhere/,
+    ({ b }) => {
+      setHome(b, undefined);
+    },
+  ],
+  [
+    'a completed operation that is still watched',
+    /a completed operation is still watched/,
+    ({ b }) => {
+      Object.assign(b, { _reason: 'forced' });
+    },
+  ],
+  [
+    'a link back that leads past a neighbour',
+    /key x: a watcher does not point back to the one before/,
+    ({ watcher, a, b, c }) => {
+      watcher(c, 'x').prev = watcher(a, 'x');
+      expect(watcher(b, 'x').next).toBe(watcher(c, 'x'));
+    },
+  ],
+  [
+    'a link forward that leads past a neighbour',
+    /key x: a watcher does not point back to the one before/,
+    ({ watcher, a, c }) => {
+      watcher(a, 'x').next = watcher(c, 'x');
+    },
+  ],
+  [
+    'a list whose end is not its last watcher',
+    /key x: the list does not end where it says/,
+    ({ lists, watcher, b }) => {
+      Object.assign(lists.get('x') ?? {}, { prev: watcher(b, 'x') });
+    },
+  ],
+  [
+    'a list under the key of another',
+    /key z: its list is for another: key y/,
+    ({ lists }) => {
+      lists.set('z', lists.get('y') as WatcherList);
+      lists.delete('y');
+    },
+  ],
+  [
+    'a list that nobody waits in',
+    /\d keys are kept, but nobody waits for \d/,
+    ({ lists }) => {
+      lists.set('w', new WatcherList('w'));
+    },
+  ],
+  [
+    'a list that is lost',
+    /key y: its list is not the one that the key leads to/,
+    ({ lists }) => {
+      lists.delete('y');
+    },
+  ],
+  [
+    'a watcher that thinks it is under another key',
+    /key x: a watcher thinks it is under another key/,
+    ({ lists, watcher, b }) => {
+      watcher(b, 'x').list = lists.get('y') as WatcherList;
+    },
+  ],
+  [
+    'a watcher that its operation does not know',
+    /key y: an operation does not know its watcher/,
+    ({ watcher, c }) => {
+      const { sibling, list } = watcher(c, 'y');
+      expect([sibling?.list.key, list.key]).toEqual(['x', 'y']);
+      setChain(c, sibling, 4);
+    },
+  ],
+  [
+    'an operation that has the watcher of another one',
+    /an operation has the watcher of another one|does not know its watcher/,
+    ({ watcher, a, b }) => {
+      watcher(a, 'x').sibling = watcher(b, 'x');
+    },
+  ],
+  [
+    'a watcher that is not linked',
+    /key y: an operation has a watcher that is not linked/,
+    ({ watcher, b }) => {
+      watcher(b, 'y').unlink();
+    },
+  ],
+  [
+    'a watcher in a list that no key leads to',
+    /key z/,
+    ({ watcher, b }) => {
+      setChain(b, new Watcher(b, new WatcherList('z'), watcher(b, 'y')), 3);
+    },
+  ],
+  [
+    'operations that are out of order',
+    /key x: operations are out of order, or one is there twice/,
+    ({ watcher, a }) => {
+      setChain(a, watcher(a, 'x'), 1_000);
+    },
+  ],
+  [
+    'an operation that is under a key twice',
+    /key x: operations are out of order, or one is there twice/,
+    ({ lists, watcher, c }) => {
+      setChain(c, new Watcher(c, lists.get('x') as WatcherList, watcher(c, 'y')), 4);
+    },
+  ],
+  [
+    'a number of watch entries that is wrong',
+    /watched is 6, but there are 5 watch entries/,
+    ({ internals }) => {
+      vi.spyOn(internals.watchers, 'size', 'get').mockReturnValue(6);
+    },
+  ],
+  [
+    'a number of timeouts that is too high',
+    /numDelayed is 2, but 1 wait for a timeout/,
+    ({ a }) => {
+      setTimed(a, false);
+    },
+  ],
+  [
+    'a number of timeouts that is too low',
+    /numDelayed is 2, but 3 wait for a timeout/,
+    ({ c }) => {
+      setTimed(c, true);
+    },
+  ],
+  [
+    'a number of keys that is wrong',
+    /watchedKeys is 3, but there are 2 keys/,
+    ({ internals }) => {
+      vi.spyOn(internals.watchers, 'keys', 'get').mockReturnValue(3);
+    },
+  ],
+];
+
+describe('checkPurgatory finds', () => {
+  test.each(CORRUPTIONS)('%s', (_, message, corrupt) => {
+    const patient = makePatient();
+    corrupt(patient);
+    expect(() => {
+      checkPurgatory(patient.fixture.purgatory);
+    }).toThrow(message);
+    vi.restoreAllMocks();
+  });
+
+  test('what it finds is an Error that says who speaks', () => {
+    const { fixture, b } = makePatient();
+    setHome(b, undefined);
+    expect(() => {
+      checkPurgatory(fixture.purgatory);
+    }).toThrow(/^checkPurgatory: /);
+  });
+});
+
+describe('checkPurgatory is content with', () => {
+  test('a purgatory in any ordinary state, also inside an operation', () => {
+    const fixture = new Fixture();
+    const look = (): void => {
+      checkPurgatory(fixture.purgatory);
+    };
+    const setup = { onTry: look, onComplete: look, onExpiration: look };
+    look();
+    for (let i = 0; i < 10; i++) {
+      fixture.watch(`${i}`, 'xyz', { ...setup, delayMs: i });
+      look();
+    }
+    fixture.watch('forced', 'x', setup).forceComplete();
+    fixture.watch('tried', 'x', { ...setup, holds: true });
+    fixture.purgatory.checkAndComplete('x');
+    for (let i = 0; i < 5; i++) {
+      fixture.clock.advance(1);
+      look();
+    }
+    fixture.purgatory.cancelForKey('y');
+    fixture.watch('closed', 'x', setup);
+    fixture.purgatory.close();
+    look();
+    expect(fixture.errors).toEqual([]);
+  });
+
+  test('keys of all kinds, a timer that was closed, and no timer at all', () => {
+    const fixture = new Fixture();
+    fixture.watch('a', 'x', { delayMs: 10 });
+    fixture.timer.close();
+    checkPurgatory(fixture.purgatory);
+    const { purgatory } = new Fixture({ timerEnabled: false });
+    const keys: unknown[] = [NaN, 0, -0, null, Symbol('s'), 1n, {}, []];
+    purgatory.tryCompleteElseWatch(fixture.operation('b', { delayMs: 10 }), keys as string[]);
+    checkPurgatory(purgatory);
+    expect([purgatory.watched, purgatory.numDelayed]).toEqual([7, 0]);
+  });
+});

@@ -1,0 +1,283 @@
+import { AsyncDelayedOperation, ManualClock, type MetricsProvider } from 'escapement';
+import { runProgram } from '../run-program.ts';
+import { describe, expect, test } from 'vitest';
+import { Fixture } from './support/fixture.ts';
+
+type Labels = Record<string, string>;
+
+/** Remembers everything it is told, by name and by reason. */
+class RecordingMetrics implements MetricsProvider {
+  readonly counts = new Map<string, number>();
+  readonly observed = new Map<string, number[]>();
+  readonly buckets = new Map<string, readonly number[]>();
+  readonly readers = new Map<string, () => number>();
+  readonly labels: Labels[] = [];
+
+  counter(name: string, _help: string, labels: Labels = {}): { inc(by?: number): void } {
+    this.labels.push(labels);
+    const key = [name, labels['reason']].filter(Boolean).join(' ');
+    return { inc: (by = 1) => this.counts.set(key, (this.counts.get(key) ?? 0) + by) };
+  }
+
+  gauge(): { set(value: number): void } {
+    return expect.fail('nothing is set');
+  }
+
+  observableGauge(name: string, _help: string, read: () => number, labels: Labels = {}): { remove(): void } {
+    this.labels.push(labels);
+    this.readers.set(name, read);
+    return { remove: () => this.readers.delete(name) };
+  }
+
+  histogram(
+    name: string,
+    _help: string,
+    buckets: readonly number[],
+    labels: Labels = {},
+  ): { observe(value: number): void } {
+    this.labels.push(labels);
+    const values: number[] = [];
+    this.observed.set(name, values);
+    this.buckets.set(name, buckets);
+    return { observe: (value) => values.push(value) };
+  }
+}
+
+function measured(): { fixture: Fixture; metrics: RecordingMetrics; clock: ManualClock } {
+  const metrics = new RecordingMetrics();
+  const clock = new ManualClock({ nowMs: 5_000 });
+  return { fixture: new Fixture({ metrics, clock }, clock), metrics, clock };
+}
+
+describe('metrics', () => {
+  test('carry the name of the purgatory', () => {
+    const { metrics } = measured();
+    expect(metrics.labels.length).toBeGreaterThanOrEqual(9);
+    for (const labels of metrics.labels) expect(labels['purgatory']).toBe('test');
+  });
+
+  test('size, delayed and keys are read when somebody asks, until it is closed', () => {
+    const { fixture, metrics } = measured();
+    fixture.watch('a', 'xyz', { delayMs: 10 });
+    fixture.watch('b', 'x');
+    const read = (name: string): number | undefined => metrics.readers.get(name)?.();
+    expect(read('purgatory_size')).toBe(4);
+    expect(read('purgatory_num_delayed_operations')).toBe(1);
+    expect(read('purgatory_watched_keys')).toBe(3);
+    fixture.purgatory.close();
+    expect(metrics.readers.size).toBe(0);
+  });
+
+  test('completed by reason, and cancelled', () => {
+    const { fixture, metrics, clock } = measured();
+    fixture.watch('at once', 'x', { holds: true });
+    fixture.watch('checked', 'x').holds = true;
+    fixture.purgatory.checkAndComplete('x');
+    fixture.watch('forced', 'x').forceComplete();
+    fixture.watch('expired', 'xyz', { delayMs: 10 });
+    clock.advance(10);
+    for (const name of ['cancelled', 'too']) fixture.watch(name, 'xyz');
+    fixture.purgatory.cancelForKey('y');
+    for (const name of ['closed', 'too', 'and too']) fixture.watch(name, 'xyz');
+    fixture.purgatory.close();
+    expect(Object.fromEntries(metrics.counts)).toEqual({
+      'purgatory_completed_total tried': 2,
+      'purgatory_completed_total forced': 1,
+      'purgatory_completed_total expired': 1,
+      'purgatory_completed_total closed': 3,
+      purgatory_cancelled_total: 2,
+    });
+  });
+
+  test('time from add to completion, in seconds', () => {
+    const { fixture, metrics, clock } = measured();
+    fixture.watch('at once', 'x', { holds: true });
+    const forced = fixture.watch('forced', 'x');
+    fixture.watch('expired', 'x', { delayMs: 2_000 });
+    clock.advance(1_500);
+    forced.forceComplete();
+    clock.advance(5_000);
+    expect(metrics.observed.get('purgatory_wait_duration_seconds')).toEqual([0, 1.5, 2]);
+  });
+
+  test('duration of the check of each key, in seconds', () => {
+    const { fixture, metrics, clock } = measured();
+    fixture.watch('a', 'x', {
+      onTry: ({ tries }) => {
+        if (tries !== 3) return;
+        clock.advance(250);
+        fixture.purgatory.checkAndComplete('y');
+      },
+    });
+    fixture.watch('b', 'y', {
+      onTry: ({ tries }) => {
+        if (tries === 3) clock.advance(30);
+      },
+    });
+    fixture.purgatory.checkAndComplete('x');
+    expect(metrics.observed.get('purgatory_check_duration_seconds')).toEqual([0.25, 0.03]);
+  });
+
+  test('the buckets of both ascend', () => {
+    const { metrics } = measured();
+    expect(metrics.buckets.size).toBe(2);
+    for (const bounds of metrics.buckets.values()) expect(bounds).toEqual([...bounds].sort((a, b) => a - b));
+  });
+});
+
+describe('expired although the condition held is a metric, not a behaviour', () => {
+  const MISSED = 'purgatory_missed_triggers_total';
+
+  test('counted if it held, not if it did not; onComplete is told that it expired', () => {
+    const { fixture, metrics, clock } = measured();
+    const missed = fixture.watch('missed', 'x', { delayMs: 10 });
+    fixture.watch('late', 'x', { delayMs: 10 });
+    missed.holds = true;
+    clock.advance(10);
+    expect(metrics.counts.get(MISSED)).toBe(1);
+    expect(metrics.counts.get('purgatory_completed_total expired')).toBe(2);
+    expect(metrics.counts.has('purgatory_completed_total tried')).toBe(false);
+    expect(fixture.log).toEqual([
+      'missed expired',
+      'missed onExpiration',
+      'late expired',
+      'late onExpiration',
+    ]);
+    expect(missed.tries).toBe(3);
+  });
+
+  test('an operation that throws when it is asked is reported, and expires', () => {
+    const { fixture, metrics, clock } = measured();
+    const mine = new Error('mine');
+    const operation = fixture.watch('a', 'x', {
+      delayMs: 10,
+      onTry: ({ tries }) => {
+        if (tries === 3) throw mine;
+      },
+    });
+    clock.advance(10);
+    expect(fixture.errors).toEqual([[mine, operation]]);
+    expect(metrics.counts.has(MISSED)).toBe(false);
+    expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
+  });
+
+  test('an operation that triggers its key when it is asked is not asked again', () => {
+    const { fixture, clock } = measured();
+    const operation = fixture.watch('a', 'x', {
+      delayMs: 10,
+      onTry: ({ tries }) => tries === 3 && fixture.purgatory.checkAndComplete('x'),
+    });
+    clock.advance(10);
+    expect([operation.tries, fixture.log]).toEqual([3, ['a expired', 'a onExpiration']]);
+  });
+
+  test.each(['cancelForKey', 'close with drop'])(
+    'one that is taken out when it is asked, by %s, never completes',
+    (how) => {
+      const { fixture, clock } = measured();
+      const { purgatory } = fixture;
+      const operation = fixture.watch('a', 'x', {
+        delayMs: 10,
+        onTry: (self) => {
+          if (self.tries !== 3) return;
+          const taken =
+            how === 'cancelForKey' ? purgatory.cancelForKey('x') : purgatory.close({ pending: 'drop' });
+          expect(taken).toEqual([self]);
+        },
+      });
+      clock.advance(10);
+      expect([operation.isCompleted, fixture.log]).toEqual([false, []]);
+      expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+    },
+  );
+
+  test('one that closes the purgatory when it is asked is closed when that returns, and no trigger was missed', () => {
+    const { fixture, metrics, clock } = measured();
+    const operation = fixture.watch('a', 'x', {
+      delayMs: 10,
+      onTry: (self) => {
+        if (self.tries !== 3) return;
+        expect(fixture.purgatory.close()).toEqual([self]);
+        expect(self.isCompleted).toBe(true);
+      },
+    });
+    clock.advance(10);
+    expect(fixture.errors).toEqual([]);
+    expect([operation.isCompleted, fixture.log, metrics.counts.get(MISSED)]).toEqual([
+      true,
+      ['a closed'],
+      undefined,
+    ]);
+  });
+
+  test('a wait whose condition holds when its time is over still rejects', async () => {
+    const { fixture, metrics, clock } = measured();
+    let value: string | undefined = undefined;
+    const wait = fixture.purgatory.wait(['x'], () => value, { timeoutMs: 10 });
+    value = 'too late';
+    clock.advance(10);
+    await expect(wait).rejects.toHaveProperty('code', 'ERR_OPERATION_EXPIRED');
+    expect(metrics.counts.get(MISSED)).toBe(1);
+  });
+
+  test('a wait whose condition throws when its time is over has expired, and missed no trigger', async () => {
+    const { fixture, metrics, clock } = measured();
+    let looks = 0;
+    const condition = (): undefined => {
+      if (++looks === 3) throw new Error('mine');
+    };
+    const wait = fixture.purgatory.wait(['x'], condition, { timeoutMs: 10 });
+    clock.advance(10);
+    await expect(wait).rejects.toHaveProperty('code', 'ERR_OPERATION_EXPIRED');
+    expect(metrics.counts.has(MISSED)).toBe(false);
+  });
+
+  test('an asynchronous check is not started for an operation that is about to be over', async () => {
+    const { fixture, clock } = measured();
+    let checks = 0;
+    class Remote extends AsyncDelayedOperation {
+      override tryCompleteAsync(): Promise<boolean> {
+        checks++;
+        return Promise.resolve(false);
+      }
+
+      override onComplete(): void {
+        fixture.log.push('over');
+      }
+
+      override onExpiration(): void {
+        expect(this.isCompleted).toBe(true);
+      }
+    }
+    fixture.purgatory.tryCompleteElseWatch(new Remote(10), ['x']);
+    await clock.advanceAsync(5);
+    expect(checks).toBe(2);
+    await clock.advanceAsync(5);
+    expect([checks, fixture.log]).toEqual([2, ['over']]);
+  });
+});
+
+test('a provider that throws stops no completion', () => {
+  const { stdout, status } = runProgram(`
+    import { DelayedOperation, DelayedOperationPurgatory } from 'escapement';
+    process.on('uncaughtException', (error) => console.log('uncaught', error.message));
+    const nothing = () => ({ inc() {}, remove() {} });
+    const metrics = {
+      counter: nothing,
+      gauge: nothing,
+      observableGauge: nothing,
+      histogram: () => ({ observe() { throw new Error('provider'); } }),
+    };
+    const purgatory = new DelayedOperationPurgatory('test', { metrics });
+    class Operation extends DelayedOperation {
+      tryComplete() { return false; }
+      onComplete(reason) { console.log(reason); }
+      onExpiration() {}
+    }
+    const operation = new Operation(60_000);
+    purgatory.tryCompleteElseWatch(operation, ['x']);
+    console.log(operation.forceComplete(), purgatory.watched);
+  `);
+  expect(stdout.trim().split('\n')).toEqual(['forced', 'true 0', 'uncaught provider']);
+  expect(status).toBe(0);
+});

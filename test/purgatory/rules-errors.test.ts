@@ -1,0 +1,197 @@
+import { describe, expect, test } from 'vitest';
+import { runProgram } from '../run-program.ts';
+import { thrownBy } from '../timer/support/errors.ts';
+import { Fixture, TestOperation } from './support/fixture.ts';
+
+const mine = new Error('mine');
+const fail = (): never => {
+  throw mine;
+};
+
+describe('an operation that throws is reported to onError, its siblings are still checked', () => {
+  test('a tryComplete that throws', () => {
+    const fixture = new Fixture();
+    fixture.watch('a', 'x').holds = true;
+    const thrower = fixture.watch('b', 'x', { delayMs: 10, onTry: ({ tries }) => tries === 3 && fail() });
+    fixture.watch('c', 'x').holds = true;
+    expect(fixture.purgatory.checkAndComplete('x')).toBe(2);
+    expect(fixture.errors).toEqual([[mine, thrower]]);
+    expect(fixture.take()).toEqual(['a tried', 'c tried']);
+    thrower.holds = true;
+    expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
+  });
+
+  test('an onComplete that throws: it is completed, and counts', () => {
+    const fixture = new Fixture();
+    const thrower = fixture.watch('a', 'xy', { delayMs: 10, onComplete: fail });
+    thrower.holds = true;
+    fixture.watch('b', 'x').holds = true;
+    expect(fixture.purgatory.checkAndComplete('x')).toBe(2);
+    expect(fixture.errors).toEqual([[mine, thrower]]);
+    expect([thrower.isCompleted, fixture.log]).toEqual([true, ['a tried', 'b tried']]);
+    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  });
+
+  test('a tryComplete that throws when it has completed', () => {
+    const fixture = new Fixture();
+    const thrower = fixture.watch('a', 'x', {
+      onTry: (self) => {
+        if (self.tries !== 3) return;
+        self.forceComplete();
+        fail();
+      },
+    });
+    expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
+    expect(fixture.errors).toEqual([[mine, thrower]]);
+    expect(fixture.log).toEqual(['a tried']);
+  });
+
+  test('callbacks that throw at the timeout: onExpiration runs, and so do the others that are due', () => {
+    const fixture = new Fixture();
+    const a = fixture.watch('a', 'x', { delayMs: 10, onComplete: fail, onExpiration: fail });
+    fixture.watch('b', 'x', { delayMs: 10 });
+    fixture.clock.advance(10);
+    expect(fixture.errors).toEqual([
+      [mine, a],
+      [mine, a],
+    ]);
+    expect(fixture.log).toEqual(['a expired', 'a onExpiration', 'b expired', 'b onExpiration']);
+    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  });
+
+  test('an onComplete that throws at close: the others are closed', () => {
+    const fixture = new Fixture();
+    const a = fixture.watch('a', 'x', { onComplete: fail });
+    const b = fixture.watch('b', 'x');
+    expect(fixture.purgatory.close()).toEqual([a, b]);
+    expect(fixture.errors).toEqual([[mine, a]]);
+    expect(fixture.log).toEqual(['a closed', 'b closed']);
+  });
+
+  test('what is thrown need not be an error', () => {
+    const fixture = new Fixture();
+    const onTry = (): void => {
+      // eslint-disable-next-line @typescript-eslint/only-throw-error -- that is the point
+      throw undefined;
+    };
+    const operation = fixture.watch('a', 'x', { onTry });
+    expect(fixture.errors).toEqual([
+      [undefined, operation],
+      [undefined, operation],
+    ]);
+  });
+});
+
+describe('by default the error is rethrown in a turn of its own', () => {
+  test.each([
+    ['also when it was the last thing to do', '', 'mine'],
+    ['and so is what onError throws', '{ onError: () => { throw new Error("handler"); } }', 'handler'],
+  ])('%s', (_, options, message) => {
+    const { stdout, status } = runProgram(`
+      import { DelayedOperation, DelayedOperationPurgatory } from 'escapement';
+      class Operation extends DelayedOperation {
+        tryComplete() { throw new Error('mine'); }
+        onComplete(reason) { console.log(reason); throw new Error('mine'); }
+        onExpiration() { console.log('onExpiration'); throw new Error('mine'); }
+      }
+      process.on('uncaughtException', (error) => console.log('uncaught', error.message));
+      const purgatory = new DelayedOperationPurgatory('test', ${options});
+      purgatory.tryCompleteElseWatch(new Operation(5), ['x']);
+      console.log('watched', purgatory.watched);
+    `);
+    const uncaught = `uncaught ${message}`;
+    expect(stdout.trim().split('\n')).toEqual([
+      ...['watched 1', uncaught, uncaught],
+      ...['expired', 'onExpiration', uncaught, uncaught],
+    ]);
+    expect(status).toBe(0);
+  });
+});
+
+describe('it keeps its timeout; also when it is a try of tryCompleteElseWatch that throws: it is then watched', () => {
+  test.each([[[1]], [[2]], [[1, 2]]])('tries %j', (throwing) => {
+    const fixture = new Fixture();
+    const operation = fixture.operation('a', {
+      delayMs: 10,
+      onTry: ({ tries }) => throwing.includes(tries) && fail(),
+    });
+    expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x', 'y'])).toBe(false);
+    expect(fixture.errors).toEqual(throwing.map(() => [mine, operation]));
+    expect(operation.tries).toBe(2);
+    expect(fixture.gauges()).toEqual([2, 1, 2, 1]);
+    fixture.clock.advance(10);
+    expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
+  });
+
+  test('a later check that throws leaves the timeout', () => {
+    const fixture = new Fixture();
+    const operation = fixture.watch('a', 'x', { delayMs: 10, onTry: ({ tries }) => tries > 2 && fail() });
+    fixture.purgatory.checkAndComplete('x');
+    operation.maybeTryComplete();
+    expect(fixture.errors).toHaveLength(2);
+    expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
+  });
+
+  test('a check that throws, and was triggered meanwhile, runs once more', () => {
+    const fixture = new Fixture();
+    const operation = fixture.watch('a', 'x', {
+      onTry: (self) => {
+        if (self.tries !== 3) return;
+        self.maybeTryComplete();
+        fail();
+      },
+    });
+    fixture.purgatory.checkAndComplete('x');
+    expect(operation.tries).toBe(4);
+  });
+});
+
+describe('forceComplete called by a user returns true and reports an onComplete error', () => {
+  test('when it is watched', () => {
+    const fixture = new Fixture();
+    const operation = fixture.watch('a', 'x', { onComplete: fail });
+    expect([operation.forceComplete(), operation.forceComplete()]).toEqual([true, false]);
+    expect(fixture.errors).toEqual([[mine, operation]]);
+  });
+
+  test('without a purgatory it throws it: also one that was cancelled with its key', () => {
+    const fixture = new Fixture();
+    const operation = fixture.watch('a', 'x', { onComplete: fail });
+    fixture.purgatory.cancelForKey('x');
+    expect(thrownBy(() => operation.forceComplete())).toBe(mine);
+    expect(fixture.errors).toEqual([]);
+  });
+});
+
+describe('a throwing keyOf or key iterator: thrown to the caller, nothing registered', () => {
+  function* failingKeys(): Generator<string> {
+    yield 'x';
+    fail();
+  }
+
+  test('an iterator', () => {
+    const fixture = new Fixture();
+    const operation = fixture.operation('a', { delayMs: 10 });
+    expect(thrownBy(() => fixture.purgatory.tryCompleteElseWatch(operation, failingKeys()))).toBe(mine);
+    expect([operation.tries, operation.pending]).toEqual([0, false]);
+    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+    expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
+  });
+
+  test('a keyOf', () => {
+    const keyOf = (key: string): string => (key === 'bad' ? fail() : key);
+    const fixture = new Fixture({ keyOf });
+    const operation = fixture.watch('a', 'x', { delayMs: 10 });
+    const other = new TestOperation('b', { delayMs: 10 });
+    for (const action of [
+      () => fixture.purgatory.tryCompleteElseWatch(other, ['x', 'bad']),
+      () => fixture.purgatory.checkAndComplete('bad'),
+      () => fixture.purgatory.cancelForKey('bad'),
+    ]) {
+      expect(thrownBy(action)).toBe(mine);
+    }
+    expect([other.tries, operation.tries]).toEqual([0, 2]);
+    expect(fixture.errors).toEqual([]);
+    expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
+  });
+});
