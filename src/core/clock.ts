@@ -1,3 +1,5 @@
+import { hostFunction, hostNow, hostWoke, isHost } from './host.ts';
+
 /**
  * Time as everything in this package sees it: one monotonic reading, one wall reading, and one-shot wake-ups.
  * Give a `Clock` to a timer and it never looks at the host again.
@@ -31,26 +33,6 @@ export const MAX_HOST_TIMEOUT_MS = 2 ** 31 - 1;
 type HostHandle = Parameters<typeof globalThis.clearTimeout>[0] &
   Partial<Pick<ClockTimeout, 'ref' | 'unref'>>;
 
-/** Marks timeout functions that are built on a clock: a program may make them the global ones. */
-export const ON_CLOCK: unique symbol = Symbol.for('escapement.on-clock');
-
-/** The host's own, taken when the module loads. */
-const original = {
-  setTimeout: globalThis.setTimeout,
-  clearTimeout: globalThis.clearTimeout,
-  performance: globalThis.performance,
-  // eslint-disable-next-line @typescript-eslint/unbound-method -- only compared
-  now: globalThis.performance.now,
-};
-
-/** The global function of a name, looked up anew; the host's own if ours has taken its place. */
-export function hostFunction<Name extends 'setTimeout' | 'clearTimeout'>(
-  name: Name,
-): (typeof globalThis)[Name] {
-  const current = globalThis[name];
-  return ON_CLOCK in current ? (original[name] as (typeof globalThis)[Name]) : current;
-}
-
 class HostTimeout implements ClockTimeout {
   readonly #handle: HostHandle;
 
@@ -71,39 +53,26 @@ class HostTimeout implements ClockTimeout {
   }
 }
 
-/** What a fake `setTimeout` has told of time that passed, where nobody fakes the time itself. Only grows. */
-let skewMs = 0;
-
 /**
  * The host's clock: `performance.now()`, `Date.now()` and `setTimeout`.
  *
  * Each call looks its global up anew, so a test runner's fake timers work whenever they are installed; also those
- * that fake `setTimeout` and leave `performance` as it is (node:test): then a wake-up is word that its delay is over.
+ * that fake `setTimeout` and leave `performance` as it is (node:test).
  * A wake-up beyond the host's limit of 2^31 - 1 ms comes early, at that limit; the callers here re-arm.
  */
 export const systemClock: Clock = {
-  now: () => globalThis.performance.now() + skewMs,
+  now: hostNow,
   wallNow: () => Date.now(),
   setTimeout(callback, delayMs) {
     // The host truncates to whole milliseconds: rounding up saves the second wake-up after an early one.
     const hostDelayMs = Math.min(Math.ceil(delayMs), MAX_HOST_TIMEOUT_MS);
     const setTimeout = hostFunction('setTimeout');
-    const isFake = setTimeout !== original.setTimeout && isTimeReal();
-    const wake = isFake ? believing(callback, hostDelayMs) : callback;
+    if (isHost(setTimeout)) return new HostTimeout(setTimeout(callback, hostDelayMs));
+    const setAtMs = hostNow();
+    const wake = (): void => {
+      hostWoke(setTimeout, setAtMs, hostDelayMs);
+      callback();
+    };
     return new HostTimeout(setTimeout(wake, hostDelayMs));
   },
 };
-
-function isTimeReal(): boolean {
-  const { performance } = globalThis;
-  return performance === original.performance && performance.now === original.now;
-}
-
-/** Calls back when the clock says that the delay is over, whether it is or not. */
-function believing(callback: () => void, delayMs: number): () => void {
-  const deadlineMs = systemClock.now() + delayMs;
-  return () => {
-    skewMs += Math.max(0, deadlineMs - systemClock.now());
-    callback();
-  };
-}

@@ -1,4 +1,4 @@
-import { hostFunction, ON_CLOCK } from '../core/clock.ts';
+import { hostFunction, ON_CLOCK } from '../core/host.ts';
 import * as promises from './promises.ts';
 import { Timeout, timeoutOf, type TimeoutCallback } from './timeout.ts';
 

@@ -1,4 +1,4 @@
-import { hostFunction } from '../core/clock.ts';
+import { hostFunction } from '../core/host.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 
 /*

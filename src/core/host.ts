@@ -1,0 +1,77 @@
+/*
+ * The host's time functions as they are at the moment. Each is looked up anew at every call, so that a test runner's
+ * fake timers work whenever they are installed.
+ */
+
+/** Marks timeout functions that are built on a clock: a program may make them the global ones. */
+export const ON_CLOCK: unique symbol = Symbol.for('escapement.on-clock');
+
+/** The host's own, taken when the module loads. */
+const original = {
+  setTimeout: globalThis.setTimeout,
+  clearTimeout: globalThis.clearTimeout,
+  performance: globalThis.performance,
+  // eslint-disable-next-line @typescript-eslint/unbound-method -- only compared
+  now: globalThis.performance.now,
+  Date: globalThis.Date,
+};
+
+type TimeoutFunctions = Pick<typeof globalThis, 'setTimeout' | 'clearTimeout'>;
+
+/** The global function of a name; the host's own if ours has taken its place. */
+export function hostFunction<Name extends keyof TimeoutFunctions>(name: Name): TimeoutFunctions[Name] {
+  const current = globalThis[name];
+  return ON_CLOCK in current ? original[name] : current;
+}
+
+/** Whether it is the host's own function, and no fake. */
+export function isHost(setTimeout: TimeoutFunctions['setTimeout']): boolean {
+  return setTimeout === original.setTimeout;
+}
+
+/** Milliseconds since an arbitrary origin, by whatever tells the time. */
+export function hostNow(): number {
+  const { performance } = globalThis;
+  if (globalThis.setTimeout === original.setTimeout) return performance.now();
+  const setTimeout = hostFunction('setTimeout');
+  const isTimeFake = performance !== original.performance || performance.now !== original.now;
+  if (isTimeFake || setTimeout === original.setTimeout) return performance.now();
+  return faked(setTimeout).now();
+}
+
+/** A wake-up of the host was called, `delayMs` after `setAtMs`: whoever fakes it may tell the time by that alone. */
+export function hostWoke(setTimeout: TimeoutFunctions['setTimeout'], setAtMs: number, delayMs: number): void {
+  if (latest?.setTimeout === setTimeout) latest.reach(setAtMs + delayMs);
+}
+
+/**
+ * Time where `setTimeout` is fake and `performance` is real (node:test): that of the fake `Date`; without one it stands
+ * still, and moves when a wake-up comes.
+ */
+class FakedTime {
+  readonly setTimeout: TimeoutFunctions['setTimeout'];
+  readonly #startMs = Math.ceil(original.now.call(original.performance));
+  readonly #startDateMs = Date.now();
+  #reachedMs = this.#startMs;
+
+  constructor(setTimeout: TimeoutFunctions['setTimeout']) {
+    this.setTimeout = setTimeout;
+  }
+
+  now(): number {
+    if (globalThis.Date !== original.Date) this.reach(this.#startMs + Date.now() - this.#startDateMs);
+    return this.#reachedMs;
+  }
+
+  reach(timeMs: number): void {
+    this.#reachedMs = Math.max(this.#reachedMs, timeMs);
+  }
+}
+
+let latest: FakedTime | undefined;
+
+/** Fake functions are made anew each time they are installed, and their time begins anew. */
+function faked(setTimeout: TimeoutFunctions['setTimeout']): FakedTime {
+  if (latest?.setTimeout !== setTimeout) latest = new FakedTime(setTimeout);
+  return latest;
+}

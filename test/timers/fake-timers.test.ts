@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest';
+import { runProgram } from '../run-program.ts';
+
+/** A program in which node:test's mock timers are on. `say` writes a line. */
+function runMocked(apis: string, source: string): string[] {
+  const { stdout, stderr, status } = runProgram(
+    `
+    import { mock } from 'node:test';
+    import { SystemTimer } from 'escapement';
+    import * as timers from 'escapement/timers';
+    import * as promises from 'escapement/timers/promises';
+    const say = (...words) => process.stdout.write(words.join(' ') + '\\n');
+    const before = new SystemTimer();
+    mock.timers.enable({ apis: ${apis} });
+    ${source}
+  `,
+    { flags: ['--no-warnings'] },
+  );
+  expect([stderr, status]).toEqual(['', 0]);
+  return stdout.trim().split('\n');
+}
+
+/**
+ * With `Date` they tell the time. Without it only a wake-up does, so time must come in steps: a tick that leaps over a
+ * wake-up counts from where it lands.
+ */
+describe.each([
+  [`['setTimeout']`, 1],
+  [`['setTimeout', 'Date']`, 10_000],
+  [`['setTimeout', 'setInterval', 'setImmediate', 'Date']`, 10_000],
+])("node:test's mock timers for %s", (apis, mostMs) => {
+  const pass = `
+    const pass = (ms) => {
+      for (let left = ms; left > 0; left -= ${mostMs}) mock.timers.tick(Math.min(left, ${mostMs}));
+    };
+  `;
+
+  test('move a timer on the system clock', () => {
+    const lines = runMocked(
+      apis,
+      `
+      ${pass}
+      const timer = new SystemTimer();
+      timer.schedule(1_000, say, 'a');
+      timer.schedule(5_000, say, 'b');
+      timer.sleep(2_000, 'c').then(say);
+      pass(999);
+      say('999');
+      pass(1);
+      say('1000');
+      pass(1_000);
+      await Promise.resolve();
+      pass(3_000);
+      say(timer.size);
+      mock.timers.reset();
+      `,
+    );
+    expect(lines).toEqual(['999', 'a', '1000', 'c', 'b', '0']);
+  });
+
+  test('move the timeout functions', () => {
+    const lines = runMocked(
+      apis,
+      `
+      ${pass}
+      timers.setTimeout(say, 500, 'timeout');
+      const interval = timers.setInterval(say, 200, 'interval');
+      promises.setTimeout(300, 'promise').then(say);
+      for (let i = 0; i < 4; i++) {
+        pass(100);
+        await Promise.resolve();
+      }
+      pass(99);
+      say('499');
+      pass(1);
+      timers.clearInterval(interval);
+      pass(10_000);
+      mock.timers.reset();
+      `,
+    );
+    expect(lines).toEqual(['interval', 'promise', 'interval', '499', 'timeout']);
+  });
+
+  test('leave what comes after them in order: real time goes on', () => {
+    const lines = runMocked(
+      apis,
+      `
+      ${pass}
+      timers.setTimeout(say, 500, 'mocked');
+      pass(500);
+      mock.timers.reset();
+      const start = performance.now();
+      await promises.setTimeout(20);
+      const elapsed = performance.now() - start;
+      say(elapsed >= 20 && elapsed < 2_000);
+      const timer = new SystemTimer();
+      await timer.sleep(10);
+      await before.sleep(10);
+      say('slept');
+      `,
+    );
+    expect(lines).toEqual(['mocked', 'true', 'slept']);
+  });
+});
