@@ -1,0 +1,60 @@
+import { LRUCache } from 'lru-cache';
+import { systemClock } from 'escapement';
+import { setTimeout as sleep } from 'escapement/timers/promises';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { swapTimers } from './swapped-timers.ts';
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+});
+
+describe('lru-cache on our timers and our clock', () => {
+  test('purges what is too old by itself, in order', async () => {
+    const timers = swapTimers();
+    const disposed: string[] = [];
+    const cache = new LRUCache<string, number>({
+      max: 100,
+      ttl: 20,
+      ttlAutopurge: true,
+      perf: systemClock,
+      dispose: (_, key, reason) => disposed.push(`${key} ${reason}`),
+    });
+    cache.set('a', 1).set('c', 3, { ttl: 60 }).set('b', 2, { ttl: 40 });
+    expect(timers.setTimeout).toHaveBeenCalledTimes(3);
+    expect([cache.size, timers.waiting()]).toEqual([3, 3]);
+    await sleep(90);
+    expect(disposed).toEqual(['a expire', 'b expire', 'c expire']);
+    expect([cache.size, timers.waiting()]).toEqual([0, 0]);
+  });
+
+  test('what is set again lives on, and what is deleted is not purged twice', async () => {
+    const timers = swapTimers();
+    const disposed: string[] = [];
+    const cache = new LRUCache<string, number>({
+      max: 100,
+      ttl: 40,
+      ttlAutopurge: true,
+      perf: systemClock,
+      dispose: (_, key, reason) => disposed.push(`${key} ${reason}`),
+    });
+    cache.set('a', 1).set('b', 2);
+    await sleep(25);
+    cache.set('a', 10);
+    cache.delete('b');
+    await sleep(25);
+    expect(cache.get('a')).toBe(10);
+    await sleep(40);
+    expect(cache.get('a')).toBeUndefined();
+    expect(disposed).toEqual(['a set', 'b delete', 'a expire']);
+    expect(timers.waiting()).toBe(0);
+  });
+
+  test('its timeouts keep no process alive: it calls unref', () => {
+    const timers = swapTimers();
+    const cache = new LRUCache<string, number>({ max: 10, ttl: 60_000, ttlAutopurge: true });
+    cache.set('a', 1);
+    const [{ value: timeout } = { value: undefined }] = timers.setTimeout.mock.results;
+    expect((timeout as NodeJS.Timeout).hasRef()).toBe(false);
+    cache.clear();
+  });
+});
