@@ -1,4 +1,5 @@
 import { hostFunction, hostNow, hostWoke, isHost } from './host.ts';
+import { LazyTimeout } from './lazy-timeout.ts';
 
 /**
  * Time as everything in this package sees it: one monotonic reading, one wall reading, and one-shot wake-ups.
@@ -33,6 +34,7 @@ export const MAX_HOST_TIMEOUT_MS = 2 ** 31 - 1;
 type HostHandle = Parameters<typeof globalThis.clearTimeout>[0] &
   Partial<Pick<ClockTimeout, 'ref' | 'unref'>>;
 
+/** A timeout that a fake `setTimeout` has made, which must know of it at once. */
 class HostTimeout implements ClockTimeout {
   readonly #handle: HostHandle;
 
@@ -67,7 +69,7 @@ export const systemClock: Clock = {
     // The host truncates to whole milliseconds: rounding up saves the second wake-up after an early one.
     const hostDelayMs = Math.min(Math.ceil(delayMs), MAX_HOST_TIMEOUT_MS);
     const setTimeout = hostFunction('setTimeout');
-    if (isHost(setTimeout)) return new HostTimeout(setTimeout(callback, hostDelayMs));
+    if (isHost(setTimeout)) return new LazyTimeout(callback, hostDelayMs);
     const setAtMs = hostNow();
     const wake = (): void => {
       hostWoke(setTimeout, setAtMs, hostDelayMs);

@@ -7,7 +7,7 @@
 export const ON_CLOCK: unique symbol = Symbol.for('escapement.on-clock');
 
 /** The host's own, taken when the module loads. */
-const original = {
+export const original = {
   setTimeout: globalThis.setTimeout,
   clearTimeout: globalThis.clearTimeout,
   performance: globalThis.performance,

@@ -14,18 +14,19 @@ export class SharedTimer {
   readonly timer = new SystemTimer({ name: 'escapement/timers' });
   #refs = 0;
 
-  constructor() {
-    this.timer.unref();
-  }
-
-  /** One more keeps the process alive. */
+  /** One more keeps the process alive, and is about to wait. */
   acquireRef(): void {
-    if (this.#refs++ === 0) this.timer.ref();
+    if (this.#refs++ === 0 && !this.timer.hasRef()) this.timer.ref();
   }
 
-  /** One fewer does. */
+  /** One fewer does, and no longer waits, or only without. An empty timer keeps nothing alive as it is. */
   releaseRef(): void {
-    if (--this.#refs === 0) this.timer.unref();
+    if (--this.#refs === 0 && this.timer.size > 0) this.timer.unref();
+  }
+
+  /** One that does not keep the process alive is about to wait. */
+  addUnref(): void {
+    if (this.#refs === 0 && this.timer.hasRef()) this.timer.unref();
   }
 }
 

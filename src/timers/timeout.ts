@@ -111,6 +111,7 @@ export class Timeout {
   #start(): void {
     this.#isActive = true;
     if (this.#hasRef) this.#count();
+    else this.#shared.addUnref();
     if (this.#hasNumber) byNumber.set(this.#context.asyncId(), this);
     if (this.#isInterval) this.#dueMs = systemClock.now() + this.#delayMs;
     this.#id = this.#shared.timer.schedule(this.#delayMs, expire, this);
@@ -153,6 +154,7 @@ export class Timeout {
     const nowMs = systemClock.now();
     const periods = Math.max(1, Math.floor((nowMs - this.#dueMs) / this.#delayMs) + 1);
     this.#dueMs += periods * this.#delayMs;
+    if (!this.#isCounted) this.#shared.addUnref();
     this.#id = this.#shared.timer.schedule(this.#dueMs - nowMs, expire, this);
   }
 

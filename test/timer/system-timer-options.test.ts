@@ -16,6 +16,7 @@ describe('the options of a timer', () => {
       autoStart: true,
       executor: undefined,
       maxTasksPerTurn: 10_000,
+      asyncContext: false,
       onError: undefined,
     });
     expect(startMs).toBeGreaterThanOrEqual(before);
