@@ -12,6 +12,19 @@ import { contest, type TimerKind, type WaitingSet } from './waiting-set.ts';
 
 const KINDS: readonly TimerKind[] = [hostTimers, heapTimers, packageTimers, taskTimers, scheduledTimers];
 
+/** How many times as fast as the host ours must be at least; undefined: not judged. */
+export interface Floors {
+  readonly alone?: number;
+  readonly fewFixed?: number;
+  readonly fewSpread?: number;
+  readonly manyFixed?: number;
+  readonly manySpread?: number;
+  readonly random?: number;
+  readonly fill?: number;
+}
+
+const FLOORS: Floors = { fewFixed: 1.2, fewSpread: 2.5, manyFixed: 2.5, manySpread: 5, random: 2, fill: 4 };
+
 /** The delay of a case in milliseconds: one for all requests, or spread over a range. */
 interface DelayRange {
   readonly minMs: number;
@@ -27,14 +40,12 @@ function sequenceOf({ minMs, maxMs }: DelayRange): DelaySequence {
   return new DelaySequence(minMs, maxMs);
 }
 
-/** Both forms of ours must reach it. */
-function ratioTargets(atLeast: number): Target[] {
-  return [taskTimers, scheduledTimers].map(({ name }) => ({
-    kind: 'ratio',
-    contestant: name,
-    metric: TIME,
-    atLeast,
-  }));
+/** Every form of ours must reach it. */
+function ratioTargets(kinds: readonly TimerKind[], atLeast: number | undefined): Target[] {
+  if (atLeast === undefined) return [];
+  return kinds
+    .filter(({ role }) => role === 'ours')
+    .map(({ name }) => ({ kind: 'ratio', contestant: name, metric: TIME, atLeast }));
 }
 
 /** A set with everything waiting, and one loop of it to measure. */
@@ -48,85 +59,102 @@ function microRun(set: WaitingSet, run: (count: number) => void): MicroRun {
   };
 }
 
-function replaceOldest(size: number, sizeLabel: string, delays: DelayRange, atLeast: number): MicroCase {
+function replaceOldest(
+  kinds: readonly TimerKind[],
+  size: number,
+  delays: DelayRange,
+  atLeast: number | undefined,
+): MicroCase {
   return {
     kind: 'micro',
-    name: `cancel the oldest + add one: ${sizeLabel} waiting, ${delays.label}`,
+    name: `cancel the oldest + add one: ${size.toLocaleString('en').replace(',', ' ')} waiting, ${delays.label}`,
     size: { full: size, quick: size, of: 'timers' },
-    contestants: contest(KINDS, (kind) => (count: number) => {
+    contestants: contest(kinds, (kind) => (count: number) => {
       const set = kind.open(count, sequenceOf(delays));
       set.fill();
       return microRun(set, (operations) => {
         set.replaceOldest(operations);
       });
     }),
-    targets: ratioTargets(atLeast),
+    targets: ratioTargets(kinds, atLeast),
   };
 }
 
-const replaceOldestCases: readonly MicroCase[] = [
-  replaceOldest(5_000, '5 000', FIXED, 1.2),
-  replaceOldest(5_000, '5 000', SPREAD, 2.5),
-  replaceOldest(100_000, '100 000', FIXED, 2.5),
-  replaceOldest(100_000, '100 000', SPREAD, 5),
-];
+function replaceRandom(kinds: readonly TimerKind[], atLeast: number | undefined): MicroCase {
+  return {
+    kind: 'micro',
+    name: `cancel a random one + add one: many waiting, ${WIDE.label}`,
+    size: { full: 1_000_000, quick: 100_000, of: 'timers' },
+    rounds: 4,
+    contestants: contest(kinds, (kind) => (count: number) => {
+      const places = new RandomPlaces(count);
+      const set = kind.open(count, sequenceOf(WIDE));
+      set.fill();
+      return microRun(set, (operations) => {
+        set.replaceRandom(operations, places);
+      });
+    }),
+    targets: ratioTargets(kinds, atLeast),
+  };
+}
 
-const replaceRandomCase: MicroCase = {
-  kind: 'micro',
-  name: `cancel a random one + add one: many waiting, ${WIDE.label}`,
-  size: { full: 1_000_000, quick: 100_000, of: 'timers' },
-  rounds: 4,
-  contestants: contest(KINDS, (kind) => (count: number) => {
-    const places = new RandomPlaces(count);
-    const set = kind.open(count, sequenceOf(WIDE));
-    set.fill();
-    return microRun(set, (operations) => {
-      set.replaceRandom(operations, places);
-    });
-  }),
-  targets: ratioTargets(2),
-};
+function alone(kinds: readonly TimerKind[], atLeast: number | undefined): MicroCase {
+  return {
+    kind: 'micro',
+    name: `add one + cancel it: nothing else waiting, ${SPREAD.label}`,
+    note:
+      'All in one turn of the event loop. Ours tells the host at the end of the turn, and only of what still waits; the ' +
+      'heap leaves its timeout armed and is woken for nothing.',
+    size: { full: 1, quick: 1, of: '' },
+    contestants: contest(kinds, (kind) => (count: number) => {
+      const set = kind.open(count, sequenceOf(SPREAD));
+      return microRun(set, (operations) => {
+        set.addAndCancel(operations);
+      });
+    }),
+    targets: ratioTargets(kinds, atLeast),
+  };
+}
 
-const aloneCase: MicroCase = {
-  kind: 'micro',
-  name: `add one + cancel it: nothing else waiting, ${SPREAD.label}`,
-  note:
-    'A timer that has emptied disarms its wake-up at once, so each operation arms and disarms a host timeout: ours is ' +
-    'at least as dear as the host here, by design. The heap leaves its timeout armed and is woken for nothing.',
-  size: { full: 1, quick: 1, of: '' },
-  contestants: contest(KINDS, (kind) => (count: number) => {
-    const set = kind.open(count, sequenceOf(SPREAD));
-    return microRun(set, (operations) => {
-      set.addAndCancel(operations);
-    });
-  }),
-};
+function fill(kinds: readonly TimerKind[], atLeast: number | undefined): BulkCase {
+  return {
+    kind: 'bulk',
+    name: `fill: add a request each, ${WIDE.label}`,
+    size: { full: 1_000_000, quick: 100_000, of: 'timers' },
+    measuresBytes: true,
+    contestants: contest(kinds, (kind) => (count: number): BulkRun => {
+      const set = kind.open(count, sequenceOf(WIDE));
+      return {
+        run: () => {
+          set.fill();
+          return count;
+        },
+        check: () => set.check(),
+        close: () => {
+          set.close();
+        },
+      };
+    }),
+    targets: [
+      ...ratioTargets(kinds, atLeast),
+      ...kinds
+        .filter((kind) => kind === taskTimers)
+        .map(({ name }): Target => ({ kind: 'limit', contestant: name, metric: BYTES, atMost: 100 })),
+    ],
+  };
+}
 
-const fillCase: BulkCase = {
-  kind: 'bulk',
-  name: `fill: add a request each, ${WIDE.label}`,
-  size: { full: 1_000_000, quick: 100_000, of: 'timers' },
-  measuresBytes: true,
-  contestants: contest(KINDS, (kind) => (count: number): BulkRun => {
-    const set = kind.open(count, sequenceOf(WIDE));
-    return {
-      run: () => {
-        set.fill();
-        return count;
-      },
-      check: () => set.check(),
-      close: () => {
-        set.close();
-      },
-    };
-  }),
-  targets: [...ratioTargets(4), { kind: 'limit', contestant: taskTimers.name, metric: BYTES, atMost: 100 }],
-};
+/** From small to large: what a large set teaches V8 about the lifetime of objects, it does not forget. */
+export function waitingCasesOf(kinds: readonly TimerKind[], floors: Floors): (MicroCase | BulkCase)[] {
+  return [
+    alone(kinds, floors.alone),
+    replaceOldest(kinds, 5_000, FIXED, floors.fewFixed),
+    replaceOldest(kinds, 5_000, SPREAD, floors.fewSpread),
+    replaceOldest(kinds, 100_000, FIXED, floors.manyFixed),
+    replaceOldest(kinds, 100_000, SPREAD, floors.manySpread),
+    replaceRandom(kinds, floors.random),
+    fill(kinds, floors.fill),
+  ];
+}
 
-export const waitingCases: readonly (MicroCase | BulkCase)[] = [
-  // From small to large: what a large set teaches V8 about the lifetime of objects, it does not forget.
-  aloneCase,
-  ...replaceOldestCases,
-  replaceRandomCase,
-  fillCase,
-];
+export const waitingCases: readonly (MicroCase | BulkCase)[] = waitingCasesOf(KINDS, FLOORS);
