@@ -4,6 +4,7 @@ import type { TimerId } from '../timer/system-timer.ts';
 import { systemClock } from '../core/clock.ts';
 import { sharedTimer } from './shared-timer.ts';
 
+/** What a timeout calls; `this` is the timeout. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as the host declares it
 export type TimeoutCallback = (...args: any[]) => void;
 
@@ -70,6 +71,7 @@ export class Timeout {
     return this;
   }
 
+  /** Whether it keeps the process alive while it waits. */
   hasRef(): boolean {
     return this.#hasRef;
   }

@@ -4,6 +4,9 @@ import { readSnippets, transpile, typeErrors } from './snippets.ts';
 
 const snippets = readSnippets();
 
+/** Node says so of parts of its own, node:test's mock timers for one. */
+const NO_EXPERIMENTS = ['--disable-warning=ExperimentalWarning'];
+
 describe('the snippets in README and docs', () => {
   it('are there', () => {
     expect(snippets.length).toBeGreaterThan(3);
@@ -14,7 +17,7 @@ describe('the snippets in README and docs', () => {
   });
 
   it.each(snippets)('$where runs, prints what it says, and ends by itself', (snippet) => {
-    const { stdout, stderr, status } = runProgram(transpile(snippet));
+    const { stdout, stderr, status } = runProgram(transpile(snippet), { flags: NO_EXPERIMENTS });
     expect(stderr).toBe('');
     expect(status).toBe(0);
     const printed = stdout.split('\n').filter((line) => line !== '');

@@ -26,6 +26,16 @@ const EXPORTS = {
     'TimerTask',
     'systemClock',
   ],
+  'escapement/timers': [
+    'clearImmediate',
+    'clearInterval',
+    'clearTimeout',
+    'promises',
+    'setImmediate',
+    'setInterval',
+    'setTimeout',
+  ],
+  'escapement/timers/promises': ['scheduler', 'setImmediate', 'setInterval', 'setTimeout'],
   'escapement/testing': ['ManualClock', 'checkPurgatory', 'checkTimer'],
 };
 
