@@ -7,7 +7,9 @@ export type Clearable = Timeout | HostTimeoutLike | string | number | null | und
 
 /** A timeout that the host has made. */
 export interface HostTimeoutLike {
+  /** It keeps the process alive. */
   ref(): unknown;
+  /** It does not. */
   unref(): unknown;
 }
 
