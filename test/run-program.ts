@@ -1,4 +1,6 @@
 import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -22,10 +24,27 @@ export function runProgram(
   source: string,
   { type = 'module', flags = [] }: { type?: 'module' | 'commonjs'; flags?: string[] } = {},
 ): ProgramResult {
-  const args = [...flags, `--input-type=${type}`, '--eval', source];
+  return runNode([...flags, `--input-type=${type}`, '--eval', source]);
+}
+
+/** Runs a file of tests in a vitest of its own, against the built package and with none of this project's settings. */
+export function runTests(source: string): ProgramResult {
+  mkdirSync(join(ROOT, 'reports'), { recursive: true });
+  const folder = mkdtempSync(join(ROOT, 'reports', 'tests-'));
+  try {
+    writeFileSync(join(folder, 'vitest.config.mjs'), 'export default {};'); // or it takes ours, from the folder above
+    writeFileSync(join(folder, 'snippet.test.mjs'), source);
+    return runNode([join(ROOT, 'node_modules/vitest/vitest.mjs'), 'run', '--root', folder]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function runNode(args: string[]): ProgramResult {
   const { stdout, stderr, status } = spawnSync(process.execPath, args, {
     cwd: ROOT,
     encoding: 'utf8',
+    env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined },
     timeout: MOST_MS,
   });
   return { stdout, stderr, status };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { runProgram } from '../run-program.ts';
-import { readSnippets, transpile, typeErrors } from './snippets.ts';
+import { runProgram, runTests } from '../run-program.ts';
+import { isTest, readSnippets, transpile, typeErrors } from './snippets.ts';
 
 const snippets = readSnippets();
 
@@ -16,11 +16,20 @@ describe('the snippets in README and docs', () => {
     expect(typeErrors(snippets)).toEqual([]);
   });
 
-  it.each(snippets)('$where runs, prints what it says, and ends by itself', (snippet) => {
-    const { stdout, stderr, status } = runProgram(transpile(snippet), { flags: NO_EXPERIMENTS });
-    expect(stderr).toBe('');
+  it.each(snippets.filter(isTest))('$where passes', (snippet) => {
+    const { stdout, status } = runTests(transpile(snippet));
+    expect(stdout).toMatch(/Tests\s+1 passed/);
     expect(status).toBe(0);
-    const printed = stdout.split('\n').filter((line) => line !== '');
-    if (snippet.prints.length > 0) expect(printed).toEqual(snippet.prints);
   });
+
+  it.each(snippets.filter((snippet) => !isTest(snippet)))(
+    '$where runs, prints what it says, and ends by itself',
+    (snippet) => {
+      const { stdout, stderr, status } = runProgram(transpile(snippet), { flags: NO_EXPERIMENTS });
+      expect(stderr).toBe('');
+      expect(status).toBe(0);
+      const printed = stdout.split('\n').filter((line) => line !== '');
+      if (snippet.prints.length > 0) expect(printed).toEqual(snippet.prints);
+    },
+  );
 });

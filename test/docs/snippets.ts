@@ -29,6 +29,11 @@ function snippetsOf(page: string): Snippet[] {
   });
 }
 
+/** Whether the block is a file of tests. */
+export function isTest({ source }: Snippet): boolean {
+  return source.includes(`from 'vitest'`);
+}
+
 /** The block as a program that Node runs. */
 export function transpile({ source }: Snippet): string {
   const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 };
