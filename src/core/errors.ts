@@ -19,7 +19,13 @@ export type EscapementErrorCode =
   /** What was waited for was cancelled with its key. */
   | 'ERR_OPERATION_CANCELLED'
   /** Checks trigger one another for ever without completing anything. */
-  | 'ERR_CHECK_ENDLESS';
+  | 'ERR_CHECK_ENDLESS'
+  /** An item was said to be done that nobody holds. */
+  | 'ERR_NOT_PROCESSING'
+  /** A queue of limited size has no room for another item. */
+  | 'ERR_QUEUE_FULL'
+  /** The queue was shut down: it takes no more items. */
+  | 'ERR_QUEUE_SHUT_DOWN';
 
 /** What an {@link EscapementError} is made from besides its message. */
 export interface EscapementErrorOptions {

@@ -50,3 +50,13 @@ export function requireMethods(
     methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function');
   if (!holds) throw wrongType(argument, description, value);
 }
+
+const SIGNAL_METHODS: readonly (keyof AbortSignal)[] = [
+  'addEventListener',
+  'removeEventListener',
+  'throwIfAborted',
+];
+
+export function requireSignal(argument: string, value: unknown): void {
+  requireMethods(argument, 'an AbortSignal', SIGNAL_METHODS, value);
+}

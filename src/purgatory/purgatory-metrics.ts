@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import { reportUncaught } from '../core/report-uncaught.ts';
+import { guarded } from '../metrics/guarded.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import type { CompletionReason } from './delayed-operation.ts';
 
@@ -83,26 +83,26 @@ export class PurgatoryMetrics {
   }
 
   completed(reason: CompletionReason, sinceMs: number): void {
-    guard(() => {
+    guarded(() => {
       this.#completed.get(reason)?.inc();
       this.#waits.observe((this.#clock.now() - sinceMs) / MS_PER_S);
     });
   }
 
   checked(sinceMs: number): void {
-    guard(() => {
+    guarded(() => {
       this.#checks.observe((this.#clock.now() - sinceMs) / MS_PER_S);
     });
   }
 
   cancelled(): void {
-    guard(() => {
+    guarded(() => {
       this.#cancelled.inc();
     });
   }
 
   missedTrigger(): void {
-    guard(() => {
+    guarded(() => {
       this.#missed.inc();
     });
   }
@@ -110,14 +110,5 @@ export class PurgatoryMetrics {
   /** Takes the gauges back: a closed purgatory must not be held by its metrics. */
   remove(): void {
     for (const gauge of this.#gauges) gauge.remove();
-  }
-}
-
-/** A provider that throws must not stop what is measured. */
-function guard(measure: () => void): void {
-  try {
-    measure();
-  } catch (error) {
-    reportUncaught(error);
   }
 }

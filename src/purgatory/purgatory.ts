@@ -3,9 +3,9 @@ import { reportUncaught } from '../core/report-uncaught.ts';
 import {
   invalidDelay,
   requireFunction,
-  requireMethods,
   requireObject,
   requireOneOf,
+  requireSignal,
 } from '../core/validate.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 import { ConditionOperation, type Condition } from './condition-operation.ts';
@@ -195,7 +195,7 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
       const { timeoutMs, signal } = options;
       if (typeof timeoutMs !== 'number' || !(timeoutMs > -Infinity))
         throw invalidDelay('timeoutMs', timeoutMs);
-      if (signal !== undefined) requireMethods('signal', 'an AbortSignal', SIGNAL_METHODS, signal);
+      if (signal !== undefined) requireSignal('signal', signal);
       signal?.throwIfAborted();
       const keys = this.#keys.all(watchKeys);
       // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- as above
@@ -297,8 +297,6 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
     });
   }
 }
-
-const SIGNAL_METHODS: readonly (keyof AbortSignal)[] = ['addEventListener', 'throwIfAborted'];
 
 /** What users put in; the operations behind `wait` are ours. */
 function withoutConditions<T extends DelayedOperation>(operations: readonly DelayedOperation[]): T[] {

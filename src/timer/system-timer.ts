@@ -1,10 +1,11 @@
+import type { Clock } from '../core/clock.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
 import {
   invalidDelay,
   requireFunction,
-  requireMethods,
   requireObject,
   requireOneOf,
+  requireSignal,
 } from '../core/validate.ts';
 import {
   callInContext,
@@ -29,8 +30,6 @@ import type { Timer, TimerCloseOptions } from './timer.ts';
 import { NO_SLOT } from './timer-table.ts';
 import { attach, drop, entryIn, isTimerTask, runTask, type TimerTask } from './timer-task.ts';
 import { TimerWheels } from './timer-wheels.ts';
-
-const SIGNAL_METHODS: readonly (keyof AbortSignal)[] = ['addEventListener', 'throwIfAborted'];
 
 /** Names one scheduled callback of one timer, for {@link SystemTimer.cancel}. Never 0, never used twice. */
 export type TimerId = number & {
@@ -91,6 +90,11 @@ export class SystemTimer implements Timer {
     this.#keepsContext = resolved.asyncContext;
     this.#runTask = this.#keepsContext ? runTaskInContext : runTask;
     this.#metrics = timerMetrics(resolved, () => this.size);
+  }
+
+  /** Where its time comes from. */
+  get clock(): Clock {
+    return this.#options.clock;
   }
 
   /** Tasks, callbacks and sleeps that wait: added, and neither started nor cancelled. O(1). */
@@ -177,7 +181,7 @@ export class SystemTimer implements Timer {
       if (!Number.isFinite(delayMs)) throw invalidDelay('delayMs', delayMs);
       requireObject('options', options);
       const { signal } = options;
-      if (signal !== undefined) requireMethods('signal', 'an AbortSignal', SIGNAL_METHODS, signal);
+      if (signal !== undefined) requireSignal('signal', signal);
       signal?.throwIfAborted();
       const sleeper = new Sleeper(
         () => {

@@ -1,6 +1,6 @@
 import { setImmediate as hostImmediate } from 'node:timers/promises';
 import { wrongType } from '../core/errors.ts';
-import { requireMethods, requireObject } from '../core/validate.ts';
+import { requireObject, requireSignal } from '../core/validate.ts';
 import { Timeout } from './timeout.ts';
 
 /** Options of the functions here. */
@@ -128,9 +128,7 @@ function throwIfAborted(signal: AbortSignal | undefined): void {
 function checked(options: TimerOptions): { signal: AbortSignal | undefined; ref: boolean } {
   requireObject('options', options);
   const { signal, ref = true } = options;
-  if (signal !== undefined) requireMethods('options.signal', 'an AbortSignal', SIGNAL_METHODS, signal);
+  if (signal !== undefined) requireSignal('options.signal', signal);
   if (typeof ref !== 'boolean') throw wrongType('options.ref', 'a boolean', ref);
   return { signal, ref };
 }
-
-const SIGNAL_METHODS: readonly (keyof AbortSignal)[] = ['addEventListener', 'removeEventListener'];

@@ -1,0 +1,67 @@
+import { systemClock, type Clock } from '../core/clock.ts';
+import { outOfRange, wrongType } from '../core/errors.ts';
+import { requireIntegerAtLeast, requireObject } from '../core/validate.ts';
+import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
+import { requireClock } from './work-queue-options.ts';
+
+/** Options of a {@link BucketRateLimiter}. */
+export interface BucketRateLimiterOptions {
+  /** Calls a second in the long run; more than 0. `Infinity`: no limit. @example 10 */
+  readonly ratePerSecond: number;
+  /** Calls that are free when none came for a while: an integer of at least 1. @example 100 */
+  readonly burst: number;
+  /** Where time comes from. @default systemClock */
+  readonly clock?: Clock;
+}
+
+const MS_PER_S = 1_000;
+
+/**
+ * A token bucket for all items together: each call reserves the next slot, and says how long it is until then.
+ *
+ *      10 a second, burst 100:  calls 1–100 → 0 ms,  101st → 100 ms,  102nd → 200 ms, …
+ *
+ * No call is refused, none is taken back, and `forget` gives nothing back: calls that come faster than the rate for
+ * long run up a debt, and with it the delay. `WithMaxWaitRateLimiter` bounds the answer, not the debt.
+ *
+ * The semantics of `Reserve` in Go's golang.org/x/time/rate, which client-go builds on; by the clock that is given.
+ */
+export class BucketRateLimiter<T> implements RateLimiter<T> {
+  readonly #ratePerMs: number;
+  readonly #burst: number;
+  readonly #clock: Clock;
+  #tokens: number;
+  #lastMs: number;
+
+  /** @throws RangeError `ERR_OUT_OF_RANGE` - `ratePerSecond` or `burst` is 0 or less. */
+  constructor(options: BucketRateLimiterOptions) {
+    requireObject('options', options);
+    const { ratePerSecond, burst, clock = systemClock } = options;
+    if (typeof ratePerSecond !== 'number') throw wrongType('ratePerSecond', 'a number', ratePerSecond);
+    if (!(ratePerSecond > 0)) throw outOfRange('ratePerSecond', 'more than 0', ratePerSecond);
+    requireIntegerAtLeast('burst', 1, burst);
+    requireClock('clock', clock);
+    this.#ratePerMs = ratePerSecond / MS_PER_S;
+    this.#burst = burst;
+    this.#clock = clock;
+    this.#tokens = burst;
+    this.#lastMs = clock.now();
+  }
+
+  when(_item?: T): number {
+    if (this.#ratePerMs === Infinity) return 0;
+    const nowMs = this.#clock.now();
+    const elapsedMs = Math.max(nowMs - this.#lastMs, 0);
+    this.#lastMs = nowMs;
+    this.#tokens = Math.min(this.#tokens + elapsedMs * this.#ratePerMs, this.#burst) - 1;
+    return cleanDelay(-this.#tokens / this.#ratePerMs);
+  }
+
+  forget(_item?: T): void {
+    // What was reserved stays reserved.
+  }
+
+  numRequeues(_item?: T): number {
+    return 0;
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * How often each item has failed.
+ *
+ * HOW it is bounded. Two generations: counts are made in the young one, and looked up in both. When the young one is
+ * half of what is allowed, it becomes the old one, and what was in the old one is forgotten. So an item that goes on
+ * failing keeps its count, the others go within one or two generations, and nothing is ever sorted or moved in a list.
+ * Unbounded, there is only a young one.
+ *
+ * WHY. client-go keeps a count for every item that was ever given up without `forget` (kubernetes#138743).
+ */
+export class FailureCounts<T> {
+  readonly #perGeneration: number;
+  #young = new Map<T, number>();
+  #old = new Map<T, number>();
+
+  constructor(maxItems: number) {
+    this.#perGeneration = Math.max(Math.floor(maxItems / 2), 1);
+  }
+
+  get(item: T): number {
+    return this.#young.get(item) ?? this.#old.get(item) ?? 0;
+  }
+
+  /** @returns how often the item had failed before. */
+  increment(item: T): number {
+    const failures = this.get(item);
+    this.#young.set(item, failures + 1);
+    if (this.#old.size > 0) this.#old.delete(item);
+    if (this.#young.size >= this.#perGeneration) this.#age();
+    return failures;
+  }
+
+  forget(item: T): void {
+    this.#young.delete(item);
+    this.#old.delete(item);
+  }
+
+  #age(): void {
+    this.#old = this.#young;
+    this.#young = new Map();
+  }
+}

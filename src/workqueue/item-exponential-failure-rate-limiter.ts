@@ -1,0 +1,58 @@
+import { requireFailureBound, requireDelay } from './limiter-options.ts';
+import { requireObject } from '../core/validate.ts';
+import { FailureCounts } from './failure-counts.ts';
+import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
+
+/** Options of an {@link ItemExponentialFailureRateLimiter}. */
+export interface ItemExponentialFailureOptions {
+  /** The delay after the first failure, in milliseconds: 0 or more. @example 5 */
+  readonly baseDelayMs: number;
+  /** The longest delay, in milliseconds: 0 or more. @example 1_000_000 */
+  readonly maxDelayMs: number;
+  /**
+   * Items whose failures are remembered: an integer of at least 2. When there are more, those that have not failed for
+   * longest are forgotten. For items that are given up without `forget`.
+   *
+   * @default Infinity
+   */
+  readonly maxItems?: number;
+}
+
+/** 2 to a higher power is no number any more. */
+const HIGHEST_EXPONENT = 1_023;
+
+/**
+ * Doubles the delay of an item with each failure: `baseDelayMs * 2 ** failures`, at most `maxDelayMs`.
+ *
+ * After client-go's limiter of this name, without its overflows.
+ */
+export class ItemExponentialFailureRateLimiter<T> implements RateLimiter<T> {
+  readonly #baseDelayMs: number;
+  readonly #maxDelayMs: number;
+  readonly #failures: FailureCounts<T>;
+
+  /** @throws RangeError `ERR_OUT_OF_RANGE` - a delay that is negative or not finite, or `maxItems` below 2. */
+  constructor(options: ItemExponentialFailureOptions) {
+    requireObject('options', options);
+    const { baseDelayMs, maxDelayMs, maxItems = Infinity } = options;
+    requireDelay('baseDelayMs', baseDelayMs);
+    requireDelay('maxDelayMs', maxDelayMs);
+    requireFailureBound(maxItems);
+    this.#baseDelayMs = baseDelayMs;
+    this.#maxDelayMs = maxDelayMs;
+    this.#failures = new FailureCounts(maxItems);
+  }
+
+  when(item: T): number {
+    const exponent = Math.min(this.#failures.increment(item), HIGHEST_EXPONENT);
+    return cleanDelay(Math.min(this.#baseDelayMs * 2 ** exponent, this.#maxDelayMs));
+  }
+
+  forget(item: T): void {
+    this.#failures.forget(item);
+  }
+
+  numRequeues(item: T): number {
+    return this.#failures.get(item);
+  }
+}

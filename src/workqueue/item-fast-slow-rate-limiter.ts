@@ -1,0 +1,51 @@
+import { requireIntegerAtLeast, requireObject } from '../core/validate.ts';
+import { FailureCounts } from './failure-counts.ts';
+import { requireFailureBound, requireDelay } from './limiter-options.ts';
+import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
+
+/** Options of an {@link ItemFastSlowRateLimiter}. */
+export interface ItemFastSlowOptions {
+  /** The delay after the first failures, in milliseconds: 0 or more. @example 5 */
+  readonly fastDelayMs: number;
+  /** The delay after all others, in milliseconds: 0 or more. @example 10_000 */
+  readonly slowDelayMs: number;
+  /** How many failures are followed by the fast delay: an integer, 0 or more. @example 3 */
+  readonly maxFastAttempts: number;
+  /** Items whose failures are remembered, as in {@link ItemExponentialFailureOptions.maxItems}. @default Infinity */
+  readonly maxItems?: number;
+}
+
+/** Tries an item a few times soon, and then seldom. After client-go's limiter of this name. */
+export class ItemFastSlowRateLimiter<T> implements RateLimiter<T> {
+  readonly #fastDelayMs: number;
+  readonly #slowDelayMs: number;
+  readonly #maxFastAttempts: number;
+  readonly #failures: FailureCounts<T>;
+
+  /** @throws RangeError `ERR_OUT_OF_RANGE` - a delay that is negative or not finite, or a count that is none. */
+  constructor(options: ItemFastSlowOptions) {
+    requireObject('options', options);
+    const { fastDelayMs, slowDelayMs, maxFastAttempts, maxItems = Infinity } = options;
+    requireDelay('fastDelayMs', fastDelayMs);
+    requireDelay('slowDelayMs', slowDelayMs);
+    requireIntegerAtLeast('maxFastAttempts', 0, maxFastAttempts);
+    requireFailureBound(maxItems);
+    this.#fastDelayMs = fastDelayMs;
+    this.#slowDelayMs = slowDelayMs;
+    this.#maxFastAttempts = maxFastAttempts;
+    this.#failures = new FailureCounts(maxItems);
+  }
+
+  when(item: T): number {
+    const isFast = this.#failures.increment(item) < this.#maxFastAttempts;
+    return cleanDelay(isFast ? this.#fastDelayMs : this.#slowDelayMs);
+  }
+
+  forget(item: T): void {
+    this.#failures.forget(item);
+  }
+
+  numRequeues(item: T): number {
+    return this.#failures.get(item);
+  }
+}

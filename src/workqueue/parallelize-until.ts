@@ -1,0 +1,132 @@
+import { isAbortError } from '../core/abort-error.ts';
+import { isThenable } from '../core/thenable.ts';
+import { TurnBudget } from '../core/turn-budget.ts';
+import { requireFunction, requireIntegerAtLeast, requireObject, requireSignal } from '../core/validate.ts';
+
+/** Options of {@link parallelizeUntil}. */
+export interface ParallelizeOptions {
+  /** Pieces that a worker takes at once, and runs in order: an integer of at least 1. @default 1 */
+  readonly chunkSize?: number;
+  /** No piece is started after it has fired. @default never */
+  readonly signal?: AbortSignal;
+  /** Told, before the promise rejects, which pieces were not run: ascending, and at least one. */
+  readonly onNotRun?: (pieces: number[]) => void;
+}
+
+/**
+ * Runs the pieces 0 … `pieces - 1`, each once, by a number of workers at once.
+ *
+ * The first error stops new pieces; what runs is waited for. After client-go's function of this name, which knows
+ * neither errors nor what it has left out.
+ *
+ * @param workers - an integer of at least 1. Pieces that return no promise run one after the other all the same.
+ * @param run - does one piece; what it returns is waited for.
+ * @returns a promise that rejects with the error of a piece (with an `AggregateError`, if there are several), or, if
+ * the signal fired before all were started, with its reason.
+ */
+export async function parallelizeUntil(
+  workers: number,
+  pieces: number,
+  run: (piece: number) => unknown,
+  options: ParallelizeOptions = {},
+): Promise<void> {
+  requireIntegerAtLeast('workers', 1, workers);
+  requireIntegerAtLeast('pieces', 0, pieces);
+  requireFunction('run', run);
+  requireObject('options', options);
+  const { chunkSize = 1, signal, onNotRun } = options;
+  requireIntegerAtLeast('chunkSize', 1, chunkSize);
+  if (signal !== undefined) requireSignal('options.signal', signal);
+  if (onNotRun !== undefined) requireFunction('onNotRun', onNotRun);
+  await new PieceRun(pieces, chunkSize, run, signal).finish(workers, onNotRun);
+}
+
+/** One call's pieces: the next chunk is whose worker asks first. */
+class PieceRun {
+  readonly #pieces: number;
+  readonly #chunkSize: number;
+  readonly #run: (piece: number) => unknown;
+  readonly #signal: AbortSignal | undefined;
+  readonly #budget = new TurnBudget();
+  readonly #errors: unknown[] = [];
+  /** Of chunks that were taken and not run to their end. */
+  readonly #leftOver: number[] = [];
+  #next = 0;
+
+  constructor(
+    pieces: number,
+    chunkSize: number,
+    run: (piece: number) => unknown,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#pieces = pieces;
+    this.#chunkSize = chunkSize;
+    this.#run = run;
+    this.#signal = signal;
+  }
+
+  async finish(workers: number, onNotRun: ((pieces: number[]) => void) | undefined): Promise<void> {
+    const chunks = Math.ceil(this.#pieces / this.#chunkSize);
+    await Promise.all(Array.from({ length: Math.min(workers, chunks) }, () => this.#work()));
+    const notRun = this.#notRun();
+    if (notRun.length > 0) onNotRun?.(notRun);
+    const errors = this.#errorsWith(notRun.length > 0);
+    if (errors.length === 1) throw errors[0];
+    if (errors.length > 1) throw new AggregateError(errors, `${errors.length} pieces have failed`);
+  }
+
+  get #mustStop(): boolean {
+    return this.#errors.length > 0 || this.#signal?.aborted === true;
+  }
+
+  async #work(): Promise<void> {
+    while (this.#next < this.#pieces && !this.#mustStop) {
+      const first = this.#next;
+      this.#next = Math.min(first + this.#chunkSize, this.#pieces);
+      await this.#chunk(first, this.#next);
+    }
+  }
+
+  async #chunk(first: number, end: number): Promise<void> {
+    for (let piece = first; piece < end; piece++) {
+      if (this.#mustStop) this.#leftOver.push(piece);
+      else {
+        const running = this.#piece(piece);
+        if (running !== undefined) await running;
+        if (this.#budget.spend()) await this.#budget.next();
+      }
+    }
+  }
+
+  /** @returns a promise only if the piece did. */
+  #piece(piece: number): Promise<void> | undefined {
+    try {
+      const result = this.#run(piece);
+      return isThenable(result) ? this.#settle(result) : undefined;
+    } catch (error) {
+      this.#errors.push(error);
+      return undefined;
+    }
+  }
+
+  async #settle(result: PromiseLike<unknown>): Promise<void> {
+    try {
+      await result;
+    } catch (error) {
+      this.#errors.push(error);
+    }
+  }
+
+  #notRun(): number[] {
+    const notTaken = Array.from({ length: this.#pieces - this.#next }, (_, i) => this.#next + i);
+    return [...this.#leftOver.sort((a, b) => a - b), ...notTaken];
+  }
+
+  /** An abort is what a caller asked for: of its consequences in the pieces only those of another kind are errors. */
+  #errorsWith(isIncomplete: boolean): unknown[] {
+    const signal = this.#signal;
+    if (!isIncomplete || signal?.aborted !== true) return this.#errors;
+    const reason: unknown = signal.reason;
+    return [reason, ...this.#errors.filter((error) => error !== reason && !isAbortError(error))];
+  }
+}

@@ -1,0 +1,93 @@
+import { reportUncaught } from '../core/report-uncaught.ts';
+import { requireFunction, requireIntegerAtLeast } from '../core/validate.ts';
+import type { ItemEntry } from './item-entry.ts';
+import type { RateLimiter } from './rate-limiter.ts';
+import { requireRunOptions, tellError, type Outcomes, type RunOptions, type Worker } from './worker-run.ts';
+
+/** Options of `RateLimitingQueue.run`. */
+export interface RetryOptions<T> extends RunOptions<T> {
+  /** How often an item that fails is tried again: an integer, 0 or more, or `Infinity`. @default 5 */
+  readonly maxRetries?: number | undefined;
+  /**
+   * Told of each item that is given up, and why.
+   *
+   * @default the error is thrown in a turn of its own: an uncaught exception of the host
+   */
+  readonly onDrop?: ((item: NoInfer<T>, error: unknown) => void) | undefined;
+}
+
+/** As often as in client-go's example of a controller. */
+const MAX_RETRIES = 5;
+
+export function requireRetryOptions<T>(worker: Worker<T>, options: RetryOptions<T>): void {
+  requireRunOptions(worker, options);
+  const { maxRetries = MAX_RETRIES, onDrop } = options;
+  if (maxRetries !== Infinity) requireIntegerAtLeast('maxRetries', 0, maxRetries);
+  if (onDrop !== undefined) requireFunction('onDrop', onDrop);
+}
+
+/** What the outcomes need of their queue. */
+interface Retrier<T> {
+  readonly shuttingDown: boolean;
+  addRateLimited(item: T): void;
+}
+
+/** Success forgets, failure tries again, and after `maxRetries` gives up. */
+export class RetryOutcomes<T> implements Outcomes<T> {
+  readonly #queue: Retrier<T>;
+  readonly #rateLimiter: RateLimiter<unknown>;
+  readonly #options: RetryOptions<T>;
+
+  constructor(queue: Retrier<T>, rateLimiter: RateLimiter<unknown>, options: RetryOptions<T>) {
+    this.#queue = queue;
+    this.#rateLimiter = rateLimiter;
+    this.#options = options;
+  }
+
+  numRequeues(key: unknown): number {
+    try {
+      return this.#rateLimiter.numRequeues(key);
+    } catch (error) {
+      reportUncaught(error);
+      return 0;
+    }
+  }
+
+  succeeded(key: unknown): void {
+    try {
+      this.#rateLimiter.forget(key);
+    } catch (error) {
+      reportUncaught(error);
+    }
+  }
+
+  failed(error: unknown, item: T, entry: ItemEntry<T>): boolean {
+    const { maxRetries = MAX_RETRIES } = this.#options;
+    tellError(this.#options, error, item);
+    if (this.#queue.shuttingDown || this.numRequeues(entry.key) >= maxRetries)
+      this.#giveUp(error, item, entry);
+    else this.#retry(error, item, entry);
+    return true;
+  }
+
+  /** With the newest object, if it was added again meanwhile. */
+  #retry(error: unknown, item: T, entry: ItemEntry<T>): void {
+    try {
+      this.#queue.addRateLimited(entry.item as T);
+    } catch (thrown) {
+      reportUncaught(thrown);
+      this.#giveUp(error, item, entry);
+    }
+  }
+
+  #giveUp(error: unknown, item: T, { key }: ItemEntry<T>): void {
+    const { onDrop } = this.#options;
+    this.succeeded(key);
+    try {
+      if (onDrop === undefined) reportUncaught(error);
+      else onDrop(item, error);
+    } catch (thrown) {
+      reportUncaught(thrown);
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import type { SystemTimer, TimerId } from '../timer/system-timer.ts';
+
+/** The id of an item that is parked: it has no timer. */
+const NO_TIMER = 0;
+
+/**
+ * Items that wait for their time. Each is one callback of a timer, so a million of them arm one wake-up.
+ *
+ * HOW. A row per item in plain arrays, and a map from the key to the row. An object per item would hold its two times
+ * in boxes of 16 bytes each: this is half the memory.
+ *
+ *      rows: Map        items       dueAtMs     timers
+ *      'a' → 0          'a'         5_012.4     71…
+ *      'b' → 1          'b'         Infinity    NO_TIMER      parked: nothing but an add or a cancel brings it back
+ *
+ * Earliest wins: who asks for a later time than the item has leaves it there. client-go keeps a heap of its own, whose
+ * equal times come out in any order.
+ */
+export class WaitingItems<T> {
+  readonly #timer: () => SystemTimer;
+  readonly #onDue: (item: T) => void;
+  readonly #rows = new Map<unknown, number>();
+  readonly #keys: unknown[] = [];
+  readonly #items: (T | undefined)[] = [];
+  readonly #dueAtMs: number[] = [];
+  readonly #timers: number[] = [];
+  readonly #free: number[] = [];
+  /** One function for all, and the row as its argument: no object per item. */
+  readonly #expire = (row: number): void => {
+    this.#onDue(this.#take(row));
+  };
+
+  /** @param timer - asked for when the first item waits for a time. */
+  constructor(timer: () => SystemTimer, onDue: (item: T) => void) {
+    this.#timer = timer;
+    this.#onDue = onDue;
+  }
+
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  /** @param delayMs - above 0; `Infinity` parks the item. If the timer refuses, nothing has changed. */
+  add(key: unknown, item: T, delayMs: number): void {
+    const row = this.#rows.get(key);
+    if (row === undefined) this.#insert(key, item, delayMs);
+    else this.#advance(row, item, delayMs);
+  }
+
+  /** Takes an item out before its time. @returns whether it waited. */
+  remove(key: unknown): boolean {
+    const row = this.#rows.get(key);
+    if (row === undefined) return false;
+    const id = this.#timers[row] as TimerId;
+    if (id !== NO_TIMER) this.#timer().cancel(id);
+    this.#take(row);
+    return true;
+  }
+
+  /** Takes out all of them. @returns them, by their times; equal ones as they came. */
+  clear(): T[] {
+    const waiting = [...this.rows()].sort((a, b) => (a.dueAtMs === b.dueAtMs ? 0 : a.dueAtMs - b.dueAtMs));
+    for (const { key } of waiting) this.remove(key);
+    return waiting.map(({ item }) => item);
+  }
+
+  /** Every row in use: for the integrity checker. */
+  *rows(): Generator<{ key: unknown; item: T; dueAtMs: number; timer: number }, void> {
+    for (const [key, row] of this.#rows) {
+      const item = this.#items[row] as T;
+      yield { key, item, dueAtMs: this.#dueAtMs[row] ?? Number.NaN, timer: this.#timers[row] ?? Number.NaN };
+    }
+  }
+
+  #insert(key: unknown, item: T, delayMs: number): void {
+    const row = this.#free.at(-1) ?? this.#items.length;
+    const id = this.#schedule(delayMs, row);
+    this.#free.pop();
+    this.#rows.set(key, row);
+    this.#keys[row] = key;
+    this.#items[row] = item;
+    this.#timers[row] = id;
+    this.#dueAtMs[row] = this.#dueAt(delayMs);
+  }
+
+  /** Earliest wins, and the newest object. */
+  #advance(row: number, item: T, delayMs: number): void {
+    const dueAtMs = this.#dueAt(delayMs);
+    if (dueAtMs < (this.#dueAtMs[row] as number)) {
+      const id = this.#timers[row] as TimerId;
+      if (id === NO_TIMER) this.#timers[row] = this.#schedule(delayMs, row);
+      else this.#timer().reschedule(id, delayMs);
+      this.#dueAtMs[row] = dueAtMs;
+    }
+    this.#items[row] = item;
+  }
+
+  #schedule(delayMs: number, row: number): number {
+    return delayMs === Infinity ? NO_TIMER : this.#timer().schedule(delayMs, this.#expire, row);
+  }
+
+  #dueAt(delayMs: number): number {
+    return delayMs === Infinity ? Infinity : this.#timer().clock.now() + delayMs;
+  }
+
+  #take(row: number): T {
+    const item = this.#items[row] as T;
+    this.#rows.delete(this.#keys[row]);
+    this.#keys[row] = undefined;
+    this.#items[row] = undefined;
+    this.#free.push(row);
+    return item;
+  }
+}

@@ -1,0 +1,31 @@
+import { requireDelay, requireLimiter } from './limiter-options.ts';
+import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
+
+/**
+ * Shortens what a limiter says to at most `maxDelayMs`. The limiter counts on as before: a bucket that is overrun
+ * answers with the maximum from then on, and no longer enforces its rate. After client-go's limiter of this name.
+ */
+export class WithMaxWaitRateLimiter<T> implements RateLimiter<T> {
+  readonly #limiter: RateLimiter<T>;
+  readonly #maxDelayMs: number;
+
+  /** @throws RangeError `ERR_OUT_OF_RANGE` - `maxDelayMs` is negative or not finite. */
+  constructor(limiter: RateLimiter<T>, maxDelayMs: number) {
+    requireLimiter('limiter', limiter);
+    requireDelay('maxDelayMs', maxDelayMs);
+    this.#limiter = limiter;
+    this.#maxDelayMs = maxDelayMs;
+  }
+
+  when(item: T): number {
+    return Math.min(cleanDelay(this.#limiter.when(item)), this.#maxDelayMs);
+  }
+
+  forget(item: T): void {
+    this.#limiter.forget(item);
+  }
+
+  numRequeues(item: T): number {
+    return this.#limiter.numRequeues(item);
+  }
+}

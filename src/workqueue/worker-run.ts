@@ -1,0 +1,188 @@
+import { isAbortError } from '../core/abort-error.ts';
+import { reportUncaught } from '../core/report-uncaught.ts';
+import { isThenable } from '../core/thenable.ts';
+import { TurnBudget } from '../core/turn-budget.ts';
+import { requireFunction, requireIntegerAtLeast, requireObject, requireSignal } from '../core/validate.ts';
+import { WaitGroup } from '../core/wait-line.ts';
+import type { ItemEntry } from './item-entry.ts';
+import type { ItemQueue } from './item-queue.ts';
+
+/** What a worker learns besides its item. */
+export interface WorkerContext {
+  /** Fires when the run is to stop. */
+  readonly signal: AbortSignal;
+  /** How often the item has failed since it last succeeded; 0 in a queue without a rate limit. */
+  readonly numRequeues: number;
+}
+
+/** Processes one item: resolve or return, and it is done; reject or throw, and it has failed. */
+export type Worker<T> = (item: T, context: WorkerContext) => unknown;
+
+/** Options of `run`. */
+export interface RunOptions<T> {
+  /** Items in work at once: an integer of at least 1. @default 1 */
+  readonly concurrency?: number | undefined;
+  /** Stops the run when it fires. @default never */
+  readonly signal?: AbortSignal | undefined;
+  /** Told of what a worker throws. @default the first error stops the run, which rejects with it */
+  readonly onError?: ((error: unknown, item: NoInfer<T>) => void) | undefined;
+}
+
+/** What becomes of an item when its worker has ended. Its methods must not throw. */
+export interface Outcomes<T> {
+  numRequeues(key: unknown): number;
+  succeeded(key: unknown): void;
+  /** @returns whether the run may go on. */
+  failed(error: unknown, item: T, entry: ItemEntry<T>): boolean;
+}
+
+export function requireRunOptions<T>(worker: Worker<T>, options: RunOptions<T>): void {
+  requireFunction('worker', worker);
+  requireObject('options', options);
+  const { concurrency = 1, signal, onError } = options;
+  requireIntegerAtLeast('concurrency', 1, concurrency);
+  if (signal !== undefined) requireSignal('options.signal', signal);
+  if (onError !== undefined) requireFunction('onError', onError);
+}
+
+/** Tells `onError`; its own errors are the host's. */
+export function tellError<T>({ onError }: RunOptions<T>, error: unknown, item: T): void {
+  try {
+    onError?.(error, item);
+  } catch (thrown) {
+    reportUncaught(thrown);
+  }
+}
+
+/** Of a queue that forgets what has failed. */
+export function plainOutcomes<T>(options: RunOptions<T>): Outcomes<T> {
+  return {
+    numRequeues: () => 0,
+    succeeded: () => undefined,
+    failed: (error, item) => {
+      tellError(options, error, item);
+      return options.onError !== undefined;
+    },
+  };
+}
+
+/**
+ * The loop of a controller, which people write by hand: take, work, done, and what follows from success and failure.
+ *
+ * One loop per unit of concurrency. A worker that returns no promise costs none.
+ */
+export class WorkerRun<T> {
+  readonly #items: ItemQueue<T>;
+  readonly #worker: Worker<T>;
+  readonly #outcomes: Outcomes<T>;
+  readonly #controller = new AbortController();
+  /** The context of every item that has not failed. */
+  readonly #context: WorkerContext = { signal: this.#controller.signal, numRequeues: 0 };
+  /** The loops that wait for an item. */
+  readonly #waiting = new WaitGroup<ItemEntry<T> | undefined>();
+  readonly #budget = new TurnBudget();
+  #isStopping = false;
+  /** What made it stop, if errors did. */
+  readonly #failures: unknown[] = [];
+
+  constructor(items: ItemQueue<T>, worker: Worker<T>, outcomes: Outcomes<T>) {
+    this.#items = items;
+    this.#worker = worker;
+    this.#outcomes = outcomes;
+  }
+
+  async run({ concurrency = 1, signal }: RunOptions<T>): Promise<void> {
+    const abort = (): void => {
+      this.#stop();
+      this.#controller.abort(signal?.reason);
+    };
+    if (signal?.aborted === true) return;
+    signal?.addEventListener('abort', abort, { once: true });
+    try {
+      await Promise.all(Array.from({ length: concurrency }, () => this.#serve()));
+    } finally {
+      signal?.removeEventListener('abort', abort);
+    }
+    if (this.#failures.length > 0) throw this.#failures[0];
+  }
+
+  #stop(): void {
+    this.#isStopping = true;
+    this.#waiting.dismiss(undefined);
+  }
+
+  async #serve(): Promise<void> {
+    await Promise.resolve(); // not inside the call of run: its caller has not got its promise yet
+    while (!this.#isStopping) {
+      const entry = this.#items.take() ?? (await this.#next());
+      if (entry === undefined) return;
+      const handOut = entry.handOuts;
+      if (this.#mustStop()) this.#items.putBack(entry, handOut);
+      else {
+        const working = this.#work(entry, handOut);
+        if (working !== undefined) await working;
+        if (this.#budget.spend()) await this.#budget.next();
+      }
+    }
+  }
+
+  /** A call, because it may change while the loop waits, and the compiler does not know. */
+  #mustStop(): boolean {
+    return this.#isStopping;
+  }
+
+  async #next(): Promise<ItemEntry<T> | undefined> {
+    return this.#items.hasEnded ? undefined : this.#items.wait((entry) => entry, undefined, this.#waiting);
+  }
+
+  /** @returns a promise only if the worker did. */
+  #work(entry: ItemEntry<T>, handOut: number): Promise<void> | undefined {
+    const item = entry.item as T;
+    try {
+      const result = this.#worker(item, this.#contextOf(entry));
+      if (isThenable(result)) return this.#settle(result, item, entry, handOut);
+      this.#succeeded(entry, handOut);
+    } catch (error) {
+      this.#failed(error, item, entry, handOut);
+    }
+    return undefined;
+  }
+
+  async #settle(result: PromiseLike<unknown>, item: T, entry: ItemEntry<T>, handOut: number): Promise<void> {
+    try {
+      await result;
+      this.#succeeded(entry, handOut);
+    } catch (error) {
+      this.#failed(error, item, entry, handOut);
+    }
+  }
+
+  #contextOf({ key }: ItemEntry<T>): WorkerContext {
+    const numRequeues = this.#outcomes.numRequeues(key);
+    return numRequeues === 0 ? this.#context : { signal: this.#context.signal, numRequeues };
+  }
+
+  #succeeded(entry: ItemEntry<T>, handOut: number): void {
+    this.#outcomes.succeeded(entry.key);
+    this.#items.finish(entry, handOut);
+  }
+
+  #failed(error: unknown, item: T, entry: ItemEntry<T>, handOut: number): void {
+    if (this.#isInterruption(error)) {
+      this.#items.putBack(entry, handOut);
+      return;
+    }
+    if (!this.#outcomes.failed(error, item, entry)) {
+      this.#failures.push(error);
+      this.#stop();
+    }
+    this.#items.finish(entry, handOut);
+  }
+
+  /** Whether a worker rejects because it was told to stop: with the reason itself, or as Node's own functions do. */
+  #isInterruption(error: unknown): boolean {
+    const { signal } = this.#controller;
+    if (!signal.aborted) return false;
+    return error === signal.reason || isAbortError(error);
+  }
+}
