@@ -19,7 +19,11 @@ export type EscapementErrorCode =
   /** What was waited for was cancelled with its key. */
   | 'ERR_OPERATION_CANCELLED'
   /** Checks trigger one another for ever without completing anything. */
-  | 'ERR_CHECK_ENDLESS';
+  | 'ERR_CHECK_ENDLESS'
+  /** The registry has a metric of that name already, of another type, with other labels or with other buckets. */
+  | 'ERR_METRIC_CONFLICT'
+  /** What is measured threw when it was read, or gave something that is no number. */
+  | 'ERR_METRIC_READ';
 
 /** What an {@link EscapementError} is made from besides its message. */
 export interface EscapementErrorOptions {
