@@ -6,6 +6,8 @@ export default defineConfig({
     testing: 'src/testing.ts',
     timers: 'src/timers.ts',
     'timers/promises': 'src/timers-promises.ts',
+    'metrics/prometheus': 'src/metrics-prometheus.ts',
+    'metrics/otel': 'src/metrics-otel.ts',
   },
   format: ['esm', 'cjs'],
   target: 'node20',
@@ -16,6 +18,6 @@ export default defineConfig({
   clean: true,
   silent: true,
   treeshake: true,
-  // No run-time dependency: what little we use is bundled.
+  // No run-time dependency: what little we use is bundled. Peer dependencies stay outside, tsup sees to that.
   noExternal: ['tinyqueue'],
 });

@@ -25,7 +25,11 @@ export type EscapementErrorCode =
   /** A queue of limited size has no room for another item. */
   | 'ERR_QUEUE_FULL'
   /** The queue was shut down: it takes no more items. */
-  | 'ERR_QUEUE_SHUT_DOWN';
+  | 'ERR_QUEUE_SHUT_DOWN'
+  /** The registry has a metric of that name already, of another type, with other labels or with other buckets. */
+  | 'ERR_METRIC_CONFLICT'
+  /** What is measured threw when it was read, or gave something that is no number. */
+  | 'ERR_METRIC_READ';
 
 /** What an {@link EscapementError} is made from besides its message. */
 export interface EscapementErrorOptions {

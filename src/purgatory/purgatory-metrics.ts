@@ -25,12 +25,10 @@ export class PurgatoryMetrics {
   readonly #missed: { inc(by?: number): void };
   readonly #checks: { observe(value: number): void };
   readonly #waits: { observe(value: number): void };
-  readonly #gauges: readonly { remove(): void }[];
+  readonly #gauges: { remove(): void }[] = [];
 
   constructor(metrics: MetricsProvider, clock: Clock, purgatory: string, sizes: PurgatorySizes) {
     const labels = { purgatory };
-    const gauge = (name: string, help: string, read: () => number): { remove(): void } =>
-      metrics.observableGauge(name, help, read, labels);
     this.#clock = clock;
     this.#completed = new Map(
       REASONS.map((reason) => [
@@ -63,19 +61,29 @@ export class PurgatoryMetrics {
       WAIT_BUCKETS,
       labels,
     );
-    this.#gauges = [
-      gauge(
-        'purgatory_size',
-        'Watch entries: an operation counts once for each of its keys.',
-        () => sizes.watched,
-      ),
-      gauge(
-        'purgatory_num_delayed_operations',
-        'Operations that wait for their timeout.',
-        () => sizes.numDelayed,
-      ),
-      gauge('purgatory_watched_keys', 'Keys that operations wait for.', () => sizes.watchedKeys),
-    ];
+    try {
+      this.#readSizes(metrics, labels, sizes);
+    } catch (error) {
+      this.remove(); // nobody else would: there is no purgatory to close
+      throw error;
+    }
+  }
+
+  #readSizes(metrics: MetricsProvider, labels: Record<string, string>, sizes: PurgatorySizes): void {
+    const gauge = (name: string, help: string, read: () => number): void => {
+      this.#gauges.push(metrics.observableGauge(name, help, read, labels));
+    };
+    gauge(
+      'purgatory_size',
+      'Watch entries: an operation counts once for each of its keys.',
+      () => sizes.watched,
+    );
+    gauge(
+      'purgatory_num_delayed_operations',
+      'Operations that wait for their timeout.',
+      () => sizes.numDelayed,
+    );
+    gauge('purgatory_watched_keys', 'Keys that operations wait for.', () => sizes.watchedKeys);
   }
 
   now(): number {

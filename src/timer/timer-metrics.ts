@@ -11,10 +11,13 @@ export interface TimerMetrics {
 export function timerMetrics(options: ResolvedSystemTimerOptions, readSize: () => number): TimerMetrics {
   const { metrics, name } = options;
   const labels = { timer: name };
+  const wakeups = metrics.counter('timer_wakeups_total', 'Times the clock woke the timer.', labels);
+  const tasksRun = metrics.counter('timer_tasks_run_total', 'Tasks and callbacks that were run.', labels);
+  // Last, because it holds the timer: nobody would take it back if a counter were refused.
   const size = metrics.observableGauge('timer_size', 'Tasks that wait in the timer.', readSize, labels);
   return {
-    wakeups: metrics.counter('timer_wakeups_total', 'Times the clock woke the timer.', labels),
-    tasksRun: metrics.counter('timer_tasks_run_total', 'Tasks and callbacks that were run.', labels),
+    wakeups,
+    tasksRun,
     remove: () => {
       size.remove();
     },

@@ -126,6 +126,7 @@ export class WorkQueue<T> {
       if (entry !== undefined || this.#items.hasEnded) return Promise.resolve(takenOf(entry));
       return this.#items.wait<Taken<T>>(takenOf, signal);
     } catch (error) {
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- a signal's reason is what it is
       return Promise.reject(error);
     }
   }

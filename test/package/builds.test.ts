@@ -11,6 +11,7 @@ interface Manifest {
   readonly exports: Record<string, unknown>;
   readonly dependencies?: Record<string, string>;
   readonly peerDependencies?: Record<string, string>;
+  readonly peerDependenciesMeta?: Record<string, { optional: boolean }>;
 }
 
 const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as Manifest;
@@ -36,6 +37,8 @@ const EXPORTS = {
     'setTimeout',
   ],
   'escapement/timers/promises': ['scheduler', 'setImmediate', 'setInterval', 'setTimeout'],
+  'escapement/metrics/prometheus': ['prometheusMetrics'],
+  'escapement/metrics/otel': ['openTelemetryMetrics'],
   'escapement/testing': ['ManualClock', 'checkPurgatory', 'checkTimer'],
 };
 
@@ -60,13 +63,30 @@ describe('the package', () => {
     expect(JSON.parse(required.stdout)).toEqual(names);
   });
 
-  it('loads nothing but itself', () => {
+  it('loads nothing but itself, and a peer dependency only with its adapter', () => {
+    const subpaths = Object.keys(EXPORTS).filter((subpath) => !subpath.includes('/metrics/'));
     const { stdout } = runProgram(
-      `require('escapement'); require('escapement/testing');
+      `for (const subpath of ${JSON.stringify(subpaths)}) require(subpath);
        console.log(JSON.stringify(Object.keys(require.cache).filter((path) => path.includes('node_modules'))))`,
       { type: 'commonjs' },
     );
     expect(JSON.parse(stdout)).toEqual([]);
+  });
+
+  it('does not bundle its peer dependencies, and all of them are optional', () => {
+    const peers = Object.keys(manifest.peerDependencies ?? {});
+    expect(peers).toEqual(['@opentelemetry/api', 'prom-client']);
+    expect(Object.entries(manifest.peerDependenciesMeta ?? {})).toEqual(
+      peers.map((peer) => [peer, { optional: true }]),
+    );
+    const { stdout } = runProgram(
+      `require('escapement/metrics/prometheus'); require('escapement/metrics/otel');
+       const loaded = Object.keys(require.cache).map((path) => path.replaceAll('\\\\', '/'));
+       console.log(JSON.stringify(${JSON.stringify(peers)}.filter(
+         (peer) => loaded.some((path) => path.includes('/node_modules/' + peer + '/')))))`,
+      { type: 'commonjs' },
+    );
+    expect(JSON.parse(stdout)).toEqual(peers);
   });
 
   it('has one copy of each class per module format', () => {
@@ -139,5 +159,31 @@ describe('the package', () => {
     `);
     expect(stderr).toBe('');
     expect(stdout.trim().split('\n')).toEqual(['tried', '1 0 0', 'tried', '1 0 0']);
+  });
+
+  it('works when both builds are loaded: they share the metrics of a registry and of a meter', () => {
+    const { stdout, stderr } = runProgram(`
+      import { createRequire } from 'node:module';
+      import { Registry } from 'prom-client';
+      import { MeterProvider } from '@opentelemetry/sdk-metrics';
+      import { PrometheusExporter, PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
+      import { prometheusMetrics } from 'escapement/metrics/prometheus';
+      import { openTelemetryMetrics } from 'escapement/metrics/otel';
+      const require = createRequire(process.cwd() + '/x.js');
+      const registry = new Registry();
+      const reader = new PrometheusExporter({ preventServerStart: true });
+      const meter = new MeterProvider({ readers: [reader] }).getMeter('test');
+      for (const metrics of [
+        prometheusMetrics({ registry }),
+        require('escapement/metrics/prometheus').prometheusMetrics({ registry }),
+        openTelemetryMetrics({ meter }),
+        require('escapement/metrics/otel').openTelemetryMetrics({ meter }),
+      ]) metrics.observableGauge('depth', 'Depth.', () => 2, { name: 'a' });
+      console.log((await registry.metrics()).trim().split('\\n').at(-1));
+      const { resourceMetrics } = await reader.collect();
+      console.log(new PrometheusSerializer(undefined, false, undefined, true, true).serialize(resourceMetrics).trim().split('\\n').at(-1));
+    `);
+    expect(stderr).toBe('');
+    expect(stdout.trim().split('\n')).toEqual(['depth{name="a"} 4', 'depth{name="a"} 4']);
   });
 });

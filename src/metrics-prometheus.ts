@@ -1,0 +1,4 @@
+/** Metrics for Prometheus. Needs `prom-client`. */
+export { prometheusMetrics } from './metrics/prometheus.ts';
+export type { PrometheusMetricsOptions } from './metrics/prometheus.ts';
+export type { MetricsAdapterOptions } from './metrics/adapter-options.ts';

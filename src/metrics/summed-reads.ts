@@ -1,0 +1,116 @@
+import { EscapementError } from '../core/errors.ts';
+import { reportUncaught } from '../core/report-uncaught.ts';
+
+/** Names and values: what tells one series of a metric from another. */
+export type Labels = Readonly<Record<string, string>>;
+
+/** Something that is read when somebody scrapes. */
+export interface Reader {
+  readonly read: () => number;
+  readonly onError: (error: EscapementError) => void;
+}
+
+/** Everything that goes by one set of labels. */
+interface Series {
+  readonly labels: Labels;
+  readonly readers: Set<Reader>;
+  reported: boolean;
+}
+
+/** Where the reads of a metric are kept on an object of the metrics library: both builds of this package find them. */
+export const READS: unique symbol = Symbol.for('escapement.metrics.reads');
+
+/**
+ * The series of one observable gauge, each read when it is scraped.
+ *
+ * Readers of equal labels are added up: two timers of one name are one timer to whoever looks at the metrics, as their
+ * counters are one counter. So it does not matter whether a queue is made again before or after the old one is closed.
+ */
+export class SummedReads {
+  readonly #metric: string;
+  readonly #endsAtZero: boolean;
+  readonly #series = new Map<string, Series>();
+
+  /**
+   * @param endsAtZero a series without readers is reported once more, as 0, if it was ever reported: for a library
+   *   that repeats the last value of a series it hears nothing of
+   */
+  constructor(metric: string, endsAtZero: boolean) {
+    this.#metric = metric;
+    this.#endsAtZero = endsAtZero;
+  }
+
+  /** Adds a reader, and returns what takes it away again. */
+  add(labels: Labels, reader: Reader): () => void {
+    const key = keyOf(labels);
+    const series = this.#series.get(key) ?? { labels, readers: new Set(), reported: false };
+    this.#series.set(key, series);
+    series.readers.add(reader);
+    return () => {
+      series.readers.delete(reader);
+      if (this.#series.get(key) === series) this.#dropIfDone(key, series);
+    };
+  }
+
+  /** Reads everything. A reader that throws takes its series out of this report, and no other. */
+  report(observe: (labels: Labels, sum: number) => void): void {
+    // A copy, because a reader is user code and may make or close what is measured.
+    for (const [key, series] of [...this.#series]) {
+      series.reported = series.readers.size > 0;
+      const sum = this.#sum(series);
+      if (sum === undefined) continue;
+      observe(series.labels, sum);
+      this.#dropIfDone(key, series);
+    }
+  }
+
+  #dropIfDone(key: string, series: Series): void {
+    if (series.readers.size > 0) return;
+    if (!this.#endsAtZero || !series.reported) this.#series.delete(key);
+  }
+
+  #sum({ labels, readers }: Series): number | undefined {
+    let sum: number | undefined = 0;
+    for (const reader of [...readers]) {
+      const value = this.#read(labels, reader);
+      sum = sum === undefined || value === undefined ? undefined : sum + value;
+    }
+    return sum;
+  }
+
+  #read(labels: Labels, { read, onError }: Reader): number | undefined {
+    try {
+      const value: unknown = read();
+      if (typeof value === 'number') return value;
+      throw new TypeError(`a number was expected, not a value of type ${typeof value}`);
+    } catch (cause) {
+      report(onError, this.#failure(labels, cause));
+      return undefined;
+    }
+  }
+
+  #failure(labels: Labels, cause: unknown): EscapementError {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const message = `${this.#metric}${showLabels(labels)} could not be read: ${reason}`;
+    return new EscapementError('ERR_METRIC_READ', message, { op: 'MetricsProvider.observableGauge', cause });
+  }
+}
+
+/** An error handler that throws must not end the scrape either. */
+function report(onError: Reader['onError'], error: EscapementError): void {
+  try {
+    onError(error);
+  } catch (thrown) {
+    reportUncaught(thrown);
+  }
+}
+
+/** The same for equal labels in any order. As JSON, because a value may hold whatever would separate them. */
+function keyOf(labels: Labels): string {
+  return JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function showLabels(labels: Labels): string {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
+  return `{${pairs.join(',')}}`;
+}

@@ -1,0 +1,300 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { diag, DiagLogLevel, metrics as api, type Meter } from '@opentelemetry/api';
+import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
+import {
+  AggregationTemporality,
+  DataPointType,
+  InMemoryMetricExporter,
+  MeterProvider,
+  MetricReader,
+  PeriodicExportingMetricReader,
+  type MetricData,
+} from '@opentelemetry/sdk-metrics';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { ManualClock, SystemTimer, type EscapementError, type MetricsProvider } from 'escapement';
+import { openTelemetryMetrics } from 'escapement/metrics/otel';
+import { READS, type SummedReads } from '../../src/metrics/summed-reads.ts';
+import { measured } from './measured.ts';
+
+/** Collects when it is told to. */
+class ManualReader extends MetricReader {
+  protected override onForceFlush(): Promise<void> {
+    return Promise.resolve();
+  }
+  protected override onShutdown(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  /** All metrics by name. */
+  async read(): Promise<Map<string, MetricData>> {
+    const { resourceMetrics, errors } = await this.collect();
+    expect(errors).toEqual([]);
+    return new Map(
+      resourceMetrics.scopeMetrics.flatMap((scope) =>
+        scope.metrics.map((data) => [data.descriptor.name, data]),
+      ),
+    );
+  }
+
+  /** The series of one metric, as `name=a: 1`. */
+  async series(name: string): Promise<string[]> {
+    const data = (await this.read()).get(name);
+    return (data?.dataPoints ?? []).map(({ attributes, value }) => {
+      const shown = Object.entries(attributes).map(([key, text]) => `${key}=${String(text)}`);
+      return `${shown.join(',')}: ${typeof value === 'number' ? value : JSON.stringify(value)}`;
+    });
+  }
+}
+
+let reader: ManualReader;
+let provider: MeterProvider;
+let meter: Meter;
+let metrics: MetricsProvider;
+const warned = vi.fn();
+
+beforeEach(() => {
+  diag.setLogger(
+    { error: warned, warn: warned, info: vi.fn(), debug: vi.fn(), verbose: vi.fn() },
+    DiagLogLevel.WARN,
+  );
+  reader = new ManualReader();
+  provider = new MeterProvider({ readers: [reader] });
+  meter = provider.getMeter('test');
+  metrics = openTelemetryMetrics({ meter });
+});
+afterEach(() => {
+  api.disable();
+  diag.disable();
+  expect(warned).not.toHaveBeenCalled();
+});
+
+describe('openTelemetryMetrics', () => {
+  it('is what a reader collects: a timer and a purgatory', async () => {
+    const { close } = measured(metrics);
+    expect(await reader.series('timer_size')).toEqual(['timer=requests: 3']);
+    expect(await reader.series('timer_tasks_run_total')).toEqual(['timer=requests: 3']);
+    expect(await reader.series('purgatory_size')).toEqual(['purgatory=fetch: 3']);
+    expect(await reader.series('purgatory_completed_total')).toEqual([
+      'purgatory=fetch,reason=tried: 0',
+      'purgatory=fetch,reason=forced: 0',
+      'purgatory=fetch,reason=expired: 1',
+      'purgatory=fetch,reason=closed: 0',
+    ]);
+    const waits = (await reader.read()).get('purgatory_wait_duration_seconds');
+    expect(waits?.descriptor).toMatchObject({
+      unit: 's',
+      description: 'How long operations waited, from add to completion.',
+    });
+    expect(waits?.dataPoints[0]?.value).toMatchObject({
+      count: 1,
+      sum: 0.04,
+      buckets: {
+        boundaries: [0.001, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 60, 300],
+        counts: [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+      },
+    });
+    close();
+    expect(await reader.series('purgatory_completed_total')).toContain('purgatory=fetch,reason=closed: 2');
+  });
+
+  it('goes through an exporter that is flushed', async () => {
+    const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+    const provider = new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter })] });
+    openTelemetryMetrics({ meter: provider.getMeter('test') })
+      .counter('jobs_total', 'Jobs.')
+      .inc(3);
+    await provider.forceFlush();
+    const [data] = exporter.getMetrics()[0]?.scopeMetrics[0]?.metrics ?? [];
+    expect(data).toMatchObject({
+      descriptor: { name: 'jobs_total', description: 'Jobs.', unit: '' },
+      dataPointType: DataPointType.SUM,
+      isMonotonic: true,
+      dataPoints: [{ value: 3 }],
+    });
+    await provider.shutdown();
+  });
+
+  it('has the names of Prometheus behind the Prometheus exporter, each suffix once', async () => {
+    const exporter = new PrometheusExporter({
+      preventServerStart: true,
+      withoutScopeInfo: true,
+      withoutTargetInfo: true,
+    });
+    const provider = new MeterProvider({ readers: [exporter] });
+    measured(openTelemetryMetrics({ meter: provider.getMeter('test') }));
+    const server = createServer((request, response) => {
+      exporter.getMetricsRequestHandler(request, response);
+    }).listen(0);
+    const { port } = server.address() as AddressInfo;
+    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    server.close();
+    expect(text.split('\n')).toEqual(
+      expect.arrayContaining([
+        '# TYPE timer_wakeups_total counter',
+        'timer_wakeups_total{timer="requests"} 3',
+        'timer_size{timer="requests"} 3',
+        'purgatory_completed_total{purgatory="fetch",reason="expired"} 1',
+        'purgatory_wait_duration_seconds_sum{purgatory="fetch"} 0.04',
+        'purgatory_wait_duration_seconds_bucket{purgatory="fetch",le="0.05"} 1',
+      ]),
+    );
+    await provider.shutdown();
+  });
+
+  it('asks the global meter provider by default, when something is to be measured', async () => {
+    const metrics = openTelemetryMetrics();
+    metrics.counter('lost_total', 'Nobody listens yet.').inc();
+    api.setGlobalMeterProvider(provider);
+    metrics.counter('jobs_total', 'Jobs.').inc();
+    const { resourceMetrics } = await reader.collect();
+    expect(resourceMetrics.scopeMetrics.map(({ scope }) => scope.name)).toEqual(['escapement']);
+    expect([...(await reader.read()).keys()]).toEqual(['jobs_total']);
+  });
+
+  it('sets gauges, and tells the unit that a name ends in', async () => {
+    const level = metrics.gauge('age_seconds', 'Age.', { name: 'a' });
+    level.set(4);
+    level.set(-2.5);
+    expect(await reader.series('age_seconds')).toEqual(['name=a: -2.5']);
+    for (const name of ['spent_seconds_total', 'sent_bytes', 'read_bytes_total', 'seconds', 'jobs_total']) {
+      metrics.counter(name, 'Something.');
+    }
+    const units = [...(await reader.read()).values()].map(({ descriptor }) => descriptor.unit);
+    expect(units).toEqual(['s', 's', 'By', 'By', '', '']);
+  });
+
+  it('puts the prefix before every name and the labels on every metric; a metric knows its own label better', async () => {
+    const metrics = openTelemetryMetrics({ meter, prefix: 'shop.', labels: { shard: '7', name: 'x' } });
+    metrics.counter('jobs_total', 'Jobs.', { name: 'a' });
+    metrics.observableGauge('depth', 'Depth.', () => 4);
+    expect(await reader.series('shop.jobs_total')).toEqual(['shard=7,name=a: 0']);
+    expect(await reader.series('shop.depth')).toEqual(['shard=7,name=x: 4']);
+  });
+
+  it('lets the series of one name have different labels, with any value', async () => {
+    metrics.counter('jobs_total', 'Jobs.', { name: 'b"\\\n' }).inc();
+    metrics.counter('jobs_total', 'Jobs.', { name: 'a', 'kind.of': '' }).inc(2);
+    expect(await reader.series('jobs_total')).toEqual(['name=b"\\\n: 1', 'name=a,kind.of=: 2']);
+  });
+
+  it('leaves a gauge that cannot be read out of the collection, and all others in it', async () => {
+    const onError = vi.fn<(error: EscapementError) => void>();
+    const metrics = openTelemetryMetrics({ meter, onError });
+    const fail = (): number => {
+      throw new Error('no');
+    };
+    metrics.observableGauge('depth', 'Depth.', fail, { name: 'a' });
+    metrics.observableGauge('depth', 'Depth.', () => 2, { name: 'b' });
+    expect(await reader.series('depth')).toEqual(['name=b: 2']);
+    expect(onError.mock.calls.map(([error]) => error.message)).toEqual([
+      'depth{name="a"} could not be read: no',
+    ]);
+  });
+});
+
+describe('a gauge that was removed', () => {
+  const collectThrice = async (temporality: AggregationTemporality): Promise<string[][]> => {
+    const reader = new ManualReader({ aggregationTemporalitySelector: () => temporality });
+    const meter = new MeterProvider({ readers: [reader] }).getMeter('test');
+    const metrics = openTelemetryMetrics({ meter });
+    metrics.observableGauge('depth', 'Depth.', () => 3, { name: 'unseen' }).remove();
+    const gauge = metrics.observableGauge('depth', 'Depth.', () => 5, { name: 'a' });
+    const seen = [await reader.series('depth')];
+    gauge.remove();
+    gauge.remove();
+    return [...seen, await reader.series('depth'), await reader.series('depth')];
+  };
+
+  it('is 0 once and then gone, for a reader of deltas', async () => {
+    expect(await collectThrice(AggregationTemporality.DELTA)).toEqual([['name=a: 5'], ['name=a: 0'], []]);
+  });
+
+  it('stays at 0 for a cumulative reader, because the SDK repeats the last value for ever', async () => {
+    expect(await collectThrice(AggregationTemporality.CUMULATIVE)).toEqual([
+      ['name=a: 5'],
+      ['name=a: 0'],
+      ['name=a: 0'],
+    ]);
+  });
+
+  it('is 0 for every reader', async () => {
+    const readers = [new ManualReader(), new ManualReader()];
+    const metrics = openTelemetryMetrics({ meter: new MeterProvider({ readers }).getMeter('test') });
+    const gauge = metrics.observableGauge('depth', 'Depth.', () => 5);
+    for (const reader of readers) expect(await reader.series('depth')).toEqual([': 5']);
+    gauge.remove();
+    for (const reader of readers) expect(await reader.series('depth')).toEqual([': 0']);
+  });
+
+  it('may be removed while it is collected, without a loss to the others', async () => {
+    const first = metrics.observableGauge('first', 'First.', () => (first.remove(), 1));
+    metrics.observableGauge('second', 'Second.', () => 2);
+    expect([await reader.series('first'), await reader.series('second')]).toEqual([[': 1'], [': 2']]);
+  });
+});
+
+describe('the same name again', () => {
+  it('continues the counters of what was closed, and reads what is there now', async () => {
+    for (let round = 1; round <= 3; round++) {
+      const clock = new ManualClock();
+      const timer = new SystemTimer({ clock, metrics, name: 'a' });
+      timer.schedule(1, () => undefined, 0);
+      clock.advance(1);
+      timer.schedule(1, () => undefined, 0);
+      expect(await reader.series('timer_size')).toEqual(['timer=a: 1']);
+      expect(await reader.series('timer_tasks_run_total')).toEqual([`timer=a: ${round}`]);
+      timer.close();
+    }
+  });
+
+  it('adds up what has one name at once, also through two providers on one meter', async () => {
+    const clock = new ManualClock();
+    const providers = [metrics, openTelemetryMetrics({ meter })];
+    const timers = providers.map((metrics) => new SystemTimer({ clock, metrics, name: 'a' }));
+    for (const timer of timers) timer.schedule(1, () => undefined, 0);
+    expect(await reader.series('timer_size')).toEqual(['timer=a: 2']);
+    timers[0]?.close();
+    expect(await reader.series('timer_size')).toEqual(['timer=a: 1']);
+    clock.advance(1);
+    expect(await reader.series('timer_tasks_run_total')).toEqual(['timer=a: 1']);
+  });
+
+  it('adds up through two providers on the global meter', async () => {
+    api.setGlobalMeterProvider(provider);
+    for (const metrics of [openTelemetryMetrics(), openTelemetryMetrics()]) {
+      metrics.observableGauge('depth', 'Depth.', () => 2);
+    }
+    expect(await reader.series('depth')).toEqual([': 4']);
+  });
+
+  it('keeps nothing of what was closed when no SDK is there to collect', () => {
+    new SystemTimer({ clock: new ManualClock(), metrics: openTelemetryMetrics() }).close();
+    const noop: object = api.getMeter('escapement');
+    const gauges = (noop as { [READS]: Map<string, SummedReads> })[READS];
+    const observe = vi.fn();
+    gauges.get('timer_size')?.report(observe);
+    expect([gauges.has('timer_size'), observe.mock.calls]).toEqual([true, []]);
+  });
+});
+
+describe('what openTelemetryMetrics refuses', () => {
+  it.each([
+    [{ meter: {} }, 'meter must be a Meter of @opentelemetry/api. Received [object Object]'],
+    [{ meter: null }, 'meter must be a Meter of @opentelemetry/api. Received null'],
+    [{ prefix: 7 }, 'prefix must be a string. Received 7'],
+    [{ prefix: '7' }, /^prefix must be a name that OpenTelemetry takes, .* Received '7' \(a string\)$/],
+    [{ labels: { shard: 7 } }, 'labels.shard must be a string. Received 7'],
+    [{ onError: 1 }, 'onError must be a function. Received 1'],
+    [null, 'options must be an object. Received null'],
+  ])('options %o', (options, message) => {
+    expect(() => openTelemetryMetrics(options as never)).toThrow(message);
+  });
+
+  it.each(['', '1st', 'a b', 'a:b', 'ä', 'a\n', 'a'.repeat(256)])('the name %j', async (name) => {
+    expect(() => metrics.counter(name, 'help')).toThrow(
+      expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }),
+    );
+    expect((await reader.read()).size).toBe(0);
+  });
+});

@@ -1,0 +1,355 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import {
+  AggregatorRegistry,
+  Counter,
+  Gauge,
+  openMetricsContentType,
+  register,
+  Registry,
+  Summary,
+  type OpenMetricsContentType,
+} from 'prom-client';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { EscapementError, ManualClock, SystemTimer, type MetricsProvider } from 'escapement';
+import { prometheusMetrics } from 'escapement/metrics/prometheus';
+import { measured } from './measured.ts';
+
+let registry: Registry;
+let metrics: MetricsProvider;
+
+beforeEach(() => {
+  registry = new Registry();
+  metrics = prometheusMetrics({ registry });
+});
+afterEach(() => {
+  register.clear();
+});
+
+/** The samples of a scrape, without the comments. */
+async function scrape(from: Registry | Registry<OpenMetricsContentType> = registry): Promise<string[]> {
+  return (await from.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+}
+
+async function fetchFrom(from: Registry): Promise<{ text: string; type: string | null }> {
+  const server = createServer((_request, response) => {
+    void from.metrics().then((text) => response.setHeader('content-type', from.contentType).end(text));
+  }).listen(0);
+  try {
+    const { port } = server.address() as AddressInfo;
+    const response = await fetch(`http://127.0.0.1:${port}/metrics`);
+    return { text: await response.text(), type: response.headers.get('content-type') };
+  } finally {
+    server.close();
+  }
+}
+
+describe('prometheusMetrics', () => {
+  it('is what a scrape over HTTP finds: a timer and a purgatory', async () => {
+    const { close } = measured(metrics);
+    const { text, type } = await fetchFrom(registry);
+    expect(type).toBe('text/plain; version=0.0.4; charset=utf-8');
+    expect(text).toContain('# HELP timer_size Tasks that wait in the timer.\n# TYPE timer_size gauge\n');
+    expect(text.split('\n')).toEqual(
+      expect.arrayContaining([
+        'timer_size{timer="requests"} 3',
+        'timer_wakeups_total{timer="requests"} 3',
+        'timer_tasks_run_total{timer="requests"} 3',
+        'purgatory_size{purgatory="fetch"} 3',
+        'purgatory_num_delayed_operations{purgatory="fetch"} 1',
+        'purgatory_watched_keys{purgatory="fetch"} 2',
+        'purgatory_completed_total{purgatory="fetch",reason="tried"} 0',
+        'purgatory_completed_total{purgatory="fetch",reason="expired"} 1',
+        'purgatory_check_duration_seconds_bucket{le="0.000001",purgatory="fetch"} 1',
+        'purgatory_wait_duration_seconds_bucket{le="0.01",purgatory="fetch"} 0',
+        'purgatory_wait_duration_seconds_bucket{le="0.05",purgatory="fetch"} 1',
+        'purgatory_wait_duration_seconds_bucket{le="+Inf",purgatory="fetch"} 1',
+        'purgatory_wait_duration_seconds_sum{purgatory="fetch"} 0.04',
+        'purgatory_wait_duration_seconds_count{purgatory="fetch"} 1',
+      ]),
+    );
+    close();
+    expect((await scrape()).filter((line) => /size|keys|delayed/.test(line))).toEqual([]);
+    expect(await scrape()).toContain('purgatory_completed_total{purgatory="fetch",reason="closed"} 2');
+  });
+
+  it('uses the global registry by default', async () => {
+    const metrics = prometheusMetrics();
+    metrics.counter('jobs_total', 'Jobs.').inc(2);
+    metrics.gauge('level', 'A level.').set(-1.5);
+    metrics.histogram('took_seconds', 'Time.', [1, 2]).observe(1);
+    expect(await scrape(register)).toEqual([
+      'jobs_total 2',
+      'level -1.5',
+      'took_seconds_bucket{le="1"} 1',
+      'took_seconds_bucket{le="2"} 1',
+      'took_seconds_bucket{le="+Inf"} 1',
+      'took_seconds_sum 1',
+      'took_seconds_count 1',
+    ]);
+  });
+
+  it('writes OpenMetrics too', async () => {
+    const open = new Registry<OpenMetricsContentType>();
+    open.setContentType(openMetricsContentType);
+    const metrics = prometheusMetrics({ registry: open });
+    metrics.counter('jobs_total', 'Jobs.', { name: 'a' }).inc();
+    expect(await open.metrics()).toBe(
+      '# HELP jobs Jobs.\n# TYPE jobs counter\njobs_total{name="a"} 1\n# EOF\n',
+    );
+    metrics.counter('jobs_total', 'Jobs.', { name: 'a' }).inc();
+    expect(await scrape(open)).toEqual(['jobs_total{name="a"} 2']);
+  });
+
+  it('puts the prefix before every name and the labels on every metric; a metric knows its own label better', async () => {
+    const metrics = prometheusMetrics({ registry, prefix: 'shop_', labels: { shard: '7', name: 'x' } });
+    metrics.counter('jobs_total', 'Jobs.', { name: 'a' });
+    metrics.observableGauge('depth', 'Depth.', () => 4);
+    expect(await scrape()).toEqual([
+      'shop_jobs_total{shard="7",name="a"} 0',
+      'shop_depth{shard="7",name="x"} 4',
+    ]);
+  });
+
+  it('keeps the series of many names apart, and escapes what they are called', async () => {
+    for (const name of ['a', 'b"\\\n', '\u{1F40C}', ''])
+      metrics.counter('adds_total', 'Adds.', { name }).inc();
+    expect(await scrape()).toEqual([
+      'adds_total{name="a"} 1',
+      'adds_total{name="b\\"\\\\\\n"} 1',
+      'adds_total{name="\u{1F40C}"} 1',
+      'adds_total{name=""} 1',
+    ]);
+  });
+
+  it('reads gauges when it is scraped and not before', async () => {
+    const read = vi.fn(() => 3);
+    metrics.observableGauge('depth', 'Depth.', read, { name: 'a' });
+    expect(read).not.toHaveBeenCalled();
+    expect(await scrape()).toEqual(['depth{name="a"} 3']);
+    read.mockReturnValue(NaN);
+    expect(await registry.getSingleMetricAsString('depth')).toContain('depth{name="a"} Nan');
+    expect(read).toHaveBeenCalledTimes(2);
+  });
+
+  it('drops a gauge that was removed, with labels or without', async () => {
+    const [bare, labelled] = [{}, { name: 'a' }].map((labels, i) =>
+      metrics.observableGauge(`depth_${i}`, 'Depth.', () => 1, labels),
+    );
+    expect(await scrape()).toHaveLength(2);
+    bare?.remove();
+    labelled?.remove();
+    labelled?.remove();
+    expect(await scrape()).toEqual([]);
+  });
+
+  it('leaves a gauge that cannot be read out of the scrape, and all others in it', async () => {
+    const onError = vi.fn<(error: EscapementError) => void>();
+    const metrics = prometheusMetrics({ registry, onError });
+    const fail = (): number => {
+      throw new Error('no');
+    };
+    metrics.observableGauge('depth', 'Depth.', fail, { name: 'a' });
+    metrics.observableGauge('depth', 'Depth.', () => 2, { name: 'b' });
+    metrics.observableGauge('other', 'Other.', () => 3);
+    expect(await scrape()).toEqual(['depth{name="b"} 2', 'other 3']);
+    expect(onError.mock.calls.map(([error]) => error.message)).toEqual([
+      'depth{name="a"} could not be read: no',
+    ]);
+  });
+
+  it('adds up across the workers of a cluster', async () => {
+    const results = await Promise.all(
+      [1, 2].map(async (size) => {
+        const registry = new Registry();
+        prometheusMetrics({ registry }).observableGauge('depth', 'Depth.', () => size, { name: 'a' });
+        return registry.getMetricsAsJSON();
+      }),
+    );
+    expect(await scrape(AggregatorRegistry.aggregate(results))).toEqual(['depth{name="a"} 3']);
+  });
+});
+
+describe('the same name again', () => {
+  it('continues the counters of what was closed, and reads what is there now', async () => {
+    for (let round = 1; round <= 3; round++) {
+      const clock = new ManualClock();
+      const timer = new SystemTimer({ clock, metrics, name: 'a' });
+      timer.schedule(1, () => undefined, 0);
+      clock.advance(1);
+      timer.schedule(1, () => undefined, 0);
+      expect(await scrape()).toEqual([
+        `timer_wakeups_total{timer="a"} ${round}`,
+        `timer_tasks_run_total{timer="a"} ${round}`,
+        'timer_size{timer="a"} 1',
+      ]);
+      timer.close();
+    }
+  });
+
+  it('adds up what has one name at once, whoever closes first', async () => {
+    const clock = new ManualClock();
+    const timers = [1, 2].map(() => new SystemTimer({ clock, metrics, name: 'a' }));
+    for (const timer of timers) timer.schedule(1, () => undefined, 0);
+    expect(await scrape()).toContain('timer_size{timer="a"} 2');
+    timers[0]?.close();
+    expect(await scrape()).toContain('timer_size{timer="a"} 1');
+    timers[1]?.close();
+    expect(await scrape()).not.toContainEqual(expect.stringContaining('timer_size'));
+  });
+
+  it('lets two providers share a registry', async () => {
+    const other = prometheusMetrics({ registry });
+    for (const provider of [metrics, other]) {
+      provider.counter('jobs_total', 'Jobs.', { name: 'a' }).inc();
+      provider.observableGauge('depth', 'Depth.', () => 2, { name: 'a' });
+      provider.gauge('level', 'Level.').set(1);
+      provider.histogram('took_seconds', 'Time.', [1]).observe(0.5);
+    }
+    expect(await scrape()).toEqual(
+      expect.arrayContaining([
+        'jobs_total{name="a"} 2',
+        'depth{name="a"} 4',
+        'level 1',
+        'took_seconds_sum 1',
+      ]),
+    );
+  });
+
+  it('takes the buckets as they are, and does not freeze them', () => {
+    const buckets = [1, 2];
+    metrics.histogram('took_seconds', 'Time.', buckets);
+    expect(Object.isFrozen(buckets)).toBe(false);
+  });
+
+  it('starts over in a registry that was cleared', async () => {
+    const old = metrics.counter('jobs_total', 'Jobs.');
+    registry.clear();
+    old.inc();
+    metrics.counter('jobs_total', 'Jobs.').inc();
+    expect(await scrape()).toEqual(['jobs_total 1']);
+  });
+
+  it('goes on with a counter that was reset', async () => {
+    const counter = metrics.counter('jobs_total', 'Jobs.', { name: 'a' });
+    counter.inc(5);
+    registry.resetMetrics();
+    counter.inc();
+    expect(await scrape()).toEqual(['jobs_total{name="a"} 1']);
+  });
+});
+
+describe('a metric of somebody else', () => {
+  const help = 'Theirs.';
+  const fails = (make: () => unknown): unknown => {
+    try {
+      make();
+    } catch (error) {
+      if (!(error instanceof EscapementError)) throw error;
+      return [error.code, error.message];
+    }
+    return 'nothing was thrown';
+  };
+  const conflict = (name: string, reason: string): unknown => [
+    'ERR_METRIC_CONFLICT',
+    `The registry has a metric ${name} already: ${reason}. Give prometheusMetrics another prefix or registry`,
+  ];
+
+  it('of the same type and labels is used', async () => {
+    const theirs = new Counter({ name: 'jobs_total', help, labelNames: ['name'], registers: [registry] });
+    theirs.inc({ name: 'a' }, 3);
+    metrics.counter('jobs_total', 'Jobs.', { name: 'a' }).inc();
+    expect(await scrape()).toEqual(['jobs_total{name="a"} 4']);
+  });
+
+  it('of another type is an error that names both', () => {
+    new Summary({ name: 'jobs_total', help, registers: [registry] });
+    expect(fails(() => metrics.counter('jobs_total', 'Jobs.'))).toEqual(
+      conflict('jobs_total', 'it is a summary, and a counter is wanted'),
+    );
+  });
+
+  it('with other labels is an error that names both sets', () => {
+    new Gauge({ name: 'timer_size', help, labelNames: ['queue', 'host'], registers: [registry] });
+    expect(fails(() => new SystemTimer({ metrics }))).toEqual(
+      conflict('timer_size', 'it has the labels [host, queue], and [timer] are wanted'),
+    );
+  });
+
+  it.each(['purgatory_size', 'purgatory_watched_keys', 'purgatory_cancelled_total'])(
+    'by the name %s leaves nothing behind of what could not be made',
+    async (name) => {
+      new Summary({ name, help, registers: [registry], labelNames: ['theirs'] });
+      expect(() => measured(metrics)).toThrow(EscapementError);
+      const gauges = (await scrape()).filter((line) => /^purgatory_(size|num|watched)/.test(line));
+      expect(gauges).toEqual([]);
+    },
+  );
+
+  it('leaves no gauge behind of a timer that could not be made', async () => {
+    new Summary({ name: 'timer_tasks_run_total', help, registers: [registry], labelNames: ['theirs'] });
+    expect(() => new SystemTimer({ metrics })).toThrow(EscapementError);
+    expect(await scrape()).toEqual(['timer_wakeups_total{timer="timer"} 0']);
+  });
+
+  it('with other labels is an error when it is our own', () => {
+    metrics.counter('jobs_total', 'Jobs.', { name: 'a', kind: 'b' });
+    metrics.counter('jobs_total', 'Jobs.', { kind: 'c', name: 'd' });
+    expect(fails(() => metrics.counter('jobs_total', 'Jobs.', { name: 'a' }))).toEqual(
+      conflict('jobs_total', 'it has the labels [kind, name], and [name] are wanted'),
+    );
+  });
+
+  it('with other buckets is an error that names both', () => {
+    metrics.histogram('took_seconds', 'Time.', [1, 2]);
+    expect(fails(() => metrics.histogram('took_seconds', 'Time.', [1, 3]))).toEqual(
+      conflict('took_seconds', 'it has the buckets [1, 2], and [1, 3] are wanted'),
+    );
+  });
+
+  it('is either set or read', () => {
+    metrics.gauge('level', 'Level.');
+    expect(fails(() => metrics.observableGauge('level', 'Level.', () => 1))).toEqual(
+      conflict('level', 'it is set by somebody, and not read when scraped'),
+    );
+    metrics.observableGauge('depth', 'Depth.', () => 1);
+    expect(fails(() => metrics.gauge('depth', 'Depth.'))).toEqual(
+      conflict('depth', 'it is read when scraped, and cannot be set'),
+    );
+  });
+});
+
+describe('what prometheusMetrics refuses', () => {
+  it.each([
+    [{ registry: {} }, 'registry must be a Registry of prom-client. Received [object Object]'],
+    [{ registry: null }, 'registry must be a Registry of prom-client. Received null'],
+    [{ prefix: 7 }, 'prefix must be a string. Received 7'],
+    [
+      { prefix: 'my-' },
+      "prefix must be a name that Prometheus takes, /^[a-zA-Z_:][a-zA-Z0-9_:]*$/. Received 'my-'",
+    ],
+    [{ labels: 'a' }, "labels must be an object. Received 'a'"],
+    [{ labels: { shard: 7 } }, 'labels.shard must be a string. Received 7'],
+    [
+      { labels: { 'a-b': '' } },
+      "labels must be a name that Prometheus takes, /^[a-zA-Z_][a-zA-Z0-9_]*$/. Received 'a-b'",
+    ],
+    [{ onError: 1 }, 'onError must be a function. Received 1'],
+    [null, 'options must be an object. Received null'],
+  ])('options %o', (options, message) => {
+    expect(() => prometheusMetrics(options as never)).toThrow(message);
+  });
+
+  it.each(['', '1st', 'a-b', 'a b', 'ä', 'a\n', 'a{}'])('the name %j, and registers nothing', (name) => {
+    expect(() => metrics.counter(name, 'help')).toThrow(
+      expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }),
+    );
+    expect(() => metrics.counter('fine', 'help', { [name]: '' })).toThrow(/^label of fine must be/);
+    expect(registry.getMetricsAsArray()).toEqual([]);
+  });
+
+  it('the label of the buckets', () => {
+    expect(() => metrics.histogram('h', 'help', [1], { le: '1' })).toThrow(/^label of h must be/);
+    expect(registry.getMetricsAsArray()).toEqual([]);
+  });
+});
