@@ -2,3 +2,4 @@
 export { ManualClock } from './core/manual-clock.ts';
 export { checkTimer } from './timer/check-timer.ts';
 export { checkPurgatory } from './purgatory/check-purgatory.ts';
+export { checkQueue } from './workqueue/check-queue.ts';

@@ -1,10 +1,12 @@
-/** The smallest ring, in slots. Sizes are powers of two, so that a position is found with a mask. */
+/** The first ring, in slots. Sizes are powers of two, so that a position is found with a mask. */
 const SMALLEST = 16;
+/** A ring of up to this many slots (128 KB) stays as it is when it empties: it would soon be made again. */
+const STAYS = 16_384;
 
 /**
  * A queue of values in a ring: first in, first out.
  *
- * HOW. The array is a circle; it doubles when it is full, and halves when three quarters of it are empty.
+ * HOW. The array is a circle; it doubles when it is full, and, if it is large, halves when three quarters are empty.
  *
  *          head            head + size
  *            ▼                  ▼
@@ -44,7 +46,7 @@ export class RingQueue<T> {
     this.#slots[this.#head] = undefined;
     this.#head = (this.#head + 1) & this.#mask;
     this.#size--;
-    if (this.#size < (this.#mask + 1) >> 2 && this.#mask >= SMALLEST) this.#resize((this.#mask + 1) >> 1);
+    if (this.#mask >= STAYS && this.#size < this.#mask >> 2) this.#resize((this.#mask + 1) >> 1);
     return value;
   }
 

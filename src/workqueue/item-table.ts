@@ -2,7 +2,7 @@ import { IDLE, ItemEntry } from './item-entry.ts';
 
 /** A map of up to this many keys makes itself anew so often that deleting does no harm. */
 const SMALL = 128;
-/** Idle keys that are kept at least, and at most. Powers of two. */
+/** Idle keys that are kept at least, and at most: 256 times a power of four. */
 const LEAST_KEPT = 256;
 const MOST_KEPT = 16_384;
 /** Longest key that is kept, in characters. */
@@ -25,7 +25,8 @@ export class ItemTable<T> {
   #kept: (ItemEntry<T> | undefined)[] = new Array<undefined>(LEAST_KEPT);
   #next = 0;
   #idle = 0;
-  /** Since the last look at whether keeping pays: keys that came back, and the most that were in use at once. */
+  /** In this round: keys that became idle, keys that came back, and the most that were in use at once. */
+  #released = 0;
   #cameBack = 0;
   #mostUsed = 0;
 
@@ -77,8 +78,9 @@ export class ItemTable<T> {
   #keep(entry: ItemEntry<T>): void {
     const oldest = this.#kept[this.#next];
     this.#kept[this.#next] = entry;
+    this.#next = (this.#next + 1) & (this.#kept.length - 1);
     if (oldest !== undefined) this.#forget(oldest);
-    if (++this.#next === this.#kept.length) this.#endRound();
+    if (++this.#released >= Math.max(this.#kept.length, this.#mostUsed)) this.#reconsider();
   }
 
   /** Unless it is in use again, or gone. */
@@ -88,28 +90,25 @@ export class ItemTable<T> {
     this.#idle--;
   }
 
-  /** As many became idle as are kept. Keeps more if a quarter of them came back, and fewer if not. */
-  #endRound(): void {
+  /** After a round, in which all that was in use became idle. Keeps more if a quarter came back, and fewer if not. */
+  #reconsider(): void {
     const length = this.#kept.length;
     const isWorthIt = this.#cameBack >= length / 4;
-    this.#next = 0;
-    if (isWorthIt && this.#mostUsed > length && length < MOST_KEPT) this.#resize(length * 2);
-    else if (!isWorthIt && length > LEAST_KEPT) this.#resize(length / 2);
+    if (isWorthIt && this.#mostUsed > length && length < MOST_KEPT) this.#resize(length * 4);
+    else if (!isWorthIt && length > LEAST_KEPT) this.#resize(length / 4);
+    this.#released = 0;
     this.#cameBack = 0;
     this.#mostUsed = 0;
   }
 
-  /** The ring stands at its beginning: the oldest come first. */
+  /** Keeps the latest. */
   #resize(length: number): void {
-    const kept = this.#kept;
-    const surplus = Math.max(kept.length - length, 0);
-    for (let i = 0; i < surplus; i++) {
-      const entry = kept[i];
-      if (entry !== undefined) this.#forget(entry);
-    }
-    this.#kept = kept.slice(surplus);
-    this.#next = surplus > 0 ? 0 : kept.length;
-    this.#kept.length = length;
+    const fromOldest = [...this.#kept.slice(this.#next), ...this.#kept.slice(0, this.#next)];
+    const surplus = Math.max(fromOldest.length - length, 0);
+    for (const entry of fromOldest.slice(0, surplus)) if (entry !== undefined) this.#forget(entry);
+    this.#kept = fromOldest.slice(surplus);
+    this.#next = this.#kept.length & (length - 1);
+    while (this.#kept.length < length) this.#kept.push(undefined);
   }
 }
 

@@ -91,29 +91,14 @@ class PieceRun {
     for (let piece = first; piece < end; piece++) {
       if (this.#mustStop) this.#leftOver.push(piece);
       else {
-        const running = this.#piece(piece);
-        if (running !== undefined) await running;
+        try {
+          const result = this.#run(piece);
+          if (isThenable(result)) await result;
+        } catch (error) {
+          this.#errors.push(error);
+        }
         if (this.#budget.spend()) await this.#budget.next();
       }
-    }
-  }
-
-  /** @returns a promise only if the piece did. */
-  #piece(piece: number): Promise<void> | undefined {
-    try {
-      const result = this.#run(piece);
-      return isThenable(result) ? this.#settle(result) : undefined;
-    } catch (error) {
-      this.#errors.push(error);
-      return undefined;
-    }
-  }
-
-  async #settle(result: PromiseLike<unknown>): Promise<void> {
-    try {
-      await result;
-    } catch (error) {
-      this.#errors.push(error);
     }
   }
 

@@ -40,6 +40,11 @@ export class WaitingItems<T> {
     return this.#rows.size;
   }
 
+  /** Where they wait. */
+  get timer(): SystemTimer {
+    return this.#timer();
+  }
+
   /** @param delayMs - above 0; `Infinity` parks the item. If the timer refuses, nothing has changed. */
   add(key: unknown, item: T, delayMs: number): void {
     const row = this.#rows.get(key);

@@ -23,7 +23,7 @@ export class WorkQueueMetrics {
   readonly #retries: { inc(by?: number): void };
   readonly #latency: { observe(value: number): void };
   readonly #work: { observe(value: number): void };
-  readonly #gauges: { remove(): void }[];
+  readonly #gauges: { remove(): void }[] = [];
   /** When each entry was added; the first time, if it was more than once. */
   readonly #addedAtMs = new Map<ItemEntry<unknown>, number>();
   /** When each entry was handed out: the first one is held longest. */
@@ -31,8 +31,6 @@ export class WorkQueueMetrics {
 
   constructor(metrics: MetricsProvider, clock: Clock, name: string, sizes: () => QueueSizes) {
     const labels = { name };
-    const gauge = (metric: string, help: string, read: () => number): { remove(): void } =>
-      metrics.observableGauge(metric, help, read, labels);
     this.#clock = clock;
     this.#adds = metrics.counter('workqueue_adds_total', 'Adds that the queue has accepted.', labels);
     this.#retries = metrics.counter('workqueue_retries_total', 'Adds with a delay or a rate limit.', labels);
@@ -48,26 +46,36 @@ export class WorkQueueMetrics {
       BUCKETS,
       labels,
     );
-    this.#gauges = [
-      gauge(
-        'workqueue_depth',
-        'Items that wait to be processed, those added again while held included.',
-        () => {
-          const { ready, heldAgain } = sizes();
-          return ready.size + heldAgain;
-        },
-      ),
-      gauge(
-        'workqueue_unfinished_work_seconds',
-        'How long the items that are held have been, summed up: its slope is the number of workers that are stuck.',
-        () => this.#unfinishedS(),
-      ),
-      gauge(
-        'workqueue_longest_running_processor_seconds',
-        'How long the item that is held longest has been.',
-        () => this.#longestS(),
-      ),
-    ];
+    try {
+      this.#readGauges(metrics, labels, sizes);
+    } catch (error) {
+      this.remove(); // nobody else would: there is no queue to shut down
+      throw error;
+    }
+  }
+
+  #readGauges(metrics: MetricsProvider, labels: Record<string, string>, sizes: () => QueueSizes): void {
+    const gauge = (name: string, help: string, read: () => number): void => {
+      this.#gauges.push(metrics.observableGauge(name, help, read, labels));
+    };
+    gauge(
+      'workqueue_depth',
+      'Items that wait to be processed, those added again while held included.',
+      () => {
+        const { ready, heldAgain } = sizes();
+        return ready.size + heldAgain;
+      },
+    );
+    gauge(
+      'workqueue_unfinished_work_seconds',
+      'How long the items that are held have been, summed up: its slope is the number of workers that are stuck.',
+      () => this.#unfinishedS(),
+    );
+    gauge(
+      'workqueue_longest_running_processor_seconds',
+      'How long the item that is held longest has been.',
+      () => this.#longestS(),
+    );
   }
 
   added(entry: ItemEntry<unknown>): void {

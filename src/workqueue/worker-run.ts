@@ -119,8 +119,14 @@ export class WorkerRun<T> {
       const handOut = entry.handOuts;
       if (this.#mustStop()) this.#items.putBack(entry, handOut);
       else {
-        const working = this.#work(entry, handOut);
-        if (working !== undefined) await working;
+        const item = entry.item as T;
+        try {
+          const result = this.#worker(item, this.#contextOf(entry));
+          if (isThenable(result)) await result;
+          this.#succeeded(entry, handOut);
+        } catch (error) {
+          this.#failed(error, item, entry, handOut);
+        }
         if (this.#budget.spend()) await this.#budget.next();
       }
     }
@@ -133,28 +139,6 @@ export class WorkerRun<T> {
 
   async #next(): Promise<ItemEntry<T> | undefined> {
     return this.#items.hasEnded ? undefined : this.#items.wait((entry) => entry, undefined, this.#waiting);
-  }
-
-  /** @returns a promise only if the worker did. */
-  #work(entry: ItemEntry<T>, handOut: number): Promise<void> | undefined {
-    const item = entry.item as T;
-    try {
-      const result = this.#worker(item, this.#contextOf(entry));
-      if (isThenable(result)) return this.#settle(result, item, entry, handOut);
-      this.#succeeded(entry, handOut);
-    } catch (error) {
-      this.#failed(error, item, entry, handOut);
-    }
-    return undefined;
-  }
-
-  async #settle(result: PromiseLike<unknown>, item: T, entry: ItemEntry<T>, handOut: number): Promise<void> {
-    try {
-      await result;
-      this.#succeeded(entry, handOut);
-    } catch (error) {
-      this.#failed(error, item, entry, handOut);
-    }
   }
 
   #contextOf({ key }: ItemEntry<T>): WorkerContext {

@@ -1,0 +1,87 @@
+import type { SystemTimer } from '../timer/system-timer.ts';
+import { INTERNALS as TIMER_INTERNALS } from '../timer/timer-internals.ts';
+import { NO_SLOT } from '../timer/timer-table.ts';
+import { HELD, HELD_AGAIN, IDLE, QUEUED, type ItemEntry } from './item-entry.ts';
+import { INTERNALS, type WorkQueueInternals } from './work-queue-internals.ts';
+import type { WorkQueue } from './work-queue.ts';
+
+/**
+ * Checks the whole structure of a work queue: that every entry is where its phase says, and nowhere else; that nobody
+ * waits while something is ready; every count; and, with delays, that every item that waits has its place in the timer.
+ * For tests: O(items).
+ *
+ * @throws Error - naming the first thing that does not hold.
+ */
+export function checkQueue<T>(queue: WorkQueue<T>): void {
+  const internals = queue[INTERNALS];
+  const { items } = internals;
+  const entries = [...items.table.all];
+  for (const [key, entry] of entries) checkEntry(key, entry);
+  checkReady(internals);
+  const held = entries.filter(([, { phase }]) => phase === HELD || phase === HELD_AGAIN).length;
+  const heldAgain = entries.filter(([, { phase }]) => phase === HELD_AGAIN).length;
+  const idle = entries.filter(([, { phase }]) => phase === IDLE).length;
+  ensure(items.held === held, `held is ${items.held}, but ${held} items are held`);
+  ensure(items.heldAgain === heldAgain, `heldAgain is ${items.heldAgain}, but it is ${heldAgain} items`);
+  ensure(items.table.idle === idle, `idle is ${items.table.idle}, but ${idle} keys are`);
+  ensure(items.takers === 0 || items.ready.size === 0, 'somebody waits although an item is ready');
+  ensure(items.takers === 0 || !items.hasEnded, 'somebody waits for a queue that has ended');
+  checkWaiting(internals);
+}
+
+function ensure(holds: boolean, claim: string): asserts holds {
+  if (!holds) throw new Error(`checkQueue: ${claim}`);
+}
+
+/** An object that cannot be shown can be a key as well. */
+function nameOf(key: unknown): string {
+  return typeof key === 'object' || typeof key === 'function' ? 'an object as key' : `key ${String(key)}`;
+}
+
+function checkEntry(key: unknown, entry: ItemEntry<unknown>): void {
+  ensure(Object.is(entry.key, key) || entry.key === key, `${nameOf(key)}: its entry is for another key`);
+  ensure([IDLE, QUEUED, HELD, HELD_AGAIN].includes(entry.phase), `${nameOf(key)}: it is in no phase`);
+  ensure(entry.phase !== IDLE || entry.item === undefined, `${nameOf(key)}: it is idle and keeps its item`);
+}
+
+function checkReady<T>({ items, keyOf }: WorkQueueInternals<T>): void {
+  const { table, ready } = items;
+  const seen = new Set<ItemEntry<T>>();
+  for (const entry of ready) {
+    const where = nameOf(entry.key);
+    ensure(table.find(entry.key) === entry, `${where}: it is ready, and its key leads elsewhere`);
+    ensure(entry.phase === QUEUED, `${where}: it is ready, and not in that phase`);
+    ensure(!seen.has(entry), `${where}: it is ready twice`);
+    ensure(table.find(keyOf(entry.item as T)) === entry, `${where}: its item has another key`);
+    seen.add(entry);
+  }
+  ensure(seen.size === ready.size, `${ready.size} items are ready, but there are ${seen.size}`);
+  for (const [key, { phase }] of table.all) {
+    ensure(
+      phase !== QUEUED || seen.has(table.find(key) as ItemEntry<T>),
+      `${nameOf(key)}: it is not in the queue`,
+    );
+  }
+}
+
+function checkWaiting<T>({ items, waiting, keyOf }: WorkQueueInternals<T>): void {
+  if (waiting === undefined) return;
+  let count = 0;
+  for (const { key, item, dueAtMs, timer } of waiting.rows()) {
+    const where = nameOf(key);
+    const ownKey = keyOf(item);
+    ensure(Object.is(ownKey, key) || ownKey === key, `${where}: what waits has another key`);
+    ensure(!Number.isNaN(dueAtMs), `${where}: it waits for no time`);
+    const isParked = dueAtMs === Infinity;
+    ensure(isParked || isScheduled(waiting.timer, timer), `${where}: it waits, and is in no timer`);
+    count++;
+  }
+  ensure(waiting.size === count, `${waiting.size} items wait, but there are ${count}`);
+  ensure(count === 0 || !items.isShutDown, 'items wait although the queue is shut down');
+}
+
+/** A timer that somebody has closed keeps nothing; the items are still the queue's. */
+function isScheduled(timer: SystemTimer, id: number): boolean {
+  const { wheels, driver } = timer[TIMER_INTERNALS]();
+  return driver.isClosed || wheels.table.slotOf(id) !== NO_SLOT;
+}
