@@ -39,6 +39,6 @@ export { WithJitterRateLimiter } from './workqueue/with-jitter-rate-limiter.ts';
 export type { JitterOptions } from './workqueue/with-jitter-rate-limiter.ts';
 export { WithMaxWaitRateLimiter } from './workqueue/with-max-wait-rate-limiter.ts';
 export { WorkQueue } from './workqueue/work-queue.ts';
-export type { SignalOptions, Taken } from './workqueue/work-queue.ts';
+export type { QueueEnd, SignalOptions, Taken, TakenItem } from './workqueue/work-queue.ts';
 export type { WorkQueueOptions } from './workqueue/work-queue-options.ts';
 export type { RunOptions, Worker, WorkerContext } from './workqueue/worker-run.ts';

@@ -1,3 +1,4 @@
+import { nameOfKey } from '../core/name-of-key.ts';
 import { chainOf, homeOf, isTimed, serialOf, type DelayedOperation } from './delayed-operation.ts';
 import { INTERNALS } from './purgatory-internals.ts';
 import type { DelayedOperationPurgatory } from './purgatory.ts';
@@ -48,17 +49,11 @@ function ensure(holds: boolean, claim: string): asserts holds {
   if (!holds) throw new Error(`checkPurgatory: ${claim}`);
 }
 
-/** An object that cannot be shown can be a key as well. */
-function nameOf(key: unknown): string {
-  const isPlain = ['string', 'number', 'bigint', 'symbol'].includes(typeof key);
-  return isPlain ? `key ${String(key)}` : 'an object as key';
-}
-
 /** @returns the operations of the list. */
 function checkList(list: WatcherList, key: unknown): DelayedOperation[] {
-  const where = nameOf(key);
+  const where = nameOfKey(key);
   const operations: DelayedOperation[] = [];
-  ensure(list.key === key || Number.isNaN(key), `${where}: its list is for another: ${nameOf(list.key)}`);
+  ensure(list.key === key || Number.isNaN(key), `${where}: its list is for another: ${nameOfKey(list.key)}`);
   let latest = 0;
   let prev: Watcher | WatcherList = list;
   for (let node = list.next; node !== list; node = node.next) {
@@ -87,7 +82,7 @@ function isInChain(sought: Watcher): boolean {
 function checkChain(operation: DelayedOperation, lists: ReadonlyMap<unknown, WatcherList>): void {
   for (let watcher = chainOf(operation); watcher !== undefined; watcher = watcher.sibling) {
     ensure(watcher.operation === operation, 'an operation has the watcher of another one');
-    const where = nameOf(watcher.list.key);
+    const where = nameOfKey(watcher.list.key);
     ensure(
       lists.get(watcher.list.key) === watcher.list,
       `${where}: its list is not the one that the key leads to`,

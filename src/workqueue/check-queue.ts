@@ -1,3 +1,4 @@
+import { nameOfKey } from '../core/name-of-key.ts';
 import type { SystemTimer } from '../timer/system-timer.ts';
 import { INTERNALS as TIMER_INTERNALS } from '../timer/timer-internals.ts';
 import { NO_SLOT } from '../timer/timer-table.ts';
@@ -33,22 +34,20 @@ function ensure(holds: boolean, claim: string): asserts holds {
   if (!holds) throw new Error(`checkQueue: ${claim}`);
 }
 
-/** An object that cannot be shown can be a key as well. */
-function nameOf(key: unknown): string {
-  return typeof key === 'object' || typeof key === 'function' ? 'an object as key' : `key ${String(key)}`;
-}
-
 function checkEntry(key: unknown, entry: ItemEntry<unknown>): void {
-  ensure(Object.is(entry.key, key) || entry.key === key, `${nameOf(key)}: its entry is for another key`);
-  ensure([IDLE, QUEUED, HELD, HELD_AGAIN].includes(entry.phase), `${nameOf(key)}: it is in no phase`);
-  ensure(entry.phase !== IDLE || entry.item === undefined, `${nameOf(key)}: it is idle and keeps its item`);
+  ensure(Object.is(entry.key, key) || entry.key === key, `${nameOfKey(key)}: its entry is for another key`);
+  ensure([IDLE, QUEUED, HELD, HELD_AGAIN].includes(entry.phase), `${nameOfKey(key)}: it is in no phase`);
+  ensure(
+    entry.phase !== IDLE || entry.item === undefined,
+    `${nameOfKey(key)}: it is idle and keeps its item`,
+  );
 }
 
 function checkReady<T>({ items, keyOf }: WorkQueueInternals<T>): void {
   const { table, ready } = items;
   const seen = new Set<ItemEntry<T>>();
   for (const entry of ready) {
-    const where = nameOf(entry.key);
+    const where = nameOfKey(entry.key);
     ensure(table.find(entry.key) === entry, `${where}: it is ready, and its key leads elsewhere`);
     ensure(entry.phase === QUEUED, `${where}: it is ready, and not in that phase`);
     ensure(!seen.has(entry), `${where}: it is ready twice`);
@@ -59,7 +58,7 @@ function checkReady<T>({ items, keyOf }: WorkQueueInternals<T>): void {
   for (const [key, { phase }] of table.all) {
     ensure(
       phase !== QUEUED || seen.has(table.find(key) as ItemEntry<T>),
-      `${nameOf(key)}: it is not in the queue`,
+      `${nameOfKey(key)}: it is not in the queue`,
     );
   }
 }
@@ -68,7 +67,7 @@ function checkWaiting<T>({ items, waiting, keyOf }: WorkQueueInternals<T>): void
   if (waiting === undefined) return;
   let count = 0;
   for (const { key, item, dueAtMs, timer } of waiting.rows()) {
-    const where = nameOf(key);
+    const where = nameOfKey(key);
     const ownKey = keyOf(item);
     ensure(Object.is(ownKey, key) || ownKey === key, `${where}: what waits has another key`);
     ensure(!Number.isNaN(dueAtMs), `${where}: it waits for no time`);
