@@ -11,8 +11,23 @@ import { resolveWorkQueueOptions, type WorkQueueOptions } from './work-queue-opt
 import { plainOutcomes, requireRunOptions, WorkerRun, type RunOptions, type Worker } from './worker-run.ts';
 
 /** What `get` resolves with: an item, or the news that there will not be another one. */
-export type Taken<T> =
-  { readonly item: T; readonly shutdown: false } | { readonly item: undefined; readonly shutdown: true };
+export type Taken<T> = TakenItem<T> | QueueEnd;
+
+/** An item that was handed out. Whoever has it owes a `done`. */
+export interface TakenItem<T> {
+  /** What to work on. */
+  readonly item: T;
+  /** There may be more. */
+  readonly shutdown: false;
+}
+
+/** The queue is shut down, and nothing is left in it. */
+export interface QueueEnd {
+  /** Nothing. */
+  readonly item: undefined;
+  /** There will not be another item. */
+  readonly shutdown: true;
+}
 
 /** How long a call waits. */
 export interface SignalOptions {

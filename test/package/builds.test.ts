@@ -19,12 +19,23 @@ const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.me
 const EXPORTS = {
   escapement: [
     'AsyncDelayedOperation',
+    'BucketRateLimiter',
     'DelayedOperation',
     'DelayedOperationPurgatory',
+    'DelayingQueue',
     'EscapementError',
+    'ItemExponentialFailureRateLimiter',
+    'ItemFastSlowRateLimiter',
     'ManualClock',
+    'MaxOfRateLimiter',
+    'RateLimitingQueue',
     'SystemTimer',
     'TimerTask',
+    'WithJitterRateLimiter',
+    'WithMaxWaitRateLimiter',
+    'WorkQueue',
+    'defaultControllerRateLimiter',
+    'parallelizeUntil',
     'systemClock',
   ],
   'escapement/timers': [
@@ -39,7 +50,7 @@ const EXPORTS = {
   'escapement/timers/promises': ['scheduler', 'setImmediate', 'setInterval', 'setTimeout'],
   'escapement/metrics/prometheus': ['prometheusMetrics'],
   'escapement/metrics/otel': ['openTelemetryMetrics'],
-  'escapement/testing': ['ManualClock', 'checkPurgatory', 'checkTimer'],
+  'escapement/testing': ['ManualClock', 'checkPurgatory', 'checkQueue', 'checkTimer'],
 };
 
 describe('the package', () => {
