@@ -1,0 +1,81 @@
+/** Messages `from` up to, and not including, `to`. */
+export interface SequenceRange {
+  from: number;
+  to: number;
+}
+
+/**
+ * Which messages are acknowledged: all below `prefix`, and some ranges beyond it.
+ *
+ *      acknowledged:  1 2 3 4 . 6 7 . . 10          prefix 5, ranges [6, 8) [10, 11)
+ *
+ * Ranges are disjoint, ascending, and never touch: there is one at most for each message that somebody holds. Adding
+ * is O(log ranges), and O(ranges) where one has to be put in or taken out of the middle.
+ */
+export class AckRanges {
+  prefix: number;
+  readonly ranges: SequenceRange[] = [];
+
+  constructor(prefix: number) {
+    this.prefix = prefix;
+  }
+
+  has(sequence: number): boolean {
+    if (sequence < this.prefix) return true;
+    const range = this.ranges[this.#firstEndingAfter(sequence)];
+    return range !== undefined && range.from <= sequence;
+  }
+
+  /** The first message at or after `sequence` that is not acknowledged. */
+  nextAfter(sequence: number): number {
+    if (sequence < this.prefix) return this.prefix;
+    const range = this.ranges[this.#firstEndingAfter(sequence)];
+    return range !== undefined && range.from <= sequence ? range.to : sequence;
+  }
+
+  /** @returns how many of them were not acknowledged before. */
+  add(from: number, to: number): number {
+    const start = Math.max(from, this.prefix);
+    if (start >= to) return 0;
+    const first = this.#firstEndingAfter(start - 1);
+    let last = first;
+    const merged = { from: start, to };
+    let known = 0;
+    for (
+      let range = this.ranges[last];
+      range !== undefined && range.from <= to;
+      range = this.ranges[++last]
+    ) {
+      known += Math.min(range.to, to) - Math.max(range.from, start);
+      merged.from = Math.min(merged.from, range.from);
+      merged.to = Math.max(merged.to, range.to);
+    }
+    if (merged.from <= this.prefix) {
+      this.prefix = merged.to;
+      this.ranges.splice(first, last - first);
+    } else this.ranges.splice(first, last - first, merged);
+    return to - start - Math.max(known, 0);
+  }
+
+  /** Acknowledged messages beyond the prefix. */
+  get beyond(): number {
+    return this.ranges.reduce((sum, { from, to }) => sum + to - from, 0);
+  }
+
+  /** The last acknowledged message, and one. */
+  get end(): number {
+    return this.ranges.at(-1)?.to ?? this.prefix;
+  }
+
+  /** Where the first range that ends after `sequence` is. */
+  #firstEndingAfter(sequence: number): number {
+    let low = 0;
+    let high = this.ranges.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.ranges[middle] as SequenceRange).to > sequence) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}

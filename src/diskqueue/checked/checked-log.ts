@@ -1,0 +1,438 @@
+import type { FileSystem } from '../file-system.ts';
+import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
+import type { AckRanges, SequenceRange } from './ack-ranges.ts';
+import { CursorFile, unlinkIfThere, type CursorState, type LogPosition } from './cursor-file.ts';
+import { recoverSegments, type FoundDamage, type RecoveredSegments } from './recover-segments.ts';
+import { RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES } from './segment-format.ts';
+import { SegmentReader } from './segment-reader.ts';
+import type { DamagePiece, MessagePiece } from './segment-scan.ts';
+import { SegmentWriter } from './segment-writer.ts';
+import { segmentFileName, type Segment } from './segment.ts';
+import { tidySegments } from './tidy-segments.ts';
+
+/** What a log is made from. */
+export interface CheckedLogOptions {
+  readonly files: FileSystem;
+  readonly folder: string;
+  readonly name: string;
+  readonly maxBytesPerFile: number;
+  /** Whether a message is readable only when it is on the disk. */
+  readonly isAlwaysDurable: boolean;
+  readonly wallNow: () => number;
+  readonly onCorruption: (event: CorruptionEvent) => void;
+}
+
+/**
+ * The default format: a log of checked segments, and a cursor.
+ *
+ *      segments   ┌──── 7 ────┐┌──── 8 ────┐┌──── 9 ──
+ *                 │ · · ✓ ✓ ✓ ││ ✓ . ✓ . . ││ . . . .│◄── append
+ *                 └───────────┘└─────▲─────┘└─────────
+ *                       ▲            └ read              ✓ acknowledged
+ *                       └ goes when the cursor that says so is on the disk
+ *
+ * The log is the truth. The cursor says what may be left out; without it everything comes again. How segments look is in
+ * segment-format.ts, how they are found again in recover-segments.ts.
+ */
+export class CheckedLog implements MessageLog {
+  readonly #options: CheckedLogOptions;
+  readonly #cursor: CursorFile;
+  readonly #acks: AckRanges;
+  /** Ascending; the writer's is the last. */
+  readonly #segments: Segment[];
+  /** Acknowledged since the last save. */
+  #unsaved: SequenceRange[] = [];
+  /** Where messages are, ascending; the first is not after the first message that is not acknowledged. */
+  readonly #hints: LogPosition[] = [];
+  /** Where reading begins. */
+  #start: LogPosition | undefined;
+  #writer: SegmentWriter | undefined;
+  #reader: SegmentReader | undefined;
+  #lastNumber: number;
+  #depth = 0;
+  #bytes = 0;
+  /** Messages before it were not counted when the log was opened. */
+  #countedFrom = 0;
+
+  private constructor(
+    options: CheckedLogOptions,
+    cursor: CursorFile,
+    acks: AckRanges,
+    found: RecoveredSegments,
+  ) {
+    this.#options = options;
+    this.#cursor = cursor;
+    this.#acks = acks;
+    this.#segments = [...found.segments];
+    this.#lastNumber = found.lastNumber;
+  }
+
+  /** Finds out what is there, cuts off what is torn, and reports what is missing. */
+  static async open(options: CheckedLogOptions): Promise<CheckedLog> {
+    const { files, folder, name } = options;
+    const cursor = new CursorFile(files, folder, `${folder}/${name}.cursor`);
+    const state = await cursor.load();
+    const found = await recoverSegments(files, folder, name);
+    await tidySegments(files, folder, found);
+    const log = new CheckedLog(options, cursor, state.acks, found);
+    log.#account(state, found.damages);
+    await log.#locate(state.hint);
+    if (log.#canTrim) await log.saveAcks(true);
+    return log;
+  }
+
+  get depth(): number {
+    return this.#depth;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get hasUnsavedAcks(): boolean {
+    return this.#unsaved.length > 0 || this.#cursor.isUnsynced;
+  }
+
+  async append(messages: readonly Uint8Array[]): Promise<AppendResult> {
+    let appended = 0;
+    let sealed = 0; // of these, in segments that have ended durably
+    try {
+      while (appended < messages.length) {
+        const before = this.#writer;
+        const writer = await this.#writerFor((messages[appended] as Uint8Array).length);
+        if (writer !== before) sealed = appended;
+        const result = await this.#counted(writer, () => writer.append(messages, appended));
+        appended += result.appended;
+        if (result.error !== undefined) return { appended, error: result.error };
+      }
+      return { appended };
+    } catch (error) {
+      const isLost = this.#options.isAlwaysDurable && this.#writer === undefined;
+      return { appended: isLost ? sealed : appended, error };
+    }
+  }
+
+  async sync(): Promise<void> {
+    const writer = this.#writer;
+    if (writer === undefined) return;
+    try {
+      await this.#counted(writer, () => writer.sync());
+    } finally {
+      if (writer.isBroken) await this.#abandon(writer);
+    }
+  }
+
+  async read(): Promise<StoredMessage[]> {
+    for (;;) {
+      const reader = await this.#readerOf();
+      if (reader === undefined) return [];
+      this.#noteHint(reader);
+      const pieces = await reader.next();
+      if (pieces.length === 0 && !(await this.#passSegment(reader))) return [];
+      const messages: StoredMessage[] = [];
+      for (const piece of pieces) {
+        if (piece.kind === 'damage') this.#passDamage(reader.segment, piece);
+        else if (piece.kind === 'message' && !this.#wasAcked(piece)) {
+          messages.push({ sequence: piece.sequence, data: Buffer.from(piece.payload) });
+        }
+      }
+      if (messages.length > 0) return messages;
+    }
+  }
+
+  acknowledge({ sequence, data }: StoredMessage): void {
+    if (this.#acks.add(sequence, sequence + 1) === 0) return;
+    this.#depth--;
+    this.#bytes -= data.length;
+    this.#noteUnsaved(sequence, sequence + 1);
+  }
+
+  async saveAcks(isDurable: boolean): Promise<void> {
+    const mustTrim = this.#canTrim;
+    if (this.#unsaved.length > 0 || (mustTrim && this.#cursor.isLong)) await this.#writeAcks();
+    if (isDurable || mustTrim) await this.#cursor.sync();
+    if (mustTrim) await this.#trim();
+  }
+
+  async empty(): Promise<void> {
+    await this.#closeFiles();
+    const end = Math.max(this.#acks.end, this.#segments.at(-1)?.next ?? 0);
+    this.#noteUnsaved(this.#acks.prefix, end);
+    this.#acks.add(this.#acks.prefix, end);
+    this.#depth = 0;
+    this.#bytes = 0;
+    this.#hints.length = 0;
+    await this.saveAcks(true);
+  }
+
+  async close(): Promise<void> {
+    const writer = this.#writer;
+    try {
+      if (writer !== undefined) await this.#counted(writer, () => writer.seal());
+      this.#writer = undefined;
+      if (this.hasUnsavedAcks) await this.saveAcks(true);
+    } finally {
+      await this.#closeFiles();
+    }
+  }
+
+  async remove(): Promise<void> {
+    const { files, folder } = this.#options;
+    for (const { path } of this.#segments) await unlinkIfThere(files, path);
+    await this.#cursor.remove();
+    await files.syncFolder(folder);
+  }
+
+  /** What is missing, and how much is left. */
+  #account({ isThere }: CursorState, damages: readonly FoundDamage[]): void {
+    const [first] = this.#segments;
+    if (!isThere && first !== undefined) this.#acks.add(this.#acks.prefix, first.base);
+    for (const { segment, piece } of damages) {
+      segment.knownDamage.add(piece.offset);
+      this.#lose(segment, piece);
+    }
+    let expected = this.#acks.prefix;
+    for (const segment of this.#segments) {
+      if (segment.base > expected) this.#loseBefore(segment, expected);
+      expected = Math.max(expected, segment.next);
+    }
+    // What was acknowledged and is not there was lost with a machine that was told to survive without.
+    this.#acks.add(expected, this.#acks.end);
+    this.#depth = Math.max(expected, this.#acks.end) - this.#acks.prefix - this.#acks.beyond;
+    this.#countedFrom = this.#acks.prefix;
+  }
+
+  /** Finds the first message that is not acknowledged, or a place not long before it, and counts the bytes from there. */
+  async #locate(hint: LogPosition | undefined): Promise<void> {
+    const { prefix } = this.#acks;
+    const at = this.#segments.findIndex(({ next }) => next > prefix);
+    const segment = this.#segments[at];
+    if (segment === undefined) return;
+    const start = (await this.#checkedHint(segment, hint)) ?? firstOf(segment);
+    const reader = await SegmentReader.open(this.#options.files, segment, start);
+    try {
+      this.#start = start;
+      let passed = 0;
+      for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
+        for (const piece of pieces)
+          if (piece.kind === 'message' && piece.sequence < prefix) passed += piece.payload.length;
+        if (reader.sequence > prefix) break;
+        this.#start = { segment: segment.number, offset: reader.offset, sequence: reader.sequence };
+      }
+      this.#bytes = payloadBytes(segment, start) - passed;
+    } finally {
+      await reader.close();
+    }
+    for (const later of this.#segments.slice(at + 1)) this.#bytes += payloadBytes(later, firstOf(later));
+  }
+
+  /** A hint is believed if a message of that sequence is there, and not after the first one that is needed. */
+  async #checkedHint(segment: Segment, hint: LogPosition | undefined): Promise<LogPosition | undefined> {
+    if (hint?.segment !== segment.number || hint.sequence > this.#acks.prefix) return undefined;
+    if (hint.offset < SEGMENT_HEADER_BYTES || hint.offset >= segment.end) return undefined;
+    const reader = await SegmentReader.open(this.#options.files, segment, hint);
+    try {
+      const [piece] = await reader.next();
+      return piece?.kind === 'message' ? hint : undefined;
+    } finally {
+      await reader.close();
+    }
+  }
+
+  /** Does something to the writer that may make messages readable, and counts those. */
+  async #counted<R>(writer: SegmentWriter, action: () => Promise<R>): Promise<R> {
+    const { segment } = writer;
+    const { next, end } = segment;
+    try {
+      return await action();
+    } finally {
+      const messages = segment.next - next;
+      this.#depth += messages;
+      this.#bytes += segment.end - end - messages * RECORD_HEADER_BYTES;
+    }
+  }
+
+  async #writerFor(length: number): Promise<SegmentWriter> {
+    const writer = this.#writer;
+    if (writer?.hasRoomFor(length) === true && !writer.isBroken) return writer;
+    if (writer !== undefined) await this.#end(writer);
+    return this.#newWriter();
+  }
+
+  async #end(writer: SegmentWriter): Promise<void> {
+    try {
+      if (!writer.isBroken) await this.#counted(writer, () => writer.seal());
+      this.#writer = undefined;
+    } finally {
+      if (writer.isBroken) await this.#abandon(writer);
+    }
+  }
+
+  async #newWriter(): Promise<SegmentWriter> {
+    const { files, folder, name, isAlwaysDurable, maxBytesPerFile, wallNow } = this.#options;
+    const last = this.#segments.at(-1);
+    const number = this.#lastNumber;
+    const next = Math.max(this.#acks.end, last?.next ?? 0);
+    const previous = { number, next, end: last?.number === number ? last.end : 0 };
+    const path = `${folder}/${segmentFileName(name, number + 1)}`;
+    const options = { isAlwaysDurable, maxBytes: maxBytesPerFile, wallMs: wallNow() };
+    try {
+      const writer = await SegmentWriter.create(files, folder, path, previous, options);
+      this.#lastNumber++;
+      this.#segments.push(writer.segment);
+      this.#writer = writer;
+      return writer;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') this.#lastNumber++; // a name is never used twice
+      throw error;
+    }
+  }
+
+  async #abandon(writer: SegmentWriter): Promise<void> {
+    if (this.#writer === writer) this.#writer = undefined;
+    await writer.abandon();
+  }
+
+  /** The segment that is being read, or the first one that is left. */
+  async #readerOf(): Promise<SegmentReader | undefined> {
+    if (this.#reader !== undefined) return this.#reader;
+    const { prefix } = this.#acks;
+    const segment = this.#segments.find(({ next, number }) => next > prefix || number === this.#lastNumber);
+    if (segment === undefined) return undefined;
+    const start = this.#start?.segment === segment.number ? this.#start : firstOf(segment);
+    this.#start = undefined;
+    this.#reader = await SegmentReader.open(this.#options.files, segment, start);
+    return this.#reader;
+  }
+
+  /** The segment was read to its end. @returns whether there is another one. */
+  async #passSegment(reader: SegmentReader): Promise<boolean> {
+    const { segment, sequence } = reader;
+    if (reader.offset < segment.end) return true; // it has grown meanwhile
+    const next = this.#segments[this.#segments.indexOf(segment) + 1];
+    if (next === undefined) return false;
+    const following = await SegmentReader.open(this.#options.files, next);
+    this.#reader = following;
+    await reader.close();
+    if (sequence < segment.next) this.#loseEnd(segment, sequence);
+    return true;
+  }
+
+  #noteHint({ segment: { number }, offset, sequence }: SegmentReader): void {
+    const hints = this.#hints;
+    hints.push({ segment: number, offset, sequence });
+    const needed = hints.findLastIndex((hint) => hint.sequence <= this.#acks.prefix);
+    if (needed > 0) hints.splice(0, needed);
+  }
+
+  /** By an earlier process: then its bytes were counted when the log was opened, if it is beyond the prefix. */
+  #wasAcked({ sequence, payload }: MessagePiece): boolean {
+    if (!this.#acks.has(sequence)) return false;
+    if (sequence >= this.#countedFrom) this.#bytes -= payload.length;
+    return true;
+  }
+
+  #passDamage(segment: Segment, piece: DamagePiece): void {
+    const lost = (piece.to ?? segment.next) - piece.from;
+    this.#bytes -= Math.max(piece.end - piece.offset - lost * RECORD_HEADER_BYTES, 0);
+    if (!segment.knownDamage.has(piece.offset)) this.#depth -= this.#lose(segment, piece);
+  }
+
+  /** Messages that nobody will ever see are as good as acknowledged. @returns how many were still waited for. */
+  #lose(segment: Segment, piece: DamagePiece): number {
+    const to = piece.to ?? segment.next;
+    const lost = this.#acks.add(piece.from, to);
+    if (lost > 0) this.#noteUnsaved(piece.from, to);
+    const wasPromised = segment.header?.isAlwaysDurable !== true || piece.offset < segment.syncedEnd;
+    if (wasPromised) this.#report(segment, piece.offset, piece.end, piece.from, to, piece.reason);
+    return lost;
+  }
+
+  /** Messages between two segments. */
+  #loseBefore(segment: Segment, from: number): void {
+    const lost = this.#acks.add(from, segment.base);
+    if (lost === 0) return;
+    this.#noteUnsaved(from, segment.base);
+    this.#report(segment, 0, 0, from, segment.base, 'the segment before this one is missing');
+  }
+
+  /** The file ends before its segment does. */
+  #loseEnd(segment: Segment, from: number): void {
+    const lost = this.#acks.add(from, segment.next);
+    this.#depth -= lost;
+    if (lost === 0) return;
+    this.#noteUnsaved(from, segment.next);
+    this.#report(segment, segment.end, segment.end, from, segment.next, 'the segment ends too early');
+  }
+
+  #report(segment: Segment, offset: number, end: number, from: number, to: number, reason: string): void {
+    const sequences = to > from ? { firstSequence: from, lastSequence: to - 1 } : {};
+    this.#options.onCorruption({ file: segment.path, offset, bytes: end - offset, ...sequences, reason });
+  }
+
+  #noteUnsaved(from: number, to: number): void {
+    const last = this.#unsaved.at(-1);
+    if (last?.to === from) last.to = to;
+    else this.#unsaved.push({ from, to });
+  }
+
+  async #writeAcks(): Promise<void> {
+    const saved = this.#unsaved;
+    const { prefix } = this.#acks;
+    const [hint] = this.#hints;
+    const position = hint !== undefined && hint.sequence <= prefix ? hint : undefined;
+    this.#unsaved = [];
+    try {
+      if (this.#cursor.isLong) await this.#cursor.rewrite(this.#acks, position);
+      else {
+        const beyond = saved.filter(({ to }) => to > prefix);
+        await this.#cursor.append(beyond, prefix, position);
+      }
+    } catch (error) {
+      this.#unsaved = [...saved, ...this.#unsaved];
+      throw error;
+    }
+  }
+
+  /** Segments that nobody needs: all of it is acknowledged, and it is neither read nor written. */
+  #trimmable(): Segment[] {
+    const { prefix } = this.#acks;
+    const inUse = [this.#reader?.segment.number, this.#writer?.segment.number, Infinity];
+    const firstUsed = Math.min(...inUse.filter((number) => number !== undefined));
+    return this.#segments.filter(({ next, number }) => next <= prefix && number < firstUsed);
+  }
+
+  get #canTrim(): boolean {
+    const [first] = this.#segments;
+    return first !== undefined && first.next <= this.#acks.prefix && this.#trimmable().length > 0;
+  }
+
+  /** The cursor is on the disk. */
+  async #trim(): Promise<void> {
+    const { files, folder } = this.#options;
+    const gone = this.#trimmable();
+    for (const { path, header } of gone) {
+      if (header === undefined) await files.rename(path, `${path}.damaged`);
+      else await unlinkIfThere(files, path);
+    }
+    this.#segments.splice(0, gone.length);
+    if (gone.length > 0) await files.syncFolder(folder);
+  }
+
+  async #closeFiles(): Promise<void> {
+    const open = [this.#reader, this.#writer];
+    this.#reader = undefined;
+    this.#writer = undefined;
+    for (const file of open) await file?.close();
+    await this.#cursor.close();
+  }
+}
+
+function firstOf({ number, base }: Segment): LogPosition {
+  return { segment: number, offset: SEGMENT_HEADER_BYTES, sequence: base };
+}
+
+/** Bytes of the messages from a place in a segment to its end. */
+function payloadBytes({ end, next }: Segment, { offset, sequence }: LogPosition): number {
+  return Math.max(end - offset - (next - sequence) * RECORD_HEADER_BYTES, 0);
+}

@@ -1,0 +1,204 @@
+import type { File, FileSystem } from '../file-system.ts';
+import { AckRanges, type SequenceRange } from './ack-ranges.ts';
+import { shortCrc32 } from './crc32.ts';
+import { readUInt64, writeUInt64 } from './segment-format.ts';
+
+/*
+ * The bytes of the cursor: which messages are acknowledged. It only grows, and is made anew when it has grown enough.
+ *
+ *      0   magic 8
+ *      8   records of 48 bytes:
+ *            CRC of the rest 4 · zero 4 · from 8 · to 8 · segment 8 · offset 8 · sequence 8
+ *
+ * A record says that the messages `from` up to `to` are acknowledged. One that begins with 0 is the prefix: everything
+ * below `to` is. It also says where a message is that is not after the next one (`segment`, `offset`, `sequence`; zeros
+ * if that is not known): a hint, from where it is not far to the first message that is not acknowledged.
+ * The first record that is not whole ends the file: what comes after was never promised.
+ */
+
+const MAGIC = Buffer.from([0x89, 0x45, 0x53, 0x43, 0x43, 0x0d, 0x0a, 0x1a]);
+const RECORD_BYTES = 48;
+/** Of the first message of a queue. */
+export const FIRST_SEQUENCE = 1;
+/** Made anew when it is longer than this, in bytes: 20 000 records. */
+const LONG = 1024 * 1024;
+
+/** Where a message begins. */
+export interface LogPosition {
+  readonly segment: number;
+  readonly offset: number;
+  readonly sequence: number;
+}
+
+/** What the cursor says. */
+export interface CursorState {
+  readonly acks: AckRanges;
+  readonly hint: LogPosition | undefined;
+  /** Whether there was a cursor. */
+  readonly isThere: boolean;
+}
+
+/** The file of acknowledgements of one queue. */
+export class CursorFile {
+  readonly #files: FileSystem;
+  readonly #folder: string;
+  readonly #path: string;
+  #file: File | undefined;
+  #length = 0;
+  /** Something was written that is not yet on the disk. */
+  #isUnsynced = false;
+
+  constructor(files: FileSystem, folder: string, path: string) {
+    this.#files = files;
+    this.#folder = folder;
+    this.#path = path;
+  }
+
+  /** Whether something was written that is not yet on the disk. */
+  get isUnsynced(): boolean {
+    return this.#isUnsynced;
+  }
+
+  /** Reads what is acknowledged; nothing is, if there is no cursor or it is none. */
+  async load(): Promise<CursorState> {
+    const bytes = await readIfThere(this.#files, this.#path);
+    const isCursor = bytes?.subarray(0, MAGIC.length).equals(MAGIC) === true;
+    if (isCursor) return decodeCursor(bytes);
+    return { acks: new AckRanges(FIRST_SEQUENCE), hint: undefined, isThere: false };
+  }
+
+  /** Adds ranges, and the prefix. If it rejects, the next save makes the file anew. */
+  async append(
+    ranges: readonly SequenceRange[],
+    prefix: number,
+    hint: LogPosition | undefined,
+  ): Promise<void> {
+    const bytes = encodeRanges(ranges, prefix, hint);
+    const file = this.#file as File;
+    this.#isUnsynced = true;
+    try {
+      await file.write(bytes, this.#length);
+      this.#length += bytes.length;
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  /** Whether it is time to make it anew. */
+  get isLong(): boolean {
+    return this.#file === undefined || this.#length > LONG;
+  }
+
+  /** Makes the file anew, from all that is acknowledged, and durable. The old one holds until the new one does. */
+  async rewrite(acks: AckRanges, hint: LogPosition | undefined): Promise<void> {
+    const temporary = `${this.#path}.new`;
+    const bytes = Buffer.concat([MAGIC, encodeRanges(acks.ranges, acks.prefix, hint)]);
+    await unlinkIfThere(this.#files, temporary);
+    const file = await this.#files.create(temporary);
+    try {
+      await file.write(bytes, 0);
+      await file.sync();
+      await this.#files.rename(temporary, this.#path);
+      await this.close(); // from here on the old file has no name
+      await this.#files.syncFolder(this.#folder);
+    } catch (error) {
+      await file.close().catch(() => undefined);
+      throw error;
+    }
+    this.#file = file;
+    this.#length = bytes.length;
+    this.#isUnsynced = false;
+  }
+
+  /** @throws after a failed sync the file is not used again: the next save makes it anew. */
+  async sync(): Promise<void> {
+    const file = this.#file;
+    if (file === undefined || !this.#isUnsynced) return;
+    try {
+      await file.sync();
+      this.#isUnsynced = false;
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    const file = this.#file;
+    this.#file = undefined;
+    await file?.close();
+  }
+
+  async remove(): Promise<void> {
+    await unlinkIfThere(this.#files, this.#path);
+    await unlinkIfThere(this.#files, `${this.#path}.new`);
+  }
+}
+
+function encodeRanges(
+  ranges: readonly SequenceRange[],
+  prefix: number,
+  hint: LogPosition | undefined,
+): Buffer {
+  const bytes = Buffer.alloc(RECORD_BYTES * (ranges.length + 1));
+  ranges.forEach((range, i) => {
+    encodeRange(bytes, i * RECORD_BYTES, range, undefined);
+  });
+  encodeRange(bytes, ranges.length * RECORD_BYTES, { from: 0, to: prefix }, hint);
+  return bytes;
+}
+
+function encodeRange(bytes: Buffer, at: number, range: SequenceRange, hint: LogPosition | undefined): void {
+  writeUInt64(bytes, range.from, at + 8);
+  writeUInt64(bytes, range.to, at + 16);
+  writeUInt64(bytes, hint?.segment ?? 0, at + 24);
+  writeUInt64(bytes, hint?.offset ?? 0, at + 32);
+  writeUInt64(bytes, hint?.sequence ?? 0, at + 40);
+  bytes.writeUInt32LE(shortCrc32(bytes, at + 4, at + RECORD_BYTES, 0), at);
+}
+
+function decodeCursor(bytes: Buffer): CursorState {
+  const acks = new AckRanges(FIRST_SEQUENCE);
+  let hint: LogPosition | undefined;
+  for (let at = MAGIC.length; at + RECORD_BYTES <= bytes.length; at += RECORD_BYTES) {
+    if (bytes.readUInt32LE(at) !== shortCrc32(bytes, at + 4, at + RECORD_BYTES, 0)) break;
+    const from = readUInt64(bytes, at + 8);
+    acks.add(from, readUInt64(bytes, at + 16));
+    if (from === 0) hint = decodeHint(bytes, at);
+  }
+  return { acks, hint, isThere: true };
+}
+
+function decodeHint(bytes: Buffer, at: number): LogPosition | undefined {
+  const sequence = readUInt64(bytes, at + 40);
+  if (sequence === 0) return undefined;
+  return { segment: readUInt64(bytes, at + 24), offset: readUInt64(bytes, at + 32), sequence };
+}
+
+async function readIfThere(files: FileSystem, path: string): Promise<Buffer | undefined> {
+  try {
+    const file = await files.open(path, 'read');
+    try {
+      const bytes = Buffer.alloc(await files.size(path));
+      return bytes.subarray(0, await file.read(bytes, 0));
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+export async function unlinkIfThere(files: FileSystem, path: string): Promise<void> {
+  try {
+    await files.unlink(path);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
+}
+
+export function isMissing(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ENOENT';
+}

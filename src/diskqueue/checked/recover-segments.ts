@@ -1,0 +1,249 @@
+import type { File, FileSystem } from '../file-system.ts';
+import { parseSegmentFileName, type Segment } from './segment.ts';
+import {
+  decodeFooter,
+  decodeRecordHeader,
+  decodeSegmentHeader,
+  FOOTER,
+  FOOTER_BYTES,
+  isPayloadIntact,
+  RECORD_HEADER_BYTES,
+  SEGMENT_HEADER_BYTES,
+  type SegmentHeader,
+} from './segment-format.ts';
+import { SegmentScan, type DamagePiece } from './segment-scan.ts';
+
+/*
+ * What the files of a queue hold, found out when it is opened.
+ *
+ * The end of a segment is known from the header of the next one, or from its own footer; only where neither is there,
+ * in the last one after a crash, every record is read. So opening costs one segment at most, however many there are.
+ */
+
+/** A file of a queue, before anybody knows what it holds. */
+interface SegmentFile {
+  readonly path: string;
+  readonly number: number;
+  readonly size: number;
+  readonly header: SegmentHeader | undefined;
+}
+
+/** Damage in a segment that had to be read. */
+export interface FoundDamage {
+  readonly segment: Segment;
+  readonly piece: DamagePiece;
+}
+
+export interface RecoveredSegments {
+  /** Ascending. */
+  readonly segments: readonly Segment[];
+  readonly damages: readonly FoundDamage[];
+  /** Whether the last one ends without a footer, and everything in it is whole. */
+  readonly isLastOpen: boolean;
+  /** Files that were being made when the process ended: they hold nothing. */
+  readonly unborn: readonly string[];
+  /** The number of the last file, also of one that holds nothing. */
+  readonly lastNumber: number;
+}
+
+/** Reads the headers, and what else it takes. Changes nothing. */
+export async function recoverSegments(
+  files: FileSystem,
+  folder: string,
+  queue: string,
+): Promise<RecoveredSegments> {
+  const all = await listSegments(files, folder, queue);
+  const unborn = all.filter(isUnborn);
+  const born = all.filter((file) => !isUnborn(file));
+  const segments: Segment[] = [];
+  const damages: FoundDamage[] = [];
+  let isLastOpen = false;
+  for (const [i, file] of born.entries()) {
+    const found = await recoverSegment(files, file, born[i + 1], segments.at(-1));
+    segments.push(found.segment);
+    damages.push(...found.damages.map((piece) => ({ segment: found.segment, piece })));
+    isLastOpen = found.isOpen;
+  }
+  return {
+    segments,
+    damages,
+    isLastOpen,
+    unborn: unborn.map(({ path }) => path),
+    lastNumber: all.at(-1)?.number ?? 0,
+  };
+}
+
+async function listSegments(files: FileSystem, folder: string, queue: string): Promise<SegmentFile[]> {
+  const found: SegmentFile[] = [];
+  for (const name of await files.list(folder)) {
+    const parsed = parseSegmentFileName(name);
+    if (parsed?.queue !== queue) continue;
+    const path = `${folder}/${name}`;
+    found.push({ path, number: parsed.number, ...(await readHeader(files, path)) });
+  }
+  return found.sort((a, b) => a.number - b.number);
+}
+
+async function readHeader(
+  files: FileSystem,
+  path: string,
+): Promise<{ size: number; header: SegmentHeader | undefined }> {
+  const file = await files.open(path, 'read');
+  try {
+    const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES);
+    const read = await file.read(bytes, 0);
+    return { size: await files.size(path), header: decodeSegmentHeader(bytes.subarray(0, read)) };
+  } finally {
+    await file.close();
+  }
+}
+
+/** A header is on the disk before anything follows it: a file without one, and with nothing else, was being made. */
+function isUnborn({ size, header }: SegmentFile): boolean {
+  return header === undefined && size <= SEGMENT_HEADER_BYTES;
+}
+
+interface RecoveredSegment {
+  readonly segment: Segment;
+  readonly damages: readonly DamagePiece[];
+  readonly isOpen: boolean;
+}
+
+async function recoverSegment(
+  files: FileSystem,
+  file: SegmentFile,
+  next: SegmentFile | undefined,
+  previous: Segment | undefined,
+): Promise<RecoveredSegment> {
+  if (file.header === undefined) return unreadable(file, next, previous);
+  const successor = next?.number === file.number + 1 ? next.header : undefined;
+  if (successor !== undefined) {
+    const end = Math.max(Math.min(successor.previousEnd, file.size), SEGMENT_HEADER_BYTES);
+    return whole(file, file.header, end, successor.baseSequence);
+  }
+  const handle = await files.open(file.path, 'read');
+  try {
+    const sealed = await readFooter(handle, file, file.header);
+    return sealed ?? (await scanToTheEnd(handle, file, file.header));
+  } finally {
+    await handle.close();
+  }
+}
+
+function whole(file: SegmentFile, header: SegmentHeader, end: number, next: number): RecoveredSegment {
+  return { segment: segmentOf(file, header, end, next, end), damages: [], isOpen: false };
+}
+
+function segmentOf(
+  { path, number }: SegmentFile,
+  header: SegmentHeader,
+  end: number,
+  next: number,
+  syncedEnd: number,
+): Segment {
+  return { path, number, header, base: header.baseSequence, end, next, syncedEnd, knownDamage: new Set() };
+}
+
+/** All of it is lost: how many messages that are, its neighbours may know. */
+function unreadable(
+  { path, number, size }: SegmentFile,
+  next: SegmentFile | undefined,
+  previous: Segment | undefined,
+): RecoveredSegment {
+  const base = previous?.next ?? next?.header?.baseSequence ?? 1;
+  const after = next?.number === number + 1 ? (next.header?.baseSequence ?? base) : base;
+  const segment: Segment = {
+    ...{ path, number, header: undefined, base, end: size, next: Math.max(after, base), syncedEnd: size },
+    knownDamage: new Set(),
+  };
+  const reason = 'the header of the segment is damaged';
+  const piece: DamagePiece = { kind: 'damage', offset: 0, end: size, from: base, to: segment.next, reason };
+  return { segment, damages: [piece], isOpen: false };
+}
+
+/** The footer is the last thing in a sealed segment. */
+async function readFooter(
+  handle: File,
+  file: SegmentFile,
+  header: SegmentHeader,
+): Promise<RecoveredSegment | undefined> {
+  const end = file.size - FOOTER_BYTES;
+  if (end < SEGMENT_HEADER_BYTES) return undefined;
+  const bytes = Buffer.alloc(FOOTER_BYTES);
+  if ((await handle.read(bytes, end)) < FOOTER_BYTES) return undefined;
+  const record = decodeRecordHeader(bytes, 0, header.salt);
+  const payload = bytes.subarray(RECORD_HEADER_BYTES);
+  if (record?.kind !== FOOTER || record.length !== payload.length) return undefined;
+  if (!isPayloadIntact(payload, record)) return undefined;
+  const { messages } = decodeFooter(payload);
+  return record.sequence === header.baseSequence + messages
+    ? whole(file, header, end, record.sequence)
+    : undefined;
+}
+
+/** Nobody knows where it ends: the last record that is whole is the last one. */
+async function scanToTheEnd(
+  handle: File,
+  file: SegmentFile,
+  header: SegmentHeader,
+): Promise<RecoveredSegment> {
+  const scan = new SegmentScan(handle, header, SEGMENT_HEADER_BYTES, header.baseSequence);
+  const damages: DamagePiece[] = [];
+  let end = SEGMENT_HEADER_BYTES;
+  let next = header.baseSequence;
+  let syncedEnd = SEGMENT_HEADER_BYTES;
+  for (let pieces = await scan.next(file.size); pieces.length > 0; pieces = await scan.next(file.size)) {
+    for (const piece of pieces) {
+      if (piece.kind === 'damage') damages.push(piece);
+      else if (piece.kind === 'message') {
+        end = piece.end;
+        next = piece.sequence + 1;
+        if (piece.isSyncedBefore) syncedEnd = piece.offset;
+      } else syncedEnd = piece.offset;
+    }
+  }
+  const tail = await tailOf(handle, damages, end);
+  if (tail !== undefined) {
+    end = tail.end;
+    next = tail.to ?? next;
+  }
+  const inside = damages.filter(({ offset }) => offset < end);
+  const isOpen = inside.length === 0;
+  return {
+    segment: segmentOf(file, header, end, next, Math.max(syncedEnd, tail?.end ?? 0)),
+    damages: inside,
+    isOpen,
+  };
+}
+
+/** The disk writes this much at once, or not at all. In bytes. */
+const SECTOR_BYTES = 512;
+
+/**
+ * The last record, if it is as long as it should be and its payload is wrong. Written in part it would end early, or
+ * have a sector of zeros in it (etcd looks for the same): then it was torn, which is nobody's loss. Otherwise it was
+ * whole once, and somebody may have been promised it: damage.
+ */
+async function tailOf(
+  handle: File,
+  damages: readonly DamagePiece[],
+  end: number,
+): Promise<DamagePiece | undefined> {
+  const piece = damages.at(-1);
+  if (piece?.offset !== end || piece.to === undefined) return undefined;
+  const bytes = Buffer.alloc(piece.end - piece.offset);
+  await handle.read(bytes, piece.offset);
+  return hasSectorOfZeros(bytes, piece.offset) ? undefined : piece;
+}
+
+function hasSectorOfZeros(bytes: Buffer, offset: number): boolean {
+  for (let from = 0; from < bytes.length; from = nextSector(offset + from) - offset) {
+    const part = bytes.subarray(from, nextSector(offset + from) - offset);
+    if (part.every((byte) => byte === 0)) return true;
+  }
+  return false;
+}
+
+function nextSector(offset: number): number {
+  return (Math.floor(offset / SECTOR_BYTES) + 1) * SECTOR_BYTES;
+}

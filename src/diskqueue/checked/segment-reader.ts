@@ -1,0 +1,48 @@
+import type { File, FileSystem } from '../file-system.ts';
+import type { Segment } from './segment.ts';
+import { SEGMENT_HEADER_BYTES } from './segment-format.ts';
+import { SegmentScan, type SegmentPiece } from './segment-scan.ts';
+
+/** One segment that is being read: its open file, and how far it was read. */
+export class SegmentReader {
+  readonly segment: Segment;
+  readonly #file: File | undefined;
+  readonly #scan: SegmentScan | undefined;
+
+  private constructor(segment: Segment, file: File | undefined, scan: SegmentScan | undefined) {
+    this.segment = segment;
+    this.#file = file;
+    this.#scan = scan;
+  }
+
+  /** @param start - where a record of it begins; by default the first one. */
+  static async open(
+    files: FileSystem,
+    segment: Segment,
+    start: { offset: number; sequence: number } = { offset: SEGMENT_HEADER_BYTES, sequence: segment.base },
+  ): Promise<SegmentReader> {
+    const { header } = segment;
+    if (header === undefined) return new SegmentReader(segment, undefined, undefined); // nothing in it can be read
+    const file = await files.open(segment.path, 'read');
+    return new SegmentReader(segment, file, new SegmentScan(file, header, start.offset, start.sequence));
+  }
+
+  /** Where the next message is. */
+  get offset(): number {
+    return this.#scan?.offset ?? this.segment.end;
+  }
+
+  /** The sequence that the next message is expected to have. */
+  get sequence(): number {
+    return this.#scan?.sequence ?? this.segment.next;
+  }
+
+  /** The next pieces; none at the end of what is readable. */
+  async next(): Promise<SegmentPiece[]> {
+    return (await this.#scan?.next(this.segment.end)) ?? [];
+  }
+
+  async close(): Promise<void> {
+    await this.#file?.close();
+  }
+}

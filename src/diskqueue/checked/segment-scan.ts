@@ -1,0 +1,209 @@
+import type { File } from '../file-system.ts';
+import {
+  decodeFooter,
+  decodeRecordHeader,
+  FOOTER,
+  isPayloadIntact,
+  MARKER,
+  RECORD_HEADER_BYTES,
+  type RecordHeader,
+  type SegmentFooter,
+  type SegmentHeader,
+} from './segment-format.ts';
+
+/** What stands at one place of a segment. */
+export type SegmentPiece = MessagePiece | FooterPiece | DamagePiece;
+
+export interface MessagePiece {
+  readonly kind: 'message';
+  readonly offset: number;
+  /** Where the next piece begins. */
+  readonly end: number;
+  readonly sequence: number;
+  readonly isSyncedBefore: boolean;
+  /** A view of the scan's own memory, which the next block overwrites. */
+  readonly payload: Buffer;
+}
+
+export interface FooterPiece {
+  readonly kind: 'footer';
+  readonly offset: number;
+  readonly end: number;
+  readonly sequence: number;
+  readonly footer: SegmentFooter;
+}
+
+/** Bytes that are no record, or a record whose payload is not what was written. */
+export interface DamagePiece {
+  readonly kind: 'damage';
+  readonly offset: number;
+  readonly end: number;
+  /** The messages that were there: `from` up to, and not including, `to`. Undefined where nobody can tell their end. */
+  readonly from: number;
+  readonly to: number | undefined;
+  readonly reason: string;
+}
+
+const NO_RECORD = 'no record begins here';
+
+/** Bytes read at once. A record that is longer gets a larger piece of memory, for itself. */
+const BLOCK_BYTES = 128 * 1024;
+
+/**
+ * Goes through the records of one segment, block by block, and over what is damaged to the next record.
+ *
+ * It ends: each piece begins after the one before. Reading past `end` is never tried, so a segment that somebody is
+ * writing can be read as far as it is written.
+ */
+export class SegmentScan {
+  readonly #file: File;
+  readonly #header: SegmentHeader;
+  #offset: number;
+  #sequence: number;
+  #block: Buffer = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+  /** What is in the block: where in the file it begins, and how much of it is filled. */
+  #blockStart = 0;
+  #blockLength = 0;
+
+  /** @param offset - where a record begins; @param sequence - the one that it is expected to have. */
+  constructor(file: File, header: SegmentHeader, offset: number, sequence: number) {
+    this.#file = file;
+    this.#header = header;
+    this.#offset = offset;
+    this.#sequence = sequence;
+  }
+
+  /** Where the next piece begins. */
+  get offset(): number {
+    return this.#offset;
+  }
+
+  /** The sequence that the next message is expected to have. */
+  get sequence(): number {
+    return this.#sequence;
+  }
+
+  /**
+   * The next pieces before `end`: as many as one block of the file holds, and none at the end.
+   *
+   * @throws what the file system throws; then nothing has changed, and the call can be repeated.
+   */
+  async next(end: number): Promise<SegmentPiece[]> {
+    if (this.#offset >= end) return [];
+    await this.#load(this.#offset, Math.min(BLOCK_BYTES, end - this.#offset));
+    const pieces: SegmentPiece[] = [];
+    for (let piece = this.#parse(end); piece !== undefined; piece = this.#parse(end)) {
+      pieces.push(piece);
+      this.#pass(piece);
+    }
+    return pieces.length > 0 ? pieces : [await this.#difficult(end)];
+  }
+
+  /** The piece at the offset, if it is a record that is in the block as a whole. */
+  #parse(end: number): SegmentPiece | undefined {
+    const at = this.#offset - this.#blockStart;
+    const record = this.#recordAt(at, end);
+    if (record === undefined) return undefined;
+    const payloadEnd = at + RECORD_HEADER_BYTES + record.length;
+    return payloadEnd > this.#blockLength ? undefined : this.#pieceOf(record, at);
+  }
+
+  /** The header of a record that may be the next one. */
+  #recordAt(at: number, end: number): RecordHeader | undefined {
+    const record = decodeRecordHeader(this.#block.subarray(0, this.#blockLength), at, this.#header.salt);
+    if (record === undefined || record.sequence !== this.#sequence) return undefined;
+    const recordEnd = this.#blockStart + at + RECORD_HEADER_BYTES + record.length;
+    return recordEnd > end ? undefined : record;
+  }
+
+  #pieceOf(record: RecordHeader, at: number): SegmentPiece {
+    const { sequence, length, isSyncedBefore } = record;
+    const payload = this.#block.subarray(at + RECORD_HEADER_BYTES, at + RECORD_HEADER_BYTES + length);
+    const offset = this.#blockStart + at;
+    const end = offset + RECORD_HEADER_BYTES + length;
+    if (!isPayloadIntact(payload, record)) {
+      const to = record.kind === FOOTER ? sequence : sequence + 1;
+      return {
+        kind: 'damage',
+        offset,
+        end,
+        from: sequence,
+        to,
+        reason: 'the checksum of a payload is wrong',
+      };
+    }
+    if (record.kind === FOOTER)
+      return { kind: 'footer', offset, end, sequence, footer: decodeFooter(payload) };
+    return { kind: 'message', offset, end, sequence, isSyncedBefore, payload };
+  }
+
+  #pass(piece: SegmentPiece): void {
+    this.#offset = piece.end;
+    if (piece.kind === 'message') this.#sequence = piece.sequence + 1;
+    else if (piece.kind === 'damage') this.#sequence = piece.to ?? this.#sequence;
+  }
+
+  /** A record that is longer than a block, or damage. */
+  async #difficult(end: number): Promise<SegmentPiece> {
+    const record = this.#recordAt(0, end);
+    const piece = record === undefined ? await this.#damage(end) : await this.#longRecord(record, end);
+    this.#pass(piece);
+    return piece;
+  }
+
+  async #longRecord(record: RecordHeader, end: number): Promise<SegmentPiece> {
+    const length = RECORD_HEADER_BYTES + record.length;
+    await this.#load(this.#offset, length);
+    return this.#blockLength < length
+      ? this.#damageUntil(end, 'the file is shorter than it was')
+      : this.#pieceOf(record, 0);
+  }
+
+  /** From here to the next record, or to the end. */
+  async #damage(end: number): Promise<DamagePiece> {
+    const [offset, from] = [this.#offset, this.#sequence];
+    const found = await this.#findRecord(offset, end);
+    if (found === undefined) return this.#damageUntil(end, NO_RECORD);
+    return { kind: 'damage', offset, end: found.offset, from, to: found.sequence, reason: NO_RECORD };
+  }
+
+  #damageUntil(end: number, reason: string): DamagePiece {
+    return { kind: 'damage', offset: this.#offset, end, from: this.#sequence, to: undefined, reason };
+  }
+
+  /** The first record at or after `start` that may follow what has been read. */
+  async #findRecord(start: number, end: number): Promise<{ offset: number; sequence: number } | undefined> {
+    for (let from = start; from + RECORD_HEADER_BYTES <= end; from += BLOCK_BYTES - RECORD_HEADER_BYTES) {
+      await this.#load(from, Math.min(BLOCK_BYTES, end - from));
+      const found = this.#findInBlock(end);
+      if (found !== undefined) return found;
+      if (this.#blockLength < BLOCK_BYTES) break;
+    }
+    return undefined;
+  }
+
+  #findInBlock(end: number): { offset: number; sequence: number } | undefined {
+    const block = this.#block.subarray(0, this.#blockLength);
+    for (let at = block.indexOf(MARKER); at >= 0; at = block.indexOf(MARKER, at + 1)) {
+      const record = decodeRecordHeader(block, at, this.#header.salt);
+      const offset = this.#blockStart + at;
+      if (record === undefined || record.sequence < this.#sequence) continue;
+      if (offset + RECORD_HEADER_BYTES + record.length <= end) return { offset, sequence: record.sequence };
+    }
+    return undefined;
+  }
+
+  async #load(start: number, length: number): Promise<void> {
+    const block = length <= BLOCK_BYTES ? this.#smallBlock() : Buffer.allocUnsafeSlow(length);
+    this.#blockLength = 0; // if the read fails, nothing is in the block
+    const read = await this.#file.read(block.subarray(0, length), start);
+    this.#block = block;
+    this.#blockStart = start;
+    this.#blockLength = read;
+  }
+
+  /** What a long record has needed is not kept. */
+  #smallBlock(): Buffer {
+    return this.#block.length === BLOCK_BYTES ? this.#block : Buffer.allocUnsafeSlow(BLOCK_BYTES);
+  }
+}

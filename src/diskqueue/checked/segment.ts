@@ -1,0 +1,47 @@
+import { SEGMENT_HEADER_BYTES, type SegmentHeader } from './segment-format.ts';
+
+/** What the log knows of one of its files. */
+export interface Segment {
+  readonly path: string;
+  readonly number: number;
+  /** Undefined if both copies of it are damaged: nothing in the file can be read then. */
+  readonly header: SegmentHeader | undefined;
+  /** The sequence of its first message. */
+  readonly base: number;
+  /** Where its readable records end, in bytes. A footer may follow, or what was never promised. */
+  end: number;
+  /** The sequence after that of its last readable message. */
+  next: number;
+  /** Everything before was on the disk when something after it was written: damage there is a loss. In bytes. */
+  syncedEnd: number;
+  /** Damage that was found when the queue was opened, by offset: it is not reported again when it is read. */
+  readonly knownDamage: Set<number>;
+}
+
+const NAME = /^(.+)\.(\d{10,})\.segment$/;
+
+/** Names sort as their numbers do. */
+export function segmentFileName(queue: string, number: number): string {
+  return `${queue}.${String(number).padStart(10, '0')}.segment`;
+}
+
+/** @returns undefined if it is not the name of a segment. */
+export function parseSegmentFileName(name: string): { queue: string; number: number } | undefined {
+  const match = NAME.exec(name);
+  const [, queue, digits] = match ?? [];
+  return queue === undefined || digits === undefined ? undefined : { queue, number: Number(digits) };
+}
+
+/** A segment that was just made: nothing in it is readable. */
+export function emptySegment(path: string, header: SegmentHeader): Segment {
+  return {
+    path,
+    number: header.number,
+    header,
+    base: header.baseSequence,
+    end: SEGMENT_HEADER_BYTES,
+    next: header.baseSequence,
+    syncedEnd: SEGMENT_HEADER_BYTES,
+    knownDamage: new Set(),
+  };
+}

@@ -1,0 +1,110 @@
+import { mkdir, open, readdir, rename, stat, unlink, type FileHandle } from 'node:fs/promises';
+import { constants } from 'node:fs';
+
+/**
+ * What the disk queue does to a disk, and nothing else: so that a test can record it, and make it fail.
+ * Errors are the host's, with their `code`.
+ */
+export interface FileSystem {
+  /** Opens a file that exists. */
+  open(path: string, mode: 'read' | 'write'): Promise<File>;
+  /** Makes a file for writing; `EEXIST` if there is one. */
+  create(path: string): Promise<File>;
+  /** The names in a folder. */
+  list(folder: string): Promise<string[]>;
+  /** Bytes of a file. */
+  size(path: string): Promise<number>;
+  rename(from: string, to: string): Promise<void>;
+  unlink(path: string): Promise<void>;
+  makeFolder(path: string): Promise<void>;
+  /** Makes what was created, renamed and unlinked in a folder durable. */
+  syncFolder(path: string): Promise<void>;
+}
+
+/** An open file. Positions and lengths are in bytes. */
+export interface File {
+  /** @returns how many bytes were read: fewer than asked for at the end of the file. */
+  read(buffer: Buffer, position: number): Promise<number>;
+  /** Writes all of it, or rejects; then any part of it may have been written. */
+  write(buffer: Buffer, position: number): Promise<void>;
+  truncate(length: number): Promise<void>;
+  /** Resolves when what was written is on the disk. */
+  sync(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Only the owner reads and writes, as NSQ has it. */
+const MODE = 0o600;
+
+class HostFile implements File {
+  readonly #handle: FileHandle;
+
+  constructor(handle: FileHandle) {
+    this.#handle = handle;
+  }
+
+  async read(buffer: Buffer, position: number): Promise<number> {
+    let done = 0;
+    while (done < buffer.length) {
+      const { bytesRead } = await this.#handle.read(buffer, done, buffer.length - done, position + done);
+      if (bytesRead === 0) break;
+      done += bytesRead;
+    }
+    return done;
+  }
+
+  async write(buffer: Buffer, position: number): Promise<void> {
+    let done = 0;
+    while (done < buffer.length) {
+      const { bytesWritten } = await this.#handle.write(buffer, done, buffer.length - done, position + done);
+      done += bytesWritten;
+    }
+  }
+
+  truncate(length: number): Promise<void> {
+    return this.#handle.truncate(length);
+  }
+
+  /** The size of a file belongs to what `fdatasync` writes; its times do not. */
+  sync(): Promise<void> {
+    return this.#handle.datasync();
+  }
+
+  close(): Promise<void> {
+    return this.#handle.close();
+  }
+}
+
+/** A file system that cannot sync a folder, as on Windows, does without. */
+const CANNOT_SYNC_FOLDER = new Set(['EPERM', 'EISDIR', 'EINVAL', 'ENOTSUP']);
+
+/** The host's. */
+export const hostFileSystem: FileSystem = {
+  async open(path, mode) {
+    return new HostFile(await open(path, mode === 'read' ? constants.O_RDONLY : constants.O_RDWR));
+  },
+  async create(path) {
+    return new HostFile(await open(path, 'wx', MODE));
+  },
+  list: (folder) => readdir(folder),
+  async size(path) {
+    return (await stat(path)).size;
+  },
+  rename: (from, to) => rename(from, to),
+  unlink: (path) => unlink(path),
+  async makeFolder(path) {
+    await mkdir(path, { recursive: true });
+  },
+  async syncFolder(path) {
+    try {
+      const folder = await open(path, constants.O_RDONLY);
+      try {
+        await folder.sync();
+      } finally {
+        await folder.close();
+      }
+    } catch (error) {
+      if (!CANNOT_SYNC_FOLDER.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
+    }
+  },
+};
