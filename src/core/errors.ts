@@ -26,6 +26,14 @@ export type EscapementErrorCode =
   | 'ERR_QUEUE_FULL'
   /** The queue was shut down: it takes no more items. */
   | 'ERR_QUEUE_SHUT_DOWN'
+  /** The queue on disk is open already: in this process or in another one. */
+  | 'ERR_QUEUE_LOCKED'
+  /** The queue on disk is closed. */
+  | 'ERR_QUEUE_CLOSED'
+  /** A message is shorter or longer than the queue takes. */
+  | 'ERR_MESSAGE_SIZE'
+  /** The disk, or the file system, has refused; `cause` is its error. */
+  | 'ERR_QUEUE_IO'
   /** The registry has a metric of that name already, of another type, with other labels or with other buckets. */
   | 'ERR_METRIC_CONFLICT'
   /** What is measured threw when it was read, or gave something that is no number. */

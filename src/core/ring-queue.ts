@@ -39,6 +39,11 @@ export class RingQueue<T> {
     this.#size++;
   }
 
+  /** The first value, which stays; undefined if there is none. */
+  peek(): T | undefined {
+    return this.#slots[this.#head];
+  }
+
   /** Takes the first value; undefined if there is none. */
   shift(): T | undefined {
     if (this.#size === 0) return undefined;
@@ -48,6 +53,13 @@ export class RingQueue<T> {
     this.#size--;
     if (this.#mask >= STAYS && this.#size < this.#mask >> 2) this.#resize((this.#mask + 1) >> 1);
     return value;
+  }
+
+  clear(): void {
+    this.#slots = new Array<undefined>(SMALLEST);
+    this.#mask = SMALLEST - 1;
+    this.#head = 0;
+    this.#size = 0;
   }
 
   /** The values in order; the ring must not change meanwhile. */

@@ -7,8 +7,11 @@
 export interface MessageLog {
   /** Messages that are not acknowledged. */
   readonly depth: number;
-  /** Their bytes. */
+  /** Their bytes; where some were acknowledged out of order by an earlier process, not less than that. */
   readonly bytes: number;
+
+  /** Bytes that were counted and will never be acknowledged, since this was last called: of what was found damaged. */
+  takeWrittenOff(): number;
 
   /**
    * Writes messages behind the last one, in order. Written they are with the host, not yet on the disk.

@@ -1,8 +1,10 @@
 import { systemClock, type Clock } from '../core/clock.ts';
 import { wrongType } from '../core/errors.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
+import { requireClock } from '../core/require-clock.ts';
 import { requireFunction, requireMethods, requireObject } from '../core/validate.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
+import { requireMetrics } from '../metrics/require-metrics.ts';
 import type { Timer } from '../timer/timer.ts';
 import type { DelayedOperation } from './delayed-operation.ts';
 
@@ -53,9 +55,7 @@ export interface ResolvedPurgatoryOptions<K, T extends DelayedOperation> {
   readonly clock: Clock;
 }
 
-const CLOCK_METHODS: readonly (keyof Clock)[] = ['now', 'wallNow', 'setTimeout'];
 const TIMER_METHODS: readonly (keyof Timer)[] = ['add', 'close'];
-const METRICS_METHODS: readonly (keyof MetricsProvider)[] = ['counter', 'observableGauge', 'histogram'];
 
 export function resolvePurgatoryOptions<K, T extends DelayedOperation>(
   name: string,
@@ -69,7 +69,7 @@ export function resolvePurgatoryOptions<K, T extends DelayedOperation>(
   if (typeof timerEnabled !== 'boolean') throw wrongType('timerEnabled', 'a boolean', timerEnabled);
   if (keyOf !== undefined) requireFunction('keyOf', keyOf);
   requireFunction('onError', onError);
-  if (metrics !== undefined) requireMethods('metrics', 'a MetricsProvider', METRICS_METHODS, metrics);
-  requireMethods('clock', 'a Clock with now, wallNow and setTimeout', CLOCK_METHODS, clock);
+  requireMetrics(metrics);
+  requireClock('clock', clock);
   return { timer, timerEnabled, keyOf, onError, metrics, clock };
 }

@@ -1,14 +1,15 @@
 import { systemClock, type Clock } from '../core/clock.ts';
 import { outOfRange, wrongType } from '../core/errors.ts';
+import { requireClock } from '../core/require-clock.ts';
 import {
   requireFiniteNumber,
   requireFunction,
   requireIntegerAtLeast,
-  requireMethods,
   requireObject,
   requireOneOf,
 } from '../core/validate.ts';
 import { noopMetrics, type MetricsProvider } from '../metrics/provider.ts';
+import { requireMetrics } from '../metrics/require-metrics.ts';
 import type { TimerErrorHandler } from './task-runner.ts';
 import type { Rounding } from './timer-wheels.ts';
 
@@ -103,9 +104,6 @@ export interface ResolvedSystemTimerOptions {
 /** A ring is an array: beyond this it would cost more than the levels it saves. */
 const MAX_WHEEL_SIZE = 2 ** 20;
 
-const CLOCK_METHODS: readonly (keyof Clock)[] = ['now', 'wallNow', 'setTimeout'];
-const METRICS_METHODS: readonly (keyof MetricsProvider)[] = ['counter', 'observableGauge'];
-
 export function resolveOptions(options: SystemTimerOptions): ResolvedSystemTimerOptions {
   requireObject('options', options);
   const { name = 'timer', tickMs = 1, wheelSize = 64, clock = systemClock, rounding = 'up' } = options;
@@ -115,14 +113,14 @@ export function resolveOptions(options: SystemTimerOptions): ResolvedSystemTimer
   requireIntegerAtLeast('tickMs', 1, tickMs);
   requireIntegerAtLeast('wheelSize', 2, wheelSize);
   if (wheelSize > MAX_WHEEL_SIZE) throw outOfRange('wheelSize', `at most ${MAX_WHEEL_SIZE}`, wheelSize);
-  requireMethods('clock', 'a Clock with now, wallNow and setTimeout', CLOCK_METHODS, clock);
+  requireClock('clock', clock);
   requireOneOf('rounding', ['up', 'down'], rounding);
   if (typeof autoStart !== 'boolean') throw wrongType('autoStart', 'a boolean', autoStart);
   if (executor !== undefined) requireFunction('executor', executor);
   if (maxTasksPerTurn !== Infinity) requireIntegerAtLeast('maxTasksPerTurn', 1, maxTasksPerTurn);
   if (typeof asyncContext !== 'boolean') throw wrongType('asyncContext', 'a boolean', asyncContext);
   if (onError !== undefined) requireFunction('onError', onError);
-  requireMethods('metrics', 'a MetricsProvider', METRICS_METHODS, metrics);
+  requireMetrics(metrics);
   const nowMs = clock.now();
   const { startMs = nowMs } = options;
   requireStart(startMs, nowMs);

@@ -1,8 +1,8 @@
 import { systemClock, type Clock } from '../core/clock.ts';
 import { outOfRange, wrongType } from '../core/errors.ts';
+import { requireClock } from '../core/require-clock.ts';
 import { requireIntegerAtLeast, requireObject } from '../core/validate.ts';
 import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
-import { requireClock } from './work-queue-options.ts';
 
 /** Options of a {@link BucketRateLimiter}. */
 export interface BucketRateLimiterOptions {

@@ -1,11 +1,12 @@
 import { systemClock, type Clock } from '../core/clock.ts';
 import { outOfRange, wrongType } from '../core/errors.ts';
 import { requireMethods, requireObject } from '../core/validate.ts';
+import type { SignalOptions } from '../core/signal-options.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 import { WaitingItems } from './waiting-items.ts';
 import { INTERNALS } from './work-queue-internals.ts';
 import type { WorkQueueOptions } from './work-queue-options.ts';
-import { WorkQueue, type SignalOptions } from './work-queue.ts';
+import { WorkQueue } from './work-queue.ts';
 
 /** Options of a `DelayingQueue`. All are checked when it is made. */
 export interface DelayingQueueOptions<T> extends WorkQueueOptions<T> {

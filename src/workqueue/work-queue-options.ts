@@ -1,7 +1,9 @@
 import { systemClock, type Clock } from '../core/clock.ts';
 import { wrongType } from '../core/errors.ts';
-import { requireFunction, requireIntegerAtLeast, requireMethods, requireObject } from '../core/validate.ts';
+import { requireClock } from '../core/require-clock.ts';
+import { requireFunction, requireIntegerAtLeast, requireObject } from '../core/validate.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
+import { requireMetrics } from '../metrics/require-metrics.ts';
 
 /** Options of a `WorkQueue`. All are checked when it is made. */
 export interface WorkQueueOptions<T> {
@@ -37,22 +39,15 @@ export interface ResolvedWorkQueueOptions<T> {
   readonly maxSize: number;
 }
 
-const CLOCK_METHODS: readonly (keyof Clock)[] = ['now', 'wallNow', 'setTimeout'];
-const METRICS_METHODS: readonly (keyof MetricsProvider)[] = ['counter', 'observableGauge', 'histogram'];
-
 export function resolveWorkQueueOptions<T>(options: WorkQueueOptions<T>): ResolvedWorkQueueOptions<T> {
   requireObject('options', options);
   const { name = 'workqueue', clock = systemClock, metrics, keyOf = identity, maxSize = Infinity } = options;
   if (typeof name !== 'string') throw wrongType('name', 'a string', name);
   requireClock('clock', clock);
-  if (metrics !== undefined) requireMethods('metrics', 'a MetricsProvider', METRICS_METHODS, metrics);
+  requireMetrics(metrics);
   requireFunction('keyOf', keyOf);
   if (maxSize !== Infinity) requireIntegerAtLeast('maxSize', 1, maxSize);
   return { name, clock, metrics, keyOf, maxSize };
-}
-
-export function requireClock(argument: string, value: unknown): void {
-  requireMethods(argument, 'a Clock with now, wallNow and setTimeout', CLOCK_METHODS, value);
 }
 
 function identity(item: unknown): unknown {

@@ -1,5 +1,5 @@
 import { EscapementError, type EscapementErrorCode } from '../core/errors.ts';
-import { requireObject, requireSignal } from '../core/validate.ts';
+import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { WaitLine } from '../core/wait-line.ts';
 import { IDLE, type ItemEntry } from './item-entry.ts';
 import { ItemQueue } from './item-queue.ts';
@@ -27,12 +27,6 @@ export interface QueueEnd {
   readonly item: undefined;
   /** There will not be another item. */
   readonly shutdown: true;
-}
-
-/** How long a call waits. */
-export interface SignalOptions {
-  /** Gives up when it fires: the call rejects with the signal's reason. */
-  readonly signal?: AbortSignal | undefined;
 }
 
 /**
@@ -231,11 +225,4 @@ export class WorkQueue<T> {
 function takenOf<T>(entry: ItemEntry<T> | undefined): Taken<T> {
   if (entry === undefined) return { item: undefined, shutdown: true };
   return { item: entry.item as T, shutdown: false };
-}
-
-function signalOf(options: SignalOptions): AbortSignal | undefined {
-  requireObject('options', options);
-  const { signal } = options;
-  if (signal !== undefined) requireSignal('options.signal', signal);
-  return signal;
 }

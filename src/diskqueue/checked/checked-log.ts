@@ -51,6 +51,7 @@ export class CheckedLog implements MessageLog {
   #lastNumber: number;
   #depth = 0;
   #bytes = 0;
+  #writtenOff = 0;
   /** Messages before it were not counted when the log was opened. */
   #countedFrom = 0;
 
@@ -87,6 +88,12 @@ export class CheckedLog implements MessageLog {
 
   get bytes(): number {
     return this.#bytes;
+  }
+
+  takeWrittenOff(): number {
+    const bytes = this.#writtenOff;
+    this.#writtenOff = 0;
+    return bytes;
   }
 
   get hasUnsavedAcks(): boolean {
@@ -161,6 +168,7 @@ export class CheckedLog implements MessageLog {
     this.#acks.add(this.#acks.prefix, end);
     this.#depth = 0;
     this.#bytes = 0;
+    this.#writtenOff = 0;
     this.#hints.length = 0;
     await this.saveAcks(true);
   }
@@ -328,14 +336,19 @@ export class CheckedLog implements MessageLog {
   /** By an earlier process: then its bytes were counted when the log was opened, if it is beyond the prefix. */
   #wasAcked({ sequence, payload }: MessagePiece): boolean {
     if (!this.#acks.has(sequence)) return false;
-    if (sequence >= this.#countedFrom) this.#bytes -= payload.length;
+    if (sequence >= this.#countedFrom) this.#writeOff(payload.length);
     return true;
   }
 
   #passDamage(segment: Segment, piece: DamagePiece): void {
     const lost = (piece.to ?? segment.next) - piece.from;
-    this.#bytes -= Math.max(piece.end - piece.offset - lost * RECORD_HEADER_BYTES, 0);
+    this.#writeOff(Math.max(piece.end - piece.offset - lost * RECORD_HEADER_BYTES, 0));
     if (!segment.knownDamage.has(piece.offset)) this.#depth -= this.#lose(segment, piece);
+  }
+
+  #writeOff(bytes: number): void {
+    this.#bytes -= bytes;
+    this.#writtenOff += bytes;
   }
 
   /** Messages that nobody will ever see are as good as acknowledged. @returns how many were still waited for. */

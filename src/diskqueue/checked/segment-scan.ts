@@ -111,7 +111,7 @@ export class SegmentScan {
   /** The header of a record that may be the next one. */
   #recordAt(at: number, end: number): RecordHeader | undefined {
     const record = decodeRecordHeader(this.#block.subarray(0, this.#blockLength), at, this.#header.salt);
-    if (record === undefined || record.sequence !== this.#sequence) return undefined;
+    if (record?.sequence !== this.#sequence) return undefined;
     const recordEnd = this.#blockStart + at + RECORD_HEADER_BYTES + record.length;
     return recordEnd > end ? undefined : record;
   }

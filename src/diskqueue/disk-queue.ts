@@ -1,0 +1,319 @@
+import { types } from 'node:util';
+import { EscapementError, wrongType, type EscapementErrorCode } from '../core/errors.ts';
+import { reportUncaught } from '../core/report-uncaught.ts';
+import { signalOf, type SignalOptions } from '../core/signal-options.ts';
+import { AckSaver } from './ack-saver.ts';
+import type { BackendQueue, Delivery } from './backend-queue.ts';
+import { CommitLoop } from './commit-loop.ts';
+import {
+  resolveDiskQueueOptions,
+  type DiskQueueOptions,
+  type ResolvedDiskQueueOptions,
+} from './disk-queue-options.ts';
+import { HandOuts } from './hand-outs.ts';
+import { MessageIterator } from './message-iterator.ts';
+import type { CorruptionEvent, MessageLog, StoredMessage } from './message-log.ts';
+import { openLog } from './open-log.ts';
+import { QueueLock } from './queue-lock.ts';
+import { Room } from './room.ts';
+import { SyncSchedule } from './sync-schedule.ts';
+
+/**
+ * A queue of messages on a local disk: first in, first out, and it survives a crash.
+ *
+ *      put ──► commit loop ──► log ──► hand-outs ──► receive
+ *              (group commit)   │           │
+ *                               │◄── acks ──┘          whoever has a message and dies has not acknowledged it:
+ *                             disk                     it comes again
+ *
+ * After nsqio's go-diskqueue, without its losses; docs/diskqueue.md says what is guaranteed when.
+ *
+ * @example
+ * ```ts
+ * const queue = await DiskQueue.open({ name: 'spool', dataPath: '/var/spool/app' });
+ * await queue.put(Buffer.from('hello')); // on the disk
+ * for await (const message of queue) await forward(message); // acknowledged when the loop asks for the next one
+ * ```
+ */
+export class DiskQueue implements BackendQueue {
+  /** For metrics and errors. */
+  readonly name: string;
+  readonly #options: ResolvedDiskQueueOptions;
+  readonly #lock: QueueLock;
+  readonly #log: MessageLog;
+  readonly #commits: CommitLoop;
+  readonly #handOuts: HandOuts;
+  readonly #acks: AckSaver;
+  readonly #syncs: SyncSchedule;
+  readonly #room: Room;
+  /** Of messages that are being put. */
+  #puttingBytes = 0;
+  /** What a sync, or a save, that nobody waited for has run into: the next one who asks is told. */
+  #backgroundErrors: unknown[] = [];
+  #closing: Promise<void> | undefined;
+
+  private constructor(options: ResolvedDiskQueueOptions, lock: QueueLock, log: MessageLog) {
+    this.name = options.name;
+    this.#options = options;
+    this.#lock = lock;
+    this.#log = log;
+    const { durability, clock, syncEvery, syncTimeoutMs, maxBytesTotal } = options;
+    this.#room = new Room(maxBytesTotal, log.bytes);
+    this.#syncs = new SyncSchedule(clock, syncEvery, syncTimeoutMs, () => {
+      this.#syncInBackground();
+    });
+    this.#acks = new AckSaver(log, (error) => this.#backgroundErrors.push(error));
+    this.#handOuts = new HandOuts(log, {
+      acked: (message) => {
+        this.#acked(message);
+      },
+      read: () => {
+        this.#room.leave(this.#log.takeWrittenOff());
+      },
+      failed: (error) => this.#ioError('receive', error),
+    });
+    this.#commits = new CommitLoop(log, durability === 'always', {
+      committed: (messages, bytes) => {
+        this.#puttingBytes -= bytes;
+        if (durability === 'interval') this.#syncs.count(messages);
+        this.#handOuts.committed();
+      },
+      refused: (data, error) => {
+        this.#puttingBytes -= data.length;
+        this.#room.leave(data.length);
+        return this.#ioError('put', error);
+      },
+    });
+  }
+
+  /**
+   * Opens a queue, or makes one. It has one owner at a time.
+   *
+   * What a crash has left is put in order. Damage is stepped over and reported to `onCorruption`; so it may be when
+   * messages are received.
+   *
+   * @throws EscapementError `ERR_QUEUE_LOCKED` - it is open, here or elsewhere. `ERR_QUEUE_IO` - the disk has refused:
+   * nothing has changed.
+   */
+  static async open(options: DiskQueueOptions): Promise<DiskQueue> {
+    const resolved = resolveDiskQueueOptions(options);
+    const { files, folder, name } = resolved;
+    let lock: QueueLock | undefined;
+    try {
+      await files.makeFolder(folder);
+      lock = await QueueLock.acquire(folder, name);
+      const log = await openLog(resolved, (event) => {
+        tell(resolved.onCorruption, event);
+      });
+      return new DiskQueue(resolved, lock, log);
+    } catch (error) {
+      await lock?.release();
+      throw asIoError(error, name, 'open');
+    }
+  }
+
+  /** Messages that were put and are not acknowledged, those handed out included. O(1). */
+  get depth(): number {
+    return this.#log.depth;
+  }
+
+  /**
+   * Puts a message behind all others. Resolves when it is as safe as `durability` says; puts that wait together share
+   * a write, and a sync.
+   *
+   * @param data - not changed, and not to be changed before the promise has settled.
+   * @throws EscapementError `ERR_MESSAGE_SIZE`, `ERR_QUEUE_FULL`, `ERR_QUEUE_CLOSED` - nothing was written.
+   * `ERR_QUEUE_IO` - the disk has refused: the message is not in the queue.
+   */
+  put(data: Uint8Array): Promise<void> {
+    try {
+      this.#requireOpen('put');
+      this.#requireMessage(data);
+      if (this.#room.enter(data.length)) return this.#put(data);
+      return this.#putWhenRoom(data);
+    } catch (error) {
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- it is one
+      return Promise.reject(error);
+    }
+  }
+
+  /**
+   * Hands out the first message, or waits for one. Callers are served in the order they came.
+   *
+   * @throws EscapementError `ERR_QUEUE_CLOSED`. `ERR_QUEUE_IO` - the disk has refused: the message stays.
+   */
+  async receive(options: SignalOptions = {}): Promise<Delivery> {
+    const signal = signalOf(options);
+    signal?.throwIfAborted();
+    this.#requireOpen('receive');
+    return (await this.#handOuts.take(signal)) as Delivery;
+  }
+
+  /** A copy of the message that would be handed out next; undefined if there is none. It stays. */
+  async peek(): Promise<Uint8Array | undefined> {
+    this.#requireOpen('peek');
+    const message = await this.#handOuts.peek();
+    return message === undefined ? undefined : Uint8Array.from(message.data);
+  }
+
+  /**
+   * Resolves when everything that was put or acknowledged before is on the disk.
+   *
+   * @throws EscapementError `ERR_QUEUE_IO` - it is not; or an earlier sync that nobody waited for has failed.
+   */
+  async flush(): Promise<void> {
+    this.#requireOpen('flush');
+    try {
+      await this.#commits.run(() => this.#log.sync());
+      await this.#acks.run(() => this.#log.saveAcks(true));
+      this.#syncs.reset();
+      this.#throwBackgroundError();
+    } catch (error) {
+      throw this.#ioError('flush', error);
+    }
+  }
+
+  /** Drops every message, those that were handed out included. Durable when it resolves. */
+  async empty(): Promise<void> {
+    this.#requireOpen('empty');
+    try {
+      await this.#alone(async () => {
+        await this.#handOuts.reset(() => this.#log.empty());
+        this.#room.setUsed(this.#puttingBytes);
+      });
+    } catch (error) {
+      throw this.#ioError('empty', error);
+    }
+  }
+
+  /**
+   * Puts that have begun are finished; everything is brought to the disk; whoever waits is sent away with
+   * `ERR_QUEUE_CLOSED`, and loops over messages end. Idempotent.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#close(() => Promise.resolve());
+    return this.#closing;
+  }
+
+  /** As `close`, and removes every file of the queue. */
+  delete(): Promise<void> {
+    if (this.#closing !== undefined) return Promise.reject(this.#closedError('delete'));
+    this.#closing = this.#close(() => this.#log.remove());
+    return this.#closing;
+  }
+
+  /** Messages, one after the other: each is acknowledged when the loop asks for the next one. Ends with the queue. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<Uint8Array, undefined, undefined> {
+    return new MessageIterator(this.#handOuts);
+  }
+
+  /** `close()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #put(data: Uint8Array): Promise<void> {
+    this.#puttingBytes += data.length;
+    return this.#commits.put(data);
+  }
+
+  async #putWhenRoom(data: Uint8Array): Promise<void> {
+    const { whenFull, maxBytesTotal } = this.#options;
+    if (whenFull === 'reject' || data.length > maxBytesTotal) {
+      throw this.#fail(
+        'ERR_QUEUE_FULL',
+        'put',
+        `has no room for ${data.length} bytes more: ${maxBytesTotal} is the limit`,
+      );
+    }
+    await this.#room.wait(data.length);
+    this.#requireOpen('put');
+    await this.#put(data);
+  }
+
+  #acked(message: StoredMessage): void {
+    this.#log.acknowledge(message);
+    this.#room.leave(message.data.length);
+    this.#acks.request();
+    this.#syncs.count(1);
+  }
+
+  #syncInBackground(): void {
+    const note = (error: unknown): void => {
+      this.#backgroundErrors.push(error);
+    };
+    if (this.#options.durability === 'interval') this.#commits.run(() => this.#log.sync()).catch(note);
+    this.#acks.run(() => this.#log.saveAcks(true)).catch(note);
+  }
+
+  /** Behind everything that was begun, and while nothing else is. */
+  #alone(action: () => Promise<void>): Promise<void> {
+    return this.#commits.run(() => this.#acks.run(action));
+  }
+
+  async #close(last: () => Promise<void>): Promise<void> {
+    const closed = this.#closedError('close');
+    this.#handOuts.close(closed);
+    this.#room.failAll(closed);
+    this.#syncs.stop();
+    this.#acks.stop();
+    try {
+      await this.#alone(() => this.#handOuts.reset(() => this.#log.close()));
+      await last();
+      this.#throwBackgroundError();
+    } catch (error) {
+      throw this.#ioError('close', error);
+    } finally {
+      await this.#lock.release();
+    }
+  }
+
+  #throwBackgroundError(): void {
+    const [first] = this.#backgroundErrors.splice(0);
+    // eslint-disable-next-line @typescript-eslint/only-throw-error -- whatever it was
+    if (first !== undefined) throw first;
+  }
+
+  #requireOpen(operation: string): void {
+    if (this.#closing !== undefined) throw this.#closedError(operation);
+  }
+
+  #requireMessage(data: Uint8Array): void {
+    if (!types.isUint8Array(data)) throw wrongType('data', 'a Uint8Array', data);
+    const { minMessageSize, maxMessageSize } = this.#options;
+    if (data.length >= minMessageSize && data.length <= maxMessageSize) return;
+    const range = `from ${minMessageSize} to ${maxMessageSize} bytes`;
+    throw this.#fail('ERR_MESSAGE_SIZE', 'put', `takes messages of ${range}. Received ${data.length}`);
+  }
+
+  #closedError(operation: string): EscapementError {
+    return this.#fail('ERR_QUEUE_CLOSED', operation, 'is closed');
+  }
+
+  #ioError(operation: string, error: unknown): unknown {
+    return asIoError(error, this.name, operation);
+  }
+
+  #fail(code: EscapementErrorCode, operation: string, message: string): EscapementError {
+    return new EscapementError(code, `queue '${this.name}' ${message}`, { op: `DiskQueue.${operation}` });
+  }
+}
+
+/** An error of the file system, as this package says it; its own errors stay what they are. */
+function asIoError(error: unknown, queue: string, operation: string): unknown {
+  const isForeign = error instanceof Error && typeof (error as NodeJS.ErrnoException).syscall === 'string';
+  if (!isForeign) return error;
+  return new EscapementError('ERR_QUEUE_IO', `queue '${queue}': ${error.message}`, {
+    op: `DiskQueue.${operation}`,
+    cause: error,
+  });
+}
+
+/** Damage is told of from the midst of reading, which a handler must not break. */
+function tell(onCorruption: (event: CorruptionEvent) => void, event: CorruptionEvent): void {
+  try {
+    onCorruption(event);
+  } catch (error) {
+    reportUncaught(error);
+  }
+}

@@ -1,0 +1,187 @@
+import TinyQueue from 'tinyqueue';
+import { RingQueue } from '../core/ring-queue.ts';
+import { WaitLine, type WaitGroup } from '../core/wait-line.ts';
+import type { Delivery } from './backend-queue.ts';
+import type { MessageLog, StoredMessage } from './message-log.ts';
+
+/** Those who wait for a message as one; given undefined, they leave without. */
+export type Receivers = WaitGroup<StoredMessage | undefined>;
+
+/** What the hand-outs tell their queue. */
+export interface HandOutEvents {
+  /** A message is done with. */
+  acked(message: StoredMessage): void;
+  /** A block of the log was read; there may have been damage in it. */
+  read(): void;
+  /** The log could not be read. @returns what whoever waits rejects with. */
+  failed(error: unknown): unknown;
+}
+
+/**
+ * Hands messages out, in order, to whoever waits longest: first those that came back, by their old places, then those
+ * of the log, which is read a block at a time when somebody wants more.
+ */
+export class HandOuts {
+  readonly #log: MessageLog;
+  readonly #events: HandOutEvents;
+  readonly #read = new RingQueue<StoredMessage>();
+  readonly #waiting = new WaitLine<StoredMessage | undefined>();
+  #returned = bySequence();
+  /** What was handed out in an earlier era is nobody's business any more. */
+  #era = 0;
+  #reading: Promise<void> | undefined;
+  /** The log was not yet found at its end, since something was last committed. */
+  #mayHaveMore = true;
+  #isPumping = false;
+  #isPaused = false;
+  #closed: { readonly error: unknown } | undefined;
+
+  constructor(log: MessageLog, events: HandOutEvents) {
+    this.#log = log;
+    this.#events = events;
+  }
+
+  /** @returns a promise of undefined only to those who are dismissed with their group. */
+  take(signal?: AbortSignal, group?: Receivers): Promise<Delivery | undefined> {
+    // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- it is one
+    if (this.#closed !== undefined) return Promise.reject(this.#closed.error);
+    const message = this.#isPaused ? undefined : this.#next();
+    if (message !== undefined) return Promise.resolve(this.#deliver(message));
+    const delivery = this.#waiting.wait(
+      (taken) => (taken === undefined ? undefined : this.#deliver(taken)),
+      signal,
+      group,
+    );
+    void this.#pump();
+    return delivery;
+  }
+
+  /** The message that would be handed out next; undefined at the end. */
+  async peek(): Promise<StoredMessage | undefined> {
+    while (this.#first() === undefined && this.#mayHaveMore && !this.#isPaused) await this.#readMore();
+    return this.#first();
+  }
+
+  /** Messages may have become readable. */
+  committed(): void {
+    this.#mayHaveMore = true;
+    void this.#pump();
+  }
+
+  /** Sends away whoever waits, and whoever comes. What was handed out can no longer be settled. */
+  close(error: unknown): void {
+    this.#closed = { error };
+    this.#era++;
+    this.#waiting.failAll(error);
+  }
+
+  /** Forgets all it knows and does something to the log, which nobody reads meanwhile. */
+  async reset(action: () => Promise<void>): Promise<void> {
+    this.#isPaused = true;
+    try {
+      await this.#reading?.catch(() => undefined);
+      await action();
+      this.#era++;
+      this.#read.clear();
+      this.#returned = bySequence();
+    } finally {
+      this.#isPaused = false;
+      this.committed();
+    }
+  }
+
+  #first(): StoredMessage | undefined {
+    return this.#returned.peek() ?? this.#read.peek();
+  }
+
+  #next(): StoredMessage | undefined {
+    return this.#returned.length > 0 ? this.#returned.pop() : this.#read.shift();
+  }
+
+  #deliver(message: StoredMessage): Delivery {
+    const era = this.#era;
+    return new HandedOut(message, (isDone) => {
+      if (era !== this.#era) return;
+      if (isDone) this.#events.acked(message);
+      else this.#takeBack(message);
+    });
+  }
+
+  #takeBack(message: StoredMessage): void {
+    this.#returned.push(message);
+    this.#serve();
+  }
+
+  /** Reads as long as somebody waits and there is more. An error is for those who wait. */
+  async #pump(): Promise<void> {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    try {
+      this.#serve();
+      while (this.#waiting.size > 0 && this.#mayHaveMore && !this.#isPaused) await this.#readMore();
+    } catch (error) {
+      this.#waiting.failAll(error);
+    } finally {
+      this.#isPumping = false;
+    }
+  }
+
+  /** One read at a time, whoever asks for it. */
+  #readMore(): Promise<void> {
+    this.#reading ??= this.#readBlock().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  async #readBlock(): Promise<void> {
+    this.#mayHaveMore = false;
+    try {
+      const messages = await this.#log.read();
+      if (messages.length > 0) this.#mayHaveMore = true;
+      for (const message of messages) this.#read.push(message);
+    } catch (error) {
+      this.#mayHaveMore = true;
+      throw this.#events.failed(error);
+    }
+    this.#events.read();
+    this.#serve();
+  }
+
+  #serve(): void {
+    while (this.#waiting.size > 0 && !this.#isPaused) {
+      const message = this.#next();
+      if (message === undefined) return;
+      this.#waiting.give(message);
+    }
+  }
+}
+
+function bySequence(): TinyQueue<StoredMessage> {
+  return new TinyQueue<StoredMessage>([], (a, b) => a.sequence - b.sequence);
+}
+
+/** A message in somebody's hands, until it is settled. */
+class HandedOut implements Delivery {
+  readonly data: Uint8Array;
+  #settle: ((isDone: boolean) => void) | undefined;
+
+  constructor({ data }: StoredMessage, settle: (isDone: boolean) => void) {
+    this.data = data;
+    this.#settle = settle;
+  }
+
+  ack(): void {
+    this.#once(true);
+  }
+
+  nack(): void {
+    this.#once(false);
+  }
+
+  #once(isDone: boolean): void {
+    const settle = this.#settle;
+    this.#settle = undefined;
+    settle?.(isDone);
+  }
+}
