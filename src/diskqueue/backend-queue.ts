@@ -12,6 +12,8 @@ export interface Delivery {
 
 /** A queue of messages behind another one: NSQ's role for what takes over when memory is full. */
 export interface BackendQueue {
+  /** Throws if `put` would refuse such a message whatever else it holds. For queues in front of this one. */
+  requireMessage?(data: Uint8Array): void;
   /** Resolves when the message is safe, in whatever sense the queue gives that. */
   put(data: Uint8Array): Promise<void>;
   /** Hands out the first message, or waits for one. Callers are served in the order they came. */

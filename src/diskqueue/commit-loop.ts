@@ -19,6 +19,8 @@ interface PendingStep {
 
 /** What the loop tells its queue. */
 export interface CommitEvents {
+  /** A batch is about to be written. */
+  committing(): void;
   /** Messages were committed, and may have become readable. */
   committed(messages: number, bytes: number): void;
   /** A message was not written, and has left nothing behind. @returns what its `put` rejects with. */
@@ -94,6 +96,7 @@ export class CommitLoop {
   }
 
   async #commit(batch: readonly PendingPut[]): Promise<void> {
+    this.#events.committing();
     const { appended, error } = await this.#write(batch.map(({ data }) => data));
     const bytes = batch.slice(0, appended).reduce((sum, { data }) => sum + data.length, 0);
     this.#events.committed(appended, bytes);

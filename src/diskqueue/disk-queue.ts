@@ -1,5 +1,4 @@
-import { types } from 'node:util';
-import { EscapementError, wrongType, type EscapementErrorCode } from '../core/errors.ts';
+import { EscapementError, type EscapementErrorCode } from '../core/errors.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { AckSaver } from './ack-saver.ts';
@@ -15,6 +14,7 @@ import { MessageIterator } from './message-iterator.ts';
 import type { CorruptionEvent, MessageLog, StoredMessage } from './message-log.ts';
 import { openLog } from './open-log.ts';
 import { QueueLock } from './queue-lock.ts';
+import { requireData } from './require-data.ts';
 import { Room } from './room.ts';
 import { SyncSchedule } from './sync-schedule.ts';
 
@@ -128,13 +128,22 @@ export class DiskQueue implements BackendQueue {
   put(data: Uint8Array): Promise<void> {
     try {
       this.#requireOpen('put');
-      this.#requireMessage(data);
+      this.requireMessage(data);
       if (this.#room.enter(data.length)) return this.#put(data);
       return this.#putWhenRoom(data);
     } catch (error) {
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- it is one
       return Promise.reject(error);
     }
+  }
+
+  /** Throws what `put` would reject with for a message of that type or size. */
+  requireMessage(data: Uint8Array): void {
+    requireData(data);
+    const { minMessageSize, maxMessageSize } = this.#options;
+    if (data.length >= minMessageSize && data.length <= maxMessageSize) return;
+    const range = `from ${minMessageSize} to ${maxMessageSize} bytes`;
+    throw this.#fail('ERR_MESSAGE_SIZE', 'put', `takes messages of ${range}. Received ${data.length}`);
   }
 
   /**
@@ -276,14 +285,6 @@ export class DiskQueue implements BackendQueue {
 
   #requireOpen(operation: string): void {
     if (this.#closing !== undefined) throw this.#closedError(operation);
-  }
-
-  #requireMessage(data: Uint8Array): void {
-    if (!types.isUint8Array(data)) throw wrongType('data', 'a Uint8Array', data);
-    const { minMessageSize, maxMessageSize } = this.#options;
-    if (data.length >= minMessageSize && data.length <= maxMessageSize) return;
-    const range = `from ${minMessageSize} to ${maxMessageSize} bytes`;
-    throw this.#fail('ERR_MESSAGE_SIZE', 'put', `takes messages of ${range}. Received ${data.length}`);
   }
 
   #closedError(operation: string): EscapementError {

@@ -3,6 +3,7 @@ import { RingQueue } from '../core/ring-queue.ts';
 import { WaitLine, type WaitGroup } from '../core/wait-line.ts';
 import type { Delivery } from './backend-queue.ts';
 import type { MessageLog, StoredMessage } from './message-log.ts';
+import { SettleOnce } from './settle-once.ts';
 
 /** Those who wait for a message as one; given undefined, they leave without. */
 export type Receivers = WaitGroup<StoredMessage | undefined>;
@@ -100,7 +101,7 @@ export class HandOuts {
 
   #deliver(message: StoredMessage): Delivery {
     const era = this.#era;
-    return new HandedOut(message, (isDone) => {
+    return new SettleOnce(message.data, (isDone) => {
       if (era !== this.#era) return;
       if (isDone) this.#events.acked(message);
       else this.#takeBack(message);
@@ -159,29 +160,4 @@ export class HandOuts {
 
 function bySequence(): TinyQueue<StoredMessage> {
   return new TinyQueue<StoredMessage>([], (a, b) => a.sequence - b.sequence);
-}
-
-/** A message in somebody's hands, until it is settled. */
-class HandedOut implements Delivery {
-  readonly data: Uint8Array;
-  #settle: ((isDone: boolean) => void) | undefined;
-
-  constructor({ data }: StoredMessage, settle: (isDone: boolean) => void) {
-    this.data = data;
-    this.#settle = settle;
-  }
-
-  ack(): void {
-    this.#once(true);
-  }
-
-  nack(): void {
-    this.#once(false);
-  }
-
-  #once(isDone: boolean): void {
-    const settle = this.#settle;
-    this.#settle = undefined;
-    settle?.(isDone);
-  }
 }
