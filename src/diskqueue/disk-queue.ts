@@ -4,6 +4,7 @@ import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { AckSaver } from './ack-saver.ts';
 import type { BackendQueue, Delivery } from './backend-queue.ts';
 import { CommitLoop } from './commit-loop.ts';
+import { DiskQueueMetrics, type DiskQueueSizes } from './disk-queue-metrics.ts';
 import {
   resolveDiskQueueOptions,
   type DiskQueueOptions,
@@ -46,13 +47,21 @@ export class DiskQueue implements BackendQueue {
   readonly #acks: AckSaver;
   readonly #syncs: SyncSchedule;
   readonly #room: Room;
+  readonly #metrics: DiskQueueMetrics | undefined;
+  #committingSinceMs = 0;
   /** Of messages that are being put. */
   #puttingBytes = 0;
   /** What a sync, or a save, that nobody waited for has run into: the next one who asks is told. */
   #backgroundErrors: unknown[] = [];
   #closing: Promise<void> | undefined;
 
-  private constructor(options: ResolvedDiskQueueOptions, lock: QueueLock, log: MessageLog) {
+  private constructor(
+    options: ResolvedDiskQueueOptions,
+    lock: QueueLock,
+    log: MessageLog,
+    metrics: DiskQueueMetrics | undefined,
+  ) {
+    this.#metrics = metrics;
     this.name = options.name;
     this.#options = options;
     this.#lock = lock;
@@ -73,7 +82,11 @@ export class DiskQueue implements BackendQueue {
       failed: (error) => this.#ioError('receive', error),
     });
     this.#commits = new CommitLoop(log, durability === 'always', {
+      committing: () => {
+        if (metrics !== undefined) this.#committingSinceMs = metrics.now();
+      },
       committed: (messages, bytes) => {
+        metrics?.committed(messages, this.#committingSinceMs);
         this.#puttingBytes -= bytes;
         if (durability === 'interval') this.#syncs.count(messages);
         this.#handOuts.committed();
@@ -99,14 +112,18 @@ export class DiskQueue implements BackendQueue {
     const resolved = resolveDiskQueueOptions(options);
     const { files, folder, name } = resolved;
     let lock: QueueLock | undefined;
+    let log: MessageLog | undefined;
+    const metrics = metricsOf(resolved, () => log ?? { depth: 0, bytes: 0 });
     try {
       await files.makeFolder(folder);
       lock = await QueueLock.acquire(folder, name);
-      const log = await openLog(resolved, (event) => {
+      log = await openLog(resolved, (event) => {
+        metrics?.damaged(event);
         tell(resolved.onCorruption, event);
       });
-      return new DiskQueue(resolved, lock, log);
+      return new DiskQueue(resolved, lock, log, metrics);
     } catch (error) {
+      metrics?.remove();
       await lock?.release();
       throw asIoError(error, name, 'open');
     }
@@ -242,6 +259,7 @@ export class DiskQueue implements BackendQueue {
 
   #acked(message: StoredMessage): void {
     this.#log.acknowledge(message);
+    this.#metrics?.acked();
     this.#room.leave(message.data.length);
     this.#acks.request();
     this.#syncs.count(1);
@@ -273,6 +291,7 @@ export class DiskQueue implements BackendQueue {
     } catch (error) {
       throw this.#ioError('close', error);
     } finally {
+      this.#metrics?.remove();
       await this.#lock.release();
     }
   }
@@ -298,6 +317,13 @@ export class DiskQueue implements BackendQueue {
   #fail(code: EscapementErrorCode, operation: string, message: string): EscapementError {
     return new EscapementError(code, `queue '${this.name}' ${message}`, { op: `DiskQueue.${operation}` });
   }
+}
+
+function metricsOf(
+  { metrics, clock, name }: ResolvedDiskQueueOptions,
+  sizes: () => DiskQueueSizes,
+): DiskQueueMetrics | undefined {
+  return metrics === undefined ? undefined : new DiskQueueMetrics(metrics, clock, name, sizes);
 }
 
 /** An error of the file system, as this package says it; its own errors stay what they are. */
