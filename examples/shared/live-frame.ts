@@ -12,12 +12,12 @@ export class LiveFrame {
 
   constructor(stream: WriteStream) {
     this.#stream = stream;
-    stream.write(HIDE_CURSOR);
   }
 
   /** Replaces the frame. One write, so that it does not flicker. */
   draw(lines: readonly string[]): void {
-    this.#replace(lines.map((line) => `${line}${CLEAR_TO_LINE_END}\n`).join(''));
+    const start = this.#drawnLines === 0 ? HIDE_CURSOR : '';
+    this.#replace(start + lines.map((line) => `${line}${CLEAR_TO_LINE_END}\n`).join(''));
     this.#drawnLines = lines.length;
   }
 
