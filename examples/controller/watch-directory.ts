@@ -1,4 +1,6 @@
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { News } from './controller/news.ts';
 import { Service } from './controller/service.ts';
 import type { WatchOptions } from './options.ts';
@@ -32,10 +34,16 @@ export async function watchDirectory(
     const left = await service.stop();
     screen.close();
     for (const key of left) screen.say(`Its retry was still to come: ${key}`);
-    for (const [key, error] of failing) screen.say(`Not rendered: ${key}: ${messageOf(error)}`);
-    if (failing.size === 0) screen.say('Stopped: every file is as it should be.');
-    return failing.size;
+    return tellUnwell(failing, options.sourceDirectory, screen);
   } finally {
     await service.close();
   }
+}
+
+function tellUnwell(failing: ReadonlyMap<string, unknown>, source: string, screen: ControllerScreen): number {
+  // A directory that was moved away has taken its files with it, and nobody told.
+  const unwell = [...failing].filter(([key]) => existsSync(join(source, key)));
+  for (const [key, error] of unwell) screen.say(`Not rendered: ${key}: ${messageOf(error)}`);
+  if (unwell.length === 0) screen.say('Stopped: every file is as it should be.');
+  return unwell.length;
 }

@@ -11,7 +11,7 @@ export function countNews(registry: Registry): Tell {
   });
   const results = new Counter({
     name: 'controller_reconcile_total',
-    help: 'What became of the keys that were worked on.',
+    help: 'What became of the keys that were worked on. One that is dropped has failed as well.',
     labelNames: ['result'],
     registers,
   });

@@ -80,9 +80,10 @@ async function withController(stage: Stage, port: number, audience: Audience): P
 /** One more look at everything; then only the next resync waits. */
 async function settle(controller: Controller, signal: AbortSignal): Promise<void> {
   controller.resync();
-  for (;;) {
-    const { depth, inWork, waiting } = controller.load;
-    if (depth + inWork === 0 && waiting <= 1) return;
-    await sleep(POLL_MS, undefined, { signal });
-  }
+  do await sleep(POLL_MS, undefined, { signal });
+  while (isBusy(controller));
+}
+
+function isBusy({ load }: Controller): boolean {
+  return load.depth + load.inWork > 0 || load.waiting > 1;
 }

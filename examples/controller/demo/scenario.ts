@@ -21,7 +21,7 @@ const BLOCKED_OUTPUT = 'blocked.conf';
 const TAMPERED = 'tampered.json';
 const TAMPERED_OUTPUT = 'tampered.conf';
 /** Saved over and over, in one step each time. */
-const SAVED = ['hot/gateway.json', 'hot/search.json', 'hot/mail.json'];
+export const SAVED = ['hot/gateway.json', 'hot/search.json', 'hot/mail.json'];
 /** Written over and over, in place: who reads meanwhile finds half of it, which is a syntax error. */
 const WRITTEN = ['hot/log.json'];
 const CHANGES_PER_BURST = 50;

@@ -1,7 +1,7 @@
 import { ROOT } from '../controller/keys.ts';
 import type { DemoResult } from './demo-result.ts';
 import type { Attempt } from './journal.ts';
-import { BLOCKED, BROKEN } from './scenario.ts';
+import { BLOCKED, BROKEN, SAVED } from './scenario.ts';
 
 /** What a run promised and did not keep; empty if all is well. */
 export function selfCheck(result: DemoResult): string[] {
@@ -11,6 +11,7 @@ export function selfCheck(result: DemoResult): string[] {
     nobodyShares,
     workersAreLimited,
     isDeduplicated,
+    eventsAreHeard,
     countsAgree,
     ...failing,
     delaysAreKept,
@@ -40,6 +41,13 @@ function workersAreLimited({ mostInWork, workers }: DemoResult): string | undefi
 function isDeduplicated({ events, afterwards }: DemoResult): string | undefined {
   const adds = valueOf(afterwards, 'workqueue_adds_total');
   return adds < events ? undefined : `${adds} adds for ${events} events: nothing was put together`;
+}
+
+/** What is saved over and over is looked at more often than at each resync. */
+function eventsAreHeard({ attempts }: DemoResult): string | undefined {
+  const count = (wanted: string): number => attempts.filter(({ key }) => key === wanted).length;
+  const deaf = SAVED.find((key) => count(key) <= count(ROOT));
+  return deaf && `${deaf} was only looked at when everything was`;
 }
 
 /** Each add is one hand-out, each hand-out one attempt. */
@@ -104,7 +112,7 @@ function byKey(attempts: readonly Attempt[]): Map<string, Attempt[]> {
   return keys;
 }
 
-/** At the start, at the end, and by itself in between. */
+/** Not at the start and at the end alone, but by itself. */
 function resyncs({ attempts }: DemoResult): string | undefined {
   const byItself = attempts.filter(({ key, wasWanted }) => key === ROOT && !wasWanted).length;
   return byItself > 0 ? undefined : 'there was no periodic resync';
