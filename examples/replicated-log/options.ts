@@ -1,4 +1,5 @@
-import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { Command, CommanderError } from 'commander';
+import { number, wholeNumber } from '../shared/option-values.ts';
 
 /** What a run is made of. */
 export interface ExampleOptions {
@@ -57,21 +58,4 @@ function command(): Command {
     .showHelpAfterError('(--help explains the options)')
     .allowExcessArguments(false)
     .exitOverride();
-}
-
-function number(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = text.trim() === '' ? NaN : Number(text);
-    if (value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`It must be a number from ${min} to ${max}.`);
-  };
-}
-
-function wholeNumber(min: number, max: number): (text: string) => number {
-  const inRange = number(min, max);
-  return (text) => {
-    const value = inRange(text);
-    if (Number.isInteger(value)) return value;
-    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
-  };
 }

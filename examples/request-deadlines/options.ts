@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { number, wholeNumber } from '../shared/option-values.ts';
 import type { Lognormal } from './server/lognormal.ts';
 
 /** What a run is made of. */
@@ -79,23 +80,6 @@ function command(): Command {
     .addHelpText('after', EXIT_CODES)
     .showHelpAfterError('(--help explains the options)')
     .exitOverride();
-}
-
-function number(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = text.trim() === '' ? NaN : Number(text);
-    if (value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`It must be a number from ${min} to ${max}.`);
-  };
-}
-
-function wholeNumber(min: number, max: number): (text: string) => number {
-  const inRange = number(min, max);
-  return (text) => {
-    const value = inRange(text);
-    if (Number.isInteger(value)) return value;
-    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
-  };
 }
 
 /** What is plainly wrong is said before the run, not after it. */

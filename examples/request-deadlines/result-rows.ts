@@ -1,13 +1,7 @@
 import type { DemoResult } from './demo-result.ts';
-import { formatCount, formatMebibytes, formatMs, formatPercent } from './number-format.ts';
+import type { ResultRow } from '../shared/report-table.ts';
+import { formatCount, formatMebibytes, formatMs, formatPercent } from '../shared/number-format.ts';
 import { quantile } from './quantile.ts';
-
-/** A line of the result table. */
-export interface ResultRow {
-  readonly label: string;
-  readonly value: string;
-  readonly note: string;
-}
 
 /** Its deadline, and the end of its work. */
 const TIMERS_PER_REQUEST = 2;

@@ -1,5 +1,5 @@
 import type { DemoResult } from './demo-result.ts';
-import { formatCount, formatMs, formatPercent } from './number-format.ts';
+import { formatCount, formatMs, formatPercent } from '../shared/number-format.ts';
 
 /** Beyond five standard deviations chance is no excuse: it explains one run in two million. */
 const ALLOWED_DEVIATIONS = 5;

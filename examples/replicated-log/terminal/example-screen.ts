@@ -1,4 +1,4 @@
-import { reportTable } from '../../request-deadlines/terminal/report-table.ts';
+import { reportTable } from '../../shared/report-table.ts';
 import type { ExampleResult } from '../example-result.ts';
 import type { ExampleOptions } from '../options.ts';
 import type { Observer } from '../run-example.ts';

@@ -1,5 +1,5 @@
-import { formatCount, formatMs } from '../../request-deadlines/number-format.ts';
-import type { ResultRow } from '../../request-deadlines/result-rows.ts';
+import { formatCount, formatMs } from '../../shared/number-format.ts';
+import type { ResultRow } from '../../shared/report-table.ts';
 import type { ExampleResult } from '../example-result.ts';
 import type { PurgatoryStatus } from '../wire.ts';
 

@@ -1,4 +1,4 @@
-import { formatCount } from '../../request-deadlines/number-format.ts';
+import { formatCount } from '../../shared/number-format.ts';
 import type { LeaderStatus, PurgatoryStatus } from '../wire.ts';
 
 /** Titles above columns of these widths. */

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DemoResult } from '../demo-result.ts';
-import { formatCount, formatSpan } from '../number-format.ts';
+import { formatCount, formatSpan } from '../../shared/number-format.ts';
 import { SERVICE_TIME } from '../options.ts';
 import { latenessChart, pendingChart } from './report-charts.ts';
 import { REPORT_STYLE } from './report-style.ts';

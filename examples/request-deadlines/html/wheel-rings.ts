@@ -1,5 +1,5 @@
 import type { LevelSnapshot, TimerSnapshot } from 'escapement';
-import { formatCount, formatSpan } from '../number-format.ts';
+import { formatCount, formatSpan } from '../../shared/number-format.ts';
 import { clockIndex, sizesByIndex } from '../terminal/wheel-picture.ts';
 
 const SIZE = 420;

@@ -1,8 +1,8 @@
 import type { DemoResult } from '../demo-result.ts';
 import { LiveView } from './live-view.ts';
-import { formatCount, formatSpan } from '../number-format.ts';
+import { formatCount, formatSpan } from '../../shared/number-format.ts';
 import { SERVICE_TIME, type DemoOptions } from '../options.ts';
-import { reportTable } from './report-table.ts';
+import { reportTable } from '../../shared/report-table.ts';
 import { resultRows } from '../result-rows.ts';
 import type { Progress } from '../run-demo.ts';
 import { wheelPicture } from './wheel-picture.ts';

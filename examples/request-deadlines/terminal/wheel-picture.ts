@@ -1,5 +1,5 @@
 import type { LevelSnapshot, TimerSnapshot } from 'escapement';
-import { formatCount, formatSpan } from '../number-format.ts';
+import { formatCount, formatSpan } from '../../shared/number-format.ts';
 
 /** Columns of blocks, a bucket each, drawn two rows high: sixteen heights. */
 const BLOCKS = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'] as const;

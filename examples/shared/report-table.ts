@@ -1,5 +1,11 @@
 import Table from 'cli-table3';
-import type { ResultRow } from '../result-rows.ts';
+
+/** A line of the result table. */
+export interface ResultRow {
+  readonly label: string;
+  readonly value: string;
+  readonly note: string;
+}
 
 /** The result as a table of text. */
 export function reportTable(rows: readonly ResultRow[]): string {
