@@ -58,6 +58,11 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     return this.#waiting.size;
   }
 
+  /** Whether an item waits for its time, or is parked. */
+  isWaiting(item: T): boolean {
+    return this.#waiting.has(this[INTERNALS].keyOf(item));
+  }
+
   /** Queues an item now, as `WorkQueue.add`. One that waits is brought forward. */
   override add(item: T): void {
     super.add(item);

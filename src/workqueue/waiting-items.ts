@@ -40,6 +40,10 @@ export class WaitingItems<T> {
     return this.#rows.size;
   }
 
+  has(key: unknown): boolean {
+    return this.#rows.has(key);
+  }
+
   /** Where they wait. */
   get timer(): SystemTimer {
     return this.#timer();

@@ -82,6 +82,11 @@ export class WorkQueue<T> {
     return this.#items.ready.size;
   }
 
+  /** Items that are held: handed out, and not done. O(1). */
+  get processing(): number {
+    return this.#items.held;
+  }
+
   /** Whether it was shut down. */
   get shuttingDown(): boolean {
     return this.#items.isShutDown;

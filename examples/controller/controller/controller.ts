@@ -38,7 +38,6 @@ export class Controller {
   readonly #queue: RateLimitingQueue<string>;
   readonly #watcher: TreeWatcher;
   readonly #reconciler: Reconciler;
-  #inWork = 0;
 
   constructor(options: ControllerOptions) {
     const { sourceDirectory, outputDirectory, metrics, retryDelayMs } = options;
@@ -58,7 +57,7 @@ export class Controller {
 
   /** Keys that are ready, are in work, and wait for their time: a retry, or the resync. */
   get load(): { readonly depth: number; readonly inWork: number; readonly waiting: number } {
-    return { depth: this.#queue.length, inWork: this.#inWork, waiting: this.#queue.waiting };
+    return { depth: this.#queue.length, inWork: this.#queue.processing, waiting: this.#queue.waiting };
   }
 
   /** Works until `stop`. */
@@ -95,13 +94,8 @@ export class Controller {
   }
 
   async #work(key: string, retries: number): Promise<void> {
-    this.#inWork++;
     this.#tell({ kind: 'started', key, retries });
-    try {
-      this.#tell({ kind: 'done', key, result: await this.#process(key) });
-    } finally {
-      this.#inWork--;
-    }
+    this.#tell({ kind: 'done', key, result: await this.#process(key) });
   }
 
   async #process(key: string): Promise<Reconciled | 'listed'> {
