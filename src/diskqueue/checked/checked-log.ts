@@ -1,9 +1,11 @@
 import type { FileSystem } from '../file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
-import type { AckRanges, SequenceRange } from './ack-ranges.ts';
-import { CursorFile, unlinkIfThere, type CursorState, type LogPosition } from './cursor-file.ts';
+import { AckJournal } from './ack-journal.ts';
+import type { AckRanges } from './ack-ranges.ts';
+import { unlinkIfThere, type LogPosition } from './cursor-file.ts';
+import { firstOf, locateStart } from './locate-start.ts';
 import { recoverSegments, type FoundDamage, type RecoveredSegments } from './recover-segments.ts';
-import { RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES } from './segment-format.ts';
+import { RECORD_HEADER_BYTES } from './segment-format.ts';
 import { SegmentReader } from './segment-reader.ts';
 import type { DamagePiece, MessagePiece } from './segment-scan.ts';
 import { SegmentWriter } from './segment-writer.ts';
@@ -36,14 +38,9 @@ export interface CheckedLogOptions {
  */
 export class CheckedLog implements MessageLog {
   readonly #options: CheckedLogOptions;
-  readonly #cursor: CursorFile;
-  readonly #acks: AckRanges;
+  readonly #journal: AckJournal;
   /** Ascending; the writer's is the last. */
   readonly #segments: Segment[];
-  /** Acknowledged since the last save. */
-  #unsaved: SequenceRange[] = [];
-  /** Where messages are, ascending; the first is not after the first message that is not acknowledged. */
-  readonly #hints: LogPosition[] = [];
   /** Where reading begins. */
   #start: LogPosition | undefined;
   #writer: SegmentWriter | undefined;
@@ -55,15 +52,9 @@ export class CheckedLog implements MessageLog {
   /** Messages before it were not counted when the log was opened. */
   #countedFrom = 0;
 
-  private constructor(
-    options: CheckedLogOptions,
-    cursor: CursorFile,
-    acks: AckRanges,
-    found: RecoveredSegments,
-  ) {
+  private constructor(options: CheckedLogOptions, journal: AckJournal, found: RecoveredSegments) {
     this.#options = options;
-    this.#cursor = cursor;
-    this.#acks = acks;
+    this.#journal = journal;
     this.#segments = [...found.segments];
     this.#lastNumber = found.lastNumber;
   }
@@ -71,14 +62,15 @@ export class CheckedLog implements MessageLog {
   /** Finds out what is there, cuts off what is torn, and reports what is missing. */
   static async open(options: CheckedLogOptions): Promise<CheckedLog> {
     const { files, folder, name } = options;
-    const cursor = new CursorFile(files, folder, `${folder}/${name}.cursor`);
-    const state = await cursor.load();
+    const journal = await AckJournal.open(files, folder, name);
     const found = await recoverSegments(files, folder, name);
     await tidySegments(files, folder, found);
-    const log = new CheckedLog(options, cursor, state.acks, found);
-    log.#account(state, found.damages);
-    await log.#locate(state.hint);
-    if (log.#canTrim) await log.saveAcks(true);
+    const log = new CheckedLog(options, journal, found);
+    log.#account(found.damages);
+    const { position, bytes } = await locateStart(files, log.#segments, log.#acks.prefix, journal.openedHint);
+    log.#start = position;
+    log.#bytes = bytes;
+    if (log.#trimmable().length > 0) await log.saveAcks(true);
     return log;
   }
 
@@ -97,7 +89,7 @@ export class CheckedLog implements MessageLog {
   }
 
   get hasUnsavedAcks(): boolean {
-    return this.#unsaved.length > 0 || this.#cursor.isUnsynced;
+    return this.#journal.hasUnsaved;
   }
 
   async append(messages: readonly Uint8Array[]): Promise<AppendResult> {
@@ -133,7 +125,8 @@ export class CheckedLog implements MessageLog {
     for (;;) {
       const reader = await this.#readerOf();
       if (reader === undefined) return [];
-      this.#noteHint(reader);
+      const { segment, offset, sequence: next } = reader;
+      this.#journal.noteHint({ segment: segment.number, offset, sequence: next });
       const pieces = await reader.next();
       if (pieces.length === 0 && !(await this.#passSegment(reader))) return [];
       const messages: StoredMessage[] = [];
@@ -148,28 +141,26 @@ export class CheckedLog implements MessageLog {
   }
 
   acknowledge({ sequence, data }: StoredMessage): void {
-    if (this.#acks.add(sequence, sequence + 1) === 0) return;
+    if (this.#journal.add(sequence, sequence + 1) === 0) return;
     this.#depth--;
     this.#bytes -= data.length;
-    this.#noteUnsaved(sequence, sequence + 1);
   }
 
   async saveAcks(isDurable: boolean): Promise<void> {
-    const mustTrim = this.#canTrim;
-    if (this.#unsaved.length > 0 || (mustTrim && this.#cursor.isLong)) await this.#writeAcks();
-    if (isDurable || mustTrim) await this.#cursor.sync();
+    const mustTrim = this.#trimmable().length > 0;
+    await this.#journal.save(mustTrim);
+    if (isDurable || mustTrim) await this.#journal.sync();
     if (mustTrim) await this.#trim();
   }
 
   async empty(): Promise<void> {
     await this.#closeFiles();
     const end = Math.max(this.#acks.end, this.#segments.at(-1)?.next ?? 0);
-    this.#noteUnsaved(this.#acks.prefix, end);
-    this.#acks.add(this.#acks.prefix, end);
+    this.#journal.add(this.#acks.prefix, end);
+    this.#journal.forgetHints();
     this.#depth = 0;
     this.#bytes = 0;
     this.#writtenOff = 0;
-    this.#hints.length = 0;
     await this.saveAcks(true);
   }
 
@@ -187,64 +178,32 @@ export class CheckedLog implements MessageLog {
   async remove(): Promise<void> {
     const { files, folder } = this.#options;
     for (const { path } of this.#segments) await unlinkIfThere(files, path);
-    await this.#cursor.remove();
+    await this.#journal.remove();
     await files.syncFolder(folder);
   }
 
+  get #acks(): AckRanges {
+    return this.#journal.acks;
+  }
+
   /** What is missing, and how much is left. */
-  #account({ isThere }: CursorState, damages: readonly FoundDamage[]): void {
+  #account(damages: readonly FoundDamage[]): void {
+    const acks = this.#acks;
     const [first] = this.#segments;
-    if (!isThere && first !== undefined) this.#acks.add(this.#acks.prefix, first.base);
+    if (!this.#journal.wasThere && first !== undefined) acks.add(acks.prefix, first.base);
     for (const { segment, piece } of damages) {
       segment.knownDamage.add(piece.offset);
       this.#lose(segment, piece);
     }
-    let expected = this.#acks.prefix;
+    let expected = acks.prefix;
     for (const segment of this.#segments) {
       if (segment.base > expected) this.#loseBefore(segment, expected);
       expected = Math.max(expected, segment.next);
     }
-    // What was acknowledged and is not there was lost with a machine that was told to survive without.
-    this.#acks.add(expected, this.#acks.end);
-    this.#depth = Math.max(expected, this.#acks.end) - this.#acks.prefix - this.#acks.beyond;
-    this.#countedFrom = this.#acks.prefix;
-  }
-
-  /** Finds the first message that is not acknowledged, or a place not long before it, and counts the bytes from there. */
-  async #locate(hint: LogPosition | undefined): Promise<void> {
-    const { prefix } = this.#acks;
-    const at = this.#segments.findIndex(({ next }) => next > prefix);
-    const segment = this.#segments[at];
-    if (segment === undefined) return;
-    const start = (await this.#checkedHint(segment, hint)) ?? firstOf(segment);
-    const reader = await SegmentReader.open(this.#options.files, segment, start);
-    try {
-      this.#start = start;
-      let passed = 0;
-      for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
-        for (const piece of pieces)
-          if (piece.kind === 'message' && piece.sequence < prefix) passed += piece.payload.length;
-        if (reader.sequence > prefix) break;
-        this.#start = { segment: segment.number, offset: reader.offset, sequence: reader.sequence };
-      }
-      this.#bytes = payloadBytes(segment, start) - passed;
-    } finally {
-      await reader.close();
-    }
-    for (const later of this.#segments.slice(at + 1)) this.#bytes += payloadBytes(later, firstOf(later));
-  }
-
-  /** A hint is believed if a message of that sequence is there, and not after the first one that is needed. */
-  async #checkedHint(segment: Segment, hint: LogPosition | undefined): Promise<LogPosition | undefined> {
-    if (hint?.segment !== segment.number || hint.sequence > this.#acks.prefix) return undefined;
-    if (hint.offset < SEGMENT_HEADER_BYTES || hint.offset >= segment.end) return undefined;
-    const reader = await SegmentReader.open(this.#options.files, segment, hint);
-    try {
-      const [piece] = await reader.next();
-      return piece?.kind === 'message' ? hint : undefined;
-    } finally {
-      await reader.close();
-    }
+    // What was acknowledged and is not there was lost with a machine that it was not promised to survive.
+    acks.add(expected, acks.end);
+    this.#depth = Math.max(expected, acks.end) - acks.prefix - acks.beyond;
+    this.#countedFrom = acks.prefix;
   }
 
   /** Does something to the writer that may make messages readable, and counts those. */
@@ -326,13 +285,6 @@ export class CheckedLog implements MessageLog {
     return true;
   }
 
-  #noteHint({ segment: { number }, offset, sequence }: SegmentReader): void {
-    const hints = this.#hints;
-    hints.push({ segment: number, offset, sequence });
-    const needed = hints.findLastIndex((hint) => hint.sequence <= this.#acks.prefix);
-    if (needed > 0) hints.splice(0, needed);
-  }
-
   /** By an earlier process: then its bytes were counted when the log was opened, if it is beyond the prefix. */
   #wasAcked({ sequence, payload }: MessagePiece): boolean {
     if (!this.#acks.has(sequence)) return false;
@@ -354,8 +306,7 @@ export class CheckedLog implements MessageLog {
   /** Messages that nobody will ever see are as good as acknowledged. @returns how many were still waited for. */
   #lose(segment: Segment, piece: DamagePiece): number {
     const to = piece.to ?? segment.next;
-    const lost = this.#acks.add(piece.from, to);
-    if (lost > 0) this.#noteUnsaved(piece.from, to);
+    const lost = this.#journal.add(piece.from, to);
     const wasPromised = segment.header?.isAlwaysDurable !== true || piece.offset < segment.syncedEnd;
     if (wasPromised) this.#report(segment, piece.offset, piece.end, piece.from, to, piece.reason);
     return lost;
@@ -363,18 +314,15 @@ export class CheckedLog implements MessageLog {
 
   /** Messages between two segments. */
   #loseBefore(segment: Segment, from: number): void {
-    const lost = this.#acks.add(from, segment.base);
-    if (lost === 0) return;
-    this.#noteUnsaved(from, segment.base);
+    if (this.#journal.add(from, segment.base) === 0) return;
     this.#report(segment, 0, 0, from, segment.base, 'the segment before this one is missing');
   }
 
   /** The file ends before its segment does. */
   #loseEnd(segment: Segment, from: number): void {
-    const lost = this.#acks.add(from, segment.next);
+    const lost = this.#journal.add(from, segment.next);
     this.#depth -= lost;
     if (lost === 0) return;
-    this.#noteUnsaved(from, segment.next);
     this.#report(segment, segment.end, segment.end, from, segment.next, 'the segment ends too early');
   }
 
@@ -383,41 +331,14 @@ export class CheckedLog implements MessageLog {
     this.#options.onCorruption({ file: segment.path, offset, bytes: end - offset, ...sequences, reason });
   }
 
-  #noteUnsaved(from: number, to: number): void {
-    const last = this.#unsaved.at(-1);
-    if (last?.to === from) last.to = to;
-    else this.#unsaved.push({ from, to });
-  }
-
-  async #writeAcks(): Promise<void> {
-    const saved = this.#unsaved;
-    const { prefix } = this.#acks;
-    const [hint] = this.#hints;
-    const position = hint !== undefined && hint.sequence <= prefix ? hint : undefined;
-    this.#unsaved = [];
-    try {
-      if (this.#cursor.isLong) await this.#cursor.rewrite(this.#acks, position);
-      else {
-        const beyond = saved.filter(({ to }) => to > prefix);
-        await this.#cursor.append(beyond, prefix, position);
-      }
-    } catch (error) {
-      this.#unsaved = [...saved, ...this.#unsaved];
-      throw error;
-    }
-  }
-
   /** Segments that nobody needs: all of it is acknowledged, and it is neither read nor written. */
   #trimmable(): Segment[] {
     const { prefix } = this.#acks;
+    const [first] = this.#segments;
+    if (first === undefined || first.next > prefix) return [];
     const inUse = [this.#reader?.segment.number, this.#writer?.segment.number, Infinity];
     const firstUsed = Math.min(...inUse.filter((number) => number !== undefined));
     return this.#segments.filter(({ next, number }) => next <= prefix && number < firstUsed);
-  }
-
-  get #canTrim(): boolean {
-    const [first] = this.#segments;
-    return first !== undefined && first.next <= this.#acks.prefix && this.#trimmable().length > 0;
   }
 
   /** The cursor is on the disk. */
@@ -437,15 +358,6 @@ export class CheckedLog implements MessageLog {
     this.#reader = undefined;
     this.#writer = undefined;
     for (const file of open) await file?.close();
-    await this.#cursor.close();
+    await this.#journal.close();
   }
-}
-
-function firstOf({ number, base }: Segment): LogPosition {
-  return { segment: number, offset: SEGMENT_HEADER_BYTES, sequence: base };
-}
-
-/** Bytes of the messages from a place in a segment to its end. */
-function payloadBytes({ end, next }: Segment, { offset, sequence }: LogPosition): number {
-  return Math.max(end - offset - (next - sequence) * RECORD_HEADER_BYTES, 0);
 }

@@ -1,0 +1,95 @@
+import type { FileSystem } from '../file-system.ts';
+import type { AckRanges, SequenceRange } from './ack-ranges.ts';
+import { CursorFile, type LogPosition } from './cursor-file.ts';
+
+/** What is acknowledged, in memory and in the cursor. */
+export class AckJournal {
+  readonly acks: AckRanges;
+  /** What the cursor said when it was opened: where to begin to read; and whether there was one. */
+  readonly openedHint: LogPosition | undefined;
+  readonly wasThere: boolean;
+  readonly #cursor: CursorFile;
+  /** Acknowledged since the last save. */
+  #unsaved: SequenceRange[] = [];
+  /** Where messages are, ascending; the first is not after the first message that is not acknowledged. */
+  #hints: LogPosition[] = [];
+
+  private constructor(
+    cursor: CursorFile,
+    acks: AckRanges,
+    openedHint: LogPosition | undefined,
+    wasThere: boolean,
+  ) {
+    this.#cursor = cursor;
+    this.acks = acks;
+    this.openedHint = openedHint;
+    this.wasThere = wasThere;
+  }
+
+  static async open(files: FileSystem, folder: string, name: string): Promise<AckJournal> {
+    const cursor = new CursorFile(files, folder, `${folder}/${name}.cursor`);
+    const { acks, hint, isThere } = await cursor.load();
+    return new AckJournal(cursor, acks, hint, isThere);
+  }
+
+  get hasUnsaved(): boolean {
+    return this.#unsaved.length > 0 || this.#cursor.isUnsynced;
+  }
+
+  /** Messages are done with, or will never be seen. @returns how many of them were not before. */
+  add(from: number, to: number): number {
+    const added = this.acks.add(from, to);
+    if (added === 0) return 0;
+    const last = this.#unsaved.at(-1);
+    if (last?.to === from) last.to = to;
+    else this.#unsaved.push({ from, to });
+    return added;
+  }
+
+  /** A message is at that place: opening may begin there. */
+  noteHint(position: LogPosition): void {
+    this.#hints.push(position);
+    const needed = this.#hints.findLastIndex(({ sequence }) => sequence <= this.acks.prefix);
+    if (needed > 0) this.#hints.splice(0, needed);
+  }
+
+  forgetHints(): void {
+    this.#hints = [];
+  }
+
+  /** Writes what is new. @param isForced - also if nothing is, so that there is a cursor of this process. */
+  async save(isForced: boolean): Promise<void> {
+    if (this.#unsaved.length === 0 && !(isForced && this.#cursor.isLong)) return;
+    const saved = this.#unsaved;
+    const { prefix } = this.acks;
+    this.#unsaved = [];
+    try {
+      if (this.#cursor.isLong) await this.#cursor.rewrite(this.acks, this.#hint());
+      else {
+        const beyond = saved.filter(({ to }) => to > prefix);
+        await this.#cursor.append(beyond, prefix, this.#hint());
+      }
+    } catch (error) {
+      this.#unsaved = [...saved, ...this.#unsaved];
+      throw error;
+    }
+  }
+
+  /** Makes what was saved durable. */
+  async sync(): Promise<void> {
+    await this.#cursor.sync();
+  }
+
+  async close(): Promise<void> {
+    await this.#cursor.close();
+  }
+
+  async remove(): Promise<void> {
+    await this.#cursor.remove();
+  }
+
+  #hint(): LogPosition | undefined {
+    const [first] = this.#hints;
+    return first !== undefined && first.sequence <= this.acks.prefix ? first : undefined;
+  }
+}

@@ -1,0 +1,80 @@
+import type { FileSystem } from '../file-system.ts';
+import type { LogPosition } from './cursor-file.ts';
+import { RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES } from './segment-format.ts';
+import { SegmentReader } from './segment-reader.ts';
+import type { Segment } from './segment.ts';
+
+/** Where reading begins. */
+export interface LogStart {
+  /** The first message that is not acknowledged, or one not long before it; undefined if there is none. */
+  readonly position: LogPosition | undefined;
+  /** Bytes of the messages from the first one that is not acknowledged to the end. */
+  readonly bytes: number;
+}
+
+/** Finds the first message that is not acknowledged. Reads from the hint, or else the beginning of its segment. */
+export async function locateStart(
+  files: FileSystem,
+  segments: readonly Segment[],
+  prefix: number,
+  hint: LogPosition | undefined,
+): Promise<LogStart> {
+  const at = segments.findIndex(({ next }) => next > prefix);
+  const segment = segments[at];
+  if (segment === undefined) return { position: undefined, bytes: 0 };
+  const isUsable = hint !== undefined && (await isRight(files, segment, prefix, hint));
+  const start = await scanTo(files, segment, prefix, isUsable ? hint : firstOf(segment));
+  const later = segments.slice(at + 1).map((other) => payloadBytes(other, firstOf(other)));
+  return { ...start, bytes: later.reduce((sum, bytes) => sum + bytes, start.bytes) };
+}
+
+export function firstOf({ number, base }: Segment): LogPosition {
+  return { segment: number, offset: SEGMENT_HEADER_BYTES, sequence: base };
+}
+
+/** A hint is believed if a message of that sequence is there, and not after the first one that is needed. */
+async function isRight(
+  files: FileSystem,
+  segment: Segment,
+  prefix: number,
+  hint: LogPosition,
+): Promise<boolean> {
+  if (hint.segment !== segment.number || hint.sequence > prefix) return false;
+  if (hint.offset < SEGMENT_HEADER_BYTES || hint.offset >= segment.end) return false;
+  const reader = await SegmentReader.open(files, segment, hint);
+  try {
+    const [piece] = await reader.next();
+    return piece?.kind === 'message';
+  } finally {
+    await reader.close();
+  }
+}
+
+/** Goes block by block to the one in which the message is. */
+async function scanTo(
+  files: FileSystem,
+  segment: Segment,
+  prefix: number,
+  from: LogPosition,
+): Promise<{ position: LogPosition; bytes: number }> {
+  const reader = await SegmentReader.open(files, segment, from);
+  try {
+    let position = from;
+    let passed = 0;
+    for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
+      for (const piece of pieces) {
+        if (piece.kind === 'message' && piece.sequence < prefix) passed += piece.payload.length;
+      }
+      if (reader.sequence > prefix) break;
+      position = { segment: segment.number, offset: reader.offset, sequence: reader.sequence };
+    }
+    return { position, bytes: payloadBytes(segment, from) - passed };
+  } finally {
+    await reader.close();
+  }
+}
+
+/** Bytes of the messages from a place in a segment to its end. */
+function payloadBytes({ end, next }: Segment, { offset, sequence }: LogPosition): number {
+  return Math.max(end - offset - (next - sequence) * RECORD_HEADER_BYTES, 0);
+}
