@@ -18,6 +18,8 @@ export const HELD_AGAIN = 3;
 /** What a queue knows of one key. */
 export class ItemEntry<T> {
   readonly key: unknown;
+  /** How often it stands among the keys that became idle: see item-table.ts. */
+  places = 0;
   /** What is handed out next: the newest object that was added. Nothing while idle. */
   item: T | undefined;
   phase: Phase = IDLE;
