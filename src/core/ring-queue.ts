@@ -25,6 +25,11 @@ export class RingQueue<T> {
     return this.#size;
   }
 
+  /** The value that `shift` would take. */
+  get first(): T | undefined {
+    return this.#slots[this.#head];
+  }
+
   push(value: T): void {
     if (this.#size > this.#mask) this.#resize((this.#mask + 1) * 2);
     this.#slots[(this.#head + this.#size) & this.#mask] = value;
