@@ -69,8 +69,8 @@ export class ItemQueue<T> {
   take(): ItemEntry<T> | undefined {
     const entry = this.ready.shift();
     if (entry === undefined) return undefined;
+    this.#onTaken(); // first: who adds the same item now takes the place of the older one, and not of what is held
     this.#hold(entry);
-    this.#onTaken();
     return entry;
   }
 

@@ -132,17 +132,20 @@ describe('addWhenRoom', () => {
     expect(waiting.state).toBe('resolved');
   });
 
-  test('one whose item is queued by others meanwhile is served with it, and the next one too', async () => {
-    const queue = full('a');
-    const [first, second] = [watch(queue.addWhenRoom('b')), watch(queue.addWhenRoom('b'))];
+  test('an item that is queued by somebody else meanwhile is processed once, with the newest object', async () => {
+    const queue = new WorkQueue<{ key: string; version: number }>({ maxSize: 1, keyOf: ({ key }) => key });
+    queue.add({ key: 'a', version: 1 });
+    const [first, second, other] = [
+      watch(queue.addWhenRoom({ key: 'b', version: 1 })),
+      watch(queue.addWhenRoom({ key: 'b', version: 2 })),
+      watch(queue.addWhenRoom({ key: 'c', version: 1 })),
+    ];
     await takeNow(queue);
-    await settled();
     expect([first.state, second.state, queue.length]).toEqual(['resolved', 'pending', 1]);
-    await takeNow(queue);
-    queue.done('b');
-    await settled();
-    expect([second.state, queue.length]).toEqual(['resolved', 1]);
-    checkQueue(queue);
+    expect(await takeNow(queue)).toEqual({ key: 'b', version: 2 });
+    expect([second.state, other.state, queue.length]).toEqual(['resolved', 'resolved', 1]);
+    queue.done({ key: 'b', version: 2 });
+    expect(await takeAll(queue)).toEqual([{ key: 'c', version: 1 }]);
   });
 
   test('with a signal that fired before: rejects, also if there is room', async () => {

@@ -2,7 +2,7 @@ import { DelayingQueue, ManualClock, WorkQueue } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
-import { rejectionOf, settled, watch } from './support/outcome.ts';
+import { settled, watch } from './support/outcome.ts';
 import { processAll, takeNow } from './support/take.ts';
 import { Workbench } from './support/workbench.ts';
 
