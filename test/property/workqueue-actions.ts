@@ -19,6 +19,8 @@ export interface QueueSetup {
   readonly layer: 'work' | 'delaying' | 'limited';
   readonly maxSize: number;
   readonly isTimerShared: boolean;
+  /** Keys that somebody holds all the time: idle keys are kept only where there are many. */
+  readonly busyKeys: number;
 }
 
 /** A whole run: each step is several actions in one turn. */
@@ -65,6 +67,7 @@ const setup: fc.Arbitrary<QueueSetup> = fc.record({
   layer: kinds('work', 'delaying', 'limited', 'limited'),
   maxSize: fc.constantFrom(Infinity, Infinity, 1, 2, 3),
   isTimerShared: fc.boolean(),
+  busyKeys: fc.constantFrom(0, 0, 0, 150),
 });
 
 export const scenario: fc.Arbitrary<Scenario> = fc.record({

@@ -1,4 +1,4 @@
-import { getEventListeners } from 'node:events';
+import { getEventListeners, setMaxListeners } from 'node:events';
 import {
   DelayingQueue,
   EscapementError,
@@ -35,6 +35,7 @@ class LoopPair {
   readonly model = { isOver: false, isAborted: false, isEnding: false };
 
   constructor(queue: WorkQueue<Item>, hasSignal: boolean) {
+    setMaxListeners(0, this.controller.signal);
     this.iterator = queue.leases(hasSignal ? { signal: this.controller.signal } : {});
   }
 }
@@ -61,6 +62,12 @@ export class WorkQueueWorld {
   }
 
   async run(): Promise<void> {
+    for (let i = 0; i < this.#scenario.setup.busyKeys; i++) {
+      await this.#step(() => {
+        this.#do({ kind: 'add', key: `busy ${i}` });
+        this.#get('none');
+      });
+    }
     for (const actions of this.#scenario.steps) {
       await this.#step(() => {
         for (const action of actions) {
@@ -86,7 +93,7 @@ export class WorkQueueWorld {
     await this.#step(() => {
       this.#shutDown();
     });
-    for (let left = 100; left > 0 && this.#model.ready.length + this.#model.held.size > 0; left--) {
+    for (let left = 1_000; left > 0 && this.#model.ready.length + this.#model.held.size > 0; left--) {
       await this.#step(() => {
         const [key] = this.#model.held.keys();
         if (key === undefined) this.#get('none');
@@ -113,9 +120,14 @@ export class WorkQueueWorld {
   #do(action: Action): void {
     switch (action.kind) {
       case 'add':
-        this.#addOr('add', (item) => this.#model.add(item), action.key, (item) => {
-          this.#queue.add(item);
-        });
+        this.#addOr(
+          'add',
+          (item) => this.#model.add(item),
+          action.key,
+          (item) => {
+            this.#queue.add(item);
+          },
+        );
         return;
       case 'addAfter':
       case 'addRateLimited':
@@ -151,7 +163,9 @@ export class WorkQueueWorld {
         this.#abortLoop(action.loop);
         return;
       case 'abort': {
-        const ticket = this.#tickets.filter(({ controller }) => controller !== undefined).at(-1 - (action.pick % 8));
+        const ticket = this.#tickets
+          .filter(({ controller }) => controller !== undefined)
+          .at(-1 - (action.pick % 8));
         if (ticket === undefined) return;
         this.#model.abort(ticket.id);
         ticket.controller?.abort(REASON);
@@ -188,17 +202,27 @@ export class WorkQueueWorld {
     const { key } = action;
     if (action.kind === 'addAfter') {
       const { delayMs } = action;
-      this.#addOr(`addAfter ${delayMs}`, (item) => this.#model.addAfter(item, delayMs), key, (item) => {
-        queue.addAfter(item, delayMs);
-      });
+      this.#addOr(
+        `addAfter ${delayMs}`,
+        (item) => this.#model.addAfter(item, delayMs),
+        key,
+        (item) => {
+          queue.addAfter(item, delayMs);
+        },
+      );
     } else if (action.kind === 'cancelDelayed') {
       const [was, must] = [queue.cancelDelayed({ key, version: -1 }), this.#model.cancelDelayed(key)];
       claim(was === must, `cancelDelayed said ${String(was)}`);
     } else if (queue instanceof RateLimitingQueue) {
       if (action.kind === 'addRateLimited') {
-        this.#addOr('addRateLimited', (item) => this.#model.addRateLimited(item), key, (item) => {
-          (queue as RateLimitingQueue<Item>).addRateLimited(item);
-        });
+        this.#addOr(
+          'addRateLimited',
+          (item) => this.#model.addRateLimited(item),
+          key,
+          (item) => {
+            (queue as RateLimitingQueue<Item>).addRateLimited(item);
+          },
+        );
       } else {
         this.#model.failures.delete(key);
         (queue as RateLimitingQueue<Item>).forget({ key, version: -1 });
@@ -262,7 +286,10 @@ export class WorkQueueWorld {
 
   #shutDown(): void {
     const expected = this.#model.shutDown().map(textOf);
-    const dropped = ((this.#queue.shutDown() as Item[] | undefined) ?? []).map(textOf);
+    const queue = this.#queue;
+    const dropped =
+      queue instanceof DelayingQueue ? (queue as DelayingQueue<Item>).shutDown().map(textOf) : [];
+    queue.shutDown();
     claim(dropped.join() === expected.join(), `dropped ${dropped.join()}, and not ${expected.join()}`);
   }
 
@@ -299,7 +326,11 @@ export class WorkQueueWorld {
       ['wake-ups', this.#clock.pendingWakeups, Math.min(timed, 1)],
       ['depth', this.#metrics.read('workqueue_depth'), isOver ? undefined : model.ready.length + again],
       ['adds', this.#metrics.counts.get('workqueue_adds_total'), model.adds],
-      ['hand-outs', this.#metrics.observed.get('workqueue_queue_duration_seconds')?.length, model.handOuts.size],
+      [
+        'hand-outs',
+        this.#metrics.observed.get('workqueue_queue_duration_seconds')?.length,
+        model.handOuts.size,
+      ],
     ];
     if (queue instanceof DelayingQueue) pairs.push(['waiting', queue.waiting, model.waits.length]);
     if (queue instanceof RateLimitingQueue) {
@@ -308,7 +339,8 @@ export class WorkQueueWorld {
         pairs.push([`failures of ${key}`, numRequeues, model.failures.get(key) ?? 0]);
       }
     }
-    for (const [what, is, must] of pairs) claim(is === must, `${what} is ${String(is)}, and must be ${String(must)}`);
+    for (const [what, is, must] of pairs)
+      claim(is === must, `${what} is ${String(is)}, and must be ${String(must)}`);
     this.#checkSignals();
   }
 

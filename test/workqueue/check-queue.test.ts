@@ -193,7 +193,9 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   [
     'a number of waiting items that is wrong',
     /4 items wait, but there are 3/,
-    ({ internals }) => internals.waiting !== undefined && pretend(internals.waiting, 'size', 4),
+    ({ internals }) => {
+      if (internals.waiting !== undefined) pretend(internals.waiting, 'size', 4);
+    },
   ],
   [
     'items that wait although the queue is shut down',
