@@ -92,7 +92,7 @@ export class HandOuts {
   }
 
   #first(): StoredMessage | undefined {
-    return this.#returned.peek() ?? this.#read.peek();
+    return this.#returned.peek() ?? this.#read.first;
   }
 
   #next(): StoredMessage | undefined {

@@ -37,7 +37,7 @@ export class Room {
   /** What is used was counted anew. */
   setUsed(used: number): void {
     this.#used = used;
-    for (let need = this.#needs.peek(); need !== undefined && this.#fits(need); need = this.#needs.peek()) {
+    for (let need = this.#needs.first; need !== undefined && this.#fits(need); need = this.#needs.first) {
       this.#needs.shift();
       this.#used += need;
       this.#waiting.give();

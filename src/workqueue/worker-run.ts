@@ -28,6 +28,13 @@ export interface RunOptions<T> {
   readonly onError?: ((error: unknown, item: NoInfer<T>) => void) | undefined;
 }
 
+/** An entry as it was handed out: until the worker has it, somebody else may end that, and have the entry again. */
+interface Taken<T> {
+  readonly entry: ItemEntry<T>;
+  readonly item: T;
+  readonly handOut: number;
+}
+
 /** What becomes of an item when its worker has ended. Its methods must not throw. */
 export interface Outcomes<T> {
   numRequeues(key: unknown): number;
@@ -114,18 +121,16 @@ export class WorkerRun<T> {
   async #serve(): Promise<void> {
     await Promise.resolve(); // not inside the call of run: its caller has not got its promise yet
     while (!this.#isStopping) {
-      const entry = this.#items.take() ?? (await this.#next());
-      if (entry === undefined) return;
-      const handOut = entry.handOuts;
-      if (this.#mustStop()) this.#items.putBack(entry, handOut);
+      const taken = takenOf(this.#items.take()) ?? (await this.#next());
+      if (taken === undefined) return;
+      if (this.#mustStop()) this.#items.putBack(taken.entry, taken.handOut);
       else {
-        const item = entry.item as T;
         try {
-          const result = this.#worker(item, this.#contextOf(entry));
+          const result = this.#worker(taken.item, this.#contextOf(taken.entry));
           if (isThenable(result)) await result;
-          this.#succeeded(entry, handOut);
+          this.#succeeded(taken);
         } catch (error) {
-          this.#failed(error, item, entry, handOut);
+          this.#failed(error, taken);
         }
         if (this.#budget.spend()) await this.#budget.next();
       }
@@ -138,9 +143,9 @@ export class WorkerRun<T> {
   }
 
   /** Not async, which would make one promise more, and three turns of the microtask queue, per wait. */
-  #next(): Promise<ItemEntry<T> | undefined> {
+  #next(): Promise<Taken<T> | undefined> {
     if (this.#items.hasEnded) return Promise.resolve(undefined);
-    return this.#items.wait((entry) => entry, undefined, this.#waiting);
+    return this.#items.wait(takenOf<T>, undefined, this.#waiting);
   }
 
   #contextOf({ key }: ItemEntry<T>): WorkerContext {
@@ -148,12 +153,12 @@ export class WorkerRun<T> {
     return numRequeues === 0 ? this.#context : { signal: this.#context.signal, numRequeues };
   }
 
-  #succeeded(entry: ItemEntry<T>, handOut: number): void {
+  #succeeded({ entry, handOut }: Taken<T>): void {
     this.#outcomes.succeeded(entry.key);
     this.#items.finish(entry, handOut);
   }
 
-  #failed(error: unknown, item: T, entry: ItemEntry<T>, handOut: number): void {
+  #failed(error: unknown, { item, entry, handOut }: Taken<T>): void {
     if (this.#isInterruption(error)) {
       this.#items.putBack(entry, handOut);
       return;
@@ -171,4 +176,8 @@ export class WorkerRun<T> {
     if (!signal.aborted) return false;
     return error === signal.reason || isAbortError(error);
   }
+}
+
+function takenOf<T>(entry: ItemEntry<T> | undefined): Taken<T> | undefined {
+  return entry === undefined ? undefined : { entry, item: entry.item as T, handOut: entry.handOut };
 }
