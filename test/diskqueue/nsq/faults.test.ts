@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { NsqLog } from '../../../src/diskqueue/nsq/nsq-log.ts';
 import { CrashDisk, type Fault } from './crash-disk.ts';
-import { checkLeft, keepsPromises, runScenario, Scenario } from './scenario.ts';
+import { checkLeft, keepsPromises, openLog, runScenario, Scenario } from './scenario.ts';
 
 /** Every call of the scenario fails in turn, so many times in a row. */
 async function failEachCall(
@@ -62,6 +63,45 @@ describe.each([true, false])('always durable: %s', (isAlwaysDurable) => {
       const result = await checkLeft(disk.afterKill(), isAlwaysDurable, told, allowed);
       expect(`${at}: ${result ?? 'well'}`).toBe(`${at}: well`);
     });
+  });
+});
+
+describe('a sync that fails when a file rolls', () => {
+  const message = Buffer.alloc(40, 'x');
+
+  async function openAndFail(): Promise<{ log: NsqLog; disk: CrashDisk }> {
+    const disk = new CrashDisk();
+    const log = await openLog(disk, true, []);
+    await log.append([message]);
+    await log.sync();
+    return { log, disk };
+  }
+
+  it('is told to who appends, if nobody else has lost anything', async () => {
+    const { log, disk } = await openAndFail();
+    disk.fault = (_, name) => (name === 'sync' ? 'EIO' : undefined);
+    expect(await log.append([message, message])).toMatchObject({ appended: 0, error: { code: 'EIO' } });
+    disk.fault = () => undefined;
+    expect(await log.append([message])).toEqual({ appended: 1 });
+    await log.sync();
+    expect(log.depth).toBe(2);
+    await log.close();
+  });
+
+  it('is told to who syncs, too, if what was appended before is lost', async () => {
+    const { log, disk } = await openAndFail();
+    expect(await log.append([message])).toEqual({ appended: 1 });
+    disk.fault = (_, name) => (name === 'sync' ? 'EIO' : undefined);
+    expect(await log.append([message])).toMatchObject({ appended: 0, error: { code: 'EIO' } });
+    disk.fault = () => undefined;
+    expect(await log.append([message])).toEqual({ appended: 1 });
+    await expect(log.sync()).rejects.toMatchObject({ code: 'EIO' });
+    await log.sync();
+    expect(log.depth).toBe(1);
+    await log.close();
+    const again = await openLog(disk, true, []);
+    expect(again.depth).toBe(1);
+    await again.close();
   });
 });
 

@@ -150,6 +150,7 @@ class Pair {
 
   async #reopen(maxBytesPerFile: number): Promise<void> {
     await (await this.#open()).close();
+    this.#log = undefined;
     this.#publish();
     const first = this.#list.findIndex(({ isAcked }) => !isAcked);
     this.#restart(first < 0 ? this.#list.length : first);
@@ -205,19 +206,33 @@ class Pair {
   }
 }
 
-const RUNS = Number(process.env['ESCAPEMENT_FUZZ_RUNS'] ?? 300);
+/*
+ * ESCAPEMENT_FUZZ_RUNS=20000 makes it a fuzzer. A failure prints its seed and path; ESCAPEMENT_FUZZ_SEED and
+ * ESCAPEMENT_FUZZ_PATH replay it.
+ */
+const { ESCAPEMENT_FUZZ_RUNS, ESCAPEMENT_FUZZ_SEED, ESCAPEMENT_FUZZ_PATH } = process.env;
+
+const RUNS = Number(ESCAPEMENT_FUZZ_RUNS ?? 300);
+const replay = {
+  ...(ESCAPEMENT_FUZZ_SEED !== undefined && { seed: Number(ESCAPEMENT_FUZZ_SEED) }),
+  ...(ESCAPEMENT_FUZZ_PATH !== undefined && { path: ESCAPEMENT_FUZZ_PATH }),
+};
 
 describe.each([true, false])('a log, always durable: %s', (isAlwaysDurable) => {
-  it('does what a list does, over reopening, killing, and files of any size', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(action, { maxLength: 60 }), async (actions) => {
-        const pair = new Pair(isAlwaysDurable);
-        for (const one of actions) {
-          await pair.run(one);
-          await pair.check();
-        }
-      }),
-      { numRuns: RUNS },
-    );
-  });
+  it(
+    'does what a list does, over reopening, killing, and files of any size',
+    { timeout: 60_000 + RUNS * 100 },
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(action, { maxLength: 60 }), async (actions) => {
+          const pair = new Pair(isAlwaysDurable);
+          for (const one of actions) {
+            await pair.run(one);
+            await pair.check();
+          }
+        }),
+        { numRuns: RUNS, ...replay },
+      );
+    },
+  );
 });
