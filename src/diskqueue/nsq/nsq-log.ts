@@ -413,10 +413,15 @@ export class NsqLog implements MessageLog {
   }
 
   async #closeFiles(): Promise<void> {
-    const open = [this.#reader, this.#writer];
+    const reader = this.#reader;
+    const writer = this.#writer;
     this.#reader = undefined;
     this.#writer = undefined;
-    for (const file of open) await file?.close();
+    try {
+      await reader?.close();
+    } finally {
+      await writer?.close();
+    }
   }
 
   #alone<R>(action: () => Promise<R>): Promise<R> {
