@@ -56,6 +56,7 @@ export class NsqLog implements MessageLog {
   readonly #handedOut = new HandedOut();
   #depth = 0;
   #bytes = 0;
+  #writtenOff = 0;
   /** Files whose end is to be cut off before the metadata names a later one. */
   #torn: DataFile[] = [];
   /** Records that were appended and will never be readable, since the log was opened. */
@@ -88,6 +89,12 @@ export class NsqLog implements MessageLog {
 
   get bytes(): number {
     return this.#bytes;
+  }
+
+  takeWrittenOff(): number {
+    const bytes = this.#writtenOff;
+    this.#writtenOff = 0;
+    return bytes;
   }
 
   get hasUnsavedAcks(): boolean {
@@ -355,6 +362,7 @@ export class NsqLog implements MessageLog {
     this.#depth -= file.unreadRecords;
     this.#files.addRecords(-file.unreadRecords);
     this.#bytes -= file.unreadBytes;
+    this.#writtenOff += file.unreadBytes;
     file.unreadRecords = 0;
     file.unreadBytes = 0;
     file.isDamaged = true;
@@ -408,7 +416,7 @@ export class NsqLog implements MessageLog {
     this.#torn.length = 0;
     this.#readFrom = write;
     this.#handedOut.clear();
-    this.#depth = this.#bytes = 0;
+    this.#depth = this.#bytes = this.#writtenOff = 0;
     this.#lost = undefined;
   }
 
