@@ -243,7 +243,7 @@ export class DiskQueue implements BackendQueue {
     return this.#commits.put(data);
   }
 
-  async #putWhenRoom(data: Uint8Array): Promise<void> {
+  #putWhenRoom(data: Uint8Array): Promise<void> {
     const { whenFull, maxBytesTotal } = this.#options;
     if (whenFull === 'reject' || data.length > maxBytesTotal) {
       throw this.#fail(
@@ -252,9 +252,7 @@ export class DiskQueue implements BackendQueue {
         `has no room for ${data.length} bytes more: ${maxBytesTotal} is the limit`,
       );
     }
-    await this.#room.wait(data.length);
-    this.#requireOpen('put');
-    await this.#put(data);
+    return this.#room.wait(data.length, () => this.#put(data));
   }
 
   #acked(message: StoredMessage): void {
