@@ -51,8 +51,8 @@ export class DiskQueue implements BackendQueue {
   #committingSinceMs = 0;
   /** Of messages that are being put. */
   #puttingBytes = 0;
-  /** What a sync, or a save, that nobody waited for has run into: the next one who asks is told. */
-  #backgroundErrors: unknown[] = [];
+  /** What a sync that nobody waited for has run into first: the next one who asks is told. */
+  #backgroundError: unknown;
   #closing: Promise<void> | undefined;
 
   private constructor(
@@ -71,7 +71,9 @@ export class DiskQueue implements BackendQueue {
     this.#syncs = new SyncSchedule(clock, syncEvery, syncTimeoutMs, () => {
       this.#syncInBackground();
     });
-    this.#acks = new AckSaver(log, (error) => this.#backgroundErrors.push(error));
+    this.#acks = new AckSaver(log, () => {
+      this.#syncs.retry(); // they are kept, and written with the next save
+    });
     this.#handOuts = new HandOuts(log, {
       acked: (message) => {
         this.#acked(message);
@@ -190,9 +192,7 @@ export class DiskQueue implements BackendQueue {
   async flush(): Promise<void> {
     this.#requireOpen('flush');
     try {
-      await this.#commits.run(() => this.#log.sync());
-      await this.#acks.run(() => this.#log.saveAcks(true));
-      this.#syncs.reset();
+      await this.#sync();
       this.#throwBackgroundError();
     } catch (error) {
       throw this.#ioError('flush', error);
@@ -264,11 +264,31 @@ export class DiskQueue implements BackendQueue {
   }
 
   #syncInBackground(): void {
-    const note = (error: unknown): void => {
-      this.#backgroundErrors.push(error);
-    };
-    if (this.#options.durability === 'interval') this.#commits.run(() => this.#log.sync()).catch(note);
-    this.#acks.run(() => this.#log.saveAcks(true)).catch(note);
+    if (this.#options.durability === 'interval') {
+      this.#sync().catch((error: unknown) => {
+        this.#backgroundError ??= error;
+      });
+    } else {
+      this.#acks.run(() => this.#log.saveAcks(true)).catch(() => {
+        this.#syncs.retry();
+      });
+    }
+  }
+
+  /** Brings to the disk what was put and acknowledged before. What comes meanwhile counts for the next time. */
+  async #sync(): Promise<void> {
+    let saving = Promise.resolve();
+    try {
+      await this.#commits.run(async () => {
+        this.#syncs.reset();
+        await this.#log.sync();
+        saving = this.#acks.run(() => this.#log.saveAcks(true)); // in line before a close that comes behind this step
+      });
+      await saving;
+    } catch (error) {
+      this.#syncs.retry();
+      throw error;
+    }
   }
 
   /** Behind everything that was begun, and while nothing else is. */
@@ -295,9 +315,10 @@ export class DiskQueue implements BackendQueue {
   }
 
   #throwBackgroundError(): void {
-    const [first] = this.#backgroundErrors.splice(0);
+    const error = this.#backgroundError;
+    this.#backgroundError = undefined;
     // eslint-disable-next-line @typescript-eslint/only-throw-error -- whatever it was
-    if (first !== undefined) throw first;
+    if (error !== undefined) throw error;
   }
 
   #requireOpen(operation: string): void {
