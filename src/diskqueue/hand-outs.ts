@@ -101,7 +101,8 @@ export class HandOuts {
 
   #deliver(message: StoredMessage): Delivery {
     const era = this.#era;
-    return new SettleOnce(message.data, (isDone) => {
+    // A copy, because it may come back: whoever has it may change it, or give its memory to another thread.
+    return new SettleOnce(Buffer.from(message.data), (isDone) => {
       if (era !== this.#era) return;
       if (isDone) this.#events.acked(message);
       else this.#takeBack(message);
