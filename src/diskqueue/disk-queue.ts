@@ -199,14 +199,15 @@ export class DiskQueue implements BackendQueue {
     }
   }
 
-  /** Drops every message, those that were handed out included. Durable when it resolves. */
+  /**
+   * Drops every message, those that were handed out included. Durable when it resolves.
+   *
+   * @throws EscapementError `ERR_QUEUE_IO` - the disk has refused: they are gone here, but may come again after a reopen.
+   */
   async empty(): Promise<void> {
     this.#requireOpen('empty');
     try {
-      await this.#alone(async () => {
-        await this.#handOuts.reset(() => this.#log.empty());
-        this.#room.setUsed(this.#puttingBytes);
-      });
+      await this.#alone(() => this.#handOuts.reset(() => this.#empty()));
     } catch (error) {
       throw this.#ioError('empty', error);
     }
@@ -263,6 +264,14 @@ export class DiskQueue implements BackendQueue {
     this.#syncs.count(1);
   }
 
+  async #empty(): Promise<void> {
+    try {
+      await this.#log.empty();
+    } finally {
+      this.#room.setUsed(this.#log.bytes + this.#puttingBytes);
+    }
+  }
+
   #syncInBackground(): void {
     if (this.#options.durability === 'interval') {
       this.#sync().catch((error: unknown) => {
@@ -297,9 +306,8 @@ export class DiskQueue implements BackendQueue {
   }
 
   async #close(last: () => Promise<void>): Promise<void> {
-    const closed = this.#closedError('close');
-    this.#handOuts.close(closed);
-    this.#room.failAll(closed);
+    this.#handOuts.close(this.#closedError('receive'));
+    this.#room.failAll(this.#closedError('put'));
     this.#syncs.stop();
     this.#acks.stop();
     try {

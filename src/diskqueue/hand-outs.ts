@@ -60,6 +60,7 @@ export class HandOuts {
   /** The message that would be handed out next; undefined at the end. */
   async peek(): Promise<StoredMessage | undefined> {
     while (this.#first() === undefined && this.#mayHaveMore && !this.#isPaused) await this.#readMore();
+    if (this.#closed !== undefined) throw this.#closed.error;
     return this.#first();
   }
 
@@ -76,16 +77,16 @@ export class HandOuts {
     this.#waiting.failAll(error);
   }
 
-  /** Forgets all it knows and does something to the log, which nobody reads meanwhile. */
+  /** Does something to the log, which nobody reads meanwhile, and forgets all it knows, whatever came of it. */
   async reset(action: () => Promise<void>): Promise<void> {
     this.#isPaused = true;
     try {
       await this.#reading?.catch(() => undefined);
       await action();
+    } finally {
       this.#era++;
       this.#read.clear();
       this.#returned = bySequence();
-    } finally {
       this.#isPaused = false;
       this.committed();
     }

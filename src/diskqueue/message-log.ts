@@ -38,7 +38,7 @@ export interface MessageLog {
   /** Writes down what is acknowledged: with the host, or on the disk. Frees the room that is not needed any more. */
   saveAcks(isDurable: boolean): Promise<void>;
 
-  /** Drops every message. */
+  /** Drops every message. If it rejects, they are gone here, but may come again with the next open. */
   empty(): Promise<void>;
 
   /** Makes everything durable, and closes the files. The log is not used after that, also if it rejects. */

@@ -154,13 +154,14 @@ export class CheckedLog implements MessageLog {
   }
 
   async empty(): Promise<void> {
-    await this.#closeFiles();
     const end = Math.max(this.#acks.end, this.#segments.at(-1)?.next ?? 0);
     this.#journal.add(this.#acks.prefix, end);
     this.#journal.forgetHints();
+    this.#countedFrom = end;
     this.#depth = 0;
     this.#bytes = 0;
     this.#writtenOff = 0;
+    await this.#closeFiles();
     await this.saveAcks(true);
   }
 
