@@ -218,14 +218,18 @@ export class DiskQueue implements BackendQueue {
    * `ERR_QUEUE_CLOSED`, and loops over messages end. Idempotent.
    */
   close(): Promise<void> {
-    this.#closing ??= this.#close(() => Promise.resolve());
+    this.#closing ??= this.#end(() => this.#log.close());
     return this.#closing;
   }
 
   /** As `close`, and removes every file of the queue. */
   delete(): Promise<void> {
     if (this.#closing !== undefined) return Promise.reject(this.#closedError('delete'));
-    this.#closing = this.#close(() => this.#log.remove());
+    this.#closing = this.#end(async () => {
+      await this.#log.close().catch(() => undefined); // a disk that is full refuses that, and is why somebody deletes
+      this.#backgroundError = undefined;
+      await this.#log.remove();
+    });
     return this.#closing;
   }
 
@@ -305,14 +309,13 @@ export class DiskQueue implements BackendQueue {
     return this.#commits.run(() => this.#acks.run(action));
   }
 
-  async #close(last: () => Promise<void>): Promise<void> {
+  async #end(last: () => Promise<void>): Promise<void> {
     this.#handOuts.close(this.#closedError('receive'));
     this.#room.failAll(this.#closedError('put'));
     this.#syncs.stop();
     this.#acks.stop();
     try {
-      await this.#alone(() => this.#handOuts.reset(() => this.#log.close()));
-      await last();
+      await this.#alone(() => this.#handOuts.reset(last));
       this.#throwBackgroundError();
     } catch (error) {
       throw this.#ioError('close', error);
