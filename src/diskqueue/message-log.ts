@@ -16,7 +16,8 @@ export interface MessageLog {
   /**
    * Writes messages behind the last one, in order. Written they are with the host, not yet on the disk.
    *
-   * @returns how many were written: all, unless there is an `error`. The others have left nothing behind.
+   * @returns how many were written: some at least, unless there is an `error`. The others have left nothing behind. What
+   * one `sync` cannot make durable as a whole is not written by one call.
    */
   append(messages: readonly Uint8Array[]): Promise<AppendResult>;
 

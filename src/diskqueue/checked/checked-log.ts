@@ -94,20 +94,16 @@ export class CheckedLog implements MessageLog {
 
   async append(messages: readonly Uint8Array[]): Promise<AppendResult> {
     let appended = 0;
-    let sealed = 0; // of these, in segments that have ended durably
     try {
-      while (appended < messages.length) {
-        const before = this.#writer;
+      do {
         const writer = await this.#writerFor((messages[appended] as Uint8Array).length);
-        if (writer !== before) sealed = appended;
         const result = await this.#counted(writer, () => writer.append(messages, appended));
         appended += result.appended;
         if (result.error !== undefined) return { appended, error: result.error };
-      }
+      } while (appended < messages.length && !this.#options.isAlwaysDurable); // a sync is for one segment
       return { appended };
     } catch (error) {
-      const isLost = this.#options.isAlwaysDurable && this.#writer === undefined;
-      return { appended: isLost ? sealed : appended, error };
+      return { appended, error };
     }
   }
 
