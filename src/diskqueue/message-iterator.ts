@@ -19,15 +19,8 @@ export class MessageIterator implements AsyncIterableIterator<Uint8Array, undefi
 
   async next(): Promise<IteratorResult<Uint8Array, undefined>> {
     for (const held of this.#held.splice(0)) held.ack();
-    if (this.#isOver) return END;
-    const delivery = await this.#take();
-    if (delivery === undefined) return END;
-    if (this.#isOver) {
-      delivery.nack(); // the loop was left in the moment in which it was given
-      return END;
-    }
-    this.#held.push(delivery);
-    return { done: false, value: delivery.data };
+    const delivery = this.#isOver ? undefined : await this.#take();
+    return delivery === undefined ? END : this.#hold(delivery);
   }
 
   /** The loop was left: the message it was at was not worked through. */
@@ -40,6 +33,15 @@ export class MessageIterator implements AsyncIterableIterator<Uint8Array, undefi
 
   [Symbol.asyncIterator](): this {
     return this;
+  }
+
+  #hold(delivery: Delivery): IteratorResult<Uint8Array, undefined> {
+    if (this.#isOver) {
+      delivery.nack(); // the loop was left in the moment in which it was given
+      return END;
+    }
+    this.#held.push(delivery);
+    return { done: false, value: delivery.data };
   }
 
   async #take(): Promise<Delivery | undefined> {

@@ -143,10 +143,11 @@ export class CheckedLog implements MessageLog {
   }
 
   async saveAcks(isDurable: boolean): Promise<void> {
-    const mustTrim = this.#trimmable().length > 0;
+    const gone = this.#trimmable(); // later there may be more, whose acknowledgements are not on the disk
+    const mustTrim = gone.length > 0;
     await this.#journal.save(mustTrim);
     if (isDurable || mustTrim) await this.#journal.sync();
-    if (mustTrim) await this.#trim();
+    if (mustTrim) await this.#trim(gone);
   }
 
   async empty(): Promise<void> {
@@ -339,15 +340,14 @@ export class CheckedLog implements MessageLog {
   }
 
   /** The cursor is on the disk. */
-  async #trim(): Promise<void> {
+  async #trim(gone: readonly Segment[]): Promise<void> {
     const { files, folder } = this.#options;
-    const gone = this.#trimmable();
     for (const { path, header } of gone) {
       if (header === undefined) await files.rename(path, `${path}.damaged`);
       else await unlinkIfThere(files, path);
     }
     this.#segments.splice(0, gone.length);
-    if (gone.length > 0) await files.syncFolder(folder);
+    await files.syncFolder(folder);
   }
 
   async #closeFiles(): Promise<void> {
