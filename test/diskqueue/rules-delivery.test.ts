@@ -39,7 +39,7 @@ describe.each(FORMATS)('%s: depth counts messages put and not yet acknowledged',
     await first.close();
     const second = await openQueue({ format, dataPath });
     expect(second.depth).toBe(9);
-    expect(await drain(second)).toEqual([...'adgjmpsvy']);
+    expect(await drain(second)).toEqual(Array.from('adgjmpsvy'));
     expect(second.depth).toBe(0);
   });
 
@@ -112,7 +112,7 @@ describe.each(FORMATS)('%s: acknowledgements', (format) => {
     await first.close();
     const second = await openQueue({ format, dataPath });
     expect(second.depth).toBe(4);
-    expect(await drain(second)).toEqual([...'befh']);
+    expect(await drain(second)).toEqual(Array.from('befh'));
   });
 
   test('are kept from reopen to reopen', async () => {
@@ -137,7 +137,7 @@ describe.each(FORMATS)('%s: acknowledgements', (format) => {
       const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
       expect(queue.depth).toBe(0);
       await putAll(queue, round);
-      expect(await drain(queue)).toEqual([...round]);
+      expect(await drain(queue)).toEqual(Array.from(round));
       await queue.close();
     }
   });
@@ -149,7 +149,7 @@ describe.each(FORMATS)('%s: nack', (format) => {
     await putAll(queue, 'abcdef');
     const deliveries = await receiveMany(queue, 4);
     for (const i of [2, 0, 3]) deliveries[i]?.nack();
-    expect(await drain(queue, 5)).toEqual([...'acdef']);
+    expect(await drain(queue, 5)).toEqual(Array.from('acdef'));
     deliveries[1]?.nack();
     expect(await drain(queue)).toEqual(['b']);
   });
@@ -204,7 +204,7 @@ describe.each(FORMATS)('%s: several receivers', (format) => {
     const queue = await openQueue({ format });
     const waiting = Array.from({ length: 5 }, () => queue.receive());
     await putAll(queue, 'abcde');
-    expect((await Promise.all(waiting)).map(text)).toEqual([...'abcde']);
+    expect((await Promise.all(waiting)).map(text)).toEqual(Array.from('abcde'));
   });
 });
 
@@ -308,7 +308,7 @@ describe.each(FORMATS)('%s: for await', (format) => {
     expect(queue.depth).toBeLessThanOrEqual(2);
     await queue.close();
     await Promise.all(loops);
-    expect(seen).toEqual([...'abcdef']);
+    expect(seen).toEqual(Array.from('abcdef'));
   });
 
   test('whoever asks twice without waiting has both, and gives both back', async () => {
@@ -357,7 +357,7 @@ describe.each(FORMATS)('%s: peek', (format) => {
     const peeked = queue.peek();
     const received = await Promise.all(Array.from('abcdefghijklmnop', () => queue.receive()));
     await peeked;
-    expect(received.map(text)).toEqual([...'abcdefghijklmnop']);
+    expect(received.map(text)).toEqual(Array.from('abcdefghijklmnop'));
   });
 
   test('gives a copy of the message that comes next, and leaves it', async () => {

@@ -88,7 +88,7 @@ describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
     expect(queue.depth).toBe(3 + accepted);
     stop();
     await queue.put(bytes('z'));
-    const all = [...'abcdefghijk'.slice(0, 3 + accepted), 'z'];
+    const all = [...Array.from('abcdefghijk').slice(0, 3 + accepted), 'z'];
     expect(await drain(queue, 2)).toEqual(['a', 'b']);
     expect(await reopened()).toEqual(all.slice(2));
   });
@@ -99,7 +99,7 @@ describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
       const { files, queue, reopened } = await withFiles(format, { maxBytesPerFile: 256 });
       await queue.put(bytes('first'));
       const stop = failing(files, 'sync', { part: DATA[format], after, times: 1 });
-      const messages = [...'abcdefghijkl'];
+      const messages = Array.from('abcdefghijkl');
       const results = await Promise.allSettled(messages.map((message) => queue.put(bytes(message))));
       stop();
       const accepted = messages.filter((_, i) => results[i]?.status === 'fulfilled');

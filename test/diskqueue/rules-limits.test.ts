@@ -130,7 +130,7 @@ describe.each(FORMATS)('%s: whenFull wait', (format) => {
     expect(await isPending(puts[10] as Promise<void>)).toBe(true);
     await drain(queue, 1);
     await puts[10];
-    expect(await drain(queue)).toEqual([...'bcdefghijk']);
+    expect(await drain(queue)).toEqual(Array.from('bcdefghijk'));
   });
 
   test('empty lets them in', async () => {

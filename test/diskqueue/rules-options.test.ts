@@ -40,7 +40,7 @@ describe.each(FORMATS)('%s: an option that is wrong', (format) => {
   test.each(WRONG)('%s: %j is refused, and nothing is made', async (option, value, [name, code]) => {
     const dataPath = join(temporaryFolder(), 'sub');
     const options = { name: 'spool', dataPath, format, [option]: value };
-    const error = await rejection(DiskQueue.open(options as never));
+    const error = await rejection(DiskQueue.open(options));
     expect(error).toMatchObject({ name, code });
     expect((error as Error).message).toContain(option);
     expect(existsSync(dataPath)).toBe(false);

@@ -2,7 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { DiskQueue, type BackendQueue, type Delivery, type DiskQueueOptions } from 'escapement/diskqueue';
+import {
+  DiskQueue,
+  type BackendQueue,
+  type CorruptionEvent,
+  type Delivery,
+  type DiskQueueOptions,
+} from 'escapement/diskqueue';
 import { onTestFinished } from 'vitest';
 import { FILE_SYSTEM } from '../../../src/diskqueue/disk-queue-options.ts';
 import type { FileSystem } from '../../../src/diskqueue/file-system.ts';
@@ -31,15 +37,17 @@ export async function openQueue({ files, ...options }: TestOptions = {}): Promis
   const opened: object = {
     name: 'spool',
     dataPath: options.dataPath ?? temporaryFolder(),
-    onCorruption: ({ reason, file }) => {
-      throw new Error(`damage in ${file}: ${reason}`);
-    },
+    onCorruption: refuseDamage,
     ...options,
     ...(files === undefined ? {} : { [FILE_SYSTEM]: files }),
   };
   const queue = await DiskQueue.open(opened as DiskQueueOptions);
   onTestFinished(() => queue.close().catch(() => undefined));
   return queue;
+}
+
+function refuseDamage({ reason, file }: CorruptionEvent): void {
+  throw new Error(`damage in ${file}: ${reason}`);
 }
 
 export function bytes(text: string): Buffer {
