@@ -16,7 +16,8 @@ export interface MessageLog {
   /**
    * Writes messages behind the last one, in order. Written they are with the host, not yet on the disk.
    *
-   * @returns how many were written: all, unless there is an `error`. The others have left nothing behind.
+   * @returns how many were written: some at least, unless there is an `error`. The others have left nothing behind. What
+   * one `sync` cannot make durable as a whole is not written by one call.
    */
   append(messages: readonly Uint8Array[]): Promise<AppendResult>;
 
@@ -38,7 +39,7 @@ export interface MessageLog {
   /** Writes down what is acknowledged: with the host, or on the disk. Frees the room that is not needed any more. */
   saveAcks(isDurable: boolean): Promise<void>;
 
-  /** Drops every message. */
+  /** Drops every message. If it rejects, they are gone here, but may come again with the next open. */
   empty(): Promise<void>;
 
   /** Makes everything durable, and closes the files. The log is not used after that, also if it rejects. */
@@ -69,8 +70,9 @@ export interface CorruptionEvent {
   readonly offset: number;
   /** How much of the file was stepped over. */
   readonly bytes: number;
-  /** The first and the last message that are lost; undefined if none is, or nobody can tell. */
+  /** The first message that is lost; undefined if none is, or nobody can tell. */
   readonly firstSequence?: number;
+  /** The last one, and undefined with the first. */
   readonly lastSequence?: number;
   /** For people. */
   readonly reason: string;

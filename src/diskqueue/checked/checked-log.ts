@@ -94,20 +94,16 @@ export class CheckedLog implements MessageLog {
 
   async append(messages: readonly Uint8Array[]): Promise<AppendResult> {
     let appended = 0;
-    let sealed = 0; // of these, in segments that have ended durably
     try {
-      while (appended < messages.length) {
-        const before = this.#writer;
+      do {
         const writer = await this.#writerFor((messages[appended] as Uint8Array).length);
-        if (writer !== before) sealed = appended;
         const result = await this.#counted(writer, () => writer.append(messages, appended));
         appended += result.appended;
         if (result.error !== undefined) return { appended, error: result.error };
-      }
+      } while (appended < messages.length && !this.#options.isAlwaysDurable); // a sync is for one segment
       return { appended };
     } catch (error) {
-      const isLost = this.#options.isAlwaysDurable && this.#writer === undefined;
-      return { appended: isLost ? sealed : appended, error };
+      return { appended, error };
     }
   }
 
@@ -147,20 +143,22 @@ export class CheckedLog implements MessageLog {
   }
 
   async saveAcks(isDurable: boolean): Promise<void> {
-    const mustTrim = this.#trimmable().length > 0;
+    const gone = this.#trimmable(); // later there may be more, whose acknowledgements are not on the disk
+    const mustTrim = gone.length > 0;
     await this.#journal.save(mustTrim);
     if (isDurable || mustTrim) await this.#journal.sync();
-    if (mustTrim) await this.#trim();
+    if (mustTrim) await this.#trim(gone);
   }
 
   async empty(): Promise<void> {
-    await this.#closeFiles();
     const end = Math.max(this.#acks.end, this.#segments.at(-1)?.next ?? 0);
     this.#journal.add(this.#acks.prefix, end);
     this.#journal.forgetHints();
+    this.#countedFrom = end;
     this.#depth = 0;
     this.#bytes = 0;
     this.#writtenOff = 0;
+    await this.#closeFiles();
     await this.saveAcks(true);
   }
 
@@ -342,15 +340,14 @@ export class CheckedLog implements MessageLog {
   }
 
   /** The cursor is on the disk. */
-  async #trim(): Promise<void> {
+  async #trim(gone: readonly Segment[]): Promise<void> {
     const { files, folder } = this.#options;
-    const gone = this.#trimmable();
     for (const { path, header } of gone) {
       if (header === undefined) await files.rename(path, `${path}.damaged`);
       else await unlinkIfThere(files, path);
     }
     this.#segments.splice(0, gone.length);
-    if (gone.length > 0) await files.syncFolder(folder);
+    await files.syncFolder(folder);
   }
 
   async #closeFiles(): Promise<void> {
