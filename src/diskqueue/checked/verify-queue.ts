@@ -97,9 +97,13 @@ function reportOf({ segment, size, isSealed }: InspectedSegment): SegmentReport 
 }
 
 /** Messages that are acknowledged may be gone: their segments were removed, or a power cut took them. */
-function gapsBetween(segments: readonly Segment[], { acks, isThere }: CursorState): CorruptionEvent[] {
+function gapsBetween(
+  segments: readonly Segment[],
+  { acks, isThere, damages }: CursorState,
+): CorruptionEvent[] {
   const gaps: CorruptionEvent[] = [];
-  let expected = isThere ? acks.prefix : (segments[0]?.base ?? acks.prefix);
+  const isWhole = isThere && damages.length === 0;
+  let expected = isWhole ? acks.prefix : Math.max(segments[0]?.base ?? 0, acks.prefix);
   for (const { path: file, base, next } of segments) {
     if (base > expected && acks.nextAfter(expected) < base) {
       const reason = 'the segment before this one is missing';
