@@ -199,13 +199,20 @@ export class DiskQueue implements BackendQueue {
     }
   }
 
-  /** Drops every message, those that were handed out included. Durable when it resolves. */
+  /**
+   * Drops every message, those that were handed out included. Durable when it resolves.
+   *
+   * @throws EscapementError `ERR_QUEUE_IO` - they are dropped here, but may come again when the queue is next opened.
+   */
   async empty(): Promise<void> {
     this.#requireOpen('empty');
     try {
       await this.#alone(async () => {
-        await this.#handOuts.reset(() => this.#log.empty());
-        this.#room.setUsed(this.#puttingBytes);
+        try {
+          await this.#handOuts.reset(() => this.#log.empty());
+        } finally {
+          this.#room.setUsed(this.#puttingBytes);
+        }
       });
     } catch (error) {
       throw this.#ioError('empty', error);

@@ -76,16 +76,16 @@ export class HandOuts {
     this.#waiting.failAll(error);
   }
 
-  /** Forgets all it knows and does something to the log, which nobody reads meanwhile. */
+  /** Does something to the log, which nobody reads meanwhile, and forgets all it knows. */
   async reset(action: () => Promise<void>): Promise<void> {
     this.#isPaused = true;
     try {
       await this.#reading?.catch(() => undefined);
       await action();
+    } finally {
       this.#era++;
       this.#read.clear();
       this.#returned = bySequence();
-    } finally {
       this.#isPaused = false;
       this.committed();
     }

@@ -154,14 +154,17 @@ export class CheckedLog implements MessageLog {
   }
 
   async empty(): Promise<void> {
-    await this.#closeFiles();
     const end = Math.max(this.#acks.end, this.#segments.at(-1)?.next ?? 0);
     this.#journal.add(this.#acks.prefix, end);
     this.#journal.forgetHints();
     this.#depth = 0;
     this.#bytes = 0;
     this.#writtenOff = 0;
-    await this.saveAcks(true);
+    this.#countedFrom = end;
+    this.#start = undefined;
+    const reader = this.#reader;
+    this.#reader = undefined;
+    await allOf([async () => reader?.close(), () => this.saveAcks(true), () => this.#dropWriter()]);
   }
 
   async close(): Promise<void> {
@@ -255,6 +258,16 @@ export class CheckedLog implements MessageLog {
     } finally {
       if (writer.isBroken) await this.#abandon(writer);
     }
+  }
+
+  /** Its segment need not be sealed if all of it is acknowledged, durably. */
+  async #dropWriter(): Promise<void> {
+    const writer = this.#writer;
+    if (writer === undefined || this.hasUnsavedAcks) return;
+    this.#writer = undefined;
+    await writer.close().catch(() => undefined);
+    const gone = this.#trimmable();
+    if (gone.length > 0) await this.#trim(gone);
   }
 
   /** What could not be brought to the disk is not brought there by asking again. */

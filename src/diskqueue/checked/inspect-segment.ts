@@ -60,6 +60,7 @@ class Inspection implements InspectedSegment {
   readonly #cursor: CursorState;
   #payloadBytes = 0;
   #hasHint = false;
+  #isDamaged = false;
 
   constructor(segment: Segment, size: number, cursor: CursorState) {
     this.segment = segment;
@@ -111,8 +112,11 @@ class Inspection implements InspectedSegment {
       this.#payloadBytes += piece.payload.length;
       if (!acks.has(piece.sequence)) this.unacknowledged++;
     } else if (piece.kind === 'damage') {
-      const { offset, end, from, to = this.segment.next } = piece;
-      this.#problem(offset, end - offset, piece.reason, from, to);
+      this.#isDamaged = true;
+      const { offset, end, from, to = this.segment.next, reason } = piece;
+      if (from < to && this.#areAcknowledged(from, to)) {
+        this.notes.push(`${this.segment.path} at ${offset}: ${reason}; it is acknowledged`);
+      } else this.#problem(offset, end - offset, reason, from, to);
     } else this.#problem(piece.offset, piece.end - piece.offset, 'a footer before the end');
     const isHint = piece.offset === hint?.offset && 'sequence' in piece && piece.sequence === hint.sequence;
     this.#hasHint ||= isHint;
@@ -143,9 +147,8 @@ class Inspection implements InspectedSegment {
   #checkFooter({ sequence, messages, payloadBytes }: Footer, offset: number): void {
     const { base, next } = this.segment;
     const isRight = sequence === base + messages && sequence <= next;
-    const isWhole = this.problems.every(({ firstSequence }) => firstSequence === undefined);
     const holds = messages === this.messages && payloadBytes === this.#payloadBytes;
-    if (isRight && (holds || !isWhole)) return;
+    if (isRight && (holds || this.#isDamaged)) return;
     this.#problem(offset, FOOTER_BYTES, 'its footer counts something else than what is in it');
   }
 
