@@ -96,13 +96,20 @@ export class CommitLoop {
   }
 
   async #commit(batch: readonly PendingPut[]): Promise<void> {
-    this.#events.committing();
-    const { appended, error } = await this.#write(batch.map(({ data }) => data));
-    const bytes = batch.slice(0, appended).reduce((sum, { data }) => sum + data.length, 0);
-    this.#events.committed(appended, bytes);
-    for (const [i, { data, resolve, reject }] of batch.entries()) {
-      if (i < appended) resolve();
-      else reject(this.#events.refused(data, error));
+    let rest = batch;
+    while (rest.length > 0) {
+      this.#events.committing();
+      const { appended, error } = await this.#write(rest.map(({ data }) => data));
+      const done = rest.slice(0, appended);
+      this.#events.committed(
+        appended,
+        done.reduce((sum, { data }) => sum + data.length, 0),
+      );
+      for (const { resolve } of done) resolve();
+      rest = rest.slice(appended);
+      if (error === undefined) continue;
+      for (const { data, reject } of rest) reject(this.#events.refused(data, error));
+      return;
     }
   }
 

@@ -16,14 +16,15 @@ export interface MessageLog {
   /**
    * Writes messages behind the last one, in order. Written they are with the host, not yet on the disk.
    *
-   * @returns how many were written: some at least, unless there is an `error`. The others have left nothing behind. What
-   * one `sync` cannot make durable as a whole is not written by one call.
+   * @returns how many were written: one at least, unless there is an `error`. The others have left nothing behind; what
+   * may be durable or lost as one ends there, so `sync` before the next call, if it is to be synced at all.
    */
   append(messages: readonly Uint8Array[]): Promise<AppendResult>;
 
   /**
-   * Makes what was appended durable, and then readable if it was not yet. If it rejects, what was appended since the
-   * last sync is lost to the caller, and will never be readable if it was not yet.
+   * Makes what was appended durable, and then readable if it was not yet. If it rejects, what was appended by the last
+   * call is lost to the caller, and will never be readable if it was not yet. What was readable and could not be made
+   * durable stays so, and every `sync` and `close` rejects until it is acknowledged.
    */
   sync(): Promise<void>;
 

@@ -1,4 +1,5 @@
 import type { File, FileSystem } from '../file-system.ts';
+import { findEnd } from './find-end.ts';
 import { parseSegmentFileName, type Segment } from './segment.ts';
 import {
   decodeFooter,
@@ -11,7 +12,7 @@ import {
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
 } from './segment-format.ts';
-import { SegmentScan, type DamagePiece } from './segment-scan.ts';
+import type { DamagePiece } from './segment-scan.ts';
 
 /*
  * What the files of a queue hold, found out when it is opened.
@@ -38,8 +39,8 @@ export interface RecoveredSegments {
   /** Ascending. */
   readonly segments: readonly Segment[];
   readonly damages: readonly FoundDamage[];
-  /** Whether the last one ends without a footer, and everything in it is whole. */
-  readonly isLastOpen: boolean;
+  /** Whether the last one has a footer. */
+  readonly isLastSealed: boolean;
   /** Files that were being made when the process ended: they hold nothing. */
   readonly unborn: readonly string[];
   /** The number of the last file, also of one that holds nothing. */
@@ -57,23 +58,24 @@ export async function recoverSegments(
   const born = all.filter((file) => !isUnborn(file));
   const segments: Segment[] = [];
   const damages: FoundDamage[] = [];
-  let isLastOpen = false;
+  let isLastSealed = true;
   for (const [i, file] of born.entries()) {
     const found = await recoverSegment(files, file, born[i + 1], segments.at(-1));
     segments.push(found.segment);
     damages.push(...found.damages.map((piece) => ({ segment: found.segment, piece })));
-    isLastOpen = found.isOpen;
+    isLastSealed = found.isSealed;
   }
   return {
     segments,
     damages,
-    isLastOpen,
+    isLastSealed,
     unborn: unborn.map(({ path }) => path),
     lastNumber: all.at(-1)?.number ?? 0,
   };
 }
 
-async function listSegments(files: FileSystem, folder: string, queue: string): Promise<SegmentFile[]> {
+/** Every file of a queue that is named as a segment, ascending. */
+export async function listSegments(files: FileSystem, folder: string, queue: string): Promise<SegmentFile[]> {
   const found: SegmentFile[] = [];
   for (const name of await files.list(folder)) {
     const parsed = parseSegmentFileName(name);
@@ -106,7 +108,8 @@ function isUnborn({ size, header }: SegmentFile): boolean {
 interface RecoveredSegment {
   readonly segment: Segment;
   readonly damages: readonly DamagePiece[];
-  readonly isOpen: boolean;
+  /** It is known where it ends, whatever may come after. */
+  readonly isSealed: boolean;
 }
 
 async function recoverSegment(
@@ -124,24 +127,23 @@ async function recoverSegment(
   const handle = await files.open(file.path, 'read');
   try {
     const sealed = await readFooter(handle, file, file.header);
-    return sealed ?? (await scanToTheEnd(handle, file, file.header));
+    return sealed ?? (await unsealed(handle, file, file.header));
   } finally {
     await handle.close();
   }
 }
 
 function whole(file: SegmentFile, header: SegmentHeader, end: number, next: number): RecoveredSegment {
-  return { segment: segmentOf(file, header, end, next, end), damages: [], isOpen: false };
+  return { segment: segmentOf(file, header, end, next), damages: [], isSealed: true };
 }
 
-function segmentOf(
-  { path, number }: SegmentFile,
-  header: SegmentHeader,
-  end: number,
-  next: number,
-  syncedEnd: number,
-): Segment {
-  return { path, number, header, base: header.baseSequence, end, next, syncedEnd, knownDamage: new Set() };
+function segmentOf({ path, number }: SegmentFile, header: SegmentHeader, end: number, next: number): Segment {
+  return { path, number, header, base: header.baseSequence, end, next, knownDamage: new Set() };
+}
+
+async function unsealed(handle: File, file: SegmentFile, header: SegmentHeader): Promise<RecoveredSegment> {
+  const { end, next, damages } = await findEnd(handle, file.size, header);
+  return { segment: segmentOf(file, header, end, next), damages, isSealed: false };
 }
 
 /** All of it is lost: how many messages that are, its neighbours may know. */
@@ -153,12 +155,12 @@ function unreadable(
   const base = previous?.next ?? next?.header?.baseSequence ?? 1;
   const after = next?.number === number + 1 ? (next.header?.baseSequence ?? base) : base;
   const segment: Segment = {
-    ...{ path, number, header: undefined, base, end: size, next: Math.max(after, base), syncedEnd: size },
+    ...{ path, number, header: undefined, base, end: size, next: Math.max(after, base) },
     knownDamage: new Set(),
   };
   const reason = 'the header of the segment is damaged';
   const piece: DamagePiece = { kind: 'damage', offset: 0, end: size, from: base, to: segment.next, reason };
-  return { segment, damages: [piece], isOpen: false };
+  return { segment, damages: [piece], isSealed: true };
 }
 
 /** The footer is the last thing in a sealed segment. */
@@ -179,71 +181,4 @@ async function readFooter(
   return record.sequence === header.baseSequence + messages
     ? whole(file, header, end, record.sequence)
     : undefined;
-}
-
-/** Nobody knows where it ends: the last record that is whole is the last one. */
-async function scanToTheEnd(
-  handle: File,
-  file: SegmentFile,
-  header: SegmentHeader,
-): Promise<RecoveredSegment> {
-  const scan = new SegmentScan(handle, header, SEGMENT_HEADER_BYTES, header.baseSequence);
-  const damages: DamagePiece[] = [];
-  let end = SEGMENT_HEADER_BYTES;
-  let next = header.baseSequence;
-  let syncedEnd = SEGMENT_HEADER_BYTES;
-  for (let pieces = await scan.next(file.size); pieces.length > 0; pieces = await scan.next(file.size)) {
-    for (const piece of pieces) {
-      if (piece.kind === 'damage') damages.push(piece);
-      else if (piece.kind === 'message') {
-        end = piece.end;
-        next = piece.sequence + 1;
-        if (piece.isSyncedBefore) syncedEnd = piece.offset;
-      } else syncedEnd = piece.offset;
-    }
-  }
-  const tail = await tailOf(handle, damages, end);
-  if (tail !== undefined) {
-    end = tail.end;
-    next = tail.to ?? next;
-  }
-  const inside = damages.filter(({ offset }) => offset < end);
-  const isOpen = inside.length === 0;
-  return {
-    segment: segmentOf(file, header, end, next, Math.max(syncedEnd, tail?.end ?? 0)),
-    damages: inside,
-    isOpen,
-  };
-}
-
-/** The disk writes this much at once, or not at all. In bytes. */
-const SECTOR_BYTES = 512;
-
-/**
- * The last record, if it is as long as it should be and its payload is wrong. Written in part it would end early, or
- * have a sector of zeros in it (etcd looks for the same): then it was torn, which is nobody's loss. Otherwise it was
- * whole once, and somebody may have been promised it: damage.
- */
-async function tailOf(
-  handle: File,
-  damages: readonly DamagePiece[],
-  end: number,
-): Promise<DamagePiece | undefined> {
-  const piece = damages.at(-1);
-  if (piece?.offset !== end || piece.to === undefined) return undefined;
-  const bytes = Buffer.alloc(piece.end - piece.offset);
-  await handle.read(bytes, piece.offset);
-  return hasSectorOfZeros(bytes, piece.offset) ? undefined : piece;
-}
-
-function hasSectorOfZeros(bytes: Buffer, offset: number): boolean {
-  for (let from = 0; from < bytes.length; from = nextSector(offset + from) - offset) {
-    const part = bytes.subarray(from, nextSector(offset + from) - offset);
-    if (part.every((byte) => byte === 0)) return true;
-  }
-  return false;
-}
-
-function nextSector(offset: number): number {
-  return (Math.floor(offset / SECTOR_BYTES) + 1) * SECTOR_BYTES;
 }

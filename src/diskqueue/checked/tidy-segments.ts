@@ -1,35 +1,42 @@
-import type { FileSystem } from '../file-system.ts';
-import { unlinkIfThere } from './cursor-file.ts';
+import type { File, FileSystem } from '../file-system.ts';
+import { unlinkIfThere } from '../missing-files.ts';
 import type { RecoveredSegments } from './recover-segments.ts';
 import type { Segment } from './segment.ts';
 import { encodeFooter, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES } from './segment-format.ts';
 
 /**
- * Puts in order what a crash has left: removes files that were being made, cuts off a torn end, and seals the last
- * segment, so that it need not be read again. What is damaged stays as it is.
+ * Puts in order what a crash has left: removes files that were being made, brings to the disk what was only with the
+ * host, cuts off what was not finished, and seals the last segment, so that it need not be read again. Where there is
+ * damage, all stays as it is.
  */
 export async function tidySegments(
   files: FileSystem,
   folder: string,
-  { segments, isLastOpen, unborn }: RecoveredSegments,
+  { segments, damages, isLastSealed, unborn }: RecoveredSegments,
 ): Promise<void> {
   for (const path of unborn) await unlinkIfThere(files, path);
   if (unborn.length > 0) await files.syncFolder(folder);
   const last = segments.at(-1);
-  if (isLastOpen && last?.header !== undefined) await seal(files, last, last.header.salt);
-}
-
-/** The messages are made durable first: a footer says that they are. */
-async function seal(files: FileSystem, { path, base, end, next }: Segment, salt: number): Promise<void> {
-  const messages = next - base;
-  const payloadBytes = end - SEGMENT_HEADER_BYTES - messages * RECORD_HEADER_BYTES;
-  const file = await files.open(path, 'write');
+  if (last?.header === undefined || isLastSealed) return;
+  const isWhole = damages.every(({ segment }) => segment !== last);
+  const file = await files.open(last.path, 'write');
   try {
-    await file.truncate(end);
+    if (isWhole) await file.truncate(last.end);
     await file.sync();
-    await file.write(encodeFooter({ messages, payloadBytes }, next, salt), end);
-    await file.sync();
+    if (isWhole) await seal(file, last, last.header.salt);
   } finally {
     await file.close();
+  }
+}
+
+/** Where there is no room for a footer, it is done without. */
+async function seal(file: File, { base, end, next }: Segment, salt: number): Promise<void> {
+  const messages = next - base;
+  const payloadBytes = end - SEGMENT_HEADER_BYTES - messages * RECORD_HEADER_BYTES;
+  try {
+    await file.write(encodeFooter({ messages, payloadBytes }, next, salt), end);
+    await file.sync();
+  } catch {
+    await file.truncate(end).catch(() => undefined);
   }
 }

@@ -1,4 +1,4 @@
-import { unlinkIfThere } from '../checked/cursor-file.ts';
+import { unlinkIfThere } from '../missing-files.ts';
 import type { FileSystem } from '../file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
 import type { DataFile } from './data-file.ts';
