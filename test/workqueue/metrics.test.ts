@@ -281,6 +281,22 @@ test('an interrupted item was not worked on: it waits again', async () => {
   expect([metrics.observed.get(WORK), metrics.observed.get(LATENCY)]).toEqual([[], [0, 0.3]]);
 });
 
+test('if it was added again meanwhile, it waits since then', async () => {
+  const { queue, metrics, clock } = make();
+  const bench = new Workbench<string>();
+  const controller = new AbortController();
+  const run = queue.run(bench.worker, controller);
+  queue.add('a');
+  await settled();
+  bench.interruptible('a');
+  queue.add('a');
+  clock.advance(1_000);
+  controller.abort();
+  await run;
+  await takeNow(queue);
+  expect([metrics.counts.get(ADDS), metrics.observed.get(LATENCY)]).toEqual([2, [0, 1]]);
+});
+
 /** One of each: held twice, added again while held, ready, delayed; 2 done. */
 async function measured(metrics: MetricsProvider): Promise<{ end: () => void }> {
   const clock = new ManualClock();
