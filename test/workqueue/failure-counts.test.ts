@@ -61,6 +61,17 @@ describe('failure counts', () => {
     expect(remembered(counts, 4)).toBe(0);
   });
 
+  test('an item is forgotten wherever its count is', () => {
+    for (let others = 0; others < 5; others++) {
+      const counts = new FailureCounts<number>(10);
+      for (const item of upTo(5 + others)) counts.increment(item);
+      for (const item of upTo(5 + others)) {
+        counts.forget(item);
+        expect(counts.get(item)).toBe(0);
+      }
+    }
+  });
+
   test('unbounded, they are a map', () => {
     const operation = fc.tuple(fc.constantFrom('increment' as const, 'forget' as const), fc.nat({ max: 5 }));
     fc.assert(

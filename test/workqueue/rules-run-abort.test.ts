@@ -163,6 +163,19 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
     expect(queue.length).toBe(0);
   });
 
+  test('one whose worker called done itself is not queued again', async () => {
+    const { queue, bench } = make('ab');
+    const controller = new AbortController();
+    const run = queue.run(bench.worker, { signal: controller.signal, concurrency: 2 });
+    await settled();
+    for (const item of 'ab') bench.interruptible(item);
+    queue.done('a');
+    controller.abort(mine);
+    await run;
+    checkQueue(queue);
+    expect(await processAll(queue)).toEqual(['b']);
+  });
+
   test('an AbortError without an abort is an error like any other', async () => {
     const { queue } = make('a');
     const error = new DOMException('stopped', 'AbortError');

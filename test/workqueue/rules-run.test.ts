@@ -342,7 +342,7 @@ describe('a sync worker that adds its item for ever', () => {
     const calls = await runUntilTimeout((queue, item) => {
       queue.add(item);
     }, concurrency);
-    expect(calls).toBeGreaterThan(1_000);
+    expect(calls).toBeGreaterThanOrEqual(1_000);
   });
 
   test('nor does an async one that waits for nothing', async () => {
