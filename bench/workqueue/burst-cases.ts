@@ -77,7 +77,7 @@ function burstCase({ name, note, kinds, concurrency, keys }: Setting): BulkCase 
     kind: 'bulk',
     name: `bursts of 10 000 jobs with keys of their own: ${name}`,
     ...(note === undefined ? {} : { note }),
-    size: { full: 500_000, quick: 20_000, of: 'jobs' },
+    size: { full: 500_000, quick: 10_000, of: 'jobs' },
     contestants: contest(kinds, (open) => (size: number): BulkRun => {
       const jobs = new Jobs();
       const queue = open(jobs, concurrency);

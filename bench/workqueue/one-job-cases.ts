@@ -164,7 +164,7 @@ function oneJobCase({ name, note, keys }: Setting): BulkCase {
     kind: 'bulk',
     name: `one job after the other, each awaited: ${name}`,
     ...(note === undefined ? {} : { note }),
-    size: { full: 500_000, quick: 10_000, of: 'jobs' },
+    size: { full: 500_000, quick: 4_000, of: 'jobs' },
     contestants: contestants.map((contestant) => ({
       ...contestant,
       open: openWith(contestant.open as Prepare, keys),
