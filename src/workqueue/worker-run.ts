@@ -82,13 +82,13 @@ export class WorkerRun<T> {
   readonly #items: ItemQueue<T>;
   readonly #worker: Worker<T>;
   readonly #outcomes: Outcomes<T>;
-  readonly #controller = new AbortController();
-  /** The context of every item that has not failed. */
-  readonly #context: WorkerContext = { signal: this.#controller.signal, numRequeues: 0 };
+  /** One for each loop: workers of a hundred loops that listen to one signal would be warned of a leak by Node. */
+  readonly #controllers: AbortController[] = [];
   /** The loops that wait for an item. */
   readonly #waiting = new WaitGroup<ItemEntry<T> | undefined>();
   readonly #budget = new TurnBudget();
   #isStopping = false;
+  #aborted: { readonly reason: unknown } | undefined;
   /** What made it stop, if errors did. */
   readonly #failures: unknown[] = [];
 
@@ -101,7 +101,8 @@ export class WorkerRun<T> {
   async run({ concurrency = 1, signal }: RunOptions<T>): Promise<void> {
     const abort = (): void => {
       this.#stop();
-      this.#controller.abort(signal?.reason);
+      this.#aborted = { reason: signal?.reason };
+      for (const controller of this.#controllers) controller.abort(signal?.reason);
     };
     if (signal?.aborted === true) return;
     signal?.addEventListener('abort', abort, { once: true });
@@ -119,6 +120,9 @@ export class WorkerRun<T> {
   }
 
   async #serve(): Promise<void> {
+    const controller = new AbortController();
+    const context: WorkerContext = { signal: controller.signal, numRequeues: 0 }; // of items that have not failed
+    this.#controllers.push(controller);
     await Promise.resolve(); // not inside the call of run: its caller has not got its promise yet
     while (!this.#isStopping) {
       const taken = takenOf(this.#items.take()) ?? (await this.#next());
@@ -126,7 +130,7 @@ export class WorkerRun<T> {
       if (this.#mustStop()) this.#items.putBack(taken.entry, taken.handOut);
       else {
         try {
-          const result = this.#worker(taken.item, this.#contextOf(taken.entry));
+          const result = this.#worker(taken.item, this.#contextFor(taken.entry, context));
           if (isThenable(result)) await result;
           this.#succeeded(taken);
         } catch (error) {
@@ -148,9 +152,9 @@ export class WorkerRun<T> {
     return this.#items.wait(takenOf<T>, undefined, this.#waiting);
   }
 
-  #contextOf({ key }: ItemEntry<T>): WorkerContext {
+  #contextFor({ key }: ItemEntry<T>, context: WorkerContext): WorkerContext {
     const numRequeues = this.#outcomes.numRequeues(key);
-    return numRequeues === 0 ? this.#context : { signal: this.#context.signal, numRequeues };
+    return numRequeues === 0 ? context : { signal: context.signal, numRequeues };
   }
 
   #succeeded({ entry, handOut }: Taken<T>): void {
@@ -172,9 +176,7 @@ export class WorkerRun<T> {
 
   /** Whether a worker rejects because it was told to stop: with the reason itself, or as Node's own functions do. */
   #isInterruption(error: unknown): boolean {
-    const { signal } = this.#controller;
-    if (!signal.aborted) return false;
-    return error === signal.reason || isAbortError(error);
+    return this.#aborted !== undefined && (error === this.#aborted.reason || isAbortError(error));
   }
 }
 
