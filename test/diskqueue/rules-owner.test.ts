@@ -45,7 +45,7 @@ class Program {
 }
 
 const opening = (dataPath: string, format: string): string => `
-  const options = ${JSON.stringify({ name: 'spool', dataPath, format })};
+  const options = ${JSON.stringify({ name: 'spool', dataPath, format, syncTimeoutMs: 50 })};
   const say = (line) => { process.stdout.write(line + '\\n'); };
   const tell = (promise) => promise.then(() => say('open'), (error) => say(error.code));`;
 

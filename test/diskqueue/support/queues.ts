@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -23,9 +23,18 @@ export interface TestOptions extends Partial<Omit<DiskQueueOptions, 'onCorruptio
   readonly onCorruption?: DiskQueueOptions['onCorruption'] | undefined;
 }
 
+/** Files in memory where the host has them: what a sync is worth is not for these tests, and they do thousands. */
+const SHARED_MEMORY = '/dev/shm';
+const PARENT = existsSync(SHARED_MEMORY) ? SHARED_MEMORY : tmpdir();
+
+/** A folder that somebody else removes. */
+export function makeFolder(): string {
+  return mkdtempSync(join(PARENT, 'escapement-diskqueue-'));
+}
+
 /** A folder for one test. */
 export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'escapement-diskqueue-'));
+  const folder = makeFolder();
   onTestFinished(() => {
     rmSync(folder, { recursive: true, force: true });
   });
