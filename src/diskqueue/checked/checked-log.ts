@@ -72,7 +72,8 @@ export class CheckedLog implements MessageLog {
   static async open(options: CheckedLogOptions): Promise<CheckedLog> {
     const { files, folder, name } = options;
     const journal = await AckJournal.open(files, folder, name);
-    const found = await recoverSegments(files, folder, name);
+    const expected = journal.wasWhole ? journal.acks.prefix : undefined;
+    const found = await recoverSegments(files, folder, name, expected);
     await tidySegments(files, folder, found);
     const log = new CheckedLog(options, journal, found);
     try {

@@ -1,5 +1,6 @@
 import type { File, FileSystem } from '../file-system.ts';
 import { findEnd } from './find-end.ts';
+import { FIRST_SEQUENCE } from './cursor-file.ts';
 import { parseSegmentFileName, type Segment } from './segment.ts';
 import {
   decodeFooter,
@@ -47,11 +48,16 @@ export interface RecoveredSegments {
   readonly lastNumber: number;
 }
 
-/** Reads the headers, and what else it takes. Changes nothing. */
+/**
+ * Reads the headers, and what else it takes. Changes nothing.
+ *
+ * @param expected - the sequence of the first message that is waited for; undefined if that is not known.
+ */
 export async function recoverSegments(
   files: FileSystem,
   folder: string,
   queue: string,
+  expected: number | undefined,
 ): Promise<RecoveredSegments> {
   const all = await listSegments(files, folder, queue);
   const unborn = all.filter(isUnborn);
@@ -60,7 +66,7 @@ export async function recoverSegments(
   const damages: FoundDamage[] = [];
   let isLastSealed = true;
   for (const [i, file] of born.entries()) {
-    const found = await recoverSegment(files, file, born[i + 1], segments.at(-1));
+    const found = await recoverSegment(files, file, born[i + 1], segments.at(-1)?.next ?? expected);
     segments.push(found.segment);
     damages.push(...found.damages.map((piece) => ({ segment: found.segment, piece })));
     isLastSealed = found.isSealed;
@@ -116,9 +122,9 @@ async function recoverSegment(
   files: FileSystem,
   file: SegmentFile,
   next: SegmentFile | undefined,
-  previous: Segment | undefined,
+  expected: number | undefined,
 ): Promise<RecoveredSegment> {
-  if (file.header === undefined) return unreadable(file, next, previous);
+  if (file.header === undefined) return unreadable(file, next, expected);
   const successor = next?.number === file.number + 1 ? next.header : undefined;
   if (successor !== undefined) {
     const end = Math.max(Math.min(successor.previousEnd, file.size), SEGMENT_HEADER_BYTES);
@@ -150,9 +156,9 @@ async function unsealed(handle: File, file: SegmentFile, header: SegmentHeader):
 function unreadable(
   { path, number, size }: SegmentFile,
   next: SegmentFile | undefined,
-  previous: Segment | undefined,
+  expected: number | undefined,
 ): RecoveredSegment {
-  const base = previous?.next ?? next?.header?.baseSequence ?? 1;
+  const base = expected ?? next?.header?.baseSequence ?? FIRST_SEQUENCE;
   const after = next?.number === number + 1 ? (next.header?.baseSequence ?? base) : base;
   const segment: Segment = {
     ...{ path, number, header: undefined, base, end: size, next: Math.max(after, base) },
