@@ -69,8 +69,9 @@ export interface CorruptionEvent {
   readonly offset: number;
   /** How much of the file was stepped over. */
   readonly bytes: number;
-  /** The first and the last message that are lost; undefined if none is, or nobody can tell. */
+  /** The first message that is lost; undefined if none is, or nobody can tell. */
   readonly firstSequence?: number;
+  /** The last one, and undefined with the first. */
   readonly lastSequence?: number;
   /** For people. */
   readonly reason: string;
