@@ -181,7 +181,7 @@ export class DiskQueue implements BackendQueue {
   async peek(): Promise<Uint8Array | undefined> {
     this.#requireOpen('peek');
     const message = await this.#handOuts.peek();
-    return message === undefined ? undefined : Uint8Array.from(message.data);
+    return message === undefined ? undefined : Buffer.from(message.data);
   }
 
   /**
@@ -282,9 +282,11 @@ export class DiskQueue implements BackendQueue {
         this.#backgroundError ??= error;
       });
     } else {
-      this.#acks.run(() => this.#log.saveAcks(true)).catch(() => {
-        this.#syncs.retry();
-      });
+      this.#acks
+        .run(() => this.#log.saveAcks(true))
+        .catch(() => {
+          this.#syncs.retry();
+        });
     }
   }
 

@@ -59,7 +59,7 @@ export class HandOuts {
 
   /** The message that would be handed out next; undefined at the end. */
   async peek(): Promise<StoredMessage | undefined> {
-    while (this.#first() === undefined && this.#mayHaveMore && !this.#isPaused) await this.#readMore();
+    while (this.#first() === undefined && this.#canReadMore) await this.#readMore();
     if (this.#closed !== undefined) throw this.#closed.error;
     return this.#first();
   }
@@ -92,6 +92,11 @@ export class HandOuts {
     }
   }
 
+  /** Or somebody else is reading, and nobody knows yet. */
+  get #canReadMore(): boolean {
+    return !this.#isPaused && (this.#mayHaveMore || this.#reading !== undefined);
+  }
+
   #first(): StoredMessage | undefined {
     return this.#returned.peek() ?? this.#read.peek();
   }
@@ -121,7 +126,7 @@ export class HandOuts {
     this.#isPumping = true;
     try {
       this.#serve();
-      while (this.#waiting.size > 0 && this.#mayHaveMore && !this.#isPaused) await this.#readMore();
+      while (this.#waiting.size > 0 && this.#canReadMore) await this.#readMore();
     } catch (error) {
       this.#waiting.failAll(error);
     } finally {
