@@ -67,13 +67,13 @@ export class Stage {
       port: this.#port,
       overloadedEvery: OVERLOADED_EVERY,
     };
-    let isListening = false;
+    let port: number | undefined;
     this.#collector = this.#start('collector', './collector-process.ts', options, (message) => {
-      this.#port = (message as { port: number }).port;
-      isListening = true;
+      ({ port } = message as { port: number });
     });
-    await this.until(() => isListening, signal);
-    if (!isListening) throw new Error('the collector does not listen');
+    await this.until(() => port !== undefined, signal);
+    if (port === undefined) throw new Error('the collector does not listen');
+    this.#port = port;
   }
 
   startProducer(): void {
