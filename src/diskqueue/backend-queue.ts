@@ -2,7 +2,7 @@ import type { SignalOptions } from '../core/signal-options.ts';
 
 /** A message that was handed out. Whoever has it owes an `ack` or a `nack`; without, it comes again after a reopen. */
 export interface Delivery {
-  /** A copy: it may be kept and changed. */
+  /** A copy: it may be kept and changed; after a `nack` what was put comes again. */
   readonly data: Uint8Array;
   /** The message is done with. Settled already, or after `close` or `empty`, it does nothing; `nack` too. */
   ack(): void;

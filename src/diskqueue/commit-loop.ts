@@ -1,5 +1,5 @@
 import { inOwnTurn } from '../core/own-turn.ts';
-import type { MessageLog } from './message-log.ts';
+import type { AppendResult, MessageLog } from './message-log.ts';
 
 /** Most that one commit writes: messages, and bytes. What is more waits for the next one. */
 const BATCH_MESSAGES = 10_000;
@@ -113,13 +113,18 @@ export class CommitLoop {
     }
   }
 
-  async #write(messages: readonly Uint8Array[]): Promise<{ appended: number; error?: unknown }> {
+  async #write(messages: readonly Uint8Array[]): Promise<AppendResult> {
+    let done = 0;
     try {
-      const result = await this.#log.append(messages);
-      if (this.#syncsEach && result.appended > 0) await this.#log.sync();
-      return result;
+      while (done < messages.length) {
+        const { appended, error } = await this.#log.append(done === 0 ? messages : messages.slice(done));
+        if (this.#syncsEach && appended > 0) await this.#log.sync();
+        done += appended;
+        if (error !== undefined) return { appended: done, error };
+      }
+      return { appended: done };
     } catch (error) {
-      return { appended: 0, error };
+      return { appended: done, error };
     }
   }
 }

@@ -40,7 +40,7 @@ export interface MessageLog {
   /** Writes down what is acknowledged: with the host, or on the disk. Frees the room that is not needed any more. */
   saveAcks(isDurable: boolean): Promise<void>;
 
-  /** Drops every message. */
+  /** Drops every message. If it rejects, they are gone here, but may come again with the next open. */
   empty(): Promise<void>;
 
   /** Makes everything durable, and closes the files. The log is not used after that, also if it rejects. */
@@ -71,8 +71,9 @@ export interface CorruptionEvent {
   readonly offset: number;
   /** How much of the file was stepped over. */
   readonly bytes: number;
-  /** The first and the last message that are lost; undefined if none is, or nobody can tell. */
+  /** The first message that is lost; undefined if none is, or nobody can tell. */
   readonly firstSequence?: number;
+  /** The last one, and undefined with the first. */
   readonly lastSequence?: number;
   /** For people. */
   readonly reason: string;

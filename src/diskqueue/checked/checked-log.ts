@@ -3,7 +3,8 @@ import type { FileSystem } from '../file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
 import { AckJournal } from './ack-journal.ts';
 import type { AckRanges } from './ack-ranges.ts';
-import { renameIfThere, unlinkIfThere, type LogPosition } from './cursor-file.ts';
+import { renameIfThere, unlinkIfThere } from '../missing-files.ts';
+import type { LogPosition } from './cursor-file.ts';
 import { damagedBytes, firstOf, locateStart } from './locate-start.ts';
 import {
   listSegments,
@@ -158,6 +159,7 @@ export class CheckedLog implements MessageLog {
     const end = Math.max(this.#acks.end, this.#segments.at(-1)?.next ?? 0);
     this.#journal.add(this.#acks.prefix, end);
     this.#journal.forgetHints();
+    this.#countedFrom = end;
     this.#depth = 0;
     this.#bytes = 0;
     this.#writtenOff = 0;

@@ -1,4 +1,5 @@
 import type { File, FileSystem } from '../file-system.ts';
+import { isMissing, unlinkIfThere } from '../missing-files.ts';
 import { AckRanges, type SequenceRange } from './ack-ranges.ts';
 import { shortCrc32 } from './crc32.ts';
 import { zeroSectorIn } from './zero-sector.ts';
@@ -218,24 +219,4 @@ async function readIfThere(files: FileSystem, path: string): Promise<Buffer | un
     if (isMissing(error)) return undefined;
     throw error;
   }
-}
-
-export async function unlinkIfThere(files: FileSystem, path: string): Promise<void> {
-  try {
-    await files.unlink(path);
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-  }
-}
-
-export async function renameIfThere(files: FileSystem, from: string, to: string): Promise<void> {
-  try {
-    await files.rename(from, to);
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-  }
-}
-
-function isMissing(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === 'ENOENT';
 }

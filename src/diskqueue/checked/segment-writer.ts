@@ -111,6 +111,7 @@ export class SegmentWriter {
         await this.#takeBack();
         return { appended, error };
       }
+      this.segment.tail = { offset: this.#offset, bytes };
       this.#offset += bytes.length;
       this.#sequence += count;
       this.#payloadBytes += payloadBytes;
@@ -151,6 +152,7 @@ export class SegmentWriter {
   }
 
   async close(): Promise<void> {
+    this.segment.tail = undefined;
     await this.#file.close();
   }
 
@@ -186,6 +188,7 @@ export class SegmentWriter {
     let count = 0;
     let at = 0;
     let payloadBytes = 0;
+    this.segment.tail = undefined; // what it shows is overwritten
     for (let i = first; i < messages.length; i++) {
       const message = messages[i] as Uint8Array;
       const length = RECORD_HEADER_BYTES + message.length;

@@ -14,6 +14,8 @@ export interface Segment {
   next: number;
   /** Damage that was found when the queue was opened, by offset: it is not reported again when it is read. */
   readonly knownDamage: Set<number>;
+  /** What was written last, while it is still in memory: for a reader that keeps up. */
+  tail?: { readonly offset: number; readonly bytes: Buffer } | undefined;
 }
 
 const NAME = /^(.+)\.(\d{10,})\.segment$/;

@@ -1,5 +1,5 @@
 import type { File, FileSystem } from '../file-system.ts';
-import { unlinkIfThere } from './cursor-file.ts';
+import { unlinkIfThere } from '../missing-files.ts';
 import type { RecoveredSegments } from './recover-segments.ts';
 import type { Segment } from './segment.ts';
 import { encodeFooter, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES } from './segment-format.ts';
