@@ -1,8 +1,9 @@
 /** Where the files lie: a disk is part of what is measured, so a reader must know which. */
-import { statfsSync } from 'node:fs';
+import { statfsSync, type StatsFs } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { UsageError } from '../lib/usage-error.ts';
 
 const VARIABLE = 'ESCAPEMENT_BENCH_FOLDER';
 const BASE = process.env[VARIABLE] ?? tmpdir();
@@ -30,13 +31,13 @@ export async function withFolder<R>(action: (folder: string) => Promise<R>): Pro
 }
 
 export function freeBytes(): number {
-  const { bavail, bsize } = statfsSync(BASE);
+  const { bavail, bsize } = statistics();
   return bavail * bsize;
 }
 
 /** For the remarks: the kind of file system, but no path, which is nobody's business. */
 export function describeFolder(): string {
-  const { type } = statfsSync(BASE);
+  const { type } = statistics();
   const kind = FILE_SYSTEMS[type] ?? `a file system of type 0x${type.toString(16)}`;
   const where = process.env[VARIABLE] === undefined ? 'the folder for temporary files' : `the ${VARIABLE}`;
   const warning =
@@ -44,4 +45,12 @@ export function describeFolder(): string {
       ? ` WARNING: tmpfs has no disk, a sync costs nothing there: set ${VARIABLE} to a folder on a disk.`
       : '';
   return `The files lie in ${where}: ${kind}.${warning} What was written lately is read from the host’s memory, not from the disk.`;
+}
+
+function statistics(): StatsFs {
+  try {
+    return statfsSync(BASE);
+  } catch (error) {
+    throw new UsageError(`${VARIABLE}: cannot use '${BASE}': ${(error as Error).message}`);
+  }
 }

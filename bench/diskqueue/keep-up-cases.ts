@@ -95,7 +95,7 @@ function keepUpCase(name: string, kinds: readonly StoreKind[]): ScenarioCase {
     kind: 'scenario',
     name: `a consumer that keeps up, 10 messages a millisecond: ${name}`,
     note: 'Producer and consumer in one process; about ten messages come at once, which is as well as the host’s timers do it.',
-    size: { full: 30_000, quick: 2_000, of: 'messages' },
+    size: { full: 30_000, quick: 1_000, of: 'messages' },
     metrics: [
       { name: P50, unit: 'µs' },
       { name: 'p99 latency', unit: 'µs' },

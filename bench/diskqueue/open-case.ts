@@ -61,7 +61,7 @@ export const openCase: ScenarioCase = {
   note:
     'The median of five processes that do nothing else. rss: by how much the process has grown until it had the first ' +
     'message; peak: all of it, host and loader included. The others are not asked: filling them takes minutes.',
-  size: { full: MESSAGES, quick: 100_000, of: 'messages' },
+  size: { full: MESSAGES, quick: 50_000, of: 'messages' },
   rounds: 1,
   metrics: [
     { name: OPEN, unit: 'ms' },

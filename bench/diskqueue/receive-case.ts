@@ -42,7 +42,7 @@ export const receiveCase: ScenarioCase = {
   note:
     'From a store that was opened anew. Not durable; classic-level and lmdb delete a thousand at a time, which is ' +
     'what they are good at: a crash would bring back up to a thousand.',
-  size: { full: 500_000, quick: 20_000, of: 'messages' },
+  size: { full: 500_000, quick: 10_000, of: 'messages' },
   metrics: [
     { name: TIME, unit: 'µs/message' },
     { name: 'cpu', unit: 'µs/message' },
