@@ -9,6 +9,7 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { isRunning } from '../../examples/spool/demo/child.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const EXAMPLE = ['--import', './examples/request-deadlines/run-typescript.mjs', 'examples/spool/main.ts'];
@@ -74,6 +75,11 @@ function cell(stdout: string, label: string): number {
   return Number(number?.replaceAll(',', ''));
 }
 
+/** Of every process that the output names. */
+function pidsIn(stdout: string): number[] {
+  return [...new Set([...stdout.matchAll(/\(pid (\d+)\)/g)].map(([, pid]) => Number(pid)))];
+}
+
 describe.concurrent('the spool, run for real', () => {
   it('brings every line through the kills of both ends, and cleans up', async () => {
     const { code, stdout, stderr } = await run(process.execPath, [...EXAMPLE, '--duration', '1']);
@@ -81,8 +87,10 @@ describe.concurrent('the spool, run for real', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain('Self-check passed');
     expect(stdout).not.toContain('\u001b');
-    expect(stdout.match(/the collector is killed: SIGKILL/g)).toHaveLength(2);
-    expect(stdout.match(/the shipper is killed: SIGKILL/g)).toHaveLength(2);
+    expect(stdout.match(/the collector .* is killed: SIGKILL/g)).toHaveLength(2);
+    expect(stdout.match(/the shipper .* is killed: SIGKILL/g)).toHaveLength(2);
+    expect(pidsIn(stdout)).toHaveLength(7);
+    expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
     expect(cell(stdout, 'lines written')).toBeGreaterThan(1_000);
     expect(cell(stdout, 'lines arrived')).toBe(cell(stdout, 'lines written'));
     expect(cell(stdout, 'deepest spool')).toBeGreaterThan(100);
@@ -92,7 +100,7 @@ describe.concurrent('the spool, run for real', () => {
 
   it.skipIf(process.platform === 'win32')('ends at Ctrl-C with 130 and leaves no process', async () => {
     const example = spawn(process.execPath, [...EXAMPLE, '--duration', '60'], { cwd: ROOT, env: ENV });
-    const closed = once(example, 'close'); // the children have its standard error: it does not end before them
+    const closed = once(example, 'close');
     let stdout = '';
     for await (const line of createInterface(example.stdout)) {
       stdout += `${line}\n`;
@@ -101,6 +109,8 @@ describe.concurrent('the spool, run for real', () => {
 
     expect(await closed).toEqual([130, null]);
     expect(stdout).toContain('interrupted');
+    expect(pidsIn(stdout)).toHaveLength(3);
+    expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
   });
 
   it.skipIf(process.platform === 'win32')(

@@ -40,7 +40,10 @@ async function perform(
   await stage.startCollector(signal);
   stage.startProducer();
   await stage.until(() => stage.status !== undefined, signal);
-  audience.event('a producer, its shipper, and a collector are running');
+  const { producer, shipper, collector } = stage;
+  audience.event(
+    `a producer (pid ${producer}), its shipper (pid ${shipper}) and a collector (pid ${collector}) are running`,
+  );
   await playScenario({ stage, audience, signal }, durationMs);
   audience.event('the producer ends its pipe');
   return stage.finish();

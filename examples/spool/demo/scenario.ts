@@ -31,20 +31,20 @@ export async function playScenario(play: Play, durationMs: number): Promise<void
 
 async function killCollector({ stage, audience, signal }: Play): Promise<void> {
   await stage.until(() => (stage.status?.forwarded ?? 0) > 0, signal);
-  audience.event('the collector is killed: SIGKILL');
+  audience.event(`the collector (pid ${stage.collector}) is killed: SIGKILL`);
   await stage.killCollector();
 }
 
 async function startCollector({ stage, audience, signal }: Play): Promise<void> {
   await stage.startCollector(signal);
-  audience.event('the collector is started again');
+  audience.event(`the collector is started again (pid ${stage.collector})`);
 }
 
 async function killShipper({ stage, audience, signal }: Play): Promise<void> {
   await stage.until(() => (stage.status?.forwarded ?? 0) > 0, signal);
-  audience.event('the shipper is killed: SIGKILL');
+  audience.event(`the shipper (pid ${stage.shipper}) is killed: SIGKILL`);
   await stage.killShipper(signal);
-  audience.event('the producer has started another one');
+  audience.event(`the producer has started another one (pid ${stage.shipper})`);
 }
 
 /** While the collector is gone, and the shipper has taken lines from the spool and waits to send them. */

@@ -50,7 +50,17 @@ export class Stage {
     this.#audience = audience;
   }
 
-  /** The id of the shipper that runs. */
+  /** The id of the process. */
+  get producer(): number {
+    return this.#producer?.pid ?? NaN;
+  }
+
+  /** The id of the one that runs, or was the last to do so. */
+  get collector(): number {
+    return this.#collector?.pid ?? NaN;
+  }
+
+  /** The same of the shipper. */
   get shipper(): number {
     return this.#shipper;
   }
