@@ -7,7 +7,7 @@ import { firstOf, locateStart } from './locate-start.ts';
 import { recoverSegments, type FoundDamage, type RecoveredSegments } from './recover-segments.ts';
 import { RECORD_HEADER_BYTES } from './segment-format.ts';
 import { SegmentReader } from './segment-reader.ts';
-import type { DamagePiece, MessagePiece } from './segment-scan.ts';
+import type { DamagePiece, LostPiece, MessagePiece } from './segment-scan.ts';
 import { SegmentWriter } from './segment-writer.ts';
 import { segmentFileName, type Segment } from './segment.ts';
 import { tidySegments } from './tidy-segments.ts';
@@ -132,6 +132,7 @@ export class CheckedLog implements MessageLog {
       const messages: StoredMessage[] = [];
       for (const piece of pieces) {
         if (piece.kind === 'damage') this.#passDamage(reader.segment, piece);
+        else if (piece.kind === 'lost') this.#passLost(piece);
         else if (piece.kind === 'message' && !this.#wasAcked(piece)) {
           messages.push({ sequence: piece.sequence, data: Buffer.from(piece.payload) });
         }
@@ -296,6 +297,12 @@ export class CheckedLog implements MessageLog {
     const lost = (piece.to ?? segment.next) - piece.from;
     this.#writeOff(Math.max(piece.end - piece.offset - lost * RECORD_HEADER_BYTES, 0));
     if (!segment.knownDamage.has(piece.offset)) this.#depth -= this.#lose(segment, piece);
+  }
+
+  /** Whoever repaired the segment has told. */
+  #passLost({ offset, end, from, to }: LostPiece): void {
+    this.#writeOff(Math.max(end - offset - (to - from) * RECORD_HEADER_BYTES, 0));
+    this.#depth -= this.#journal.add(from, to);
   }
 
   #writeOff(bytes: number): void {

@@ -199,6 +199,9 @@ async function scanToTheEnd(
         end = piece.end;
         next = piece.sequence + 1;
         if (piece.isSyncedBefore) syncedEnd = piece.offset;
+      } else if (piece.kind === 'lost') {
+        end = syncedEnd = piece.end;
+        next = piece.to;
       } else syncedEnd = piece.offset;
     }
   }
