@@ -1,0 +1,450 @@
+import { appendFileSync, truncateSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { drain, messages, put, QueueFolder, readAll, record, records, texts } from './queue-folder.ts';
+import { UpstreamModel } from './upstream-model.ts';
+
+/*
+ * What go-diskqueue loses, one test for each way, with files as it leaves them. What the format allows to keep is kept.
+ */
+
+function upstream(folder: QueueFolder, syncEvery = 1, minMessageSize = 0): UpstreamModel {
+  return new UpstreamModel(folder.path, 'q', { syncEvery, minMessageSize });
+}
+
+function receiveAll(queue: UpstreamModel): string[] {
+  const all: string[] = [];
+  for (let head = queue.receive(); head !== undefined; head = queue.receive())
+    all.push(head.toString('latin1'));
+  return all;
+}
+
+/** The queue is opened, and says how many messages there are; all are read, and more is put and read again. */
+async function expectWhole(folder: QueueFolder, expected: readonly string[], damages = 0): Promise<void> {
+  const open = await folder.open();
+  expect(open.log.depth).toBe(expected.length);
+  expect(await drain(open.log)).toEqual(expected);
+  await put(open.log, messages(3, 900));
+  await open.log.close();
+  const again = await folder.open();
+  expect(again.log.depth).toBe(3);
+  expect(await drain(again.log)).toEqual(texts(messages(3, 900)));
+  await again.log.close();
+  expect(open.damages).toHaveLength(damages);
+  expect(again.damages).toEqual([]);
+}
+
+describe('the metadata', () => {
+  it('was never written: all messages are there, and nothing is written over', async () => {
+    const folder = new QueueFolder();
+    const original = upstream(folder, 1000);
+    for (const message of messages(5)) original.put(message);
+    original.kill();
+    expect(upstream(folder.killed()).depth).toBe(0);
+    await expectWhole(folder, texts(messages(5)));
+  });
+
+  it('was lost: old bytes are never delivered as new messages', async () => {
+    const folder = new QueueFolder();
+    folder.write(folder.file(0), records(messages(10)));
+    const { log } = await folder.open();
+    await put(log, messages(3, 500));
+    expect(folder.data).toEqual(['0', '1']);
+    const copy = folder.killed();
+    copy.remove('q.diskqueue.meta.dat');
+    await log.close();
+    await expectWhole(copy, texts([...messages(10), ...messages(3, 500)]));
+  });
+
+  it('is stale: reading goes on to the end of the file, and the depth is right from the start', async () => {
+    const folder = new QueueFolder();
+    const original = upstream(folder, 6);
+    for (const message of messages(8)) original.put(message);
+    original.kill();
+    expect(folder.metadata).toBe('6\n0,0\n0,84\n');
+    const copy = folder.killed();
+    const stale = upstream(copy);
+    expect(stale.depth).toBe(6);
+    await expectWhole(folder, texts(messages(8)));
+  });
+
+  it('is stale: what was written since is never written over', async () => {
+    const folder = new QueueFolder();
+    folder.write(folder.file(0), records(messages(5)));
+    folder.metadata = '3\n0,0\n0,42\n';
+    const { log } = await folder.open();
+    await put(log, messages(1, 5));
+    expect(folder.data).toEqual(['0', '1']);
+    expect(folder.metadata).toBe('6\n0,0\n1,14\n');
+    await log.close();
+    await expectWhole(folder, texts(messages(6)));
+  });
+
+  it('is stale: what was consumed since is handed out again', async () => {
+    const folder = new QueueFolder();
+    const original = upstream(folder, 5);
+    for (const message of messages(5)) original.put(message);
+    original.receive();
+    original.kill();
+    await expectWhole(folder, texts(messages(5)));
+  });
+
+  it('names a file that was consumed and deleted since: reading goes on in the next one', async () => {
+    const folder = new QueueFolder();
+    folder.write(folder.file(1), records(messages(10, 10)));
+    folder.write(folder.file(2), records(messages(2, 20)));
+    folder.metadata = '22\n0,28\n2,28\n';
+    await expectWhole(folder, texts([...messages(10, 10), ...messages(2, 20)]));
+  });
+
+  it('was deleted by emptying: the messages that came after are found', async () => {
+    const folder = new QueueFolder();
+    const original = upstream(folder, 1000);
+    for (const message of messages(12)) original.put(message);
+    original.empty();
+    for (const message of messages(3, 50)) original.put(message);
+    original.kill();
+    expect(folder.names).toEqual([folder.file(2)]);
+    expect(receiveAll(upstream(folder.killed()))).toEqual([]);
+    await expectWhole(folder, texts(messages(3, 50)));
+  });
+
+  it('names a file before those that are there: the orphans are read', async () => {
+    const folder = new QueueFolder();
+    folder.write(folder.file(0), records(messages(4)));
+    folder.write(folder.file(3), records(messages(4, 4)));
+    folder.metadata = '4\n0,0\n0,56\n';
+    await expectWhole(folder, texts(messages(8)));
+  });
+
+  it('ends in its middle: it is not believed at all', async () => {
+    const folder = new QueueFolder();
+    folder.write(folder.file(2), records(messages(10)));
+    folder.metadata = '5\n2,100\n';
+    await expectWhole(folder, texts(messages(10)));
+  });
+
+  it.each([
+    '',
+    'garbage',
+    '5\n0,0\n0,3',
+    '\0\0\0\0\0\0\0\0',
+    '-\n0,0\n0,0\n',
+    '1\n0,0\n0,99999999999999999999\n',
+  ])('is damaged, as %j: nothing is written over', async (text) => {
+    const folder = new QueueFolder();
+    folder.write(folder.file(0), records(messages(3)));
+    folder.metadata = text;
+    await expectWhole(folder, texts(messages(3)));
+  });
+
+  it('has the read position behind the write position: it ends, and everything is read', async () => {
+    const folder = new QueueFolder();
+    folder.write(folder.file(0), records(messages(10)));
+    folder.write(folder.file(1), records(messages(2, 10)));
+    folder.metadata = '2\n7,0\n1,28\n';
+    expect(() => {
+      const original = upstream(folder.killed());
+      original.put(Buffer.from('one more'));
+    }).toThrow('endless');
+    await expectWhole(folder, texts(messages(12)));
+  });
+
+  it.each([-5, 0, 77])('says %i messages: the depth is what there is', async (depth) => {
+    const folder = new QueueFolder();
+    folder.write(folder.file(0), records(messages(10)));
+    folder.write(folder.file(1), records(messages(2, 10)));
+    folder.metadata = `${depth}\n0,28\n1,28\n`;
+    await expectWhole(folder, texts(messages(10, 2)));
+  });
+
+  it('leaves a file of its own when the disk is full: that is cleared away', async () => {
+    const folder = new QueueFolder();
+    folder.write('q.diskqueue.meta.dat.5577006791947779410.tmp', Buffer.alloc(0));
+    await expectWhole(folder, []);
+    expect(folder.names.filter((name) => name.endsWith('.tmp'))).toEqual([]);
+  });
+});
+
+describe('the end of the last file', () => {
+  it.each([1, 3, 4, 5, 13])('is torn, with %i bytes: the records before it are there', async (bytes) => {
+    const folder = new QueueFolder();
+    const last = record('message003').subarray(0, bytes);
+    folder.write(folder.file(0), Buffer.concat([records(messages(3)), last]));
+    folder.metadata = '1\n0,0\n0,14\n';
+    const { log, damages } = await folder.open();
+    expect(damages).toEqual([]);
+    await log.close();
+    expect(folder.read(folder.file(0))).toEqual(records(messages(3)));
+    expect(receiveAll(upstream(folder.killed(), 1, 1))).toEqual(texts(messages(3)));
+    await expectWhole(folder, texts(messages(3)));
+    expect(folder.data).not.toContain('0.bad');
+  });
+
+  it.each([1, 4, 7, 4096])('is %i zeros: they are no messages', async (zeros) => {
+    const folder = new QueueFolder();
+    folder.write(folder.file(0), Buffer.concat([records(messages(3)), Buffer.alloc(zeros)]));
+    folder.metadata = '2\n0,0\n0,28\n';
+    await expectWhole(folder, texts(messages(3)));
+  });
+
+  it('is zeros, and there is no metadata: they are no messages', async () => {
+    const folder = new QueueFolder();
+    folder.write(folder.file(0), Buffer.concat([records(messages(3)), Buffer.alloc(200_000)]));
+    await expectWhole(folder, texts(messages(3)));
+  });
+
+  it('is an empty message, and the process is killed: it is there, because the metadata knows it', async () => {
+    const folder = new QueueFolder();
+    const { log } = await folder.open({ isAlwaysDurable: false });
+    await log.append([...messages(1), Buffer.alloc(0), Buffer.alloc(0)]);
+    const copy = folder.killed();
+    await log.close();
+    await expectWhole(copy, ['message000', '', '']);
+  });
+
+  it('is missing: that is reported, and what is there is read', async () => {
+    const folder = new QueueFolder();
+    folder.write(folder.file(0), records(messages(3)));
+    folder.metadata = '5\n0,14\n0,70\n';
+    const { log, damages } = await folder.open();
+    expect(damages).toEqual([
+      {
+        file: folder.pathOf(folder.file(0)),
+        offset: 42,
+        bytes: 28,
+        reason: 'the file is shorter than it was',
+      },
+    ]);
+    await log.close();
+    await expectWhole(folder, texts(messages(2, 1)));
+  });
+
+  it('is missing, and was consumed: nobody needs to know', async () => {
+    const folder = new QueueFolder();
+    folder.write(folder.file(0), records(messages(3)));
+    folder.metadata = '0\n0,70\n0,70\n';
+    await expectWhole(folder, []);
+  });
+
+  it('is missing as a whole file: that is reported', async () => {
+    const folder = new QueueFolder();
+    folder.metadata = '5\n3,14\n3,70\n';
+    const { log, damages } = await folder.open();
+    expect(damages).toMatchObject([{ offset: 14, bytes: 56, reason: 'the file is missing' }]);
+    await log.close();
+    await expectWhole(folder, []);
+    expect(folder.data).toEqual(['4']);
+  });
+});
+
+describe('damage', () => {
+  it('of a length costs the rest of its file, which is put aside when the rest was acknowledged', async () => {
+    const folder = new QueueFolder();
+    const bytes = records(messages(10));
+    bytes.writeInt32BE(-1, 42);
+    folder.write(folder.file(0), bytes);
+    folder.write(folder.file(1), records(messages(4, 10)));
+    folder.metadata = '14\n0,0\n1,56\n';
+    const { log, damages } = await folder.open();
+    const file = folder.pathOf(folder.file(0));
+    expect(damages).toEqual([{ file, offset: 42, bytes: 98, reason: 'no record begins here' }]);
+    expect(log.depth).toBe(7);
+    const all = await readAll(log);
+    expect(texts(all)).toEqual(texts([...messages(3), ...messages(4, 10)]));
+    await log.saveAcks(true);
+    expect(folder.data).toEqual(['0', '1']);
+    for (const message of all.slice(0, 3)) log.acknowledge(message);
+    await log.saveAcks(true);
+    expect(folder.data).toEqual(['0.bad', '1']);
+    expect(folder.read(`${folder.file(0)}.bad`)).toEqual(bytes);
+    expect(folder.metadata).toBe('4\n1,0\n1,56\n');
+    await log.close();
+    await expectWhole(folder, texts(messages(4, 10)));
+  });
+
+  it('of a length in the file that is written: writing goes on in the next one', async () => {
+    const folder = new QueueFolder();
+    const bytes = records(messages(5));
+    bytes.writeInt32BE(0x40000000, 14);
+    folder.write(folder.file(0), bytes);
+    folder.metadata = '5\n0,0\n0,70\n';
+    const { log, damages } = await folder.open();
+    expect(damages).toHaveLength(1);
+    await put(log, messages(1, 5));
+    expect(await drain(log)).toEqual(['message000', 'message005']);
+    await log.saveAcks(true);
+    expect(folder.data).toEqual(['0.bad', '1']);
+    await log.close();
+  });
+
+  it('behind what the metadata knows is damage too, if nobody can have been writing that', async () => {
+    const folder = new QueueFolder();
+    const bytes = records(messages(5));
+    bytes.writeInt32BE(0x40000000, 28);
+    folder.write(folder.file(0), bytes);
+    folder.metadata = '1\n0,0\n0,14\n';
+    const { log, damages } = await folder.open();
+    expect(damages).toMatchObject([{ offset: 28, bytes: 42 }]);
+    expect(await drain(log)).toEqual(texts(messages(2)));
+    await log.close();
+    expect(folder.data).toEqual(['0.bad']);
+    expect(folder.read(`${folder.file(0)}.bad`)).toEqual(bytes);
+  });
+
+  it('of a payload cannot be seen in this format', async () => {
+    const folder = new QueueFolder();
+    const bytes = records(messages(2));
+    bytes.write('M', 4);
+    folder.write(folder.file(0), bytes);
+    folder.metadata = '2\n0,0\n0,28\n';
+    await expectWhole(folder, ['Message000', 'message001']);
+  });
+
+  it('of a whole file in the middle, which is missing, is reported', async () => {
+    const folder = new QueueFolder();
+    for (const i of [0, 3, 4]) folder.write(folder.file(i), records(messages(10, i * 10)));
+    folder.metadata = '50\n0,0\n4,140\n';
+    const { log, damages } = await folder.open();
+    const file = folder.pathOf(folder.file(1));
+    expect(damages).toEqual([{ file, offset: 0, bytes: 0, reason: '2 files are missing' }]);
+    expect(log.depth).toBe(30);
+    await log.close();
+  });
+
+  it('that comes while the queue is open is reported, and does not go on', async () => {
+    const folder = new QueueFolder();
+    const { log, damages } = await folder.open();
+    await put(log, messages(5));
+    truncateSync(folder.pathOf(folder.file(0)), 30);
+    const all = await readAll(log);
+    expect(texts(all)).toEqual(texts(messages(2)));
+    expect(damages).toMatchObject([{ offset: 28, bytes: 42 }]);
+    expect([log.depth, log.bytes]).toEqual([2, 20]);
+    await put(log, messages(2, 5));
+    expect(folder.data).toEqual(['0', '1']);
+    for (const message of all) log.acknowledge(message);
+    expect(await drain(log)).toEqual(texts(messages(2, 5)));
+    expect([log.depth, log.bytes]).toEqual([0, 0]);
+    await log.close();
+    expect(folder.metadata).toBe('0\n1,28\n1,28\n');
+    expect(folder.data).toEqual(['0.bad', '1']);
+  });
+});
+
+describe('what is not damage', () => {
+  it('is the end of a file that was consumed before it was full: no .bad', async () => {
+    for (const size of [140, 145]) {
+      const folder = new QueueFolder();
+      const { log, damages } = await folder.open({ maxBytesPerFile: size });
+      for (const message of messages(33)) {
+        await put(log, [message]);
+        await drain(log);
+      }
+      await log.close();
+      expect(damages).toEqual([]);
+      expect(folder.data).toEqual(['3']);
+    }
+  });
+
+  it('is that end as the original has saved it', async () => {
+    const folder = new QueueFolder();
+    const original = upstream(folder);
+    for (const message of messages(9)) original.put(message);
+    expect(receiveAll(original)).toHaveLength(9);
+    original.kill();
+    folder.metadata = '0\n0,126\n1,0\n';
+    await expectWhole(folder, []);
+    expect(folder.data).toEqual(['1']);
+  });
+
+  it('is a message longer than is allowed now', async () => {
+    const folder = new QueueFolder();
+    const { log } = await folder.open({ maxBytesPerFile: 10_000, maxMessageSize: 5000 });
+    await put(log, [Buffer.alloc(5000, 'x'), ...messages(2)]);
+    await log.close();
+    const again = await folder.open({ maxMessageSize: 1 });
+    expect(await drain(again.log)).toEqual(['x'.repeat(5000), ...texts(messages(2))]);
+    expect(again.damages).toEqual([]);
+    await again.log.close();
+    expect(folder.data).toEqual(['0']);
+  });
+
+  it('is a file that somebody else has made: it is not written over', async () => {
+    const folder = new QueueFolder();
+    const { log } = await folder.open();
+    await put(log, messages(10));
+    folder.write(folder.file(1), Buffer.from('not ours'));
+    expect(await log.append(messages(1, 10))).toMatchObject({ appended: 0, error: { code: 'EEXIST' } });
+    await put(log, messages(1, 10));
+    expect(folder.data).toEqual(['0', '1', '2']);
+    expect(folder.read(folder.file(1)).toString()).toBe('not ours');
+    await log.close();
+  });
+
+  it('is the number of a file that was put aside: it is not used again', async () => {
+    const folder = new QueueFolder();
+    folder.write(`${folder.file(4)}.bad`, Buffer.from('bad'));
+    const { log } = await folder.open();
+    await put(log, messages(1));
+    expect(folder.data).toEqual(['4.bad', '5']);
+    await log.close();
+  });
+});
+
+describe('a crash', () => {
+  it('between the metadata and the deleting of what it has passed leaves files that go at the next saving', async () => {
+    const folder = new QueueFolder();
+    for (const i of [0, 1, 2]) folder.write(folder.file(i), records(messages(10, i * 10)));
+    folder.metadata = '5\n2,70\n2,140\n';
+    const { log } = await folder.open();
+    expect(log.hasUnsavedAcks).toBe(true);
+    await log.saveAcks(false);
+    expect(folder.data).toEqual(['2']);
+    expect(await drain(log)).toEqual(texts(messages(5, 25)));
+    await log.close();
+  });
+
+  it('after emptying, before the files are deleted: they stay dropped', async () => {
+    const folder = new QueueFolder();
+    folder.write(folder.file(0), records(messages(10)));
+    folder.metadata = '0\n1,0\n1,0\n';
+    await expectWhole(folder, []);
+    expect(folder.data).toEqual(['1']);
+  });
+
+  it('after emptying and putting loses nothing', async () => {
+    const folder = new QueueFolder();
+    const { log } = await folder.open({ isAlwaysDurable: false });
+    await put(log, messages(15));
+    await log.empty();
+    await log.append(messages(3, 15));
+    const copy = folder.killed();
+    await log.close();
+    await expectWhole(copy, texts(messages(3, 15)));
+  });
+
+  it('loses nothing that was appended, if only the process dies', async () => {
+    const folder = new QueueFolder();
+    const { log } = await folder.open({ isAlwaysDurable: false });
+    for (const message of messages(37)) {
+      await log.append([message]);
+      const copy = folder.killed();
+      const again = await copy.open({ isAlwaysDurable: false });
+      expect(texts(await readAll(again.log)).at(-1)).toBe(texts([message])[0]);
+      expect(again.damages).toEqual([]);
+      await again.log.close();
+    }
+    await log.close();
+    await expectWhole(folder, texts(messages(37)));
+  });
+
+  it('in the middle of a later file tears nothing before it', async () => {
+    const folder = new QueueFolder();
+    const { log } = await folder.open();
+    await put(log, messages(15));
+    appendFileSync(folder.pathOf(folder.file(1)), record('message015').subarray(0, 9));
+    const copy = folder.killed();
+    await log.close();
+    await expectWhole(copy, texts(messages(15)));
+  });
+});

@@ -1,0 +1,130 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, cpSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { hostFileSystem } from '../../../src/diskqueue/file-system.ts';
+import type { CorruptionEvent, MessageLog, StoredMessage } from '../../../src/diskqueue/message-log.ts';
+import { NsqLog, type NsqLogOptions } from '../../../src/diskqueue/nsq/nsq-log.ts';
+
+/** A log of the tests, and the damage that it has reported. */
+export interface OpenLog {
+  readonly log: NsqLog;
+  readonly damages: CorruptionEvent[];
+}
+
+/** A folder of its own for one test, with the files of the queue `q`. */
+export class QueueFolder {
+  readonly path: string;
+
+  constructor(path = mkdtempSync(join(tmpdir(), 'nsq-log-'))) {
+    this.path = path;
+    onTestFinished(() => {
+      rmSync(path, { recursive: true, force: true });
+    });
+  }
+
+  /** The folder as it is now: what a process leaves that is killed. */
+  killed(): QueueFolder {
+    const copy = new QueueFolder();
+    cpSync(this.path, copy.path, { recursive: true });
+    return copy;
+  }
+
+  async open(options: Partial<NsqLogOptions> = {}): Promise<OpenLog> {
+    const damages: CorruptionEvent[] = [];
+    const log = await NsqLog.open({ ...this.defaults(damages), ...options });
+    return { log, damages };
+  }
+
+  defaults(damages: CorruptionEvent[]): NsqLogOptions {
+    return {
+      files: hostFileSystem,
+      folder: this.path,
+      name: 'q',
+      maxBytesPerFile: 140,
+      maxMessageSize: 1024,
+      isAlwaysDurable: true,
+      onCorruption: (event) => damages.push(event),
+    };
+  }
+
+  get names(): string[] {
+    return readdirSync(this.path).sort();
+  }
+
+  /** The data files, by number, as `0`, `12` or `3.bad`. */
+  get data(): string[] {
+    const numbers = this.names.flatMap((name) => /^q\.diskqueue\.0*(\d+)\.dat(\.bad)?$/.exec(name) ?? []);
+    return numbers.filter((_, i) => i % 3 === 1).map((digits, i) => digits + (numbers[i * 3 + 2] ?? ''));
+  }
+
+  get metadata(): string {
+    return this.read('q.diskqueue.meta.dat').toString('latin1');
+  }
+
+  set metadata(text: string) {
+    this.write('q.diskqueue.meta.dat', Buffer.from(text, 'latin1'));
+  }
+
+  file(number: number): string {
+    return `q.diskqueue.${String(number).padStart(6, '0')}.dat`;
+  }
+
+  pathOf(name: string): string {
+    return join(this.path, name);
+  }
+
+  read(name: string): Buffer {
+    return readFileSync(this.pathOf(name));
+  }
+
+  write(name: string, bytes: Uint8Array): void {
+    writeFileSync(this.pathOf(name), bytes, { mode: 0o600 });
+  }
+
+  remove(name: string): void {
+    rmSync(this.pathOf(name));
+  }
+}
+
+/** Messages of ten bytes, so that a record has 14 and ten of them fill a file of 140: `message000`, `message001`. */
+export function messages(count: number, first = 0): Buffer[] {
+  return Array.from({ length: count }, (_, i) => Buffer.from(`message${String(first + i).padStart(3, '0')}`));
+}
+
+export function record(message: Uint8Array | string): Buffer {
+  const payload = Buffer.from(message);
+  const length = Buffer.alloc(4);
+  length.writeInt32BE(payload.length);
+  return Buffer.concat([length, payload]);
+}
+
+export function records(list: readonly Uint8Array[]): Buffer {
+  return Buffer.concat(list.map(record));
+}
+
+/** Appends, and syncs. */
+export async function put(log: MessageLog, list: readonly Uint8Array[]): Promise<void> {
+  const { appended, error } = await log.append(list);
+  if (error !== undefined) throw error as Error;
+  if (appended !== list.length) throw new Error(`appended ${appended} of ${list.length}`);
+  await log.sync();
+}
+
+/** All that can be read now. */
+export async function readAll(log: MessageLog): Promise<StoredMessage[]> {
+  const all: StoredMessage[] = [];
+  for (let some = await log.read(); some.length > 0; some = await log.read()) all.push(...some);
+  return all;
+}
+
+export function texts(list: readonly (StoredMessage | Uint8Array)[]): string[] {
+  return list.map((one) => Buffer.from(one instanceof Uint8Array ? one : one.data).toString('latin1'));
+}
+
+/** Reads everything, and is done with it. */
+export async function drain(log: MessageLog): Promise<string[]> {
+  const all = await readAll(log);
+  for (const message of all) log.acknowledge(message);
+  return texts(all);
+}
