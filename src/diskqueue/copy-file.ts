@@ -7,7 +7,7 @@ const BLOCK_BYTES = 1024 * 1024;
 /** Copies bytes from the beginning of a file up to `end`, or its end, to the same places of another one. */
 export async function copyBytes(from: File, to: File, end: number): Promise<void> {
   const block = Buffer.allocUnsafeSlow(Math.min(BLOCK_BYTES, Math.max(end, 1)));
-  for (let at = 0; at < end; ) {
+  for (let at = 0; at < end;) {
     const filled = await from.read(block.subarray(0, Math.min(block.length, end - at)), at);
     if (filled === 0) break;
     await to.write(block.subarray(0, filled), at);

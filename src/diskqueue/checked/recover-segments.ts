@@ -21,7 +21,7 @@ import { SegmentScan, type DamagePiece } from './segment-scan.ts';
  */
 
 /** A file of a queue, before anybody knows what it holds. */
-interface SegmentFile {
+export interface SegmentFile {
   readonly path: string;
   readonly number: number;
   readonly size: number;
@@ -46,11 +46,18 @@ export interface RecoveredSegments {
   readonly lastNumber: number;
 }
 
+/** Finds the header of a segment that has lost both copies of it; undefined if that is not to be done. */
+export type RescueHeader = (
+  file: SegmentFile,
+  previous: Segment | undefined,
+) => Promise<SegmentHeader | undefined>;
+
 /** Reads the headers, and what else it takes. Changes nothing. */
 export async function recoverSegments(
   files: FileSystem,
   folder: string,
   queue: string,
+  rescueHeader: RescueHeader = () => Promise.resolve(undefined),
 ): Promise<RecoveredSegments> {
   const all = await listSegments(files, folder, queue);
   const unborn = all.filter(isUnborn);
@@ -59,7 +66,9 @@ export async function recoverSegments(
   const damages: FoundDamage[] = [];
   let isLastOpen = false;
   for (const [i, file] of born.entries()) {
-    const found = await recoverSegment(files, file, born[i + 1], segments.at(-1));
+    const previous = segments.at(-1);
+    const header = file.header ?? (await rescueHeader(file, previous));
+    const found = await recoverSegment(files, { ...file, header }, born[i + 1], previous);
     segments.push(found.segment);
     damages.push(...found.damages.map((piece) => ({ segment: found.segment, piece })));
     isLastOpen = found.isOpen;

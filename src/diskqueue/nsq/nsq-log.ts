@@ -90,6 +90,10 @@ export class NsqLog implements MessageLog {
     return this.#bytes;
   }
 
+  takeWrittenOff(): number {
+    return 0;
+  }
+
   get hasUnsavedAcks(): boolean {
     return !isSamePosition(this.#savedPosition, this.#files.readPosition) || this.#removable().length > 0;
   }

@@ -3,8 +3,8 @@ import type { CorruptionEvent } from '../message-log.ts';
 /** Of the files of a queue. */
 export type QueueFormat = 'checked' | 'nsq';
 
-/** Told how many bytes more were read. What it throws ends the reading. */
-export type OnProgress = (bytes: number) => void;
+/** Told how far it is. What it throws ends the reading. */
+export type OnProgress = (bytesDone: number, bytesTotal: number) => void;
 
 /**
  * A queue as it lies on the disk: what can be found out about it, and put in order, without opening it.

@@ -1,0 +1,152 @@
+import type { File, FileSystem } from '../file-system.ts';
+import { withFile } from '../with-file.ts';
+import { shortCrc32, crc32 } from './crc32.ts';
+import {
+  decodeHeaderCopies,
+  encodeMessage,
+  RECORD_HEADER_BYTES,
+  SEGMENT_HEADER_BYTES,
+  type SegmentHeader,
+} from './segment-format.ts';
+import { SegmentScan, type DamagePiece, type SegmentPiece } from './segment-scan.ts';
+import type { Segment } from './segment.ts';
+import { encodedFooter } from './tidy-segments.ts';
+
+/** What is wrong between two records of a segment. */
+export interface Stretch {
+  readonly offset: number;
+  readonly end: number;
+  /** The messages that were there: `from` up to, and not including, `to`. */
+  readonly from: number;
+  readonly to: number;
+  readonly reason: string;
+  /** The record that was there, if only its header is damaged. */
+  readonly rescued: Buffer | undefined;
+}
+
+/** What has to be done to a segment, for it to be as it should be. */
+export interface SegmentState {
+  readonly header: SegmentHeader;
+  /** Where its records end, and the sequence after that of its last message. */
+  readonly end: number;
+  readonly next: number;
+  readonly stretches: readonly Stretch[];
+  /** Of the two copies of the header, how many are whole. */
+  readonly wholeHeaders: number;
+  /** Whether its footer, and nothing more, comes after its records. */
+  readonly isSealed: boolean;
+  readonly size: number;
+}
+
+/** Reads all of a segment. Changes nothing. @param successor - the next one, if its number is. */
+export async function examineSegment(
+  files: FileSystem,
+  segment: Segment,
+  header: SegmentHeader,
+  successor: Segment | undefined,
+  onPieces: (pieces: readonly SegmentPiece[]) => void,
+): Promise<SegmentState> {
+  const size = await files.size(segment.path);
+  return withFile(files, segment.path, 'read', async (file) => {
+    const wanted = Math.max(successor?.header?.previousEnd ?? segment.end, SEGMENT_HEADER_BYTES);
+    const scan = new SegmentScan(file, header, SEGMENT_HEADER_BYTES, header.baseSequence);
+    const stretches: Stretch[] = [];
+    const readable = Math.min(wanted, size);
+    for (let pieces = await scan.next(readable); pieces.length > 0; pieces = await scan.next(readable)) {
+      onPieces(pieces);
+      for (const piece of pieces) {
+        if (piece.kind === 'damage') stretches.push(await stretchOf(file, piece, segment, header, wanted));
+      }
+    }
+    stretches.push(...(await missingEnd(scan, segment, wanted, size)));
+    const tail = successor === undefined ? await rescuedTail(file, segment, header, wanted, size) : undefined;
+    if (tail !== undefined) stretches.push(tail);
+    const [end, next] = [tail?.end ?? wanted, tail?.to ?? segment.next];
+    const footer = encodedFooter(header, end, next);
+    return {
+      ...{ header, end, next, stretches, size },
+      wholeHeaders: await wholeHeaders(file),
+      isSealed: size === end + footer.length && (await holds(file, footer, end)),
+    };
+  });
+}
+
+async function stretchOf(
+  file: File,
+  piece: DamagePiece,
+  segment: Segment,
+  header: SegmentHeader,
+  wanted: number,
+): Promise<Stretch> {
+  const { offset, from, reason } = piece;
+  const end = piece.to === undefined ? wanted : piece.end;
+  const to = piece.to ?? Math.max(segment.next, from);
+  return { offset, end, from, to, reason, rescued: await rescueRecord(file, offset, end, from, to, header) };
+}
+
+/** The file ends between two records. */
+async function missingEnd(
+  { offset, sequence }: SegmentScan,
+  segment: Segment,
+  wanted: number,
+  size: number,
+): Promise<Stretch[]> {
+  if (offset >= wanted || size < offset || sequence >= segment.next) return Promise.resolve([]);
+  const reason = 'the segment ends too early';
+  return Promise.resolve([
+    { offset, end: wanted, from: sequence, to: segment.next, reason, rescued: undefined },
+  ]);
+}
+
+/** What is behind the last record of the last segment counts for torn, unless it is a message whose header is damaged. */
+async function rescuedTail(
+  file: File,
+  { next }: Segment,
+  header: SegmentHeader,
+  end: number,
+  size: number,
+): Promise<Stretch | undefined> {
+  const rescued = await rescueRecord(file, end, size, next, next + 1, header);
+  const reason = 'no record begins here';
+  return rescued === undefined
+    ? undefined
+    : { offset: end, end: size, from: next, to: next + 1, reason, rescued };
+}
+
+/**
+ * A record whose header is damaged, if nothing else of it is. Its place, length and sequence are known from its
+ * neighbours: so either the checksum of its payload is right, or that is what is damaged, and that of the header is.
+ */
+async function rescueRecord(
+  file: File,
+  offset: number,
+  end: number,
+  from: number,
+  to: number,
+  { salt }: SegmentHeader,
+): Promise<Buffer | undefined> {
+  const length = end - offset;
+  if (to !== from + 1 || length < RECORD_HEADER_BYTES) return undefined;
+  const was = Buffer.allocUnsafeSlow(length);
+  if ((await file.read(was, offset)) < length) return undefined;
+  const payload = was.subarray(RECORD_HEADER_BYTES);
+  if (was.readUInt32LE(16) !== crc32(payload)) {
+    const record = Buffer.from(was);
+    record.writeUInt32LE(crc32(payload), 16);
+    return record.readUInt32LE(20) === shortCrc32(record, 0, 20, salt) ? record : undefined;
+  }
+  const record = Buffer.allocUnsafeSlow(length);
+  encodeMessage(record, 0, payload, from, salt, false);
+  return record;
+}
+
+async function wholeHeaders(file: File): Promise<number> {
+  const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES);
+  const filled = await file.read(bytes, 0);
+  return decodeHeaderCopies(bytes.subarray(0, filled)).filter((copy) => copy !== undefined).length;
+}
+
+async function holds(file: File, expected: Buffer, position: number): Promise<boolean> {
+  const bytes = Buffer.alloc(expected.length);
+  return (await file.read(bytes, position)) === bytes.length && bytes.equals(expected);
+}

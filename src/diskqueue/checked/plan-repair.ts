@@ -1,0 +1,218 @@
+import { freeName } from '../copy-file.ts';
+import type { FileSystem } from '../file-system.ts';
+import type { LostMessages, OnProgress, RepairPlan, RepairStep } from '../stored/stored-queue.ts';
+import type { AckRanges } from './ack-ranges.ts';
+import { CursorFile, unlinkIfThere, type CursorState } from './cursor-file.ts';
+import { examineSegment, type SegmentState, type Stretch } from './examine-segment.ts';
+import { recoverSegments, type RecoveredSegments } from './recover-segments.ts';
+import { rescueHeader } from './rescue-header.ts';
+import { fits, mendHeader, REWRITTEN, rewriteSegment } from './rewrite-segment.ts';
+import { parseSegmentFileName, type Segment } from './segment.ts';
+import { seal } from './tidy-segments.ts';
+
+/** What is known while a plan is made. */
+interface Planning {
+  readonly files: FileSystem;
+  readonly folder: string;
+  readonly name: string;
+  /** Paths that exist. */
+  readonly taken: Set<string>;
+  /** What is acknowledged, and what is found to be lost. */
+  readonly acks: AckRanges;
+  readonly steps: RepairStep[];
+  readonly lost: LostMessages[];
+}
+
+/**
+ * What has to be done for a queue to be as a clean end leaves it. Every step is safe by itself: whenever the machine
+ * stops, the queue can be opened, and repaired, as if the rest had not been planned.
+ *
+ * Nothing that is whole is lost: damaged segments are rewritten where they are, with their good messages in their old
+ * places, and kept as they were under another name.
+ */
+export async function planRepair(
+  files: FileSystem,
+  folder: string,
+  name: string,
+  onProgress: OnProgress,
+): Promise<RepairPlan> {
+  const names = await files.list(folder);
+  const cursor = await new CursorFile(files, folder, `${folder}/${name}.cursor`).load();
+  const found = await recoverSegments(files, folder, name, (file, previous) =>
+    rescueHeader(files, file, previous),
+  );
+  const taken = new Set(names.map((file) => `${folder}/${file}`));
+  const planning = { files, folder, name, taken, acks: cursor.acks, steps: [], lost: [] };
+  planRemovals(planning, names, found);
+  const progress = await progressOver(files, found, onProgress);
+  const ends = { prefix: cursor.acks.prefix, beyond: cursor.acks.beyond };
+  await planSegments(planning, cursor, found, progress);
+  const isChanged = cursor.acks.prefix !== ends.prefix || cursor.acks.beyond !== ends.beyond;
+  planCursor(planning, cursor, isChanged);
+  return planning;
+}
+
+async function progressOver(
+  files: FileSystem,
+  { segments }: RecoveredSegments,
+  onProgress: OnProgress,
+): Promise<(bytes: number) => void> {
+  let total = 0;
+  for (const { path } of segments) total += await files.size(path);
+  let done = 0;
+  return (bytes) => {
+    done += bytes;
+    onProgress(done, total);
+  };
+}
+
+function planRemovals({ files, folder, name, steps }: Planning, names: readonly string[], found: RecoveredSegments): void {
+  const left = names.filter((file) => isLeftOver(name, file)).map((file) => `${folder}/${file}`);
+  for (const file of [...found.unborn, ...left]) {
+    steps.push({
+      ...{ action: 'remove', file, detail: 'it was being made when a process ended' },
+      run: async () => {
+        await unlinkIfThere(files, file);
+        await files.syncFolder(folder);
+      },
+    });
+  }
+}
+
+/** A new cursor, a segment or a copy of one that was not finished. */
+function isLeftOver(queue: string, file: string): boolean {
+  if (file === `${queue}.cursor.new`) return true;
+  const match = /^(.+\.segment)(?:\.rewritten|\.damaged(?:\.\d+)?\.new)$/.exec(file);
+  return match?.[1] !== undefined && parseSegmentFileName(match[1])?.queue === queue;
+}
+
+async function planSegments(
+  planning: Planning,
+  cursor: CursorState,
+  { segments }: RecoveredSegments,
+  onRead: (bytes: number) => void,
+): Promise<void> {
+  const { acks } = planning;
+  const [first] = segments;
+  if (!cursor.isThere && first !== undefined) acks.add(acks.prefix, first.base);
+  let expected = acks.prefix;
+  for (const [i, segment] of segments.entries()) {
+    if (segment.base > expected) loseBefore(planning, segment, expected);
+    const next = segments[i + 1];
+    const successor = next?.number === segment.number + 1 ? next : undefined;
+    const end = await planSegment(planning, segment, successor, onRead);
+    expected = Math.max(expected, end);
+  }
+}
+
+/** @returns the sequence after that of its last message. */
+async function planSegment(
+  planning: Planning,
+  segment: Segment,
+  successor: Segment | undefined,
+  onRead: (bytes: number) => void,
+): Promise<number> {
+  const { files, steps } = planning;
+  const { path, header } = segment;
+  if (header === undefined) return planSetAside(planning, segment);
+  const state = await examineSegment(files, segment, header, successor, (pieces) => {
+    for (const { offset, end } of pieces) onRead(end - offset);
+  });
+  for (const stretch of state.stretches) loseStretch(planning, segment, stretch);
+  if (state.wholeHeaders === 0 || state.stretches.length > 0) planRewrite(planning, path, state);
+  else {
+    if (state.wholeHeaders === 1) {
+      const detail = 'one of the two copies of its header is damaged; nothing is lost';
+      steps.push({ action: 'mend', file: path, detail, run: () => mendHeader(files, path, state) });
+    }
+    if (!state.isSealed) {
+      const run = (): Promise<void> => seal(files, path, header, state.end, state.next);
+      steps.push({ action: 'seal', file: path, detail: describeSeal(state), run });
+    }
+  }
+  return state.next;
+}
+
+function describeSeal({ size, end }: SegmentState): string {
+  const torn = size - end;
+  if (torn <= 0) return 'it was not ended';
+  return `it was not ended; ${torn} bytes behind its last message are torn, or were never promised, and are cut off`;
+}
+
+function planRewrite({ files, folder, taken, steps }: Planning, path: string, state: SegmentState): void {
+  const keptAs = freeName(path, taken);
+  const unfit = state.stretches.find((stretch) => !fits(stretch));
+  if (unfit !== undefined) throw new Error(`${path}: cannot replace what is at ${unfit.offset}`);
+  const rescued = state.stretches.filter(({ rescued }) => rescued !== undefined).length;
+  const parts = [
+    ...(state.wholeHeaders === 0 ? ['its header is damaged, and is made anew from its records'] : []),
+    ...(rescued > 0 ? [`messages whose header alone is damaged: ${rescued}, made whole`] : []),
+    ...(state.stretches.length > rescued ? [`damaged places: ${state.stretches.length - rescued}, left out`] : []),
+  ];
+  steps.push({
+    ...{ action: 'rewrite', file: path, detail: parts.join('; '), keptAs },
+    run: () => rewriteSegment(files, folder, path, keptAs, state),
+  });
+}
+
+/** Nothing in it can be read, whatever one tries. */
+function planSetAside(planning: Planning, segment: Segment): number {
+  const { files, folder, taken, steps } = planning;
+  const { path, base, next, end } = segment;
+  const keptAs = freeName(path, taken);
+  const reason = 'the header of the segment is damaged, and there is no record in it';
+  lose(planning, { file: path, offset: 0, bytes: end, reason }, base, next);
+  steps.push({
+    ...{ action: 'set aside', file: path, detail: reason, keptAs },
+    run: async () => {
+      await files.rename(path, keptAs);
+      await files.syncFolder(folder);
+    },
+  });
+  return next;
+}
+
+function loseStretch(planning: Planning, segment: Segment, stretch: Stretch): void {
+  const { offset, end, from, to, reason, rescued } = stretch;
+  if (rescued !== undefined) return;
+  const wasPromised = segment.header?.isAlwaysDurable !== true || offset < segment.syncedEnd;
+  if (!wasPromised) planning.acks.add(from, to);
+  else lose(planning, { file: segment.path, offset, bytes: end - offset, reason }, from, to);
+}
+
+function loseBefore(planning: Planning, { path, base }: Segment, from: number): void {
+  const reason = 'the segment before this one is missing';
+  lose(planning, { file: path, offset: 0, bytes: 0, reason }, from, base);
+}
+
+/** What is lost is as good as acknowledged: nobody waits for it. */
+function lose(
+  { acks, lost }: Planning,
+  where: { file: string; offset: number; bytes: number; reason: string },
+  from: number,
+  to: number,
+): void {
+  const messages = acks.add(from, to);
+  if (messages > 0) lost.push({ ...where, firstSequence: from, lastSequence: to - 1, messages });
+}
+
+function planCursor(
+  { files, folder, name, acks, steps }: Planning,
+  { hint, damages }: CursorState,
+  isChanged: boolean,
+): void {
+  const file = `${folder}/${name}.cursor`;
+  const isDamaged = damages.some(({ isTorn }) => !isTorn);
+  if (!isDamaged && !isChanged) return;
+  const detail = isDamaged
+    ? 'it is damaged: acknowledgements that cannot be read are lost, and their messages come again'
+    : 'it has to know which messages are lost, or gone';
+  steps.push({
+    ...{ action: 'write cursor', file, detail },
+    run: async () => {
+      const anew = new CursorFile(files, folder, file);
+      await anew.rewrite(acks, hint);
+      await anew.close();
+    },
+  });
+}

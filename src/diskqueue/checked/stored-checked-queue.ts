@@ -1,0 +1,133 @@
+import type { FileSystem } from '../file-system.ts';
+import { QueueLock } from '../queue-lock.ts';
+import type {
+  ListedMessage,
+  MessageSelection,
+  OnProgress,
+  QueueSummary,
+  RepairPlan,
+  StoredQueue,
+  VerifyReport,
+} from '../stored/stored-queue.ts';
+import type { AckRanges } from './ack-ranges.ts';
+import { CursorFile, isMissing } from './cursor-file.ts';
+import { planRepair } from './plan-repair.ts';
+import { recoverSegments } from './recover-segments.ts';
+import { SegmentReader } from './segment-reader.ts';
+import { parseSegmentFileName, type Segment } from './segment.ts';
+import { verifyQueue } from './verify-queue.ts';
+
+/** A queue of the default format, as it lies on the disk. */
+export class StoredCheckedQueue implements StoredQueue {
+  readonly name: string;
+  readonly format = 'checked';
+  readonly #files: FileSystem;
+  readonly #folder: string;
+
+  constructor(files: FileSystem, folder: string, name: string) {
+    this.#files = files;
+    this.#folder = folder;
+    this.name = name;
+  }
+
+  isOpen(): Promise<boolean> {
+    return QueueLock.isHeld(this.#folder, this.name);
+  }
+
+  async size(): Promise<number> {
+    let bytes = 0;
+    for (const name of await this.#files.list(this.#folder)) {
+      if (!this.#owns(name)) continue;
+      bytes += await this.#files.size(`${this.#folder}/${name}`).catch(zeroIfMissing);
+    }
+    return bytes;
+  }
+
+  async summarize(): Promise<QueueSummary> {
+    const { acks } = await this.#cursor();
+    const { segments } = await recoverSegments(this.#files, this.#folder, this.name);
+    return {
+      files: segments.map(({ path }) => path.slice(this.#folder.length + 1)),
+      messages: segments.reduce((sum, { base, next }) => sum + next - base, 0),
+      unacknowledged: segments.reduce((sum, { base, next }) => sum + unacknowledgedIn(acks, base, next), 0),
+      bytes: await this.size(),
+    };
+  }
+
+  async verify(onProgress: OnProgress): Promise<VerifyReport> {
+    const { messages, unacknowledged, problems, notes } = await verifyQueue(
+      this.#files,
+      this.#folder,
+      this.name,
+      onProgress,
+    );
+    return { messages, unacknowledged, bytes: await this.size(), problems, notes };
+  }
+
+  async *messages({ isAll, from }: MessageSelection): AsyncIterable<ListedMessage> {
+    const { acks } = await this.#cursor();
+    const { segments } = await recoverSegments(this.#files, this.#folder, this.name);
+    const first = isAll ? from : Math.max(from, acks.prefix);
+    for (const segment of segments) {
+      if (segment.next <= first) continue;
+      for await (const message of this.#messagesOf(segment, acks)) {
+        if (message.sequence >= first && (isAll || !message.isAcknowledged)) yield message;
+      }
+    }
+  }
+
+  planRepair(onProgress: OnProgress): Promise<RepairPlan> {
+    return planRepair(this.#files, this.#folder, this.name, onProgress);
+  }
+
+  async *#messagesOf(segment: Segment, acks: AckRanges): AsyncIterable<ListedMessage> {
+    const reader = await this.#openReader(segment);
+    if (reader === undefined) return;
+    try {
+      for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
+        for (const piece of pieces) {
+          if (piece.kind !== 'message') continue;
+          const { sequence, payload } = piece;
+          yield { sequence, isAcknowledged: acks.has(sequence), data: Buffer.from(payload) };
+        }
+      }
+    } finally {
+      await reader.close();
+    }
+  }
+
+  /** Undefined if whoever has the queue open has removed the segment meanwhile: all of it was acknowledged. */
+  async #openReader(segment: Segment): Promise<SegmentReader | undefined> {
+    try {
+      return await SegmentReader.open(this.#files, segment);
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw error;
+    }
+  }
+
+  #cursor(): ReturnType<CursorFile['load']> {
+    return new CursorFile(this.#files, this.#folder, `${this.#folder}/${this.name}.cursor`).load();
+  }
+
+  #owns(file: string): boolean {
+    if (file === `${this.name}.cursor` || file === `${this.name}.cursor.new`) return true;
+    return parseSegmentFileName(file)?.queue === this.name;
+  }
+}
+
+/** How many of the messages `from` up to `to` are not acknowledged. */
+function unacknowledgedIn({ prefix, ranges }: AckRanges, from: number, to: number): number {
+  const start = Math.max(from, prefix);
+  const known = ranges.reduce((sum, range) => sum + overlap(range, { from: start, to }), 0);
+  return Math.max(to - start, 0) - known;
+}
+
+function overlap(a: { from: number; to: number }, b: { from: number; to: number }): number {
+  return Math.max(Math.min(a.to, b.to) - Math.max(a.from, b.from), 0);
+}
+
+function zeroIfMissing(error: unknown): number {
+  if (isMissing(error)) return 0;
+  throw error;
+}
