@@ -3,3 +3,4 @@ export { ManualClock } from './core/manual-clock.ts';
 export { checkTimer } from './timer/check-timer.ts';
 export { checkPurgatory } from './purgatory/check-purgatory.ts';
 export { checkQueue } from './workqueue/check-queue.ts';
+export { checkSegments } from './diskqueue/check-segments.ts';

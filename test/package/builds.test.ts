@@ -50,7 +50,7 @@ const EXPORTS = {
   'escapement/timers/promises': ['scheduler', 'setImmediate', 'setInterval', 'setTimeout'],
   'escapement/metrics/prometheus': ['prometheusMetrics'],
   'escapement/metrics/otel': ['openTelemetryMetrics'],
-  'escapement/testing': ['ManualClock', 'checkPurgatory', 'checkQueue', 'checkTimer'],
+  'escapement/testing': ['ManualClock', 'checkPurgatory', 'checkQueue', 'checkSegments', 'checkTimer'],
 };
 
 describe('the package', () => {
@@ -98,6 +98,15 @@ describe('the package', () => {
       { type: 'commonjs' },
     );
     expect(JSON.parse(stdout)).toEqual(peers);
+  });
+
+  it.each(['module', 'commonjs'] as const)('checks files, which it loads what it takes for only then: %s', (type) => {
+    const loads =
+      type === 'module'
+        ? `import { checkSegments } from 'escapement/testing';`
+        : `const { checkSegments } = require('escapement/testing');`;
+    const source = `${loads} checkSegments('no such folder').catch((error) => console.log(error.code))`;
+    expect(runProgram(source, { type }).stdout.trim()).toBe('ENOENT');
   });
 
   it('has one copy of each class per module format', () => {

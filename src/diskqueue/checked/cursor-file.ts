@@ -1,6 +1,7 @@
 import type { File, FileSystem } from '../file-system.ts';
 import { AckRanges, type SequenceRange } from './ack-ranges.ts';
 import { shortCrc32 } from './crc32.ts';
+import { hasSectorOfZeros } from './torn.ts';
 import { readUInt64, writeUInt64 } from './segment-format.ts';
 
 /*
@@ -13,7 +14,7 @@ import { readUInt64, writeUInt64 } from './segment-format.ts';
  * A record says that the messages `from` up to `to` are acknowledged. One that begins with 0 is the prefix: everything
  * below `to` is. It also says where a message is that is not after the next one (`segment`, `offset`, `sequence`; zeros
  * if that is not known): a hint, from where it is not far to the first message that is not acknowledged.
- * The first record that is not whole ends the file: what comes after was never promised.
+ * A record that is not whole is passed over: the others are true all the same, for what is acknowledged stays so.
  */
 
 const MAGIC = Buffer.from([0x89, 0x45, 0x53, 0x43, 0x43, 0x0d, 0x0a, 0x1a]);
@@ -36,6 +37,16 @@ export interface CursorState {
   readonly hint: LogPosition | undefined;
   /** Whether there was a cursor. */
   readonly isThere: boolean;
+  /** Where something is in it that is no record: a crash leaves that at its end. */
+  readonly damages: readonly CursorDamage[];
+}
+
+/** Bytes of a cursor that are no record. */
+export interface CursorDamage {
+  readonly offset: number;
+  readonly bytes: number;
+  /** As a write leaves it that was not finished: it ends early, or there is a sector of zeros in it. */
+  readonly isTorn: boolean;
 }
 
 /** The file of acknowledgements of one queue. */
@@ -61,10 +72,7 @@ export class CursorFile {
 
   /** Reads what is acknowledged; nothing is, if there is no cursor or it is none. */
   async load(): Promise<CursorState> {
-    const bytes = await readIfThere(this.#files, this.#path);
-    const isCursor = bytes?.subarray(0, MAGIC.length).equals(MAGIC) === true;
-    if (isCursor) return decodeCursor(bytes);
-    return { acks: new AckRanges(FIRST_SEQUENCE), hint: undefined, isThere: false };
+    return decodeCursor((await readIfThere(this.#files, this.#path)) ?? Buffer.alloc(0));
   }
 
   /** Adds ranges, and the prefix. If it rejects, the next save makes the file anew. */
@@ -160,20 +168,38 @@ function encodeRange(bytes: Buffer, at: number, range: SequenceRange, hint: LogP
 
 function decodeCursor(bytes: Buffer): CursorState {
   const acks = new AckRanges(FIRST_SEQUENCE);
+  const damages: CursorDamage[] = [];
   let hint: LogPosition | undefined;
-  for (let at = MAGIC.length; at + RECORD_BYTES <= bytes.length; at += RECORD_BYTES) {
-    if (bytes.readUInt32LE(at) !== shortCrc32(bytes, at + 4, at + RECORD_BYTES, 0)) break;
-    const from = readUInt64(bytes, at + 8);
-    acks.add(from, readUInt64(bytes, at + 16));
-    if (from === 0) hint = decodeHint(bytes, at);
+  let isThere = false;
+  const note = (offset: number, part: Buffer): void => {
+    const isTorn = part.length < RECORD_BYTES || hasSectorOfZeros(part, offset);
+    damages.push({ offset, bytes: part.length, isTorn });
+  };
+  if (bytes.length > 0 && !MAGIC.equals(bytes.subarray(0, MAGIC.length))) {
+    damages.push({ offset: 0, bytes: MAGIC.length, isTorn: false });
   }
-  return { acks, hint, isThere: true };
+  for (let at = MAGIC.length; at < bytes.length; at += RECORD_BYTES) {
+    const record = bytes.subarray(at, at + RECORD_BYTES);
+    if (!isWhole(record)) {
+      note(at, record);
+      continue;
+    }
+    isThere = true;
+    const from = readUInt64(record, 8);
+    acks.add(from, readUInt64(record, 16));
+    if (from === 0) hint = decodeHint(record);
+  }
+  return { acks, hint, isThere, damages };
 }
 
-function decodeHint(bytes: Buffer, at: number): LogPosition | undefined {
-  const sequence = readUInt64(bytes, at + 40);
+function isWhole(record: Buffer): boolean {
+  return record.length === RECORD_BYTES && record.readUInt32LE(0) === shortCrc32(record, 4, RECORD_BYTES, 0);
+}
+
+function decodeHint(record: Buffer): LogPosition | undefined {
+  const sequence = readUInt64(record, 40);
   if (sequence === 0) return undefined;
-  return { segment: readUInt64(bytes, at + 24), offset: readUInt64(bytes, at + 32), sequence };
+  return { segment: readUInt64(record, 24), offset: readUInt64(record, 32), sequence };
 }
 
 async function readIfThere(files: FileSystem, path: string): Promise<Buffer | undefined> {

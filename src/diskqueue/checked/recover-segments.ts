@@ -12,6 +12,7 @@ import {
   type SegmentHeader,
 } from './segment-format.ts';
 import { SegmentScan, type DamagePiece } from './segment-scan.ts';
+import { hasSectorOfZeros } from './torn.ts';
 
 /*
  * What the files of a queue hold, found out when it is opened.
@@ -228,9 +229,6 @@ async function scanToTheEnd(
   };
 }
 
-/** The disk writes this much at once, or not at all. In bytes. */
-const SECTOR_BYTES = 512;
-
 /**
  * The last record, if it is as long as it should be and its payload is wrong. Written in part it would end early, or
  * have a sector of zeros in it (etcd looks for the same): then it was torn, which is nobody's loss. Otherwise it was
@@ -246,16 +244,4 @@ async function tailOf(
   const bytes = Buffer.alloc(piece.end - piece.offset);
   await handle.read(bytes, piece.offset);
   return hasSectorOfZeros(bytes, piece.offset) ? undefined : piece;
-}
-
-function hasSectorOfZeros(bytes: Buffer, offset: number): boolean {
-  for (let from = 0; from < bytes.length; from = nextSector(offset + from) - offset) {
-    const part = bytes.subarray(from, nextSector(offset + from) - offset);
-    if (part.every((byte) => byte === 0)) return true;
-  }
-  return false;
-}
-
-function nextSector(offset: number): number {
-  return (Math.floor(offset / SECTOR_BYTES) + 1) * SECTOR_BYTES;
 }

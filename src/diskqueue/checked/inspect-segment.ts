@@ -1,0 +1,175 @@
+import type { File, FileSystem } from '../file-system.ts';
+import type { CorruptionEvent } from '../message-log.ts';
+import type { CursorState } from './cursor-file.ts';
+import {
+  decodeFooter,
+  decodeRecordHeader,
+  decodeSegmentHeader,
+  FOOTER,
+  FOOTER_BYTES,
+  isPayloadIntact,
+  RECORD_HEADER_BYTES,
+  SEGMENT_HEADER_BYTES,
+  type SegmentHeader,
+} from './segment-format.ts';
+import { SegmentScan, type SegmentPiece } from './segment-scan.ts';
+import type { Segment } from './segment.ts';
+
+/** One segment, of which every byte was read. */
+export interface InspectedSegment {
+  readonly segment: Segment;
+  readonly size: number;
+  readonly isSealed: boolean;
+  /** Messages that can be read; and those of them that are not acknowledged. */
+  readonly messages: number;
+  readonly unacknowledged: number;
+  readonly problems: readonly CorruptionEvent[];
+  readonly notes: readonly string[];
+}
+
+/** @param onBytes - told how far it is, after each block. */
+export async function inspectSegment(
+  files: FileSystem,
+  segment: Segment,
+  size: number,
+  cursor: CursorState,
+  onBytes: (bytes: number) => void,
+): Promise<InspectedSegment> {
+  const inspection = new Inspection(segment, size, cursor);
+  if (segment.header === undefined) inspection.unreadable();
+  else {
+    const file = await files.open(segment.path, 'read');
+    try {
+      await inspection.read(file, segment.header, onBytes);
+    } finally {
+      await file.close();
+    }
+  }
+  onBytes(size);
+  return inspection;
+}
+
+class Inspection implements InspectedSegment {
+  readonly segment: Segment;
+  readonly size: number;
+  isSealed = false;
+  messages = 0;
+  unacknowledged = 0;
+  readonly problems: CorruptionEvent[] = [];
+  readonly notes: string[] = [];
+  readonly #cursor: CursorState;
+  #payloadBytes = 0;
+  #hasHint = false;
+
+  constructor(segment: Segment, size: number, cursor: CursorState) {
+    this.segment = segment;
+    this.size = size;
+    this.#cursor = cursor;
+  }
+
+  unreadable(): void {
+    const { base, next } = this.segment;
+    this.#problem(0, this.size, 'the header of the segment is damaged', base, next);
+  }
+
+  async read(file: File, header: SegmentHeader, onBytes: (bytes: number) => void): Promise<void> {
+    await this.#checkHeader(file);
+    const { end, next } = this.segment;
+    const scan = new SegmentScan(file, header, SEGMENT_HEADER_BYTES, header.baseSequence);
+    for (let pieces = await scan.next(end); pieces.length > 0; pieces = await scan.next(end)) {
+      for (const piece of pieces) this.#take(piece);
+      onBytes(scan.offset);
+    }
+    if (scan.sequence < next && !this.#areAcknowledged(scan.sequence, next)) {
+      this.#problem(end, 0, 'the segment ends too early', scan.sequence, next);
+    } else if (scan.sequence > next) {
+      this.#problem(end, 0, 'there are more messages in it than the next segment says');
+    }
+    await this.#checkEnd(file, header);
+    this.#checkHint();
+  }
+
+  /** Either copy does; a crash may have left half of them. */
+  async #checkHeader(file: File): Promise<void> {
+    const { path, number, header } = this.segment;
+    const half = SEGMENT_HEADER_BYTES / 2;
+    for (const offset of [0, half]) {
+      const copy = Buffer.alloc(half);
+      const read = await file.read(copy, offset);
+      if (decodeSegmentHeader(copy) !== undefined) continue;
+      const isMissing = copy.subarray(0, read).every((byte) => byte === 0);
+      if (isMissing && offset > 0) this.notes.push(`${path}: its header is there once`);
+      else this.#problem(offset, half, 'a copy of the header is damaged');
+    }
+    if (header?.number !== number) this.#problem(0, 0, 'its name and its header have different numbers');
+  }
+
+  #take(piece: SegmentPiece): void {
+    const { hint, acks } = this.#cursor;
+    if (piece.kind === 'message') {
+      this.messages++;
+      this.#payloadBytes += piece.payload.length;
+      if (!acks.has(piece.sequence)) this.unacknowledged++;
+    } else if (piece.kind === 'damage') {
+      const { offset, end, from, to = this.segment.next } = piece;
+      this.#problem(offset, end - offset, piece.reason, from, to);
+    } else this.#problem(piece.offset, piece.end - piece.offset, 'a footer before the end');
+    const isHint = piece.offset === hint?.offset && 'sequence' in piece && piece.sequence === hint.sequence;
+    this.#hasHint ||= isHint;
+  }
+
+  async #checkEnd(file: File, header: SegmentHeader): Promise<void> {
+    const { path, end } = this.segment;
+    const footer = await this.#footerAt(file, header, end);
+    this.isSealed = footer !== undefined;
+    if (footer !== undefined) this.#checkFooter(footer, end);
+    const rest = this.size - end - (this.isSealed ? FOOTER_BYTES : 0);
+    if (rest > 0) this.notes.push(`${path}: ${rest} bytes at ${this.size - rest} belong to nothing`);
+    if (rest <= FOOTER_BYTES && this.isSealed) return;
+    if ((await this.#footerAt(file, header, this.size - FOOTER_BYTES)) !== undefined) {
+      this.#problem(this.size - FOOTER_BYTES, FOOTER_BYTES, 'its footer is not where the segment ends');
+    }
+  }
+
+  async #footerAt(file: File, { salt }: SegmentHeader, offset: number): Promise<Footer | undefined> {
+    const bytes = Buffer.alloc(FOOTER_BYTES);
+    if (offset < SEGMENT_HEADER_BYTES || (await file.read(bytes, offset)) < FOOTER_BYTES) return undefined;
+    const record = decodeRecordHeader(bytes, 0, salt);
+    const payload = bytes.subarray(RECORD_HEADER_BYTES);
+    if (record?.kind !== FOOTER || !isPayloadIntact(payload, record)) return undefined;
+    return { sequence: record.sequence, ...decodeFooter(payload) };
+  }
+
+  #checkFooter({ sequence, messages, payloadBytes }: Footer, offset: number): void {
+    const { base, next } = this.segment;
+    const isRight = sequence === base + messages && sequence <= next;
+    const isWhole = this.problems.every(({ firstSequence }) => firstSequence === undefined);
+    const holds = messages === this.messages && payloadBytes === this.#payloadBytes;
+    if (isRight && (holds || !isWhole)) return;
+    this.#problem(offset, FOOTER_BYTES, 'its footer counts something else than what is in it');
+  }
+
+  /** It may lead to a segment that is gone, or past the end: then nobody follows it. */
+  #checkHint(): void {
+    const { hint } = this.#cursor;
+    if (hint?.segment !== this.segment.number || this.#hasHint || hint.offset >= this.segment.end) return;
+    this.notes.push(
+      `${this.segment.path}: the cursor says that message ${hint.sequence} is at ${hint.offset}`,
+    );
+  }
+
+  #areAcknowledged(from: number, to: number): boolean {
+    return this.#cursor.acks.nextAfter(from) >= to;
+  }
+
+  #problem(offset: number, bytes: number, reason: string, from = 0, to = 0): void {
+    const sequences = to > from ? { firstSequence: from, lastSequence: to - 1 } : {};
+    this.problems.push({ file: this.segment.path, offset, bytes, ...sequences, reason });
+  }
+}
+
+interface Footer {
+  readonly sequence: number;
+  readonly messages: number;
+  readonly payloadBytes: number;
+}
