@@ -2,8 +2,9 @@ import type { File, FileSystem } from '../file-system.ts';
 import { withFile } from '../with-file.ts';
 import { shortCrc32, crc32 } from './crc32.ts';
 import {
-  decodeHeaderCopies,
   encodeMessage,
+  encodeSegmentHeader,
+  FOOTER_BYTES,
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
@@ -42,11 +43,12 @@ export interface SegmentState {
 export async function examineSegment(
   files: FileSystem,
   segment: Segment,
-  header: SegmentHeader,
+  found: SegmentHeader,
   successor: Segment | undefined,
   onPieces: (pieces: readonly SegmentPiece[]) => void,
 ): Promise<SegmentState> {
   const size = await files.size(segment.path);
+  const header = { ...found, number: segment.number };
   return withFile(files, segment.path, 'read', async (file) => {
     const wanted = Math.max(successor?.header?.previousEnd ?? segment.end, SEGMENT_HEADER_BYTES);
     const scan = new SegmentScan(file, header, SEGMENT_HEADER_BYTES, header.baseSequence);
@@ -58,14 +60,14 @@ export async function examineSegment(
         if (piece.kind === 'damage') stretches.push(await stretchOf(file, piece, segment, header, wanted));
       }
     }
-    stretches.push(...(await missingEnd(scan, segment, wanted, size)));
+    stretches.push(...missingEnd(scan, segment, wanted));
     const tail = successor === undefined ? await rescuedTail(file, segment, header, wanted, size) : undefined;
     if (tail !== undefined) stretches.push(tail);
     const [end, next] = [tail?.end ?? wanted, tail?.to ?? segment.next];
     const footer = encodedFooter(header, end, next);
     return {
       ...{ header, end, next, stretches, size },
-      wholeHeaders: await wholeHeaders(file),
+      wholeHeaders: await wholeHeaders(file, header),
       isSealed: size === end + footer.length && (await holds(file, footer, end)),
     };
   });
@@ -85,17 +87,12 @@ async function stretchOf(
 }
 
 /** The file ends between two records. */
-async function missingEnd(
-  { offset, sequence }: SegmentScan,
-  segment: Segment,
-  wanted: number,
-  size: number,
-): Promise<Stretch[]> {
-  if (offset >= wanted || size < offset || sequence >= segment.next) return Promise.resolve([]);
-  const reason = 'the segment ends too early';
-  return Promise.resolve([
-    { offset, end: wanted, from: sequence, to: segment.next, reason, rescued: undefined },
-  ]);
+function missingEnd({ offset, sequence }: SegmentScan, { next }: Segment, wanted: number): Stretch[] {
+  if (offset >= wanted) return [];
+  const to = Math.max(next, sequence);
+  return [
+    { offset, end: wanted, from: sequence, to, reason: 'the segment ends too early', rescued: undefined },
+  ];
 }
 
 /** What is behind the last record of the last segment counts for torn, unless it is a message whose header is damaged. */
@@ -106,11 +103,12 @@ async function rescuedTail(
   end: number,
   size: number,
 ): Promise<Stretch | undefined> {
-  const rescued = await rescueRecord(file, end, size, next, next + 1, header);
-  const reason = 'no record begins here';
-  return rescued === undefined
-    ? undefined
-    : { offset: end, end: size, from: next, to: next + 1, reason, rescued };
+  for (const until of [size, size - FOOTER_BYTES]) {
+    const rescued = await rescueRecord(file, end, until, next, next + 1, header);
+    const reason = 'no record begins here';
+    if (rescued !== undefined) return { offset: end, end: until, from: next, to: next + 1, reason, rescued };
+  }
+  return undefined;
 }
 
 /**
@@ -140,10 +138,12 @@ async function rescueRecord(
   return record;
 }
 
-async function wholeHeaders(file: File): Promise<number> {
-  const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES);
-  const filled = await file.read(bytes, 0);
-  return decodeHeaderCopies(bytes.subarray(0, filled)).filter((copy) => copy !== undefined).length;
+async function wholeHeaders(file: File, header: SegmentHeader): Promise<number> {
+  const copies = encodeSegmentHeader(header);
+  const half = copies.length / 2;
+  const first = await holds(file, copies.subarray(0, half), 0);
+  const second = await holds(file, copies.subarray(half), half);
+  return Number(first) + Number(second);
 }
 
 async function holds(file: File, expected: Buffer, position: number): Promise<boolean> {

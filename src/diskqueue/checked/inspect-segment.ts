@@ -12,7 +12,7 @@ import {
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
 } from './segment-format.ts';
-import { SegmentScan, type SegmentPiece } from './segment-scan.ts';
+import { SegmentScan, type LostPiece, type SegmentPiece } from './segment-scan.ts';
 import type { Segment } from './segment.ts';
 
 /** One segment, of which every byte was read. */
@@ -59,6 +59,8 @@ class Inspection implements InspectedSegment {
   readonly notes: string[] = [];
   readonly #cursor: CursorState;
   #payloadBytes = 0;
+  /** Messages that a repair has given up: the footer counts them. */
+  #lost = 0;
   #hasHint = false;
 
   constructor(segment: Segment, size: number, cursor: CursorState) {
@@ -113,9 +115,17 @@ class Inspection implements InspectedSegment {
     } else if (piece.kind === 'damage') {
       const { offset, end, from, to = this.segment.next } = piece;
       this.#problem(offset, end - offset, piece.reason, from, to);
-    } else this.#problem(piece.offset, piece.end - piece.offset, 'a footer before the end');
+    } else if (piece.kind === 'lost') this.#takeLost(piece);
+    else this.#problem(piece.offset, piece.end - piece.offset, 'a footer before the end');
     const isHint = piece.offset === hint?.offset && 'sequence' in piece && piece.sequence === hint.sequence;
     this.#hasHint ||= isHint;
+  }
+
+  #takeLost({ offset, end, from, to }: LostPiece): void {
+    this.#lost += to - from;
+    this.#payloadBytes += end - offset - (to - from) * RECORD_HEADER_BYTES;
+    const range = to - from === 1 ? `message ${from}` : `messages ${from} to ${to - 1}`;
+    if (to > from) this.notes.push(`${this.segment.path}: ${range} were lost before it was repaired`);
   }
 
   async #checkEnd(file: File, header: SegmentHeader): Promise<void> {
@@ -144,7 +154,7 @@ class Inspection implements InspectedSegment {
     const { base, next } = this.segment;
     const isRight = sequence === base + messages && sequence <= next;
     const isWhole = this.problems.every(({ firstSequence }) => firstSequence === undefined);
-    const holds = messages === this.messages && payloadBytes === this.#payloadBytes;
+    const holds = messages === this.messages + this.#lost && payloadBytes === this.#payloadBytes;
     if (isRight && (holds || !isWhole)) return;
     this.#problem(offset, FOOTER_BYTES, 'its footer counts something else than what is in it');
   }

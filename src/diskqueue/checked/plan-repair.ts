@@ -6,7 +6,7 @@ import { CursorFile, unlinkIfThere, type CursorState } from './cursor-file.ts';
 import { examineSegment, type SegmentState, type Stretch } from './examine-segment.ts';
 import { recoverSegments, type RecoveredSegments } from './recover-segments.ts';
 import { rescueHeader } from './rescue-header.ts';
-import { fits, mendHeader, REWRITTEN, rewriteSegment } from './rewrite-segment.ts';
+import { fits, mendHeader, rewriteSegment } from './rewrite-segment.ts';
 import { parseSegmentFileName, type Segment } from './segment.ts';
 import { seal } from './tidy-segments.ts';
 
@@ -66,7 +66,11 @@ async function progressOver(
   };
 }
 
-function planRemovals({ files, folder, name, steps }: Planning, names: readonly string[], found: RecoveredSegments): void {
+function planRemovals(
+  { files, folder, name, steps }: Planning,
+  names: readonly string[],
+  found: RecoveredSegments,
+): void {
   const left = names.filter((file) => isLeftOver(name, file)).map((file) => `${folder}/${file}`);
   for (const file of [...found.unborn, ...left]) {
     steps.push({
@@ -94,7 +98,8 @@ async function planSegments(
 ): Promise<void> {
   const { acks } = planning;
   const [first] = segments;
-  if (!cursor.isThere && first !== undefined) acks.add(acks.prefix, first.base);
+  // A damaged cursor may have known that what is not there was acknowledged.
+  if ((!cursor.isThere || isDamaged(cursor)) && first !== undefined) acks.add(acks.prefix, first.base);
   let expected = acks.prefix;
   for (const [i, segment] of segments.entries()) {
     if (segment.base > expected) loseBefore(planning, segment, expected);
@@ -147,7 +152,9 @@ function planRewrite({ files, folder, taken, steps }: Planning, path: string, st
   const parts = [
     ...(state.wholeHeaders === 0 ? ['its header is damaged, and is made anew from its records'] : []),
     ...(rescued > 0 ? [`messages whose header alone is damaged: ${rescued}, made whole`] : []),
-    ...(state.stretches.length > rescued ? [`damaged places: ${state.stretches.length - rescued}, left out`] : []),
+    ...(state.stretches.length > rescued
+      ? [`damaged places: ${state.stretches.length - rescued}, left out`]
+      : []),
   ];
   steps.push({
     ...{ action: 'rewrite', file: path, detail: parts.join('; '), keptAs },
@@ -198,21 +205,25 @@ function lose(
 
 function planCursor(
   { files, folder, name, acks, steps }: Planning,
-  { hint, damages }: CursorState,
+  cursor: CursorState,
   isChanged: boolean,
 ): void {
   const file = `${folder}/${name}.cursor`;
-  const isDamaged = damages.some(({ isTorn }) => !isTorn);
-  if (!isDamaged && !isChanged) return;
-  const detail = isDamaged
+  if (!isDamaged(cursor) && !isChanged) return;
+  const detail = isDamaged(cursor)
     ? 'it is damaged: acknowledgements that cannot be read are lost, and their messages come again'
     : 'it has to know which messages are lost, or gone';
   steps.push({
     ...{ action: 'write cursor', file, detail },
     run: async () => {
       const anew = new CursorFile(files, folder, file);
-      await anew.rewrite(acks, hint);
+      await anew.rewrite(acks, cursor.hint);
       await anew.close();
     },
   });
+}
+
+/** A torn end is no damage. */
+function isDamaged({ damages }: CursorState): boolean {
+  return damages.some(({ isTorn }) => !isTorn);
 }

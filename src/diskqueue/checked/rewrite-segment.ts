@@ -12,7 +12,7 @@ import {
 import { encodedFooter } from './tidy-segments.ts';
 
 /** Of a segment that is being rewritten. */
-export const REWRITTEN = '.rewritten';
+const REWRITTEN = '.rewritten';
 
 /** Zeros written at once, in bytes. */
 const BLOCK_BYTES = 1024 * 1024;
@@ -50,11 +50,7 @@ export async function rewriteSegment(
 }
 
 /** Both copies of the header, of which one is damaged. */
-export async function mendHeader(
-  files: FileSystem,
-  path: string,
-  { header }: SegmentState,
-): Promise<void> {
+export async function mendHeader(files: FileSystem, path: string, { header }: SegmentState): Promise<void> {
   await withFile(files, path, 'write', async (file) => {
     await file.write(encodeSegmentHeader(header), 0);
     await file.sync();
@@ -70,7 +66,7 @@ async function writeStretch(file: File, stretch: Stretch, salt: number): Promise
   await writeZeros(file, offset, end);
   let messages = to - from;
   let sequence = from;
-  for (let at = offset; at < end; ) {
+  for (let at = offset; at < end;) {
     const length = end - at <= LONGEST_RECORD ? end - at : LONGEST_RECORD - RECORD_HEADER_BYTES;
     await file.write(encodeLost(length, messages, sequence, salt), at);
     at += length;

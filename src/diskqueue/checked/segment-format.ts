@@ -97,13 +97,7 @@ export function encodeSegmentHeader(header: SegmentHeader): Buffer {
 
 /** @returns undefined if neither copy is a header of a version that we know. */
 export function decodeSegmentHeader(bytes: Buffer): SegmentHeader | undefined {
-  const [first, second] = decodeHeaderCopies(bytes);
-  return first ?? second;
-}
-
-/** Each is undefined if it is damaged. */
-export function decodeHeaderCopies(bytes: Buffer): [SegmentHeader | undefined, SegmentHeader | undefined] {
-  return [decodeCopy(bytes), decodeCopy(bytes.subarray(HEADER_COPY_BYTES))];
+  return decodeCopy(bytes) ?? decodeCopy(bytes.subarray(HEADER_COPY_BYTES));
 }
 
 function decodeCopy(bytes: Buffer): SegmentHeader | undefined {

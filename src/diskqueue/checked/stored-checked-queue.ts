@@ -64,13 +64,13 @@ export class StoredCheckedQueue implements StoredQueue {
     return { messages, unacknowledged, bytes: await this.size(), problems, notes };
   }
 
-  async *messages({ isAll, from }: MessageSelection): AsyncIterable<ListedMessage> {
+  async *messages({ isAll, from, onDamage }: MessageSelection): AsyncIterable<ListedMessage> {
     const { acks } = await this.#cursor();
     const { segments } = await recoverSegments(this.#files, this.#folder, this.name);
     const first = isAll ? from : Math.max(from, acks.prefix);
     for (const segment of segments) {
       if (segment.next <= first) continue;
-      for await (const message of this.#messagesOf(segment, acks)) {
+      for await (const message of this.#messagesOf(segment, acks, onDamage)) {
         if (message.sequence >= first && (isAll || !message.isAcknowledged)) yield message;
       }
     }
@@ -80,12 +80,18 @@ export class StoredCheckedQueue implements StoredQueue {
     return planRepair(this.#files, this.#folder, this.name, onProgress);
   }
 
-  async *#messagesOf(segment: Segment, acks: AckRanges): AsyncIterable<ListedMessage> {
+  async *#messagesOf(
+    segment: Segment,
+    acks: AckRanges,
+    onDamage: MessageSelection['onDamage'],
+  ): AsyncIterable<ListedMessage> {
+    if (segment.header === undefined) onDamage(segment.path, 0);
     const reader = await this.#openReader(segment);
     if (reader === undefined) return;
     try {
       for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
         for (const piece of pieces) {
+          if (piece.kind === 'damage') onDamage(segment.path, piece.offset);
           if (piece.kind !== 'message') continue;
           const { sequence, payload } = piece;
           yield { sequence, isAcknowledged: acks.has(sequence), data: Buffer.from(payload) };

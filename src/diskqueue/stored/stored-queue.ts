@@ -53,6 +53,8 @@ export interface MessageSelection {
   readonly isAll: boolean;
   /** Those before it are left out. */
   readonly from: number;
+  /** Told of what is damaged, and left out. */
+  readonly onDamage: (file: string, offset: number) => void;
 }
 
 export interface ListedMessage {
@@ -69,8 +71,24 @@ export interface RepairPlan {
   readonly lost: readonly LostMessages[];
 }
 
+export type RepairAction =
+  /** Removes a file that holds nothing. */
+  | 'remove'
+  /** Cuts off a torn end, and ends the file. */
+  | 'seal'
+  /** Writes a part again that is there twice. */
+  | 'mend'
+  /** Replaces the file by one that holds what is whole in it. */
+  | 'rewrite'
+  /** Gives a file another name in which nothing can be read. */
+  | 'set aside'
+  /** Makes an empty file where one is missing. */
+  | 'make'
+  /** Writes what is acknowledged anew. */
+  | 'write cursor';
+
 export interface RepairStep {
-  readonly action: 'remove' | 'seal' | 'mend' | 'rewrite' | 'set aside' | 'write cursor';
+  readonly action: RepairAction;
   /** The path of the file that is changed. */
   readonly file: string;
   /** For people: what, and why. */
