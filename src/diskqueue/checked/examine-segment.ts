@@ -5,6 +5,7 @@ import {
   encodeMessage,
   encodeSegmentHeader,
   FOOTER_BYTES,
+  MESSAGE,
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
@@ -28,7 +29,7 @@ export interface Stretch {
 /** What has to be done to a segment, for it to be as it should be. */
 export interface SegmentState {
   readonly header: SegmentHeader;
-  /** Where its records end, and the sequence after that of its last message. */
+  /** Where its records end, and the sequence after that of its last one. */
   readonly end: number;
   readonly next: number;
   readonly stretches: readonly Stretch[];
@@ -39,7 +40,7 @@ export interface SegmentState {
   readonly size: number;
 }
 
-/** Reads all of a segment. Changes nothing. @param successor - the next one, if its number is. */
+/** Reads all of a segment. Changes nothing. @param successor - the one that says where it ends, if there is one. */
 export async function examineSegment(
   files: FileSystem,
   segment: Segment,
@@ -60,10 +61,11 @@ export async function examineSegment(
         if (piece.kind === 'damage') stretches.push(await stretchOf(file, piece, segment, header, wanted));
       }
     }
-    stretches.push(...missingEnd(scan, segment, wanted));
+    if (stretches.at(-1)?.end !== wanted) stretches.push(...missingEnd(scan, segment, wanted));
     const tail = successor === undefined ? await rescuedTail(file, segment, header, wanted, size) : undefined;
     if (tail !== undefined) stretches.push(tail);
-    const [end, next] = [tail?.end ?? wanted, tail?.to ?? segment.next];
+    const end = tail?.end ?? wanted;
+    const next = Math.max(scan.sequence, stretches.at(-1)?.to ?? 0);
     const footer = encodedFooter(header, end, next);
     return {
       ...{ header, end, next, stretches, size },
@@ -95,7 +97,10 @@ function missingEnd({ offset, sequence }: SegmentScan, { next }: Segment, wanted
   ];
 }
 
-/** What is behind the last record of the last segment counts for torn, unless it is a message whose header is damaged. */
+/**
+ * What is behind the last record of the last segment counts for torn, unless it is a message whose header alone is
+ * damaged; a footer may follow.
+ */
 async function rescuedTail(
   file: File,
   { next }: Segment,
@@ -106,9 +111,20 @@ async function rescuedTail(
   for (const until of [size, size - FOOTER_BYTES]) {
     const rescued = await rescueRecord(file, end, until, next, next + 1, header);
     const reason = 'no record begins here';
-    if (rescued !== undefined) return { offset: end, end: until, from: next, to: next + 1, reason, rescued };
+    if (rescued === undefined || (await isLikeFooter(file, rescued, encodedFooter(header, end, next), end)))
+      continue;
+    return { offset: end, end: until, from: next, to: next + 1, reason, rescued };
   }
   return undefined;
+}
+
+/** A footer whose header is damaged must not become a message. */
+async function isLikeFooter(file: File, rescued: Buffer, footer: Buffer, offset: number): Promise<boolean> {
+  if (rescued.length !== footer.length) return false;
+  const was = Buffer.alloc(RECORD_HEADER_BYTES);
+  await file.read(was, offset);
+  const hasItsPayload = rescued.subarray(RECORD_HEADER_BYTES).equals(footer.subarray(RECORD_HEADER_BYTES));
+  return hasItsPayload || was[2] !== MESSAGE;
 }
 
 /**

@@ -124,8 +124,8 @@ class Inspection implements InspectedSegment {
   #takeLost({ offset, end, from, to }: LostPiece): void {
     this.#lost += to - from;
     this.#payloadBytes += end - offset - (to - from) * RECORD_HEADER_BYTES;
-    const range = to - from === 1 ? `message ${from}` : `messages ${from} to ${to - 1}`;
-    if (to > from) this.notes.push(`${this.segment.path}: ${range} were lost before it was repaired`);
+    const lost = to - from === 1 ? `message ${from} was` : `messages ${from} to ${to - 1} were`;
+    if (to > from) this.notes.push(`${this.segment.path}: ${lost} lost before it was repaired`);
   }
 
   async #checkEnd(file: File, header: SegmentHeader): Promise<void> {

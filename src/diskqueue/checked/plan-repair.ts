@@ -19,6 +19,8 @@ interface Planning {
   readonly taken: Set<string>;
   /** What is acknowledged, and what is found to be lost. */
   readonly acks: AckRanges;
+  /** Numbers of the segments whose header was found out: it says nothing of the one before. */
+  readonly rescued: ReadonlySet<number>;
   readonly steps: RepairStep[];
   readonly lost: LostMessages[];
 }
@@ -38,11 +40,13 @@ export async function planRepair(
 ): Promise<RepairPlan> {
   const names = await files.list(folder);
   const cursor = await new CursorFile(files, folder, `${folder}/${name}.cursor`).load();
-  const found = await recoverSegments(files, folder, name, (file, previous) =>
-    rescueHeader(files, file, previous),
-  );
+  const rescued = new Set<number>();
+  const found = await recoverSegments(files, folder, name, (file, previous) => {
+    rescued.add(file.number);
+    return rescueHeader(files, file, previous);
+  });
   const taken = new Set(names.map((file) => `${folder}/${file}`));
-  const planning = { files, folder, name, taken, acks: cursor.acks, steps: [], lost: [] };
+  const planning = { files, folder, name, taken, acks: cursor.acks, rescued, steps: [], lost: [] };
   planRemovals(planning, names, found);
   const progress = await progressOver(files, found, onProgress);
   const ends = { prefix: cursor.acks.prefix, beyond: cursor.acks.beyond };
@@ -101,24 +105,38 @@ async function planSegments(
   // A damaged cursor may have known that what is not there was acknowledged.
   if ((!cursor.isThere || isDamaged(cursor)) && first !== undefined) acks.add(acks.prefix, first.base);
   let expected = acks.prefix;
+  let previousEnd = 0;
   for (const [i, segment] of segments.entries()) {
     if (segment.base > expected) loseBefore(planning, segment, expected);
-    const next = segments[i + 1];
-    const successor = next?.number === segment.number + 1 ? next : undefined;
-    const end = await planSegment(planning, segment, successor, onRead);
-    expected = Math.max(expected, end);
+    const end = await planSegment(
+      planning,
+      withEndBefore(planning, segment, previousEnd),
+      segments[i + 1],
+      onRead,
+    );
+    expected = Math.max(expected, end.next);
+    previousEnd = end.end;
   }
 }
 
-/** @returns the sequence after that of its last message. */
+/** The header of a segment that was found out says where the one before ends as that one is now. */
+function withEndBefore({ rescued }: Planning, segment: Segment, previousEnd: number): Segment {
+  const { header, number } = segment;
+  return header === undefined || !rescued.has(number)
+    ? segment
+    : { ...segment, header: { ...header, previousEnd } };
+}
+
+/** @returns where its records end, and the sequence after that of the last one. */
 async function planSegment(
   planning: Planning,
   segment: Segment,
-  successor: Segment | undefined,
+  after: Segment | undefined,
   onRead: (bytes: number) => void,
-): Promise<number> {
-  const { files, steps } = planning;
-  const { path, header } = segment;
+): Promise<{ end: number; next: number }> {
+  const { files, steps, rescued } = planning;
+  const { path, header, number } = segment;
+  const successor = after?.number === number + 1 && !rescued.has(number + 1) ? after : undefined;
   if (header === undefined) return planSetAside(planning, segment);
   const state = await examineSegment(files, segment, header, successor, (pieces) => {
     for (const { offset, end } of pieces) onRead(end - offset);
@@ -135,7 +153,7 @@ async function planSegment(
       steps.push({ action: 'seal', file: path, detail: describeSeal(state), run });
     }
   }
-  return state.next;
+  return state;
 }
 
 function describeSeal({ size, end }: SegmentState): string {
@@ -163,7 +181,7 @@ function planRewrite({ files, folder, taken, steps }: Planning, path: string, st
 }
 
 /** Nothing in it can be read, whatever one tries. */
-function planSetAside(planning: Planning, segment: Segment): number {
+function planSetAside(planning: Planning, segment: Segment): { end: number; next: number } {
   const { files, folder, taken, steps } = planning;
   const { path, base, next, end } = segment;
   const keptAs = freeName(path, taken);
@@ -176,7 +194,7 @@ function planSetAside(planning: Planning, segment: Segment): number {
       await files.syncFolder(folder);
     },
   });
-  return next;
+  return { end: 0, next };
 }
 
 function loseStretch(planning: Planning, segment: Segment, stretch: Stretch): void {
@@ -188,7 +206,7 @@ function loseStretch(planning: Planning, segment: Segment, stretch: Stretch): vo
 }
 
 function loseBefore(planning: Planning, { path, base }: Segment, from: number): void {
-  const reason = 'the segment before this one is missing';
+  const reason = 'the messages before this segment are missing';
   lose(planning, { file: path, offset: 0, bytes: 0, reason }, from, base);
 }
 

@@ -116,14 +116,14 @@ function metadataFor(queue: InspectedQueue): Metadata {
   return { depth, read: { number: first.number, offset }, write };
 }
 
-/** Where it was, if the last file ends there; else a file that was never there. */
+/** Where it was, if the files end there; else the file after the last one. */
 function writePosition({ metadata, files, found }: InspectedQueue): Position {
   const last = files.at(-1);
-  if (metadata !== undefined) {
-    const { write } = metadata;
-    const isThere = last?.number === write.number && last.size === write.offset && !isCut(last);
-    const isNew = write.offset === 0 && (last?.number ?? -1) < write.number;
-    if (isThere || isNew) return write;
-  }
-  return { number: Math.max(last?.number ?? -1, metadata?.write.number ?? -1, ...found.bad) + 1, offset: 0 };
+  const unused = Math.max(last?.number ?? -1, ...found.bad) + 1;
+  if (metadata === undefined) return { number: unused, offset: 0 };
+  const { write } = metadata;
+  if (last === undefined)
+    return { number: Math.max(unused, write.number + Math.sign(write.offset)), offset: 0 };
+  const isThere = last.number === write.number && last.size === write.offset && !isCut(last);
+  return isThere || (write.number === unused && write.offset === 0) ? write : { number: unused, offset: 0 };
 }
