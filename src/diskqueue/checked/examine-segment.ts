@@ -1,6 +1,5 @@
 import type { File, FileSystem } from '../file-system.ts';
 import { withFile } from '../with-file.ts';
-import { shortCrc32, crc32 } from './crc32.ts';
 import {
   encodeMessage,
   encodeSegmentHeader,
@@ -129,7 +128,8 @@ async function isLikeFooter(file: File, rescued: Buffer, footer: Buffer, offset:
 
 /**
  * A record whose header is damaged, if nothing else of it is. Its place, length and sequence are known from its
- * neighbours: so either the checksum of its payload is right, or that is what is damaged, and that of the header is.
+ * neighbours, so the checksum of its payload is enough. If that is what is damaged, the one of the header tells; but not
+ * if anything else in the header is: two flips, as far from the ends of what they are in, cancel out in it.
  */
 async function rescueRecord(
   file: File,
@@ -144,14 +144,12 @@ async function rescueRecord(
   const was = Buffer.allocUnsafeSlow(length);
   if ((await file.read(was, offset)) < length) return undefined;
   const payload = was.subarray(RECORD_HEADER_BYTES);
-  if (was.readUInt32LE(16) !== crc32(payload)) {
-    const record = Buffer.from(was);
-    record.writeUInt32LE(crc32(payload), 16);
-    return record.readUInt32LE(20) === shortCrc32(record, 0, 20, salt) ? record : undefined;
-  }
   const record = Buffer.allocUnsafeSlow(length);
-  encodeMessage(record, 0, payload, from, salt, false);
-  return record;
+  encodeMessage(record, 0, payload, from, salt, ((was[3] as number) & 1) === 1);
+  const hasItsPayloadCrc = record.readUInt32LE(16) === was.readUInt32LE(16);
+  const hasItsHeaderCrc = record.readUInt32LE(20) === was.readUInt32LE(20);
+  const differsInPayloadCrc = record.subarray(0, 16).equals(was.subarray(0, 16));
+  return hasItsPayloadCrc || (hasItsHeaderCrc && differsInPayloadCrc) ? record : undefined;
 }
 
 async function wholeHeaders(file: File, header: SegmentHeader): Promise<number> {

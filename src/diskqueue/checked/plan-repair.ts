@@ -90,7 +90,7 @@ function planRemovals(
 /** A new cursor, a segment or a copy of one that was not finished. */
 function isLeftOver(queue: string, file: string): boolean {
   if (file === `${queue}.cursor.new`) return true;
-  const match = /^(.+\.segment)(?:\.rewritten|\.damaged(?:\.\d+)?\.new)$/.exec(file);
+  const match = /^(.+\.segment)(?:\.rewritten|\.damaged(?:\.\d+)?\.new)$/s.exec(file);
   return match?.[1] !== undefined && parseSegmentFileName(match[1])?.queue === queue;
 }
 
@@ -105,26 +105,21 @@ async function planSegments(
   // A damaged cursor may have known that what is not there was acknowledged.
   if ((!cursor.isThere || isDamaged(cursor)) && first !== undefined) acks.add(acks.prefix, first.base);
   let expected = acks.prefix;
-  let previousEnd = 0;
-  for (const [i, segment] of segments.entries()) {
+  let before = { end: 0, next: 0 };
+  for (const [i, found] of segments.entries()) {
+    const segment = planning.rescued.has(found.number) ? following(before, found) : found;
     if (segment.base > expected) loseBefore(planning, segment, expected);
-    const end = await planSegment(
-      planning,
-      withEndBefore(planning, segment, previousEnd),
-      segments[i + 1],
-      onRead,
-    );
-    expected = Math.max(expected, end.next);
-    previousEnd = end.end;
+    before = await planSegment(planning, segment, segments[i + 1], onRead);
+    expected = Math.max(expected, before.next);
   }
 }
 
-/** The header of a segment that was found out says where the one before ends as that one is now. */
-function withEndBefore({ rescued }: Planning, segment: Segment, previousEnd: number): Segment {
-  const { header, number } = segment;
-  return header === undefined || !rescued.has(number)
-    ? segment
-    : { ...segment, header: { ...header, previousEnd } };
+/** The header of a segment that was found out has to fit to the segment before, as that will be. */
+function following({ end, next }: { end: number; next: number }, segment: Segment): Segment {
+  const { header } = segment;
+  if (header === undefined) return segment;
+  const base = Math.max(header.baseSequence, next);
+  return { ...segment, base, header: { ...header, baseSequence: base, previousEnd: end } };
 }
 
 /** @returns where its records end, and the sequence after that of the last one. */

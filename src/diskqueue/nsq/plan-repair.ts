@@ -124,6 +124,6 @@ function writePosition({ metadata, files, found }: InspectedQueue): Position {
   const { write } = metadata;
   if (last === undefined)
     return { number: Math.max(unused, write.number + Math.sign(write.offset)), offset: 0 };
-  const isThere = last.number === write.number && last.size === write.offset && !isCut(last);
+  const isThere = last.number === write.number && last.end === write.offset;
   return isThere || (write.number === unused && write.offset === 0) ? write : { number: unused, offset: 0 };
 }

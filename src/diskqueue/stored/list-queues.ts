@@ -5,8 +5,8 @@ import type { FileSystem } from '../file-system.ts';
 import { StoredNsqQueue } from '../nsq/stored-nsq-queue.ts';
 import type { StoredQueue } from './stored-queue.ts';
 
-const CURSOR = /^(.+)\.cursor$/;
-const NSQ_FILE = /^(.+)\.diskqueue\.(?:\d{6,15}|meta)\.dat$/;
+const CURSOR = /^(.+)\.cursor$/s;
+const NSQ_FILE = /^(.+)\.diskqueue\.(?:\d{6,15}|meta)\.dat$/s;
 
 /** The queues whose files are in a folder, by name. */
 export async function listQueues(files: FileSystem, folder: string): Promise<StoredQueue[]> {

@@ -71,8 +71,9 @@ export function damage(folder: string, file: string, at: number): void {
 export function hashOf(folder: string): string {
   const hash = createHash('sha256').update(String(statSync(folder).mtimeMs));
   for (const name of readdirSync(folder).sort()) {
-    const { mtimeMs } = statSync(join(folder, name));
-    hash.update(`${name}\0${mtimeMs}\0`).update(readFileSync(join(folder, name)));
+    const stats = statSync(join(folder, name));
+    hash.update(`${name}\0${stats.mtimeMs}\0`);
+    if (stats.isFile()) hash.update(readFileSync(join(folder, name))); // a lock is a socket
   }
   return hash.digest('hex');
 }
