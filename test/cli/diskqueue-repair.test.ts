@@ -15,11 +15,6 @@ import {
 
 const SECOND = 'orders.0000000002.segment';
 
-interface RepairResult {
-  readonly isDryRun: boolean;
-  readonly queues: { steps: { action: string; file: string; keptAs?: string }[]; lost: object[] }[];
-}
-
 /** Of thirty messages in three files; one is damaged in the second file, and the third has lost its header. */
 async function damagedFolder(): Promise<string> {
   const folder = temporaryFolder();
@@ -33,7 +28,7 @@ describe('escapement diskqueue repair', () => {
   it('says what it would do with --dry-run, and changes nothing', async () => {
     const folder = await damagedFolder();
     const before = hashOf(folder);
-    const { result, code } = await diskQueueJson<RepairResult>('repair', folder, '--dry-run');
+    const { result, code } = await diskQueueJson('repair', folder, '--dry-run');
     expect(code).toBe(1);
     expect(result).toMatchObject({
       ...{ folder, isDryRun: true },
@@ -68,9 +63,7 @@ describe('escapement diskqueue repair', () => {
     const again = await diskQueue('repair', folder);
     expect([again.stdout, again.code]).toEqual(['orders (checked): nothing to do\n', 0]);
     expect(readdirSync(folder)).toEqual(expect.arrayContaining(['orders.cursor', SECOND]));
-    expect(
-      (await diskQueueJson<RepairResult>('repair', folder, '--dry-run')).result.queues[0]?.steps,
-    ).toEqual([]);
+    expect((await diskQueueJson('repair', folder, '--dry-run')).result.queues[0]?.steps).toEqual([]);
     expect(before).not.toBe('');
 
     const kept = numbered(30).filter((_, i) => i >= 2 && i + 1 !== lost);
@@ -86,9 +79,9 @@ describe('escapement diskqueue repair', () => {
     writeFileSync(join(folder, 'orders.cursor.new'), 'x');
     makeNsqQueue(folder, 'events');
     appendFileSync(join(folder, 'events.diskqueue.000002.dat'), Buffer.from([0, 0, 0, 9, 1]));
-    const { result, code } = await diskQueueJson<RepairResult>('repair', folder);
+    const { result, code } = await diskQueueJson('repair', folder);
     expect(code).toBe(0);
-    expect(result.queues.map(({ steps }) => steps.map(({ action }) => action))).toEqual([
+    expect(result.queues.map(({ steps }) => steps?.map(({ action }) => action))).toEqual([
       ['seal'],
       ['remove', 'seal'],
     ]);

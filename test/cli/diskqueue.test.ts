@@ -119,10 +119,10 @@ describe('escapement diskqueue ls', () => {
     const folder = temporaryFolder();
     const queue = await DiskQueue.open({ name: 'orders', dataPath: folder });
     await queue.put(Buffer.from('a'));
-    const open = await diskQueueJson<{ queues: unknown[] }>('ls', folder);
+    const open = await diskQueueJson('ls', folder);
     expect(open.result.queues).toMatchObject([{ name: 'orders', messages: 1, isOpen: true }]);
     await queue.close();
-    const closed = await diskQueueJson<{ queues: unknown[] }>('ls', folder);
+    const closed = await diskQueueJson('ls', folder);
     expect(closed.result.queues).toMatchObject([{ isOpen: false }]);
   });
 
@@ -131,7 +131,7 @@ describe('escapement diskqueue ls', () => {
     await makeQueue(folder, 'orders', ['a'], { acked: 1 });
     await makeQueue(folder, 'orders', []);
     writeFileSync(`${folder}/somebody.cursor`, 'of another program');
-    const { result } = await diskQueueJson<{ queues: unknown[] }>('ls', folder);
+    const { result } = await diskQueueJson('ls', folder);
     expect(result.queues).toMatchObject([{ name: 'orders', files: [], messages: 0, unacknowledged: 0 }]);
   });
 
@@ -141,5 +141,36 @@ describe('escapement diskqueue ls', () => {
     const { stdout } = await diskQueue('ls', folder);
     expect(stdout).toContain('or\\x1b[31mders\\n');
     expect(stdout).not.toContain(ESCAPE);
+  });
+});
+
+describe('a queue that is being worked with', () => {
+  it('can be listed, verified and dumped meanwhile', async () => {
+    const folder = temporaryFolder();
+    const queue = await DiskQueue.open({
+      name: 'orders',
+      dataPath: folder,
+      maxBytesPerFile: 256,
+      durability: 'os',
+    });
+    const over = new AbortController();
+    const work = (async (): Promise<void> => {
+      while (!over.signal.aborted) {
+        await Promise.all(numbered(50).map((message) => queue.put(Buffer.from(message))));
+        for (let i = 0; i < 50; i++) (await queue.receive()).ack();
+        await queue.flush();
+      }
+    })();
+    try {
+      for (const command of ['ls', 'verify', 'dump', 'ls', 'verify', 'dump']) {
+        const { stderr, code } = await diskQueue(command, folder);
+        expect([command, stderr]).toEqual([command, '']);
+        expect([0, 1]).toContain(code); // it changes under the reader
+      }
+    } finally {
+      over.abort();
+      await work;
+      await queue.close();
+    }
   });
 });

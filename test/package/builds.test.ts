@@ -100,14 +100,17 @@ describe('the package', () => {
     expect(JSON.parse(stdout)).toEqual(peers);
   });
 
-  it.each(['module', 'commonjs'] as const)('checks files, which it loads what it takes for only then: %s', (type) => {
-    const loads =
-      type === 'module'
-        ? `import { checkSegments } from 'escapement/testing';`
-        : `const { checkSegments } = require('escapement/testing');`;
-    const source = `${loads} checkSegments('no such folder').catch((error) => console.log(error.code))`;
-    expect(runProgram(source, { type }).stdout.trim()).toBe('ENOENT');
-  });
+  it.each(['module', 'commonjs'] as const)(
+    'checks files, which it loads what it takes for only then: %s',
+    (type) => {
+      const loads =
+        type === 'module'
+          ? `import { checkSegments } from 'escapement/testing';`
+          : `const { checkSegments } = require('escapement/testing');`;
+      const source = `${loads} checkSegments('no such folder').catch((error) => console.log(error.code))`;
+      expect(runProgram(source, { type }).stdout.trim()).toBe('ENOENT');
+    },
+  );
 
   it('has one copy of each class per module format', () => {
     const source = `

@@ -12,8 +12,12 @@ export interface OutputStream {
 /** Bytes that are collected for one write. */
 const BUFFER_BYTES = 64 * 1024;
 
-/** Node has it since 20.12; before, nothing is coloured. */
-const { styleText } = util as { styleText?: typeof util.styleText };
+type Colour = 'red' | 'green' | 'yellow' | 'bold';
+
+/** Node has it since 20.12; before, nothing is coloured. It would look at standard output, whatever is coloured. */
+const { styleText } = util as {
+  styleText?: (colour: Colour, text: string, options: { validateStream: boolean }) => string;
+};
 
 /** One of the two streams of a command. Whoever reads it may go away: then nothing more is written, and nothing fails. */
 export class Output {
@@ -60,9 +64,9 @@ export class Output {
   }
 
   /** With colours where they can be seen and are wanted. */
-  paint(colour: 'red' | 'green' | 'yellow' | 'bold', text: string): string {
+  paint(colour: Colour, text: string): string {
     const isWanted = this.isTerminal && this.stream.hasColors?.() === true;
-    return isWanted && styleText !== undefined ? styleText(colour, text) : text;
+    return isWanted && styleText !== undefined ? styleText(colour, text, { validateStream: false }) : text;
   }
 
   #write(bytes: Uint8Array): Promise<void> {

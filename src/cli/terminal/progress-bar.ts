@@ -36,7 +36,7 @@ export class ProgressBar {
   #start(total: number): SingleBar {
     const bar = new SingleBar(
       {
-        stream: this.#err.stream as NodeJS.WriteStream,
+        stream: this.#err.stream as unknown as NodeJS.WritableStream,
         format: ` {bar} {percentage} %  ${this.#label}`,
         barsize: 24,
         clearOnComplete: true,

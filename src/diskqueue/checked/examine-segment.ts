@@ -126,10 +126,14 @@ async function isLikeFooter(file: File, rescued: Buffer, footer: Buffer, offset:
   return hasItsPayload || was[2] !== MESSAGE;
 }
 
+/** A checksum of which more bits are different is not that of a payload which is whole. */
+const MOST_BITS = 2;
+
 /**
  * A record whose header is damaged, if nothing else of it is. Its place, length and sequence are known from its
- * neighbours, so the checksum of its payload is enough. If that is what is damaged, the one of the header tells; but not
- * if anything else in the header is: two flips, as far from the ends of what they are in, cancel out in it.
+ * neighbours, so the checksum of its payload is enough. If that is what is damaged, the one of the header tells. But two
+ * flips as far from the ends of what they are in cancel out in that one, so only a checksum that is nearly right is
+ * believed to be damaged.
  */
 async function rescueRecord(
   file: File,
@@ -146,10 +150,17 @@ async function rescueRecord(
   const payload = was.subarray(RECORD_HEADER_BYTES);
   const record = Buffer.allocUnsafeSlow(length);
   encodeMessage(record, 0, payload, from, salt, ((was[3] as number) & 1) === 1);
-  const hasItsPayloadCrc = record.readUInt32LE(16) === was.readUInt32LE(16);
-  const hasItsHeaderCrc = record.readUInt32LE(20) === was.readUInt32LE(20);
-  const differsInPayloadCrc = record.subarray(0, 16).equals(was.subarray(0, 16));
-  return hasItsPayloadCrc || (hasItsHeaderCrc && differsInPayloadCrc) ? record : undefined;
+  if (record.readUInt32LE(16) === was.readUInt32LE(16)) return record;
+  const isRestRight =
+    record.subarray(0, 16).equals(was.subarray(0, 16)) && record.readUInt32LE(20) === was.readUInt32LE(20);
+  const differentBits = bitsOf(record.readUInt32LE(16) ^ was.readUInt32LE(16));
+  return isRestRight && differentBits <= MOST_BITS ? record : undefined;
+}
+
+function bitsOf(value: number): number {
+  let bits = 0;
+  for (let rest = value; rest !== 0; rest &= rest - 1) bits++;
+  return bits;
 }
 
 async function wholeHeaders(file: File, header: SegmentHeader): Promise<number> {

@@ -17,6 +17,9 @@ import { SegmentReader } from './segment-reader.ts';
 import { parseSegmentFileName, type Segment } from './segment.ts';
 import { verifyQueue } from './verify-queue.ts';
 
+/** A queue that is changed so fast is not worth looking at. */
+const MOST_ATTEMPTS = 20;
+
 /** A queue of the default format, as it lies on the disk. */
 export class StoredCheckedQueue implements StoredQueue {
   readonly name: string;
@@ -44,8 +47,7 @@ export class StoredCheckedQueue implements StoredQueue {
   }
 
   async summarize(): Promise<QueueSummary> {
-    const { acks } = await this.#cursor();
-    const { segments } = await recoverSegments(this.#files, this.#folder, this.name);
+    const { acks, segments } = await this.#recover();
     return {
       files: segments.map(({ path }) => path.slice(this.#folder.length + 1)),
       messages: segments.reduce((sum, { base, next }) => sum + next - base, 0),
@@ -55,18 +57,14 @@ export class StoredCheckedQueue implements StoredQueue {
   }
 
   async verify(onProgress: OnProgress): Promise<VerifyReport> {
-    const { messages, unacknowledged, problems, notes } = await verifyQueue(
-      this.#files,
-      this.#folder,
-      this.name,
-      onProgress,
+    const { messages, unacknowledged, problems, notes } = await untilNothingGoes(() =>
+      verifyQueue(this.#files, this.#folder, this.name, onProgress),
     );
     return { messages, unacknowledged, bytes: await this.size(), problems, notes };
   }
 
   async *messages({ isAll, from, onDamage }: MessageSelection): AsyncIterable<ListedMessage> {
-    const { acks } = await this.#cursor();
-    const { segments } = await recoverSegments(this.#files, this.#folder, this.name);
+    const { acks, segments } = await this.#recover();
     const first = isAll ? from : Math.max(from, acks.prefix);
     for (const segment of segments) {
       if (segment.next <= first) continue;
@@ -112,8 +110,13 @@ export class StoredCheckedQueue implements StoredQueue {
     }
   }
 
-  #cursor(): ReturnType<CursorFile['load']> {
-    return new CursorFile(this.#files, this.#folder, `${this.#folder}/${this.name}.cursor`).load();
+  #recover(): Promise<{ acks: AckRanges; segments: readonly Segment[] }> {
+    return untilNothingGoes(async () => {
+      const cursor = new CursorFile(this.#files, this.#folder, `${this.#folder}/${this.name}.cursor`);
+      const { acks } = await cursor.load();
+      const { segments } = await recoverSegments(this.#files, this.#folder, this.name);
+      return { acks, segments };
+    });
   }
 
   #owns(file: string): boolean {
@@ -131,6 +134,17 @@ function unacknowledgedIn({ prefix, ranges }: AckRanges, from: number, to: numbe
 
 function overlap(a: { from: number; to: number }, b: { from: number; to: number }): number {
   return Math.max(Math.min(a.to, b.to) - Math.max(a.from, b.from), 0);
+}
+
+/** Whoever has the queue open removes segments that it needs no more: then it is looked at again. */
+async function untilNothingGoes<R>(action: () => Promise<R>): Promise<R> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await action();
+    } catch (error) {
+      if (!isMissing(error) || attempt === MOST_ATTEMPTS) throw error;
+    }
+  }
 }
 
 function zeroIfMissing(error: unknown): number {

@@ -38,9 +38,19 @@ export async function diskQueue(
   return { stdout: stdout.toString(), stderr, code };
 }
 
+/** What the commands print as JSON, as far as tests take it apart. */
+export interface JsonResult {
+  readonly queues: {
+    readonly notes?: string[];
+    readonly steps?: { action: string; file: string; keptAs?: string }[];
+  }[];
+}
+
 /** The same with `--json`: what it printed, and its exit code. */
-export async function diskQueueJson<T>(...words: string[]): Promise<{ result: T; code: number | null }> {
+export async function diskQueueJson(
+  ...words: string[]
+): Promise<{ result: JsonResult; code: number | null }> {
   const { stdout, stderr, code } = await diskQueue(...words, '--json');
   if (stderr !== '') throw new Error(stderr);
-  return { result: JSON.parse(stdout) as T, code };
+  return { result: JSON.parse(stdout) as JsonResult, code };
 }

@@ -148,7 +148,7 @@ describe('repair of a queue with a file that was cut off', () => {
       const records = await recordsIn(disk);
       const hit = records.find((record) => record.path === path);
       if (hit === undefined) throw new Error('no record');
-      (bytesOf(disk, path) as unknown as { [at: number]: number })[hit.end - 1] = 0;
+      bytesOf(disk, path)[hit.end - 1] = 0;
       const lost = await repair(disk);
       expect(lost).toHaveLength(1);
       expected = expected.filter((message) => message !== MESSAGES[hit.sequence - 1]);
