@@ -6,6 +6,7 @@ const library: Options = {
     testing: 'src/testing.ts',
     timers: 'src/timers.ts',
     'timers/promises': 'src/timers-promises.ts',
+    diskqueue: 'src/diskqueue.ts',
     'metrics/prometheus': 'src/metrics-prometheus.ts',
     'metrics/otel': 'src/metrics-otel.ts',
   },

@@ -25,6 +25,11 @@ export class RingQueue<T> {
     return this.#size;
   }
 
+  /** The value that `shift` would take. */
+  get first(): T | undefined {
+    return this.#slots[this.#head];
+  }
+
   push(value: T): void {
     if (this.#size > this.#mask) this.#resize((this.#mask + 1) * 2);
     this.#slots[(this.#head + this.#size) & this.#mask] = value;
@@ -37,11 +42,6 @@ export class RingQueue<T> {
     this.#head = (this.#head - 1) & this.#mask;
     this.#slots[this.#head] = value;
     this.#size++;
-  }
-
-  /** The first value, which stays; undefined if there is none. */
-  peek(): T | undefined {
-    return this.#slots[this.#head];
   }
 
   /** Takes the first value; undefined if there is none. */

@@ -1,5 +1,5 @@
 import { inOwnTurn } from '../core/own-turn.ts';
-import type { MessageLog } from './message-log.ts';
+import type { AppendResult, MessageLog } from './message-log.ts';
 
 /** Most that one commit writes: messages, and bytes. What is more waits for the next one. */
 const BATCH_MESSAGES = 10_000;
@@ -96,23 +96,35 @@ export class CommitLoop {
   }
 
   async #commit(batch: readonly PendingPut[]): Promise<void> {
-    this.#events.committing();
-    const { appended, error } = await this.#write(batch.map(({ data }) => data));
-    const bytes = batch.slice(0, appended).reduce((sum, { data }) => sum + data.length, 0);
-    this.#events.committed(appended, bytes);
-    for (const [i, { data, resolve, reject }] of batch.entries()) {
-      if (i < appended) resolve();
-      else reject(this.#events.refused(data, error));
+    let rest = batch;
+    while (rest.length > 0) {
+      this.#events.committing();
+      const { appended, error } = await this.#write(rest.map(({ data }) => data));
+      const done = rest.slice(0, appended);
+      this.#events.committed(
+        appended,
+        done.reduce((sum, { data }) => sum + data.length, 0),
+      );
+      for (const { resolve } of done) resolve();
+      rest = rest.slice(appended);
+      if (error === undefined) continue;
+      for (const { data, reject } of rest) reject(this.#events.refused(data, error));
+      return;
     }
   }
 
-  async #write(messages: readonly Uint8Array[]): Promise<{ appended: number; error?: unknown }> {
+  async #write(messages: readonly Uint8Array[]): Promise<AppendResult> {
+    let done = 0;
     try {
-      const result = await this.#log.append(messages);
-      if (this.#syncsEach && result.appended > 0) await this.#log.sync();
-      return result;
+      while (done < messages.length) {
+        const { appended, error } = await this.#log.append(done === 0 ? messages : messages.slice(done));
+        if (this.#syncsEach && appended > 0) await this.#log.sync();
+        done += appended;
+        if (error !== undefined) return { appended: done, error };
+      }
+      return { appended: done };
     } catch (error) {
-      return { appended: 0, error };
+      return { appended: done, error };
     }
   }
 }

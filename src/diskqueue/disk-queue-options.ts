@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { systemClock, type Clock } from '../core/clock.ts';
 import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
 import { requireClock } from '../core/require-clock.ts';
@@ -61,6 +62,7 @@ export interface DiskQueueOptions {
 /** The options with every default filled in. */
 export interface ResolvedDiskQueueOptions {
   readonly name: string;
+  /** Absolute: the process may go elsewhere. */
   readonly folder: string;
   readonly maxBytesPerFile: number;
   readonly minMessageSize: number;
@@ -102,7 +104,7 @@ export function resolveDiskQueueOptions(options: DiskQueueOptions): ResolvedDisk
   requireMetrics(metrics);
   const files = (options as { [FILE_SYSTEM]?: FileSystem })[FILE_SYSTEM] ?? hostFileSystem;
   return {
-    ...{ name, folder: dataPath, durability, format, whenFull, clock, metrics, onCorruption, files },
+    ...{ name, folder: resolve(dataPath), durability, format, whenFull, clock, metrics, onCorruption, files },
     ...resolveNumbers(options),
   };
 }

@@ -51,8 +51,8 @@ export class DiskQueue implements BackendQueue {
   #committingSinceMs = 0;
   /** Of messages that are being put. */
   #puttingBytes = 0;
-  /** What a sync, or a save, that nobody waited for has run into: the next one who asks is told. */
-  #backgroundErrors: unknown[] = [];
+  /** What a sync that nobody waited for has run into first: the next one who asks is told. */
+  #backgroundError: unknown;
   #closing: Promise<void> | undefined;
 
   private constructor(
@@ -71,7 +71,9 @@ export class DiskQueue implements BackendQueue {
     this.#syncs = new SyncSchedule(clock, syncEvery, syncTimeoutMs, () => {
       this.#syncInBackground();
     });
-    this.#acks = new AckSaver(log, (error) => this.#backgroundErrors.push(error));
+    this.#acks = new AckSaver(log, () => {
+      this.#syncs.retry(); // they are kept, and written with the next save
+    });
     this.#handOuts = new HandOuts(log, {
       acked: (message) => {
         this.#acked(message);
@@ -143,15 +145,18 @@ export class DiskQueue implements BackendQueue {
    * `ERR_QUEUE_IO` - the disk has refused: the message is not in the queue.
    */
   put(data: Uint8Array): Promise<void> {
-    try {
-      this.#requireOpen('put');
-      this.requireMessage(data);
+    return this.#checked(data, () => {
       if (this.#room.enter(data.length)) return this.#put(data);
       return this.#putWhenRoom(data);
-    } catch (error) {
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- it is one
-      return Promise.reject(error);
-    }
+    });
+  }
+
+  /** As `put`, but `maxBytesTotal` does not hold it back: `OverflowQueue` has it when it closes, and nothing may be lost. */
+  putBeyondLimit(data: Uint8Array): Promise<void> {
+    return this.#checked(data, () => {
+      this.#room.exceed(data.length);
+      return this.#put(data);
+    });
   }
 
   /** Throws what `put` would reject with for a message of that type or size. */
@@ -179,7 +184,7 @@ export class DiskQueue implements BackendQueue {
   async peek(): Promise<Uint8Array | undefined> {
     this.#requireOpen('peek');
     const message = await this.#handOuts.peek();
-    return message === undefined ? undefined : Uint8Array.from(message.data);
+    return message === undefined ? undefined : Buffer.from(message.data);
   }
 
   /**
@@ -190,23 +195,22 @@ export class DiskQueue implements BackendQueue {
   async flush(): Promise<void> {
     this.#requireOpen('flush');
     try {
-      await this.#commits.run(() => this.#log.sync());
-      await this.#acks.run(() => this.#log.saveAcks(true));
-      this.#syncs.reset();
+      await this.#sync();
       this.#throwBackgroundError();
     } catch (error) {
       throw this.#ioError('flush', error);
     }
   }
 
-  /** Drops every message, those that were handed out included. Durable when it resolves. */
+  /**
+   * Drops every message, those that were handed out included. Durable when it resolves.
+   *
+   * @throws EscapementError `ERR_QUEUE_IO` - the disk has refused: they are gone here, but may come again after a reopen.
+   */
   async empty(): Promise<void> {
     this.#requireOpen('empty');
     try {
-      await this.#alone(async () => {
-        await this.#handOuts.reset(() => this.#log.empty());
-        this.#room.setUsed(this.#puttingBytes);
-      });
+      await this.#alone(() => this.#handOuts.reset(() => this.#empty()));
     } catch (error) {
       throw this.#ioError('empty', error);
     }
@@ -217,14 +221,18 @@ export class DiskQueue implements BackendQueue {
    * `ERR_QUEUE_CLOSED`, and loops over messages end. Idempotent.
    */
   close(): Promise<void> {
-    this.#closing ??= this.#close(() => Promise.resolve());
+    this.#closing ??= this.#end(() => this.#log.close());
     return this.#closing;
   }
 
   /** As `close`, and removes every file of the queue. */
   delete(): Promise<void> {
     if (this.#closing !== undefined) return Promise.reject(this.#closedError('delete'));
-    this.#closing = this.#close(() => this.#log.remove());
+    this.#closing = this.#end(async () => {
+      await this.#log.close().catch(() => undefined); // a disk that is full refuses that, and is why somebody deletes
+      this.#backgroundError = undefined;
+      await this.#log.remove();
+    });
     return this.#closing;
   }
 
@@ -238,12 +246,24 @@ export class DiskQueue implements BackendQueue {
     return this.close();
   }
 
+  /** What is wrong with a message is a rejection. */
+  #checked(data: Uint8Array, put: () => Promise<void>): Promise<void> {
+    try {
+      this.#requireOpen('put');
+      this.requireMessage(data);
+      return put();
+    } catch (error) {
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- it is one
+      return Promise.reject(error);
+    }
+  }
+
   #put(data: Uint8Array): Promise<void> {
     this.#puttingBytes += data.length;
     return this.#commits.put(data);
   }
 
-  async #putWhenRoom(data: Uint8Array): Promise<void> {
+  #putWhenRoom(data: Uint8Array): Promise<void> {
     const { whenFull, maxBytesTotal } = this.#options;
     if (whenFull === 'reject' || data.length > maxBytesTotal) {
       throw this.#fail(
@@ -252,9 +272,7 @@ export class DiskQueue implements BackendQueue {
         `has no room for ${data.length} bytes more: ${maxBytesTotal} is the limit`,
       );
     }
-    await this.#room.wait(data.length);
-    this.#requireOpen('put');
-    await this.#put(data);
+    return this.#room.wait(data.length, () => this.#put(data));
   }
 
   #acked(message: StoredMessage): void {
@@ -265,12 +283,42 @@ export class DiskQueue implements BackendQueue {
     this.#syncs.count(1);
   }
 
+  async #empty(): Promise<void> {
+    try {
+      await this.#log.empty();
+    } finally {
+      this.#room.setUsed(this.#log.bytes + this.#puttingBytes);
+    }
+  }
+
   #syncInBackground(): void {
-    const note = (error: unknown): void => {
-      this.#backgroundErrors.push(error);
-    };
-    if (this.#options.durability === 'interval') this.#commits.run(() => this.#log.sync()).catch(note);
-    this.#acks.run(() => this.#log.saveAcks(true)).catch(note);
+    if (this.#options.durability === 'interval') {
+      this.#sync().catch((error: unknown) => {
+        this.#backgroundError ??= error;
+      });
+    } else {
+      this.#acks
+        .run(() => this.#log.saveAcks(true))
+        .catch(() => {
+          this.#syncs.retry();
+        });
+    }
+  }
+
+  /** Brings to the disk what was put and acknowledged before. What comes meanwhile counts for the next time. */
+  async #sync(): Promise<void> {
+    let saving = Promise.resolve();
+    try {
+      await this.#commits.run(async () => {
+        this.#syncs.reset();
+        await this.#log.sync();
+        saving = this.#acks.run(() => this.#log.saveAcks(true)); // in line before a close that comes behind this step
+      });
+      await saving;
+    } catch (error) {
+      this.#syncs.retry();
+      throw error;
+    }
   }
 
   /** Behind everything that was begun, and while nothing else is. */
@@ -278,15 +326,13 @@ export class DiskQueue implements BackendQueue {
     return this.#commits.run(() => this.#acks.run(action));
   }
 
-  async #close(last: () => Promise<void>): Promise<void> {
-    const closed = this.#closedError('close');
-    this.#handOuts.close(closed);
-    this.#room.failAll(closed);
+  async #end(last: () => Promise<void>): Promise<void> {
+    this.#handOuts.close(this.#closedError('receive'));
+    this.#room.failAll(this.#closedError('put'));
     this.#syncs.stop();
     this.#acks.stop();
     try {
-      await this.#alone(() => this.#handOuts.reset(() => this.#log.close()));
-      await last();
+      await this.#alone(() => this.#handOuts.reset(last));
       this.#throwBackgroundError();
     } catch (error) {
       throw this.#ioError('close', error);
@@ -297,9 +343,10 @@ export class DiskQueue implements BackendQueue {
   }
 
   #throwBackgroundError(): void {
-    const [first] = this.#backgroundErrors.splice(0);
+    const error = this.#backgroundError;
+    this.#backgroundError = undefined;
     // eslint-disable-next-line @typescript-eslint/only-throw-error -- whatever it was
-    if (first !== undefined) throw first;
+    if (error !== undefined) throw error;
   }
 
   #requireOpen(operation: string): void {

@@ -1,5 +1,6 @@
 import { mkdir, open, readdir, rename, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { constants } from 'node:fs';
+import { dirname } from 'node:path';
 
 /**
  * What the disk queue does to a disk, and nothing else: so that a test can record it, and make it fail.
@@ -92,9 +93,7 @@ export const hostFileSystem: FileSystem = {
   },
   rename: (from, to) => rename(from, to),
   unlink: (path) => unlink(path),
-  async makeFolder(path) {
-    await mkdir(path, { recursive: true });
-  },
+  makeFolder,
   async syncFolder(path) {
     try {
       const folder = await open(path, constants.O_RDONLY);
@@ -108,3 +107,21 @@ export const hostFileSystem: FileSystem = {
     }
   },
 };
+
+/** Not `recursive`: Node would try for ever where the system makes no folders, as in /proc (libuv says ENOENT there). */
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return;
+    if (code !== 'ENOENT' || dirname(path) === path) throw error;
+    await makeFolder(dirname(path));
+    await mkdir(path).catch(unlessThere);
+  }
+}
+
+/** Somebody else may have made it meanwhile. */
+function unlessThere(error: unknown): void {
+  if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+}

@@ -59,7 +59,8 @@ export class HandOuts {
 
   /** The message that would be handed out next; undefined at the end. */
   async peek(): Promise<StoredMessage | undefined> {
-    while (this.#first() === undefined && this.#mayHaveMore && !this.#isPaused) await this.#readMore();
+    while (this.#first() === undefined && this.#canReadMore) await this.#readMore();
+    if (this.#closed !== undefined) throw this.#closed.error;
     return this.#first();
   }
 
@@ -76,23 +77,28 @@ export class HandOuts {
     this.#waiting.failAll(error);
   }
 
-  /** Forgets all it knows and does something to the log, which nobody reads meanwhile. */
+  /** Does something to the log, which nobody reads meanwhile, and forgets all it knows, whatever came of it. */
   async reset(action: () => Promise<void>): Promise<void> {
     this.#isPaused = true;
     try {
       await this.#reading?.catch(() => undefined);
       await action();
+    } finally {
       this.#era++;
       this.#read.clear();
       this.#returned = bySequence();
-    } finally {
       this.#isPaused = false;
       this.committed();
     }
   }
 
+  /** Or somebody else is reading, and nobody knows yet. */
+  get #canReadMore(): boolean {
+    return !this.#isPaused && (this.#mayHaveMore || this.#reading !== undefined);
+  }
+
   #first(): StoredMessage | undefined {
-    return this.#returned.peek() ?? this.#read.peek();
+    return this.#returned.peek() ?? this.#read.first;
   }
 
   #next(): StoredMessage | undefined {
@@ -101,7 +107,8 @@ export class HandOuts {
 
   #deliver(message: StoredMessage): Delivery {
     const era = this.#era;
-    return new SettleOnce(message.data, (isDone) => {
+    // A copy, because it may come back: whoever has it may change it, or give its memory to another thread.
+    return new SettleOnce(Buffer.from(message.data), (isDone) => {
       if (era !== this.#era) return;
       if (isDone) this.#events.acked(message);
       else this.#takeBack(message);
@@ -119,7 +126,7 @@ export class HandOuts {
     this.#isPumping = true;
     try {
       this.#serve();
-      while (this.#waiting.size > 0 && this.#mayHaveMore && !this.#isPaused) await this.#readMore();
+      while (this.#waiting.size > 0 && this.#canReadMore) await this.#readMore();
     } catch (error) {
       this.#waiting.failAll(error);
     } finally {

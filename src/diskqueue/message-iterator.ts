@@ -9,7 +9,8 @@ const END: IteratorReturnResult<undefined> = { done: true, value: undefined };
 export class MessageIterator implements AsyncIterableIterator<Uint8Array, undefined, undefined> {
   readonly #handOuts: HandOuts;
   readonly #receivers: Receivers = new WaitGroup();
-  #current: Delivery | undefined;
+  /** Handed out and not asked past: one, unless somebody asks without waiting for the answer. */
+  readonly #held: Delivery[] = [];
   #isOver = false;
 
   constructor(handOuts: HandOuts) {
@@ -17,26 +18,30 @@ export class MessageIterator implements AsyncIterableIterator<Uint8Array, undefi
   }
 
   async next(): Promise<IteratorResult<Uint8Array, undefined>> {
-    this.#current?.ack();
-    this.#current = undefined;
-    if (this.#isOver) return END;
-    const delivery = await this.#take();
-    if (delivery === undefined) return END;
-    this.#current = delivery;
-    return { done: false, value: delivery.data };
+    for (const held of this.#held.splice(0)) held.ack();
+    const delivery = this.#isOver ? undefined : await this.#take();
+    return delivery === undefined ? END : this.#hold(delivery);
   }
 
   /** The loop was left: the message it was at was not worked through. */
   return(): Promise<IteratorReturnResult<undefined>> {
     this.#isOver = true;
     this.#receivers.dismiss(undefined);
-    this.#current?.nack();
-    this.#current = undefined;
+    for (const held of this.#held.splice(0)) held.nack();
     return Promise.resolve(END);
   }
 
   [Symbol.asyncIterator](): this {
     return this;
+  }
+
+  #hold(delivery: Delivery): IteratorResult<Uint8Array, undefined> {
+    if (this.#isOver) {
+      delivery.nack(); // the loop was left in the moment in which it was given
+      return END;
+    }
+    this.#held.push(delivery);
+    return { done: false, value: delivery.data };
   }
 
   async #take(): Promise<Delivery | undefined> {

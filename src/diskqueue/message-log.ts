@@ -16,13 +16,15 @@ export interface MessageLog {
   /**
    * Writes messages behind the last one, in order. Written they are with the host, not yet on the disk.
    *
-   * @returns how many were written: all, unless there is an `error`. The others have left nothing behind.
+   * @returns how many were written: one at least, unless there is an `error`. The others have left nothing behind; what
+   * may be durable or lost as one ends there, so `sync` before the next call, if it is to be synced at all.
    */
   append(messages: readonly Uint8Array[]): Promise<AppendResult>;
 
   /**
-   * Makes what was appended durable, and then readable if it was not yet. If it rejects, what was appended since the
-   * last sync is lost to the caller, and will never be readable if it was not yet.
+   * Makes what was appended durable, and then readable if it was not yet. If it rejects, what was appended by the last
+   * call is lost to the caller, and will never be readable if it was not yet. What was readable and could not be made
+   * durable stays so, and every `sync` and `close` rejects until it is acknowledged.
    */
   sync(): Promise<void>;
 
@@ -38,7 +40,7 @@ export interface MessageLog {
   /** Writes down what is acknowledged: with the host, or on the disk. Frees the room that is not needed any more. */
   saveAcks(isDurable: boolean): Promise<void>;
 
-  /** Drops every message. */
+  /** Drops every message. If it rejects, they are gone here, but may come again with the next open. */
   empty(): Promise<void>;
 
   /** Makes everything durable, and closes the files. The log is not used after that, also if it rejects. */
@@ -69,8 +71,9 @@ export interface CorruptionEvent {
   readonly offset: number;
   /** How much of the file was stepped over. */
   readonly bytes: number;
-  /** The first and the last message that are lost; undefined if none is, or nobody can tell. */
+  /** The first message that is lost; undefined if none is, or nobody can tell. */
   readonly firstSequence?: number;
+  /** The last one, and undefined with the first. */
   readonly lastSequence?: number;
   /** For people. */
   readonly reason: string;

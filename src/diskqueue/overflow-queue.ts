@@ -15,10 +15,13 @@ export interface OverflowQueueOptions {
   readonly backend: BackendQueue;
 }
 
-/** A message in memory. */
-interface MemoryMessage {
+/** A message that this queue has. */
+interface HeldMessage {
+  /** Ascending in the order in which messages are handed out first. */
   readonly order: number;
   readonly data: Uint8Array;
+  /** The backend's own delivery, of a message that was taken from there: it is the backend's until it is done with. */
+  readonly source: Delivery | undefined;
 }
 
 const BACKEND_METHODS: readonly (keyof BackendQueue)[] = ['put', 'receive', 'empty', 'close', 'delete'];
@@ -26,29 +29,31 @@ const BACKEND_METHODS: readonly (keyof BackendQueue)[] = ['put', 'receive', 'emp
 /**
  * Messages in memory, and behind them a backend for those that do not fit.
  *
- *      put ──► memory ──────────────► receive
- *         └──► backend ──► (when memory is empty) ──┘
+ *      put ──► memory ───────────► ready ──► receive
+ *         └──► backend ──► pull ─────┘          │
+ *                                    ▲── nack ──┘
  *
  * The order is kept: from the first message that goes to the backend all go there, until the backend has handed out
- * what it has. (nsqd takes from both at random.) What is in memory dies with the process; `close` moves it to the
- * backend.
+ * what it has. (nsqd takes from both at random.) So whatever is in memory is older than what the backend has not handed
+ * out yet; and what it has is numbered here like the rest, and comes back here.
+ *
+ * What is in memory dies with the process; `close` moves it to the backend.
  */
 export class OverflowQueue implements BackendQueue {
   readonly #memorySize: number;
   readonly #backend: BackendQueue;
-  /** Of what is in memory and not handed out, the oldest first. */
-  readonly #memory = new TinyQueue<MemoryMessage>([], (a, b) => a.order - b.order);
-  readonly #handedOut = new Set<MemoryMessage>();
+  /** What nobody has, the oldest first; and what somebody has. */
+  readonly #ready = new TinyQueue<HeldMessage>([], (a, b) => a.order - b.order);
+  readonly #handedOut = new Set<HeldMessage>();
   readonly #waiting = new WaitLine<Delivery>();
   #order = 0;
-  /** Messages on their way to the backend, and those of it that were handed out. */
+  /** Messages that are in memory only. */
+  #inMemory = 0;
+  /** Messages on their way to the backend, and those of it that are here. */
   #toBackend = 0;
-  #heldOfBackend = 0;
-  /** Messages of the backend that came back: they are older than what is in memory. */
-  #cameBack = 0;
+  #ofBackend = 0;
   #isPulling = false;
-  /** What was handed out in an earlier era is nobody's business any more. */
-  #era = 0;
+  #emptying = 0;
   #closing: Promise<void> | undefined;
 
   /** @throws RangeError `ERR_OUT_OF_RANGE`, TypeError `ERR_INVALID_ARG_TYPE` - an option of another value or type. */
@@ -63,7 +68,7 @@ export class OverflowQueue implements BackendQueue {
 
   /** Messages that are not acknowledged, here and in the backend. */
   get depth(): number {
-    return this.#memory.length + this.#handedOut.size + this.#backend.depth;
+    return this.#inMemory + this.#backend.depth;
   }
 
   /** Resolves at once if the message is in memory, of which it takes a copy; else when the backend has it. */
@@ -71,11 +76,10 @@ export class OverflowQueue implements BackendQueue {
     requireData(data);
     this.#requireOpen('put');
     this.#backend.requireMessage?.(data); // at `close` it may have to go there
-    const isFull = this.#memory.length + this.#handedOut.size >= this.#memorySize;
-    if (isFull || this.#isBackendOlder) await this.#overflow(data);
+    if (this.#inMemory >= this.#memorySize || this.#isBackendOlder) await this.#overflow(data);
     else {
-      this.#memory.push({ order: this.#order++, data: Uint8Array.from(data) });
-      this.#serve();
+      this.#inMemory++;
+      this.#add(Buffer.from(data), undefined);
     }
   }
 
@@ -88,16 +92,22 @@ export class OverflowQueue implements BackendQueue {
     return delivery;
   }
 
-  /** Drops every message, here and in the backend. */
+  /** Drops every message, here and in the backend; those that were handed out included. */
   async empty(): Promise<void> {
     this.#requireOpen('empty');
     this.#forget();
-    await this.#backend.empty();
+    this.#emptying++;
+    try {
+      await this.#backend.empty();
+    } finally {
+      this.#emptying--;
+      this.#serve();
+    }
   }
 
   /**
    * Moves what is in memory to the backend, and closes that. Nothing is lost; but what was in memory is older than what
-   * the backend had, and comes behind it now. Idempotent.
+   * the backend had, and comes behind it now. A limit of a `DiskQueue` does not hold it back. Idempotent.
    *
    * @throws AggregateError - the backend has refused messages: these are lost. It is closed all the same.
    */
@@ -113,9 +123,9 @@ export class OverflowQueue implements BackendQueue {
     return this.#closing;
   }
 
-  /** Whether the backend has, or will have, messages that nobody has: they are older than any that comes now. */
+  /** Whether the backend has, or will have, messages that were never here: they are older than any that comes now. */
   get #isBackendOlder(): boolean {
-    return this.#toBackend > 0 || this.#backend.depth > this.#heldOfBackend;
+    return this.#toBackend > 0 || this.#backend.depth > this.#ofBackend;
   }
 
   async #overflow(data: Uint8Array): Promise<void> {
@@ -128,9 +138,14 @@ export class OverflowQueue implements BackendQueue {
     }
   }
 
+  #add(data: Uint8Array, source: Delivery | undefined): void {
+    this.#ready.push({ order: this.#order++, data, source });
+    this.#serve();
+  }
+
   #serve(): void {
     while (this.#waiting.size > 0) {
-      const message = this.#cameBack > 0 ? undefined : this.#memory.pop();
+      const message = this.#ready.pop();
       if (message === undefined) {
         if (this.#isBackendOlder) this.#pull();
         return;
@@ -140,17 +155,26 @@ export class OverflowQueue implements BackendQueue {
     }
   }
 
-  #deliver(message: MemoryMessage): Delivery {
-    return new SettleOnce(message.data, (isDone) => {
-      if (!this.#handedOut.delete(message) || isDone) return;
-      this.#memory.push(message);
+  #deliver(message: HeldMessage): Delivery {
+    return new SettleOnce(Buffer.from(message.data), (isDone) => {
+      if (!this.#handedOut.delete(message)) return;
+      if (isDone) this.#done(message);
+      else this.#ready.push(message);
       this.#serve();
     });
   }
 
-  /** Asks the backend for one message, for whoever waits when it comes. */
+  #done({ source }: HeldMessage): void {
+    if (source === undefined) this.#inMemory--;
+    else {
+      this.#ofBackend--;
+      source.ack();
+    }
+  }
+
+  /** Asks the backend for one message. Whoever waits for it may have gone when it comes: then it is ready here. */
   #pull(): void {
-    if (this.#isPulling) return;
+    if (this.#isPulling || this.#emptying > 0) return;
     this.#isPulling = true;
     this.#backend.receive().then(
       (delivery) => {
@@ -165,47 +189,38 @@ export class OverflowQueue implements BackendQueue {
 
   #pulled(delivery: Delivery): void {
     this.#isPulling = false;
-    this.#heldOfBackend++;
-    if (this.#cameBack > 0) this.#cameBack--;
-    const wrapped = this.#wrap(delivery);
-    if (!this.#waiting.give(wrapped)) wrapped.nack();
-    this.#serve();
+    if (this.#emptying > 0 || this.#closing !== undefined) delivery.nack();
+    else {
+      this.#ofBackend++;
+      this.#add(delivery.data, delivery);
+    }
   }
 
-  #wrap(delivery: Delivery): Delivery {
-    const era = this.#era;
-    return new SettleOnce(delivery.data, (isDone) => {
-      if (era !== this.#era) return;
-      this.#heldOfBackend--;
-      if (isDone) {
-        delivery.ack();
-        return;
-      }
-      this.#cameBack++;
-      delivery.nack();
-      this.#serve();
-    });
-  }
-
-  #forget(): void {
-    this.#era++;
-    this.#heldOfBackend = 0;
-    this.#cameBack = 0;
+  /** Drops what is in memory, and gives back to the backend what belongs there. @returns the dropped ones, in order. */
+  #forget(): HeldMessage[] {
+    const all = [...this.#handedOut, ...this.#ready.data].sort((a, b) => a.order - b.order);
     this.#handedOut.clear();
-    while (this.#memory.length > 0) this.#memory.pop();
+    while (this.#ready.length > 0) this.#ready.pop();
+    this.#inMemory = 0;
+    this.#ofBackend = 0;
+    for (const { source } of all) source?.nack();
+    return all.filter(({ source }) => source === undefined);
   }
 
   async #close(): Promise<void> {
-    const left = [...this.#handedOut, ...this.#memory.data].sort((a, b) => a.order - b.order);
     this.#waiting.failAll(closedError('receive'));
-    this.#forget();
-    const results = await Promise.allSettled(left.map(({ data }) => this.#backend.put(data)));
-    await this.#backend.close();
-    const errors = results.flatMap((result) =>
-      result.status === 'rejected' ? [result.reason as unknown] : [],
-    );
-    if (errors.length > 0)
-      throw new AggregateError(errors, `the backend has refused ${errors.length} messages`);
+    const moved = await Promise.allSettled(this.#forget().map(({ data }) => this.#move(data)));
+    const closed = await Promise.allSettled([this.#backend.close()]);
+    const refused = errorsOf(moved);
+    const errors = [...refused, ...errorsOf(closed)];
+    if (refused.length > 0)
+      throw new AggregateError(errors, `the backend has refused ${refused.length} messages`);
+    if (errors.length > 0) throw errors[0];
+  }
+
+  /** A put that waits for room would wait for ever: nobody receives any more. */
+  #move(data: Uint8Array): Promise<void> {
+    return this.#backend.putBeyondLimit?.(data) ?? this.#backend.put(data);
   }
 
   async #delete(): Promise<void> {
@@ -217,6 +232,10 @@ export class OverflowQueue implements BackendQueue {
   #requireOpen(operation: string): void {
     if (this.#closing !== undefined) throw closedError(operation);
   }
+}
+
+function errorsOf(results: readonly PromiseSettledResult<void>[]): unknown[] {
+  return results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
 }
 
 function closedError(operation: string): EscapementError {

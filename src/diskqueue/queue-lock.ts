@@ -22,8 +22,8 @@ const LONGEST_SOCKET_PATH = 100;
 /** Whoever holds it owns the queue. */
 export class QueueLock {
   readonly #servers: Server[] = [];
-  /** The socket file beside the queue. Node cannot remove it: it knows it by a name that is gone. */
-  #socketFile: string | undefined;
+  /** Stays open: Node removes the socket file beside the queue by a name that leads through it. */
+  #folder: FileHandle | undefined;
 
   /**
    * @throws EscapementError `ERR_QUEUE_LOCKED` - somebody has it: another process, another thread, or this one.
@@ -49,11 +49,10 @@ export class QueueLock {
 
   /** Idempotent. */
   async release(): Promise<void> {
-    const file = this.#socketFile;
-    this.#socketFile = undefined;
-    if (file !== undefined) await unlink(file).catch(() => undefined);
-    const servers = this.#servers.splice(0);
+    const [servers, folder] = [this.#servers.splice(0), this.#folder];
+    this.#folder = undefined;
     await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+    await folder?.close();
   }
 
   async #acquire(folder: string, queue: string): Promise<void> {
@@ -67,16 +66,13 @@ export class QueueLock {
 
   /** For those who cannot see the first one. A file system without sockets does without. */
   async #listenBeside(folder: string, queue: string): Promise<void> {
-    const handle = await open(folder, 'r');
+    this.#folder = await open(folder, 'r');
+    const path = shortPath(this.#folder, `${queue}.lock`);
+    if (Buffer.byteLength(path) > LONGEST_SOCKET_PATH) return;
     try {
-      const path = shortPath(handle, `${queue}.lock`);
-      if (path.length > LONGEST_SOCKET_PATH) return;
       this.#servers.push(await replaceIfDead(path));
-      this.#socketFile = `${folder}/${queue}.lock`;
     } catch (error) {
       if (isTaken(error)) throw error;
-    } finally {
-      await handle.close();
     }
   }
 }

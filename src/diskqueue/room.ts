@@ -24,10 +24,15 @@ export class Room {
     return true;
   }
 
-  /** Takes room when there is enough. */
-  wait(bytes: number): Promise<void> {
+  /** Takes room, whether there is enough or not. */
+  exceed(bytes: number): void {
+    this.#used += bytes;
+  }
+
+  /** Takes room when there is enough, and goes on at that moment: whoever comes later is behind. */
+  async wait(bytes: number, goOn: () => Promise<void>): Promise<void> {
     this.#needs.push(bytes);
-    return this.#waiting.wait(() => undefined);
+    await this.#waiting.wait(goOn);
   }
 
   leave(bytes: number): void {
@@ -37,7 +42,7 @@ export class Room {
   /** What is used was counted anew. */
   setUsed(used: number): void {
     this.#used = used;
-    for (let need = this.#needs.peek(); need !== undefined && this.#fits(need); need = this.#needs.peek()) {
+    for (let need = this.#needs.first; need !== undefined && this.#fits(need); need = this.#needs.first) {
       this.#needs.shift();
       this.#used += need;
       this.#waiting.give();

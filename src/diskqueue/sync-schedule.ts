@@ -24,11 +24,12 @@ export class SyncSchedule {
     if (this.#isStopped) return;
     this.#operations += operations;
     if (this.#operations >= this.#every) this.#due();
-    else if (this.#operations > 0) {
-      this.#timeout ??= this.#clock.setTimeout(() => {
-        this.#due();
-      }, this.#timeoutMs);
-    }
+    else if (this.#operations > 0) this.#arm();
+  }
+
+  /** It has failed: once more when the time is over, however many operations come. */
+  retry(): void {
+    if (!this.#isStopped) this.#arm();
   }
 
   /** Nobody will bring anything there any more. */
@@ -42,6 +43,12 @@ export class SyncSchedule {
     this.#operations = 0;
     this.#timeout?.cancel();
     this.#timeout = undefined;
+  }
+
+  #arm(): void {
+    this.#timeout ??= this.#clock.setTimeout(() => {
+      this.#due();
+    }, this.#timeoutMs);
   }
 
   #due(): void {

@@ -2,9 +2,9 @@
  * How often each item has failed.
  *
  * HOW it is bounded. Two generations: counts are made in the young one, and looked up in both. When the young one is
- * half of what is allowed, it becomes the old one, and what was in the old one is forgotten. So an item that goes on
- * failing keeps its count, the others go within one or two generations, and nothing is ever sorted or moved in a list.
- * Unbounded, there is only a young one.
+ * half of what is allowed and another item fails, it becomes the old one, and what was in the old one is forgotten. So
+ * an item that fails again before as many others have failed keeps its count, the others go within one or two
+ * generations, and nothing is ever sorted or moved in a list. Unbounded, there is only a young one.
  *
  * WHY. client-go keeps a count for every item that was ever given up without `forget` (kubernetes#138743).
  */
@@ -24,9 +24,9 @@ export class FailureCounts<T> {
   /** @returns how often the item had failed before. */
   increment(item: T): number {
     const failures = this.get(item);
+    if (this.#young.size >= this.#perGeneration && !this.#young.has(item)) this.#age();
     this.#young.set(item, failures + 1);
     if (this.#old.size > 0) this.#old.delete(item);
-    if (this.#young.size >= this.#perGeneration) this.#age();
     return failures;
   }
 

@@ -18,11 +18,16 @@ export const HELD_AGAIN = 3;
 /** What a queue knows of one key. */
 export class ItemEntry<T> {
   readonly key: unknown;
+  /** How often it stands among the keys that became idle: see item-table.ts. */
+  places = 0;
   /** What is handed out next: the newest object that was added. Nothing while idle. */
   item: T | undefined;
   phase: Phase = IDLE;
-  /** Counts the holders this entry has had, so that one of them cannot end the turn of the next. */
-  handOuts = 0;
+  /**
+   * Which hand-out of its queue was the last of this entry, so that a holder cannot end the turn of the next. 0 since
+   * it stands at the back of the queue.
+   */
+  handOut = 0;
 
   constructor(key: unknown) {
     this.key = key;

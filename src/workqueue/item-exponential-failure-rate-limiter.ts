@@ -10,8 +10,8 @@ export interface ItemExponentialFailureOptions {
   /** The longest delay, in milliseconds: 0 or more. @example 1_000_000 */
   readonly maxDelayMs: number;
   /**
-   * Items whose failures are remembered: an integer of at least 2. When there are more, those that have not failed for
-   * longest are forgotten. For items that are given up without `forget`.
+   * Items whose failures are remembered at most: an integer of at least 2. The half of them that failed last always is;
+   * the others go when more fail. For items that are given up without `forget`.
    *
    * @default Infinity
    */

@@ -24,6 +24,7 @@ export class ItemQueue<T> {
   readonly #onTaken: () => void;
   #held = 0;
   #heldAgain = 0;
+  #handOuts = 0;
   #isShutDown = false;
 
   /** @param onTaken - called when fewer entries are ready than before. */
@@ -68,8 +69,8 @@ export class ItemQueue<T> {
   take(): ItemEntry<T> | undefined {
     const entry = this.ready.shift();
     if (entry === undefined) return undefined;
+    this.#onTaken(); // first: who adds the same item now takes the place of the older one, and not of what is held
     this.#hold(entry);
-    this.#onTaken();
     return entry;
   }
 
@@ -89,7 +90,7 @@ export class ItemQueue<T> {
 
   /** @returns false, and changes nothing, if that hand-out of the entry is over. */
   finish(entry: ItemEntry<T>, handOut: number): boolean {
-    if (!entry.isHeld || entry.handOuts !== handOut) return false;
+    if (!entry.isHeld || entry.handOut !== handOut) return false;
     this.#held--;
     this.#metrics?.finished(entry);
     if (entry.phase === HELD_AGAIN) {
@@ -100,16 +101,19 @@ export class ItemQueue<T> {
     return true;
   }
 
-  /** Takes back an entry that was handed out and not worked through: it is the first to be handed out again. */
+  /**
+   * Takes back an entry that was handed out and not worked through. It is the first to be handed out again, of several
+   * the one that had been handed out first.
+   */
   putBack(entry: ItemEntry<T>, handOut: number): void {
-    if (!entry.isHeld || entry.handOuts !== handOut) return;
+    if (!entry.isHeld || entry.handOut !== handOut) return;
     if (entry.phase === HELD_AGAIN) this.#heldAgain--;
     this.#held--;
     this.#metrics?.putBack(entry);
     if (this.#takers.size > 0) this.#offer(entry);
     else {
       entry.phase = QUEUED;
-      this.ready.unshift(entry);
+      this.#queueInFront(entry);
     }
   }
 
@@ -131,13 +135,25 @@ export class ItemQueue<T> {
       this.#takers.give(entry);
     } else {
       entry.phase = QUEUED;
+      entry.handOut = 0;
       this.ready.push(entry);
     }
   }
 
+  /** In front of all but those that were taken back like it, and had been handed out before. */
+  #queueInFront(entry: ItemEntry<T>): void {
+    const before: ItemEntry<T>[] = [];
+    for (let { first } = this.ready; isTakenBackBefore(first, entry); { first } = this.ready) {
+      before.push(first);
+      this.ready.shift();
+    }
+    this.ready.unshift(entry);
+    for (const earlier of before.reverse()) this.ready.unshift(earlier);
+  }
+
   #hold(entry: ItemEntry<T>): void {
     entry.phase = HELD;
-    entry.handOuts++;
+    entry.handOut = ++this.#handOuts;
     this.#held++;
     this.#metrics?.handedOut(entry);
   }
@@ -150,4 +166,8 @@ export class ItemQueue<T> {
     this.#metrics?.remove();
     this.#drains.giveAll();
   }
+}
+
+function isTakenBackBefore<T>(first: ItemEntry<T> | undefined, entry: ItemEntry<T>): first is ItemEntry<T> {
+  return first !== undefined && first.handOut > 0 && first.handOut < entry.handOut;
 }

@@ -21,7 +21,7 @@ const SHORT = 256;
  */
 export class ItemTable<T> {
   readonly #entries = new Map<unknown, ItemEntry<T>>();
-  /** Entries in the order in which they became idle. One may be in use again, be in it twice, or be gone. */
+  /** Entries in the order in which they became idle. One may be in use again, and be in it twice. */
   #kept: (ItemEntry<T> | undefined)[] = new Array<undefined>(LEAST_KEPT);
   #next = 0;
   #idle = 0;
@@ -71,21 +71,27 @@ export class ItemTable<T> {
     entry.phase = IDLE;
     entry.item = undefined;
     this.#idle++;
-    if (this.#entries.size <= SMALL || !mayBeKept(entry.key)) this.#forget(entry);
+    const isToGo = entry.places === 0 && (this.#entries.size <= SMALL || !mayBeKept(entry.key));
+    if (isToGo) this.#forget(entry);
     else this.#keep(entry);
   }
 
   #keep(entry: ItemEntry<T>): void {
     const oldest = this.#kept[this.#next];
     this.#kept[this.#next] = entry;
+    entry.places++;
     this.#next = (this.#next + 1) & (this.#kept.length - 1);
-    if (oldest !== undefined) this.#forget(oldest);
+    if (oldest !== undefined) this.#leave(oldest);
     if (++this.#released >= Math.max(this.#kept.length, this.#mostUsed)) this.#reconsider();
   }
 
-  /** Unless it is in use again, or gone. */
+  /** It has lost one of its places. With the last one it goes, unless it is in use again. */
+  #leave(entry: ItemEntry<T>): void {
+    entry.places--;
+    if (entry.places === 0 && entry.phase === IDLE) this.#forget(entry);
+  }
+
   #forget(entry: ItemEntry<T>): void {
-    if (entry.phase !== IDLE || this.#entries.get(entry.key) !== entry) return;
     this.#entries.delete(entry.key);
     this.#idle--;
   }
@@ -105,7 +111,7 @@ export class ItemTable<T> {
   #resize(length: number): void {
     const fromOldest = [...this.#kept.slice(this.#next), ...this.#kept.slice(0, this.#next)];
     const surplus = Math.max(fromOldest.length - length, 0);
-    for (const entry of fromOldest.slice(0, surplus)) if (entry !== undefined) this.#forget(entry);
+    for (const entry of fromOldest.slice(0, surplus)) if (entry !== undefined) this.#leave(entry);
     this.#kept = fromOldest.slice(surplus);
     this.#next = this.#kept.length & (length - 1);
     while (this.#kept.length < length) this.#kept.push(undefined);

@@ -25,7 +25,13 @@ export class LeaseIterator<T> implements AsyncIterableIterator<Lease<T>, undefin
     if (this.#signal?.aborted === true) return this.#aborted(this.#signal);
     const entry = this.#queue.take();
     if (entry !== undefined || this.#queue.hasEnded) return Promise.resolve(this.#stepOf(entry));
-    return this.#queue.wait((taken) => this.#stepOf(taken), this.#signal, this.#waiting);
+    const step = this.#queue.wait((taken) => this.#stepOf(taken), this.#signal, this.#waiting);
+    if (this.#signal !== undefined) {
+      step.catch(() => {
+        this.#isOver = true;
+      });
+    }
+    return step;
   }
 
   /** The loop was left. */

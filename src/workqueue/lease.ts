@@ -22,7 +22,7 @@ export class HandOut<T> implements Lease<T> {
     this.item = entry.item as T;
     this.#queue = queue;
     this.#entry = entry;
-    this.#handOut = entry.handOuts;
+    this.#handOut = entry.handOut;
   }
 
   done(): void {

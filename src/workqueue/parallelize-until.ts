@@ -41,6 +41,12 @@ export async function parallelizeUntil(
   await new PieceRun(pieces, chunkSize, run, signal).finish(workers, onNotRun);
 }
 
+/** Pieces from the first to before the end: a list of them may be too long for an array. */
+interface Span {
+  readonly first: number;
+  readonly end: number;
+}
+
 /** One call's pieces: the next chunk is whose worker asks first. */
 class PieceRun {
   readonly #pieces: number;
@@ -49,8 +55,8 @@ class PieceRun {
   readonly #signal: AbortSignal | undefined;
   readonly #budget = new TurnBudget();
   readonly #errors: unknown[] = [];
-  /** Of chunks that were taken and not run to their end. */
-  readonly #leftOver: number[] = [];
+  /** What is left of chunks that were taken and not run to their end. */
+  readonly #leftOver: Span[] = [];
   #next = 0;
 
   constructor(
@@ -68,9 +74,9 @@ class PieceRun {
   async finish(workers: number, onNotRun: ((pieces: number[]) => void) | undefined): Promise<void> {
     const chunks = Math.ceil(this.#pieces / this.#chunkSize);
     await Promise.all(Array.from({ length: Math.min(workers, chunks) }, () => this.#work()));
-    const notRun = this.#notRun();
-    if (notRun.length > 0) onNotRun?.(notRun);
-    const errors = this.#errorsWith(notRun.length > 0);
+    const isIncomplete = this.#next < this.#pieces || this.#leftOver.length > 0;
+    if (isIncomplete) onNotRun?.(this.#notRun());
+    const errors = this.#errorsWith(isIncomplete);
     if (errors.length === 1) throw errors[0];
     if (errors.length > 1) throw new AggregateError(errors, `${errors.length} pieces have failed`);
   }
@@ -89,22 +95,23 @@ class PieceRun {
 
   async #chunk(first: number, end: number): Promise<void> {
     for (let piece = first; piece < end; piece++) {
-      if (this.#mustStop) this.#leftOver.push(piece);
-      else {
-        try {
-          const result = this.#run(piece);
-          if (isThenable(result)) await result;
-        } catch (error) {
-          this.#errors.push(error);
-        }
-        if (this.#budget.spend()) await this.#budget.next();
+      if (this.#mustStop) {
+        this.#leftOver.push({ first: piece, end });
+        return;
       }
+      try {
+        const result = this.#run(piece);
+        if (isThenable(result)) await result;
+      } catch (error) {
+        this.#errors.push(error);
+      }
+      if (this.#budget.spend()) await this.#budget.next();
     }
   }
 
   #notRun(): number[] {
-    const notTaken = Array.from({ length: this.#pieces - this.#next }, (_, i) => this.#next + i);
-    return [...this.#leftOver.sort((a, b) => a - b), ...notTaken];
+    const leftOver = this.#leftOver.sort((a, b) => a.first - b.first);
+    return [...leftOver, { first: this.#next, end: this.#pieces }].flatMap(piecesOf);
   }
 
   /** An abort is what a caller asked for: of its consequences in the pieces only those of another kind are errors. */
@@ -114,4 +121,8 @@ class PieceRun {
     const reason: unknown = signal.reason;
     return [reason, ...this.#errors.filter((error) => error !== reason && !isAbortError(error))];
   }
+}
+
+function piecesOf({ first, end }: Span): number[] {
+  return Array.from({ length: end - first }, (_, i) => first + i);
 }

@@ -1,6 +1,6 @@
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { requireFunction, requireIntegerAtLeast } from '../core/validate.ts';
-import type { ItemEntry } from './item-entry.ts';
+import { IDLE, type ItemEntry } from './item-entry.ts';
 import type { RateLimiter } from './rate-limiter.ts';
 import { requireRunOptions, tellError, type Outcomes, type RunOptions, type Worker } from './worker-run.ts';
 
@@ -70,10 +70,10 @@ export class RetryOutcomes<T> implements Outcomes<T> {
     return true;
   }
 
-  /** With the newest object, if it was added again meanwhile. */
+  /** With the newest object, if it was added again meanwhile. Somebody may have called `done`: then it has none. */
   #retry(error: unknown, item: T, entry: ItemEntry<T>): void {
     try {
-      this.#queue.addRateLimited(entry.item as T);
+      this.#queue.addRateLimited(entry.phase === IDLE ? item : (entry.item as T));
     } catch (thrown) {
       reportUncaught(thrown);
       this.#giveUp(error, item, entry);

@@ -97,8 +97,9 @@ export class WaitingItems<T> {
     const dueAtMs = this.#dueAt(delayMs);
     if (dueAtMs < (this.#dueAtMs[row] as number)) {
       const id = this.#timers[row] as TimerId;
-      if (id === NO_TIMER) this.#timers[row] = this.#schedule(delayMs, row);
-      else this.#timer().reschedule(id, delayMs);
+      // A timer that somebody has closed keeps no id, and says so when it is asked for another.
+      const isMoved = id !== NO_TIMER && this.#timer().reschedule(id, delayMs);
+      if (!isMoved) this.#timers[row] = this.#schedule(delayMs, row);
       this.#dueAtMs[row] = dueAtMs;
     }
     this.#items[row] = item;

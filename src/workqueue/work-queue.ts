@@ -154,7 +154,7 @@ export class WorkQueue<T> {
    */
   done(item: T): void {
     const entry = this.#items.table.find(this.#keyOf(item));
-    if (entry === undefined || !this.#items.finish(entry, entry.handOuts)) {
+    if (entry === undefined || !this.#items.finish(entry, entry.handOut)) {
       throw this.#fail('ERR_NOT_PROCESSING', 'done', 'was told that an item is done which nobody holds');
     }
   }

@@ -28,6 +28,13 @@ export interface RunOptions<T> {
   readonly onError?: ((error: unknown, item: NoInfer<T>) => void) | undefined;
 }
 
+/** An entry as it was handed out: until the worker has it, somebody else may end that, and have the entry again. */
+interface Taken<T> {
+  readonly entry: ItemEntry<T>;
+  readonly item: T;
+  readonly handOut: number;
+}
+
 /** What becomes of an item when its worker has ended. Its methods must not throw. */
 export interface Outcomes<T> {
   numRequeues(key: unknown): number;
@@ -75,13 +82,13 @@ export class WorkerRun<T> {
   readonly #items: ItemQueue<T>;
   readonly #worker: Worker<T>;
   readonly #outcomes: Outcomes<T>;
-  readonly #controller = new AbortController();
-  /** The context of every item that has not failed. */
-  readonly #context: WorkerContext = { signal: this.#controller.signal, numRequeues: 0 };
+  /** One for each loop: workers of a hundred loops that listen to one signal would be warned of a leak by Node. */
+  readonly #controllers: AbortController[] = [];
   /** The loops that wait for an item. */
   readonly #waiting = new WaitGroup<ItemEntry<T> | undefined>();
   readonly #budget = new TurnBudget();
   #isStopping = false;
+  #aborted: { readonly reason: unknown } | undefined;
   /** What made it stop, if errors did. */
   readonly #failures: unknown[] = [];
 
@@ -94,7 +101,8 @@ export class WorkerRun<T> {
   async run({ concurrency = 1, signal }: RunOptions<T>): Promise<void> {
     const abort = (): void => {
       this.#stop();
-      this.#controller.abort(signal?.reason);
+      this.#aborted = { reason: signal?.reason };
+      for (const controller of this.#controllers) controller.abort(signal?.reason);
     };
     if (signal?.aborted === true) return;
     signal?.addEventListener('abort', abort, { once: true });
@@ -112,20 +120,21 @@ export class WorkerRun<T> {
   }
 
   async #serve(): Promise<void> {
+    const controller = new AbortController();
+    const context: WorkerContext = { signal: controller.signal, numRequeues: 0 }; // of items that have not failed
+    this.#controllers.push(controller);
     await Promise.resolve(); // not inside the call of run: its caller has not got its promise yet
     while (!this.#isStopping) {
-      const entry = this.#items.take() ?? (await this.#next());
-      if (entry === undefined) return;
-      const handOut = entry.handOuts;
-      if (this.#mustStop()) this.#items.putBack(entry, handOut);
+      const taken = takenOf(this.#items.take()) ?? (await this.#next());
+      if (taken === undefined) return;
+      if (this.#mustStop()) this.#items.putBack(taken.entry, taken.handOut);
       else {
-        const item = entry.item as T;
         try {
-          const result = this.#worker(item, this.#contextOf(entry));
+          const result = this.#worker(taken.item, this.#contextFor(taken.entry, context));
           if (isThenable(result)) await result;
-          this.#succeeded(entry, handOut);
+          this.#succeeded(taken);
         } catch (error) {
-          this.#failed(error, item, entry, handOut);
+          this.#failed(error, taken);
         }
         if (this.#budget.spend()) await this.#budget.next();
       }
@@ -137,21 +146,23 @@ export class WorkerRun<T> {
     return this.#isStopping;
   }
 
-  async #next(): Promise<ItemEntry<T> | undefined> {
-    return this.#items.hasEnded ? undefined : this.#items.wait((entry) => entry, undefined, this.#waiting);
+  /** Not async, which would make one promise more, and three turns of the microtask queue, per wait. */
+  #next(): Promise<Taken<T> | undefined> {
+    if (this.#items.hasEnded) return Promise.resolve(undefined);
+    return this.#items.wait(takenOf<T>, undefined, this.#waiting);
   }
 
-  #contextOf({ key }: ItemEntry<T>): WorkerContext {
+  #contextFor({ key }: ItemEntry<T>, context: WorkerContext): WorkerContext {
     const numRequeues = this.#outcomes.numRequeues(key);
-    return numRequeues === 0 ? this.#context : { signal: this.#context.signal, numRequeues };
+    return numRequeues === 0 ? context : { signal: context.signal, numRequeues };
   }
 
-  #succeeded(entry: ItemEntry<T>, handOut: number): void {
+  #succeeded({ entry, handOut }: Taken<T>): void {
     this.#outcomes.succeeded(entry.key);
     this.#items.finish(entry, handOut);
   }
 
-  #failed(error: unknown, item: T, entry: ItemEntry<T>, handOut: number): void {
+  #failed(error: unknown, { item, entry, handOut }: Taken<T>): void {
     if (this.#isInterruption(error)) {
       this.#items.putBack(entry, handOut);
       return;
@@ -165,8 +176,10 @@ export class WorkerRun<T> {
 
   /** Whether a worker rejects because it was told to stop: with the reason itself, or as Node's own functions do. */
   #isInterruption(error: unknown): boolean {
-    const { signal } = this.#controller;
-    if (!signal.aborted) return false;
-    return error === signal.reason || isAbortError(error);
+    return this.#aborted !== undefined && (error === this.#aborted.reason || isAbortError(error));
   }
+}
+
+function takenOf<T>(entry: ItemEntry<T> | undefined): Taken<T> | undefined {
+  return entry === undefined ? undefined : { entry, item: entry.item as T, handOut: entry.handOut };
 }

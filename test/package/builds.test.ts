@@ -48,6 +48,7 @@ const EXPORTS = {
     'setTimeout',
   ],
   'escapement/timers/promises': ['scheduler', 'setImmediate', 'setInterval', 'setTimeout'],
+  'escapement/diskqueue': ['DiskQueue', 'DummyBackendQueue', 'OverflowQueue'],
   'escapement/metrics/prometheus': ['prometheusMetrics'],
   'escapement/metrics/otel': ['openTelemetryMetrics'],
   'escapement/testing': ['ManualClock', 'checkPurgatory', 'checkQueue', 'checkSegments', 'checkTimer'],
@@ -82,6 +83,20 @@ describe('the package', () => {
       { type: 'commonjs' },
     );
     expect(JSON.parse(stdout)).toEqual([]);
+  });
+
+  it('loads the disk queue only with its subpath', () => {
+    const { stdout } = runProgram(
+      `const { readFileSync } = require('node:fs');
+       const hasDiskQueue = (path) => readFileSync(path, 'utf8').includes('diskqueue.file-system');
+       const others = ${JSON.stringify(Object.keys(EXPORTS).filter((subpath) => subpath !== 'escapement/diskqueue'))};
+       for (const subpaths of [others, ['escapement/diskqueue']]) {
+         subpaths.forEach((subpath) => require(subpath));
+         console.log(Object.keys(require.cache).some(hasDiskQueue));
+       }`,
+      { type: 'commonjs' },
+    );
+    expect(stdout.trim().split('\n')).toEqual(['false', 'true']);
   });
 
   it('does not bundle its peer dependencies, and all of them are optional', () => {

@@ -122,9 +122,12 @@ describe('as the global functions', () => {
     const { stdout, stderr, status } = runProgram(`
       import * as timers from 'escapement/timers';
       Object.assign(globalThis, timers);
-      setTimeout(() => console.log('second'), 20);
       clearTimeout(setTimeout(() => console.log('never'), 5));
-      const interval = setInterval(() => { console.log('first'); clearInterval(interval); }, 5);
+      const interval = setInterval(() => {
+        console.log('first');
+        clearInterval(interval);
+        setTimeout(() => console.log('second'), 20);
+      }, 5);
     `);
     expect([stdout.trim().split('\n'), stderr, status]).toEqual([['first', 'second'], '', 0]);
   });

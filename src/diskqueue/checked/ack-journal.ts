@@ -2,12 +2,16 @@ import type { FileSystem } from '../file-system.ts';
 import type { AckRanges, SequenceRange } from './ack-ranges.ts';
 import { CursorFile, type LogPosition } from './cursor-file.ts';
 
+/** How far apart hints are, at least, in bytes: about what is read at once. */
+const HINT_DISTANCE_BYTES = 64 * 1024;
+
 /** What is acknowledged, in memory and in the cursor. */
 export class AckJournal {
   readonly acks: AckRanges;
-  /** What the cursor said when it was opened: where to begin to read; and whether there was one. */
+  /** What the cursor said when it was opened: where to begin to read. */
   readonly openedHint: LogPosition | undefined;
-  readonly wasThere: boolean;
+  /** Whether there was a cursor then, and no damage in it. */
+  readonly wasWhole: boolean;
   readonly #cursor: CursorFile;
   /** Acknowledged since the last save. */
   #unsaved: SequenceRange[] = [];
@@ -18,18 +22,18 @@ export class AckJournal {
     cursor: CursorFile,
     acks: AckRanges,
     openedHint: LogPosition | undefined,
-    wasThere: boolean,
+    wasWhole: boolean,
   ) {
     this.#cursor = cursor;
     this.acks = acks;
     this.openedHint = openedHint;
-    this.wasThere = wasThere;
+    this.wasWhole = wasWhole;
   }
 
   static async open(files: FileSystem, folder: string, name: string): Promise<AckJournal> {
     const cursor = new CursorFile(files, folder, `${folder}/${name}.cursor`);
-    const { acks, hint, isThere } = await cursor.load();
-    return new AckJournal(cursor, acks, hint, isThere);
+    const { acks, hint, isThere, damages } = await cursor.load();
+    return new AckJournal(cursor, acks, hint, isThere && damages.length === 0);
   }
 
   get hasUnsaved(): boolean {
@@ -48,9 +52,10 @@ export class AckJournal {
 
   /** A message is at that place: opening may begin there. */
   noteHint(position: LogPosition): void {
-    this.#hints.push(position);
-    const needed = this.#hints.findLastIndex(({ sequence }) => sequence <= this.acks.prefix);
-    if (needed > 0) this.#hints.splice(0, needed);
+    const last = this.#hints.at(-1);
+    const isNear = last?.segment === position.segment && position.offset - last.offset < HINT_DISTANCE_BYTES;
+    if (!isNear) this.#hints.push(position);
+    while ((this.#hints[1]?.sequence ?? Infinity) <= this.acks.prefix) this.#hints.shift();
   }
 
   forgetHints(): void {
@@ -59,7 +64,8 @@ export class AckJournal {
 
   /** Writes what is new. @param isForced - also if nothing is, so that there is a cursor of this process. */
   async save(isForced: boolean): Promise<void> {
-    if (this.#unsaved.length === 0 && !(isForced && this.#cursor.isLong)) return;
+    const mustWrite = this.#cursor.isLong && (isForced || this.#cursor.isUnsynced);
+    if (this.#unsaved.length === 0 && !mustWrite) return;
     const saved = this.#unsaved;
     const { prefix } = this.acks;
     this.#unsaved = [];

@@ -1,10 +1,17 @@
+import { allOf } from '../all-of.ts';
 import type { FileSystem } from '../file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
 import { AckJournal } from './ack-journal.ts';
 import type { AckRanges } from './ack-ranges.ts';
-import { unlinkIfThere, type LogPosition } from './cursor-file.ts';
-import { firstOf, locateStart } from './locate-start.ts';
-import { recoverSegments, type FoundDamage, type RecoveredSegments } from './recover-segments.ts';
+import { renameIfThere, unlinkIfThere } from '../missing-files.ts';
+import type { LogPosition } from './cursor-file.ts';
+import { damagedBytes, firstOf, locateStart } from './locate-start.ts';
+import {
+  listSegments,
+  recoverSegments,
+  type FoundDamage,
+  type RecoveredSegments,
+} from './recover-segments.ts';
 import { RECORD_HEADER_BYTES } from './segment-format.ts';
 import { SegmentReader } from './segment-reader.ts';
 import type { DamagePiece, LostPiece, MessagePiece } from './segment-scan.ts';
@@ -49,6 +56,8 @@ export class CheckedLog implements MessageLog {
   #depth = 0;
   #bytes = 0;
   #writtenOff = 0;
+  /** Messages before `next` may be not on the disk. */
+  #doubt: { readonly next: number; readonly error: unknown } | undefined;
   /** Messages before it were not counted when the log was opened. */
   #countedFrom = 0;
 
@@ -63,15 +72,17 @@ export class CheckedLog implements MessageLog {
   static async open(options: CheckedLogOptions): Promise<CheckedLog> {
     const { files, folder, name } = options;
     const journal = await AckJournal.open(files, folder, name);
-    const found = await recoverSegments(files, folder, name);
+    const expected = journal.wasWhole ? journal.acks.prefix : undefined;
+    const found = await recoverSegments(files, folder, name, expected);
     await tidySegments(files, folder, found);
     const log = new CheckedLog(options, journal, found);
-    log.#account(found.damages);
-    const { position, bytes } = await locateStart(files, log.#segments, log.#acks.prefix, journal.openedHint);
-    log.#start = position;
-    log.#bytes = bytes;
-    if (log.#trimmable().length > 0) await log.saveAcks(true);
-    return log;
+    try {
+      await log.#begin(found.damages);
+      return log;
+    } catch (error) {
+      await log.#closeFiles().catch(() => undefined);
+      throw error;
+    }
   }
 
   get depth(): number {
@@ -93,32 +104,22 @@ export class CheckedLog implements MessageLog {
   }
 
   async append(messages: readonly Uint8Array[]): Promise<AppendResult> {
-    let appended = 0;
-    let sealed = 0; // of these, in segments that have ended durably
     try {
-      while (appended < messages.length) {
-        const before = this.#writer;
-        const writer = await this.#writerFor((messages[appended] as Uint8Array).length);
-        if (writer !== before) sealed = appended;
-        const result = await this.#counted(writer, () => writer.append(messages, appended));
-        appended += result.appended;
-        if (result.error !== undefined) return { appended, error: result.error };
-      }
-      return { appended };
+      const writer = await this.#writerFor((messages[0] as Uint8Array).length);
+      return await this.#counted(writer, () => writer.append(messages));
     } catch (error) {
-      const isLost = this.#options.isAlwaysDurable && this.#writer === undefined;
-      return { appended: isLost ? sealed : appended, error };
+      return { appended: 0, error };
     }
   }
 
   async sync(): Promise<void> {
     const writer = this.#writer;
-    if (writer === undefined) return;
     try {
-      await this.#counted(writer, () => writer.sync());
+      if (writer !== undefined) await this.#counted(writer, () => writer.sync());
     } finally {
-      if (writer.isBroken) await this.#abandon(writer);
+      if (writer?.isBroken === true) await this.#abandon(writer);
     }
+    this.#throwDoubt();
   }
 
   async read(): Promise<StoredMessage[]> {
@@ -132,7 +133,7 @@ export class CheckedLog implements MessageLog {
       const messages: StoredMessage[] = [];
       for (const piece of pieces) {
         if (piece.kind === 'damage') this.#passDamage(reader.segment, piece);
-        else if (piece.kind === 'lost') this.#passLost(piece);
+        else if (piece.kind === 'lost') this.#passLost(reader.segment, piece);
         else if (piece.kind === 'message' && !this.#wasAcked(piece)) {
           messages.push({ sequence: piece.sequence, data: Buffer.from(piece.payload) });
         }
@@ -148,37 +149,45 @@ export class CheckedLog implements MessageLog {
   }
 
   async saveAcks(isDurable: boolean): Promise<void> {
-    const mustTrim = this.#trimmable().length > 0;
+    const gone = this.#trimmable(); // now: what is acknowledged from here on may be not in the cursor
+    const mustTrim = gone.length > 0;
     await this.#journal.save(mustTrim);
     if (isDurable || mustTrim) await this.#journal.sync();
-    if (mustTrim) await this.#trim();
+    if (mustTrim) await this.#trim(gone);
   }
 
   async empty(): Promise<void> {
-    await this.#closeFiles();
     const end = Math.max(this.#acks.end, this.#segments.at(-1)?.next ?? 0);
     this.#journal.add(this.#acks.prefix, end);
     this.#journal.forgetHints();
+    this.#countedFrom = end;
     this.#depth = 0;
     this.#bytes = 0;
     this.#writtenOff = 0;
-    await this.saveAcks(true);
+    this.#countedFrom = end;
+    this.#start = undefined;
+    const reader = this.#reader;
+    this.#reader = undefined;
+    await allOf([async () => reader?.close(), () => this.saveAcks(true), () => this.#dropWriter()]);
   }
 
   async close(): Promise<void> {
     const writer = this.#writer;
-    try {
-      if (writer !== undefined) await this.#counted(writer, () => writer.seal());
-      this.#writer = undefined;
-      if (this.hasUnsavedAcks) await this.saveAcks(true);
-    } finally {
-      await this.#closeFiles();
-    }
+    await allOf([
+      async () => {
+        if (writer !== undefined) await this.#end(writer);
+      },
+      async () => {
+        if (this.hasUnsavedAcks) await this.saveAcks(true);
+      },
+      () => this.#closeFiles(),
+    ]);
+    this.#throwDoubt();
   }
 
   async remove(): Promise<void> {
-    const { files, folder } = this.#options;
-    for (const { path } of this.#segments) await unlinkIfThere(files, path);
+    const { files, folder, name } = this.#options;
+    for (const { path } of await listSegments(files, folder, name)) await unlinkIfThere(files, path);
     await this.#journal.remove();
     await files.syncFolder(folder);
   }
@@ -187,11 +196,30 @@ export class CheckedLog implements MessageLog {
     return this.#journal.acks;
   }
 
+  async #begin(damages: readonly FoundDamage[]): Promise<void> {
+    this.#account(damages);
+    const journal = this.#journal;
+    const { position, bytes } = await locateStart(
+      this.#options.files,
+      this.#segments,
+      this.#acks.prefix,
+      journal.openedHint,
+    );
+    this.#start = position;
+    this.#bytes = bytes;
+    if (position !== undefined) journal.noteHint(position);
+    // The next segment begins after what is lost: that it is lost must be known before.
+    if (this.#acks.end > (this.#segments.at(-1)?.next ?? Infinity)) await this.saveAcks(true);
+    // A full disk does not keep anybody from reading; the next save tries again.
+    else if (this.#trimmable().length > 0) await this.saveAcks(true).catch(() => undefined);
+  }
+
   /** What is missing, and how much is left. */
   #account(damages: readonly FoundDamage[]): void {
-    const acks = this.#acks;
+    const journal = this.#journal;
+    const { acks } = journal;
     const [first] = this.#segments;
-    if (!this.#journal.wasThere && first !== undefined) acks.add(acks.prefix, first.base);
+    if (!journal.wasWhole && first !== undefined) journal.add(acks.prefix, first.base);
     for (const { segment, piece } of damages) {
       segment.knownDamage.add(piece.offset);
       this.#lose(segment, piece);
@@ -202,7 +230,7 @@ export class CheckedLog implements MessageLog {
       expected = Math.max(expected, segment.next);
     }
     // What was acknowledged and is not there was lost with a machine that it was not promised to survive.
-    acks.add(expected, acks.end);
+    journal.add(expected, acks.end);
     this.#depth = Math.max(expected, acks.end) - acks.prefix - acks.beyond;
     this.#countedFrom = acks.prefix;
   }
@@ -236,28 +264,49 @@ export class CheckedLog implements MessageLog {
     }
   }
 
+  /** Its segment need not be sealed if all of it is acknowledged, durably. */
+  async #dropWriter(): Promise<void> {
+    const writer = this.#writer;
+    if (writer === undefined || this.hasUnsavedAcks) return;
+    this.#writer = undefined;
+    await writer.close().catch(() => undefined);
+    const gone = this.#trimmable();
+    if (gone.length > 0) await this.#trim(gone);
+  }
+
+  /** What could not be brought to the disk is not brought there by asking again. */
+  #throwDoubt(): void {
+    const doubt = this.#doubt;
+    if (doubt === undefined) return;
+    if (this.#acks.prefix < doubt.next) throw doubt.error;
+    this.#doubt = undefined;
+  }
+
   async #newWriter(): Promise<SegmentWriter> {
     const { files, folder, name, isAlwaysDurable, maxBytesPerFile, wallNow } = this.#options;
     const last = this.#segments.at(-1);
-    const number = this.#lastNumber;
     const next = Math.max(this.#acks.end, last?.next ?? 0);
-    const previous = { number, next, end: last?.number === number ? last.end : 0 };
-    const path = `${folder}/${segmentFileName(name, number + 1)}`;
     const options = { isAlwaysDurable, maxBytes: maxBytesPerFile, wallMs: wallNow() };
-    try {
-      const writer = await SegmentWriter.create(files, folder, path, previous, options);
-      this.#lastNumber++;
-      this.#segments.push(writer.segment);
-      this.#writer = writer;
-      return writer;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EEXIST') this.#lastNumber++; // a name is never used twice
-      throw error;
+    for (;;) {
+      const number = this.#lastNumber;
+      const previous = { number, next, end: last?.number === number ? last.end : 0 };
+      const path = `${folder}/${segmentFileName(name, number + 1)}`;
+      try {
+        const writer = await SegmentWriter.create(files, folder, path, previous, options);
+        this.#lastNumber++;
+        this.#segments.push(writer.segment);
+        this.#writer = writer;
+        return writer;
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+        this.#lastNumber++; // one that could not be made, nor removed; a name is never used twice
+      }
     }
   }
 
   async #abandon(writer: SegmentWriter): Promise<void> {
     if (this.#writer === writer) this.#writer = undefined;
+    if (writer.doubt !== undefined) this.#doubt = { next: writer.segment.next, ...writer.doubt };
     await writer.abandon();
   }
 
@@ -268,8 +317,8 @@ export class CheckedLog implements MessageLog {
     const segment = this.#segments.find(({ next, number }) => next > prefix || number === this.#lastNumber);
     if (segment === undefined) return undefined;
     const start = this.#start?.segment === segment.number ? this.#start : firstOf(segment);
-    this.#start = undefined;
     this.#reader = await SegmentReader.open(this.#options.files, segment, start);
+    this.#start = undefined;
     return this.#reader;
   }
 
@@ -281,8 +330,8 @@ export class CheckedLog implements MessageLog {
     if (next === undefined) return false;
     const following = await SegmentReader.open(this.#options.files, next);
     this.#reader = following;
-    await reader.close();
     if (sequence < segment.next) this.#loseEnd(segment, sequence);
+    await reader.close();
     return true;
   }
 
@@ -294,15 +343,14 @@ export class CheckedLog implements MessageLog {
   }
 
   #passDamage(segment: Segment, piece: DamagePiece): void {
-    const lost = (piece.to ?? segment.next) - piece.from;
-    this.#writeOff(Math.max(piece.end - piece.offset - lost * RECORD_HEADER_BYTES, 0));
+    this.#writeOff(damagedBytes(piece, segment));
     if (!segment.knownDamage.has(piece.offset)) this.#depth -= this.#lose(segment, piece);
   }
 
   /** Whoever repaired the segment has told. */
-  #passLost({ offset, end, from, to }: LostPiece): void {
-    this.#writeOff(Math.max(end - offset - (to - from) * RECORD_HEADER_BYTES, 0));
-    this.#depth -= this.#journal.add(from, to);
+  #passLost(segment: Segment, piece: LostPiece): void {
+    this.#writeOff(damagedBytes(piece, segment));
+    this.#depth -= this.#journal.add(piece.from, piece.to);
   }
 
   #writeOff(bytes: number): void {
@@ -312,10 +360,10 @@ export class CheckedLog implements MessageLog {
 
   /** Messages that nobody will ever see are as good as acknowledged. @returns how many were still waited for. */
   #lose(segment: Segment, piece: DamagePiece): number {
-    const to = piece.to ?? segment.next;
-    const lost = this.#journal.add(piece.from, to);
-    const wasPromised = segment.header?.isAlwaysDurable !== true || piece.offset < segment.syncedEnd;
-    if (wasPromised) this.#report(segment, piece.offset, piece.end, piece.from, to, piece.reason);
+    const { offset, end, from, to = segment.next, reason } = piece;
+    const lost = this.#journal.add(from, to);
+    const isNews = lost > 0 || to === from; // what was lost is told of once
+    if (isNews) this.#report(segment, offset, end, from, to, reason);
     return lost;
   }
 
@@ -329,6 +377,7 @@ export class CheckedLog implements MessageLog {
   #loseEnd(segment: Segment, from: number): void {
     const lost = this.#journal.add(from, segment.next);
     this.#depth -= lost;
+    this.#writeOff((from - segment.next) * RECORD_HEADER_BYTES);
     if (lost === 0) return;
     this.#report(segment, segment.end, segment.end, from, segment.next, 'the segment ends too early');
   }
@@ -349,22 +398,21 @@ export class CheckedLog implements MessageLog {
   }
 
   /** The cursor is on the disk. */
-  async #trim(): Promise<void> {
+  async #trim(gone: readonly Segment[]): Promise<void> {
     const { files, folder } = this.#options;
-    const gone = this.#trimmable();
     for (const { path, header } of gone) {
-      if (header === undefined) await files.rename(path, `${path}.damaged`);
+      if (header === undefined) await renameIfThere(files, path, `${path}.damaged`);
       else await unlinkIfThere(files, path);
+      this.#segments.shift();
     }
-    this.#segments.splice(0, gone.length);
-    if (gone.length > 0) await files.syncFolder(folder);
+    await files.syncFolder(folder);
   }
 
   async #closeFiles(): Promise<void> {
-    const open = [this.#reader, this.#writer];
+    const [reader, writer] = [this.#reader, this.#writer];
     this.#reader = undefined;
     this.#writer = undefined;
-    for (const file of open) await file?.close();
-    await this.#journal.close();
+    const open = [reader, writer, this.#journal].filter((file) => file !== undefined);
+    await allOf(open.map((file) => () => file.close()));
   }
 }

@@ -1,7 +1,8 @@
 import type { File, FileSystem } from '../file-system.ts';
+import { isMissing, unlinkIfThere } from '../missing-files.ts';
 import { AckRanges, type SequenceRange } from './ack-ranges.ts';
 import { shortCrc32 } from './crc32.ts';
-import { hasSectorOfZeros } from './torn.ts';
+import { zeroSectorIn } from './zero-sector.ts';
 import { readUInt64, writeUInt64 } from './segment-format.ts';
 
 /*
@@ -21,7 +22,7 @@ const MAGIC = Buffer.from([0x89, 0x45, 0x53, 0x43, 0x43, 0x0d, 0x0a, 0x1a]);
 const RECORD_BYTES = 48;
 /** Of the first message of a queue. */
 export const FIRST_SEQUENCE = 1;
-/** Made anew when it is longer than this, in bytes: 20 000 records. */
+/** Made anew when it has grown by this since it was made, in bytes, and to twice what it was: 20 000 records. */
 const LONG = 1024 * 1024;
 
 /** Where a message begins. */
@@ -56,6 +57,8 @@ export class CursorFile {
   readonly #path: string;
   #file: File | undefined;
   #length = 0;
+  /** Its length when it was made. */
+  #madeLength = 0;
   /** Something was written that is not yet on the disk. */
   #isUnsynced = false;
 
@@ -88,14 +91,14 @@ export class CursorFile {
       await file.write(bytes, this.#length);
       this.#length += bytes.length;
     } catch (error) {
-      await this.close();
+      await this.close().catch(() => undefined);
       throw error;
     }
   }
 
-  /** Whether it is time to make it anew. */
+  /** Whether it is time to make it anew: it is long, or cannot be appended to. */
   get isLong(): boolean {
-    return this.#file === undefined || this.#length > LONG;
+    return this.#file === undefined || this.#length > 2 * this.#madeLength + LONG;
   }
 
   /** Makes the file anew, from all that is acknowledged, and durable. The old one holds until the new one does. */
@@ -108,7 +111,7 @@ export class CursorFile {
       await file.write(bytes, 0);
       await file.sync();
       await this.#files.rename(temporary, this.#path);
-      await this.close(); // from here on the old file has no name
+      await this.close().catch(() => undefined); // from here on the old file has no name
       await this.#files.syncFolder(this.#folder);
     } catch (error) {
       await file.close().catch(() => undefined);
@@ -116,6 +119,7 @@ export class CursorFile {
     }
     this.#file = file;
     this.#length = bytes.length;
+    this.#madeLength = bytes.length;
     this.#isUnsynced = false;
   }
 
@@ -127,7 +131,7 @@ export class CursorFile {
       await file.sync();
       this.#isUnsynced = false;
     } catch (error) {
-      await this.close();
+      await this.close().catch(() => undefined);
       throw error;
     }
   }
@@ -172,7 +176,7 @@ function decodeCursor(bytes: Buffer): CursorState {
   let hint: LogPosition | undefined;
   let isThere = false;
   const note = (offset: number, part: Buffer): void => {
-    const isTorn = part.length < RECORD_BYTES || hasSectorOfZeros(part, offset);
+    const isTorn = part.length < RECORD_BYTES || zeroSectorIn(part, offset) !== undefined;
     damages.push({ offset, bytes: part.length, isTorn });
   };
   if (bytes.length > 0 && !MAGIC.equals(bytes.subarray(0, MAGIC.length))) {
@@ -215,16 +219,4 @@ async function readIfThere(files: FileSystem, path: string): Promise<Buffer | un
     if (isMissing(error)) return undefined;
     throw error;
   }
-}
-
-export async function unlinkIfThere(files: FileSystem, path: string): Promise<void> {
-  try {
-    await files.unlink(path);
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-  }
-}
-
-export function isMissing(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === 'ENOENT';
 }

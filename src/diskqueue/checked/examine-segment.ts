@@ -61,8 +61,7 @@ export async function examineSegment(
       }
     }
     if (stretches.at(-1)?.end !== wanted) stretches.push(...missingEnd(scan, segment, wanted));
-    const tail = successor === undefined ? await rescuedTail(file, segment, header, wanted, size) : undefined;
-    if (tail !== undefined) stretches.push(tail);
+    const tail = successor === undefined ? await rescuedTail(file, scan, stretches, header, size) : undefined;
     const end = tail?.end ?? wanted;
     const next = Math.max(scan.sequence, stretches.at(-1)?.to ?? 0);
     const footer = encodedFooter(header, end, next);
@@ -97,22 +96,28 @@ function missingEnd({ offset, sequence }: SegmentScan, { next }: Segment, wanted
 }
 
 /**
- * What is behind the last record of the last segment counts for torn, unless it is a message whose header alone is
- * damaged; a footer may follow.
+ * What is behind the last record of the last segment is torn, or damage of which nobody can tell what it was; unless it
+ * is a message whose header alone is damaged, and a footer at most.
  */
 async function rescuedTail(
   file: File,
-  { next }: Segment,
+  { offset: end, sequence }: SegmentScan,
+  stretches: Stretch[],
   header: SegmentHeader,
-  end: number,
   size: number,
 ): Promise<Stretch | undefined> {
+  const last = stretches.at(-1);
+  const isUnknown = last !== undefined && last.end === end && last.from === last.to;
+  const offset = isUnknown ? last.offset : end;
+  const footer = encodedFooter(header, offset, sequence);
   for (const until of [size, size - FOOTER_BYTES]) {
-    const rescued = await rescueRecord(file, end, until, next, next + 1, header);
+    const rescued = await rescueRecord(file, offset, until, sequence, sequence + 1, header);
+    if (rescued === undefined || (await isLikeFooter(file, rescued, footer, offset))) continue;
+    if (isUnknown) stretches.pop();
     const reason = 'no record begins here';
-    if (rescued === undefined || (await isLikeFooter(file, rescued, encodedFooter(header, end, next), end)))
-      continue;
-    return { offset: end, end: until, from: next, to: next + 1, reason, rescued };
+    const tail = { offset, end: until, from: sequence, to: sequence + 1, reason, rescued };
+    stretches.push(tail);
+    return tail;
   }
   return undefined;
 }

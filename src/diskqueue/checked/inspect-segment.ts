@@ -62,6 +62,7 @@ class Inspection implements InspectedSegment {
   /** Messages that a repair has given up: the footer counts them. */
   #lost = 0;
   #hasHint = false;
+  #isDamaged = false;
 
   constructor(segment: Segment, size: number, cursor: CursorState) {
     this.segment = segment;
@@ -113,8 +114,11 @@ class Inspection implements InspectedSegment {
       this.#payloadBytes += piece.payload.length;
       if (!acks.has(piece.sequence)) this.unacknowledged++;
     } else if (piece.kind === 'damage') {
-      const { offset, end, from, to = this.segment.next } = piece;
-      this.#problem(offset, end - offset, piece.reason, from, to);
+      this.#isDamaged = true;
+      const { offset, end, from, to = this.segment.next, reason } = piece;
+      if (from < to && this.#areAcknowledged(from, to)) {
+        this.notes.push(`${this.segment.path} at ${offset}: ${reason}; it is acknowledged`);
+      } else this.#problem(offset, end - offset, reason, from, to);
     } else if (piece.kind === 'lost') this.#takeLost(piece);
     else this.#problem(piece.offset, piece.end - piece.offset, 'a footer before the end');
     const isHint = piece.offset === hint?.offset && 'sequence' in piece && piece.sequence === hint.sequence;
@@ -153,9 +157,8 @@ class Inspection implements InspectedSegment {
   #checkFooter({ sequence, messages, payloadBytes }: Footer, offset: number): void {
     const { base, next } = this.segment;
     const isRight = sequence === base + messages && sequence <= next;
-    const isWhole = this.problems.every(({ firstSequence }) => firstSequence === undefined);
     const holds = messages === this.messages + this.#lost && payloadBytes === this.#payloadBytes;
-    if (isRight && (holds || !isWhole)) return;
+    if (isRight && (holds || this.#isDamaged)) return;
     this.#problem(offset, FOOTER_BYTES, 'its footer counts something else than what is in it');
   }
 

@@ -2,13 +2,13 @@ import { freeName } from '../copy-file.ts';
 import type { FileSystem } from '../file-system.ts';
 import type { LostMessages, OnProgress, RepairPlan, RepairStep } from '../stored/stored-queue.ts';
 import type { AckRanges } from './ack-ranges.ts';
-import { CursorFile, unlinkIfThere, type CursorState } from './cursor-file.ts';
+import { unlinkIfThere } from '../missing-files.ts';
+import { CursorFile, type CursorState } from './cursor-file.ts';
 import { examineSegment, type SegmentState, type Stretch } from './examine-segment.ts';
 import { recoverSegments, type RecoveredSegments } from './recover-segments.ts';
 import { rescueHeader } from './rescue-header.ts';
-import { fits, mendHeader, rewriteSegment } from './rewrite-segment.ts';
+import { fits, mendHeader, rewriteSegment, sealSegment } from './rewrite-segment.ts';
 import { parseSegmentFileName, type Segment } from './segment.ts';
-import { seal } from './tidy-segments.ts';
 
 /** What is known while a plan is made. */
 interface Planning {
@@ -41,7 +41,8 @@ export async function planRepair(
   const names = await files.list(folder);
   const cursor = await new CursorFile(files, folder, `${folder}/${name}.cursor`).load();
   const rescued = new Set<number>();
-  const found = await recoverSegments(files, folder, name, (file, previous) => {
+  const expected = isWhole(cursor) ? cursor.acks.prefix : undefined;
+  const found = await recoverSegments(files, folder, name, expected, (file, previous) => {
     rescued.add(file.number);
     return rescueHeader(files, file, previous);
   });
@@ -103,7 +104,7 @@ async function planSegments(
   const { acks } = planning;
   const [first] = segments;
   // A damaged cursor may have known that what is not there was acknowledged.
-  if ((!cursor.isThere || isDamaged(cursor)) && first !== undefined) acks.add(acks.prefix, first.base);
+  if (!isWhole(cursor) && first !== undefined) acks.add(acks.prefix, first.base);
   let expected = acks.prefix;
   let before = { end: 0, next: 0 };
   for (const [i, found] of segments.entries()) {
@@ -144,7 +145,7 @@ async function planSegment(
       steps.push({ action: 'mend', file: path, detail, run: () => mendHeader(files, path, state) });
     }
     if (!state.isSealed) {
-      const run = (): Promise<void> => seal(files, path, header, state.end, state.next);
+      const run = (): Promise<void> => sealSegment(files, path, state);
       steps.push({ action: 'seal', file: path, detail: describeSeal(state), run });
     }
   }
@@ -192,12 +193,12 @@ function planSetAside(planning: Planning, segment: Segment): { end: number; next
   return { end: 0, next };
 }
 
-function loseStretch(planning: Planning, segment: Segment, stretch: Stretch): void {
+function loseStretch(planning: Planning, { path }: Segment, stretch: Stretch): void {
   const { offset, end, from, to, reason, rescued } = stretch;
   if (rescued !== undefined) return;
-  const wasPromised = segment.header?.isAlwaysDurable !== true || offset < segment.syncedEnd;
-  if (!wasPromised) planning.acks.add(from, to);
-  else lose(planning, { file: segment.path, offset, bytes: end - offset, reason }, from, to);
+  const where = { file: path, offset, bytes: end - offset, reason };
+  if (from < to) lose(planning, where, from, to);
+  else planning.lost.push({ ...where, messages: undefined });
 }
 
 function loseBefore(planning: Planning, { path, base }: Segment, from: number): void {
@@ -234,6 +235,11 @@ function planCursor(
       await anew.close();
     },
   });
+}
+
+/** As it was when it was written, so that nothing is missing in it. */
+function isWhole({ isThere, damages }: CursorState): boolean {
+  return isThere && damages.length === 0;
 }
 
 /** A torn end is no damage. */

@@ -1,4 +1,6 @@
 import type { File, FileSystem } from '../file-system.ts';
+import { findEnd } from './find-end.ts';
+import { FIRST_SEQUENCE } from './cursor-file.ts';
 import { parseSegmentFileName, type Segment } from './segment.ts';
 import {
   decodeFooter,
@@ -11,8 +13,7 @@ import {
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
 } from './segment-format.ts';
-import { SegmentScan, type DamagePiece } from './segment-scan.ts';
-import { hasSectorOfZeros } from './torn.ts';
+import type { DamagePiece } from './segment-scan.ts';
 
 /*
  * What the files of a queue hold, found out when it is opened.
@@ -39,25 +40,31 @@ export interface RecoveredSegments {
   /** Ascending. */
   readonly segments: readonly Segment[];
   readonly damages: readonly FoundDamage[];
-  /** Whether the last one ends without a footer, and everything in it is whole. */
-  readonly isLastOpen: boolean;
+  /** Whether the last one has a footer. */
+  readonly isLastSealed: boolean;
   /** Files that were being made when the process ended: they hold nothing. */
   readonly unborn: readonly string[];
   /** The number of the last file, also of one that holds nothing. */
   readonly lastNumber: number;
 }
 
-/** Finds the header of a segment that has lost both copies of it; undefined if that is not to be done. */
+/** Finds the header of a segment that has lost both copies of it; undefined if that cannot be. */
 export type RescueHeader = (
   file: SegmentFile,
   previous: Segment | undefined,
 ) => Promise<SegmentHeader | undefined>;
 
-/** Reads the headers, and what else it takes. Changes nothing. */
+/**
+ * Reads the headers, and what else it takes. Changes nothing.
+ *
+ * @param expected - the sequence of the first message that is waited for; undefined if that is not known.
+ * @param rescueHeader - for a repair; opening a queue does without such segments.
+ */
 export async function recoverSegments(
   files: FileSystem,
   folder: string,
   queue: string,
+  expected: number | undefined,
   rescueHeader: RescueHeader = () => Promise.resolve(undefined),
 ): Promise<RecoveredSegments> {
   const all = await listSegments(files, folder, queue);
@@ -65,25 +72,26 @@ export async function recoverSegments(
   const born = all.filter((file) => !isUnborn(file));
   const segments: Segment[] = [];
   const damages: FoundDamage[] = [];
-  let isLastOpen = false;
+  let isLastSealed = true;
   for (const [i, file] of born.entries()) {
     const previous = segments.at(-1);
     const header = file.header ?? (await rescueHeader(file, previous));
-    const found = await recoverSegment(files, { ...file, header }, born[i + 1], previous);
+    const found = await recoverSegment(files, { ...file, header }, born[i + 1], previous?.next ?? expected);
     segments.push(found.segment);
     damages.push(...found.damages.map((piece) => ({ segment: found.segment, piece })));
-    isLastOpen = found.isOpen;
+    isLastSealed = found.isSealed;
   }
   return {
     segments,
     damages,
-    isLastOpen,
+    isLastSealed,
     unborn: unborn.map(({ path }) => path),
     lastNumber: all.at(-1)?.number ?? 0,
   };
 }
 
-async function listSegments(files: FileSystem, folder: string, queue: string): Promise<SegmentFile[]> {
+/** Every file of a queue that is named as a segment, ascending. */
+export async function listSegments(files: FileSystem, folder: string, queue: string): Promise<SegmentFile[]> {
   const found: SegmentFile[] = [];
   for (const name of await files.list(folder)) {
     const parsed = parseSegmentFileName(name);
@@ -116,16 +124,17 @@ function isUnborn({ size, header }: SegmentFile): boolean {
 interface RecoveredSegment {
   readonly segment: Segment;
   readonly damages: readonly DamagePiece[];
-  readonly isOpen: boolean;
+  /** It is known where it ends, whatever may come after. */
+  readonly isSealed: boolean;
 }
 
 async function recoverSegment(
   files: FileSystem,
   file: SegmentFile,
   next: SegmentFile | undefined,
-  previous: Segment | undefined,
+  expected: number | undefined,
 ): Promise<RecoveredSegment> {
-  if (file.header === undefined) return unreadable(file, next, previous);
+  if (file.header === undefined) return unreadable(file, next, expected);
   const successor = next?.number === file.number + 1 ? next.header : undefined;
   if (successor !== undefined) {
     const end = Math.max(Math.min(successor.previousEnd, file.size), SEGMENT_HEADER_BYTES);
@@ -134,41 +143,40 @@ async function recoverSegment(
   const handle = await files.open(file.path, 'read');
   try {
     const sealed = await readFooter(handle, file, file.header);
-    return sealed ?? (await scanToTheEnd(handle, file, file.header));
+    return sealed ?? (await unsealed(handle, file, file.header));
   } finally {
     await handle.close();
   }
 }
 
 function whole(file: SegmentFile, header: SegmentHeader, end: number, next: number): RecoveredSegment {
-  return { segment: segmentOf(file, header, end, next, end), damages: [], isOpen: false };
+  return { segment: segmentOf(file, header, end, next), damages: [], isSealed: true };
 }
 
-function segmentOf(
-  { path, number }: SegmentFile,
-  header: SegmentHeader,
-  end: number,
-  next: number,
-  syncedEnd: number,
-): Segment {
-  return { path, number, header, base: header.baseSequence, end, next, syncedEnd, knownDamage: new Set() };
+function segmentOf({ path, number }: SegmentFile, header: SegmentHeader, end: number, next: number): Segment {
+  return { path, number, header, base: header.baseSequence, end, next, knownDamage: new Set() };
+}
+
+async function unsealed(handle: File, file: SegmentFile, header: SegmentHeader): Promise<RecoveredSegment> {
+  const { end, next, damages } = await findEnd(handle, file.size, header);
+  return { segment: segmentOf(file, header, end, next), damages, isSealed: false };
 }
 
 /** All of it is lost: how many messages that are, its neighbours may know. */
 function unreadable(
   { path, number, size }: SegmentFile,
   next: SegmentFile | undefined,
-  previous: Segment | undefined,
+  expected: number | undefined,
 ): RecoveredSegment {
-  const base = previous?.next ?? next?.header?.baseSequence ?? 1;
+  const base = expected ?? next?.header?.baseSequence ?? FIRST_SEQUENCE;
   const after = next?.number === number + 1 ? (next.header?.baseSequence ?? base) : base;
   const segment: Segment = {
-    ...{ path, number, header: undefined, base, end: size, next: Math.max(after, base), syncedEnd: size },
+    ...{ path, number, header: undefined, base, end: size, next: Math.max(after, base) },
     knownDamage: new Set(),
   };
   const reason = 'the header of the segment is damaged';
   const piece: DamagePiece = { kind: 'damage', offset: 0, end: size, from: base, to: segment.next, reason };
-  return { segment, damages: [piece], isOpen: false };
+  return { segment, damages: [piece], isSealed: true };
 }
 
 /** The footer is the last thing in a sealed segment. */
@@ -189,59 +197,4 @@ async function readFooter(
   return record.sequence === header.baseSequence + messages
     ? whole(file, header, end, record.sequence)
     : undefined;
-}
-
-/** Nobody knows where it ends: the last record that is whole is the last one. */
-async function scanToTheEnd(
-  handle: File,
-  file: SegmentFile,
-  header: SegmentHeader,
-): Promise<RecoveredSegment> {
-  const scan = new SegmentScan(handle, header, SEGMENT_HEADER_BYTES, header.baseSequence);
-  const damages: DamagePiece[] = [];
-  let end = SEGMENT_HEADER_BYTES;
-  let next = header.baseSequence;
-  let syncedEnd = SEGMENT_HEADER_BYTES;
-  for (let pieces = await scan.next(file.size); pieces.length > 0; pieces = await scan.next(file.size)) {
-    for (const piece of pieces) {
-      if (piece.kind === 'damage') damages.push(piece);
-      else if (piece.kind === 'message') {
-        end = piece.end;
-        next = piece.sequence + 1;
-        if (piece.isSyncedBefore) syncedEnd = piece.offset;
-      } else if (piece.kind === 'lost') {
-        end = syncedEnd = piece.end;
-        next = piece.to;
-      } else syncedEnd = piece.offset;
-    }
-  }
-  const tail = await tailOf(handle, damages, end);
-  if (tail !== undefined) {
-    end = tail.end;
-    next = tail.to ?? next;
-  }
-  const inside = damages.filter(({ offset }) => offset < end);
-  const isOpen = inside.length === 0;
-  return {
-    segment: segmentOf(file, header, end, next, Math.max(syncedEnd, tail?.end ?? 0)),
-    damages: inside,
-    isOpen,
-  };
-}
-
-/**
- * The last record, if it is as long as it should be and its payload is wrong. Written in part it would end early, or
- * have a sector of zeros in it (etcd looks for the same): then it was torn, which is nobody's loss. Otherwise it was
- * whole once, and somebody may have been promised it: damage.
- */
-async function tailOf(
-  handle: File,
-  damages: readonly DamagePiece[],
-  end: number,
-): Promise<DamagePiece | undefined> {
-  const piece = damages.at(-1);
-  if (piece?.offset !== end || piece.to === undefined) return undefined;
-  const bytes = Buffer.alloc(piece.end - piece.offset);
-  await handle.read(bytes, piece.offset);
-  return hasSectorOfZeros(bytes, piece.offset) ? undefined : piece;
 }

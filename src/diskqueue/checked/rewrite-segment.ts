@@ -1,7 +1,7 @@
 import { copyBytes, keepCopy } from '../copy-file.ts';
 import type { File, FileSystem } from '../file-system.ts';
 import { makeFile, withFile } from '../with-file.ts';
-import { unlinkIfThere } from './cursor-file.ts';
+import { unlinkIfThere } from '../missing-files.ts';
 import type { SegmentState, Stretch } from './examine-segment.ts';
 import {
   encodeLost,
@@ -47,6 +47,20 @@ export async function rewriteSegment(
   );
   await files.rename(rewritten, path);
   await files.syncFolder(folder);
+}
+
+/** Cuts off what is behind the records, and ends it. The messages are made durable first: a footer says that they are. */
+export async function sealSegment(
+  files: FileSystem,
+  path: string,
+  { header, end, next }: SegmentState,
+): Promise<void> {
+  await withFile(files, path, 'write', async (file) => {
+    await file.truncate(end);
+    await file.sync();
+    await file.write(encodedFooter(header, end, next), end);
+    await file.sync();
+  });
 }
 
 /** Both copies of the header, of which one is damaged. */

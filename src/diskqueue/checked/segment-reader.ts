@@ -3,6 +3,8 @@ import type { Segment } from './segment.ts';
 import { SEGMENT_HEADER_BYTES } from './segment-format.ts';
 import { SegmentScan, type SegmentPiece } from './segment-scan.ts';
 
+const NOTHING = { offset: 0, bytes: Buffer.alloc(0) };
+
 /** One segment that is being read: its open file, and how far it was read. */
 export class SegmentReader {
   readonly segment: Segment;
@@ -24,7 +26,8 @@ export class SegmentReader {
     const { header } = segment;
     if (header === undefined) return new SegmentReader(segment, undefined, undefined); // nothing in it can be read
     const file = await files.open(segment.path, 'read');
-    return new SegmentReader(segment, file, new SegmentScan(file, header, start.offset, start.sequence));
+    const bytes = { read: readerOf(segment, file) };
+    return new SegmentReader(segment, file, new SegmentScan(bytes, header, start.offset, start.sequence));
   }
 
   /** Where the next message is. */
@@ -45,4 +48,14 @@ export class SegmentReader {
   async close(): Promise<void> {
     await this.#file?.close();
   }
+}
+
+/** Reads from memory what was written last, else from the file. */
+function readerOf(segment: Segment, file: File): File['read'] {
+  return (buffer, position) => {
+    const { offset, bytes } = segment.tail ?? NOTHING;
+    const at = position - offset;
+    const isInTail = at >= 0 && at + buffer.length <= bytes.length;
+    return isInTail ? Promise.resolve(bytes.copy(buffer, 0, at)) : file.read(buffer, position);
+  };
 }

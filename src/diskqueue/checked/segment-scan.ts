@@ -58,6 +58,7 @@ const NO_RECORD = 'no record begins here';
 
 /** Bytes read at once. A record that is longer gets a larger piece of memory, for itself. */
 const BLOCK_BYTES = 128 * 1024;
+const NOTHING = Buffer.alloc(0);
 
 /**
  * Goes through the records of one segment, block by block, and over what is damaged to the next record.
@@ -66,17 +67,17 @@ const BLOCK_BYTES = 128 * 1024;
  * writing can be read as far as it is written.
  */
 export class SegmentScan {
-  readonly #file: File;
+  readonly #file: Pick<File, 'read'>;
   readonly #header: SegmentHeader;
   #offset: number;
   #sequence: number;
-  #block: Buffer = Buffer.allocUnsafeSlow(BLOCK_BYTES);
-  /** What is in the block: where in the file it begins, and how much of it is filled. */
+  readonly #memory: Buffer = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+  /** What was read last, and where in the file it begins. */
+  #block: Buffer = NOTHING;
   #blockStart = 0;
-  #blockLength = 0;
 
   /** @param offset - where a record begins; @param sequence - the one that it is expected to have. */
-  constructor(file: File, header: SegmentHeader, offset: number, sequence: number) {
+  constructor(file: Pick<File, 'read'>, header: SegmentHeader, offset: number, sequence: number) {
     this.#file = file;
     this.#header = header;
     this.#offset = offset;
@@ -116,12 +117,12 @@ export class SegmentScan {
     if (record === undefined) return undefined;
     const payloadEnd = at + RECORD_HEADER_BYTES + record.length;
     if (record.kind === LOST) return this.#lostPieceOf(record);
-    return payloadEnd > this.#blockLength ? undefined : this.#pieceOf(record, at);
+    return payloadEnd > this.#block.length ? undefined : this.#pieceOf(record, at);
   }
 
   /** The header of a record that may be the next one. */
   #recordAt(at: number, end: number): RecordHeader | undefined {
-    const record = decodeRecordHeader(this.#block.subarray(0, this.#blockLength), at, this.#header.salt);
+    const record = decodeRecordHeader(this.#block, at, this.#header.salt);
     if (record?.sequence !== this.#sequence) return undefined;
     const recordEnd = this.#blockStart + at + RECORD_HEADER_BYTES + record.length;
     return recordEnd > end ? undefined : record;
@@ -172,7 +173,7 @@ export class SegmentScan {
   async #longRecord(record: RecordHeader, end: number): Promise<SegmentPiece> {
     const length = RECORD_HEADER_BYTES + record.length;
     await this.#load(this.#offset, length);
-    return this.#blockLength < length
+    return this.#block.length < length
       ? this.#damageUntil(end, 'the file is shorter than it was')
       : this.#pieceOf(record, 0);
   }
@@ -195,13 +196,13 @@ export class SegmentScan {
       await this.#load(from, Math.min(BLOCK_BYTES, end - from));
       const found = this.#findInBlock(end);
       if (found !== undefined) return found;
-      if (this.#blockLength < BLOCK_BYTES) break;
+      if (this.#block.length < BLOCK_BYTES) break;
     }
     return undefined;
   }
 
   #findInBlock(end: number): { offset: number; sequence: number } | undefined {
-    const block = this.#block.subarray(0, this.#blockLength);
+    const block = this.#block;
     for (let at = block.indexOf(MARKER); at >= 0; at = block.indexOf(MARKER, at + 1)) {
       const record = decodeRecordHeader(block, at, this.#header.salt);
       const offset = this.#blockStart + at;
@@ -211,17 +212,12 @@ export class SegmentScan {
     return undefined;
   }
 
+  /** A long record gets memory for itself, which is not kept. */
   async #load(start: number, length: number): Promise<void> {
-    const block = length <= BLOCK_BYTES ? this.#smallBlock() : Buffer.allocUnsafeSlow(length);
-    this.#blockLength = 0; // if the read fails, nothing is in the block
-    const read = await this.#file.read(block.subarray(0, length), start);
-    this.#block = block;
+    const memory = length <= BLOCK_BYTES ? this.#memory : Buffer.allocUnsafeSlow(length);
+    this.#block = NOTHING; // if the read fails, nothing is in the block
+    const read = await this.#file.read(memory.subarray(0, length), start);
+    this.#block = memory.subarray(0, read);
     this.#blockStart = start;
-    this.#blockLength = read;
-  }
-
-  /** What a long record has needed is not kept. */
-  #smallBlock(): Buffer {
-    return this.#block.length === BLOCK_BYTES ? this.#block : Buffer.allocUnsafeSlow(BLOCK_BYTES);
   }
 }

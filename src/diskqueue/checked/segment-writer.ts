@@ -25,9 +25,10 @@ export interface Predecessor {
 /**
  * Appends to one segment, from its making to its footer.
  *
- * A write that fails is taken back by cutting the file. If that fails too, or a sync does, the writer is broken, and is
- * not used again: after a failed `fsync` the host may have dropped what was not written, and say that all is well the
- * next time (the "fsyncgate" of PostgreSQL). The next segment's header says where this one ends.
+ * A write that fails is taken back by cutting the file, durably: or after a crash its bytes could stand among those that
+ * are written in the same place later. If that fails too, or a sync does, the writer is broken, and is not used again:
+ * after a failed `fsync` the host may have dropped what was not written, and say that all is well the next time (the
+ * "fsyncgate" of PostgreSQL). The next segment's header says where this one ends.
  */
 export class SegmentWriter {
   readonly segment: Segment;
@@ -42,7 +43,7 @@ export class SegmentWriter {
   #sequence: number;
   #synced = SEGMENT_HEADER_BYTES;
   #payloadBytes = 0;
-  #isBroken = false;
+  #failure: { readonly error: unknown } | undefined;
 
   private constructor(file: File, segment: Segment, header: SegmentHeader, maxBytes: number) {
     this.#file = file;
@@ -83,12 +84,12 @@ export class SegmentWriter {
   }
 
   get isBroken(): boolean {
-    return this.#isBroken;
+    return this.#failure !== undefined;
   }
 
-  /** The sequence of the next message. */
-  get sequence(): number {
-    return this.#sequence;
+  /** Why messages that can be read are perhaps not on the disk, and never will be; undefined if they are. */
+  get doubt(): { readonly error: unknown } | undefined {
+    return this.segment.end > this.#synced ? this.#failure : undefined;
   }
 
   /** Whether a message still belongs in this segment: it fits, with the footer, or is the first. */
@@ -98,11 +99,11 @@ export class SegmentWriter {
     return used + RECORD_HEADER_BYTES + length + FOOTER_BYTES <= this.#maxBytes;
   }
 
-  /** Writes as many of the messages, from `first` on, as belong in this segment. */
-  async append(messages: readonly Uint8Array[], first: number): Promise<AppendResult> {
+  /** Writes as many of the messages as belong in this segment. */
+  async append(messages: readonly Uint8Array[]): Promise<AppendResult> {
     let appended = 0;
-    while (first + appended < messages.length) {
-      const { count, bytes, payloadBytes } = this.#encode(messages, first + appended);
+    while (appended < messages.length) {
+      const { count, bytes, payloadBytes } = this.#encode(messages, appended);
       if (count === 0) break;
       try {
         await this.#file.write(bytes, this.#offset);
@@ -110,6 +111,7 @@ export class SegmentWriter {
         await this.#takeBack();
         return { appended, error };
       }
+      this.segment.tail = { offset: this.#offset, bytes };
       this.#offset += bytes.length;
       this.#sequence += count;
       this.#payloadBytes += payloadBytes;
@@ -121,16 +123,10 @@ export class SegmentWriter {
 
   /** Makes it all durable, and readable. If it rejects, the writer is broken. */
   async sync(): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure.error;
     if (this.#synced === this.#offset) return;
-    const offset = this.#offset;
-    try {
-      await this.#file.sync();
-    } catch (error) {
-      this.#isBroken = true;
-      throw error;
-    }
-    this.#synced = offset;
-    this.segment.syncedEnd = offset;
+    await this.#syncFile();
+    this.#synced = this.#offset;
     this.#publish();
   }
 
@@ -145,13 +141,8 @@ export class SegmentWriter {
       await this.#takeBack();
       throw error;
     }
-    try {
-      await this.#file.sync();
-    } catch (error) {
-      this.#isBroken = true;
-      throw error;
-    }
-    await this.close();
+    await this.#syncFile();
+    await this.close().catch(() => undefined); // it is all on the disk
   }
 
   /** Cuts off what is not readable, as well as it can be done: nobody was promised it. */
@@ -161,6 +152,7 @@ export class SegmentWriter {
   }
 
   async close(): Promise<void> {
+    this.segment.tail = undefined;
     await this.#file.close();
   }
 
@@ -172,8 +164,19 @@ export class SegmentWriter {
   async #takeBack(): Promise<void> {
     try {
       await this.#file.truncate(this.#offset);
-    } catch {
-      this.#isBroken = true;
+      await this.#file.sync();
+    } catch (error) {
+      this.#failure = { error };
+    }
+  }
+
+  /** Once it has failed, it is never tried again. */
+  async #syncFile(): Promise<void> {
+    try {
+      await this.#file.sync();
+    } catch (error) {
+      this.#failure = { error };
+      throw error;
     }
   }
 
@@ -185,6 +188,7 @@ export class SegmentWriter {
     let count = 0;
     let at = 0;
     let payloadBytes = 0;
+    this.segment.tail = undefined; // what it shows is overwritten
     for (let i = first; i < messages.length; i++) {
       const message = messages[i] as Uint8Array;
       const length = RECORD_HEADER_BYTES + message.length;

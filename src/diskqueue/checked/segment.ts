@@ -12,10 +12,10 @@ export interface Segment {
   end: number;
   /** The sequence after that of its last readable message. */
   next: number;
-  /** Everything before was on the disk when something after it was written: damage there is a loss. In bytes. */
-  syncedEnd: number;
   /** Damage that was found when the queue was opened, by offset: it is not reported again when it is read. */
   readonly knownDamage: Set<number>;
+  /** What was written last, while it is still in memory: for a reader that keeps up. */
+  tail?: { readonly offset: number; readonly bytes: Buffer } | undefined;
 }
 
 const NAME = /^(.+)\.(\d{10,})\.segment$/s;
@@ -41,7 +41,6 @@ export function emptySegment(path: string, header: SegmentHeader): Segment {
     base: header.baseSequence,
     end: SEGMENT_HEADER_BYTES,
     next: header.baseSequence,
-    syncedEnd: SEGMENT_HEADER_BYTES,
     knownDamage: new Set(),
   };
 }

@@ -10,7 +10,8 @@ import type {
   VerifyReport,
 } from '../stored/stored-queue.ts';
 import type { AckRanges } from './ack-ranges.ts';
-import { CursorFile, isMissing } from './cursor-file.ts';
+import { isMissing } from '../missing-files.ts';
+import { CursorFile } from './cursor-file.ts';
 import { planRepair } from './plan-repair.ts';
 import { recoverSegments } from './recover-segments.ts';
 import { SegmentReader } from './segment-reader.ts';
@@ -113,8 +114,9 @@ export class StoredCheckedQueue implements StoredQueue {
   #recover(): Promise<{ acks: AckRanges; segments: readonly Segment[] }> {
     return untilNothingGoes(async () => {
       const cursor = new CursorFile(this.#files, this.#folder, `${this.#folder}/${this.name}.cursor`);
-      const { acks } = await cursor.load();
-      const { segments } = await recoverSegments(this.#files, this.#folder, this.name);
+      const { acks, isThere, damages } = await cursor.load();
+      const expected = isThere && damages.length === 0 ? acks.prefix : undefined;
+      const { segments } = await recoverSegments(this.#files, this.#folder, this.name, expected);
       return { acks, segments };
     });
   }

@@ -1,7 +1,7 @@
-import type { FileSystem } from '../file-system.ts';
-import { unlinkIfThere } from './cursor-file.ts';
+import type { File, FileSystem } from '../file-system.ts';
+import { unlinkIfThere } from '../missing-files.ts';
 import type { RecoveredSegments } from './recover-segments.ts';
-import { withFile } from '../with-file.ts';
+import type { Segment } from './segment.ts';
 import {
   encodeFooter,
   RECORD_HEADER_BYTES,
@@ -10,35 +10,39 @@ import {
 } from './segment-format.ts';
 
 /**
- * Puts in order what a crash has left: removes files that were being made, cuts off a torn end, and seals the last
- * segment, so that it need not be read again. What is damaged stays as it is.
+ * Puts in order what a crash has left: removes files that were being made, brings to the disk what was only with the
+ * host, cuts off what was not finished, and seals the last segment, so that it need not be read again. Where there is
+ * damage, all stays as it is.
  */
 export async function tidySegments(
   files: FileSystem,
   folder: string,
-  { segments, isLastOpen, unborn }: RecoveredSegments,
+  { segments, damages, isLastSealed, unborn }: RecoveredSegments,
 ): Promise<void> {
   for (const path of unborn) await unlinkIfThere(files, path);
   if (unborn.length > 0) await files.syncFolder(folder);
   const last = segments.at(-1);
-  if (isLastOpen && last?.header !== undefined)
-    await seal(files, last.path, last.header, last.end, last.next);
+  if (last?.header === undefined || isLastSealed) return;
+  const isWhole = damages.every(({ segment }) => segment !== last);
+  const file = await files.open(last.path, 'write');
+  try {
+    if (isWhole) await file.truncate(last.end);
+    await file.sync();
+    if (isWhole) await seal(file, last);
+  } finally {
+    await file.close();
+  }
 }
 
-/** Cuts off what is behind the records. The messages are made durable first: a footer says that they are. */
-export async function seal(
-  files: FileSystem,
-  path: string,
-  header: SegmentHeader,
-  end: number,
-  next: number,
-): Promise<void> {
-  await withFile(files, path, 'write', async (file) => {
-    await file.truncate(end);
-    await file.sync();
+/** Where there is no room for a footer, it is done without. */
+async function seal(file: File, { header, end, next }: Segment): Promise<void> {
+  if (header === undefined) return;
+  try {
     await file.write(encodedFooter(header, end, next), end);
     await file.sync();
-  });
+  } catch {
+    await file.truncate(end).catch(() => undefined);
+  }
 }
 
 /** @param end - of the records; @param next - the sequence after that of the last one. */

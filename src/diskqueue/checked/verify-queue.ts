@@ -47,7 +47,8 @@ export async function verifyQueue(
 ): Promise<QueueReport> {
   const path = `${folder}/${name}.cursor`;
   const cursor = await new CursorFile(files, folder, path).load();
-  const { segments, unborn } = await recoverSegments(files, folder, name);
+  const expected = isWhole(cursor) ? cursor.acks.prefix : undefined;
+  const { segments, unborn } = await recoverSegments(files, folder, name, expected);
   const inspected = await inspectAll(files, segments, cursor, onProgress);
   return {
     name,
@@ -96,10 +97,15 @@ function reportOf({ segment, size, isSealed }: InspectedSegment): SegmentReport 
   return { file: path, number, base, next, bytes: size, isSealed };
 }
 
+function isWhole({ isThere, damages }: CursorState): boolean {
+  return isThere && damages.length === 0;
+}
+
 /** Messages that are acknowledged may be gone: their segments were removed, or a power cut took them. */
-function gapsBetween(segments: readonly Segment[], { acks, isThere }: CursorState): CorruptionEvent[] {
+function gapsBetween(segments: readonly Segment[], cursor: CursorState): CorruptionEvent[] {
+  const { acks } = cursor;
   const gaps: CorruptionEvent[] = [];
-  let expected = isThere ? acks.prefix : (segments[0]?.base ?? acks.prefix);
+  let expected = isWhole(cursor) ? acks.prefix : Math.max(segments[0]?.base ?? 0, acks.prefix);
   for (const { path: file, base, next } of segments) {
     if (base > expected && acks.nextAfter(expected) < base) {
       const reason = 'the segment before this one is missing';

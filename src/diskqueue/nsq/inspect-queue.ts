@@ -1,6 +1,6 @@
 import type { FileSystem } from '../file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
-import { isMissing } from '../checked/cursor-file.ts';
+import { isMissing } from '../missing-files.ts';
 import { withFile } from '../with-file.ts';
 import { examineFile, type FoundFile } from './examine-file.ts';
 import { dataFileName, metadataFileName, sortNames, type QueueFiles } from './file-names.ts';

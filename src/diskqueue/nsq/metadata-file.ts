@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { isMissing, unlinkIfThere } from '../checked/cursor-file.ts';
+import { isMissing, unlinkIfThere } from '../missing-files.ts';
 import type { FileSystem } from '../file-system.ts';
 import { metadataFileName } from './file-names.ts';
 import { decodeMetadata, encodeMetadata, type Metadata } from './metadata.ts';

@@ -1,4 +1,4 @@
-import { unlinkIfThere } from '../checked/cursor-file.ts';
+import { unlinkIfThere } from '../missing-files.ts';
 import type { FileSystem } from '../file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
 import type { DataFile } from './data-file.ts';
@@ -56,6 +56,7 @@ export class NsqLog implements MessageLog {
   readonly #handedOut = new HandedOut();
   #depth = 0;
   #bytes = 0;
+  #writtenOff = 0;
   /** Files whose end is to be cut off before the metadata names a later one. */
   #torn: DataFile[] = [];
   /** Records that were appended and will never be readable, since the log was opened. */
@@ -91,7 +92,9 @@ export class NsqLog implements MessageLog {
   }
 
   takeWrittenOff(): number {
-    return 0;
+    const bytes = this.#writtenOff;
+    this.#writtenOff = 0;
+    return bytes;
   }
 
   get hasUnsavedAcks(): boolean {
@@ -359,6 +362,7 @@ export class NsqLog implements MessageLog {
     this.#depth -= file.unreadRecords;
     this.#files.addRecords(-file.unreadRecords);
     this.#bytes -= file.unreadBytes;
+    this.#writtenOff += file.unreadBytes;
     file.unreadRecords = 0;
     file.unreadBytes = 0;
     file.isDamaged = true;
@@ -412,15 +416,20 @@ export class NsqLog implements MessageLog {
     this.#torn.length = 0;
     this.#readFrom = write;
     this.#handedOut.clear();
-    this.#depth = this.#bytes = 0;
+    this.#depth = this.#bytes = this.#writtenOff = 0;
     this.#lost = undefined;
   }
 
   async #closeFiles(): Promise<void> {
-    const open = [this.#reader, this.#writer];
+    const reader = this.#reader;
+    const writer = this.#writer;
     this.#reader = undefined;
     this.#writer = undefined;
-    for (const file of open) await file?.close();
+    try {
+      await reader?.close();
+    } finally {
+      await writer?.close();
+    }
   }
 
   #alone<R>(action: () => Promise<R>): Promise<R> {

@@ -1,4 +1,4 @@
-import { unlinkIfThere } from '../checked/cursor-file.ts';
+import { unlinkIfThere } from '../missing-files.ts';
 import { freeName, keepCopy } from '../copy-file.ts';
 import type { FileSystem } from '../file-system.ts';
 import type { OnProgress, RepairPlan, RepairStep } from '../stored/stored-queue.ts';

@@ -1,4 +1,4 @@
-import { isMissing } from '../checked/cursor-file.ts';
+import { isMissing } from '../missing-files.ts';
 import type { FileSystem } from '../file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
 import { QueueLock } from '../queue-lock.ts';

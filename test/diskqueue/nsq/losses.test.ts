@@ -1,37 +1,21 @@
-import { appendFileSync, truncateSync } from 'node:fs';
+import { truncateSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { drain, messages, put, QueueFolder, readAll, record, records, texts } from './queue-folder.ts';
-import { UpstreamModel } from './upstream-model.ts';
+import {
+  drain,
+  expectWhole,
+  messages,
+  put,
+  QueueFolder,
+  readAll,
+  record,
+  records,
+  texts,
+} from './queue-folder.ts';
+import { receiveAll, upstream } from './upstream-model.ts';
 
 /*
  * What go-diskqueue loses, one test for each way, with files as it leaves them. What the format allows to keep is kept.
  */
-
-function upstream(folder: QueueFolder, syncEvery = 1, minMessageSize = 0): UpstreamModel {
-  return new UpstreamModel(folder.path, 'q', { syncEvery, minMessageSize });
-}
-
-function receiveAll(queue: UpstreamModel): string[] {
-  const all: string[] = [];
-  for (let head = queue.receive(); head !== undefined; head = queue.receive())
-    all.push(head.toString('latin1'));
-  return all;
-}
-
-/** The queue is opened, and says how many messages there are; all are read, and more is put and read again. */
-async function expectWhole(folder: QueueFolder, expected: readonly string[], damages = 0): Promise<void> {
-  const open = await folder.open();
-  expect(open.log.depth).toBe(expected.length);
-  expect(await drain(open.log)).toEqual(expected);
-  await put(open.log, messages(3, 900));
-  await open.log.close();
-  const again = await folder.open();
-  expect(again.log.depth).toBe(3);
-  expect(await drain(again.log)).toEqual(texts(messages(3, 900)));
-  await again.log.close();
-  expect(open.damages).toHaveLength(damages);
-  expect(again.damages).toEqual([]);
-}
 
 describe('the metadata', () => {
   it('was never written: all messages are there, and nothing is written over', async () => {
@@ -328,123 +312,5 @@ describe('damage', () => {
     await log.close();
     expect(folder.metadata).toBe('0\n1,28\n1,28\n');
     expect(folder.data).toEqual(['0.bad', '1']);
-  });
-});
-
-describe('what is not damage', () => {
-  it('is the end of a file that was consumed before it was full: no .bad', async () => {
-    for (const size of [140, 145]) {
-      const folder = new QueueFolder();
-      const { log, damages } = await folder.open({ maxBytesPerFile: size });
-      for (const message of messages(33)) {
-        await put(log, [message]);
-        await drain(log);
-      }
-      await log.close();
-      expect(damages).toEqual([]);
-      expect(folder.data).toEqual(['3']);
-    }
-  });
-
-  it('is that end as the original has saved it', async () => {
-    const folder = new QueueFolder();
-    const original = upstream(folder);
-    for (const message of messages(9)) original.put(message);
-    expect(receiveAll(original)).toHaveLength(9);
-    original.kill();
-    folder.metadata = '0\n0,126\n1,0\n';
-    await expectWhole(folder, []);
-    expect(folder.data).toEqual(['1']);
-  });
-
-  it('is a message longer than is allowed now', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open({ maxBytesPerFile: 10_000, maxMessageSize: 5000 });
-    await put(log, [Buffer.alloc(5000, 'x'), ...messages(2)]);
-    await log.close();
-    const again = await folder.open({ maxMessageSize: 1 });
-    expect(await drain(again.log)).toEqual(['x'.repeat(5000), ...texts(messages(2))]);
-    expect(again.damages).toEqual([]);
-    await again.log.close();
-    expect(folder.data).toEqual(['0']);
-  });
-
-  it('is a file that somebody else has made: it is not written over', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await put(log, messages(10));
-    folder.write(folder.file(1), Buffer.from('not ours'));
-    expect(await log.append(messages(1, 10))).toMatchObject({ appended: 0, error: { code: 'EEXIST' } });
-    await put(log, messages(1, 10));
-    expect(folder.data).toEqual(['0', '1', '2']);
-    expect(folder.read(folder.file(1)).toString()).toBe('not ours');
-    await log.close();
-  });
-
-  it('is the number of a file that was put aside: it is not used again', async () => {
-    const folder = new QueueFolder();
-    folder.write(`${folder.file(4)}.bad`, Buffer.from('bad'));
-    const { log } = await folder.open();
-    await put(log, messages(1));
-    expect(folder.data).toEqual(['4.bad', '5']);
-    await log.close();
-  });
-});
-
-describe('a crash', () => {
-  it('between the metadata and the deleting of what it has passed leaves files that go at the next saving', async () => {
-    const folder = new QueueFolder();
-    for (const i of [0, 1, 2]) folder.write(folder.file(i), records(messages(10, i * 10)));
-    folder.metadata = '5\n2,70\n2,140\n';
-    const { log } = await folder.open();
-    expect(log.hasUnsavedAcks).toBe(true);
-    await log.saveAcks(false);
-    expect(folder.data).toEqual(['2']);
-    expect(await drain(log)).toEqual(texts(messages(5, 25)));
-    await log.close();
-  });
-
-  it('after emptying, before the files are deleted: they stay dropped', async () => {
-    const folder = new QueueFolder();
-    folder.write(folder.file(0), records(messages(10)));
-    folder.metadata = '0\n1,0\n1,0\n';
-    await expectWhole(folder, []);
-    expect(folder.data).toEqual(['1']);
-  });
-
-  it('after emptying and putting loses nothing', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open({ isAlwaysDurable: false });
-    await put(log, messages(15));
-    await log.empty();
-    await log.append(messages(3, 15));
-    const copy = folder.killed();
-    await log.close();
-    await expectWhole(copy, texts(messages(3, 15)));
-  });
-
-  it('loses nothing that was appended, if only the process dies', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open({ isAlwaysDurable: false });
-    for (const message of messages(37)) {
-      await log.append([message]);
-      const copy = folder.killed();
-      const again = await copy.open({ isAlwaysDurable: false });
-      expect(texts(await readAll(again.log)).at(-1)).toBe(texts([message])[0]);
-      expect(again.damages).toEqual([]);
-      await again.log.close();
-    }
-    await log.close();
-    await expectWhole(folder, texts(messages(37)));
-  });
-
-  it('in the middle of a later file tears nothing before it', async () => {
-    const folder = new QueueFolder();
-    const { log } = await folder.open();
-    await put(log, messages(15));
-    appendFileSync(folder.pathOf(folder.file(1)), record('message015').subarray(0, 9));
-    const copy = folder.killed();
-    await log.close();
-    await expectWhole(copy, texts(messages(15)));
   });
 });

@@ -59,6 +59,16 @@ describe('the bytes', () => {
     await log.close();
   });
 
+  it('pass a file that was consumed before it was full, when the next one begins', async () => {
+    const folder = new QueueFolder();
+    const { log } = await folder.open();
+    await put(log, messages(10));
+    await drain(log);
+    await log.append(messages(1, 10));
+    expect(folder.metadata).toBe('0\n1,0\n1,0\n');
+    await log.close();
+  });
+
   it('are only for the owner', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();

@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, cpSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { hostFileSystem } from '../../../src/diskqueue/file-system.ts';
 import type { CorruptionEvent, MessageLog, StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import { NsqLog, type NsqLogOptions } from '../../../src/diskqueue/nsq/nsq-log.ts';
@@ -127,4 +127,23 @@ export async function drain(log: MessageLog): Promise<string[]> {
   const all = await readAll(log);
   for (const message of all) log.acknowledge(message);
   return texts(all);
+}
+
+/** The queue is opened, and says how many messages there are; all are read, and more is put and read again. */
+export async function expectWhole(
+  folder: QueueFolder,
+  expected: readonly string[],
+  damages = 0,
+): Promise<void> {
+  const open = await folder.open();
+  expect(open.log.depth).toBe(expected.length);
+  expect(await drain(open.log)).toEqual(expected);
+  await put(open.log, messages(3, 900));
+  await open.log.close();
+  const again = await folder.open();
+  expect(again.log.depth).toBe(3);
+  expect(await drain(again.log)).toEqual(texts(messages(3, 900)));
+  await again.log.close();
+  expect(open.damages).toHaveLength(damages);
+  expect(again.damages).toEqual([]);
 }

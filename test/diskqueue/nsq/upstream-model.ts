@@ -247,3 +247,20 @@ export class UpstreamModel {
     return `${this.#folder}/${this.#name}.diskqueue.${String(number).padStart(6, '0')}.dat`;
   }
 }
+
+/** Of the queue `q` in a folder. */
+export function upstream(
+  { path }: { readonly path: string },
+  syncEvery = 1,
+  minMessageSize = 0,
+): UpstreamModel {
+  return new UpstreamModel(path, 'q', { syncEvery, minMessageSize });
+}
+
+export function receiveAll(queue: UpstreamModel): string[] {
+  const all: string[] = [];
+  for (let head = queue.receive(); head !== undefined; head = queue.receive()) {
+    all.push(head.toString('latin1'));
+  }
+  return all;
+}

@@ -1,0 +1,234 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { verifyQueue } from '../../../src/diskqueue/checked/verify-queue.ts';
+import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
+import { runs } from '../random.ts';
+import { allRemains, RecordingFileSystem, type Disk } from '../recording-file-system.ts';
+import { messageOf } from './history.ts';
+import { NAME, openQueue, receiveAll } from './open-queue.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'escapement-flip-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const MESSAGES = 14;
+const SETUP = { maxBytesPerFile: 400 };
+/** Acknowledged, and with sequences that are one more: the first is 1. */
+const ACKED = [0, 1, 5, 6];
+const LEFT = Array.from({ length: MESSAGES }, (_, id) => id).filter((id) => !ACKED.includes(id));
+
+function lengthOf(id: number): number {
+  return 4 + ((id * 37) % 60);
+}
+
+/** Several segments and a cursor: closed, and as a crash leaves it after the last put. */
+async function build(): Promise<{ closed: Disk; crashed: Disk }> {
+  const files = new RecordingFileSystem();
+  const queue = await openQueue(files, folder, SETUP);
+  for (let id = 0; id < MESSAGES; id++) await queue.put(messageOf(id, lengthOf(id)));
+  const deliveries = await receiveAll(queue);
+  for (const id of ACKED) deliveries[id]?.ack();
+  await queue.flush();
+  const crashed = files.afterPowerCut(files.log.length, allRemains);
+  await queue.close();
+  return { closed: files.disk, crashed };
+}
+
+interface Outcome {
+  readonly ids: number[];
+  readonly events: CorruptionEvent[];
+}
+
+/** Everything is received, acknowledged, and gone. */
+async function drain(disk: Disk): Promise<Outcome> {
+  const files = new RecordingFileSystem(disk);
+  const events: CorruptionEvent[] = [];
+  const queue = await openQueue(files, folder, SETUP, (event) => events.push(event));
+  const deliveries = await receiveAll(queue);
+  const ids = deliveries.map(({ data }) => {
+    const id = Buffer.from(data).readUInt32LE(0);
+    expect(Buffer.from(data).equals(messageOf(id, lengthOf(id))), `message ${id} is wrong`).toBe(true);
+    return id;
+  });
+  expect(queue.depth).toBe(ids.length);
+  for (const delivery of deliveries) delivery.ack();
+  expect(queue.depth).toBe(0);
+  await queue.put(messageOf(99, 10));
+  const [last] = await receiveAll(queue);
+  expect(Buffer.from(last?.data ?? [])).toEqual(messageOf(99, 10));
+  last?.ack();
+  await queue.close();
+  await checkIsEmpty(files);
+  return { ids, events };
+}
+
+/** What was reported once is not reported again. */
+async function checkIsEmpty(files: RecordingFileSystem): Promise<void> {
+  const queue = await openQueue(files, folder, SETUP);
+  expect(queue.depth).toBe(0);
+  expect(await queue.peek()).toBeUndefined();
+  await queue.close();
+  expect(files.handles).toBe(0);
+}
+
+function damaged(disk: Disk, path: string, change: (bytes: Buffer) => Buffer): Disk {
+  const copy = new Map(disk);
+  copy.set(path, change(Buffer.from(disk.get(path) ?? [])));
+  return copy;
+}
+
+function flipped(disk: Disk, path: string, offset: number, bit: number): Disk {
+  return damaged(disk, path, (bytes) => {
+    bytes.writeUInt8(bytes.readUInt8(offset) ^ (1 << bit), offset);
+    return bytes;
+  });
+}
+
+function sequencesOf({ firstSequence, lastSequence }: CorruptionEvent): number[] {
+  if (firstSequence === undefined || lastSequence === undefined) return [];
+  return Array.from({ length: lastSequence - firstSequence + 1 }, (_, i) => firstSequence + i);
+}
+
+/** What is lost is what was reported, where it was; and everything else is there. */
+function checkLoss({ ids, events }: Outcome, path: string, offset: number, isOpenEnded: boolean): void {
+  const lost = LEFT.filter((id) => !ids.includes(id));
+  expect(ids).toEqual(LEFT.filter((id) => ids.includes(id)));
+  const reported = events.flatMap(sequencesOf).map((sequence) => sequence - 1);
+  const unknown = events.filter(({ firstSequence }) => firstSequence === undefined);
+  if (unknown.length === 0) expect(reported.filter((id) => LEFT.includes(id))).toEqual(lost);
+  else expect(isOpenEnded, 'nobody says what is lost').toBe(true);
+  expect(lost.length).toBeLessThanOrEqual(offset < 128 ? 0 : 1);
+  for (const event of events) {
+    expect(event.file).toBe(path);
+    expect(offset).toBeGreaterThanOrEqual(event.offset);
+    expect(offset).toBeLessThan(event.offset + event.bytes);
+  }
+}
+
+describe.each(['closed', 'crashed'] as const)('one wrong bit in a queue that was %s', (state) => {
+  let disk: Disk;
+  let places: { path: string; offset: number }[];
+  beforeAll(async () => {
+    disk = (await build())[state];
+    places = [...disk].flatMap(([path, { length }]) =>
+      Array.from({ length }, (_, offset) => ({ path, offset })),
+    );
+  });
+
+  test(
+    'no wrong message, nothing lost but what is reported, nothing endless',
+    { timeout: 600_000 },
+    async () => {
+      expect(places.length).toBeGreaterThan(1_000);
+      const lastSegment = [...disk.keys()].filter((path) => path.endsWith('.segment')).at(-1);
+      const stride = Math.max(1, Math.floor(places.length / runs(300)));
+      for (let i = 0; i < places.length; i += stride) {
+        const { path, offset } = places[i] as { path: string; offset: number };
+        for (const bit of stride === 1 ? [i % 8, (i + 3) % 8] : [i % 8]) {
+          const outcome = await drain(flipped(disk, path, offset, bit));
+          const where = `bit ${bit} at ${offset} of ${path}: ${JSON.stringify(outcome)}`;
+          const check = (): void => {
+            if (path.endsWith('.cursor')) {
+              expect(outcome.events).toEqual([]);
+              expect(outcome.ids.filter((id) => LEFT.includes(id))).toEqual(LEFT);
+            } else checkLoss(outcome, path, offset, state === 'crashed' && path === lastSegment);
+          };
+          expect(check, where).not.toThrow();
+        }
+      }
+    },
+  );
+
+  test('verifyQueue sees what a queue loses', { timeout: 600_000 }, async () => {
+    const stride = Math.max(1, Math.floor(places.length / runs(300)));
+    for (let i = 0; i < places.length; i += stride) {
+      const { path, offset } = places[i] as { path: string; offset: number };
+      const damagedDisk = flipped(disk, path, offset, i % 8);
+      const report = await verifyQueue(new RecordingFileSystem(damagedDisk), folder, NAME);
+      const { ids } = await drain(damagedDisk);
+      const lost = LEFT.filter((id) => !ids.includes(id));
+      if (lost.length > 0) expect(report.problems, `${offset} of ${path}`).not.toEqual([]);
+      expect(report.problems.length + report.notes.length, `${offset} of ${path}`).toBeGreaterThan(0);
+    }
+  });
+});
+
+describe('a file that is gone, cut or overwritten', () => {
+  let disk: Disk;
+  let paths: string[];
+  beforeAll(async () => {
+    disk = (await build()).closed;
+    paths = [...disk.keys()].filter((path) => path.endsWith('.segment'));
+  });
+
+  test('a segment that is missing is told of by the one behind it', async () => {
+    for (const path of paths.slice(0, -1)) {
+      const copy = new Map(disk);
+      copy.delete(path);
+      const { ids, events } = await drain(copy);
+      const lost = LEFT.filter((id) => !ids.includes(id));
+      expect(lost.length).toBeGreaterThan(0);
+      expect(events).toHaveLength(1);
+      expect(events.flatMap(sequencesOf)).toEqual(expect.arrayContaining(lost.map((id) => id + 1)));
+      expect(events[0]?.file).toBe(paths[paths.indexOf(path) + 1]);
+    }
+  });
+
+  test('a segment without headers is put aside, and what was in it is known', async () => {
+    for (const path of paths.slice(0, -1)) {
+      const { ids, events } = await drain(damaged(disk, path, (bytes) => bytes.fill(0, 0, 128)));
+      const lost = LEFT.filter((id) => !ids.includes(id));
+      expect(events).toHaveLength(1);
+      expect(events[0]).toMatchObject({ file: path, offset: 0 });
+      expect(events.flatMap(sequencesOf)).toEqual(expect.arrayContaining(lost.map((id) => id + 1)));
+    }
+  });
+
+  test('a segment that ends too early loses what is behind its end', async () => {
+    for (const path of paths.slice(0, -1)) {
+      const { length } = disk.get(path) as Buffer;
+      for (let size = 128; size < length - 40; size += 13) {
+        const { ids, events } = await drain(damaged(disk, path, (bytes) => bytes.subarray(0, size)));
+        const lost = LEFT.filter((id) => !ids.includes(id));
+        const reported = events.flatMap(sequencesOf).map((sequence) => sequence - 1);
+        expect(reported.filter((id) => LEFT.includes(id))).toEqual(lost);
+        for (const { file } of events) expect(file).toBe(path);
+      }
+    }
+  });
+
+  test('bytes behind the end of a segment are nobody’s', async () => {
+    for (const path of paths) {
+      const { ids, events } = await drain(
+        damaged(disk, path, (bytes) => Buffer.concat([bytes, Buffer.alloc(700, 0xec)])),
+      );
+      expect(ids).toEqual(LEFT);
+      expect(events).toEqual([]);
+    }
+  });
+
+  test('a segment of another queue, or an older copy, is no part of this one', async () => {
+    const other = (await build()).closed;
+    for (const path of paths.slice(0, -1)) {
+      const copy = new Map(disk).set(path, other.get(path) as Buffer);
+      expect((await drain(copy)).ids).toEqual(LEFT); // the same messages, under another salt
+      const swapped = damaged(disk, path, (bytes) => {
+        (other.get(path) as Buffer).copy(bytes, 128, 128);
+        return bytes;
+      });
+      const { ids, events } = await drain(swapped);
+      const lost = LEFT.filter((id) => !ids.includes(id));
+      expect(events.flatMap(sequencesOf)).toEqual(expect.arrayContaining(lost.map((id) => id + 1)));
+    }
+  });
+
+  test('without a cursor, everything comes again', async () => {
+    const copy = new Map([...disk].filter(([path]) => !path.endsWith('.cursor')));
+    const { ids, events } = await drain(copy);
+    expect(ids).toEqual(Array.from({ length: MESSAGES }, (_, id) => id));
+    expect(events).toEqual([]);
+  });
+});

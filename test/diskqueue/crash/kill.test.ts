@@ -1,0 +1,124 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { checkSegments } from 'escapement/testing';
+import { expect, test } from 'vitest';
+import { hostFileSystem } from '../../../src/diskqueue/file-system.ts';
+import { FIRST_SEED, Random, runs } from '../random.ts';
+import { messageOf } from './history.ts';
+import { openQueue, receiveAll } from './open-queue.ts';
+
+/** How long a child works at most before it is killed, in milliseconds: its first syncs are in it. */
+const MOST_MS = 80;
+
+const CHILD = fileURLToPath(new URL('kill-child.ts', import.meta.url));
+const TYPESCRIPT = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+
+/** What the children have said. */
+class Ledger {
+  nextId = 0;
+  readonly #settled = new Set<number>();
+  readonly #acked = new Set<number>();
+  readonly #flushed = new Set<number>();
+
+  /** What one child has said before it died; its last line may be cut. */
+  read(output: string): void {
+    const lines = output.split('\n').slice(0, -1);
+    const acks: number[] = [];
+    for (const line of lines) {
+      const [word, number] = line.split(' ');
+      const id = Number(number);
+      if (word === 'call') this.nextId = id + 1;
+      else if (word === 'put') this.#settled.add(id);
+      else if (word === 'ack') acks.push(id);
+      else if (word === 'flush') for (const acked of acks.slice(0, id)) this.#flushed.add(acked);
+      else expect(line).toBe('open');
+    }
+    for (const id of acks) this.#acked.add(id);
+  }
+
+  /** Messages that were acknowledged, and come again, are waited for again. */
+  check(ids: readonly number[]): void {
+    expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b));
+    for (const id of ids) {
+      expect(id).toBeLessThan(this.nextId);
+      expect(this.#flushed.has(id), `message ${id} came back`).toBe(false);
+      this.#acked.delete(id);
+      this.#settled.add(id);
+    }
+    const there = new Set(ids);
+    for (const id of this.#settled) {
+      expect(there.has(id) || this.#acked.has(id), `message ${id} is lost`).toBe(true);
+    }
+  }
+
+  flushed(id: number): void {
+    this.#acked.add(id);
+    this.#flushed.add(id);
+  }
+}
+
+/** @returns what a child has said until it was killed. */
+function workAndKill(args: readonly string[], afterMs: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, ['--import', TYPESCRIPT, CHILD, ...args], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let output = '';
+    child.stdout.setEncoding('utf8').on('data', (part: string) => {
+      if (output === '') setTimeout(() => child.kill('SIGKILL'), afterMs);
+      output += part;
+    });
+    child.once('error', reject);
+    child.once('close', (_code, signal) => {
+      if (signal === 'SIGKILL') resolve(output);
+      else reject(new Error(`the child has ended by itself: ${output.slice(-500)}`));
+    });
+  });
+}
+
+async function checkQueue(folder: string, ledger: Ledger, random: Random): Promise<void> {
+  await checkSegments(folder);
+  const queue = await openQueue(hostFileSystem, folder, {});
+  const { depth } = queue;
+  const deliveries = await receiveAll(queue);
+  const ids = deliveries.map(({ data }) => {
+    const id = Buffer.from(data).readUInt32LE(0);
+    expect(Buffer.from(data).equals(messageOf(id, data.length)), `message ${id} is wrong`).toBe(true);
+    return id;
+  });
+  expect(depth).toBe(ids.length);
+  ledger.check(ids);
+  const share = random.pick([0, 0.3, 1]);
+  for (const [i, delivery] of deliveries.entries()) {
+    if (!random.chance(share)) continue;
+    delivery.ack();
+    ledger.flushed(ids[i] as number);
+  }
+  await queue.close();
+  await checkSegments(folder);
+}
+
+const KILLS = runs(7);
+
+test.concurrent.for(['always', 'interval', 'os'] as const)(
+  'a process that is killed, in real time, with durability %s',
+  { timeout: 60_000 + KILLS * 10_000 },
+  async (durability) => {
+    const folder = mkdtempSync(join(tmpdir(), 'escapement-kill-'));
+    const random = new Random(FIRST_SEED);
+    const ledger = new Ledger();
+    try {
+      for (let i = 0; i < KILLS; i++) {
+        const args = [folder, durability, String(random.below(1e9)), String(ledger.nextId)];
+        ledger.read(await workAndKill(args, random.below(MOST_MS)));
+        await checkQueue(folder, ledger, random);
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+);

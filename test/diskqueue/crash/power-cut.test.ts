@@ -1,0 +1,158 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { verifyQueue } from '../../../src/diskqueue/checked/verify-queue.ts';
+import { FIRST_SEED, Random, runs } from '../random.ts';
+import {
+  allBut,
+  allRemains,
+  nothingRemains,
+  only,
+  RecordingFileSystem,
+  someRemains,
+  type Disk,
+  type Remains,
+} from '../recording-file-system.ts';
+import type { History } from './history.ts';
+import { NAME, openQueue, receiveAll, type Setup } from './open-queue.ts';
+import { Workload } from './workload.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'escapement-cut-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const DURABILITIES = ['always', 'interval', 'os'] as const;
+
+/** What is on the disk after a power cut, as a queue sees it: all that was promised, and whatever happens next. */
+async function checkDisk(
+  disk: Disk,
+  history: History,
+  crashedAt: number,
+  setup: Setup,
+  random: Random,
+  crashesLeft = 1,
+): Promise<void> {
+  const files = new RecordingFileSystem(disk);
+  expect((await verifyQueue(files, folder, NAME)).problems).toEqual([]);
+  const first = await deliveredBy(files, setup);
+  history.check(first, crashedAt);
+  if (crashesLeft > 0 && random.chance(0.3)) {
+    const again = files.afterPowerCut(random.below(files.log.length + 1), someRemains(random));
+    await checkDisk(again, history, crashedAt, setup, random, crashesLeft - 1);
+  }
+  expect(await deliveredBy(files, setup)).toEqual(first);
+  await checkUse(files, setup, first, random);
+  expect((await verifyQueue(files, folder, NAME)).problems).toEqual([]);
+  expect(files.handles).toBe(0);
+}
+
+async function deliveredBy(files: RecordingFileSystem, setup: Setup): Promise<Uint8Array[]> {
+  const queue = await openQueue(files, folder, setup);
+  const { depth } = queue;
+  const delivered = await receiveAll(queue);
+  expect(depth).toBe(delivered.length);
+  await queue.close();
+  return delivered.map(({ data }) => data);
+}
+
+/** New messages come behind the old ones, and what is acknowledged then is gone. */
+async function checkUse(
+  files: RecordingFileSystem,
+  setup: Setup,
+  old: readonly Uint8Array[],
+  random: Random,
+): Promise<void> {
+  const queue = await openQueue(files, folder, setup);
+  const added = [Buffer.from('new'), Buffer.alloc(700, 'newer'), Buffer.alloc(0)];
+  for (const data of added) await queue.put(data);
+  const deliveries = await receiveAll(queue);
+  expect(deliveries.map(({ data }) => Buffer.from(data))).toEqual(
+    [...old, ...added].map((data) => Buffer.from(data)),
+  );
+  const kept = deliveries.filter(() => random.chance(0.2));
+  for (const delivery of deliveries) if (!kept.includes(delivery)) delivery.ack();
+  await queue.close();
+  const last = await openQueue(files, folder, setup);
+  expect(last.depth).toBe(kept.length);
+  const left = await receiveAll(last);
+  expect(left.map(({ data }) => data)).toEqual(kept.map(({ data }) => data));
+  for (const delivery of left) delivery.ack();
+  expect(last.depth).toBe(0);
+  await last.close();
+}
+
+interface State {
+  readonly point: number;
+  readonly remains: () => Remains;
+}
+
+/** Nothing or all of what was not synced, one thing alone, or all but one. */
+function everyState(files: RecordingFileSystem): State[] {
+  const states: State[] = [];
+  for (let point = 0; point <= files.log.length; point++) {
+    states.push({ point, remains: () => nothingRemains }, { point, remains: () => allRemains });
+    for (let nth = files.unsyncedAt(point) - 1; nth >= 0; nth--) {
+      states.push({ point, remains: () => only(nth) }, { point, remains: () => allBut(nth) });
+    }
+  }
+  return states;
+}
+
+async function record(
+  setup: Setup,
+  steps: number,
+  random: Random,
+): Promise<{ files: RecordingFileSystem; history: History }> {
+  const files = new RecordingFileSystem();
+  const workload = new Workload(files, folder, setup, random, () => files.log.length);
+  await workload.run(steps);
+  expect(files.handles).toBe(0);
+  return { files, history: workload.history };
+}
+
+async function told(context: string, check: () => Promise<void>): Promise<void> {
+  try {
+    await check();
+  } catch (error) {
+    throw new Error(`${context}: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+describe.each(DURABILITIES)('a power cut, with durability %s', (durability) => {
+  const RUNS = runs(6);
+  const POINTS = 8;
+
+  test('at a random moment of random work', { timeout: 60_000 + RUNS * 10_000 }, async () => {
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + RUNS; seed++) {
+      const random = new Random(seed);
+      const setup: Setup = { durability, maxBytesPerFile: random.pick([256, 600, 3_000, 1_000_000]) };
+      const { files, history } = await record(setup, 30, random);
+      for (let i = 0; i < POINTS; i++) {
+        const point = random.below(files.log.length + 1);
+        const disk = files.afterPowerCut(point, i === 0 ? nothingRemains : someRemains(random));
+        await told(`ESCAPEMENT_FUZZ_SEED=${seed}, cut ${i} at ${point}`, () =>
+          checkDisk(disk, history, point, setup, random),
+        );
+      }
+    }
+  });
+
+  // As many states as there are with ESCAPEMENT_FUZZ_RUNS=30000; else some that are spread over all of them.
+  test('at every moment of a little work, whatever remains', { timeout: 600_000 }, async () => {
+    const random = new Random(1);
+    const setup: Setup = { durability, maxBytesPerFile: 700 };
+    const { files, history } = await record(setup, 10, random);
+    const states = everyState(files);
+    const stride = Math.max(1, Math.floor(states.length / runs(60)));
+    for (let i = random.below(stride); i < states.length; i += stride) {
+      const { point, remains } = states[i] as State;
+      await told(`state ${i} at ${point}`, () =>
+        checkDisk(files.afterPowerCut(point, remains()), history, point, setup, random, 0),
+      );
+    }
+  });
+});

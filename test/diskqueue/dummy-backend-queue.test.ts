@@ -1,0 +1,75 @@
+import { DummyBackendQueue, OverflowQueue } from 'escapement/diskqueue';
+import { describe, expect, test } from 'vitest';
+import { bytes, drain, isPending, putAll, rejection } from './support/queues.ts';
+
+const CLOSED = { name: 'EscapementError', code: 'ERR_QUEUE_CLOSED' };
+
+describe('DummyBackendQueue', () => {
+  test('drops what is put, and counts it', async () => {
+    const queue = new DummyBackendQueue();
+    await putAll(queue, 'abc');
+    expect([queue.depth, queue.dropped]).toEqual([0, 3]);
+    await queue.empty();
+    expect(queue.dropped).toBe(3);
+    expect(await rejection(queue.put('text' as never))).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+    expect(queue.dropped).toBe(3);
+  });
+
+  test('gives nothing: whoever waits, waits for the signal or for the end', async () => {
+    const queue = new DummyBackendQueue();
+    const controller = new AbortController();
+    const aborted = queue.receive({ signal: controller.signal });
+    const waiting = queue.receive();
+    expect(await isPending(Promise.race([aborted, waiting]))).toBe(true);
+    controller.abort('gone');
+    expect(await rejection(aborted)).toBe('gone');
+    expect(await rejection(queue.receive({ signal: AbortSignal.abort('before') }))).toBe('before');
+    const closing = queue.close();
+    expect(await rejection(waiting)).toMatchObject(CLOSED);
+    await closing;
+  });
+
+  test.each(['close', 'delete'] as const)(
+    'after %s: everything rejects, and again it does nothing',
+    async (end) => {
+      const queue = new DummyBackendQueue();
+      await queue[end]();
+      await queue[end]();
+      for (const promise of [queue.put(bytes('a')), queue.receive(), queue.empty()]) {
+        expect(await rejection(promise)).toMatchObject(CLOSED);
+      }
+    },
+  );
+});
+
+describe('behind an OverflowQueue: ephemeral', () => {
+  test('what does not fit in memory is dropped; the order of the rest is kept', async () => {
+    const backend = new DummyBackendQueue();
+    const queue = new OverflowQueue({ memorySize: 3, backend });
+    await putAll(queue, 'abcde');
+    expect([queue.depth, backend.dropped]).toEqual([3, 2]);
+    expect(await drain(queue, 1)).toEqual(['a']);
+    await putAll(queue, 'fg');
+    expect(await drain(queue)).toEqual(['b', 'c', 'f']);
+    expect(backend.dropped).toBe(3);
+  });
+
+  test('memorySize 0: all is dropped', async () => {
+    const backend = new DummyBackendQueue();
+    const queue = new OverflowQueue({ memorySize: 0, backend });
+    await putAll(queue, 'abc');
+    expect([queue.depth, backend.dropped]).toEqual([0, 3]);
+  });
+
+  test('close drops what is in memory', async () => {
+    const backend = new DummyBackendQueue();
+    const queue = new OverflowQueue({ memorySize: 3, backend });
+    await putAll(queue, 'ab');
+    const waiting = [queue.receive(), queue.receive(), queue.receive()];
+    await Promise.all(waiting.slice(0, 2));
+    const rejected = rejection(waiting[2] as Promise<unknown>);
+    await queue.close();
+    expect(await rejected).toMatchObject(CLOSED);
+    expect(backend.dropped).toBe(2);
+  });
+});

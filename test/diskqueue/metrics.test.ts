@@ -1,0 +1,142 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ManualClock } from 'escapement';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { Gate, hostError, RecordingFiles } from './support/recording-files.ts';
+import {
+  bytes,
+  drain,
+  FORMATS,
+  openQueue,
+  putAll,
+  receiveMany,
+  rejection,
+  settled,
+  temporaryFolder,
+  until,
+} from './support/queues.ts';
+import { RecordingMetrics } from './support/recording-metrics.ts';
+
+const DATA = { checked: '.segment' };
+
+describe.each(FORMATS)('%s: metrics', (format) => {
+  test('carry the name of the queue', async () => {
+    const metrics = new RecordingMetrics();
+    await openQueue({ format, metrics, name: 'mine' });
+    expect(metrics.labels).toHaveLength(7);
+    for (const labels of metrics.labels) expect(labels).toEqual({ queue: 'mine' });
+  });
+
+  test('depth and bytes are read when somebody asks, until it is closed', async () => {
+    const metrics = new RecordingMetrics();
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ format, metrics, dataPath });
+    expect(metrics.gauges()).toEqual({ diskqueue_depth: 0, diskqueue_bytes: 0 });
+    await putAll(queue, ['12345', '678', '']);
+    expect(metrics.gauges()).toEqual({ diskqueue_depth: 3, diskqueue_bytes: 8 });
+    const [first] = await receiveMany(queue, 2);
+    expect(metrics.gauges()).toEqual({ diskqueue_depth: 3, diskqueue_bytes: 8 });
+    first?.ack();
+    expect(metrics.gauges()).toEqual({ diskqueue_depth: 2, diskqueue_bytes: 3 });
+    await queue.close();
+    expect(metrics.gauges()).toEqual({});
+    const again = new RecordingMetrics();
+    const reopened = await openQueue({ format, metrics: again, dataPath });
+    expect(again.gauges()).toEqual({ diskqueue_depth: 2, diskqueue_bytes: 3 });
+    await reopened.empty();
+    expect(again.gauges()).toEqual({ diskqueue_depth: 0, diskqueue_bytes: 0 });
+    await reopened.delete();
+    expect(again.gauges()).toEqual({});
+  });
+
+  test('puts and acknowledgements are counted once; what is refused, nacked or emptied is not', async () => {
+    const [metrics, files] = [new RecordingMetrics(), new RecordingFiles()];
+    const queue = await openQueue({ format, metrics, files, maxMessageSize: 5, maxBytesTotal: 20 });
+    await putAll(queue, ['a', 'b', 'c', 'd']);
+    await rejection(queue.put(bytes('too long')));
+    files.before = ({ operation, path }) => {
+      if (operation === 'write' && path.includes(DATA[format])) throw hostError('EIO', 'write');
+      return undefined;
+    };
+    await rejection(queue.put(bytes('e')));
+    files.before = () => undefined;
+    const [a, b, c] = await receiveMany(queue, 3);
+    a?.ack();
+    a?.ack();
+    b?.nack();
+    await queue.empty();
+    c?.ack();
+    expect(metrics.counts.get('diskqueue_puts_total')).toBe(4);
+    expect(metrics.counts.get('diskqueue_acks_total')).toBe(1);
+  });
+
+  test('how long commits take is measured on the clock, in seconds', async () => {
+    const [metrics, files, clock] = [new RecordingMetrics(), new RecordingFiles(), new ManualClock()];
+    const queue = await openQueue({ format, metrics, files, clock });
+    await queue.put(bytes('first'));
+    const gate = new Gate();
+    files.before = ({ operation }) => (operation === 'sync' ? gate.pass() : undefined);
+    const put = putAll(queue, 'abc');
+    await until(() => gate.waiting === 1);
+    clock.advance(250);
+    gate.open();
+    await put;
+    expect(metrics.observed.get('diskqueue_commit_duration_seconds')).toEqual([0, 0.25]);
+    const buckets = metrics.buckets.get('diskqueue_commit_duration_seconds') ?? [];
+    expect(buckets).toEqual([...buckets].sort((x, y) => x - y));
+  });
+
+  test('damage and what it has cost are counted', async () => {
+    const dataPath = temporaryFolder();
+    const first = await openQueue({ format, dataPath });
+    await putAll(first, ['before', 'DAMAGED', 'after']);
+    await first.close();
+    const file = readdirSync(dataPath).find((name) => name.includes(DATA[format])) ?? '';
+    const content = readFileSync(join(dataPath, file));
+    content.write('damage', content.indexOf('DAMAGED'));
+    writeFileSync(join(dataPath, file), content);
+    const metrics = new RecordingMetrics();
+    const queue = await openQueue({ format, dataPath, metrics, onCorruption: () => undefined });
+    expect(await drain(queue, 2)).toEqual(['before', 'after']);
+    expect(metrics.counts.get('diskqueue_damages_total')).toBe(1);
+    expect(metrics.counts.get('diskqueue_lost_messages_total')).toBe(1);
+    expect(metrics.gauges()).toEqual({ diskqueue_depth: 0, diskqueue_bytes: 0 });
+  });
+
+  test('are taken back when open fails', async () => {
+    const metrics = new RecordingMetrics();
+    const dataPath = temporaryFolder();
+    await openQueue({ format, dataPath });
+    expect(await rejection(openQueue({ format, dataPath, metrics }))).toMatchObject({
+      code: 'ERR_QUEUE_LOCKED',
+    });
+    expect(metrics.gauges()).toEqual({});
+    metrics.broken.add('diskqueue_bytes'); // the second gauge: the first is there already
+    const other = openQueue({ format, dataPath: temporaryFolder(), metrics });
+    expect(await rejection(other)).toMatchObject({ message: 'diskqueue_bytes is broken' });
+    expect(metrics.gauges()).toEqual({});
+  });
+
+  test('that throw stop nothing: their errors are uncaught exceptions', async () => {
+    const uncaught: string[] = [];
+    const before = process.listeners('uncaughtException');
+    process.removeAllListeners('uncaughtException');
+    process.on('uncaughtException', ({ message }) => uncaught.push(message));
+    onTestFinished(() => {
+      process.removeAllListeners('uncaughtException');
+      for (const listener of before) process.on('uncaughtException', listener);
+    });
+    const metrics = new RecordingMetrics();
+    const queue = await openQueue({ format, metrics });
+    metrics.broken.add('diskqueue_puts_total').add('diskqueue_acks_total');
+    await putAll(queue, 'ab');
+    expect(await drain(queue)).toEqual(['a', 'b']);
+    await queue.close();
+    await settled();
+    expect(uncaught).toEqual([
+      'diskqueue_puts_total is broken',
+      'diskqueue_acks_total is broken',
+      'diskqueue_acks_total is broken',
+    ]);
+  });
+});

@@ -1,0 +1,40 @@
+/** Numbers that a seed determines. */
+export class Random {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = seed;
+  }
+
+  /** From 0 up to 1 (Mulberry32). */
+  next(): number {
+    this.#state = (this.#state + 0x6d_2b_79_f5) | 0;
+    let bits = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
+    bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61);
+    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
+  }
+
+  /** An integer from 0 up to, and not including, `below`. */
+  below(below: number): number {
+    return Math.floor(this.next() * below);
+  }
+
+  chance(probability: number): boolean {
+    return this.next() < probability;
+  }
+
+  pick<T>(items: readonly T[]): T {
+    return items[this.below(items.length)] as T;
+  }
+}
+
+/** How often the slow tests go round: ESCAPEMENT_FUZZ_RUNS, as with the timer's, where 300 runs are the usual. */
+export function runs(usual: number): number {
+  const { ESCAPEMENT_FUZZ_RUNS } = process.env;
+  return ESCAPEMENT_FUZZ_RUNS === undefined
+    ? usual
+    : Math.max(1, Math.round((usual * Number(ESCAPEMENT_FUZZ_RUNS)) / 300));
+}
+
+/** The first seed of a loop: ESCAPEMENT_FUZZ_SEED replays what has failed, together with ESCAPEMENT_FUZZ_RUNS=1. */
+export const FIRST_SEED = Number(process.env['ESCAPEMENT_FUZZ_SEED'] ?? 1);

@@ -1,0 +1,248 @@
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { Gate, RecordingFiles } from './support/recording-files.ts';
+import {
+  bytes,
+  drain,
+  FORMATS,
+  isPending,
+  openQueue,
+  putAll,
+  receiveMany,
+  rejection,
+  settled,
+  temporaryFolder,
+  text,
+  until,
+} from './support/queues.ts';
+
+const closed = (operation: string): object => ({
+  ...{ name: 'EscapementError', code: 'ERR_QUEUE_CLOSED', op: `DiskQueue.${operation}` },
+});
+
+describe.each(FORMATS)('%s: after close', (format) => {
+  test('put, receive, peek, empty, flush and delete reject', async () => {
+    const queue = await openQueue({ format });
+    await queue.close();
+    expect(await rejection(queue.put(bytes('a')))).toMatchObject(closed('put'));
+    expect(await rejection(queue.receive())).toMatchObject(closed('receive'));
+    expect(await rejection(queue.peek())).toMatchObject(closed('peek'));
+    expect(await rejection(queue.empty())).toMatchObject(closed('empty'));
+    expect(await rejection(queue.flush())).toMatchObject(closed('flush'));
+    expect(await rejection(queue.delete())).toMatchObject(closed('delete'));
+  });
+
+  test('so they do at once when it has begun', async () => {
+    const queue = await openQueue({ format });
+    await queue.put(bytes('a'));
+    const closing = queue.close();
+    expect(await rejection(queue.put(bytes('b')))).toMatchObject(closed('put'));
+    expect(await rejection(queue.receive())).toMatchObject(closed('receive'));
+    expect(await rejection(queue.peek())).toMatchObject(closed('peek'));
+    await closing;
+    expect(queue.depth).toBe(1);
+  });
+
+  test('whoever waits is sent away: for room, for a message', async () => {
+    const queue = await openQueue({ format, maxBytesTotal: 2, whenFull: 'wait' });
+    await putAll(queue, 'ab');
+    const puts = Promise.allSettled([queue.put(bytes('c')), queue.put(bytes('d'))]);
+    await receiveMany(queue, 2);
+    const receives = Promise.allSettled([queue.receive(), queue.receive()]);
+    await settled();
+    await queue.close();
+    for (const result of await puts) expect(result).toMatchObject({ reason: closed('put') });
+    for (const result of await receives) expect(result).toMatchObject({ reason: closed('receive') });
+  });
+
+  test('a peek that is reading is sent away', async () => {
+    const files = new RecordingFiles();
+    const dataPath = temporaryFolder();
+    const first = await openQueue({ format, dataPath });
+    await first.put(bytes('a'));
+    await first.close();
+    const queue = await openQueue({ format, dataPath, files });
+    const gate = new Gate();
+    files.before = ({ operation }) => (operation === 'read' ? gate.pass() : undefined);
+    const peeked = rejection(queue.peek());
+    await until(() => gate.waiting === 1);
+    const closing = queue.close();
+    gate.open();
+    expect(await peeked).toMatchObject({ code: 'ERR_QUEUE_CLOSED' });
+    await closing;
+  });
+
+  test('loops end', async () => {
+    const queue = await openQueue({ format });
+    await putAll(queue, 'ab');
+    const seen: string[] = [];
+    const loops = [1, 2, 3].map(async () => {
+      for await (const data of queue) {
+        seen.push(text({ data }));
+        await settled();
+      }
+    });
+    await until(() => seen.length === 2);
+    await queue.close();
+    await Promise.all(loops);
+    for await (const data of queue) seen.push(text({ data }));
+    expect(seen).toEqual(['a', 'b']);
+  });
+
+  test('close again does nothing', async () => {
+    const queue = await openQueue({ format });
+    await queue.put(bytes('a'));
+    await Promise.all([queue.close(), queue.close()]);
+    await queue.close();
+    await queue[Symbol.asyncDispose]();
+  });
+
+  test('puts that had begun are finished', async () => {
+    const dataPath = temporaryFolder();
+    const files = new RecordingFiles();
+    const queue = await openQueue({ format, dataPath, files });
+    await queue.put(bytes('first'));
+    const gate = new Gate();
+    files.before = ({ operation }) => (operation === 'sync' ? gate.pass() : undefined);
+    const puts = [queue.put(bytes('a'))];
+    await until(() => gate.waiting === 1);
+    puts.push(queue.put(bytes('b')), queue.put(bytes('c')));
+    const closing = queue.close();
+    expect(await isPending(closing)).toBe(true);
+    gate.open();
+    await Promise.all([...puts, closing]);
+    expect(await drain(await openQueue({ format, dataPath }))).toEqual(['first', 'a', 'b', 'c']);
+  });
+
+  test('what was acknowledged just before is acknowledged', async () => {
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ format, dataPath });
+    await putAll(queue, 'abc');
+    const deliveries = await receiveMany(queue, 3);
+    deliveries[0]?.ack();
+    deliveries[2]?.ack();
+    await queue.close();
+    expect(await drain(await openQueue({ format, dataPath }))).toEqual(['b']);
+  });
+});
+
+describe.each(FORMATS)('%s: await using', (format) => {
+  test('closes the queue at the end of its block', async () => {
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ format, dataPath });
+    {
+      await using same = queue;
+      await same.put(bytes('a'));
+    }
+    expect(await drain(await openQueue({ format, dataPath }))).toEqual(['a']);
+  });
+});
+
+describe.each(FORMATS)('%s: empty', (format) => {
+  test('drops every message, durably', async () => {
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
+    await putAll(queue, 'abcdefghijklmnop');
+    const [a] = await receiveMany(queue, 3);
+    a?.ack();
+    await queue.empty();
+    expect(queue.depth).toBe(0);
+    expect(await queue.peek()).toBeUndefined();
+    await queue.put(bytes('x'));
+    await queue.close();
+    const again = await openQueue({ format, dataPath });
+    expect(await drain(again)).toEqual(['x']);
+  });
+
+  test('puts before it are dropped, puts after it are not', async () => {
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ format, dataPath });
+    const calls = [
+      putAll(queue, 'abc'),
+      queue.empty(),
+      putAll(queue, 'xyz'),
+      queue.empty(),
+      putAll(queue, 'pqr'),
+    ];
+    await Promise.all(calls);
+    expect(queue.depth).toBe(3);
+    await queue.close();
+    expect(await drain(await openQueue({ format, dataPath }))).toEqual(['p', 'q', 'r']);
+  });
+
+  test('whoever waits goes on waiting', async () => {
+    const queue = await openQueue({ format });
+    const waiting = queue.receive();
+    await settled();
+    await queue.empty();
+    expect(await isPending(waiting)).toBe(true);
+    await queue.put(bytes('a'));
+    expect(text(await waiting)).toBe('a');
+  });
+
+  test('of an empty queue, many times', async () => {
+    const queue = await openQueue({ format });
+    await Promise.all([queue.empty(), queue.empty()]);
+    await queue.empty();
+    await queue.put(bytes('a'));
+    expect(await drain(queue)).toEqual(['a']);
+  });
+
+  test('gives the room of the disk back', async () => {
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
+    await putAll(queue, 'abcdefghijklmnop');
+    const before = readdirSync(dataPath).length;
+    await queue.empty();
+    expect(readdirSync(dataPath).length).toBeLessThan(before - 4);
+  });
+});
+
+describe.each(FORMATS)('%s: delete', (format) => {
+  test('leaves no file of the queue, and no other touched', async () => {
+    const dataPath = temporaryFolder();
+    writeFileSync(join(dataPath, 'spool'), 'mine');
+    const other = await openQueue({ format, dataPath, name: 'spoo' });
+    await other.put(bytes('a'));
+    const before = readdirSync(dataPath).sort();
+    const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
+    await putAll(queue, 'abcdefghijklmnop');
+    const [a] = await receiveMany(queue, 3);
+    a?.ack();
+    await queue.flush();
+    await queue.delete();
+    expect(readdirSync(dataPath).sort()).toEqual(before);
+    expect(await drain(other)).toEqual(['a']);
+  });
+
+  test('of a queue that was never used, and of one that was used in an earlier run', async () => {
+    const dataPath = temporaryFolder();
+    await (await openQueue({ format, dataPath })).delete();
+    expect(readdirSync(dataPath)).toEqual([]);
+    const first = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
+    await putAll(first, 'abcdefghijklmnop');
+    await first.close();
+    await (await openQueue({ format, dataPath })).delete();
+    expect(readdirSync(dataPath)).toEqual([]);
+    expect((await openQueue({ format, dataPath })).depth).toBe(0);
+  });
+
+  test('closes it', async () => {
+    const queue = await openQueue({ format });
+    const waiting = queue.receive();
+    const deleting = queue.delete();
+    expect(await rejection(waiting)).toMatchObject(closed('receive'));
+    await deleting;
+    await queue.close();
+    expect(await rejection(queue.put(bytes('a')))).toMatchObject(closed('put'));
+    expect(await rejection(queue.delete())).toMatchObject(closed('delete'));
+  });
+
+  test('close leaves no lock behind', async () => {
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ format, dataPath });
+    await queue.close();
+    expect(existsSync(join(dataPath, 'spool.lock'))).toBe(false);
+  });
+});

@@ -1,0 +1,393 @@
+import { describe, expect, test } from 'vitest';
+import {
+  bytes,
+  drain,
+  FORMATS,
+  isPending,
+  openQueue,
+  putAll,
+  receiveMany,
+  rejection,
+  settled,
+  temporaryFolder,
+  text,
+  until,
+} from './support/queues.ts';
+
+describe.each(FORMATS)('%s: depth counts messages put and not yet acknowledged', (format) => {
+  test('those handed out included', async () => {
+    const queue = await openQueue({ format });
+    expect(queue.depth).toBe(0);
+    await putAll(queue, 'abc');
+    expect(queue.depth).toBe(3);
+    const [a, b] = await receiveMany(queue, 2);
+    expect(queue.depth).toBe(3);
+    a?.ack();
+    expect(queue.depth).toBe(2);
+    b?.nack();
+    expect(queue.depth).toBe(2);
+    expect(await drain(queue, 2)).toEqual(['b', 'c']);
+    expect(queue.depth).toBe(0);
+  });
+
+  test('also after a reopen, however much was acknowledged out of order', async () => {
+    const dataPath = temporaryFolder();
+    const first = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
+    await putAll(first, 'abcdefghijklmnopqrstuvwxyz');
+    for (const [i, delivery] of (await receiveMany(first, 26)).entries()) if (i % 3 > 0) delivery.ack();
+    expect(first.depth).toBe(9);
+    await first.close();
+    const second = await openQueue({ format, dataPath });
+    expect(second.depth).toBe(9);
+    expect(await drain(second)).toEqual(Array.from('adgjmpsvy'));
+    expect(second.depth).toBe(0);
+  });
+
+  test('and keeps its last value after close', async () => {
+    const queue = await openQueue({ format });
+    await putAll(queue, 'ab');
+    await queue.close();
+    expect(queue.depth).toBe(2);
+  });
+});
+
+describe.each(FORMATS)('%s: settling does nothing', (format) => {
+  test('the second time', async () => {
+    const queue = await openQueue({ format });
+    await putAll(queue, 'ab');
+    const [a, b] = await receiveMany(queue, 2);
+    a?.ack();
+    for (let i = 0; i < 3; i++) {
+      a?.nack();
+      a?.ack();
+    }
+    b?.nack();
+    b?.ack();
+    b?.nack();
+    expect(queue.depth).toBe(1);
+    expect(await drain(queue)).toEqual(['b']);
+    const waiting = queue.receive();
+    expect(await isPending(waiting)).toBe(true);
+    await queue.put(bytes('c'));
+    expect(text(await waiting)).toBe('c');
+  });
+
+  test('after close: the messages come again', async () => {
+    const dataPath = temporaryFolder();
+    const first = await openQueue({ format, dataPath });
+    await putAll(first, 'abc');
+    const deliveries = await receiveMany(first, 3);
+    deliveries[0]?.ack();
+    const closing = first.close();
+    deliveries[1]?.ack();
+    deliveries[2]?.nack();
+    await closing;
+    deliveries[2]?.ack();
+    const second = await openQueue({ format, dataPath });
+    deliveries[1]?.ack();
+    expect(await drain(second)).toEqual(['b', 'c']);
+  });
+
+  test('after empty: neither to the depth nor to what is put then', async () => {
+    const queue = await openQueue({ format });
+    await putAll(queue, 'abc');
+    const [a, b] = await receiveMany(queue, 3);
+    await queue.empty();
+    await putAll(queue, 'xy');
+    a?.ack();
+    b?.nack();
+    expect(queue.depth).toBe(2);
+    expect(await drain(queue)).toEqual(['x', 'y']);
+  });
+});
+
+describe.each(FORMATS)('%s: acknowledgements', (format) => {
+  test.each(['flush', 'close'] as const)('in any order are durable after %s', async (how) => {
+    const dataPath = temporaryFolder();
+    const first = await openQueue({ format, dataPath });
+    await putAll(first, 'abcdefgh');
+    const deliveries = await receiveMany(first, 8);
+    for (const i of [6, 0, 3, 2]) deliveries[i]?.ack();
+    await first[how]();
+    await first.close();
+    const second = await openQueue({ format, dataPath });
+    expect(second.depth).toBe(4);
+    expect(await drain(second)).toEqual(Array.from('befh'));
+  });
+
+  test('are kept from reopen to reopen', async () => {
+    const dataPath = temporaryFolder();
+    const left = new Set('abcdefghijklmnop');
+    const first = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
+    await putAll(first, left);
+    await first.close();
+    for (const gone of 'jafbpok') {
+      const queue = await openQueue({ format, dataPath });
+      const deliveries = await receiveMany(queue, queue.depth);
+      expect(deliveries.map(text)).toEqual([...left]);
+      deliveries.find((delivery) => text(delivery) === gone)?.ack();
+      left.delete(gone);
+      await queue.close();
+    }
+  });
+
+  test('all of them leave an empty queue, which takes messages again', async () => {
+    const dataPath = temporaryFolder();
+    for (const round of ['abc', 'def', 'ghi']) {
+      const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
+      expect(queue.depth).toBe(0);
+      await putAll(queue, round);
+      expect(await drain(queue)).toEqual(Array.from(round));
+      await queue.close();
+    }
+  });
+});
+
+describe.each(FORMATS)('%s: nack', (format) => {
+  test('hands a message out again in its old place', async () => {
+    const queue = await openQueue({ format });
+    await putAll(queue, 'abcdef');
+    const deliveries = await receiveMany(queue, 4);
+    for (const i of [2, 0, 3]) deliveries[i]?.nack();
+    expect(await drain(queue, 5)).toEqual(Array.from('acdef'));
+    deliveries[1]?.nack();
+    expect(await drain(queue)).toEqual(['b']);
+  });
+
+  test('gives it to whoever waits longest', async () => {
+    const queue = await openQueue({ format });
+    await queue.put(bytes('a'));
+    const delivery = await queue.receive();
+    const [first, second] = [queue.receive(), queue.receive()];
+    expect(await isPending(first)).toBe(true);
+    delivery.nack();
+    expect(text(await first)).toBe('a');
+    await queue.put(bytes('b'));
+    expect(text(await second)).toBe('b');
+  });
+
+  test('brings back what was put, whatever was done to what was handed out', async () => {
+    const queue = await openQueue({ format });
+    const long = 'x'.repeat(20_000);
+    await putAll(queue, ['short', long]);
+    const [a, b] = await receiveMany(queue, 2);
+    a?.data.fill(0);
+    structuredClone(b?.data.buffer, { transfer: [b?.data.buffer as ArrayBuffer] });
+    a?.nack();
+    b?.nack();
+    expect(await drain(queue)).toEqual(['short', long]);
+    expect(queue.depth).toBe(0);
+  });
+});
+
+describe.each(FORMATS)('%s: several receivers', (format) => {
+  test('share the messages in order', async () => {
+    const queue = await openQueue({ format });
+    const texts = Array.from({ length: 300 }, (_, i) => `${i}`);
+    const received: string[] = [];
+    const work = async (): Promise<void> => {
+      while (received.length < texts.length) {
+        const delivery = await queue.receive();
+        received.push(text(delivery));
+        delivery.ack();
+      }
+    };
+    const workers = Array.from({ length: 5 }, work);
+    await putAll(queue, texts);
+    await Promise.race(workers);
+    expect(received).toEqual(texts);
+    await queue.close();
+    await Promise.allSettled(workers);
+  });
+
+  test('who wait are served in the order they came', async () => {
+    const queue = await openQueue({ format });
+    const waiting = Array.from({ length: 5 }, () => queue.receive());
+    await putAll(queue, 'abcde');
+    expect((await Promise.all(waiting)).map(text)).toEqual(Array.from('abcde'));
+  });
+});
+
+describe.each(FORMATS)('%s: a receive that is aborted', (format) => {
+  test('rejects with the reason of the signal, at once if it was aborted before', async () => {
+    const queue = await openQueue({ format });
+    await queue.put(bytes('a'));
+    const reason = new Error('enough');
+    expect(await rejection(queue.receive({ signal: AbortSignal.abort(reason) }))).toBe(reason);
+    expect(await drain(queue)).toEqual(['a']);
+    const controller = new AbortController();
+    const waiting = queue.receive({ signal: controller.signal });
+    expect(await isPending(waiting)).toBe(true);
+    controller.abort(reason);
+    expect(await rejection(waiting)).toBe(reason);
+  });
+
+  test('loses nothing, in whatever moment', async () => {
+    const queue = await openQueue({ format });
+    const texts = Array.from({ length: 60 }, (_, i) => `${i}`);
+    const got: string[] = [];
+    const puts = putAll(queue, texts);
+    for (let moment = 0; got.length < texts.length; moment = (moment + 1) % 12) {
+      const controller = new AbortController();
+      const waiting = queue.receive({ signal: controller.signal });
+      const received = waiting.then(
+        (delivery) => {
+          got.push(text(delivery));
+          delivery.ack();
+        },
+        () => undefined,
+      );
+      for (let i = 0; i < moment; i++) await (moment % 2 === 0 ? Promise.resolve() : settled());
+      controller.abort();
+      await received;
+    }
+    await puts;
+    expect(got).toEqual(texts);
+    expect(queue.depth).toBe(0);
+  });
+
+  test('refuses a signal that is none', async () => {
+    const queue = await openQueue({ format });
+    expect(await rejection(queue.receive({ signal: 5 as never }))).toMatchObject({
+      ...{ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' },
+    });
+  });
+});
+
+describe.each(FORMATS)('%s: for await', (format) => {
+  test('acknowledges a message when the loop asks for the next one', async () => {
+    const queue = await openQueue({ format });
+    await putAll(queue, 'abc');
+    const depths: number[] = [];
+    for await (const data of queue) {
+      depths.push(queue.depth);
+      if (text({ data }) === 'c') break;
+    }
+    expect(depths).toEqual([3, 2, 1]);
+  });
+
+  test.each(['break', 'throw'])('a loop that ends with %s leaves the current message', async (how) => {
+    const queue = await openQueue({ format });
+    await putAll(queue, 'abc');
+    const loop = async (): Promise<void> => {
+      for await (const data of queue) {
+        if (text({ data }) !== 'b') continue;
+        if (how === 'break') break;
+        throw new Error('b');
+      }
+    };
+    await loop().catch(() => undefined);
+    expect(queue.depth).toBe(2);
+    expect(await drain(queue)).toEqual(['b', 'c']);
+  });
+
+  test('waits for messages, and ends when the queue is closed', async () => {
+    const queue = await openQueue({ format });
+    const seen: string[] = [];
+    const loop = (async () => {
+      for await (const data of queue) seen.push(text({ data }));
+    })();
+    await putAll(queue, 'ab');
+    await until(() => seen.length === 2);
+    await queue.put(bytes('c'));
+    await until(() => seen.length === 3);
+    await queue.close();
+    await loop;
+    expect(seen).toEqual(['a', 'b', 'c']);
+  });
+
+  test('two loops share the messages', async () => {
+    const queue = await openQueue({ format });
+    const seen: string[] = [];
+    const loop = async (): Promise<void> => {
+      for await (const data of queue) seen.push(text({ data }));
+    };
+    const loops = [loop(), loop()];
+    await putAll(queue, 'abcdef');
+    await until(() => seen.length === 6);
+    expect(queue.depth).toBeLessThanOrEqual(2);
+    await queue.close();
+    await Promise.all(loops);
+    expect(seen).toEqual(Array.from('abcdef'));
+  });
+
+  test('whoever asks twice without waiting has both, and gives both back', async () => {
+    const queue = await openQueue({ format });
+    await putAll(queue, 'abcd');
+    const loop = queue[Symbol.asyncIterator]();
+    const [a, b] = await Promise.all([loop.next(), loop.next()]);
+    expect([a, b].map(({ value }) => text({ data: value as Uint8Array }))).toEqual(['a', 'b']);
+    await loop.next();
+    expect(queue.depth).toBe(2);
+    await loop.next();
+    await loop.return?.();
+    expect(queue.depth).toBe(1);
+    expect(await drain(queue)).toEqual(['d']);
+  });
+
+  test('a loop that is left while it waits takes nothing with it', async () => {
+    const queue = await openQueue({ format });
+    const loop = queue[Symbol.asyncIterator]();
+    const waiting = loop.next();
+    await settled();
+    await loop.return?.();
+    expect(await waiting).toEqual({ done: true, value: undefined });
+    await queue.put(bytes('a'));
+    expect(await loop.next()).toEqual({ done: true, value: undefined });
+    expect(await drain(queue)).toEqual(['a']);
+  });
+
+  test('a loop that is left in the moment in which it is given a message gives it back', async () => {
+    const queue = await openQueue({ format });
+    await queue.put(bytes('a'));
+    const held = await queue.receive();
+    const loop = queue[Symbol.asyncIterator]();
+    const waiting = loop.next();
+    held.nack(); // given
+    await loop.return?.();
+    expect(await waiting).toEqual({ done: true, value: undefined });
+    expect(await drain(queue)).toEqual(['a']);
+  });
+});
+
+describe.each(FORMATS)('%s: peek', (format) => {
+  test('whoever waits is served although a peek has begun to read', async () => {
+    const queue = await openQueue({ format, maxBytesPerFile: 256 });
+    await putAll(queue, 'abcdefghijklmnop'); // in several files, so one read is not enough
+    const peeked = queue.peek();
+    const received = await Promise.all(Array.from('abcdefghijklmnop', () => queue.receive()));
+    await peeked;
+    expect(received.map(text)).toEqual(Array.from('abcdefghijklmnop'));
+  });
+
+  test('gives a copy of the message that comes next, and leaves it', async () => {
+    const queue = await openQueue({ format });
+    expect(await queue.peek()).toBeUndefined();
+    await putAll(queue, 'ab');
+    for (let i = 0; i < 3; i++) {
+      const peeked = await queue.peek();
+      expect(text({ data: peeked as Uint8Array })).toBe('a');
+      peeked?.fill(0);
+    }
+    const a = await queue.receive();
+    expect(text({ data: (await queue.peek()) as Uint8Array })).toBe('b');
+    a.nack();
+    expect(text({ data: (await queue.peek()) as Uint8Array })).toBe('a');
+    expect(await drain(queue)).toEqual(['a', 'b']);
+    expect(await queue.peek()).toBeUndefined();
+  });
+
+  test('many at once, beside receivers', async () => {
+    const queue = await openQueue({ format });
+    await putAll(queue, 'abc');
+    const [peeked, first, again, second] = await Promise.all([
+      queue.peek(),
+      queue.receive(),
+      queue.peek(),
+      queue.receive(),
+    ]);
+    expect([first, second].map(text)).toEqual(['a', 'b']);
+    for (const data of [peeked, again]) expect('abc').toContain(text({ data: data as Uint8Array }));
+    expect(text({ data: (await queue.peek()) as Uint8Array })).toBe('c');
+  });
+});

@@ -1,0 +1,352 @@
+import { ManualClock } from 'escapement';
+import { describe, expect, test } from 'vitest';
+import { Gate, hostError, RecordingFiles } from './support/recording-files.ts';
+import {
+  bytes,
+  drain,
+  FORMATS,
+  isPending,
+  openQueue,
+  putAll,
+  receiveMany,
+  rejection,
+  settled,
+  temporaryFolder,
+  until,
+  type TestOptions,
+} from './support/queues.ts';
+
+/** What the files of messages are called. */
+const DATA = { checked: '.segment' };
+const ACKS = { checked: '.cursor' };
+
+const texts = (count: number): string[] => Array.from({ length: count }, (_, i) => `message ${i}`);
+
+describe.each(FORMATS)('%s: always', (format) => {
+  test('settles only after the sync that covers it', async () => {
+    const files = new RecordingFiles();
+    const queue = await openQueue({ format, files });
+    await queue.put(bytes('first'));
+    const gate = new Gate();
+    files.before = ({ operation }) => (operation === 'sync' ? gate.pass() : undefined);
+    const put = queue.put(bytes('second'));
+    await until(() => gate.waiting === 1);
+    expect(await isPending(put)).toBe(true);
+    expect(queue.depth).toBe(1);
+    gate.open();
+    await put;
+    expect(queue.depth).toBe(2);
+  });
+
+  test('hands nothing out that is not yet on the disk', async () => {
+    const files = new RecordingFiles();
+    const queue = await openQueue({ format, files });
+    const gate = new Gate();
+    await putAll(queue, 'a');
+    files.before = ({ operation }) => (operation === 'sync' ? gate.pass() : undefined);
+    const put = queue.put(bytes('b'));
+    await until(() => gate.waiting === 1);
+    expect(await drain(queue, 1)).toEqual(['a']);
+    const waiting = queue.receive();
+    expect(await isPending(waiting)).toBe(true);
+    expect(await queue.peek()).toBeUndefined();
+    gate.open();
+    await put;
+    (await waiting).ack();
+  });
+
+  test('puts that come during a sync share the next one', async () => {
+    const files = new RecordingFiles();
+    const queue = await openQueue({ format, files });
+    await queue.put(bytes('first'));
+    const before = files.count('sync', DATA[format]);
+    const gate = new Gate();
+    files.before = ({ operation }) => (operation === 'sync' ? gate.pass() : undefined);
+    const early = queue.put(bytes('early'));
+    await until(() => gate.waiting === 1);
+    const late = putAll(queue, texts(64));
+    await settled();
+    gate.open();
+    await Promise.all([early, late]);
+    expect(files.count('sync', DATA[format]) - before).toBe(2);
+  });
+
+  test('64 callers who each put again and again share a sync each time', async () => {
+    const files = new RecordingFiles();
+    const queue = await openQueue({ format, files });
+    await queue.put(bytes('first'));
+    const before = files.count('sync', DATA[format]);
+    const caller = async (): Promise<void> => {
+      for (const message of texts(10)) await queue.put(bytes(message));
+    };
+    await Promise.all(Array.from({ length: 64 }, caller));
+    expect(queue.depth).toBe(641);
+    expect(files.count('sync', DATA[format]) - before).toBe(10);
+  });
+
+  test('is the default', async () => {
+    const files = new RecordingFiles();
+    const queue = await openQueue({ format, files });
+    await queue.put(bytes('a'));
+    const before = files.count('sync', DATA[format]);
+    await queue.put(bytes('b'));
+    expect(files.count('sync', DATA[format]) - before).toBe(1);
+  });
+
+  test('the order is that of the calls, however they are batched', async () => {
+    const queue = await openQueue({ format, maxBytesPerFile: 1_000 });
+    const all: Promise<void>[] = [];
+    for (const [i, message] of texts(500).entries()) {
+      all.push(queue.put(bytes(message)));
+      if (i % 37 === 0) await settled();
+    }
+    await Promise.all(all);
+    expect(await drain(queue)).toEqual(texts(500));
+  });
+});
+
+describe.each(FORMATS)('%s: os', (format) => {
+  const options: TestOptions = { format, durability: 'os', syncTimeoutMs: 10, syncEvery: 5 };
+
+  test('never syncs until flush or close', async () => {
+    const [files, clock] = [new RecordingFiles(), new ManualClock()];
+    const queue = await openQueue({ ...options, files, clock });
+    await queue.put(bytes('first'));
+    const syncs = (): number => files.count('sync', DATA[format]);
+    const before = syncs();
+    for (const message of texts(50)) await queue.put(bytes(message));
+    await clock.advanceAsync(1_000);
+    expect(syncs() - before).toBe(0);
+    await queue.flush();
+    expect(syncs() - before).toBe(1);
+    await queue.flush();
+    expect(syncs() - before).toBe(1);
+    await queue.put(bytes('last'));
+    await queue.close();
+    expect(syncs() - before).toBeGreaterThanOrEqual(2);
+  });
+
+  test('syncs a file that is full before the next one', async () => {
+    const files = new RecordingFiles();
+    const queue = await openQueue({ ...options, files, maxBytesPerFile: 256 });
+    await putAll(queue, texts(3));
+    expect(files.count('create', DATA[format])).toBe(2);
+    const [first] = files.calls.filter(
+      ({ operation, path }) => operation === 'create' && path.includes(DATA[format]),
+    );
+    const ofFirst = files.calls.filter(({ path }) => path === first?.path).map(({ operation }) => operation);
+    expect(ofFirst.lastIndexOf('sync')).toBeGreaterThan(ofFirst.lastIndexOf('write'));
+  });
+
+  test('messages can be received before anything is synced, and are there after a reopen', async () => {
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ ...options, dataPath });
+    await putAll(queue, texts(3));
+    expect(await drain(queue, 1)).toEqual(['message 0']);
+    await queue.close();
+    expect(await drain(await openQueue({ ...options, dataPath }))).toEqual(['message 1', 'message 2']);
+  });
+});
+
+describe.each(FORMATS)('%s: interval', (format) => {
+  async function opened(options: TestOptions = {}) {
+    const [files, clock] = [new RecordingFiles(), new ManualClock()];
+    const queue = await openQueue({ format, durability: 'interval', files, clock, ...options });
+    await queue.put(bytes('first'));
+    await queue.flush();
+    const syncs = (): number => files.count('sync', DATA[format]);
+    const before = syncs();
+    return { files, clock, queue, syncs: () => syncs() - before };
+  }
+
+  test('syncs syncTimeoutMs after the first operation, once, and arms nothing while there is nothing', async () => {
+    const { clock, queue, syncs } = await opened({ syncTimeoutMs: 100 });
+    expect(clock.pendingWakeups).toBe(0);
+    await queue.put(bytes('a'));
+    expect(clock.pendingWakeups).toBe(1);
+    clock.advance(60);
+    await queue.put(bytes('b'));
+    clock.advance(39);
+    await settled();
+    expect(syncs()).toBe(0);
+    clock.advance(1);
+    await until(() => syncs() === 1);
+    await settled();
+    clock.advance(10_000);
+    await settled();
+    expect([syncs(), clock.pendingWakeups]).toEqual([1, 0]);
+  });
+
+  test('by default after 2 seconds', async () => {
+    const { clock, queue, syncs } = await opened();
+    await queue.put(bytes('a'));
+    clock.advance(1_999);
+    await settled();
+    expect(syncs()).toBe(0);
+    clock.advance(1);
+    await until(() => syncs() === 1);
+  });
+
+  test('syncs after syncEvery operations, acknowledgements included', async () => {
+    const { queue, syncs } = await opened({ syncEvery: 5 });
+    for (const message of texts(3)) await queue.put(bytes(message));
+    const [a, b] = await receiveMany(queue, 2);
+    a?.ack();
+    await settled();
+    expect(syncs()).toBe(0);
+    b?.ack();
+    await until(() => syncs() === 1);
+  });
+
+  test('by default after 2 500', async () => {
+    const { queue, syncs } = await opened();
+    await putAll(queue, texts(2_499));
+    await settled();
+    expect(syncs()).toBe(0);
+    await queue.put(bytes('one more'));
+    await until(() => syncs() === 1);
+  });
+
+  test('what is put while a flush runs is synced by the next timeout', async () => {
+    const { files, clock, queue, syncs } = await opened({ syncTimeoutMs: 100 });
+    await putAll(queue, 'a');
+    const [first] = await receiveMany(queue, 1);
+    first?.ack();
+    await settled();
+    const gate = new Gate();
+    files.before = ({ operation, path }) =>
+      operation === 'sync' && path.includes(ACKS[format]) ? gate.pass() : undefined;
+    first?.ack();
+    await drain(queue, 1);
+    const flushing = queue.flush();
+    await until(() => gate.waiting > 0);
+    await queue.put(bytes('b'));
+    gate.open();
+    await flushing;
+    expect(clock.pendingWakeups).toBe(1);
+    const before = syncs();
+    clock.advance(100);
+    await until(() => syncs() === before + 1);
+  });
+
+  test('a sync that nobody waited for and that failed is told by the next flush, once', async () => {
+    const { files, clock, queue } = await opened({ syncTimeoutMs: 100 });
+    await queue.put(bytes('a'));
+    files.before = ({ operation, path }) => {
+      if (operation === 'sync' && path.includes(DATA[format])) throw hostError('EIO', 'fdatasync');
+      return undefined;
+    };
+    const before = files.count('sync', DATA[format]);
+    clock.advance(100);
+    await until(() => files.count('sync', DATA[format]) > before);
+    await settled();
+    files.before = () => undefined;
+    await queue.put(bytes('b'));
+    expect(await rejection(queue.flush())).toMatchObject({ code: 'ERR_QUEUE_IO', op: 'DiskQueue.flush' });
+    await queue.flush();
+  });
+});
+
+describe.each(FORMATS)('%s: flush', (format) => {
+  test('resolves when everything that was put or acknowledged before is on the disk', async () => {
+    const files = new RecordingFiles();
+    const queue = await openQueue({ format, durability: 'os', files });
+    await putAll(queue, 'ab');
+    const [a] = await receiveMany(queue, 1);
+    await queue.flush();
+    const gate = new Gate();
+    files.before = ({ operation }) => (operation === 'sync' ? gate.pass() : undefined);
+    const put = queue.put(bytes('c'));
+    a?.ack();
+    const flushing = queue.flush();
+    expect(await isPending(flushing)).toBe(true);
+    await put;
+    gate.open();
+    await flushing;
+    const calls = files.calls.map(({ operation, path }) => `${operation} ${path}`);
+    for (const part of [DATA[format], ACKS[format]]) {
+      const last = (operation: string): number =>
+        calls.findLastIndex((call) => call.startsWith(operation) && call.includes(part));
+      expect(last('sync')).toBeGreaterThan(last('write'));
+    }
+  });
+
+  test('costs nothing when there is nothing to bring there', async () => {
+    const files = new RecordingFiles();
+    const queue = await openQueue({ format, files });
+    await putAll(queue, 'ab');
+    await queue.flush();
+    const before = files.calls.length;
+    await Promise.all([queue.flush(), queue.flush(), queue.flush()]);
+    expect(files.calls.length).toBe(before);
+  });
+
+  test('at the same time as close, in either order', async () => {
+    const dataPath = temporaryFolder();
+    for (const round of [1, 2, 3]) {
+      const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
+      const put = putAll(queue, texts(20));
+      const flushed = queue.flush();
+      await Promise.all([put, flushed]);
+      await drain(queue, 20);
+      const flushing = queue.flush();
+      await queue.close();
+      await flushing;
+      expect(await rejection(queue.flush())).toMatchObject({ code: 'ERR_QUEUE_CLOSED' });
+      expect([round, queue.depth]).toEqual([round, 0]);
+    }
+  });
+});
+
+describe.each(FORMATS)('%s: acknowledgements, with any durability', (format) => {
+  test.each(['always', 'os', 'interval'] as const)(
+    '%s: are on the disk after syncTimeoutMs',
+    async (durability) => {
+      const [files, clock] = [new RecordingFiles(), new ManualClock()];
+      const queue = await openQueue({ format, durability, files, clock, syncTimeoutMs: 50 });
+      await putAll(queue, texts(4));
+      await drain(queue, 1);
+      await queue.flush();
+      const before = files.count('sync', ACKS[format]);
+      await drain(queue, 2);
+      await settled();
+      expect(files.count('sync', ACKS[format])).toBe(before);
+      clock.advance(50);
+      await until(() => files.count('sync', ACKS[format]) === before + 1);
+    },
+  );
+
+  test('those of one turn are written together', async () => {
+    const files = new RecordingFiles();
+    const queue = await openQueue({ format, files });
+    await putAll(queue, texts(100));
+    await drain(queue, 1);
+    await queue.flush();
+    const before = files.count('write', ACKS[format]);
+    const deliveries = await receiveMany(queue, 50);
+    for (const delivery of deliveries) delivery.ack();
+    await until(() => files.count('write', ACKS[format]) > before);
+    await settled();
+    expect(files.count('write', ACKS[format])).toBe(before + 1);
+  });
+
+  test('a save that fails is tried again after syncTimeoutMs, and flush is content with that', async () => {
+    const [files, clock] = [new RecordingFiles(), new ManualClock()];
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ format, files, clock, dataPath, syncTimeoutMs: 50 });
+    await putAll(queue, texts(3));
+    files.before = ({ operation, path }) => {
+      if (operation === 'create' && path.includes(ACKS[format])) throw hostError('ENOSPC', 'open');
+      return undefined;
+    };
+    await drain(queue, 1);
+    await until(() => files.count('create', ACKS[format]) > 0);
+    await settled();
+    files.before = () => undefined;
+    clock.advance(50);
+    await until(() => files.count('sync', ACKS[format]) > 0);
+    await queue.flush();
+    await queue.close();
+    expect(await drain(await openQueue({ format, dataPath }))).toEqual(['message 1', 'message 2']);
+  });
+});

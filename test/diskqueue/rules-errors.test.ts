@@ -1,0 +1,308 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { EscapementError } from 'escapement';
+import type { CorruptionEvent, DiskQueue } from 'escapement/diskqueue';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { hostError, RecordingFiles, type FileCall } from './support/recording-files.ts';
+import {
+  bytes,
+  drain,
+  FORMATS,
+  openQueue,
+  putAll,
+  receiveMany,
+  rejection,
+  settled,
+  temporaryFolder,
+  text,
+  type Format,
+} from './support/queues.ts';
+
+const DATA = { checked: '.segment' };
+
+/** Makes calls fail that are of a kind, from the first or a later one on, until it is told to stop. */
+function failing(
+  files: RecordingFiles,
+  operation: FileCall['operation'],
+  { part = '', code = 'EIO', after = 0, times = Infinity } = {},
+): () => void {
+  let seen = 0;
+  files.before = (call) => {
+    if (call.operation !== operation || !call.path.includes(part)) return undefined;
+    seen++;
+    if (seen > after && seen <= after + times) throw hostError(code, operation);
+    return undefined;
+  };
+  return () => {
+    files.before = () => undefined;
+  };
+}
+
+const io = (operation: string, code = 'EIO'): object => ({
+  ...{ name: 'EscapementError', code: 'ERR_QUEUE_IO', op: `DiskQueue.${operation}` },
+  cause: { code },
+});
+
+async function withFiles(format: Format, options: object = {}) {
+  const files = new RecordingFiles();
+  const dataPath = temporaryFolder();
+  const queue = await openQueue({ format, dataPath, files, ...options });
+  const reopened = async (): Promise<string[]> => {
+    await queue.close().catch(() => undefined);
+    const again = await openQueue({ format, dataPath });
+    const texts = await drain(again);
+    await again.close();
+    return texts;
+  };
+  return { files, dataPath, queue, reopened };
+}
+
+describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
+  test.each(['write', 'sync'] as const)(
+    'at %s: ERR_QUEUE_IO with the cause, the rest is as it was',
+    async (call) => {
+      const { files, queue, reopened } = await withFiles(format);
+      await putAll(queue, 'ab');
+      const stop = failing(files, call, { part: DATA[format], code: 'ENOSPC' });
+      const error = (await rejection(queue.put(bytes('lost')))) as EscapementError;
+      expect(error).toMatchObject(io('put', 'ENOSPC'));
+      expect(error.message).toMatch(/spool.*ENOSPC/);
+      expect(queue.depth).toBe(2);
+      expect(await drain(queue, 1)).toEqual(['a']); // readable meanwhile
+      expect(await rejection(queue.put(bytes('lost too')))).toMatchObject(io('put', 'ENOSPC'));
+      stop();
+      await queue.put(bytes('c'));
+      expect(await drain(queue, 1)).toEqual(['b']);
+      expect(await reopened()).toEqual(['c']);
+    },
+  );
+
+  test.each(['create', 'syncFolder'] as const)('when a file cannot be made (%s)', async (call) => {
+    const { files, queue, reopened } = await withFiles(format, { maxBytesPerFile: 256 });
+    await putAll(queue, 'abc');
+    const stop = failing(files, call);
+    const results = await Promise.allSettled(Array.from('defghijk', (message) => queue.put(bytes(message))));
+    const accepted = results.filter(({ status }) => status === 'fulfilled').length;
+    expect(accepted).toBeLessThan(8);
+    for (const result of results.slice(accepted)) expect(result).toMatchObject({ reason: io('put') });
+    expect(queue.depth).toBe(3 + accepted);
+    stop();
+    await queue.put(bytes('z'));
+    const all = [...Array.from('abcdefghijk').slice(0, 3 + accepted), 'z'];
+    expect(await drain(queue, 2)).toEqual(['a', 'b']);
+    expect(await reopened()).toEqual(all.slice(2));
+  });
+
+  test.each([0, 1, 2, 3, 4, 5, 6])(
+    'a batch over several files, sync %i fails: what is refused never comes out, what is not always does',
+    async (after) => {
+      const { files, queue, reopened } = await withFiles(format, { maxBytesPerFile: 256 });
+      await queue.put(bytes('first'));
+      const stop = failing(files, 'sync', { part: DATA[format], after, times: 1 });
+      const messages = Array.from('abcdefghijkl');
+      const results = await Promise.allSettled(messages.map((message) => queue.put(bytes(message))));
+      stop();
+      const accepted = messages.filter((_, i) => results[i]?.status === 'fulfilled');
+      expect(accepted.length).toBeLessThan(12);
+      expect(queue.depth).toBe(1 + accepted.length);
+      await queue.put(bytes('last'));
+      expect(await reopened()).toEqual(['first', ...accepted, 'last']);
+    },
+  );
+
+  test('gives its room back', async () => {
+    const { files, queue } = await withFiles(format, { maxBytesTotal: 10 });
+    await queue.put(bytes('12345'));
+    const stop = failing(files, 'write', { part: DATA[format] });
+    for (let i = 0; i < 5; i++) expect(await rejection(queue.put(bytes('abcde')))).toMatchObject(io('put'));
+    stop();
+    await queue.put(bytes('abcde'));
+    expect(await rejection(queue.put(bytes('f')))).toMatchObject({ code: 'ERR_QUEUE_FULL' });
+  });
+
+  test('by the very first call: the queue works afterwards', async () => {
+    const { files, queue, reopened } = await withFiles(format);
+    const stop = failing(files, 'create', { code: 'EMFILE' });
+    expect(await rejection(queue.put(bytes('a')))).toMatchObject(io('put', 'EMFILE'));
+    stop();
+    await queue.put(bytes('b'));
+    expect(await reopened()).toEqual(['b']);
+  });
+
+  test.each(['os', 'interval'] as const)('%s: at write', async (durability) => {
+    const { files, queue, reopened } = await withFiles(format, { durability });
+    await putAll(queue, 'ab');
+    const stop = failing(files, 'write', { code: 'ENOSPC' });
+    expect(await rejection(queue.put(bytes('lost')))).toMatchObject(io('put', 'ENOSPC'));
+    stop();
+    await queue.put(bytes('c'));
+    expect(await reopened()).toEqual(['a', 'b', 'c']);
+  });
+});
+
+describe.each(FORMATS)('%s: a receive that the disk refuses', (format) => {
+  async function filled() {
+    const { dataPath, queue } = await withFiles(format);
+    await putAll(queue, 'abc');
+    await queue.close();
+    const files = new RecordingFiles();
+    return { files, queue: await openQueue({ format, dataPath, files }) };
+  }
+
+  test.each([
+    ['open', 'EMFILE'],
+    ['read', 'EIO'],
+  ] as const)('at %s: whoever waits is told; the message stays', async (call, code) => {
+    const { files, queue } = await filled();
+    const stop = failing(files, call, { code });
+    const results = await Promise.allSettled([queue.receive(), queue.peek(), queue.receive()]);
+    for (const { status } of results) expect(status).toBe('rejected');
+    expect(results[0]).toMatchObject({ reason: { code: 'ERR_QUEUE_IO', cause: { code } } });
+    expect(await rejection(queue.peek())).toMatchObject({ code: 'ERR_QUEUE_IO' });
+    await expect(queue[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });
+    stop();
+    expect(queue.depth).toBe(3);
+    expect(await drain(queue)).toEqual(['a', 'b', 'c']);
+  });
+
+  test('who waits behind a peek that fails does not wait for ever', async () => {
+    const { files, queue } = await filled();
+    failing(files, 'read', { times: 1 });
+    const [peeked, received] = await Promise.allSettled([queue.peek(), queue.receive()]);
+    expect(peeked.status).toBe('rejected');
+    expect(received.status).toBe('rejected');
+    expect(await drain(queue)).toEqual(['a', 'b', 'c']);
+  });
+});
+
+describe.each(FORMATS)('%s: the rest', (format) => {
+  test('flush tells, and a later one brings everything there', async () => {
+    const { files, queue, reopened } = await withFiles(format);
+    await putAll(queue, 'abc');
+    const [a] = await receiveMany(queue, 1);
+    a?.ack();
+    const stop = failing(files, 'create', { code: 'ENOSPC' });
+    expect(await rejection(queue.flush())).toMatchObject(io('flush', 'ENOSPC'));
+    stop();
+    await queue.flush();
+    expect(await reopened()).toEqual(['b', 'c']);
+  });
+
+  test('acknowledgements that cannot be written are not forgotten', async () => {
+    const { files, queue, reopened } = await withFiles(format);
+    await putAll(queue, 'abcd');
+    const deliveries = await receiveMany(queue, 4);
+    deliveries[0]?.ack();
+    await queue.flush();
+    const stop = failing(files, 'write', { code: 'ENOSPC' });
+    deliveries[2]?.ack();
+    await settled();
+    deliveries[1]?.ack();
+    await settled();
+    stop();
+    expect(await reopened()).toEqual(['d']);
+  });
+
+  test('empty tells; the messages are gone here all the same, and the queue works', async () => {
+    const { files, queue, reopened } = await withFiles(format, { maxBytesTotal: 6 });
+    await putAll(queue, 'abc');
+    const [a] = await receiveMany(queue, 2);
+    const stop = failing(files, 'create', { code: 'ENOSPC' });
+    expect(await rejection(queue.empty())).toMatchObject(io('empty', 'ENOSPC'));
+    stop();
+    a?.nack();
+    expect(queue.depth).toBe(0);
+    expect(await queue.peek()).toBeUndefined();
+    await putAll(queue, ['12345', '6']);
+    expect(await drain(queue, 1)).toEqual(['12345']);
+    await queue.empty();
+    await queue.put(bytes('x'));
+    expect(await reopened()).toEqual(['x']);
+  });
+
+  test('close tells, and lets the lock go', async () => {
+    const { files, queue, reopened } = await withFiles(format, { durability: 'os' });
+    await putAll(queue, 'ab');
+    failing(files, 'sync');
+    expect(await rejection(queue.close())).toMatchObject(io('close'));
+    expect(await rejection(queue.close())).toMatchObject(io('close'));
+    expect(await reopened()).toEqual(['a', 'b']); // the machine has not gone down
+  });
+
+  test('delete works on a disk that is full', async () => {
+    const { files, queue, dataPath } = await withFiles(format);
+    await putAll(queue, 'ab');
+    failing(files, 'write', { code: 'ENOSPC' });
+    await queue.delete();
+    expect(readdirSync(dataPath)).toEqual([]);
+  });
+
+  test.each(['makeFolder', 'list', 'open', 'read'] as const)(
+    'open tells of %s, and lets the lock go',
+    async (call) => {
+      const { queue, dataPath } = await withFiles(format);
+      await putAll(queue, 'ab');
+      await queue.close();
+      const files = new RecordingFiles();
+      failing(files, call, { code: 'EACCES' });
+      expect(await rejection(openQueue({ format, dataPath, files }))).toMatchObject(io('open', 'EACCES'));
+      expect(await drain(await openQueue({ format, dataPath }))).toEqual(['a', 'b']);
+    },
+  );
+});
+
+describe.each(FORMATS)('%s: onCorruption', (format) => {
+  /** A queue of which one message is damaged. */
+  async function damaged(onCorruption?: (event: CorruptionEvent) => void): Promise<DiskQueue> {
+    const dataPath = temporaryFolder();
+    const first = await openQueue({ format, dataPath });
+    await putAll(first, ['before', 'DAMAGED', 'after']);
+    await first.close();
+    const file = readdirSync(dataPath).find((name) => name.includes(DATA[format])) ?? '';
+    const content = readFileSync(join(dataPath, file));
+    content.write('damage', content.indexOf('DAMAGED'));
+    writeFileSync(join(dataPath, file), content);
+    return openQueue({ format, dataPath, onCorruption });
+  }
+
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  test('is told of damage, which is skipped', async () => {
+    const events: CorruptionEvent[] = [];
+    const queue = await damaged((event) => events.push(event));
+    expect(await drain(queue, 2)).toEqual(['before', 'after']);
+    expect(queue.depth).toBe(0);
+    expect(events).toHaveLength(1);
+    expect(events[0]).toMatchObject({ firstSequence: 2, lastSequence: 2 });
+    expect(events[0]?.bytes).toBeGreaterThan(0);
+    expect(events[0]?.reason).not.toBe('');
+  });
+
+  test('that throws stops nothing: its error is an uncaught exception', async () => {
+    const uncaught: unknown[] = [];
+    const before = process.listeners('uncaughtException');
+    process.removeAllListeners('uncaughtException');
+    process.on('uncaughtException', (error) => uncaught.push(error));
+    onTestFinished(() => {
+      process.removeAllListeners('uncaughtException');
+      for (const listener of before) process.on('uncaughtException', listener);
+    });
+    const thrown = new Error('from the handler');
+    const queue = await damaged(() => {
+      throw thrown;
+    });
+    expect(await drain(queue, 2)).toEqual(['before', 'after']);
+    await settled();
+    expect(uncaught).toEqual([thrown]);
+  });
+
+  test('by default the process warns', async () => {
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    const queue = await damaged(undefined);
+    expect((await receiveMany(queue, 2)).map(text)).toEqual(['before', 'after']);
+    expect(warn).toHaveBeenCalledTimes(1);
+    expect(warn.mock.calls[0]?.[1]).toBe('DiskQueueCorruption');
+  });
+});

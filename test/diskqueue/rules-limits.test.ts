@@ -1,0 +1,294 @@
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import {
+  bytes,
+  drain,
+  FORMATS,
+  isPending,
+  openQueue,
+  putAll,
+  receiveMany,
+  rejection,
+  settled,
+  temporaryFolder,
+  text,
+} from './support/queues.ts';
+
+const FULL = { name: 'EscapementError', code: 'ERR_QUEUE_FULL', op: 'DiskQueue.put' };
+const SIZE = { name: 'EscapementError', code: 'ERR_MESSAGE_SIZE', op: 'DiskQueue.put' };
+
+describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
+  test('counts what is not acknowledged, what is being put and handed out included', async () => {
+    const queue = await openQueue({ format, maxBytesTotal: 10 });
+    const puts = [queue.put(bytes('12345')), queue.put(bytes('6789'))];
+    expect(await rejection(queue.put(bytes('ab')))).toMatchObject(FULL);
+    await Promise.all(puts);
+    await queue.put(bytes('0'));
+    const deliveries = await receiveMany(queue, 3);
+    expect(await rejection(queue.put(bytes('a')))).toMatchObject(FULL);
+    expect(queue.depth).toBe(3);
+    deliveries[1]?.ack();
+    await queue.put(bytes('abcd')); // at once: nothing was waited for since
+    expect(await rejection(queue.put(bytes('e')))).toMatchObject(FULL);
+    deliveries[0]?.nack();
+    expect(await rejection(queue.put(bytes('e')))).toMatchObject(FULL);
+    expect(await drain(queue, 2)).toEqual(['12345', 'abcd']);
+  });
+
+  test('has room for messages of no length when it is full', async () => {
+    const queue = await openQueue({ format, maxBytesTotal: 3 });
+    await putAll(queue, ['abc', '', '']);
+    expect(await drain(queue)).toEqual(['abc', '', '']);
+  });
+
+  test('counts what an earlier run has left', async () => {
+    const dataPath = temporaryFolder();
+    const first = await openQueue({ format, dataPath });
+    await putAll(first, ['12345', '6789', '0']);
+    expect(await drain(first, 1)).toEqual(['12345']);
+    await first.close();
+    const queue = await openQueue({ format, dataPath, maxBytesTotal: 7 });
+    await queue.put(bytes('ab'));
+    expect(await rejection(queue.put(bytes('c')))).toMatchObject(FULL);
+    expect(await drain(queue, 1)).toEqual(['6789']);
+    await queue.put(bytes('cdef'));
+  });
+
+  test('may be less than what an earlier run has left: then nothing fits until enough is acknowledged', async () => {
+    const dataPath = temporaryFolder();
+    const first = await openQueue({ format, dataPath });
+    await putAll(first, ['12345', '6789']);
+    await first.close();
+    const queue = await openQueue({ format, dataPath, maxBytesTotal: 4 });
+    expect(await rejection(queue.put(bytes('a')))).toMatchObject(FULL);
+    await drain(queue, 1);
+    expect(await rejection(queue.put(bytes('a')))).toMatchObject(FULL);
+    await drain(queue, 1);
+    await queue.put(bytes('abcd'));
+  });
+
+  test('what is emptied frees all but what is being put', async () => {
+    const queue = await openQueue({ format, maxBytesTotal: 4 });
+    await queue.put(bytes('123'));
+    const emptying = queue.empty();
+    const put = queue.put(bytes('a'));
+    await Promise.all([emptying, put]);
+    await queue.put(bytes('bcd'));
+    expect(await rejection(queue.put(bytes('e')))).toMatchObject(FULL);
+    expect(await drain(queue)).toEqual(['a', 'bcd']);
+  });
+
+  test('putBeyondLimit is not held back by it, and counts', async () => {
+    const queue = await openQueue({ format, maxBytesTotal: 4, maxMessageSize: 9 });
+    await queue.put(bytes('1234'));
+    await queue.putBeyondLimit(bytes('5678'));
+    expect(await rejection(queue.putBeyondLimit(bytes('0123456789')))).toMatchObject(SIZE);
+    await drain(queue, 1);
+    expect(await rejection(queue.put(bytes('a')))).toMatchObject(FULL);
+    await drain(queue, 1);
+    await queue.put(bytes('abcd'));
+  });
+
+  test('a put that is refused leaves nothing behind', async () => {
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ format, dataPath, maxBytesTotal: 2 });
+    const results = await Promise.allSettled(Array.from('abcd', (message) => queue.put(bytes(message))));
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'rejected']);
+    await queue.close();
+    expect(await drain(await openQueue({ format, dataPath }))).toEqual(['a', 'b']);
+  });
+});
+
+describe.each(FORMATS)('%s: whenFull wait', (format) => {
+  const options = { format, maxBytesTotal: 10, whenFull: 'wait' } as const;
+
+  test('waits for room, first come, first served: who needs little does not pass who needs much', async () => {
+    const queue = await openQueue(options);
+    await putAll(queue, ['12345', '67890']);
+    const order: string[] = [];
+    const puts = ['abcdefg', 'x', 'y'].map((message) =>
+      queue.put(bytes(message)).then(() => {
+        order.push(message);
+      }),
+    );
+    await drain(queue, 1);
+    await settled();
+    expect(order).toEqual([]);
+    await drain(queue, 1);
+    await Promise.all(puts);
+    expect(order).toEqual(['abcdefg', 'x', 'y']);
+    expect(await drain(queue)).toEqual(['abcdefg', 'x', 'y']);
+  });
+
+  test('whoever comes in the moment in which there is room is behind those who have waited', async () => {
+    const queue = await openQueue(options);
+    await queue.put(bytes('1234567890'));
+    const delivery = await queue.receive();
+    const waited = queue.put(bytes('first'));
+    expect(await isPending(waited)).toBe(true);
+    delivery.ack();
+    await Promise.all([queue.put(bytes('next')), waited]);
+    expect(await drain(queue)).toEqual(['first', 'next']);
+  });
+
+  test('an acknowledgement lets in as many as have room', async () => {
+    const queue = await openQueue(options);
+    await queue.put(bytes('1234567890'));
+    const puts = Array.from('abcdefghijk', (message) => queue.put(bytes(message)));
+    await drain(queue, 1);
+    await Promise.all(puts.slice(0, 10));
+    expect(await isPending(puts[10] as Promise<void>)).toBe(true);
+    await drain(queue, 1);
+    await puts[10];
+    expect(await drain(queue)).toEqual(Array.from('bcdefghijk'));
+  });
+
+  test('empty lets them in', async () => {
+    const queue = await openQueue(options);
+    await queue.put(bytes('1234567890'));
+    const put = queue.put(bytes('abc'));
+    await queue.empty();
+    await put;
+    expect(await drain(queue)).toEqual(['abc']);
+  });
+
+  test('a message that never fits is refused', async () => {
+    const queue = await openQueue(options);
+    expect(await rejection(queue.put(bytes('12345678901')))).toMatchObject(FULL);
+    await queue.put(bytes('1234567890'));
+    expect(await rejection(queue.put(bytes('12345678901')))).toMatchObject(FULL);
+  });
+});
+
+describe.each(FORMATS)('%s: sizes of messages', (format) => {
+  test('a message of no length is a message', async () => {
+    const dataPath = temporaryFolder();
+    const first = await openQueue({ format, dataPath });
+    await putAll(first, ['', 'a', '', '']);
+    expect(await drain(first, 1)).toEqual(['']);
+    await first.close();
+    const queue = await openQueue({ format, dataPath });
+    expect(queue.depth).toBe(3);
+    expect(await drain(queue)).toEqual(['a', '', '']);
+  });
+
+  test('outside of minMessageSize and maxMessageSize: ERR_MESSAGE_SIZE, nothing written', async () => {
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ format, dataPath, minMessageSize: 2, maxMessageSize: 4 });
+    const error = await rejection(queue.put(bytes('12345')));
+    expect(error).toMatchObject(SIZE);
+    expect((error as Error).message).toContain('Received 5');
+    for (const message of ['', 'a']) expect(await rejection(queue.put(bytes(message)))).toMatchObject(SIZE);
+    expect([queue.depth, readdirSync(dataPath).filter((name) => !name.endsWith('.lock'))]).toEqual([0, []]);
+    await putAll(queue, ['12', '1234']);
+    expect(await drain(queue)).toEqual(['12', '1234']);
+  });
+
+  test('the default is up to 1 MiB', async () => {
+    const queue = await openQueue({ format });
+    await queue.put(Buffer.alloc(1024 * 1024, 1));
+    expect(await rejection(queue.put(Buffer.alloc(1024 * 1024 + 1)))).toMatchObject(SIZE);
+    const { data } = await queue.receive();
+    expect([data.length, data.every((byte) => byte === 1)]).toEqual([1024 * 1024, true]);
+  });
+
+  test('maxMessageSize limits put only, never what is stored', async () => {
+    const dataPath = temporaryFolder();
+    const long = 'x'.repeat(300_000);
+    const first = await openQueue({ format, dataPath });
+    await putAll(first, ['a', long, 'b']);
+    await first.close();
+    const queue = await openQueue({ format, dataPath, minMessageSize: 3, maxMessageSize: 5 });
+    expect(await drain(queue)).toEqual(['a', long, 'b']);
+  });
+
+  test('larger than maxBytesPerFile gets its own file', async () => {
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ format, dataPath, maxBytesPerFile: 500 });
+    const messages = ['a', 'x'.repeat(2_000), 'y'.repeat(3_000), 'b', 'c'];
+    await putAll(queue, messages);
+    const sizes = readdirSync(dataPath)
+      .filter((name) => !name.endsWith('.lock'))
+      .sort()
+      .map((name) => statSync(join(dataPath, name)).size);
+    expect(sizes).toHaveLength(4);
+    expect(sizes.map((size) => size > 500)).toEqual([false, true, true, false]);
+    await queue.close();
+    expect(await drain(await openQueue({ format, dataPath }))).toEqual(messages);
+  });
+
+  test('files are no larger than maxBytesPerFile, which may be another one in the next run', async () => {
+    const dataPath = temporaryFolder();
+    const messages = Array.from({ length: 200 }, (_, i) => 'm'.repeat(i % 90));
+    for (const [i, maxBytesPerFile] of [400, 256, 1_000, 300].entries()) {
+      const queue = await openQueue({ format, dataPath, maxBytesPerFile });
+      await putAll(queue, messages.slice(i * 50, (i + 1) * 50));
+      await queue.close();
+      for (const name of readdirSync(dataPath)) {
+        expect(statSync(join(dataPath, name)).size).toBeLessThanOrEqual(1_000);
+      }
+    }
+    expect(await drain(await openQueue({ format, dataPath }))).toEqual(messages);
+  });
+
+  test('files go when everything in them is acknowledged', async () => {
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
+    for (let i = 0; i < 100; i++) {
+      await putAll(queue, ['some message', 'another one']);
+      await drain(queue, 2);
+    }
+    await queue.flush();
+    expect(readdirSync(dataPath).length).toBeLessThan(6);
+  });
+});
+
+describe.each(FORMATS)('%s: the buffer of a put', (format) => {
+  test.each(['always', 'interval', 'os'] as const)(
+    '%s: is the caller’s again when put settles',
+    async (durability) => {
+      const dataPath = temporaryFolder();
+      const queue = await openQueue({ format, dataPath, durability });
+      const buffer = Buffer.alloc(100);
+      for (let i = 0; i < 30; i++) {
+        buffer.fill(i);
+        await queue.put(buffer);
+        buffer.fill(0xff);
+      }
+      buffer.fill(0xfe);
+      await queue.close();
+      const again = await openQueue({ format, dataPath });
+      for (const [i, { data }] of (await receiveMany(again, 30)).entries()) {
+        expect(data.every((byte) => byte === i)).toBe(true);
+      }
+    },
+  );
+
+  test('may be any view of bytes', async () => {
+    const queue = await openQueue({ format });
+    const memory = bytes('0123456789');
+    await queue.put(memory.subarray(2, 5));
+    await queue.put(new Uint8Array(memory.buffer, memory.byteOffset + 5, 2));
+    await queue.put(new Uint8Array(new SharedArrayBuffer(2)));
+    const deliveries = await receiveMany(queue, 3);
+    expect(deliveries.map(text)).toEqual(['234', '56', '\0\0']);
+  });
+
+  test.each([
+    undefined,
+    null,
+    'text',
+    5,
+    [1, 2],
+    new ArrayBuffer(2),
+    new Uint16Array(2),
+    new DataView(new ArrayBuffer(2)),
+  ])('is not %o', async (data) => {
+    const queue = await openQueue({ format });
+    const error = await rejection(queue.put(data as never));
+    expect(error).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' });
+    expect((error as Error).message).toContain('data');
+    expect(queue.depth).toBe(0);
+  });
+});

@@ -1,0 +1,112 @@
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DiskQueue } from 'escapement/diskqueue';
+import { describe, expect, test } from 'vitest';
+import { bytes, drain, FORMATS, openQueue, rejection, temporaryFolder } from './support/queues.ts';
+
+const TYPE = ['TypeError', 'ERR_INVALID_ARG_TYPE'] as const;
+const VALUE = ['TypeError', 'ERR_INVALID_ARG_VALUE'] as const;
+const RANGE = ['RangeError', 'ERR_OUT_OF_RANGE'] as const;
+
+const WRONG: [option: string, value: unknown, error: readonly [name: string, code: string]][] = [
+  ...[undefined, null, 5, {}, ['a']].map((value) => ['name', value, TYPE] as never),
+  ...['', '.', '..', 'a/b', '/a', 'a\\b', 'a\0b', 'x'.repeat(151), 'ß'.repeat(76)].map(
+    (value) => ['name', value, VALUE] as never,
+  ),
+  ...[undefined, null, 5, ''].map((value) => ['dataPath', value, TYPE] as never),
+  ...[255, 0, -1, 1.5, NaN, Infinity, 2 ** 53].map((value) => ['maxBytesPerFile', value, RANGE] as never),
+  ...[-1, 0.5, NaN, Infinity].map((value) => ['minMessageSize', value, RANGE] as never),
+  ...[-1, 0.5, NaN, Infinity, 2 ** 31].map((value) => ['maxMessageSize', value, RANGE] as never),
+  ...[0, -1, 0.5, NaN, Infinity].map((value) => ['syncEvery', value, RANGE] as never),
+  ...[0, -1, 0.5, NaN, Infinity].map((value) => ['syncTimeoutMs', value, RANGE] as never),
+  ...[0, -1, 0.5, NaN, -Infinity].map((value) => ['maxBytesTotal', value, RANGE] as never),
+  ...[
+    'maxBytesPerFile',
+    'minMessageSize',
+    'maxMessageSize',
+    'syncEvery',
+    'syncTimeoutMs',
+    'maxBytesTotal',
+  ].map((option) => [option, '300', TYPE] as never),
+  ...[null, 'never', 5, ''].map((value) => ['durability', value, VALUE] as never),
+  ...[null, 'block', true].map((value) => ['whenFull', value, VALUE] as never),
+  ...[null, 'json'].map((value) => ['format', value, VALUE] as never),
+  ...[null, 'warn', {}].map((value) => ['onCorruption', value, TYPE] as never),
+  ...[null, {}, Date].map((value) => ['clock', value, TYPE] as never),
+  ...[null, {}, console].map((value) => ['metrics', value, TYPE] as never),
+];
+
+describe.each(FORMATS)('%s: an option that is wrong', (format) => {
+  test.each(WRONG)('%s: %j is refused, and nothing is made', async (option, value, [name, code]) => {
+    const dataPath = join(temporaryFolder(), 'sub');
+    const options = { name: 'spool', dataPath, format, [option]: value };
+    const error = await rejection(DiskQueue.open(options));
+    expect(error).toMatchObject({ name, code });
+    expect((error as Error).message).toContain(option);
+    expect(existsSync(dataPath)).toBe(false);
+  });
+
+  test('minMessageSize over maxMessageSize is one', async () => {
+    const error = await rejection(openQueue({ format, minMessageSize: 6, maxMessageSize: 5 }));
+    expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' });
+    expect((error as Error).message).toMatch(/maxMessageSize.*6.*5/);
+  });
+
+  test.each([undefined, null, 'spool'])('options that are none: %j', async (options) => {
+    expect(await rejection(DiskQueue.open(options as never))).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+  });
+});
+
+describe.each(FORMATS)('%s: options', (format) => {
+  test('the name is the queue’s', async () => {
+    expect((await openQueue({ format, name: 'a.b c%d' })).name).toBe('a.b c%d');
+  });
+
+  test('the folder is made, with those above it; files are the owner’s alone', async () => {
+    const dataPath = join(temporaryFolder(), 'a', 'b %s');
+    const queue = await openQueue({ format, dataPath });
+    await queue.put(bytes('a'));
+    const files = readdirSync(dataPath).filter((name) => !name.endsWith('.lock'));
+    expect(files.length).toBeGreaterThan(0);
+    for (const file of files) expect(statSync(join(dataPath, file)).mode & 0o777).toBe(0o600);
+  });
+
+  test('a relative folder stays where it was when the process goes elsewhere', async () => {
+    const [here, there] = [temporaryFolder(), temporaryFolder()];
+    const before = process.cwd();
+    try {
+      process.chdir(here);
+      const queue = await openQueue({ format, dataPath: 'data' });
+      await queue.put(bytes('a'));
+      process.chdir(there);
+      await drain(queue);
+      await queue.flush();
+      await queue.delete();
+      expect([readdirSync(join(here, 'data')), readdirSync(there)]).toEqual([[], []]);
+    } finally {
+      process.chdir(before);
+    }
+  });
+
+  test('a folder that is a file: ERR_QUEUE_IO with the cause', async () => {
+    const dataPath = join(temporaryFolder(), 'file');
+    writeFileSync(dataPath, '');
+    for (const path of [dataPath, join(dataPath, 'below')]) {
+      expect(await rejection(openQueue({ format, dataPath: path }))).toMatchObject({
+        ...{ name: 'EscapementError', code: 'ERR_QUEUE_IO', op: 'DiskQueue.open' },
+        cause: { code: expect.stringMatching(/EEXIST|ENOTDIR/) as string },
+      });
+    }
+  });
+
+  test('queues whose names look like files of one another do not touch each other', async () => {
+    const dataPath = temporaryFolder();
+    mkdirSync(join(dataPath, 'spool.0000000009.segment.d'));
+    const names = ['a', 'a.cursor', 'a.0000000001.segment', 'a.lock', 'a.', 'a.b', '-', '~', '%'];
+    const queues = await Promise.all(names.map((name) => openQueue({ format, dataPath, name })));
+    for (const queue of queues) await queue.put(bytes(queue.name));
+    for (const queue of queues) await queue.close();
+    for (const name of names)
+      expect(await drain(await openQueue({ format, dataPath, name }))).toEqual([name]);
+  });
+});

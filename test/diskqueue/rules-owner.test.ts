@@ -1,0 +1,233 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createRequire } from 'node:module';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { bytes, drain, FORMATS, openQueue, putAll, rejection, temporaryFolder } from './support/queues.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const LOCKED = { name: 'EscapementError', code: 'ERR_QUEUE_LOCKED', op: 'DiskQueue.open' };
+
+/** A program beside this one, against the built package. It says a line when it is ready, and waits for its end. */
+class Program {
+  readonly process: ChildProcess;
+  readonly #lines: string[] = [];
+  readonly ended: Promise<unknown>;
+
+  constructor(body: string, { type = 'module' } = {}) {
+    this.process = spawn(process.execPath, [`--input-type=${type}`, '--eval', body], { cwd: ROOT });
+    this.ended = new Promise((resolve) => this.process.once('close', resolve));
+    for (const stream of [this.process.stdout, this.process.stderr]) {
+      stream
+        ?.setEncoding('utf8')
+        .on('data', (data: string) => this.#lines.push(...data.split('\n').filter(Boolean)));
+    }
+    onTestFinished(() => {
+      this.process.kill('SIGKILL');
+    });
+  }
+
+  /** Everything it has said when it ends by itself. */
+  async lines(): Promise<string[]> {
+    await this.ended;
+    return this.#lines;
+  }
+
+  /** Its first line. */
+  async ready(): Promise<string> {
+    for (;;) {
+      const [line] = this.#lines;
+      if (line !== undefined) return line;
+      await new Promise((resolve) => this.process.stdout?.once('data', resolve));
+    }
+  }
+}
+
+const opening = (dataPath: string, format: string): string => `
+  const options = ${JSON.stringify({ name: 'spool', dataPath, format, syncTimeoutMs: 50 })};
+  const say = (line) => { process.stdout.write(line + '\\n'); };
+  const tell = (promise) => promise.then(() => say('open'), (error) => say(error.code));`;
+
+describe.each(FORMATS)('%s: a second open of the queue', (format) => {
+  test('in the same process is refused, until the first is closed', async () => {
+    const dataPath = temporaryFolder();
+    const first = await openQueue({ format, dataPath });
+    const error = await rejection(openQueue({ format, dataPath }));
+    expect(error).toMatchObject(LOCKED);
+    expect((error as Error).message).toContain('spool');
+    await putAll(first, 'ab');
+    await first.close();
+    const again = await openQueue({ format, dataPath });
+    expect(await drain(again)).toEqual(['a', 'b']);
+  });
+
+  test('of many at once one succeeds', async () => {
+    const dataPath = temporaryFolder();
+    const results = await Promise.allSettled(
+      Array.from({ length: 8 }, () => openQueue({ format, dataPath })),
+    );
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    for (const result of results)
+      if (result.status === 'rejected') expect(result.reason).toMatchObject(LOCKED);
+  });
+
+  test('by another spelling of the path, or a symbolic link, is refused', async () => {
+    const [dataPath, elsewhere] = [temporaryFolder(), temporaryFolder()];
+    await openQueue({ format, dataPath });
+    symlinkSync(dataPath, join(elsewhere, 'link'));
+    const others = [
+      `${dataPath}/`,
+      `${dataPath}/../${dataPath.split('/').at(-1) ?? ''}/.`,
+      join(elsewhere, 'link'),
+    ];
+    for (const other of [...others, relative(process.cwd(), dataPath)]) {
+      expect(await rejection(openQueue({ format, dataPath: other }))).toMatchObject(LOCKED);
+    }
+  });
+
+  test('of another name in the same folder, or the same name in another one, is another queue', async () => {
+    const dataPath = temporaryFolder();
+    mkdirSync(join(dataPath, 'sub'));
+    const queues = [
+      await openQueue({ format, dataPath }),
+      await openQueue({ format, dataPath, name: 'spool2' }),
+      await openQueue({ format, dataPath, name: 'sp' }),
+      await openQueue({ format, dataPath: join(dataPath, 'sub') }),
+    ];
+    for (const [i, queue] of queues.entries()) await queue.put(bytes(`${i}`));
+    for (const [i, queue] of queues.entries()) expect(await drain(queue)).toEqual([`${i}`]);
+  });
+
+  test('names that are long, or not ASCII, are locked like any other', async () => {
+    const dataPath = temporaryFolder();
+    for (const name of ['x'.repeat(150), 'ß'.repeat(75), '待'.repeat(30), 'a b%s;:*']) {
+      const queue = await openQueue({ format, dataPath, name });
+      expect(await rejection(openQueue({ format, dataPath, name }))).toMatchObject(LOCKED);
+      await queue.put(bytes('a'));
+      await queue.delete();
+      expect(readdirSync(dataPath)).toEqual([]);
+    }
+  });
+
+  test('by the CommonJS build beside the ES build, or the source, is refused', async () => {
+    const dataPath = temporaryFolder();
+    const { DiskQueue } = createRequire(`${ROOT}/x.js`)(
+      'escapement/diskqueue',
+    ) as typeof import('escapement/diskqueue');
+    await openQueue({ format, dataPath });
+    expect(await rejection(DiskQueue.open({ name: 'spool', dataPath, format }))).toMatchObject(LOCKED);
+    const program = new Program(`
+      import { createRequire } from 'node:module';
+      import { DiskQueue } from 'escapement/diskqueue';
+      ${opening(join(dataPath, 'other'), format)}
+      const queue = await DiskQueue.open(options);
+      await tell(createRequire(process.cwd() + '/x.js')('escapement/diskqueue').DiskQueue.open(options));
+      await queue.close();`);
+    expect(await program.lines()).toEqual(['ERR_QUEUE_LOCKED']);
+  });
+
+  test('from another process, or its worker threads, is refused', async () => {
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ format, dataPath });
+    const body = `
+      const { Worker, isMainThread } = require('node:worker_threads');
+      const { DiskQueue } = require('escapement/diskqueue');
+      ${opening(dataPath, format)}`;
+    const inWorker = `${body} tell(DiskQueue.open(options));`;
+    const source = `${body} tell(DiskQueue.open(options)).then(() => new Worker(${JSON.stringify(inWorker)}, { eval: true }));`;
+    const program = new Program(source, { type: 'commonjs' });
+    expect(await program.lines()).toEqual(['ERR_QUEUE_LOCKED', 'ERR_QUEUE_LOCKED']);
+    await queue.close();
+  });
+
+  test('from a worker thread, or by one while the main thread has it, is refused', async () => {
+    const dataPath = temporaryFolder();
+    const body = `
+      const { Worker, isMainThread } = require('node:worker_threads');
+      const { DiskQueue } = require('escapement/diskqueue');
+      ${opening(dataPath, format)}`;
+    const source = `${body}
+      const worker = new Worker(${JSON.stringify(`${body} tell(DiskQueue.open(options)); setTimeout(() => {}, 60_000);`)}, { eval: true, stdout: true });
+      worker.stdout.once('data', async (line) => {
+        say('worker ' + String(line).trim());
+        await tell(DiskQueue.open(options));
+        await worker.terminate();
+        await tell(DiskQueue.open(options));
+      });`;
+    const program = new Program(source, { type: 'commonjs' });
+    expect(await program.lines()).toEqual(['worker open', 'ERR_QUEUE_LOCKED', 'open']);
+  });
+
+  test('from a worker of a cluster is refused', async () => {
+    const dataPath = temporaryFolder();
+    const script = join(temporaryFolder(), 'cluster.cjs'); // workers run a file
+    writeFileSync(
+      script,
+      `const cluster = require('node:cluster');
+       const { DiskQueue } = require(${JSON.stringify(join(ROOT, 'dist/diskqueue.cjs'))});
+       ${opening(dataPath, format)}
+       if (cluster.isPrimary) {
+         const first = cluster.fork();
+         first.once('message', () => cluster.fork());
+         cluster.on('message', (_, line) => {
+           say(line);
+           if (line !== 'open') for (const worker of Object.values(cluster.workers)) worker.kill();
+         });
+       } else DiskQueue.open(options).then(() => process.send('open'), (error) => process.send(error.code));`,
+    );
+    const program = new Program(`process.argv[1] = ${JSON.stringify(script)}; require(process.argv[1]);`, {
+      type: 'commonjs',
+    });
+    expect(await program.lines()).toEqual(['open', 'ERR_QUEUE_LOCKED']);
+  });
+});
+
+describe.each(FORMATS)('%s: a dead owner never blocks', (format) => {
+  test('killed, with messages put and handed out: they are there', async () => {
+    const dataPath = temporaryFolder();
+    for (const round of [1, 2]) {
+      const program = new Program(`
+        import { DiskQueue } from 'escapement/diskqueue';
+        ${opening(dataPath, format)}
+        const queue = await DiskQueue.open(options);
+        for (const text of ['a', 'b', 'c']) await queue.put(Buffer.from(text + ${round}));
+        const delivery = await queue.receive();
+        delivery.ack();
+        await queue.receive();
+        await queue.flush();
+        say('ready');
+        setInterval(() => undefined, 60_000);`);
+      expect(await program.ready()).toBe('ready');
+      expect(await rejection(openQueue({ format, dataPath }))).toMatchObject(LOCKED);
+      program.process.kill('SIGKILL');
+      await program.ended;
+    }
+    const queue = await openQueue({ format, dataPath });
+    expect(await drain(queue)).toEqual(['c1', 'a2', 'b2', 'c2']);
+  });
+
+  test('that ended without close, and with nothing to do', async () => {
+    const dataPath = temporaryFolder();
+    const program = new Program(`
+      import { DiskQueue } from 'escapement/diskqueue';
+      ${opening(dataPath, format)}
+      const queue = await DiskQueue.open(options);
+      await queue.put(Buffer.from('a'));
+      queue.receive().then((delivery) => delivery.ack());
+      queue.receive();
+      say('ready');`);
+    expect(await program.lines()).toEqual(['ready']);
+    expect((await openQueue({ format, dataPath })).depth).toBe(0);
+  });
+
+  test('whose open has failed', async () => {
+    const dataPath = temporaryFolder();
+    const wrong = { before: () => undefined };
+    expect(await rejection(openQueue({ format, dataPath, metrics: wrong as never }))).toBeInstanceOf(
+      TypeError,
+    );
+    const queue = await openQueue({ format, dataPath });
+    expect(queue.depth).toBe(0);
+  });
+});

@@ -1,0 +1,120 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import {
+  DiskQueue,
+  type BackendQueue,
+  type CorruptionEvent,
+  type Delivery,
+  type DiskQueueOptions,
+} from 'escapement/diskqueue';
+import { onTestFinished } from 'vitest';
+import { FILE_SYSTEM } from '../../../src/diskqueue/disk-queue-options.ts';
+import type { FileSystem } from '../../../src/diskqueue/file-system.ts';
+
+/** The formats that the suites run for. */
+export const FORMATS = ['checked'] as const satisfies readonly NonNullable<DiskQueueOptions['format']>[];
+export type Format = (typeof FORMATS)[number];
+
+export interface TestOptions extends Partial<Omit<DiskQueueOptions, 'onCorruption'>> {
+  readonly files?: FileSystem;
+  /** Undefined for what is the default outside of tests. */
+  readonly onCorruption?: DiskQueueOptions['onCorruption'] | undefined;
+}
+
+/** Files in memory where the host has them: what a sync is worth is not for these tests, and they do thousands. */
+const SHARED_MEMORY = '/dev/shm';
+const PARENT = existsSync(SHARED_MEMORY) ? SHARED_MEMORY : tmpdir();
+
+/** A folder that somebody else removes. */
+export function makeFolder(): string {
+  return mkdtempSync(join(PARENT, 'escapement-diskqueue-'));
+}
+
+/** A folder for one test. */
+export function temporaryFolder(): string {
+  const folder = makeFolder();
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return folder;
+}
+
+/** Opens a queue, which is closed when the test is over. Damage is an error: no suite here makes any. */
+export async function openQueue({ files, ...options }: TestOptions = {}): Promise<DiskQueue> {
+  const opened: object = {
+    name: 'spool',
+    dataPath: options.dataPath ?? temporaryFolder(),
+    onCorruption: refuseDamage,
+    ...options,
+    ...(files === undefined ? {} : { [FILE_SYSTEM]: files }),
+  };
+  const queue = await DiskQueue.open(opened as DiskQueueOptions);
+  onTestFinished(() => queue.close().catch(() => undefined));
+  return queue;
+}
+
+function refuseDamage({ reason, file }: CorruptionEvent): void {
+  throw new Error(`damage in ${file}: ${reason}`);
+}
+
+export function bytes(text: string): Buffer {
+  return Buffer.from(text);
+}
+
+export function text({ data }: { data: Uint8Array }): string {
+  return Buffer.from(data).toString();
+}
+
+/** Puts texts, all at once, and waits for them. */
+export async function putAll(queue: BackendQueue, texts: Iterable<string>): Promise<void> {
+  await Promise.all(Array.from(texts, (message) => queue.put(bytes(message))));
+}
+
+export async function receiveMany(queue: BackendQueue, count: number): Promise<Delivery[]> {
+  const deliveries: Delivery[] = [];
+  for (let i = 0; i < count; i++) deliveries.push(await queue.receive());
+  return deliveries;
+}
+
+/** Everything that nobody has, in order; it is acknowledged. */
+export async function drain(queue: BackendQueue, count = queue.depth): Promise<string[]> {
+  const deliveries = await receiveMany(queue, count);
+  for (const delivery of deliveries) delivery.ack();
+  return deliveries.map(text);
+}
+
+/** Turns of the event loop until a condition holds. */
+export async function until(condition: () => boolean): Promise<void> {
+  for (let i = 0; !condition(); i++) {
+    if (i === 100_000) throw new Error(`it never happened: ${condition.toString()}`);
+    await nextTurn();
+  }
+}
+
+/** Enough turns for whatever is on its way in memory. */
+export async function settled(): Promise<void> {
+  for (let i = 0; i < 20; i++) await nextTurn();
+}
+
+/** Whether a promise is pending after some turns. */
+export async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  let isDone = false;
+  const done = (): void => {
+    isDone = true;
+  };
+  promise.then(done, done);
+  await settled();
+  return !isDone;
+}
+
+/** What a promise rejects with. */
+export async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    await promise;
+  } catch (error) {
+    return error;
+  }
+  throw new Error('expected it to reject');
+}

@@ -1,0 +1,3 @@
+module diskqueue-driver
+
+go 1.21

@@ -1,0 +1,364 @@
+import { getEventListeners } from 'node:events';
+import {
+  DelayingQueue,
+  ItemExponentialFailureRateLimiter,
+  ManualClock,
+  RateLimitingQueue,
+  SystemTimer,
+  WorkQueue,
+  type MetricsProvider,
+} from 'escapement';
+import { checkQueue } from 'escapement/testing';
+import { describe, expect, test } from 'vitest';
+import { collect, heldBytes } from './collect.ts';
+
+const noop = (): void => undefined;
+
+/** Something that is big enough to matter, and that the test can watch being collected. */
+class Item {
+  readonly bytes = new Array<number>(100).fill(0);
+  readonly key: unknown;
+
+  constructor(key: unknown = this) {
+    this.key = key;
+  }
+}
+
+type Use = (queue: RateLimitingQueue<Item>, item: Item, clock: ManualClock) => Promise<void> | void;
+
+async function getAndDone(queue: WorkQueue<Item>): Promise<void> {
+  const taken = await queue.get();
+  if (!taken.shutdown) queue.done(taken.item);
+}
+
+const USES: Record<string, Use> = {
+  'it was taken and done': async (queue, item) => {
+    queue.add(item);
+    await getAndDone(queue);
+  },
+  'a waiting caller got it': async (queue, item) => {
+    const waiting = getAndDone(queue);
+    queue.add(item);
+    await waiting;
+  },
+  'its lease is done': async (queue, item) => {
+    queue.add(item);
+    const { value: lease } = await queue.leases().next();
+    lease?.done();
+  },
+  'it was added again while it was held': async (queue, item) => {
+    queue.add(item);
+    await queue.get();
+    queue.add(item);
+    queue.done(item);
+    await getAndDone(queue);
+  },
+  'its time came': async (queue, item, clock) => {
+    queue.addAfter(item, 10);
+    clock.advance(10);
+    await getAndDone(queue);
+  },
+  'it was promoted': async (queue, item) => {
+    queue.addAfter(item, 10);
+    queue.add(item);
+    await getAndDone(queue);
+  },
+  'it was parked and cancelled': (queue, item) => {
+    queue.addAfter(item, Infinity);
+    queue.cancelDelayed(item);
+  },
+  'it has failed, and was forgotten': async (queue, item, clock) => {
+    queue.addRateLimited(item);
+    clock.advance(10);
+    await getAndDone(queue);
+    queue.forget(item);
+  },
+  'it was given up by a run': async (queue, item) => {
+    const controller = new AbortController();
+    queue.add(item);
+    await queue.run(
+      () => {
+        throw new Error('no');
+      },
+      {
+        maxRetries: 0,
+        signal: controller.signal,
+        onDrop: () => {
+          controller.abort();
+        },
+      },
+    );
+  },
+};
+
+function makeQueue(keyOf: (item: Item) => unknown = (item) => item): {
+  queue: RateLimitingQueue<Item>;
+  clock: ManualClock;
+} {
+  const clock = new ManualClock();
+  const limiter = new ItemExponentialFailureRateLimiter<Item>({ baseDelayMs: 10, maxDelayMs: 10 });
+  return { queue: new RateLimitingQueue(limiter, { clock, keyOf }), clock };
+}
+
+describe('an item is held by nothing, although the queue goes on', () => {
+  const useAndForget = async (
+    use: Use,
+    queue: RateLimitingQueue<Item>,
+    clock: ManualClock,
+    key?: unknown,
+  ): Promise<WeakRef<Item>> => {
+    const item = new Item(key);
+    await use(queue, item, clock);
+    return new WeakRef(item);
+  };
+
+  test.each(Object.entries(USES))('when %s', async (_, use) => {
+    const { queue, clock } = makeQueue();
+    const item = await useAndForget(use, queue, clock);
+    await collect();
+    expect(item.deref()).toBeUndefined();
+    checkQueue(queue);
+    expect([queue.length, queue.waiting]).toEqual([0, 0]);
+  });
+
+  test.each(Object.entries(USES))('when %s, and its key is one that is kept', async (_, use) => {
+    const { queue, clock } = makeQueue(({ key }) => key);
+    for (let i = 0; i < 300; i++) queue.add(new Item(`neighbour ${i}`));
+    for (let i = 0; i < 300; i++) await queue.get();
+    const item = await useAndForget(use, queue, clock, 'a short key');
+    await collect();
+    expect(item.deref()).toBeUndefined();
+    checkQueue(queue);
+  });
+
+  test.each(Object.entries(USES))('nor is an object as its key, when %s', async (_, use) => {
+    const { queue, clock } = makeQueue(({ key }) => key);
+    for (let i = 0; i < 300; i++) queue.add(new Item(`neighbour ${i}`));
+    for (let i = 0; i < 300; i++) await queue.get();
+    const useKey = async (): Promise<WeakRef<object>> => {
+      const key = { bytes: new Array<number>(100).fill(0) };
+      await useAndForget(use, queue, clock, key);
+      return new WeakRef(key);
+    };
+    const key = await useKey();
+    await collect();
+    expect(key.deref()).toBeUndefined();
+  });
+
+  test('when it waited for room, and gave up', async () => {
+    const queue = new WorkQueue<Item>({ maxSize: 1 });
+    queue.add(new Item());
+    const { signal, ...rest } = abortable();
+    const giveUp = async (): Promise<WeakRef<Item>> => {
+      const item = new Item();
+      const added = queue.addWhenRoom(item, { signal });
+      rest.abort();
+      await added.catch(noop);
+      return new WeakRef(item);
+    };
+    const item = await giveUp();
+    await collect();
+    expect(item.deref()).toBeUndefined();
+    expect(queue.length).toBe(1);
+  });
+});
+
+function abortable(): { signal: AbortSignal; abort: () => void } {
+  const controller = new AbortController();
+  return {
+    signal: controller.signal,
+    abort: () => {
+      controller.abort();
+    },
+  };
+}
+
+describe('after a million the heap is back where it was', () => {
+  /** What a test process moves by on its own, and the keys that are kept. */
+  const SLACK_BYTES = 2_000_000;
+
+  type Cycle = (i: number) => void;
+  const CYCLES: Record<string, () => { cycle: Cycle; check: () => void }> = {
+    'adds, gets and dones of distinct short keys': () => {
+      const queue = new WorkQueue<string>();
+      const cycle: Cycle = (i) => {
+        queue.add(`key ${i}`);
+        void queue.get();
+        queue.done(`key ${i}`);
+      };
+      return { cycle, check: noop };
+    },
+    'of them, a thousand at a time': () => {
+      const queue = new WorkQueue<string>();
+      const cycle: Cycle = (i) => {
+        queue.add(`key ${i}`);
+        if (i < 1_000) return;
+        void queue.get();
+        queue.done(`key ${i - 1_000}`);
+      };
+      return {
+        cycle,
+        check: () => {
+          expect(queue.length).toBe(1_000);
+        },
+      };
+    },
+    'delayed items': () => {
+      const clock = new ManualClock();
+      const queue = new DelayingQueue<string>({ timer: new SystemTimer({ clock }) });
+      const cycle: Cycle = (i) => {
+        queue.addAfter(`key ${i}`, 5);
+        if (i % 2 === 0) queue.cancelDelayed(`key ${i}`);
+        else clock.advance(5);
+        if (queue.length === 0) return;
+        void queue.get();
+        queue.done(`key ${i}`);
+      };
+      return {
+        cycle,
+        check: () => {
+          expect([queue.waiting, queue.length]).toEqual([0, 0]);
+        },
+      };
+    },
+    'failures that nobody forgets': () => {
+      const options = { baseDelayMs: 1, maxDelayMs: 1, maxItems: 1_000 };
+      const limiter = new ItemExponentialFailureRateLimiter<string>(options);
+      const cycle: Cycle = (i) => limiter.when(`key ${i}`);
+      return { cycle, check: noop };
+    },
+  };
+
+  test.each(Object.entries(CYCLES))('%s', async (_, make) => {
+    const { cycle, check } = make();
+    const round = async (from: number, to: number): Promise<void> => {
+      for (let i = from; i < to; i++) {
+        cycle(i);
+        // The host's queue of promise jobs grows to the most it ever held, and stays: that is not ours.
+        if (i % 1_000 === 0) await Promise.resolve();
+      }
+    };
+    await round(0, 200_000);
+    const before = await heldBytes();
+    await round(200_000, 1_200_000);
+    expect((await heldBytes()) - before).toBeLessThan(SLACK_BYTES);
+    check();
+  });
+
+  test('that all wait together: what held them is given back', async () => {
+    const clock = new ManualClock();
+    const queue = new DelayingQueue<number>({ clock });
+    const fill = async (): Promise<void> => {
+      for (let i = 0; i < 200_000; i++) {
+        queue.add(i);
+        queue.addAfter(-1 - i, 10);
+      }
+      clock.advance(10);
+      expect(queue.length).toBe(400_000);
+      for (let i = 0; i < 400_000; i++) {
+        const taken = await queue.get();
+        if (!taken.shutdown) queue.done(taken.item);
+      }
+    };
+    await fill();
+    const before = await heldBytes();
+    for (let i = 0; i < 2; i++) await fill();
+    expect((await heldBytes()) - before).toBeLessThan(SLACK_BYTES);
+    expect(queue.length).toBe(0);
+  });
+});
+
+describe('a long-lived signal', () => {
+  test('has no listener of what is over, however it ended', async () => {
+    const { signal } = new AbortController();
+    const queue = new DelayingQueue<string>({ clock: new ManualClock(), maxSize: 1 });
+    const listeners = (): number => getEventListeners(signal, 'abort').length;
+    for (let i = 0; i < 100; i++) {
+      const get = queue.get({ signal });
+      const step = queue.leases({ signal }).next();
+      queue.add('a');
+      queue.add('b');
+      await Promise.all([get, step]);
+      for (const item of 'ab') queue.done(item);
+      queue.add('a');
+      const added = queue.addWhenRoom('b', { signal });
+      await queue.get({ signal });
+      await added;
+      await queue.get({ signal });
+      for (const item of 'ab') queue.done(item);
+      expect(listeners()).toBe(0);
+    }
+    const run = queue.run(noop, { signal, concurrency: 5 });
+    expect(listeners()).toBe(1);
+    await queue.shutDownWithDrain({ signal });
+    await run;
+    expect(listeners()).toBe(0);
+  });
+
+  test('does not hold a queue whose gets it has aborted, nor one whose loop was left', async () => {
+    const { signal, abort } = abortable();
+    const other = new AbortController();
+    const useAndForget = async (): Promise<WeakRef<WorkQueue<string>>> => {
+      const queue = new WorkQueue<string>();
+      const gets = Array.from({ length: 5 }, () => queue.get({ signal }).catch(noop));
+      const leases = queue.leases({ signal: other.signal });
+      const step = leases.next();
+      await leases.return?.();
+      abort();
+      await Promise.all([...gets, step]);
+      return new WeakRef(queue);
+    };
+    const queue = await useAndForget();
+    await collect();
+    expect(queue.deref()).toBeUndefined();
+    expect([signal.aborted, other.signal.aborted]).toEqual([true, false]);
+  });
+});
+
+describe('a queue is collectable', () => {
+  const metricsThatHold = (held: Set<() => number>): MetricsProvider => ({
+    counter: () => ({ inc: noop }),
+    gauge: () => ({ set: noop }),
+    histogram: () => ({ observe: noop }),
+    observableGauge: (_, __, read) => {
+      held.add(read);
+      return { remove: () => held.delete(read) };
+    },
+  });
+
+  test('once it has ended, although its metrics, its timer and its clock go on', async () => {
+    const held = new Set<() => number>();
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    const useAndEnd = async (): Promise<WeakRef<DelayingQueue<string>>> => {
+      const queue = new DelayingQueue<string>({ timer, metrics: metricsThatHold(held) });
+      queue.addAfter('a', 10);
+      queue.addAfter('b', Infinity);
+      queue.add('c');
+      expect(held.size).toBe(3);
+      queue.shutDown();
+      await queue.run(noop);
+      return new WeakRef(queue);
+    };
+    const queue = await useAndEnd();
+    await collect();
+    expect([held.size, timer.size, clock.pendingWakeups]).toEqual([0, 0, 0]);
+    expect(queue.deref()).toBeUndefined();
+  });
+
+  test('when it is idle and nobody has it any more, without a shutdown', async () => {
+    const clock = new ManualClock();
+    const useAndForget = async (): Promise<WeakRef<DelayingQueue<string>>> => {
+      const queue = new DelayingQueue<string>({ clock });
+      queue.addAfter('a', 10);
+      clock.advance(10);
+      const taken = await queue.get();
+      expect(taken.item).toBe('a');
+      void queue.get(); // somebody who waits for ever is no reason
+      return new WeakRef(queue);
+    };
+    const queue = await useAndForget();
+    await collect();
+    expect(queue.deref()).toBeUndefined();
+  });
+});

@@ -1,0 +1,54 @@
+/** A message, as the model knows it. */
+export interface ModelMessage {
+  readonly id: number;
+  readonly length: number;
+}
+
+/** A queue, as naively as it can be written: arrays, and nothing that is remembered twice. */
+export class QueueModel {
+  /** Not acknowledged, in order. */
+  messages: ModelMessage[] = [];
+  /** Of these, those that somebody has. */
+  handedOut: ModelMessage[] = [];
+
+  get depth(): number {
+    return this.messages.length;
+  }
+
+  /** What nobody has, in order. */
+  get ready(): ModelMessage[] {
+    return this.messages.filter((message) => !this.handedOut.includes(message));
+  }
+
+  put(message: ModelMessage): void {
+    this.messages.push(message);
+  }
+
+  handOut(): ModelMessage | undefined {
+    const [message] = this.ready;
+    if (message !== undefined) this.handedOut.push(message);
+    return message;
+  }
+
+  settle(message: ModelMessage, isDone: boolean): void {
+    if (!this.handedOut.includes(message)) return;
+    this.handedOut = this.handedOut.filter((each) => each !== message);
+    if (isDone) this.messages = this.messages.filter((each) => each !== message);
+  }
+
+  empty(): void {
+    this.messages = [];
+    this.handedOut = [];
+  }
+
+  reopen(): void {
+    this.handedOut = [];
+  }
+}
+
+/** The bytes of a message: its id, and then bytes that follow from it. */
+export function dataOf({ id, length }: ModelMessage): Buffer {
+  const data = Buffer.alloc(length, id % 251);
+  if (length >= 4) data.writeUInt32LE(id);
+  return data;
+}

@@ -1,0 +1,203 @@
+import { rmSync } from 'node:fs';
+import { EscapementError } from 'escapement';
+import fc from 'fast-check';
+import { DiskQueue, type DiskQueueOptions } from 'escapement/diskqueue';
+import { expect, test } from 'vitest';
+import { FILE_SYSTEM } from '../../src/diskqueue/disk-queue-options.ts';
+import { hostError, RecordingFiles, type FileCall } from '../diskqueue/support/recording-files.ts';
+import { makeFolder } from '../diskqueue/support/queues.ts';
+import { dataOf } from './disk-queue-model.ts';
+import { queueAction, QueueWorld } from './queue-world.ts';
+import { runs, timeoutOf } from './replay.ts';
+
+const FORMATS = ['checked'] as const;
+const RUNS = 40;
+
+type Settings = Pick<DiskQueueOptions, 'durability' | 'maxBytesPerFile' | 'syncEvery'> & {
+  readonly specials: readonly ('peek' | 'flush' | 'reopen' | 'loop')[];
+};
+
+/** Damage is never made here, so none may be reported. */
+function openDiskQueue(options: DiskQueueOptions): Promise<DiskQueue> {
+  return DiskQueue.open({
+    ...options,
+    onCorruption: ({ reason }) => {
+      throw new Error(reason);
+    },
+  });
+}
+
+class DiskQueueWorld extends QueueWorld<DiskQueue> {
+  readonly #options: DiskQueueOptions;
+  readonly #specials: Settings['specials'];
+  #special = 0;
+
+  constructor(options: DiskQueueOptions, specials: Settings['specials']) {
+    super();
+    this.#options = options;
+    this.#specials = specials;
+  }
+
+  protected open(): Promise<DiskQueue> {
+    return openDiskQueue(this.#options);
+  }
+
+  protected async special(): Promise<void> {
+    const special = this.#specials[this.#special++ % this.#specials.length];
+    if (special === 'peek') await this.#peek();
+    else if (special === 'flush') await this.queue.flush();
+    else if (special === 'loop') await this.#loop();
+    else {
+      await this.queue.close();
+      await this.reopened(await this.open());
+    }
+  }
+
+  async #peek(): Promise<void> {
+    const peeked = await this.queue.peek();
+    const [first] = this.model.ready;
+    expect(peeked && Buffer.from(peeked)).toEqual(first && dataOf(first));
+  }
+
+  /** Takes two messages, if there are so many, in a loop that is left at the third. */
+  async #loop(): Promise<void> {
+    let left = Math.min(this.model.ready.length, 3);
+    if (left === 0) return;
+    for await (const data of this.queue) {
+      const message = this.model.handOut();
+      expect(Buffer.from(data)).toEqual(message && dataOf(message));
+      left--;
+      if (message !== undefined) this.model.settle(message, left > 0);
+      if (left === 0) break;
+    }
+  }
+}
+
+/** A call of the file system that fails, after some that do not. */
+interface Fault {
+  readonly operation: FileCall['operation'];
+  readonly after: number;
+  readonly times: number;
+}
+
+/** On a disk that refuses calls now and then; its special is a fault, or the end of all of them and a reopen. */
+class FaultyWorld extends QueueWorld<DiskQueue> {
+  readonly #options: DiskQueueOptions;
+  readonly #faults: (Fault | 'reopen')[];
+  readonly #files = new RecordingFiles();
+
+  constructor(options: DiskQueueOptions, faults: readonly (Fault | 'reopen')[]) {
+    super();
+    this.#options = options;
+    this.#faults = [...faults];
+  }
+
+  protected open(): Promise<DiskQueue> {
+    return openDiskQueue({ ...this.#options, [FILE_SYSTEM]: this.#files } as DiskQueueOptions);
+  }
+
+  protected async special(): Promise<void> {
+    const fault = this.#faults.shift() ?? 'reopen';
+    if (fault === 'reopen') {
+      this.#files.before = () => undefined;
+      await this.queue.flush();
+      await this.queue.close();
+      await this.reopened(await this.open());
+    } else {
+      let seen = 0;
+      this.#files.before = ({ operation }) => {
+        if (operation !== fault.operation) return undefined;
+        seen++;
+        if (seen > fault.after && seen <= fault.after + fault.times) throw hostError('EIO', operation);
+        return undefined;
+      };
+    }
+  }
+
+  protected override async end(): Promise<void> {
+    this.#files.before = () => undefined;
+    await super.end();
+  }
+
+  protected override isExpected(error: unknown): boolean {
+    return error instanceof EscapementError && error.code === 'ERR_QUEUE_IO';
+  }
+}
+
+const fault: fc.Arbitrary<Fault> = fc.record({
+  operation: fc.constantFrom(
+    'write',
+    'sync',
+    'create',
+    'truncate',
+    'read',
+    'open',
+    'unlink',
+    'syncFolder',
+    'rename',
+  ),
+  after: fc.nat(5),
+  times: fc.integer({ min: 1, max: 4 }),
+});
+
+const settings: fc.Arbitrary<Settings> = fc.record({
+  durability: fc.constantFrom('always', 'interval', 'os'),
+  maxBytesPerFile: fc.constantFrom(256, 300, 1_000, 100_000),
+  syncEvery: fc.integer({ min: 1, max: 10 }),
+  specials: fc.array(fc.constantFrom('peek', 'flush', 'reopen', 'loop'), { minLength: 1, maxLength: 10 }),
+});
+
+const length = fc.oneof(
+  { weight: 5, arbitrary: fc.nat(60) },
+  { weight: 2, arbitrary: fc.nat(400) },
+  { weight: 1, arbitrary: fc.constantFrom(0, 3_000, 140_000) },
+);
+
+test.each(FORMATS)(
+  '%s: a queue on disk behaves like a naive list, whatever is done to it',
+  { timeout: timeoutOf(RUNS) },
+  async (format) => {
+    await fc.assert(
+      fc.asyncProperty(
+        settings,
+        fc.array(queueAction(length), { minLength: 5, maxLength: 60, size: 'max' }),
+        async ({ specials, ...options }, actions) => {
+          const dataPath = makeFolder();
+          try {
+            await new DiskQueueWorld({ ...options, name: 'q', dataPath, format }, specials).run(actions);
+          } finally {
+            rmSync(dataPath, { recursive: true });
+          }
+        },
+      ),
+      runs(RUNS),
+    );
+  },
+);
+
+test.each(FORMATS)(
+  '%s: a put that a failing disk refuses is nowhere, and everything else is as it was',
+  { timeout: timeoutOf(RUNS) },
+  async (format) => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(256, 300, 1_000, 100_000),
+        fc.array(fc.oneof(fault, fault, fc.constant('reopen' as const)), { maxLength: 10 }),
+        fc.array(
+          queueAction(length).filter(({ kind }) => kind !== 'empty'),
+          { minLength: 5, maxLength: 60, size: 'max' },
+        ),
+        async (maxBytesPerFile, faults, actions) => {
+          const dataPath = makeFolder();
+          try {
+            const options: DiskQueueOptions = { name: 'q', dataPath, format, maxBytesPerFile };
+            await new FaultyWorld(options, faults).run(actions);
+          } finally {
+            rmSync(dataPath, { recursive: true });
+          }
+        },
+      ),
+      runs(RUNS),
+    );
+  },
+);

@@ -1,0 +1,268 @@
+import { DelayingQueue, ManualClock, SystemTimer, WorkQueue } from 'escapement';
+import { checkQueue } from 'escapement/testing';
+import { describe, expect, test, vi } from 'vitest';
+import { HELD, HELD_AGAIN, IDLE, ItemEntry, QUEUED, type Phase } from '../../src/workqueue/item-entry.ts';
+import type { WorkQueueInternals } from '../../src/workqueue/work-queue-internals.ts';
+import { settled, watch } from './support/outcome.ts';
+import { processAll, takeNow } from './support/take.ts';
+
+const INTERNALS: symbol = Symbol.for('escapement.workqueue.internals');
+
+interface Patient {
+  readonly queue: DelayingQueue<string>;
+  readonly timer: SystemTimer;
+  readonly internals: WorkQueueInternals<string>;
+  readonly table: Map<unknown, ItemEntry<string>>;
+  readonly entry: (key: string) => ItemEntry<string>;
+  readonly setPhase: (key: string, phase: Phase) => void;
+}
+
+/** A queue in which a and b are ready, c is held, d is held and added again, e and f wait, g is parked. */
+async function makePatient(): Promise<Patient> {
+  const timer = new SystemTimer({ clock: new ManualClock() });
+  const queue = new DelayingQueue<string>({ timer });
+  for (const item of 'cdab') queue.add(item);
+  for (let i = 0; i < 2; i++) await takeNow(queue);
+  queue.add('d');
+  for (const item of 'ef') queue.addAfter(item, 10);
+  queue.addAfter('g', Infinity);
+  const internals = (queue as unknown as Record<symbol, WorkQueueInternals<string>>)[INTERNALS];
+  if (internals === undefined) throw new Error('the internals have moved');
+  const table = internals.items.table.all as Map<unknown, ItemEntry<string>>;
+  const entry = (key: string): ItemEntry<string> => {
+    const found = table.get(key);
+    if (found === undefined) throw new Error('no such entry');
+    return found;
+  };
+  const setPhase = (key: string, phase: Phase): void => {
+    entry(key).phase = phase;
+  };
+  checkQueue(queue);
+  return { queue, timer, internals, table, entry, setPhase };
+}
+
+/** What is read where nothing else is changed. */
+function pretend<T extends object>(of: T, name: keyof T & string, value: unknown): void {
+  vi.spyOn(of as Record<string, unknown>, name, 'get').mockReturnValue(value);
+}
+
+const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => void])[] = [
+  [
+    'an entry under the key of another',
+    /key z: its entry is for another key/,
+    ({ table, entry }) => table.set('z', entry('a')),
+  ],
+  [
+    'an entry in no phase',
+    /key a: it is in no phase/,
+    ({ setPhase }) => {
+      setPhase('a', 7 as Phase);
+    },
+  ],
+  [
+    'an idle entry that keeps its item',
+    /key c: it is idle and keeps its item/,
+    ({ setPhase }) => {
+      setPhase('c', IDLE);
+    },
+  ],
+  [
+    'an entry that is ready although its key is gone',
+    /key a: it is ready, and its key leads elsewhere/,
+    ({ table }) => table.delete('a'),
+  ],
+  [
+    'an entry that is ready although its key has another one',
+    /key a: it is ready, and its key leads elsewhere/,
+    ({ table, entry }) => {
+      const other = new ItemEntry<string>('a');
+      Object.assign(other, entry('a'));
+      table.set('a', other);
+    },
+  ],
+  [
+    'an entry that is ready, and held',
+    /key b: it is ready, and not in that phase/,
+    ({ setPhase }) => {
+      setPhase('b', HELD);
+    },
+  ],
+  [
+    'an entry that is ready twice',
+    /key a: it is ready twice/,
+    ({ internals, entry }) => {
+      internals.items.ready.push(entry('a'));
+    },
+  ],
+  [
+    'an entry whose item has another key',
+    /key a: its item has another key/,
+    ({ entry }) => (entry('a').item = 'b'),
+  ],
+  [
+    'a queued entry that is not in the queue',
+    /key [ab]: it is not in the queue/,
+    ({ internals }) => internals.items.ready.shift(),
+  ],
+  [
+    'an entry that is held and says that it is queued',
+    /key c: it is not in the queue/,
+    ({ setPhase }) => {
+      setPhase('c', QUEUED);
+    },
+  ],
+  [
+    'a number of ready items that is wrong',
+    /3 items are ready, but there are 2/,
+    ({ internals }) => {
+      pretend(internals.items.ready, 'size', 3);
+    },
+  ],
+  [
+    'a number of held items that is wrong',
+    /held is 1, but 2 items are held/,
+    ({ internals }) => {
+      pretend(internals.items, 'held', 1);
+    },
+  ],
+  ['a held entry that is lost', /held is 2, but 1 items are held/, ({ table }) => table.delete('c')],
+  [
+    'a number of re-adds that is wrong',
+    /heldAgain is 0, but it is 1 items/,
+    ({ internals }) => {
+      pretend(internals.items, 'heldAgain', 0);
+    },
+  ],
+  [
+    'a re-add that nobody counted',
+    /heldAgain is 1, but it is 2 items/,
+    ({ setPhase }) => {
+      setPhase('c', HELD_AGAIN);
+    },
+  ],
+  [
+    'an idle entry that nobody counted',
+    /idle is 0, but 1 keys are/,
+    ({ table }) => table.set('z', new ItemEntry<string>('z')),
+  ],
+  [
+    'somebody who waits although an item is ready',
+    /somebody waits although an item is ready/,
+    ({ internals }) => {
+      pretend(internals.items, 'takers', 1);
+    },
+  ],
+  [
+    'somebody who waits for a queue that has ended',
+    /somebody waits for a queue that has ended/,
+    ({ queue, internals }) => {
+      for (let i = 0; i < 2; i++) void queue.get();
+      queue.done('d');
+      void queue.get();
+      queue.shutDown();
+      checkQueue(queue);
+      pretend(internals.items, 'takers', 1);
+    },
+  ],
+  [
+    'an item that waits under the key of another',
+    /key e: what waits has another key/,
+    ({ internals }) => {
+      const rows = [...(internals.waiting?.rows() ?? [])].map((row) =>
+        row.key === 'e' ? { ...row, item: 'f' } : row,
+      );
+      Object.assign(internals.waiting ?? {}, { rows: () => rows });
+    },
+  ],
+  [
+    'an item that waits for no time',
+    /key e: it waits for no time/,
+    ({ internals }) => {
+      const rows = [...(internals.waiting?.rows() ?? [])].map((row) => ({ ...row, dueAtMs: NaN }));
+      Object.assign(internals.waiting ?? {}, { rows: () => rows });
+    },
+  ],
+  [
+    'an item that waits, and is in no timer',
+    /key f: it waits, and is in no timer/,
+    ({ internals, timer }) => {
+      const row = [...(internals.waiting?.rows() ?? [])].find(({ key }) => key === 'f');
+      expect(timer.cancel(row?.timer as never)).toBe(true);
+    },
+  ],
+  [
+    'a number of waiting items that is wrong',
+    /4 items wait, but there are 3/,
+    ({ internals }) => {
+      if (internals.waiting !== undefined) pretend(internals.waiting, 'size', 4);
+    },
+  ],
+  [
+    'items that wait although the queue is shut down',
+    /items wait although the queue is shut down/,
+    ({ internals }) => {
+      internals.items.shutDown();
+    },
+  ],
+];
+
+describe('checkQueue finds', () => {
+  test.each(CORRUPTIONS)('%s', async (_, message, corrupt) => {
+    const patient = await makePatient();
+    corrupt(patient);
+    expect(() => {
+      checkQueue(patient.queue);
+    }).toThrow(message);
+    vi.restoreAllMocks();
+  });
+
+  test('what it finds is an Error that says who speaks', async () => {
+    const { queue, setPhase } = await makePatient();
+    setPhase('a', HELD);
+    expect(() => {
+      checkQueue(queue);
+    }).toThrow(/^checkQueue: /);
+  });
+});
+
+describe('checkQueue is content with', () => {
+  test('a queue in any ordinary state', async () => {
+    const { queue } = await makePatient();
+    queue.cancelDelayed('e');
+    checkQueue(queue);
+    for (const item of 'cd') queue.done(item);
+    expect(await processAll(queue)).toEqual(['a', 'b', 'd']);
+    const waiting = watch(queue.get());
+    checkQueue(queue);
+    queue.shutDown();
+    checkQueue(queue);
+    await settled();
+    expect(waiting.state).toBe('resolved');
+  });
+
+  test('keys of all kinds', async () => {
+    const queue = new DelayingQueue<unknown>({ clock: new ManualClock() });
+    const keys = [NaN, 0, -0, null, undefined, Symbol('s'), 1n, {}, [], Object.create(null), () => undefined];
+    for (const key of keys) {
+      queue.add(key);
+      queue.addAfter(key, 10);
+    }
+    checkQueue(queue);
+    await processAll(queue);
+    expect(queue.waiting).toBe(10);
+    queue.shutDown();
+  });
+
+  test('a timer that was closed', async () => {
+    const { queue, timer } = await makePatient();
+    timer.close();
+    checkQueue(queue);
+    expect(queue.waiting).toBe(3);
+  });
+
+  test('a queue without delays', () => {
+    const queue = new WorkQueue<string>();
+    checkQueue(queue);
+    expect(queue.length).toBe(0);
+  });
+});

@@ -1,0 +1,271 @@
+import {
+  BucketRateLimiter,
+  defaultControllerRateLimiter,
+  ItemExponentialFailureRateLimiter,
+  ItemFastSlowRateLimiter,
+  ManualClock,
+  MaxOfRateLimiter,
+  WithJitterRateLimiter,
+  WithMaxWaitRateLimiter,
+  type RateLimiter,
+} from 'escapement';
+import { describe, expect, test } from 'vitest';
+import { thrownBy } from '../timer/support/errors.ts';
+
+/** What a limiter says to so many failures of one item in a row. */
+const sequence = (limiter: RateLimiter<string>, length: number, item = 'a'): number[] =>
+  Array.from({ length }, () => limiter.when(item));
+
+/** A limiter that says what it is told to, and writes down what it is asked. */
+function scripted(...delays: number[]): RateLimiter<string> & { readonly asked: string[] } {
+  const asked: string[] = [];
+  return {
+    asked,
+    when: (item) => {
+      asked.push(`when ${item}`);
+      return delays[Math.min(asked.length, delays.length) - 1] as number;
+    },
+    forget: (item) => asked.push(`forget ${item}`),
+    numRequeues: (item) => asked.push(`numRequeues ${item}`),
+  };
+}
+
+describe('ratePerSecond and burst <= 0 are RangeError', () => {
+  test.each([
+    [{ ratePerSecond: 0, burst: 1 }, 'ratePerSecond must be more than 0. Received 0'],
+    [{ ratePerSecond: -1, burst: 1 }, 'ratePerSecond must be more than 0. Received -1'],
+    [{ ratePerSecond: NaN, burst: 1 }, 'ratePerSecond must be more than 0. Received NaN'],
+    [{ ratePerSecond: 1, burst: 0 }, 'burst must be an integer of at least 1. Received 0'],
+    [{ ratePerSecond: 1, burst: -1 }, 'burst must be an integer of at least 1. Received -1'],
+    [{ ratePerSecond: 1, burst: 0.5 }, 'burst must be an integer of at least 1. Received 0.5'],
+    [{ ratePerSecond: 1, burst: NaN }, 'burst must be an integer of at least 1. Received NaN'],
+  ])('%o', (options, message) => {
+    const error = thrownBy(() => new BucketRateLimiter(options));
+    expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE', message });
+  });
+});
+
+describe('every call of the bucket reserves and forget refunds nothing', () => {
+  test('10 a second, burst 100: calls 1 to 100 are free, the 101st waits 100 ms, the 102nd 200 ms …', () => {
+    const bucket = new BucketRateLimiter<string>({ ratePerSecond: 10, burst: 100, clock: new ManualClock() });
+    expect(sequence(bucket, 100)).toEqual(Array<number>(100).fill(0));
+    expect(sequence(bucket, 5)).toEqual([100, 200, 300, 400, 500]);
+  });
+
+  test('by the clock that is given: tokens come back with time, and never more than the burst', () => {
+    const clock = new ManualClock();
+    const bucket = new BucketRateLimiter<string>({ ratePerSecond: 10, burst: 2, clock });
+    expect(sequence(bucket, 4)).toEqual([0, 0, 100, 200]);
+    clock.advance(200); // the debt is paid
+    expect(bucket.when('a')).toBe(100);
+    clock.advance(150);
+    expect(bucket.when('a')).toBe(50);
+    clock.advance(1e9);
+    expect(sequence(bucket, 4)).toEqual([0, 0, 100, 200]);
+  });
+
+  test('items are all the same to it, and it remembers none', () => {
+    const bucket = new BucketRateLimiter<string>({ ratePerSecond: 1, burst: 1, clock: new ManualClock() });
+    expect(['a', 'b', 'a'].map((item) => bucket.when(item))).toEqual([0, 1_000, 2_000]);
+    bucket.forget('a');
+    expect([bucket.numRequeues('a'), bucket.when('a')]).toEqual([0, 3_000]);
+  });
+
+  test('Infinity is no limit', () => {
+    const bucket = new BucketRateLimiter<string>({ ratePerSecond: Infinity, burst: 1 });
+    expect(sequence(bucket, 1_000).every((delayMs) => delayMs === 0)).toBe(true);
+  });
+
+  test('a clock that goes back gives nothing', () => {
+    let nowMs = 1_000;
+    const clock = { now: () => nowMs, wallNow: () => 0, setTimeout: () => expect.fail('it arms nothing') };
+    const bucket = new BucketRateLimiter<string>({ ratePerSecond: 1, burst: 1, clock });
+    bucket.when('a');
+    nowMs = 0;
+    expect(bucket.when('a')).toBe(1_000);
+  });
+});
+
+describe('exponential is baseDelayMs * 2 ** failures, capped', () => {
+  test('client-go’s default: 5, 10, … 655 360 ms, then 1 000 s for ever', () => {
+    const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 5, maxDelayMs: 1_000_000 });
+    expect(sequence(limiter, 22)).toEqual([
+      ...[5, 10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_120, 10_240, 20_480, 40_960, 81_920],
+      ...[163_840, 327_680, 655_360],
+      ...[1_000_000, 1_000_000, 1_000_000, 1_000_000],
+    ]);
+  });
+
+  test('numRequeues counts on past the cap, and forget starts anew', () => {
+    const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 1, maxDelayMs: 4 });
+    expect(sequence(limiter, 2_000).slice(-2)).toEqual([4, 4]);
+    expect([limiter.numRequeues('a'), limiter.numRequeues('b')]).toEqual([2_000, 0]);
+    limiter.forget('a');
+    expect([limiter.numRequeues('a'), limiter.when('a'), limiter.when('b')]).toEqual([0, 1, 1]);
+  });
+
+  test.each([
+    [0, 10, 0],
+    [20, 10, 10],
+    [0, 0, 0],
+    [2 ** -1_000, 10, 10],
+    [2 ** -20, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER],
+    [Number.MAX_VALUE, 7, 7],
+  ])('a base of %d and a maximum of %d end at %d, through no overflow', (baseDelayMs, maxDelayMs, last) => {
+    const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs, maxDelayMs });
+    const delays = sequence(limiter, 2_100);
+    expect(delays).toEqual(delays.toSorted((a, b) => a - b));
+    expect(delays.at(-1)).toBe(last);
+  });
+});
+
+describe('fast and slow', () => {
+  test('fast for maxFastAttempts failures, then slow', () => {
+    const limiter = new ItemFastSlowRateLimiter<string>({
+      fastDelayMs: 5,
+      slowDelayMs: 1_000,
+      maxFastAttempts: 3,
+    });
+    expect(sequence(limiter, 5)).toEqual([5, 5, 5, 1_000, 1_000]);
+    expect([limiter.numRequeues('a'), limiter.when('b')]).toEqual([5, 5]);
+    limiter.forget('a');
+    expect([limiter.numRequeues('a'), limiter.when('a')]).toEqual([0, 5]);
+  });
+
+  test('maxFastAttempts 0 is always slow', () => {
+    const limiter = new ItemFastSlowRateLimiter<string>({
+      fastDelayMs: 5,
+      slowDelayMs: 1_000,
+      maxFastAttempts: 0,
+    });
+    expect(sequence(limiter, 3)).toEqual([1_000, 1_000, 1_000]);
+  });
+});
+
+describe('maxItems bounds what is remembered', () => {
+  const limiters = {
+    exponential: new ItemExponentialFailureRateLimiter<number>({
+      baseDelayMs: 1,
+      maxDelayMs: 1e9,
+      maxItems: 100,
+    }),
+    'fast and slow': new ItemFastSlowRateLimiter<number>({
+      ...{ fastDelayMs: 1, slowDelayMs: 2, maxFastAttempts: 3, maxItems: 100 },
+    }),
+  };
+
+  test.each(Object.entries(limiters))('of the failures: %s', (_, limiter) => {
+    for (let item = 0; item < 10_000; item++) {
+      limiter.when(item);
+      if (item % 20 === 0) limiter.when(-1); // it goes on failing
+    }
+    const counts = Array.from({ length: 10_000 }, (_, item) => limiter.numRequeues(item));
+    const remembered = counts.filter((count) => count > 0).length + 1;
+    expect(remembered).toBeLessThanOrEqual(100);
+    expect(remembered).toBeGreaterThanOrEqual(50);
+    expect(limiter.numRequeues(-1)).toBe(500);
+  });
+});
+
+describe('MaxOf asks every limiter', () => {
+  test('each time, and takes the longest delay and the most failures', () => {
+    const [first, second] = [scripted(5, 50), scripted(20, 3)];
+    const limiter = new MaxOfRateLimiter<string>(first, second);
+    expect(sequence(limiter, 2)).toEqual([20, 50]);
+    expect([first.asked, second.asked]).toEqual([
+      ['when a', 'when a'],
+      ['when a', 'when a'],
+    ]);
+    second.numRequeues('b');
+    expect(limiter.numRequeues('a')).toBe(4); // how often the second was asked by now
+    limiter.forget('a');
+    expect([first.asked.at(-1), second.asked.at(-1)]).toEqual(['forget a', 'forget a']);
+  });
+
+  test('none of them: no delay, no failures', () => {
+    const limiter = new MaxOfRateLimiter<string>();
+    expect([limiter.when('a'), limiter.numRequeues('a')]).toEqual([0, 0]);
+    limiter.forget('a');
+  });
+
+  test('delays that are none count as 0, and an endless one as the longest', () => {
+    expect(new MaxOfRateLimiter(scripted(NaN), scripted(5), scripted(-5)).when('a')).toBe(5);
+    expect(new MaxOfRateLimiter(scripted(NaN), scripted(-5)).when('a')).toBe(0);
+    expect(new MaxOfRateLimiter(scripted(Infinity), scripted(5)).when('a')).toBe(Number.MAX_SAFE_INTEGER);
+  });
+
+  test('the default of controllers is the maximum of exponential and bucket', () => {
+    const clock = new ManualClock();
+    const limiter = defaultControllerRateLimiter<string>({ clock });
+    expect(sequence(limiter, 4)).toEqual([5, 10, 20, 40]);
+    for (let i = 0; i < 96; i++) expect(limiter.when(`other ${i}`)).toBe(5);
+    expect(limiter.when('late')).toBe(100); // the bucket has run dry
+    expect([limiter.numRequeues('a'), limiter.numRequeues('late')]).toEqual([4, 1]);
+    limiter.forget('a');
+    expect([limiter.numRequeues('a'), limiter.when('a')]).toEqual([0, 200]);
+    clock.advance(1e6);
+    limiter.forget('a');
+    expect(limiter.when('a')).toBe(5);
+  });
+});
+
+describe('a maximal wait', () => {
+  test('shortens the answer, not the debt', () => {
+    const bucket = new BucketRateLimiter<string>({ ratePerSecond: 10, burst: 1, clock: new ManualClock() });
+    const limiter = new WithMaxWaitRateLimiter(bucket, 250);
+    expect(sequence(limiter, 6)).toEqual([0, 100, 200, 250, 250, 250]);
+    expect(bucket.when('a')).toBe(600);
+  });
+
+  test('forwards the rest, and makes a delay of what is none', () => {
+    const inner = scripted(NaN, -5, Infinity, 7);
+    const limiter = new WithMaxWaitRateLimiter(inner, 10);
+    expect(sequence(limiter, 4)).toEqual([0, 0, 10, 7]);
+    expect(limiter.numRequeues('b')).toBe(5);
+    limiter.forget('b');
+    expect(inner.asked.slice(4)).toEqual(['numRequeues b', 'forget b']);
+  });
+});
+
+describe('jitter', () => {
+  const steps = [0, 0.25, 0.5, 1 - Number.EPSILON];
+  const jittered = (fraction: number | undefined): number[] =>
+    steps.map((step) => {
+      const options = { random: () => step, ...(fraction !== undefined && { fraction }) };
+      return Math.round(new WithJitterRateLimiter(scripted(1_000), options).when('a'));
+    });
+
+  test('half of the delay by default', () => {
+    expect(jittered(undefined)).toEqual([1_000, 875, 750, 500]);
+  });
+
+  test.each([
+    [0, [1_000, 1_000, 1_000, 1_000]],
+    [0.1, [1_000, 975, 950, 900]],
+    [1, [1_000, 750, 500, 0]],
+  ])('or a fraction of %d', (fraction, expected) => {
+    expect(jittered(fraction)).toEqual(expected);
+  });
+
+  test('by chance: between half and the whole, and not always the same', () => {
+    const limiter = new WithJitterRateLimiter(scripted(1_000));
+    const delays = sequence(limiter, 200);
+    expect(Math.min(...delays)).toBeGreaterThanOrEqual(500);
+    expect(Math.max(...delays)).toBeLessThanOrEqual(1_000);
+    expect(new Set(delays).size).toBeGreaterThan(100);
+  });
+
+  test('forwards the rest', () => {
+    const inner = scripted(5);
+    const limiter = new WithJitterRateLimiter(inner);
+    expect(limiter.numRequeues('a')).toBe(1);
+    limiter.forget('a');
+    expect(inner.asked).toEqual(['numRequeues a', 'forget a']);
+  });
+
+  test.each([NaN, -5, Infinity, -Infinity, 2])('a chance of %d makes no delay that is none', (chance) => {
+    const delayMs = new WithJitterRateLimiter(scripted(1_000), { random: () => chance }).when('a');
+    expect(delayMs).toBeGreaterThanOrEqual(0);
+    expect(delayMs).toBeLessThan(Infinity);
+  });
+});

@@ -1,0 +1,66 @@
+import type { Worker, WorkerContext } from 'escapement';
+import { settled } from './outcome.ts';
+
+interface Job {
+  readonly context: WorkerContext;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** A worker whose jobs end when the test says so. */
+export class Workbench<T> {
+  /** What is being worked on, in the order it was begun. */
+  readonly jobs = new Map<T, Job>();
+  /** Everything that was ever begun. */
+  readonly begun: T[] = [];
+  /** The most that were in work at once. */
+  most = 0;
+
+  readonly worker: Worker<T> = (item, context) => {
+    if (this.jobs.has(item)) throw new Error('an item has two holders');
+    this.begun.push(item);
+    return new Promise((resolve, reject) => {
+      this.jobs.set(item, { context, resolve, reject });
+      this.most = Math.max(this.most, this.jobs.size);
+    });
+  };
+
+  get items(): T[] {
+    return [...this.jobs.keys()];
+  }
+
+  contextOf(item: T): WorkerContext {
+    return this.#job(item).context;
+  }
+
+  /** Ends a job, and lets what follows from it happen. */
+  async finish(item: T, value?: unknown): Promise<void> {
+    this.#end(item).resolve(value);
+    await settled();
+  }
+
+  async fail(item: T, error: unknown): Promise<void> {
+    this.#end(item).reject(error);
+    await settled();
+  }
+
+  /** Makes a job reject as soon as its signal fires. */
+  interruptible(item: T): void {
+    const { context } = this.#job(item);
+    context.signal.addEventListener('abort', () => {
+      this.#end(item).reject(context.signal.reason);
+    });
+  }
+
+  #end(item: T): Job {
+    const job = this.#job(item);
+    this.jobs.delete(item);
+    return job;
+  }
+
+  #job(item: T): Job {
+    const job = this.jobs.get(item);
+    if (job === undefined) throw new Error(`nobody works on ${String(item)}`);
+    return job;
+  }
+}

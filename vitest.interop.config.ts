@@ -1,0 +1,6 @@
+import { defineConfig } from 'vitest/config';
+
+/** Tests with other implementations, which have to be there: `npm test` does without. */
+export default defineConfig({
+  test: { include: ['test/interop/**/*.interop.ts'], pool: 'forks', testTimeout: 60_000 },
+});
