@@ -51,8 +51,6 @@ export class DiskQueue implements BackendQueue {
   #committingSinceMs = 0;
   /** Of messages that are being put. */
   #puttingBytes = 0;
-  /** What a sync that nobody waited for has run into first: the next one who asks is told. */
-  #backgroundError: unknown;
   #closing: Promise<void> | undefined;
 
   private constructor(
@@ -190,13 +188,13 @@ export class DiskQueue implements BackendQueue {
   /**
    * Resolves when everything that was put or acknowledged before is on the disk.
    *
-   * @throws EscapementError `ERR_QUEUE_IO` - it is not; or an earlier sync that nobody waited for has failed.
+   * @throws EscapementError `ERR_QUEUE_IO` - it is not; or may not be, because an earlier sync has failed: until what that
+   * was to bring there is acknowledged.
    */
   async flush(): Promise<void> {
     this.#requireOpen('flush');
     try {
       await this.#sync();
-      this.#throwBackgroundError();
     } catch (error) {
       throw this.#ioError('flush', error);
     }
@@ -230,7 +228,6 @@ export class DiskQueue implements BackendQueue {
     if (this.#closing !== undefined) return Promise.reject(this.#closedError('delete'));
     this.#closing = this.#end(async () => {
       await this.#log.close().catch(() => undefined); // a disk that is full refuses that, and is why somebody deletes
-      this.#backgroundError = undefined;
       await this.#log.remove();
     });
     return this.#closing;
@@ -293,9 +290,7 @@ export class DiskQueue implements BackendQueue {
 
   #syncInBackground(): void {
     if (this.#options.durability === 'interval') {
-      this.#sync().catch((error: unknown) => {
-        this.#backgroundError ??= error;
-      });
+      this.#sync().catch(() => undefined); // the log remembers what may not be on the disk, and says so to who asks
     } else {
       this.#acks
         .run(() => this.#log.saveAcks(true))
@@ -333,20 +328,12 @@ export class DiskQueue implements BackendQueue {
     this.#acks.stop();
     try {
       await this.#alone(() => this.#handOuts.reset(last));
-      this.#throwBackgroundError();
     } catch (error) {
       throw this.#ioError('close', error);
     } finally {
       this.#metrics?.remove();
       await this.#lock.release();
     }
-  }
-
-  #throwBackgroundError(): void {
-    const error = this.#backgroundError;
-    this.#backgroundError = undefined;
-    // eslint-disable-next-line @typescript-eslint/only-throw-error -- whatever it was
-    if (error !== undefined) throw error;
   }
 
   #requireOpen(operation: string): void {
