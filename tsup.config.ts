@@ -1,6 +1,6 @@
-import { defineConfig } from 'tsup';
+import { defineConfig, type Options } from 'tsup';
 
-export default defineConfig({
+const library: Options = {
   entry: {
     index: 'src/index.ts',
     testing: 'src/testing.ts',
@@ -16,9 +16,27 @@ export default defineConfig({
   dts: { compilerOptions: { stripInternal: true } },
   // One copy of each class per module format, whatever subpaths a program imports.
   splitting: true,
-  clean: true,
+  // The command is built at the same time, and may be there already.
+  clean: ['!cli.js'],
   silent: true,
   treeshake: true,
   // No run-time dependency: what little we use is bundled. Peer dependencies stay outside, tsup sees to that.
   noExternal: ['tinyqueue'],
-});
+};
+
+/** One file, with what it needs to talk to a terminal in it: the library has nothing of that. */
+const command: Options = {
+  entry: { cli: 'src/cli.ts' },
+  format: ['esm'],
+  target: 'node20',
+  platform: 'node',
+  splitting: false,
+  silent: true,
+  noExternal: ['tinyqueue', 'commander', 'cli-table3', 'cli-progress'],
+  // What is bundled asks for the host's modules as CommonJS does.
+  banner: {
+    js: "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);",
+  },
+};
+
+export default defineConfig([library, command]);

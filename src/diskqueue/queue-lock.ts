@@ -40,6 +40,13 @@ export class QueueLock {
     }
   }
 
+  /** Whether somebody has it now. Takes nothing and changes nothing. */
+  static async isHeld(folder: string, queue: string): Promise<boolean> {
+    const identity = await identityOf(folder, queue);
+    if (process.platform !== 'linux') return answers(addressOf(identity));
+    return (await answers(addressOf(identity))) || (await answersBeside(folder, queue));
+  }
+
   /** Idempotent. */
   async release(): Promise<void> {
     const [servers, folder] = [this.#servers.splice(0), this.#folder];
@@ -49,13 +56,12 @@ export class QueueLock {
   }
 
   async #acquire(folder: string, queue: string): Promise<void> {
-    const identity = await identityOf(folder, queue);
+    const address = addressOf(await identityOf(folder, queue));
     if (process.platform === 'linux') {
-      this.#servers.push(await listen(`\0escapement-${identity}`));
+      this.#servers.push(await listen(address));
       await this.#listenBeside(folder, queue);
-    } else if (process.platform === 'win32')
-      this.#servers.push(await listen(`\\\\?\\pipe\\escapement-${identity}`));
-    else this.#servers.push(await replaceIfDead(`${tmpdir()}/escapement-${identity}.lock`));
+    } else if (process.platform === 'win32') this.#servers.push(await listen(address));
+    else this.#servers.push(await replaceIfDead(address));
   }
 
   /** For those who cannot see the first one. A file system without sockets does without. */
@@ -79,6 +85,23 @@ function shortPath(folder: FileHandle, name: string): string {
 async function identityOf(folder: string, queue: string): Promise<string> {
   const { dev, ino } = await stat(folder, { bigint: true });
   return createHash('sha256').update(`${dev}:${ino}:${queue}`).digest('hex').slice(0, 40);
+}
+
+function addressOf(identity: string): string {
+  if (process.platform === 'linux') return `\0escapement-${identity}`;
+  if (process.platform === 'win32') return `\\\\?\\pipe\\escapement-${identity}`;
+  return `${tmpdir()}/escapement-${identity}.lock`;
+}
+
+/** The socket file that somebody in another container may have. */
+async function answersBeside(folder: string, queue: string): Promise<boolean> {
+  const handle = await open(folder, 'r');
+  try {
+    const path = shortPath(handle, `${queue}.lock`);
+    return path.length <= LONGEST_SOCKET_PATH && (await answers(path));
+  } finally {
+    await handle.close();
+  }
 }
 
 /** @param path - of a socket file, which stays when its owner dies. */

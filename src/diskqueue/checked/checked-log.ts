@@ -14,7 +14,7 @@ import {
 } from './recover-segments.ts';
 import { RECORD_HEADER_BYTES } from './segment-format.ts';
 import { SegmentReader } from './segment-reader.ts';
-import type { DamagePiece, MessagePiece } from './segment-scan.ts';
+import type { DamagePiece, LostPiece, MessagePiece } from './segment-scan.ts';
 import { SegmentWriter } from './segment-writer.ts';
 import { segmentFileName, type Segment } from './segment.ts';
 import { tidySegments } from './tidy-segments.ts';
@@ -133,6 +133,7 @@ export class CheckedLog implements MessageLog {
       const messages: StoredMessage[] = [];
       for (const piece of pieces) {
         if (piece.kind === 'damage') this.#passDamage(reader.segment, piece);
+        else if (piece.kind === 'lost') this.#passLost(reader.segment, piece);
         else if (piece.kind === 'message' && !this.#wasAcked(piece)) {
           messages.push({ sequence: piece.sequence, data: Buffer.from(piece.payload) });
         }
@@ -344,6 +345,12 @@ export class CheckedLog implements MessageLog {
   #passDamage(segment: Segment, piece: DamagePiece): void {
     this.#writeOff(damagedBytes(piece, segment));
     if (!segment.knownDamage.has(piece.offset)) this.#depth -= this.#lose(segment, piece);
+  }
+
+  /** Whoever repaired the segment has told. */
+  #passLost(segment: Segment, piece: LostPiece): void {
+    this.#writeOff(damagedBytes(piece, segment));
+    this.#depth -= this.#journal.add(piece.from, piece.to);
   }
 
   #writeOff(bytes: number): void {

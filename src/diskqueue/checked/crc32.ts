@@ -20,6 +20,21 @@ export function shortCrc32(bytes: Uint8Array, start: number, end: number, seed: 
   return ~crc >>> 0;
 }
 
+/** Indices into the table, by the highest byte of what is there: no two are the same. */
+const INDEX_BY_HIGH_BYTE = Uint8Array.from(TABLE.keys()).sort(
+  (a, b) => ((TABLE[a] as number) >>> 24) - ((TABLE[b] as number) >>> 24),
+);
+
+/** The seed with which `shortCrc32` of these bytes is `crc`: there is one. The same steps, backwards. */
+export function seedOfCrc32(bytes: Uint8Array, start: number, end: number, crc: number): number {
+  let state = ~crc;
+  for (let i = end - 1; i >= start; i--) {
+    const index = INDEX_BY_HIGH_BYTE[state >>> 24] as number;
+    state = ((state ^ (TABLE[index] as number)) << 8) | (index ^ (bytes[i] as number));
+  }
+  return ~state >>> 0;
+}
+
 type Crc32 = (data: Uint8Array, value?: number) => number;
 
 /** CRC-32 of many bytes. Node has it since 20.15. */

@@ -66,6 +66,7 @@ function sequenceAfter(piece: SegmentPiece): number {
 }
 
 function saysSynced(piece: SegmentPiece): boolean {
+  if (piece.kind === 'lost') return true; // a repair was there
   return piece.kind === 'footer' || (piece.kind === 'message' && piece.isSyncedBefore);
 }
 

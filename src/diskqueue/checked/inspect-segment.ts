@@ -12,7 +12,7 @@ import {
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
 } from './segment-format.ts';
-import { SegmentScan, type SegmentPiece } from './segment-scan.ts';
+import { SegmentScan, type LostPiece, type SegmentPiece } from './segment-scan.ts';
 import type { Segment } from './segment.ts';
 
 /** One segment, of which every byte was read. */
@@ -59,6 +59,8 @@ class Inspection implements InspectedSegment {
   readonly notes: string[] = [];
   readonly #cursor: CursorState;
   #payloadBytes = 0;
+  /** Messages that a repair has given up: the footer counts them. */
+  #lost = 0;
   #hasHint = false;
   #isDamaged = false;
 
@@ -117,9 +119,17 @@ class Inspection implements InspectedSegment {
       if (from < to && this.#areAcknowledged(from, to)) {
         this.notes.push(`${this.segment.path} at ${offset}: ${reason}; it is acknowledged`);
       } else this.#problem(offset, end - offset, reason, from, to);
-    } else this.#problem(piece.offset, piece.end - piece.offset, 'a footer before the end');
+    } else if (piece.kind === 'lost') this.#takeLost(piece);
+    else this.#problem(piece.offset, piece.end - piece.offset, 'a footer before the end');
     const isHint = piece.offset === hint?.offset && 'sequence' in piece && piece.sequence === hint.sequence;
     this.#hasHint ||= isHint;
+  }
+
+  #takeLost({ offset, end, from, to }: LostPiece): void {
+    this.#lost += to - from;
+    this.#payloadBytes += end - offset - (to - from) * RECORD_HEADER_BYTES;
+    const lost = to - from === 1 ? `message ${from} was` : `messages ${from} to ${to - 1} were`;
+    if (to > from) this.notes.push(`${this.segment.path}: ${lost} lost before it was repaired`);
   }
 
   async #checkEnd(file: File, header: SegmentHeader): Promise<void> {
@@ -147,7 +157,7 @@ class Inspection implements InspectedSegment {
   #checkFooter({ sequence, messages, payloadBytes }: Footer, offset: number): void {
     const { base, next } = this.segment;
     const isRight = sequence === base + messages && sequence <= next;
-    const holds = messages === this.messages && payloadBytes === this.#payloadBytes;
+    const holds = messages === this.messages + this.#lost && payloadBytes === this.#payloadBytes;
     if (isRight && (holds || this.#isDamaged)) return;
     this.#problem(offset, FOOTER_BYTES, 'its footer counts something else than what is in it');
   }

@@ -2,7 +2,7 @@ import type { FileSystem } from '../file-system.ts';
 import type { LogPosition } from './cursor-file.ts';
 import { RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES } from './segment-format.ts';
 import { SegmentReader } from './segment-reader.ts';
-import type { DamagePiece } from './segment-scan.ts';
+import type { DamagePiece, LostPiece } from './segment-scan.ts';
 import type { Segment } from './segment.ts';
 
 /** Where reading begins. */
@@ -67,7 +67,9 @@ async function scanTo(
         if (piece.kind === 'message' && piece.sequence < prefix) passed += piece.payload.length;
       }
       if (reader.sequence > prefix) break;
-      for (const piece of pieces) if (piece.kind === 'damage') passed += damagedBytes(piece, segment);
+      for (const piece of pieces) {
+        if (piece.kind === 'damage' || piece.kind === 'lost') passed += damagedBytes(piece, segment);
+      }
       position = { segment: segment.number, offset: reader.offset, sequence: reader.sequence };
     }
     return { position, bytes: payloadBytes(segment, from) - passed };
@@ -82,6 +84,6 @@ function payloadBytes({ header, end, next }: Segment, { offset, sequence }: LogP
 }
 
 /** What damage was counted as there: as if there were messages. */
-export function damagedBytes({ offset, end, from, to }: DamagePiece, { next }: Segment): number {
+export function damagedBytes({ offset, end, from, to }: DamagePiece | LostPiece, { next }: Segment): number {
   return end - offset - ((to ?? next) - from) * RECORD_HEADER_BYTES;
 }

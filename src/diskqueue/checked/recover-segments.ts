@@ -23,7 +23,7 @@ import type { DamagePiece } from './segment-scan.ts';
  */
 
 /** A file of a queue, before anybody knows what it holds. */
-interface SegmentFile {
+export interface SegmentFile {
   readonly path: string;
   readonly number: number;
   readonly size: number;
@@ -48,16 +48,24 @@ export interface RecoveredSegments {
   readonly lastNumber: number;
 }
 
+/** Finds the header of a segment that has lost both copies of it; undefined if that cannot be. */
+export type RescueHeader = (
+  file: SegmentFile,
+  previous: Segment | undefined,
+) => Promise<SegmentHeader | undefined>;
+
 /**
  * Reads the headers, and what else it takes. Changes nothing.
  *
  * @param expected - the sequence of the first message that is waited for; undefined if that is not known.
+ * @param rescueHeader - for a repair; opening a queue does without such segments.
  */
 export async function recoverSegments(
   files: FileSystem,
   folder: string,
   queue: string,
   expected: number | undefined,
+  rescueHeader: RescueHeader = () => Promise.resolve(undefined),
 ): Promise<RecoveredSegments> {
   const all = await listSegments(files, folder, queue);
   const unborn = all.filter(isUnborn);
@@ -66,7 +74,9 @@ export async function recoverSegments(
   const damages: FoundDamage[] = [];
   let isLastSealed = true;
   for (const [i, file] of born.entries()) {
-    const found = await recoverSegment(files, file, born[i + 1], segments.at(-1)?.next ?? expected);
+    const previous = segments.at(-1);
+    const header = file.header ?? (await rescueHeader(file, previous));
+    const found = await recoverSegment(files, { ...file, header }, born[i + 1], previous?.next ?? expected);
     segments.push(found.segment);
     damages.push(...found.damages.map((piece) => ({ segment: found.segment, piece })));
     isLastSealed = found.isSealed;

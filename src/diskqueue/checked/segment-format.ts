@@ -16,6 +16,10 @@ import { crc32, shortCrc32 } from './crc32.ts';
  *      │ footer         │   a record of kind 2, when the segment is sealed; its payload: messages 8 · their bytes 8
  *      └────────────────┘
  *
+ * A record of kind 3 stands where messages were that a repair has given up: from its sequence on, as many as its field
+ * for a checksum says. It is as long as what it replaces, so that everything else stays where it was, and nobody reads
+ * its payload.
+ *
  * WHY so. The segment's header is there twice: without its salt nothing after it can be read. The CRC of a record's header begins with the segment's salt: zeros, and bytes of any other segment or file,
  * are never a record (SQLite's idea), and nobody can write messages that look like records without knowing the salt.
  * The header has a CRC of its own, so that damage in a payload costs that message alone: where the next one begins is
@@ -39,6 +43,7 @@ const MARKER_UINT16 = MARKER.readUInt16LE(0);
 
 export const MESSAGE = 1;
 export const FOOTER = 2;
+export const LOST = 3;
 
 /** Segment flag: `put` promised durability, so what was not yet synced was promised to nobody. */
 const ALWAYS_DURABLE = 1;
@@ -62,10 +67,11 @@ export interface SegmentHeader {
 
 /** What a record says of itself. */
 export interface RecordHeader {
-  readonly kind: typeof MESSAGE | typeof FOOTER;
+  readonly kind: typeof MESSAGE | typeof FOOTER | typeof LOST;
   readonly isSyncedBefore: boolean;
   readonly length: number;
   readonly sequence: number;
+  /** Of a record of lost messages: how many. */
   readonly payloadCrc: number;
 }
 
@@ -119,8 +125,16 @@ export function encodeMessage(
 ): number {
   bytes.set(payload, offset + RECORD_HEADER_BYTES);
   const end = offset + RECORD_HEADER_BYTES + payload.length;
-  encodeRecordHeader(bytes, offset, MESSAGE, end, sequence, salt, isSyncedBefore);
+  const crc = crc32(bytes.subarray(offset + RECORD_HEADER_BYTES, end));
+  encodeRecordHeader(bytes, offset, MESSAGE, payload.length, sequence, crc, salt, isSyncedBefore);
   return end;
+}
+
+/** The head of a record of lost messages that takes `length` bytes as a whole. */
+export function encodeLost(length: number, messages: number, sequence: number, salt: number): Buffer {
+  const bytes = Buffer.alloc(RECORD_HEADER_BYTES);
+  encodeRecordHeader(bytes, 0, LOST, length - RECORD_HEADER_BYTES, sequence, messages, salt, true);
+  return bytes;
 }
 
 /** The record that seals a segment. */
@@ -128,7 +142,8 @@ export function encodeFooter(footer: SegmentFooter, sequence: number, salt: numb
   const bytes = Buffer.alloc(FOOTER_BYTES);
   writeUInt64(bytes, footer.messages, RECORD_HEADER_BYTES);
   writeUInt64(bytes, footer.payloadBytes, RECORD_HEADER_BYTES + 8);
-  encodeRecordHeader(bytes, 0, FOOTER, FOOTER_BYTES, sequence, salt, true);
+  const crc = crc32(bytes.subarray(RECORD_HEADER_BYTES));
+  encodeRecordHeader(bytes, 0, FOOTER, FOOTER_PAYLOAD_BYTES, sequence, crc, salt, true);
   return bytes;
 }
 
@@ -136,23 +151,22 @@ export function decodeFooter(payload: Buffer): SegmentFooter {
   return { messages: readUInt64(payload, 0), payloadBytes: readUInt64(payload, 8) };
 }
 
-/** The payload is in place already, up to `end`. */
 function encodeRecordHeader(
   bytes: Buffer,
   offset: number,
   kind: number,
-  end: number,
+  length: number,
   sequence: number,
+  payloadCrc: number,
   salt: number,
   isSyncedBefore: boolean,
 ): void {
-  const payload = offset + RECORD_HEADER_BYTES;
   bytes.writeUInt16LE(MARKER_UINT16, offset);
   bytes[offset + 2] = kind;
   bytes[offset + 3] = isSyncedBefore ? SYNCED_BEFORE : 0;
-  bytes.writeUInt32LE(end - payload, offset + 4);
+  bytes.writeUInt32LE(length, offset + 4);
   writeUInt64(bytes, sequence, offset + 8);
-  bytes.writeUInt32LE(crc32(bytes.subarray(payload, end)), offset + 16);
+  bytes.writeUInt32LE(payloadCrc, offset + 16);
   bytes.writeUInt32LE(shortCrc32(bytes, offset, offset + 20, salt), offset + 20);
 }
 
@@ -162,7 +176,7 @@ export function decodeRecordHeader(bytes: Buffer, offset: number, salt: number):
   if (bytes.readUInt16LE(offset) !== MARKER_UINT16) return undefined;
   if (bytes.readUInt32LE(offset + 20) !== shortCrc32(bytes, offset, offset + 20, salt)) return undefined;
   const kind = bytes[offset + 2];
-  if (kind !== MESSAGE && kind !== FOOTER) return undefined;
+  if (kind !== MESSAGE && kind !== FOOTER && kind !== LOST) return undefined;
   return {
     kind,
     isSyncedBefore: ((bytes[offset + 3] as number) & SYNCED_BEFORE) !== 0,

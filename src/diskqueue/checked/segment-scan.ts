@@ -4,6 +4,7 @@ import {
   decodeRecordHeader,
   FOOTER,
   isPayloadIntact,
+  LOST,
   MARKER,
   RECORD_HEADER_BYTES,
   type RecordHeader,
@@ -12,7 +13,7 @@ import {
 } from './segment-format.ts';
 
 /** What stands at one place of a segment. */
-export type SegmentPiece = MessagePiece | FooterPiece | DamagePiece;
+export type SegmentPiece = MessagePiece | FooterPiece | DamagePiece | LostPiece;
 
 export interface MessagePiece {
   readonly kind: 'message';
@@ -42,6 +43,15 @@ export interface DamagePiece {
   readonly from: number;
   readonly to: number | undefined;
   readonly reason: string;
+}
+
+/** Where a repair has given messages up: `from` up to, and not including, `to`. */
+export interface LostPiece {
+  readonly kind: 'lost';
+  readonly offset: number;
+  readonly end: number;
+  readonly from: number;
+  readonly to: number;
 }
 
 const NO_RECORD = 'no record begins here';
@@ -106,6 +116,7 @@ export class SegmentScan {
     const record = this.#recordAt(at, end);
     if (record === undefined) return undefined;
     const payloadEnd = at + RECORD_HEADER_BYTES + record.length;
+    if (record.kind === LOST) return this.#lostPieceOf(record);
     return payloadEnd > this.#block.length ? undefined : this.#pieceOf(record, at);
   }
 
@@ -115,6 +126,13 @@ export class SegmentScan {
     if (record?.sequence !== this.#sequence) return undefined;
     const recordEnd = this.#blockStart + at + RECORD_HEADER_BYTES + record.length;
     return recordEnd > end ? undefined : record;
+  }
+
+  /** Its payload need not be in the block: it is nothing. */
+  #lostPieceOf({ sequence, length, payloadCrc: messages }: RecordHeader): LostPiece {
+    const offset = this.#offset;
+    const end = offset + RECORD_HEADER_BYTES + length;
+    return { kind: 'lost', offset, end, from: sequence, to: sequence + messages };
   }
 
   #pieceOf(record: RecordHeader, at: number): SegmentPiece {
@@ -141,7 +159,7 @@ export class SegmentScan {
   #pass(piece: SegmentPiece): void {
     this.#offset = piece.end;
     if (piece.kind === 'message') this.#sequence = piece.sequence + 1;
-    else if (piece.kind === 'damage') this.#sequence = piece.to ?? this.#sequence;
+    else if (piece.kind !== 'footer') this.#sequence = piece.to ?? this.#sequence;
   }
 
   /** A record that is longer than a block, or damage. */

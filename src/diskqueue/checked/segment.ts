@@ -18,7 +18,7 @@ export interface Segment {
   tail?: { readonly offset: number; readonly bytes: Buffer } | undefined;
 }
 
-const NAME = /^(.+)\.(\d{10,})\.segment$/;
+const NAME = /^(.+)\.(\d{10,})\.segment$/s;
 
 /** Names sort as their numbers do. */
 export function segmentFileName(queue: string, number: number): string {

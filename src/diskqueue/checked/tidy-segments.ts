@@ -2,7 +2,12 @@ import type { File, FileSystem } from '../file-system.ts';
 import { unlinkIfThere } from '../missing-files.ts';
 import type { RecoveredSegments } from './recover-segments.ts';
 import type { Segment } from './segment.ts';
-import { encodeFooter, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES } from './segment-format.ts';
+import {
+  encodeFooter,
+  RECORD_HEADER_BYTES,
+  SEGMENT_HEADER_BYTES,
+  type SegmentHeader,
+} from './segment-format.ts';
 
 /**
  * Puts in order what a crash has left: removes files that were being made, brings to the disk what was only with the
@@ -23,20 +28,26 @@ export async function tidySegments(
   try {
     if (isWhole) await file.truncate(last.end);
     await file.sync();
-    if (isWhole) await seal(file, last, last.header.salt);
+    if (isWhole) await seal(file, last);
   } finally {
     await file.close();
   }
 }
 
 /** Where there is no room for a footer, it is done without. */
-async function seal(file: File, { base, end, next }: Segment, salt: number): Promise<void> {
-  const messages = next - base;
-  const payloadBytes = end - SEGMENT_HEADER_BYTES - messages * RECORD_HEADER_BYTES;
+async function seal(file: File, { header, end, next }: Segment): Promise<void> {
+  if (header === undefined) return;
   try {
-    await file.write(encodeFooter({ messages, payloadBytes }, next, salt), end);
+    await file.write(encodedFooter(header, end, next), end);
     await file.sync();
   } catch {
     await file.truncate(end).catch(() => undefined);
   }
+}
+
+/** @param end - of the records; @param next - the sequence after that of the last one. */
+export function encodedFooter({ baseSequence, salt }: SegmentHeader, end: number, next: number): Buffer {
+  const messages = next - baseSequence;
+  const payloadBytes = end - SEGMENT_HEADER_BYTES - messages * RECORD_HEADER_BYTES;
+  return encodeFooter({ messages, payloadBytes }, next, salt);
 }

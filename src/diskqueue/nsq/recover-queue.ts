@@ -88,7 +88,11 @@ async function recoverFile(
 }
 
 /** Up to where a file is known to be on the disk; undefined if to its end, as before another one is made. */
-function knownEnd(number: number, isLast: boolean, metadata: Metadata | undefined): number | undefined {
+export function knownEnd(
+  number: number,
+  isLast: boolean,
+  metadata: Metadata | undefined,
+): number | undefined {
   if (number === metadata?.write.number) return metadata.write.offset;
   return isLast && number > (metadata?.write.number ?? -1) ? 0 : undefined;
 }
@@ -126,7 +130,7 @@ function nextNumber({ data, bad }: QueueFiles, metadata: Metadata | undefined): 
  * Files that the metadata knows and nobody finds. The first ones may have been consumed: the original deletes a file
  * before it writes that down.
  */
-function findMissing(
+export function findMissing(
   { folder, name }: RecoverOptions,
   { bad }: QueueFiles,
   numbers: readonly number[],

@@ -1,0 +1,105 @@
+import { InvalidArgumentError, Option, type Command } from 'commander';
+import type { ListedMessage, StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
+import { CommandError } from '../command-error.ts';
+import { EXIT_CODES } from '../exit-code.ts';
+import type { Terminal } from '../terminal/terminal.ts';
+import { count, printable, printableBytes } from '../terminal/text.ts';
+import { someQueuesIn } from './queues-in.ts';
+
+const HELP = `
+One message a line, in their order: its sequence, a tab, and the message as
+  text    UTF-8, with control characters as \\n or \\x1b; byte for byte if it is no UTF-8
+  hex, base64
+  json    an object: {"sequence":1,"isAcknowledged":false,"data":"aGVsbG8="}, the data in base64
+With --raw, the bytes of the messages alone, with nothing before, between or after them.
+
+Changes nothing: the messages stay. Those of the nsq format have no numbers: they are counted, from 1 on, among those
+that are still there.
+
+Exit codes: 0 printed; 1 printed, and something is damaged and was left out; 2 wrong usage, or something cannot be read.`;
+
+type Format = 'text' | 'hex' | 'base64' | 'json' | 'raw';
+
+interface DumpOptions {
+  readonly queue?: string;
+  readonly all?: boolean;
+  readonly limit?: number;
+  readonly from?: number;
+  readonly format: Exclude<Format, 'raw'>;
+  readonly raw?: boolean;
+  readonly json?: boolean;
+}
+
+const RENDER: Record<Format, (message: ListedMessage) => string | Uint8Array> = {
+  text: ({ sequence, data }) => `${sequence}\t${printableBytes(data)}\n`,
+  hex: ({ sequence, data }) => `${sequence}\t${Buffer.from(data).toString('hex')}\n`,
+  base64: ({ sequence, data }) => `${sequence}\t${Buffer.from(data).toString('base64')}\n`,
+  json: ({ sequence, isAcknowledged, data }) =>
+    `${JSON.stringify({ sequence, isAcknowledged, data: Buffer.from(data).toString('base64') })}\n`,
+  raw: ({ data }) => data,
+};
+
+export function addDump(part: Command, terminal: Terminal): void {
+  part
+    .command('dump')
+    .description('print the messages of a queue that are not acknowledged')
+    .argument('<dir>', 'the folder')
+    .option('--queue <name>', 'the queue; needed if there is more than one')
+    .option('--all', 'also the messages that are acknowledged and still there')
+    .option('--from <sequence>', 'begin with this message', wholeNumber)
+    .option('--limit <n>', 'print at most so many', wholeNumber)
+    .addOption(
+      new Option('--format <format>', 'how').choices(['text', 'hex', 'base64', 'json']).default('text'),
+    )
+    .addOption(new Option('--raw', 'the bytes alone').conflicts(['format', 'json']))
+    .addOption(new Option('--json', 'the same as --format json').conflicts('format'))
+    .addHelpText('after', HELP)
+    .action((dir: string, options: DumpOptions) => dump(dir, options, terminal));
+}
+
+async function dump(dir: string, options: DumpOptions, terminal: Terminal): Promise<void> {
+  const { out, err, signal } = terminal;
+  const { limit = Infinity, from = 0, all: isAll = false } = options;
+  const queue = await oneQueueIn(dir, options.queue);
+  const render = RENDER[formatOf(options)];
+  let damages = 0;
+  let printed = 0;
+  const onDamage = (): void => {
+    damages++;
+  };
+  if (limit === 0) return;
+  for await (const message of queue.messages({ isAll, from, onDamage })) {
+    signal.throwIfAborted();
+    await out.add(render(message));
+    printed++;
+    if (printed >= limit || out.isGone) break;
+  }
+  await out.flush();
+  if (damages === 0 || out.isGone) return;
+  terminal.exitCode = EXIT_CODES.problems;
+  await err.print(`escapement: ${count(damages, 'damaged place')} left out; 'verify' says where`);
+}
+
+function formatOf({ format, raw, json }: DumpOptions): Format {
+  if (raw === true) return 'raw';
+  return json === true ? 'json' : format;
+}
+
+async function oneQueueIn(dir: string, name: string | undefined): Promise<StoredQueue> {
+  const { folder, queues } = await someQueuesIn(dir, name);
+  const [queue] = queues;
+  if (queue !== undefined && queues.length === 1) return queue;
+  if (name !== undefined) {
+    throw new CommandError(
+      `${folder}: there is a queue '${name}' of either format; move one of them elsewhere`,
+    );
+  }
+  const names = queues.map((other) => printable(other.name)).join(', ');
+  throw new CommandError(`${folder}: say which with --queue; there is: ${names}`);
+}
+
+function wholeNumber(text: string): number {
+  const value = /^\d+$/.test(text) ? Number(text) : NaN;
+  if (!Number.isSafeInteger(value)) throw new InvalidArgumentError('It must be a whole number.');
+  return value;
+}

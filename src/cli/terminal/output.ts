@@ -1,0 +1,83 @@
+import * as util from 'node:util';
+
+/** As much of a stream as is used here. */
+export interface OutputStream {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  hasColors?(): boolean;
+  write(chunk: string | Uint8Array, done: (error?: Error | null) => void): boolean;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+}
+
+/** Bytes that are collected for one write. */
+const BUFFER_BYTES = 64 * 1024;
+
+type Colour = 'red' | 'green' | 'yellow' | 'bold';
+
+/** Node has it since 20.12; before, nothing is coloured. It would look at standard output, whatever is coloured. */
+const { styleText } = util as {
+  styleText?: (colour: Colour, text: string, options: { validateStream: boolean }) => string;
+};
+
+/** One of the two streams of a command. Whoever reads it may go away: then nothing more is written, and nothing fails. */
+export class Output {
+  readonly stream: OutputStream;
+  #chunks: Uint8Array[] = [];
+  #bytes = 0;
+  #isGone = false;
+
+  constructor(stream: OutputStream) {
+    this.stream = stream;
+    stream.on('error', () => undefined); // each write is told
+  }
+
+  /** Whether somebody may be watching it. */
+  get isTerminal(): boolean {
+    return this.stream.isTTY === true;
+  }
+
+  /** Whether nobody reads any more: `| head` has seen enough. */
+  get isGone(): boolean {
+    return this.#isGone;
+  }
+
+  /** Writes lines, at once. */
+  async print(...lines: string[]): Promise<void> {
+    await this.add(lines.map((line) => `${line}\n`).join(''));
+    await this.flush();
+  }
+
+  /** Writes when enough has come together. Resolves when there is room for more. */
+  async add(data: string | Uint8Array): Promise<void> {
+    const chunk = typeof data === 'string' ? Buffer.from(data) : data;
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+    if (this.#bytes >= BUFFER_BYTES) await this.flush();
+  }
+
+  /** Writes what was added. */
+  async flush(): Promise<void> {
+    const bytes = Buffer.concat(this.#chunks);
+    this.#chunks = [];
+    this.#bytes = 0;
+    if (bytes.length > 0 && !this.#isGone) await this.#write(bytes);
+  }
+
+  /** With colours where they can be seen and are wanted. */
+  paint(colour: Colour, text: string): string {
+    const isWanted = this.isTerminal && this.stream.hasColors?.() === true;
+    return isWanted && styleText !== undefined ? styleText(colour, text, { validateStream: false }) : text;
+  }
+
+  #write(bytes: Uint8Array): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.stream.write(bytes, (error) => {
+        if (error === undefined || error === null) resolve();
+        else if ((error as NodeJS.ErrnoException).code === 'EPIPE') {
+          this.#isGone = true;
+          resolve();
+        } else reject(error);
+      });
+    });
+  }
+}

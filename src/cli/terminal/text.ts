@@ -1,0 +1,72 @@
+import Table from 'cli-table3';
+
+const COUNT = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
+
+/** `12,345`. */
+export function formatCount(value: number): string {
+  return COUNT.format(value);
+}
+
+/** `1 message`, `2 messages`. */
+export function count(value: number, noun: string): string {
+  return `${formatCount(value)} ${noun}${value === 1 ? '' : 's'}`;
+}
+
+/** `84 bytes`, `1.2 KiB`, `100 MiB`. */
+export function formatBytes(bytes: number): string {
+  const units = ['KiB', 'MiB', 'GiB', 'TiB'];
+  let value = bytes;
+  let unit = '';
+  for (const larger of units) {
+    if (value < 1024) break;
+    value /= 1024;
+    unit = larger;
+  }
+  if (unit === '') return count(bytes, 'byte');
+  return `${value < 10 ? value.toFixed(1) : formatCount(value)} ${unit}`;
+}
+
+/** A table of text. No colours: it is often copied. */
+export function table(
+  head: readonly string[],
+  aligns: readonly ('left' | 'right')[],
+  rows: string[][],
+): string {
+  const drawn = new Table({
+    head: [...head],
+    colAligns: [...aligns],
+    style: { head: [], border: [], compact: true },
+  });
+  drawn.push(...rows);
+  return drawn.toString();
+}
+
+// eslint-disable-next-line no-control-regex -- that is what it is about
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\\]/g;
+
+const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '\\': '\\\\' };
+
+/** One line that does nothing to a terminal: control characters are written as in a program. */
+export function printable(text: string): string {
+  return text.replace(CONTROL, (character) => ESCAPES[character] ?? codeOf(character));
+}
+
+function codeOf(character: string): string {
+  const code = character.charCodeAt(0);
+  return code <= 0xff ? `\\x${hex(code, 2)}` : `\\u${hex(code, 4)}`;
+}
+
+function hex(code: number, digits: number): string {
+  return code.toString(16).padStart(digits, '0');
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Bytes as one line: as UTF-8 if that is what they are, or else byte for byte, those beyond ASCII as `\xNN`. */
+export function printableBytes(data: Uint8Array): string {
+  try {
+    return printable(UTF8.decode(data));
+  } catch {
+    return printable(Buffer.from(data).toString('latin1')).replace(/[\u0080-\u00ff]/g, codeOf);
+  }
+}

@@ -1,0 +1,248 @@
+import { freeName } from '../copy-file.ts';
+import type { FileSystem } from '../file-system.ts';
+import type { LostMessages, OnProgress, RepairPlan, RepairStep } from '../stored/stored-queue.ts';
+import type { AckRanges } from './ack-ranges.ts';
+import { unlinkIfThere } from '../missing-files.ts';
+import { CursorFile, type CursorState } from './cursor-file.ts';
+import { examineSegment, type SegmentState, type Stretch } from './examine-segment.ts';
+import { recoverSegments, type RecoveredSegments } from './recover-segments.ts';
+import { rescueHeader } from './rescue-header.ts';
+import { fits, mendHeader, rewriteSegment, sealSegment } from './rewrite-segment.ts';
+import { parseSegmentFileName, type Segment } from './segment.ts';
+
+/** What is known while a plan is made. */
+interface Planning {
+  readonly files: FileSystem;
+  readonly folder: string;
+  readonly name: string;
+  /** Paths that exist. */
+  readonly taken: Set<string>;
+  /** What is acknowledged, and what is found to be lost. */
+  readonly acks: AckRanges;
+  /** Numbers of the segments whose header was found out: it says nothing of the one before. */
+  readonly rescued: ReadonlySet<number>;
+  readonly steps: RepairStep[];
+  readonly lost: LostMessages[];
+}
+
+/**
+ * What has to be done for a queue to be as a clean end leaves it. Every step is safe by itself: whenever the machine
+ * stops, the queue can be opened, and repaired, as if the rest had not been planned.
+ *
+ * Nothing that is whole is lost: damaged segments are rewritten where they are, with their good messages in their old
+ * places, and kept as they were under another name.
+ */
+export async function planRepair(
+  files: FileSystem,
+  folder: string,
+  name: string,
+  onProgress: OnProgress,
+): Promise<RepairPlan> {
+  const names = await files.list(folder);
+  const cursor = await new CursorFile(files, folder, `${folder}/${name}.cursor`).load();
+  const rescued = new Set<number>();
+  const expected = isWhole(cursor) ? cursor.acks.prefix : undefined;
+  const found = await recoverSegments(files, folder, name, expected, (file, previous) => {
+    rescued.add(file.number);
+    return rescueHeader(files, file, previous);
+  });
+  const taken = new Set(names.map((file) => `${folder}/${file}`));
+  const planning = { files, folder, name, taken, acks: cursor.acks, rescued, steps: [], lost: [] };
+  planRemovals(planning, names, found);
+  const progress = await progressOver(files, found, onProgress);
+  const ends = { prefix: cursor.acks.prefix, beyond: cursor.acks.beyond };
+  await planSegments(planning, cursor, found, progress);
+  const isChanged = cursor.acks.prefix !== ends.prefix || cursor.acks.beyond !== ends.beyond;
+  planCursor(planning, cursor, isChanged);
+  return planning;
+}
+
+async function progressOver(
+  files: FileSystem,
+  { segments }: RecoveredSegments,
+  onProgress: OnProgress,
+): Promise<(bytes: number) => void> {
+  let total = 0;
+  for (const { path } of segments) total += await files.size(path);
+  let done = 0;
+  return (bytes) => {
+    done += bytes;
+    onProgress(done, total);
+  };
+}
+
+function planRemovals(
+  { files, folder, name, steps }: Planning,
+  names: readonly string[],
+  found: RecoveredSegments,
+): void {
+  const left = names.filter((file) => isLeftOver(name, file)).map((file) => `${folder}/${file}`);
+  for (const file of [...found.unborn, ...left]) {
+    steps.push({
+      ...{ action: 'remove', file, detail: 'it was being made when a process ended' },
+      run: async () => {
+        await unlinkIfThere(files, file);
+        await files.syncFolder(folder);
+      },
+    });
+  }
+}
+
+/** A new cursor, a segment or a copy of one that was not finished. */
+function isLeftOver(queue: string, file: string): boolean {
+  if (file === `${queue}.cursor.new`) return true;
+  const match = /^(.+\.segment)(?:\.rewritten|\.damaged(?:\.\d+)?\.new)$/s.exec(file);
+  return match?.[1] !== undefined && parseSegmentFileName(match[1])?.queue === queue;
+}
+
+async function planSegments(
+  planning: Planning,
+  cursor: CursorState,
+  { segments }: RecoveredSegments,
+  onRead: (bytes: number) => void,
+): Promise<void> {
+  const { acks } = planning;
+  const [first] = segments;
+  // A damaged cursor may have known that what is not there was acknowledged.
+  if (!isWhole(cursor) && first !== undefined) acks.add(acks.prefix, first.base);
+  let expected = acks.prefix;
+  let before = { end: 0, next: 0 };
+  for (const [i, found] of segments.entries()) {
+    const segment = planning.rescued.has(found.number) ? following(before, found) : found;
+    if (segment.base > expected) loseBefore(planning, segment, expected);
+    before = await planSegment(planning, segment, segments[i + 1], onRead);
+    expected = Math.max(expected, before.next);
+  }
+}
+
+/** The header of a segment that was found out has to fit to the segment before, as that will be. */
+function following({ end, next }: { end: number; next: number }, segment: Segment): Segment {
+  const { header } = segment;
+  if (header === undefined) return segment;
+  const base = Math.max(header.baseSequence, next);
+  return { ...segment, base, header: { ...header, baseSequence: base, previousEnd: end } };
+}
+
+/** @returns where its records end, and the sequence after that of the last one. */
+async function planSegment(
+  planning: Planning,
+  segment: Segment,
+  after: Segment | undefined,
+  onRead: (bytes: number) => void,
+): Promise<{ end: number; next: number }> {
+  const { files, steps, rescued } = planning;
+  const { path, header, number } = segment;
+  const successor = after?.number === number + 1 && !rescued.has(number + 1) ? after : undefined;
+  if (header === undefined) return planSetAside(planning, segment);
+  const state = await examineSegment(files, segment, header, successor, (pieces) => {
+    for (const { offset, end } of pieces) onRead(end - offset);
+  });
+  for (const stretch of state.stretches) loseStretch(planning, segment, stretch);
+  if (state.wholeHeaders === 0 || state.stretches.length > 0) planRewrite(planning, path, state);
+  else {
+    if (state.wholeHeaders === 1) {
+      const detail = 'one of the two copies of its header is damaged; nothing is lost';
+      steps.push({ action: 'mend', file: path, detail, run: () => mendHeader(files, path, state) });
+    }
+    if (!state.isSealed) {
+      const run = (): Promise<void> => sealSegment(files, path, state);
+      steps.push({ action: 'seal', file: path, detail: describeSeal(state), run });
+    }
+  }
+  return state;
+}
+
+function describeSeal({ size, end }: SegmentState): string {
+  const torn = size - end;
+  if (torn <= 0) return 'it was not ended';
+  return `it was not ended; ${torn} bytes behind its last message are torn, or were never promised, and are cut off`;
+}
+
+function planRewrite({ files, folder, taken, steps }: Planning, path: string, state: SegmentState): void {
+  const keptAs = freeName(path, taken);
+  const unfit = state.stretches.find((stretch) => !fits(stretch));
+  if (unfit !== undefined) throw new Error(`${path}: cannot replace what is at ${unfit.offset}`);
+  const rescued = state.stretches.filter(({ rescued }) => rescued !== undefined).length;
+  const parts = [
+    ...(state.wholeHeaders === 0 ? ['its header is damaged, and is made anew from its records'] : []),
+    ...(rescued > 0 ? [`messages whose header alone is damaged: ${rescued}, made whole`] : []),
+    ...(state.stretches.length > rescued
+      ? [`damaged places: ${state.stretches.length - rescued}, left out`]
+      : []),
+  ];
+  steps.push({
+    ...{ action: 'rewrite', file: path, detail: parts.join('; '), keptAs },
+    run: () => rewriteSegment(files, folder, path, keptAs, state),
+  });
+}
+
+/** Nothing in it can be read, whatever one tries. */
+function planSetAside(planning: Planning, segment: Segment): { end: number; next: number } {
+  const { files, folder, taken, steps } = planning;
+  const { path, base, next, end } = segment;
+  const keptAs = freeName(path, taken);
+  const reason = 'the header of the segment is damaged, and there is no record in it';
+  lose(planning, { file: path, offset: 0, bytes: end, reason }, base, next);
+  steps.push({
+    ...{ action: 'set aside', file: path, detail: reason, keptAs },
+    run: async () => {
+      await files.rename(path, keptAs);
+      await files.syncFolder(folder);
+    },
+  });
+  return { end: 0, next };
+}
+
+function loseStretch(planning: Planning, { path }: Segment, stretch: Stretch): void {
+  const { offset, end, from, to, reason, rescued } = stretch;
+  if (rescued !== undefined) return;
+  const where = { file: path, offset, bytes: end - offset, reason };
+  if (from < to) lose(planning, where, from, to);
+  else planning.lost.push({ ...where, messages: undefined });
+}
+
+function loseBefore(planning: Planning, { path, base }: Segment, from: number): void {
+  const reason = 'the messages before this segment are missing';
+  lose(planning, { file: path, offset: 0, bytes: 0, reason }, from, base);
+}
+
+/** What is lost is as good as acknowledged: nobody waits for it. */
+function lose(
+  { acks, lost }: Planning,
+  where: { file: string; offset: number; bytes: number; reason: string },
+  from: number,
+  to: number,
+): void {
+  const messages = acks.add(from, to);
+  if (messages > 0) lost.push({ ...where, firstSequence: from, lastSequence: to - 1, messages });
+}
+
+function planCursor(
+  { files, folder, name, acks, steps }: Planning,
+  cursor: CursorState,
+  isChanged: boolean,
+): void {
+  const file = `${folder}/${name}.cursor`;
+  if (!isDamaged(cursor) && !isChanged) return;
+  const detail = isDamaged(cursor)
+    ? 'it is damaged: acknowledgements that cannot be read are lost, and their messages come again'
+    : 'it has to know which messages are lost, or gone';
+  steps.push({
+    ...{ action: 'write cursor', file, detail },
+    run: async () => {
+      const anew = new CursorFile(files, folder, file);
+      await anew.rewrite(acks, cursor.hint);
+      await anew.close();
+    },
+  });
+}
+
+/** As it was when it was written, so that nothing is missing in it. */
+function isWhole({ isThere, damages }: CursorState): boolean {
+  return isThere && damages.length === 0;
+}
+
+/** A torn end is no damage. */
+function isDamaged({ damages }: CursorState): boolean {
+  return damages.some(({ isTorn }) => !isTorn);
+}

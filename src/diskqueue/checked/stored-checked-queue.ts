@@ -1,0 +1,155 @@
+import type { FileSystem } from '../file-system.ts';
+import { QueueLock } from '../queue-lock.ts';
+import type {
+  ListedMessage,
+  MessageSelection,
+  OnProgress,
+  QueueSummary,
+  RepairPlan,
+  StoredQueue,
+  VerifyReport,
+} from '../stored/stored-queue.ts';
+import type { AckRanges } from './ack-ranges.ts';
+import { isMissing } from '../missing-files.ts';
+import { CursorFile } from './cursor-file.ts';
+import { planRepair } from './plan-repair.ts';
+import { recoverSegments } from './recover-segments.ts';
+import { SegmentReader } from './segment-reader.ts';
+import { parseSegmentFileName, type Segment } from './segment.ts';
+import { verifyQueue } from './verify-queue.ts';
+
+/** A queue that is changed so fast is not worth looking at. */
+const MOST_ATTEMPTS = 20;
+
+/** A queue of the default format, as it lies on the disk. */
+export class StoredCheckedQueue implements StoredQueue {
+  readonly name: string;
+  readonly format = 'checked';
+  readonly #files: FileSystem;
+  readonly #folder: string;
+
+  constructor(files: FileSystem, folder: string, name: string) {
+    this.#files = files;
+    this.#folder = folder;
+    this.name = name;
+  }
+
+  isOpen(): Promise<boolean> {
+    return QueueLock.isHeld(this.#folder, this.name);
+  }
+
+  async size(): Promise<number> {
+    let bytes = 0;
+    for (const name of await this.#files.list(this.#folder)) {
+      if (!this.#owns(name)) continue;
+      bytes += await this.#files.size(`${this.#folder}/${name}`).catch(zeroIfMissing);
+    }
+    return bytes;
+  }
+
+  async summarize(): Promise<QueueSummary> {
+    const { acks, segments } = await this.#recover();
+    return {
+      files: segments.map(({ path }) => path.slice(this.#folder.length + 1)),
+      messages: segments.reduce((sum, { base, next }) => sum + next - base, 0),
+      unacknowledged: segments.reduce((sum, { base, next }) => sum + unacknowledgedIn(acks, base, next), 0),
+      bytes: await this.size(),
+    };
+  }
+
+  async verify(onProgress: OnProgress): Promise<VerifyReport> {
+    const { messages, unacknowledged, problems, notes } = await untilNothingGoes(() =>
+      verifyQueue(this.#files, this.#folder, this.name, onProgress),
+    );
+    return { messages, unacknowledged, bytes: await this.size(), problems, notes };
+  }
+
+  async *messages({ isAll, from, onDamage }: MessageSelection): AsyncIterable<ListedMessage> {
+    const { acks, segments } = await this.#recover();
+    const first = isAll ? from : Math.max(from, acks.prefix);
+    for (const segment of segments) {
+      if (segment.next <= first) continue;
+      for await (const message of this.#messagesOf(segment, acks, onDamage)) {
+        if (message.sequence >= first && (isAll || !message.isAcknowledged)) yield message;
+      }
+    }
+  }
+
+  planRepair(onProgress: OnProgress): Promise<RepairPlan> {
+    return planRepair(this.#files, this.#folder, this.name, onProgress);
+  }
+
+  async *#messagesOf(
+    segment: Segment,
+    acks: AckRanges,
+    onDamage: MessageSelection['onDamage'],
+  ): AsyncIterable<ListedMessage> {
+    if (segment.header === undefined) onDamage(segment.path, 0);
+    const reader = await this.#openReader(segment);
+    if (reader === undefined) return;
+    try {
+      for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
+        for (const piece of pieces) {
+          if (piece.kind === 'damage') onDamage(segment.path, piece.offset);
+          if (piece.kind !== 'message') continue;
+          const { sequence, payload } = piece;
+          yield { sequence, isAcknowledged: acks.has(sequence), data: Buffer.from(payload) };
+        }
+      }
+    } finally {
+      await reader.close();
+    }
+  }
+
+  /** Undefined if whoever has the queue open has removed the segment meanwhile: all of it was acknowledged. */
+  async #openReader(segment: Segment): Promise<SegmentReader | undefined> {
+    try {
+      return await SegmentReader.open(this.#files, segment);
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw error;
+    }
+  }
+
+  #recover(): Promise<{ acks: AckRanges; segments: readonly Segment[] }> {
+    return untilNothingGoes(async () => {
+      const cursor = new CursorFile(this.#files, this.#folder, `${this.#folder}/${this.name}.cursor`);
+      const { acks, isThere, damages } = await cursor.load();
+      const expected = isThere && damages.length === 0 ? acks.prefix : undefined;
+      const { segments } = await recoverSegments(this.#files, this.#folder, this.name, expected);
+      return { acks, segments };
+    });
+  }
+
+  #owns(file: string): boolean {
+    if (file === `${this.name}.cursor` || file === `${this.name}.cursor.new`) return true;
+    return parseSegmentFileName(file)?.queue === this.name;
+  }
+}
+
+/** How many of the messages `from` up to `to` are not acknowledged. */
+function unacknowledgedIn({ prefix, ranges }: AckRanges, from: number, to: number): number {
+  const start = Math.max(from, prefix);
+  const known = ranges.reduce((sum, range) => sum + overlap(range, { from: start, to }), 0);
+  return Math.max(to - start, 0) - known;
+}
+
+function overlap(a: { from: number; to: number }, b: { from: number; to: number }): number {
+  return Math.max(Math.min(a.to, b.to) - Math.max(a.from, b.from), 0);
+}
+
+/** Whoever has the queue open removes segments that it needs no more: then it is looked at again. */
+async function untilNothingGoes<R>(action: () => Promise<R>): Promise<R> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await action();
+    } catch (error) {
+      if (!isMissing(error) || attempt === MOST_ATTEMPTS) throw error;
+    }
+  }
+}
+
+function zeroIfMissing(error: unknown): number {
+  if (isMissing(error)) return 0;
+  throw error;
+}

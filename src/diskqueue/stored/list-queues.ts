@@ -1,0 +1,39 @@
+import { CursorFile } from '../checked/cursor-file.ts';
+import { parseSegmentFileName } from '../checked/segment.ts';
+import { StoredCheckedQueue } from '../checked/stored-checked-queue.ts';
+import type { FileSystem } from '../file-system.ts';
+import { StoredNsqQueue } from '../nsq/stored-nsq-queue.ts';
+import type { StoredQueue } from './stored-queue.ts';
+
+const CURSOR = /^(.+)\.cursor$/s;
+const NSQ_FILE = /^(.+)\.diskqueue\.(?:\d{6,15}|meta)\.dat$/s;
+
+/** The queues whose files are in a folder, by name. */
+export async function listQueues(files: FileSystem, folder: string): Promise<StoredQueue[]> {
+  const checked = new Set<string>();
+  const nsq = new Set<string>();
+  const maybe = new Set<string>();
+  for (const file of await files.list(folder)) {
+    add(checked, parseSegmentFileName(file)?.queue);
+    add(nsq, NSQ_FILE.exec(file)?.[1]);
+    add(maybe, CURSOR.exec(file)?.[1]);
+  }
+  for (const name of maybe) {
+    // A queue that was read to its end may have nothing else; and other programs have files of that name.
+    const { isThere } = await new CursorFile(files, folder, `${folder}/${name}.cursor`).load();
+    if (isThere) checked.add(name);
+  }
+  const queues = [
+    ...[...checked].map((name) => new StoredCheckedQueue(files, folder, name)),
+    ...[...nsq].map((name) => new StoredNsqQueue(files, folder, name)),
+  ];
+  return queues.sort((a, b) => compare(a.name, b.name) || compare(a.format, b.format));
+}
+
+function add(names: Set<string>, name: string | undefined): void {
+  if (name !== undefined) names.add(name);
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

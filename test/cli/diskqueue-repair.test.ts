@@ -1,0 +1,131 @@
+import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { DiskQueue } from '../../src/diskqueue/disk-queue.ts';
+import { diskQueue, diskQueueJson } from './support/command.ts';
+import {
+  damage,
+  hashOf,
+  makeNsqQueue,
+  makeQueue,
+  messagesOf,
+  numbered,
+  temporaryFolder,
+} from './support/queue-folder.ts';
+
+const SECOND = 'orders.0000000002.segment';
+
+/** Of thirty messages in three files; one is damaged in the second file, and the third has lost its header. */
+async function damagedFolder(): Promise<string> {
+  const folder = temporaryFolder();
+  await makeQueue(folder, 'orders', numbered(30), { acked: 2 });
+  damage(folder, SECOND, 128 + 24 + 1);
+  for (const at of [3, 67]) damage(folder, 'orders.0000000003.segment', at);
+  return folder;
+}
+
+describe('escapement diskqueue repair', () => {
+  it('says what it would do with --dry-run, and changes nothing', async () => {
+    const folder = await damagedFolder();
+    const before = hashOf(folder);
+    const { result, code } = await diskQueueJson('repair', folder, '--dry-run');
+    expect(code).toBe(1);
+    expect(result).toMatchObject({
+      ...{ folder, isDryRun: true },
+      queues: [
+        {
+          ...{ name: 'orders', format: 'checked' },
+          steps: [
+            { action: 'rewrite', file: join(folder, SECOND), keptAs: join(folder, `${SECOND}.damaged`) },
+            { action: 'rewrite', file: join(folder, 'orders.0000000003.segment') },
+            { action: 'write cursor', file: join(folder, 'orders.cursor') },
+          ],
+          lost: [{ file: join(folder, SECOND), offset: 128, messages: 1 }],
+        },
+      ],
+    });
+    const { stdout } = await diskQueue('repair', folder, '--dry-run');
+    expect(stdout).toContain('orders (checked): this would be done\n');
+    expect(hashOf(folder)).toBe(before);
+  });
+
+  it('keeps every intact message in its place, and the damaged files beside; twice is the same', async () => {
+    const folder = await damagedFolder();
+    const was = readFileSync(join(folder, SECOND));
+    const { stdout, stderr, code } = await diskQueue('repair', folder);
+    expect([stderr, code]).toEqual(['', 1]);
+    expect(stdout).toMatch(/^orders \(checked\): repaired\n/);
+    const lost = Number(/lost .* message (\d+): the checksum of a payload is wrong/.exec(stdout)?.[1]);
+    expect(readFileSync(join(folder, `${SECOND}.damaged`))).toEqual(was);
+
+    expect((await diskQueue('verify', folder)).code).toBe(0);
+    const before = hashOf(folder);
+    const again = await diskQueue('repair', folder);
+    expect([again.stdout, again.code]).toEqual(['orders (checked): nothing to do\n', 0]);
+    expect(readdirSync(folder)).toEqual(expect.arrayContaining(['orders.cursor', SECOND]));
+    expect((await diskQueueJson('repair', folder, '--dry-run')).result.queues[0]?.steps).toEqual([]);
+    expect(before).not.toBe('');
+
+    const kept = numbered(30).filter((_, i) => i >= 2 && i + 1 !== lost);
+    expect(await messagesOf(folder, 'orders')).toEqual(kept);
+  });
+
+  it('puts in order what a crash has left: nothing is lost', async () => {
+    const folder = temporaryFolder();
+    await makeQueue(folder, 'orders', numbered(30));
+    const last = readdirSync(folder).sort().at(-1) as string;
+    const bytes = readFileSync(join(folder, last));
+    writeFileSync(join(folder, last), Buffer.concat([bytes.subarray(0, -40), Buffer.from([0xec, 0x51, 1])]));
+    writeFileSync(join(folder, 'orders.cursor.new'), 'x');
+    makeNsqQueue(folder, 'events');
+    appendFileSync(join(folder, 'events.diskqueue.000002.dat'), Buffer.from([0, 0, 0, 9, 1]));
+    const { result, code } = await diskQueueJson('repair', folder);
+    expect(code).toBe(0);
+    expect(result.queues.map(({ steps }) => steps?.map(({ action }) => action))).toEqual([
+      ['seal'],
+      ['remove', 'seal'],
+    ]);
+    expect(readFileSync(join(folder, last))).toEqual(bytes);
+    expect((await diskQueue('repair', folder)).stdout).toBe(
+      'events (nsq): nothing to do\norders (checked): nothing to do\n',
+    );
+  });
+
+  it('writes a damaged cursor anew: no message is lost, and some come again', async () => {
+    const folder = temporaryFolder();
+    await makeQueue(folder, 'orders', numbered(10), { acked: 2, maxBytesPerFile: 10_000 });
+    damage(folder, 'orders.cursor', 8);
+    const { stdout, code } = await diskQueue('repair', folder);
+    expect(stdout).toContain('write cursor');
+    expect(code).toBe(0);
+    expect(await messagesOf(folder, 'orders')).toEqual(numbered(10));
+  });
+
+  it('repairs a queue of the nsq format up to the damage', async () => {
+    const folder = temporaryFolder();
+    makeNsqQueue(folder, 'events');
+    damage(folder, 'events.diskqueue.000001.dat', 9);
+    expect((await diskQueue('repair', folder)).code).toBe(1);
+    const { stdout } = await diskQueue('dump', folder);
+    expect(stdout).toBe('2\ttwo\n3\tthree\n4\tfive\n');
+    expect((await diskQueue('verify', folder)).code).toBe(0);
+    expect((await diskQueue('repair', folder)).stdout).toBe('events (nsq): nothing to do\n');
+  });
+
+  it('does not touch a queue that somebody has open, nor any other one', async () => {
+    const folder = await damagedFolder();
+    const queue = await DiskQueue.open({ name: 'zebras', dataPath: folder });
+    await queue.put(Buffer.from('a'));
+    const before = hashOf(folder);
+    for (const words of [[], ['--dry-run'], ['--queue', 'zebras']]) {
+      const { stdout, stderr, code } = await diskQueue('repair', folder, ...words);
+      expect(stderr).toBe(
+        `escapement: queue 'zebras' in ${folder} is open; end the process that has it open first\n`,
+      );
+      expect([stdout, code]).toEqual(['', 2]);
+    }
+    expect(hashOf(folder)).toBe(before);
+    await queue.close();
+    expect((await diskQueue('repair', folder, '--queue', 'orders')).code).toBe(1);
+  });
+});

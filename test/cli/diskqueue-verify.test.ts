@@ -1,0 +1,124 @@
+import { appendFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { DiskQueue } from '../../src/diskqueue/disk-queue.ts';
+import { diskQueue, diskQueueJson } from './support/command.ts';
+import {
+  damage,
+  hashOf,
+  makeNsqQueue,
+  makeQueue,
+  numbered,
+  temporaryFolder,
+} from './support/queue-folder.ts';
+
+const PAYLOAD = 128 + 24;
+
+describe('escapement diskqueue verify', () => {
+  it('finds nothing wrong with queues that are in order', async () => {
+    const folder = temporaryFolder();
+    await makeQueue(folder, 'orders', numbered(30), { acked: 3 });
+    makeNsqQueue(folder, 'events');
+    const before = hashOf(folder);
+    const { result, code } = await diskQueueJson('verify', folder);
+    expect(code).toBe(0);
+    expect(result).toEqual({
+      folder,
+      isClean: true,
+      queues: [
+        {
+          name: 'events',
+          format: 'nsq',
+          isOpen: false,
+          messages: 5,
+          unacknowledged: 4,
+          bytes: 49,
+          problems: [],
+          notes: [],
+        },
+        {
+          ...{ name: 'orders', format: 'checked', isOpen: false, messages: 30, unacknowledged: 27 },
+          ...{ bytes: expect.any(Number) as number, problems: [], notes: [] },
+        },
+      ],
+    });
+    const { stdout, stderr } = await diskQueue('verify', folder);
+    expect(stdout).toMatch(
+      /^events \(nsq\): clean; 5 messages, 4 unacknowledged, 49 bytes\norders \(checked\): clean; 30 messages, 27 unacknowledged, 1.\d KiB\n$/,
+    );
+    expect(stderr).toBe('');
+    expect(hashOf(folder)).toBe(before);
+  });
+
+  it('names what is damaged, and ends with 1', async () => {
+    const folder = temporaryFolder();
+    await makeQueue(folder, 'orders', numbered(30));
+    await makeQueue(folder, 'other', ['a']);
+    damage(folder, 'orders.0000000001.segment', PAYLOAD + 3);
+    const file = `${folder}/orders.0000000001.segment`;
+    const { result, code } = await diskQueueJson('verify', folder);
+    expect(code).toBe(1);
+    expect(result).toMatchObject({
+      isClean: false,
+      queues: [
+        {
+          name: 'orders',
+          messages: 29,
+          problems: [
+            {
+              ...{ file, offset: 128, bytes: 33, firstSequence: 1, lastSequence: 1 },
+              reason: 'the checksum of a payload is wrong',
+            },
+          ],
+        },
+        { name: 'other', problems: [] },
+      ],
+    });
+    const { stdout } = await diskQueue('verify', folder);
+    expect(stdout).toContain('orders (checked): 1 problem; 29 messages');
+    expect(stdout).toContain(
+      `  problem  ${file} at 128, 33 bytes, message 1: the checksum of a payload is wrong\n`,
+    );
+    expect((await diskQueue('verify', folder, '--queue', 'other')).code).toBe(0);
+  });
+
+  it('notes what a crash may leave, and takes it for no problem', async () => {
+    const folder = temporaryFolder();
+    await makeQueue(folder, 'orders', numbered(3));
+    appendFileSync(`${folder}/orders.0000000002.segment`, Buffer.from([1, 2, 3]));
+    makeNsqQueue(folder, 'events');
+    appendFileSync(`${folder}/events.diskqueue.000002.dat`, Buffer.from([0, 0, 0, 9, 1]));
+    const { result, code } = await diskQueueJson('verify', folder);
+    expect(code).toBe(0);
+    for (const { notes } of result.queues) expect(notes?.length).toBeGreaterThan(0);
+    expect((await diskQueue('verify', folder)).stdout).toMatch(/^ {2}note {5}.*orders\.0000000002/m);
+  });
+
+  it('finds damaged lengths and metadata of the nsq format', async () => {
+    const folder = temporaryFolder();
+    makeNsqQueue(folder, 'events');
+    damage(folder, 'events.diskqueue.000001.dat', 0);
+    damage(folder, 'events.diskqueue.meta.dat', 1);
+    const { result, code } = await diskQueueJson('verify', folder);
+    expect(code).toBe(1);
+    expect(result).toMatchObject({
+      queues: [
+        {
+          problems: [
+            { file: `${folder}/events.diskqueue.000001.dat`, offset: 0, reason: 'no record begins here' },
+            { file: `${folder}/events.diskqueue.meta.dat`, reason: 'the metadata is damaged' },
+          ],
+        },
+      ],
+    });
+  });
+
+  it('reads a queue that is open, and says that it is', async () => {
+    const folder = temporaryFolder();
+    const queue = await DiskQueue.open({ name: 'orders', dataPath: folder });
+    await queue.put(Buffer.from('a'));
+    const { stdout, code } = await diskQueue('verify', folder);
+    expect(stdout).toContain('note     it is open now');
+    expect(code).toBe(0);
+    await queue.close();
+  });
+});

@@ -1,0 +1,146 @@
+import { spawnSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { CommandError, describeError } from '../../src/cli/command-error.ts';
+import { Output } from '../../src/cli/terminal/output.ts';
+import { ProgressBar } from '../../src/cli/terminal/progress-bar.ts';
+import { count, formatBytes, printable, printableBytes } from '../../src/cli/terminal/text.ts';
+import { EscapementError } from '../../src/core/errors.ts';
+import { COMMAND } from './support/command.ts';
+import { damage, makeQueue, temporaryFolder } from './support/queue-folder.ts';
+
+/** A stream that keeps what it is given. */
+class FakeStream {
+  readonly isTTY: boolean;
+  readonly columns = 80;
+  written = '';
+  failure: Error | undefined;
+
+  constructor(isTTY: boolean) {
+    this.isTTY = isTTY;
+  }
+
+  hasColors(): boolean {
+    return this.isTTY;
+  }
+
+  write(chunk: string | Uint8Array, done?: (error?: Error) => void): boolean {
+    if (this.failure === undefined) this.written += Buffer.from(chunk as Uint8Array).toString();
+    done?.(this.failure);
+    return true;
+  }
+
+  on(): this {
+    return this;
+  }
+}
+
+describe('Output', () => {
+  it('colours on a terminal only', () => {
+    const text = new Output(new FakeStream(true)).paint('red', 'problem');
+    expect(text).toBe('\u001b[31mproblem\u001b[39m');
+    expect(new Output(new FakeStream(false)).paint('red', 'problem')).toBe('problem');
+  });
+
+  it('collects what is added, and writes nothing more when the reader is gone', async () => {
+    const stream = new FakeStream(false);
+    const out = new Output(stream);
+    await out.add('a');
+    expect(stream.written).toBe('');
+    await out.print('b');
+    expect(stream.written).toBe('ab\n');
+    stream.failure = Object.assign(new Error('gone'), { code: 'EPIPE' });
+    await out.print('c');
+    expect(out.isGone).toBe(true);
+    await out.print('d');
+    expect(stream.written).toBe('ab\n');
+  });
+
+  it('rejects when what it writes to is full', async () => {
+    const stream = new FakeStream(false);
+    stream.failure = Object.assign(new Error('full'), { code: 'ENOSPC' });
+    await expect(new Output(stream).print('a')).rejects.toThrow('full');
+  });
+});
+
+describe('ProgressBar', () => {
+  it('is drawn on a terminal, and only if it takes a while', () => {
+    const stream = new FakeStream(true);
+    let nowMs = 0;
+    const bar = new ProgressBar(new Output(stream), 'orders', () => nowMs);
+    bar.update(1, 100);
+    expect(stream.written).toBe('');
+    nowMs = 1_000;
+    bar.update(50, 100);
+    bar.stop();
+    expect(stream.written).toContain('orders');
+  });
+
+  it('is never drawn elsewhere', () => {
+    const stream = new FakeStream(false);
+    let nowMs = 0;
+    const bar = new ProgressBar(new Output(stream), 'orders', () => nowMs);
+    nowMs = 1_000;
+    bar.update(50, 100);
+    bar.stop();
+    expect(stream.written).toBe('');
+  });
+});
+
+describe('text', () => {
+  it('has units', () => {
+    expect([0, 1, 1023, 1024, 1536, 20 * 1024, 3 * 1024 ** 3].map(formatBytes)).toEqual([
+      '0 bytes',
+      '1 byte',
+      '1,023 bytes',
+      '1.0 KiB',
+      '1.5 KiB',
+      '20 KiB',
+      '3.0 GiB',
+    ]);
+    expect([count(1, 'message'), count(1_000, 'message')]).toEqual(['1 message', '1,000 messages']);
+  });
+
+  it('is one line that does nothing to a terminal', () => {
+    expect(printable('a\u001b[2J\n\u2028\\')).toBe('a\\x1b[2J\\n\\u2028\\\\');
+    expect(printableBytes(Buffer.from('é€'))).toBe('é€');
+    expect(printableBytes(Buffer.from([0x61, 0xe9, 0x0a]))).toBe('a\\xe9\\n');
+  });
+});
+
+describe('describeError', () => {
+  it('is one line for what people can do something about', () => {
+    const denied = Object.assign(new Error('EACCES: …'), { code: 'EACCES', path: '/q', syscall: 'open' });
+    expect(describeError(denied)).toBe('/q: permission denied');
+    const odd = Object.assign(new Error('EODD: odd'), { code: 'EODD', syscall: 'open' });
+    expect(describeError(odd)).toBe('EODD: odd');
+    expect(describeError(new CommandError('no such folder'))).toBe('no such folder');
+    expect(describeError(new EscapementError('ERR_QUEUE_LOCKED', 'it is open'))).toBe(
+      'it is open; end the process that has it open first',
+    );
+  });
+
+  it('keeps the stack of what should not have happened', () => {
+    expect(describeError(new TypeError('a bug'))).toMatch(/TypeError: a bug\n +at /);
+  });
+});
+
+/** Runs the built command on a terminal that the host's `script` makes. */
+const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0;
+
+describe.skipIf(!hasScript)('on a terminal', () => {
+  it('the command has colours, unless NO_COLOR is set', async () => {
+    const folder = temporaryFolder();
+    await makeQueue(folder, 'orders', ['a', 'b']);
+    damage(folder, 'orders.0000000001.segment', 128 + 24);
+    const run = (env: Record<string, string>): string => {
+      const line = `${process.execPath} ${COMMAND} diskqueue verify ${folder}`;
+      const inherited = { ...process.env, NO_COLOR: undefined, FORCE_COLOR: undefined, CI: undefined };
+      const options = { encoding: 'utf8', env: { ...inherited, TERM: 'xterm-256color', ...env } } as const;
+      return spawnSync('script', ['-qec', line, '/dev/null'], options).stdout;
+    };
+    expect(run({})).toContain('\u001b[31m1 problem\u001b[39m');
+    const plain = run({ NO_COLOR: '1' });
+    expect(plain).toContain('1 problem');
+    expect(plain).not.toContain('\u001b');
+  });
+});

@@ -1,0 +1,147 @@
+import { describe, expect, it } from 'vitest';
+import { NsqLog } from '../../../src/diskqueue/nsq/nsq-log.ts';
+import { StoredNsqQueue } from '../../../src/diskqueue/nsq/stored-nsq-queue.ts';
+import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
+import type { LostMessages } from '../../../src/diskqueue/stored/stored-queue.ts';
+import { MemoryDisk } from './memory-disk.ts';
+
+const MESSAGES = Array.from({ length: 12 }, (_, i) => `message ${String(i + 1).padStart(2, '0')}`);
+const RECORD = 14;
+const META = 'folder/q.diskqueue.meta.dat';
+const FILES = ['000000', '000001', '000002'].map((number) => `folder/q.diskqueue.${number}.dat`);
+
+/** Three files of five, five and two messages, as go-diskqueue writes them; so many are consumed. */
+function queueOf(consumed = 0): MemoryDisk {
+  const records = MESSAGES.map((message) => {
+    const record = Buffer.alloc(RECORD);
+    record.writeInt32BE(message.length);
+    record.write(message, 4);
+    return record;
+  });
+  const contents = new Map<string, Buffer>();
+  FILES.forEach((path, i) => contents.set(path, Buffer.concat(records.slice(i * 5, i * 5 + 5))));
+  const read = `${Math.floor(consumed / 5)},${(consumed % 5) * RECORD}`;
+  contents.set(META, Buffer.from(`${MESSAGES.length - consumed}\n${read}\n2,28\n`));
+  return new MemoryDisk(contents);
+}
+
+function storedOn(disk: MemoryDisk): StoredNsqQueue {
+  return new StoredNsqQueue(disk, 'folder', 'q');
+}
+
+async function repair(disk: MemoryDisk): Promise<readonly LostMessages[]> {
+  const { steps, lost } = await storedOn(disk).planRepair(() => undefined);
+  for (const step of steps) await step.run();
+  return lost;
+}
+
+async function handedOut(disk: MemoryDisk): Promise<string[]> {
+  const damages: CorruptionEvent[] = [];
+  const log = await NsqLog.open({
+    ...{ files: new MemoryDisk(disk.contents), folder: 'folder', name: 'q', maxBytesPerFile: 70 },
+    ...{ maxMessageSize: 1024, isAlwaysDurable: true, onCorruption: (event) => damages.push(event) },
+  });
+  const messages: string[] = [];
+  for (let read = await log.read(); read.length > 0; read = await log.read()) {
+    messages.push(...read.map(({ data }) => Buffer.from(data).toString()));
+  }
+  expect(damages).toEqual([]);
+  return messages;
+}
+
+async function expectInOrder(disk: MemoryDisk): Promise<void> {
+  const { problems } = await storedOn(disk).verify(() => undefined);
+  expect(problems).toEqual([]);
+  const { steps, lost } = await storedOn(disk).planRepair(() => undefined);
+  expect([steps, lost]).toEqual([[], []]);
+}
+
+describe('a stored queue of the nsq format', () => {
+  it('is in order as it is, wherever its reader is', async () => {
+    for (let consumed = 0; consumed < MESSAGES.length; consumed++) {
+      const disk = queueOf(consumed);
+      const before = new Map(disk.contents);
+      await expectInOrder(disk);
+      expect(await handedOut(disk)).toEqual(MESSAGES.slice(consumed));
+      expect(await storedOn(disk).summarize()).toMatchObject({
+        messages: MESSAGES.length,
+        unacknowledged: MESSAGES.length - consumed,
+      });
+      expect(disk.contents).toEqual(before);
+    }
+  });
+
+  it('lists its messages, and counts them from 1', async () => {
+    const listed = [];
+    const selection = { isAll: true, from: 6, onDamage: () => undefined };
+    for await (const { sequence, isAcknowledged, data } of storedOn(queueOf(7)).messages(selection)) {
+      listed.push([sequence, isAcknowledged, Buffer.from(data).toString()]);
+    }
+    expect(listed).toEqual(MESSAGES.map((text, i) => [i + 1, i < 7, text]).slice(5));
+  });
+
+  it('keeps every message before a damaged length, and all of the other files', async () => {
+    for (const [i, path] of FILES.entries()) {
+      for (let n = 0; n < (i < 2 ? 5 : 2); n++) {
+        const disk = queueOf(2);
+        (disk.contents.get(path) as Buffer)[n * RECORD] = 0x80;
+        const isConsumed = i === 0 && n < 2;
+        const kept = MESSAGES.filter((_, m) => m >= 2 && (isConsumed || m < i * 5 + n || m >= i * 5 + 5));
+        const lost = await repair(disk);
+        expect([path, n, await handedOut(disk)]).toEqual([path, n, kept]);
+        expect(lost).toHaveLength(isConsumed ? 0 : 1);
+        expect(disk.contents.has(`${path}.damaged`)).toBe(!isConsumed);
+        await expectInOrder(disk);
+      }
+    }
+  });
+
+  it('cuts a torn record off, and keeps it beside', async () => {
+    const disk = queueOf();
+    const path = FILES[2] as string;
+    disk.contents.set(
+      path,
+      Buffer.concat([disk.contents.get(path) as Buffer, Buffer.from([0, 0, 0, 10, 65])]),
+    );
+    expect((await storedOn(disk).verify(() => undefined)).problems).toEqual([]);
+    expect(await repair(disk)).toEqual([]);
+    expect(disk.contents.get(path)).toHaveLength(28);
+    expect(await handedOut(disk)).toEqual(MESSAGES);
+    await expectInOrder(disk);
+  });
+
+  it('writes metadata that is missing, damaged or wrong', async () => {
+    for (const text of [
+      undefined,
+      '',
+      '5\n2,100\n',
+      'garbage',
+      '-3\n0,0\n2,28\n',
+      '12\n0,0\n9,99\n',
+      '12\n0,0\n1,70\n',
+    ]) {
+      const disk = queueOf();
+      if (text === undefined) disk.contents.delete(META);
+      else disk.contents.set(META, Buffer.from(text));
+      await repair(disk);
+      expect([text, await handedOut(disk)]).toEqual([text, MESSAGES]);
+      await expectInOrder(disk);
+    }
+  });
+
+  it('makes an empty file where one is missing, so that no reader stumbles, and says so', async () => {
+    const disk = queueOf();
+    disk.contents.delete(FILES[1] as string);
+    expect(await repair(disk)).toMatchObject([{ file: FILES[1], messages: undefined }]);
+    expect(await handedOut(disk)).toEqual([...MESSAGES.slice(0, 5), ...MESSAGES.slice(10)]);
+    await expectInOrder(disk);
+  });
+
+  it('removes metadata that was being made', async () => {
+    const disk = queueOf();
+    disk.contents.set(`${META}.42.tmp`, Buffer.from('1'));
+    await repair(disk);
+    expect([...disk.contents.keys()].filter((path) => path.endsWith('.tmp'))).toEqual([]);
+    await expectInOrder(disk);
+  });
+});

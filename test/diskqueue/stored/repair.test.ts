@@ -1,0 +1,274 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { decodeSegmentHeader } from '../../../src/diskqueue/checked/segment-format.ts';
+import { MemoryDisk } from './memory-disk.ts';
+import {
+  bytesOf,
+  expectInOrder,
+  FOLDER,
+  handedOut,
+  pathsOf,
+  planFor,
+  queueOf,
+  repair,
+  storedOn,
+} from './repaired.ts';
+
+const MESSAGES = Array.from({ length: 30 }, (_, i) => `message ${i + 1}${'.'.repeat(i % 7)}`);
+const HEADER = 24;
+
+/** Where the messages are in a segment: offset of the record, and its sequence. */
+async function recordsIn(
+  disk: MemoryDisk,
+): Promise<{ path: string; offset: number; end: number; sequence: number }[]> {
+  const records = [];
+  const sequences = new Map<string, number>();
+  for await (const { sequence, data } of storedOn(disk).messages({
+    isAll: true,
+    from: 0,
+    onDamage: () => undefined,
+  })) {
+    sequences.set(Buffer.from(data).toString(), sequence);
+  }
+  for (const path of pathsOf(disk, '.segment')) {
+    for (const [text, sequence] of sequences) {
+      const at = bytesOf(disk, path).indexOf(Buffer.from(text));
+      const length = at < 0 ? 0 : bytesOf(disk, path).readUInt32LE(at - HEADER + 4);
+      if (at >= 0 && length === text.length)
+        records.push({ path, offset: at - HEADER, end: at + length, sequence });
+    }
+  }
+  return records;
+}
+
+/** The messages whose records are in the file up to `end`, or in another file. */
+function wholeUpTo(records: Awaited<ReturnType<typeof recordsIn>>, path: string, end: number): string[] {
+  const gone = new Set(records.filter((r) => r.path === path && r.end > end).map(({ sequence }) => sequence));
+  return MESSAGES.filter((_, i) => !gone.has(i + 1));
+}
+
+describe('repair of a queue with one flipped bit', () => {
+  it('keeps every message, or all but the one whose payload it is in; twice is the same', async () => {
+    const whole = await queueOf(MESSAGES);
+    const records = await recordsIn(whole);
+    expect(records).toHaveLength(MESSAGES.length);
+    for (const path of pathsOf(whole, '.segment')) {
+      for (let at = 0; at < bytesOf(whole, path).length; at++) {
+        const disk = new MemoryDisk(whole.contents);
+        (bytesOf(disk, path)[at] as number) ^= 1 << (at % 8);
+        bytesOf(disk, path)[at] = (bytesOf(whole, path)[at] as number) ^ (1 << (at % 8));
+        const hit = records.find((r) => r.path === path && at >= r.offset + HEADER && at < r.end);
+        const lost = await repair(disk);
+        const expected = MESSAGES.filter((_, i) => i + 1 !== hit?.sequence);
+        expect([path, at, await handedOut(disk)]).toEqual([path, at, expected]);
+        expect(lost.map(({ firstSequence, messages }) => [firstSequence, messages])).toEqual(
+          hit === undefined ? [] : [[hit.sequence, 1]],
+        );
+        await expectInOrder(disk);
+      }
+    }
+  }, 120_000);
+});
+
+/** A header of which both copies are damaged is found out from two whole records. */
+function canBeRescued(disk: MemoryDisk, path: string, untouched: readonly object[]): boolean {
+  const header = bytesOf(disk, path).subarray(0, 128);
+  return decodeSegmentHeader(header) !== undefined || untouched.length >= 2;
+}
+
+describe('repair of a queue with many flipped bits', () => {
+  it('keeps every message that has none, and verifies clean; twice is the same', async () => {
+    const whole = await queueOf(MESSAGES);
+    const records = await recordsIn(whole);
+    const paths = pathsOf(whole, '.segment');
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(fc.nat(paths.length - 1), fc.nat(10_000), fc.nat(7)), {
+          minLength: 2,
+          maxLength: 12,
+        }),
+        fc.boolean(),
+        async (flips, isHeaderGone) => {
+          const disk = new MemoryDisk(whole.contents);
+          const hit = new Set<number>();
+          for (const [i, place, bit] of flips) {
+            const path = paths[i] as string;
+            const bytes = bytesOf(disk, path);
+            const at = place % bytes.length;
+            bytes[at] = (bytes[at] as number) ^ (1 << bit);
+            if (isHeaderGone && i < 3) bytes.fill(7, 0, 2 * HEADER).fill(7, 70, 100);
+            for (const r of records) if (r.path === path && at >= r.offset && at < r.end) hit.add(r.sequence);
+          }
+          for (const path of paths)
+            fc.pre(
+              canBeRescued(
+                disk,
+                path,
+                records.filter((r) => r.path === path && !hit.has(r.sequence)),
+              ),
+            );
+          const lost = await repair(disk);
+          const messages = await handedOut(disk);
+          expect(messages).toEqual(MESSAGES.filter((message) => messages.includes(message)));
+          const untouched = MESSAGES.filter((_, i) => !hit.has(i + 1));
+          expect(untouched.filter((message) => !messages.includes(message))).toEqual([]);
+          const named = lost.reduce((sum, loss) => sum + (loss.messages ?? 0), 0);
+          expect(named).toBeLessThanOrEqual(MESSAGES.length - messages.length);
+          await expectInOrder(disk);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  }, 60_000);
+});
+
+describe('repair of a queue with a file that was cut off', () => {
+  it('keeps every message before the cut, and all of the other files', async () => {
+    const whole = await queueOf(MESSAGES);
+    const records = await recordsIn(whole);
+    for (const path of pathsOf(whole, '.segment')) {
+      for (let length = 0; length < bytesOf(whole, path).length; length += 3) {
+        const disk = new MemoryDisk(whole.contents);
+        disk.contents.set(path, bytesOf(whole, path).subarray(0, length));
+        await repair(disk);
+        expect([path, length, await handedOut(disk)]).toEqual([
+          path,
+          length,
+          wholeUpTo(records, path, length),
+        ]);
+        await expectInOrder(disk);
+      }
+    }
+  }, 60_000);
+
+  it('loses nothing when it has to be repaired again and again', async () => {
+    const disk = await queueOf(MESSAGES);
+    let expected = MESSAGES;
+    for (const [i, path] of pathsOf(disk, '.segment').entries()) {
+      const records = await recordsIn(disk);
+      const hit = records.find((record) => record.path === path);
+      if (hit === undefined) throw new Error('no record');
+      bytesOf(disk, path)[hit.end - 1] = 0;
+      const lost = await repair(disk);
+      expect(lost).toHaveLength(1);
+      expected = expected.filter((message) => message !== MESSAGES[hit.sequence - 1]);
+      expect(await handedOut(disk)).toEqual(expected);
+      await expectInOrder(disk);
+      expect(pathsOf(disk, '.damaged')).toHaveLength(i + 1);
+    }
+  });
+});
+
+describe('repair of what a crash has left', () => {
+  it('ends the last file, and cuts off what is torn: no loss', async () => {
+    const whole = await queueOf(MESSAGES, { isClosed: false });
+    const last = pathsOf(whole, '.segment').at(-1) as string;
+    for (const tail of [[], [0xec], [0xec, 0x51, 1, 0, 9, 0, 0, 0, 31], new Array<number>(600).fill(0)]) {
+      const disk = new MemoryDisk(whole.contents);
+      disk.contents.set(last, Buffer.concat([bytesOf(whole, last), Buffer.from(tail)]));
+      expect((await storedOn(disk).verify(() => undefined)).problems).toEqual([]);
+      const { steps, lost } = await planFor(disk);
+      expect([steps.map(({ action }) => action), lost]).toEqual([['seal'], []]);
+      await repair(disk);
+      expect(await handedOut(disk)).toEqual(MESSAGES);
+      await expectInOrder(disk);
+    }
+  });
+
+  it('removes what was being made', async () => {
+    const disk = await queueOf(MESSAGES);
+    const [first = ''] = pathsOf(disk, '.segment');
+    const left = ['.cursor.new', '.0000000099.segment'].map((name) => `${FOLDER}/q${name}`);
+    for (const path of [...left, `${first}.rewritten`, `${first}.damaged.new`, `${first}.damaged.2.new`]) {
+      disk.contents.set(path, Buffer.from('x'));
+    }
+    await repair(disk);
+    expect(pathsOf(disk, 'new').concat(pathsOf(disk, 'rewritten'))).toEqual([]);
+    expect(pathsOf(disk, '.segment')).toHaveLength(4);
+    expect(await handedOut(disk)).toEqual(MESSAGES);
+    await expectInOrder(disk);
+  });
+
+  it('leaves a queue in order as it is', async () => {
+    for (const acked of [0, 3, 30]) await expectInOrder(await queueOf(MESSAGES, { acked }));
+  });
+});
+
+describe('repair of a damaged cursor', () => {
+  it('loses no message, wherever a bit is flipped: some may come again', async () => {
+    const whole = await queueOf(MESSAGES, { acked: 12 });
+    const [path = ''] = pathsOf(whole, '.cursor');
+    for (let at = 0; at < bytesOf(whole, path).length; at++) {
+      const disk = new MemoryDisk(whole.contents);
+      bytesOf(disk, path)[at] = (bytesOf(whole, path)[at] as number) ^ (1 << (at % 8));
+      expect(await repair(disk)).toEqual([]);
+      const messages = await handedOut(disk);
+      expect(messages.slice(-18)).toEqual(MESSAGES.slice(-18));
+      expect(MESSAGES.slice(-messages.length)).toEqual(messages);
+      await expectInOrder(disk);
+    }
+  });
+
+  it('writes a new one where it is missing, and older messages are gone', async () => {
+    const disk = await queueOf(MESSAGES, { acked: 12 });
+    disk.contents.delete(`${FOLDER}/q.cursor`);
+    expect(await repair(disk)).toEqual([]);
+    expect((await handedOut(disk)).slice(-18)).toEqual(MESSAGES.slice(-18));
+    await expectInOrder(disk);
+  });
+});
+
+describe('repair of a queue of which a file is missing', () => {
+  it('names the messages, once', async () => {
+    const whole = await queueOf(MESSAGES);
+    const records = await recordsIn(whole);
+    for (const path of pathsOf(whole, '.segment').slice(1, -1)) {
+      const disk = new MemoryDisk(whole.contents);
+      disk.contents.delete(path);
+      const gone = records.filter((record) => record.path === path).map(({ sequence }) => sequence);
+      const lost = await repair(disk);
+      expect(lost).toMatchObject([
+        { firstSequence: Math.min(...gone), lastSequence: Math.max(...gone), messages: gone.length },
+      ]);
+      expect(await handedOut(disk)).toEqual(MESSAGES.filter((_, i) => !gone.includes(i + 1)));
+      await expectInOrder(disk);
+    }
+  });
+
+  it('puts a file aside in which nothing can be read', async () => {
+    const disk = await queueOf(MESSAGES);
+    const path = pathsOf(disk, '.segment')[1] as string;
+    disk.contents.set(path, Buffer.alloc(bytesOf(disk, path).length, 'x'));
+    const lost = await repair(disk);
+    expect(lost).toHaveLength(1);
+    expect(pathsOf(disk, '.damaged')).toEqual([`${path}.damaged`]);
+    expect(await handedOut(disk)).toHaveLength(MESSAGES.length - (lost[0]?.messages ?? 0));
+    await expectInOrder(disk);
+  });
+});
+
+describe('a repair that is interrupted', () => {
+  it('has lost nothing, and can be done again', async () => {
+    const damaged = await queueOf(MESSAGES, { acked: 2 });
+    const paths = pathsOf(damaged, '.segment');
+    for (const [i, path] of paths.entries()) bytesOf(damaged, path)[i === 1 ? 3 : 128 + HEADER + 2] = 0xff;
+    bytesOf(damaged, paths[1] as string)[70] = 0xff;
+    const expected = new MemoryDisk(damaged.contents);
+    await repair(expected);
+    const kept = await handedOut(expected);
+    expect(kept.length).toBeGreaterThan(20);
+    for (let changes = 0; ; changes++) {
+      const disk = new MemoryDisk(damaged.contents);
+      disk.changesLeft = changes;
+      const isDone = await repair(disk).then(
+        () => true,
+        () => false,
+      );
+      disk.changesLeft = Infinity;
+      await repair(disk);
+      expect([changes, await handedOut(disk)]).toEqual([changes, kept]);
+      await expectInOrder(disk);
+      if (isDone) break;
+    }
+  });
+});
