@@ -107,13 +107,13 @@ async function rescuedTail(
   size: number,
 ): Promise<Stretch | undefined> {
   const last = stretches.at(-1);
-  const isUnknown = last !== undefined && last.end === end && last.from === last.to;
-  const offset = isUnknown ? last.offset : end;
+  const unknown = last?.end === end && last.from === last.to ? last : undefined;
+  const offset = unknown?.offset ?? end;
   const footer = encodedFooter(header, offset, sequence);
   for (const until of [size, size - FOOTER_BYTES]) {
     const rescued = await rescueRecord(file, offset, until, sequence, sequence + 1, header);
     if (rescued === undefined || (await isLikeFooter(file, rescued, footer, offset))) continue;
-    if (isUnknown) stretches.pop();
+    if (unknown !== undefined) stretches.pop();
     const reason = 'no record begins here';
     const tail = { offset, end: until, from: sequence, to: sequence + 1, reason, rescued };
     stretches.push(tail);
