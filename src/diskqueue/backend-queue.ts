@@ -16,6 +16,8 @@ export interface BackendQueue {
   requireMessage?(data: Uint8Array): void;
   /** Resolves when the message is safe, in whatever sense the queue gives that. */
   put(data: Uint8Array): Promise<void>;
+  /** As `put`, whatever room there is: for messages that would be lost otherwise, by a queue in front of this one. */
+  putBeyondLimit?(data: Uint8Array): Promise<void>;
   /** Hands out the first message, or waits for one. Callers are served in the order they came. */
   receive(options?: SignalOptions): Promise<Delivery>;
   /** Messages that were put and not yet acknowledged; those handed out included. */

@@ -145,15 +145,18 @@ export class DiskQueue implements BackendQueue {
    * `ERR_QUEUE_IO` - the disk has refused: the message is not in the queue.
    */
   put(data: Uint8Array): Promise<void> {
-    try {
-      this.#requireOpen('put');
-      this.requireMessage(data);
+    return this.#checked(data, () => {
       if (this.#room.enter(data.length)) return this.#put(data);
       return this.#putWhenRoom(data);
-    } catch (error) {
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- it is one
-      return Promise.reject(error);
-    }
+    });
+  }
+
+  /** As `put`, but `maxBytesTotal` does not hold it back: `OverflowQueue` has it when it closes, and nothing may be lost. */
+  putBeyondLimit(data: Uint8Array): Promise<void> {
+    return this.#checked(data, () => {
+      this.#room.exceed(data.length);
+      return this.#put(data);
+    });
   }
 
   /** Throws what `put` would reject with for a message of that type or size. */
@@ -241,6 +244,18 @@ export class DiskQueue implements BackendQueue {
   /** `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** What is wrong with a message is a rejection. */
+  #checked(data: Uint8Array, put: () => Promise<void>): Promise<void> {
+    try {
+      this.#requireOpen('put');
+      this.requireMessage(data);
+      return put();
+    } catch (error) {
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- it is one
+      return Promise.reject(error);
+    }
   }
 
   #put(data: Uint8Array): Promise<void> {

@@ -107,7 +107,7 @@ export class OverflowQueue implements BackendQueue {
 
   /**
    * Moves what is in memory to the backend, and closes that. Nothing is lost; but what was in memory is older than what
-   * the backend had, and comes behind it now. Idempotent.
+   * the backend had, and comes behind it now. A limit of a `DiskQueue` does not hold it back. Idempotent.
    *
    * @throws AggregateError - the backend has refused messages: these are lost. It is closed all the same.
    */
@@ -209,13 +209,18 @@ export class OverflowQueue implements BackendQueue {
 
   async #close(): Promise<void> {
     this.#waiting.failAll(closedError('receive'));
-    const moved = await Promise.allSettled(this.#forget().map(({ data }) => this.#backend.put(data)));
+    const moved = await Promise.allSettled(this.#forget().map(({ data }) => this.#move(data)));
     const closed = await Promise.allSettled([this.#backend.close()]);
     const refused = errorsOf(moved);
     const errors = [...refused, ...errorsOf(closed)];
     if (refused.length > 0)
       throw new AggregateError(errors, `the backend has refused ${refused.length} messages`);
     if (errors.length > 0) throw errors[0];
+  }
+
+  /** A put that waits for room would wait for ever: nobody receives any more. */
+  #move(data: Uint8Array): Promise<void> {
+    return this.#backend.putBeyondLimit?.(data) ?? this.#backend.put(data);
   }
 
   async #delete(): Promise<void> {

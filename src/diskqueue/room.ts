@@ -24,6 +24,11 @@ export class Room {
     return true;
   }
 
+  /** Takes room, whether there is enough or not. */
+  exceed(bytes: number): void {
+    this.#used += bytes;
+  }
+
   /** Takes room when there is enough, and goes on at that moment: whoever comes later is behind. */
   async wait(bytes: number, goOn: () => Promise<void>): Promise<void> {
     this.#needs.push(bytes);

@@ -294,6 +294,25 @@ describe('close', () => {
     await again.close();
   });
 
+  test.each(['reject', 'wait'] as const)(
+    'nothing is lost although the disk queue is full: %s',
+    async (whenFull) => {
+      const dataPath = temporaryFolder();
+      const backend = await openQueue({ dataPath, maxBytesTotal: 2, whenFull });
+      const queue = new OverflowQueue({ memorySize: 3, backend });
+      await putAll(queue, 'abcde');
+      const tooMuch = rejection(queue.put(bytes('f')));
+      await settled();
+      await queue.close();
+      expect(await tooMuch).toMatchObject({
+        code: whenFull === 'wait' ? 'ERR_QUEUE_CLOSED' : 'ERR_QUEUE_FULL',
+      });
+      const again = await openQueue({ dataPath, maxBytesTotal: 5 });
+      expect(await rejection(again.put(bytes('x')))).toMatchObject({ code: 'ERR_QUEUE_FULL' });
+      expect(await drain(again)).toEqual(['d', 'e', 'a', 'b', 'c']);
+    },
+  );
+
   test('whoever waits, and whoever comes, is sent away; again it does nothing', async () => {
     const { queue, backend } = overflowing(1);
     const waiting = queue.receive();

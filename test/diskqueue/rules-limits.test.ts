@@ -79,6 +79,17 @@ describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
     expect(await drain(queue)).toEqual(['a', 'bcd']);
   });
 
+  test('putBeyondLimit is not held back by it, and counts', async () => {
+    const queue = await openQueue({ format, maxBytesTotal: 4, maxMessageSize: 9 });
+    await queue.put(bytes('1234'));
+    await queue.putBeyondLimit(bytes('5678'));
+    expect(await rejection(queue.putBeyondLimit(bytes('0123456789')))).toMatchObject(SIZE);
+    await drain(queue, 1);
+    expect(await rejection(queue.put(bytes('a')))).toMatchObject(FULL);
+    await drain(queue, 1);
+    await queue.put(bytes('abcd'));
+  });
+
   test('a put that is refused leaves nothing behind', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath, maxBytesTotal: 2 });

@@ -1,7 +1,10 @@
 import { rmSync } from 'node:fs';
+import { EscapementError } from 'escapement';
 import fc from 'fast-check';
 import { DiskQueue, type DiskQueueOptions } from 'escapement/diskqueue';
 import { expect, test } from 'vitest';
+import { FILE_SYSTEM } from '../../src/diskqueue/disk-queue-options.ts';
+import { hostError, RecordingFiles, type FileCall } from '../diskqueue/support/recording-files.ts';
 import { makeFolder } from '../diskqueue/support/queues.ts';
 import { dataOf } from './disk-queue-model.ts';
 import { queueAction, QueueWorld } from './queue-world.ts';
@@ -13,6 +16,16 @@ const RUNS = 40;
 type Settings = Pick<DiskQueueOptions, 'durability' | 'maxBytesPerFile' | 'syncEvery'> & {
   readonly specials: readonly ('peek' | 'flush' | 'reopen' | 'loop')[];
 };
+
+/** Damage is never made here, so none may be reported. */
+function openDiskQueue(options: DiskQueueOptions): Promise<DiskQueue> {
+  return DiskQueue.open({
+    ...options,
+    onCorruption: ({ reason }) => {
+      throw new Error(reason);
+    },
+  });
+}
 
 class DiskQueueWorld extends QueueWorld<DiskQueue> {
   readonly #options: DiskQueueOptions;
@@ -26,12 +39,7 @@ class DiskQueueWorld extends QueueWorld<DiskQueue> {
   }
 
   protected open(): Promise<DiskQueue> {
-    return DiskQueue.open({
-      ...this.#options,
-      onCorruption: ({ reason }) => {
-        throw new Error(reason);
-      },
-    });
+    return openDiskQueue(this.#options);
   }
 
   protected async special(): Promise<void> {
@@ -65,6 +73,73 @@ class DiskQueueWorld extends QueueWorld<DiskQueue> {
   }
 }
 
+/** A call of the file system that fails, after some that do not. */
+interface Fault {
+  readonly operation: FileCall['operation'];
+  readonly after: number;
+  readonly times: number;
+}
+
+/** On a disk that refuses calls now and then; its special is a fault, or the end of all of them and a reopen. */
+class FaultyWorld extends QueueWorld<DiskQueue> {
+  readonly #options: DiskQueueOptions;
+  readonly #faults: (Fault | 'reopen')[];
+  readonly #files = new RecordingFiles();
+
+  constructor(options: DiskQueueOptions, faults: readonly (Fault | 'reopen')[]) {
+    super();
+    this.#options = options;
+    this.#faults = [...faults];
+  }
+
+  protected open(): Promise<DiskQueue> {
+    return openDiskQueue({ ...this.#options, [FILE_SYSTEM]: this.#files } as DiskQueueOptions);
+  }
+
+  protected async special(): Promise<void> {
+    const fault = this.#faults.shift() ?? 'reopen';
+    if (fault === 'reopen') {
+      this.#files.before = () => undefined;
+      await this.queue.flush();
+      await this.queue.close();
+      await this.reopened(await this.open());
+    } else {
+      let seen = 0;
+      this.#files.before = ({ operation }) => {
+        if (operation !== fault.operation) return undefined;
+        seen++;
+        if (seen > fault.after && seen <= fault.after + fault.times) throw hostError('EIO', operation);
+        return undefined;
+      };
+    }
+  }
+
+  protected override async end(): Promise<void> {
+    this.#files.before = () => undefined;
+    await super.end();
+  }
+
+  protected override isExpected(error: unknown): boolean {
+    return error instanceof EscapementError && error.code === 'ERR_QUEUE_IO';
+  }
+}
+
+const fault: fc.Arbitrary<Fault> = fc.record({
+  operation: fc.constantFrom(
+    'write',
+    'sync',
+    'create',
+    'truncate',
+    'read',
+    'open',
+    'unlink',
+    'syncFolder',
+    'rename',
+  ),
+  after: fc.nat(5),
+  times: fc.integer({ min: 1, max: 4 }),
+});
+
 const settings: fc.Arbitrary<Settings> = fc.record({
   durability: fc.constantFrom('always', 'interval', 'os'),
   maxBytesPerFile: fc.constantFrom(256, 300, 1_000, 100_000),
@@ -90,6 +165,33 @@ test.each(FORMATS)(
           const dataPath = makeFolder();
           try {
             await new DiskQueueWorld({ ...options, name: 'q', dataPath, format }, specials).run(actions);
+          } finally {
+            rmSync(dataPath, { recursive: true });
+          }
+        },
+      ),
+      runs(RUNS),
+    );
+  },
+);
+
+test.each(FORMATS)(
+  '%s: a put that a failing disk refuses is nowhere, and everything else is as it was',
+  { timeout: timeoutOf(RUNS) },
+  async (format) => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(256, 300, 1_000, 100_000),
+        fc.array(fc.oneof(fault, fault, fc.constant('reopen' as const)), { maxLength: 10 }),
+        fc.array(
+          queueAction(length).filter(({ kind }) => kind !== 'empty'),
+          { minLength: 5, maxLength: 60, size: 'max' },
+        ),
+        async (maxBytesPerFile, faults, actions) => {
+          const dataPath = makeFolder();
+          try {
+            const options: DiskQueueOptions = { name: 'q', dataPath, format, maxBytesPerFile };
+            await new FaultyWorld(options, faults).run(actions);
           } finally {
             rmSync(dataPath, { recursive: true });
           }

@@ -70,13 +70,17 @@ export abstract class QueueWorld<Q extends BackendQueue> {
       }
       expect(this.queue.depth).toBe(0);
     } finally {
-      await this.queue.close();
+      await this.end();
     }
   }
 
   protected abstract open(): Promise<Q>;
   /** What only this kind of queue can do. */
   protected abstract special(): Promise<void>;
+
+  protected async end(): Promise<void> {
+    await this.queue.close();
+  }
 
   /** Whether an error is one that the test has made: then a receive is tried again, and a put was not done. */
   protected isExpected(_error: unknown): boolean {

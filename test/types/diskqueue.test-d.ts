@@ -60,6 +60,7 @@ test('options', () => {
 
 test('methods', () => {
   expectTypeOf<DiskQueue['put']>().toEqualTypeOf<(data: Uint8Array) => Promise<void>>();
+  expectTypeOf<DiskQueue['putBeyondLimit']>().toEqualTypeOf<DiskQueue['put']>();
   expectTypeOf<DiskQueue['receive']>().toEqualTypeOf<(options?: SignalOptions) => Promise<Delivery>>();
   expectTypeOf<DiskQueue['peek']>().toEqualTypeOf<() => Promise<Uint8Array | undefined>>();
   expectTypeOf<DiskQueue['flush' | 'empty' | 'close' | 'delete']>().toEqualTypeOf<() => Promise<void>>();

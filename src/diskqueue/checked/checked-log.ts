@@ -163,13 +163,14 @@ export class CheckedLog implements MessageLog {
   }
 
   async close(): Promise<void> {
-    const writer = this.#writer;
     try {
-      if (writer !== undefined) await this.#counted(writer, () => writer.seal());
-      this.#writer = undefined;
-      if (this.hasUnsavedAcks) await this.saveAcks(true);
+      await this.#seal();
     } finally {
-      await this.#closeFiles();
+      try {
+        if (this.hasUnsavedAcks) await this.saveAcks(true);
+      } finally {
+        await this.#closeFiles();
+      }
     }
   }
 
@@ -231,6 +232,13 @@ export class CheckedLog implements MessageLog {
     } finally {
       if (writer.isBroken) await this.#abandon(writer);
     }
+  }
+
+  async #seal(): Promise<void> {
+    const writer = this.#writer;
+    if (writer === undefined) return;
+    await this.#counted(writer, () => writer.seal());
+    this.#writer = undefined;
   }
 
   async #newWriter(): Promise<SegmentWriter> {

@@ -1,0 +1,215 @@
+import { getEventListeners, setMaxListeners } from 'node:events';
+import { readdirSync, readlinkSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { ManualClock } from 'escapement';
+import { DiskQueue, OverflowQueue, type Delivery, type DiskQueueOptions } from 'escapement/diskqueue';
+import { describe, expect, test } from 'vitest';
+import { hostError, RecordingFiles } from '../diskqueue/support/recording-files.ts';
+import {
+  bytes,
+  drain,
+  FORMATS,
+  openQueue,
+  putAll,
+  receiveMany,
+  settled,
+  temporaryFolder,
+} from '../diskqueue/support/queues.ts';
+import { RecordingMetrics } from '../diskqueue/support/recording-metrics.ts';
+import { runProgram } from '../run-program.ts';
+import { collect, heldBytes } from './collect.ts';
+
+const MIB = 1024 * 1024;
+
+/** What this process has open: files, folders and sockets of queues. */
+function openFiles(folder: string): string[] {
+  try {
+    return readdirSync('/proc/self/fd').flatMap((fd) => {
+      try {
+        const target = readlinkSync(`/proc/self/fd/${fd}`);
+        return target.startsWith(folder) || target.startsWith('socket:') ? [target] : [];
+      } catch {
+        return []; // the one that was reading the list
+      }
+    });
+  } catch {
+    return []; // another system
+  }
+}
+
+describe.each(FORMATS)('%s: after close', (format) => {
+  /** Uses everything that a queue can do. */
+  async function use(queue: DiskQueue, signal: AbortSignal): Promise<Delivery[]> {
+    await putAll(
+      queue,
+      Array.from({ length: 50 }, (_, i) => `message ${i}`),
+    );
+    const deliveries = await receiveMany(queue, 10);
+    for (const delivery of deliveries.slice(0, 5)) delivery.ack();
+    deliveries[7]?.nack();
+    await queue.peek();
+    await queue.flush();
+    for await (const data of queue) if (data.length > 0) break;
+    setMaxListeners(0, signal);
+    const waiting = Promise.allSettled(Array.from({ length: 60 }, () => queue.receive({ signal })));
+    await queue.empty();
+    await queue.put(bytes('last'));
+    void waiting;
+    return deliveries;
+  }
+
+  test('no file, socket, timer or listener is left', async () => {
+    const dataPath = temporaryFolder();
+    const { signal } = new AbortController();
+    const clock = new ManualClock();
+    const [files, resources] = [openFiles(dataPath), process.getActiveResourcesInfo()];
+    for (const end of ['close', 'close', 'delete'] as const) {
+      const options: DiskQueueOptions = { name: 'q', dataPath, format, clock, maxBytesPerFile: 300 };
+      const queue = await DiskQueue.open({ ...options, durability: 'interval' });
+      const kept = await use(queue, signal);
+      await queue[end]();
+      await settled();
+      expect(openFiles(dataPath)).toEqual(files);
+      expect(process.getActiveResourcesInfo().sort()).toEqual([...resources].sort());
+      expect([getEventListeners(signal, 'abort').length, clock.pendingWakeups]).toEqual([0, 0]);
+      expect(kept).toHaveLength(10);
+    }
+  });
+
+  test('nor when open is refused', async () => {
+    const dataPath = temporaryFolder();
+    const owner = await DiskQueue.open({ name: 'q', dataPath, format });
+    const files = openFiles(dataPath);
+    for (let i = 0; i < 5; i++) await DiskQueue.open({ name: 'q', dataPath, format }).catch(() => undefined);
+    await settled();
+    expect(openFiles(dataPath)).toEqual(files);
+    await owner.close();
+  });
+
+  test('the queue is collectable, although its deliveries, a signal and its metrics are kept', async () => {
+    const dataPath = temporaryFolder();
+    const { signal } = new AbortController();
+    const metrics = new RecordingMetrics();
+    const kept: unknown[] = [];
+    const useAndClose = async (): Promise<WeakRef<DiskQueue>> => {
+      const queue = await DiskQueue.open({ name: 'q', dataPath, format, metrics });
+      kept.push(...(await use(queue, signal)));
+      await queue.close();
+      return new WeakRef(queue);
+    };
+    const queue = await useAndClose();
+    await settled();
+    kept.splice(0);
+    await collect();
+    expect(queue.deref()).toBeUndefined();
+    expect([metrics.readers.size, signal.aborted]).toEqual([0, false]);
+  });
+
+  test('memory does not grow from one queue to the next', async () => {
+    const dataPath = temporaryFolder();
+    const { signal } = new AbortController();
+    const openAndClose = async (times: number): Promise<void> => {
+      for (let i = 0; i < times; i++) {
+        const queue = await DiskQueue.open({ name: 'q', dataPath, format, durability: 'os' });
+        await use(queue, signal);
+        await queue.close();
+      }
+    };
+    await openAndClose(10);
+    const before = await heldBytes();
+    await openAndClose(40);
+    expect((await heldBytes()) - before).toBeLessThan(2 * MIB);
+  });
+});
+
+describe.each(FORMATS)('%s: memory does not grow with the depth', (format) => {
+  test('200 000 messages: while they are put, while they wait, and when they are gone', async () => {
+    const COUNT = 200_000;
+    const AT_ONCE = 2_000;
+    const message = Buffer.alloc(100, 'm');
+    const dataPath = temporaryFolder();
+    const queue = await DiskQueue.open({
+      name: 'q',
+      dataPath,
+      format,
+      durability: 'os',
+      maxBytesPerFile: 4 * MIB,
+    });
+    await queue.put(message);
+    await drain(queue);
+    const before = await heldBytes();
+    const rssBefore = process.memoryUsage().rss;
+    for (let i = 0; i < COUNT; i += AT_ONCE) {
+      await Promise.all(Array.from({ length: AT_ONCE }, () => queue.put(message)));
+    }
+    expect(queue.depth).toBe(COUNT);
+    const whileFull = await heldBytes();
+    for (let i = 0; i < COUNT; i++) (await queue.receive()).ack();
+    expect(queue.depth).toBe(0);
+    const whenEmpty = await heldBytes();
+    const rss = process.memoryUsage().rss;
+    await queue.flush();
+    expect(readdirSync(dataPath).length).toBeLessThan(6);
+    await queue.close();
+    expect(whileFull - before).toBeLessThan(3 * MIB);
+    expect(whenEmpty - before).toBeLessThan(3 * MIB);
+    expect(rss - rssBefore).toBeLessThan(100 * MIB); // the messages alone are 20 MB, and their records 25
+  });
+
+  test('50 000 messages of an OverflowQueue with memory for 100', async () => {
+    const COUNT = 50_000;
+    const dataPath = temporaryFolder();
+    const backend = await DiskQueue.open({ name: 'q', dataPath, format, durability: 'os' });
+    const queue = new OverflowQueue({ memorySize: 100, backend });
+    const before = await heldBytes();
+    for (let i = 0; i < COUNT; i += 1_000) {
+      await Promise.all(Array.from({ length: 1_000 }, () => queue.put(Buffer.alloc(100))));
+    }
+    const whileFull = await heldBytes();
+    for (let i = 0; i < COUNT; i++) (await queue.receive()).ack();
+    const whenEmpty = await heldBytes();
+    await queue.close();
+    expect(whileFull - before).toBeLessThan(3 * MIB);
+    expect(whenEmpty - before).toBeLessThan(3 * MIB);
+  });
+
+  test('nor with the refusals of a disk that takes no acknowledgements', async () => {
+    const [files, clock] = [new RecordingFiles(), new ManualClock()];
+    const queue = await openQueue({ format, files, clock, durability: 'os', syncEvery: 3 });
+    await putAll(
+      queue,
+      Array.from({ length: 3_000 }, () => 'message'),
+    );
+    const deliveries = await receiveMany(queue, 3_000);
+    files.before = () => {
+      throw hostError('ENOSPC', 'write');
+    };
+    const before = await heldBytes();
+    for (const delivery of deliveries) {
+      delivery.ack();
+      await nextTurn();
+    }
+    clock.advance(10_000);
+    expect((await heldBytes()) - before).toBeLessThan(MIB);
+    files.before = () => undefined;
+    await queue.close();
+    expect([queue.depth, clock.pendingWakeups]).toEqual([0, 0]);
+  });
+});
+
+describe.each(FORMATS)('%s: a process', (format) => {
+  test('ends by itself when its queues are closed, or idle', () => {
+    const { status, stdout, stderr } = runProgram(`
+      import { DiskQueue } from 'escapement/diskqueue';
+      const open = (name) => DiskQueue.open({ name, dataPath: ${JSON.stringify(temporaryFolder())}, format: '${format}', syncTimeoutMs: 20 });
+      const [closed, idle] = [await open('closed'), await open('idle')];
+      for (const queue of [closed, idle]) {
+        await queue.put(Buffer.from('a'));
+        (await queue.receive()).ack();
+        queue.receive().catch((error) => console.log(error.code));
+      }
+      await closed.close();
+    `);
+    expect([status, stdout.trim(), stderr]).toEqual([0, 'ERR_QUEUE_CLOSED', '']);
+  });
+});
