@@ -55,7 +55,7 @@ export class AckJournal {
     const last = this.#hints.at(-1);
     const isNear = last?.segment === position.segment && position.offset - last.offset < HINT_DISTANCE_BYTES;
     if (!isNear) this.#hints.push(position);
-    while ((this.#hints[1]?.sequence ?? Infinity) <= this.acks.prefix) this.#hints.shift();
+    this.#dropOldHints();
   }
 
   forgetHints(): void {
@@ -94,7 +94,12 @@ export class AckJournal {
     await this.#cursor.remove();
   }
 
+  #dropOldHints(): void {
+    while ((this.#hints[1]?.sequence ?? Infinity) <= this.acks.prefix) this.#hints.shift();
+  }
+
   #hint(): LogPosition | undefined {
+    this.#dropOldHints();
     const [first] = this.#hints;
     return first !== undefined && first.sequence <= this.acks.prefix ? first : undefined;
   }

@@ -160,7 +160,6 @@ export class CheckedLog implements MessageLog {
     const end = Math.max(this.#acks.end, this.#segments.at(-1)?.next ?? 0);
     this.#journal.add(this.#acks.prefix, end);
     this.#journal.forgetHints();
-    this.#countedFrom = end;
     this.#depth = 0;
     this.#bytes = 0;
     this.#writtenOff = 0;

@@ -79,7 +79,7 @@ class Inspection implements InspectedSegment {
     await this.#checkHeader(file);
     const { end, next } = this.segment;
     const scan = new SegmentScan(file, header, SEGMENT_HEADER_BYTES, header.baseSequence);
-    for (let pieces = await scan.next(end); pieces.length > 0; pieces = await scan.next(end)) {
+    for (let pieces = await scan.next(end, next); pieces.length > 0; pieces = await scan.next(end, next)) {
       for (const piece of pieces) this.#take(piece);
       onBytes(scan.offset);
     }

@@ -42,7 +42,8 @@ export class SegmentReader {
 
   /** The next pieces; none at the end of what is readable. */
   async next(): Promise<SegmentPiece[]> {
-    return (await this.#scan?.next(this.segment.end)) ?? [];
+    const { end, next } = this.segment;
+    return (await this.#scan?.next(end, next)) ?? [];
   }
 
   async close(): Promise<void> {

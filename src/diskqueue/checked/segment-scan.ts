@@ -97,9 +97,10 @@ export class SegmentScan {
   /**
    * The next pieces before `end`: as many as one block of the file holds, and none at the end.
    *
+   * @param endSequence - the one that a message at `end` has, if it is known: damage up to there has cost those before.
    * @throws what the file system throws; then nothing has changed, and the call can be repeated.
    */
-  async next(end: number): Promise<SegmentPiece[]> {
+  async next(end: number, endSequence?: number): Promise<SegmentPiece[]> {
     if (this.#offset >= end) return [];
     await this.#load(this.#offset, Math.min(BLOCK_BYTES, end - this.#offset));
     const pieces: SegmentPiece[] = [];
@@ -107,7 +108,7 @@ export class SegmentScan {
       pieces.push(piece);
       this.#pass(piece);
     }
-    return pieces.length > 0 ? pieces : [await this.#difficult(end)];
+    return pieces.length > 0 ? pieces : [await this.#difficult(end, endSequence)];
   }
 
   /** The piece at the offset, if it is a record that is in the block as a whole. */
@@ -163,9 +164,10 @@ export class SegmentScan {
   }
 
   /** A record that is longer than a block, or damage. */
-  async #difficult(end: number): Promise<SegmentPiece> {
+  async #difficult(end: number, endSequence: number | undefined): Promise<SegmentPiece> {
     const record = this.#recordAt(0, end);
-    const piece = record === undefined ? await this.#damage(end) : await this.#longRecord(record, end);
+    const found = record === undefined ? await this.#damage(end) : await this.#longRecord(record, end);
+    const piece = endSequence === undefined ? found : withEnd(found, endSequence);
     this.#pass(piece);
     return piece;
   }
@@ -220,4 +222,9 @@ export class SegmentScan {
     this.#block = memory.subarray(0, read);
     this.#blockStart = start;
   }
+}
+
+function withEnd(piece: SegmentPiece, endSequence: number): SegmentPiece {
+  const isOpen = piece.kind === 'damage' && piece.to === undefined;
+  return isOpen ? { ...piece, to: Math.max(piece.from, endSequence) } : piece;
 }

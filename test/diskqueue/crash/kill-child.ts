@@ -19,7 +19,18 @@ const held: { id: number; delivery: Delivery }[] = [];
 
 /** Whole and at once: what was said is in the pipe, whatever happens then. */
 function say(line: string): void {
-  writeSync(1, `${line}\n`);
+  const bytes = Buffer.from(`${line}\n`);
+  for (let done = 0; done < bytes.length;) done += written(bytes.subarray(done));
+}
+
+/** The pipe may be full: then nobody can go on before it is read. */
+function written(bytes: Buffer): number {
+  try {
+    return writeSync(1, bytes);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return 0;
+    throw error;
+  }
 }
 
 const queue = await openQueue(hostFileSystem, folder, {

@@ -1,0 +1,130 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { findEnd, type FoundEnd } from '../../../src/diskqueue/checked/find-end.ts';
+import {
+  encodeFooter,
+  encodeMessage,
+  encodeSegmentHeader,
+  RECORD_HEADER_BYTES,
+  SEGMENT_HEADER_BYTES,
+  type SegmentHeader,
+} from '../../../src/diskqueue/checked/segment-format.ts';
+import { RecordingFileSystem } from '../recording-file-system.ts';
+
+const BASE = 10;
+const HEADER: SegmentHeader = {
+  ...{ number: 1, salt: 99, baseSequence: BASE, previousEnd: 0, isAlwaysDurable: true, createdWallMs: 0 },
+};
+
+/** Two messages were synced; three came after that, together. */
+const LENGTHS = [100, 700, 900, 20, 1_500];
+const SYNCED = 2;
+
+let bytes: Buffer;
+let offsets: number[];
+beforeEach(() => {
+  offsets = [SEGMENT_HEADER_BYTES];
+  for (const length of LENGTHS) offsets.push((offsets.at(-1) as number) + RECORD_HEADER_BYTES + length);
+  bytes = Buffer.alloc(offsets.at(-1) as number);
+  encodeSegmentHeader(HEADER).copy(bytes);
+  for (const [i, length] of LENGTHS.entries()) {
+    const payload = Buffer.alloc(length, i + 1);
+    encodeMessage(bytes, offsets[i] as number, payload, BASE + i, HEADER.salt, i <= SYNCED);
+  }
+});
+
+/** Where the message with that index begins, or the end. */
+function at(index: number): number {
+  return offsets[index] as number;
+}
+
+async function find(content: Buffer = bytes): Promise<FoundEnd> {
+  const files = new RecordingFileSystem(new Map([['/segment', content]]));
+  const file = await files.open('/segment');
+  try {
+    return await findEnd(file, content.length, HEADER);
+  } finally {
+    await file.close();
+  }
+}
+
+function footer(messages = LENGTHS.length): Buffer {
+  const payloadBytes = LENGTHS.slice(0, messages).reduce((a, b) => a + b, 0);
+  return encodeFooter({ messages, payloadBytes }, BASE + messages, HEADER.salt);
+}
+
+test('a segment that is whole ends behind its last message', async () => {
+  expect(await find()).toEqual({ end: at(5), next: BASE + 5, damages: [] });
+  expect(await find(Buffer.concat([bytes, footer()]))).toEqual({ end: at(5), next: BASE + 5, damages: [] });
+  expect(await find(Buffer.concat([bytes, footer(), Buffer.alloc(99, 7)]))).toEqual({
+    ...{ end: at(5), next: BASE + 5, damages: [] },
+  });
+  expect(await find(bytes.subarray(0, 128))).toEqual({ end: 128, next: BASE, damages: [] });
+});
+
+describe('what a crash leaves', () => {
+  test('a file that is cut: it ends behind the last message that is whole', async () => {
+    for (let size = SEGMENT_HEADER_BYTES; size <= bytes.length; size++) {
+      const index = offsets.findLastIndex((offset) => offset <= size);
+      expect(await find(bytes.subarray(0, size))).toEqual({
+        end: at(index),
+        next: BASE + index,
+        damages: [],
+      });
+    }
+  });
+
+  test('a sector that was not written: it ends before the first message that is not whole', async () => {
+    for (let from = at(SYNCED); from < bytes.length; from = (Math.floor(from / 512) + 1) * 512) {
+      const copy = Buffer.from(bytes);
+      copy.fill(0, from, Math.min((Math.floor(from / 512) + 1) * 512, bytes.length));
+      const index = offsets.findLastIndex((offset) => offset <= from);
+      expect(await find(copy), `at ${from}`).toEqual({ end: at(index), next: BASE + index, damages: [] });
+    }
+  });
+
+  test('a footer that was not finished', async () => {
+    for (let size = 1; size < 40; size++) {
+      const cut = Buffer.concat([bytes, footer().subarray(0, size)]);
+      expect(await find(cut)).toEqual({ end: at(5), next: BASE + 5, damages: [] });
+      const zeros = Buffer.concat([bytes, Buffer.alloc(40)]);
+      expect(await find(zeros)).toEqual({ end: at(5), next: BASE + 5, damages: [] });
+    }
+  });
+
+  test('and new messages behind a hole are not delivered: there was no promise for any of them', async () => {
+    const copy = Buffer.from(bytes).fill(0, at(2) + 512, at(2) + 800);
+    const sector = Math.ceil((at(2) + 100) / 512) * 512;
+    copy.fill(0, sector, sector + 512);
+    expect(await find(copy)).toMatchObject({ end: at(2), next: BASE + 2 });
+  });
+});
+
+describe('what no crash leaves', () => {
+  test('a wrong bit, in a header or a payload: a loss, and the others stay', async () => {
+    for (const index of LENGTHS.keys()) {
+      for (const offset of [at(index), at(index) + 9, at(index) + 23, at(index) + 24, at(index + 1) - 1]) {
+        const copy = Buffer.from(bytes);
+        copy[offset] = (copy[offset] as number) ^ 0x10;
+        const { end, damages } = await find(copy);
+        expect(end).toBe(at(5));
+        expect(damages).toMatchObject([{ offset: at(index), end: at(index + 1), from: BASE + index }]);
+      }
+    }
+  });
+
+  test('zeros before what was synced', async () => {
+    const copy = Buffer.from(bytes).fill(0, at(0), at(1));
+    expect(await find(copy)).toMatchObject({
+      end: at(5),
+      damages: [{ offset: at(0), from: BASE, to: BASE + 1 }],
+    });
+  });
+});
+
+test('a footer with a wrong bit costs nothing', async () => {
+  for (let bit = 0; bit < 40 * 8; bit++) {
+    const damaged = footer();
+    damaged[bit >> 3] = (damaged[bit >> 3] as number) ^ (1 << (bit & 7));
+    expect(await find(Buffer.concat([bytes, damaged]))).toEqual({ end: at(5), next: BASE + 5, damages: [] });
+  }
+});

@@ -1,0 +1,175 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { verifyQueue, type QueueReport } from '../../../src/diskqueue/checked/verify-queue.ts';
+import { NAME, openQueue, receiveAll } from '../crash/open-queue.ts';
+import { allRemains, RecordingFileSystem, type Disk } from '../recording-file-system.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'escapement-verify-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+/** Twelve messages of 50 bytes in segments of four, of which the first five and another are acknowledged. */
+const SETUP = { maxBytesPerFile: 128 + 40 + 4 * 74 };
+let closed: Disk;
+let crashed: Disk;
+beforeAll(async () => {
+  const files = new RecordingFileSystem();
+  const queue = await openQueue(files, folder, SETUP);
+  for (let i = 0; i < 12; i++) await queue.put(Buffer.alloc(50, i + 1));
+  const deliveries = await receiveAll(queue);
+  for (const i of [1, 2, 3, 4, 8]) deliveries[i]?.ack();
+  await queue.flush();
+  crashed = files.afterPowerCut(files.log.length, allRemains);
+  await queue.close();
+  closed = files.disk;
+});
+
+function segment(number: number): string {
+  return `${folder}/${NAME}.000000000${number}.segment`;
+}
+
+async function verify(disk: Disk): Promise<QueueReport> {
+  const files = new RecordingFileSystem(disk);
+  const report = await verifyQueue(files, folder, NAME);
+  expect(files.log, 'it changes nothing').toEqual([]);
+  expect(files.handles).toBe(0);
+  return report;
+}
+
+function changed(disk: Disk, path: string, change: (bytes: Buffer) => Buffer): Disk {
+  return new Map(disk).set(path, change(Buffer.from(disk.get(path) as Buffer)));
+}
+
+test('a healthy queue: its segments, its messages, and no word more', async () => {
+  const report = await verify(closed);
+  expect(report).toEqual({
+    name: NAME,
+    segments: [1, 2, 3].map((number) => ({
+      file: segment(number),
+      number,
+      base: 4 * number - 3,
+      next: 4 * number + 1,
+      bytes: 128 + 4 * 74 + 40,
+      isSealed: true,
+    })),
+    messages: 12,
+    unacknowledged: 7,
+    bytes: 3 * (128 + 4 * 74 + 40),
+    problems: [],
+    notes: [],
+  });
+});
+
+test('a folder without that queue', async () => {
+  expect(await verify(new Map())).toMatchObject({ segments: [], messages: 0, problems: [], notes: [] });
+});
+
+test('it tells how far it is, up to the end', async () => {
+  const told: number[] = [];
+  await verifyQueue(new RecordingFileSystem(closed), folder, NAME, (done, total) => {
+    expect(total).toBe(3 * (128 + 4 * 74 + 40));
+    told.push(done);
+  });
+  expect(told).toEqual([...told].sort((a, b) => a - b));
+  expect(told.at(-1)).toBe(3 * (128 + 4 * 74 + 40));
+});
+
+describe('what a crash leaves is noted', () => {
+  test('a segment that nobody sealed', async () => {
+    const report = await verify(crashed);
+    expect(report).toMatchObject({ messages: 12, unacknowledged: 7, problems: [], notes: [] });
+    expect(report.segments.map(({ isSealed }) => isSealed)).toEqual([true, true, false]);
+  });
+
+  test('a torn tail', async () => {
+    const { problems, notes, messages } = await verify(
+      changed(crashed, segment(3), (bytes) => bytes.subarray(0, -5)),
+    );
+    expect({ problems, messages }).toEqual({ problems: [], messages: 11 });
+    expect(notes).toEqual([`${segment(3)}: 69 bytes at 350 belong to nothing`]);
+  });
+
+  test('files that were being made, or were put aside', async () => {
+    const disk = new Map(crashed)
+      .set(segment(4), Buffer.alloc(60))
+      .set(`${folder}/${NAME}.cursor.new`, Buffer.alloc(3))
+      .set(`${folder}/${NAME}.0000000009.segment.damaged`, Buffer.alloc(3))
+      .set(`${folder}/other.0000000009.segment.damaged`, Buffer.alloc(3));
+    const { problems, notes } = await verify(disk);
+    expect(problems).toEqual([]);
+    expect(notes).toEqual([
+      `${segment(4)}: was being made`,
+      `${folder}/${NAME}.cursor.new: was being made`,
+      `${folder}/${NAME}.0000000009.segment.damaged: was put aside`,
+    ]);
+  });
+
+  test('acknowledgements of messages that are gone, and half a record of them', async () => {
+    const disk = changed(closed, `${folder}/${NAME}.cursor`, (bytes) => bytes.subarray(0, -5));
+    for (const number of [2, 3]) disk.delete(segment(number));
+    const { problems, notes } = await verify(disk);
+    expect(problems).toEqual([]);
+    expect(notes.join('\n')).toMatch(/43 bytes at \d+ were not finished/);
+    expect(notes.join('\n')).toMatch(/messages 5 to 9 are acknowledged and gone/);
+  });
+
+  test('damage that costs nobody anything', async () => {
+    const { problems, notes } = await verify(
+      changed(closed, segment(1), (bytes) => bytes.fill(0, 128 + 74, 128 + 80)),
+    );
+    expect(problems).toEqual([]);
+    expect(notes).toEqual([`${segment(1)} at 202: no record begins here; it is acknowledged`]);
+  });
+});
+
+describe('a problem', () => {
+  test('damage, with the messages that are lost', async () => {
+    const { problems, messages } = await verify(
+      changed(closed, segment(2), (bytes) => bytes.fill(0xff, 360, 361)),
+    );
+    expect(messages).toBe(11);
+    expect(problems).toEqual([
+      {
+        ...{ file: segment(2), offset: 350, bytes: 74, firstSequence: 8, lastSequence: 8 },
+        reason: 'no record begins here',
+      },
+    ]);
+  });
+
+  test('a segment that is missing', async () => {
+    const disk = new Map(closed);
+    disk.delete(segment(2));
+    expect((await verify(disk)).problems).toEqual([
+      {
+        ...{ file: segment(3), offset: 0, bytes: 0, firstSequence: 5, lastSequence: 8 },
+        reason: 'the segment before this one is missing',
+      },
+    ]);
+  });
+
+  test('headers: both copies, one copy, or of another number', async () => {
+    const none = await verify(changed(closed, segment(2), (bytes) => bytes.fill(0, 0, 128)));
+    expect(none.problems).toMatchObject([{ file: segment(2), offset: 0, firstSequence: 5, lastSequence: 8 }]);
+    const one = await verify(changed(closed, segment(2), (bytes) => bytes.fill(1, 0, 64)));
+    expect(one.problems).toMatchObject([{ file: segment(2), offset: 0, bytes: 64 }]);
+    const renamed = new Map(closed).set(segment(7), closed.get(segment(3)) as Buffer);
+    renamed.delete(segment(3));
+    expect((await verify(renamed)).problems).toMatchObject([
+      { file: segment(7), reason: 'its name and its header have different numbers' },
+    ]);
+  });
+
+  test('a segment that ends before the next one says', async () => {
+    const { problems } = await verify(changed(closed, segment(2), (bytes) => bytes.subarray(0, 350)));
+    expect(problems).toMatchObject([{ file: segment(2), offset: 350, firstSequence: 8, lastSequence: 8 }]);
+  });
+
+  test('a cursor with a wrong bit', async () => {
+    const path = `${folder}/${NAME}.cursor`;
+    const { problems } = await verify(changed(closed, path, (bytes) => bytes.fill(0xff, 12, 13)));
+    expect(problems).toMatchObject([{ file: path, offset: 8, bytes: 48 }]);
+  });
+});

@@ -1,0 +1,418 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
+import type { FileSystem } from '../../../src/diskqueue/file-system.ts';
+import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
+import { FaultyFileSystem } from '../faulty-file-system.ts';
+import { Random } from '../random.ts';
+import {
+  allRemains,
+  nothingRemains,
+  RecordingFileSystem,
+  someRemains,
+  type Disk,
+} from '../recording-file-system.ts';
+import { NAME, openQueue, receiveAll, type Setup } from './open-queue.ts';
+
+/*
+ * What go-diskqueue loses or doubles, one by one, and that the default format does not. The titles are the events.
+ * A process that is killed leaves everything that the host was given; a power cut leaves what was synced.
+ */
+
+const folder = mkdtempSync(join(tmpdir(), 'escapement-losses-'));
+/** Where what is left is looked at while the queue is open. */
+const elsewhere = mkdtempSync(join(tmpdir(), 'escapement-losses-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+  rmSync(elsewhere, { recursive: true });
+});
+
+let files: RecordingFileSystem;
+let events: CorruptionEvent[];
+beforeEach(() => {
+  files = new RecordingFileSystem();
+  events = [];
+});
+
+function open(on: FileSystem = files, setup: Setup = {}): Promise<DiskQueue> {
+  return openQueue(on, folder, setup, (event) => events.push(event));
+}
+
+async function put(queue: DiskQueue, ...messages: string[]): Promise<void> {
+  for (const message of messages) await queue.put(Buffer.from(message));
+}
+
+/** What is there, in order; all of it is acknowledged. */
+async function take(queue: DiskQueue): Promise<string[]> {
+  expect(queue.depth).toBe((await peekAll(queue)).length);
+  const deliveries = await receiveAll(queue);
+  for (const delivery of deliveries) delivery.ack();
+  expect(queue.depth).toBe(0);
+  return deliveries.map(({ data }) => Buffer.from(data).toString());
+}
+
+async function peekAll(queue: DiskQueue): Promise<string[]> {
+  const deliveries = await receiveAll(queue);
+  const messages = deliveries.map(({ data }) => Buffer.from(data).toString());
+  for (const delivery of deliveries) delivery.nack();
+  return messages;
+}
+
+async function takeFrom(disk: Disk): Promise<string[]> {
+  const moved = [...disk].map(([path, bytes]) => [path.replace(folder, elsewhere), bytes] as const);
+  const queue = await openQueue(new RecordingFileSystem(new Map(moved)), elsewhere, {}, (event) =>
+    events.push(event),
+  );
+  const messages = await take(queue);
+  await queue.close();
+  return messages;
+}
+
+function afterKill(of = files): Disk {
+  return of.afterPowerCut(of.log.length, allRemains);
+}
+
+function afterPowerCut(of = files): Disk {
+  return of.afterPowerCut(of.log.length, nothingRemains);
+}
+
+function pathOf(disk: Disk, ending: string): string {
+  return [...disk.keys()].filter((path) => path.endsWith(ending)).at(-1) as string;
+}
+
+function names(disk: Disk): string[] {
+  return [...disk.keys()].map((path) => path.slice(folder.length + 1)).sort();
+}
+
+const TEN = Array.from({ length: 10 }, (_, i) => `message ${i}`);
+
+describe('what was put', () => {
+  test('put returned, then a power cut before the next sync', async () => {
+    const queue = await open();
+    for (const message of TEN) {
+      await put(queue, message);
+      expect(await takeFrom(afterPowerCut())).toEqual(TEN.slice(0, TEN.indexOf(message) + 1));
+    }
+    await queue.close();
+  });
+
+  test('a clean close, then a power cut', async () => {
+    const queue = await open(files, { durability: 'os' });
+    await put(queue, ...TEN);
+    await queue.close();
+    expect(await takeFrom(afterPowerCut())).toEqual(TEN);
+  });
+
+  test('killed before the first sync of any metadata', async () => {
+    const queue = await open(files, { durability: 'os' });
+    await put(queue, ...TEN);
+    const killed = new RecordingFileSystem(afterKill());
+    await queue.close();
+    const next = await open(killed, { durability: 'os' });
+    expect(next.depth).toBe(10);
+    await put(next, 'new');
+    expect(await take(next)).toEqual([...TEN, 'new']);
+    await next.close();
+  });
+
+  test('and a second crash later: nothing stale comes back, nothing new is overlaid', async () => {
+    const first = await open(files, { durability: 'os', maxBytesPerFile: 300 });
+    await put(first, ...TEN);
+    const once = new RecordingFileSystem(afterKill());
+    await first.close();
+    const second = await open(once, { durability: 'os', maxBytesPerFile: 300 });
+    expect(await take(second)).toEqual(TEN);
+    await second.flush();
+    await put(second, 'new 0', 'new 1', 'new 2');
+    const twice = afterKill(once);
+    await second.close();
+    expect(await takeFrom(twice)).toEqual(['new 0', 'new 1', 'new 2']);
+  });
+
+  test('killed after a sync, with more puts since: the depth is right', async () => {
+    const queue = await open(files, { durability: 'os' });
+    await put(queue, ...TEN);
+    await queue.flush();
+    await put(queue, 'a', 'b', 'c');
+    const killed = afterKill();
+    await queue.close();
+    expect(await takeFrom(killed)).toEqual([...TEN, 'a', 'b', 'c']);
+  });
+
+  test('empty, puts, and a crash before a sync', async () => {
+    const queue = await open(files, { durability: 'os', maxBytesPerFile: 300 });
+    await put(queue, ...TEN);
+    await queue.empty();
+    const emptied = afterPowerCut();
+    await put(queue, 'new');
+    const killed = new RecordingFileSystem(afterKill());
+    await queue.close();
+    expect(await takeFrom(emptied)).toEqual([]);
+    const next = await open(killed, { durability: 'os', maxBytesPerFile: 300 });
+    await put(next, 'newer');
+    expect(await take(next)).toEqual(['new', 'newer']);
+    await next.close();
+  });
+});
+
+describe('what was received', () => {
+  test('killed after acknowledgements that were not yet synced', async () => {
+    const queue = await open();
+    await put(queue, ...TEN);
+    for (const delivery of (await receiveAll(queue)).slice(0, 7)) delivery.ack();
+    await put(queue, 'later');
+    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve)); // they are with the host
+    const killed = afterKill();
+    await queue.close();
+    expect(await takeFrom(killed)).toEqual([...TEN.slice(7), 'later']);
+  });
+
+  test('the consumer dies after it has received', async () => {
+    const queue = await open();
+    await put(queue, ...TEN);
+    await receiveAll(queue);
+    expect(queue.depth).toBe(10);
+    const killed = afterKill();
+    await queue.close();
+    expect(await takeFrom(killed)).toEqual(TEN);
+    expect(await takeFrom(files.disk)).toEqual(TEN);
+  });
+
+  test('a crash between the removal of a file that was read and the sync of the metadata', async () => {
+    const queue = await open(files, { maxBytesPerFile: 256 });
+    await put(queue, ...TEN);
+    const begun = files.log.length;
+    for (const delivery of (await receiveAll(queue)).slice(0, 8)) delivery.ack();
+    await queue.flush();
+    const removed = files.log.filter(({ kind }) => kind === 'unlink');
+    expect(removed.length).toBeGreaterThan(2);
+    const random = new Random(1);
+    for (let point = begun; point <= files.log.length; point++) {
+      for (const remains of [nothingRemains, allRemains, someRemains(random), someRemains(random)]) {
+        const left = await takeFrom(files.afterPowerCut(point, remains));
+        expect(left).toEqual(TEN.slice(10 - left.length));
+        expect(left.length).toBeGreaterThanOrEqual(2);
+      }
+    }
+    await queue.close();
+    expect(events).toEqual([]);
+  });
+});
+
+describe('what is on the disk', () => {
+  /** Ten messages, as a process leaves them that is killed. */
+  async function killed(): Promise<Disk> {
+    const queue = await open();
+    await put(queue, ...TEN);
+    const disk = afterKill();
+    await queue.close();
+    return disk;
+  }
+
+  async function withBytes(ending: string, change: (bytes: Buffer) => Buffer): Promise<Disk> {
+    const disk = await killed();
+    const path = pathOf(disk, ending);
+    return disk.set(path, change(Buffer.from(disk.get(path) as Buffer)));
+  }
+
+  test('a torn last record', async () => {
+    const disk = await withBytes('.segment', (bytes) => bytes.subarray(0, -3));
+    expect(await takeFrom(disk)).toEqual(TEN.slice(0, 9));
+    expect(events).toEqual([]);
+    expect(names(disk)).toEqual([`${NAME}.0000000001.segment`]);
+  });
+
+  test('a tail of zeros', async () => {
+    const disk = await withBytes('.segment', (bytes) => Buffer.concat([bytes, Buffer.alloc(4_096)]));
+    expect(await takeFrom(disk)).toEqual(TEN);
+    expect(events).toEqual([]);
+  });
+
+  test('a bit flip in a payload', async () => {
+    const disk = await withBytes('.segment', (bytes) => {
+      const at = bytes.indexOf('message 3');
+      return bytes.fill('M', at, at + 1);
+    });
+    expect(await takeFrom(disk)).toEqual(TEN.filter((message) => message !== 'message 3'));
+    expect(events).toMatchObject([{ firstSequence: 4, lastSequence: 4, bytes: 24 + 9 }]);
+  });
+
+  test('a bit flip in a length', async () => {
+    const disk = await withBytes('.segment', (bytes) => {
+      const at = bytes.indexOf('message 3') - 24 + 4;
+      return bytes.fill(0x7f, at, at + 4);
+    });
+    expect(await takeFrom(disk)).toEqual(TEN.filter((message) => message !== 'message 3'));
+    expect(events).toMatchObject([{ firstSequence: 4, lastSequence: 4, bytes: 24 + 9 }]);
+  });
+
+  /** Five of ten are acknowledged. */
+  async function withCursor(change: (bytes: Buffer) => Buffer): Promise<Disk> {
+    const queue = await open();
+    await put(queue, ...TEN);
+    for (const delivery of (await receiveAll(queue)).slice(0, 5)) delivery.ack();
+    await queue.close();
+    const { disk } = files;
+    const path = pathOf(disk, '.cursor');
+    return disk.set(path, change(disk.get(path) as Buffer));
+  }
+
+  test.each([0, 1, 7, 8, 30, 55])('metadata that is cut to %d bytes', async (length) => {
+    expect(await takeFrom(await withCursor((bytes) => bytes.subarray(0, length)))).toEqual(TEN);
+    expect(events).toEqual([]);
+  });
+
+  test('metadata that is garbage', async () => {
+    const disk = await withCursor(({ length }) => Buffer.alloc(length, 'garbage'));
+    expect(await takeFrom(disk)).toEqual(TEN);
+    const queue = await open(new RecordingFileSystem(disk));
+    await put(queue, 'new');
+    expect(await take(queue)).toEqual([...TEN, 'new']);
+    await queue.close();
+    expect(events).toEqual([]);
+  });
+
+  test('metadata that is ahead of the log', async () => {
+    const ahead = await withCursor((bytes) => bytes);
+    const queue = await open();
+    await take(queue);
+    await queue.close();
+    const { disk } = files;
+    for (const path of ahead.keys()) if (!path.endsWith('.cursor')) disk.delete(path);
+    const gone = new RecordingFileSystem(disk);
+    const next = await open(gone);
+    expect(next.depth).toBe(0);
+    await put(next, 'new');
+    expect(await take(next)).toEqual(['new']);
+    await next.close();
+    expect(gone.log.length).toBeLessThan(40);
+    expect(events).toEqual([]);
+  });
+
+  test('messages longer than is allowed now', async () => {
+    const queue = await open(files, { maxMessageSize: 1_000 });
+    await put(queue, 'x'.repeat(1_000), 'y');
+    await queue.close();
+    const next = await open(files, { maxMessageSize: 10 });
+    expect(await take(next)).toEqual(['x'.repeat(1_000), 'y']);
+    await next.close();
+  });
+});
+
+describe('a disk that refuses', () => {
+  test.each(['EMFILE', 'EACCES', 'ELOOP'])('a file cannot be opened for a while: %s', async (code) => {
+    const first = await open(files, { maxBytesPerFile: 256 });
+    await put(first, ...TEN);
+    await first.close();
+    const { calls } = await countedOpen();
+    const fault = { call: 'open', nth: calls, code, isLasting: true } as const;
+    const faulty = new FaultyFileSystem(files, fault);
+    const queue = await open(faulty, { maxBytesPerFile: 256 });
+    await expect(queue.receive()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO', cause: { code } });
+    await expect(queue.peek()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });
+    expect(queue.depth).toBe(10);
+    faulty.heal();
+    expect(await take(queue)).toEqual(TEN);
+    await queue.close();
+    expect(events).toEqual([]);
+    expect(names(files.disk).filter((name) => name.endsWith('.damaged'))).toEqual([]);
+  });
+
+  /** How many files the opening of a queue opens. */
+  async function countedOpen(): Promise<{ calls: number }> {
+    const counting = new FaultyFileSystem(new RecordingFileSystem(files.disk));
+    const queue = await open(counting);
+    const calls = counting.calls.get('open') ?? 0;
+    await queue.close();
+    return { calls };
+  }
+
+  test('a sync fails: what was written is refused, and that file is not synced again', async () => {
+    const faulty = new FaultyFileSystem(files, { call: 'sync', nth: 2, code: 'EIO', isLasting: false });
+    const queue = await open(faulty);
+    await put(queue, 'one');
+    await expect(put(queue, 'two')).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });
+    await put(queue, 'three');
+    expect(await peekAll(queue)).toEqual(['one', 'three']);
+    const disk = afterPowerCut();
+    expect(await takeFrom(disk)).toEqual(['one', 'three']);
+    expect(names(disk)).toEqual([`${NAME}.0000000001.segment`, `${NAME}.0000000002.segment`]);
+    expect(faulty.syncedAgain).toEqual([]);
+    await queue.close();
+  });
+
+  test('what could be read before its sync failed stays, and nobody says that it is durable', async () => {
+    const faulty = new FaultyFileSystem(files, { call: 'sync', nth: 1, code: 'EIO', isLasting: false });
+    const queue = await open(faulty, { durability: 'os' });
+    await put(queue, 'one');
+    await expect(queue.flush()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });
+    await put(queue, 'two');
+    await expect(queue.flush()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });
+    const [one] = await receiveAll(queue);
+    expect(Buffer.from(one?.data ?? []).toString()).toBe('one');
+    one?.ack();
+    await queue.flush();
+    await queue.close();
+    expect(await takeFrom(afterPowerCut())).toEqual(['two']);
+    expect(events).toEqual([]);
+  });
+
+  test('the disk is full: puts are refused, messages are not, and nothing is left lying about', async () => {
+    const first = await open();
+    await put(first, ...TEN);
+    const faulty = new FaultyFileSystem(files, { call: 'write', nth: 0, code: 'ENOSPC', isLasting: true });
+    await first.close();
+    const queue = await open(faulty);
+    for (let i = 0; i < 5; i++) {
+      await expect(put(queue, 'more')).rejects.toMatchObject({
+        code: 'ERR_QUEUE_IO',
+        cause: { code: 'ENOSPC' },
+      });
+    }
+    const [one, ...others] = await receiveAll(queue);
+    expect(others).toHaveLength(9);
+    one?.ack();
+    await expect(queue.flush()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });
+    await expect(queue.close()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });
+    const left = names(files.disk);
+    expect(left.filter((name) => name.endsWith('.segment'))).toEqual([`${NAME}.0000000001.segment`]);
+    expect(left.length).toBeLessThanOrEqual(2);
+    const next = await open();
+    await put(next, 'more');
+    expect(await take(next)).toEqual([...TEN, 'more']);
+    await next.close();
+    expect(names(files.disk)).toEqual(expect.not.arrayContaining([`${NAME}.cursor.new`]));
+  });
+
+  test('a full disk does not keep a queue from being opened and read after a crash', async () => {
+    const first = await open(files, { maxBytesPerFile: 256 });
+    await put(first, ...TEN);
+    const killed = new RecordingFileSystem(afterKill());
+    await first.close();
+    const queue = await open(
+      new FaultyFileSystem(killed, { call: 'write', nth: 0, code: 'ENOSPC', isLasting: true }),
+    );
+    expect(await peekAll(queue)).toEqual(TEN);
+    await queue.close();
+  });
+});
+
+// A header of 128 bytes, a footer of 40, and four messages of 9 with 24 each: exactly, and a byte more or less.
+test.each([128 + 40 + 4 * 33, 128 + 40 + 4 * 33 + 1, 128 + 40 + 4 * 33 - 1, 256])(
+  'a consumer that keeps up while files of %d bytes roll',
+  async (maxBytesPerFile) => {
+    const queue = await open(files, { maxBytesPerFile });
+    for (let i = 0; i < 60; i++) {
+      const message = `message ${i % 10}`;
+      await put(queue, message);
+      if (i % 3 === 0) expect(Buffer.from((await queue.peek()) as Uint8Array).toString()).toBe(message);
+      expect(await take(queue)).toEqual([message]);
+      expect(names(files.disk).length).toBeLessThanOrEqual(4);
+    }
+    await queue.close();
+    expect(events).toEqual([]);
+    expect(names(files.disk).filter((name) => name.endsWith('.damaged'))).toEqual([]);
+  },
+);
