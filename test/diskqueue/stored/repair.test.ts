@@ -159,6 +159,18 @@ describe('repair of a queue with a file that was cut off', () => {
   });
 });
 
+describe('a repaired queue', () => {
+  it('knows what is lost from its files: without its cursor nothing is reported again', async () => {
+    const disk = await queueOf(MESSAGES);
+    const [path = ''] = pathsOf(disk, '.segment');
+    bytesOf(disk, path)[128 + HEADER] = 0;
+    expect(await repair(disk)).toMatchObject([{ firstSequence: 1, lastSequence: 1, messages: 1 }]);
+    disk.contents.delete(`${FOLDER}/q.cursor`);
+    expect(await handedOut(disk)).toEqual(MESSAGES.slice(1));
+    await expectInOrder(disk);
+  });
+});
+
 describe('repair of what a crash has left', () => {
   it('ends the last file, and cuts off what is torn: no loss', async () => {
     const whole = await queueOf(MESSAGES, { isClosed: false });
