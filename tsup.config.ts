@@ -7,6 +7,7 @@ const library: Options = {
     timers: 'src/timers.ts',
     'timers/promises': 'src/timers-promises.ts',
     diskqueue: 'src/diskqueue.ts',
+    tasks: 'src/tasks.ts',
     'metrics/prometheus': 'src/metrics-prometheus.ts',
     'metrics/otel': 'src/metrics-otel.ts',
   },
@@ -21,7 +22,7 @@ const library: Options = {
   silent: true,
   treeshake: true,
   // No run-time dependency: what little we use is bundled. Peer dependencies stay outside, tsup sees to that.
-  noExternal: ['tinyqueue'],
+  noExternal: ['tinyqueue', 'croner'],
 };
 
 /** One file, with what it needs to talk to a terminal in it: the library has nothing of that. */

@@ -11,6 +11,7 @@ export default defineConfig({
       { find: /^escapement\/timers$/, replacement: source('./src/timers.ts') },
       { find: /^escapement\/timers\/promises$/, replacement: source('./src/timers-promises.ts') },
       { find: /^escapement\/diskqueue$/, replacement: source('./src/diskqueue.ts') },
+      { find: /^escapement\/tasks$/, replacement: source('./src/tasks.ts') },
       { find: /^escapement\/metrics\/prometheus$/, replacement: source('./src/metrics-prometheus.ts') },
       { find: /^escapement\/metrics\/otel$/, replacement: source('./src/metrics-otel.ts') },
     ],

@@ -34,6 +34,44 @@ export type EscapementErrorCode =
   | 'ERR_MESSAGE_SIZE'
   /** The disk, or the file system, has refused; `cause` is its error. */
   | 'ERR_QUEUE_IO'
+  /** Another task holds the lock: one like it waits or runs. */
+  | 'ERR_TASK_DUPLICATE'
+  /** The queue has a task of that id, in whatever state. */
+  | 'ERR_TASK_ID_CONFLICT'
+  /** The queue has no task of that id. */
+  | 'ERR_TASK_NOT_FOUND'
+  /** The task's state does not allow what was asked for. */
+  | 'ERR_TASK_STATE'
+  /** The payload is not what the task's schema asks for. */
+  | 'ERR_TASK_PAYLOAD'
+  /** A run took longer than its timeout or deadline. */
+  | 'ERR_TASK_TIMEOUT'
+  /** A run was cancelled from outside. */
+  | 'ERR_TASK_CANCELLED'
+  /** The lease of a run is over, and somebody else may have the task. */
+  | 'ERR_LEASE_LOST'
+  /** No handler is registered for the task's type. */
+  | 'ERR_HANDLER_NOT_FOUND'
+  /** There is no queue of that name. */
+  | 'ERR_QUEUE_NOT_FOUND'
+  /** A queue that is to be removed has tasks. */
+  | 'ERR_QUEUE_NOT_EMPTY'
+  /** The queue is paused already, or is not. */
+  | 'ERR_QUEUE_STATE'
+  /** The broker was closed. */
+  | 'ERR_BROKER_CLOSED'
+  /** The broker cannot be reached, or has not answered: what was asked for may have happened. */
+  | 'ERR_BROKER_UNAVAILABLE'
+  /** The client was closed. */
+  | 'ERR_CLIENT_CLOSED'
+  /** The server shuts down, or has: a run was interrupted by it, or somebody wanted to start it again. */
+  | 'ERR_SERVER_CLOSED'
+  /** The server runs already, or does not yet. */
+  | 'ERR_SERVER_STATE'
+  /** The scheduler runs already, or was shut down. */
+  | 'ERR_SCHEDULER_STATE'
+  /** There is no schedule entry of that id, or there is one already. */
+  | 'ERR_SCHEDULE_ENTRY'
   /** The registry has a metric of that name already, of another type, with other labels or with other buckets. */
   | 'ERR_METRIC_CONFLICT'
   /** What is measured threw when it was read, or gave something that is no number. */

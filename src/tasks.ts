@@ -1,0 +1,13 @@
+export { Client } from './tasks/client.ts';
+export type { ClientEvents, ClientMiddleware, ClientOptions, EnqueueRequest } from './tasks/client.ts';
+export { defineTask, TaskType } from './tasks/task-type.ts';
+export type { TaskTypeOptions } from './tasks/task-type.ts';
+export { RevokeTask } from './tasks/revoke-task.ts';
+export { SkipRetry } from './tasks/skip-retry.ts';
+export type { StandardSchema, StandardSchemaIssue, StandardSchemaResult } from './tasks/standard-schema.ts';
+export { Task } from './tasks/task.ts';
+export type { TaskInfo } from './tasks/task-info.ts';
+export type { TaskOptions } from './tasks/task-options.ts';
+export type { TaskMessage } from './tasks/task-message.ts';
+export type { TaskState } from './tasks/task-state.ts';
+export type * from './tasks/broker/broker.ts';

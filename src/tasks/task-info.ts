@@ -1,0 +1,61 @@
+import type { TaskRecord } from './broker/broker.ts';
+import type { TaskState } from './task-state.ts';
+
+/** A task as it was when somebody looked. */
+export interface TaskInfo {
+  readonly id: string;
+  readonly queue: string;
+  readonly type: string;
+  readonly payload: Uint8Array;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly state: TaskState;
+  readonly maxRetry: number;
+  /** Failures until now. */
+  readonly retried: number;
+  /** Of the last failure; empty if there is none. */
+  readonly lastError: string;
+  readonly lastFailedAt: Date | undefined;
+  /** Milliseconds a run may take; 0 for any time. */
+  readonly timeoutMs: number;
+  readonly deadline: Date | undefined;
+  readonly group: string | undefined;
+  /** When it is processed next; of pending ones, the moment it was looked at. Undefined if it is not. */
+  readonly nextProcessAt: Date | undefined;
+  /** Active, and whoever ran it is gone. */
+  readonly isOrphaned: boolean;
+  readonly retentionMs: number;
+  readonly completedAt: Date | undefined;
+  readonly result: Uint8Array | undefined;
+  /** What the handler has last said of its progress. */
+  readonly progress: unknown;
+}
+
+export function taskInfoOf(record: TaskRecord): TaskInfo {
+  const { message, state, nextProcessAtMs, result, progress, isOrphaned } = record;
+  const { id, queue, type, payload, headers, maxRetry, retried, lastError, timeoutMs, retentionMs } = message;
+  return {
+    id,
+    queue,
+    type,
+    payload,
+    headers,
+    state,
+    maxRetry,
+    retried,
+    lastError,
+    lastFailedAt: dateOf(message.lastFailedAtMs),
+    timeoutMs,
+    deadline: dateOf(message.deadlineMs),
+    group: message.group === '' ? undefined : message.group,
+    nextProcessAt: dateOf(nextProcessAtMs),
+    isOrphaned,
+    retentionMs,
+    completedAt: dateOf(message.completedAtMs),
+    result,
+    progress: progress === undefined ? undefined : (JSON.parse(progress) as unknown),
+  };
+}
+
+function dateOf(wallMs: number): Date | undefined {
+  return wallMs === 0 ? undefined : new Date(wallMs);
+}

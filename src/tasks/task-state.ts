@@ -1,0 +1,36 @@
+/**
+ * Where a task is. Every task of a queue is in exactly one state, as asynq has them:
+ *
+ *      from                                    to            when
+ *      ──────────────────────────────────────  ────────────  ────────────────────────────────────────────────────
+ *      (nowhere)                               pending       it is enqueued
+ *      (nowhere)                               scheduled     … for later
+ *      (nowhere)                               aggregating   … into a group
+ *      scheduled, retry                        pending       its moment has come; aggregating, if it has a group
+ *      pending                                 active        a worker leases it
+ *      active                                  (gone)        done, and nothing to retain; or revoked
+ *      active                                  completed     done, and its result is retained
+ *      active                                  retry         failed, or its worker is gone
+ *      active                                  archived      failed for the last time
+ *      active                                  pending       given back, to the head of its queue
+ *      aggregating                             (gone)        a task that stands for its group is enqueued
+ *      completed                               (gone)        its retention is over
+ *      scheduled, retry, archived, completed,
+ *        aggregating                           pending       somebody runs it now
+ *      pending, scheduled, retry, completed,
+ *        aggregating                           archived      somebody archives it
+ *      any but active                          (gone)        somebody deletes it
+ */
+export type TaskState =
+  'active' | 'pending' | 'scheduled' | 'retry' | 'archived' | 'completed' | 'aggregating';
+
+/** All of them, in asynq's order. */
+export const TASK_STATES: readonly TaskState[] = [
+  'active',
+  'pending',
+  'scheduled',
+  'retry',
+  'archived',
+  'completed',
+  'aggregating',
+];

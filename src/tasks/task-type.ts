@@ -1,0 +1,74 @@
+import { EscapementError } from '../core/errors.ts';
+import { requireMethods, requireObject } from '../core/validate.ts';
+import { requireText } from './require-text.ts';
+import type { StandardSchema, StandardSchemaIssue } from './standard-schema.ts';
+import { requireTaskOptions, type TaskOptions } from './task-options.ts';
+import { Task } from './task.ts';
+
+/** What a task type is declared with: how its tasks are processed unless they say otherwise, and what their payload is. */
+export interface TaskTypeOptions<Input, Output> extends TaskOptions {
+  readonly schema: StandardSchema<Input, Output>;
+}
+
+/**
+ * Declares a type of task once: its payload is checked when it is enqueued and when it is handled, and typed in both
+ * places. The schema is of any library that follows Standard Schema.
+ *
+ * @typeParam Input - what is enqueued, as JSON.
+ * @typeParam Output - what the schema makes of it for the handler.
+ *
+ * @example
+ * ```ts
+ * const resize = defineTask('image:resize', { schema: z.object({ path: z.string(), width: z.number() }), maxRetry: 3 });
+ *
+ * await client.enqueue(resize.task({ path: 'cat.jpg', width: 640 }));
+ * mux.handle(resize, (task) => shrink(task.data.path, task.data.width));
+ * ```
+ */
+export function defineTask<Input, Output = Input>(
+  type: string,
+  options: TaskTypeOptions<Input, Output>,
+): TaskType<Input, Output> {
+  return new TaskType(type, options);
+}
+
+/** See {@link defineTask}. */
+export class TaskType<Input, Output = Input> {
+  readonly type: string;
+  readonly #schema: StandardSchema<Input, Output>;
+  readonly #options: TaskOptions;
+
+  constructor(type: string, options: TaskTypeOptions<Input, Output>) {
+    requireText('type', type);
+    requireTaskOptions(options);
+    const { schema, ...taskOptions } = options;
+    if (typeof schema === 'function') requireObject('options.schema', schema['~standard']);
+    else requireObject('options.schema', schema);
+    requireMethods('options.schema', 'a Standard Schema', ['validate'], schema['~standard']);
+    this.type = type;
+    this.#schema = schema;
+    this.#options = taskOptions;
+  }
+
+  /** A task to enqueue; what is wrong with its payload is said then. */
+  task(payload: Input, options: TaskOptions = {}): Task<Input> {
+    requireTaskOptions(options);
+    const headers = { ...this.#options.headers, ...options.headers };
+    return new Task(this.type, payload, { ...this.#options, ...options, headers }, async () => {
+      await this.parse(payload);
+    });
+  }
+
+  /** @throws EscapementError `ERR_TASK_PAYLOAD` - it is not what the schema asks for. */
+  async parse(payload: unknown): Promise<Output> {
+    const result = await this.#schema['~standard'].validate(payload);
+    if (result.issues === undefined) return result.value;
+    const told = result.issues.map(tell).join('; ');
+    throw new EscapementError('ERR_TASK_PAYLOAD', `payload of '${this.type}': ${told}`);
+  }
+}
+
+function tell({ path = [], message }: StandardSchemaIssue): string {
+  const where = path.map((step) => String(typeof step === 'object' ? step.key : step)).join('.');
+  return where === '' ? message : `${where}: ${message}`;
+}

@@ -1,0 +1,69 @@
+import { wrongType, wrongValue } from '../core/errors.ts';
+import { requireText } from './require-text.ts';
+import { requireTaskOptions, type TaskOptions } from './task-options.ts';
+import { encodePayload, decodeJson } from './payload.ts';
+
+/** What is to be checked before a task is taken: see {@link TaskType}. */
+export type PayloadCheck = () => void | Promise<void>;
+
+const NIL_PAYLOAD = new Uint8Array(0);
+
+/**
+ * Something to do, to be enqueued: a type, which picks the handler, and a payload. Immutable.
+ *
+ * @typeParam P - what the payload is before it becomes JSON.
+ *
+ * @example
+ * ```ts
+ * const welcome = new Task('email:welcome', { userId: 42 }, { maxRetry: 5 });
+ * await client.enqueue(welcome, { processInMs: 60_000 });
+ * ```
+ */
+export class Task<P = unknown> {
+  readonly type: string;
+  /** Bytes; empty if there is none. */
+  readonly payload: Uint8Array;
+  /** Whether there is a payload, also an empty one: two tasks are alike only if both have, or neither. */
+  readonly hasPayload: boolean;
+  readonly options: TaskOptions;
+  /** @internal */
+  readonly check: PayloadCheck | undefined;
+  /** Only for the compiler. */
+  declare protected readonly payloadType?: P;
+
+  /**
+   * @param payload - bytes, which are copied, or anything that JSON can say.
+   * @throws TypeError or RangeError - an argument is wrong.
+   */
+  constructor(type: string, payload?: P | Uint8Array, options: TaskOptions = {}, check?: PayloadCheck) {
+    requireText('type', type);
+    requireTaskOptions(options);
+    this.type = type;
+    this.hasPayload = payload !== undefined;
+    this.payload = payload === undefined ? NIL_PAYLOAD : encodePayload(payload);
+    this.options = options;
+    this.check = check;
+  }
+
+  get headers(): Readonly<Record<string, string>> {
+    return this.options.headers ?? {};
+  }
+
+  /** The payload, from JSON. @throws SyntaxError - it is none. */
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller says what it expects
+  json<T = P>(): T {
+    return decodeJson(this.payload) as T;
+  }
+}
+
+/** @throws TypeError - it is not a task. */
+export function requireTask(argument: string, value: unknown): asserts value is Task {
+  const task = value as Partial<Task> | null | undefined;
+  const isTask =
+    typeof task === 'object' &&
+    task !== null &&
+    typeof task.type === 'string' &&
+    task.payload instanceof Uint8Array;
+  if (!isTask) throw wrongType(argument, 'a Task', value);
+  if (task.options === undefined) throw wrongValue(argument, 'a Task that is to be enqueued', value);
+}
