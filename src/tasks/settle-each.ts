@@ -4,8 +4,10 @@ export async function settleEach<T, R>(
   work: (item: T) => R | Promise<R>,
 ): Promise<readonly PromiseSettledResult<R>[]> {
   const started = items.map((item) => start(item, work));
-  const isReady = started.every((one) => !(one instanceof Promise));
-  return isReady ? (started as PromiseSettledResult<R>[]) : Promise.all(started);
+  const settled: PromiseSettledResult<R>[] = [];
+  // None of them rejects.
+  for (const one of started) settled.push(one instanceof Promise ? await one : one);
+  return settled;
 }
 
 function start<T, R>(
