@@ -2,6 +2,17 @@ export { Client } from './tasks/client.ts';
 export type { ClientEvents, ClientMiddleware, ClientOptions, EnqueueRequest } from './tasks/client.ts';
 export { defineTask, TaskType } from './tasks/task-type.ts';
 export type { TaskTypeOptions } from './tasks/task-type.ts';
+export { Inspector } from './tasks/inspector.ts';
+export type { CancelOptions, InspectorOptions, WaitForOptions } from './tasks/inspector.ts';
+export type {
+  DailyStats,
+  QueueInfo,
+  SchedulerEnqueueEvent,
+  SchedulerEntryInfo,
+  ServerInfo,
+  WorkerInfo,
+} from './tasks/inspector-info.ts';
+export type { ListOptions } from './tasks/list-options.ts';
 export { RevokeTask } from './tasks/revoke-task.ts';
 export { SkipRetry } from './tasks/skip-retry.ts';
 export type { StandardSchema, StandardSchemaIssue, StandardSchemaResult } from './tasks/standard-schema.ts';
