@@ -119,6 +119,9 @@ export class TaskWaits {
       settled: (queue, id) => {
         for (const wait of this.#waits.get(id) ?? []) if (wait.queue === queue) void this.#look(wait);
       },
+      closed: () => {
+        for (const waits of this.#waits.values()) for (const wait of waits) void this.#look(wait);
+      },
     });
     made.catch(() => {
       if (this.#subscription === made) this.#subscription = undefined;
