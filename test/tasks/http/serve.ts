@@ -16,6 +16,8 @@ export interface Answer {
   readonly text: string;
   /** Undefined if it is not JSON. */
   readonly json: unknown;
+  /** Of the server. */
+  readonly port: number;
 }
 
 export interface Request {
@@ -57,10 +59,12 @@ function send(port: number, path: string, { method = 'GET', body, headers = {} }
         const text = Buffer.concat(chunks).toString();
         const isJson = response.headers['content-type']?.startsWith('application/json') === true;
         const json: unknown = isJson && text !== '' ? JSON.parse(text) : undefined;
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json });
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json, port });
       });
     });
     sent.on('error', reject);
-    sent.end(body === undefined || typeof body === 'string' ? body : JSON.stringify(body));
+    sent.end(
+      body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+    );
   });
 }
