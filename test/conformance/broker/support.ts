@@ -9,6 +9,7 @@ import type {
   TaskState,
 } from 'escapement/tasks';
 import { expect, test } from 'vitest';
+import { TASK_STATES } from '../../../src/tasks/task-state.ts';
 
 /** A fresh broker, with nothing in it. */
 export interface BrokerSetup {
@@ -16,10 +17,10 @@ export interface BrokerSetup {
   /** How exactly it keeps times: what is due at a moment may come that much later, and durations last that much longer. */
   readonly precisionMs: number;
   /** Lets time pass, and what a broker does by itself meanwhile be done. */
-  advance(ms: number): Promise<void>;
+  readonly advance: (ms: number) => Promise<void>;
   /** Looks whether everything in it is as it must be, if it can. */
-  check?(): void;
-  dispose(): Promise<void>;
+  readonly check?: () => void;
+  readonly dispose: () => Promise<void>;
 }
 
 export type BrokerFactory = () => Promise<BrokerSetup>;
@@ -114,6 +115,12 @@ export async function putInto(broker: Broker, state: TaskState, parts: TaskParts
   if (state === 'completed') await broker.complete(leased);
   expect(await stateOf(broker, task.message)).toBe(state);
   return task.message;
+}
+
+/** One task in each state; the state is its id. */
+export async function putIntoEach(broker: Broker): Promise<void> {
+  for (const state of TASK_STATES) if (state !== 'pending') await putInto(broker, state, { id: state });
+  await putInto(broker, 'pending', { id: 'pending' });
 }
 
 export async function stateOf(broker: Broker, { queue, id }: TaskMessage): Promise<TaskState | 'gone'> {

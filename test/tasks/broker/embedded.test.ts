@@ -1,9 +1,8 @@
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { describe } from 'vitest';
-import { describeProcessing } from '../../conformance/broker/processing.ts';
+import { describeBroker } from '../../conformance/broker/describe-broker.ts';
 import type { BrokerSetup } from '../../conformance/broker/support.ts';
-import { describeWriting } from '../../conformance/broker/writing.ts';
 
 /** 2026-11-21, in the middle of the day. */
 const START_WALL_MS = 1_795_262_400_000;
@@ -23,6 +22,5 @@ async function make(): Promise<BrokerSetup> {
 }
 
 describe('the embedded broker', () => {
-  describeWriting(make);
-  describeProcessing(make);
+  describeBroker(make);
 });
