@@ -86,7 +86,8 @@ export function flakyBroker(broker: Broker, options: FlakyBrokerOptions = {}): F
     operation,
     (...args: readonly unknown[]) => network.call(operation, args),
   ]);
-  return Object.assign(network, Object.fromEntries(operations)) as unknown as FlakyBroker;
+  const flaky: unknown = Object.assign(network, Object.fromEntries(operations));
+  return flaky as FlakyBroker;
 }
 
 class BadNetwork {
@@ -163,7 +164,8 @@ class BadNetwork {
   }
 
   #plan(operation: BrokerOperation, fate: Fate, times: number): void {
-    if (!OPERATION_NAMES.includes(operation)) throw wrongType('operation', 'an operation of a broker', operation);
+    if (!OPERATION_NAMES.includes(operation))
+      throw wrongType('operation', 'an operation of a broker', operation);
     const planned = this.#planned.get(operation) ?? [];
     this.#planned.set(operation, [...planned, ...Array.from({ length: times }, () => fate)]);
   }
