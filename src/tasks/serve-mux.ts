@@ -113,7 +113,7 @@ export class ServeMux {
 
 function callable<P>(handler: Handler<P> | ServeMux): Handler<P> {
   if (typeof handler === 'function') return handler;
-  if (isServeMux(handler)) return handler.handler as Handler<P>;
+  if (isServeMux(handler)) return handler.handler;
   throw wrongType('handler', 'a function or a ServeMux', handler);
 }
 

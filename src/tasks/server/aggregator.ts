@@ -5,7 +5,7 @@ import { BackOff } from './back-off.ts';
 import { codeOf } from './code-of.ts';
 import { GroupChecks, type GroupCheck } from './group-checks.ts';
 import { Periodic } from './periodic.ts';
-import { ReceivedTask } from './received-task.ts';
+import { MessageTask } from './received-task.ts';
 import type { GroupAggregator } from './server-options.ts';
 import type { ServerParts } from './server-parts.ts';
 import { settledWithin } from './settled-within.ts';
@@ -109,7 +109,7 @@ export class Aggregator {
     const { broker, logger } = this.#parts;
     const { queue, group } = set;
     try {
-      const tasks = set.messages.map((message) => new ReceivedTask(message, undefined));
+      const tasks = set.messages.map((message) => new MessageTask(message, undefined));
       const task: unknown = await this.#aggregate?.(group, tasks);
       requireTask('what groupAggregator returns', task);
       if (task.check !== undefined) await task.check();

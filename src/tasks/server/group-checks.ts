@@ -11,7 +11,6 @@ export interface GroupCheck {
 
 interface Entry extends GroupCheck {
   readonly key: string;
-  readonly home: GroupChecks;
   /** `line`: it waits for its turn. `idle`: nothing, or a timer, is on. */
   state: 'idle' | 'line' | 'running';
   /** Somebody has asked while it was running. */
@@ -39,7 +38,7 @@ export class GroupChecks {
     const key = JSON.stringify([queue, group]);
     let entry = this.#entries.get(key);
     if (entry === undefined) {
-      entry = { queue, group, key, home: this, state: 'idle', isWanted: false, timerId: undefined };
+      entry = { queue, group, key, state: 'idle', isWanted: false, timerId: undefined };
       this.#entries.set(key, entry);
     }
     this.#askFor(entry);
@@ -54,11 +53,10 @@ export class GroupChecks {
     await Promise.all(this.#running);
   }
 
-  /** @internal */
-  static askAgain(this: void, entry: Entry): void {
+  readonly #askAgain = (entry: Entry): void => {
     entry.timerId = undefined;
-    entry.home.#askFor(entry);
-  }
+    this.#askFor(entry);
+  };
 
   #askFor(entry: Entry): void {
     if (this.#isStopped) return;
@@ -88,13 +86,18 @@ export class GroupChecks {
     const againInMs = await this.#check(entry);
     entry.state = 'idle';
     if (this.#isStopped) return;
-    if (entry.isWanted) this.#askFor(entry);
+    if (wasAsked(entry)) this.#askFor(entry);
     else if (againInMs === undefined) this.#entries.delete(entry.key);
-    else entry.timerId = this.#timer.schedule(againInMs, GroupChecks.askAgain, entry);
+    else entry.timerId = this.#timer.schedule(againInMs, this.#askAgain, entry);
   }
 
   #disarm(entry: Entry): void {
     if (entry.timerId !== undefined) this.#timer.cancel(entry.timerId);
     entry.timerId = undefined;
   }
+}
+
+/** A call, because it may change while the check runs, and the compiler does not know. */
+function wasAsked({ isWanted }: Entry): boolean {
+  return isWanted;
 }

@@ -6,9 +6,23 @@ import type { TaskMessage } from '../task-message.ts';
  *
  * @typeParam P - what `data` is.
  */
-export class ReceivedTask<P = unknown> {
-  readonly #message: TaskMessage;
+export interface ReceivedTask<P = unknown> {
+  readonly type: string;
+  /** Bytes, which must not be changed; empty if there are none. */
+  readonly payload: Uint8Array;
+  readonly headers: Readonly<Record<string, string>>;
   /** What the schema of its task type has made of the payload. Undefined if the handler was given to a pattern. */
+  readonly data: P;
+  /** The payload, from JSON. @throws SyntaxError - it is none. */
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller says what it expects
+  json<T = unknown>(): T;
+  /** The same task, with data. */
+  withData<D>(data: D): ReceivedTask<D>;
+}
+
+/** A task that is read from its message. */
+export class MessageTask<P = undefined> implements ReceivedTask<P> {
+  readonly #message: TaskMessage;
   readonly data: P;
 
   constructor(message: TaskMessage, data: P) {
@@ -20,7 +34,6 @@ export class ReceivedTask<P = unknown> {
     return this.#message.type;
   }
 
-  /** Bytes, which must not be changed; empty if there are none. */
   get payload(): Uint8Array {
     return this.#message.payload;
   }
@@ -29,14 +42,12 @@ export class ReceivedTask<P = unknown> {
     return this.#message.headers;
   }
 
-  /** The payload, from JSON. @throws SyntaxError - it is none. */
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller says what it expects
   json<T = unknown>(): T {
     return decodeJson(this.payload) as T;
   }
 
-  /** The same task, with data. */
   withData<D>(data: D): ReceivedTask<D> {
-    return new ReceivedTask(this.#message, data);
+    return new MessageTask(this.#message, data);
   }
 }

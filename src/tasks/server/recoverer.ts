@@ -1,7 +1,7 @@
 import type { LeasedTask } from '../broker/broker.ts';
 import { leaseLost } from './interruptions.ts';
 import { Periodic } from './periodic.ts';
-import { ReceivedTask } from './received-task.ts';
+import { MessageTask } from './received-task.ts';
 import { retryDelayOf } from './retry-delay.ts';
 import type { ServerParts } from './server-parts.ts';
 
@@ -67,7 +67,7 @@ export class Recoverer {
         return;
       }
       logger.warn(fields, 'task recovered: its worker was gone');
-      const task = new ReceivedTask(leased.message, undefined);
+      const task = new MessageTask(leased.message, undefined);
       const delayMs = retryDelayOf(options.retryDelayMs, retried, reason, task);
       await broker.retry(leased, failure, broker.clock.wallNow() + delayMs);
     } catch (error) {

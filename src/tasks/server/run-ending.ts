@@ -96,7 +96,7 @@ function endingByRetries(
 function counts(error: unknown, { isFailure }: FailureRules): boolean {
   if (isFailure === undefined) return true;
   try {
-    return Boolean(isFailure(error));
+    return isFailure(error);
   } catch (thrown) {
     reportUncaught(thrown);
     return true;

@@ -163,7 +163,13 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
 type Callbacks = 'retryDelayMs' | 'isFailure' | 'errorHandler' | 'healthCheck' | 'groupAggregator';
 
 function callbacksOf(options: ServerOptions): Pick<ResolvedServerOptions, Callbacks> {
-  const { retryDelayMs = defaultRetryDelayMs, isFailure, errorHandler, healthCheck, groupAggregator } = options;
+  const {
+    retryDelayMs = defaultRetryDelayMs,
+    isFailure,
+    errorHandler,
+    healthCheck,
+    groupAggregator,
+  } = options;
   const callbacks = { retryDelayMs, isFailure, errorHandler, healthCheck, groupAggregator };
   for (const [name, callback] of Object.entries(callbacks)) {
     if (callback !== undefined) requireFunction(`options.${name}`, callback);

@@ -1,7 +1,7 @@
 import type { EscapementError } from '../../core/errors.ts';
 import type { TimerId } from '../../timer/system-timer.ts';
 import type { Broker, CancelOutcome, LeasedTask } from '../broker/broker.ts';
-import { ReceivedTask } from './received-task.ts';
+import { MessageTask, type ReceivedTask } from './received-task.ts';
 import { RunContext } from './task-context.ts';
 
 /** When a run was taken, by both clocks. */
@@ -55,7 +55,7 @@ export class TaskRun {
   /** @param leasedAt - a moment at or before that of the lease. */
   constructor(leased: LeasedTask, leasedAt: Moment, { broker, leaseMs, baseContext }: RunSettings) {
     this.leased = leased;
-    this.task = new ReceivedTask(leased.message, undefined);
+    this.task = new MessageTask(leased.message, undefined);
     this.context = new RunContext(this, broker, baseContext);
     this.leasedAtMs = leasedAt.nowMs;
     this.startedAtMs = leasedAt.nowMs;

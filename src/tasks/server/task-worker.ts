@@ -89,7 +89,8 @@ export class TaskWorker {
   /** Whether the handler is to be called at all: it may be interrupted before, and a deadline may be past. */
   #mayCall(run: TaskRun): boolean {
     const { deadlineMs } = run.leased.message;
-    if (deadlineMs > 0 && deadlineMs <= this.#options.timer.clock.wallNow()) run.abort(timedOut(run.leased.message));
+    if (deadlineMs > 0 && deadlineMs <= this.#options.timer.clock.wallNow())
+      run.abort(timedOut(run.leased.message));
     return run.reason === undefined;
   }
 
