@@ -56,7 +56,10 @@ export class Syncer {
 
   #arm(): void {
     if (this.#writes.length === 0 || this.#id !== undefined || this.#running !== undefined) return;
-    this.#id = this.#timer.schedule(this.#backOff.next(), retry, this);
+    const leftMs = Math.min(...this.#writes.map(({ untilMs }) => untilMs)) - this.#clock.now();
+    // A last time when the first lease ends: until then it can be told from somebody else's.
+    const inMs = leftMs > 0 ? Math.min(this.#backOff.next(), leftMs) : this.#backOff.next();
+    this.#id = this.#timer.schedule(inMs, retry, this);
   }
 
   /** @internal The back-off is over. */

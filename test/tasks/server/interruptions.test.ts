@@ -1,18 +1,19 @@
+import { once } from 'node:events';
 import { RevokeTask, SkipRetry } from 'escapement/tasks';
 import type { CancelOutcome, Handler } from 'escapement/tasks';
 import { describe, expect, it, vi } from 'vitest';
 import { Held, openWorld, WALL_MS, type World } from './support/world.ts';
 
 /** Settles as soon as its signal fires: with its reason, or as the test says. */
-function obedient(
-  settle: (reason: unknown) => unknown = (reason) => Promise.reject(reason as Error),
-): Handler {
-  return (_task, { signal }) =>
-    new Promise((resolve) => {
-      signal.addEventListener('abort', () => {
-        resolve(settle(signal.reason));
-      });
-    });
+function obedient(settle: (reason: unknown) => unknown = fail): Handler {
+  return async (_task, { signal }) => {
+    await once(signal, 'abort');
+    return settle(signal.reason);
+  };
+}
+
+function fail(error: unknown): never {
+  throw error;
 }
 
 /** Hears nothing, and never ends. */
@@ -99,18 +100,13 @@ describe('B10: what the handler says within its grace counts', () => {
 
   it.each<[string, (reason: unknown) => unknown, string, string]>([
     ['it is done', () => undefined, 'gone', ''],
-    ['SkipRetry', () => Promise.reject(new SkipRetry('never')), 'archived', 'never'],
-    ['RevokeTask', () => Promise.reject(new RevokeTask()), 'gone', ''],
-    ['an error of its own', () => Promise.reject(new Error('half done')), 'retry', 'half done'],
-    [
-      'the reason',
-      (reason) => Promise.reject(reason as Error),
-      'retry',
-      'the task was not done within its timeout of 1000 ms',
-    ],
+    ['SkipRetry', () => fail(new SkipRetry('never')), 'archived', 'never'],
+    ['RevokeTask', () => fail(new RevokeTask()), 'gone', ''],
+    ['an error of its own', () => fail(new Error('half done')), 'retry', 'half done'],
+    ['the reason', fail, 'retry', 'the task was not done within its timeout of 1000 ms'],
     [
       'what Node’s own functions reject with',
-      () => Promise.reject(new DOMException('x', 'AbortError')),
+      () => fail(new DOMException('x', 'AbortError')),
       'retry',
       'the task was not done within its timeout of 1000 ms',
     ],

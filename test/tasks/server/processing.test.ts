@@ -15,8 +15,15 @@ describe('a handler that says that it is done', () => {
   it.each<[string, Handler]>([
     ['returns', () => undefined],
     ['returns a value', () => 42],
-    ['resolves', async () => undefined],
-    ['gives a thenable', () => ({ then: (resolve: () => void) => resolve() })],
+    ['resolves', () => Promise.resolve()],
+    [
+      'gives a thenable',
+      () => ({
+        then: (resolve: () => void) => {
+          resolve();
+        },
+      }),
+    ],
   ])('%s: the task is gone', async (_how, handler) => {
     const world = await openWorld();
     await world.start(handler);
@@ -50,7 +57,11 @@ describe('a handler that fails', () => {
     ['throws nothing', throwing(undefined), 'thrown: undefined'],
     [
       'gives a thenable that rejects',
-      () => ({ then: (_: unknown, reject: (e: Error) => void) => reject(boom) }),
+      () => ({
+        then: (_: unknown, reject: (e: Error) => void) => {
+          reject(boom);
+        },
+      }),
       'boom',
     ],
     ['gives a thenable that throws', () => ({ then: throwing(boom) as never }), 'boom'],
@@ -99,7 +110,7 @@ describe('a handler that fails', () => {
     expect(world.events).toEqual(['started job', 'retried job', 'started job', 'archived job']);
   });
 
-  it.each([
+  it.each<[string, Error]>([
     ['SkipRetry', new SkipRetry('bad address')],
     ['an error that SkipRetry has caused', new Error('bad address', { cause: new SkipRetry() })],
   ])('with %s: it is archived at once', async (_what, error) => {

@@ -1,5 +1,4 @@
 import { EmbeddedBroker, Server } from 'escapement/tasks';
-import type { ServerOptions } from 'escapement/tasks';
 import { availableParallelism } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { resolveServerOptions } from '../../../src/tasks/server/server-options.ts';
@@ -81,7 +80,7 @@ describe('a wrong option is refused, and shown', () => {
     [{ logger: {} }, 'options.logger must be a Logger with debug, info, warn and error', TypeError],
     [{ metrics: {} }, 'metrics must be a MetricsProvider', TypeError],
   ])('%o', (options, message, kind) => {
-    const make = (): Server => new Server({ broker, ...options } as ServerOptions);
+    const make = (): Server => new Server({ broker, ...options });
     expect(make).toThrow(message);
     expect(make).toThrow(kind);
   });
