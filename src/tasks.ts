@@ -11,3 +11,5 @@ export type { TaskOptions } from './tasks/task-options.ts';
 export type { TaskMessage } from './tasks/task-message.ts';
 export type { TaskState } from './tasks/task-state.ts';
 export type * from './tasks/broker/broker.ts';
+export { EmbeddedBroker } from './tasks/broker/embedded/embedded-broker.ts';
+export type { EmbeddedBrokerOptions } from './tasks/broker/embedded/embedded-broker-options.ts';

@@ -1,0 +1,130 @@
+import { randomUUID } from 'node:crypto';
+import { requireFiniteNumber, requireIntegerAtLeast } from '../../../core/validate.ts';
+import { wrongValue } from '../../../core/errors.ts';
+import { requireDuration } from '../../task-options.ts';
+import type { GroupInfo, GroupLimits, GroupTaking, NewTask, TaskRecord, TaskSet } from '../broker.ts';
+import { setLost } from './broker-errors.ts';
+import { HeldSet } from './held-set.ts';
+import type { QueueState } from './queue-state.ts';
+import { recordOf } from './record.ts';
+import { TaskList } from './task-list.ts';
+import type { TaskRow } from './task-row.ts';
+import type { TaskStore } from './task-store.ts';
+
+/** Groups: tasks that wait for others, and become one. */
+
+const EMPTY: GroupTaking = Object.freeze({ set: undefined, againInMs: undefined });
+
+export function groups(store: TaskStore, name: string): readonly GroupInfo[] {
+  const infos: GroupInfo[] = [];
+  for (const { group, size } of store.queues.get(name)?.groups.values() ?? []) infos.push({ group, size });
+  return infos;
+}
+
+export function takeGroup(
+  store: TaskStore,
+  name: string,
+  group: string,
+  limits: GroupLimits,
+  holdMs: number,
+): GroupTaking {
+  requireLimits(limits);
+  requireDuration('holdMs', holdMs);
+  const queue = store.queues.get(name);
+  const list = queue?.groups.get(group);
+  if (queue === undefined || list === undefined) return EMPTY;
+  const nowMs = store.clock.now();
+  if (dueInMs(list, limits, nowMs) > 0) return { set: undefined, againInMs: dueInMs(list, limits, nowMs) };
+  const set = hold(store, list, limits.maxSize === 0 ? list.size : limits.maxSize, holdMs);
+  return { set, againInMs: list.size === 0 ? undefined : dueInMs(list, limits, nowMs) };
+}
+
+export function replaceSet(store: TaskStore, set: TaskSet, task: NewTask): TaskRecord {
+  const { queue: name, group, id } = set;
+  if (task.message.queue !== name) {
+    throw wrongValue('task.message.queue', `the queue of the set, '${name}'`, task.message.queue);
+  }
+  const queue = store.queues.get(name);
+  const held = queue?.sets.get(id);
+  if (queue === undefined || held === undefined) throw setLost(name, group);
+  store.check(task, { has: (row) => row.list === held.list });
+  drop(store, queue, held);
+  for (let row = held.list.head; row !== undefined; row = held.list.head) store.remove(row);
+  return recordOf(store, store.add(task));
+}
+
+export function reclaimSets(store: TaskStore, names: readonly string[]): number {
+  const nowMs = store.clock.now();
+  let count = 0;
+  for (const name of new Set(names)) {
+    const queue = store.queues.get(name);
+    if (queue === undefined) continue;
+    for (const held of [...queue.sets.values()]) {
+      if (held.endsAtMs <= nowMs) count += reclaim(store, held);
+    }
+  }
+  return count;
+}
+
+/** How long until it is time; 0 or less if it is. Of a group that has tasks. */
+function dueInMs(list: TaskList, { graceMs, maxDelayMs, maxSize }: GroupLimits, nowMs: number): number {
+  const { head, tail } = list;
+  if (head === undefined || tail === undefined || (maxSize > 0 && list.size >= maxSize)) return 0;
+  const quietInMs = tail.atMs + graceMs - nowMs;
+  const inMs = maxDelayMs === 0 ? quietInMs : Math.min(quietInMs, head.atMs + maxDelayMs - nowMs);
+  return Math.max(inMs, 0);
+}
+
+function hold(store: TaskStore, list: TaskList, count: number, holdMs: number): TaskSet {
+  const { queue, group } = list;
+  const held = new HeldSet(
+    randomUUID(),
+    new TaskList(queue, 'aggregating', group, true),
+    store.clock.now() + holdMs,
+  );
+  const messages = [];
+  for (let row = list.head; row !== undefined && messages.length < count; row = list.head) {
+    queue.take(row);
+    held.list.push(row);
+    messages.push(row.message);
+  }
+  queue.sets.set(held.id, held);
+  held.timer = store.timer.schedule(holdMs, reclaimWhenOver, { store, held });
+  return { id: held.id, queue: queue.name, group, messages };
+}
+
+function reclaimWhenOver({ store, held }: { store: TaskStore; held: HeldSet }): void {
+  reclaim(store, held);
+}
+
+/** Back to where they were: in front of what has come later. */
+function reclaim(store: TaskStore, held: HeldSet): number {
+  const { queue, group, size } = held.list;
+  drop(store, queue, held);
+  if (size === 0) return 0;
+  const list = queue.group(group);
+  let previous: TaskRow | undefined;
+  let next = list.head;
+  for (let row = held.list.head; row !== undefined; row = held.list.head) {
+    while (next !== undefined && next.atMs < row.atMs) {
+      previous = next;
+      next = next.next;
+    }
+    held.list.remove(row);
+    list.insertAfter(previous, row);
+    previous = row;
+  }
+  store.hints.grouped(queue, group);
+  return size;
+}
+
+function drop(store: TaskStore, queue: QueueState, held: HeldSet): void {
+  store.timer.cancel(held.timer);
+  queue.sets.delete(held.id);
+}
+
+function requireLimits({ graceMs, maxDelayMs, maxSize }: GroupLimits): void {
+  requireFiniteNumber('limits.graceMs', graceMs);
+  requireFiniteNumber('limits.maxDelayMs', maxDelayMs);
+  requireIntegerAtLeast('limits.maxSize', 0, maxSize);
+}

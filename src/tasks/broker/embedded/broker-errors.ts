@@ -1,0 +1,53 @@
+import { EscapementError } from '../../../core/errors.ts';
+import type { LeasedTask } from '../broker.ts';
+
+/** The errors of the embedded broker, each said in one way. */
+
+export function brokerClosed(operation: string): EscapementError {
+  return new EscapementError('ERR_BROKER_CLOSED', 'the broker is closed', {
+    op: `EmbeddedBroker.${operation}`,
+  });
+}
+
+export function taskDuplicate(queue: string, ownerId: string): EscapementError {
+  return new EscapementError('ERR_TASK_DUPLICATE', `task '${ownerId}' of queue '${queue}' is like this one`);
+}
+
+export function taskIdConflict(queue: string, id: string): EscapementError {
+  return new EscapementError('ERR_TASK_ID_CONFLICT', `queue '${queue}' has a task '${id}'`);
+}
+
+export function queueNotFound(queue: string): EscapementError {
+  return new EscapementError('ERR_QUEUE_NOT_FOUND', `there is no queue '${queue}'`);
+}
+
+export function taskNotFound(queue: string, id: string): EscapementError {
+  return new EscapementError('ERR_TASK_NOT_FOUND', `queue '${queue}' has no task '${id}'`);
+}
+
+export function taskState(queue: string, id: string, state: string, verb: string): EscapementError {
+  const message = `task '${id}' of queue '${queue}' is ${state}, and cannot be ${verb}`;
+  return new EscapementError('ERR_TASK_STATE', message);
+}
+
+export function bulkState(state: string, verb: string): EscapementError {
+  return new EscapementError('ERR_TASK_STATE', `tasks that are ${state} cannot be ${verb}`);
+}
+
+export function leaseLost({ message, epoch }: LeasedTask): EscapementError {
+  const task = `task '${message.id}' of queue '${message.queue}'`;
+  return new EscapementError('ERR_LEASE_LOST', `${task} is no longer under lease ${epoch}`);
+}
+
+export function setLost(queue: string, group: string): EscapementError {
+  const message = `the set that was taken out of group '${group}' of queue '${queue}' is back, or gone`;
+  return new EscapementError('ERR_LEASE_LOST', message);
+}
+
+export function queueState(queue: string, is: string): EscapementError {
+  return new EscapementError('ERR_QUEUE_STATE', `queue '${queue}' is ${is}`);
+}
+
+export function queueNotEmpty(queue: string, what: string): EscapementError {
+  return new EscapementError('ERR_QUEUE_NOT_EMPTY', `queue '${queue}' has ${what}`);
+}

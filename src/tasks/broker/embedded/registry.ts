@@ -1,0 +1,71 @@
+import { reportUncaught } from '../../../core/report-uncaught.ts';
+import { requireIntegerAtLeast } from '../../../core/validate.ts';
+import type { EnqueueEvent, Page, ScheduleEntry, ServerState } from '../broker.ts';
+
+/** asynq's. */
+const EVENTS_KEPT = 1_000;
+
+/** Entries that the events of are kept; one more takes the place of the one that was quiet for longest. */
+const ENTRIES_KEPT = 1_000;
+
+/** Who works with the broker. It keeps how to ask them, not what they said: in one process that is always true. */
+export class Registry {
+  readonly #servers = new Map<string, () => ServerState>();
+  readonly #schedulers = new Map<string, () => readonly ScheduleEntry[]>();
+  readonly #events = new Map<string, EnqueueEvent[]>();
+
+  announceServer(read: () => ServerState): void {
+    this.#servers.set(read().id, read);
+  }
+
+  withdrawServer(id: string): void {
+    this.#servers.delete(id);
+  }
+
+  servers(): readonly ServerState[] {
+    return [...this.#servers.values()].flatMap((read) => tryRead(() => [read()]));
+  }
+
+  announceScheduler(id: string, read: () => readonly ScheduleEntry[]): void {
+    this.#schedulers.set(id, read);
+  }
+
+  withdrawScheduler(id: string): void {
+    this.#schedulers.delete(id);
+  }
+
+  scheduleEntries(): readonly ScheduleEntry[] {
+    return [...this.#schedulers.values()].flatMap((read) => tryRead(read));
+  }
+
+  recordEvent(entryId: string, event: EnqueueEvent): void {
+    const events = this.#events.get(entryId) ?? [];
+    // Put in anew: the last one of the map is the one that was used last.
+    this.#events.delete(entryId);
+    this.#events.set(entryId, events);
+    events.push(event);
+    if (events.length > EVENTS_KEPT) events.shift();
+    if (this.#events.size <= ENTRIES_KEPT) return;
+    for (const quietest of this.#events.keys()) {
+      this.#events.delete(quietest);
+      return;
+    }
+  }
+
+  events(entryId: string, { page, size }: Page): readonly EnqueueEvent[] {
+    requireIntegerAtLeast('page.page', 1, page);
+    requireIntegerAtLeast('page.size', 1, size);
+    const events = this.#events.get(entryId) ?? [];
+    return events.toReversed().slice((page - 1) * size, page * size);
+  }
+}
+
+/** What somebody else's function says; if it throws, nothing, and the rest is still to be seen. */
+function tryRead<T>(read: () => readonly T[]): readonly T[] {
+  try {
+    return read();
+  } catch (error) {
+    reportUncaught(error);
+    return [];
+  }
+}

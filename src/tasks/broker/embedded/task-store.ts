@@ -1,0 +1,244 @@
+import type { Clock } from '../../../core/clock.ts';
+import { SystemTimer } from '../../../timer/system-timer.ts';
+import type { BrokerListener, NewTask } from '../broker.ts';
+import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from './broker-errors.ts';
+import type { ResolvedEmbeddedBrokerOptions } from './embedded-broker-options.ts';
+import { Hints } from './hints.ts';
+import { QueueState, type ListedState } from './queue-state.ts';
+import { listOf, NO_TIMER, TaskRow } from './task-row.ts';
+import { UniqueLocks } from './unique-locks.ts';
+
+/**
+ * The tasks of the embedded broker, and the only ways in which they move:
+ *
+ *      add ──► [scheduled] ──(due)──► [pending] ──lease──► [active] ──► [retry] ──(due)──► …
+ *         └──► [a group]                                      ├──► [completed] ──(retention)──► remove
+ *                                                             └──► [archived] ──(retention)──► remove
+ *
+ * Each box is an intrusive list (task-list.ts), so each arrow is O(1). What waits for a moment has an entry in the one
+ * timer: 32 bytes, one wake-up for all. A move takes the row out of where it was, with its timer; what calls these methods
+ * has checked that it may.
+ */
+export class TaskStore {
+  readonly clock: Clock;
+  readonly timer: SystemTimer;
+  readonly hints = new Hints();
+  readonly locks = new UniqueLocks();
+  readonly queues = new Map<string, QueueState>();
+  readonly #maxArchived: number;
+  readonly #archiveRetentionMs: number;
+  #epoch = 0;
+  #isClosed = false;
+
+  constructor({ clock, maxArchived, archiveRetentionMs }: ResolvedEmbeddedBrokerOptions) {
+    this.clock = clock;
+    this.timer = new SystemTimer({ clock, name: 'embedded broker' });
+    this.timer.unref();
+    this.#maxArchived = maxArchived;
+    this.#archiveRetentionMs = archiveRetentionMs;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Nothing moves by itself any more, and nobody is told. */
+  close(): void {
+    this.#isClosed = true;
+    this.timer.close();
+    this.hints.close();
+  }
+
+  /** What waits keeps the process alive from now on: there is somebody whom it matters to. */
+  subscribe(listener: BrokerListener): void {
+    this.hints.add(listener);
+    this.timer.ref();
+  }
+
+  unsubscribe(listener: BrokerListener): void {
+    this.hints.remove(listener);
+    if (this.hints.listeners.length === 0) this.timer.unref();
+  }
+
+  /** @throws EscapementError `ERR_QUEUE_NOT_FOUND` */
+  queue(name: string): QueueState {
+    const queue = this.queues.get(name);
+    if (queue === undefined) throw queueNotFound(name);
+    return queue;
+  }
+
+  /** @throws EscapementError `ERR_QUEUE_NOT_FOUND` or `ERR_TASK_NOT_FOUND` */
+  row(queue: string, id: string): TaskRow {
+    const row = this.queue(queue).rows.get(id);
+    if (row === undefined) throw taskNotFound(queue, id);
+    return row;
+  }
+
+  /** The queue of that name, made if there is none. */
+  openQueue(name: string): QueueState {
+    let queue = this.queues.get(name);
+    if (queue === undefined) {
+      queue = new QueueState(name);
+      this.queues.set(name, queue);
+    }
+    return queue;
+  }
+
+  /**
+   * Checks whether a task may come, as if `leaving` were not there any more.
+   *
+   * @throws EscapementError `ERR_TASK_DUPLICATE` or `ERR_TASK_ID_CONFLICT`
+   */
+  check(task: NewTask, leaving?: { has(row: TaskRow): boolean }): void {
+    const { id, queue, uniqueKey } = task.message;
+    if (isUnique(task)) {
+      const owner = this.locks.ownerOf(uniqueKey, this.clock.now());
+      if (owner !== undefined && leaving?.has(owner) !== true) throw taskDuplicate(queue, owner.message.id);
+    }
+    const namesake = this.queues.get(queue)?.rows.get(id);
+    if (namesake !== undefined && leaving?.has(namesake) !== true) throw taskIdConflict(queue, id);
+  }
+
+  /** Adds a task that was checked. */
+  add(task: NewTask): TaskRow {
+    const { message, processAtMs, uniqueTtlMs } = task;
+    const wallNowMs = this.clock.wallNow();
+    const queue = this.openQueue(message.queue);
+    const row = new TaskRow(message);
+    queue.rows.set(message.id, row);
+    if (isUnique(task)) {
+      const delayMs = Math.max(processAtMs - wallNowMs, 0);
+      this.locks.take(message.uniqueKey, row, this.clock.now() + delayMs + uniqueTtlMs);
+    }
+    if (processAtMs > wallNowMs) this.#wait(row, queue, 'scheduled', processAtMs, wallNowMs);
+    else this.#makeReady(row, queue, wallNowMs);
+    return row;
+  }
+
+  /** To the end of the queue, as somebody wants it now. */
+  makePending(row: TaskRow): void {
+    const queue = this.#leave(row);
+    row.atMs = this.clock.wallNow();
+    queue.lists.pending.push(row);
+    this.hints.work(queue);
+  }
+
+  /** To the head of the queue. */
+  giveBack(row: TaskRow): void {
+    const queue = this.#leave(row);
+    row.atMs = this.clock.wallNow();
+    queue.lists.pending.unshift(row);
+    this.hints.work(queue);
+  }
+
+  /** Under a new lease, of an epoch that no lease of this broker had: not even one of an earlier task of that id. */
+  lease(row: TaskRow, leaseMs: number): void {
+    const queue = this.#leave(row);
+    row.epoch = ++this.#epoch;
+    queue.lists.active.push(row);
+    this.#armLease(row, leaseMs);
+  }
+
+  extendLease(row: TaskRow, leaseMs: number): void {
+    this.#disarm(row);
+    this.#armLease(row, leaseMs);
+  }
+
+  makeRetry(row: TaskRow, atMs: number): void {
+    const wallNowMs = this.clock.wallNow();
+    const queue = this.#leave(row);
+    if (atMs > wallNowMs) this.#wait(row, queue, 'retry', atMs, wallNowMs);
+    else this.#wait(row, queue, 'retry', wallNowMs, wallNowMs);
+  }
+
+  /** Retained until then. */
+  makeCompleted(row: TaskRow, retentionMs: number, wallNowMs: number): void {
+    const queue = this.#leave(row);
+    this.locks.free(row);
+    this.#wait(row, queue, 'completed', wallNowMs + retentionMs, wallNowMs);
+    this.hints.settled(queue, row.message.id);
+  }
+
+  /** To the archive, which gives up its oldest if it has too many. */
+  makeArchived(row: TaskRow): void {
+    const wallNowMs = this.clock.wallNow();
+    const queue = this.#leave(row);
+    const { archived } = queue.lists;
+    this.locks.free(row);
+    this.#wait(row, queue, 'archived', wallNowMs + this.#archiveRetentionMs, wallNowMs);
+    this.hints.settled(queue, row.message.id);
+    while (archived.head !== undefined && archived.size > this.#maxArchived) this.remove(archived.head);
+  }
+
+  /** It is gone. */
+  remove(row: TaskRow): void {
+    const queue = this.#leave(row);
+    this.locks.free(row);
+    queue.rows.delete(row.message.id);
+    this.hints.settled(queue, row.message.id);
+  }
+
+  /** What is due goes to where it is processed. */
+  forward(row: TaskRow): void {
+    const queue = this.#leave(row);
+    this.#makeReady(row, queue, this.clock.wallNow());
+  }
+
+  /** To where a task belongs that nothing holds back any more. */
+  #makeReady(row: TaskRow, queue: QueueState, wallNowMs: number): void {
+    const { group } = row.message;
+    if (group === '') {
+      row.atMs = wallNowMs;
+      queue.lists.pending.push(row);
+      this.hints.work(queue);
+    } else {
+      row.atMs = this.clock.now();
+      queue.group(group).push(row);
+      this.hints.grouped(queue, group);
+    }
+  }
+
+  #wait(row: TaskRow, queue: QueueState, state: ListedState, atMs: number, wallNowMs: number): void {
+    row.atMs = atMs;
+    queue.lists[state].push(row);
+    row.timer = this.timer.schedule(atMs - wallNowMs, this.#wake, row);
+  }
+
+  #armLease(row: TaskRow, leaseMs: number): void {
+    row.atMs = this.clock.now() + leaseMs;
+    row.timer = this.timer.schedule(leaseMs, this.#wake, row);
+  }
+
+  /** Takes a row out of where it is, whatever it waits for there. */
+  #leave(row: TaskRow): QueueState {
+    const { queue } = listOf(row);
+    if (row.timer !== NO_TIMER) this.#disarm(row);
+    queue.take(row);
+    return queue;
+  }
+
+  #disarm(row: TaskRow): void {
+    this.timer.cancel(row.timer);
+    row.timer = NO_TIMER;
+  }
+
+  /** The moment of a row, by the monotonic clock: one for all, so that a row needs no closure. */
+  readonly #wake = (row: TaskRow): void => {
+    row.timer = NO_TIMER;
+    const { list } = row;
+    if (list === undefined || list.queue.isRemoved) return;
+    if (list.state === 'active') {
+      this.hints.leaseExpired(list.queue);
+      return;
+    }
+    const aheadMs = row.atMs - this.clock.wallNow();
+    // The wall clock was put back, or runs slower: what is due by it is not yet.
+    if (aheadMs > 0) row.timer = this.timer.schedule(aheadMs, this.#wake, row);
+    else if (list.state === 'scheduled' || list.state === 'retry') this.forward(row);
+    else this.remove(row);
+  };
+}
+
+function isUnique({ uniqueTtlMs, message }: NewTask): boolean {
+  return uniqueTtlMs > 0 && message.uniqueKey !== '';
+}
