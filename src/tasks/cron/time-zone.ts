@@ -42,7 +42,20 @@ export class TimeZone {
   }
 }
 
-function formatOf(timeZone: string): Intl.DateTimeFormat {
+/**
+ * By their names in small letters, which the host does not tell apart either: as many as there are zones, at most. Each one
+ * takes tens of kilobytes, and thousands of entries go by the same few.
+ */
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+function formatOf(name: string): Intl.DateTimeFormat {
+  const key = name.toLowerCase();
+  const format = formats.get(key) ?? makeFormat(name);
+  formats.set(key, format);
+  return format;
+}
+
+function makeFormat(timeZone: string): Intl.DateTimeFormat {
   return new Intl.DateTimeFormat('en-US', {
     timeZone,
     calendar: 'gregory',

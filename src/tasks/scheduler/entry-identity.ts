@@ -5,13 +5,13 @@ import type { Task } from '../task.ts';
 /** Hexadecimal digits of an entry's id: 128 bits. */
 const ID_LENGTH = 32;
 
-/** The task's options, and over them those it was registered with: one by one, and headers one by one. */
+/** The task's options, and over them those it was registered with: one by one, and headers one by one. Frozen: callbacks see it. */
 export function mergeTaskOptions(base: TaskOptions, over: TaskOptions): TaskOptions {
   const isTimed = over.processAt !== undefined || over.processInMs !== undefined;
   const timeless = isTimed ? { ...base, processAt: undefined, processInMs: undefined } : base;
   const merged = Object.fromEntries([...definedOf(timeless), ...definedOf(over)]) as TaskOptions;
-  if (base.headers === undefined && over.headers === undefined) return merged;
-  return { ...merged, headers: { ...base.headers, ...over.headers } };
+  if (base.headers === undefined && over.headers === undefined) return Object.freeze(merged);
+  return Object.freeze({ ...merged, headers: Object.freeze({ ...base.headers, ...over.headers }) });
 }
 
 /**

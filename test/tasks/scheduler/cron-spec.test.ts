@@ -119,6 +119,20 @@ describe('a time zone', () => {
   });
 });
 
+describe('a tick that is far away', () => {
+  it.each([
+    ['30 1 1 11 *', 'America/New_York', '2026-11-01T05:30Z'],
+    ['0 0 1 1 *', 'Pacific/Kiritimati', '2026-12-31T10:00Z'],
+    ['0 0 1 1 *', 'Pacific/Pago_Pago', '2026-01-01T11:00Z'],
+    ['* * 29 3 *', 'Europe/London', '2026-03-29T00:00Z'],
+    ['0 12 31 12 *', 'europe/london', '2026-12-31T12:00Z'],
+  ])('%s in %s is found, whatever the offset is then', (spec, zone, next) => {
+    for (const from of ['2026-01-01T10:30:00Z', Date.parse(next) - 25 * 3_600_000, Date.parse(next) - 1]) {
+      expect(ticks(spec, new Date(from).toISOString(), 1, zone)).toEqual([next]);
+    }
+  });
+});
+
 // New York: 2026-03-08, 2:00 EST → 3:00 EDT; 2026-11-01, 2:00 EDT → 1:00 EST.
 describe('where clocks go forward', () => {
   const zone = 'America/New_York';
