@@ -64,7 +64,9 @@ describe('a flaky broker', () => {
     for (let n = 0; n < 3; n++) await expect(flaky.ping()).rejects.toMatchObject(UNAVAILABLE);
     await flaky.ping();
     expect(flaky.counts).toEqual({ calls: 4, failed: 2, repliesLost: 1 });
-    expect(() => { flaky.failNext('close'); }).toThrow(TypeError);
+    expect(() => {
+      flaky.failNext('close');
+    }).toThrow(TypeError);
   });
 
   test('takes its time, on the clock of the broker', async () => {
