@@ -2,7 +2,7 @@ import { Registry } from 'prom-client';
 import { describe, expect, test, vi } from 'vitest';
 import { EscapementError, type MetricsProvider } from 'escapement';
 import { prometheusMetrics } from 'escapement/metrics/prometheus';
-import { taskQueueMetrics, type Broker, type TaskQueueMetricsOptions } from 'escapement/tasks';
+import { taskQueueMetrics, type TaskQueueMetricsOptions } from 'escapement/tasks';
 import { settled } from '../workqueue/support/outcome.ts';
 import { openBench, type Bench } from './support/bench.ts';
 
