@@ -27,7 +27,7 @@ export class TaskStore {
   readonly queues = new Map<string, QueueState>();
   readonly #maxArchived: number;
   readonly #archiveRetentionMs: number;
-  #epoch = 0;
+  #serial = 0;
   #isClosed = false;
 
   constructor({ clock, maxArchived, archiveRetentionMs }: ResolvedEmbeddedBrokerOptions) {
@@ -134,7 +134,7 @@ export class TaskStore {
   /** Under a new lease, of an epoch that no lease of this broker had: not even one of an earlier task of that id. */
   lease(row: TaskRow, leaseMs: number): void {
     const queue = this.#leave(row);
-    row.epoch = ++this.#epoch;
+    row.serial = ++this.#serial;
     queue.lists.active.push(row);
     this.#armLease(row, leaseMs);
   }
@@ -193,6 +193,7 @@ export class TaskStore {
       this.hints.work(queue);
     } else {
       row.atMs = this.clock.now();
+      row.serial = ++this.#serial;
       queue.group(group).push(row);
       this.hints.grouped(queue, group);
     }
