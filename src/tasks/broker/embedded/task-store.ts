@@ -105,6 +105,7 @@ export class TaskStore {
     const wallNowMs = this.clock.wallNow();
     const queue = this.openQueue(message.queue);
     const row = new TaskRow(message);
+    flatten(message.id);
     queue.rows.set(message.id, row);
     if (isUnique(task)) {
       const delayMs = Math.max(processAtMs - wallNowMs, 0);
@@ -242,4 +243,12 @@ export class TaskStore {
 
 function isUnique({ uniqueTtlMs, message }: NewTask): boolean {
   return uniqueTtlMs > 0 && message.uniqueKey !== '';
+}
+
+/**
+ * `randomUUID` adds its id together piece by piece, and V8 keeps the pieces, in some 400 bytes, until somebody looks at a
+ * character. Flat it is 90 bytes, and found sooner.
+ */
+function flatten(text: string): void {
+  text.charCodeAt(0);
 }
