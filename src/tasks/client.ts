@@ -85,7 +85,7 @@ export class Client extends EventEmitter<ClientEvents> {
     this.#inFlight++;
     try {
       if (this.#outermost !== undefined) return await this.#outermost({ task, options });
-      if (task.check !== undefined) await task.check();
+      if (task.check !== undefined) await task.check(task);
       return this.#told(await this.#broker.enqueue(newTaskOf(task, options, this.#broker.clock.wallNow())));
     } finally {
       this.#landed();
@@ -156,7 +156,7 @@ export class Client extends EventEmitter<ClientEvents> {
   #prepare(request: EnqueueRequest): NewTask | Promise<NewTask> {
     requireRequest(request);
     const { task, options } = request;
-    const checked = task.check?.();
+    const checked = task.check?.(task);
     if (checked === undefined) return newTaskOf(task, options, this.#broker.clock.wallNow());
     return checked.then(() => newTaskOf(task, options, this.#broker.clock.wallNow()));
   }

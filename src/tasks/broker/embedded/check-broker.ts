@@ -77,7 +77,7 @@ function checkList(store: TaskStore, queue: QueueState, list: TaskList): number 
     ensure(queue.rows.get(row.message.id) === row, `${where}: its id leads elsewhere`);
     ensure(row.message.queue === queue.name, `${where}: it is of queue '${row.message.queue}'`);
     ensure(list.group === '' || row.message.group === list.group, `${where}: it is in group '${list.group}'`);
-    ensure(isOrdered(list, previous, row), `${where}: it is older than the one before it`);
+    ensure(isOrdered(list, previous, row), `${where}: it has come before the one that it is behind`);
     if (checkWaiting(store, row, list, where)) timers++;
     previous = row;
   }
@@ -88,7 +88,7 @@ function checkList(store: TaskStore, queue: QueueState, list: TaskList): number 
 
 /** Groups and sets are in the order in which their tasks came. */
 function isOrdered(list: TaskList, previous: TaskRow | undefined, row: TaskRow): boolean {
-  return list.state !== 'aggregating' || previous === undefined || previous.atMs <= row.atMs;
+  return list.state !== 'aggregating' || previous === undefined || previous.serial < row.serial;
 }
 
 /** @returns whether it waits. */
