@@ -38,6 +38,9 @@ export class TaskType<Input, Output = Input> {
   readonly type: string;
   readonly #schema: StandardSchema<Input, Output>;
   readonly #options: TaskOptions;
+  readonly #check = async (task: Task): Promise<void> => {
+    await this.parse(payloadOf(task));
+  };
 
   constructor(type: string, options: TaskTypeOptions<Input, Output>) {
     requireText('type', type);
@@ -54,10 +57,7 @@ export class TaskType<Input, Output = Input> {
   /** A task to enqueue; what is wrong with its payload is said then. Options given here are laid over the type's. */
   task(payload: Input, options: TaskOptions = {}): Task<Input> {
     requireTaskOptions(options);
-    const task = new Task<Input>(this.type, payload, layTaskOptions(this.#options, options), async () => {
-      await this.parse(payloadOf(task));
-    });
-    return task;
+    return new Task(this.type, payload, layTaskOptions(this.#options, options), this.#check);
   }
 
   /** @throws EscapementError `ERR_TASK_PAYLOAD` - it is not what the schema asks for. */
