@@ -151,16 +151,29 @@ describe('ticks that were missed', () => {
 
   it('were not missed if they were refused', async () => {
     await using world = await openWorld();
+    let isGood = true;
     const schema: StandardSchema<number, number> = {
-      '~standard': { version: 1, vendor: 'test', validate: () => ({ issues: [{ message: 'no good' }] }) },
+      '~standard': {
+        version: 1,
+        vendor: 'test',
+        validate: (value) => (isGood ? { value: value as number } : { issues: [{ message: 'no good' }] }),
+      },
     };
     const { scheduler, lines } = world.scheduler({ backfill: true });
     scheduler.register('@hourly', defineTask('t', { schema }).task(1));
     await scheduler.start();
     await world.clock.advance(HOUR_MS);
+    isGood = false;
+    await world.clock.advance(HOUR_MS);
+    isGood = true;
     world.clock.shiftWall(2 * HOUR_MS);
     await world.clock.advance(MINUTE_MS);
-    expect(lines).toEqual(['01:00 failed 01:00', '03:01 failed 02:00', '03:01 failed 03:00']);
+    expect(lines).toEqual([
+      '01:00 enqueued 01:00',
+      '02:00 failed 02:00',
+      '04:01 enqueued 03:00',
+      '04:01 enqueued 04:00',
+    ]);
   });
 
   it('wait for a broker that fails, and for one another', async () => {
