@@ -108,7 +108,7 @@ export class TickRunner {
   async #attempt(entry: ScheduledEntry, atMs: number): Promise<Outcome<TaskRecord | undefined>> {
     const { broker } = this.#options;
     try {
-      if (entry.task.check !== undefined) await entry.task.check();
+      if (entry.task.check !== undefined) await entry.task.check(entry.task);
     } catch (error) {
       return { kind: 'refused', error };
     }

@@ -1,0 +1,99 @@
+import type { SystemTimer } from '../../timer/system-timer.ts';
+import type { Broker } from '../broker/broker.ts';
+import { leaseLost } from './interruptions.ts';
+import type { Logger } from './logger.ts';
+import type { RunTable } from './run-table.ts';
+import type { TaskRun } from './task-run.ts';
+
+/** Renewals in the time of a lease: five may fail. */
+const BEATS_PER_LEASE = 6;
+
+/** What leases are kept with. */
+export interface LeaseKeeperOptions {
+  readonly broker: Broker;
+  readonly timer: SystemTimer;
+  readonly runs: RunTable;
+  readonly leaseMs: number;
+  readonly logger: Logger;
+  /** The lease of a run is lost. */
+  readonly onLost: (run: TaskRun, reason: ReturnType<typeof leaseLost>) => void;
+}
+
+/**
+ * Renews the leases of what runs. A lease that somebody else has, or that could not be renewed before its end, is lost.
+ *
+ * The broker is always asked first: when the process was blocked for longer than a lease, the task may still be ours.
+ * Armed only while something runs, so an idle server has no beat, and a task that is short costs nothing.
+ */
+export class LeaseKeeper {
+  readonly #options: LeaseKeeperOptions;
+  #isArmed = false;
+  #isRenewing = false;
+
+  constructor(options: LeaseKeeperOptions) {
+    this.#options = options;
+  }
+
+  /** Something runs. */
+  watch(): void {
+    if (!this.#isArmed) this.#arm(Infinity);
+  }
+
+  /** @internal It is time. */
+  beat(): void {
+    this.#isArmed = false;
+    const runs = this.#options.runs.list();
+    if (runs.length === 0) return;
+    if (this.#isRenewing) this.#loseExpired(runs);
+    else void this.#renew(runs);
+    this.#arm(earliestEndMs(runs));
+  }
+
+  /** At the next beat, or when the first lease ends that cannot be renewed. */
+  #arm(leaseUntilMs: number): void {
+    const { timer, leaseMs } = this.#options;
+    const nowMs = timer.clock.now();
+    const leftMs = leaseUntilMs > nowMs ? leaseUntilMs - nowMs : Infinity;
+    this.#isArmed = true;
+    timer.schedule(Math.min(leaseMs / BEATS_PER_LEASE, leftMs), beat, this);
+  }
+
+  async #renew(runs: readonly TaskRun[]): Promise<void> {
+    const { broker, leaseMs, logger } = this.#options;
+    const leaseUntilMs = broker.clock.now() + leaseMs;
+    this.#isRenewing = true;
+    try {
+      const lost = new Set(
+        await broker.extendLeases(
+          runs.map(({ leased }) => leased),
+          leaseMs,
+        ),
+      );
+      for (const run of runs) {
+        if (lost.has(run.leased)) this.#options.onLost(run, leaseLost());
+        else run.leaseUntilMs = leaseUntilMs;
+      }
+    } catch (error) {
+      logger.warn({ err: error, tasks: runs.length }, 'leases not renewed');
+      this.#loseExpired(runs);
+    } finally {
+      this.#isRenewing = false;
+    }
+  }
+
+  #loseExpired(runs: readonly TaskRun[]): void {
+    const nowMs = this.#options.timer.clock.now();
+    for (const run of runs) {
+      if (run.leaseUntilMs <= nowMs) this.#options.onLost(run, leaseLost());
+    }
+  }
+}
+
+const beat = (keeper: LeaseKeeper): void => {
+  keeper.beat();
+};
+
+/** Of those that are not lost already. */
+function earliestEndMs(runs: readonly TaskRun[]): number {
+  return runs.reduce((least, run) => (run.isLeaseLost ? least : Math.min(least, run.leaseUntilMs)), Infinity);
+}

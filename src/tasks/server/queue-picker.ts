@@ -1,0 +1,101 @@
+/** A queue that is served. */
+interface PickedQueue {
+  readonly name: string;
+  readonly weight: number;
+  /** Of smooth weighted round robin: how far it is behind its share. */
+  credit: number;
+  /** Whether there may be something in it. */
+  isReady: boolean;
+  quota: number;
+}
+
+/** How many tasks to take from a queue. */
+export interface Quota {
+  readonly queue: string;
+  readonly limit: number;
+}
+
+/**
+ * Says from which queues the next tasks are taken.
+ *
+ * HOW. Only queues that may have something are asked. With strict priority the first of them gets everything that is
+ * left. Otherwise smooth weighted round robin deals out places one by one (nginx's: each pick, every queue gains its
+ * weight, the one with the most is picked and pays the sum), so shares hold over any number of rounds, and a queue that
+ * is empty neither saves up nor loses its turn. Whole rounds of it are worked out at once.
+ *
+ * WHY not asynq's shuffled list: it takes one task at a time and from the first queue that has one; here a round takes
+ * many, with one call per queue.
+ */
+export class QueuePicker {
+  readonly #queues: readonly PickedQueue[];
+  readonly #byName: ReadonlyMap<string, PickedQueue>;
+  readonly #isStrict: boolean;
+
+  /** @param priorities - integers of at least 1 by the names of the queues. */
+  constructor(priorities: Readonly<Record<string, number>>, isStrict: boolean) {
+    const divisor = Object.values(priorities).reduce(greatestCommonDivisor, 0);
+    this.#queues = Object.entries(priorities)
+      .map(([name, priority]) => ({ name, weight: priority / divisor, credit: 0, isReady: true, quota: 0 }))
+      .sort((a, b) => b.weight - a.weight);
+    this.#byName = new Map(this.#queues.map((queue) => [queue.name, queue]));
+    this.#isStrict = isStrict;
+  }
+
+  /** Whether some queue may have something. */
+  get hasReady(): boolean {
+    return this.#queues.some(({ isReady }) => isReady);
+  }
+
+  /** There may be something in a queue. @returns whether it is one of these. */
+  markReady(name: string): boolean {
+    const queue = this.#byName.get(name);
+    if (queue !== undefined) queue.isReady = true;
+    return queue !== undefined;
+  }
+
+  markAllReady(): void {
+    for (const queue of this.#queues) queue.isReady = true;
+  }
+
+  /** There is nothing in a queue until it is marked ready. */
+  markEmpty(name: string): void {
+    const queue = this.#byName.get(name);
+    if (queue !== undefined) queue.isReady = false;
+  }
+
+  /**
+   * Deals out places among the queues that may have something; those of a queue that turns out not to have as many are
+   * for the next call. Of strict priority it is one queue at a time.
+   */
+  pick(places: number): Quota[] {
+    const ready = this.#queues.filter(({ isReady }) => isReady);
+    const [first] = ready;
+    if (first === undefined || places <= 0) return [];
+    if (this.#isStrict || ready.length === 1) return [{ queue: first.name, limit: places }];
+    deal(ready, places);
+    return ready.filter(({ quota }) => quota > 0).map(({ name, quota }) => ({ queue: name, limit: quota }));
+  }
+}
+
+/** After as many picks as the sum of the weights everybody has had the weight, and all credits are as before. */
+function deal(queues: readonly PickedQueue[], places: number): void {
+  const sum = queues.reduce((total, { weight }) => total + weight, 0);
+  const rounds = Math.floor(places / sum);
+  for (const queue of queues) queue.quota = queue.weight * rounds;
+  for (let left = places - rounds * sum; left > 0; left--) pickOne(queues, sum);
+}
+
+function pickOne(queues: readonly PickedQueue[], sum: number): void {
+  let most: PickedQueue | undefined;
+  for (const queue of queues) {
+    queue.credit += queue.weight;
+    if (most === undefined || queue.credit > most.credit) most = queue;
+  }
+  if (most === undefined) return;
+  most.credit -= sum;
+  most.quota++;
+}
+
+function greatestCommonDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestCommonDivisor(b, a % b);
+}

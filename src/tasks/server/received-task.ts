@@ -1,0 +1,53 @@
+import { decodeJson } from '../payload.ts';
+import type { TaskMessage } from '../task-message.ts';
+
+/**
+ * A task as its handler gets it. Immutable.
+ *
+ * @typeParam P - what `data` is.
+ */
+export interface ReceivedTask<P = unknown> {
+  readonly type: string;
+  /** Bytes, which must not be changed; empty if there are none. */
+  readonly payload: Uint8Array;
+  readonly headers: Readonly<Record<string, string>>;
+  /** What the schema of its task type has made of the payload. Undefined if the handler was given to a pattern. */
+  readonly data: P;
+  /** The payload, from JSON. @throws SyntaxError - it is none. */
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller says what it expects
+  json<T = unknown>(): T;
+  /** The same task, with data. */
+  withData<D>(data: D): ReceivedTask<D>;
+}
+
+/** A task that is read from its message. */
+export class MessageTask<P = undefined> implements ReceivedTask<P> {
+  readonly #message: TaskMessage;
+  readonly data: P;
+
+  constructor(message: TaskMessage, data: P) {
+    this.#message = message;
+    this.data = data;
+  }
+
+  get type(): string {
+    return this.#message.type;
+  }
+
+  get payload(): Uint8Array {
+    return this.#message.payload;
+  }
+
+  get headers(): Readonly<Record<string, string>> {
+    return this.#message.headers;
+  }
+
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller says what it expects
+  json<T = unknown>(): T {
+    return decodeJson(this.payload) as T;
+  }
+
+  withData<D>(data: D): ReceivedTask<D> {
+    return new MessageTask(this.#message, data);
+  }
+}

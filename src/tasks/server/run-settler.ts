@@ -1,0 +1,96 @@
+import { reportUncaught } from '../../core/report-uncaught.ts';
+import { codeOf } from './code-of.ts';
+import {
+  endingOfFailure,
+  endingOfSuccess,
+  writeEnding,
+  type Ending,
+  type FailureRules,
+} from './run-ending.ts';
+import type { Logger } from './logger.ts';
+import type { RunReports } from './run-reports.ts';
+import type { TaskErrorHandler } from './server-options.ts';
+import type { Syncer } from './syncer.ts';
+import type { TaskRun } from './task-run.ts';
+
+/** What settling needs. */
+export interface SettlerOptions extends FailureRules {
+  readonly errorHandler: TaskErrorHandler | undefined;
+  readonly logger: Logger;
+}
+
+/** Writes what becomes of a run, once, and tells of it. Never rejects. */
+export class RunSettler {
+  readonly #options: SettlerOptions;
+  readonly #syncer: Syncer;
+  readonly #reports: RunReports;
+
+  constructor(options: SettlerOptions, syncer: Syncer, reports: RunReports) {
+    this.#options = options;
+    this.#syncer = syncer;
+    this.#reports = reports;
+  }
+
+  /** Its handler has resolved. */
+  succeeded(run: TaskRun): Promise<void> {
+    return this.#write(run, endingOfSuccess(run));
+  }
+
+  /** Its handler has rejected, or it was given up. */
+  failed(run: TaskRun, error: unknown): Promise<void> {
+    const ending = endingOfFailure(run, error, this.#options);
+    if (ending.kind !== 'released') this.#tellErrorHandler(run, ending.error ?? error);
+    return this.#write(run, ending);
+  }
+
+  async #write(run: TaskRun, ending: Ending): Promise<void> {
+    const { broker, logger } = this.#options;
+    const endedAtMs = broker.clock.now();
+    if (ending.kind === 'archived') logger.warn(fieldsOf(run, ending.error), 'task archived');
+    try {
+      await writeEnding(broker, run, ending);
+    } catch (error) {
+      this.#notWritten(run, ending, endedAtMs, error);
+      return;
+    }
+    if (ending.kind === 'lost') logger.warn(fieldsOf(run, ending.error), 'lease of a task lost');
+    this.#reports.over(run, ending, endedAtMs);
+  }
+
+  /** Somebody else has the task, or the broker could not be reached: then it is tried again while the task is ours. */
+  #notWritten(run: TaskRun, ending: Ending, endedAtMs: number, error: unknown): void {
+    const { broker, logger } = this.#options;
+    const code = codeOf(error);
+    logger.warn(fieldsOf(run, error), `task not ${ending.kind}`);
+    const lose = (reason: unknown): void => {
+      this.#reports.over(run, { kind: 'lost', error: reason }, endedAtMs);
+    };
+    if (code === 'ERR_LEASE_LOST' || code === 'ERR_BROKER_CLOSED') {
+      lose(error);
+      return;
+    }
+    this.#syncer.add({
+      untilMs: run.leaseUntilMs,
+      write: () => writeEnding(broker, run, ending),
+      written: () => {
+        this.#reports.over(run, ending, endedAtMs);
+      },
+      lost: lose,
+    });
+  }
+
+  #tellErrorHandler(run: TaskRun, error: unknown): void {
+    const { errorHandler } = this.#options;
+    if (errorHandler === undefined) return;
+    try {
+      errorHandler(error, run.task, run.context);
+    } catch (thrown) {
+      reportUncaught(thrown);
+    }
+  }
+}
+
+function fieldsOf({ leased }: TaskRun, error: unknown): object {
+  const { id, queue, type } = leased.message;
+  return { taskId: id, queue, type, err: error };
+}

@@ -1,0 +1,208 @@
+import type { EventEmitter } from 'node:events';
+import { SystemTimer } from '../../timer/system-timer.ts';
+import type { BrokerListener, CancelRequest, ServerState, WorkerState } from '../broker/broker.ts';
+import { Aggregator } from './aggregator.ts';
+import { Forwarder } from './forwarder.ts';
+import type { Handler } from './handler.ts';
+import { HealthCheck } from './health-check.ts';
+import { Heartbeater } from './heartbeater.ts';
+import { Janitor } from './janitor.ts';
+import { LeaseKeeper } from './lease-keeper.ts';
+import { Processor } from './processor.ts';
+import { Recoverer } from './recoverer.ts';
+import { RunReports } from './run-reports.ts';
+import { RunSettler } from './run-settler.ts';
+import { RunTable } from './run-table.ts';
+import type { ServerEvents } from './server-events.ts';
+import { ServerMetrics } from './server-metrics.ts';
+import type { ResolvedServerOptions } from './server-options.ts';
+import type { ServerParts } from './server-parts.ts';
+import { Subscriber } from './subscriber.ts';
+import { Syncer } from './syncer.ts';
+import type { TaskRun } from './task-run.ts';
+import { TaskWorker } from './task-worker.ts';
+
+/** An armed wake-up is what keeps a process alive. */
+const KEEP_ALIVE_MS = 365 * 24 * 3_600_000;
+
+/** The components of a server that was started: made together, started and shut down in asynq's order. */
+export class ServerComponents {
+  readonly runs: RunTable;
+  readonly #parts: ServerParts;
+  readonly #metrics: ServerMetrics | undefined;
+  readonly #syncer: Syncer;
+  readonly #worker: TaskWorker;
+  readonly #processor: Processor;
+  readonly #leases: LeaseKeeper;
+  readonly #heartbeater: Heartbeater;
+  readonly #forwarder: Forwarder;
+  readonly #janitor: Janitor;
+  readonly #recoverer: Recoverer;
+  readonly #aggregator: Aggregator;
+  readonly #healthCheck: HealthCheck;
+  readonly #subscriber: Subscriber;
+  #whenShutDown: (() => void) | undefined;
+
+  constructor(
+    options: ResolvedServerOptions,
+    handler: Handler,
+    emitter: EventEmitter<ServerEvents>,
+    readState: () => ServerState,
+  ) {
+    const { broker, logger, metrics, queueNames, leaseMs, graceMs } = options;
+    const timer = new SystemTimer({ name: 'server', clock: broker.clock });
+    const parts = { broker, options, timer, logger };
+    this.#parts = parts;
+    this.runs = new RunTable(options.concurrency);
+    this.#metrics = metrics === undefined ? undefined : new ServerMetrics(metrics, queueNames, this.runs);
+    this.#syncer = new Syncer(timer);
+    const reports = new RunReports(emitter, this.#metrics);
+    const settler = new RunSettler(options, this.#syncer, reports);
+    const onFree = (run: TaskRun): void => {
+      this.#processor.freed(run);
+    };
+    this.#worker = new TaskWorker({ handler, timer, graceMs, logger, settler, reports, onFree });
+    this.#leases = this.#makeLeases(leaseMs);
+    this.#healthCheck = new HealthCheck(parts);
+    this.#processor = this.#makeProcessor();
+    this.#heartbeater = new Heartbeater(parts, readState);
+    this.#forwarder = new Forwarder(parts);
+    this.#janitor = new Janitor(parts);
+    this.#recoverer = new Recoverer(parts);
+    this.#aggregator = new Aggregator(parts);
+    this.#subscriber = this.#makeSubscriber();
+  }
+
+  /** Hints are heard before anything is taken. */
+  async start(): Promise<void> {
+    this.#keepAlive();
+    this.#heartbeater.start();
+    this.#healthCheck.start();
+    await this.#subscriber.start();
+    this.#recoverer.start();
+    this.#forwarder.start();
+    this.#janitor.start();
+    this.#aggregator.start();
+    this.#processor.start();
+  }
+
+  stop(): void {
+    this.#processor.stop();
+    this.#heartbeater.refresh();
+  }
+
+  /** In asynq's order: what is taken last must be written, and cancelling works while runs are waited for. */
+  async shutdown(): Promise<void> {
+    this.#whenShutDown?.();
+    this.#heartbeater.refresh();
+    await this.#forwarder.shutdown();
+    await this.#processor.shutdown();
+    await this.#recoverer.shutdown();
+    await this.#syncer.shutdown();
+    await this.#subscriber.shutdown();
+    await this.#janitor.shutdown();
+    await this.#aggregator.shutdown();
+    await this.#healthCheck.shutdown();
+    await this.#heartbeater.shutdown();
+    this.#parts.timer.close();
+    this.#metrics?.remove();
+  }
+
+  /** Called when the shutdown begins. */
+  onShutdown(callback: () => void): void {
+    this.#whenShutDown = callback;
+  }
+
+  workers(): WorkerState[] {
+    return this.runs
+      .list()
+      .filter(({ hasStarted }) => hasStarted)
+      .map(workerOf);
+  }
+
+  #keepAlive(): void {
+    this.#parts.timer.schedule(KEEP_ALIVE_MS, keepAlive, () => {
+      this.#keepAlive();
+    });
+  }
+
+  #makeLeases(leaseMs: number): LeaseKeeper {
+    const { broker, timer, logger } = this.#parts;
+    return new LeaseKeeper({
+      ...{ broker, timer, logger, leaseMs, runs: this.runs },
+      onLost: (run, reason) => {
+        this.#worker.interrupt(run, reason);
+      },
+    });
+  }
+
+  #makeProcessor(): Processor {
+    return new Processor({
+      parts: this.#parts,
+      runs: this.runs,
+      worker: this.#worker,
+      onTaken: () => {
+        this.#leases.watch();
+      },
+      onError: (error) => {
+        this.#healthCheck.tell(error);
+      },
+    });
+  }
+
+  #makeSubscriber(): Subscriber {
+    const { broker, timer, logger } = this.#parts;
+    return new Subscriber({
+      ...{ broker, timer, logger },
+      listener: this.#makeListener(),
+      onSubscribed: () => {
+        this.#processor.hintAll();
+        this.#recoverer.trigger();
+        this.#aggregator.trigger();
+      },
+    });
+  }
+
+  #makeListener(): BrokerListener {
+    const { queueNames } = this.#parts.options;
+    return {
+      work: (queue) => {
+        this.#processor.hint(queue);
+      },
+      leaseExpired: (queue) => {
+        if (queueNames.includes(queue)) this.#recoverer.trigger();
+      },
+      grouped: (queue, group) => {
+        this.#aggregator.grouped(queue, group);
+      },
+      cancel: (request) => this.#cancel(request),
+    };
+  }
+
+  /** Without a queue every task of that id is meant. */
+  #cancel({ taskId, queue, outcome }: CancelRequest): boolean {
+    let isHere = false;
+    for (const run of this.runs.list()) {
+      const { message } = run.leased;
+      if (message.id !== taskId || (queue !== undefined && message.queue !== queue)) continue;
+      isHere = this.#worker.cancel(run, outcome) || isHere;
+    }
+    return isHere;
+  }
+}
+
+const keepAlive = (again: () => void): void => {
+  again();
+};
+
+function workerOf({ leased, startedAtWallMs, deadlineMs }: TaskRun): WorkerState {
+  const { id, type, payload, queue } = leased.message;
+  return {
+    taskId: id,
+    taskType: type,
+    payload,
+    queue,
+    startedAtMs: startedAtWallMs,
+    deadlineMs,
+  };
+}

@@ -1,0 +1,166 @@
+import { defineTask, ServeMux, SkipRetry } from 'escapement/tasks';
+import type { Middleware, ReceivedTask, TaskContext } from 'escapement/tasks';
+import { describe, expect, it } from 'vitest';
+import * as z from 'zod';
+import { MessageTask } from '../../src/tasks/server/received-task.ts';
+
+const context = {} as TaskContext;
+
+function received(type: string, payload: unknown = null): ReceivedTask {
+  const message = { type, payload: Buffer.from(JSON.stringify(payload)), headers: {} };
+  return new MessageTask(message as never, undefined);
+}
+
+describe('which handler is called', () => {
+  const called: string[] = [];
+  const mux = new ServeMux();
+  for (const pattern of ['email:', 'email:welcome', 'email:welcome:vip', 'e']) {
+    mux.handle(pattern, () => called.push(pattern));
+  }
+
+  it.each([
+    ['email:welcome', 'email:welcome'],
+    ['email:reminder', 'email:'],
+    ['email:welcome:vip', 'email:welcome:vip'],
+    ['email:welcome:other', 'email:welcome'],
+    ['export', 'e'],
+    ['email', 'e'],
+  ])('of %s it is that of %s', async (type, pattern) => {
+    called.length = 0;
+    await mux.process(context, received(type));
+    await mux.process(context, received(type));
+    expect(called).toEqual([pattern, pattern]);
+  });
+
+  it('of a type that nothing fits, there is none', async () => {
+    await expect(mux.process(context, received('image "x"'))).rejects.toMatchObject({
+      code: 'ERR_HANDLER_NOT_FOUND',
+      message: 'handler not found for task "image \\"x\\""',
+    });
+  });
+
+  it('a handler that is added later counts at once', async () => {
+    const late = new ServeMux().handle('a', () => called.push('a'));
+    await late.process(context, received('abc'));
+    late.handle('abc', () => called.push('abc'));
+    called.length = 0;
+    await late.process(context, received('abc'));
+    expect(called).toEqual(['abc']);
+  });
+
+  it('a mux can be the handler of another one', async () => {
+    called.length = 0;
+    await new ServeMux().handle('email:', mux).process(context, received('email:welcome'));
+    expect(called).toEqual(['email:welcome']);
+  });
+});
+
+describe('middleware', () => {
+  const told: string[] = [];
+  const named =
+    (name: string): Middleware =>
+    (next) =>
+    async (task, inner) => {
+      told.push(`> ${name}`);
+      try {
+        return await next(task, inner);
+      } finally {
+        told.push(`< ${name}`);
+      }
+    };
+
+  it('is called in its order, the first one outermost', async () => {
+    told.length = 0;
+    const mux = new ServeMux().use(named('a'), named('b')).handle('x', () => told.push('handler'));
+    mux.use(named('c'));
+    await mux.process(context, received('x'));
+    expect(told).toEqual(['> a', '> b', '> c', 'handler', '< c', '< b', '< a']);
+  });
+
+  it('is also around what happens when there is no handler', async () => {
+    told.length = 0;
+    const mux = new ServeMux().use(named('a'));
+    await expect(mux.process(context, received('x'))).rejects.toMatchObject({
+      code: 'ERR_HANDLER_NOT_FOUND',
+    });
+    expect(told).toEqual(['> a', '< a']);
+  });
+
+  it('is put around a handler once, not at every task', async () => {
+    let count = 0;
+    const mux = new ServeMux().handle('x', () => undefined).use((next) => (count++, next));
+    await mux.process(context, received('x'));
+    await mux.process(context, received('xy'));
+    expect(count).toBe(1);
+  });
+
+  it('that gives no function is a TypeError', async () => {
+    const mux = new ServeMux().handle('x', () => undefined).use(() => 5 as never);
+    await expect(mux.process(context, received('x'))).rejects.toThrow(
+      'what middleware returns must be a function. Received 5',
+    );
+  });
+});
+
+describe('a task type', () => {
+  const resize = defineTask('image:resize', {
+    schema: z.object({ width: z.number().transform((width) => width * 2) }),
+  });
+
+  it('gives its handler the data that its schema makes of the payload', async () => {
+    const widths: number[] = [];
+    const mux = new ServeMux().handle(resize, (task) => widths.push(task.data.width));
+    await mux.process(context, received('image:resize', { width: 4 }));
+    expect(widths).toEqual([8]);
+  });
+
+  it.each([
+    ['has the wrong shape', received('image:resize', { width: 'wide' }), /payload of 'image:resize'.*width/],
+    [
+      'is no JSON',
+      new MessageTask({ type: 'image:resize', payload: Buffer.from('{') } as never, undefined),
+      /JSON/,
+    ],
+  ])('a payload that %s fails for good', async (_what, task, message) => {
+    const mux = new ServeMux().handle(resize, () => undefined);
+    const error: unknown = await mux.process(context, task).catch((thrown: unknown) => thrown);
+    expect(SkipRetry.is(error)).toBe(true);
+    expect((error as Error).message).toMatch(message);
+    expect((error as Error).cause).toBeInstanceOf(Error);
+  });
+
+  it('what its handler throws stays as it is', async () => {
+    const error = new Error('no space left');
+    const mux = new ServeMux().handle(resize, () => {
+      throw error;
+    });
+    await expect(mux.process(context, received('image:resize', { width: 1 }))).rejects.toBe(error);
+  });
+});
+
+describe('what is wrong is said at once', () => {
+  const mux = new ServeMux().handle('taken', () => undefined);
+
+  it.each([
+    [
+      'a blank pattern',
+      () => mux.handle('  ', () => undefined),
+      "pattern must be a string that is not blank. Received '  '",
+    ],
+    ['no pattern', () => mux.handle(5 as never, () => undefined), 'pattern must be a string. Received 5'],
+    [
+      'a pattern again',
+      () => mux.handle('taken', () => undefined),
+      "must be one that has no handler yet. Received 'taken'",
+    ],
+    [
+      'no handler',
+      () => mux.handle('x', undefined as never),
+      'handler must be a function or a ServeMux. Received undefined',
+    ],
+    ['no middleware', () => mux.use('x' as never), "middleware must be a function. Received 'x'"],
+  ])('%s', (_what, call, message) => {
+    expect(call).toThrow(message);
+    expect(call).toThrow(TypeError);
+  });
+});

@@ -1,0 +1,171 @@
+import { Task } from 'escapement/tasks';
+import { EscapementError } from 'escapement';
+import type { GroupAggregator, Handler, ServerOptions, TaskInfo } from 'escapement/tasks';
+import { describe, expect, it, vi } from 'vitest';
+import { openWorld, withMethods, type World } from './support/world.ts';
+
+const joined: GroupAggregator = (group, tasks) =>
+  new Task(
+    `digest:${group}`,
+    tasks.map((task) => task.json()),
+  );
+
+/** A server that aggregates, and what its handler gets. */
+async function start(
+  world: World,
+  options: Partial<ServerOptions> = {},
+): Promise<{ type: string; data: unknown; queue: string }[]> {
+  const handled: { type: string; data: unknown; queue: string }[] = [];
+  const handler: Handler = (task, { queue }) => {
+    handled.push({ type: task.type, data: task.json(), queue });
+  };
+  await world.start(handler, { groupAggregator: joined, groupGracePeriodMs: 10_000, ...options });
+  return handled;
+}
+
+function add(world: World, payload: unknown, options = {}): Promise<TaskInfo> {
+  return world.enqueue('mail', payload, { group: 'ann', ...options });
+}
+
+describe('a group is aggregated', () => {
+  it('when nothing has come for the grace period, to the millisecond', async () => {
+    const world = await openWorld();
+    const handled = await start(world);
+    await add(world, 1);
+    await world.advance(9_000);
+    await add(world, 2);
+    await world.advance(9_999);
+    expect(handled).toEqual([]);
+    await world.advance(1);
+    expect(handled).toEqual([{ type: 'digest:ann', data: [1, 2], queue: 'default' }]);
+    expect(await world.broker.groups('default')).toEqual([]);
+  });
+
+  it('when its oldest task has waited long enough', async () => {
+    const world = await openWorld();
+    const handled = await start(world, { groupMaxDelayMs: 25_000 });
+    for (let i = 0; i < 6; i++) {
+      await add(world, i);
+      await world.advance(5_000);
+    }
+    expect(handled).toEqual([{ type: 'digest:ann', data: [0, 1, 2, 3, 4], queue: 'default' }]);
+  });
+
+  it('when it is large enough, as often as it is', async () => {
+    const world = await openWorld();
+    const handled = await start(world, { groupMaxSize: 2 });
+    for (let i = 0; i < 5; i++) await add(world, i);
+    expect(handled.map(({ data }) => data)).toEqual([
+      [0, 1],
+      [2, 3],
+    ]);
+    await world.advance(10_000);
+    expect(handled.map(({ data }) => data)).toEqual([[0, 1], [2, 3], [4]]);
+  });
+
+  it('that was there before the server', async () => {
+    const world = await openWorld();
+    await add(world, 1);
+    await world.advance(60_000);
+    expect(await start(world)).toEqual([{ type: 'digest:ann', data: [1], queue: 'default' }]);
+  });
+
+  it('in its own queue, whatever the aggregator says', async () => {
+    const world = await openWorld();
+    const groupAggregator: GroupAggregator = () => Promise.resolve(new Task('digest', 0, { queue: 'other' }));
+    const handled = await start(world, { groupAggregator, queues: { low: 1, other: 1 } });
+    await add(world, 1, { queue: 'low' });
+    await world.advance(10_000);
+    expect(handled).toEqual([{ type: 'digest', data: 0, queue: 'low' }]);
+  });
+
+  it('not of a queue that is not served, and not without an aggregator', async () => {
+    const world = await openWorld();
+    await start(world, { queues: { other: 1 } });
+    await start(world, { groupAggregator: undefined });
+    const info = await add(world, 1);
+    await world.advance(600_000);
+    expect(await world.state(info)).toBe('aggregating');
+  });
+});
+
+describe('B2: what goes wrong loses nothing, and is seen again', () => {
+  it.each<[string, GroupAggregator]>([
+    [
+      'throws',
+      () => {
+        throw new Error('panic');
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('panic'))],
+    ['gives no task', () => undefined as never],
+    ['gives back what it got', (_group, [task]) => task as never],
+  ])('an aggregator that %s: the set is back in its group two minutes later', async (_what, broken) => {
+    const world = await openWorld();
+    const aggregator = vi.fn(joined).mockImplementationOnce(broken);
+    const handled = await start(world, { groupAggregator: aggregator });
+    await add(world, 1);
+    await add(world, 2);
+    await world.advance(10_000);
+    expect([handled, await world.broker.groups('default')]).toEqual([[], []]);
+    await world.advance(119_999);
+    expect(handled).toEqual([]);
+    await world.advance(1);
+    expect(handled).toEqual([{ type: 'digest:ann', data: [1, 2], queue: 'default' }]);
+  });
+
+  it('a broker that does not answer is asked again', async () => {
+    const world = await openWorld();
+    let failures = 3;
+    const broker = withMethods(world.broker, {
+      takeGroup: (...args) =>
+        failures-- > 0
+          ? Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer'))
+          : world.broker.takeGroup(...args),
+    });
+    const handled = await start(world, { broker });
+    await add(world, 1);
+    await world.advance(10_000);
+    expect(handled).toHaveLength(1);
+  });
+});
+
+describe('groups are looked at side by side', () => {
+  it('three at once, the others after them', async () => {
+    const world = await openWorld();
+    const running: (() => void)[] = [];
+    const groupAggregator: GroupAggregator = (group) =>
+      new Promise((resolve) => {
+        running.push(() => {
+          resolve(new Task(`digest:${group}`, 0));
+        });
+      });
+    const handled = await start(world, { groupAggregator });
+    for (const group of ['a', 'b', 'c', 'd', 'e']) await add(world, 1, { group });
+    await world.advance(10_000);
+    expect(running).toHaveLength(3);
+    running[0]?.();
+    await world.settle();
+    expect(running).toHaveLength(4);
+    for (const finish of running) finish();
+    await world.settle();
+    for (const finish of running) finish();
+    await world.settle();
+    expect(handled).toHaveLength(5);
+  });
+
+  it('a shutdown waits for them, but not for ever', async () => {
+    const world = await openWorld();
+    const groupAggregator: GroupAggregator = () => new Promise(() => undefined);
+    const server = world.server({ groupAggregator, groupGracePeriodMs: 1_000 });
+    await server.start(() => undefined);
+    await add(world, 1);
+    await world.advance(1_000);
+    const closed = vi.fn();
+    void server.shutdown().then(closed);
+    await world.advance(7_999);
+    expect(closed).not.toHaveBeenCalled();
+    await world.advance(1);
+    expect(closed).toHaveBeenCalled();
+  });
+});

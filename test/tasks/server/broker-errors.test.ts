@@ -1,0 +1,219 @@
+import { EscapementError } from 'escapement';
+import type { Broker } from 'escapement/tasks';
+import { describe, expect, it, vi } from 'vitest';
+import { Held, openWorld, withMethods, type World } from './support/world.ts';
+
+const unavailable = new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
+
+/** A broker whose method fails so often, after it has done what it was asked for or instead. */
+function failing(
+  world: World,
+  method: 'complete' | 'retry' | 'archive' | 'release' | 'dequeue' | 'subscribe',
+  times: number,
+  options: { isDone?: boolean } = {},
+): { broker: Broker; calls: number[] } {
+  const calls: number[] = [];
+  const original = world.broker[method].bind(world.broker) as (...args: unknown[]) => Promise<unknown>;
+  const call = async (...args: unknown[]): Promise<unknown> => {
+    calls.push(world.clock.now());
+    const isFailing = calls.length <= times;
+    const isCalled = !isFailing || options.isDone === true;
+    const result = isCalled ? await original(...args) : undefined;
+    if (isFailing) throw unavailable;
+    return result;
+  };
+  return { broker: withMethods(world.broker, { [method]: call }), calls };
+}
+
+describe('B1: what could not be written is tried again', () => {
+  it.each<['complete' | 'retry' | 'archive', number, string]>([
+    ['complete', 25, 'completed'],
+    ['retry', 25, 'retry'],
+    ['archive', 0, 'archived'],
+  ])('%s', async (method, maxRetry, state) => {
+    const world = await openWorld();
+    const { broker, calls } = failing(world, method, 3);
+    const handler = vi.fn(() => {
+      if (method !== 'complete') throw new Error('boom');
+    });
+    const server = await world.start(handler, { broker, retryDelayMs: () => 60_000 });
+    const info = await world.enqueue('job', undefined, { maxRetry, retentionMs: 60_000 });
+    expect([await world.state(info), server.activeCount]).toEqual(['active', 0]);
+    await world.advance(3_000);
+    expect(await world.state(info)).toBe(state);
+    expect([calls.length, handler.mock.calls.length]).toEqual([4, 1]);
+    expect(world.events).toEqual(['started job', `${state === 'retry' ? 'retried' : state} job`]);
+  });
+
+  it('each time waits longer', async () => {
+    const world = await openWorld();
+    const { broker, calls } = failing(world, 'complete', 4);
+    await world.start(() => undefined, { broker });
+    await world.enqueue();
+    await world.advance(5_000);
+    const waits = calls.slice(1).map((atMs, i) => atMs - (calls[i] ?? 0));
+    expect(waits).toHaveLength(4);
+    for (const [i, waitMs] of waits.entries()) {
+      expect(waitMs).toBeGreaterThanOrEqual(50 * 2 ** i);
+      expect(waitMs).toBeLessThanOrEqual(100 * 2 ** i + 1);
+    }
+  });
+
+  it('that it is written already is found out, and is as good', async () => {
+    const world = await openWorld();
+    const { broker } = failing(world, 'complete', 1, { isDone: true });
+    await world.start(() => undefined, { broker });
+    const info = await world.enqueue();
+    await world.advance(1_000);
+    expect(await world.state(info)).toBe('gone');
+    expect(world.events).toEqual(['started job', 'completed job']);
+  });
+
+  it('until its lease is over: then somebody else may have it', async () => {
+    const world = await openWorld();
+    const { broker, calls } = failing(world, 'complete', Infinity);
+    await world.start(() => undefined, { broker });
+    const info = await world.enqueue();
+    await world.advance(29_999);
+    expect(world.events).toEqual(['started job']);
+    await world.advance(1);
+    expect(world.events).toEqual(['started job', 'lost job']);
+    expect(calls.length).toBeLessThan(15);
+    expect(await world.find(info)).toMatchObject({ state: 'retry', message: { retried: 0 } });
+  });
+
+  it('is tried a last time at the shutdown', async () => {
+    const world = await openWorld();
+    const { broker } = failing(world, 'complete', 1);
+    const server = await world.start(() => undefined, { broker });
+    const info = await world.enqueue();
+    await server.shutdown();
+    expect(await world.state(info)).toBe('gone');
+    expect(world.clock.pendingWakeups).toBe(0);
+  });
+
+  it('what fails then too is given up', async () => {
+    const world = await openWorld();
+    const { broker } = failing(world, 'complete', Infinity);
+    const server = await world.start(() => undefined, { broker });
+    await world.enqueue();
+    await server.shutdown();
+    expect(world.events).toEqual(['started job', 'lost job']);
+  });
+
+  it('a lease that is lost when it is written is not tried again', async () => {
+    const world = await openWorld();
+    const complete = vi.fn(() => Promise.reject(new EscapementError('ERR_LEASE_LOST', 'gone')));
+    await world.start(() => undefined, { broker: withMethods(world.broker, { complete }) });
+    await world.enqueue();
+    await world.advance(5_000);
+    expect([complete.mock.calls.length, world.events]).toEqual([1, ['started job', 'lost job']]);
+  });
+});
+
+describe('B11: a broker that does not give tasks', () => {
+  it('is asked again and again, with longer and longer waits between', async () => {
+    const world = await openWorld();
+    const { broker, calls } = failing(world, 'dequeue', Infinity);
+    await world.start(() => undefined, { broker });
+    await world.advance(60_000);
+    expect(calls.length).toBeGreaterThan(8);
+    expect(calls.length).toBeLessThan(22);
+  });
+
+  it('a hint does not make it be asked sooner', async () => {
+    const world = await openWorld();
+    const { broker, calls } = failing(world, 'dequeue', Infinity);
+    await world.start(() => undefined, { broker });
+    for (let i = 0; i < 50; i++) await world.enqueue();
+    expect(calls).toHaveLength(1);
+  });
+
+  it('when it gives some again, they are worked on, and the waits start small again', async () => {
+    const world = await openWorld();
+    const { broker, calls } = failing(world, 'dequeue', 4);
+    await world.start(() => undefined, { broker });
+    const info = await world.enqueue();
+    await world.advance(1_600);
+    expect([await world.state(info), calls.length]).toEqual(['gone', 5]);
+  });
+
+  it('the healthCheck is told at once', async () => {
+    const world = await openWorld();
+    const healthCheck = vi.fn();
+    const { broker } = failing(world, 'dequeue', 1);
+    await world.start(() => undefined, { broker, healthCheck });
+    expect(healthCheck.mock.calls).toEqual([[unavailable]]);
+  });
+
+  it('of one queue: what the others give is worked on', async () => {
+    const world = await openWorld();
+    const broker = withMethods(world.broker, {
+      dequeue: (queue, limit, leaseMs) =>
+        queue === 'bad' ? Promise.reject(unavailable) : world.broker.dequeue(queue, limit, leaseMs),
+    });
+    await world.start(() => undefined, { broker, concurrency: 2, queues: { bad: 1, default: 1 } });
+    const info = await world.enqueue();
+    await world.advance(10_000);
+    expect(await world.state(info)).toBe('gone');
+  });
+
+  it('a shutdown does not wait for it', async () => {
+    const world = await openWorld();
+    const { broker } = failing(world, 'dequeue', Infinity);
+    const server = await world.start(() => undefined, { broker });
+    await world.advance(30_000);
+    await server.shutdown();
+    expect(world.clock.pendingWakeups).toBe(0);
+  });
+});
+
+describe('a subscription that fails', () => {
+  it('is tried again; then what was missed is caught up with', async () => {
+    const world = await openWorld();
+    const { broker, calls } = failing(world, 'subscribe', 3);
+    await world.start(() => undefined, { broker });
+    await world.settle();
+    const info = await world.enqueue();
+    expect(await world.state(info)).toBe('pending');
+    await world.advance(2_000);
+    expect([await world.state(info), calls.length]).toEqual(['gone', 4]);
+  });
+
+  it('a shutdown ends that', async () => {
+    const world = await openWorld();
+    const { broker } = failing(world, 'subscribe', Infinity);
+    const server = await world.start(() => undefined, { broker });
+    await server.shutdown();
+    expect(world.clock.pendingWakeups).toBe(0);
+  });
+});
+
+describe('healthCheck', () => {
+  it('is told every so often', async () => {
+    const world = await openWorld();
+    const healthCheck = vi.fn();
+    const ping = vi.fn(() => Promise.resolve());
+    await world.start(() => undefined, { broker: withMethods(world.broker, { ping }), healthCheck });
+    await world.advance(15_000);
+    ping.mockRejectedValueOnce(unavailable);
+    await world.advance(15_000);
+    await world.advance(15_000);
+    expect(healthCheck.mock.calls).toEqual([[undefined], [unavailable], [undefined]]);
+  });
+});
+
+describe('a logger', () => {
+  it('that throws stops nothing', async () => {
+    const world = await openWorld();
+    const shout = (): never => {
+      throw new Error('disk full');
+    };
+    const held = new Held();
+    await world.start(held.handler, { logger: { debug: shout, info: shout, warn: shout, error: shout } });
+    const info = await world.enqueue('job', undefined, { maxRetry: 0 });
+    held.run().reject(new Error('boom'));
+    await world.settle();
+    expect(await world.state(info)).toBe('archived');
+  });
+});

@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest';
+import { Held, openWorld, withMethods } from './support/world.ts';
+
+describe('concurrency', () => {
+  it('is never exceeded, and always made use of', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    const server = await world.start(held.handler, { concurrency: 3 });
+    for (let i = 0; i < 7; i++) await world.enqueue();
+    expect([held.runs.length, server.activeCount]).toEqual([3, 3]);
+    held.run(1).resolve();
+    await world.settle();
+    expect([held.runs.length, server.activeCount]).toEqual([4, 3]);
+    for (let i = 0; i < 7; i++) {
+      held.run(i).resolve();
+      await world.settle();
+    }
+    expect([held.runs.length, server.activeCount]).toEqual([7, 0]);
+  });
+
+  it('one call takes as many tasks as there is room for', async () => {
+    const world = await openWorld();
+    const limits: number[] = [];
+    const broker = withMethods(world.broker, {
+      dequeue: (queue, limit, leaseMs) => {
+        limits.push(limit);
+        return world.broker.dequeue(queue, limit, leaseMs);
+      },
+    });
+    for (let i = 0; i < 20; i++) await world.enqueue();
+    const held = new Held();
+    await world.start(held.handler, { broker, concurrency: 8 });
+    expect([limits, held.runs.length]).toEqual([[8], 8]);
+  });
+});
+
+describe('queues', () => {
+  it('share the places by their priorities', async () => {
+    const world = await openWorld();
+    const types: string[] = [];
+    for (const queue of ['low', 'high']) {
+      for (let i = 0; i < 40; i++) await world.enqueue(queue, undefined, { queue });
+    }
+    await world.start((task) => types.push(task.type), { concurrency: 1, queues: { low: 1, high: 3 } });
+    const first = types.slice(0, 40);
+    expect(first.filter((type) => type === 'high')).toHaveLength(30);
+    expect(types).toHaveLength(80);
+  });
+
+  it('what one does not use goes to the others', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    for (let i = 0; i < 10; i++) await world.enqueue('job', undefined, { queue: 'low' });
+    await world.enqueue('job', undefined, { queue: 'high' });
+    await world.start(held.handler, { concurrency: 6, queues: { low: 1, high: 5 } });
+    expect(held.runs).toHaveLength(6);
+  });
+
+  it('of strict priority: the lower one has to wait until the higher one is empty', async () => {
+    const world = await openWorld();
+    const types: string[] = [];
+    for (const queue of ['low', 'high']) {
+      for (let i = 0; i < 3; i++) await world.enqueue(queue, undefined, { queue });
+    }
+    const queues = { low: 1, high: 2 };
+    await world.start((task) => types.push(task.type), { concurrency: 1, queues, strictPriority: true });
+    expect(types).toEqual(['high', 'high', 'high', 'low', 'low', 'low']);
+  });
+
+  it('that are not served are left alone', async () => {
+    const world = await openWorld();
+    await world.start(() => undefined, { queues: { high: 1 } });
+    expect(await world.state(await world.enqueue('job', undefined, { queue: 'low' }))).toBe('pending');
+  });
+
+  it('that are paused wait, and go on', async () => {
+    const world = await openWorld();
+    await world.start(() => undefined);
+    await world.enqueue();
+    await world.broker.pause('default');
+    const info = await world.enqueue();
+    expect(await world.state(info)).toBe('pending');
+    await world.broker.resume('default');
+    await world.settle();
+    expect(await world.state(info)).toBe('gone');
+  });
+});
+
+describe('handlers that never wait', () => {
+  it('do not keep the host from its turn', async () => {
+    const world = await openWorld();
+    const ids = Array.from({ length: 5_000 }, () => world.enqueue.call(world));
+    await Promise.all(ids);
+    let handled = 0;
+    let handledAtTurn = -1;
+    await world.server({ concurrency: 10 }).start(() => {
+      if (handled++ === 0) setImmediate(() => (handledAtTurn = handled));
+    });
+    while (handled < 5_000) await world.settle();
+    expect(handledAtTurn).toBeGreaterThan(0);
+    expect(handledAtTurn).toBeLessThan(2_000);
+  });
+});

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest';
+import { errorText } from '../../../src/tasks/server/error-text.ts';
+
+class Silent extends Error {
+  override name = 'Silent';
+}
+
+const trap = new Proxy(new Error('x'), {
+  get: () => {
+    throw new Error('no');
+  },
+});
+
+it.each([
+  ['an error', new Error('disk full'), 'disk full'],
+  ['a string', 'disk full', 'disk full'],
+  ['an error without a message', new Silent(), 'Silent'],
+  ['an error without anything', Object.assign(new Error(''), { name: '' }), 'an error that says nothing'],
+  ['nothing', undefined, 'thrown: undefined'],
+  ['a blank string', ' ', "thrown: ' '"],
+  ['a number', 42, 'thrown: 42'],
+  ['an object', { status: 503 }, 'thrown: { status: 503 }'],
+  ['what throws when it is looked at', trap, 'an error that cannot be shown'],
+])('says of %s what it is', (_what, thrown, text) => {
+  expect(errorText(thrown)).toBe(text);
+});
+
+it('is well-formed Unicode: half a surrogate pair would stop the task from being written', () => {
+  expect(errorText(new Error('bad \uD800 text'))).toBe('bad \uFFFD text');
+});
+
+it('is of bounded length, and well-formed where it was cut', () => {
+  const text = errorText(new Error('😀'.repeat(10_000)));
+  expect(text.length).toBe(8_192);
+  expect(text.isWellFormed()).toBe(true);
+  expect(text.endsWith('…')).toBe(true);
+});

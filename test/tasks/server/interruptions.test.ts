@@ -1,0 +1,261 @@
+import { once } from 'node:events';
+import { RevokeTask, SkipRetry } from 'escapement/tasks';
+import type { CancelOutcome, Handler } from 'escapement/tasks';
+import { describe, expect, it, vi } from 'vitest';
+import { Held, openWorld, WALL_MS, type World } from './support/world.ts';
+
+/** Settles as soon as its signal fires: with its reason, or as the test says. */
+function obedient(settle: (reason: unknown) => unknown = fail): Handler {
+  return async (_task, { signal }) => {
+    await once(signal, 'abort');
+    return settle(signal.reason);
+  };
+}
+
+function fail(error: unknown): never {
+  throw error;
+}
+
+/** Hears nothing, and never ends. */
+const deaf: Handler = () => new Promise(() => undefined);
+
+function cancel(world: World, taskId: string, outcome: CancelOutcome, queue?: string): Promise<boolean> {
+  return world.broker.cancel({ taskId, queue, outcome }, 1_000);
+}
+
+describe('a timeout', () => {
+  it('fires the signal, and the task is tried again', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    await world.start(held.handler);
+    const info = await world.enqueue('job', undefined, { timeoutMs: 5_000 });
+    await world.advance(4_999);
+    const { signal, reject } = held.run();
+    expect(signal.aborted).toBe(false);
+    await world.advance(1);
+    expect(signal.reason).toMatchObject({ code: 'ERR_TASK_TIMEOUT' });
+    reject(signal.reason);
+    await world.settle();
+    expect(await world.find(info)).toMatchObject({
+      state: 'retry',
+      message: { retried: 1, lastError: 'the task was not done within its timeout of 5000 ms' },
+    });
+  });
+
+  it.each([
+    ['the deadline, if that is earlier', { timeoutMs: 5_000, deadline: WALL_MS + 2_000 }, 2_000],
+    ['the timeout, if that is earlier', { timeoutMs: 1_000, deadline: WALL_MS + 2_000 }, 1_000],
+    ['the deadline alone', { deadline: WALL_MS + 3_000 }, 3_000],
+  ])('is %s', async (_what, options, afterMs) => {
+    const world = await openWorld();
+    const held = new Held();
+    await world.start(held.handler);
+    await world.enqueue('job', undefined, options);
+    await world.advance(afterMs - 1);
+    expect(held.run().signal.aborted).toBe(false);
+    await world.advance(1);
+    expect(held.run().signal.aborted).toBe(true);
+  });
+
+  it('that is over before the run has begun: the handler is not called', async () => {
+    const world = await openWorld();
+    const handler = vi.fn();
+    const info = await world.enqueue('job', undefined, { deadline: WALL_MS + 1_000 });
+    await world.advance(1_000);
+    await world.start(handler);
+    expect(handler).not.toHaveBeenCalled();
+    expect(await world.find(info)).toMatchObject({
+      state: 'retry',
+      message: { lastError: 'the task was not done within its deadline of 2026-11-21T00:00:01.000Z' },
+    });
+    expect(world.events).toEqual(['started job', 'retried job']);
+  });
+
+  it('of no task: without timeout and deadline a run may take any time', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    await world.start(held.handler);
+    const info = await world.enqueue('job', undefined, { timeoutMs: 0 });
+    await world.advance(24 * 3_600_000);
+    expect(held.run().signal.aborted).toBe(false);
+    held.run().resolve();
+    await world.settle();
+    expect(await world.state(info)).toBe('gone');
+  });
+
+  it('of a run that is over does nothing', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    await world.start(held.handler);
+    await world.enqueue('job', undefined, { timeoutMs: 100 });
+    held.run().resolve();
+    await world.advance(1_000);
+    expect(held.run().signal.aborted).toBe(false);
+    expect(world.events).toEqual(['started job', 'completed job']);
+  });
+});
+
+describe('B10: what the handler says within its grace counts', () => {
+  const timeout = { timeoutMs: 1_000 };
+
+  it.each<[string, (reason: unknown) => unknown, string, string]>([
+    ['it is done', () => undefined, 'gone', ''],
+    ['SkipRetry', () => fail(new SkipRetry('never')), 'archived', 'never'],
+    ['RevokeTask', () => fail(new RevokeTask()), 'gone', ''],
+    ['an error of its own', () => fail(new Error('half done')), 'retry', 'half done'],
+    ['the reason', fail, 'retry', 'the task was not done within its timeout of 1000 ms'],
+    [
+      'what Node’s own functions reject with',
+      () => fail(new DOMException('x', 'AbortError')),
+      'retry',
+      'the task was not done within its timeout of 1000 ms',
+    ],
+  ])('%s', async (_what, settle, state, lastError) => {
+    const world = await openWorld();
+    await world.start(obedient(settle));
+    const info = await world.enqueue('job', undefined, timeout);
+    await world.advance(1_000);
+    expect(await world.state(info)).toBe(state);
+    expect((await world.find(info))?.message.lastError ?? '').toBe(lastError);
+  });
+
+  it('a handler that does not settle is given up when the grace is over, and not before', async () => {
+    const world = await openWorld();
+    const server = await world.start(deaf, { graceMs: 500 });
+    const info = await world.enqueue('job', undefined, timeout);
+    await world.advance(1_499);
+    expect([await world.state(info), server.activeCount]).toEqual(['active', 1]);
+    await world.advance(1);
+    expect([await world.state(info), server.activeCount]).toEqual(['retry', 0]);
+  });
+
+  it('its place is not used again before that', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    await world.start(held.handler, { graceMs: 500, concurrency: 1 });
+    await world.enqueue('job', undefined, timeout);
+    await world.enqueue('next');
+    await world.advance(1_499);
+    expect(held.runs).toHaveLength(1);
+    await world.advance(1);
+    expect(held.runs).toHaveLength(2);
+  });
+
+  it('what it says after that comes too late, and is logged', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    const warn = vi.fn();
+    const logger = { debug: vi.fn(), info: vi.fn(), warn, error: vi.fn() };
+    await world.start(held.handler, { logger });
+    const info = await world.enqueue('job', undefined, { timeoutMs: 1_000, maxRetry: 0 });
+    await world.advance(2_000);
+    held.run().resolve();
+    await world.settle();
+    expect(await world.state(info)).toBe('archived');
+    expect(warn).toHaveBeenLastCalledWith(
+      { taskId: info.id, queue: 'default', type: 'job' },
+      'a handler has settled after its run was given up',
+    );
+    expect(world.events).toEqual(['started job', 'archived job']);
+  });
+});
+
+describe('cancelling a task that runs', () => {
+  it.each<[CancelOutcome, string, number]>([
+    ['retry', 'retry', 1],
+    ['archive', 'archived', 0],
+    ['delete', 'gone', 0],
+  ])('to %s it: it is interrupted, and then %s', async (outcome, state, retried) => {
+    const world = await openWorld();
+    const held = new Held();
+    await world.start(held.handler);
+    const info = await world.enqueue();
+    expect(await cancel(world, info.id, outcome)).toBe(true);
+    const { signal, reject } = held.run();
+    expect(signal.reason).toMatchObject({ code: 'ERR_TASK_CANCELLED', message: 'the task was cancelled' });
+    expect(await world.state(info)).toBe('active');
+    reject(signal.reason);
+    await world.settle();
+    expect(await world.state(info)).toBe(state);
+    expect((await world.find(info))?.message.retried ?? 0).toBe(retried);
+    expect(world.events).toEqual(['started job', 'cancelled job']);
+  });
+
+  it('tells what has become of it', async () => {
+    const world = await openWorld();
+    const cancelled = vi.fn();
+    const server = await world.start(obedient());
+    server.on('cancelled', cancelled);
+    const { id } = await world.enqueue('job', undefined, { maxRetry: 0 });
+    await cancel(world, id, 'retry');
+    await world.settle();
+    expect(cancelled).toHaveBeenCalledWith(expect.objectContaining({ taskId: id, outcome: 'archive' }));
+  });
+
+  it('the handler has completed it all the same: then it is done', async () => {
+    const world = await openWorld();
+    await world.start(obedient(() => undefined));
+    const info = await world.enqueue();
+    await cancel(world, info.id, 'archive');
+    await world.settle();
+    expect(await world.state(info)).toBe('gone');
+    expect(world.events).toEqual(['started job', 'completed job']);
+  });
+
+  it('that hears nothing: it follows the request when the grace is over', async () => {
+    const world = await openWorld();
+    await world.start(deaf);
+    const info = await world.enqueue();
+    await cancel(world, info.id, 'delete');
+    await world.advance(999);
+    expect(await world.state(info)).toBe('active');
+    await world.advance(1);
+    expect(await world.state(info)).toBe('gone');
+  });
+
+  it('twice: the last request counts', async () => {
+    const world = await openWorld();
+    await world.start(deaf);
+    const info = await world.enqueue();
+    await cancel(world, info.id, 'retry');
+    await cancel(world, info.id, 'archive');
+    await world.advance(1_000);
+    expect(await world.state(info)).toBe('archived');
+  });
+
+  it('that does not run here, or is in another queue: nobody answers', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    await world.start(held.handler);
+    const { id } = await world.enqueue();
+    expect(await cancel(world, 'other', 'delete')).toBe(false);
+    expect(await cancel(world, id, 'delete', 'low')).toBe(false);
+    expect(held.run().signal.aborted).toBe(false);
+    held.run().resolve();
+    await world.settle();
+    expect(await cancel(world, id, 'delete')).toBe(false);
+  });
+});
+
+describe('the signal', () => {
+  it('that is first looked at after it has fired has fired', async () => {
+    const world = await openWorld();
+    const reasons: unknown[] = [];
+    await world.start(async (_task, context) => {
+      await world.broker.cancel({ taskId: context.taskId, queue: undefined, outcome: 'delete' }, 0);
+      reasons.push(context.signal.reason);
+      context.signal.throwIfAborted();
+    });
+    const info = await world.enqueue();
+    expect(reasons).toEqual([expect.objectContaining({ code: 'ERR_TASK_CANCELLED' })]);
+    expect(await world.state(info)).toBe('gone');
+  });
+
+  it('is the same one at every look', async () => {
+    const world = await openWorld();
+    const seen: boolean[] = [];
+    await world.start((_task, context) => seen.push(context.signal === context.signal));
+    await world.enqueue();
+    expect(seen).toEqual([true]);
+  });
+});

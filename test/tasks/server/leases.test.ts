@@ -1,0 +1,158 @@
+import { EscapementError } from 'escapement';
+import type { LeasedTask } from 'escapement/tasks';
+import { describe, expect, it, vi } from 'vitest';
+import { Held, openWorld, WALL_MS, withMethods } from './support/world.ts';
+
+const unavailable = new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
+
+describe('leases', () => {
+  it('are renewed while something runs, and not otherwise', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    const extendLeases = vi.fn(world.broker.extendLeases.bind(world.broker));
+    await world.start(held.handler, { broker: withMethods(world.broker, { extendLeases }) });
+    const info = await world.enqueue();
+    await world.advance(120_000);
+    expect(extendLeases).toHaveBeenCalledTimes(24);
+    expect(await world.find(info)).toMatchObject({ state: 'active', isOrphaned: false });
+    held.run().resolve();
+    await world.advance(120_000);
+    expect(extendLeases).toHaveBeenCalledTimes(24);
+    await world.enqueue();
+    await world.advance(5_000);
+    expect(extendLeases).toHaveBeenCalledTimes(25);
+    held.run(1).resolve();
+  });
+
+  it('that somebody else has end the run, and nothing is written for it', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    const complete = vi.fn();
+    const errorHandler = vi.fn();
+    let isTaken = false;
+    const broker = withMethods(world.broker, {
+      complete,
+      extendLeases: (tasks: readonly LeasedTask[]) => Promise.resolve(isTaken ? tasks : []),
+    });
+    await world.start(held.handler, { broker, errorHandler });
+    await world.enqueue();
+    await world.advance(5_000);
+    expect(held.run().signal.aborted).toBe(false);
+    isTaken = true;
+    await world.advance(5_000);
+    expect(held.run().signal.reason).toMatchObject({ code: 'ERR_LEASE_LOST' });
+    held.run().resolve();
+    await world.settle();
+    expect(complete).not.toHaveBeenCalled();
+    expect(world.events).toEqual(['started job', 'lost job']);
+  });
+
+  it('that cannot be renewed are lost at their end, to the millisecond', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    const broker = withMethods(world.broker, { extendLeases: () => Promise.reject(unavailable) });
+    await world.start(held.handler, { broker, retryDelayMs: () => 60_000 });
+    await world.enqueue();
+    await world.advance(29_999);
+    expect(held.run().signal.aborted).toBe(false);
+    await world.advance(1);
+    expect(held.run().signal.reason).toMatchObject({ code: 'ERR_LEASE_LOST' });
+    await world.advance(1_000);
+    expect(world.events).toEqual(['started job', 'lost job']);
+  });
+
+  it('also if the broker does not even refuse', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    const broker = withMethods(world.broker, { extendLeases: () => new Promise(() => undefined) });
+    await world.start(held.handler, { broker });
+    await world.enqueue();
+    await world.advance(30_000);
+    expect(held.run().signal.reason).toMatchObject({ code: 'ERR_LEASE_LOST' });
+  });
+});
+
+describe('B13: a worker that is gone is no failure', () => {
+  /** Somebody takes a task, and is never heard of again. */
+  async function desert(world: Awaited<ReturnType<typeof openWorld>>): Promise<void> {
+    expect(await world.broker.dequeue('default', 1, 10_000)).toHaveLength(1);
+    await world.advance(10_000);
+  }
+
+  it('the task is tried again, also when it has no retries', async () => {
+    const world = await openWorld();
+    const types: string[] = [];
+    const info = await world.enqueue('job', undefined, { maxRetry: 0 });
+    await desert(world);
+    await world.start((task) => types.push(task.type));
+    expect(await world.find(info)).toMatchObject({
+      state: 'retry',
+      nextProcessAtMs: WALL_MS + 11_000,
+      message: { retried: 0, lastError: 'the lease of the task is over' },
+    });
+    await world.advance(1_000);
+    expect([types, await world.state(info)]).toEqual([['job'], 'gone']);
+    expect(await world.broker.queueStats('default')).toMatchObject({ processed: 1, failed: 0 });
+  });
+
+  it('it is noticed when the lease ends, if a server runs then', async () => {
+    const world = await openWorld();
+    const info = await world.enqueue();
+    await world.broker.dequeue('default', 1, 10_000);
+    await world.start(() => undefined);
+    await world.advance(9_999);
+    expect(await world.state(info)).toBe('active');
+    await world.advance(1);
+    expect(await world.state(info)).toBe('retry');
+  });
+
+  it('a task that loses its worker again and again is archived', async () => {
+    const world = await openWorld();
+    const info = await world.enqueue();
+    for (let recoveries = 0; recoveries < 3; recoveries++) {
+      await desert(world);
+      const server = await world.start(() => undefined, { maxRecoveries: 2 });
+      await server.shutdown();
+      await world.advance(1_000);
+    }
+    expect(await world.find(info)).toMatchObject({
+      state: 'archived',
+      message: { lastError: 'the lease of the task is over' },
+    });
+  });
+
+  it('only of queues that are served', async () => {
+    const world = await openWorld();
+    const info = await world.enqueue();
+    await desert(world);
+    await world.start(() => undefined, { queues: { other: 1 } });
+    expect(await world.find(info)).toMatchObject({ state: 'active', isOrphaned: true });
+  });
+
+  it('what could not be written then is recovered again later', async () => {
+    const world = await openWorld();
+    const info = await world.enqueue();
+    await desert(world);
+    let failures = 1;
+    const broker = withMethods(world.broker, {
+      retry: (task, failure, atMs) =>
+        failures-- > 0 ? Promise.reject(unavailable) : world.broker.retry(task, failure, atMs),
+    });
+    await world.start(() => undefined, { broker });
+    expect(await world.state(info)).toBe('active');
+    await world.advance(30_000);
+    expect(await world.state(info)).toBe('retry');
+  });
+});
+
+describe('B3: tasks that are active without a lease', () => {
+  it('are recovered like those whose lease is over, whatever the broker gives', async () => {
+    const world = await openWorld();
+    const info = await world.enqueue();
+    const [leased] = await world.broker.dequeue('default', 1, 1e9);
+    const recover = vi.fn().mockResolvedValueOnce([leased]).mockResolvedValue([]);
+    await world.start(() => undefined, { broker: withMethods(world.broker, { recover }) });
+    expect(recover).toHaveBeenCalledWith(['default'], 0, 30_000);
+    expect(await world.state(info)).toBe('retry');
+  });
+});

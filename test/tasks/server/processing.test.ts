@@ -1,0 +1,287 @@
+import { RevokeTask, ServeMux, SkipRetry } from 'escapement/tasks';
+import type { Handler, TaskRetriedEvent } from 'escapement/tasks';
+import { describe, expect, it, vi } from 'vitest';
+import { Held, openWorld, WALL_MS } from './support/world.ts';
+
+const boom = new Error('boom');
+
+function throwing(error: unknown): Handler {
+  return () => {
+    throw error;
+  };
+}
+
+describe('a handler that says that it is done', () => {
+  it.each<[string, Handler]>([
+    ['returns', () => undefined],
+    ['returns a value', () => 42],
+    ['resolves', () => Promise.resolve()],
+    [
+      'gives a thenable',
+      () => ({
+        then: (resolve: () => void) => {
+          resolve();
+        },
+      }),
+    ],
+  ])('%s: the task is gone', async (_how, handler) => {
+    const world = await openWorld();
+    await world.start(handler);
+    expect(await world.state(await world.enqueue())).toBe('gone');
+    expect(world.events).toEqual(['started job', 'completed job']);
+  });
+
+  it('what is to be retained is completed, with its result', async () => {
+    const world = await openWorld();
+    await world.start((_task, context) => context.writeResult({ pages: 3 }));
+    const info = await world.enqueue('job', undefined, { retentionMs: 60_000 });
+    expect(await world.find(info)).toMatchObject({
+      state: 'completed',
+      result: Buffer.from('{"pages":3}'),
+    });
+  });
+
+  it('its result was written before it is done', async () => {
+    const world = await openWorld();
+    await world.start((_task, context) => void context.writeResult(new Uint8Array([1, 2])));
+    const info = await world.enqueue('job', undefined, { retentionMs: 60_000 });
+    expect((await world.find(info))?.result).toEqual(Buffer.from([1, 2]));
+  });
+});
+
+describe('a handler that fails', () => {
+  it.each<[string, Handler, string]>([
+    ['throws', throwing(boom), 'boom'],
+    ['rejects', () => Promise.reject(boom), 'boom'],
+    ['throws what is no error', throwing('no space left'), 'no space left'],
+    ['throws nothing', throwing(undefined), 'thrown: undefined'],
+    [
+      'gives a thenable that rejects',
+      () => ({
+        then: (_: unknown, reject: (e: Error) => void) => {
+          reject(boom);
+        },
+      }),
+      'boom',
+    ],
+    ['gives a thenable that throws', () => ({ then: throwing(boom) as never }), 'boom'],
+  ])('%s: the task is tried again', async (_how, handler, lastError) => {
+    const world = await openWorld();
+    await world.start(handler);
+    const info = await world.enqueue();
+    expect(await world.find(info)).toMatchObject({
+      state: 'retry',
+      nextProcessAtMs: WALL_MS + 1_000,
+      message: { retried: 1, lastError, lastFailedAtMs: WALL_MS },
+    });
+    expect(world.events).toEqual(['started job', 'retried job']);
+  });
+
+  it('runs again at its time, with the number of its failures', async () => {
+    const world = await openWorld();
+    const counts: number[] = [];
+    const delays: number[] = [];
+    await world.start(
+      (_task, { retryCount, maxRetry }) => {
+        counts.push(retryCount);
+        if (retryCount < maxRetry) throw boom;
+      },
+      { retryDelayMs: (retried, error) => (delays.push(retried), error === boom ? 5_000 : 0) },
+    );
+    const info = await world.enqueue('job', undefined, { maxRetry: 2 });
+    await world.advance(4_999);
+    expect(counts).toEqual([0]);
+    await world.advance(1);
+    expect(counts).toEqual([0, 1]);
+    await world.advance(5_000);
+    expect([counts, delays]).toEqual([
+      [0, 1, 2],
+      [0, 1],
+    ]);
+    expect(await world.state(info)).toBe('gone');
+  });
+
+  it('for the last time: it is archived', async () => {
+    const world = await openWorld();
+    await world.start(throwing(boom));
+    const info = await world.enqueue('job', undefined, { maxRetry: 1 });
+    await world.advance(1_000);
+    expect(await world.find(info)).toMatchObject({ state: 'archived', message: { lastError: 'boom' } });
+    expect(world.events).toEqual(['started job', 'retried job', 'started job', 'archived job']);
+  });
+
+  it.each<[string, Error]>([
+    ['SkipRetry', new SkipRetry('bad address')],
+    ['an error that SkipRetry has caused', new Error('bad address', { cause: new SkipRetry() })],
+  ])('with %s: it is archived at once', async (_what, error) => {
+    const world = await openWorld();
+    await world.start(throwing(error));
+    const info = await world.enqueue();
+    expect(await world.find(info)).toMatchObject({
+      state: 'archived',
+      message: { lastError: 'bad address' },
+    });
+  });
+
+  it('with RevokeTask: it is gone, as if it were done', async () => {
+    const world = await openWorld();
+    await world.start(throwing(new RevokeTask()));
+    expect(await world.state(await world.enqueue())).toBe('gone');
+    expect(world.events).toEqual(['started job', 'completed job']);
+    expect(await world.broker.queueStats('default')).toMatchObject({ processed: 1, failed: 0 });
+  });
+
+  it('without a handler of its type it has failed', async () => {
+    const world = await openWorld();
+    await world.start(new ServeMux());
+    const info = await world.enqueue('image:resize');
+    expect((await world.find(info))?.message.lastError).toBe('handler not found for task "image:resize"');
+  });
+});
+
+describe('isFailure', () => {
+  it('is asked first: what is no failure is tried again, also when no retries are left', async () => {
+    const world = await openWorld();
+    let isLimited = true;
+    await world.start(
+      () => {
+        if (isLimited) throw boom;
+      },
+      { isFailure: (error) => error !== boom },
+    );
+    const info = await world.enqueue('job', undefined, { maxRetry: 0 });
+    expect(await world.find(info)).toMatchObject({ state: 'retry', message: { retried: 0 } });
+    await world.advance(1_000);
+    isLimited = false;
+    await world.advance(1_000);
+    expect(await world.state(info)).toBe('gone');
+    expect(await world.broker.queueStats('default')).toMatchObject({ processed: 1, failed: 0 });
+  });
+});
+
+describe('errorHandler', () => {
+  it.each([boom, new SkipRetry(), new RevokeTask()])('is told of %s', async (error) => {
+    const world = await openWorld();
+    const told = vi.fn();
+    await world.start(throwing(error), { errorHandler: told });
+    const { id } = await world.enqueue('job', { a: 1 }, { headers: { trace: 'x' } });
+    expect(told).toHaveBeenCalledTimes(1);
+    const [toldError, task, context] = told.mock.calls[0] as Parameters<
+      Exclude<Parameters<typeof world.server>[0], undefined>['errorHandler'] & object
+    >;
+    expect(toldError).toBe(error);
+    expect([task.type, task.json(), context.taskId]).toEqual(['job', { a: 1 }, id]);
+  });
+});
+
+describe('events', () => {
+  it('tell what the run was, how long it took and what comes of it', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    const server = await world.start(held.handler);
+    const retried: TaskRetriedEvent[] = [];
+    server.on('retried', (event) => retried.push(event));
+    const { id } = await world.enqueue('job', { a: 1 });
+    await world.advance(250);
+    held.run().reject(boom);
+    await world.settle();
+    const [event] = retried;
+    expect(event).toMatchObject({
+      taskId: id,
+      queue: 'default',
+      type: 'job',
+      retryCount: 0,
+      maxRetry: 25,
+      durationMs: 250,
+      error: boom,
+      isFailure: true,
+      retryAt: new Date(WALL_MS + 1_250),
+    });
+    expect(event?.task.json()).toEqual({ a: 1 });
+  });
+});
+
+describe('what a handler is given', () => {
+  it('the task and its context', async () => {
+    const world = await openWorld();
+    const seen: unknown[] = [];
+    await world.start(
+      (task, context) => {
+        const { taskId, queue, retryCount, maxRetry, deadlineMs, leaseEpoch, headers, values } = context;
+        seen.push(task.type, task.json(), task.headers, task.data);
+        seen.push(
+          { taskId, queue, retryCount, maxRetry, deadlineMs, headers },
+          typeof leaseEpoch,
+          values['db'],
+        );
+      },
+      { baseContext: { db: 'pool' }, queues: { low: 1 } },
+    );
+    const headers = { trace: 'abc' };
+    await world.enqueue('job', [1], { queue: 'low', taskId: 'id-1', maxRetry: 7, timeoutMs: 5_000, headers });
+    const expected = {
+      taskId: 'id-1',
+      queue: 'low',
+      retryCount: 0,
+      maxRetry: 7,
+      deadlineMs: WALL_MS + 5_000,
+    };
+    expect(seen).toEqual(['job', [1], headers, undefined, { ...expected, headers }, 'number', 'pool']);
+  });
+
+  it('values that middleware has put there, for this run alone', async () => {
+    const world = await openWorld();
+    const seen: unknown[] = [];
+    const mux = new ServeMux()
+      .use((next) => (task, context) => {
+        seen.push(context.values['user']);
+        context.values['user'] = 'ann';
+        return next(task, context);
+      })
+      .handle('job', (_task, { values }) => seen.push(values['user']));
+    await world.start(mux);
+    await world.enqueue();
+    await world.enqueue();
+    expect(seen).toEqual([undefined, 'ann', undefined, 'ann']);
+  });
+
+  it('a way to say how far it is', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    await world.start((task, context) => {
+      void context.progress({ done: 0.5 });
+      return held.handler(task, context);
+    });
+    const info = await world.enqueue();
+    expect((await world.find(info))?.progress).toBe('{"done":0.5}');
+    held.run().resolve();
+  });
+
+  it('what JSON has no word for is refused', async () => {
+    const world = await openWorld();
+    const errors: unknown[] = [];
+    await world.start(async (_task, context) => {
+      for (const say of [
+        context.progress(1n),
+        context.writeResult(() => 1),
+        context.progress(new Uint8Array(1)),
+      ]) {
+        await say.catch((error: unknown) => errors.push((error as { code: string }).code));
+      }
+    });
+    await world.enqueue();
+    expect(errors).toEqual(['ERR_INVALID_ARG_VALUE', 'ERR_INVALID_ARG_VALUE', 'ERR_INVALID_ARG_VALUE']);
+  });
+
+  it('a progress that comes too late, and that nobody waits for, is dropped', async () => {
+    const world = await openWorld();
+    let late: (() => Promise<void>) | undefined;
+    await world.start((_task, context) => {
+      late = () => context.progress(1);
+    });
+    await world.enqueue();
+    await expect(late?.()).rejects.toMatchObject({ code: 'ERR_LEASE_LOST' });
+    void late?.(); // an unhandled rejection would fail the test run
+    await world.settle();
+  });
+});

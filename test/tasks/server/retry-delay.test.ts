@@ -1,0 +1,51 @@
+import { defaultRetryDelayMs } from 'escapement/tasks';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { MessageTask } from '../../../src/tasks/server/received-task.ts';
+import { retryDelayOf } from '../../../src/tasks/server/retry-delay.ts';
+
+const task = new MessageTask({} as never, undefined);
+
+afterEach(() => vi.restoreAllMocks());
+
+/** asynq's own table, in seconds. */
+const TABLE = [
+  [0, 15, 44],
+  [1, 16, 74],
+  [2, 31, 118],
+  [3, 96, 212],
+  [4, 271, 416],
+] as const;
+
+describe('the delay by default', () => {
+  it.each(TABLE)('after %d earlier failures is from %d to %d seconds', (retried, least, most) => {
+    vi.spyOn(Math, 'random').mockReturnValue(0);
+    expect(defaultRetryDelayMs(retried)).toBe(least * 1_000);
+    vi.spyOn(Math, 'random').mockReturnValue(0.999_999);
+    expect(defaultRetryDelayMs(retried)).toBe(most * 1_000);
+  });
+
+  it('has an end, whatever maxRetry is', () => {
+    expect(defaultRetryDelayMs(2 ** 31 - 1)).toBe(100 * 365 * 24 * 3_600_000);
+  });
+});
+
+describe("a user's delay", () => {
+  it('is asked with the failures before, the error and the task', () => {
+    const asked = vi.fn(() => 250);
+    const error = new Error('x');
+    expect(retryDelayOf(asked, 3, error, task)).toBe(250);
+    expect(asked).toHaveBeenCalledWith(3, error, task);
+  });
+
+  it.each([
+    ['negative', -5, 0],
+    ['endless', Infinity, 100 * 365 * 24 * 3_600_000],
+  ])('that is %s is the nearest one that can be waited for', (_what, delayMs, waitedMs) => {
+    expect(retryDelayOf(() => delayMs, 0, undefined, task)).toBe(waitedMs);
+  });
+
+  it.each([NaN, 'soon', undefined])('%s is none: then it is the default', (delay) => {
+    vi.spyOn(Math, 'random').mockReturnValue(0);
+    expect(retryDelayOf(() => delay as number, 1, undefined, task)).toBe(16_000);
+  });
+});

@@ -1,0 +1,137 @@
+import { Client, EmbeddedBroker, Server, Task } from 'escapement/tasks';
+import type {
+  Broker,
+  Handler,
+  ServeMux,
+  ServerEvents,
+  ServerOptions,
+  TaskInfo,
+  TaskOptions,
+  TaskRecord,
+} from 'escapement/tasks';
+import { ManualClock } from 'escapement/testing';
+import { afterEach } from 'vitest';
+
+/** Not 0, which means never. */
+export const WALL_MS = Date.UTC(2026, 10, 21);
+
+/** A broker with another's methods in place of some of its own. */
+export function withMethods<B extends Broker>(broker: B, methods: Partial<Broker>): B {
+  return new Proxy(broker, {
+    get(target, key): unknown {
+      if (Object.hasOwn(methods, key)) return methods[key as keyof Broker];
+      const value: unknown = Reflect.get(target, key, target);
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
+
+type EventName = keyof ServerEvents;
+const EVENTS: readonly EventName[] = [
+  'started',
+  'completed',
+  'retried',
+  'archived',
+  'cancelled',
+  'released',
+  'lost',
+];
+
+/** A broker, a client and servers in virtual time. */
+export class World {
+  readonly clock = new ManualClock({ wallMs: WALL_MS });
+  readonly broker: EmbeddedBroker;
+  readonly client: Client;
+  /** `started email:welcome`, … of every server. */
+  readonly events: string[] = [];
+  readonly servers: Server[] = [];
+
+  constructor(broker: EmbeddedBroker, clock: ManualClock) {
+    this.clock = clock;
+    this.broker = broker;
+    this.client = new Client({ broker });
+  }
+
+  server(options: Partial<ServerOptions> = {}): Server {
+    const server = new Server({ broker: this.broker, retryDelayMs: () => 1_000, ...options });
+    for (const name of EVENTS) {
+      server.on(name, ({ type }: { type: string }) => {
+        this.events.push(`${name} ${type}`);
+      });
+    }
+    this.servers.push(server);
+    return server;
+  }
+
+  async start(handler: Handler | ServeMux, options: Partial<ServerOptions> = {}): Promise<Server> {
+    const server = this.server(options);
+    await server.start(handler);
+    await this.settle();
+    return server;
+  }
+
+  /** Enqueues a task, and lets what follows at once happen. */
+  async enqueue(type = 'job', payload?: unknown, options: TaskOptions = {}): Promise<TaskInfo> {
+    const info = await this.client.enqueue(new Task(type, payload, options));
+    await this.settle();
+    return info;
+  }
+
+  /** Lets promise jobs settle. */
+  async settle(): Promise<void> {
+    await this.clock.advanceAsync(0);
+  }
+
+  advance(ms: number): Promise<void> {
+    return this.clock.advanceAsync(ms);
+  }
+
+  /** The task; undefined if it is gone. */
+  async find({ queue, id }: { queue: string; id: string }): Promise<TaskRecord | undefined> {
+    try {
+      return await this.broker.task(queue, id);
+    } catch {
+      return undefined;
+    }
+  }
+
+  async state(info: { queue: string; id: string }): Promise<string> {
+    return (await this.find(info))?.state ?? 'gone';
+  }
+
+  /** Time passes until every server is shut down, and nothing is armed any more. */
+  async end(): Promise<void> {
+    const ended = Promise.all(this.servers.map((server) => server.shutdown()));
+    await this.advance(60_000);
+    await ended;
+    await this.broker.close();
+  }
+}
+
+const worlds: World[] = [];
+
+export async function openWorld(): Promise<World> {
+  const clock = new ManualClock({ wallMs: WALL_MS });
+  const world = new World(await EmbeddedBroker.open({ clock }), clock);
+  worlds.push(world);
+  return world;
+}
+
+afterEach(async () => {
+  for (const world of worlds.splice(0)) await world.end();
+});
+
+/** A handler that is held until the test says how it ends. */
+export class Held {
+  readonly runs: { resolve: () => void; reject: (error: unknown) => void; signal: AbortSignal }[] = [];
+  readonly handler: Handler = (_task, { signal }) =>
+    new Promise<void>((resolve, reject) => {
+      this.runs.push({ resolve, reject, signal });
+    });
+
+  run(i = 0): Held['runs'][number] {
+    const run = this.runs[i];
+    if (run === undefined) throw new Error(`there was no run ${i}`);
+    return run;
+  }
+}
