@@ -145,7 +145,7 @@ describe('ticks that were missed', () => {
     lagMs = 0;
     await world.clock.advance(HOUR_MS);
     expect(asleep.lines).toEqual([]);
-    expect(asleep.scheduler.entries()).toMatchObject([{ prevEnqueueAtMs: START_MS + 5 * HOUR_MS }]);
+    expect(asleep.scheduler.entries()).toMatchObject([{ prevEnqueueAt: new Date(START_MS + 5 * HOUR_MS) }]);
     expect(awake.lines).toHaveLength(5);
   });
 
