@@ -29,8 +29,11 @@ export interface FlakyBrokerOptions extends FlakyRates {
 
 /** How often what has happened. */
 export interface FlakyCounts {
+  /** All of them. */
   readonly calls: number;
+  /** Calls that never got there. */
   readonly failed: number;
+  /** Calls whose answer was lost. */
   readonly repliesLost: number;
 }
 
@@ -38,6 +41,7 @@ export interface FlakyCounts {
 export interface FlakyBroker extends Broker {
   /** Whether it is as bad as its rates say; if not, everything goes through. On at first. */
   isFlaky: boolean;
+  /** Until now. */
   readonly counts: FlakyCounts;
   /** The next calls of an operation never get there, whatever the dice say, and whether it is flaky or not. */
   failNext(operation: BrokerOperation, times?: number): void;
