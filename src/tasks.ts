@@ -58,3 +58,4 @@ export type { TaskState } from './tasks/task-state.ts';
 export { defineTask, TaskType } from './tasks/task-type.ts';
 export type { TaskTypeOptions } from './tasks/task-type.ts';
 export { Task } from './tasks/task.ts';
+export type { PayloadCheck } from './tasks/task.ts';

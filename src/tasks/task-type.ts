@@ -8,6 +8,7 @@ import { Task } from './task.ts';
 
 /** What a task type is declared with: how its tasks are processed unless they say otherwise, and what their payload is. */
 export interface TaskTypeOptions<Input, Output> extends TaskOptions {
+  /** What its payload must be: of zod, valibot, arktype or another such library. */
   readonly schema: StandardSchema<Input, Output>;
 }
 
@@ -35,6 +36,7 @@ export function defineTask<Input, Output = Input>(
 
 /** See {@link defineTask}. */
 export class TaskType<Input, Output = Input> {
+  /** Of its tasks. */
   readonly type: string;
   readonly #schema: StandardSchema<Input, Output>;
   readonly #options: TaskOptions;
