@@ -202,6 +202,7 @@ export class TaskStore {
 
   #wait(row: TaskRow, queue: QueueState, state: ListedState, atMs: number, wallNowMs: number): void {
     row.atMs = atMs;
+    row.serial = ++this.#serial;
     queue.lists[state].push(row);
     row.timer = this.timer.schedule(atMs - wallNowMs, this.#wake, row);
   }
