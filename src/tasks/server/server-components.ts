@@ -17,6 +17,7 @@ import type { ServerEvents } from './server-events.ts';
 import { ServerMetrics } from './server-metrics.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 import type { ServerParts } from './server-parts.ts';
+import { settledWithin } from './settled-within.ts';
 import { Subscriber } from './subscriber.ts';
 import { Syncer } from './syncer.ts';
 import type { TaskRun } from './task-run.ts';
@@ -91,21 +92,29 @@ export class ServerComponents {
     this.#heartbeater.refresh();
   }
 
-  /** In asynq's order: what is taken last must be written, and cancelling works while runs are waited for. */
+  /**
+   * Nearly in asynq's order. What is being aggregated is waited for as long as tasks are, not after them; and a broker
+   * that does not answer holds it no longer than a lease.
+   */
   async shutdown(): Promise<void> {
+    const { timer, options } = this.#parts;
     this.#whenShutDown?.();
     this.#heartbeater.refresh();
+    await Promise.all([this.#processor.shutdown(), this.#aggregator.shutdown()]);
+    await settledWithin(timer, options.leaseMs, this.#shutDownRest());
+    timer.close();
+    this.#metrics?.remove();
+  }
+
+  /** What was done last must be written, and cancelling has worked until now. */
+  async #shutDownRest(): Promise<void> {
     await this.#forwarder.shutdown();
-    await this.#processor.shutdown();
     await this.#recoverer.shutdown();
     await this.#syncer.shutdown();
     await this.#subscriber.shutdown();
     await this.#janitor.shutdown();
-    await this.#aggregator.shutdown();
     await this.#healthCheck.shutdown();
     await this.#heartbeater.shutdown();
-    this.#parts.timer.close();
-    this.#metrics?.remove();
   }
 
   /** Called when the shutdown begins. */

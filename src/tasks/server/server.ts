@@ -128,9 +128,9 @@ export class Server extends EventEmitter<ServerEvents> {
   async #start(handler: Handler): Promise<void> {
     await this.ping();
     if (this.#mustClose()) throw closedError('start');
+    this.#components = new ServerComponents(this.#options, handler, this, () => this.#state());
     this.#status = 'active';
     this.#startedAtMs = this.#options.broker.clock.wallNow();
-    this.#components = new ServerComponents(this.#options, handler, this, () => this.#state());
     await this.#components.start();
   }
 
