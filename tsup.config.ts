@@ -8,6 +8,7 @@ const library: Options = {
     'timers/promises': 'src/timers-promises.ts',
     diskqueue: 'src/diskqueue.ts',
     tasks: 'src/tasks.ts',
+    'tasks/http': 'src/tasks-http.ts',
     'metrics/prometheus': 'src/metrics-prometheus.ts',
     'metrics/otel': 'src/metrics-otel.ts',
   },

@@ -12,6 +12,7 @@ export default defineConfig({
       { find: /^escapement\/timers\/promises$/, replacement: source('./src/timers-promises.ts') },
       { find: /^escapement\/diskqueue$/, replacement: source('./src/diskqueue.ts') },
       { find: /^escapement\/tasks$/, replacement: source('./src/tasks.ts') },
+      { find: /^escapement\/tasks\/http$/, replacement: source('./src/tasks-http.ts') },
       { find: /^escapement\/metrics\/prometheus$/, replacement: source('./src/metrics-prometheus.ts') },
       { find: /^escapement\/metrics\/otel$/, replacement: source('./src/metrics-otel.ts') },
     ],

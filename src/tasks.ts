@@ -1,26 +1,58 @@
+export type * from './tasks/broker/broker.ts';
+export type { EmbeddedBrokerOptions } from './tasks/broker/embedded/embedded-broker-options.ts';
+export { EmbeddedBroker } from './tasks/broker/embedded/embedded-broker.ts';
 export { Client } from './tasks/client.ts';
 export type { ClientEvents, ClientMiddleware, ClientOptions, EnqueueRequest } from './tasks/client.ts';
-export { defineTask, TaskType } from './tasks/task-type.ts';
-export type { TaskTypeOptions } from './tasks/task-type.ts';
+export { parseCronSpec } from './tasks/cron-spec.ts';
+export type { CronSpec } from './tasks/cron-spec.ts';
+export type {
+  DailyStats,
+  QueueInfo,
+  SchedulerEnqueueEvent,
+  SchedulerEntryInfo,
+  ServerInfo,
+  WorkerInfo,
+} from './tasks/inspector-info.ts';
+export { Inspector } from './tasks/inspector.ts';
+export type { CancelOptions, InspectorOptions, WaitForOptions } from './tasks/inspector.ts';
+export type { ListOptions } from './tasks/list-options.ts';
+export { PeriodicTaskManager } from './tasks/periodic-task-manager.ts';
+export type {
+  PeriodicTaskConfig,
+  PeriodicTaskConfigProvider,
+  PeriodicTaskManagerEvents,
+  PeriodicTaskManagerOptions,
+  SyncChange,
+} from './tasks/periodic-task-manager.ts';
 export { RevokeTask } from './tasks/revoke-task.ts';
-export { SkipRetry } from './tasks/skip-retry.ts';
-export type { StandardSchema, StandardSchemaIssue, StandardSchemaResult } from './tasks/standard-schema.ts';
-export { Task } from './tasks/task.ts';
-export type { TaskInfo } from './tasks/task-info.ts';
-export type { TaskOptions } from './tasks/task-options.ts';
-export type { TaskMessage } from './tasks/task-message.ts';
-export type { TaskState } from './tasks/task-state.ts';
-export type * from './tasks/broker/broker.ts';
-export { EmbeddedBroker } from './tasks/broker/embedded/embedded-broker.ts';
-export type { EmbeddedBrokerOptions } from './tasks/broker/embedded/embedded-broker-options.ts';
+export { Scheduler } from './tasks/scheduler.ts';
+export type { SchedulerEvents } from './tasks/scheduler.ts';
+export type { BackfillOptions } from './tasks/scheduler/backfill.ts';
+export type {
+  EnqueueErrorHandler,
+  PostEnqueue,
+  PreEnqueue,
+  ScheduleOptions,
+  SchedulerOptions,
+  ScheduleTick,
+} from './tasks/scheduler/scheduler-options.ts';
 export { ServeMux } from './tasks/serve-mux.ts';
 export type { Handler, Middleware } from './tasks/server/handler.ts';
 export type { Logger } from './tasks/server/logger.ts';
 export type { ReceivedTask } from './tasks/server/received-task.ts';
 export { defaultRetryDelayMs } from './tasks/server/retry-delay.ts';
 export type { RetryDelay } from './tasks/server/retry-delay.ts';
-export { Server } from './tasks/server/server.ts';
-export type { ServerStatus } from './tasks/server/server.ts';
 export type * from './tasks/server/server-events.ts';
 export type { GroupAggregator, ServerOptions, TaskErrorHandler } from './tasks/server/server-options.ts';
+export { Server } from './tasks/server/server.ts';
+export type { ServerStatus } from './tasks/server/server.ts';
 export type { TaskContext } from './tasks/server/task-context.ts';
+export { SkipRetry } from './tasks/skip-retry.ts';
+export type { StandardSchema, StandardSchemaIssue, StandardSchemaResult } from './tasks/standard-schema.ts';
+export type { TaskInfo } from './tasks/task-info.ts';
+export type { TaskMessage } from './tasks/task-message.ts';
+export type { TaskOptions } from './tasks/task-options.ts';
+export type { TaskState } from './tasks/task-state.ts';
+export { defineTask, TaskType } from './tasks/task-type.ts';
+export type { TaskTypeOptions } from './tasks/task-type.ts';
+export { Task } from './tasks/task.ts';

@@ -4,3 +4,4 @@ export { checkTimer } from './timer/check-timer.ts';
 export { checkPurgatory } from './purgatory/check-purgatory.ts';
 export { checkQueue } from './workqueue/check-queue.ts';
 export { checkSegments } from './diskqueue/check-segments.ts';
+export { checkBroker } from './tasks/broker/embedded/check-broker.ts';

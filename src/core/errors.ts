@@ -42,6 +42,8 @@ export type EscapementErrorCode =
   | 'ERR_TASK_NOT_FOUND'
   /** The task's state does not allow what was asked for. */
   | 'ERR_TASK_STATE'
+  /** The task that was waited for is archived: it failed for the last time, or somebody has archived it. */
+  | 'ERR_TASK_ARCHIVED'
   /** The payload is not what the task's schema asks for. */
   | 'ERR_TASK_PAYLOAD'
   /** A run took longer than its timeout or deadline. */
@@ -64,6 +66,8 @@ export type EscapementErrorCode =
   | 'ERR_BROKER_UNAVAILABLE'
   /** The client was closed. */
   | 'ERR_CLIENT_CLOSED'
+  /** The inspector was closed: nothing can be waited for with it. */
+  | 'ERR_INSPECTOR_CLOSED'
   /** The server shuts down, or has: a run was interrupted by it, or somebody wanted to start it again. */
   | 'ERR_SERVER_CLOSED'
   /** The server runs already, or does not yet. */

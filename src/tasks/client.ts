@@ -1,11 +1,12 @@
 import { EventEmitter } from 'node:events';
-import { EscapementError } from '../core/errors.ts';
+import { EscapementError, wrongType } from '../core/errors.ts';
 import { requireFunction, requireObject } from '../core/validate.ts';
 import type { Broker, NewTask, TaskRecord } from './broker/broker.ts';
 import { requireBroker } from './broker/require-broker.ts';
 import { newTaskOf } from './new-task.ts';
 import { tell } from './tell.ts';
 import { taskInfoOf, type TaskInfo } from './task-info.ts';
+import { settleEach } from './settle-each.ts';
 import { requireTaskOptions, type TaskOptions } from './task-options.ts';
 import { requireTask, type Task } from './task.ts';
 
@@ -32,6 +33,8 @@ export type ClientMiddleware = (
   next: (request: EnqueueRequest) => Promise<TaskInfo>,
 ) => Promise<TaskInfo>;
 
+const NO_OPTIONS: TaskOptions = Object.freeze({});
+
 /**
  * Enqueues tasks.
  *
@@ -45,8 +48,9 @@ export class Client extends EventEmitter<ClientEvents> {
   readonly #broker: Broker;
   #inFlight = 0;
   #whenIdle: (() => void) | undefined;
-  #enqueue: (request: EnqueueRequest) => Promise<TaskInfo>;
   #middleware: ClientMiddleware[] = [];
+  /** All of the middleware, with the broker inside; undefined if there is none. */
+  #outermost: ((request: EnqueueRequest) => Promise<TaskInfo>) | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(options: ClientOptions) {
@@ -54,14 +58,13 @@ export class Client extends EventEmitter<ClientEvents> {
     requireObject('options', options);
     requireBroker('options.broker', options.broker);
     this.#broker = options.broker;
-    this.#enqueue = (request) => this.#send(request);
   }
 
   /** Puts middleware around `enqueue` and `enqueueMany`; the first one is outermost. */
   use(...middleware: readonly ClientMiddleware[]): this {
     for (const one of middleware) requireFunction('middleware', one);
     this.#middleware = [...this.#middleware, ...middleware];
-    this.#enqueue = this.#middleware.reduceRight<(request: EnqueueRequest) => Promise<TaskInfo>>(
+    this.#outermost = this.#middleware.reduceRight<(request: EnqueueRequest) => Promise<TaskInfo>>(
       (next, one) => async (request) => one(request, next),
       (request) => this.#send(request),
     );
@@ -75,8 +78,18 @@ export class Client extends EventEmitter<ClientEvents> {
    * @throws EscapementError `ERR_TASK_PAYLOAD`, `ERR_TASK_DUPLICATE`, `ERR_TASK_ID_CONFLICT`, `ERR_CLIENT_CLOSED` - it was
    * not enqueued. `ERR_BROKER_UNAVAILABLE` - it may have been; with a `taskId` it can be tried again safely.
    */
-  enqueue(task: Task, options: TaskOptions = {}): Promise<TaskInfo> {
-    return this.#tracked(this.#checked({ task, options }));
+  async enqueue(task: Task, options: TaskOptions = NO_OPTIONS): Promise<TaskInfo> {
+    this.#requireOpen('Client.enqueue');
+    requireTask('task', task);
+    requireTaskOptions(options);
+    this.#inFlight++;
+    try {
+      if (this.#outermost !== undefined) return await this.#outermost({ task, options });
+      if (task.check !== undefined) await task.check(task);
+      return this.#told(await this.#broker.enqueue(newTaskOf(task, options, this.#broker.clock.wallNow())));
+    } finally {
+      this.#landed();
+    }
   }
 
   /**
@@ -86,9 +99,14 @@ export class Client extends EventEmitter<ClientEvents> {
    * client closed.
    */
   async enqueueMany(tasks: readonly (Task | EnqueueRequest)[]): Promise<PromiseSettledResult<TaskInfo>[]> {
-    this.#requireOpen();
-    const requests = tasks.map(requestOf);
-    return this.#tracked(this.#middleware.length > 0 ? this.#eachAlone(requests) : this.#together(requests));
+    this.#requireOpen('Client.enqueueMany');
+    if (!Array.isArray(tasks)) throw wrongType('tasks', 'an array', tasks);
+    this.#inFlight++;
+    try {
+      return await (this.#outermost === undefined ? this.#together(tasks) : this.#eachAlone(tasks));
+    } finally {
+      this.#landed();
+    }
   }
 
   /** Waits for what is on its way; takes nothing more. The broker stays open. Idempotent. */
@@ -105,42 +123,42 @@ export class Client extends EventEmitter<ClientEvents> {
     return this.close();
   }
 
-  async #checked(request: EnqueueRequest): Promise<TaskInfo> {
-    this.#requireOpen();
-    requireRequest(request);
-    return this.#enqueue(request);
-  }
-
+  /** What the innermost middleware calls; it may have changed the request. */
   async #send(request: EnqueueRequest): Promise<TaskInfo> {
+    const prepared = this.#prepare(request);
+    return this.#told(await this.#broker.enqueue(prepared instanceof Promise ? await prepared : prepared));
+  }
+
+  #eachAlone(entries: readonly (Task | EnqueueRequest)[]): Promise<PromiseSettledResult<TaskInfo>[]> {
+    return Promise.allSettled(
+      entries.map(async (entry) => {
+        const request = requestOf(entry);
+        requireRequest(request);
+        return this.#outermost === undefined ? this.#send(request) : this.#outermost(request);
+      }),
+    );
+  }
+
+  async #together(entries: readonly (Task | EnqueueRequest)[]): Promise<PromiseSettledResult<TaskInfo>[]> {
+    const prepared = await settleEach(entries, (entry) => this.#prepare(requestOf(entry)));
+    const ready = prepared.filter((one) => one.status === 'fulfilled').map((one) => one.value);
+    const sent = ready.length === 0 ? [] : await this.#broker.enqueueMany(ready);
+    let nth = 0;
+    return prepared.map((one) => (one.status === 'fulfilled' ? this.#outcomeOf(sent[nth++]) : one));
+  }
+
+  #outcomeOf(sent: PromiseSettledResult<TaskRecord> | undefined): PromiseSettledResult<TaskInfo> {
+    if (sent === undefined) throw new Error('the broker has answered for fewer tasks than it was given');
+    return sent.status === 'fulfilled' ? { status: 'fulfilled', value: this.#told(sent.value) } : sent;
+  }
+
+  /** A promise only where there is something to wait for. */
+  #prepare(request: EnqueueRequest): NewTask | Promise<NewTask> {
     requireRequest(request);
-    if (request.task.check !== undefined) await request.task.check();
-    return this.#told(await this.#broker.enqueue(this.#newTask(request)));
-  }
-
-  #eachAlone(requests: readonly EnqueueRequest[]): Promise<PromiseSettledResult<TaskInfo>[]> {
-    return Promise.allSettled(requests.map((request) => this.#checked(request)));
-  }
-
-  async #together(requests: readonly EnqueueRequest[]): Promise<PromiseSettledResult<TaskInfo>[]> {
-    const prepared = await Promise.allSettled(requests.map((request) => this.#prepare(request)));
-    const good = prepared.filter((outcome) => outcome.status === 'fulfilled').map(({ value }) => value);
-    const outcomes = good.length === 0 ? [] : await this.#broker.enqueueMany(good);
-    let at = 0;
-    return prepared.map((outcome) => {
-      const sent = outcome.status === 'fulfilled' ? outcomes[at++] : outcome;
-      if (sent === undefined) throw new Error('the broker has answered for fewer tasks than it was given');
-      return sent.status === 'fulfilled' ? { status: 'fulfilled', value: this.#told(sent.value) } : sent;
-    });
-  }
-
-  async #prepare(request: EnqueueRequest): Promise<NewTask> {
-    requireRequest(request);
-    if (request.task.check !== undefined) await request.task.check();
-    return this.#newTask(request);
-  }
-
-  #newTask({ task, options }: EnqueueRequest): NewTask {
-    return newTaskOf(task, options, this.#broker.clock.wallNow());
+    const { task, options } = request;
+    const checked = task.check?.(task);
+    if (checked === undefined) return newTaskOf(task, options, this.#broker.clock.wallNow());
+    return checked.then(() => newTaskOf(task, options, this.#broker.clock.wallNow()));
   }
 
   #told(record: TaskRecord): TaskInfo {
@@ -149,28 +167,25 @@ export class Client extends EventEmitter<ClientEvents> {
     return info;
   }
 
-  async #tracked<R>(promise: Promise<R>): Promise<R> {
-    this.#inFlight++;
-    try {
-      return await promise;
-    } finally {
-      if (--this.#inFlight === 0) this.#whenIdle?.();
-    }
+  #landed(): void {
+    if (--this.#inFlight === 0) this.#whenIdle?.();
   }
 
-  #requireOpen(): void {
+  #requireOpen(op: string): void {
     if (this.#closing === undefined) return;
-    throw new EscapementError('ERR_CLIENT_CLOSED', 'the client is closed', { op: 'Client.enqueue' });
+    throw new EscapementError('ERR_CLIENT_CLOSED', 'the client is closed', { op });
   }
 }
 
 function requestOf(entry: Task | EnqueueRequest): EnqueueRequest {
-  const { task, options = {} } = entry as Partial<EnqueueRequest>; // a task has no task
-
-  return task === undefined ? { task: entry as Task, options: {} } : { task, options };
+  requireObject('an entry of tasks', entry);
+  const { task, options = NO_OPTIONS } = entry as Partial<EnqueueRequest>; // a task has no task
+  return task === undefined ? { task: entry as Task, options: NO_OPTIONS } : { task, options };
 }
 
-function requireRequest({ task, options }: EnqueueRequest): void {
+function requireRequest(request: EnqueueRequest): void {
+  requireObject('request', request);
+  const { task, options } = request;
   requireTask('task', task);
   requireTaskOptions(options);
 }

@@ -56,6 +56,7 @@ export function taskInfoOf(record: TaskRecord): TaskInfo {
   };
 }
 
-function dateOf(wallMs: number): Date | undefined {
+/** Of wall-clock milliseconds, where 0 is none. */
+export function dateOf(wallMs: number): Date | undefined {
   return wallMs === 0 ? undefined : new Date(wallMs);
 }

@@ -100,6 +100,24 @@ export function resolveTaskOptions(
   };
 }
 
+/** One over the other, as options for a task. Both were required to be right. */
+export function layTaskOptions(base: TaskOptions, over: TaskOptions): TaskOptions {
+  const when = hasProcessTime(over) ? over : base;
+  return {
+    queue: over.queue ?? base.queue,
+    taskId: over.taskId ?? base.taskId,
+    maxRetry: over.maxRetry ?? base.maxRetry,
+    timeoutMs: over.timeoutMs ?? base.timeoutMs,
+    deadline: over.deadline ?? base.deadline,
+    uniqueTtlMs: over.uniqueTtlMs ?? base.uniqueTtlMs,
+    processAt: when.processAt,
+    processInMs: when.processInMs,
+    retentionMs: over.retentionMs ?? base.retentionMs,
+    group: over.group ?? base.group,
+    headers: mergeHeaders(base.headers, over.headers),
+  };
+}
+
 function mergeHeaders(base: TaskOptions['headers'], over: TaskOptions['headers']): Record<string, string> {
   if (base === undefined && over === undefined) return NO_HEADERS;
   return { ...base, ...over };

@@ -2,7 +2,7 @@ import { EscapementError } from '../core/errors.ts';
 import { requireMethods, requireObject } from '../core/validate.ts';
 import { requireText } from './require-text.ts';
 import type { StandardSchema, StandardSchemaIssue } from './standard-schema.ts';
-import { requireTaskOptions, type TaskOptions } from './task-options.ts';
+import { layTaskOptions, requireTaskOptions, type TaskOptions } from './task-options.ts';
 import { Task } from './task.ts';
 
 /** What a task type is declared with: how its tasks are processed unless they say otherwise, and what their payload is. */
@@ -37,6 +37,9 @@ export class TaskType<Input, Output = Input> {
   readonly type: string;
   readonly #schema: StandardSchema<Input, Output>;
   readonly #options: TaskOptions;
+  readonly #check = async (task: Task): Promise<void> => {
+    await this.parse(payloadOf(task));
+  };
 
   constructor(type: string, options: TaskTypeOptions<Input, Output>) {
     requireText('type', type);
@@ -50,13 +53,10 @@ export class TaskType<Input, Output = Input> {
     this.#options = taskOptions;
   }
 
-  /** A task to enqueue; what is wrong with its payload is said then. */
+  /** A task to enqueue; what is wrong with its payload is said then. Options given here are laid over the type's. */
   task(payload: Input, options: TaskOptions = {}): Task<Input> {
     requireTaskOptions(options);
-    const headers = { ...this.#options.headers, ...options.headers };
-    return new Task(this.type, payload, { ...this.#options, ...options, headers }, async () => {
-      await this.parse(payload);
-    });
+    return new Task(this.type, payload, layTaskOptions(this.#options, options), this.#check);
   }
 
   /** @throws EscapementError `ERR_TASK_PAYLOAD` - it is not what the schema asks for. */
@@ -65,6 +65,16 @@ export class TaskType<Input, Output = Input> {
     if (result.issues === undefined) return result.value;
     const told = result.issues.map(tell).join('; ');
     throw new EscapementError('ERR_TASK_PAYLOAD', `payload of '${this.type}': ${told}`);
+  }
+}
+
+/** What its handler will be given: a Date that has become a string in JSON is a string here too. */
+function payloadOf(task: Task): unknown {
+  if (!task.hasPayload) return undefined;
+  try {
+    return task.json();
+  } catch (cause) {
+    throw new EscapementError('ERR_TASK_PAYLOAD', `payload of '${task.type}' is not JSON`, { cause });
   }
 }
 

@@ -4,7 +4,7 @@ import { requireTaskOptions, type TaskOptions } from './task-options.ts';
 import { encodePayload, decodeJson } from './payload.ts';
 
 /** What is to be checked before a task is taken: see {@link TaskType}. */
-export type PayloadCheck = () => void | Promise<void>;
+export type PayloadCheck = (task: Task) => void | Promise<void>;
 
 const NIL_PAYLOAD = new Uint8Array(0);
 

@@ -49,6 +49,7 @@ const EXPORTS = {
   ],
   'escapement/timers/promises': ['scheduler', 'setImmediate', 'setInterval', 'setTimeout'],
   'escapement/diskqueue': ['DiskQueue', 'DummyBackendQueue', 'OverflowQueue'],
+  'escapement/tasks/http': ['tasksHandler'],
   'escapement/metrics/prometheus': ['prometheusMetrics'],
   'escapement/metrics/otel': ['openTelemetryMetrics'],
   'escapement/testing': ['ManualClock', 'checkPurgatory', 'checkQueue', 'checkSegments', 'checkTimer'],

@@ -263,6 +263,8 @@ export interface BrokerListener {
   settled?(queue: string, id: string): void;
   /** A run has said how far it is. */
   progressed?(queue: string, id: string): void;
+  /** The broker was closed: nothing more is told. */
+  closed?(): void;
   /** @returns whether the task runs here, and is told to stop. */
   cancel?(request: CancelRequest): boolean;
 }

@@ -112,7 +112,7 @@ export class Aggregator {
       const tasks = set.messages.map((message) => new MessageTask(message, undefined));
       const task: unknown = await this.#aggregate?.(group, tasks);
       requireTask('what groupAggregator returns', task);
-      if (task.check !== undefined) await task.check();
+      if (task.check !== undefined) await task.check(task);
       await broker.replaceSet(set, newTaskOf(task, { queue }, broker.clock.wallNow()));
     } catch (error) {
       logger.error({ queue, group, tasks: set.messages.length, err: error }, 'group not aggregated');

@@ -106,7 +106,7 @@ function reclaim(store: TaskStore, held: HeldSet): number {
   let previous: TaskRow | undefined;
   let next = list.head;
   for (let row = held.list.head; row !== undefined; row = held.list.head) {
-    while (next !== undefined && next.atMs < row.atMs) {
+    while (next !== undefined && next.serial < row.serial) {
       previous = next;
       next = next.next;
     }

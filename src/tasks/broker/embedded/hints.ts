@@ -27,9 +27,19 @@ export class Hints {
     this.#setListeners(listeners);
   }
 
-  /** Nobody is told anything any more. */
+  /** Nobody is told anything any more, but that. */
   close(): void {
+    const listeners = this.#listeners;
     this.#setListeners([]);
+    queueMicrotask(() => {
+      for (const listener of listeners) {
+        try {
+          listener.closed?.();
+        } catch (error) {
+          reportUncaught(error);
+        }
+      }
+    });
   }
 
   work(queue: QueueState): void {

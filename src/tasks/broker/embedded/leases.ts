@@ -122,12 +122,12 @@ export function recover(
 
 function lease(store: TaskStore, row: TaskRow, leaseMs: number): LeasedTask {
   store.lease(row, leaseMs);
-  return { message: row.message, epoch: row.epoch, recoveries: row.recoveries };
+  return { message: row.message, epoch: row.serial, recoveries: row.recoveries };
 }
 
 function findLeased(store: TaskStore, { message, epoch }: LeasedTask): TaskRow | undefined {
   const row = store.queues.get(message.queue)?.rows.get(message.id);
-  return row?.list?.state === 'active' && row.epoch === epoch ? row : undefined;
+  return row?.list?.state === 'active' && row.serial === epoch ? row : undefined;
 }
 
 function leasedRow(store: TaskStore, task: LeasedTask): TaskRow {

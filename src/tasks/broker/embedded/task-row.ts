@@ -21,8 +21,8 @@ export class TaskRow {
    */
   atMs = 0;
   timer: TimerId = NO_TIMER;
-  /** Of its last lease. */
-  epoch = 0;
+  /** Active: the epoch of its lease. Aggregating: its place in the order in which tasks have joined groups. */
+  serial = 0;
   recoveries = 0;
   result: Uint8Array | undefined = undefined;
   progress: string | undefined = undefined;

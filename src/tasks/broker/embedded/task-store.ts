@@ -27,7 +27,7 @@ export class TaskStore {
   readonly queues = new Map<string, QueueState>();
   readonly #maxArchived: number;
   readonly #archiveRetentionMs: number;
-  #epoch = 0;
+  #serial = 0;
   #isClosed = false;
 
   constructor({ clock, maxArchived, archiveRetentionMs }: ResolvedEmbeddedBrokerOptions) {
@@ -105,6 +105,7 @@ export class TaskStore {
     const wallNowMs = this.clock.wallNow();
     const queue = this.openQueue(message.queue);
     const row = new TaskRow(message);
+    flatten(message.id);
     queue.rows.set(message.id, row);
     if (isUnique(task)) {
       const delayMs = Math.max(processAtMs - wallNowMs, 0);
@@ -134,7 +135,7 @@ export class TaskStore {
   /** Under a new lease, of an epoch that no lease of this broker had: not even one of an earlier task of that id. */
   lease(row: TaskRow, leaseMs: number): void {
     const queue = this.#leave(row);
-    row.epoch = ++this.#epoch;
+    row.serial = ++this.#serial;
     queue.lists.active.push(row);
     this.#armLease(row, leaseMs);
   }
@@ -193,6 +194,7 @@ export class TaskStore {
       this.hints.work(queue);
     } else {
       row.atMs = this.clock.now();
+      row.serial = ++this.#serial;
       queue.group(group).push(row);
       this.hints.grouped(queue, group);
     }
@@ -241,4 +243,12 @@ export class TaskStore {
 
 function isUnique({ uniqueTtlMs, message }: NewTask): boolean {
   return uniqueTtlMs > 0 && message.uniqueKey !== '';
+}
+
+/**
+ * `randomUUID` adds its id together piece by piece, and V8 keeps the pieces, in some 400 bytes, until somebody looks at a
+ * character. Flat it is 90 bytes, and found sooner.
+ */
+function flatten(text: string): void {
+  text.charCodeAt(0);
 }

@@ -1,0 +1,4 @@
+/** Queues and tasks over HTTP, in the shape of asynqmon's interface. */
+export { tasksHandler } from './tasks/http/tasks-handler.ts';
+export type { TasksHandler } from './tasks/http/tasks-handler.ts';
+export type { Authorization, TasksHandlerOptions } from './tasks/http/tasks-handler-options.ts';

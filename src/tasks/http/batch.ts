@@ -1,0 +1,29 @@
+import { isUnavailable } from '../broker/is-unavailable.ts';
+
+/** How many tasks of a batch are on their way at once. */
+const AT_ONCE = 50;
+
+/** The tasks of a batch, by what has come of them, in their order. */
+export interface BatchOutcome {
+  readonly done: readonly string[];
+  readonly failed: readonly string[];
+}
+
+/** Does something with each task. Once the broker is unavailable, the rest fails untried: nobody waits for all of them. */
+export async function doEach(
+  ids: readonly string[],
+  work: (id: string) => Promise<unknown>,
+): Promise<BatchOutcome> {
+  const done: string[] = [];
+  const failed: string[] = [];
+  let isHopeless = false;
+  for (let at = 0; at < ids.length && !isHopeless; at += AT_ONCE) {
+    const some = ids.slice(at, at + AT_ONCE);
+    const outcomes = await Promise.allSettled(some.map(work));
+    for (const [nth, outcome] of outcomes.entries()) {
+      (outcome.status === 'fulfilled' ? done : failed).push(some[nth] ?? '');
+      if (outcome.status === 'rejected') isHopeless ||= isUnavailable(outcome.reason);
+    }
+  }
+  return { done, failed: [...failed, ...ids.slice(done.length + failed.length)] };
+}

@@ -1,0 +1,37 @@
+import { EscapementError } from '../../core/errors.ts';
+
+/** A request that is answered with another status than success, and a line of text. */
+export class HttpError extends Error {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message);
+    this.status = status;
+    this.headers = headers;
+  }
+}
+
+/** asynqmon's own where it has any: it says 500 to nearly everything. */
+const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
+  ['ERR_INVALID_ARG_TYPE', 400],
+  ['ERR_INVALID_ARG_VALUE', 400],
+  ['ERR_OUT_OF_RANGE', 400],
+  ['ERR_QUEUE_NOT_EMPTY', 400],
+  ['ERR_QUEUE_NOT_FOUND', 404],
+  ['ERR_TASK_NOT_FOUND', 404],
+  ['ERR_TASK_STATE', 409],
+  ['ERR_QUEUE_STATE', 409],
+  ['ERR_BROKER_CLOSED', 503],
+  ['ERR_BROKER_UNAVAILABLE', 503],
+]);
+
+/** What an error means to whoever has asked; undefined if it is none of their business. */
+export function httpErrorOf(error: unknown): HttpError | undefined {
+  if (error instanceof HttpError) return error;
+  const { code } = (typeof error === 'object' && error !== null ? error : {}) as { code?: unknown };
+  const status = typeof code === 'string' ? STATUS_OF_CODE.get(code) : undefined;
+  if (status === undefined || !(error instanceof Error)) return undefined;
+  if (!(error instanceof EscapementError) && status !== 400) return undefined;
+  return new HttpError(status, error.message);
+}

@@ -1,0 +1,83 @@
+import type { WorkerInfo } from '../inspector-info.ts';
+import type { TaskInfo } from '../task-info.ts';
+import type { Api } from './api.ts';
+import { GO_ZERO_TIME, showTime } from './show-time.ts';
+
+/** Nobody knows yet. */
+const UNKNOWN = '-';
+
+/** What all lists say of a task. */
+function showBase({ showPayload }: Api, task: TaskInfo): object {
+  return {
+    id: task.id,
+    type: task.type,
+    payload: showPayload(task.payload, task.type),
+    queue: task.queue,
+    max_retry: task.maxRetry,
+    retried: task.retried,
+    error_message: task.lastError,
+  };
+}
+
+/** @param worker - who processes it, if somebody does. */
+export function showActiveTask(api: Api, task: TaskInfo, worker: WorkerInfo | undefined): object {
+  return {
+    ...showBase(api, task),
+    start_time: showTime(worker?.startedAt, UNKNOWN),
+    deadline: showTime(worker?.deadline, UNKNOWN),
+    is_orphaned: task.isOrphaned,
+  };
+}
+
+export function showPendingTask(api: Api, task: TaskInfo): object {
+  return showBase(api, task);
+}
+
+/** Also one that is tried again. */
+export function showScheduledTask(api: Api, task: TaskInfo): object {
+  return { ...showBase(api, task), next_process_at: showTime(task.nextProcessAt, GO_ZERO_TIME) };
+}
+
+export function showArchivedTask(api: Api, task: TaskInfo): object {
+  return { ...showBase(api, task), last_failed_at: showTime(task.lastFailedAt, GO_ZERO_TIME) };
+}
+
+export function showCompletedTask(api: Api, task: TaskInfo): object {
+  return {
+    ...showBase(api, task),
+    completed_at: showTime(task.completedAt, GO_ZERO_TIME),
+    result: showResult(api, task),
+    ttl_seconds: ttlSeconds(api, task),
+  };
+}
+
+export function showAggregatingTask(api: Api, task: TaskInfo): object {
+  return { ...showBase(api, task), group: task.group ?? '' };
+}
+
+/** Everything that is known of a task. */
+export function showTask(api: Api, task: TaskInfo): object {
+  return {
+    ...showBase(api, task),
+    state: task.state,
+    last_failed_at: showTime(task.lastFailedAt),
+    timeout_seconds: Math.ceil(task.timeoutMs / 1_000),
+    deadline: showTime(task.deadline),
+    group: task.group ?? '',
+    next_process_at: showTime(task.nextProcessAt),
+    completed_at: showTime(task.completedAt),
+    result: showResult(api, task),
+    ttl_seconds: ttlSeconds(api, task),
+  };
+}
+
+function showResult(api: Api, { result, type }: TaskInfo): string {
+  return result === undefined ? '' : api.showResult(result, type);
+}
+
+/** How long a completed task is kept from now on. */
+function ttlSeconds(api: Api, { completedAt, retentionMs, state }: TaskInfo): number {
+  if (completedAt === undefined || state !== 'completed') return 0;
+  const leftMs = completedAt.getTime() + retentionMs - api.wallNow();
+  return Math.max(0, Math.floor(leftMs / 1_000));
+}

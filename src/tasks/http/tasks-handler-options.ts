@@ -1,0 +1,114 @@
+import type { IncomingMessage } from 'node:http';
+import { outOfRange, wrongType, wrongValue } from '../../core/errors.ts';
+import { requireFunction, requireIntegerAtLeast, requireObject } from '../../core/validate.ts';
+import type { Broker } from '../broker/broker.ts';
+import { requireBroker } from '../broker/require-broker.ts';
+
+/** What `authorize` says: yes; no (403); or who are you (401), with what goes into `WWW-Authenticate`. */
+export type Authorization = boolean | { readonly challenge: string };
+
+/** Options of {@link tasksHandler}. */
+export interface TasksHandlerOptions {
+  /** What is shown and changed. */
+  readonly broker: Broker;
+  /** Where it is mounted, without `/api`; not if the framework takes it off the URL. @default '' */
+  readonly rootPath?: string;
+  /**
+   * Whether a request may be served; asked for each one, before anything else. If it throws, it is not served (500).
+   *
+   * @default everybody may do everything: for a server that only you can reach
+   * @example (request) => request.headers.authorization === `Bearer ${token}` || { challenge: 'Bearer' }
+   */
+  readonly authorize?: (request: IncomingMessage) => Authorization | Promise<Authorization>;
+  /** Whether nothing can be changed: anything but `GET` and `HEAD` is answered with 405. @default false */
+  readonly readOnly?: boolean;
+  /** The longest body that is read, in bytes; a longer one is answered with 413. @default 1_000_000 */
+  readonly maxBodyBytes?: number;
+  /** How a payload is shown. @default as text, if it is */
+  readonly formatPayload?: (payload: Uint8Array, taskType: string) => string;
+  /** How a result is shown. @default as text, if it is */
+  readonly formatResult?: (result: Uint8Array, taskType: string) => string;
+  /** Characters of a payload that are shown. @default 200 */
+  readonly maxPayloadLength?: number;
+  /** Characters of a result that are shown. @default 200 */
+  readonly maxResultLength?: number;
+  /** A Prometheus server, for asynqmon's page of charts: its queries are passed on to it. @default none: 404 */
+  readonly prometheusUrl?: string | URL;
+  /** What asynqmon's page on Redis is to show. @default none: 404 */
+  readonly redisInfo?: () => Promise<object>;
+  /** Told of errors that are not the caller's: those answered with 500. @default a warning of the process */
+  readonly onError?: (error: unknown, request: IncomingMessage) => void;
+}
+
+/** The options with every default filled in. */
+export interface ResolvedTasksHandlerOptions {
+  readonly broker: Broker;
+  readonly rootPath: string;
+  readonly authorize: TasksHandlerOptions['authorize'];
+  readonly readOnly: boolean;
+  readonly maxBodyBytes: number;
+  readonly formatPayload: TasksHandlerOptions['formatPayload'];
+  readonly formatResult: TasksHandlerOptions['formatResult'];
+  readonly maxPayloadLength: number;
+  readonly maxResultLength: number;
+  readonly prometheusUrl: URL | undefined;
+  readonly redisInfo: TasksHandlerOptions['redisInfo'];
+  readonly onError: (error: unknown, request: IncomingMessage) => void;
+}
+
+const DEFAULT_MAX_BODY_BYTES = 1_000_000;
+const DEFAULT_MAX_LENGTH = 200;
+
+/** Nobody can read more than that. */
+const MAX_SHOWN_LENGTH = 1_000_000;
+
+/** @throws TypeError or RangeError - an option is wrong. */
+export function resolveHandlerOptions(options: TasksHandlerOptions): ResolvedTasksHandlerOptions {
+  requireObject('options', options);
+  const {
+    broker,
+    rootPath = '',
+    authorize,
+    readOnly = false,
+    maxBodyBytes = DEFAULT_MAX_BODY_BYTES,
+  } = options;
+  const { formatPayload, formatResult, redisInfo, onError = warn } = options;
+  const { maxPayloadLength = DEFAULT_MAX_LENGTH, maxResultLength = DEFAULT_MAX_LENGTH } = options;
+  requireBroker('options.broker', broker);
+  requireRootPath(rootPath);
+  if (typeof readOnly !== 'boolean') throw wrongType('options.readOnly', 'a boolean', readOnly);
+  requireIntegerAtLeast('options.maxBodyBytes', 0, maxBodyBytes);
+  requireLength('options.maxPayloadLength', maxPayloadLength);
+  requireLength('options.maxResultLength', maxResultLength);
+  const functions = { authorize, formatPayload, formatResult, redisInfo, onError };
+  for (const [name, value] of Object.entries(functions)) {
+    if (value !== undefined) requireFunction(`options.${name}`, value);
+  }
+  return {
+    ...{ broker, readOnly, maxBodyBytes, maxPayloadLength, maxResultLength, ...functions, onError },
+    rootPath: rootPath.replace(/\/$/, ''),
+    prometheusUrl: prometheusUrlOf(options.prometheusUrl),
+  };
+}
+
+function requireRootPath(rootPath: unknown): void {
+  if (typeof rootPath !== 'string') throw wrongType('options.rootPath', 'a string', rootPath);
+  if (rootPath !== '' && !rootPath.startsWith('/')) {
+    throw wrongValue('options.rootPath', "empty, or begin with '/'", rootPath);
+  }
+}
+
+function requireLength(argument: string, value: unknown): void {
+  requireIntegerAtLeast(argument, 1, value);
+  if (value > MAX_SHOWN_LENGTH) throw outOfRange(argument, `at most ${MAX_SHOWN_LENGTH}`, value);
+}
+
+function prometheusUrlOf(value: string | URL | undefined): URL | undefined {
+  if (value === undefined) return undefined;
+  if (!URL.canParse(String(value))) throw wrongValue('options.prometheusUrl', 'a URL', String(value));
+  return new URL(value);
+}
+
+function warn(error: unknown): void {
+  process.emitWarning(error instanceof Error ? error : String(error));
+}

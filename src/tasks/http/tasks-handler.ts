@@ -1,0 +1,218 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Inspector } from '../inspector.ts';
+import { activeTaskRoutes } from './active-task-routes.ts';
+import { Call, type Action, type Api, type ShowBytes } from './api.ts';
+import { HttpError, httpErrorOf } from './http-error.ts';
+import { prometheusRoutes } from './prometheus-routes.ts';
+import { queueRoutes } from './queue-routes.ts';
+import { RouteTable, type Match, type Method } from './route-table.ts';
+import { serverRoutes } from './server-routes.ts';
+import { shorten, showBytes } from './show-bytes.ts';
+import { taskRoutes } from './task-routes.ts';
+import {
+  resolveHandlerOptions,
+  type ResolvedTasksHandlerOptions,
+  type TasksHandlerOptions,
+} from './tasks-handler-options.ts';
+
+/** A handler of requests: for `http.createServer`, or for Express and whatever else has its `next`. */
+export type TasksHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  next?: (error?: unknown) => void,
+) => void;
+
+/** On every answer: it is about now, is nothing but what it says, and belongs into no page of anybody else. */
+const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+};
+
+const PAYLOAD_FAILED = 'cannot be shown';
+
+/** Scheme and host in front of a path, as a proxy's client writes it. */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
+
+/**
+ * Serves queues and tasks over HTTP, at `{rootPath}/api`, in the shape of asynqmon's REST interface: its web interface
+ * works with it. Where asynqmon says 500 to everything, this says what is wrong: 400, 404, 405, 409, 413 or 503.
+ *
+ * Everything that is not a path of the interface is given to `next`, or answered with 404. A page of another site that
+ * sends something to be changed is refused (403), as far as the browser says so.
+ *
+ * @throws TypeError or RangeError - an option is wrong.
+ *
+ * @example
+ * ```ts
+ * createServer(tasksHandler({ broker, authorize: (request) => isAdmin(request) })).listen(8080);
+ * app.use('/monitoring', tasksHandler({ broker })); // Express
+ * ```
+ */
+export function tasksHandler(options: TasksHandlerOptions): TasksHandler {
+  const resolved = resolveHandlerOptions(options);
+  const handler = new Handler(resolved);
+  return (request, response, next) => {
+    handler.handle(request, response, next);
+  };
+}
+
+class Handler {
+  readonly #options: ResolvedTasksHandlerOptions;
+  readonly #api: Api;
+  readonly #routes: RouteTable<Action>;
+
+  constructor(options: ResolvedTasksHandlerOptions) {
+    const { broker, maxBodyBytes, prometheusUrl, redisInfo } = options;
+    this.#options = options;
+    this.#api = {
+      inspector: new Inspector({ broker }),
+      wallNow: () => broker.clock.wallNow(),
+      showPayload: formatter(options.formatPayload, options.maxPayloadLength),
+      showResult: formatter(options.formatResult, options.maxResultLength),
+      maxBodyBytes,
+    };
+    this.#routes = new RouteTable<Action>([
+      ...queueRoutes,
+      ...taskRoutes,
+      ...activeTaskRoutes,
+      ...serverRoutes,
+      ...(prometheusUrl === undefined ? [] : prometheusRoutes(prometheusUrl)),
+      ...(redisInfo === undefined
+        ? []
+        : [{ method: 'GET' as const, pattern: '/redis_info', action: () => redisInfo() }]),
+    ]);
+  }
+
+  handle(request: IncomingMessage, response: ServerResponse, next?: (error?: unknown) => void): void {
+    const [path, query] = this.#pathOf(request);
+    const match = path === undefined ? undefined : this.#find(request, path);
+    if (match === undefined && next !== undefined) next();
+    else void this.#respond(request, response, match, query);
+  }
+
+  async #respond(
+    request: IncomingMessage,
+    response: ServerResponse,
+    match: Match<Action> | HttpError | undefined,
+    query: URLSearchParams,
+  ): Promise<void> {
+    try {
+      answer(response, await this.#serve(request, match, query));
+    } catch (error) {
+      this.#refuse(request, response, error);
+    }
+  }
+
+  async #serve(
+    request: IncomingMessage,
+    match: Match<Action> | HttpError | undefined,
+    query: URLSearchParams,
+  ): Promise<unknown> {
+    await this.#requireAuthorized(request);
+    if (match === undefined) throw new HttpError(404, 'not found');
+    if (match instanceof HttpError) throw match;
+    if ('allowed' in match) throw notAllowed(request, match.allowed);
+    if (!isRead(request)) this.#requireWritable(request);
+    return match.action(new Call(this.#api, request, match.parameters, query));
+  }
+
+  /** What can be known before it is known who asks is not said before that. */
+  #find(request: IncomingMessage, path: string): Match<Action> | HttpError | undefined {
+    try {
+      return this.#routes.find(methodOf(request), path);
+    } catch (error) {
+      if (error instanceof HttpError) return error;
+      throw error;
+    }
+  }
+
+  /** The path below `{rootPath}/api`, undefined if it is elsewhere. */
+  #pathOf({ url = '/' }: IncomingMessage): readonly [path: string | undefined, query: URLSearchParams] {
+    const [path = '', ...query] = url.replace(ORIGIN, '').split('?');
+    const prefix = `${this.#options.rootPath}/api`;
+    const below = path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : undefined;
+    return [below, new URLSearchParams(query.join('?'))];
+  }
+
+  async #requireAuthorized(request: IncomingMessage): Promise<void> {
+    const { authorize } = this.#options;
+    if (authorize === undefined) return;
+    const verdict: unknown = await authorize(request);
+    if (verdict === true) return;
+    const challenge = (verdict as { challenge?: unknown } | null | undefined)?.challenge;
+    if (typeof challenge !== 'string') throw new HttpError(403, 'forbidden');
+    throw new HttpError(401, 'unauthorized', { 'www-authenticate': challenge });
+  }
+
+  #requireWritable(request: IncomingMessage): void {
+    if (this.#options.readOnly) throw notAllowed(request, ['GET']);
+    if (request.headers['sec-fetch-site'] === 'cross-site') {
+      throw new HttpError(403, 'another site may not change anything here');
+    }
+  }
+
+  #refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+    const httpError = httpErrorOf(error);
+    if (httpError === undefined) this.#tell(error, request);
+    const { status, message, headers } = httpError ?? new HttpError(500, 'internal error');
+    send(response, status, { ...headers, 'content-type': 'text/plain; charset=utf-8' }, `${message}\n`);
+  }
+
+  #tell(error: unknown, request: IncomingMessage): void {
+    try {
+      this.#options.onError(error, request);
+    } catch (another) {
+      process.emitWarning(another instanceof Error ? another : String(another));
+    }
+  }
+}
+
+/** A formatter that throws spoils what it was to show, and nothing else. */
+function formatter(
+  format: ((bytes: Uint8Array, taskType: string) => string) | undefined,
+  maxLength: number,
+): ShowBytes {
+  if (format === undefined) return (bytes) => showBytes(bytes, maxLength);
+  return (bytes, taskType) => {
+    try {
+      const text: unknown = format(bytes, taskType);
+      return shorten(String(text), maxLength);
+    } catch {
+      return PAYLOAD_FAILED;
+    }
+  };
+}
+
+function methodOf({ method }: IncomingMessage): Method | undefined {
+  if (method === 'HEAD') return 'GET';
+  return method === 'GET' || method === 'POST' || method === 'DELETE' ? method : undefined;
+}
+
+function isRead({ method }: IncomingMessage): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+function notAllowed({ method = '' }: IncomingMessage, allowed: readonly Method[]): HttpError {
+  const methods = allowed.includes('GET') ? [...allowed, 'HEAD'] : allowed;
+  return new HttpError(405, `${method} is not allowed here`, { allow: methods.join(', ') });
+}
+
+function answer(response: ServerResponse, value: unknown): void {
+  if (value === undefined) send(response, 204, {}, undefined);
+  else
+    send(response, 200, { 'content-type': 'application/json; charset=utf-8' }, `${JSON.stringify(value)}\n`);
+}
+
+/** Whoever asked may be gone. */
+function send(
+  response: ServerResponse,
+  status: number,
+  headers: Readonly<Record<string, string>>,
+  body: string | undefined,
+): void {
+  if (response.headersSent || response.destroyed) return;
+  const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
+  response.writeHead(status, { ...SECURITY_HEADERS, ...headers, ...length });
+  response.end(body);
+}

@@ -1,0 +1,362 @@
+import { wrongType } from '../core/errors.ts';
+import { signalOf, type SignalOptions } from '../core/signal-options.ts';
+import { requireFiniteNumber, requireIntegerAtLeast, requireObject, requireOneOf } from '../core/validate.ts';
+import type { Broker, CancelOutcome, GroupInfo } from './broker/broker.ts';
+import { requireBroker } from './broker/require-broker.ts';
+import {
+  dailyStatsOf,
+  enqueueEventOf,
+  queueInfoOf,
+  schedulerEntryInfoOf,
+  serverInfoOf,
+  type DailyStats,
+  type QueueInfo,
+  type SchedulerEnqueueEvent,
+  type SchedulerEntryInfo,
+  type ServerInfo,
+} from './inspector-info.ts';
+import { pageOf, type ListOptions } from './list-options.ts';
+import { encodePayload } from './payload.ts';
+import { requireText } from './require-text.ts';
+import { taskInfoOf, type TaskInfo } from './task-info.ts';
+import { requireDuration } from './task-options.ts';
+import type { TaskState } from './task-state.ts';
+import { TaskWaits } from './task-waits.ts';
+
+/** What an inspector is made from. */
+export interface InspectorOptions {
+  /** What is looked at. The inspector does not close it. */
+  readonly broker: Broker;
+}
+
+/** How a run is cancelled. */
+export interface CancelOptions {
+  /** Of which queue the task is. @default any: an id may be in several */
+  readonly queue?: string | undefined;
+  /** What becomes of the task: it runs again later, is archived, or is gone. @default 'retry' */
+  readonly outcome?: CancelOutcome | undefined;
+  /** How long an answer is waited for, in milliseconds; 0 for not at all. @default 1000 */
+  readonly waitMs?: number | undefined;
+}
+
+/** How the end of a task is waited for. */
+export interface WaitForOptions extends SignalOptions {
+  /** Of which queue the task is, if only its id was given. @default 'default' */
+  readonly queue?: string | undefined;
+}
+
+const OUTCOMES: readonly CancelOutcome[] = ['retry', 'archive', 'delete'];
+const DEFAULT_CANCEL_WAIT_MS = 1_000;
+const DEFAULT_QUEUE = 'default';
+
+/** Statistics are kept for ninety days. */
+const MAX_HISTORY_DAYS = 90;
+
+/**
+ * Looks at queues and tasks, and changes them by hand: asynq's class of this name.
+ *
+ * Of a queue that is not there everything rejects with `ERR_QUEUE_NOT_FOUND`, of a task with `ERR_TASK_NOT_FOUND`, unless
+ * it says otherwise; with a wrong argument, with a TypeError or RangeError. A list is a page of it, see {@link ListOptions}.
+ *
+ * @example
+ * ```ts
+ * const inspector = new Inspector({ broker });
+ * for (const queue of await inspector.queues()) console.log(await inspector.getQueueInfo(queue));
+ * await inspector.runAllArchivedTasks('default');
+ * ```
+ */
+export class Inspector {
+  readonly #broker: Broker;
+  readonly #waits: TaskWaits;
+
+  constructor(options: InspectorOptions) {
+    requireObject('options', options);
+    requireBroker('options.broker', options.broker);
+    this.#broker = options.broker;
+    this.#waits = new TaskWaits(options.broker);
+  }
+
+  /** Ends all waits, with `ERR_INSPECTOR_CLOSED`. The broker stays open. Idempotent. */
+  close(): Promise<void> {
+    return this.#waits.close();
+  }
+
+  /** `close()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  // Queues.
+
+  async queues(): Promise<readonly string[]> {
+    return this.#broker.queues();
+  }
+
+  async getQueueInfo(queue: string): Promise<QueueInfo> {
+    requireText('queue', queue);
+    return queueInfoOf(await this.#broker.queueStats(queue));
+  }
+
+  /** @param days - how many, up to today: from 1 to 90. @returns today first. */
+  async history(queue: string, days: number): Promise<readonly DailyStats[]> {
+    requireText('queue', queue);
+    requireIntegerAtLeast('days', 1, days);
+    return (await this.#broker.history(queue, Math.min(days, MAX_HISTORY_DAYS))).map(dailyStatsOf);
+  }
+
+  /** Groups that have tasks. */
+  async groups(queue: string): Promise<readonly GroupInfo[]> {
+    requireText('queue', queue);
+    return this.#broker.groups(queue);
+  }
+
+  /** No task of it is handed out until it is resumed; those that run are not touched. @throws `ERR_QUEUE_STATE` - it is paused. */
+  async pauseQueue(queue: string): Promise<void> {
+    requireText('queue', queue);
+    await this.#broker.pause(queue);
+  }
+
+  /** @throws EscapementError `ERR_QUEUE_STATE` - it is not paused. */
+  async unpauseQueue(queue: string): Promise<void> {
+    requireText('queue', queue);
+    await this.#broker.resume(queue);
+  }
+
+  /**
+   * Deletes a queue.
+   *
+   * @param options - `force`: with all of its tasks, if none is active.
+   * @throws EscapementError `ERR_QUEUE_NOT_EMPTY` - it has tasks; with `force`, active ones.
+   */
+  async deleteQueue(queue: string, options: { readonly force?: boolean | undefined } = {}): Promise<void> {
+    requireText('queue', queue);
+    requireObject('options', options);
+    const { force = false } = options;
+    if (typeof force !== 'boolean') throw wrongType('options.force', 'a boolean', force);
+    await this.#broker.removeQueue(queue, { force });
+  }
+
+  // Tasks.
+
+  async getTaskInfo(queue: string, id: string): Promise<TaskInfo> {
+    requireTaskName(queue, id);
+    return taskInfoOf(await this.#broker.task(queue, id));
+  }
+
+  /** The next one first. */
+  listPendingTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
+    return this.#list(queue, 'pending', options);
+  }
+
+  listActiveTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
+    return this.#list(queue, 'active', options);
+  }
+
+  /** The earliest first. */
+  listScheduledTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
+    return this.#list(queue, 'scheduled', options);
+  }
+
+  /** The earliest first. */
+  listRetryTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
+    return this.#list(queue, 'retry', options);
+  }
+
+  /** The oldest first. */
+  listArchivedTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
+    return this.#list(queue, 'archived', options);
+  }
+
+  /** The oldest first. */
+  listCompletedTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
+    return this.#list(queue, 'completed', options);
+  }
+
+  /** The oldest first. */
+  listAggregatingTasks(queue: string, group: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
+    return this.#list(queue, 'aggregating', options, group);
+  }
+
+  /** @throws EscapementError `ERR_TASK_STATE` - it is active: it can be cancelled. */
+  async deleteTask(queue: string, id: string): Promise<void> {
+    requireTaskName(queue, id);
+    await this.#broker.deleteTask(queue, id);
+  }
+
+  /** Makes it pending. @throws EscapementError `ERR_TASK_STATE` - it is already, or active. */
+  async runTask(queue: string, id: string): Promise<void> {
+    requireTaskName(queue, id);
+    await this.#broker.runTask(queue, id);
+  }
+
+  /** @throws EscapementError `ERR_TASK_STATE` - it is archived already, or active: it can be cancelled. */
+  async archiveTask(queue: string, id: string): Promise<void> {
+    requireTaskName(queue, id);
+    await this.#broker.archiveTask(queue, id);
+  }
+
+  /**
+   * Gives a scheduled task another payload: bytes, or anything that JSON can say. Its lock, if it has one, stays that of
+   * the old payload.
+   *
+   * @throws EscapementError `ERR_TASK_STATE` - it is not scheduled.
+   */
+  async updateTaskPayload(queue: string, id: string, payload: unknown): Promise<void> {
+    requireTaskName(queue, id);
+    await this.#broker.updatePayload(queue, id, encodePayload(payload));
+  }
+
+  // All tasks of a state: each returns how many. In pieces, so that nobody else waits for long.
+
+  deleteAllPendingTasks(queue: string): Promise<number> {
+    return this.#deleteAll(queue, 'pending');
+  }
+
+  deleteAllScheduledTasks(queue: string): Promise<number> {
+    return this.#deleteAll(queue, 'scheduled');
+  }
+
+  deleteAllRetryTasks(queue: string): Promise<number> {
+    return this.#deleteAll(queue, 'retry');
+  }
+
+  deleteAllArchivedTasks(queue: string): Promise<number> {
+    return this.#deleteAll(queue, 'archived');
+  }
+
+  deleteAllCompletedTasks(queue: string): Promise<number> {
+    return this.#deleteAll(queue, 'completed');
+  }
+
+  deleteAllAggregatingTasks(queue: string, group: string): Promise<number> {
+    return this.#deleteAll(queue, 'aggregating', group);
+  }
+
+  runAllScheduledTasks(queue: string): Promise<number> {
+    return this.#runAll(queue, 'scheduled');
+  }
+
+  runAllRetryTasks(queue: string): Promise<number> {
+    return this.#runAll(queue, 'retry');
+  }
+
+  runAllArchivedTasks(queue: string): Promise<number> {
+    return this.#runAll(queue, 'archived');
+  }
+
+  runAllAggregatingTasks(queue: string, group: string): Promise<number> {
+    return this.#runAll(queue, 'aggregating', group);
+  }
+
+  archiveAllPendingTasks(queue: string): Promise<number> {
+    return this.#archiveAll(queue, 'pending');
+  }
+
+  archiveAllScheduledTasks(queue: string): Promise<number> {
+    return this.#archiveAll(queue, 'scheduled');
+  }
+
+  archiveAllRetryTasks(queue: string): Promise<number> {
+    return this.#archiveAll(queue, 'retry');
+  }
+
+  archiveAllAggregatingTasks(queue: string, group: string): Promise<number> {
+    return this.#archiveAll(queue, 'aggregating', group);
+  }
+
+  // Runs.
+
+  /**
+   * Asks whoever runs a task to stop: its signal fires. Best effort: a task that nobody runs is not touched.
+   *
+   * @returns whether somebody who runs it has answered, within `waitMs`.
+   */
+  async cancelProcessing(id: string, options: CancelOptions = {}): Promise<boolean> {
+    requireText('id', id);
+    requireObject('options', options);
+    const { queue, outcome = 'retry', waitMs = DEFAULT_CANCEL_WAIT_MS } = options;
+    if (queue !== undefined) requireText('options.queue', queue);
+    requireOneOf('options.outcome', OUTCOMES, outcome);
+    requireFiniteNumber('options.waitMs', waitMs);
+    requireDuration('options.waitMs', waitMs);
+    return this.#broker.cancel({ taskId: id, queue, outcome }, waitMs);
+  }
+
+  /**
+   * Waits for the end of a task; for any time, unless a signal is given. Costs nothing while nothing happens, if the
+   * broker is in this process; else the task is looked at every second. While the broker is unavailable it waits on.
+   *
+   * Only a task that is retained when it is done (`retentionMs`) can be told from one that was deleted. Retain it for some
+   * seconds, more where the broker is not in this process.
+   *
+   * @param task - what `enqueue` has returned, or an id: then of the queue in the options.
+   * @returns the completed task, with its result.
+   * @throws EscapementError `ERR_TASK_ARCHIVED` - it has failed for the last time, or somebody has archived it.
+   * `ERR_TASK_NOT_FOUND` - it was never there; or is gone: done and not retained, or deleted. `ERR_INSPECTOR_CLOSED`.
+   * @throws the signal's reason - it fired.
+   */
+  async waitFor(task: string | TaskInfo, options: WaitForOptions = {}): Promise<TaskInfo> {
+    const signal = signalOf(options);
+    if (typeof task !== 'string') requireObject('task', task);
+    const { id, queue } =
+      typeof task === 'string' ? { id: task, queue: options.queue ?? DEFAULT_QUEUE } : task;
+    requireTaskName(queue, id);
+    return this.#waits.wait(queue, id, signal);
+  }
+
+  // Servers and schedulers.
+
+  /** Those that run now. */
+  async servers(): Promise<readonly ServerInfo[]> {
+    return (await this.#broker.servers()).map(serverInfoOf);
+  }
+
+  /** Of all schedulers that run now. */
+  async schedulerEntries(): Promise<readonly SchedulerEntryInfo[]> {
+    return (await this.#broker.scheduleEntries()).map(schedulerEntryInfoOf);
+  }
+
+  /** The newest first; the last thousand are kept. Of an entry that is not there: none. */
+  async listSchedulerEnqueueEvents(
+    entryId: string,
+    options: ListOptions = {},
+  ): Promise<readonly SchedulerEnqueueEvent[]> {
+    requireText('entryId', entryId);
+    return (await this.#broker.enqueueEvents(entryId, pageOf(options))).map(enqueueEventOf);
+  }
+
+  async #list(
+    queue: string,
+    state: TaskState,
+    options: ListOptions = {},
+    group?: string,
+  ): Promise<readonly TaskInfo[]> {
+    requireQueueAndGroup(queue, state, group);
+    return (await this.#broker.tasks(queue, state, pageOf(options), group)).map(taskInfoOf);
+  }
+
+  async #deleteAll(queue: string, state: TaskState, group?: string): Promise<number> {
+    requireQueueAndGroup(queue, state, group);
+    return this.#broker.deleteAll(queue, state, group);
+  }
+
+  async #runAll(queue: string, state: TaskState, group?: string): Promise<number> {
+    requireQueueAndGroup(queue, state, group);
+    return this.#broker.runAll(queue, state, group);
+  }
+
+  async #archiveAll(queue: string, state: TaskState, group?: string): Promise<number> {
+    requireQueueAndGroup(queue, state, group);
+    return this.#broker.archiveAll(queue, state, group);
+  }
+}
+
+function requireTaskName(queue: unknown, id: unknown): void {
+  requireText('queue', queue);
+  requireText('id', id);
+}
+
+function requireQueueAndGroup(queue: unknown, state: TaskState, group: unknown): void {
+  requireText('queue', queue);
+  if (state === 'aggregating') requireText('group', group);
+}

@@ -1,0 +1,200 @@
+import { EscapementError } from '../../core/errors.ts';
+import { isThenable } from '../../core/thenable.ts';
+import type { SystemTimer } from '../../timer/system-timer.ts';
+import type { TaskRecord } from '../broker/broker.ts';
+import { taskInfoOf, type TaskInfo } from '../task-info.ts';
+import type { ScheduledEntry } from './scheduled-entry.ts';
+import type { ResolvedSchedulerOptions, ScheduleTick } from './scheduler-options.ts';
+
+/** A broker that fails is tried again after that long, then twice that, and so on. */
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 30_000;
+
+/** Whom a runner tells. */
+export interface TickListener {
+  enqueued(info: TaskInfo, tick: ScheduleTick): void;
+  enqueuedElsewhere(tick: ScheduleTick): void;
+  enqueueFailed(error: unknown, tick: ScheduleTick): void;
+  /** A callback of the user's has thrown. */
+  threw(error: unknown): void;
+}
+
+/** What has come of a call to the broker; `lost`: it could not be reached for as long as it mattered. */
+type Outcome<R> =
+  | { readonly kind: 'answered'; readonly answer: R }
+  | { readonly kind: 'refused' | 'lost'; readonly error: unknown };
+
+/**
+ * Enqueues what is due: for each entry one tick after the other, oldest first; different entries at the same time.
+ *
+ * Every scheduler tries every tick, and the broker takes it from the first one (`enqueueTick`). There is no leader to
+ * elect: when a scheduler dies, the others need not notice, and no tick is late.
+ */
+export class TickRunner {
+  readonly #options: ResolvedSchedulerOptions;
+  readonly #timer: SystemTimer;
+  readonly #listener: TickListener;
+  readonly #stopping = new AbortController();
+  readonly #served = new Set<ScheduledEntry>();
+  readonly #runs = new Set<Promise<void>>();
+
+  constructor(options: ResolvedSchedulerOptions, timer: SystemTimer, listener: TickListener) {
+    this.#options = options;
+    this.#timer = timer;
+    this.#listener = listener;
+  }
+
+  /** Enqueues what is due of an entry. If that is being done, it goes on with what has come since. */
+  serve(entry: ScheduledEntry): void {
+    if (this.#served.has(entry)) return;
+    this.#served.add(entry);
+    const run = this.#serve(entry);
+    this.#runs.add(run);
+    void run.then(() => this.#runs.delete(run));
+  }
+
+  /** Waits for what is on its way to the broker; tries nothing again, and begins nothing. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all(this.#runs);
+  }
+
+  async #serve(entry: ScheduledEntry): Promise<void> {
+    while (this.#isServed(entry)) {
+      if (entry.asksForMark && !(await this.#readMark(entry))) continue;
+      const ticks = entry.dueAt(this.#wallNow());
+      if (ticks.length === 0) break;
+      for (const atMs of ticks) {
+        if (!this.#isServed(entry) || !(await this.#enqueue(entry, atMs))) break;
+      }
+    }
+    // In the same breath as the last look: a tick that comes later finds nobody at it, and is served anew.
+    this.#served.delete(entry);
+  }
+
+  /** @returns false if the broker could not be reached until the next tick was due. */
+  async #readMark(entry: ScheduledEntry): Promise<boolean> {
+    const { broker, logger } = this.#options;
+    const outcome = await this.#persist(entry, () => broker.lastTickMs(entry.queue, entry.id));
+    if (outcome.kind === 'answered') {
+      entry.learnMark(outcome.answer);
+      return true;
+    }
+    logger.error(
+      { error: outcome.error, entryId: entry.id },
+      'scheduler: cannot find out which ticks were missed',
+    );
+    if (outcome.kind === 'refused') entry.learnMark(undefined);
+    return outcome.kind === 'refused';
+  }
+
+  /** @returns false if the broker could not be reached until the next tick was due. */
+  async #enqueue(entry: ScheduledEntry, atMs: number): Promise<boolean> {
+    const { preEnqueue } = this.#options;
+    const tick: ScheduleTick = { entryId: entry.id, at: new Date(atMs) };
+    this.#call(() => preEnqueue?.(entry.task, entry.options, tick));
+    const outcome = await this.#attempt(entry, atMs);
+    if (outcome.kind === 'answered') {
+      entry.enqueued(atMs);
+      await this.#report(outcome.answer, tick);
+      return true;
+    }
+    if (outcome.kind === 'lost') entry.giveUp(atMs);
+    else entry.settle(atMs);
+    this.#reportFailure(entry, outcome.error, tick);
+    return outcome.kind === 'refused';
+  }
+
+  async #attempt(entry: ScheduledEntry, atMs: number): Promise<Outcome<TaskRecord | undefined>> {
+    const { broker } = this.#options;
+    try {
+      if (entry.task.check !== undefined) await entry.task.check(entry.task);
+    } catch (error) {
+      return { kind: 'refused', error };
+    }
+    const task = entry.taskAt(atMs);
+    return this.#persist(entry, () => broker.enqueueTick(task, { entryKey: entry.id, atMs }));
+  }
+
+  /** Calls the broker again and again while it cannot be reached, until the entry's next tick is due. */
+  async #persist<R>(entry: ScheduledEntry, call: () => Promise<R>): Promise<Outcome<R>> {
+    const untilMs = entry.spec.next(this.#wallNow()) ?? Infinity;
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+      try {
+        return { kind: 'answered', answer: await call() };
+      } catch (error) {
+        if (isRefusal(error)) return { kind: 'refused', error };
+        this.#options.logger.warn(
+          { error, entryId: entry.id },
+          'scheduler: the broker has failed, and is tried again',
+        );
+        await this.#pause(Math.min(pauseMs, untilMs - this.#wallNow()));
+        if (!this.#isServed(entry) || this.#wallNow() >= untilMs) return { kind: 'lost', error };
+      }
+    }
+  }
+
+  async #report(record: TaskRecord | undefined, tick: ScheduleTick): Promise<void> {
+    const { postEnqueue, logger } = this.#options;
+    const info = record === undefined ? undefined : taskInfoOf(record);
+    this.#call(() => postEnqueue?.(info, undefined, tick));
+    if (info === undefined) {
+      this.#listener.enqueuedElsewhere(tick);
+      return;
+    }
+    logger.debug({ entryId: tick.entryId, taskId: info.id }, 'scheduler: enqueued a task');
+    this.#listener.enqueued(info, tick);
+    await this.#record(info, tick);
+  }
+
+  #reportFailure(entry: ScheduledEntry, error: unknown, tick: ScheduleTick): void {
+    const { postEnqueue, enqueueErrorHandler, logger } = this.#options;
+    logger.error({ error, entryId: entry.id }, 'scheduler: a task was not enqueued');
+    this.#call(() => postEnqueue?.(undefined, error, tick));
+    this.#call(() => enqueueErrorHandler?.(entry.task, entry.options, error, tick));
+    this.#listener.enqueueFailed(error, tick);
+  }
+
+  /** The history is for people: what is missing in it is told, and no more. */
+  async #record(info: TaskInfo, { entryId }: ScheduleTick): Promise<void> {
+    const { broker, logger } = this.#options;
+    try {
+      await broker.recordEnqueueEvent(entryId, { taskId: info.id, atMs: this.#wallNow() });
+    } catch (error) {
+      logger.warn({ error, entryId }, 'scheduler: an enqueue is missing in the history');
+    }
+  }
+
+  #call(callback: () => unknown): void {
+    const threw = (error: unknown): void => {
+      this.#listener.threw(error);
+    };
+    try {
+      const result = callback();
+      if (isThenable(result)) void result.then(undefined, threw);
+    } catch (error) {
+      threw(error);
+    }
+  }
+
+  async #pause(pauseMs: number): Promise<void> {
+    const { signal } = this.#stopping;
+    await this.#timer.sleep(pauseMs, undefined, { signal }).catch(() => undefined);
+  }
+
+  #isServed(entry: ScheduledEntry): boolean {
+    return !entry.isRemoved && !this.#stopping.signal.aborted;
+  }
+
+  #wallNow(): number {
+    return this.#options.broker.clock.wallNow();
+  }
+}
+
+/**
+ * Whether a broker has refused rather than failed. If it has failed, nobody knows what it has done; but trying again is safe,
+ * for it takes a tick once. If the answer was all that was lost, the tick seems to be another scheduler's.
+ */
+function isRefusal(error: unknown): boolean {
+  return error instanceof EscapementError && error.code !== 'ERR_BROKER_UNAVAILABLE';
+}

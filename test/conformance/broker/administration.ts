@@ -1,0 +1,289 @@
+import { TASK_STATES, type TaskState } from '../../../src/tasks/task-state.ts';
+import type { Broker, TaskMessage } from 'escapement/tasks';
+import { describe, expect } from 'vitest';
+import {
+  caseWith,
+  everythingOf,
+  expectCode,
+  failure,
+  idsIn,
+  LONG_MS,
+  newTask,
+  putInto,
+  QUEUE,
+  stateOf,
+  take,
+  takeAll,
+  type BrokerFactory,
+} from './support.ts';
+
+/** What becomes of a task of each state; undefined: it is refused. The lower part of the table in task-state.ts. */
+type Outcomes = Readonly<Record<TaskState, TaskState | 'gone' | undefined>>;
+
+const RUN: Outcomes = {
+  active: undefined,
+  pending: undefined,
+  scheduled: 'pending',
+  retry: 'pending',
+  archived: 'pending',
+  completed: 'pending',
+  aggregating: 'pending',
+};
+
+const ARCHIVE: Outcomes = {
+  active: undefined,
+  pending: 'archived',
+  scheduled: 'archived',
+  retry: 'archived',
+  archived: undefined,
+  completed: 'archived',
+  aggregating: 'archived',
+};
+
+const DELETE: Outcomes = {
+  active: undefined,
+  pending: 'gone',
+  scheduled: 'gone',
+  retry: 'gone',
+  archived: 'gone',
+  completed: 'gone',
+  aggregating: 'gone',
+};
+
+interface Operation {
+  readonly outcomes: Outcomes;
+  readonly one: (broker: Broker, message: TaskMessage) => Promise<void>;
+  readonly all: (broker: Broker, state: TaskState, group?: string) => Promise<number>;
+}
+
+const OPERATIONS: Record<string, Operation> = {
+  run: {
+    outcomes: RUN,
+    one: (broker, { queue, id }) => broker.runTask(queue, id),
+    all: (broker, state, group) => broker.runAll(QUEUE, state, group),
+  },
+  archive: {
+    outcomes: ARCHIVE,
+    one: (broker, { queue, id }) => broker.archiveTask(queue, id),
+    all: (broker, state, group) => broker.archiveAll(QUEUE, state, group),
+  },
+  delete: {
+    outcomes: DELETE,
+    one: (broker, { queue, id }) => broker.deleteTask(queue, id),
+    all: (broker, state, group) => broker.deleteAll(QUEUE, state, group),
+  },
+};
+
+export function describeAdministration(make: BrokerFactory): void {
+  const it = caseWith(make);
+
+  for (const [name, { outcomes, one, all }] of Object.entries(OPERATIONS)) {
+    describe(`${name}, by hand`, () => {
+      for (const state of TASK_STATES) {
+        const outcome = outcomes[state];
+        if (outcome === undefined) {
+          it(`is refused to a task that is ${state}, and to all of them`, async ({ broker }) => {
+            const message = await putInto(broker, state);
+            const before = await everythingOf(broker);
+            await expectCode('ERR_TASK_STATE', one(broker, message));
+            await expectCode('ERR_TASK_STATE', all(broker, state));
+            expect(await everythingOf(broker)).toEqual(before);
+          });
+          continue;
+        }
+        it(`makes a task that is ${state} ${outcome}, and nothing else`, async ({ broker }) => {
+          const other = await putInto(broker, 'active');
+          const message = await putInto(broker, state);
+          const processed = (await broker.queueStats(QUEUE)).processedTotal;
+          const { message: kept } = await broker.task(QUEUE, message.id);
+          await one(broker, message);
+          expect(await stateOf(broker, message)).toBe(outcome);
+          expect(await stateOf(broker, other)).toBe('active');
+          expect((await broker.queueStats(QUEUE)).processedTotal).toBe(processed);
+          expect(await broker.groups(QUEUE)).toEqual([]);
+          if (outcome !== 'gone') expect((await broker.task(QUEUE, message.id)).message).toEqual(kept);
+        });
+
+        it(`makes all tasks that are ${state} ${outcome}, and no others`, async ({ broker }) => {
+          const messages = [];
+          for (let i = 0; i < 3; i++) messages.push(await putIntoThough(broker, state));
+          const others = TASK_STATES.filter((other) => other !== state && other !== 'pending');
+          const before: Record<string, readonly string[]> = {};
+          if (state !== 'pending') {
+            for (const other of others) await putInto(broker, other);
+          }
+          for (const other of others) before[other] = await idsIn(broker, other);
+          expect(await all(broker, state)).toBe(3);
+          for (const message of messages) expect(await stateOf(broker, message)).toBe(outcome);
+          for (const other of others) {
+            if (other !== outcome) expect(await idsIn(broker, other)).toEqual(before[other]);
+          }
+          expect(await all(broker, state)).toBe(0);
+        });
+      }
+
+      it('can be for one group', async ({ broker }) => {
+        for (const group of ['x', 'y', 'x']) await putInto(broker, 'aggregating', { group });
+        expect(await all(broker, 'aggregating', 'z')).toBe(0);
+        expect(await all(broker, 'aggregating', 'x')).toBe(2);
+        expect(await broker.groups(QUEUE)).toEqual([{ group: 'y', size: 1 }]);
+        expect(await all(broker, 'aggregating')).toBe(1);
+        expect(await broker.groups(QUEUE)).toEqual([]);
+      });
+
+      it('is done to very many (B17)', async ({ broker }) => {
+        const processAtMs = broker.clock.wallNow() + LONG_MS;
+        await broker.enqueueMany(Array.from({ length: 2_500 }, () => newTask({ processAtMs })));
+        expect(await all(broker, 'scheduled')).toBe(2_500);
+        expect((await broker.queueStats(QUEUE)).counts.scheduled).toBe(0);
+      });
+    });
+  }
+
+  describe('a task that is run by hand', () => {
+    it('waits behind those that are there, and is processed as ever', async ({ broker }) => {
+      const { id } = await putInto(broker, 'archived');
+      await broker.enqueue(newTask({ id: 'there' }));
+      await broker.runTask(QUEUE, id);
+      expect(await takeAll(broker)).toEqual(['there', id]);
+    });
+
+    it('does not go when its retention, or its time, would have come', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
+      await broker.enqueue(newTask({ id: 'a', retentionMs: 1_000 }));
+      await broker.complete(await take(broker));
+      await broker.runTask(QUEUE, 'a');
+      await broker.enqueue(newTask({ id: 'b', processAtMs: broker.clock.wallNow() + 1_000 }));
+      await broker.runTask(QUEUE, 'b');
+      await advance(1_000 + 2 * precisionMs);
+      await broker.forward([QUEUE]);
+      await broker.deleteExpired([QUEUE], 100);
+      expect(await takeAll(broker)).toEqual(['a', 'b']);
+    });
+  });
+
+  describe('a payload', () => {
+    it('can be changed while the task is scheduled: nothing else changes', async ({ broker }) => {
+      const message = await putInto(broker, 'scheduled', { payload: Uint8Array.of(1) });
+      const before = await broker.task(QUEUE, message.id);
+      const payload = Uint8Array.of(2, 3);
+      await broker.updatePayload(QUEUE, message.id, payload);
+      payload[0] = 9;
+      const after = await broker.task(QUEUE, message.id);
+      expect([...after.message.payload]).toEqual([2, 3]);
+      expect({ ...after, message: { ...after.message, payload: before.message.payload } }).toEqual(before);
+    });
+
+    for (const state of TASK_STATES) {
+      if (state === 'scheduled') continue;
+      it(`cannot be changed while it is ${state}`, async ({ broker }) => {
+        const { id } = await putInto(broker, state);
+        await expectCode('ERR_TASK_STATE', broker.updatePayload(QUEUE, id, Uint8Array.of(1)));
+        expect((await broker.task(QUEUE, id)).message.payload).toHaveLength(0);
+      });
+    }
+  });
+
+  describe('a pause', () => {
+    it('is begun once and ended once', async ({ broker }) => {
+      await putInto(broker, 'pending');
+      await expectCode('ERR_QUEUE_STATE', broker.resume(QUEUE));
+      await broker.pause(QUEUE);
+      expect((await broker.queueStats(QUEUE)).isPaused).toBe(true);
+      await expectCode('ERR_QUEUE_STATE', broker.pause(QUEUE));
+      await broker.resume(QUEUE);
+      expect((await broker.queueStats(QUEUE)).isPaused).toBe(false);
+      await expectCode('ERR_QUEUE_STATE', broker.resume(QUEUE));
+    });
+
+    it('stops nothing but new runs', async ({ broker, advance, precisionMs }) => {
+      await broker.enqueue(newTask({ id: 'a' }));
+      const task = await take(broker);
+      await broker.pause(QUEUE);
+      await broker.enqueue(newTask({ id: 'b', processAtMs: broker.clock.wallNow() + 1_000 }));
+      await broker.enqueue(newTask({ id: 'c', group: 'g' }));
+      await broker.complete(task);
+      await advance(1_000 + precisionMs);
+      await broker.forward([QUEUE]);
+      expect(await idsIn(broker, 'pending')).toEqual(['b']);
+      const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
+      expect((await broker.takeGroup(QUEUE, 'g', limits, LONG_MS)).set?.messages).toHaveLength(1);
+      expect(await takeAll(broker)).toEqual([]);
+    });
+  });
+
+  describe('a queue', () => {
+    it('that has no tasks is removed', async ({ broker }) => {
+      const message = await putInto(broker, 'pending');
+      await broker.deleteTask(QUEUE, message.id);
+      await broker.removeQueue(QUEUE, { force: false });
+      expect(await broker.queues()).toEqual([]);
+      await expectCode('ERR_QUEUE_NOT_FOUND', broker.removeQueue(QUEUE, { force: false }));
+    });
+
+    for (const state of TASK_STATES) {
+      it(`that has a task that is ${state} is not removed${state === 'active' ? ', not even by force' : ' unless by force'}`, async ({
+        broker,
+      }) => {
+        const message = await putInto(broker, state);
+        const before = await everythingOf(broker);
+        await expectCode('ERR_QUEUE_NOT_EMPTY', broker.removeQueue(QUEUE, { force: false }));
+        if (state === 'active')
+          await expectCode('ERR_QUEUE_NOT_EMPTY', broker.removeQueue(QUEUE, { force: true }));
+        expect(await everythingOf(broker)).toEqual(before);
+        if (state === 'active') return;
+        await broker.removeQueue(QUEUE, { force: true });
+        await expectCode('ERR_QUEUE_NOT_FOUND', broker.task(QUEUE, message.id));
+      });
+    }
+
+    it('leaves nothing behind when it is removed (B14)', async ({ broker, advance, precisionMs }) => {
+      await broker.enqueue(newTask({ processAtMs: broker.clock.wallNow() + 1_000, uniqueKey: 'scheduled' }));
+      await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: 1_000 });
+      await broker.complete(await take(broker));
+      for (const state of ['completed', 'archived', 'retry', 'aggregating'] as const) {
+        await putInto(broker, state, { id: state, uniqueKey: state });
+      }
+      await putInto(broker, 'pending', { uniqueKey: 'pending' });
+      await broker.pause(QUEUE);
+      await broker.removeQueue(QUEUE, { force: true });
+
+      await broker.enqueue(newTask({ id: 'new' }));
+      await advance(1_000 + precisionMs);
+      await broker.forward([QUEUE]);
+      const stats = await broker.queueStats(QUEUE);
+      expect(stats).toMatchObject({
+        groups: 0,
+        processed: 0,
+        failed: 0,
+        processedTotal: 0,
+        failedTotal: 0,
+        isPaused: false,
+      });
+      expect(Object.values(stats.counts).reduce((sum, count) => sum + count, 0)).toBe(1);
+      expect(await broker.groups(QUEUE)).toEqual([]);
+      expect(await broker.lastTickMs(QUEUE, 'entry')).toBeUndefined();
+      expect(await takeAll(broker)).toEqual(['new']);
+      for (const key of ['scheduled', 'completed', 'archived', 'retry', 'aggregating', 'pending']) {
+        await broker.enqueue(newTask({ id: key, uniqueKey: key }));
+      }
+    });
+
+    it('is removed alone', async ({ broker }) => {
+      await putInto(broker, 'pending', { queue: 'other', uniqueKey: 'key' });
+      await putInto(broker, 'pending');
+      await broker.removeQueue(QUEUE, { force: true });
+      expect(await broker.queues()).toEqual(['other']);
+      await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ queue: 'other', uniqueKey: 'key' })));
+      await broker.archive(await take(broker, 'other'), failure());
+    });
+  });
+}
+
+/** As `putInto`, although others are pending. */
+async function putIntoThough(broker: Broker, state: TaskState): Promise<TaskMessage> {
+  return state === 'pending' ? (await broker.enqueue(newTask())).message : putInto(broker, state);
+}

@@ -1,0 +1,88 @@
+import type { Broker, LeasedTask } from 'escapement/tasks';
+import { describe, expect } from 'vitest';
+import {
+  caseWith,
+  expectCode,
+  failure,
+  LONG_MS,
+  newTask,
+  QUEUE,
+  take,
+  type BrokerFactory,
+} from './support.ts';
+
+const page = { page: 1, size: 1 };
+const set = { id: 'set', queue: QUEUE, group: 'g', messages: [] };
+const limits = { graceMs: 1, maxDelayMs: 0, maxSize: 0 };
+
+/** Every operation there is: the compiler sees to it. */
+type Calls = Record<
+  Exclude<keyof Broker, 'clock' | 'isSelfDriven' | 'close'>,
+  (broker: Broker, task: LeasedTask) => Promise<unknown>
+>;
+
+const CALLS: Calls = {
+  ping: (broker) => broker.ping(),
+  enqueue: (broker) => broker.enqueue(newTask()),
+  enqueueMany: (broker) => broker.enqueueMany([newTask()]),
+  enqueueTick: (broker) => broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: 1_000 }),
+  lastTickMs: (broker) => broker.lastTickMs(QUEUE, 'entry'),
+  dequeue: (broker) => broker.dequeue(QUEUE, 1, LONG_MS),
+  complete: (broker, task) => broker.complete(task),
+  retry: (broker, task) => broker.retry(task, failure(), 0),
+  archive: (broker, task) => broker.archive(task, failure()),
+  release: (broker, task) => broker.release(task),
+  discard: (broker, task) => broker.discard(task),
+  extendLeases: (broker, task) => broker.extendLeases([task], LONG_MS),
+  writeResult: (broker, task) => broker.writeResult(task, Uint8Array.of(1)),
+  writeProgress: (broker, task) => broker.writeProgress(task, '1'),
+  forward: (broker) => broker.forward([QUEUE]),
+  recover: (broker) => broker.recover([QUEUE], 0, LONG_MS),
+  deleteExpired: (broker) => broker.deleteExpired([QUEUE], 1),
+  groups: (broker) => broker.groups(QUEUE),
+  takeGroup: (broker) => broker.takeGroup(QUEUE, 'g', limits, LONG_MS),
+  replaceSet: (broker) => broker.replaceSet(set, newTask()),
+  reclaimSets: (broker) => broker.reclaimSets([QUEUE]),
+  subscribe: (broker) => broker.subscribe({}),
+  cancel: (broker) => broker.cancel({ taskId: 'a', queue: QUEUE, outcome: 'retry' }, 1),
+  announceServer: (broker) => broker.announceServer(() => Object.create(null) as never, LONG_MS),
+  withdrawServer: (broker) => broker.withdrawServer('a'),
+  servers: (broker) => broker.servers(),
+  announceScheduler: (broker) => broker.announceScheduler('a', () => [], LONG_MS),
+  withdrawScheduler: (broker) => broker.withdrawScheduler('a'),
+  scheduleEntries: (broker) => broker.scheduleEntries(),
+  recordEnqueueEvent: (broker) => broker.recordEnqueueEvent('entry', { taskId: 'a', atMs: 1_000 }),
+  enqueueEvents: (broker) => broker.enqueueEvents('entry', page),
+  queues: (broker) => broker.queues(),
+  queueStats: (broker) => broker.queueStats(QUEUE),
+  history: (broker) => broker.history(QUEUE, 1),
+  task: (broker) => broker.task(QUEUE, 'a'),
+  tasks: (broker) => broker.tasks(QUEUE, 'pending', page),
+  deleteTask: (broker) => broker.deleteTask(QUEUE, 'a'),
+  runTask: (broker) => broker.runTask(QUEUE, 'a'),
+  archiveTask: (broker) => broker.archiveTask(QUEUE, 'a'),
+  updatePayload: (broker) => broker.updatePayload(QUEUE, 'a', Uint8Array.of(1)),
+  deleteAll: (broker) => broker.deleteAll(QUEUE, 'pending'),
+  runAll: (broker) => broker.runAll(QUEUE, 'scheduled'),
+  archiveAll: (broker) => broker.archiveAll(QUEUE, 'pending'),
+  pause: (broker) => broker.pause(QUEUE),
+  resume: (broker) => broker.resume(QUEUE),
+  removeQueue: (broker) => broker.removeQueue(QUEUE, { force: true }),
+};
+
+export function describeClosing(make: BrokerFactory): void {
+  const it = caseWith(make);
+
+  describe('a broker that is closed', () => {
+    it('rejects everything, and can be closed again', async ({ broker }) => {
+      await broker.enqueue(newTask());
+      const task = await take(broker);
+      const subscription = await broker.subscribe({});
+      await expect(broker.ping()).resolves.toBeUndefined();
+      await broker.close();
+      for (const call of Object.values(CALLS)) await expectCode('ERR_BROKER_CLOSED', call(broker, task));
+      await broker.close();
+      await subscription.close();
+    });
+  });
+}

@@ -1,0 +1,42 @@
+import { describe } from 'vitest';
+import { describeAdministration } from './administration.ts';
+import { describeAggregation } from './aggregation.ts';
+import { describeClosing } from './closing.ts';
+import { describeForwarding } from './forwarding.ts';
+import { describeHints } from './hints.ts';
+import { describeInspecting } from './inspecting.ts';
+import { describeMembers } from './members.ts';
+import { describeProcessing } from './processing.ts';
+import type { BrokerFactory } from './support.ts';
+import { describeWriting } from './writing.ts';
+
+/** What every broker does, in the order of the banners of broker.ts. */
+export function describeBroker(make: BrokerFactory): void {
+  describe('writing', () => {
+    describeWriting(make);
+  });
+  describe('processing', () => {
+    describeProcessing(make);
+  });
+  describe('forwarding and recovering', () => {
+    describeForwarding(make);
+  });
+  describe('aggregation', () => {
+    describeAggregation(make);
+  });
+  describe('hints and cancellation', () => {
+    describeHints(make);
+  });
+  describe('servers and schedulers', () => {
+    describeMembers(make);
+  });
+  describe('inspecting', () => {
+    describeInspecting(make);
+  });
+  describe('administration', () => {
+    describeAdministration(make);
+  });
+  describe('closing', () => {
+    describeClosing(make);
+  });
+}

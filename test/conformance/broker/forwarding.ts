@@ -1,0 +1,195 @@
+import { describe, expect } from 'vitest';
+import {
+  caseWith,
+  catchUp,
+  expectCode,
+  failure,
+  idsIn,
+  idsOf,
+  LONG_MS,
+  newTask,
+  putInto,
+  QUEUE,
+  stateOf,
+  take,
+  takeAll,
+  type BrokerFactory,
+} from './support.ts';
+
+export function describeForwarding(make: BrokerFactory): void {
+  const it = caseWith(make);
+
+  describe('what is due', () => {
+    it('is pending then, and not before', async ({ broker, advance, precisionMs }) => {
+      const message = newTask({ processAtMs: 0 }).message;
+      await broker.enqueue({ message, processAtMs: broker.clock.wallNow() + 3_000, uniqueTtlMs: 0 });
+      await advance(1_500);
+      await catchUp(broker);
+      expect(await stateOf(broker, message)).toBe('scheduled');
+      await advance(1_500 + precisionMs);
+      await catchUp(broker);
+      expect(await stateOf(broker, message)).toBe('pending');
+    });
+
+    it('comes in the order of its time, behind what is pending', async ({ broker, advance, precisionMs }) => {
+      const nowMs = broker.clock.wallNow();
+      await broker.enqueue(newTask({ id: 'third', processAtMs: nowMs + 5_000 }));
+      await broker.enqueue(newTask({ id: 'first', processAtMs: nowMs + 1_000 }));
+      await broker.enqueue(newTask({ id: 'second', processAtMs: nowMs + 3_000 }));
+      await broker.enqueue(newTask({ id: 'pending' }));
+      await advance(5_000 + precisionMs);
+      await catchUp(broker);
+      expect(await takeAll(broker)).toEqual(['pending', 'first', 'second', 'third']);
+    });
+
+    it('is forwarded by who asks for it, unless the broker has done so', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
+      const processAtMs = broker.clock.wallNow() + 1_000;
+      for (const queue of [QUEUE, QUEUE, 'other']) await broker.enqueue(newTask({ queue, processAtMs }));
+      await broker.enqueue(newTask({ processAtMs: broker.clock.wallNow() + LONG_MS }));
+      await advance(1_000 + precisionMs);
+      expect(await broker.forward([QUEUE, 'nowhere'])).toBe(broker.isSelfDriven ? 0 : 2);
+      expect(await broker.forward([QUEUE, 'other'])).toBe(broker.isSelfDriven ? 0 : 1);
+      expect(await broker.forward([])).toBe(0);
+      expect(await broker.queues()).not.toContain('nowhere');
+    });
+
+    it('goes into its group if it has one, although it ran before, and the group is seen (B2)', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
+      const message = await putInto(broker, 'aggregating', { group: 'g' });
+      await broker.runTask(QUEUE, message.id);
+      expect(await broker.groups(QUEUE)).toEqual([]);
+      await broker.retry(await take(broker), failure(), broker.clock.wallNow() + 2_000);
+      await advance(2_000 + precisionMs);
+      await catchUp(broker);
+      expect(await stateOf(broker, message)).toBe('aggregating');
+      expect(await broker.groups(QUEUE)).toEqual([{ group: 'g', size: 1 }]);
+    });
+  });
+
+  describe('a lease that is over', () => {
+    it('leaves the task active, and orphaned, until somebody recovers it', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
+      await broker.enqueue(newTask());
+      const lost = await take(broker, QUEUE, 2_000);
+      expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
+      await advance(2_000 + precisionMs);
+      const record = await broker.task(QUEUE, lost.message.id);
+      expect(record).toMatchObject({ state: 'active', isOrphaned: true });
+      expect(await takeAll(broker)).toEqual([]);
+
+      const [recovered, ...more] = await broker.recover([QUEUE], 0, LONG_MS);
+      if (recovered === undefined) throw new Error('it was to be recovered');
+      expect(more).toEqual([]);
+      expect(recovered.message).toEqual(lost.message);
+      expect(recovered.epoch).toBeGreaterThan(lost.epoch);
+      expect((await broker.task(QUEUE, lost.message.id)).isOrphaned).toBe(false);
+      expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
+      await expectCode('ERR_LEASE_LOST', broker.complete(lost));
+      await broker.complete(recovered);
+      expect(await stateOf(broker, lost.message)).toBe('gone');
+    });
+
+    it('is given up only after the grace', async ({ broker, advance, precisionMs }) => {
+      await broker.enqueue(newTask());
+      const task = await take(broker, QUEUE, 1_000);
+      await advance(2_000 + precisionMs);
+      expect(await broker.recover([QUEUE], 30_000, LONG_MS)).toEqual([]);
+      // Nobody has taken it: it is still its holder's.
+      await broker.complete(task);
+    });
+
+    it('is recovered once, whoever asks, and in the queues that are asked for', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
+      for (const queue of ['a', 'b', 'c']) {
+        await broker.enqueue(newTask({ queue }));
+        await take(broker, queue, 1_000);
+      }
+      await advance(1_000 + precisionMs);
+      const both = await Promise.all(
+        [
+          ['a', 'b'],
+          ['b', 'a', 'a'],
+        ].map((queues) => broker.recover(queues, 0, LONG_MS)),
+      );
+      expect(
+        both
+          .flat()
+          .map(({ message }) => message.queue)
+          .sort(),
+      ).toEqual(['a', 'b']);
+      expect(await broker.recover(['nowhere'], 0, LONG_MS)).toEqual([]);
+    });
+
+    it('can be that of a recovery: then it is recovered again', async ({ broker, advance, precisionMs }) => {
+      await broker.enqueue(newTask());
+      await take(broker, QUEUE, 1_000);
+      await advance(1_000 + precisionMs);
+      const [first] = await broker.recover([QUEUE], 0, 1_000);
+      await advance(1_000 + precisionMs);
+      const [second] = await broker.recover([QUEUE], 0, LONG_MS);
+      expect(second?.epoch).toBeGreaterThan(first?.epoch ?? Infinity);
+    });
+
+    it('counts as a worker that was gone when it is retried so', async ({ broker, advance, precisionMs }) => {
+      await broker.enqueue(newTask());
+      for (const recoveries of [0, 1]) {
+        expect((await take(broker, QUEUE, 1_000)).recoveries).toBe(recoveries);
+        await advance(1_000 + precisionMs);
+        const [task] = await broker.recover([QUEUE], 0, LONG_MS);
+        if (task === undefined) throw new Error('it was to be recovered');
+        expect(task.recoveries).toBe(recoveries);
+        await broker.retry(
+          task,
+          { error: 'gone', isFailure: false, isRecovery: true },
+          broker.clock.wallNow() + LONG_MS,
+        );
+        expect(await broker.runAll(QUEUE, 'retry')).toBe(1);
+      }
+      const task = await take(broker);
+      expect([task.recoveries, task.message.retried]).toEqual([2, 0]);
+    });
+
+    it('is nothing to wait for once the task is done', async ({ broker, advance, precisionMs }) => {
+      await broker.enqueue(newTask({ retentionMs: LONG_MS }));
+      await broker.complete(await take(broker, QUEUE, 1_000));
+      await broker.enqueue(newTask());
+      await broker.release(await take(broker, QUEUE, 1_000));
+      await advance(1_000 + precisionMs);
+      expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
+    });
+  });
+
+  describe('what was retained for long enough', () => {
+    it('is deleted, and the rest is not', async ({ broker, advance, precisionMs }) => {
+      for (const [id, retentionMs] of [
+        ['short', 1_000],
+        ['long', LONG_MS],
+        ['middle', 2_000],
+      ] as const) {
+        await broker.enqueue(newTask({ id, retentionMs }));
+        await broker.complete(await take(broker));
+      }
+      await putInto(broker, 'archived', { id: 'archived' });
+      expect(idsOf(await broker.tasks(QUEUE, 'completed', { page: 1, size: 10 }))).toHaveLength(3);
+      await advance(2_000 + 2 * precisionMs);
+      const count = await broker.deleteExpired([QUEUE, 'nowhere'], 1);
+      expect(count).toBe(broker.isSelfDriven ? 0 : 1);
+      await catchUp(broker);
+      expect(await idsIn(broker, 'completed')).toEqual(['long']);
+      expect(await idsIn(broker, 'archived')).toEqual(['archived']);
+    });
+  });
+}

@@ -1,0 +1,145 @@
+import type { Broker, BrokerListener } from 'escapement/tasks';
+import { describe, expect } from 'vitest';
+import {
+  caseWith,
+  failure,
+  LONG_MS,
+  newTask,
+  putInto,
+  QUEUE,
+  take,
+  until,
+  type BrokerFactory,
+} from './support.ts';
+
+/** Listens to everything, and writes it down. */
+function recorder(): { heard: string[]; listener: BrokerListener } {
+  const heard: string[] = [];
+  const listener: BrokerListener = {
+    work: (queue) => heard.push(`work ${queue}`),
+    leaseExpired: (queue) => heard.push(`leaseExpired ${queue}`),
+    grouped: (queue, group) => heard.push(`grouped ${queue} ${group}`),
+    settled: (queue, id) => heard.push(`settled ${queue} ${id}`),
+    progressed: (queue, id) => heard.push(`progressed ${queue} ${id}`),
+  };
+  return { heard, listener };
+}
+
+/** What ends a task, so that who waits for it need not wait any more. */
+const SETTLING: Record<string, (broker: Broker) => Promise<unknown>> = {
+  'is completed': async (broker) => broker.complete(await take(broker)),
+  'is archived': async (broker) => broker.archive(await take(broker), failure()),
+  'is discarded': async (broker) => broker.discard(await take(broker)),
+  'is deleted': (broker) => broker.deleteTask(QUEUE, 'a'),
+  'is archived by hand': (broker) => broker.archiveTask(QUEUE, 'a'),
+  'is deleted with all others': (broker) => broker.deleteAll(QUEUE, 'pending'),
+};
+
+export function describeHints(make: BrokerFactory): void {
+  const it = caseWith(make);
+
+  describe('who has subscribed', () => {
+    it('hears that there is work', async ({ broker }) => {
+      const { heard, listener } = recorder();
+      await broker.subscribe(listener);
+      await broker.enqueue(newTask());
+      await broker.enqueue(newTask({ queue: 'other' }));
+      await until(() => heard.includes(`work ${QUEUE}`) && heard.includes('work other'));
+    });
+
+    it('hears that a task is given back, and that a queue is resumed', async ({ broker }) => {
+      await broker.enqueue(newTask());
+      const task = await take(broker);
+      const { heard, listener } = recorder();
+      await broker.subscribe(listener);
+      await broker.release(task);
+      await until(() => heard.includes(`work ${QUEUE}`));
+      await broker.pause(QUEUE);
+      heard.length = 0;
+      await broker.resume(QUEUE);
+      await until(() => heard.includes(`work ${QUEUE}`));
+    });
+
+    it('hears that a group has grown', async ({ broker }) => {
+      const { heard, listener } = recorder();
+      await broker.subscribe(listener);
+      await broker.enqueue(newTask({ group: 'g' }));
+      await until(() => heard.includes(`grouped ${QUEUE} g`));
+    });
+
+    it('hears how far a run is', async ({ broker }) => {
+      await broker.enqueue(newTask({ id: 'a' }));
+      const { heard, listener } = recorder();
+      await broker.subscribe(listener);
+      await broker.writeProgress(await take(broker), '1');
+      await until(() => heard.includes(`progressed ${QUEUE} a`));
+    });
+
+    for (const [what, settle] of Object.entries(SETTLING)) {
+      it(`hears that a task ${what}`, async ({ broker }) => {
+        await broker.enqueue(newTask({ id: 'a' }));
+        const { heard, listener } = recorder();
+        await broker.subscribe(listener);
+        await settle(broker);
+        await until(() => heard.includes(`settled ${QUEUE} a`));
+      });
+    }
+
+    it('hears nothing any more once the subscription is closed; others do', async ({ broker }) => {
+      const [gone, there] = [recorder(), recorder()];
+      const subscription = await broker.subscribe(gone.listener);
+      await broker.subscribe(there.listener);
+      await subscription.close();
+      await subscription.close();
+      await broker.enqueue(newTask());
+      await until(() => there.heard.length > 0);
+      expect(gone.heard).toEqual([]);
+    });
+
+    it('may listen to some of it only', async ({ broker }) => {
+      const { heard, listener } = recorder();
+      await broker.subscribe({});
+      await broker.subscribe(listener);
+      await broker.enqueue(newTask({ group: 'g' }));
+      await until(() => heard.length > 0);
+    });
+  });
+
+  describe('who wants a run to stop', () => {
+    it('learns whether somebody runs it', async ({ broker }) => {
+      const { id } = await putInto(broker, 'active');
+      const request = { taskId: id, queue: QUEUE, outcome: 'archive' } as const;
+      expect(await broker.cancel(request, 100)).toBe(false);
+      const asked: unknown[] = [];
+      await broker.subscribe({ cancel: (what) => asked.push(what) === 0 });
+      const subscription = await broker.subscribe({ cancel: ({ taskId }) => taskId === id });
+      expect(await broker.cancel(request, 5_000)).toBe(true);
+      await until(() => asked.length > 0);
+      expect(asked).toEqual([request]);
+      await subscription.close();
+      expect(await broker.cancel({ ...request, queue: undefined }, 100)).toBe(false);
+    });
+
+    it('may do so while there is no such task', async ({ broker }) => {
+      await broker.subscribe({ cancel: () => false });
+      expect(await broker.cancel({ taskId: 'nothing', queue: 'nowhere', outcome: 'retry' }, 100)).toBe(false);
+      expect(await broker.queues()).toEqual([]);
+    });
+  });
+
+  describe('what a broker does by itself', () => {
+    it('is told if it does so', async ({ broker, advance, precisionMs }) => {
+      if (!broker.isSelfDriven) return;
+      await broker.enqueue(newTask());
+      await take(broker, QUEUE, 1_000);
+      await broker.enqueue(newTask({ group: 'g' }));
+      await broker.takeGroup(QUEUE, 'g', { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 }, 1_000);
+      await broker.enqueue(newTask({ processAtMs: broker.clock.wallNow() + 1_000 }));
+      const { heard, listener } = recorder();
+      await broker.subscribe(listener);
+      await advance(1_000 + precisionMs);
+      await until(() => heard.length === 3);
+      expect(heard.sort()).toEqual([`grouped ${QUEUE} g`, `leaseExpired ${QUEUE}`, `work ${QUEUE}`]);
+    });
+  });
+}

@@ -1,0 +1,295 @@
+import type { Broker, LeasedTask } from 'escapement/tasks';
+import { describe, expect } from 'vitest';
+import {
+  caseWith,
+  catchUp,
+  everythingOf,
+  expectCode,
+  failure,
+  LONG_MS,
+  newTask,
+  putInto,
+  QUEUE,
+  stateOf,
+  take,
+  takeAll,
+  type BrokerFactory,
+} from './support.ts';
+
+const later = (broker: Broker): number => broker.clock.wallNow() + LONG_MS;
+
+/** What a worker does with a task that it has leased. */
+const WRITES: Record<string, (broker: Broker, task: LeasedTask) => Promise<unknown>> = {
+  complete: (broker, task) => broker.complete(task),
+  retry: (broker, task) => broker.retry(task, failure('stale'), later(broker)),
+  archive: (broker, task) => broker.archive(task, failure('stale')),
+  release: (broker, task) => broker.release(task),
+  discard: (broker, task) => broker.discard(task),
+  writeResult: (broker, task) => broker.writeResult(task, Uint8Array.of(9)),
+  writeProgress: (broker, task) => broker.writeProgress(task, '"stale"'),
+};
+
+/** What ends a lease. */
+const ENDINGS: Record<string, (broker: Broker, task: LeasedTask) => Promise<unknown>> = {
+  'it was completed': (broker, task) => broker.complete(task),
+  'it was retried': (broker, task) => broker.retry(task, failure(), later(broker)),
+  'it was archived': (broker, task) => broker.archive(task, failure()),
+  'it was released': (broker, task) => broker.release(task),
+  'it was discarded': (broker, task) => broker.discard(task),
+  'it was released and leased anew': async (broker, task) => {
+    await broker.release(task);
+    await take(broker);
+  },
+  'another one has its id, and is leased': async (broker, task) => {
+    await broker.discard(task);
+    await broker.enqueue(newTask({ id: task.message.id }));
+    await take(broker);
+  },
+  'its queue was removed': async (broker, task) => {
+    await broker.discard(task);
+    await broker.removeQueue(QUEUE, { force: true });
+    await broker.enqueue(newTask());
+  },
+};
+
+export function describeProcessing(make: BrokerFactory): void {
+  const it = caseWith(make);
+
+  describe('dequeue', () => {
+    it('gives the first tasks, in order, and no more than asked for', async ({ broker }) => {
+      const tasks = Array.from({ length: 5 }, () => newTask());
+      for (const task of tasks) await broker.enqueue(task);
+      const ids = tasks.map(({ message }) => message.id);
+      const first = await broker.dequeue(QUEUE, 2, LONG_MS);
+      expect(first.map(({ message }) => message.id)).toEqual(ids.slice(0, 2));
+      expect(await takeAll(broker)).toEqual(ids.slice(2));
+      expect(await takeAll(broker)).toEqual([]);
+    });
+
+    it('gives nothing of a queue that is not there, and makes none', async ({ broker }) => {
+      expect(await broker.dequeue('nowhere', 10, LONG_MS)).toEqual([]);
+      expect(await broker.queues()).toEqual([]);
+    });
+
+    it('gives nothing while the queue is paused', async ({ broker }) => {
+      await putInto(broker, 'pending');
+      await broker.pause(QUEUE);
+      expect(await takeAll(broker)).toEqual([]);
+      await broker.resume(QUEUE);
+      expect(await takeAll(broker)).toHaveLength(1);
+    });
+
+    it('gives a task to one only', async ({ broker }) => {
+      await broker.enqueueMany(Array.from({ length: 40 }, () => newTask()));
+      const taken = await Promise.all(Array.from({ length: 20 }, () => broker.dequeue(QUEUE, 3, LONG_MS)));
+      const ids = taken.flat().map(({ message }) => message.id);
+      expect([ids.length, new Set(ids).size]).toEqual([40, 40]);
+    });
+
+    it('makes it active', async ({ broker }) => {
+      const message = await putInto(broker, 'active');
+      const record = await broker.task(QUEUE, message.id);
+      expect(record).toMatchObject({ state: 'active', nextProcessAtMs: 0, isOrphaned: false });
+    });
+
+    it('counts up the epoch with every lease', async ({ broker }) => {
+      await broker.enqueue(newTask());
+      const first = await take(broker);
+      await broker.release(first);
+      const second = await take(broker);
+      expect(second.epoch).toBeGreaterThan(first.epoch);
+      expect([first.recoveries, second.recoveries]).toEqual([0, 0]);
+    });
+  });
+
+  describe('a task that is done', () => {
+    it('is gone, and counts as processed', async ({ broker }) => {
+      const message = await putInto(broker, 'pending');
+      await broker.complete(await take(broker));
+      expect(await stateOf(broker, message)).toBe('gone');
+      expect(await broker.queueStats(QUEUE)).toMatchObject({
+        processed: 1,
+        failed: 0,
+        processedTotal: 1,
+        failedTotal: 0,
+      });
+    });
+
+    it('is retained with its result, for as long as it says', async ({ broker, advance, precisionMs }) => {
+      await broker.enqueue(newTask({ id: 'a', retentionMs: 2_000 }));
+      const task = await take(broker);
+      await broker.writeResult(task, Uint8Array.of(1));
+      await broker.complete(task);
+      const record = await broker.task(QUEUE, 'a');
+      expect(record).toMatchObject({ state: 'completed', nextProcessAtMs: 0, isOrphaned: false });
+      expect([...(record.result ?? [])]).toEqual([1]);
+      expect(Math.abs(record.message.completedAtMs - broker.clock.wallNow())).toBeLessThanOrEqual(
+        1_000 + precisionMs,
+      );
+      await advance(2_000 + 2 * precisionMs);
+      await catchUp(broker);
+      expect(await stateOf(broker, record.message)).toBe('gone');
+    });
+  });
+
+  describe('a task that failed', () => {
+    it('waits for its retry, and says what happened', async ({ broker, precisionMs }) => {
+      const message = await putInto(broker, 'pending');
+      const atMs = later(broker);
+      await broker.retry(await take(broker), failure('boom'), atMs);
+      const record = await broker.task(QUEUE, message.id);
+      expect(record).toMatchObject({
+        state: 'retry',
+        message: { ...message, retried: 1, lastError: 'boom', lastFailedAtMs: record.message.lastFailedAtMs },
+      });
+      expect(record.nextProcessAtMs).toBeGreaterThanOrEqual(atMs);
+      expect(record.nextProcessAtMs).toBeLessThanOrEqual(atMs + precisionMs);
+      expect(Math.abs(record.message.lastFailedAtMs - broker.clock.wallNow())).toBeLessThanOrEqual(
+        1_000 + precisionMs,
+      );
+      expect(await broker.queueStats(QUEUE)).toMatchObject({
+        processed: 1,
+        failed: 1,
+        processedTotal: 1,
+        failedTotal: 1,
+      });
+    });
+
+    it('runs again when it is time, behind what waits', async ({ broker, advance, precisionMs }) => {
+      await broker.enqueue(newTask({ id: 'a' }));
+      await broker.retry(await take(broker), failure(), broker.clock.wallNow() + 2_000);
+      await broker.enqueue(newTask({ id: 'b' }));
+      expect(await stateOf(broker, newTask({ id: 'a' }).message)).toBe('retry');
+      await advance(2_000 + precisionMs);
+      await catchUp(broker);
+      expect(await takeAll(broker)).toEqual(['b', 'a']);
+    });
+
+    it('does not count if that is no failure', async ({ broker }) => {
+      const { id } = await putInto(broker, 'pending');
+      await broker.retry(await take(broker), { error: 'rate limited', isFailure: false }, later(broker));
+      expect((await broker.task(QUEUE, id)).message).toMatchObject({ retried: 0, lastError: 'rate limited' });
+      expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 0, failed: 0 });
+    });
+
+    it('counts the workers that were gone apart', async ({ broker }) => {
+      const { id } = await putInto(broker, 'pending');
+      await broker.retry(
+        await take(broker),
+        { error: 'gone', isFailure: false, isRecovery: true },
+        later(broker),
+      );
+      await broker.runTask(QUEUE, id);
+      const task = await take(broker);
+      expect([task.recoveries, task.message.retried]).toEqual([1, 0]);
+    });
+
+    it('for the last time is archived, counts, and keeps its count of retries', async ({ broker }) => {
+      const { id } = await putInto(broker, 'pending', { maxRetry: 1, retried: 1 });
+      await broker.archive(await take(broker), failure('for good'));
+      const record = await broker.task(QUEUE, id);
+      expect(record).toMatchObject({
+        state: 'archived',
+        nextProcessAtMs: 0,
+        message: { retried: 1, lastError: 'for good' },
+      });
+      expect(record.message.lastFailedAtMs).toBeGreaterThan(0);
+      expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 1, failed: 1 });
+    });
+  });
+
+  describe('a task that is given back', () => {
+    it('is the next one, and nothing counts', async ({ broker }) => {
+      for (const id of ['a', 'b', 'c']) await broker.enqueue(newTask({ id }));
+      const [a, b] = await broker.dequeue(QUEUE, 2, LONG_MS);
+      if (a === undefined || b === undefined) throw new Error('there were two');
+      await broker.release(b);
+      await broker.release(a);
+      expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 0, failed: 0 });
+      expect(await takeAll(broker)).toEqual(['a', 'b', 'c']);
+      expect((await broker.task(QUEUE, 'a')).message).toEqual(a.message);
+    });
+  });
+
+  describe('a task that is discarded', () => {
+    it('is gone, although it was to be retained, and nothing counts', async ({ broker }) => {
+      const message = await putInto(broker, 'pending', { retentionMs: LONG_MS });
+      await broker.discard(await take(broker));
+      expect(await stateOf(broker, message)).toBe('gone');
+      expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 0, failed: 0 });
+    });
+  });
+
+  describe('what a run shows', () => {
+    it('is its latest result and its latest progress, also after a failure', async ({ broker }) => {
+      const { id } = await putInto(broker, 'pending');
+      const task = await take(broker);
+      const result = Uint8Array.of(1);
+      await broker.writeResult(task, result);
+      result[0] = 7;
+      expect([...((await broker.task(QUEUE, id)).result ?? [])]).toEqual([1]);
+      await broker.writeResult(task, Uint8Array.of(2, 3));
+      await broker.writeProgress(task, '{"percent":10}');
+      await broker.writeProgress(task, '{"percent":20}');
+      await broker.retry(task, failure(), later(broker));
+      const record = await broker.task(QUEUE, id);
+      expect([...(record.result ?? [])]).toEqual([2, 3]);
+      expect(record.progress).toBe('{"percent":20}');
+    });
+
+    it('does not bring back a task that is gone (B5)', async ({ broker }) => {
+      const message = await putInto(broker, 'pending');
+      const task = await take(broker);
+      await broker.complete(task);
+      await expectCode('ERR_LEASE_LOST', broker.writeResult(task, Uint8Array.of(1)));
+      await expectCode('ERR_LEASE_LOST', broker.writeProgress(task, '1'));
+      expect(await stateOf(broker, message)).toBe('gone');
+      await broker.enqueue(newTask({ id: message.id }));
+      expect((await broker.task(QUEUE, message.id)).result).toBeUndefined();
+    });
+  });
+
+  describe('a lease', () => {
+    for (const [ending, end] of Object.entries(ENDINGS)) {
+      it(`is lost when ${ending}: nothing that comes with it does anything (B4)`, async ({ broker }) => {
+        await broker.enqueue(newTask({ retentionMs: LONG_MS }));
+        const task = await take(broker);
+        await end(broker, task);
+        const before = await everythingOf(broker);
+        for (const write of Object.values(WRITES)) await expectCode('ERR_LEASE_LOST', write(broker, task));
+        expect(await broker.extendLeases([task], LONG_MS)).toEqual([task]);
+        expect(await everythingOf(broker)).toEqual(before);
+      });
+    }
+
+    it('is known by its id and its epoch, not by the object', async ({ broker }) => {
+      const message = await putInto(broker, 'pending');
+      const { epoch, recoveries } = await take(broker);
+      await expectCode('ERR_LEASE_LOST', broker.complete({ message, epoch: epoch + 1, recoveries }));
+      await broker.complete({ message, epoch, recoveries });
+      expect(await stateOf(broker, message)).toBe('gone');
+    });
+
+    it('of a task in a queue that is not there is lost', async ({ broker }) => {
+      const { message } = newTask({ queue: 'nowhere' });
+      await expectCode('ERR_LEASE_LOST', broker.complete({ message, epoch: 1, recoveries: 0 }));
+      expect(await broker.queues()).toEqual([]);
+    });
+
+    it('can be extended with others: those that are lost are told', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
+      await broker.enqueueMany([newTask(), newTask(), newTask()]);
+      const [a, b, c] = await broker.dequeue(QUEUE, 3, 4_000);
+      if (a === undefined || b === undefined || c === undefined) throw new Error('there were three');
+      await broker.complete(b);
+      expect(await broker.extendLeases([a, b], LONG_MS)).toEqual([b]);
+      await advance(4_000 + precisionMs);
+      const orphaned = await Promise.all([a, c].map(({ message }) => broker.task(QUEUE, message.id)));
+      expect(orphaned.map(({ isOrphaned }) => isOrphaned)).toEqual([false, true]);
+      await broker.complete(a);
+    });
+  });
+}

@@ -1,0 +1,177 @@
+import { EscapementError } from 'escapement';
+import type {
+  Broker,
+  LeasedTask,
+  NewTask,
+  TaskFailure,
+  TaskMessage,
+  TaskRecord,
+  TaskState,
+} from 'escapement/tasks';
+import { expect, test } from 'vitest';
+import { TASK_STATES } from '../../../src/tasks/task-state.ts';
+
+/** A fresh broker, with nothing in it. */
+export interface BrokerSetup {
+  readonly broker: Broker;
+  /** How exactly it keeps times: what is due at a moment may come that much later, and durations last that much longer. */
+  readonly precisionMs: number;
+  /** Lets time pass, and what a broker does by itself meanwhile be done. */
+  readonly advance: (ms: number) => Promise<void>;
+  /** Looks whether everything in it is as it must be, if it can. */
+  readonly check?: () => void;
+  readonly dispose: () => Promise<void>;
+}
+
+export type BrokerFactory = () => Promise<BrokerSetup>;
+
+export type BrokerCase = (setup: BrokerSetup) => Promise<void>;
+
+/** `test`, with a broker of its own that is disposed of in the end. */
+export function caseWith(make: BrokerFactory): (name: string, run: BrokerCase) => void {
+  return (name, run) => {
+    test(name, async () => {
+      const setup = await make();
+      try {
+        await run(setup);
+        setup.check?.();
+      } finally {
+        await setup.dispose();
+      }
+    });
+  };
+}
+
+/** Long enough that no lease ends and nothing is due during a test that does not wait for it. */
+export const LONG_MS = 3_600_000;
+
+export const QUEUE = 'default';
+
+/** What a test says of a task; the rest is as asynq has it. */
+export type TaskParts = Partial<TaskMessage> & {
+  readonly processAtMs?: number;
+  readonly uniqueTtlMs?: number;
+};
+
+let made = 0;
+
+export function newTask(parts: TaskParts = {}): NewTask {
+  const { processAtMs = 0, uniqueTtlMs = parts.uniqueKey === undefined ? 0 : LONG_MS, ...message } = parts;
+  return {
+    processAtMs,
+    uniqueTtlMs,
+    message: {
+      id: `task-${++made}`,
+      type: 'test:task',
+      queue: QUEUE,
+      payload: new Uint8Array(0),
+      headers: {},
+      maxRetry: 25,
+      retried: 0,
+      lastError: '',
+      lastFailedAtMs: 0,
+      timeoutMs: 1_800_000,
+      deadlineMs: 0,
+      uniqueKey: '',
+      retentionMs: 0,
+      completedAtMs: 0,
+      group: '',
+      ...message,
+    },
+  };
+}
+
+export function failure(error = 'it failed'): TaskFailure {
+  return { error, isFailure: true };
+}
+
+/** @returns the first task of the queue, which must have one. */
+export async function take(broker: Broker, queue = QUEUE, leaseMs = LONG_MS): Promise<LeasedTask> {
+  const [task] = await broker.dequeue(queue, 1, leaseMs);
+  if (task === undefined) throw new Error(`queue '${queue}' has nothing`);
+  return task;
+}
+
+/** Takes everything that is pending, and gives its ids in order. */
+export async function takeAll(broker: Broker, queue = QUEUE): Promise<string[]> {
+  return (await broker.dequeue(queue, 100_000, LONG_MS)).map(({ message }) => message.id);
+}
+
+/** Adds a task and brings it into a state, in a queue where nothing else is pending. */
+export async function putInto(broker: Broker, state: TaskState, parts: TaskParts = {}): Promise<TaskMessage> {
+  const laterMs = broker.clock.wallNow() + LONG_MS;
+  const task = newTask({
+    ...parts,
+    ...(state === 'scheduled' ? { processAtMs: laterMs } : {}),
+    ...(state === 'aggregating' ? { group: parts.group ?? 'group' } : {}),
+    ...(state === 'completed' ? { retentionMs: LONG_MS } : {}),
+  });
+  await broker.enqueue(task);
+  if (state === 'scheduled' || state === 'aggregating' || state === 'pending') return task.message;
+  const leased = await take(broker, task.message.queue);
+  expect(leased.message.id).toBe(task.message.id);
+  if (state === 'retry') await broker.retry(leased, failure(), laterMs);
+  if (state === 'archived') await broker.archive(leased, failure());
+  if (state === 'completed') await broker.complete(leased);
+  expect(await stateOf(broker, task.message)).toBe(state);
+  return task.message;
+}
+
+/** One task in each state; the state is its id. */
+export async function putIntoEach(broker: Broker): Promise<void> {
+  for (const state of TASK_STATES) if (state !== 'pending') await putInto(broker, state, { id: state });
+  await putInto(broker, 'pending', { id: 'pending' });
+}
+
+export async function stateOf(broker: Broker, { queue, id }: TaskMessage): Promise<TaskState | 'gone'> {
+  try {
+    return (await broker.task(queue, id)).state;
+  } catch (error) {
+    if (error instanceof EscapementError && error.code === 'ERR_TASK_NOT_FOUND') return 'gone';
+    throw error;
+  }
+}
+
+/** Does what a server does again and again, for a broker that does not do it by itself. */
+export async function catchUp(broker: Broker, queues: readonly string[] = [QUEUE]): Promise<void> {
+  await broker.forward(queues);
+  await broker.reclaimSets(queues);
+  await broker.deleteExpired(queues, 1_000);
+}
+
+export async function expectCode(code: string, promise: Promise<unknown>): Promise<void> {
+  await expect(promise).rejects.toMatchObject({ code });
+}
+
+export function idsOf(records: readonly { readonly message: TaskMessage }[]): string[] {
+  return records.map(({ message }) => message.id);
+}
+
+export async function idsIn(
+  broker: Broker,
+  state: TaskState,
+  group?: string,
+  queue = QUEUE,
+): Promise<string[]> {
+  return idsOf(await broker.tasks(queue, state, { page: 1, size: 10_000 }, group));
+}
+
+/** Everything there is to see of a queue: what an operation that was refused must not change. */
+export async function everythingOf(broker: Broker, queue = QUEUE): Promise<unknown> {
+  const { counts, groups, processedTotal, failedTotal, isPaused } = await broker.queueStats(queue);
+  const records: TaskRecord[] = [];
+  for (const state of ['active', 'scheduled', 'retry', 'archived', 'completed', 'aggregating'] as const) {
+    records.push(...(await broker.tasks(queue, state, { page: 1, size: 1_000 })));
+  }
+  const pending = await idsIn(broker, 'pending', undefined, queue);
+  return { counts, groups, processedTotal, failedTotal, isPaused, records, pending };
+}
+
+/** Waits, in real turns, for what a broker tells soon after. */
+export async function until(isSo: () => boolean): Promise<void> {
+  const giveUpAtMs = performance.now() + 5_000;
+  while (!isSo()) {
+    if (performance.now() > giveUpAtMs) throw new Error('it has not come to pass');
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

@@ -1,0 +1,288 @@
+import { TASK_STATES } from '../../../src/tasks/task-state.ts';
+import type { Broker, TaskMessage } from 'escapement/tasks';
+import { describe, expect } from 'vitest';
+import {
+  caseWith,
+  catchUp,
+  everythingOf,
+  expectCode,
+  failure,
+  idsIn,
+  LONG_MS,
+  newTask,
+  putInto,
+  QUEUE,
+  stateOf,
+  take,
+  takeAll,
+  type BrokerFactory,
+} from './support.ts';
+
+const KEY = 'asynq:{default}:unique:test:task:';
+
+/** What frees the lock of the only task of the queue. */
+const FREEING: Record<string, (broker: Broker, message: TaskMessage) => Promise<unknown>> = {
+  'it is completed': async (broker) => broker.complete(await take(broker)),
+  'it is archived': async (broker) => broker.archive(await take(broker), failure()),
+  'it is discarded': async (broker) => broker.discard(await take(broker)),
+  'it is deleted': (broker, { queue, id }) => broker.deleteTask(queue, id),
+  'somebody archives it': (broker, { queue, id }) => broker.archiveTask(queue, id),
+  'all are deleted': (broker, { queue }) => broker.deleteAll(queue, 'pending'),
+  'all are archived': (broker, { queue }) => broker.archiveAll(queue, 'pending'),
+  'its queue is removed': (broker, { queue }) => broker.removeQueue(queue, { force: true }),
+};
+
+export function describeWriting(make: BrokerFactory): void {
+  const it = caseWith(make);
+
+  describe('a task that is enqueued', () => {
+    it('is pending', async ({ broker, precisionMs }) => {
+      const task = newTask();
+      const record = await broker.enqueue(task);
+      expect(record).toMatchObject({ state: 'pending', message: task.message, isOrphaned: false });
+      expect(record.result).toBeUndefined();
+      expect(record.progress).toBeUndefined();
+      expect(Math.abs(record.nextProcessAtMs - broker.clock.wallNow())).toBeLessThanOrEqual(
+        1_000 + precisionMs,
+      );
+      expect((await broker.task(QUEUE, task.message.id)).message).toEqual(task.message);
+    });
+
+    it('for later is scheduled', async ({ broker, precisionMs }) => {
+      const processAtMs = broker.clock.wallNow() + LONG_MS;
+      const record = await broker.enqueue(newTask({ processAtMs }));
+      expect(record.state).toBe('scheduled');
+      expect(record.nextProcessAtMs).toBeGreaterThanOrEqual(processAtMs);
+      expect(record.nextProcessAtMs).toBeLessThanOrEqual(processAtMs + precisionMs);
+      expect(await takeAll(broker)).toEqual([]);
+    });
+
+    it('for a moment that is past is pending', async ({ broker, advance, precisionMs }) => {
+      await advance(precisionMs);
+      const record = await broker.enqueue(newTask({ processAtMs: Math.max(1, broker.clock.wallNow() - 1) }));
+      expect(record.state).toBe('pending');
+    });
+
+    it('into a group aggregates', async ({ broker }) => {
+      const record = await broker.enqueue(newTask({ group: 'g' }));
+      expect(record).toMatchObject({ state: 'aggregating', nextProcessAtMs: 0 });
+      expect(await takeAll(broker)).toEqual([]);
+    });
+
+    it('into a group, for later, is scheduled and keeps its group (B8)', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
+      const record = await broker.enqueue(
+        newTask({ group: 'g', processAtMs: broker.clock.wallNow() + 2_000 }),
+      );
+      expect(record.state).toBe('scheduled');
+      expect(await broker.groups(QUEUE)).toEqual([]);
+      await advance(2_000 + precisionMs);
+      await catchUp(broker);
+      expect(await stateOf(broker, record.message)).toBe('aggregating');
+      expect(await broker.groups(QUEUE)).toEqual([{ group: 'g', size: 1 }]);
+    });
+
+    it('comes out as it went in', async ({ broker, precisionMs }) => {
+      const task = newTask({
+        id: 'ид/1',
+        type: 'тип: "x"',
+        queue: 'очередь',
+        payload: Uint8Array.from({ length: 256 }, (_, i) => i),
+        headers: { trace: 'ü', '': '', __proto: 'x' },
+        maxRetry: 0,
+        timeoutMs: 3_000,
+        deadlineMs: 4_102_444_800_000,
+        retentionMs: 5_000,
+        uniqueKey: 'key',
+        uniqueTtlMs: LONG_MS,
+      });
+      await broker.enqueue(task);
+      const { message } = await take(broker, 'очередь');
+      expect({ ...message, payload: [...message.payload] }).toEqual({
+        ...task.message,
+        payload: [...task.message.payload],
+      });
+      expect(precisionMs).toBeGreaterThan(0);
+    });
+
+    it('makes its queue, also one that was removed (B12)', async ({ broker }) => {
+      expect(await broker.queues()).toEqual([]);
+      await broker.enqueue(newTask({ queue: 'a' }));
+      await broker.enqueue(newTask({ queue: 'b' }));
+      expect([...(await broker.queues())].sort()).toEqual(['a', 'b']);
+      await broker.removeQueue('a', { force: true });
+      expect(await broker.queues()).toEqual(['b']);
+      await broker.enqueue(newTask({ queue: 'a' }));
+      expect([...(await broker.queues())].sort()).toEqual(['a', 'b']);
+    });
+  });
+
+  describe('an id', () => {
+    for (const state of TASK_STATES) {
+      it(`of a task that is ${state} is taken`, async ({ broker }) => {
+        const { id } = await putInto(broker, state);
+        const before = await everythingOf(broker);
+        for (const parts of [{}, { group: 'g' }, { processAtMs: broker.clock.wallNow() + LONG_MS }]) {
+          await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueue(newTask({ id, ...parts })));
+        }
+        expect(await everythingOf(broker)).toEqual(before);
+      });
+    }
+
+    it('is taken in its queue only', async ({ broker }) => {
+      const { id } = await putInto(broker, 'pending');
+      await expect(broker.enqueue(newTask({ id, queue: 'other' }))).resolves.toMatchObject({
+        state: 'pending',
+      });
+    });
+
+    it('is free again when its task is gone', async ({ broker }) => {
+      const { id } = await putInto(broker, 'active');
+      await putInto(broker, 'archived', { id: 'other' });
+      await broker.deleteTask(QUEUE, 'other');
+      await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueue(newTask({ id })));
+      await expect(broker.enqueue(newTask({ id: 'other' }))).resolves.toMatchObject({ state: 'pending' });
+    });
+
+    it('that is taken takes no lock (B7)', async ({ broker }) => {
+      const { id } = await putInto(broker, 'pending');
+      await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueue(newTask({ id, uniqueKey: KEY })));
+      await expect(broker.enqueue(newTask({ uniqueKey: KEY }))).resolves.toMatchObject({ state: 'pending' });
+    });
+  });
+
+  describe('a unique task', () => {
+    for (const state of ['pending', 'active', 'scheduled', 'retry', 'aggregating'] as const) {
+      it(`keeps others out while it is ${state}`, async ({ broker }) => {
+        await putInto(broker, state, { uniqueKey: KEY });
+        const before = await everythingOf(broker);
+        await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
+        await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY, group: 'g' })));
+        expect(await everythingOf(broker)).toEqual(before);
+        await broker.enqueue(newTask({ uniqueKey: `${KEY}other` }));
+        await broker.enqueue(newTask());
+      });
+    }
+
+    for (const [when, free] of Object.entries(FREEING)) {
+      it(`keeps nobody out any more when ${when} (B7)`, async ({ broker }) => {
+        const task = newTask({ uniqueKey: KEY });
+        await broker.enqueue(task);
+        await free(broker, task.message);
+        await expect(broker.enqueue(newTask({ uniqueKey: KEY }))).resolves.toMatchObject({
+          state: 'pending',
+        });
+      });
+    }
+
+    it('keeps nobody out any more when it is done, and retained', async ({ broker }) => {
+      await putInto(broker, 'completed', { uniqueKey: KEY });
+      await broker.enqueue(newTask({ uniqueKey: KEY }));
+    });
+
+    for (const state of ['scheduled', 'retry', 'aggregating'] as const) {
+      it(`keeps nobody out any more when all that are ${state} are deleted, or archived (B7)`, async ({
+        broker,
+      }) => {
+        await putInto(broker, state, { uniqueKey: KEY });
+        expect(await broker.deleteAll(QUEUE, state)).toBe(1);
+        await putInto(broker, state, { uniqueKey: KEY });
+        expect(await broker.archiveAll(QUEUE, state)).toBe(1);
+        await broker.enqueue(newTask({ uniqueKey: KEY }));
+      });
+    }
+
+    it('keeps others out for no longer than its time', async ({ broker, advance, precisionMs }) => {
+      const task = newTask({ uniqueKey: KEY, uniqueTtlMs: 2_000 });
+      await broker.enqueue(task);
+      await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
+      await advance(2_000 + precisionMs);
+      const next = newTask({ uniqueKey: KEY });
+      await broker.enqueue(next);
+      // The lock is the other one's now: the first must not free it.
+      await broker.complete(await take(broker));
+      await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
+    });
+
+    it('for later keeps others out for its time from then on', async ({ broker, advance, precisionMs }) => {
+      const processAtMs = broker.clock.wallNow() + 2_000;
+      await broker.enqueue(newTask({ uniqueKey: KEY, uniqueTtlMs: 2_000, processAtMs }));
+      await advance(2_500);
+      await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
+      await advance(1_500 + 2 * precisionMs);
+      await broker.enqueue(newTask({ uniqueKey: KEY }));
+    });
+  });
+
+  describe('many tasks', () => {
+    it('are enqueued in their order', async ({ broker }) => {
+      const tasks = Array.from({ length: 250 }, () => newTask());
+      const outcomes = await broker.enqueueMany(tasks);
+      expect(outcomes.map(({ status }) => status)).toEqual(tasks.map(() => 'fulfilled'));
+      expect(await takeAll(broker)).toEqual(tasks.map(({ message }) => message.id));
+      expect(await broker.enqueueMany([])).toEqual([]);
+    });
+
+    it('are taken or refused each for itself, and what is refused is said to be (B18)', async ({
+      broker,
+    }) => {
+      const { id } = await putInto(broker, 'pending');
+      const tasks = [
+        newTask({ id }),
+        newTask({ id: 'first', uniqueKey: KEY, headers: { trace: '1' } }),
+        newTask({ uniqueKey: KEY }),
+        newTask({ id: 'first' }),
+        newTask({ id: 'grouped', group: 'g' }),
+        newTask({ id: 'later', processAtMs: broker.clock.wallNow() + LONG_MS }),
+      ];
+      const outcomes = await broker.enqueueMany(tasks);
+      const shown = outcomes.map((outcome) =>
+        outcome.status === 'fulfilled' ? outcome.value.state : (outcome.reason as { code: string }).code,
+      );
+      expect(shown).toEqual([
+        'ERR_TASK_ID_CONFLICT',
+        'pending',
+        'ERR_TASK_DUPLICATE',
+        'ERR_TASK_ID_CONFLICT',
+        'aggregating',
+        'scheduled',
+      ]);
+      expect(await idsIn(broker, 'pending')).toEqual([id, 'first']);
+      expect((await broker.task(QUEUE, 'first')).message.headers).toEqual({ trace: '1' });
+    });
+  });
+
+  describe('a tick of a schedule', () => {
+    it('adds its task once, whoever asks', async ({ broker }) => {
+      expect(await broker.lastTickMs(QUEUE, 'entry')).toBeUndefined();
+      const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };
+      const outcomes = await Promise.all(
+        [newTask(), newTask()].map((task) => broker.enqueueTick(task, tick)),
+      );
+      expect(outcomes.filter((outcome) => outcome !== undefined)).toHaveLength(1);
+      expect(await broker.enqueueTick(newTask(), { ...tick, atMs: tick.atMs - 1_000 })).toBeUndefined();
+      expect(await broker.lastTickMs(QUEUE, 'entry')).toBe(tick.atMs);
+      expect(await takeAll(broker)).toHaveLength(1);
+    });
+
+    it('is followed by later ones, and has nothing to do with those of others', async ({ broker }) => {
+      const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };
+      await broker.enqueueTick(newTask(), tick);
+      expect(await broker.enqueueTick(newTask(), { ...tick, atMs: tick.atMs + 1_000 })).toBeDefined();
+      expect(await broker.enqueueTick(newTask(), { ...tick, entryKey: 'other' })).toBeDefined();
+      expect(await broker.enqueueTick(newTask({ queue: 'other' }), tick)).toBeDefined();
+      expect(await broker.lastTickMs(QUEUE, 'entry')).toBe(tick.atMs + 1_000);
+      expect(await broker.lastTickMs('other', 'entry')).toBe(tick.atMs);
+    });
+
+    it('is used up by an error', async ({ broker }) => {
+      const { id } = await putInto(broker, 'pending');
+      const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };
+      await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueueTick(newTask({ id }), tick));
+      expect(await broker.enqueueTick(newTask(), tick)).toBeUndefined();
+    });
+  });
+}

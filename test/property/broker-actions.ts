@@ -1,0 +1,117 @@
+import fc from 'fast-check';
+import { TASK_STATES } from '../../src/tasks/task-state.ts';
+
+/*
+ * What can be done to a broker, as data, so that a history can be replayed, and shrunk. Small numbers of everything: what
+ * is interesting happens when things meet.
+ */
+
+const id = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h');
+const queue = fc.constantFrom('q', 'r');
+const group = fc.constantFrom('', '', '', 'x', 'y');
+const someGroup = fc.constantFrom('x', 'y');
+const key = fc.constantFrom('', '', 'k', 'l');
+/** In units: see broker-world.ts. */
+const delay = fc.constantFrom(0, 0, 0, 1, 5, 20, 70);
+const state = fc.constantFrom(...TASK_STATES);
+/** Of all leases, or sets, that there ever were; the latest is 0. */
+const back = fc.nat({ max: 5 });
+const spanMs = fc.constantFrom(0, 1_000, 5_000, 10_000, 30_000);
+
+const task = fc.record({
+  id,
+  queue,
+  group,
+  key,
+  delay,
+  ttlMs: fc.constantFrom(5_000, 50_000),
+  retentionMs: fc.constantFrom(0, 0, 20_000),
+});
+
+export type TaskSpec = typeof task extends fc.Arbitrary<infer T> ? T : never;
+
+const action = fc.oneof(
+  { weight: 10, arbitrary: fc.record({ do: fc.constant('enqueue'), task }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('enqueueMany'), tasks: fc.array(task, { maxLength: 4 }) }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({ do: fc.constant('dequeue'), queue, limit: fc.nat({ max: 3 }), leaseMs: spanMs }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      do: fc.constant('end'),
+      how: fc.constantFrom('complete', 'archive', 'release', 'discard', 'writeResult'),
+      back,
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('retry'),
+      back,
+      delay,
+      isFailure: fc.boolean(),
+      isRecovery: fc.boolean(),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('extend'),
+      backs: fc.array(back, { maxLength: 3 }),
+      leaseMs: spanMs,
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('recover'), graceMs: spanMs, leaseMs: spanMs }) },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      do: fc.constant('advance'),
+      ms: fc.constantFrom(0, 1_000, 5_000, 20_000, 100_000),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant('takeGroup'),
+      queue,
+      group: someGroup,
+      graceMs: spanMs,
+      maxDelayMs: spanMs,
+      maxSize: fc.nat({ max: 3 }),
+      holdMs: spanMs,
+    }),
+  },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('replaceSet'), back, task }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('sweep') }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant('one'),
+      how: fc.constantFrom('deleteTask', 'runTask', 'archiveTask'),
+      queue,
+      id,
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('all'),
+      how: fc.constantFrom('deleteAll', 'runAll', 'archiveAll'),
+      queue,
+      state,
+      group: fc.option(someGroup, { nil: undefined }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('updatePayload'), queue, id }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('pause', 'resume'), queue }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('removeQueue'), queue, force: fc.boolean() }) },
+);
+
+export type BrokerAction = typeof action extends fc.Arbitrary<infer A> ? A : never;
+
+export const history = fc.array(action, { minLength: 1, maxLength: 80, size: 'max' });

@@ -1,0 +1,447 @@
+import type {
+  GroupLimits,
+  LeasedTask,
+  NewTask,
+  TaskFailure,
+  TaskRecord,
+  TaskSet,
+  TaskState,
+} from 'escapement/tasks';
+import {
+  failWith,
+  type ModelLock,
+  type ModelQueue,
+  type ModelSet,
+  type ModelTask,
+} from './broker-model-parts.ts';
+
+/** What broker.ts says, with arrays that are searched and sorted every time. Both clocks show the same. */
+export class BrokerModel {
+  readonly #queues = new Map<string, ModelQueue>();
+  readonly #maxArchived: number;
+  readonly #archiveRetentionMs: number;
+  #locks: ModelLock[] = [];
+  #serial = 0;
+  #epoch = 0;
+  #nowMs: number;
+
+  constructor(nowMs: number, maxArchived: number, archiveRetentionMs: number) {
+    this.#nowMs = nowMs;
+    this.#maxArchived = maxArchived;
+    this.#archiveRetentionMs = archiveRetentionMs;
+  }
+
+  enqueue(task: NewTask, leaving: readonly ModelTask[] = []): TaskRecord {
+    const { message, uniqueTtlMs, processAtMs } = task;
+    const { uniqueKey, queue, id } = message;
+    const isUnique = uniqueKey !== '' && uniqueTtlMs > 0;
+    const lock = this.#locks.find(({ key, endsAtMs }) => key === uniqueKey && endsAtMs > this.#nowMs);
+    if (isUnique && lock !== undefined && !leaving.includes(lock.task)) failWith('ERR_TASK_DUPLICATE');
+    const namesake = this.#find(queue, id);
+    if (namesake !== undefined && !leaving.includes(namesake)) failWith('ERR_TASK_ID_CONFLICT');
+    for (const one of leaving) this.#remove(one);
+    const home = this.#queues.get(queue) ?? { tasks: [], sets: [], isPaused: false, processed: 0, failed: 0 };
+    this.#queues.set(queue, home);
+    const row: ModelTask = {
+      ...{ message, state: 'pending', atMs: 0, order: 0, armed: 0, epoch: 0, recoveries: 0 },
+      ...{ result: undefined, set: undefined },
+    };
+    home.tasks.push(row);
+    if (isUnique) {
+      this.#locks = this.#locks.filter(({ key }) => key !== uniqueKey);
+      const fromMs = Math.max(processAtMs, this.#nowMs);
+      this.#locks.push({ key: uniqueKey, task: row, endsAtMs: fromMs + uniqueTtlMs });
+    }
+    if (processAtMs > this.#nowMs) this.#enter(row, 'scheduled', processAtMs);
+    else this.#makeReady(row);
+    return this.#record(row);
+  }
+
+  enqueueMany(tasks: readonly NewTask[]): unknown[] {
+    return tasks.map((task) => {
+      try {
+        return this.enqueue(task);
+      } catch (error) {
+        return (error as { code: string }).code;
+      }
+    });
+  }
+
+  dequeue(queue: string, limit: number, leaseMs: number): LeasedTask[] {
+    const home = this.#queues.get(queue);
+    if (home === undefined || home.isPaused) return [];
+    return this.#in(queue, 'pending')
+      .slice(0, limit)
+      .map((row) => this.#lease(row, leaseMs));
+  }
+
+  complete(task: LeasedTask): void {
+    const row = this.#leased(task);
+    this.#home(row).processed++;
+    const { retentionMs } = row.message;
+    if (retentionMs === 0) {
+      this.#remove(row);
+      return;
+    }
+    this.#free(row);
+    row.message = { ...row.message, completedAtMs: this.#nowMs };
+    this.#enter(row, 'completed', this.#nowMs + retentionMs);
+  }
+
+  retry(task: LeasedTask, { error, isFailure, isRecovery }: TaskFailure, atMs: number): void {
+    const row = this.#leased(task);
+    const retried = row.message.retried + (isFailure ? 1 : 0);
+    row.message = { ...row.message, retried, lastError: error, lastFailedAtMs: this.#nowMs };
+    if (isRecovery === true) row.recoveries++;
+    if (isFailure) {
+      this.#home(row).processed++;
+      this.#home(row).failed++;
+    }
+    this.#enter(row, 'retry', Math.max(atMs, this.#nowMs));
+  }
+
+  archive(task: LeasedTask, { error }: TaskFailure): void {
+    const row = this.#leased(task);
+    row.message = { ...row.message, lastError: error, lastFailedAtMs: this.#nowMs };
+    this.#home(row).processed++;
+    this.#home(row).failed++;
+    this.#archive(row);
+  }
+
+  release(task: LeasedTask): void {
+    const row = this.#leased(task);
+    this.#enter(row, 'pending', this.#nowMs);
+    row.order = -row.order;
+  }
+
+  discard(task: LeasedTask): void {
+    this.#remove(this.#leased(task));
+  }
+
+  writeResult(task: LeasedTask, result: Uint8Array): void {
+    this.#leased(task).result = result;
+  }
+
+  extendLeases(tasks: readonly LeasedTask[], leaseMs: number): LeasedTask[] {
+    return tasks.filter((task) => {
+      const row = this.#findLeased(task);
+      if (row !== undefined) row.atMs = this.#nowMs + leaseMs;
+      return row === undefined;
+    });
+  }
+
+  recover(queues: readonly string[], graceMs: number, leaseMs: number): LeasedTask[] {
+    return queues.flatMap((queue) =>
+      this.#in(queue, 'active')
+        .filter(({ atMs }) => atMs + graceMs <= this.#nowMs)
+        .map((row) => this.#lease(row, leaseMs)),
+    );
+  }
+
+  takeGroup(
+    queue: string,
+    group: string,
+    { graceMs, maxDelayMs, maxSize }: GroupLimits,
+    holdMs: number,
+  ): { set: TaskSet | undefined; againInMs: number | undefined } {
+    const dueInMs = (): number | undefined => {
+      const waiting = this.#waiting(queue, group);
+      if (waiting.length === 0) return undefined;
+      if (maxSize > 0 && waiting.length >= maxSize) return 0;
+      const times = waiting.map(({ atMs }) => atMs);
+      const quietMs = Math.max(...times) + graceMs - this.#nowMs;
+      const delayMs = maxDelayMs === 0 ? Infinity : Math.min(...times) + maxDelayMs - this.#nowMs;
+      return Math.max(0, Math.min(quietMs, delayMs));
+    };
+    if (dueInMs() !== 0) return { set: undefined, againInMs: dueInMs() };
+    const taken = this.#waiting(queue, group).slice(0, maxSize === 0 ? Infinity : maxSize);
+    const shown = { id: `${++this.#serial}`, queue, group, messages: taken.map(({ message }) => message) };
+    const set = { shown, endsAtMs: this.#nowMs + holdMs, armed: ++this.#serial };
+    this.#queues.get(queue)?.sets.push(set);
+    for (const row of taken) row.set = set;
+    return { set: shown, againInMs: dueInMs() };
+  }
+
+  replaceSet(shown: TaskSet, task: NewTask): TaskRecord {
+    if (task.message.queue !== shown.queue) failWith('ERR_INVALID_ARG_VALUE');
+    const home = this.#queues.get(shown.queue);
+    const set = home?.sets.find((one) => one.shown === shown);
+    if (home === undefined || set === undefined) failWith('ERR_LEASE_LOST');
+    const leaving = home.tasks.filter((row) => row.set === set);
+    const record = this.enqueue(task, leaving);
+    home.sets = home.sets.filter((one) => one !== set);
+    return record;
+  }
+
+  /** Nothing is left to sweep, but what is due at this very moment. */
+  sweep(queues: readonly string[]): [number, number, number] {
+    const counts: [number, number, number] = [0, 0, 0];
+    for (const queue of queues) {
+      for (const state of ['scheduled', 'retry'] as const) {
+        const due = this.#in(queue, state).filter(({ atMs }) => atMs <= this.#nowMs);
+        for (const row of due) this.#makeReady(row);
+        counts[0] += due.length;
+      }
+    }
+    for (const queue of queues) {
+      for (const set of this.#queues.get(queue)?.sets ?? []) {
+        if (set.endsAtMs <= this.#nowMs) counts[1] += this.#reclaim(queue, set);
+      }
+    }
+    for (const queue of queues) {
+      for (const state of ['completed', 'archived'] as const) {
+        const over = this.#in(queue, state).filter(({ atMs }) => atMs <= this.#nowMs);
+        for (const row of over) this.#remove(row);
+        counts[2] += over.length;
+      }
+    }
+    return counts;
+  }
+
+  deleteTask(queue: string, id: string): void {
+    this.#remove(this.#byHand(queue, id, ['active']));
+  }
+
+  runTask(queue: string, id: string): void {
+    this.#enter(this.#byHand(queue, id, ['active', 'pending']), 'pending', this.#nowMs);
+  }
+
+  archiveTask(queue: string, id: string): void {
+    this.#archive(this.#byHand(queue, id, ['active', 'archived']));
+  }
+
+  updatePayload(queue: string, id: string, payload: Uint8Array): void {
+    const row = this.#byHand(queue, id, [
+      'active',
+      'pending',
+      'retry',
+      'archived',
+      'completed',
+      'aggregating',
+    ]);
+    row.message = { ...row.message, payload };
+  }
+
+  deleteAll(queue: string, state: TaskState, group?: string): number {
+    return this.#all(queue, state, group, ['active'], (row) => {
+      this.#remove(row);
+    });
+  }
+
+  runAll(queue: string, state: TaskState, group?: string): number {
+    return this.#all(queue, state, group, ['active', 'pending'], (row) => {
+      this.#enter(row, 'pending', this.#nowMs);
+    });
+  }
+
+  archiveAll(queue: string, state: TaskState, group?: string): number {
+    return this.#all(queue, state, group, ['active', 'archived'], (row) => {
+      this.#archive(row);
+    });
+  }
+
+  pause(queue: string): void {
+    if (this.#queue(queue).isPaused) failWith('ERR_QUEUE_STATE');
+    this.#queue(queue).isPaused = true;
+  }
+
+  resume(queue: string): void {
+    if (!this.#queue(queue).isPaused) failWith('ERR_QUEUE_STATE');
+    this.#queue(queue).isPaused = false;
+  }
+
+  removeQueue(queue: string, { force }: { force: boolean }): void {
+    const { tasks } = this.#queue(queue);
+    if (tasks.some(({ state }) => state === 'active')) failWith('ERR_QUEUE_NOT_EMPTY');
+    if (tasks.length > 0 && !force) failWith('ERR_QUEUE_NOT_EMPTY');
+    for (const row of tasks) this.#free(row);
+    this.#queues.delete(queue);
+  }
+
+  /** Everything that happens by itself until then, one thing after the other. */
+  advance(ms: number): void {
+    const targetMs = this.#nowMs + ms;
+    for (;;) {
+      const next = this.#events()
+        .filter(({ atMs }) => atMs <= targetMs)
+        .sort((a, b) => a.atMs - b.atMs || a.armed - b.armed)[0];
+      if (next === undefined) break;
+      this.#nowMs = Math.max(this.#nowMs, next.atMs);
+      next.happen();
+    }
+    this.#nowMs = targetMs;
+  }
+
+  /** As `shown` of the world reads it from the real one. */
+  show(): unknown {
+    return Object.fromEntries(
+      [...this.#queues]
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .map(([name, home]) => [
+          name,
+          {
+            isPaused: home.isPaused,
+            processed: home.processed,
+            failed: home.failed,
+            tasks: ['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'].map((state) =>
+              this.#in(name, state as TaskState).map((row) => this.#record(row)),
+            ),
+            groups: Object.fromEntries(
+              ['x', 'y'].map((group) => [group, this.#waiting(name, group).map((row) => this.#record(row))]),
+            ),
+            aggregating: home.tasks.filter(({ state }) => state === 'aggregating').length,
+          },
+        ]),
+    );
+  }
+
+  *#eventsOf(
+    queue: string,
+    home: ModelQueue,
+  ): Generator<{ atMs: number; armed: number; happen: () => void }> {
+    for (const row of home.tasks) {
+      const { state, atMs, armed } = row;
+      if (state === 'scheduled' || state === 'retry') {
+        yield {
+          atMs,
+          armed,
+          happen: () => {
+            this.#makeReady(row);
+          },
+        };
+      } else if (state === 'completed' || state === 'archived') {
+        yield {
+          atMs,
+          armed,
+          happen: () => {
+            this.#remove(row);
+          },
+        };
+      }
+    }
+    for (const set of home.sets) {
+      yield {
+        atMs: set.endsAtMs,
+        armed: set.armed,
+        happen: () => {
+          this.#reclaim(queue, set);
+        },
+      };
+    }
+  }
+
+  #events(): { atMs: number; armed: number; happen: () => void }[] {
+    return [...this.#queues].flatMap(([queue, home]) => [...this.#eventsOf(queue, home)]);
+  }
+
+  #queue(name: string): ModelQueue {
+    return this.#queues.get(name) ?? failWith('ERR_QUEUE_NOT_FOUND');
+  }
+
+  #home({ message }: ModelTask): ModelQueue {
+    return this.#queue(message.queue);
+  }
+
+  #find(queue: string, id: string): ModelTask | undefined {
+    return this.#queues.get(queue)?.tasks.find(({ message }) => message.id === id);
+  }
+
+  #in(queue: string, state: TaskState): ModelTask[] {
+    const rows = (this.#queues.get(queue)?.tasks ?? []).filter((row) => row.state === state);
+    const isByMoment = state === 'scheduled' || state === 'retry';
+    return rows.sort((a, b) => (isByMoment ? a.atMs - b.atMs : 0) || a.order - b.order);
+  }
+
+  /** What waits in a group, and is in no set. */
+  #waiting(queue: string, group: string): ModelTask[] {
+    return this.#in(queue, 'aggregating').filter(
+      ({ message, set }) => message.group === group && set === undefined,
+    );
+  }
+
+  #enter(row: ModelTask, state: TaskState, atMs: number): void {
+    Object.assign(row, { state, atMs, order: ++this.#serial, armed: ++this.#serial });
+  }
+
+  #makeReady(row: ModelTask): void {
+    this.#enter(row, row.message.group === '' ? 'pending' : 'aggregating', this.#nowMs);
+  }
+
+  #archive(row: ModelTask): void {
+    this.#free(row);
+    this.#enter(row, 'archived', this.#nowMs + this.#archiveRetentionMs);
+    const archived = this.#in(row.message.queue, 'archived');
+    for (const old of archived.slice(0, Math.max(archived.length - this.#maxArchived, 0))) this.#remove(old);
+  }
+
+  #lease(row: ModelTask, leaseMs: number): LeasedTask {
+    this.#enter(row, 'active', this.#nowMs + leaseMs);
+    row.epoch = ++this.#epoch;
+    return { message: row.message, epoch: row.epoch, recoveries: row.recoveries };
+  }
+
+  #reclaim(queue: string, set: ModelSet): number {
+    const home = this.#queue(queue);
+    home.sets = home.sets.filter((one) => one !== set);
+    const rows = home.tasks.filter((row) => row.set === set);
+    for (const row of rows) row.set = undefined;
+    return rows.length;
+  }
+
+  #free(row: ModelTask): void {
+    this.#locks = this.#locks.filter(({ task }) => task !== row);
+  }
+
+  #remove(row: ModelTask): void {
+    this.#free(row);
+    const home = this.#home(row);
+    home.tasks = home.tasks.filter((other) => other !== row);
+  }
+
+  #findLeased({ message, epoch }: LeasedTask): ModelTask | undefined {
+    const row = this.#find(message.queue, message.id);
+    return row?.state === 'active' && row.epoch === epoch ? row : undefined;
+  }
+
+  #leased(task: LeasedTask): ModelTask {
+    return this.#findLeased(task) ?? failWith('ERR_LEASE_LOST');
+  }
+
+  #byHand(queue: string, id: string, except: readonly TaskState[]): ModelTask {
+    this.#queue(queue);
+    const row = this.#find(queue, id) ?? failWith('ERR_TASK_NOT_FOUND');
+    if (except.includes(row.state) || row.set !== undefined) failWith('ERR_TASK_STATE');
+    return row;
+  }
+
+  #all(
+    queue: string,
+    state: TaskState,
+    group: string | undefined,
+    except: readonly TaskState[],
+    apply: (row: ModelTask) => void,
+  ): number {
+    this.#queue(queue);
+    if (except.includes(state)) failWith('ERR_TASK_STATE');
+    // What waits is taken as it came, not by its moment: see bulk.ts.
+    const rows = this.#in(queue, state).filter(
+      ({ message, set }) =>
+        set === undefined && (state !== 'aggregating' || group === undefined || message.group === group),
+    );
+    if (state === 'scheduled' || state === 'retry') rows.sort((a, b) => a.order - b.order);
+    for (const row of rows) apply(row);
+    return rows.length;
+  }
+
+  #record({ message, state, atMs, result }: ModelTask): TaskRecord {
+    const isByMoment = state === 'scheduled' || state === 'retry';
+    return {
+      message,
+      state,
+      nextProcessAtMs: state === 'pending' ? this.#nowMs : isByMoment ? atMs : 0,
+      result,
+      progress: undefined,
+      isOrphaned: state === 'active' && atMs <= this.#nowMs,
+    };
+  }
+}

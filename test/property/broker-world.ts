@@ -1,0 +1,258 @@
+import {
+  EmbeddedBroker,
+  type LeasedTask,
+  type NewTask,
+  type TaskRecord,
+  type TaskSet,
+} from 'escapement/tasks';
+import { checkBroker, ManualClock } from 'escapement/testing';
+import { expect } from 'vitest';
+import type { BrokerAction, TaskSpec } from './broker-actions.ts';
+import { BrokerModel } from './broker-model.ts';
+
+const QUEUES = ['q', 'r'];
+const START_MS = 1_000;
+const MAX_ARCHIVED = 2;
+const ARCHIVE_RETENTION_MS = 40_000;
+/** What a delay counts in: so long that each can have a millisecond of its own. */
+const UNIT_MS = 1_000;
+
+/** The same, as the broker and as the model know it. */
+interface Pair<T> {
+  readonly real: T;
+  readonly model: T;
+}
+
+/** A history, done to the broker and to the model: after every step both say and show the same. */
+export class BrokerWorld {
+  readonly #clock = new ManualClock({ nowMs: START_MS, wallMs: START_MS });
+  readonly #model = new BrokerModel(START_MS, MAX_ARCHIVED, ARCHIVE_RETENTION_MS);
+  readonly #leases: Pair<LeasedTask>[] = [];
+  readonly #sets: Pair<TaskSet>[] = [];
+  #written = 0;
+  #delayed = 0;
+
+  async run(history: readonly BrokerAction[]): Promise<void> {
+    const options = {
+      clock: this.#clock,
+      maxArchived: MAX_ARCHIVED,
+      archiveRetentionMs: ARCHIVE_RETENTION_MS,
+    };
+    await using broker = await EmbeddedBroker.open(options);
+    for (const action of history) {
+      await this.#do(broker, action);
+      expect(await show(broker)).toEqual(this.#model.show());
+      checkBroker(broker);
+    }
+  }
+
+  async #do(broker: EmbeddedBroker, action: BrokerAction): Promise<void> {
+    const model = this.#model;
+    switch (action.do) {
+      case 'advance':
+        model.advance(action.ms);
+        await this.#clock.advanceAsync(action.ms);
+        return;
+      case 'enqueue': {
+        const task = this.#newTask(action.task);
+        return this.#same(broker.enqueue(task), () => model.enqueue(task));
+      }
+      case 'enqueueMany': {
+        const tasks = action.tasks.map((task) => this.#newTask(task));
+        return this.#same(valuesOf(broker.enqueueMany(tasks)), () => model.enqueueMany(tasks));
+      }
+      case 'dequeue': {
+        const { queue, limit, leaseMs } = action;
+        this.#leased(await broker.dequeue(queue, limit, leaseMs), model.dequeue(queue, limit, leaseMs));
+        return;
+      }
+      case 'recover': {
+        const { graceMs, leaseMs } = action;
+        const real = await broker.recover(QUEUES, graceMs, leaseMs);
+        this.#leased(real, model.recover(QUEUES, graceMs, leaseMs));
+        return;
+      }
+      case 'end':
+        return this.#end(broker, action.how, action.back);
+      case 'retry': {
+        const lease = this.#leases.at(-1 - action.back);
+        if (lease === undefined) return;
+        const failure = { error: 'failed', isFailure: action.isFailure, isRecovery: action.isRecovery };
+        const atMs = this.#momentAfter(action.delay);
+        return this.#same(broker.retry(lease.real, failure, atMs), () => {
+          model.retry(lease.model, failure, atMs);
+        });
+      }
+      case 'extend': {
+        const leases = action.backs.flatMap((back) => this.#leases.at(-1 - back) ?? []);
+        const lost = await broker.extendLeases(
+          leases.map(({ real }) => real),
+          action.leaseMs,
+        );
+        const modelLost = model.extendLeases(
+          leases.map((lease) => lease.model),
+          action.leaseMs,
+        );
+        expect(leases.map(({ real }) => lost.includes(real))).toEqual(
+          leases.map((lease) => modelLost.includes(lease.model)),
+        );
+        return;
+      }
+      case 'takeGroup': {
+        const { queue, group, holdMs } = action;
+        const real = await broker.takeGroup(queue, group, action, holdMs);
+        const fromModel = model.takeGroup(queue, group, action, holdMs);
+        expect(real.againInMs).toBe(fromModel.againInMs);
+        expect(real.set?.messages).toEqual(fromModel.set?.messages);
+        if (real.set && fromModel.set) this.#sets.push({ real: real.set, model: fromModel.set });
+        return;
+      }
+      case 'replaceSet': {
+        const set = this.#sets.at(-1 - action.back);
+        if (set === undefined) return;
+        const task = this.#newTask(action.task);
+        return this.#same(broker.replaceSet(set.real, task), () => model.replaceSet(set.model, task));
+      }
+      case 'sweep': {
+        const counts = [
+          await broker.forward(QUEUES),
+          await broker.reclaimSets(QUEUES),
+          await broker.deleteExpired(QUEUES, 1_000),
+        ];
+        expect(counts).toEqual(model.sweep(QUEUES));
+        return;
+      }
+      case 'one': {
+        const { how, queue, id } = action;
+        return this.#same(broker[how](queue, id), () => {
+          model[how](queue, id);
+        });
+      }
+      case 'all': {
+        const { how, queue, state } = action;
+        // In which order groups come is not promised: what is moved comes from one.
+        const group = how === 'deleteAll' ? action.group : (action.group ?? 'x');
+        return this.#same(broker[how](queue, state, group), () => model[how](queue, state, group));
+      }
+      case 'updatePayload': {
+        const payload = Uint8Array.of(++this.#written % 256);
+        return this.#same(broker.updatePayload(action.queue, action.id, payload), () => {
+          model.updatePayload(action.queue, action.id, payload);
+        });
+      }
+      case 'pause':
+      case 'resume':
+        return this.#same(broker[action.do](action.queue), () => {
+          model[action.do](action.queue);
+        });
+      case 'removeQueue': {
+        const { queue, force } = action;
+        return this.#same(broker.removeQueue(queue, { force }), () => {
+          model.removeQueue(queue, { force });
+        });
+      }
+    }
+  }
+
+  async #end(
+    broker: EmbeddedBroker,
+    how: 'complete' | 'archive' | 'release' | 'discard' | 'writeResult',
+    back: number,
+  ): Promise<void> {
+    const lease = this.#leases.at(-1 - back);
+    if (lease === undefined) return;
+    const failure = { error: 'failed for good', isFailure: true };
+    const result = Uint8Array.of(++this.#written % 256);
+    const end = (target: EmbeddedBroker | BrokerModel, task: LeasedTask): unknown => {
+      if (how === 'archive') return target.archive(task, failure);
+      if (how === 'writeResult') return target.writeResult(task, result);
+      return target[how](task);
+    };
+    await this.#same(end(broker, lease.real) as Promise<unknown>, () => end(this.#model, lease.model));
+  }
+
+  #leased(real: readonly LeasedTask[], model: readonly LeasedTask[]): void {
+    const shown = (tasks: readonly LeasedTask[]): unknown =>
+      tasks.map(({ message, recoveries }) => ({ message, recoveries }));
+    expect(shown(real)).toEqual(shown(model));
+    real.forEach((one, i) => {
+      const latest = Math.max(0, ...this.#leases.map((lease) => lease.real.epoch));
+      expect(one.epoch).toBeGreaterThan(latest);
+      this.#leases.push({ real: one, model: model[i] as LeasedTask });
+    });
+  }
+
+  async #same(real: Promise<unknown>, model: () => unknown): Promise<void> {
+    const outcome = await real.catch(codeOf);
+    try {
+      expect(outcome).toEqual(model());
+    } catch (error) {
+      if ((error as { code?: unknown }).code === undefined || outcome === undefined) throw error;
+      expect(outcome).toBe(codeOf(error));
+    }
+  }
+
+  /** Of what is due in one millisecond, a timer does not promise the order. */
+  #momentAfter(delay: number): number {
+    const ownMs = delay === 0 ? 0 : ++this.#delayed % UNIT_MS;
+    return this.#clock.wallNow() + delay * UNIT_MS + ownMs;
+  }
+
+  #newTask({ id, queue, group, key, delay, ttlMs, retentionMs }: TaskSpec): NewTask {
+    return {
+      processAtMs: delay === 0 ? 0 : this.#momentAfter(delay),
+      uniqueTtlMs: key === '' ? 0 : ttlMs,
+      message: {
+        ...{
+          id,
+          queue,
+          group,
+          retentionMs,
+          uniqueKey: key,
+          type: 't',
+          payload: new Uint8Array(0),
+          headers: {},
+        },
+        ...{
+          maxRetry: 5,
+          retried: 0,
+          lastError: '',
+          lastFailedAtMs: 0,
+          timeoutMs: 0,
+          deadlineMs: 0,
+          completedAtMs: 0,
+        },
+      },
+    };
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return (error as { code: unknown }).code;
+}
+
+async function valuesOf(outcomes: Promise<readonly PromiseSettledResult<TaskRecord>[]>): Promise<unknown[]> {
+  return (await outcomes).map((outcome) =>
+    outcome.status === 'fulfilled' ? outcome.value : codeOf(outcome.reason),
+  );
+}
+
+/** All that can be seen of a broker. */
+async function show(broker: EmbeddedBroker): Promise<unknown> {
+  const page = { page: 1, size: 1_000 };
+  const shown: Record<string, unknown> = {};
+  for (const queue of await broker.queues()) {
+    const { isPaused, processedTotal, failedTotal, counts } = await broker.queueStats(queue);
+    const tasks = [];
+    for (const state of ['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'] as const) {
+      const records = await broker.tasks(queue, state, page);
+      expect(counts[state]).toBe(records.length);
+      tasks.push(records);
+    }
+    const groups: Record<string, unknown> = {};
+    for (const group of ['x', 'y']) groups[group] = await broker.tasks(queue, 'aggregating', page, group);
+    const { aggregating } = counts;
+    shown[queue] = { isPaused, processed: processedTotal, failed: failedTotal, tasks, groups, aggregating };
+  }
+  return shown;
+}

@@ -1,0 +1,18 @@
+import fc from 'fast-check';
+import { test } from 'vitest';
+import { history } from './broker-actions.ts';
+import { BrokerWorld } from './broker-world.ts';
+import { runs, timeoutOf } from './replay.ts';
+
+const RUNS = 300;
+
+test(
+  'the embedded broker behaves like arrays that are searched, whatever is done to it',
+  { timeout: timeoutOf(RUNS) },
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(history, (actions) => new BrokerWorld().run(actions)),
+      runs(RUNS),
+    );
+  },
+);

@@ -1,0 +1,26 @@
+import { EmbeddedBroker } from 'escapement/tasks';
+import { checkBroker, ManualClock } from 'escapement/testing';
+import { describe } from 'vitest';
+import { describeBroker } from '../../conformance/broker/describe-broker.ts';
+import type { BrokerSetup } from '../../conformance/broker/support.ts';
+
+/** 2026-11-21, in the middle of the day. */
+const START_WALL_MS = 1_795_262_400_000;
+
+async function make(): Promise<BrokerSetup> {
+  const clock = new ManualClock({ nowMs: 5_000, wallMs: START_WALL_MS });
+  const broker = await EmbeddedBroker.open({ clock });
+  return {
+    broker,
+    precisionMs: 1,
+    advance: (ms) => clock.advanceAsync(ms),
+    check: () => {
+      checkBroker(broker);
+    },
+    dispose: () => broker.close(),
+  };
+}
+
+describe('the embedded broker', () => {
+  describeBroker(make);
+});

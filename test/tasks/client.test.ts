@@ -1,0 +1,271 @@
+import { describe, expect, test, vi } from 'vitest';
+import { Client, Task, type Broker, type ClientMiddleware, type NewTask } from 'escapement/tasks';
+import { runProgram } from '../run-program.ts';
+import { openBench, START_MS } from './support/bench.ts';
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+describe('a client', () => {
+  test("enqueues with asynq's defaults", async () => {
+    const { client } = await openBench();
+    const info = await client.enqueue(new Task('email:send', { userId: 42 }));
+    expect(info).toMatchObject({
+      ...{
+        id: expect.stringMatching(UUID) as unknown,
+        queue: 'default',
+        type: 'email:send',
+        state: 'pending',
+      },
+      ...{ maxRetry: 25, retried: 0, lastError: '', timeoutMs: 1_800_000, deadline: undefined },
+      ...{ group: undefined, retentionMs: 0, headers: {}, nextProcessAt: new Date(START_MS) },
+    });
+  });
+
+  test('lays its options over those of the task, one by one', async () => {
+    const { client } = await openBench();
+    const task = new Task('a', 1, { queue: 'low', maxRetry: 3, retentionMs: 5, headers: { a: '1', b: '1' } });
+    const over = { maxRetry: 0, queue: undefined, headers: { b: '2', c: '2' } };
+    await expect(client.enqueue(task, over)).resolves.toMatchObject({
+      ...{ queue: 'low', maxRetry: 0, retentionMs: 5, headers: { a: '1', b: '2', c: '2' } },
+    });
+    expect(task.options.maxRetry).toBe(3);
+  });
+
+  test.each([
+    [{ deadline: START_MS + 9 }, { timeoutMs: 0, deadline: new Date(START_MS + 9) }],
+    [{ timeoutMs: 7 }, { timeoutMs: 7, deadline: undefined }],
+    [
+      { timeoutMs: 7, deadline: new Date(START_MS) },
+      { timeoutMs: 7, deadline: new Date(START_MS) },
+    ],
+    [{ timeoutMs: 0 }, { timeoutMs: 0, deadline: undefined }],
+  ])('leaves out the default timeout if there is another limit: %j', async (options, expected) => {
+    const { client } = await openBench();
+    await expect(client.enqueue(new Task('a'), options)).resolves.toMatchObject(expected);
+  });
+
+  test.each([
+    [{ processInMs: 5 }, 'scheduled', START_MS + 5],
+    [{ processAt: new Date(START_MS + 5) }, 'scheduled', START_MS + 5],
+    [{ processInMs: 0 }, 'pending', START_MS],
+    [{ processAt: START_MS }, 'pending', START_MS],
+    [{ processAt: 0 }, 'pending', START_MS],
+  ])('processes later with %j', async (options, state, atMs) => {
+    const { client } = await openBench();
+    await expect(client.enqueue(new Task('a', 1, { processInMs: 99 }), options)).resolves.toMatchObject({
+      ...{ state, nextProcessAt: new Date(atMs) },
+    });
+  });
+
+  test('puts a task into its group', async () => {
+    const { client } = await openBench();
+    const info = await client.enqueue(new Task('a', 1, { group: 'g' }));
+    expect(info).toMatchObject({ state: 'aggregating', group: 'g', nextProcessAt: undefined });
+  });
+
+  test.each([[undefined], [{}], ['a'], [{ type: 'a', payload: new Uint8Array() }]])(
+    'refuses the task %j',
+    async (task) => {
+      const { client } = await openBench();
+      await expect(client.enqueue(task as Task)).rejects.toThrow(TypeError);
+    },
+  );
+
+  test('refuses wrong options, and another argument than a broker', async () => {
+    const { client } = await openBench();
+    await expect(client.enqueue(new Task('a'), { maxRetry: -1 })).rejects.toThrow(RangeError);
+    await expect(client.enqueue(new Task('a'), null as never)).rejects.toThrow(TypeError);
+    expect(() => new Client({ broker: {} as Broker })).toThrow(TypeError);
+    expect(() => new Client(undefined as never)).toThrow(TypeError);
+  });
+});
+
+describe('unique tasks', () => {
+  const KEY = 'asynq:{default}:unique:t:';
+
+  test.each([
+    [Uint8Array.of(1, 2), `${KEY}0cb988d042a7f28dd5fe2b55b3f5ac7a`],
+    [new Uint8Array(0), `${KEY}d41d8cd98f00b204e9800998ecf8427e`],
+    [undefined, KEY],
+    [{ user_id: 42 }, `${KEY}1181f89307fa271072c095747d5813cc`],
+  ])("have asynq's key: of the payload %j", async (payload, key) => {
+    const { broker, client } = await openBench();
+    const enqueue = vi.spyOn(broker, 'enqueue');
+    await client.enqueue(new Task('t', payload, { uniqueTtlMs: 1_000 }));
+    expect(enqueue.mock.lastCall?.[0]).toMatchObject({ uniqueTtlMs: 1_000, message: { uniqueKey: key } });
+  });
+
+  test('have no key if they are not to be unique', async () => {
+    const { broker, client } = await openBench();
+    const enqueue = vi.spyOn(broker, 'enqueue');
+    await client.enqueue(new Task('t'));
+    expect(enqueue.mock.lastCall?.[0]).toMatchObject({ uniqueTtlMs: 0, message: { uniqueKey: '' } });
+  });
+
+  test('keep out others like them, of their queue; id and options do not matter', async () => {
+    const { client } = await openBench();
+    const task = new Task('t', 1, { uniqueTtlMs: 1_000 });
+    await client.enqueue(task);
+    await expect(client.enqueue(task, { taskId: 'b', maxRetry: 1 })).rejects.toMatchObject({
+      code: 'ERR_TASK_DUPLICATE',
+    });
+    await client.enqueue(task, { queue: 'other' });
+    await client.enqueue(new Task('t', 2, { uniqueTtlMs: 1_000 }));
+  });
+});
+
+describe('enqueueMany', () => {
+  test('says what has come of each, in one call of the broker', async () => {
+    const { broker, client } = await openBench();
+    const enqueueMany = vi.spyOn(broker, 'enqueueMany');
+    const outcomes = await client.enqueueMany([
+      new Task('a', 1, { taskId: '1' }),
+      { task: new Task('b'), options: { queue: 'low', headers: { a: 'b' } } },
+      undefined as unknown as Task,
+      new Task('a', 1, { taskId: '1' }),
+      { task: new Task('c'), options: { maxRetry: -1 } },
+      { task: new Task('d') } as never,
+    ]);
+    expect(outcomes).toMatchObject([
+      { status: 'fulfilled', value: { id: '1', type: 'a', queue: 'default' } },
+      { status: 'fulfilled', value: { type: 'b', queue: 'low', headers: { a: 'b' } } },
+      { status: 'rejected', reason: { code: 'ERR_INVALID_ARG_TYPE' } },
+      { status: 'rejected', reason: { code: 'ERR_TASK_ID_CONFLICT' } },
+      { status: 'rejected', reason: { code: 'ERR_OUT_OF_RANGE' } },
+      { status: 'fulfilled', value: { type: 'd' } },
+    ]);
+    expect(enqueueMany).toHaveBeenCalledTimes(1);
+  });
+
+  test('asks the broker for nothing if there is nothing to ask for', async () => {
+    const { broker, client } = await openBench();
+    const enqueueMany = vi.spyOn(broker, 'enqueueMany');
+    await expect(client.enqueueMany([])).resolves.toEqual([]);
+    expect(enqueueMany).not.toHaveBeenCalled();
+    await expect(client.enqueueMany(new Task('a') as never)).rejects.toThrow(TypeError);
+  });
+
+  test('rejects if the broker does', async () => {
+    const { broker, client } = await openBench();
+    await broker.close();
+    await expect(client.enqueueMany([new Task('a')])).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED' });
+  });
+});
+
+describe('middleware', () => {
+  test('stands round the broker, the first one outermost, of one task and of many', async () => {
+    const { client } = await openBench();
+    const told: string[] = [];
+    const traced =
+      (name: string): ClientMiddleware =>
+      async (request, next) => {
+        told.push(`${name} in`);
+        const info = await next(request);
+        told.push(`${name} out ${info.type}`);
+        return info;
+      };
+    client.use(traced('1'), traced('2')).use(traced('3'));
+    await client.enqueue(new Task('a'));
+    expect(told).toEqual(['1 in', '2 in', '3 in', '3 out a', '2 out a', '1 out a']);
+    await client.enqueueMany([new Task('b'), new Task('c')]);
+    expect(told.filter((line) => line.startsWith('1 out'))).toEqual(['1 out a', '1 out b', '1 out c']);
+  });
+
+  test('may change the request, which is checked again', async () => {
+    const { client } = await openBench();
+    let queue: unknown = 'high';
+    client.use((request, next) => next({ ...request, options: { queue: queue as string } }));
+    await expect(client.enqueue(new Task('a'))).resolves.toMatchObject({ queue: 'high' });
+    queue = 5;
+    await expect(client.enqueue(new Task('a'))).rejects.toThrow(TypeError);
+    client.use((_, next) => next(undefined as never));
+    await expect(client.enqueue(new Task('a'))).rejects.toThrow(TypeError);
+  });
+
+  test('may refuse a task by throwing, at once or later; of many, that one', async () => {
+    const { client } = await openBench();
+    client.use((request, next) => {
+      if (request.task.type === 'bad') throw new Error('bad type');
+      return next(request);
+    });
+    await expect(client.enqueue(new Task('bad'))).rejects.toThrow('bad type');
+    const outcomes = await client.enqueueMany([new Task('bad'), new Task('good'), 5 as never]);
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected']);
+  });
+
+  test('must be a function', async () => {
+    const { client } = await openBench();
+    expect(() => client.use('a' as never)).toThrow(TypeError);
+  });
+});
+
+describe('events', () => {
+  test('are told of every task that was enqueued', async () => {
+    const { client } = await openBench();
+    const told: string[] = [];
+    client.on('enqueued', ({ id }) => told.push(id));
+    await client.enqueue(new Task('a', 1, { taskId: '1' }));
+    await client.enqueue(new Task('a', 1, { taskId: '1' })).catch(() => undefined);
+    await client.enqueueMany([new Task('a', 1, { taskId: '2' }), new Task('a', 1, { taskId: '1' })]);
+    client.use((request, next) => next(request));
+    await client.enqueue(new Task('a', 1, { taskId: '3' }));
+    expect(told).toEqual(['1', '2', '3']);
+  });
+
+  test('have listeners that may throw: the task is enqueued, and the error is uncaught', () => {
+    const { stdout } = runProgram(
+      `import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
+       process.on('uncaughtException', (error) => console.log(error.message));
+       const client = new Client({ broker: await EmbeddedBroker.open() });
+       client.on('enqueued', () => { throw new Error('from a listener'); });
+       console.log((await client.enqueue(new Task('a'))).state);`,
+    );
+    expect(stdout).toBe('pending\nfrom a listener\n');
+  });
+});
+
+describe('close', () => {
+  test('waits for what is on its way', async () => {
+    const { broker, client } = await openBench();
+    const enqueue = broker.enqueue.bind(broker);
+    let go = (): void => undefined;
+    vi.spyOn(broker, 'enqueue').mockImplementation(async (task: NewTask) => {
+      await new Promise<void>((resolve) => {
+        go = resolve;
+      });
+      return enqueue(task);
+    });
+    const enqueued = client.enqueue(new Task('a'));
+    const told: string[] = [];
+    const closed = client.close().then(() => told.push('closed'));
+    const closedAgain = client.close();
+    await Promise.resolve();
+    expect(told).toEqual([]);
+    go();
+    await expect(enqueued).resolves.toMatchObject({ state: 'pending' });
+    await Promise.all([closed, closedAgain]);
+    expect(told).toEqual(['closed']);
+  });
+
+  test('takes nothing more, and leaves the broker open', async () => {
+    const { broker, client } = await openBench();
+    await client.close();
+    const code = 'ERR_CLIENT_CLOSED';
+    await expect(client.enqueue(new Task('a'))).rejects.toMatchObject({ code, op: 'Client.enqueue' });
+    await expect(client.enqueueMany([new Task('a')])).rejects.toMatchObject({
+      code,
+      op: 'Client.enqueueMany',
+    });
+    await expect(broker.ping()).resolves.toBeUndefined();
+  });
+
+  test('comes at the end of a block', async () => {
+    const { broker } = await openBench();
+    let client: Client;
+    {
+      await using scoped = new Client({ broker });
+      client = scoped;
+    }
+    await expect(client.enqueue(new Task('a'))).rejects.toMatchObject({ code: 'ERR_CLIENT_CLOSED' });
+  });
+});

@@ -1,0 +1,70 @@
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type RequestListener,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
+import { openBench, type Bench } from '../support/bench.ts';
+
+/** An answer, as a client sees it. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  /** Undefined if it is not JSON. */
+  readonly json: unknown;
+  /** Of the server. */
+  readonly port: number;
+}
+
+export interface Request {
+  readonly method?: string;
+  readonly body?: unknown;
+  readonly headers?: Record<string, string>;
+}
+
+/** Sends a request just as it is written: `fetch` would clean its path up. */
+export type Send = (path: string, request?: Request) => Promise<Answer>;
+
+/** Serves requests, for the length of the test. */
+export async function serve(listener: RequestListener): Promise<Send> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return (path, request = {}) => send(port, path, request);
+}
+
+/** A bench, and what its tasks look like from outside. */
+export async function serveTasks(
+  options: Partial<TasksHandlerOptions> = {},
+): Promise<Bench & { readonly send: Send }> {
+  const bench = await openBench();
+  return { ...bench, send: await serve(tasksHandler({ broker: bench.broker, ...options })) };
+}
+
+function send(port: number, path: string, { method = 'GET', body, headers = {} }: Request): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest({ host: '127.0.0.1', port, path, method, headers, agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => {
+        const text = Buffer.concat(chunks).toString();
+        const isJson = response.headers['content-type']?.startsWith('application/json') === true;
+        const json: unknown = isJson && text !== '' ? JSON.parse(text) : undefined;
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json, port });
+      });
+    });
+    sent.on('error', reject);
+    sent.end(
+      body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+    );
+  });
+}

@@ -1,0 +1,232 @@
+import type { IncomingMessage } from 'node:http';
+import { describe, expect, test, vi } from 'vitest';
+import { Task } from 'escapement/tasks';
+import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
+import { openBench } from '../support/bench.ts';
+import { serve, serveTasks } from './serve.ts';
+
+const post = { method: 'POST' };
+
+describe('authorize', () => {
+  const authorize = ({ headers }: IncomingMessage): boolean => headers.authorization === 'Bearer t';
+
+  test('is asked before anything is done or said', async () => {
+    const { add, inspector, send } = await serveTasks({ authorize });
+    await add('a');
+    const paths = ['/api/queues', '/api/queues/x', '/api/nothing', '/api/queues/%'];
+    for (const path of paths) {
+      expect(await send(path)).toMatchObject({ status: 403, text: 'forbidden\n' });
+    }
+    expect(await send('/api/queues/default:pause', post)).toMatchObject({ status: 403 });
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ paused: false });
+    const headers = { authorization: 'Bearer t' };
+    expect(await send('/api/queues', { headers })).toMatchObject({ status: 200 });
+    expect(await send('/api/queues/x', { headers })).toMatchObject({ status: 404 });
+    expect(await send('/api/queues/%', { headers })).toMatchObject({ status: 400 });
+  });
+
+  test('may take its time, and may ask who it is', async () => {
+    const challenge = 'Basic realm="tasks"';
+    const { send } = await serveTasks({
+      authorize: (request) => Promise.resolve(authorize(request) || { challenge }),
+    });
+    const answer = await send('/api/queues');
+    expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': challenge } });
+    expect(await send('/api/queues', { headers: { authorization: 'Bearer t' } })).toMatchObject({
+      status: 200,
+    });
+  });
+
+  test.each([undefined, null, 1, 'yes', {}, { challenge: 5 }])('says no with %j', async (verdict) => {
+    const { send } = await serveTasks({ authorize: () => verdict as never });
+    expect(await send('/api/queues')).toMatchObject({ status: 403 });
+  });
+
+  test('serves nobody if it throws', async () => {
+    const told: unknown[] = [];
+    const error = new Error('secret');
+    const options: Partial<TasksHandlerOptions> = { onError: (one) => told.push(one) };
+    const first = await serveTasks({ ...options, authorize: () => Promise.reject(error) });
+    const second = await serveTasks({
+      ...options,
+      authorize: () => {
+        throw error;
+      },
+    });
+    expect(await first.send('/api/queues')).toMatchObject({ status: 500, text: 'internal error\n' });
+    expect(await second.send('/api/queues')).toMatchObject({ status: 500, text: 'internal error\n' });
+    expect(told).toEqual([error, error]);
+  });
+});
+
+describe('readOnly', () => {
+  test('answers with 405 to whatever changes something', async () => {
+    const { add, inspector, send } = await serveTasks({ readOnly: true });
+    await add('a');
+    const answer = await send('/api/queues/default:pause', post);
+    expect(answer).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
+    const path = '/api/queues/default/pending_tasks/a';
+    expect(await send(path, { method: 'DELETE' })).toMatchObject({ status: 405 });
+    expect(await send('/api/queues/default')).toMatchObject({ status: 200 });
+    expect(await send('/api/queues/default', { method: 'HEAD' })).toMatchObject({ status: 200 });
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ paused: false, pending: 1 });
+  });
+});
+
+describe('requests', () => {
+  test('of a page of another site change nothing', async () => {
+    const { add, send } = await serveTasks();
+    await add('a');
+    const headers = { 'sec-fetch-site': 'cross-site' };
+    expect(await send('/api/queues/default:pause', { ...post, headers })).toMatchObject({ status: 403 });
+    expect(await send('/api/queues', { headers })).toMatchObject({ status: 200 });
+    const same = { 'sec-fetch-site': 'same-origin' };
+    expect(await send('/api/queues/default:pause', { ...post, headers: same })).toMatchObject({
+      status: 204,
+    });
+  });
+
+  test('with HEAD have the headers of GET', async () => {
+    const { add, send } = await serveTasks();
+    await add('a');
+    const got = await send('/api/queues/default/tasks/a');
+    const head = await send('/api/queues/default/tasks/a', { method: 'HEAD' });
+    expect(head).toMatchObject({ status: 200, text: '' });
+    expect(head.headers['content-length']).toBe(got.headers['content-length']);
+    expect(head.headers['content-length']).toBe(String(Buffer.byteLength(got.text)));
+    expect(await send('/api/queues/default/tasks/b', { method: 'HEAD' })).toMatchObject({
+      status: 404,
+      text: '',
+    });
+  });
+
+  test('of a root path are served below it', async () => {
+    for (const rootPath of ['/monitoring', '/monitoring/']) {
+      const { send } = await serveTasks({ rootPath });
+      expect(await send('/monitoring/api/queues')).toMatchObject({ status: 200 });
+      expect(await send('/api/queues')).toMatchObject({ status: 404 });
+      expect(await send('/monitoringapi/queues')).toMatchObject({ status: 404 });
+    }
+  });
+
+  test('that are for others are given to next, before anybody is authorized', async () => {
+    const { broker } = await openBench();
+    const authorize = vi.fn(() => true);
+    const handler = tasksHandler({ broker, rootPath: '/m', authorize });
+    const send = await serve((request, response) => {
+      handler(request, response, (error) => response.end(`next ${String(error)}`));
+    });
+    for (const path of ['/', '/m', '/m/api', '/m/api/nothing', '/other']) {
+      expect(await send(path)).toMatchObject({ text: 'next undefined' });
+    }
+    expect(authorize).not.toHaveBeenCalled();
+    expect(await send('/m/api/queues')).toMatchObject({ json: { queues: [] } });
+    expect(await send('/m/api/queues', post)).toMatchObject({ status: 405 });
+  });
+});
+
+describe('payloads and results', () => {
+  test.each<[Uint8Array | undefined, string]>([
+    [Buffer.from('text'), 'text'],
+    [Buffer.from('{\n\t"a": "ä€😀"\r\n}'), '{\n\t"a": "ä€😀"\r\n}'],
+    [undefined, ''],
+    [Uint8Array.of(0xff, 0xfe), 'non-printable bytes'],
+    [Buffer.from('a\0b'), 'non-printable bytes'],
+    [Buffer.from('a\u001b[2J'), 'non-printable bytes'],
+    [Buffer.from('x'.repeat(200)), 'x'.repeat(200)],
+    [Buffer.from('x'.repeat(201)), `${'x'.repeat(200)}…`],
+    [Buffer.from('😀'.repeat(201)), `${'😀'.repeat(200)}…`],
+    [Buffer.from('x'.repeat(803) + '😀'), `${'x'.repeat(200)}…`],
+  ])('are shown as text if they are: %s', async (payload, shown) => {
+    const { client, send } = await serveTasks();
+    await client.enqueue(new Task('a', payload, { taskId: 'a' }));
+    expect(await send('/api/queues/default/tasks/a')).toMatchObject({ json: { payload: shown } });
+  });
+
+  test('are shown as you like, in so many characters', async () => {
+    const { add, broker, lease, send } = await serveTasks({
+      formatPayload: (payload, type) => `${type}: ${payload.length} bytes`,
+      formatResult: (result) => Buffer.from(result).toString('hex'),
+      maxPayloadLength: 10,
+      maxResultLength: 4,
+    });
+    await add('a', { retentionMs: 1_000 });
+    const task = await lease();
+    await broker.writeResult(task, Uint8Array.of(1, 2, 3));
+    await broker.complete(task);
+    expect(await send('/api/queues/default/tasks/a')).toMatchObject({
+      json: { payload: 'work: 10 b…', result: '0102…' },
+    });
+  });
+
+  test('cannot be shown if their formatter throws; all else is', async () => {
+    const { add, send } = await serveTasks({
+      formatPayload: () => {
+        throw new Error('bad payload');
+      },
+    });
+    await add('a');
+    const json = { id: 'a', payload: 'cannot be shown' };
+    expect(await send('/api/queues/default/tasks/a')).toMatchObject({ status: 200, json });
+  });
+});
+
+describe('the pages of asynqmon on Redis and Prometheus', () => {
+  test('show what they are given', async () => {
+    const { send } = await serveTasks({ redisInfo: () => Promise.resolve({ cluster: false, info: {} }) });
+    expect(await send('/api/redis_info')).toMatchObject({ status: 200, json: { cluster: false, info: {} } });
+  });
+
+  test('ask Prometheus', async () => {
+    const asked: URL[] = [];
+    const prometheus = await serve((request, response) => {
+      if (request.url !== '/') asked.push(new URL(request.url ?? '', 'http://a'));
+      response.end('{"status":"success"}');
+    });
+    const port = await portOf(prometheus);
+    const { send } = await serveTasks({ prometheusUrl: `http://127.0.0.1:${port}/prom/` });
+    const { json, status } = await send('/api/metrics?duration=600&endtime=10000&queues=a.b,"c');
+    expect(status).toBe(200);
+    expect(Object.keys(json as object)).toEqual([
+      ...['queue_size', 'queue_latency_seconds', 'queue_memory_usage_approx_bytes'],
+      ...['tasks_processed_per_second', 'tasks_failed_per_second', 'error_rate'],
+      ...['pending_tasks_by_queue', 'retry_tasks_by_queue', 'archived_tasks_by_queue'],
+    ]);
+    expect(new Set(asked.map(({ pathname }) => pathname))).toEqual(new Set(['/prom/api/v1/query_range']));
+    const size = asked.find(({ searchParams }) => searchParams.get('query')?.startsWith('asynq_queue_size'));
+    expect(Object.fromEntries(size?.searchParams ?? [])).toEqual({
+      ...{ query: String.raw`asynq_queue_size{queue=~"a\\.b|\"c"}`, start: '9400', end: '10000', step: '10' },
+    });
+    expect(await send('/api/metrics?duration=x')).toMatchObject({ status: 400 });
+  });
+
+  test('say that Prometheus does not answer', async () => {
+    const broken = await serve((_, response) => response.end('not JSON'));
+    const { send } = await serveTasks({ prometheusUrl: new URL(`http://127.0.0.1:${await portOf(broken)}`) });
+    expect(await send('/api/metrics')).toMatchObject({ status: 502, text: 'Prometheus has not answered\n' });
+  });
+});
+
+describe('options', () => {
+  test.each([
+    [{ broker: {} }, TypeError],
+    [{ rootPath: 'a' }, TypeError],
+    [{ rootPath: 5 }, TypeError],
+    [{ authorize: 'a' }, TypeError],
+    [{ readOnly: 1 }, TypeError],
+    [{ maxBodyBytes: -1 }, RangeError],
+    [{ maxPayloadLength: 0 }, RangeError],
+    [{ maxResultLength: 1e9 }, RangeError],
+    [{ formatPayload: {} }, TypeError],
+    [{ prometheusUrl: 'not a URL' }, TypeError],
+    [{ onError: 1 }, TypeError],
+  ])('are checked: %j', async (options, error) => {
+    const { broker } = await openBench();
+    expect(() => tasksHandler({ broker, ...options } as TasksHandlerOptions)).toThrow(error);
+  });
+});
+
+/** Where a server listens: it sees it in what it is sent. */
+async function portOf(send: Awaited<ReturnType<typeof serve>>): Promise<number> {
+  return (await send('/')).port;
+}

@@ -1,0 +1,259 @@
+import { describe, expect, test } from 'vitest';
+import { START_MS } from '../support/bench.ts';
+import { serveTasks, type Send } from './serve.ts';
+
+const failure = { error: 'boom', isFailure: true };
+const at = (ms: number): string => new Date(START_MS + ms).toISOString();
+const base = (id: string): object => ({
+  ...{ id, type: 'work', payload: `{"id":"${id}"}`, queue: 'default' },
+  ...{ max_retry: 25, retried: 0, error_message: '' },
+});
+
+/** A queue with one task in each state, whose id is that state. */
+async function withEveryState(): ReturnType<typeof serveTasks> {
+  const served = await serveTasks();
+  const { add, broker, lease } = served;
+  await add('completed', { retentionMs: 60_000 });
+  await add('retry');
+  await add('archived');
+  await add('active');
+  const done = await lease();
+  await broker.writeResult(done, Buffer.from('fine'));
+  await broker.complete(done);
+  await broker.retry(await lease(), failure, START_MS + 5_000);
+  await broker.archive(await lease(), failure);
+  await lease();
+  await add('pending');
+  await add('scheduled', { processInMs: 1_000 });
+  await add('aggregating', { group: 'g' });
+  served.clock.advance(500);
+  return served;
+}
+
+async function listed(send: Send, path: string): Promise<unknown> {
+  const { json, status } = await send(`/api/queues/default/${path}`);
+  expect(status).toBe(200);
+  expect(json).toMatchObject({ stats: { queue: 'default', size: 7 } });
+  return (json as { tasks: unknown }).tasks;
+}
+
+describe('tasks', () => {
+  test('are listed by state', async () => {
+    const { send } = await withEveryState();
+    expect(await listed(send, 'pending_tasks')).toEqual([base('pending')]);
+    expect(await listed(send, 'scheduled_tasks')).toEqual([
+      { ...base('scheduled'), next_process_at: at(1_000) },
+    ]);
+    expect(await listed(send, 'retry_tasks')).toEqual([
+      { ...base('retry'), retried: 1, error_message: 'boom', next_process_at: at(5_000) },
+    ]);
+    expect(await listed(send, 'archived_tasks')).toEqual([
+      {
+        ...base('archived'),
+        error_message: 'boom',
+        last_failed_at: at(0),
+        retried: expect.any(Number) as number,
+      },
+    ]);
+    expect(await listed(send, 'completed_tasks')).toEqual([
+      { ...base('completed'), completed_at: at(0), result: 'fine', ttl_seconds: 59 },
+    ]);
+    expect(await listed(send, 'groups/g/aggregating_tasks')).toEqual([
+      { ...base('aggregating'), group: 'g' },
+    ]);
+  });
+
+  test('that are active are listed with who processes them', async () => {
+    const { broker, send } = await withEveryState();
+    const unknown = { ...base('active'), start_time: '-', deadline: '-', is_orphaned: false };
+    expect(await listed(send, 'active_tasks')).toEqual([unknown]);
+    const worker = { taskId: 'active', taskType: 'work', payload: Buffer.from('p'), queue: 'default' };
+    const times = { startedAtMs: START_MS, deadlineMs: START_MS + 9_000 };
+    await broker.announceServer(
+      () => ({
+        ...{ id: 's', host: 'h', pid: 7, concurrency: 10, queues: { q: 1 }, strictPriority: false },
+        ...{ status: 'active', startedAtMs: START_MS, workers: [{ ...worker, ...times }] },
+      }),
+      10_000,
+    );
+    expect(await listed(send, 'active_tasks')).toEqual([
+      { ...unknown, start_time: at(0), deadline: at(9_000) },
+    ]);
+    expect((await send('/api/servers')).json).toEqual({
+      servers: [
+        {
+          ...{ id: 's', host: 'h', pid: 7, concurrency: 10, queue_priorities: { q: 1 } },
+          ...{ strict_priority_enabled: false, start_time: at(0), status: 'active' },
+          active_workers: [
+            { task_id: 'active', queue: 'default', task_type: 'work', task_payload: 'p', start_time: at(0) },
+          ],
+        },
+      ],
+    });
+  });
+
+  test('are shown with all that is known of them', async () => {
+    const { add, send } = await withEveryState();
+    const none = { last_failed_at: '', deadline: '', group: '', next_process_at: '', completed_at: '' };
+    const rest = { ...none, result: '', ttl_seconds: 0, timeout_seconds: 1_800 };
+    expect((await send('/api/queues/default/tasks/completed')).json).toEqual({
+      ...{ ...base('completed'), ...rest, state: 'completed' },
+      ...{ completed_at: at(0), result: 'fine', ttl_seconds: 59 },
+    });
+    await add('x', { timeoutMs: 1, deadline: START_MS + 9_000 });
+    expect((await send('/api/queues/default/tasks/x')).json).toEqual({
+      ...{ ...base('x'), ...rest, state: 'pending' },
+      ...{ timeout_seconds: 1, deadline: at(9_000), next_process_at: at(500) },
+    });
+    expect(await send('/api/queues/default/tasks/y')).toMatchObject({ status: 404 });
+  });
+
+  test('come in pages of twenty', async () => {
+    const { add, send } = await serveTasks();
+    for (let n = 1; n <= 22; n++) await add(String(n));
+    const idsOf = async (query: string): Promise<string[]> => {
+      const { json } = await send(`/api/queues/default/pending_tasks${query}`);
+      return (json as { tasks: { id: string }[] }).tasks.map(({ id }) => id);
+    };
+    expect(await idsOf('')).toHaveLength(20);
+    expect(await idsOf('?page=2')).toEqual(['21', '22']);
+    expect(await idsOf('?page=2&size=3&more=x')).toEqual(['4', '5', '6']);
+    expect(await idsOf('?page=&size=')).toHaveLength(20);
+  });
+
+  test.each([
+    'page=0',
+    'page=-1',
+    'size=0',
+    'size=1001',
+    'page=x',
+    'page=1e3',
+    'page=1.5',
+    'size=9999999999999999',
+  ])('have no page %s', async (query) => {
+    const { send } = await withEveryState();
+    expect(await send(`/api/queues/default/pending_tasks?${query}`)).toMatchObject({ status: 400 });
+  });
+
+  test.each([
+    ['DELETE', 'scheduled_tasks/scheduled', undefined],
+    ['DELETE', 'groups/g/aggregating_tasks/aggregating', undefined],
+    ['POST', 'scheduled_tasks/scheduled:run', 'pending'],
+    ['POST', 'retry_tasks/retry:run', 'pending'],
+    ['POST', 'archived_tasks/archived:run', 'pending'],
+    ['POST', 'groups/g/aggregating_tasks/aggregating:run', 'pending'],
+    ['POST', 'pending_tasks/pending:archive', 'archived'],
+    ['POST', 'scheduled_tasks/scheduled:archive', 'archived'],
+    ['POST', 'retry_tasks/retry:archive', 'archived'],
+    ['POST', 'groups/g/aggregating_tasks/aggregating:archive', 'archived'],
+  ])('are changed one by one: %s %s', async (method, path, state) => {
+    const { inspector, send } = await withEveryState();
+    const [, id = ''] = /_tasks\/(\w+)/.exec(path) ?? [];
+    expect(await send(`/api/queues/default/${path}`, { method })).toMatchObject({ status: 204, text: '' });
+    const info = await inspector.getTaskInfo('default', id).catch(() => undefined);
+    expect(info?.state).toBe(state);
+    const missing = path.replace(`/${id}`, '/missing');
+    expect(await send(`/api/queues/default/${missing}`, { method })).toMatchObject({ status: 404 });
+  });
+
+  test('that are active cannot be deleted, run or archived', async () => {
+    const { send } = await withEveryState();
+    const paths = ['retry_tasks/active:run', 'retry_tasks/active:archive'];
+    for (const path of paths) {
+      expect(await send(`/api/queues/default/${path}`, { method: 'POST' })).toMatchObject({ status: 409 });
+    }
+    const deleted = await send('/api/queues/default/pending_tasks/active', { method: 'DELETE' });
+    expect(deleted).toMatchObject({ status: 409 });
+  });
+
+  test.each([
+    ['DELETE', 'pending_tasks:delete_all', { deleted: 1 }],
+    ['DELETE', 'scheduled_tasks:delete_all', { deleted: 1 }],
+    ['DELETE', 'retry_tasks:delete_all', { deleted: 1 }],
+    ['DELETE', 'archived_tasks:delete_all', { deleted: 1 }],
+    ['DELETE', 'completed_tasks:delete_all', { deleted: 1 }],
+    ['DELETE', 'groups/g/aggregating_tasks:delete_all', { deleted: 1 }],
+    ['POST', 'scheduled_tasks:run_all', { scheduled: 1 }],
+    ['POST', 'retry_tasks:run_all', { scheduled: 1 }],
+    ['POST', 'archived_tasks:run_all', { scheduled: 1 }],
+    ['POST', 'groups/g/aggregating_tasks:run_all', { scheduled: 1 }],
+    ['POST', 'pending_tasks:archive_all', { archived: 1 }],
+    ['POST', 'scheduled_tasks:archive_all', { archived: 1 }],
+    ['POST', 'retry_tasks:archive_all', { archived: 1 }],
+    ['POST', 'groups/g/aggregating_tasks:archive_all', { archived: 1 }],
+  ])('are changed all at once: %s %s', async (method, path, json) => {
+    const { send } = await withEveryState();
+    expect(await send(`/api/queues/default/${path}`, { method })).toMatchObject({ status: 200, json });
+  });
+
+  test.each([
+    ['pending_tasks:batch_delete', 'pending', 'deleted_ids', 'failed_ids'],
+    ['scheduled_tasks:batch_delete', 'scheduled', 'deleted_ids', 'failed_ids'],
+    ['retry_tasks:batch_delete', 'retry', 'deleted_ids', 'failed_ids'],
+    ['archived_tasks:batch_delete', 'archived', 'deleted_ids', 'failed_ids'],
+    ['completed_tasks:batch_delete', 'completed', 'deleted_ids', 'failed_ids'],
+    ['groups/g/aggregating_tasks:batch_delete', 'aggregating', 'deleted_ids', 'failed_ids'],
+    ['scheduled_tasks:batch_run', 'scheduled', 'pending_ids', 'error_ids'],
+    ['retry_tasks:batch_run', 'retry', 'pending_ids', 'error_ids'],
+    ['archived_tasks:batch_run', 'archived', 'pending_ids', 'error_ids'],
+    ['groups/g/aggregating_tasks:batch_run', 'aggregating', 'pending_ids', 'error_ids'],
+    ['pending_tasks:batch_archive', 'pending', 'archived_ids', 'error_ids'],
+    ['scheduled_tasks:batch_archive', 'scheduled', 'archived_ids', 'error_ids'],
+    ['retry_tasks:batch_archive', 'retry', 'archived_ids', 'error_ids'],
+    ['groups/g/aggregating_tasks:batch_archive', 'aggregating', 'archived_ids', 'error_ids'],
+  ])('are changed by ids: %s', async (path, id, done, failed) => {
+    const { send } = await withEveryState();
+    const body = { task_ids: ['missing', id, 'active'] };
+    expect(await send(`/api/queues/default/${path}`, { method: 'POST', body })).toMatchObject({
+      ...{ status: 200, json: { [done]: [id], [failed]: ['missing', 'active'] } },
+    });
+    const none = await send(`/api/queues/default/${path}`, { method: 'POST', body: { task_ids: [] } });
+    expect(none.json).toEqual({ [done]: [], [failed]: [] });
+  });
+
+  test('that are active are cancelled, one, many or all', async () => {
+    const { broker, send } = await withEveryState();
+    const asked: unknown[] = [];
+    await broker.subscribe({ cancel: (request) => asked.push(request) > 0 });
+    const post = { method: 'POST' };
+    const path = '/api/queues/default/active_tasks';
+    expect(await send(`${path}/active:cancel`, post)).toMatchObject({ status: 204 });
+    expect(await send(`${path}:cancel_all`, post)).toMatchObject({ status: 204 });
+    const body = { task_ids: ['active', 'pending', 'missing'] };
+    expect(await send(`${path}:batch_cancel`, { ...post, body })).toMatchObject({
+      ...{ status: 200, json: { canceled_ids: ['active'], error_ids: ['pending', 'missing'] } },
+    });
+    expect(asked).toEqual(Array(3).fill({ taskId: 'active', queue: 'default', outcome: 'retry' }));
+    expect(await send(`${path}/pending:cancel`, post)).toMatchObject({ status: 409 });
+    expect(await send(`${path}/missing:cancel`, post)).toMatchObject({ status: 404 });
+  });
+});
+
+describe('schedulers', () => {
+  test('show their entries and what they have enqueued', async () => {
+    const { broker, send } = await serveTasks();
+    expect((await send('/api/scheduler_entries')).json).toEqual({ entries: [] });
+    const entry = { spec: '@every 1m', taskType: 't', payload: Buffer.from('p'), options: ['Queue("q")'] };
+    await broker.announceScheduler(
+      'x',
+      () => [
+        { id: 'a', ...entry, nextEnqueueAtMs: START_MS, prevEnqueueAtMs: 0 },
+        { id: 'b', ...entry, nextEnqueueAtMs: START_MS, prevEnqueueAtMs: START_MS - 5 },
+      ],
+      20_000,
+    );
+    const shown = { spec: '@every 1m', task_type: 't', task_payload: 'p', options: ['Queue("q")'] };
+    expect((await send('/api/scheduler_entries')).json).toEqual({
+      entries: [
+        { id: 'a', ...shown, next_enqueue_at: at(0) },
+        { id: 'b', ...shown, next_enqueue_at: at(0), prev_enqueue_at: at(-5) },
+      ],
+    });
+    await broker.recordEnqueueEvent('a', { taskId: '1', atMs: START_MS });
+    await broker.recordEnqueueEvent('a', { taskId: '2', atMs: START_MS + 1 });
+    expect((await send('/api/scheduler_entries/a/enqueue_events?size=1')).json).toEqual({
+      events: [{ task_id: '2', enqueued_at: at(1) }],
+    });
+    expect((await send('/api/scheduler_entries/c/enqueue_events')).json).toEqual({ events: [] });
+  });
+});

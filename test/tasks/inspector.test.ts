@@ -1,0 +1,259 @@
+import { describe, expect, test } from 'vitest';
+import { Client, Inspector, Task, type Broker, type ListOptions } from 'escapement/tasks';
+import { openBench, START_MS, type Bench } from './support/bench.ts';
+
+const failure = { error: 'boom', isFailure: true };
+
+/** One queue with one task in each state, whose id is that state. */
+async function withEveryState(): Promise<Bench> {
+  const bench = await openBench();
+  const { add, broker, lease } = bench;
+  await add('completed', { retentionMs: 60_000 });
+  await add('retry');
+  await add('archived');
+  await add('active');
+  const done = await lease();
+  await broker.writeResult(done, Buffer.from('fine'));
+  await broker.complete(done);
+  await broker.retry(await lease(), failure, START_MS + 5_000);
+  await broker.archive(await lease(), failure);
+  await lease();
+  await add('pending');
+  await add('scheduled', { processInMs: 1_000 });
+  await add('aggregating', { group: 'g' });
+  return bench;
+}
+
+const ids = (tasks: readonly { id: string }[]): string[] => tasks.map(({ id }) => id);
+
+describe('an inspector', () => {
+  test('says what there is in a queue', async () => {
+    const { clock, inspector } = await withEveryState();
+    clock.advance(10);
+    expect(await inspector.queues()).toEqual(['default']);
+    expect(await inspector.getQueueInfo('default')).toEqual({
+      ...{
+        queue: 'default',
+        memoryUsageBytes: expect.any(Number) as number,
+        latencyMs: 10,
+        size: 7,
+        groups: 1,
+      },
+      ...{ active: 1, pending: 1, scheduled: 1, retry: 1, archived: 1, completed: 1, aggregating: 1 },
+      ...{ processed: 3, failed: 2, processedTotal: 3, failedTotal: 2, paused: false },
+      timestamp: new Date(START_MS + 10),
+    });
+    expect(await inspector.groups('default')).toEqual([{ group: 'g', size: 1 }]);
+  });
+
+  test('says what a queue has done, day by day', async () => {
+    const { clock, inspector } = await withEveryState();
+    clock.advance(86_400_000);
+    expect(await inspector.history('default', 2)).toEqual([
+      { queue: 'default', date: new Date(Date.UTC(2026, 10, 22)), processed: 0, failed: 0 },
+      { queue: 'default', date: new Date(Date.UTC(2026, 10, 21)), processed: 3, failed: 2 },
+    ]);
+    expect(await inspector.history('default', 1_000)).toHaveLength(90);
+  });
+
+  test('lists the tasks of each state', async () => {
+    const { inspector } = await withEveryState();
+    expect(ids(await inspector.listPendingTasks('default'))).toEqual(['pending']);
+    expect(ids(await inspector.listActiveTasks('default'))).toEqual(['active']);
+    expect(ids(await inspector.listScheduledTasks('default'))).toEqual(['scheduled']);
+    expect(ids(await inspector.listRetryTasks('default'))).toEqual(['retry']);
+    expect(ids(await inspector.listArchivedTasks('default'))).toEqual(['archived']);
+    expect(ids(await inspector.listCompletedTasks('default'))).toEqual(['completed']);
+    expect(ids(await inspector.listAggregatingTasks('default', 'g'))).toEqual(['aggregating']);
+  });
+
+  test('says all about a task', async () => {
+    const { inspector } = await withEveryState();
+    expect(await inspector.getTaskInfo('default', 'completed')).toMatchObject({
+      ...{ state: 'completed', completedAt: new Date(START_MS), retentionMs: 60_000 },
+      result: Buffer.from('fine'),
+    });
+    expect(await inspector.getTaskInfo('default', 'retry')).toMatchObject({
+      ...{ state: 'retry', retried: 1, lastError: 'boom', lastFailedAt: new Date(START_MS) },
+      nextProcessAt: new Date(START_MS + 5_000),
+    });
+    await expect(inspector.getTaskInfo('default', 'x')).rejects.toMatchObject({ code: 'ERR_TASK_NOT_FOUND' });
+    await expect(inspector.getTaskInfo('x', 'x')).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_FOUND' });
+  });
+
+  test('lists in pages', async () => {
+    const { add, inspector } = await openBench();
+    for (let n = 1; n <= 32; n++) await add(String(n));
+    expect(await inspector.listPendingTasks('default')).toHaveLength(30);
+    expect(ids(await inspector.listPendingTasks('default', { page: 2 }))).toEqual(['31', '32']);
+    expect(ids(await inspector.listPendingTasks('default', { page: 2, pageSize: 3 }))).toEqual([
+      '4',
+      '5',
+      '6',
+    ]);
+    expect(await inspector.listPendingTasks('default', { page: 4 })).toEqual([]);
+  });
+
+  test.each([
+    [{ page: 0 }, RangeError],
+    [{ page: 1.5 }, RangeError],
+    [{ page: 2 ** 53 - 1 }, RangeError],
+    [{ pageSize: 0 }, RangeError],
+    [{ pageSize: 1_001 }, RangeError],
+    [{ page: '1' }, TypeError],
+    [null, TypeError],
+  ])('refuses the page %j', async (options, error) => {
+    const { inspector } = await withEveryState();
+    await expect(inspector.listPendingTasks('default', options as ListOptions)).rejects.toThrow(error);
+    await expect(inspector.listSchedulerEnqueueEvents('a', options as ListOptions)).rejects.toThrow(error);
+  });
+
+  test('changes single tasks', async () => {
+    const { inspector } = await withEveryState();
+    await inspector.runTask('default', 'archived');
+    expect(await inspector.getTaskInfo('default', 'archived')).toMatchObject({ state: 'pending' });
+    await inspector.archiveTask('default', 'pending');
+    expect(await inspector.getTaskInfo('default', 'pending')).toMatchObject({ state: 'archived' });
+    await inspector.deleteTask('default', 'retry');
+    await expect(inspector.deleteTask('default', 'retry')).rejects.toMatchObject({
+      code: 'ERR_TASK_NOT_FOUND',
+    });
+    await expect(inspector.deleteTask('default', 'active')).rejects.toMatchObject({ code: 'ERR_TASK_STATE' });
+    await expect(inspector.runTask('default', 'active')).rejects.toMatchObject({ code: 'ERR_TASK_STATE' });
+    await expect(inspector.archiveTask('default', 'active')).rejects.toMatchObject({
+      code: 'ERR_TASK_STATE',
+    });
+  });
+
+  test('gives a scheduled task another payload', async () => {
+    const { inspector } = await withEveryState();
+    await inspector.updateTaskPayload('default', 'scheduled', { a: 1 });
+    const { payload } = await inspector.getTaskInfo('default', 'scheduled');
+    expect(Buffer.from(payload).toString()).toBe('{"a":1}');
+    await expect(inspector.updateTaskPayload('default', 'pending', 1)).rejects.toMatchObject({
+      code: 'ERR_TASK_STATE',
+    });
+    await expect(inspector.updateTaskPayload('default', 'scheduled', undefined)).rejects.toThrow(TypeError);
+  });
+
+  test('changes all tasks of a state, and says how many', async () => {
+    const { inspector } = await withEveryState();
+    expect(await inspector.runAllArchivedTasks('default')).toBe(1);
+    expect(await inspector.runAllRetryTasks('default')).toBe(1);
+    expect(await inspector.runAllScheduledTasks('default')).toBe(1);
+    expect(await inspector.runAllAggregatingTasks('default', 'g')).toBe(1);
+    expect(await inspector.archiveAllPendingTasks('default')).toBe(5);
+    expect(await inspector.archiveAllScheduledTasks('default')).toBe(0);
+    expect(await inspector.archiveAllRetryTasks('default')).toBe(0);
+    expect(await inspector.archiveAllAggregatingTasks('default', 'g')).toBe(0);
+    expect(await inspector.deleteAllArchivedTasks('default')).toBe(5);
+    expect(await inspector.deleteAllCompletedTasks('default')).toBe(1);
+    expect(await inspector.deleteAllPendingTasks('default')).toBe(0);
+    expect(await inspector.deleteAllScheduledTasks('default')).toBe(0);
+    expect(await inspector.deleteAllRetryTasks('default')).toBe(0);
+    expect(await inspector.deleteAllAggregatingTasks('default', 'g')).toBe(0);
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 1, active: 1 });
+  });
+
+  test('pauses and resumes a queue', async () => {
+    const { broker, inspector } = await withEveryState();
+    await inspector.pauseQueue('default');
+    await expect(inspector.pauseQueue('default')).rejects.toMatchObject({ code: 'ERR_QUEUE_STATE' });
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ paused: true });
+    expect(await broker.dequeue('default', 1, 1_000)).toEqual([]);
+    await inspector.unpauseQueue('default');
+    await expect(inspector.unpauseQueue('default')).rejects.toMatchObject({ code: 'ERR_QUEUE_STATE' });
+    expect(await broker.dequeue('default', 1, 1_000)).toHaveLength(1);
+  });
+
+  test('deletes a queue: if it is empty, or by force', async () => {
+    const { add, inspector } = await openBench();
+    await add('a');
+    await expect(inspector.deleteQueue('default')).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_EMPTY' });
+    await inspector.deleteQueue('default', { force: true });
+    expect(await inspector.queues()).toEqual([]);
+    await expect(inspector.deleteQueue('default')).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_FOUND' });
+    await expect(inspector.deleteQueue('a', { force: 1 as never })).rejects.toThrow(TypeError);
+  });
+
+  test('cancels a run, and says whether somebody has answered', async () => {
+    const { broker, inspector } = await openBench();
+    const asked: unknown[] = [];
+    await broker.subscribe({ cancel: (request) => asked.push(request) > 0 && request.taskId === 'a' });
+    expect(await inspector.cancelProcessing('a')).toBe(true);
+    expect(await inspector.cancelProcessing('b', { queue: 'low', outcome: 'archive', waitMs: 0 })).toBe(
+      false,
+    );
+    expect(asked).toEqual([
+      { taskId: 'a', queue: undefined, outcome: 'retry' },
+      { taskId: 'b', queue: 'low', outcome: 'archive' },
+    ]);
+    await expect(inspector.cancelProcessing('a', { outcome: 'x' as never })).rejects.toThrow(TypeError);
+    await expect(inspector.cancelProcessing('a', { waitMs: -1 })).rejects.toThrow(RangeError);
+  });
+
+  test('shows servers and schedulers', async () => {
+    const { broker, inspector } = await openBench();
+    const worker = { taskId: 'a', taskType: 't', payload: Buffer.from('p'), queue: 'q', startedAtMs: 5 };
+    await broker.announceServer(
+      () => ({
+        ...{ id: 's', host: 'h', pid: 7, concurrency: 10, queues: { q: 1 }, strictPriority: true },
+        ...{ status: 'active', startedAtMs: 3, workers: [{ ...worker, deadlineMs: 9 }] },
+      }),
+      10_000,
+    );
+    expect(await inspector.servers()).toEqual([
+      {
+        ...{ id: 's', host: 'h', pid: 7, concurrency: 10, queues: { q: 1 }, strictPriority: true },
+        ...{ status: 'active', startedAt: new Date(3) },
+        activeWorkers: [
+          {
+            ...{ taskId: 'a', taskType: 't', taskPayload: worker.payload, queue: 'q' },
+            ...{ startedAt: new Date(5), deadline: new Date(9) },
+          },
+        ],
+      },
+    ]);
+    const entry = {
+      id: 'e',
+      spec: '@every 1m',
+      taskType: 't',
+      payload: worker.payload,
+      options: ['Queue("q")'],
+    };
+    await broker.announceScheduler(
+      'x',
+      () => [{ ...entry, nextEnqueueAtMs: 60, prevEnqueueAtMs: 0 }],
+      20_000,
+    );
+    expect(await inspector.schedulerEntries()).toEqual([
+      {
+        ...{ id: 'e', spec: '@every 1m', taskType: 't', taskPayload: worker.payload },
+        ...{ options: ['Queue("q")'], nextEnqueueAt: new Date(60), prevEnqueueAt: undefined },
+      },
+    ]);
+    await broker.recordEnqueueEvent('e', { taskId: '1', atMs: 1 });
+    await broker.recordEnqueueEvent('e', { taskId: '2', atMs: 2 });
+    expect(await inspector.listSchedulerEnqueueEvents('e', { pageSize: 1 })).toEqual([
+      { taskId: '2', enqueuedAt: new Date(2) },
+    ]);
+  });
+
+  test('refuses names that are none', async () => {
+    const { broker, inspector } = await openBench();
+    await expect(inspector.getQueueInfo('')).rejects.toThrow(TypeError);
+    await expect(inspector.getTaskInfo('a', undefined as never)).rejects.toThrow(TypeError);
+    await expect(inspector.listAggregatingTasks('a', ' ')).rejects.toThrow(TypeError);
+    await expect(inspector.deleteAllAggregatingTasks('a', undefined as never)).rejects.toThrow(TypeError);
+    await expect(inspector.history('a', 0)).rejects.toThrow(RangeError);
+    expect(() => new Inspector({ broker: {} as Broker })).toThrow(TypeError);
+    expect(() => new Inspector({ broker }).close()).not.toThrow();
+  });
+
+  test('knows what a client has enqueued into another queue', async () => {
+    const { broker, inspector } = await openBench();
+    await new Client({ broker }).enqueue(new Task('a', 1, { queue: '__proto__', taskId: 'constructor' }));
+    expect(await inspector.queues()).toEqual(['__proto__']);
+    expect(await inspector.getTaskInfo('__proto__', 'constructor')).toMatchObject({ type: 'a' });
+  });
+});

@@ -1,0 +1,186 @@
+import { EscapementError } from 'escapement';
+import { Task, type BackfillOptions, type Broker } from 'escapement/tasks';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parseCronSpec } from '../../../src/tasks/cron-spec.ts';
+import { newestTicks } from '../../../src/tasks/scheduler/backfill.ts';
+import { DAY_MS, HOUR_MS, openWorld, START_MS, withMethods, type World } from './scheduler-world.ts';
+
+/** A scheduler runs for 90 minutes, and is gone for 5 hours. @returns what the next one does at its start. */
+async function afterAGap(
+  world: World,
+  backfill: BackfillOptions | boolean,
+  broker?: Broker,
+): Promise<string[]> {
+  const before = world.scheduler();
+  before.scheduler.register('@hourly', new Task('t'));
+  await before.scheduler.start();
+  await world.clock.advance(1.5 * HOUR_MS);
+  await before.scheduler.shutdown();
+  await world.clock.advance(5 * HOUR_MS);
+  const after = world.scheduler({ backfill, ...(broker !== undefined && { broker }) });
+  after.scheduler.register('@hourly', new Task('t'));
+  await after.scheduler.start();
+  await world.clock.advance(HOUR_MS);
+  return after.lines;
+}
+
+describe('ticks that were missed', () => {
+  it('are not made up for', async () => {
+    await using world = await openWorld();
+    expect(await afterAGap(world, false)).toEqual(['07:00 enqueued 07:00']);
+  });
+
+  it('are with backfill, at the start, oldest first', async () => {
+    await using world = await openWorld();
+    expect(await afterAGap(world, true)).toEqual([
+      '06:30 enqueued 02:00',
+      '06:30 enqueued 03:00',
+      '06:30 enqueued 04:00',
+      '06:30 enqueued 05:00',
+      '06:30 enqueued 06:00',
+      '07:00 enqueued 07:00',
+    ]);
+  });
+
+  it('are within bounds: the newest, and none that is too old', async () => {
+    await using world = await openWorld();
+    const two = ['06:30 enqueued 05:00', '06:30 enqueued 06:00', '07:00 enqueued 07:00'];
+    expect(await afterAGap(world, { maxTicks: 2 })).toEqual(two);
+    await using other = await openWorld();
+    expect(await afterAGap(other, { maxAgeMs: 1.5 * HOUR_MS + 1 })).toEqual(two);
+    await using third = await openWorld();
+    expect(await afterAGap(third, { maxAgeMs: 0 })).toEqual(['07:00 enqueued 07:00']);
+  });
+
+  it('are none of an entry that never ticked', async () => {
+    await using world = await openWorld();
+    const { scheduler, lines } = world.scheduler({ backfill: true });
+    scheduler.register('@hourly', new Task('t'));
+    await world.clock.advance(5 * HOUR_MS);
+    await scheduler.start();
+    scheduler.register('@hourly', new Task('u'));
+    await world.clock.advance(HOUR_MS);
+    expect(lines).toEqual(['06:00 enqueued 06:00', '06:00 enqueued 06:00']);
+  });
+
+  it('are made up for by one of two schedulers', async () => {
+    await using world = await openWorld();
+    const before = world.scheduler();
+    before.scheduler.register('@hourly', new Task('t'));
+    await before.scheduler.start();
+    await world.clock.advance(HOUR_MS);
+    await before.scheduler.shutdown();
+    await world.clock.advance(3.5 * HOUR_MS);
+    const both = [world.scheduler({ backfill: true }), world.scheduler({ backfill: true })];
+    for (const { scheduler } of both) scheduler.register('@hourly', new Task('t'));
+    await Promise.all(both.map(({ scheduler }) => scheduler.start()));
+    await world.clock.advance(1);
+    expect(
+      both.flatMap(({ ticks }) => ticks.map(({ at }) => (at.getTime() - START_MS) / HOUR_MS)).sort(),
+    ).toEqual([2, 3, 4]);
+  });
+
+  it('are a matter of each entry, if it says so', async () => {
+    await using world = await openWorld();
+    const register = (options: { backfill: boolean }): ReturnType<World['scheduler']> => {
+      const told = world.scheduler(options);
+      told.scheduler.register('@hourly', new Task('yes'), { backfill: true });
+      told.scheduler.register('@hourly', new Task('no'), { backfill: false });
+      told.scheduler.register('@hourly', new Task('default'));
+      return told;
+    };
+    const before = register({ backfill: false });
+    await before.scheduler.start();
+    await world.clock.advance(HOUR_MS);
+    await before.scheduler.shutdown();
+    await world.clock.advance(1.5 * HOUR_MS);
+    const after = register({ backfill: true });
+    await after.scheduler.start();
+    await world.clock.advance(1);
+    expect(after.infos.map(({ type }) => type).sort()).toEqual(['default', 'yes']);
+  });
+
+  it('while everything was asleep are made up for as well', async () => {
+    await using world = await openWorld();
+    const { scheduler, lines } = world.scheduler({ backfill: { maxTicks: 3 } });
+    scheduler.register('@hourly', new Task('t'));
+    await scheduler.start();
+    await world.clock.advance(HOUR_MS);
+    world.clock.shiftWall(10 * HOUR_MS);
+    await world.clock.advance(HOUR_MS);
+    expect(lines).toEqual([
+      '01:00 enqueued 01:00',
+      '11:01 enqueued 09:00',
+      '11:01 enqueued 10:00',
+      '11:01 enqueued 11:00',
+      '12:00 enqueued 12:00',
+    ]);
+  });
+
+  it('wait for a broker that fails, and for one another', async () => {
+    await using world = await openWorld();
+    const upAtMs = START_MS + 8.25 * HOUR_MS;
+    const guarded = <R>(call: () => Promise<R>): Promise<R> =>
+      world.clock.wallNow() < upAtMs
+        ? Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'down'))
+        : call();
+    const broker = withMethods(world.broker, {
+      lastTickMs: (queue, key) => guarded(() => world.broker.lastTickMs(queue, key)),
+      enqueueTick: (task, tick) => guarded(() => world.broker.enqueueTick(task, tick)),
+    });
+    const lines = await afterAGap(world, { maxTicks: 4 }, broker);
+    expect(lines).toEqual([]);
+    await world.clock.advance(HOUR_MS);
+    expect(lines.map((line) => line.slice(-'enqueued 05:00'.length))).toEqual([
+      'enqueued 05:00',
+      'enqueued 06:00',
+      'enqueued 07:00',
+      'enqueued 08:00',
+    ]);
+  });
+
+  it('are forgotten if the broker will not say where they begin', async () => {
+    await using world = await openWorld();
+    const lastTickMs = (): Promise<never> => Promise.reject(new EscapementError('ERR_QUEUE_NOT_FOUND', 'no'));
+    expect(await afterAGap(world, true, withMethods(world.broker, { lastTickMs }))).toEqual([
+      '07:00 enqueued 07:00',
+    ]);
+  });
+});
+
+describe('the newest ticks of a span', () => {
+  const SPECS = [
+    '* * * * *',
+    '@every 7s',
+    '@daily',
+    '0 9 * * mon-fri',
+    '*/10 0 1 1 *',
+    '0 0 29 2 *',
+    '0 0 30 2 *',
+  ];
+
+  it('are the last of all its ticks', () => {
+    const span = fc.tuple(fc.constantFrom(...SPECS), fc.nat(3 * DAY_MS), fc.integer({ min: 1, max: 50 }));
+    const from = Date.parse('2027-12-31T00:00:00Z');
+    fc.assert(
+      fc.property(span, fc.nat(3 * DAY_MS), ([text, lengthMs, count], offsetMs) => {
+        const spec = parseCronSpec(text);
+        const afterMs = from + offsetMs;
+        const all: number[] = [];
+        for (let at = spec.next(afterMs); at !== undefined && at <= afterMs + lengthMs; at = spec.next(at))
+          all.push(at);
+        expect(newestTicks(spec, afterMs, afterMs + lengthMs, count)).toEqual(all.slice(-count));
+      }),
+      { numRuns: 50 },
+    );
+  }, 60_000);
+
+  it('of many years cost no more than those of a day', () => {
+    let asked = 0;
+    const spec = parseCronSpec('@every 1s');
+    const counting = { ...spec, next: (afterMs: number) => (asked++, spec.next(afterMs)) };
+    expect(newestTicks(counting, 0, START_MS, 10)).toHaveLength(10);
+    expect(asked).toBeLessThan(100);
+  });
+});

@@ -1,0 +1,282 @@
+import { describe, expect, it } from 'vitest';
+import { parseCronSpec } from '../../../src/tasks/cron-spec.ts';
+
+function ticks(spec: string, from: string, count: number, location?: string): string[] {
+  const schedule = parseCronSpec(spec, location);
+  const found: string[] = [];
+  let atMs: number | undefined = Date.parse(from);
+  while (found.length < count && (atMs = schedule.next(atMs)) !== undefined) {
+    found.push(new Date(atMs).toISOString().replace(':00.000Z', 'Z'));
+  }
+  return found;
+}
+
+describe('a cron spec of five fields', () => {
+  it.each([
+    ['* * * * *', '2026-11-21T13:57:21Z', '2026-11-21T13:58Z'],
+    ['*/15 * * * *', '2026-11-21T13:57:21Z', '2026-11-21T14:00Z'],
+    ['5/15 * * * *', '2026-11-21T13:51:00Z', '2026-11-21T14:05Z'],
+    ['20-35/15 * * * *', '2026-11-21T13:20:00Z', '2026-11-21T13:35Z'],
+    ['0 9-17 * * MON-FRI', '2026-11-20T17:00:00Z', '2026-11-23T09:00Z'],
+    ['0 0 1 jan,Jul ?', '2026-11-21T00:00:00Z', '2027-01-01T00:00Z'],
+    ['30 4 * * 0', '2026-11-21T00:00:00Z', '2026-11-22T04:30Z'],
+    ['0 0 ? * sat', '2026-11-21T00:00:00Z', '2026-11-28T00:00Z'],
+    ['? ? * * *', '2026-11-21T13:57:00Z', '2026-11-21T13:58Z'],
+    ['  0   12  *  *  * ', '2026-11-21T13:57:00Z', '2026-11-22T12:00Z'],
+    ['59 23 31 12 *', '2026-12-31T23:58:59.999Z', '2026-12-31T23:59Z'],
+    ['59 23 31 12 *', '2026-12-31T23:59:00Z', '2027-12-31T23:59Z'],
+    ['0 0 31 * *', '2026-01-31T00:00:00Z', '2026-03-31T00:00Z'],
+  ])('%s after %s is %s', (spec, from, next) => {
+    expect(ticks(spec, from, 1)).toEqual([next]);
+  });
+
+  it('takes either day if both kinds are chosen, and asks for both if one is left open', () => {
+    expect(ticks('0 0 13 * fri', '2026-11-01T00:00:00Z', 3)).toEqual([
+      '2026-11-06T00:00Z',
+      '2026-11-13T00:00Z',
+      '2026-11-20T00:00Z',
+    ]);
+    expect(ticks('0 0 */1 * fri', '2026-11-01T00:00:00Z', 2)).toEqual([
+      '2026-11-06T00:00Z',
+      '2026-11-13T00:00Z',
+    ]);
+    // A step is a choice, as in robfig/cron: the odd days and the Fridays.
+    expect(ticks('0 0 */2 * fri', '2026-11-04T00:00:00Z', 3)).toEqual([
+      '2026-11-05T00:00Z',
+      '2026-11-06T00:00Z',
+      '2026-11-07T00:00Z',
+    ]);
+    expect(ticks('0 0 1-31 * fri', '2026-11-01T00:00:00Z', 2)).toEqual([
+      '2026-11-02T00:00Z',
+      '2026-11-03T00:00Z',
+    ]);
+  });
+
+  it('knows leap years, and the one that 2100 is not', () => {
+    expect(ticks('0 0 29 2 *', '2026-11-21T00:00:00Z', 2)).toEqual([
+      '2028-02-29T00:00Z',
+      '2032-02-29T00:00Z',
+    ]);
+    expect(ticks('0 0 29 2 *', '2096-02-29T00:00:00Z', 1)).toEqual(['2104-02-29T00:00Z']);
+    expect(ticks('0 0 29 feb *', '2096-03-01T00:00:00Z', 1, 'America/New_York')).toEqual([
+      '2104-02-29T05:00Z',
+    ]);
+  });
+
+  it.each(['0 0 30 2 *', '0 0 31 4,6,9,11 *', 'TZ=Europe/Berlin 0 0 30 2 *'])(
+    'that never comes has no next tick: %s',
+    (spec) => {
+      expect(parseCronSpec(spec).next(Date.UTC(2026, 10, 21))).toBeUndefined();
+    },
+  );
+
+  it.each([
+    ['@yearly', '2027-01-01T00:00Z'],
+    ['@annually', '2027-01-01T00:00Z'],
+    ['@monthly', '2026-12-01T00:00Z'],
+    ['@weekly', '2026-11-22T00:00Z'],
+    ['@daily', '2026-11-22T00:00Z'],
+    ['@midnight', '2026-11-22T00:00Z'],
+    ['@hourly', '2026-11-21T14:00Z'],
+  ])('may have a name: %s is %s next', (spec, next) => {
+    expect(ticks(spec, '2026-11-21T13:57:21Z', 1)).toEqual([next]);
+  });
+});
+
+describe('an interval', () => {
+  it('ticks at its multiples since the epoch, whoever asks and since whenever', () => {
+    expect(ticks('@every 1h30m', '2026-11-21T13:57:21Z', 2)).toEqual([
+      '2026-11-21T15:00Z',
+      '2026-11-21T16:30Z',
+    ]);
+    const every = parseCronSpec('@every 7s');
+    expect(every.next(1_000)).toBe(7_000);
+    expect(every.next(6_999.5)).toBe(7_000);
+    expect(every.next(7_000)).toBe(14_000);
+  });
+
+  it.each([
+    ['@every 300ms', 1_000],
+    ['@every 0s', 1_000],
+    ['@every 1.9s', 1_000],
+    ['@every   2m', 120_000],
+  ])('of %s is %d ms: whole seconds, one at least', (spec, intervalMs) => {
+    expect(parseCronSpec(spec).next(0)).toBe(intervalMs);
+  });
+});
+
+describe('a time zone', () => {
+  it('is UTC, or the one that was given, or that of the spec before all', () => {
+    const from = '2026-11-21T00:00:00Z';
+    expect(ticks('0 6 * * *', from, 1)).toEqual(['2026-11-21T06:00Z']);
+    expect(ticks('0 6 * * *', from, 1, 'Europe/Berlin')).toEqual(['2026-11-21T05:00Z']);
+    expect(ticks('CRON_TZ=Asia/Tokyo 0 6 * * *', from, 1, 'Europe/Berlin')).toEqual(['2026-11-21T21:00Z']);
+    expect(ticks('TZ=Asia/Kolkata  @daily', from, 1)).toEqual(['2026-11-21T18:30Z']);
+    expect(parseCronSpec(' TZ=Asia/Tokyo 0 6 * * * ')).toMatchObject({
+      text: 'TZ=Asia/Tokyo 0 6 * * *',
+      location: 'Asia/Tokyo',
+    });
+  });
+});
+
+describe('a tick that is far away', () => {
+  it.each([
+    ['30 1 1 11 *', 'America/New_York', '2026-11-01T05:30Z'],
+    ['0 0 1 1 *', 'Pacific/Kiritimati', '2026-12-31T10:00Z'],
+    ['0 0 1 1 *', 'Pacific/Pago_Pago', '2026-01-01T11:00Z'],
+    ['* * 29 3 *', 'Europe/London', '2026-03-29T00:00Z'],
+    ['0 12 31 12 *', 'europe/london', '2026-12-31T12:00Z'],
+  ])('%s in %s is found, whatever the offset is then', (spec, zone, next) => {
+    for (const from of ['2026-01-01T10:30:00Z', Date.parse(next) - 25 * 3_600_000, Date.parse(next) - 1]) {
+      expect(ticks(spec, new Date(from).toISOString(), 1, zone)).toEqual([next]);
+    }
+  });
+});
+
+// New York: 2026-03-08, 2:00 EST → 3:00 EDT; 2026-11-01, 2:00 EDT → 1:00 EST.
+describe('where clocks go forward', () => {
+  const zone = 'America/New_York';
+
+  it('a time that is skipped does not run', () => {
+    expect(ticks('30 2 * * *', '2026-03-07T00:00:00Z', 3, zone)).toEqual([
+      '2026-03-07T07:30Z',
+      '2026-03-09T06:30Z',
+      '2026-03-10T06:30Z',
+    ]);
+    expect(ticks('30 2,3 * * *', '2026-03-08T06:00:00Z', 2, zone)).toEqual([
+      '2026-03-08T07:30Z',
+      '2026-03-09T06:30Z',
+    ]);
+    // Only on that day: it waits for the next year.
+    expect(ticks('30 2 8 3 *', '2025-06-01T00:00:00Z', 1, zone)).toEqual(['2027-03-08T07:30Z']);
+  });
+
+  it('each hour and each five minutes go on, with none too many', () => {
+    expect(ticks('0 * * * *', '2026-03-08T05:30:00Z', 3, zone)).toEqual([
+      '2026-03-08T06:00Z',
+      '2026-03-08T07:00Z',
+      '2026-03-08T08:00Z',
+    ]);
+    expect(ticks('*/5 * * * *', '2026-03-08T06:50:00Z', 3, zone)).toEqual([
+      '2026-03-08T06:55Z',
+      '2026-03-08T07:00Z',
+      '2026-03-08T07:05Z',
+    ]);
+  });
+
+  it('a midnight that is not there does not run, and a whole day neither', () => {
+    expect(ticks('@daily', '2018-11-03T12:00:00Z', 2, 'America/Sao_Paulo')).toEqual([
+      '2018-11-05T02:00Z',
+      '2018-11-06T02:00Z',
+    ]);
+    // Samoa had no 30th of December 2011.
+    expect(ticks('0 12 * * *', '2011-12-29T00:00:00Z', 3, 'Pacific/Apia')).toEqual([
+      '2011-12-29T22:00Z',
+      '2011-12-30T22:00Z',
+      '2011-12-31T22:00Z',
+    ]);
+  });
+});
+
+describe('where clocks go back', () => {
+  const zone = 'America/New_York';
+
+  it('a time that is there twice runs once, the first time', () => {
+    expect(ticks('30 1 * * *', '2026-10-31T00:00:00Z', 3, zone)).toEqual([
+      '2026-10-31T05:30Z',
+      '2026-11-01T05:30Z',
+      '2026-11-02T06:30Z',
+    ]);
+    expect(ticks('30 0-3 * * *', '2026-11-01T04:00:00Z', 4, zone)).toEqual([
+      '2026-11-01T04:30Z',
+      '2026-11-01T05:30Z',
+      '2026-11-01T07:30Z',
+      '2026-11-01T08:30Z',
+    ]);
+    // Asked in the hour between: the second 1:30 is none of its ticks.
+    expect(ticks('30 1 * * *', '2026-11-01T06:10:00Z', 1, zone)).toEqual(['2026-11-02T06:30Z']);
+    expect(ticks('*/20 1 * * *', '2026-11-01T05:30:00Z', 2, zone)).toEqual([
+      '2026-11-01T05:40Z',
+      '2026-11-02T06:00Z',
+    ]);
+  });
+
+  it('an hour that is left open goes on through both', () => {
+    expect(ticks('0 * * * *', '2026-11-01T04:30:00Z', 4, zone)).toEqual([
+      '2026-11-01T05:00Z',
+      '2026-11-01T06:00Z',
+      '2026-11-01T07:00Z',
+      '2026-11-01T08:00Z',
+    ]);
+    expect(ticks('*/30 * * * *', '2026-11-01T05:00:00Z', 4, zone)).toEqual([
+      '2026-11-01T05:30Z',
+      '2026-11-01T06:00Z',
+      '2026-11-01T06:30Z',
+      '2026-11-01T07:00Z',
+    ]);
+  });
+
+  it('by half an hour is no exception', () => {
+    // Lord Howe: 2026-04-05, 2:00 (+11) → 1:30 (+10:30).
+    expect(ticks('45 1 * * *', '2026-04-04T00:00:00Z', 2, 'Australia/Lord_Howe')).toEqual([
+      '2026-04-04T14:45Z',
+      '2026-04-05T15:15Z',
+    ]);
+    expect(ticks('45 * * * *', '2026-04-04T14:00:00Z', 3, 'Australia/Lord_Howe')).toEqual([
+      '2026-04-04T14:45Z',
+      '2026-04-04T15:15Z',
+      '2026-04-04T16:15Z',
+    ]);
+  });
+});
+
+describe('a cron spec that is none is refused, and is told', () => {
+  it.each([
+    ['', 'five fields'],
+    ['* * * *', 'not 4'],
+    ['0 * * * * *', 'not 6'],
+    ['60 * * * *', 'minute is from 0 to 59'],
+    ['* 24 * * *', 'hour is from 0 to 23'],
+    ['* * 0 * *', 'day of month is from 1 to 31'],
+    ['* * 32 * *', 'day of month is from 1 to 31'],
+    ['* * * 13 *', 'month is from 1 to 12 or jan-dec'],
+    ['* * * * 7', 'day of week is from 0 to 6 or sun-sat'],
+    ['* * * * monday', 'day of week'],
+    ['* * * * fri-mon', 'from less to more'],
+    ['* * L * *', 'day of month'],
+    ['* * 15W * *', 'day of month'],
+    ['* * * * 5#2', 'day of week'],
+    ['* * * * friL', 'day of week'],
+    ['10-5 * * * *', 'from less to more'],
+    ['1-2-3 * * * *', 'minute'],
+    ['*-5 * * * *', 'minute'],
+    ['*/0 * * * *', 'step'],
+    ['*/-1 * * * *', 'step'],
+    ['*/x * * * *', 'step'],
+    ['1/2/3 * * * *', 'one step at most'],
+    ['1, * * * *', 'minute'],
+    ['+5 * * * *', 'minute'],
+    ['1.5 * * * *', 'minute'],
+    ['mon * * * *', 'minute'],
+    ['@reboot', "not '@reboot'"],
+    ['@Daily', "not '@Daily'"],
+    ['@every', "not '@every'"],
+    ['@every x', "not 'x'"],
+    ['@every -5s', "not '-5s'"],
+    ['@every 1h 30m', "not '1h 30m'"],
+    ['TZ=Mars/Olympus * * * * *', "not 'Mars/Olympus'"],
+    ['TZ= * * * * *', "not ''"],
+    ['CRON_TZ=UTC', 'five fields'],
+    ['tz=UTC * * * * *', 'not 6'],
+  ])('%j', (spec, told) => {
+    expect(() => parseCronSpec(spec)).toThrow(told);
+    expect(() => parseCronSpec(spec)).toThrow(`Received '${spec}'`);
+    expect(() => parseCronSpec(spec)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARG_VALUE' }));
+  });
+
+  it('and so is a location that is none', () => {
+    expect(() => parseCronSpec('@daily', 'Mars')).toThrow('location must be a time zone');
+    expect(() => parseCronSpec(5 as unknown as string)).toThrow('cronSpec must be a string');
+    expect(() => parseCronSpec('@daily', 5 as unknown as string)).toThrow('location must be a string');
+  });
+});

@@ -1,0 +1,144 @@
+import { EscapementError } from 'escapement';
+import { Task, type Broker } from 'escapement/tasks';
+import { describe, expect, it } from 'vitest';
+import { HOUR_MS, MINUTE_MS, openWorld, START_MS, withMethods } from './scheduler-world.ts';
+
+describe('a broker that fails', () => {
+  const down = new EscapementError('ERR_BROKER_UNAVAILABLE', 'down');
+
+  it('is tried again, less and less often, until it answers', async () => {
+    await using world = await openWorld();
+    const tries: number[] = [];
+    const enqueueTick: Broker['enqueueTick'] = (task, tick) => {
+      tries.push(world.clock.wallNow() - START_MS - HOUR_MS);
+      return tries.length < 5 ? Promise.reject(down) : world.broker.enqueueTick(task, tick);
+    };
+    const calls: string[] = [];
+    const { scheduler, lines } = world.scheduler({
+      broker: withMethods(world.broker, { enqueueTick }),
+      preEnqueue: () => calls.push('pre'),
+      postEnqueue: () => calls.push('post'),
+    });
+    scheduler.register('@hourly', new Task('t'));
+    await scheduler.start();
+    await world.clock.advance(HOUR_MS + MINUTE_MS);
+    expect(tries).toEqual([0, 250, 750, 1_750, 3_750]);
+    expect(lines).toEqual(['01:00:03.750 enqueued 01:00']);
+    expect(calls).toEqual(['pre', 'post']);
+  });
+
+  it('is given up when the next tick is due, and that is told', async () => {
+    await using world = await openWorld();
+    const enqueueTick: Broker['enqueueTick'] = (task, tick) =>
+      world.clock.wallNow() < START_MS + 2.5 * HOUR_MS
+        ? Promise.reject(down)
+        : world.broker.enqueueTick(task, tick);
+    const { scheduler, lines } = world.scheduler({ broker: withMethods(world.broker, { enqueueTick }) });
+    scheduler.register('@hourly', new Task('t'));
+    await scheduler.start();
+    await world.clock.advance(3 * HOUR_MS + MINUTE_MS);
+    expect(lines[0]).toBe('02:00 failed 01:00');
+    expect(lines[1]).toMatch(/^02:30:\S* enqueued 02:00$/);
+    expect(lines[2]).toBe('03:00 enqueued 03:00');
+    expect(lines).toHaveLength(3);
+  });
+
+  it('loses no tick that is backfilled', async () => {
+    await using world = await openWorld();
+    const enqueueTick: Broker['enqueueTick'] = (task, tick) =>
+      world.clock.wallNow() < START_MS + 3.5 * HOUR_MS
+        ? Promise.reject(down)
+        : world.broker.enqueueTick(task, tick);
+    const broker = withMethods(world.broker, { enqueueTick });
+    const { scheduler, lines, ticks } = world.scheduler({ broker, backfill: true });
+    scheduler.register('@hourly', new Task('t'));
+    await scheduler.start();
+    await world.clock.advance(4 * HOUR_MS);
+    expect(lines.slice(0, 2)).toEqual(['02:00 failed 01:00', '03:00 failed 01:00']);
+    expect(ticks.map(({ at }) => (at.getTime() - START_MS) / HOUR_MS)).toEqual([1, 2, 3, 4]);
+  });
+
+  it('that refuses is not tried again', async () => {
+    await using world = await openWorld();
+    let tries = 0;
+    const enqueueTick = (): Promise<never> => {
+      tries++;
+      return Promise.reject(new EscapementError('ERR_BROKER_CLOSED', 'closed'));
+    };
+    const broker = withMethods(world.broker, { enqueueTick });
+    const { scheduler, lines } = world.scheduler({ broker, backfill: true });
+    scheduler.register('@hourly', new Task('t'));
+    await scheduler.start();
+    await world.clock.advance(2 * HOUR_MS);
+    expect(tries).toBe(2);
+    expect(lines).toEqual(['01:00 failed 01:00', '02:00 failed 02:00']);
+  });
+
+  it('does not hold up a shutdown', async () => {
+    await using world = await openWorld();
+    const broker = withMethods(world.broker, { enqueueTick: () => Promise.reject(new Error('down')) });
+    const { scheduler, lines } = world.scheduler({ broker });
+    scheduler.register('@hourly', new Task('t'));
+    await scheduler.start();
+    await world.clock.advance(HOUR_MS);
+    await scheduler.shutdown();
+    expect(lines).toEqual(['01:00 failed 01:00']);
+    expect(world.clock.manual.pendingWakeups).toBe(0);
+  });
+
+  it('without the history or the entries is a broker still', async () => {
+    await using world = await openWorld();
+    const broker = withMethods(world.broker, {
+      recordEnqueueEvent: () => Promise.reject(down),
+      announceScheduler: () => Promise.reject(down),
+      withdrawScheduler: () => Promise.reject(down),
+    });
+    const { scheduler, lines } = world.scheduler({ broker });
+    scheduler.register('@hourly', new Task('t'));
+    await scheduler.start();
+    await world.clock.advance(HOUR_MS);
+    await scheduler.shutdown();
+    expect(lines).toEqual(['01:00 enqueued 01:00']);
+  });
+});
+
+describe('the heartbeat', () => {
+  it('shows the entries to a broker that forgets them, every interval, and at once if they change', async () => {
+    await using world = await openWorld();
+    const beats: string[] = [];
+    const broker = withMethods(world.broker, {
+      isSelfDriven: false,
+      announceScheduler: (_id, read, ttlMs) => {
+        beats.push(`${world.clock.wallNow() - START_MS} ${read().length} ${ttlMs}`);
+        return Promise.resolve();
+      },
+      withdrawScheduler: () => {
+        beats.push('withdrawn');
+        return Promise.resolve();
+      },
+    });
+    const { scheduler } = world.scheduler({ broker, heartbeatIntervalMs: 7_000 });
+    await scheduler.start();
+    await world.clock.advance(15_000);
+    scheduler.register('@hourly', new Task('t'));
+    scheduler.register('@daily', new Task('t'));
+    await world.clock.advance(8_000);
+    await scheduler.shutdown();
+    expect(beats).toEqual([
+      '0 0 14000',
+      '7000 0 14000',
+      '14000 0 14000',
+      '15000 2 14000',
+      '22000 2 14000',
+      'withdrawn',
+    ]);
+    expect(world.clock.manual.pendingWakeups).toBe(0);
+  });
+
+  it('of a broker that sees for itself beats once', async () => {
+    await using world = await openWorld();
+    const { scheduler } = world.scheduler();
+    await scheduler.start();
+    expect(world.clock.manual.pendingWakeups).toBe(0);
+  });
+});

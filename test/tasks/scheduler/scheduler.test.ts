@@ -1,0 +1,327 @@
+import { defineTask, Scheduler, Task, type Broker, type StandardSchema } from 'escapement/tasks';
+import { describe, expect, it } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS, openWorld, START_MS, withMethods } from './scheduler-world.ts';
+
+const PAGE = { page: 1, size: 1_000 };
+
+describe('a scheduler', () => {
+  it('enqueues at each tick, to the millisecond, and not at the one it is started at', async () => {
+    await using world = await openWorld();
+    const { scheduler, lines } = world.scheduler();
+    scheduler.register('*/10 * * * *', new Task('t'));
+    scheduler.register('@every 15m', new Task('u'));
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(lines).toEqual([]);
+    await scheduler.start();
+    await world.clock.advance(25 * MINUTE_MS);
+    expect(lines).toEqual([
+      '00:10 enqueued 00:10',
+      '00:15 enqueued 00:15',
+      '00:20 enqueued 00:20',
+      '00:30 enqueued 00:30',
+      '00:30 enqueued 00:30',
+    ]);
+  });
+
+  it('enqueues what was registered: the task, with its options and those of the entry over them', async () => {
+    await using world = await openWorld();
+    const { scheduler, infos } = world.scheduler();
+    const task = new Task('mail', { to: 1 }, { queue: 'low', maxRetry: 3, headers: { a: '1', b: '1' } });
+    const id = scheduler.register('@hourly', task, { maxRetry: 5, headers: { b: '2' }, processInMs: 90_000 });
+    await scheduler.start();
+    await world.clock.advance(HOUR_MS);
+    expect(infos).toMatchObject([
+      {
+        id: `${id}:${START_MS + HOUR_MS}`,
+        type: 'mail',
+        queue: 'low',
+        state: 'scheduled',
+        maxRetry: 5,
+        headers: { a: '1', b: '2' },
+        nextProcessAt: new Date(START_MS + HOUR_MS + 90_000),
+      },
+    ]);
+    expect(JSON.parse(String(infos[0]?.payload))).toEqual({ to: 1 });
+  });
+
+  it('goes by its location, unless the spec names another', async () => {
+    await using world = await openWorld();
+    const { scheduler, lines } = world.scheduler({ location: 'Asia/Kolkata' });
+    scheduler.register('0 6 * * *', new Task('t'));
+    scheduler.register('TZ=Asia/Tokyo 0 11 * * *', new Task('t'));
+    await scheduler.start();
+    await world.clock.advance(12 * HOUR_MS);
+    expect(lines).toEqual(['00:30 enqueued 00:30', '02:00 enqueued 02:00']);
+  });
+
+  it('takes entries in and out while it runs', async () => {
+    await using world = await openWorld();
+    const { scheduler, lines } = world.scheduler();
+    await scheduler.start();
+    const id = scheduler.register('@hourly', new Task('t'));
+    await world.clock.advance(HOUR_MS);
+    scheduler.unregister(id);
+    expect(world.clock.manual.pendingWakeups).toBe(0);
+    await world.clock.advance(HOUR_MS);
+    scheduler.register('@hourly', new Task('t'));
+    await world.clock.advance(HOUR_MS);
+    expect(lines).toEqual(['01:00 enqueued 01:00', '03:00 enqueued 03:00']);
+  });
+
+  it('waits for nothing if there is nothing to wait for', async () => {
+    await using world = await openWorld();
+    const { scheduler, lines } = world.scheduler();
+    scheduler.register('0 0 30 2 *', new Task('never'));
+    await scheduler.start();
+    await world.clock.advance(DAY_MS);
+    expect(lines).toEqual([]);
+    expect(scheduler.entries()).toMatchObject([{ nextEnqueueAtMs: 0, prevEnqueueAtMs: 0 }]);
+  });
+
+  it('checks the payload of a task type at each tick', async () => {
+    await using world = await openWorld();
+    let isGood = false;
+    const schema: StandardSchema<number, number> = {
+      '~standard': {
+        version: 1,
+        vendor: 'test',
+        validate: (value) => (isGood ? { value: value as number } : { issues: [{ message: 'no good' }] }),
+      },
+    };
+    const { scheduler, lines } = world.scheduler({ backfill: true });
+    scheduler.register('@hourly', defineTask('t', { schema }).task(1));
+    await scheduler.start();
+    await world.clock.advance(HOUR_MS);
+    isGood = true;
+    await world.clock.advance(HOUR_MS);
+    expect(lines).toEqual(['01:00 failed 01:00', '02:00 enqueued 02:00']);
+  });
+});
+
+describe('an entry', () => {
+  it('has the same id in every scheduler: made from spec, zone, task and options', async () => {
+    await using world = await openWorld();
+    const idOf = (location: string, register: (scheduler: Scheduler) => string): string =>
+      register(world.scheduler({ location }).scheduler);
+    const base = idOf('UTC', (s) => s.register('@hourly', new Task('t', 1, { queue: 'q', maxRetry: 3 })));
+    expect(base).toMatch(/^[\da-f]{32}$/);
+    const same = [
+      idOf('UTC', (s) => s.register('@hourly', new Task('t', 1), { maxRetry: 3, queue: 'q' })),
+      idOf('UTC', (s) =>
+        s.register(' @hourly ', new Task('t', 1, { queue: 'x' }), { queue: 'q', maxRetry: 3 }),
+      ),
+      idOf('UTC', (s) =>
+        s.register('@hourly', new Task('t', 1, { queue: 'q', maxRetry: 3 }), { backfill: true }),
+      ),
+    ];
+    expect(new Set(same)).toEqual(new Set([base]));
+    const others = [
+      idOf('Asia/Tokyo', (s) => s.register('@hourly', new Task('t', 1, { queue: 'q', maxRetry: 3 }))),
+      idOf('UTC', (s) => s.register('0 * * * *', new Task('t', 1, { queue: 'q', maxRetry: 3 }))),
+      idOf('UTC', (s) => s.register('@hourly', new Task('u', 1, { queue: 'q', maxRetry: 3 }))),
+      idOf('UTC', (s) => s.register('@hourly', new Task('t', 2, { queue: 'q', maxRetry: 3 }))),
+      idOf('UTC', (s) => s.register('@hourly', new Task('t', undefined, { queue: 'q', maxRetry: 3 }))),
+      idOf('UTC', (s) => s.register('@hourly', new Task('t', 1, { queue: 'q', maxRetry: 4 }))),
+      idOf('UTC', (s) =>
+        s.register('@hourly', new Task('t', 1, { queue: 'q', maxRetry: 3, headers: { a: 'b' } })),
+      ),
+    ];
+    expect(new Set([base, ...others]).size).toBe(others.length + 1);
+  });
+
+  it('may be given an id', async () => {
+    await using world = await openWorld();
+    const { scheduler } = world.scheduler();
+    expect(scheduler.register('@hourly', new Task('t'), { id: 'report' })).toBe('report');
+    expect(scheduler.has('report')).toBe(true);
+  });
+
+  it('that is there already, or is not, is refused', async () => {
+    await using world = await openWorld();
+    const { scheduler } = world.scheduler();
+    const id = scheduler.register('@hourly', new Task('t'));
+    const entryError = expect.objectContaining({ code: 'ERR_SCHEDULE_ENTRY' }) as unknown;
+    expect(() => scheduler.register('@hourly', new Task('t'))).toThrow(entryError);
+    expect(() => scheduler.register('@daily', new Task('t'), { id })).toThrow(entryError);
+    expect(() => {
+      scheduler.unregister('other');
+    }).toThrow(entryError);
+    scheduler.unregister(id);
+    expect(() => {
+      scheduler.unregister(id);
+    }).toThrow(entryError);
+    expect(scheduler.register('@hourly', new Task('t'))).toBe(id);
+  });
+
+  it('with wrong arguments is refused', async () => {
+    await using world = await openWorld();
+    const { scheduler } = world.scheduler();
+    expect(() => scheduler.register('61 * * * *', new Task('t'))).toThrow('minute');
+    expect(() => scheduler.register('@daily', 't' as unknown as Task)).toThrow('task must be a Task');
+    expect(() => scheduler.register('@daily', new Task('t'), { id: ' ' })).toThrow('options.id');
+    expect(() => scheduler.register('@daily', new Task('t'), { queue: '' })).toThrow('options.queue');
+    expect(() => scheduler.register('@daily', new Task('t'), { backfill: { maxTicks: 0 } })).toThrow(
+      'maxTicks',
+    );
+    expect(() => scheduler.register('@daily', new Task('t'), { backfill: { maxAgeMs: -1 } })).toThrow(
+      'maxAgeMs',
+    );
+    expect(scheduler.entries()).toEqual([]);
+  });
+
+  it('is shown, with its last and next tick, and its history outlives the scheduler', async () => {
+    await using world = await openWorld();
+    const { broker, clock } = world;
+    const first = world.scheduler();
+    const id = first.scheduler.register('@hourly', new Task('t', 'x'), { queue: 'a)b', timeoutMs: 90_000 });
+    const entry = {
+      id,
+      spec: '@hourly',
+      taskType: 't',
+      options: ['Queue("a\\x29b")', 'Timeout(1m30s)'],
+      nextEnqueueAtMs: 0,
+      prevEnqueueAtMs: 0,
+    };
+    expect(first.scheduler.entries()).toMatchObject([entry]);
+    expect(await broker.scheduleEntries()).toEqual([]);
+    await first.scheduler.start();
+    await clock.advance(2 * HOUR_MS);
+    const moments = { nextEnqueueAtMs: START_MS + 3 * HOUR_MS, prevEnqueueAtMs: START_MS + 2 * HOUR_MS };
+    expect(await broker.scheduleEntries()).toMatchObject([{ ...entry, ...moments }]);
+    await first.scheduler.shutdown();
+    expect(first.scheduler.entries()).toEqual([]);
+    expect(await broker.scheduleEntries()).toEqual([]);
+
+    const second = world.scheduler();
+    second.scheduler.register('@hourly', new Task('t', 'x'), { queue: 'a)b', timeoutMs: 90_000 });
+    await second.scheduler.start();
+    await clock.advance(HOUR_MS);
+    expect(await broker.enqueueEvents(id, PAGE)).toEqual(
+      [3, 2, 1].map((hour) => ({
+        taskId: `${id}:${START_MS + hour * HOUR_MS}`,
+        atMs: START_MS + hour * HOUR_MS,
+      })),
+    );
+  });
+});
+
+describe('callbacks', () => {
+  it('are called before and after each try, with what came of it', async () => {
+    await using world = await openWorld();
+    const calls: unknown[] = [];
+    const options = {
+      preEnqueue: (task: Task, given: object, tick: object): unknown =>
+        calls.push(['pre', task.type, given, tick]),
+      postEnqueue: (info: unknown, error: unknown): unknown =>
+        calls.push(['post', info !== undefined, error]),
+      enqueueErrorHandler: (task: Task, _: unknown, error: unknown): unknown =>
+        calls.push(['error', task.type, error]),
+    };
+    const { scheduler } = world.scheduler(options);
+    // An id of its own: while its first task is there, the second one is refused.
+    const entryId = scheduler.register('@hourly', new Task('t'), { taskId: 'one' });
+    await scheduler.start();
+    await world.clock.advance(HOUR_MS);
+    const given = { taskId: 'one' };
+    const pre = (hour: number): unknown => [
+      'pre',
+      't',
+      given,
+      { entryId, at: new Date(START_MS + hour * HOUR_MS) },
+    ];
+    expect(calls).toEqual([pre(1), ['post', true, undefined]]);
+    await world.clock.advance(HOUR_MS);
+    const conflict = expect.objectContaining({ code: 'ERR_TASK_ID_CONFLICT' }) as unknown;
+    expect(calls.slice(2)).toEqual([pre(2), ['post', false, conflict], ['error', 't', conflict]]);
+    await world.broker.deleteTask('default', 'one');
+    await world.clock.advance(HOUR_MS);
+    expect(calls.slice(5)).toEqual([pre(3), ['post', true, undefined]]);
+  });
+
+  it('that throw or reject stop nothing, and are told', async () => {
+    await using world = await openWorld();
+    const { scheduler, lines } = world.scheduler({
+      preEnqueue: () => {
+        throw new Error('pre');
+      },
+      postEnqueue: () => Promise.reject(new Error('post')),
+    });
+    const errors: unknown[] = [];
+    scheduler.on('error', (error) => errors.push(error));
+    scheduler.register('@hourly', new Task('t'));
+    await scheduler.start();
+    await world.clock.advance(HOUR_MS);
+    expect(lines).toEqual(['01:00 enqueued 01:00']);
+    expect(errors).toEqual([new Error('pre'), new Error('post')]);
+  });
+});
+
+describe('starting and shutting down', () => {
+  const stateError = { code: 'ERR_SCHEDULER_STATE' };
+
+  it('happen once each', async () => {
+    await using world = await openWorld();
+    const { scheduler } = world.scheduler();
+    await scheduler.start();
+    await expect(scheduler.start()).rejects.toMatchObject(stateError);
+    const closing = scheduler.shutdown();
+    expect(scheduler.shutdown()).toBe(closing);
+    await closing;
+    await expect(scheduler.start()).rejects.toMatchObject(stateError);
+    expect(() => scheduler.register('@daily', new Task('t'))).toThrow(expect.objectContaining(stateError));
+  });
+
+  it('leave nothing behind', async () => {
+    await using world = await openWorld();
+    const { scheduler, lines } = world.scheduler();
+    scheduler.register('@hourly', new Task('t'));
+    await scheduler.start();
+    expect(world.clock.manual.pendingWakeups).toBe(1);
+    await scheduler[Symbol.asyncDispose]();
+    expect(world.clock.manual.pendingWakeups).toBe(0);
+    await world.clock.advance(DAY_MS);
+    expect(lines).toEqual([]);
+  });
+
+  it('a broker that does not answer is no start, and the next one may be', async () => {
+    await using world = await openWorld();
+    let isDown = true;
+    const ping = (): Promise<void> => (isDown ? Promise.reject(new Error('down')) : Promise.resolve());
+    const { scheduler, lines } = world.scheduler({ broker: withMethods(world.broker, { ping }) });
+    scheduler.register('@hourly', new Task('t'));
+    await expect(scheduler.start()).rejects.toThrow('down');
+    isDown = false;
+    await scheduler.start();
+    await world.clock.advance(HOUR_MS);
+    expect(lines).toEqual(['01:00 enqueued 01:00']);
+  });
+
+  it('a scheduler that is shut down while it starts does not run', async () => {
+    await using world = await openWorld();
+    const { scheduler } = world.scheduler();
+    const starting = scheduler.start();
+    await scheduler.shutdown();
+    await expect(starting).rejects.toMatchObject(stateError);
+    await world.scheduler().scheduler.shutdown();
+  });
+
+  it('waits for what is on its way to the broker', async () => {
+    await using world = await openWorld();
+    let arrive = (): void => undefined;
+    const enqueueTick: Broker['enqueueTick'] = async (task, tick) => {
+      await new Promise<void>((resolve) => (arrive = resolve));
+      return world.broker.enqueueTick(task, tick);
+    };
+    const { scheduler, lines } = world.scheduler({ broker: withMethods(world.broker, { enqueueTick }) });
+    scheduler.register('@hourly', new Task('t'));
+    await scheduler.start();
+    await world.clock.advance(HOUR_MS);
+    let isOver = false;
+    const closing = scheduler.shutdown().then(() => (isOver = true));
+    await world.clock.advance(HOUR_MS);
+    expect(isOver).toBe(false);
+    arrive();
+    await closing;
+    expect(lines).toEqual(['02:00 enqueued 01:00']);
+  });
+});

@@ -1,0 +1,42 @@
+import { Task } from 'escapement/tasks';
+import { describe, expect, it } from 'vitest';
+import { HOUR_MS, openWorld } from './scheduler-world.ts';
+
+describe('a wall clock that is set', () => {
+  it('forward is noticed within a minute: the last of the ticks that were passed over runs', async () => {
+    await using world = await openWorld();
+    const { scheduler, lines } = world.scheduler();
+    scheduler.register('@hourly', new Task('t'));
+    await scheduler.start();
+    await world.clock.advance(30_000);
+    world.clock.shiftWall(5 * HOUR_MS);
+    await world.clock.advance(HOUR_MS);
+    expect(lines).toEqual(['05:01 enqueued 05:00', '06:00 enqueued 06:00']);
+  });
+
+  it('back does not enqueue a tick twice, and goes on when it has caught up', async () => {
+    await using world = await openWorld();
+    const { scheduler, lines } = world.scheduler();
+    scheduler.register('@hourly', new Task('t'));
+    await scheduler.start();
+    await world.clock.advance(2.5 * HOUR_MS);
+    world.clock.shiftWall(-2 * HOUR_MS);
+    await world.clock.advance(3 * HOUR_MS);
+    expect(lines).toEqual(['01:00 enqueued 01:00', '02:00 enqueued 02:00', '03:00 enqueued 03:00']);
+  });
+
+  it('back before another scheduler starts does not either', async () => {
+    await using world = await openWorld();
+    const first = world.scheduler();
+    first.scheduler.register('@hourly', new Task('t'));
+    await first.scheduler.start();
+    await world.clock.advance(2.5 * HOUR_MS);
+    await first.scheduler.shutdown();
+    world.clock.shiftWall(-2 * HOUR_MS);
+    const second = world.scheduler();
+    second.scheduler.register('@hourly', new Task('t'));
+    await second.scheduler.start();
+    await world.clock.advance(3 * HOUR_MS);
+    expect(second.lines).toEqual(['01:00 elsewhere 01:00', '02:00 elsewhere 02:00', '03:00 enqueued 03:00']);
+  });
+});

@@ -1,0 +1,37 @@
+import { ManualClock } from 'escapement';
+import { Client, EmbeddedBroker, Inspector, Task, type LeasedTask, type TaskOptions } from 'escapement/tasks';
+
+/** When the wall clock of a bench begins: noon of some day. */
+export const START_MS = Date.UTC(2026, 10, 21, 12);
+
+/** A broker on a clock that stands still, and whoever uses it. */
+export interface Bench {
+  readonly clock: ManualClock;
+  readonly broker: EmbeddedBroker;
+  readonly client: Client;
+  readonly inspector: Inspector;
+  /** Enqueues a task of type `work`. */
+  readonly add: (id: string, options?: TaskOptions) => Promise<void>;
+  /** Leases the next task of a queue. */
+  readonly lease: (queue?: string) => Promise<LeasedTask>;
+}
+
+export async function openBench(): Promise<Bench> {
+  const clock = new ManualClock({ nowMs: 1_000, wallMs: START_MS });
+  const broker = await EmbeddedBroker.open({ clock });
+  const client = new Client({ broker });
+  return {
+    clock,
+    broker,
+    client,
+    inspector: new Inspector({ broker }),
+    add: async (taskId, options = {}) => {
+      await client.enqueue(new Task('work', { id: taskId }), { taskId, ...options });
+    },
+    lease: async (queue = 'default') => {
+      const [task] = await broker.dequeue(queue, 1, 30_000);
+      if (task === undefined) throw new Error(`queue '${queue}' has nothing to lease`);
+      return task;
+    },
+  };
+}

@@ -1,0 +1,106 @@
+import { type } from 'arktype';
+import * as v from 'valibot';
+import { expectTypeOf, test } from 'vitest';
+import { z } from 'zod';
+import {
+  Client,
+  defineTask,
+  EmbeddedBroker,
+  Inspector,
+  Task,
+  type Broker,
+  type ClientMiddleware,
+  type TaskInfo,
+  type TaskOptions,
+  type TaskState,
+  type TaskType,
+} from 'escapement/tasks';
+import { tasksHandler, type TasksHandler } from 'escapement/tasks/http';
+
+test('a task knows its payload', () => {
+  expectTypeOf(new Task('a', { userId: 42 })).toEqualTypeOf<Task<{ userId: number }>>();
+  expectTypeOf(new Task('a', { userId: 42 }).json()).toEqualTypeOf<{ userId: number }>();
+  expectTypeOf(new Task('a').json<string>()).toEqualTypeOf<string>();
+  expectTypeOf(new Task('a').payload).toEqualTypeOf<Uint8Array>();
+  expectTypeOf<Task<number>>().toExtend<Task>();
+  // @ts-expect-error -- an option that does not exist
+  expectTypeOf(new Task('a', 1, { maxRetries: 1 })).toExtend<Task>();
+});
+
+test('a task type has the types of its schema: what is enqueued, and what the handler is given', () => {
+  const coerced = z.object({ at: z.coerce.number<string>(), by: z.string().default('me') });
+  const ofZod = defineTask('a', { schema: coerced });
+  expectTypeOf(ofZod).toEqualTypeOf<
+    TaskType<{ at: string; by?: string | undefined }, { at: number; by: string }>
+  >();
+  expectTypeOf(ofZod.task({ at: '5' })).toEqualTypeOf<Task<{ at: string; by?: string | undefined }>>();
+  expectTypeOf<(typeof ofZod)['parse']>().returns.resolves.toEqualTypeOf<{ at: number; by: string }>();
+
+  const ofValibot = defineTask('a', { schema: v.object({ path: v.string() }), maxRetry: 3 });
+  expectTypeOf(ofValibot).toEqualTypeOf<TaskType<{ path: string }, { path: string }>>();
+
+  const ofArktype = defineTask('a', { schema: type({ width: 'number' }) });
+  expectTypeOf(ofArktype).toEqualTypeOf<TaskType<{ width: number }, { width: number }>>();
+});
+
+test('a payload of another type is refused', () => {
+  const resize = defineTask('a', { schema: z.object({ width: z.number() }) });
+  resize.task({ width: 1 }, { queue: 'low' });
+  // @ts-expect-error -- a string where a number is needed
+  resize.task({ width: '1' });
+  // @ts-expect-error -- no payload where one is needed
+  resize.task();
+  // @ts-expect-error -- an option that does not exist
+  defineTask('a', { schema: z.object({}), retries: 1 });
+  // @ts-expect-error -- no schema
+  defineTask('a', {});
+});
+
+test('a client enqueues tasks of any payload', async () => {
+  const broker = await EmbeddedBroker.open();
+  expectTypeOf(broker).toExtend<Broker>();
+  const client = new Client({ broker });
+  expectTypeOf(
+    client.enqueue(new Task('a', 1), { processAt: new Date() }),
+  ).resolves.toEqualTypeOf<TaskInfo>();
+  expectTypeOf(
+    client.enqueueMany([new Task('a', 1), { task: new Task('b'), options: {} }]),
+  ).resolves.toEqualTypeOf<PromiseSettledResult<TaskInfo>[]>();
+  client.use(async (request, next) => {
+    expectTypeOf(request.task).toEqualTypeOf<Task>();
+    expectTypeOf(request.options).toEqualTypeOf<TaskOptions>();
+    return next(request);
+  });
+  client.on('enqueued', (info) => {
+    expectTypeOf(info).toEqualTypeOf<TaskInfo>();
+  });
+  expectTypeOf<ClientMiddleware>().returns.resolves.toEqualTypeOf<TaskInfo>();
+});
+
+test('an inspector', async () => {
+  const inspector = new Inspector({ broker: await EmbeddedBroker.open() });
+  expectTypeOf(inspector.listPendingTasks('a', { page: 1, pageSize: 5 })).resolves.toEqualTypeOf<
+    readonly TaskInfo[]
+  >();
+  const info = await inspector.getTaskInfo('a', 'b');
+  expectTypeOf(info.state).toEqualTypeOf<TaskState>();
+  expectTypeOf(info.completedAt).toEqualTypeOf<Date | undefined>();
+  expectTypeOf(inspector.waitFor(info, { signal: AbortSignal.abort() })).resolves.toEqualTypeOf<TaskInfo>();
+  expectTypeOf(inspector.waitFor('a', { queue: 'b' })).resolves.toEqualTypeOf<TaskInfo>();
+  expectTypeOf(inspector.cancelProcessing('a', { outcome: 'archive' })).resolves.toEqualTypeOf<boolean>();
+  // @ts-expect-error -- another outcome
+  await inspector.cancelProcessing('a', { outcome: 'forget' });
+  // @ts-expect-error -- a group is needed
+  await inspector.listAggregatingTasks('a');
+});
+
+test('a handler of requests', async () => {
+  const broker = await EmbeddedBroker.open();
+  expectTypeOf(tasksHandler({ broker })).toEqualTypeOf<TasksHandler>();
+  tasksHandler({
+    broker,
+    authorize: ({ headers }) => headers.authorization === 'a' || { challenge: 'Basic' },
+  });
+  // @ts-expect-error -- a broker is needed
+  tasksHandler({});
+});
