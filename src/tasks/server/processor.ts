@@ -150,7 +150,7 @@ export class Processor {
   async #work(runs: readonly TaskRun[]): Promise<void> {
     const { worker, onTaken } = this.#options;
     const { clock } = this.#settings.broker;
-    onTaken();
+    if (!this.#isStopped) onTaken();
     for (const [i, run] of runs.entries()) {
       let nowMs = clock.now();
       if (this.#turn.isDue(nowMs)) {
@@ -182,7 +182,7 @@ export class Processor {
     this.#backOffs.set(queue, backOff);
     this.#picker.markReady(queue);
     this.#picker.setResting(queue, true);
-    parts.timer.schedule(backOff.next(), this.#endRest, queue);
+    if (!this.#isStopped) parts.timer.schedule(backOff.next(), this.#endRest, queue);
     parts.logger.warn({ queue, err: error }, 'tasks not taken');
     onError(error);
   }

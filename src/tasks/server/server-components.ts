@@ -42,7 +42,6 @@ export class ServerComponents {
   readonly #aggregator: Aggregator;
   readonly #healthCheck: HealthCheck;
   readonly #subscriber: Subscriber;
-  #whenShutDown: (() => void) | undefined;
 
   constructor(
     options: ResolvedServerOptions,
@@ -93,12 +92,11 @@ export class ServerComponents {
   }
 
   /**
-   * Nearly in asynq's order. What is being aggregated is waited for as long as tasks are, not after them; and a broker
-   * that does not answer holds it no longer than a lease.
+   * What runs is waited for first: until then its leases are renewed, and it can be cancelled. A broker that does not
+   * answer holds up the rest no longer than a lease.
    */
   async shutdown(): Promise<void> {
     const { timer, options } = this.#parts;
-    this.#whenShutDown?.();
     this.#heartbeater.refresh();
     await Promise.all([this.#processor.shutdown(), this.#aggregator.shutdown()]);
     await settledWithin(timer, options.leaseMs, this.#shutDownRest());
@@ -106,20 +104,16 @@ export class ServerComponents {
     this.#metrics?.remove();
   }
 
-  /** What was done last must be written, and cancelling has worked until now. */
   async #shutDownRest(): Promise<void> {
-    await this.#forwarder.shutdown();
-    await this.#recoverer.shutdown();
-    await this.#syncer.shutdown();
-    await this.#subscriber.shutdown();
-    await this.#janitor.shutdown();
-    await this.#healthCheck.shutdown();
+    await Promise.all([
+      this.#forwarder.shutdown(),
+      this.#recoverer.shutdown(),
+      this.#syncer.shutdown(),
+      this.#subscriber.shutdown(),
+      this.#janitor.shutdown(),
+      this.#healthCheck.shutdown(),
+    ]);
     await this.#heartbeater.shutdown();
-  }
-
-  /** Called when the shutdown begins. */
-  onShutdown(callback: () => void): void {
-    this.#whenShutDown = callback;
   }
 
   workers(): WorkerState[] {
