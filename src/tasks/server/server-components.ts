@@ -167,19 +167,30 @@ export class ServerComponents {
   }
 
   #makeListener(): BrokerListener {
-    const { queueNames } = this.#parts.options;
     return {
       work: (queue) => {
         this.#processor.hint(queue);
       },
       leaseExpired: (queue) => {
-        if (queueNames.includes(queue)) this.#recoverer.trigger();
+        this.#leaseExpired(queue);
       },
       grouped: (queue, group) => {
         this.#aggregator.grouped(queue, group);
       },
       cancel: (request) => this.#cancel(request),
     };
+  }
+
+  /**
+   * It may be one of ours, or of another server of this process: who was blocked for longer than a lease has not renewed
+   * it. So each renews its own when it hears of that, and only then is the rest recovered.
+   */
+  #leaseExpired(queue: string): void {
+    this.#leases.renew();
+    if (!this.#parts.options.queueNames.includes(queue)) return;
+    queueMicrotask(() => {
+      this.#recoverer.trigger();
+    });
   }
 
   /** Without a queue every task of that id is meant. */

@@ -90,6 +90,29 @@ describe('the process', () => {
   });
 });
 
+describe('a process that was blocked for longer than a lease', () => {
+  it.each([10, 400])('keeps its tasks (%d ms after a renewal)', (phaseMs) => {
+    expect(
+      run(`
+        const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+        const servers = ['waits', 'blocks'].map((queue) => new Server({ broker, leaseMs: 1_000, queues: { [queue]: 1 } }));
+        for (const server of servers) {
+          for (const event of ['completed', 'lost', 'retried']) server.on(event, ({ type }) => say(event, type));
+          await server.start(async ({ type }) => {
+            if (type === 'waits') return sleep(1_900);
+            for (const start = Date.now(); Date.now() - start < 1_500; );
+          });
+        }
+        await client.enqueue(new Task('waits', null, { queue: 'waits' }));
+        await sleep(${phaseMs});
+        await client.enqueue(new Task('blocks', null, { queue: 'blocks' }));
+        await sleep(2_500 - ${phaseMs});
+        await Promise.all(servers.map((server) => server.shutdown()));
+      `),
+    ).toEqual(['completed blocks', 'completed waits']);
+  });
+});
+
 describe('what a user gives that throws', () => {
   it('is an uncaught exception in a turn of its own, and stops nothing', () => {
     const lines = run(`
