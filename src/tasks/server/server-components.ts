@@ -26,7 +26,17 @@ import { TaskWorker } from './task-worker.ts';
 /** An armed wake-up is what keeps a process alive. */
 const KEEP_ALIVE_MS = 365 * 24 * 3_600_000;
 
-/** The components of a server that was started: made together, started and shut down in asynq's order. */
+/**
+ * The components of a server that was started, as asynq has them: each does one thing, and knows the broker.
+ *
+ *      Subscriber ──hints──► Processor ──runs──► TaskWorker ──► RunSettler ──what failed──► Syncer
+ *          │                     ▲ a place is free    │
+ *          ├──cancel─────────────┼────────────────────┤ interrupts
+ *          ├──leaseExpired──► Recoverer          LeaseKeeper
+ *          └──grouped───────► Aggregator         Heartbeater · Forwarder · Janitor · HealthCheck
+ *
+ * One timer is behind all of them. With a broker that is self-driven, Forwarder and Janitor do nothing, and nobody polls.
+ */
 export class ServerComponents {
   readonly runs: RunTable;
   readonly #parts: ServerParts;
