@@ -12,6 +12,11 @@ export interface QueueCounts {
   readonly completed: number;
 }
 
+/** Tasks that are still to be done. */
+export function unfinished({ active, pending, scheduled, retry, aggregating }: QueueCounts): number {
+  return active + pending + scheduled + retry + aggregating;
+}
+
 /** The service as a program elsewhere uses it: with nothing but HTTP. */
 export class JobsClient {
   readonly #url: string;

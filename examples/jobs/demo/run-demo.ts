@@ -10,7 +10,7 @@ import { sendBurst } from './burst.ts';
 import type { Burst, DemoResult } from './demo-result.ts';
 import { FlakyStore } from './flaky-store.ts';
 import { Journal } from './journal.ts';
-import { JobsClient, type QueueCounts } from './jobs-client.ts';
+import { JobsClient, unfinished, type QueueCounts } from './jobs-client.ts';
 import { countFiles, layOutOldFiles } from './old-files.ts';
 import { WIDTHS } from './sample-images.ts';
 
@@ -104,12 +104,13 @@ async function play(stage: Stage, durationMs: number): Promise<DemoResult> {
     await patiently(stage, () => isAllDigested(bursts, journal));
   } while (performance.now() < endMs);
   await patiently(stage, async () => (await countFiles(oldFiles)) === 0);
-  await patiently(stage, async () => isIdle(await client.queues()));
+  let queues: readonly QueueCounts[] = [];
+  await patiently(stage, async () => isIdle((queues = await client.queues())));
   const { graceMs } = SETUP;
   const { runs, digests, notifications } = journal;
   return {
     ...{ widths: WIDTHS, graceMs, bursts, runs, digests, notifications, refusals: store.refusals },
-    queues: await client.queues(),
+    queues,
     oldFilesLeft: await countFiles(oldFiles),
   };
 }
@@ -127,8 +128,4 @@ function isAllDigested(bursts: readonly Burst[], { digests }: Journal): boolean 
 
 function isIdle(queues: readonly QueueCounts[]): boolean {
   return queues.every((queue) => unfinished(queue) === 0);
-}
-
-export function unfinished({ active, pending, scheduled, retry, aggregating }: QueueCounts): number {
-  return active + pending + scheduled + retry + aggregating;
 }

@@ -1,6 +1,7 @@
 import { cleanUp, resizeImage } from '../service/tasks.ts';
-import type { Burst, DemoResult, Notification, SentImage } from './demo-result.ts';
-import { unfinished } from './run-demo.ts';
+import type { DemoResult, Notification, SentImage } from './demo-result.ts';
+import { imagesOf } from './images-of.ts';
+import { unfinished } from './jobs-client.ts';
 
 /** A notification may have been in its group a moment before it was told of. */
 const TOLERANCE_MS = 20;
@@ -123,8 +124,4 @@ function countsAgree({ queues, bursts }: DemoResult): string | undefined {
   const broken = images.filter(({ isBroken }) => isBroken).length;
   if (counts?.archived === broken && counts.completed === images.length - broken) return undefined;
   return `the administration shows ${counts?.completed} images done and ${counts?.archived} archived`;
-}
-
-export function imagesOf(bursts: readonly Burst[]): SentImage[] {
-  return bursts.flatMap(({ images }) => images);
 }

@@ -16,6 +16,10 @@ export class HttpService {
   readonly #admin: TasksHandler;
   readonly #maxBytes: number;
   readonly #http: Server;
+  /** A connection that is kept alive would keep the server open, too. */
+  readonly #closeIdle = (): void => {
+    if (!this.#http.listening) this.#http.closeIdleConnections();
+  };
 
   /** @param admin - is asked first; what is none of its paths comes back. */
   constructor(jobs: ImageJobs, admin: TasksHandler, maxBytes: number) {
@@ -23,6 +27,7 @@ export class HttpService {
     this.#admin = admin;
     this.#maxBytes = maxBytes;
     this.#http = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
+      response.once('close', this.#closeIdle);
       this.#admin(request, response, () => void this.#respond(request, response));
     });
   }
@@ -52,6 +57,7 @@ export class HttpService {
       await this.#serve(request, response);
     } catch (error) {
       refuse(response, error);
+      request.resume(); // what is left of its body is in the way of its next request
     }
   }
 

@@ -45,6 +45,7 @@ export class JobsService {
   readonly #scheduler: Scheduler;
   readonly #inspector: Inspector;
   readonly #http: HttpService;
+  #closing: Promise<number> | undefined;
 
   private constructor(broker: EmbeddedBroker, options: JobsServiceOptions) {
     const { workers, retryDelayMs, graceMs, store, maxBytes } = options;
@@ -73,8 +74,13 @@ export class JobsService {
     }
   }
 
-  /** Takes no more jobs, and waits for those in work. @returns how many are left, and lost. */
-  async close(): Promise<number> {
+  /** Takes no more jobs, and waits for those in work. Idempotent. @returns how many tasks are left, and lost. */
+  close(): Promise<number> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<number> {
     await Promise.all([this.#http.close(), this.#inspector.close(), this.#scheduler.shutdown()]);
     await this.#server.shutdown();
     await this.client.close();

@@ -1,7 +1,7 @@
 import { formatCount, formatMs } from '../../shared/number-format.ts';
 import type { ResultRow } from '../../shared/report-table.ts';
 import type { DemoResult } from '../demo/demo-result.ts';
-import { imagesOf } from '../demo/self-check.ts';
+import { imagesOf } from '../demo/images-of.ts';
 import { cleanUp, resizeImage } from '../service/tasks.ts';
 
 /** The result as the terminal shows it. */
