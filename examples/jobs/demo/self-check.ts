@@ -122,6 +122,7 @@ function countsAgree({ queues, bursts }: DemoResult): string | undefined {
   const counts = queues.find(({ queue }) => queue === 'images');
   const images = imagesOf(bursts);
   const broken = images.filter(({ isBroken }) => isBroken).length;
-  if (counts?.archived === broken && counts.completed === images.length - broken) return undefined;
-  return `the administration shows ${counts?.completed} images done and ${counts?.archived} archived`;
+  if (counts === undefined) return 'the administration shows no images';
+  if (counts.archived === broken && counts.completed === images.length - broken) return undefined;
+  return `the administration shows ${counts.completed} images done and ${counts.archived} archived`;
 }
