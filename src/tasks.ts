@@ -24,6 +24,8 @@ export type {
   PeriodicTaskManagerOptions,
   SyncChange,
 } from './tasks/periodic-task-manager.ts';
+export { taskQueueMetrics } from './tasks/queue-metrics.ts';
+export type { TaskQueueMetrics, TaskQueueMetricsOptions } from './tasks/queue-metrics.ts';
 export { RevokeTask } from './tasks/revoke-task.ts';
 export { Scheduler } from './tasks/scheduler.ts';
 export type { SchedulerEvents } from './tasks/scheduler.ts';

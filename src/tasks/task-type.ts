@@ -1,5 +1,6 @@
 import { EscapementError } from '../core/errors.ts';
 import { requireMethods, requireObject } from '../core/validate.ts';
+import { decodePayload } from './payload.ts';
 import { requireText } from './require-text.ts';
 import type { StandardSchema, StandardSchemaIssue } from './standard-schema.ts';
 import { layTaskOptions, requireTaskOptions, type TaskOptions } from './task-options.ts';
@@ -70,9 +71,8 @@ export class TaskType<Input, Output = Input> {
 
 /** What its handler will be given: a Date that has become a string in JSON is a string here too. */
 function payloadOf(task: Task): unknown {
-  if (!task.hasPayload) return undefined;
   try {
-    return task.json();
+    return decodePayload(task.payload);
   } catch (cause) {
     throw new EscapementError('ERR_TASK_PAYLOAD', `payload of '${task.type}' is not JSON`, { cause });
   }

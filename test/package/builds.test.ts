@@ -52,7 +52,15 @@ const EXPORTS = {
   'escapement/tasks/http': ['tasksHandler'],
   'escapement/metrics/prometheus': ['prometheusMetrics'],
   'escapement/metrics/otel': ['openTelemetryMetrics'],
-  'escapement/testing': ['ManualClock', 'checkPurgatory', 'checkQueue', 'checkSegments', 'checkTimer'],
+  'escapement/testing': [
+    'ManualClock',
+    'checkBroker',
+    'checkPurgatory',
+    'checkQueue',
+    'checkSegments',
+    'checkTimer',
+    'flakyBroker',
+  ],
 };
 
 describe('the package', () => {
