@@ -15,7 +15,7 @@ import { countFiles, layOutOldFiles } from './old-files.ts';
 import { WIDTHS } from './sample-images.ts';
 
 /** Impatient, because nobody likes to wait. */
-const SETUP = { graceMs: 500, cleanUpSpec: '@every 1s', keepMs: 600_000, maxBytes: 10_000_000 };
+const SETUP = { graceMs: 1_000, cleanUpSpec: '@every 1s', keepMs: 600_000, maxBytes: 10_000_000 };
 const FIRST_RETRY_MS = 50;
 
 const CUSTOMERS = ['ada', 'bob'];

@@ -1,4 +1,4 @@
-import { formatCount, formatMs } from '../../shared/number-format.ts';
+import { formatCount, formatMs, formatSpan } from '../../shared/number-format.ts';
 import type { ResultRow } from '../../shared/report-table.ts';
 import type { DemoResult } from '../demo/demo-result.ts';
 import { imagesOf } from '../demo/images-of.ts';
@@ -21,7 +21,7 @@ export function resultRows(result: DemoResult): ResultRow[] {
     row('refused by the storage', result.refusals, 'each of them tried again'),
     row('archived', archived, 'no images: tried once'),
     row('notifications', result.notifications.length, 'one for each image that is ready'),
-    row('digests', result.digests.length, `what came within ${result.graceMs} ms together`),
+    row('digests', result.digests.length, `each waits ${formatSpan(result.graceMs)} for one more`),
     row('clean-ups', result.runs.filter(({ type }) => type === cleanUp.type).length, 'by the scheduler'),
   ];
 }
