@@ -56,6 +56,6 @@ export type { TaskMessage } from './tasks/task-message.ts';
 export type { TaskOptions } from './tasks/task-options.ts';
 export type { TaskState } from './tasks/task-state.ts';
 export { defineTask, TaskType } from './tasks/task-type.ts';
-export type { TaskTypeOptions } from './tasks/task-type.ts';
+export type { TaskData, TaskTypeOptions } from './tasks/task-type.ts';
 export { Task } from './tasks/task.ts';
 export type { PayloadCheck } from './tasks/task.ts';

@@ -1,12 +1,11 @@
 import { EscapementError, wrongType, wrongValue } from '../core/errors.ts';
 import { requireFunction } from '../core/validate.ts';
-import { decodePayload } from './payload.ts';
 import type { Handler, Middleware } from './server/handler.ts';
 import type { ReceivedTask } from './server/received-task.ts';
 import type { TaskContext } from './server/task-context.ts';
 import { requireText } from './require-text.ts';
 import { SkipRetry } from './skip-retry.ts';
-import { TaskType } from './task-type.ts';
+import { isTaskType, type TaskType } from './task-type.ts';
 
 interface Route {
   readonly pattern: string;
@@ -33,26 +32,33 @@ export class ServeMux {
   /** The handlers with middleware around them: made when they are first needed, and again after a change. */
   #wrapped = new Map<string, Handler>();
   #notFound: Handler | undefined;
-  /** The longest pattern first. */
-  #byLength: Route[] = [];
+  /** Those that also stand for longer types: the longest pattern first. */
+  #prefixes: Route[] = [];
 
   /** The mux as a handler: what a server or another mux calls. */
   readonly handler: Handler = (task, context) => this.#find(task.type)(task, context);
 
   /**
    * Registers a handler for a type, and for every type that begins with it and has no handler of a longer pattern.
-   * With a {@link TaskType}, `task.data` is the checked payload; one that is not what its schema asks for is archived.
+   * With a {@link TaskType}, for exactly that type: `task.data` is the checked payload, and a task whose payload is not what
+   * its schema asks for is archived.
    *
    * @throws TypeError - the pattern is blank or has a handler already, or the handler is not a function or a mux.
    */
   handle<Input, Output>(taskType: TaskType<Input, Output>, handler: Handler<Output>): this;
   handle(pattern: string, handler: Handler | ServeMux): this;
   handle<Output>(target: string | TaskType<unknown, Output>, handler: Handler<Output> | ServeMux): this {
-    const pattern = target instanceof TaskType ? target.type : target;
+    const taskType = isTaskType(target) ? target : undefined;
+    const pattern: unknown = taskType === undefined ? target : taskType.type;
     requireText('pattern', pattern);
     if (this.#handlers.has(pattern)) throw wrongValue('pattern', 'one that has no handler yet', pattern);
     const called = callable(handler);
-    this.#add(pattern, target instanceof TaskType ? checked(target, called) : (called as Handler));
+    if (taskType !== undefined) {
+      this.#add(pattern, checked(taskType, called));
+    } else {
+      this.#add(pattern, called as Handler);
+      this.#prefixes = [...this.#prefixes, { pattern, handler: called as Handler }].sort(byLength);
+    }
     return this;
   }
 
@@ -71,7 +77,6 @@ export class ServeMux {
 
   #add(pattern: string, handler: Handler): void {
     this.#handlers.set(pattern, handler);
-    this.#byLength = [...this.#byLength, { pattern, handler }].sort(byLength);
     this.#forgetWrapped();
   }
 
@@ -90,7 +95,7 @@ export class ServeMux {
   }
 
   #findPrefix(type: string): Handler {
-    for (const { pattern, handler } of this.#byLength) {
+    for (const { pattern, handler } of this.#prefixes) {
       if (type.startsWith(pattern)) return this.#wrapped.get(pattern) ?? this.#wrapOnce(pattern, handler);
     }
     this.#notFound ??= this.#wrap(notFound);
@@ -137,7 +142,7 @@ function checked<Output>(taskType: TaskType<unknown, Output>, handler: Handler<O
   return async (task, context) => {
     let data: Output;
     try {
-      data = await taskType.parse(decodePayload(task.payload));
+      data = await taskType.read(task);
     } catch (error) {
       throw new SkipRetry(error instanceof Error ? error.message : String(error), { cause: error });
     }

@@ -41,7 +41,7 @@ export class TaskType<Input, Output = Input> {
   readonly #schema: StandardSchema<Input, Output>;
   readonly #options: TaskOptions;
   readonly #check = async (task: Task): Promise<void> => {
-    await this.parse(payloadOf(task));
+    await this.read(task);
   };
 
   constructor(type: string, options: TaskTypeOptions<Input, Output>) {
@@ -62,6 +62,11 @@ export class TaskType<Input, Output = Input> {
     return new Task(this.type, payload, layTaskOptions(this.#options, options), this.#check);
   }
 
+  /** What a task carries, checked: for those who get tasks by the dozen, as `groupAggregator` does. @throws as `parse`. */
+  async read(task: Pick<Task, 'type' | 'payload'>): Promise<Output> {
+    return this.parse(payloadOf(task));
+  }
+
   /** @throws EscapementError `ERR_TASK_PAYLOAD` - it is not what the schema asks for. */
   async parse(payload: unknown): Promise<Output> {
     const result = await this.#schema['~standard'].validate(payload);
@@ -71,8 +76,17 @@ export class TaskType<Input, Output = Input> {
   }
 }
 
+/** What a handler of a task type is given as `task.data`. */
+export type TaskData<T> = T extends { parse(payload: unknown): Promise<infer Output> } ? Output : never;
+
+/** Told by its shape: it may come from another loaded copy of the package. */
+export function isTaskType(value: unknown): value is TaskType<unknown> {
+  const taskType = value as Partial<TaskType<unknown>> | null | undefined;
+  return typeof taskType === 'object' && taskType !== null && typeof taskType.read === 'function';
+}
+
 /** What its handler will be given: a Date that has become a string in JSON is a string here too. */
-function payloadOf(task: Task): unknown {
+function payloadOf(task: Pick<Task, 'type' | 'payload'>): unknown {
   try {
     return decodePayload(task.payload);
   } catch (cause) {

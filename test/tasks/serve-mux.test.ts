@@ -129,6 +129,15 @@ describe('a task type', () => {
     expect((error as Error).cause).toBeInstanceOf(Error);
   });
 
+  it('is not meant by a longer type, which a pattern of the same text is', async () => {
+    const mux = new ServeMux().handle(resize, () => undefined);
+    const other = received('image:resize-all', 'whatever');
+    await expect(mux.process(context, other)).rejects.toMatchObject({ code: 'ERR_HANDLER_NOT_FOUND' });
+    await expect(
+      new ServeMux().handle('image:resize', () => undefined).process(context, other),
+    ).resolves.toBeUndefined();
+  });
+
   it('a payload that is not there is undefined to its schema', async () => {
     const data: unknown[] = [];
     const ping = defineTask('ping', { schema: z.string().default('pong') });

@@ -2,7 +2,7 @@ import { type } from 'arktype';
 import * as v from 'valibot';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineTask, type StandardSchema, type TaskType } from 'escapement/tasks';
+import { defineTask, type StandardSchema, type TaskData, type TaskType } from 'escapement/tasks';
 import { openBench } from './support/bench.ts';
 
 interface Resize {
@@ -36,6 +36,14 @@ describe.each(LIBRARIES)('a task type with a schema of %s', (_, schema) => {
     const outcomes = await client.enqueueMany([wrong, resize.task({ path: 'a', width: 1 })]);
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
     expect(await inspector.listPendingTasks('images')).toHaveLength(1);
+  });
+
+  test('reads what a task carries, and its data has a type of its own', async () => {
+    const data: TaskData<typeof resize> = await resize.read(resize.task({ path: 'a', width: 1 }));
+    expect(data).toEqual({ path: 'a', width: 1 });
+    await expect(resize.read({ type: 'x', payload: Buffer.from('{') })).rejects.toMatchObject({
+      code: 'ERR_TASK_PAYLOAD',
+    });
   });
 
   test('parses what a handler is given', async () => {

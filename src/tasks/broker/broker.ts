@@ -96,6 +96,7 @@ export interface Broker {
 
   // Aggregation.
 
+  /** The groups of a queue that have tasks. */
   groups(queue: string): Promise<readonly GroupInfo[]>;
 
   /**
@@ -133,12 +134,16 @@ export interface Broker {
 
   /** Shows a server to whoever asks; for `ttlMs`, unless the broker can tell by itself whether it is alive. */
   announceServer(read: () => ServerState, ttlMs: number): Promise<void>;
+  /** It is gone. Does nothing if it was. */
   withdrawServer(id: string): Promise<void>;
+  /** Those that are alive. */
   servers(): Promise<readonly ServerState[]>;
 
   /** As of servers. */
   announceScheduler(id: string, read: () => readonly ScheduleEntry[], ttlMs: number): Promise<void>;
+  /** It is gone. Does nothing if it was. */
   withdrawScheduler(id: string): Promise<void>;
+  /** Of all schedulers that are alive. */
   scheduleEntries(): Promise<readonly ScheduleEntry[]>;
 
   /** Keeps the last thousand. */
@@ -148,10 +153,13 @@ export interface Broker {
 
   // Inspecting. Of a queue that is not there: `ERR_QUEUE_NOT_FOUND`; of a task: `ERR_TASK_NOT_FOUND`.
 
+  /** Names of all queues that ever had a task and were not removed. */
   queues(): Promise<readonly string[]>;
+  /** What a queue has, and has done. */
   queueStats(queue: string): Promise<QueueStats>;
   /** Of the last days, today first, by UTC. */
   history(queue: string, days: number): Promise<readonly DayStats[]>;
+  /** One task. */
   task(queue: string, id: string): Promise<TaskRecord>;
   /** Pending: the next one first. Scheduled and retry: the earliest first. Others: the oldest first. */
   tasks(queue: string, state: TaskState, page: Page, group?: string): Promise<readonly TaskRecord[]>;
@@ -167,7 +175,9 @@ export interface Broker {
 
   /** Of what waits, the earliest first. @returns how many. In pieces: what comes meanwhile may or may not be among them. */
   deleteAll(queue: string, state: TaskState, group?: string): Promise<number>;
+  /** As `deleteAll`: they become pending. */
   runAll(queue: string, state: TaskState, group?: string): Promise<number>;
+  /** As `deleteAll`: they are archived. */
   archiveAll(queue: string, state: TaskState, group?: string): Promise<number>;
 
   /** Nothing is dequeued while it is paused. @throws EscapementError `ERR_QUEUE_STATE` - it is. */
@@ -184,6 +194,7 @@ export interface Broker {
 
 /** A task that is to be added. */
 export interface NewTask {
+  /** What it says. */
   readonly message: TaskMessage;
   /** When it is for; 0, and whatever is past, is now. */
   readonly processAtMs: number;
@@ -195,11 +206,13 @@ export interface NewTask {
 export interface Tick {
   /** Names the entry in its queue, the same wherever it is scheduled. */
   readonly entryKey: string;
+  /** When it is, in wall-clock milliseconds. */
   readonly atMs: number;
 }
 
 /** A task that somebody processes. */
 export interface LeasedTask {
+  /** What it says. */
   readonly message: TaskMessage;
   /**
    * Grows with every lease that tasks of this id have had, also of one that is gone: with the id, what a broker knows a
@@ -212,6 +225,7 @@ export interface LeasedTask {
 
 /** Why a run is not done. */
 export interface TaskFailure {
+  /** For people; empty if there is nothing to say. */
   readonly error: string;
   /** Whether it counts: as failed, and as a retry. */
   readonly isFailure: boolean;
@@ -221,10 +235,13 @@ export interface TaskFailure {
 
 /** A task as a broker shows it. */
 export interface TaskRecord {
+  /** What it says. */
   readonly message: TaskMessage;
+  /** Where it is. */
   readonly state: TaskState;
   /** When it is processed next: of pending ones now. 0 if it is not. */
   readonly nextProcessAtMs: number;
+  /** What a run had to show, if anything. */
   readonly result: Uint8Array | undefined;
   /** JSON. */
   readonly progress: string | undefined;
@@ -232,12 +249,17 @@ export interface TaskRecord {
   readonly isOrphaned: boolean;
 }
 
+/** A group that has tasks. */
 export interface GroupInfo {
+  /** Its name. */
   readonly group: string;
+  /** Its tasks. */
   readonly size: number;
 }
 
+/** When a group is taken. */
 export interface GroupLimits {
+  /** Nothing has come for that long, in milliseconds. */
   readonly graceMs: number;
   /** 0 for none. */
   readonly maxDelayMs: number;
@@ -245,7 +267,9 @@ export interface GroupLimits {
   readonly maxSize: number;
 }
 
+/** What came of looking at a group. */
 export interface GroupTaking {
+  /** Undefined if it is not time yet. */
   readonly set: TaskSet | undefined;
   /** When to ask again, in milliseconds; undefined if the group is empty now. */
   readonly againInMs: number | undefined;
@@ -253,9 +277,13 @@ export interface GroupTaking {
 
 /** Tasks that were taken out of a group. */
 export interface TaskSet {
+  /** Unique. */
   readonly id: string;
+  /** Where its tasks are from. */
   readonly queue: string;
+  /** Where they go back to. */
   readonly group: string;
+  /** The oldest first. */
   readonly messages: readonly TaskMessage[];
 }
 
@@ -277,45 +305,72 @@ export interface BrokerListener {
   cancel?(request: CancelRequest): boolean;
 }
 
+/** What is told, until it is closed. */
 export interface Subscription {
+  /** Nothing is told any more. Idempotent. */
   close(): Promise<void>;
 }
 
 /** What becomes of a task that is cancelled while it runs. */
 export type CancelOutcome = 'retry' | 'archive' | 'delete';
 
+/** Somebody wants a run to stop. */
 export interface CancelRequest {
+  /** Of the task that runs. */
   readonly taskId: string;
   /** Undefined: of whatever queue. */
   readonly queue: string | undefined;
+  /** What becomes of the task. */
   readonly outcome: CancelOutcome;
 }
 
+/** A server, as it shows itself. */
 export interface ServerState {
+  /** Unique. */
   readonly id: string;
+  /** The name of its machine. */
   readonly host: string;
+  /** Of its process. */
   readonly pid: number;
+  /** Tasks it works on at once, at most. */
   readonly concurrency: number;
+  /** Those it serves, with their priorities. */
   readonly queues: Readonly<Record<string, number>>;
+  /** Whether priorities are strict. */
   readonly strictPriority: boolean;
+  /** Whether it takes tasks, takes none, or shuts down. */
   readonly status: 'active' | 'stopped' | 'closed';
+  /** Wall-clock milliseconds. */
   readonly startedAtMs: number;
+  /** What it works on. */
   readonly workers: readonly WorkerState[];
 }
 
+/** A run, as its server shows it. */
 export interface WorkerState {
+  /** Of its task. */
   readonly taskId: string;
+  /** Of its task. */
   readonly taskType: string;
+  /** Of its task. */
   readonly payload: Uint8Array;
+  /** Where the task is from. */
   readonly queue: string;
+  /** Wall-clock milliseconds. */
   readonly startedAtMs: number;
+  /** When it must be over, in wall-clock milliseconds; 0 for never. */
   readonly deadlineMs: number;
 }
 
+/** An entry of a scheduler, as it shows it. */
 export interface ScheduleEntry {
+  /** Unique in its scheduler; the same in all that have the entry. */
   readonly id: string;
+  /** As it was registered: `@every 1m`. */
   readonly spec: string;
+  /** Of its tasks. */
   readonly taskType: string;
+  /** Of its tasks. */
   readonly payload: Uint8Array;
   /** As asynq writes them: `Queue("low")`. */
   readonly options: readonly string[];
@@ -325,37 +380,56 @@ export interface ScheduleEntry {
   readonly prevEnqueueAtMs: number;
 }
 
+/** A tick that was enqueued. */
 export interface EnqueueEvent {
+  /** Of its task. */
   readonly taskId: string;
+  /** When, in wall-clock milliseconds. */
   readonly atMs: number;
 }
 
+/** A part of a list. */
 export interface Page {
   /** From 1. */
   readonly page: number;
+  /** How many, at least 1. */
   readonly size: number;
 }
 
+/** A queue, in numbers. */
 export interface QueueStats {
+  /** Its name. */
   readonly queue: string;
+  /** Tasks by state; with those that are held as a set, which are aggregating. */
   readonly counts: Readonly<Record<TaskState, number>>;
+  /** Groups that have tasks. */
   readonly groups: number;
   /** How long the next pending one has waited; 0 if there is none. */
   readonly latencyMs: number;
+  /** What it takes, estimated. */
   readonly memoryBytes: number;
   /** Today, by UTC; with those that failed. */
   readonly processed: number;
+  /** Of those, the failed ones. */
   readonly failed: number;
+  /** Ever. */
   readonly processedTotal: number;
+  /** Of those, the failed ones. */
   readonly failedTotal: number;
+  /** Whether nothing is dequeued. */
   readonly isPaused: boolean;
+  /** When somebody looked, in wall-clock milliseconds. */
   readonly atMs: number;
 }
 
+/** A day of a queue. */
 export interface DayStats {
+  /** Its name. */
   readonly queue: string;
   /** `2026-11-21`. */
   readonly date: string;
+  /** Runs that were done or failed. */
   readonly processed: number;
+  /** Of those, the failed ones. */
   readonly failed: number;
 }

@@ -7,6 +7,7 @@ import { GroupChecks, type GroupCheck } from './group-checks.ts';
 import { Periodic } from './periodic.ts';
 import { MessageTask } from './received-task.ts';
 import type { GroupAggregator } from './server-options.ts';
+import type { GroupFailedEvent } from './server-events.ts';
 import type { ServerParts } from './server-parts.ts';
 import { settledWithin } from './settled-within.ts';
 
@@ -23,17 +24,19 @@ const HOLD_MS = 120_000;
 export class Aggregator {
   readonly #parts: ServerParts;
   readonly #aggregate: GroupAggregator | undefined;
+  readonly #onFailed: (event: GroupFailedEvent) => void;
   readonly #limits: GroupLimits;
   readonly #backOff = new BackOff();
   readonly #checks: GroupChecks;
   readonly #lists: Periodic;
   #isStopped = true;
 
-  constructor(parts: ServerParts) {
+  constructor(parts: ServerParts, onFailed: (event: GroupFailedEvent) => void) {
     const { broker, options, timer, logger } = parts;
     const { groupAggregator, groupGracePeriodMs, groupMaxDelayMs, groupMaxSize } = options;
     this.#parts = parts;
     this.#aggregate = groupAggregator;
+    this.#onFailed = onFailed;
     this.#limits = { graceMs: groupGracePeriodMs, maxDelayMs: groupMaxDelayMs, maxSize: groupMaxSize };
     this.#checks = new GroupChecks(timer, (check) => this.#check(check));
     this.#lists = new Periodic({
@@ -108,14 +111,15 @@ export class Aggregator {
   async #replace(set: TaskSet): Promise<void> {
     const { broker, logger } = this.#parts;
     const { queue, group } = set;
+    const tasks = set.messages.map((message) => new MessageTask(message, undefined));
     try {
-      const tasks = set.messages.map((message) => new MessageTask(message, undefined));
       const task: unknown = await this.#aggregate?.(group, tasks);
       requireTask('what groupAggregator returns', task);
       if (task.check !== undefined) await task.check(task);
       await broker.replaceSet(set, newTaskOf(task, { queue }, broker.clock.wallNow()));
     } catch (error) {
-      logger.error({ queue, group, tasks: set.messages.length, err: error }, 'group not aggregated');
+      logger.error({ queue, group, tasks: tasks.length, err: error }, 'group not aggregated');
+      this.#onFailed({ queue, group, tasks, error });
     }
   }
 

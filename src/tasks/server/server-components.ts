@@ -14,6 +14,7 @@ import { RunReports } from './run-reports.ts';
 import { RunSettler } from './run-settler.ts';
 import { RunTable } from './run-table.ts';
 import type { ServerEvents } from './server-events.ts';
+import { tell } from '../tell.ts';
 import { ServerMetrics } from './server-metrics.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 import type { ServerParts } from './server-parts.ts';
@@ -79,7 +80,9 @@ export class ServerComponents {
     this.#forwarder = new Forwarder(parts);
     this.#janitor = new Janitor(parts);
     this.#recoverer = new Recoverer(parts);
-    this.#aggregator = new Aggregator(parts);
+    this.#aggregator = new Aggregator(parts, (event) => {
+      tell(emitter, 'groupFailed', event);
+    });
     this.#subscriber = this.#makeSubscriber();
   }
 

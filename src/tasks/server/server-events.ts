@@ -35,6 +35,18 @@ export interface TaskCancelledEvent extends TaskFailedEvent {
   readonly outcome: CancelOutcome;
 }
 
+/** A group could not be made into a task. */
+export interface GroupFailedEvent {
+  /** Where the group is. */
+  readonly queue: string;
+  /** Its name. */
+  readonly group: string;
+  /** Those that were given to `groupAggregator`: they are back in their group two minutes later. */
+  readonly tasks: readonly ReceivedTask[];
+  /** Why. */
+  readonly error: unknown;
+}
+
 /**
  * What a server tells of its runs. After each `started` there is exactly one of the others: once the broker has taken
  * what became of the run.
@@ -50,4 +62,6 @@ export interface ServerEvents {
   released: [event: TaskFailedEvent];
   /** Its lease was lost, so nothing was written; or what was to be written was not until its lease was over. */
   lost: [event: TaskFailedEvent];
+  /** `groupAggregator` has thrown, or what it made was not taken. It will be called again. */
+  groupFailed: [event: GroupFailedEvent];
 }

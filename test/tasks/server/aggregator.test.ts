@@ -114,6 +114,27 @@ describe('B2: what goes wrong loses nothing, and is seen again', () => {
     expect(handled).toEqual([{ type: 'digest:ann', data: [1, 2], queue: 'default' }]);
   });
 
+  it('the server tells of it, with the tasks and the error, each time', async () => {
+    const world = await openWorld();
+    const error = new Error('panic');
+    const failures: unknown[] = [];
+    const server = world.server({
+      groupAggregator: () => {
+        throw error;
+      },
+      groupGracePeriodMs: 10_000,
+    });
+    server.on('groupFailed', ({ queue, group, tasks, error: why }) => {
+      failures.push([queue, group, tasks.map((task) => task.json()), why]);
+    });
+    await server.start(() => undefined);
+    await add(world, 1);
+    await world.advance(10_000);
+    expect(failures).toEqual([['default', 'ann', [1], error]]);
+    await world.advance(130_000);
+    expect(failures).toHaveLength(2);
+  });
+
   it('a broker that does not answer is asked again', async () => {
     const world = await openWorld();
     let failures = 3;
