@@ -10,7 +10,7 @@ const RANGE = ['RangeError', 'ERR_OUT_OF_RANGE'] as const;
 
 const WRONG: [option: string, value: unknown, error: readonly [name: string, code: string]][] = [
   ...[undefined, null, 5, {}, ['a']].map((value) => ['name', value, TYPE] as never),
-  ...['', '.', '..', 'a/b', '/a', 'a\\b', 'a\0b', 'x'.repeat(151), 'ß'.repeat(76)].map(
+  ...['', '.', '..', 'a/b', '/a', 'a\\b', 'a\0b', 'x'.repeat(151), 'ß'.repeat(76), 'a\ud800b'].map(
     (value) => ['name', value, VALUE] as never,
   ),
   ...[undefined, null, 5, ''].map((value) => ['dataPath', value, TYPE] as never),
@@ -102,6 +102,7 @@ describe.each(FORMATS)('%s: options', (format) => {
   test('queues whose names look like files of one another do not touch each other', async () => {
     const dataPath = temporaryFolder();
     mkdirSync(join(dataPath, 'spool.0000000009.segment.d'));
+    writeFileSync(join(dataPath, `a.${'9'.repeat(20)}.segment`), ''); // not a number that we count to
     const names = ['a', 'a.cursor', 'a.0000000001.segment', 'a.lock', 'a.', 'a.b', '-', '~', '%'];
     const queues = await Promise.all(names.map((name) => openQueue({ format, dataPath, name })));
     for (const queue of queues) await queue.put(bytes(queue.name));

@@ -18,7 +18,8 @@ export interface Segment {
   tail?: { readonly offset: number; readonly bytes: Buffer } | undefined;
 }
 
-const NAME = /^(.+)\.(\d{10,})\.segment$/s;
+/** With more digits a number would not be exact, nor the next one another: such a file is not ours. */
+const NAME = /^(.+)\.(\d{10,15})\.segment$/s;
 
 /** Names sort as their numbers do. */
 export function segmentFileName(queue: string, number: number): string {
