@@ -9,6 +9,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EPERM: 'permission denied',
   ENOENT: 'no such file or folder',
+  EISDIR: 'a folder, and should be a file',
   EROFS: 'the file system is read-only',
   ENOSPC: 'no space is left on the disk',
   EIO: 'the disk could not be read or written',
@@ -24,7 +25,8 @@ export function describeError(error: unknown): string {
   }
   if (error instanceof EscapementError) return error.message;
   if (isSystemError(error)) {
-    const reason = REASONS[error.code ?? ''] ?? error.message;
+    const reason = REASONS[error.code ?? ''];
+    if (reason === undefined) return error.message; // which names the file, if there is one
     return error.path === undefined ? reason : `${error.path}: ${reason}`;
   }
   return error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -58,11 +58,22 @@ describe('escapement', () => {
       expect(empty.stderr).toMatch(/empty: there are no queues in this folder\n$/);
       expect(empty.code).toBe(command === 'ls' ? 0 : 2);
     }
+    expect((await diskQueue('ls', '//')).stderr).not.toContain('no such folder');
     await makeQueue(folder, 'orders', ['a']);
     const { stderr } = await diskQueue('verify', folder, '--queue', 'order');
     expect(stderr).toBe(
       `escapement: ${folder}: there is no queue 'order' in this folder; there is: orders\n`,
     );
+  });
+
+  it('names what it cannot read', async () => {
+    const folder = temporaryFolder();
+    const segment = `${folder}/orders.0000000001.segment`;
+    mkdirSync(segment);
+    for (const command of ['ls', 'verify', 'dump', 'repair']) {
+      const { stderr, code } = await diskQueue(command, folder);
+      expect([stderr, code]).toEqual([`escapement: ${segment}: a folder, and should be a file\n`, 2]);
+    }
   });
 
   it('says what it is not permitted to read', async () => {
