@@ -5,10 +5,12 @@ import type { AckRanges } from './ack-ranges.ts';
 import { unlinkIfThere } from '../missing-files.ts';
 import { CursorFile, type CursorState } from './cursor-file.ts';
 import { examineSegment, type SegmentState, type Stretch } from './examine-segment.ts';
+import { firstExpected, isWhole } from './first-expected.ts';
+import { leftFileOf } from './left-files.ts';
 import { recoverSegments, type RecoveredSegments } from './recover-segments.ts';
 import { rescueHeader } from './rescue-header.ts';
 import { fits, mendHeader, rewriteSegment, sealSegment } from './rewrite-segment.ts';
-import { parseSegmentFileName, type Segment } from './segment.ts';
+import type { Segment } from './segment.ts';
 
 /** What is known while a plan is made. */
 interface Planning {
@@ -41,8 +43,7 @@ export async function planRepair(
   const names = await files.list(folder);
   const cursor = await new CursorFile(files, folder, `${folder}/${name}.cursor`).load();
   const rescued = new Set<number>();
-  const expected = isWhole(cursor) ? cursor.acks.prefix : undefined;
-  const found = await recoverSegments(files, folder, name, expected, (file, previous) => {
+  const found = await recoverSegments(files, folder, name, firstExpected(cursor), (file, previous) => {
     rescued.add(file.number);
     return rescueHeader(files, file, previous);
   });
@@ -76,7 +77,9 @@ function planRemovals(
   names: readonly string[],
   found: RecoveredSegments,
 ): void {
-  const left = names.filter((file) => isLeftOver(name, file)).map((file) => `${folder}/${file}`);
+  const left = names
+    .filter((file) => leftFileOf(name, file) === 'unfinished')
+    .map((file) => `${folder}/${file}`);
   for (const file of [...found.unborn, ...left]) {
     steps.push({
       ...{ action: 'remove', file, detail: 'it was being made when a process ended' },
@@ -86,13 +89,6 @@ function planRemovals(
       },
     });
   }
-}
-
-/** A new cursor, a segment or a copy of one that was not finished. */
-function isLeftOver(queue: string, file: string): boolean {
-  if (file === `${queue}.cursor.new`) return true;
-  const match = /^(.+\.segment)(?:\.rewritten|\.damaged(?:\.\d+)?\.new)$/s.exec(file);
-  return match?.[1] !== undefined && parseSegmentFileName(match[1])?.queue === queue;
 }
 
 async function planSegments(
@@ -133,7 +129,7 @@ async function planSegment(
   const { files, steps, rescued } = planning;
   const { path, header, number } = segment;
   const successor = after?.number === number + 1 && !rescued.has(number + 1) ? after : undefined;
-  if (header === undefined) return planSetAside(planning, segment);
+  if (header === undefined) return planSetAside(planning, segment, successor);
   const state = await examineSegment(files, segment, header, successor, (pieces) => {
     for (const { offset, end } of pieces) onRead(end - offset);
   });
@@ -177,12 +173,19 @@ function planRewrite({ files, folder, taken, steps }: Planning, path: string, st
 }
 
 /** Nothing in it can be read, whatever one tries. */
-function planSetAside(planning: Planning, segment: Segment): { end: number; next: number } {
+function planSetAside(
+  planning: Planning,
+  segment: Segment,
+  successor: Segment | undefined,
+): { end: number; next: number } {
   const { files, folder, taken, steps } = planning;
   const { path, base, next, end } = segment;
   const keptAs = freeName(path, taken);
   const reason = 'the header of the segment is damaged, and there is no record in it';
-  lose(planning, { file: path, offset: 0, bytes: end, reason }, base, next);
+  // If the next one says that nothing was in it that anybody waits for, nothing is lost.
+  if (base < next || successor === undefined) {
+    lose(planning, { file: path, offset: 0, bytes: end, reason }, base, next);
+  }
   steps.push({
     ...{ action: 'set aside', file: path, detail: reason, keptAs },
     run: async () => {
@@ -196,9 +199,7 @@ function planSetAside(planning: Planning, segment: Segment): { end: number; next
 function loseStretch(planning: Planning, { path }: Segment, stretch: Stretch): void {
   const { offset, end, from, to, reason, rescued } = stretch;
   if (rescued !== undefined) return;
-  const where = { file: path, offset, bytes: end - offset, reason };
-  if (from < to) lose(planning, where, from, to);
-  else planning.lost.push({ ...where, messages: undefined });
+  lose(planning, { file: path, offset, bytes: end - offset, reason }, from, to);
 }
 
 function loseBefore(planning: Planning, { path, base }: Segment, from: number): void {
@@ -206,13 +207,14 @@ function loseBefore(planning: Planning, { path, base }: Segment, from: number): 
   lose(planning, { file: path, offset: 0, bytes: 0, reason }, from, base);
 }
 
-/** What is lost is as good as acknowledged: nobody waits for it. */
+/** What is lost is as good as acknowledged: nobody waits for it. Where nobody can tell what it was, that is told of. */
 function lose(
   { acks, lost }: Planning,
   where: { file: string; offset: number; bytes: number; reason: string },
   from: number,
   to: number,
 ): void {
+  if (from >= to) lost.push({ ...where, messages: undefined });
   const messages = acks.add(from, to);
   if (messages > 0) lost.push({ ...where, firstSequence: from, lastSequence: to - 1, messages });
 }
@@ -235,11 +237,6 @@ function planCursor(
       await anew.close();
     },
   });
-}
-
-/** As it was when it was written, so that nothing is missing in it. */
-function isWhole({ isThere, damages }: CursorState): boolean {
-  return isThere && damages.length === 0;
 }
 
 /** A torn end is no damage. */

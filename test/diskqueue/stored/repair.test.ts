@@ -259,6 +259,29 @@ describe('repair of a queue of which a file is missing', () => {
   });
 });
 
+describe('repair of a file in which nothing can be read', () => {
+  it('tells of the loss, although nobody knows what it was, if it is the only one', async () => {
+    const disk = new MemoryDisk();
+    const path = `${FOLDER}/q.0000000001.segment`;
+    disk.contents.set(path, Buffer.alloc(1_000, 'x'));
+    expect(await repair(disk)).toMatchObject([{ file: path, bytes: 1_000, messages: undefined }]);
+    expect(pathsOf(disk, '.damaged')).toEqual([`${path}.damaged`]);
+    await expectInOrder(disk);
+  });
+
+  it('tells of none if the next file says that all of it was acknowledged', async () => {
+    const disk = await queueOf(MESSAGES);
+    const [first = '', second = ''] = pathsOf(disk, '.segment');
+    const acked = (await recordsIn(disk)).filter(({ path }) => path === first).length;
+    const cursor = await queueOf(MESSAGES, { acked, isClosed: false });
+    disk.contents.set(`${FOLDER}/q.cursor`, bytesOf(cursor, `${FOLDER}/q.cursor`));
+    disk.contents.set(first, Buffer.alloc(1_000, 'x'));
+    expect(await repair(disk)).toEqual([]);
+    expect(pathsOf(disk, '.segment')[0]).toBe(second);
+    await expectInOrder(disk);
+  });
+});
+
 describe('a repair that is interrupted', () => {
   it('has lost nothing, and can be done again', async () => {
     const damaged = await queueOf(MESSAGES, { acked: 2 });
