@@ -11,7 +11,7 @@ import {
 } from './segment-format.ts';
 import { SegmentScan, type DamagePiece, type SegmentPiece } from './segment-scan.ts';
 import type { Segment } from './segment.ts';
-import { encodedFooter } from './tidy-segments.ts';
+import { encodedFooter } from './segment-footer.ts';
 
 /** What is wrong between two records of a segment. */
 export interface Stretch {

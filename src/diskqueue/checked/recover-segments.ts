@@ -1,15 +1,12 @@
 import type { File, FileSystem } from '../file-system.ts';
+import { withFile } from '../with-file.ts';
 import { findEnd } from './find-end.ts';
 import { FIRST_SEQUENCE } from './cursor-file.ts';
 import { parseSegmentFileName, type Segment } from './segment.ts';
+import { readFooter } from './segment-footer.ts';
 import {
-  decodeFooter,
-  decodeRecordHeader,
   decodeSegmentHeader,
-  FOOTER,
   FOOTER_BYTES,
-  isPayloadIntact,
-  RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
 } from './segment-format.ts';
@@ -106,14 +103,11 @@ async function readHeader(
   files: FileSystem,
   path: string,
 ): Promise<{ size: number; header: SegmentHeader | undefined }> {
-  const file = await files.open(path, 'read');
-  try {
+  return withFile(files, path, 'read', async (file) => {
     const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES);
     const read = await file.read(bytes, 0);
     return { size: await files.size(path), header: decodeSegmentHeader(bytes.subarray(0, read)) };
-  } finally {
-    await file.close();
-  }
+  });
 }
 
 /** A header is on the disk before anything follows it: a file without one, and with nothing else, was being made. */
@@ -134,19 +128,19 @@ async function recoverSegment(
   next: SegmentFile | undefined,
   expected: number | undefined,
 ): Promise<RecoveredSegment> {
-  if (file.header === undefined) return unreadable(file, next, expected);
+  const { header } = file;
+  if (header === undefined) return unreadable(file, next, expected);
   const successor = next?.number === file.number + 1 ? next.header : undefined;
   if (successor !== undefined) {
     const end = Math.max(Math.min(successor.previousEnd, file.size), SEGMENT_HEADER_BYTES);
-    return whole(file, file.header, end, successor.baseSequence);
+    return whole(file, header, end, successor.baseSequence);
   }
-  const handle = await files.open(file.path, 'read');
-  try {
-    const sealed = await readFooter(handle, file, file.header);
-    return sealed ?? (await unsealed(handle, file, file.header));
-  } finally {
-    await handle.close();
-  }
+  return withFile(
+    files,
+    file.path,
+    'read',
+    async (handle) => (await sealed(handle, file, header)) ?? unsealed(handle, file, header),
+  );
 }
 
 function whole(file: SegmentFile, header: SegmentHeader, end: number, next: number): RecoveredSegment {
@@ -180,21 +174,14 @@ function unreadable(
 }
 
 /** The footer is the last thing in a sealed segment. */
-async function readFooter(
+async function sealed(
   handle: File,
   file: SegmentFile,
   header: SegmentHeader,
 ): Promise<RecoveredSegment | undefined> {
   const end = file.size - FOOTER_BYTES;
-  if (end < SEGMENT_HEADER_BYTES) return undefined;
-  const bytes = Buffer.alloc(FOOTER_BYTES);
-  if ((await handle.read(bytes, end)) < FOOTER_BYTES) return undefined;
-  const record = decodeRecordHeader(bytes, 0, header.salt);
-  const payload = bytes.subarray(RECORD_HEADER_BYTES);
-  if (record?.kind !== FOOTER || record.length !== payload.length) return undefined;
-  if (!isPayloadIntact(payload, record)) return undefined;
-  const { messages } = decodeFooter(payload);
-  return record.sequence === header.baseSequence + messages
-    ? whole(file, header, end, record.sequence)
-    : undefined;
+  const footer = await readFooter(handle, header, end);
+  if (footer === undefined) return undefined;
+  const isTrue = footer.sequence === header.baseSequence + footer.messages;
+  return isTrue ? whole(file, header, end, footer.sequence) : undefined;
 }

@@ -1,13 +1,9 @@
 import type { File, FileSystem } from '../file-system.ts';
 import { unlinkIfThere } from '../missing-files.ts';
+import { withFile } from '../with-file.ts';
 import type { RecoveredSegments } from './recover-segments.ts';
+import { encodedFooter } from './segment-footer.ts';
 import type { Segment } from './segment.ts';
-import {
-  encodeFooter,
-  RECORD_HEADER_BYTES,
-  SEGMENT_HEADER_BYTES,
-  type SegmentHeader,
-} from './segment-format.ts';
 
 /**
  * Puts in order what a crash has left: removes files that were being made, brings to the disk what was only with the
@@ -24,14 +20,11 @@ export async function tidySegments(
   const last = segments.at(-1);
   if (last?.header === undefined || isLastSealed) return;
   const isWhole = damages.every(({ segment }) => segment !== last);
-  const file = await files.open(last.path, 'write');
-  try {
+  await withFile(files, last.path, 'write', async (file) => {
     if (isWhole) await file.truncate(last.end);
     await file.sync();
     if (isWhole) await seal(file, last);
-  } finally {
-    await file.close();
-  }
+  });
 }
 
 /** Where there is no room for a footer, it is done without. */
@@ -43,11 +36,4 @@ async function seal(file: File, { header, end, next }: Segment): Promise<void> {
   } catch {
     await file.truncate(end).catch(() => undefined);
   }
-}
-
-/** @param end - of the records; @param next - the sequence after that of the last one. */
-export function encodedFooter({ baseSequence, salt }: SegmentHeader, end: number, next: number): Buffer {
-  const messages = next - baseSequence;
-  const payloadBytes = end - SEGMENT_HEADER_BYTES - messages * RECORD_HEADER_BYTES;
-  return encodeFooter({ messages, payloadBytes }, next, salt);
 }
