@@ -6,14 +6,14 @@ import { WaitLine } from '../core/wait-line.ts';
  * nobody who needs little passes somebody who needs much.
  */
 export class Room {
-  readonly max: number;
+  readonly #max: number;
   readonly #waiting = new WaitLine<void>();
   /** What those who wait need, in their order. Nobody leaves that line but all together. */
   readonly #needs = new RingQueue<number>();
   #used: number;
 
   constructor(max: number, used: number) {
-    this.max = max;
+    this.#max = max;
     this.#used = used;
   }
 
@@ -55,6 +55,6 @@ export class Room {
   }
 
   #fits(bytes: number): boolean {
-    return this.#used + bytes <= this.max;
+    return this.#used + bytes <= this.#max;
   }
 }

@@ -23,6 +23,7 @@ async function fill(name: string): Promise<void> {
 test('queues that are in order, and whatever else is in the folder', async () => {
   await checkSegments(folder);
   writeFileSync(join(folder, 'notes.txt'), 'not ours');
+  writeFileSync(join(folder, 'arrow.cursor'), 'not ours either');
   await fill('one');
   await fill('another.queue');
   await checkSegments(folder);
