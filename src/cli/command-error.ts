@@ -1,4 +1,5 @@
 import { EscapementError } from '../core/errors.ts';
+import { CannotRepair } from '../diskqueue/stored/cannot-repair.ts';
 
 /** What a command could not do, in words for whoever typed it. */
 export class CommandError extends Error {
@@ -19,7 +20,7 @@ const REASONS: Readonly<Record<string, string>> = {
 
 /** An error for people: one line, and no stack where the cause is outside of this program. */
 export function describeError(error: unknown): string {
-  if (error instanceof CommandError) return error.message;
+  if (error instanceof CommandError || error instanceof CannotRepair) return error.message;
   if (error instanceof EscapementError && error.code === 'ERR_QUEUE_LOCKED') {
     return `${error.message}; end the process that has it open first`;
   }

@@ -142,7 +142,7 @@ class Inspection implements InspectedSegment {
   #checkFooter({ sequence, messages, payloadBytes }: FoundFooter, offset: number): void {
     const { base, next } = this.segment;
     const isRight = sequence === base + messages && sequence <= next;
-    const holds = messages === this.messages + this.#lost && payloadBytes === this.#payloadBytes;
+    const holds = messages === this.messages + this.#lost && payloadBytes === Math.max(this.#payloadBytes, 0);
     if (isRight && (holds || this.#isDamaged)) return;
     this.#problem(offset, FOOTER_BYTES, 'its footer counts something else than what is in it');
   }

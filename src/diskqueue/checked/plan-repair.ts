@@ -1,5 +1,6 @@
 import { freeName } from '../copy-file.ts';
 import type { FileSystem } from '../file-system.ts';
+import { CannotRepair } from '../stored/cannot-repair.ts';
 import type { LostMessages, OnProgress, RepairPlan, RepairStep } from '../stored/stored-queue.ts';
 import type { AckRanges } from './ack-ranges.ts';
 import { unlinkIfThere } from '../missing-files.ts';
@@ -157,7 +158,12 @@ function describeSeal({ size, end }: SegmentState): string {
 function planRewrite({ files, folder, taken, steps }: Planning, path: string, state: SegmentState): void {
   const keptAs = freeName(path, taken);
   const unfit = state.stretches.find((stretch) => !fits(stretch));
-  if (unfit !== undefined) throw new Error(`${path}: cannot replace what is at ${unfit.offset}`);
+  if (unfit !== undefined) {
+    const why = `what is left at ${unfit.offset} is too short to say that a message was there`;
+    throw new CannotRepair(
+      `${path} cannot be repaired: bytes of it are missing, and ${why}; opening the queue steps over it`,
+    );
+  }
   const rescued = state.stretches.filter(({ rescued }) => rescued !== undefined).length;
   const parts = [
     ...(state.wholeHeaders === 0 ? ['its header is damaged, and is made anew from its records'] : []),

@@ -39,8 +39,11 @@ export function encodedFooter({ baseSequence, salt }: SegmentHeader, end: number
   return encodeFooter(footerOf(baseSequence, end, next), next, salt);
 }
 
-/** What the footer of a segment says that is whole up to `end`. */
+/**
+ * What the footer of a segment says that ends there. Where bytes are missing, there may be fewer of them than so many
+ * messages would have needed: then it says 0.
+ */
 export function footerOf(base: number, end: number, next: number): SegmentFooter {
   const messages = next - base;
-  return { messages, payloadBytes: end - SEGMENT_HEADER_BYTES - messages * RECORD_HEADER_BYTES };
+  return { messages, payloadBytes: Math.max(end - SEGMENT_HEADER_BYTES - messages * RECORD_HEADER_BYTES, 0) };
 }
