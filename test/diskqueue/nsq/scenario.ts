@@ -1,5 +1,6 @@
 import type { CorruptionEvent, StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import { NsqLog } from '../../../src/diskqueue/nsq/nsq-log.ts';
+import { StoredNsqQueue } from '../../../src/diskqueue/nsq/stored-nsq-queue.ts';
 import { isMadeByTest, type CrashDisk } from './crash-disk.ts';
 
 /** One message, and what its owner was told. */
@@ -223,6 +224,8 @@ export async function checkLeft(
   allowed: Allowed,
 ): Promise<string | undefined> {
   const damages: CorruptionEvent[] = [];
+  const { problems } = await new StoredNsqQueue(disk, '/q', 'q').verify(() => undefined);
+  if (problems.length > 0) return `problems: ${JSON.stringify(problems)}`;
   const log = await openLog(disk, isAlwaysDurable, damages);
   const { depth } = log;
   const delivered: string[] = [];
