@@ -178,7 +178,7 @@ export class NsqLog implements MessageLog {
   #handOut(file: DataFile, { data, end }: ReadRecord): StoredMessage {
     file.unreadRecords--;
     file.unreadBytes -= data.length;
-    return { sequence: this.#handedOut.add(end), data };
+    return { sequence: this.#handedOut.add({ number: file.number, offset: end }), data };
   }
 
   /** Somebody else has changed the file since it was opened. Where it ends, a record ends. */
@@ -192,7 +192,7 @@ export class NsqLog implements MessageLog {
     file.unreadRecords = 0;
     file.unreadBytes = 0;
     file.isDamaged = true;
-    this.#handedOut.addDamage(file.end);
+    this.#handedOut.addDamage({ number: file.number, offset: file.end });
     reader.skipTo(file.end);
     this.#moveReadPosition();
     this.#options.onCorruption({ file: file.path, offset, bytes, reason: 'no record begins here' });
@@ -212,9 +212,8 @@ export class NsqLog implements MessageLog {
   // Acknowledging.
 
   #moveReadPosition(): void {
-    for (let done = this.#handedOut.takeDone(); done !== undefined; done = this.#handedOut.takeDone()) {
-      this.#files.moveReadPosition(done.end, done.records);
-    }
+    const done = this.#handedOut.takeDone();
+    if (done !== undefined) this.#files.moveReadPosition(done.end, done.records);
   }
 
   /** Files that nobody needs when the read position on the disk is in the file of that number. */
