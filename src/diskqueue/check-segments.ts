@@ -1,6 +1,7 @@
 /**
- * Checks the files of every disk queue of the default format in a folder: every byte of every message, and that the files
- * do not contradict each other. What a crash leaves is in order. For tests, and nobody may have the queues open.
+ * Checks the files of every disk queue in a folder, of either format: every byte of every message, or in `nsq`, which has
+ * no checksums, every length; and that the files do not contradict each other. What a crash leaves is in order. For tests,
+ * and nobody may have the queues open.
  *
  * @throws Error - naming the first thing that does not hold.
  */
@@ -11,12 +12,11 @@ export async function checkSegments(dir: string): Promise<void> {
     import('./stored/list-queues.ts'),
   ]);
   for (const queue of await listQueues(hostFileSystem, dir)) {
-    if (queue.format !== 'checked') continue;
-    const { name } = queue;
-    const [first] = (await queue.verify(() => undefined)).problems;
+    const { problems } = await queue.verify(() => undefined);
+    const [first] = problems;
     if (first === undefined) continue;
     const { file, offset, reason, firstSequence, lastSequence } = first;
     const lost = firstSequence === undefined ? '' : `; messages ${firstSequence} to ${lastSequence ?? '?'}`;
-    throw new Error(`checkSegments: queue '${name}': ${file} at ${offset}: ${reason}${lost}`);
+    throw new Error(`checkSegments: queue '${queue.name}': ${file} at ${offset}: ${reason}${lost}`);
   }
 }

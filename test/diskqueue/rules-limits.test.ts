@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
   bytes,
+  DATA,
   drain,
   FORMATS,
   isPending,
@@ -209,7 +210,7 @@ describe.each(FORMATS)('%s: sizes of messages', (format) => {
     const messages = ['a', 'x'.repeat(2_000), 'y'.repeat(3_000), 'b', 'c'];
     await putAll(queue, messages);
     const sizes = readdirSync(dataPath)
-      .filter((name) => !name.endsWith('.lock'))
+      .filter((name) => name.includes(DATA[format]))
       .sort()
       .map((name) => statSync(join(dataPath, name)).size);
     expect(sizes).toHaveLength(4);

@@ -1,5 +1,5 @@
 import type { FileSystem } from '../file-system.ts';
-import type { AckRanges, SequenceRange } from './ack-ranges.ts';
+import type { AckRanges, SequenceRange } from '../ack-ranges.ts';
 import { CursorFile, type LogPosition } from './cursor-file.ts';
 
 /** How far apart hints are, at least, in bytes: about what is read at once. */

@@ -2,7 +2,7 @@ import { allOf } from '../all-of.ts';
 import type { FileSystem } from '../file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
 import { AckJournal } from './ack-journal.ts';
-import type { AckRanges } from './ack-ranges.ts';
+import type { AckRanges } from '../ack-ranges.ts';
 import { renameIfThere, unlinkIfThere } from '../missing-files.ts';
 import type { LogPosition } from './cursor-file.ts';
 import { damagedBytes, firstOf, locateStart } from './locate-start.ts';

@@ -1,6 +1,6 @@
 import type { File, FileSystem } from '../file-system.ts';
 import { isMissing, unlinkIfThere } from '../missing-files.ts';
-import { AckRanges, type SequenceRange } from './ack-ranges.ts';
+import { AckRanges, type SequenceRange } from '../ack-ranges.ts';
 import { shortCrc32 } from './crc32.ts';
 import { zeroSectorIn } from './zero-sector.ts';
 import { readUInt64, writeUInt64 } from './segment-format.ts';

@@ -2,7 +2,7 @@ import { freeName } from '../copy-file.ts';
 import type { FileSystem } from '../file-system.ts';
 import { CannotRepair } from '../stored/cannot-repair.ts';
 import type { LostMessages, OnProgress, RepairPlan, RepairStep } from '../stored/stored-queue.ts';
-import type { AckRanges } from './ack-ranges.ts';
+import type { AckRanges } from '../ack-ranges.ts';
 import { unlinkIfThere } from '../missing-files.ts';
 import { CursorFile, type CursorState } from './cursor-file.ts';
 import { examineSegment, type SegmentState, type Stretch } from './examine-segment.ts';

@@ -9,7 +9,7 @@ import type {
   StoredQueue,
   VerifyReport,
 } from '../stored/stored-queue.ts';
-import type { AckRanges } from './ack-ranges.ts';
+import type { AckRanges } from '../ack-ranges.ts';
 import { isMissing } from '../missing-files.ts';
 import { CursorFile } from './cursor-file.ts';
 import { firstExpected } from './first-expected.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { AckRanges } from '../../../src/diskqueue/checked/ack-ranges.ts';
+import { AckRanges } from '../../../src/diskqueue/ack-ranges.ts';
 import { CursorFile, type CursorState } from '../../../src/diskqueue/checked/cursor-file.ts';
 import { FaultyFileSystem } from '../faulty-file-system.ts';
 import { FIRST_SEED, Random, runs } from '../random.ts';

@@ -8,6 +8,7 @@ import { checkSegments } from 'escapement/testing';
 import { expect, test } from 'vitest';
 import { hostFileSystem } from '../../../src/diskqueue/file-system.ts';
 import { FIRST_SEED, Random, runs } from '../random.ts';
+import { FORMATS, type Format } from '../support/queues.ts';
 import { messageOf } from './history.ts';
 import { openQueue, receiveAll } from './open-queue.ts';
 
@@ -23,6 +24,11 @@ class Ledger {
   readonly #settled = new Set<number>();
   readonly #acked = new Set<number>();
   readonly #flushed = new Set<number>();
+  readonly #format: Format;
+
+  constructor(format: Format) {
+    this.#format = format;
+  }
 
   /** What one child has said before it died; its last line may be cut. */
   read(output: string): void {
@@ -43,9 +49,11 @@ class Ledger {
   /** Messages that were acknowledged, and come again, are waited for again. */
   check(ids: readonly number[]): void {
     expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b));
-    for (const id of ids) {
+    for (const [i, id] of ids.entries()) {
       expect(id).toBeLessThan(this.nextId);
-      expect(this.#flushed.has(id), `message ${id} came back`).toBe(false);
+      const mayComeBack = this.#format === 'nsq' && i > 0; // behind one that was not acknowledged
+      if (!mayComeBack) expect(this.#flushed.has(id), `message ${id} came back`).toBe(false);
+      this.#flushed.delete(id);
       this.#acked.delete(id);
       this.#settled.add(id);
     }
@@ -80,9 +88,9 @@ function workAndKill(args: readonly string[], afterMs: number): Promise<string> 
   });
 }
 
-async function checkQueue(folder: string, ledger: Ledger, random: Random): Promise<void> {
+async function checkQueue(folder: string, format: Format, ledger: Ledger, random: Random): Promise<void> {
   await checkSegments(folder);
-  const queue = await openQueue(hostFileSystem, folder, {});
+  const queue = await openQueue(hostFileSystem, folder, { format });
   const { depth } = queue;
   const deliveries = await receiveAll(queue);
   const ids = deliveries.map(({ data }) => {
@@ -104,18 +112,22 @@ async function checkQueue(folder: string, ledger: Ledger, random: Random): Promi
 
 const KILLS = runs(7);
 
-test.concurrent.for(['always', 'interval', 'os'] as const)(
-  'a process that is killed, in real time, with durability %s',
+const CASES = FORMATS.flatMap((format) =>
+  (['always', 'interval', 'os'] as const).map((durability) => [format, durability] as const),
+);
+
+test.concurrent.for(CASES)(
+  '%s: a process that is killed, in real time, with durability %s',
   { timeout: 60_000 + KILLS * 10_000 },
-  async (durability) => {
+  async ([format, durability]) => {
     const folder = mkdtempSync(join(tmpdir(), 'escapement-kill-'));
     const random = new Random(FIRST_SEED);
-    const ledger = new Ledger();
+    const ledger = new Ledger(format);
     try {
       for (let i = 0; i < KILLS; i++) {
-        const args = [folder, durability, String(random.below(1e9)), String(ledger.nextId)];
+        const args = [folder, format, durability, String(random.below(1e9)), String(ledger.nextId)];
         ledger.read(await workAndKill(args, random.below(MOST_MS)));
-        await checkQueue(folder, ledger, random);
+        await checkQueue(folder, format, ledger, random);
       }
     } finally {
       rmSync(folder, { recursive: true });

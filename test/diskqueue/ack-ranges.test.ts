@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { AckRanges } from '../../../src/diskqueue/checked/ack-ranges.ts';
+import { AckRanges } from '../../src/diskqueue/ack-ranges.ts';
 
 const LAST = 60;
 
