@@ -200,6 +200,7 @@ export class CheckedLog implements MessageLog {
   }
 
   async #begin(damages: readonly FoundDamage[]): Promise<void> {
+    const end = this.#segments.at(-1)?.next;
     this.#account(damages);
     const { files } = this.#options;
     const journal = this.#journal;
@@ -210,10 +211,10 @@ export class CheckedLog implements MessageLog {
     this.#bytes = bytes - journal.acks.bytesBeyond;
     this.#leftOut = new LeftOut(prefix, ranges);
     if (position !== undefined) journal.noteHint(position);
-    // The next segment begins after what is lost: that it is lost must be known before.
-    if (this.#acks.end > (this.#segments.at(-1)?.next ?? Infinity)) await this.saveAcks(true);
+    // The next segment begins after what is lost: that it is lost, and how many bytes are not, must be known before.
+    if (journal.acks.end > (end ?? Infinity)) await journal.save(true);
     // A full disk does not keep anybody from reading; the next save tries again.
-    else if (this.#trimmable().length > 0) await this.saveAcks(true).catch(() => undefined);
+    if (this.#trimmable().length > 0) await this.saveAcks(true).catch(() => undefined);
   }
 
   /** What is missing, and how much is left. */
@@ -222,10 +223,7 @@ export class CheckedLog implements MessageLog {
     const { acks } = journal;
     const [first] = this.#segments;
     if (!journal.wasWhole && first !== undefined) journal.add(acks.prefix, first.base, UNKNOWN_BYTES);
-    for (const { segment, piece } of damages) {
-      segment.knownDamage.add(piece.offset);
-      this.#losses.damage(segment, piece);
-    }
+    for (const { segment, piece } of damages) this.#losses.damage(segment, piece);
     let expected = acks.prefix;
     for (const segment of this.#segments) {
       if (segment.base > expected) this.#losses.before(segment, expected);
@@ -233,6 +231,8 @@ export class CheckedLog implements MessageLog {
     }
     // What was acknowledged and is not there was lost with a machine that it was not promised to survive.
     journal.add(expected, acks.end, UNKNOWN_BYTES);
+    const last = this.#segments.at(-1);
+    if (last !== undefined) last.next = Math.max(last.next, acks.end); // as the next one will say
     this.#depth = Math.max(expected, acks.end) - acks.prefix - acks.beyond;
   }
 
@@ -345,7 +345,7 @@ export class CheckedLog implements MessageLog {
 
   #passDamage(segment: Segment, piece: DamagePiece): void {
     this.#pass(piece.to ?? segment.next, damagedBytes(piece, segment));
-    if (!segment.knownDamage.has(piece.offset)) this.#depth -= this.#losses.damage(segment, piece);
+    this.#depth -= this.#losses.damage(segment, piece);
   }
 
   /** Whoever repaired the segment has told. */

@@ -39,8 +39,10 @@ export async function measureUnknown(
   segments: readonly Segment[],
   ranges: readonly AckedRange[],
 ): Promise<void> {
+  const cut = segments.filter(({ isCut }) => isCut === true);
   for (const range of ranges) {
-    if (!Number.isNaN(range.bytes)) continue;
+    const isCut = cut.some(({ base, next }) => range.from < next && range.to > base);
+    if (!isCut && !Number.isNaN(range.bytes)) continue;
     const from = await locateStart(files, segments, range.from, undefined);
     const to = await locateStart(files, segments, range.to, undefined);
     range.bytes = from.bytes - to.bytes;

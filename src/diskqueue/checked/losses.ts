@@ -16,9 +16,11 @@ export class Losses {
     this.#onCorruption = onCorruption;
   }
 
-  /** @returns how many were still waited for. */
+  /** @returns how many were still waited for; none, if it was found before. */
   damage(segment: Segment, piece: DamagePiece): number {
     const { offset, end, from, to = segment.next, reason } = piece;
+    if (segment.knownDamage.has(offset)) return 0;
+    segment.knownDamage.add(offset);
     const lost = this.#journal.add(from, to, countedBytes(segment, piece));
     const isNews = lost > 0 || to === from; // what was lost is told of once
     if (isNews) this.#report(segment, offset, end, from, to, reason);
