@@ -20,27 +20,35 @@ export const UNKNOWN_BYTES = NaN;
  *      bytes:         3 9 2 2 5 4 4 7 1 6           of the ranges 8 and 6
  *
  * The log knows the bytes of everything behind a place. Less those of the ranges, that is what is not acknowledged,
- * without reading it. Ranges are disjoint, ascending, and never touch: there is one at most for each message that somebody holds. Adding
- * is O(log ranges), and O(ranges) where one has to be put in or taken out of the middle.
+ * without reading it. Ranges are disjoint, ascending, and never touch: there is one at most for each message that
+ * somebody holds. Adding is O(log ranges) at their end, and where the prefix takes the first one in, as when a queue is
+ * read on; elsewhere O(ranges).
  */
 export class AckRanges {
   prefix: number;
-  readonly ranges: AckedRange[] = [];
+  readonly #ranges: AckedRange[] = [];
+  /** How many of them the prefix has taken in: they are dropped together, because each time all others move. */
+  #taken = 0;
 
   constructor(prefix: number) {
     this.prefix = prefix;
   }
 
+  get ranges(): readonly AckedRange[] {
+    this.#dropTaken();
+    return this.#ranges;
+  }
+
   has(sequence: number): boolean {
     if (sequence < this.prefix) return true;
-    const range = this.ranges[this.#firstEndingAfter(sequence)];
+    const range = this.#ranges[this.#firstEndingAfter(sequence)];
     return range !== undefined && range.from <= sequence;
   }
 
   /** The first message at or after `sequence` that is not acknowledged. */
   nextAfter(sequence: number): number {
     if (sequence < this.prefix) return this.prefix;
-    const range = this.ranges[this.#firstEndingAfter(sequence)];
+    const range = this.#ranges[this.#firstEndingAfter(sequence)];
     return range !== undefined && range.from <= sequence ? range.to : sequence;
   }
 
@@ -57,9 +65,9 @@ export class AckRanges {
     const merged = { from: start, to, bytes: 0 };
     let known = 0;
     for (
-      let range = this.ranges[last];
+      let range = this.#ranges[last];
       range !== undefined && range.from <= to;
-      range = this.ranges[++last]
+      range = this.#ranges[++last]
     ) {
       known += Math.min(range.to, to) - Math.max(range.from, start);
       merged.bytes += range.bytes;
@@ -71,8 +79,9 @@ export class AckRanges {
     else if (added > 0 || Number.isNaN(bytes)) merged.bytes = UNKNOWN_BYTES;
     if (merged.from <= this.prefix) {
       this.prefix = merged.to;
-      this.ranges.splice(first, last - first);
-    } else this.ranges.splice(first, last - first, merged);
+      this.#taken = last;
+      if (last > this.#ranges.length / 2) this.#dropTaken();
+    } else this.#ranges.splice(first, last - first, merged);
     return added;
   }
 
@@ -88,16 +97,21 @@ export class AckRanges {
 
   /** The last acknowledged message, and one. */
   get end(): number {
-    return this.ranges.at(-1)?.to ?? this.prefix;
+    return Math.max(this.#ranges.at(-1)?.to ?? 0, this.prefix);
+  }
+
+  #dropTaken(): void {
+    this.#ranges.splice(0, this.#taken);
+    this.#taken = 0;
   }
 
   /** Where the first range that ends after `sequence` is. */
   #firstEndingAfter(sequence: number): number {
-    let low = 0;
-    let high = this.ranges.length;
+    let low = this.#taken;
+    let high = this.#ranges.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if ((this.ranges[middle] as SequenceRange).to > sequence) high = middle;
+      if ((this.#ranges[middle] as SequenceRange).to > sequence) high = middle;
       else low = middle + 1;
     }
     return low;

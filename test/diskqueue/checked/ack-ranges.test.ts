@@ -98,3 +98,14 @@ describe('the bytes of a range', () => {
     expect(made).toMatchObject({ prefix: 11, bytesBeyond: 0 });
   });
 });
+
+test('a queue of which every second message was acknowledged is read on', { timeout: 60_000 }, () => {
+  const acks = new AckRanges(1);
+  const count = 300_000;
+  for (let i = 1; i <= count; i++) acks.add(2 * i, 2 * i + 1, 1);
+  for (let i = 0; i <= count; i++) {
+    acks.add(2 * i + 1, 2 * i + 2, 1);
+    if (i % 100_000 === 50_000) expect(acks.ranges).toHaveLength(count - i - 1);
+  }
+  expect(acks).toMatchObject({ prefix: 2 * count + 2, end: 2 * count + 2, beyond: 0, bytesBeyond: 0 });
+});

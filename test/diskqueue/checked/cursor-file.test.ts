@@ -48,7 +48,7 @@ async function write(): Promise<AckRanges> {
 test('says again what it was told', async () => {
   const acks = await write();
   const { acks: loaded, hint, isThere, damages } = await load();
-  expect(loaded).toEqual(acks);
+  expect(loaded).toMatchObject({ prefix: acks.prefix, ranges: acks.ranges });
   expect(hint).toEqual({ ...HINT, sequence: 6 });
   expect({ isThere, damages }).toEqual({ isThere: true, damages: [] });
 });
