@@ -134,6 +134,11 @@ export class DiskQueue implements BackendQueue {
     return this.#log.depth;
   }
 
+  /** Their bytes, without what the files need besides. `maxBytesTotal` is the limit, and counts those being put too. O(1). */
+  get bytes(): number {
+    return this.#log.bytes;
+  }
+
   /**
    * Puts a message behind all others. Resolves when it is as safe as `durability` says; puts that wait together share
    * a write, and a sync.

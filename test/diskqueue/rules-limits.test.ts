@@ -18,6 +18,23 @@ import {
 const FULL = { name: 'EscapementError', code: 'ERR_QUEUE_FULL', op: 'DiskQueue.put' };
 const SIZE = { name: 'EscapementError', code: 'ERR_MESSAGE_SIZE', op: 'DiskQueue.put' };
 
+test.each(FORMATS)('%s: bytes are those of messages put and not acknowledged', async (format) => {
+  const queue = await openQueue({ format });
+  expect(queue.bytes).toBe(0);
+  await putAll(queue, ['12345', '', '6789']);
+  const [first, , third] = await receiveMany(queue, 3);
+  expect(queue.bytes).toBe(9);
+  third?.ack();
+  third?.ack();
+  expect(queue.bytes).toBe(5);
+  first?.nack();
+  expect(queue.bytes).toBe(5);
+  await queue.empty();
+  expect(queue.bytes).toBe(0);
+  await queue.put(bytes('a'));
+  expect(queue.bytes).toBe(1);
+});
+
 describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
   test('counts what is not acknowledged, what is being put and handed out included', async () => {
     const queue = await openQueue({ format, maxBytesTotal: 10 });
@@ -53,6 +70,19 @@ describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
     expect(await rejection(queue.put(bytes('c')))).toMatchObject(FULL);
     expect(await drain(queue, 1)).toEqual(['6789']);
     await queue.put(bytes('cdef'));
+  });
+
+  test('does not count what an earlier run has acknowledged, in whatever order', async () => {
+    const dataPath = temporaryFolder();
+    const first = await openQueue({ format, dataPath });
+    await putAll(first, ['12345', '6789', '0', 'abc']);
+    for (const delivery of (await receiveMany(first, 4)).slice(1, 3)) delivery.ack();
+    await first.close();
+    const queue = await openQueue({ format, dataPath, maxBytesTotal: 10 });
+    expect(queue.bytes).toBe(8);
+    await queue.put(bytes('de'));
+    expect(await rejection(queue.put(bytes('f')))).toMatchObject(FULL);
+    expect(await drain(queue)).toEqual(['12345', 'abc', 'de']);
   });
 
   test('may be less than what an earlier run has left: then nothing fits until enough is acknowledged', async () => {

@@ -67,7 +67,7 @@ test('methods', () => {
   expectTypeOf<DiskQueue>().toExtend<AsyncDisposable & AsyncIterable<Uint8Array, undefined, undefined>>();
   expectTypeOf<Delivery['data']>().toEqualTypeOf<Uint8Array>();
   expectTypeOf<Delivery['ack' | 'nack']>().toEqualTypeOf<() => void>();
-  expectTypeOf<DiskQueue['depth']>().toEqualTypeOf<number>();
+  expectTypeOf<DiskQueue['depth' | 'bytes']>().toEqualTypeOf<number>();
   // @ts-expect-error -- bytes, not text
   expectTypeOf<DiskQueue['put']>().toBeCallableWith('text');
 });
@@ -77,6 +77,8 @@ test('a loop gives bytes', () => {
     for await (const data of queue) expectTypeOf(data).toEqualTypeOf<Uint8Array>();
     // @ts-expect-error -- the depth is read, not written
     queue.depth = 5;
+    // @ts-expect-error -- and so are the bytes
+    queue.bytes = 5;
   };
   expectTypeOf(use).toBeFunction();
 });

@@ -1,5 +1,5 @@
 import type { FileSystem } from '../file-system.ts';
-import type { AckRanges, SequenceRange } from './ack-ranges.ts';
+import type { AckedRange, AckRanges } from './ack-ranges.ts';
 import { CursorFile, type LogPosition } from './cursor-file.ts';
 
 /** How far apart hints are, at least, in bytes: about what is read at once. */
@@ -14,7 +14,7 @@ export class AckJournal {
   readonly wasWhole: boolean;
   readonly #cursor: CursorFile;
   /** Acknowledged since the last save. */
-  #unsaved: SequenceRange[] = [];
+  #unsaved: AckedRange[] = [];
   /** Where messages are, ascending; the first is not after the first message that is not acknowledged. */
   #hints: LogPosition[] = [];
 
@@ -40,13 +40,20 @@ export class AckJournal {
     return this.#unsaved.length > 0 || this.#cursor.isUnsynced;
   }
 
-  /** Messages are done with, or will never be seen. @returns how many of them were not before. */
-  add(from: number, to: number): number {
-    const added = this.acks.add(from, to);
+  /**
+   * Messages are done with, or will never be seen.
+   *
+   * @param bytes - of all of them, as `AckRanges.add` has it.
+   * @returns how many of them were not before.
+   */
+  add(from: number, to: number, bytes: number): number {
+    const added = this.acks.add(from, to, bytes);
     if (added === 0) return 0;
     const last = this.#unsaved.at(-1);
-    if (last?.to === from) last.to = to;
-    else this.#unsaved.push({ from, to });
+    if (last?.to === from) {
+      last.to = to;
+      last.bytes += bytes;
+    } else this.#unsaved.push({ from, to, bytes });
     return added;
   }
 

@@ -2,10 +2,12 @@ import { allOf } from '../all-of.ts';
 import type { FileSystem } from '../file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
 import { AckJournal } from './ack-journal.ts';
-import type { AckRanges } from './ack-ranges.ts';
+import { UNKNOWN_BYTES, type AckRanges } from './ack-ranges.ts';
 import { renameIfThere, unlinkIfThere } from '../missing-files.ts';
 import type { LogPosition } from './cursor-file.ts';
-import { damagedBytes, firstOf, locateStart } from './locate-start.ts';
+import { LeftOut } from './left-out.ts';
+import { damagedBytes, firstOf, locateStart, measureUnknown } from './locate-start.ts';
+import { Losses, missingBytes } from './losses.ts';
 import {
   listSegments,
   recoverSegments,
@@ -46,6 +48,7 @@ export interface CheckedLogOptions {
 export class CheckedLog implements MessageLog {
   readonly #options: CheckedLogOptions;
   readonly #journal: AckJournal;
+  readonly #losses: Losses;
   /** Ascending; the writer's is the last. */
   readonly #segments: Segment[];
   /** Where reading begins. */
@@ -58,12 +61,13 @@ export class CheckedLog implements MessageLog {
   #writtenOff = 0;
   /** Messages before `next` may be not on the disk. */
   #doubt: { readonly next: number; readonly error: unknown } | undefined;
-  /** Messages before it were not counted when the log was opened. */
-  #countedFrom = 0;
+  /** Of what was counted when the log was opened. */
+  #leftOut = new LeftOut(0, []);
 
   private constructor(options: CheckedLogOptions, journal: AckJournal, found: RecoveredSegments) {
     this.#options = options;
     this.#journal = journal;
+    this.#losses = new Losses(journal, options.onCorruption);
     this.#segments = [...found.segments];
     this.#lastNumber = found.lastNumber;
   }
@@ -134,7 +138,7 @@ export class CheckedLog implements MessageLog {
       for (const piece of pieces) {
         if (piece.kind === 'damage') this.#passDamage(reader.segment, piece);
         else if (piece.kind === 'lost') this.#passLost(reader.segment, piece);
-        else if (piece.kind === 'message' && !this.#wasAcked(piece)) {
+        else if (piece.kind === 'message' && !this.#passAcked(piece)) {
           messages.push({ sequence: piece.sequence, data: Buffer.from(piece.payload) });
         }
       }
@@ -143,7 +147,7 @@ export class CheckedLog implements MessageLog {
   }
 
   acknowledge({ sequence, data }: StoredMessage): void {
-    if (this.#journal.add(sequence, sequence + 1) === 0) return;
+    if (this.#journal.add(sequence, sequence + 1, data.length) === 0) return;
     this.#depth--;
     this.#bytes -= data.length;
   }
@@ -158,12 +162,12 @@ export class CheckedLog implements MessageLog {
 
   async empty(): Promise<void> {
     const end = Math.max(this.#acks.end, this.#segments.at(-1)?.next ?? 0);
-    this.#journal.add(this.#acks.prefix, end);
+    this.#journal.add(this.#acks.prefix, end, UNKNOWN_BYTES);
     this.#journal.forgetHints();
     this.#depth = 0;
     this.#bytes = 0;
     this.#writtenOff = 0;
-    this.#countedFrom = end;
+    this.#leftOut = new LeftOut(end, []);
     this.#start = undefined;
     const reader = this.#reader;
     this.#reader = undefined;
@@ -196,21 +200,21 @@ export class CheckedLog implements MessageLog {
   }
 
   async #begin(damages: readonly FoundDamage[]): Promise<void> {
+    const end = this.#segments.at(-1)?.next;
     this.#account(damages);
+    const { files } = this.#options;
     const journal = this.#journal;
-    const { position, bytes } = await locateStart(
-      this.#options.files,
-      this.#segments,
-      this.#acks.prefix,
-      journal.openedHint,
-    );
+    const { prefix, ranges } = journal.acks;
+    await measureUnknown(files, this.#segments, ranges);
+    const { position, bytes } = await locateStart(files, this.#segments, prefix, journal.openedHint);
     this.#start = position;
-    this.#bytes = bytes;
+    this.#bytes = bytes - journal.acks.bytesBeyond;
+    this.#leftOut = new LeftOut(prefix, ranges);
     if (position !== undefined) journal.noteHint(position);
-    // The next segment begins after what is lost: that it is lost must be known before.
-    if (this.#acks.end > (this.#segments.at(-1)?.next ?? Infinity)) await this.saveAcks(true);
+    // The next segment begins after what is lost: that it is lost, and how many bytes are not, must be known before.
+    if (journal.acks.end > (end ?? Infinity)) await journal.save(true);
     // A full disk does not keep anybody from reading; the next save tries again.
-    else if (this.#trimmable().length > 0) await this.saveAcks(true).catch(() => undefined);
+    if (this.#trimmable().length > 0) await this.saveAcks(true).catch(() => undefined);
   }
 
   /** What is missing, and how much is left. */
@@ -218,20 +222,18 @@ export class CheckedLog implements MessageLog {
     const journal = this.#journal;
     const { acks } = journal;
     const [first] = this.#segments;
-    if (!journal.wasWhole && first !== undefined) journal.add(acks.prefix, first.base);
-    for (const { segment, piece } of damages) {
-      segment.knownDamage.add(piece.offset);
-      this.#lose(segment, piece);
-    }
+    if (!journal.wasWhole && first !== undefined) journal.add(acks.prefix, first.base, UNKNOWN_BYTES);
+    for (const { segment, piece } of damages) this.#losses.damage(segment, piece);
     let expected = acks.prefix;
     for (const segment of this.#segments) {
-      if (segment.base > expected) this.#loseBefore(segment, expected);
+      if (segment.base > expected) this.#losses.before(segment, expected);
       expected = Math.max(expected, segment.next);
     }
     // What was acknowledged and is not there was lost with a machine that it was not promised to survive.
-    journal.add(expected, acks.end);
+    journal.add(expected, acks.end, UNKNOWN_BYTES);
+    const last = this.#segments.at(-1);
+    if (last !== undefined) last.next = Math.max(last.next, acks.end); // as the next one will say
     this.#depth = Math.max(expected, acks.end) - acks.prefix - acks.beyond;
-    this.#countedFrom = acks.prefix;
   }
 
   /** Does something to the writer that may make messages readable, and counts those. */
@@ -329,61 +331,41 @@ export class CheckedLog implements MessageLog {
     if (next === undefined) return false;
     const following = await SegmentReader.open(this.#options.files, next);
     this.#reader = following;
-    if (sequence < segment.next) this.#loseEnd(segment, sequence);
+    if (sequence < segment.next) this.#passEnd(segment, sequence);
     await reader.close();
     return true;
   }
 
-  /** By an earlier process: then its bytes were counted when the log was opened, if it is beyond the prefix. */
-  #wasAcked({ sequence, payload }: MessagePiece): boolean {
-    if (!this.#acks.has(sequence)) return false;
-    if (sequence >= this.#countedFrom) this.#writeOff(payload.length);
-    return true;
+  /** @returns whether an earlier process has acknowledged it. */
+  #passAcked({ sequence, payload }: MessagePiece): boolean {
+    const isAcked = this.#acks.has(sequence);
+    this.#pass(sequence + 1, isAcked ? payload.length : 0);
+    return isAcked;
   }
 
   #passDamage(segment: Segment, piece: DamagePiece): void {
-    this.#writeOff(damagedBytes(piece, segment));
-    if (!segment.knownDamage.has(piece.offset)) this.#depth -= this.#lose(segment, piece);
+    this.#pass(piece.to ?? segment.next, damagedBytes(piece, segment));
+    this.#depth -= this.#losses.damage(segment, piece);
   }
 
   /** Whoever repaired the segment has told. */
   #passLost(segment: Segment, piece: LostPiece): void {
-    this.#writeOff(damagedBytes(piece, segment));
-    this.#depth -= this.#journal.add(piece.from, piece.to);
+    const bytes = damagedBytes(piece, segment);
+    this.#pass(piece.to, bytes);
+    this.#depth -= this.#journal.add(piece.from, piece.to, bytes);
   }
 
-  #writeOff(bytes: number): void {
-    this.#bytes -= bytes;
-    this.#writtenOff += bytes;
+  /** The file of a segment has ended before the segment does. */
+  #passEnd(segment: Segment, from: number): void {
+    this.#pass(segment.next, missingBytes(segment, from));
+    this.#depth -= this.#losses.end(segment, from);
   }
 
-  /** Messages that nobody will ever see are as good as acknowledged. @returns how many were still waited for. */
-  #lose(segment: Segment, piece: DamagePiece): number {
-    const { offset, end, from, to = segment.next, reason } = piece;
-    const lost = this.#journal.add(from, to);
-    const isNews = lost > 0 || to === from; // what was lost is told of once
-    if (isNews) this.#report(segment, offset, end, from, to, reason);
-    return lost;
-  }
-
-  /** Messages between two segments. */
-  #loseBefore(segment: Segment, from: number): void {
-    if (this.#journal.add(from, segment.base) === 0) return;
-    this.#report(segment, 0, 0, from, segment.base, 'the segment before this one is missing');
-  }
-
-  /** The file ends before its segment does. */
-  #loseEnd(segment: Segment, from: number): void {
-    const lost = this.#journal.add(from, segment.next);
-    this.#depth -= lost;
-    this.#writeOff((from - segment.next) * RECORD_HEADER_BYTES);
-    if (lost === 0) return;
-    this.#report(segment, segment.end, segment.end, from, segment.next, 'the segment ends too early');
-  }
-
-  #report(segment: Segment, offset: number, end: number, from: number, to: number, reason: string): void {
-    const sequences = to > from ? { firstSequence: from, lastSequence: to - 1 } : {};
-    this.#options.onCorruption({ file: segment.path, offset, bytes: end - offset, ...sequences, reason });
+  /** Everything before `to` was read; of the last piece, nobody gets these bytes. */
+  #pass(to: number, bytes: number): void {
+    const writtenOff = this.#leftOut.pass(to, bytes);
+    this.#bytes -= writtenOff;
+    this.#writtenOff += writtenOff;
   }
 
   /** Segments that nobody needs: all of it is acknowledged, and it is neither read nor written. */

@@ -1,8 +1,9 @@
 import type { FileSystem } from '../file-system.ts';
+import type { AckedRange } from './ack-ranges.ts';
 import type { LogPosition } from './cursor-file.ts';
 import { RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES } from './segment-format.ts';
 import { SegmentReader } from './segment-reader.ts';
-import type { DamagePiece, LostPiece } from './segment-scan.ts';
+import type { DamagePiece, SegmentPiece } from './segment-scan.ts';
 import type { Segment } from './segment.ts';
 
 /** Where reading begins. */
@@ -27,6 +28,25 @@ export async function locateStart(
   const start = await scanTo(files, segment, prefix, isUsable ? hint : firstOf(segment));
   const later = segments.slice(at + 1).map((other) => payloadBytes(other, firstOf(other)));
   return { ...start, bytes: later.reduce((sum, bytes) => sum + bytes, start.bytes) };
+}
+
+/**
+ * Finds out the bytes of acknowledged messages where nobody knows them: some of these are missing, perhaps. Reads two
+ * segments at most for each such range, and nothing for the others.
+ */
+export async function measureUnknown(
+  files: FileSystem,
+  segments: readonly Segment[],
+  ranges: readonly AckedRange[],
+): Promise<void> {
+  const cut = segments.filter(({ isCut }) => isCut === true);
+  for (const range of ranges) {
+    const isCut = cut.some(({ base, next }) => range.from < next && range.to > base);
+    if (!isCut && !Number.isNaN(range.bytes)) continue;
+    const from = await locateStart(files, segments, range.from, undefined);
+    const to = await locateStart(files, segments, range.to, undefined);
+    range.bytes = from.bytes - to.bytes;
+  }
 }
 
 export function firstOf({ number, base }: Segment): LogPosition {
@@ -63,13 +83,8 @@ async function scanTo(
     let position = from;
     let passed = 0;
     for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
-      for (const piece of pieces) {
-        if (piece.kind === 'message' && piece.sequence < prefix) passed += piece.payload.length;
-      }
+      for (const piece of pieces) if (isBefore(piece, prefix, segment)) passed += bytesOf(piece, segment);
       if (reader.sequence > prefix) break;
-      for (const piece of pieces) {
-        if (piece.kind === 'damage' || piece.kind === 'lost') passed += damagedBytes(piece, segment);
-      }
       position = { segment: segment.number, offset: reader.offset, sequence: reader.sequence };
     }
     return { position, bytes: payloadBytes(segment, from) - passed };
@@ -83,7 +98,21 @@ function payloadBytes({ header, end, next }: Segment, { offset, sequence }: LogP
   return header === undefined ? 0 : end - offset - (next - sequence) * RECORD_HEADER_BYTES;
 }
 
+/** Whether all of it is before a message. */
+function isBefore(piece: SegmentPiece, sequence: number, { next }: Segment): boolean {
+  if (piece.kind === 'message') return piece.sequence < sequence;
+  return piece.kind !== 'footer' && (piece.to ?? next) <= sequence;
+}
+
+function bytesOf(piece: SegmentPiece, segment: Segment): number {
+  if (piece.kind === 'message') return piece.payload.length;
+  return piece.kind === 'footer' ? 0 : damagedBytes(piece, segment);
+}
+
 /** What damage was counted as there: as if there were messages. */
-export function damagedBytes({ offset, end, from, to }: DamagePiece | LostPiece, { next }: Segment): number {
+export function damagedBytes(
+  { offset, end, from, to }: Pick<DamagePiece, 'offset' | 'end' | 'from' | 'to'>,
+  { next }: Pick<Segment, 'next'>,
+): number {
   return end - offset - ((to ?? next) - from) * RECORD_HEADER_BYTES;
 }
