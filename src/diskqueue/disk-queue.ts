@@ -10,7 +10,7 @@ import {
   type DiskQueueOptions,
   type ResolvedDiskQueueOptions,
 } from './disk-queue-options.ts';
-import { HandOuts } from './hand-outs.ts';
+import { HandOuts, type Receivers } from './hand-outs.ts';
 import { MessageIterator } from './message-iterator.ts';
 import type { CorruptionEvent, MessageLog, StoredMessage } from './message-log.ts';
 import { openLog } from './open-log.ts';
@@ -144,13 +144,17 @@ export class DiskQueue implements BackendQueue {
    * a write, and a sync.
    *
    * @param data - not changed, and not to be changed before the promise has settled.
+   * @param options - a signal calls back a put that waits for room: nothing was written then. One that is being written
+   * goes on, because nobody could say any more whether the message is there.
    * @throws EscapementError `ERR_MESSAGE_SIZE`, `ERR_QUEUE_FULL`, `ERR_QUEUE_CLOSED` - nothing was written.
    * `ERR_QUEUE_IO` - the disk has refused: the message is not in the queue.
    */
-  put(data: Uint8Array): Promise<void> {
+  put(data: Uint8Array, options?: SignalOptions): Promise<void> {
     return this.#checked(data, () => {
+      const signal = options === undefined ? undefined : signalOf(options);
+      signal?.throwIfAborted();
       if (this.#room.enter(data.length)) return this.#put(data);
-      return this.#putWhenRoom(data);
+      return this.#putWhenRoom(data, signal);
     });
   }
 
@@ -240,7 +244,7 @@ export class DiskQueue implements BackendQueue {
 
   /** Messages, one after the other: each is acknowledged when the loop asks for the next one. Ends with the queue. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Uint8Array, undefined, undefined> {
-    return new MessageIterator(this.#handOuts);
+    return new MessageIterator((group: Receivers) => this.#handOuts.take(undefined, group));
   }
 
   /** `close()`, for `await using`. */
@@ -265,7 +269,7 @@ export class DiskQueue implements BackendQueue {
     return this.#commits.put(data);
   }
 
-  #putWhenRoom(data: Uint8Array): Promise<void> {
+  #putWhenRoom(data: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
     const { whenFull, maxBytesTotal } = this.#options;
     if (whenFull === 'reject' || data.length > maxBytesTotal) {
       throw this.#fail(
@@ -274,7 +278,7 @@ export class DiskQueue implements BackendQueue {
         `has no room for ${data.length} bytes more: ${maxBytesTotal} is the limit`,
       );
     }
-    return this.#room.wait(data.length, () => this.#put(data));
+    return this.#room.wait(data.length, () => this.#put(data), signal);
   }
 
   #acked(message: StoredMessage): void {

@@ -183,6 +183,53 @@ describe.each(FORMATS)('%s: whenFull wait', (format) => {
     expect(await drain(queue)).toEqual(['abc']);
   });
 
+  test('who is called back has put nothing, and does not hold up those behind him', async () => {
+    const queue = await openQueue(options);
+    await putAll(queue, ['12345', '6789']);
+    const controller = new AbortController();
+    const withdrawn = queue.put(bytes('abcdefg'), { signal: controller.signal });
+    const behind = queue.put(bytes('x'));
+    expect(await isPending(behind)).toBe(true);
+    controller.abort('enough');
+    expect(await rejection(withdrawn)).toBe('enough');
+    await behind;
+    await queue.flush();
+    expect(await drain(queue)).toEqual(['12345', '6789', 'x']);
+    expect(queue.bytes).toBe(0);
+  });
+
+  test('the room of those who are called back in one turn goes to those who stay, in their order', async () => {
+    const queue = await openQueue(options);
+    await queue.put(bytes('1234567890'));
+    const controllers = Array.from({ length: 4 }, () => new AbortController());
+    const puts = controllers.map(({ signal }, i) => queue.put(bytes(`put ${i}`), { signal }));
+    const delivery = await queue.receive();
+    controllers[0]?.abort();
+    controllers[2]?.abort();
+    delivery.ack();
+    await Promise.allSettled(puts);
+    expect(await drain(queue)).toEqual(['put 1', 'put 3']);
+    expect(queue.bytes).toBe(0);
+  });
+
+  test('a signal that has fired puts nothing; once there is room it is too late', async () => {
+    const queue = await openQueue(options);
+    expect(await rejection(queue.put(bytes('a'), { signal: AbortSignal.abort('never') }))).toBe('never');
+    const controller = new AbortController();
+    const first = queue.put(bytes('1234567890'), { signal: controller.signal });
+    controller.abort();
+    await first;
+    const second = new AbortController();
+    const waited = queue.put(bytes('b'), { signal: second.signal });
+    (await queue.receive()).ack();
+    second.abort();
+    await waited;
+    expect(await drain(queue)).toEqual(['b']);
+    expect(await rejection(queue.put(bytes('a'), { signal: 5 } as never))).toMatchObject({
+      code: 'ERR_INVALID_ARG_TYPE',
+    });
+  });
+
   test('a message that never fits is refused', async () => {
     const queue = await openQueue(options);
     expect(await rejection(queue.put(bytes('12345678901')))).toMatchObject(FULL);

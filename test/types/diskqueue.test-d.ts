@@ -59,12 +59,16 @@ test('options', () => {
 });
 
 test('methods', () => {
-  expectTypeOf<DiskQueue['put']>().toEqualTypeOf<(data: Uint8Array) => Promise<void>>();
-  expectTypeOf<DiskQueue['putBeyondLimit']>().toEqualTypeOf<DiskQueue['put']>();
+  expectTypeOf<DiskQueue['put']>().toEqualTypeOf<
+    (data: Uint8Array, options?: SignalOptions) => Promise<void>
+  >();
+  expectTypeOf<OverflowQueue['put']>().toEqualTypeOf<DiskQueue['put']>();
+  expectTypeOf<DiskQueue['putBeyondLimit']>().toEqualTypeOf<(data: Uint8Array) => Promise<void>>();
   expectTypeOf<DiskQueue['receive']>().toEqualTypeOf<(options?: SignalOptions) => Promise<Delivery>>();
   expectTypeOf<DiskQueue['peek']>().toEqualTypeOf<() => Promise<Uint8Array | undefined>>();
   expectTypeOf<DiskQueue['flush' | 'empty' | 'close' | 'delete']>().toEqualTypeOf<() => Promise<void>>();
   expectTypeOf<DiskQueue>().toExtend<AsyncDisposable & AsyncIterable<Uint8Array, undefined, undefined>>();
+  expectTypeOf<OverflowQueue>().toExtend<AsyncDisposable & AsyncIterable<Uint8Array, undefined, undefined>>();
   expectTypeOf<Delivery['data']>().toEqualTypeOf<Uint8Array>();
   expectTypeOf<Delivery['ack' | 'nack']>().toEqualTypeOf<() => void>();
   expectTypeOf<DiskQueue['depth' | 'bytes']>().toEqualTypeOf<number>();

@@ -1,6 +1,7 @@
 import type { FileSystem } from '../file-system.ts';
 import type { AckedRange, AckRanges } from './ack-ranges.ts';
 import { CursorFile, type LogPosition } from './cursor-file.ts';
+import { isWhole } from './first-expected.ts';
 
 /** How far apart hints are, at least, in bytes: about what is read at once. */
 const HINT_DISTANCE_BYTES = 64 * 1024;
@@ -32,8 +33,8 @@ export class AckJournal {
 
   static async open(files: FileSystem, folder: string, name: string): Promise<AckJournal> {
     const cursor = new CursorFile(files, folder, `${folder}/${name}.cursor`);
-    const { acks, hint, isThere, damages } = await cursor.load();
-    return new AckJournal(cursor, acks, hint, isThere && damages.length === 0);
+    const state = await cursor.load();
+    return new AckJournal(cursor, state.acks, state.hint, isWhole(state));
   }
 
   get hasUnsaved(): boolean {
