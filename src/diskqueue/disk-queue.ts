@@ -107,6 +107,7 @@ export class DiskQueue implements BackendQueue {
    *
    * @throws EscapementError `ERR_QUEUE_LOCKED` - it is open, here or elsewhere. `ERR_QUEUE_IO` - the disk has refused:
    * nothing has changed.
+   * @throws TypeError `ERR_INVALID_ARG_VALUE` - an option; or the folder has files of that queue in the other format.
    */
   static async open(options: DiskQueueOptions): Promise<DiskQueue> {
     const resolved = resolveDiskQueueOptions(options);
