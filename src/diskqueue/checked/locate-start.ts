@@ -71,7 +71,7 @@ async function isRight(
   }
 }
 
-/** Goes block by block to the one in which the message is. */
+/** Goes piece by piece to the message. */
 async function scanTo(
   files: FileSystem,
   segment: Segment,
@@ -83,9 +83,16 @@ async function scanTo(
     let position = from;
     let passed = 0;
     for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
-      for (const piece of pieces) if (isBefore(piece, prefix, segment)) passed += bytesOf(piece, segment);
+      for (const piece of pieces) {
+        if (sequenceAfter(piece, segment) > prefix) continue;
+        passed += bytesOf(piece, segment);
+        position = {
+          segment: segment.number,
+          offset: piece.end,
+          sequence: sequenceAfter(piece, segment),
+        };
+      }
       if (reader.sequence > prefix) break;
-      position = { segment: segment.number, offset: reader.offset, sequence: reader.sequence };
     }
     return { position, bytes: payloadBytes(segment, from) - passed };
   } finally {
@@ -93,23 +100,20 @@ async function scanTo(
   }
 }
 
-/** Bytes of the messages from a place in a segment to its end. */
-function payloadBytes({ header, end, next }: Segment, { offset, sequence }: LogPosition): number {
+/** Bytes of the messages from a place in a segment to its end, counted as if all of it were messages. */
+export function payloadBytes({ header, end, next }: Segment, { offset, sequence }: LogPosition): number {
   return header === undefined ? 0 : end - offset - (next - sequence) * RECORD_HEADER_BYTES;
 }
 
-/** Whether all of it is before a message. */
-function isBefore(piece: SegmentPiece, sequence: number, { next }: Segment): boolean {
-  if (piece.kind === 'message') return piece.sequence < sequence;
-  return piece.kind !== 'footer' && (piece.to ?? next) <= sequence;
+function sequenceAfter(piece: SegmentPiece, { next }: Segment): number {
+  return piece.kind === 'message' ? piece.sequence + 1 : (piece.to ?? next);
 }
 
 function bytesOf(piece: SegmentPiece, segment: Segment): number {
-  if (piece.kind === 'message') return piece.payload.length;
-  return piece.kind === 'footer' ? 0 : damagedBytes(piece, segment);
+  return piece.kind === 'message' ? piece.payload.length : damagedBytes(piece, segment);
 }
 
-/** What damage was counted as there: as if there were messages. */
+/** What was counted as there instead: as if there were messages. */
 export function damagedBytes(
   { offset, end, from, to }: Pick<DamagePiece, 'offset' | 'end' | 'from' | 'to'>,
   { next }: Pick<Segment, 'next'>,

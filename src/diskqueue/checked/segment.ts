@@ -14,6 +14,8 @@ export interface Segment {
   next: number;
   /** The file is shorter than the next segment says: messages are missing, and nobody knows yet how many. */
   readonly isCut?: boolean;
+  /** Somebody has removed the file while the queue is open. */
+  isGone?: boolean;
   /** Damage that was found, by offset: what was found when the queue was opened is not reported again when it is read. */
   readonly knownDamage: Set<number>;
   /** What was written last, while it is still in memory: for a reader that keeps up. */
