@@ -111,3 +111,23 @@ describe.each(FORMATS)('%s: options', (format) => {
       expect(await drain(await openQueue({ format, dataPath, name }))).toEqual([name]);
   });
 });
+
+test.each([
+  ['checked', 'nsq'],
+  ['nsq', 'checked'],
+] as const)(
+  'a queue with files in format %s is not opened as %s, and nothing changes',
+  async (format, other) => {
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ format, dataPath });
+    await queue.put(bytes('a'));
+    await queue.close();
+    const files = readdirSync(dataPath);
+    const error = await rejection(openQueue({ format: other, dataPath }));
+    expect(error).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' });
+    expect((error as Error).message).toMatch(`format must be '${format}'`);
+    expect(readdirSync(dataPath)).toEqual(files);
+    await openQueue({ format: other, dataPath, name: 'spool.2' });
+    expect(await drain(await openQueue({ format, dataPath }))).toEqual(['a']);
+  },
+);

@@ -17,6 +17,10 @@ export class QueueModel {
     return this.messages.length;
   }
 
+  get bytes(): number {
+    return this.messages.reduce((sum, { length }) => sum + length, 0);
+  }
+
   /** What nobody has, in order. */
   get ready(): ModelMessage[] {
     return this.messages.filter((message) => !this.handedOut.includes(message));

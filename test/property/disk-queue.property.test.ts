@@ -7,7 +7,7 @@ import { FILE_SYSTEM } from '../../src/diskqueue/disk-queue-options.ts';
 import { hostError, RecordingFiles, type FileCall } from '../diskqueue/support/recording-files.ts';
 import { makeFolder } from '../diskqueue/support/queues.ts';
 import { dataOf } from './disk-queue-model.ts';
-import { queueAction, QueueWorld } from './queue-world.ts';
+import { queueAction, QueueWorld, type QueueAction } from './queue-world.ts';
 import { runs, timeoutOf } from './replay.ts';
 
 const FORMATS = ['checked', 'nsq'] as const;
@@ -27,7 +27,14 @@ function openDiskQueue(options: DiskQueueOptions): Promise<DiskQueue> {
   });
 }
 
-class DiskQueueWorld extends QueueWorld<DiskQueue> {
+/** One that knows its bytes. */
+abstract class BytesWorld extends QueueWorld<DiskQueue> {
+  protected override check(action: QueueAction): void {
+    expect(this.queue.bytes, JSON.stringify(action)).toBe(this.model.bytes);
+  }
+}
+
+class DiskQueueWorld extends BytesWorld {
   readonly #options: DiskQueueOptions;
   readonly #specials: Settings['specials'];
   #special = 0;
@@ -81,7 +88,7 @@ interface Fault {
 }
 
 /** On a disk that refuses calls now and then; its special is a fault, or the end of all of them and a reopen. */
-class FaultyWorld extends QueueWorld<DiskQueue> {
+class FaultyWorld extends BytesWorld {
   readonly #options: DiskQueueOptions;
   readonly #faults: (Fault | 'reopen')[];
   readonly #files = new RecordingFiles();

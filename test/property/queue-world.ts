@@ -63,6 +63,7 @@ export abstract class QueueWorld<Q extends BackendQueue> {
         await this.#do(action);
         await this.#serve();
         expect(this.queue.depth, JSON.stringify(action)).toBe(this.model.depth);
+        this.check(action);
       }
       while (this.model.depth > 0) {
         while (this.#held.length > 0) this.#settle(0, true);
@@ -77,6 +78,11 @@ export abstract class QueueWorld<Q extends BackendQueue> {
   protected abstract open(): Promise<Q>;
   /** What only this kind of queue can do. */
   protected abstract special(): Promise<void>;
+
+  /** What else is true after an action. */
+  protected check(_action: QueueAction): void {
+    // of any queue, nothing
+  }
 
   protected async end(): Promise<void> {
     await this.queue.close();

@@ -2,7 +2,7 @@ import { freeName } from '../copy-file.ts';
 import type { FileSystem } from '../file-system.ts';
 import { CannotRepair } from '../stored/cannot-repair.ts';
 import type { LostMessages, OnProgress, RepairPlan, RepairStep } from '../stored/stored-queue.ts';
-import type { AckRanges } from '../ack-ranges.ts';
+import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
 import { unlinkIfThere } from '../missing-files.ts';
 import { CursorFile, type CursorState } from './cursor-file.ts';
 import { examineSegment, type SegmentState, type Stretch } from './examine-segment.ts';
@@ -101,7 +101,7 @@ async function planSegments(
   const { acks } = planning;
   const [first] = segments;
   // A damaged cursor may have known that what is not there was acknowledged.
-  if (!isWhole(cursor) && first !== undefined) acks.add(acks.prefix, first.base);
+  if (!isWhole(cursor) && first !== undefined) acks.add(acks.prefix, first.base, UNKNOWN_BYTES);
   let expected = acks.prefix;
   let before = { end: 0, next: 0 };
   for (const [i, found] of segments.entries()) {
@@ -221,7 +221,7 @@ function lose(
   to: number,
 ): void {
   if (from >= to) lost.push({ ...where, messages: undefined });
-  const messages = acks.add(from, to);
+  const messages = acks.add(from, to, UNKNOWN_BYTES); // whoever opens the queue next finds out
   if (messages > 0) lost.push({ ...where, firstSequence: from, lastSequence: to - 1, messages });
 }
 

@@ -133,7 +133,8 @@ async function recoverSegment(
   const successor = next?.number === file.number + 1 ? next.header : undefined;
   if (successor !== undefined) {
     const end = Math.max(Math.min(successor.previousEnd, file.size), SEGMENT_HEADER_BYTES);
-    return whole(file, header, end, successor.baseSequence);
+    const found = whole(file, header, end, successor.baseSequence);
+    return { ...found, segment: { ...found.segment, isCut: file.size < successor.previousEnd } };
   }
   return withFile(
     files,

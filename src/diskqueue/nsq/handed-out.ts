@@ -39,7 +39,7 @@ export class HandedOut {
 
   /** @returns whether it was not acknowledged before. */
   acknowledge(sequence: number): boolean {
-    if (this.#acks.add(sequence, sequence + 1) === 0) return false;
+    if (this.#acks.add(sequence, sequence + 1, 0) === 0) return false;
     if (this.#acks.has(sequence - 1)) this.#ends.delete(sequence - 1);
     if (this.#acks.has(sequence + 1)) this.#ends.delete(sequence);
     return true;
@@ -58,7 +58,7 @@ export class HandedOut {
 
   /** Messages that were handed out before mean nothing any more. */
   clear(): void {
-    this.#acks.add(this.#acks.prefix, this.#next);
+    this.#acks.add(this.#acks.prefix, this.#next, 0);
     this.#taken = this.#next;
     this.#ends.clear();
   }
