@@ -80,10 +80,15 @@ describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
     for (const delivery of (await receiveMany(first, 4)).slice(1, 3)) delivery.ack();
     await first.close();
     const queue = await openQueue({ format, dataPath, maxBytesTotal: 10 });
-    expect(queue.bytes).toBe(8);
-    await queue.put(bytes('de'));
-    expect(await rejection(queue.put(bytes('f')))).toMatchObject(FULL);
-    expect(await drain(queue)).toEqual(['12345', 'abc', 'de']);
+    if (format === 'checked') {
+      expect(queue.bytes).toBe(8);
+      await queue.put(bytes('de'));
+      expect(await rejection(queue.put(bytes('f')))).toMatchObject(FULL);
+      expect(await drain(queue)).toEqual(['12345', 'abc', 'de']);
+    } else {
+      expect(queue.bytes).toBe(13); // nothing before the first message was acknowledged: all of them come again
+      expect(await drain(queue)).toEqual(['12345', '6789', '0', 'abc']);
+    }
   });
 
   test('may be less than what an earlier run has left: then nothing fits until enough is acknowledged', async () => {
