@@ -1,9 +1,10 @@
 import { allOf } from '../all-of.ts';
+import { setAside } from '../copy-file.ts';
 import type { FileSystem } from '../file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
 import { AckJournal } from './ack-journal.ts';
 import type { AckRanges } from '../ack-ranges.ts';
-import { renameIfThere, unlinkIfThere } from '../missing-files.ts';
+import { unlinkIfThere } from '../missing-files.ts';
 import { Ledger } from './ledger.ts';
 import { locateStart, measureUnknown } from './locate-start.ts';
 import { LogReader } from './log-reader.ts';
@@ -72,6 +73,9 @@ export class CheckedLog implements MessageLog {
     const expected = journal.wasWhole ? journal.acks.prefix : undefined;
     const found = await recoverSegments(files, folder, name, expected);
     await tidySegments(files, folder, found);
+    for (const { path, size, reason } of found.misplaced) {
+      options.onCorruption({ file: path, offset: 0, bytes: size, reason });
+    }
     const log = new CheckedLog(options, journal, found);
     try {
       await log.#begin(found.damages);
@@ -272,7 +276,7 @@ export class CheckedLog implements MessageLog {
   async #trim(gone: readonly Segment[]): Promise<void> {
     const { files, folder } = this.#options;
     for (const { path, header } of gone) {
-      if (header === undefined) await renameIfThere(files, path, `${path}.damaged`);
+      if (header === undefined) await setAside(files, folder, path);
       else await unlinkIfThere(files, path);
       this.#segments.shift();
     }

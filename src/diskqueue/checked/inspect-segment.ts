@@ -88,7 +88,7 @@ class Inspection implements InspectedSegment {
 
   /** Either copy does; a crash may have left half of them. */
   async #checkHeader(file: File): Promise<void> {
-    const { path, number, header } = this.segment;
+    const { path } = this.segment;
     const half = SEGMENT_HEADER_BYTES / 2;
     for (const offset of [0, half]) {
       const copy = Buffer.alloc(half);
@@ -98,7 +98,6 @@ class Inspection implements InspectedSegment {
       if (isMissing && offset > 0) this.notes.push(`${path}: its header is there once`);
       else this.#problem(offset, half, 'a copy of the header is damaged');
     }
-    if (header?.number !== number) this.#problem(0, 0, 'its name and its header have different numbers');
   }
 
   #take(piece: SegmentPiece): void {

@@ -95,9 +95,11 @@ export class Ledger {
   /** A piece of a segment was read. @returns whether it is a message that nobody has acknowledged. */
   pass(segment: Segment, piece: SegmentPiece): boolean {
     if (piece.kind === 'message') {
-      const isAcked = this.#journal.acks.has(piece.sequence); // by an earlier process
-      this.#pass(piece.sequence + 1, isAcked ? piece.payload.length : 0);
-      return !isAcked;
+      const after = Math.min(piece.sequence + 1, segment.next);
+      // The next segment has another one of that sequence; or an earlier process has acknowledged it.
+      const isWanted = piece.sequence < after && !this.#journal.acks.has(piece.sequence);
+      this.#pass(after, isWanted ? 0 : piece.payload.length);
+      return isWanted;
     }
     const bytes = damagedBytes(piece, segment);
     this.#pass(piece.to ?? segment.next, bytes);

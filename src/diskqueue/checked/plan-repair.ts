@@ -44,13 +44,14 @@ export async function planRepair(
   const names = await files.list(folder);
   const cursor = await new CursorFile(files, folder, `${folder}/${name}.cursor`).load();
   const rescued = new Set<number>();
-  const found = await recoverSegments(files, folder, name, firstExpected(cursor), (file, previous) => {
+  const found = await recoverSegments(files, folder, name, firstExpected(cursor), (file, ...neighbours) => {
     rescued.add(file.number);
-    return rescueHeader(files, file, previous);
+    return rescueHeader(files, file, ...neighbours);
   });
   const taken = new Set(names.map((file) => `${folder}/${file}`));
   const planning = { files, folder, name, taken, acks: cursor.acks, rescued, steps: [], lost: [] };
   planRemovals(planning, names, found);
+  for (const { path, reason } of found.misplaced) planSetAside(planning, path, reason);
   const progress = await progressOver(files, found, onProgress);
   const ends = { prefix: cursor.acks.prefix, beyond: cursor.acks.beyond };
   await planSegments(planning, cursor, found, progress);
@@ -130,7 +131,7 @@ async function planSegment(
   const { files, steps, rescued } = planning;
   const { path, header, number } = segment;
   const successor = after?.number === number + 1 && !rescued.has(number + 1) ? after : undefined;
-  if (header === undefined) return planSetAside(planning, segment, successor);
+  if (header === undefined) return planUnreadable(planning, segment, successor);
   const state = await examineSegment(files, segment, header, successor, (pieces) => {
     for (const { offset, end } of pieces) onRead(end - offset);
   });
@@ -179,19 +180,23 @@ function planRewrite({ files, folder, taken, steps }: Planning, path: string, st
 }
 
 /** Nothing in it can be read, whatever one tries. */
-function planSetAside(
+function planUnreadable(
   planning: Planning,
   segment: Segment,
   successor: Segment | undefined,
 ): { end: number; next: number } {
-  const { files, folder, taken, steps } = planning;
   const { path, base, next, end } = segment;
-  const keptAs = freeName(path, taken);
-  const reason = 'the header of the segment is damaged, and there is no record in it';
+  const reason = 'the header of the segment is damaged, and there is no record in it that belongs there';
   // If the next one says that nothing was in it that anybody waits for, nothing is lost.
   if (base < next || successor === undefined) {
     lose(planning, { file: path, offset: 0, bytes: end, reason }, base, next);
   }
+  planSetAside(planning, path, reason);
+  return { end: 0, next };
+}
+
+function planSetAside({ files, folder, taken, steps }: Planning, path: string, reason: string): void {
+  const keptAs = freeName(path, taken);
   steps.push({
     ...{ action: 'set aside', file: path, detail: reason, keptAs },
     run: async () => {
@@ -199,7 +204,6 @@ function planSetAside(
       await files.syncFolder(folder);
     },
   });
-  return { end: 0, next };
 }
 
 function loseStretch(planning: Planning, { path }: Segment, stretch: Stretch): void {

@@ -49,7 +49,7 @@ export async function verifyQueue(
 ): Promise<QueueReport> {
   const path = `${folder}/${name}.cursor`;
   const cursor = await new CursorFile(files, folder, path).load();
-  const { segments, unborn } = await recoverSegments(files, folder, name, firstExpected(cursor));
+  const { segments, unborn, misplaced } = await recoverSegments(files, folder, name, firstExpected(cursor));
   const inspected = await inspectAll(files, segments, cursor, onProgress);
   return {
     name,
@@ -58,6 +58,7 @@ export async function verifyQueue(
     unacknowledged: sum(inspected.map(({ unacknowledged }) => unacknowledged)),
     bytes: sum(inspected.map(({ size }) => size)),
     problems: [
+      ...misplaced.map(({ path, size, reason }) => ({ file: path, offset: 0, bytes: size, reason })),
       ...inspected.flatMap(({ problems }) => problems),
       ...gapsBetween(segments, cursor),
       ...cursorProblems(path, cursor),
