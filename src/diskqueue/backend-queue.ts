@@ -14,8 +14,8 @@ export interface Delivery {
 export interface BackendQueue {
   /** Throws if `put` would refuse such a message whatever else it holds. For queues in front of this one. */
   requireMessage?(data: Uint8Array): void;
-  /** Resolves when the message is safe, in whatever sense the queue gives that. */
-  put(data: Uint8Array): Promise<void>;
+  /** Resolves when the message is safe, in whatever sense the queue gives that. A signal ends the wait for room. */
+  put(data: Uint8Array, options?: SignalOptions): Promise<void>;
   /** As `put`, whatever room there is: for messages that would be lost otherwise, by a queue in front of this one. */
   putBeyondLimit?(data: Uint8Array): Promise<void>;
   /** Hands out the first message, or waits for one. Callers are served in the order they came. */

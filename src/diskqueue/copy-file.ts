@@ -1,4 +1,5 @@
 import type { File, FileSystem } from './file-system.ts';
+import { renameIfThere } from './missing-files.ts';
 import { makeFile, withFile } from './with-file.ts';
 
 /** Bytes copied at once. */
@@ -24,6 +25,12 @@ export async function keepCopy(files: FileSystem, folder: string, path: string, 
   );
   await files.rename(temporary, as);
   await files.syncFolder(folder);
+}
+
+/** Gives a file the name that damaged ones are kept under. */
+export async function setAside(files: FileSystem, folder: string, path: string): Promise<void> {
+  const taken = new Set((await files.list(folder)).map((name) => `${folder}/${name}`));
+  await renameIfThere(files, path, freeName(path, taken));
 }
 
 /** A name that no file has: `path.damaged`, or with a number behind it. */

@@ -13,7 +13,10 @@ export type Durability = 'always' | 'interval' | 'os';
 
 /** Options of `DiskQueue.open`. */
 export interface DiskQueueOptions {
-  /** Names the queue's files: no slashes, at most 150 bytes. Queues of different names share a folder. */
+  /**
+   * Names the queue's files: well-formed Unicode without slashes, at most 150 bytes. Queues of different names share a
+   * folder.
+   */
   readonly name: string;
   /** The folder; made if it is not there. */
   readonly dataPath: string;
@@ -128,6 +131,8 @@ function requireName(name: unknown): void {
   if (typeof name !== 'string') throw wrongType('name', 'a string', name);
   const isFileName = name !== '' && name !== '.' && name !== '..' && !/[/\\\0]/.test(name);
   if (!isFileName) throw wrongValue('name', 'a name for files, without slashes', name);
+  // The host writes half a surrogate pair as U+FFFD: the files would not be found under the name they were made with.
+  if (/\p{Surrogate}/u.test(name)) throw wrongValue('name', 'well-formed Unicode', name);
   if (Buffer.byteLength(name) > LONGEST_NAME) throw wrongValue('name', `at most ${LONGEST_NAME} bytes`, name);
 }
 

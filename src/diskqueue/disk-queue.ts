@@ -10,7 +10,7 @@ import {
   type DiskQueueOptions,
   type ResolvedDiskQueueOptions,
 } from './disk-queue-options.ts';
-import { HandOuts } from './hand-outs.ts';
+import { HandOuts, type Receivers } from './hand-outs.ts';
 import { MessageIterator } from './message-iterator.ts';
 import type { CorruptionEvent, MessageLog, StoredMessage } from './message-log.ts';
 import { openLog } from './open-log.ts';
@@ -107,6 +107,7 @@ export class DiskQueue implements BackendQueue {
    *
    * @throws EscapementError `ERR_QUEUE_LOCKED` - it is open, here or elsewhere. `ERR_QUEUE_IO` - the disk has refused:
    * nothing has changed.
+   * @throws TypeError `ERR_INVALID_ARG_VALUE` - an option; or the folder has files of that queue in the other format.
    */
   static async open(options: DiskQueueOptions): Promise<DiskQueue> {
     const resolved = resolveDiskQueueOptions(options);
@@ -134,18 +135,27 @@ export class DiskQueue implements BackendQueue {
     return this.#log.depth;
   }
 
+  /** Their bytes, without what the files need besides. `maxBytesTotal` is the limit, and counts those being put too. O(1). */
+  get bytes(): number {
+    return this.#log.bytes;
+  }
+
   /**
    * Puts a message behind all others. Resolves when it is as safe as `durability` says; puts that wait together share
    * a write, and a sync.
    *
    * @param data - not changed, and not to be changed before the promise has settled.
+   * @param options - a signal calls back a put that waits for room: nothing was written then. One that is being written
+   * goes on, because nobody could say any more whether the message is there.
    * @throws EscapementError `ERR_MESSAGE_SIZE`, `ERR_QUEUE_FULL`, `ERR_QUEUE_CLOSED` - nothing was written.
    * `ERR_QUEUE_IO` - the disk has refused: the message is not in the queue.
    */
-  put(data: Uint8Array): Promise<void> {
+  put(data: Uint8Array, options?: SignalOptions): Promise<void> {
     return this.#checked(data, () => {
+      const signal = options === undefined ? undefined : signalOf(options);
+      signal?.throwIfAborted();
       if (this.#room.enter(data.length)) return this.#put(data);
-      return this.#putWhenRoom(data);
+      return this.#putWhenRoom(data, signal);
     });
   }
 
@@ -235,7 +245,7 @@ export class DiskQueue implements BackendQueue {
 
   /** Messages, one after the other: each is acknowledged when the loop asks for the next one. Ends with the queue. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Uint8Array, undefined, undefined> {
-    return new MessageIterator(this.#handOuts);
+    return new MessageIterator((group: Receivers) => this.#handOuts.take(undefined, group));
   }
 
   /** `close()`, for `await using`. */
@@ -260,7 +270,7 @@ export class DiskQueue implements BackendQueue {
     return this.#commits.put(data);
   }
 
-  #putWhenRoom(data: Uint8Array): Promise<void> {
+  #putWhenRoom(data: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
     const { whenFull, maxBytesTotal } = this.#options;
     if (whenFull === 'reject' || data.length > maxBytesTotal) {
       throw this.#fail(
@@ -269,7 +279,7 @@ export class DiskQueue implements BackendQueue {
         `has no room for ${data.length} bytes more: ${maxBytesTotal} is the limit`,
       );
     }
-    return this.#room.wait(data.length, () => this.#put(data));
+    return this.#room.wait(data.length, () => this.#put(data), signal);
   }
 
   #acked(message: StoredMessage): void {

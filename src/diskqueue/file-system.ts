@@ -37,42 +37,71 @@ export interface File {
 /** Only the owner reads and writes, as NSQ has it. */
 const MODE = 0o600;
 
+/** Node refuses calls of 2 GiB and more, and a record may be longer. */
+const MOST_BYTES_AT_ONCE = 2 ** 30;
+
 class HostFile implements File {
   readonly #handle: FileHandle;
+  readonly #path: string;
 
-  constructor(handle: FileHandle) {
+  constructor(handle: FileHandle, path: string) {
     this.#handle = handle;
+    this.#path = path;
   }
 
-  async read(buffer: Buffer, position: number): Promise<number> {
+  read(buffer: Buffer, position: number): Promise<number> {
+    return this.#named(this.#read(buffer, position));
+  }
+
+  write(buffer: Buffer, position: number): Promise<void> {
+    return this.#named(this.#write(buffer, position));
+  }
+
+  truncate(length: number): Promise<void> {
+    return this.#named(this.#handle.truncate(length));
+  }
+
+  /** The size of a file belongs to what `fdatasync` writes; its times do not. */
+  sync(): Promise<void> {
+    return this.#named(this.#handle.datasync());
+  }
+
+  close(): Promise<void> {
+    return this.#named(this.#handle.close());
+  }
+
+  async #read(buffer: Buffer, position: number): Promise<number> {
     let done = 0;
     while (done < buffer.length) {
-      const { bytesRead } = await this.#handle.read(buffer, done, buffer.length - done, position + done);
+      const length = Math.min(buffer.length - done, MOST_BYTES_AT_ONCE);
+      const { bytesRead } = await this.#handle.read(buffer, done, length, position + done);
       if (bytesRead === 0) break;
       done += bytesRead;
     }
     return done;
   }
 
-  async write(buffer: Buffer, position: number): Promise<void> {
+  async #write(buffer: Buffer, position: number): Promise<void> {
     let done = 0;
     while (done < buffer.length) {
-      const { bytesWritten } = await this.#handle.write(buffer, done, buffer.length - done, position + done);
+      const length = Math.min(buffer.length - done, MOST_BYTES_AT_ONCE);
+      const { bytesWritten } = await this.#handle.write(buffer, done, length, position + done);
       done += bytesWritten;
     }
   }
 
-  truncate(length: number): Promise<void> {
-    return this.#handle.truncate(length);
-  }
-
-  /** The size of a file belongs to what `fdatasync` writes; its times do not. */
-  sync(): Promise<void> {
-    return this.#handle.datasync();
-  }
-
-  close(): Promise<void> {
-    return this.#handle.close();
+  /** What the host says of an open file leaves out which one it is. */
+  async #named<R>(action: Promise<R>): Promise<R> {
+    try {
+      return await action;
+    } catch (error) {
+      const failure = error as NodeJS.ErrnoException;
+      if (failure.syscall !== undefined && failure.path === undefined) {
+        failure.path = this.#path;
+        failure.message += ` '${this.#path}'`;
+      }
+      throw error;
+    }
   }
 }
 
@@ -82,10 +111,10 @@ const CANNOT_SYNC_FOLDER = new Set(['EPERM', 'EISDIR', 'EINVAL', 'ENOTSUP']);
 /** The host's. */
 export const hostFileSystem: FileSystem = {
   async open(path, mode) {
-    return new HostFile(await open(path, mode === 'read' ? constants.O_RDONLY : constants.O_RDWR));
+    return new HostFile(await open(path, mode === 'read' ? constants.O_RDONLY : constants.O_RDWR), path);
   },
   async create(path) {
-    return new HostFile(await open(path, 'wx', MODE));
+    return new HostFile(await open(path, 'wx', MODE), path);
   },
   list: (folder) => readdir(folder),
   async size(path) {

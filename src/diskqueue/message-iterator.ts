@@ -1,25 +1,27 @@
 import { EscapementError } from '../core/errors.ts';
 import { WaitGroup } from '../core/wait-line.ts';
 import type { Delivery } from './backend-queue.ts';
-import type { HandOuts, Receivers } from './hand-outs.ts';
 
 const END: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
+/** Waits for a message, as one of a group that is dismissed with undefined. */
+export type TakeMessage<V> = (group: WaitGroup<V | undefined>) => Promise<Delivery | undefined>;
+
 /** Messages, one after the other: asking for the next one acknowledges the one before. It ends when the queue is closed. */
-export class MessageIterator implements AsyncIterableIterator<Uint8Array, undefined, undefined> {
-  readonly #handOuts: HandOuts;
-  readonly #receivers: Receivers = new WaitGroup();
+export class MessageIterator<V> implements AsyncIterableIterator<Uint8Array, undefined, undefined> {
+  readonly #take: TakeMessage<V>;
+  readonly #receivers = new WaitGroup<V | undefined>();
   /** Handed out and not asked past: one, unless somebody asks without waiting for the answer. */
   readonly #held: Delivery[] = [];
   #isOver = false;
 
-  constructor(handOuts: HandOuts) {
-    this.#handOuts = handOuts;
+  constructor(take: TakeMessage<V>) {
+    this.#take = take;
   }
 
   async next(): Promise<IteratorResult<Uint8Array, undefined>> {
     for (const held of this.#held.splice(0)) held.ack();
-    const delivery = this.#isOver ? undefined : await this.#take();
+    const delivery = this.#isOver ? undefined : await this.#next();
     return delivery === undefined ? END : this.#hold(delivery);
   }
 
@@ -44,9 +46,9 @@ export class MessageIterator implements AsyncIterableIterator<Uint8Array, undefi
     return { done: false, value: delivery.data };
   }
 
-  async #take(): Promise<Delivery | undefined> {
+  async #next(): Promise<Delivery | undefined> {
     try {
-      return await this.#handOuts.take(undefined, this.#receivers);
+      return await this.#take(this.#receivers);
     } catch (error) {
       if (error instanceof EscapementError && error.code === 'ERR_QUEUE_CLOSED') return undefined;
       throw error;

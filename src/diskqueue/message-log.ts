@@ -7,7 +7,7 @@
 export interface MessageLog {
   /** Messages that are not acknowledged. */
   readonly depth: number;
-  /** Their bytes; where some were acknowledged out of order by an earlier process, not less than that. */
+  /** Their bytes. What is damaged counts until it is found. */
   readonly bytes: number;
 
   /** Bytes that were counted and will never be acknowledged, since this was last called: of what was found damaged. */

@@ -1,16 +1,30 @@
+import { wrongValue } from '../core/errors.ts';
 import { CheckedLog } from './checked/checked-log.ts';
+import { parseSegmentFileName } from './checked/segment.ts';
 import type { ResolvedDiskQueueOptions } from './disk-queue-options.ts';
 import type { CorruptionEvent, MessageLog } from './message-log.ts';
+import { sortNames } from './nsq/file-names.ts';
 import { NsqLog } from './nsq/nsq-log.ts';
 
 /** The log of a queue, in the format that its options name. */
-export function openLog(
+export async function openLog(
   options: ResolvedDiskQueueOptions,
   onCorruption: (event: CorruptionEvent) => void,
 ): Promise<MessageLog> {
   const { files, folder, name, maxBytesPerFile, maxMessageSize, durability, clock, format } = options;
+  await requireNoOther(options);
   const isAlwaysDurable = durability === 'always';
   const common = { files, folder, name, maxBytesPerFile, isAlwaysDurable, onCorruption };
   if (format === 'nsq') return NsqLog.open({ ...common, maxMessageSize });
   return CheckedLog.open({ ...common, wallNow: () => clock.wallNow() });
+}
+
+/** An empty queue beside one that is full of messages would look as if these were lost. */
+async function requireNoOther({ files, folder, name, format }: ResolvedDiskQueueOptions): Promise<void> {
+  const names = await files.list(folder);
+  const isChecked = names.some((file) => parseSegmentFileName(file)?.queue === name);
+  const isNsq = sortNames(name, names).data.length > 0;
+  const other = format === 'nsq' ? isChecked && 'checked' : isNsq && 'nsq';
+  if (other === false) return;
+  throw wrongValue('format', `'${other}', as the files of queue '${name}' in ${folder} are`, format);
 }

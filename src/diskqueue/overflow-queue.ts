@@ -2,8 +2,9 @@ import TinyQueue from 'tinyqueue';
 import { EscapementError } from '../core/errors.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { requireIntegerAtLeast, requireMethods, requireObject } from '../core/validate.ts';
-import { WaitLine } from '../core/wait-line.ts';
+import { WaitLine, type WaitGroup } from '../core/wait-line.ts';
 import type { BackendQueue, Delivery } from './backend-queue.ts';
+import { MessageIterator } from './message-iterator.ts';
 import { SettleOnce } from './settle-once.ts';
 import { requireData } from './require-data.ts';
 
@@ -45,7 +46,7 @@ export class OverflowQueue implements BackendQueue {
   /** What nobody has, the oldest first; and what somebody has. */
   readonly #ready = new TinyQueue<HeldMessage>([], (a, b) => a.order - b.order);
   readonly #handedOut = new Set<HeldMessage>();
-  readonly #waiting = new WaitLine<Delivery>();
+  readonly #waiting = new WaitLine<Delivery | undefined>();
   #order = 0;
   /** Messages that are in memory only. */
   #inMemory = 0;
@@ -71,12 +72,17 @@ export class OverflowQueue implements BackendQueue {
     return this.#inMemory + this.#backend.depth;
   }
 
-  /** Resolves at once if the message is in memory, of which it takes a copy; else when the backend has it. */
-  async put(data: Uint8Array): Promise<void> {
+  /**
+   * Resolves at once if the message is in memory, of which it takes a copy; else when the backend has it.
+   *
+   * @param options - a signal, for the backend: it may call back a put that waits for room there.
+   */
+  async put(data: Uint8Array, options: SignalOptions = {}): Promise<void> {
     requireData(data);
+    signalOf(options)?.throwIfAborted();
     this.#requireOpen('put');
     this.#backend.requireMessage?.(data); // at `close` it may have to go there
-    if (this.#inMemory >= this.#memorySize || this.#isBackendOlder) await this.#overflow(data);
+    if (this.#inMemory >= this.#memorySize || this.#isBackendOlder) await this.#overflow(data, options);
     else {
       this.#inMemory++;
       this.#add(Buffer.from(data), undefined);
@@ -86,10 +92,7 @@ export class OverflowQueue implements BackendQueue {
   async receive(options: SignalOptions = {}): Promise<Delivery> {
     const signal = signalOf(options);
     signal?.throwIfAborted();
-    this.#requireOpen('receive');
-    const delivery = this.#waiting.wait((given) => given, signal);
-    this.#serve();
-    return delivery;
+    return (await this.#take(signal)) as Delivery;
   }
 
   /** Drops every message, here and in the backend; those that were handed out included. */
@@ -123,15 +126,33 @@ export class OverflowQueue implements BackendQueue {
     return this.#closing;
   }
 
+  /** Messages, one after the other: each is acknowledged when the loop asks for the next one. Ends with the queue. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<Uint8Array, undefined, undefined> {
+    return new MessageIterator((group: WaitGroup<Delivery | undefined>) => this.#take(undefined, group));
+  }
+
+  /** `close()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** @returns a promise of undefined only to those who are dismissed with their group. */
+  #take(signal?: AbortSignal, group?: WaitGroup<Delivery | undefined>): Promise<Delivery | undefined> {
+    if (this.#closing !== undefined) return Promise.reject(closedError('receive'));
+    const delivery = this.#waiting.wait((given) => given, signal, group);
+    this.#serve();
+    return delivery;
+  }
+
   /** Whether the backend has, or will have, messages that were never here: they are older than any that comes now. */
   get #isBackendOlder(): boolean {
     return this.#toBackend > 0 || this.#backend.depth > this.#ofBackend;
   }
 
-  async #overflow(data: Uint8Array): Promise<void> {
+  async #overflow(data: Uint8Array, options: SignalOptions): Promise<void> {
     this.#toBackend++;
     try {
-      await this.#backend.put(data);
+      await this.#backend.put(data, options);
     } finally {
       this.#toBackend--;
       this.#serve();

@@ -67,8 +67,8 @@ export class QueueLock {
   /** For those who cannot see the first one. A file system without sockets does without. */
   async #listenBeside(folder: string, queue: string): Promise<void> {
     this.#folder = await open(folder, 'r');
-    const path = shortPath(this.#folder, `${queue}.lock`);
-    if (Buffer.byteLength(path) > LONGEST_SOCKET_PATH) return;
+    const path = pathBeside(this.#folder, queue);
+    if (path === undefined) return;
     try {
       this.#servers.push(await replaceIfDead(path));
     } catch (error) {
@@ -77,9 +77,10 @@ export class QueueLock {
   }
 }
 
-/** The folder by the number of its open file: its path may be too long for a socket. */
-function shortPath(folder: FileHandle, name: string): string {
-  return `/proc/self/fd/${folder.fd}/${name}`;
+/** With the folder by the number of its open file: its path may be too long for a socket. So may be the name: undefined. */
+function pathBeside(folder: FileHandle, queue: string): string | undefined {
+  const path = `/proc/self/fd/${folder.fd}/${queue}.lock`;
+  return Buffer.byteLength(path) <= LONGEST_SOCKET_PATH ? path : undefined;
 }
 
 async function identityOf(folder: string, queue: string): Promise<string> {
@@ -97,8 +98,8 @@ function addressOf(identity: string): string {
 async function answersBeside(folder: string, queue: string): Promise<boolean> {
   const handle = await open(folder, 'r');
   try {
-    const path = shortPath(handle, `${queue}.lock`);
-    return path.length <= LONGEST_SOCKET_PATH && (await answers(path));
+    const path = pathBeside(handle, queue);
+    return path !== undefined && (await answers(path));
   } finally {
     await handle.close();
   }

@@ -56,7 +56,7 @@ describe('escapement diskqueue dump', () => {
     const { stdout } = await diskQueue('dump', folder, '--queue', 'events');
     expect(stdout).toBe('2\ttwo\n3\tthree\n4\tfour\n5\tfive\n');
     makeNsqQueue(folder, 'orders');
-    expect((await diskQueue('dump', folder, '--queue', 'orders')).stderr).toContain('of either format');
+    expect((await diskQueue('dump', folder, '--queue', 'orders')).stderr).toContain('one of each format');
   });
 
   it('leaves out what is damaged, says so, and ends with 1', async () => {

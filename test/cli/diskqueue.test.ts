@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { DiskQueue } from '../../src/diskqueue/disk-queue.ts';
-import { diskQueue, diskQueueJson, finished, startCommand } from './support/command.ts';
+import { diskQueue, diskQueueJson, finished, startBound, startCommand } from './support/command.ts';
 import { hashOf, makeNsqQueue, makeQueue, numbered, temporaryFolder } from './support/queue-folder.ts';
 
 const ESCAPE = '\u001b';
@@ -58,6 +58,7 @@ describe('escapement', () => {
       expect(empty.stderr).toMatch(/empty: there are no queues in this folder\n$/);
       expect(empty.code).toBe(command === 'ls' ? 0 : 2);
     }
+    expect((await diskQueue('ls', '//')).stderr).not.toContain('no such folder');
     await makeQueue(folder, 'orders', ['a']);
     const { stderr } = await diskQueue('verify', folder, '--queue', 'order');
     expect(stderr).toBe(
@@ -65,11 +66,21 @@ describe('escapement', () => {
     );
   });
 
-  it.skipIf(process.getuid?.() === 0)('says what it is not permitted to read', async () => {
+  it('names what it cannot read', async () => {
+    const folder = temporaryFolder();
+    const segment = `${folder}/orders.0000000001.segment`;
+    mkdirSync(segment);
+    for (const command of ['ls', 'verify', 'dump', 'repair']) {
+      const { stderr, code } = await diskQueue(command, folder);
+      expect([stderr, code]).toEqual([`escapement: ${segment}: a folder, and should be a file\n`, 2]);
+    }
+  });
+
+  it('says what it is not permitted to read', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', ['a']);
     chmodSync(`${folder}/orders.0000000001.segment`, 0);
-    const { stderr, code } = await diskQueue('verify', folder);
+    const { stderr, code } = await finished(startBound(['diskqueue', 'verify', folder]));
     expect(stderr).toBe(`escapement: ${folder}/orders.0000000001.segment: permission denied\n`);
     expect(code).toBe(2);
   });

@@ -1,8 +1,8 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkSegments } from 'escapement/testing';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DiskQueue } from '../../src/diskqueue/disk-queue.ts';
 
 let folder: string;
@@ -13,17 +13,27 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-async function fill(name: string): Promise<void> {
-  const queue = await DiskQueue.open({ name, dataPath: folder, maxBytesPerFile: 256 });
+async function fill(name: string, format: 'checked' | 'nsq' = 'checked'): Promise<void> {
+  const queue = await DiskQueue.open({ name, dataPath: folder, maxBytesPerFile: 256, format });
   for (let i = 0; i < 9; i++) await queue.put(Buffer.alloc(40, i + 1));
   (await queue.receive()).ack();
   await queue.close();
 }
 
+/** Changes one byte of a file. */
+function damage(file: string, offset: number): void {
+  const bytes = readFileSync(join(folder, file));
+  bytes.writeUInt8(0xff, offset);
+  writeFileSync(join(folder, file), bytes);
+}
+
 test('queues that are in order, and whatever else is in the folder', async () => {
   await checkSegments(folder);
   writeFileSync(join(folder, 'notes.txt'), 'not ours');
+  writeFileSync(join(folder, 'arrow.cursor'), 'not ours either');
   await fill('one');
+  await fill('events', 'nsq');
+  await fill('two', 'nsq');
   await fill('another.queue');
   await checkSegments(folder);
 });
@@ -31,13 +41,43 @@ test('queues that are in order, and whatever else is in the folder', async () =>
 test('names the first thing that does not hold', async () => {
   await fill('one');
   await fill('two');
-  const name = readdirSync(folder).filter((file) => /^two.*segment$/.test(file))[1] as string;
-  const bytes = readFileSync(join(folder, name));
-  bytes.writeUInt8(0xff, 170);
-  writeFileSync(join(folder, name), bytes);
+  damage('two.0000000002.segment', 170);
   await expect(checkSegments(folder)).rejects.toThrow(
     /^checkSegments: queue 'two': .*two\.0+2\.segment at 128: the checksum of a payload is wrong; messages 2 to 2$/,
   );
+});
+
+describe('of the nsq format', () => {
+  test('the first length that is none, and a file that is missing', async () => {
+    await fill('one');
+    await fill('two', 'nsq');
+    damage('two.diskqueue.000001.dat', 44);
+    const reason = /^checkSegments: queue 'two': .*two\.diskqueue\.000001\.dat at 44: no record begins here$/;
+    await expect(checkSegments(folder)).rejects.toThrow(reason);
+    rmSync(join(folder, 'two.diskqueue.000001.dat'));
+    await expect(checkSegments(folder)).rejects.toThrow('two.diskqueue.000001.dat at 0: the file is missing');
+  });
+
+  test('metadata that is damaged', async () => {
+    await fill('two', 'nsq');
+    damage('two.diskqueue.meta.dat', 0);
+    await expect(checkSegments(folder)).rejects.toThrow(
+      'two.diskqueue.meta.dat at 0: the metadata is damaged',
+    );
+  });
+
+  test('but no byte of a message: there is no checksum', async () => {
+    await fill('two', 'nsq');
+    damage('two.diskqueue.000000.dat', 10);
+    await checkSegments(folder);
+  });
+
+  test('nor what a crash leaves', async () => {
+    await fill('two', 'nsq');
+    appendFileSync(join(folder, 'two.diskqueue.000001.dat'), Buffer.from([0, 0, 0, 40, 1]));
+    writeFileSync(join(folder, 'two.diskqueue.meta.dat.7331.tmp'), '');
+    await checkSegments(folder);
+  });
 });
 
 test('a folder that is not there', async () => {

@@ -7,6 +7,7 @@ import {
   drain,
   FORMATS,
   isPending,
+  longTexts,
   openQueue,
   putAll,
   receiveMany,
@@ -123,7 +124,8 @@ describe.each(FORMATS)('%s: after close', (format) => {
     deliveries[0]?.ack();
     deliveries[2]?.ack();
     await queue.close();
-    expect(await drain(await openQueue({ format, dataPath }))).toEqual(['b']);
+    const left = { checked: ['b'], nsq: ['b', 'c'] }; // up to the first one that is not
+    expect(await drain(await openQueue({ format, dataPath }))).toEqual(left[format]);
   });
 });
 
@@ -143,7 +145,7 @@ describe.each(FORMATS)('%s: empty', (format) => {
   test('drops every message, durably', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
-    await putAll(queue, 'abcdefghijklmnop');
+    await putAll(queue, longTexts('abcdefghijklmnopqrstuvwxyz'));
     const [a] = await receiveMany(queue, 3);
     a?.ack();
     await queue.empty();
@@ -192,7 +194,7 @@ describe.each(FORMATS)('%s: empty', (format) => {
   test('gives the room of the disk back', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
-    await putAll(queue, 'abcdefghijklmnop');
+    await putAll(queue, longTexts('abcdefghijklmnopqrstuvwxyz'));
     const before = readdirSync(dataPath).length;
     await queue.empty();
     expect(readdirSync(dataPath).length).toBeLessThan(before - 4);
@@ -207,7 +209,7 @@ describe.each(FORMATS)('%s: delete', (format) => {
     await other.put(bytes('a'));
     const before = readdirSync(dataPath).sort();
     const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
-    await putAll(queue, 'abcdefghijklmnop');
+    await putAll(queue, longTexts('abcdefghijklmnopqrstuvwxyz'));
     const [a] = await receiveMany(queue, 3);
     a?.ack();
     await queue.flush();
@@ -221,7 +223,7 @@ describe.each(FORMATS)('%s: delete', (format) => {
     await (await openQueue({ format, dataPath })).delete();
     expect(readdirSync(dataPath)).toEqual([]);
     const first = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
-    await putAll(first, 'abcdefghijklmnop');
+    await putAll(first, longTexts('abcdefghijklmnopqrstuvwxyz'));
     await first.close();
     await (await openQueue({ format, dataPath })).delete();
     expect(readdirSync(dataPath)).toEqual([]);

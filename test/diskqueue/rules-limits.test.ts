@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
   bytes,
+  DATA,
   drain,
   FORMATS,
   isPending,
@@ -17,6 +18,23 @@ import {
 
 const FULL = { name: 'EscapementError', code: 'ERR_QUEUE_FULL', op: 'DiskQueue.put' };
 const SIZE = { name: 'EscapementError', code: 'ERR_MESSAGE_SIZE', op: 'DiskQueue.put' };
+
+test.each(FORMATS)('%s: bytes are those of messages put and not acknowledged', async (format) => {
+  const queue = await openQueue({ format });
+  expect(queue.bytes).toBe(0);
+  await putAll(queue, ['12345', '', '6789']);
+  const [first, , third] = await receiveMany(queue, 3);
+  expect(queue.bytes).toBe(9);
+  third?.ack();
+  third?.ack();
+  expect(queue.bytes).toBe(5);
+  first?.nack();
+  expect(queue.bytes).toBe(5);
+  await queue.empty();
+  expect(queue.bytes).toBe(0);
+  await queue.put(bytes('a'));
+  expect(queue.bytes).toBe(1);
+});
 
 describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
   test('counts what is not acknowledged, what is being put and handed out included', async () => {
@@ -53,6 +71,24 @@ describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
     expect(await rejection(queue.put(bytes('c')))).toMatchObject(FULL);
     expect(await drain(queue, 1)).toEqual(['6789']);
     await queue.put(bytes('cdef'));
+  });
+
+  test('does not count what an earlier run has acknowledged, in whatever order', async () => {
+    const dataPath = temporaryFolder();
+    const first = await openQueue({ format, dataPath });
+    await putAll(first, ['12345', '6789', '0', 'abc']);
+    for (const delivery of (await receiveMany(first, 4)).slice(1, 3)) delivery.ack();
+    await first.close();
+    const queue = await openQueue({ format, dataPath, maxBytesTotal: 10 });
+    if (format === 'checked') {
+      expect(queue.bytes).toBe(8);
+      await queue.put(bytes('de'));
+      expect(await rejection(queue.put(bytes('f')))).toMatchObject(FULL);
+      expect(await drain(queue)).toEqual(['12345', 'abc', 'de']);
+    } else {
+      expect(queue.bytes).toBe(13); // nothing before the first message was acknowledged: all of them come again
+      expect(await drain(queue)).toEqual(['12345', '6789', '0', 'abc']);
+    }
   });
 
   test('may be less than what an earlier run has left: then nothing fits until enough is acknowledged', async () => {
@@ -153,6 +189,53 @@ describe.each(FORMATS)('%s: whenFull wait', (format) => {
     expect(await drain(queue)).toEqual(['abc']);
   });
 
+  test('who is called back has put nothing, and does not hold up those behind him', async () => {
+    const queue = await openQueue(options);
+    await putAll(queue, ['12345', '6789']);
+    const controller = new AbortController();
+    const withdrawn = queue.put(bytes('abcdefg'), { signal: controller.signal });
+    const behind = queue.put(bytes('x'));
+    expect(await isPending(behind)).toBe(true);
+    controller.abort('enough');
+    expect(await rejection(withdrawn)).toBe('enough');
+    await behind;
+    await queue.flush();
+    expect(await drain(queue)).toEqual(['12345', '6789', 'x']);
+    expect(queue.bytes).toBe(0);
+  });
+
+  test('the room of those who are called back in one turn goes to those who stay, in their order', async () => {
+    const queue = await openQueue(options);
+    await queue.put(bytes('1234567890'));
+    const controllers = Array.from({ length: 4 }, () => new AbortController());
+    const puts = controllers.map(({ signal }, i) => queue.put(bytes(`put ${i}`), { signal }));
+    const delivery = await queue.receive();
+    controllers[0]?.abort();
+    controllers[2]?.abort();
+    delivery.ack();
+    await Promise.allSettled(puts);
+    expect(await drain(queue)).toEqual(['put 1', 'put 3']);
+    expect(queue.bytes).toBe(0);
+  });
+
+  test('a signal that has fired puts nothing; once there is room it is too late', async () => {
+    const queue = await openQueue(options);
+    expect(await rejection(queue.put(bytes('a'), { signal: AbortSignal.abort('never') }))).toBe('never');
+    const controller = new AbortController();
+    const first = queue.put(bytes('1234567890'), { signal: controller.signal });
+    controller.abort();
+    await first;
+    const second = new AbortController();
+    const waited = queue.put(bytes('b'), { signal: second.signal });
+    (await queue.receive()).ack();
+    second.abort();
+    await waited;
+    expect(await drain(queue)).toEqual(['b']);
+    expect(await rejection(queue.put(bytes('a'), { signal: 5 } as never))).toMatchObject({
+      code: 'ERR_INVALID_ARG_TYPE',
+    });
+  });
+
   test('a message that never fits is refused', async () => {
     const queue = await openQueue(options);
     expect(await rejection(queue.put(bytes('12345678901')))).toMatchObject(FULL);
@@ -209,7 +292,7 @@ describe.each(FORMATS)('%s: sizes of messages', (format) => {
     const messages = ['a', 'x'.repeat(2_000), 'y'.repeat(3_000), 'b', 'c'];
     await putAll(queue, messages);
     const sizes = readdirSync(dataPath)
-      .filter((name) => !name.endsWith('.lock'))
+      .filter((name) => name.includes(DATA[format]))
       .sort()
       .map((name) => statSync(join(dataPath, name)).size);
     expect(sizes).toHaveLength(4);

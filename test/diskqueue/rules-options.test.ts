@@ -10,7 +10,7 @@ const RANGE = ['RangeError', 'ERR_OUT_OF_RANGE'] as const;
 
 const WRONG: [option: string, value: unknown, error: readonly [name: string, code: string]][] = [
   ...[undefined, null, 5, {}, ['a']].map((value) => ['name', value, TYPE] as never),
-  ...['', '.', '..', 'a/b', '/a', 'a\\b', 'a\0b', 'x'.repeat(151), 'ß'.repeat(76)].map(
+  ...['', '.', '..', 'a/b', '/a', 'a\\b', 'a\0b', 'x'.repeat(151), 'ß'.repeat(76), 'a\ud800b'].map(
     (value) => ['name', value, VALUE] as never,
   ),
   ...[undefined, null, 5, ''].map((value) => ['dataPath', value, TYPE] as never),
@@ -102,6 +102,7 @@ describe.each(FORMATS)('%s: options', (format) => {
   test('queues whose names look like files of one another do not touch each other', async () => {
     const dataPath = temporaryFolder();
     mkdirSync(join(dataPath, 'spool.0000000009.segment.d'));
+    writeFileSync(join(dataPath, `a.${'9'.repeat(20)}.segment`), ''); // not a number that we count to
     const names = ['a', 'a.cursor', 'a.0000000001.segment', 'a.lock', 'a.', 'a.b', '-', '~', '%'];
     const queues = await Promise.all(names.map((name) => openQueue({ format, dataPath, name })));
     for (const queue of queues) await queue.put(bytes(queue.name));
@@ -110,3 +111,23 @@ describe.each(FORMATS)('%s: options', (format) => {
       expect(await drain(await openQueue({ format, dataPath, name }))).toEqual([name]);
   });
 });
+
+test.each([
+  ['checked', 'nsq'],
+  ['nsq', 'checked'],
+] as const)(
+  'a queue with files in format %s is not opened as %s, and nothing changes',
+  async (format, other) => {
+    const dataPath = temporaryFolder();
+    const queue = await openQueue({ format, dataPath });
+    await queue.put(bytes('a'));
+    await queue.close();
+    const files = readdirSync(dataPath);
+    const error = await rejection(openQueue({ format: other, dataPath }));
+    expect(error).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' });
+    expect((error as Error).message).toMatch(`format must be '${format}'`);
+    expect(readdirSync(dataPath)).toEqual(files);
+    await openQueue({ format: other, dataPath, name: 'spool.2' });
+    expect(await drain(await openQueue({ format, dataPath }))).toEqual(['a']);
+  },
+);

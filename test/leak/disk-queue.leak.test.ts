@@ -166,6 +166,21 @@ describe.each(FORMATS)('%s: memory does not grow with the depth', (format) => {
     expect(rss - rssBefore).toBeLessThan(100 * MIB); // the messages alone are 20 MB, and their records 25
   });
 
+  test('200 000 messages that are acknowledged behind one that is not', async () => {
+    const queue = await openQueue({ format, durability: 'os' });
+    await putAll(queue, ['held']);
+    const held = await queue.receive();
+    const before = await heldBytes();
+    for (let i = 0; i < 100; i++) {
+      await Promise.all(Array.from({ length: 2_000 }, () => queue.put(Buffer.alloc(10))));
+      for (const delivery of await receiveMany(queue, 2_000)) delivery.ack();
+    }
+    expect((await heldBytes()) - before).toBeLessThan(3 * MIB);
+    expect(queue.depth).toBe(1);
+    held.ack();
+    expect(queue.depth).toBe(0);
+  });
+
   test('50 000 messages of an OverflowQueue with memory for 100', async () => {
     const COUNT = 50_000;
     const dataPath = temporaryFolder();

@@ -10,9 +10,15 @@ export class QueueModel {
   messages: ModelMessage[] = [];
   /** Of these, those that somebody has. */
   handedOut: ModelMessage[] = [];
+  /** All that were put since it was emptied, in order. */
+  #put: ModelMessage[] = [];
 
   get depth(): number {
     return this.messages.length;
+  }
+
+  get bytes(): number {
+    return this.messages.reduce((sum, { length }) => sum + length, 0);
   }
 
   /** What nobody has, in order. */
@@ -22,6 +28,7 @@ export class QueueModel {
 
   put(message: ModelMessage): void {
     this.messages.push(message);
+    this.#put.push(message);
   }
 
   handOut(): ModelMessage | undefined {
@@ -38,10 +45,14 @@ export class QueueModel {
 
   empty(): void {
     this.messages = [];
+    this.#put = [];
     this.handedOut = [];
   }
 
-  reopen(): void {
+  /** @param keepsPrefixOnly - whether what was acknowledged behind the first that was not comes again. */
+  reopen(keepsPrefixOnly: boolean): void {
+    const [first] = this.messages;
+    if (keepsPrefixOnly && first !== undefined) this.messages = this.#put.slice(this.#put.indexOf(first));
     this.handedOut = [];
   }
 }

@@ -7,10 +7,10 @@ import { FILE_SYSTEM } from '../../src/diskqueue/disk-queue-options.ts';
 import { hostError, RecordingFiles, type FileCall } from '../diskqueue/support/recording-files.ts';
 import { makeFolder } from '../diskqueue/support/queues.ts';
 import { dataOf } from './disk-queue-model.ts';
-import { queueAction, QueueWorld } from './queue-world.ts';
+import { queueAction, QueueWorld, type QueueAction } from './queue-world.ts';
 import { runs, timeoutOf } from './replay.ts';
 
-const FORMATS = ['checked'] as const;
+const FORMATS = ['checked', 'nsq'] as const;
 const RUNS = 40;
 
 type Settings = Pick<DiskQueueOptions, 'durability' | 'maxBytesPerFile' | 'syncEvery'> & {
@@ -27,7 +27,14 @@ function openDiskQueue(options: DiskQueueOptions): Promise<DiskQueue> {
   });
 }
 
-class DiskQueueWorld extends QueueWorld<DiskQueue> {
+/** One that knows its bytes. */
+abstract class BytesWorld extends QueueWorld<DiskQueue> {
+  protected override check(action: QueueAction): void {
+    expect(this.queue.bytes, JSON.stringify(action)).toBe(this.model.bytes);
+  }
+}
+
+class DiskQueueWorld extends BytesWorld {
   readonly #options: DiskQueueOptions;
   readonly #specials: Settings['specials'];
   #special = 0;
@@ -49,7 +56,7 @@ class DiskQueueWorld extends QueueWorld<DiskQueue> {
     else if (special === 'loop') await this.#loop();
     else {
       await this.queue.close();
-      await this.reopened(await this.open());
+      await this.reopened(await this.open(), this.#options.format === 'nsq');
     }
   }
 
@@ -81,7 +88,7 @@ interface Fault {
 }
 
 /** On a disk that refuses calls now and then; its special is a fault, or the end of all of them and a reopen. */
-class FaultyWorld extends QueueWorld<DiskQueue> {
+class FaultyWorld extends BytesWorld {
   readonly #options: DiskQueueOptions;
   readonly #faults: (Fault | 'reopen')[];
   readonly #files = new RecordingFiles();
@@ -102,7 +109,7 @@ class FaultyWorld extends QueueWorld<DiskQueue> {
       this.#files.before = () => undefined;
       await this.queue.flush();
       await this.queue.close();
-      await this.reopened(await this.open());
+      await this.reopened(await this.open(), this.#options.format === 'nsq');
     } else {
       let seen = 0;
       this.#files.before = ({ operation }) => {
@@ -183,10 +190,7 @@ test.each(FORMATS)(
       fc.asyncProperty(
         fc.constantFrom(256, 300, 1_000, 100_000),
         fc.array(fc.oneof(fault, fault, fc.constant('reopen' as const)), { maxLength: 10 }),
-        fc.array(
-          queueAction(length).filter(({ kind }) => kind !== 'empty'),
-          { minLength: 5, maxLength: 60, size: 'max' },
-        ),
+        fc.array(queueAction(length), { minLength: 5, maxLength: 60, size: 'max' }),
         async (maxBytesPerFile, faults, actions) => {
           const dataPath = makeFolder();
           try {

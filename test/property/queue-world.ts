@@ -63,6 +63,7 @@ export abstract class QueueWorld<Q extends BackendQueue> {
         await this.#do(action);
         await this.#serve();
         expect(this.queue.depth, JSON.stringify(action)).toBe(this.model.depth);
+        this.check(action);
       }
       while (this.model.depth > 0) {
         while (this.#held.length > 0) this.#settle(0, true);
@@ -78,6 +79,11 @@ export abstract class QueueWorld<Q extends BackendQueue> {
   /** What only this kind of queue can do. */
   protected abstract special(): Promise<void>;
 
+  /** What else is true after an action. */
+  protected check(_action: QueueAction): void {
+    // of any queue, nothing
+  }
+
   protected async end(): Promise<void> {
     await this.queue.close();
   }
@@ -88,13 +94,13 @@ export abstract class QueueWorld<Q extends BackendQueue> {
   }
 
   /** The queue was closed and another one opened on what it has left. */
-  protected async reopened(queue: Q): Promise<void> {
+  protected async reopened(queue: Q, keepsPrefixOnly = false): Promise<void> {
     this.queue = queue;
     for (const waiting of this.#waiting.splice(0)) {
       await expect(waiting).rejects.toMatchObject({ code: 'ERR_QUEUE_CLOSED' });
     }
     this.#forget();
-    this.model.reopen();
+    this.model.reopen(keepsPrefixOnly);
   }
 
   async #do(action: QueueAction): Promise<void> {
@@ -197,12 +203,12 @@ export abstract class QueueWorld<Q extends BackendQueue> {
     for (let i = 0; i < turns; i++) await nextTurn();
   }
 
+  /** Also if it rejects, the messages are gone; not for sure over a reopen, unless a flush came between. */
   async #empty(): Promise<void> {
     try {
       await this.queue.empty();
     } catch (error) {
       if (!this.isExpected(error)) throw error;
-      return;
     }
     this.#forget();
     this.model.empty();

@@ -59,15 +59,19 @@ test('options', () => {
 });
 
 test('methods', () => {
-  expectTypeOf<DiskQueue['put']>().toEqualTypeOf<(data: Uint8Array) => Promise<void>>();
-  expectTypeOf<DiskQueue['putBeyondLimit']>().toEqualTypeOf<DiskQueue['put']>();
+  expectTypeOf<DiskQueue['put']>().toEqualTypeOf<
+    (data: Uint8Array, options?: SignalOptions) => Promise<void>
+  >();
+  expectTypeOf<OverflowQueue['put']>().toEqualTypeOf<DiskQueue['put']>();
+  expectTypeOf<DiskQueue['putBeyondLimit']>().toEqualTypeOf<(data: Uint8Array) => Promise<void>>();
   expectTypeOf<DiskQueue['receive']>().toEqualTypeOf<(options?: SignalOptions) => Promise<Delivery>>();
   expectTypeOf<DiskQueue['peek']>().toEqualTypeOf<() => Promise<Uint8Array | undefined>>();
   expectTypeOf<DiskQueue['flush' | 'empty' | 'close' | 'delete']>().toEqualTypeOf<() => Promise<void>>();
   expectTypeOf<DiskQueue>().toExtend<AsyncDisposable & AsyncIterable<Uint8Array, undefined, undefined>>();
+  expectTypeOf<OverflowQueue>().toExtend<AsyncDisposable & AsyncIterable<Uint8Array, undefined, undefined>>();
   expectTypeOf<Delivery['data']>().toEqualTypeOf<Uint8Array>();
   expectTypeOf<Delivery['ack' | 'nack']>().toEqualTypeOf<() => void>();
-  expectTypeOf<DiskQueue['depth']>().toEqualTypeOf<number>();
+  expectTypeOf<DiskQueue['depth' | 'bytes']>().toEqualTypeOf<number>();
   // @ts-expect-error -- bytes, not text
   expectTypeOf<DiskQueue['put']>().toBeCallableWith('text');
 });
@@ -77,6 +81,8 @@ test('a loop gives bytes', () => {
     for await (const data of queue) expectTypeOf(data).toEqualTypeOf<Uint8Array>();
     // @ts-expect-error -- the depth is read, not written
     queue.depth = 5;
+    // @ts-expect-error -- and so are the bytes
+    queue.bytes = 5;
   };
   expectTypeOf(use).toBeFunction();
 });

@@ -91,7 +91,7 @@ async function oneQueueIn(dir: string, name: string | undefined): Promise<Stored
   if (queue !== undefined && queues.length === 1) return queue;
   if (name !== undefined) {
     throw new CommandError(
-      `${folder}: there is a queue '${name}' of either format; move one of them elsewhere`,
+      `${folder}: there are two queues '${name}', one of each format; move the files of one elsewhere`,
     );
   }
   const names = queues.map((other) => printable(other.name)).join(', ');

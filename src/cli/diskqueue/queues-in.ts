@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises';
+import { sep } from 'node:path';
 import { hostFileSystem } from '../../diskqueue/file-system.ts';
 import { listQueues } from '../../diskqueue/stored/list-queues.ts';
 import type { StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
@@ -11,9 +12,12 @@ export interface QueuesOfFolder {
   readonly queues: readonly StoredQueue[];
 }
 
+/** Not those that are the root, of a drive too. Elsewhere than on Windows a backslash is a letter. */
+const TRAILING_SEPARATORS = sep === '/' ? /(?<=.)\/+$/ : /(?<=[^:])[/\\]+$/;
+
 /** @throws CommandError - it is no folder. */
 export async function queuesIn(dir: string): Promise<QueuesOfFolder> {
-  const folder = dir.length > 1 ? dir.replace(/[/\\]+$/, '') : dir;
+  const folder = dir.replace(TRAILING_SEPARATORS, '');
   await requireFolder(folder);
   return { folder, queues: await listQueues(hostFileSystem, folder) };
 }

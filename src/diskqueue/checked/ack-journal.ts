@@ -1,6 +1,7 @@
 import type { FileSystem } from '../file-system.ts';
-import type { AckRanges, SequenceRange } from './ack-ranges.ts';
+import type { AckedRange, AckRanges } from '../ack-ranges.ts';
 import { CursorFile, type LogPosition } from './cursor-file.ts';
+import { isWhole } from './first-expected.ts';
 
 /** How far apart hints are, at least, in bytes: about what is read at once. */
 const HINT_DISTANCE_BYTES = 64 * 1024;
@@ -14,7 +15,7 @@ export class AckJournal {
   readonly wasWhole: boolean;
   readonly #cursor: CursorFile;
   /** Acknowledged since the last save. */
-  #unsaved: SequenceRange[] = [];
+  #unsaved: AckedRange[] = [];
   /** Where messages are, ascending; the first is not after the first message that is not acknowledged. */
   #hints: LogPosition[] = [];
 
@@ -32,21 +33,28 @@ export class AckJournal {
 
   static async open(files: FileSystem, folder: string, name: string): Promise<AckJournal> {
     const cursor = new CursorFile(files, folder, `${folder}/${name}.cursor`);
-    const { acks, hint, isThere, damages } = await cursor.load();
-    return new AckJournal(cursor, acks, hint, isThere && damages.length === 0);
+    const state = await cursor.load();
+    return new AckJournal(cursor, state.acks, state.hint, isWhole(state));
   }
 
   get hasUnsaved(): boolean {
     return this.#unsaved.length > 0 || this.#cursor.isUnsynced;
   }
 
-  /** Messages are done with, or will never be seen. @returns how many of them were not before. */
-  add(from: number, to: number): number {
-    const added = this.acks.add(from, to);
+  /**
+   * Messages are done with, or will never be seen.
+   *
+   * @param bytes - of all of them, as `AckRanges.add` has it.
+   * @returns how many of them were not before.
+   */
+  add(from: number, to: number, bytes: number): number {
+    const added = this.acks.add(from, to, bytes);
     if (added === 0) return 0;
     const last = this.#unsaved.at(-1);
-    if (last?.to === from) last.to = to;
-    else this.#unsaved.push({ from, to });
+    if (last?.to === from) {
+      last.to = to;
+      last.bytes += bytes;
+    } else this.#unsaved.push({ from, to, bytes });
     return added;
   }
 

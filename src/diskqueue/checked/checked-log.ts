@@ -1,11 +1,13 @@
 import { allOf } from '../all-of.ts';
+import { setAside } from '../copy-file.ts';
 import type { FileSystem } from '../file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
 import { AckJournal } from './ack-journal.ts';
-import type { AckRanges } from './ack-ranges.ts';
-import { renameIfThere, unlinkIfThere } from '../missing-files.ts';
-import type { LogPosition } from './cursor-file.ts';
-import { damagedBytes, firstOf, locateStart } from './locate-start.ts';
+import type { AckRanges } from '../ack-ranges.ts';
+import { unlinkIfThere } from '../missing-files.ts';
+import { Ledger } from './ledger.ts';
+import { locateStart, measureUnknown } from './locate-start.ts';
+import { LogReader } from './log-reader.ts';
 import {
   listSegments,
   recoverSegments,
@@ -13,8 +15,6 @@ import {
   type RecoveredSegments,
 } from './recover-segments.ts';
 import { RECORD_HEADER_BYTES } from './segment-format.ts';
-import { SegmentReader } from './segment-reader.ts';
-import type { DamagePiece, LostPiece, MessagePiece } from './segment-scan.ts';
 import { SegmentWriter } from './segment-writer.ts';
 import { segmentFileName, type Segment } from './segment.ts';
 import { tidySegments } from './tidy-segments.ts';
@@ -46,25 +46,23 @@ export interface CheckedLogOptions {
 export class CheckedLog implements MessageLog {
   readonly #options: CheckedLogOptions;
   readonly #journal: AckJournal;
+  readonly #ledger: Ledger;
+  readonly #reader: LogReader;
   /** Ascending; the writer's is the last. */
   readonly #segments: Segment[];
-  /** Where reading begins. */
-  #start: LogPosition | undefined;
   #writer: SegmentWriter | undefined;
-  #reader: SegmentReader | undefined;
   #lastNumber: number;
-  #depth = 0;
-  #bytes = 0;
-  #writtenOff = 0;
   /** Messages before `next` may be not on the disk. */
   #doubt: { readonly next: number; readonly error: unknown } | undefined;
-  /** Messages before it were not counted when the log was opened. */
-  #countedFrom = 0;
-
   private constructor(options: CheckedLogOptions, journal: AckJournal, found: RecoveredSegments) {
     this.#options = options;
     this.#journal = journal;
+    this.#ledger = new Ledger(journal, options.onCorruption);
     this.#segments = [...found.segments];
+    this.#reader = new LogReader({
+      ...{ files: options.files, segments: this.#segments, journal, ledger: this.#ledger },
+      written: () => this.#writer?.segment,
+    });
     this.#lastNumber = found.lastNumber;
   }
 
@@ -75,6 +73,9 @@ export class CheckedLog implements MessageLog {
     const expected = journal.wasWhole ? journal.acks.prefix : undefined;
     const found = await recoverSegments(files, folder, name, expected);
     await tidySegments(files, folder, found);
+    for (const { path, size, reason } of found.misplaced) {
+      options.onCorruption({ file: path, offset: 0, bytes: size, reason });
+    }
     const log = new CheckedLog(options, journal, found);
     try {
       await log.#begin(found.damages);
@@ -86,17 +87,15 @@ export class CheckedLog implements MessageLog {
   }
 
   get depth(): number {
-    return this.#depth;
+    return this.#ledger.depth;
   }
 
   get bytes(): number {
-    return this.#bytes;
+    return this.#ledger.bytes;
   }
 
   takeWrittenOff(): number {
-    const bytes = this.#writtenOff;
-    this.#writtenOff = 0;
-    return bytes;
+    return this.#ledger.takeWrittenOff();
   }
 
   get hasUnsavedAcks(): boolean {
@@ -122,33 +121,16 @@ export class CheckedLog implements MessageLog {
     this.#throwDoubt();
   }
 
-  async read(): Promise<StoredMessage[]> {
-    for (;;) {
-      const reader = await this.#readerOf();
-      if (reader === undefined) return [];
-      const { segment, offset, sequence: next } = reader;
-      this.#journal.noteHint({ segment: segment.number, offset, sequence: next });
-      const pieces = await reader.next();
-      if (pieces.length === 0 && !(await this.#passSegment(reader))) return [];
-      const messages: StoredMessage[] = [];
-      for (const piece of pieces) {
-        if (piece.kind === 'damage') this.#passDamage(reader.segment, piece);
-        else if (piece.kind === 'lost') this.#passLost(reader.segment, piece);
-        else if (piece.kind === 'message' && !this.#wasAcked(piece)) {
-          messages.push({ sequence: piece.sequence, data: Buffer.from(piece.payload) });
-        }
-      }
-      if (messages.length > 0) return messages;
-    }
+  read(): Promise<StoredMessage[]> {
+    return this.#reader.read();
   }
 
-  acknowledge({ sequence, data }: StoredMessage): void {
-    if (this.#journal.add(sequence, sequence + 1) === 0) return;
-    this.#depth--;
-    this.#bytes -= data.length;
+  acknowledge(message: StoredMessage): void {
+    this.#ledger.acknowledge(message);
   }
 
   async saveAcks(isDurable: boolean): Promise<void> {
+    await this.#reader.leaveAcknowledged();
     const gone = this.#trimmable(); // now: what is acknowledged from here on may be not in the cursor
     const mustTrim = gone.length > 0;
     await this.#journal.save(mustTrim);
@@ -158,16 +140,9 @@ export class CheckedLog implements MessageLog {
 
   async empty(): Promise<void> {
     const end = Math.max(this.#acks.end, this.#segments.at(-1)?.next ?? 0);
-    this.#journal.add(this.#acks.prefix, end);
+    this.#ledger.empty(end);
     this.#journal.forgetHints();
-    this.#depth = 0;
-    this.#bytes = 0;
-    this.#writtenOff = 0;
-    this.#countedFrom = end;
-    this.#start = undefined;
-    const reader = this.#reader;
-    this.#reader = undefined;
-    await allOf([async () => reader?.close(), () => this.saveAcks(true), () => this.#dropWriter()]);
+    await allOf([() => this.#reader.close(), () => this.saveAcks(true), () => this.#dropWriter()]);
   }
 
   async close(): Promise<void> {
@@ -196,42 +171,20 @@ export class CheckedLog implements MessageLog {
   }
 
   async #begin(damages: readonly FoundDamage[]): Promise<void> {
-    this.#account(damages);
+    const end = this.#segments.at(-1)?.next;
+    this.#ledger.countMessages(this.#segments, damages);
+    const { files } = this.#options;
     const journal = this.#journal;
-    const { position, bytes } = await locateStart(
-      this.#options.files,
-      this.#segments,
-      this.#acks.prefix,
-      journal.openedHint,
-    );
-    this.#start = position;
-    this.#bytes = bytes;
+    const { prefix, ranges } = journal.acks;
+    await measureUnknown(files, this.#segments, ranges);
+    const { position, bytes } = await locateStart(files, this.#segments, prefix, journal.openedHint);
+    this.#ledger.countBytes(bytes);
+    this.#reader.startAt(position);
     if (position !== undefined) journal.noteHint(position);
-    // The next segment begins after what is lost: that it is lost must be known before.
-    if (this.#acks.end > (this.#segments.at(-1)?.next ?? Infinity)) await this.saveAcks(true);
+    // The next segment begins after what is lost: that it is lost, and how many bytes are not, must be known before.
+    if (journal.acks.end > (end ?? Infinity)) await journal.save(true);
     // A full disk does not keep anybody from reading; the next save tries again.
-    else if (this.#trimmable().length > 0) await this.saveAcks(true).catch(() => undefined);
-  }
-
-  /** What is missing, and how much is left. */
-  #account(damages: readonly FoundDamage[]): void {
-    const journal = this.#journal;
-    const { acks } = journal;
-    const [first] = this.#segments;
-    if (!journal.wasWhole && first !== undefined) journal.add(acks.prefix, first.base);
-    for (const { segment, piece } of damages) {
-      segment.knownDamage.add(piece.offset);
-      this.#lose(segment, piece);
-    }
-    let expected = acks.prefix;
-    for (const segment of this.#segments) {
-      if (segment.base > expected) this.#loseBefore(segment, expected);
-      expected = Math.max(expected, segment.next);
-    }
-    // What was acknowledged and is not there was lost with a machine that it was not promised to survive.
-    journal.add(expected, acks.end);
-    this.#depth = Math.max(expected, acks.end) - acks.prefix - acks.beyond;
-    this.#countedFrom = acks.prefix;
+    if (this.#trimmable().length > 0) await this.saveAcks(true).catch(() => undefined);
   }
 
   /** Does something to the writer that may make messages readable, and counts those. */
@@ -242,14 +195,14 @@ export class CheckedLog implements MessageLog {
       return await action();
     } finally {
       const messages = segment.next - next;
-      this.#depth += messages;
-      this.#bytes += segment.end - end - messages * RECORD_HEADER_BYTES;
+      this.#ledger.appended(messages, segment.end - end - messages * RECORD_HEADER_BYTES);
     }
   }
 
   async #writerFor(length: number): Promise<SegmentWriter> {
     const writer = this.#writer;
-    if (writer?.hasRoomFor(length) === true && !writer.isBroken) return writer;
+    const isUsable = writer?.isBroken === false && writer.segment.isGone !== true;
+    if (isUsable && writer.hasRoomFor(length)) return writer;
     if (writer !== undefined) await this.#end(writer);
     return this.#newWriter();
   }
@@ -309,89 +262,12 @@ export class CheckedLog implements MessageLog {
     await writer.abandon();
   }
 
-  /** The segment that is being read, or the first one that is left. */
-  async #readerOf(): Promise<SegmentReader | undefined> {
-    if (this.#reader !== undefined) return this.#reader;
-    const { prefix } = this.#acks;
-    const segment = this.#segments.find(({ next, number }) => next > prefix || number === this.#lastNumber);
-    if (segment === undefined) return undefined;
-    const start = this.#start?.segment === segment.number ? this.#start : firstOf(segment);
-    this.#reader = await SegmentReader.open(this.#options.files, segment, start);
-    this.#start = undefined;
-    return this.#reader;
-  }
-
-  /** The segment was read to its end. @returns whether there is another one. */
-  async #passSegment(reader: SegmentReader): Promise<boolean> {
-    const { segment, sequence } = reader;
-    if (reader.offset < segment.end) return true; // it has grown meanwhile
-    const next = this.#segments[this.#segments.indexOf(segment) + 1];
-    if (next === undefined) return false;
-    const following = await SegmentReader.open(this.#options.files, next);
-    this.#reader = following;
-    if (sequence < segment.next) this.#loseEnd(segment, sequence);
-    await reader.close();
-    return true;
-  }
-
-  /** By an earlier process: then its bytes were counted when the log was opened, if it is beyond the prefix. */
-  #wasAcked({ sequence, payload }: MessagePiece): boolean {
-    if (!this.#acks.has(sequence)) return false;
-    if (sequence >= this.#countedFrom) this.#writeOff(payload.length);
-    return true;
-  }
-
-  #passDamage(segment: Segment, piece: DamagePiece): void {
-    this.#writeOff(damagedBytes(piece, segment));
-    if (!segment.knownDamage.has(piece.offset)) this.#depth -= this.#lose(segment, piece);
-  }
-
-  /** Whoever repaired the segment has told. */
-  #passLost(segment: Segment, piece: LostPiece): void {
-    this.#writeOff(damagedBytes(piece, segment));
-    this.#depth -= this.#journal.add(piece.from, piece.to);
-  }
-
-  #writeOff(bytes: number): void {
-    this.#bytes -= bytes;
-    this.#writtenOff += bytes;
-  }
-
-  /** Messages that nobody will ever see are as good as acknowledged. @returns how many were still waited for. */
-  #lose(segment: Segment, piece: DamagePiece): number {
-    const { offset, end, from, to = segment.next, reason } = piece;
-    const lost = this.#journal.add(from, to);
-    const isNews = lost > 0 || to === from; // what was lost is told of once
-    if (isNews) this.#report(segment, offset, end, from, to, reason);
-    return lost;
-  }
-
-  /** Messages between two segments. */
-  #loseBefore(segment: Segment, from: number): void {
-    if (this.#journal.add(from, segment.base) === 0) return;
-    this.#report(segment, 0, 0, from, segment.base, 'the segment before this one is missing');
-  }
-
-  /** The file ends before its segment does. */
-  #loseEnd(segment: Segment, from: number): void {
-    const lost = this.#journal.add(from, segment.next);
-    this.#depth -= lost;
-    this.#writeOff((from - segment.next) * RECORD_HEADER_BYTES);
-    if (lost === 0) return;
-    this.#report(segment, segment.end, segment.end, from, segment.next, 'the segment ends too early');
-  }
-
-  #report(segment: Segment, offset: number, end: number, from: number, to: number, reason: string): void {
-    const sequences = to > from ? { firstSequence: from, lastSequence: to - 1 } : {};
-    this.#options.onCorruption({ file: segment.path, offset, bytes: end - offset, ...sequences, reason });
-  }
-
   /** Segments that nobody needs: all of it is acknowledged, and it is neither read nor written. */
   #trimmable(): Segment[] {
     const { prefix } = this.#acks;
     const [first] = this.#segments;
     if (first === undefined || first.next > prefix) return [];
-    const inUse = [this.#reader?.segment.number, this.#writer?.segment.number, Infinity];
+    const inUse = [this.#reader.segment?.number, this.#writer?.segment.number, Infinity];
     const firstUsed = Math.min(...inUse.filter((number) => number !== undefined));
     return this.#segments.filter(({ next, number }) => next <= prefix && number < firstUsed);
   }
@@ -400,7 +276,7 @@ export class CheckedLog implements MessageLog {
   async #trim(gone: readonly Segment[]): Promise<void> {
     const { files, folder } = this.#options;
     for (const { path, header } of gone) {
-      if (header === undefined) await renameIfThere(files, path, `${path}.damaged`);
+      if (header === undefined) await setAside(files, folder, path);
       else await unlinkIfThere(files, path);
       this.#segments.shift();
     }
@@ -408,10 +284,9 @@ export class CheckedLog implements MessageLog {
   }
 
   async #closeFiles(): Promise<void> {
-    const [reader, writer] = [this.#reader, this.#writer];
-    this.#reader = undefined;
+    const writer = this.#writer;
     this.#writer = undefined;
-    const open = [reader, writer, this.#journal].filter((file) => file !== undefined);
+    const open = [this.#reader, writer, this.#journal].filter((file) => file !== undefined);
     await allOf(open.map((file) => () => file.close()));
   }
 }

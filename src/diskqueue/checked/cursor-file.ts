@@ -1,6 +1,6 @@
 import type { File, FileSystem } from '../file-system.ts';
 import { isMissing, unlinkIfThere } from '../missing-files.ts';
-import { AckRanges, type SequenceRange } from './ack-ranges.ts';
+import { AckRanges, UNKNOWN_BYTES, type AckedRange } from '../ack-ranges.ts';
 import { shortCrc32 } from './crc32.ts';
 import { zeroSectorIn } from './zero-sector.ts';
 import { readUInt64, writeUInt64 } from './segment-format.ts';
@@ -9,12 +9,14 @@ import { readUInt64, writeUInt64 } from './segment-format.ts';
  * The bytes of the cursor: which messages are acknowledged. It only grows, and is made anew when it has grown enough.
  *
  *      0   magic 8
- *      8   records of 48 bytes:
- *            CRC of the rest 4 · zero 4 · from 8 · to 8 · segment 8 · offset 8 · sequence 8
+ *      8   records of 48 bytes, of two kinds:
+ *            CRC of the rest 4 · zero 4 · from 8 · to 8 · bytes 8 · zero 16
+ *            CRC of the rest 4 · zero 4 · zero 8 · to 8 · segment 8 · offset 8 · sequence 8
  *
- * A record says that the messages `from` up to `to` are acknowledged. One that begins with 0 is the prefix: everything
- * below `to` is. It also says where a message is that is not after the next one (`segment`, `offset`, `sequence`; zeros
- * if that is not known): a hint, from where it is not far to the first message that is not acknowledged.
+ * A record says that the messages `from` up to `to` are acknowledged, and of how many bytes their payloads are; 2^64 - 1
+ * if that is not known. One whose `from` is 0 is the prefix: everything below `to` is. It says instead where a message is
+ * that is not after the next one (`segment`, `offset`, `sequence`; zeros if that is not known): a hint, from where it is
+ * not far to the first message that is not acknowledged.
  * A record that is not whole is passed over: the others are true all the same, for what is acknowledged stays so.
  */
 
@@ -79,11 +81,7 @@ export class CursorFile {
   }
 
   /** Adds ranges, and the prefix. If it rejects, the next save makes the file anew. */
-  async append(
-    ranges: readonly SequenceRange[],
-    prefix: number,
-    hint: LogPosition | undefined,
-  ): Promise<void> {
+  async append(ranges: readonly AckedRange[], prefix: number, hint: LogPosition | undefined): Promise<void> {
     const bytes = encodeRanges(ranges, prefix, hint);
     const file = this.#file as File;
     this.#isUnsynced = true;
@@ -148,26 +146,33 @@ export class CursorFile {
   }
 }
 
-function encodeRanges(
-  ranges: readonly SequenceRange[],
-  prefix: number,
-  hint: LogPosition | undefined,
-): Buffer {
+function encodeRanges(ranges: readonly AckedRange[], prefix: number, hint: LogPosition | undefined): Buffer {
   const bytes = Buffer.alloc(RECORD_BYTES * (ranges.length + 1));
   ranges.forEach((range, i) => {
-    encodeRange(bytes, i * RECORD_BYTES, range, undefined);
+    encodeRange(bytes, i * RECORD_BYTES, range);
   });
-  encodeRange(bytes, ranges.length * RECORD_BYTES, { from: 0, to: prefix }, hint);
+  encodePrefix(bytes, ranges.length * RECORD_BYTES, prefix, hint);
   return bytes;
 }
 
-function encodeRange(bytes: Buffer, at: number, range: SequenceRange, hint: LogPosition | undefined): void {
-  writeUInt64(bytes, range.from, at + 8);
-  writeUInt64(bytes, range.to, at + 16);
-  writeUInt64(bytes, hint?.segment ?? 0, at + 24);
-  writeUInt64(bytes, hint?.offset ?? 0, at + 32);
-  writeUInt64(bytes, hint?.sequence ?? 0, at + 40);
-  bytes.writeUInt32LE(shortCrc32(bytes, at + 4, at + RECORD_BYTES, 0), at);
+function encodeRange(record: Buffer, at: number, { from, to, bytes }: AckedRange): void {
+  writeUInt64(record, from, at + 8);
+  writeUInt64(record, to, at + 16);
+  if (bytes >= 0) writeUInt64(record, bytes, at + 24);
+  else record.fill(0xff, at + 24, at + 32);
+  encodeCrc(record, at);
+}
+
+function encodePrefix(record: Buffer, at: number, prefix: number, hint: LogPosition | undefined): void {
+  writeUInt64(record, prefix, at + 16);
+  writeUInt64(record, hint?.segment ?? 0, at + 24);
+  writeUInt64(record, hint?.offset ?? 0, at + 32);
+  writeUInt64(record, hint?.sequence ?? 0, at + 40);
+  encodeCrc(record, at);
+}
+
+function encodeCrc(record: Buffer, at: number): void {
+  record.writeUInt32LE(shortCrc32(record, at + 4, at + RECORD_BYTES, 0), at);
 }
 
 function decodeCursor(bytes: Buffer): CursorState {
@@ -190,7 +195,8 @@ function decodeCursor(bytes: Buffer): CursorState {
     }
     isThere = true;
     const from = readUInt64(record, 8);
-    acks.add(from, readUInt64(record, 16));
+    const to = readUInt64(record, 16);
+    acks.add(from, to, from === 0 ? 0 : decodeBytes(record));
     if (from === 0) hint = decodeHint(record);
   }
   return { acks, hint, isThere, damages };
@@ -198,6 +204,11 @@ function decodeCursor(bytes: Buffer): CursorState {
 
 function isWhole(record: Buffer): boolean {
   return record.length === RECORD_BYTES && record.readUInt32LE(0) === shortCrc32(record, 4, RECORD_BYTES, 0);
+}
+
+function decodeBytes(record: Buffer): number {
+  const bytes = readUInt64(record, 24);
+  return bytes <= Number.MAX_SAFE_INTEGER ? bytes : UNKNOWN_BYTES;
 }
 
 function decodeHint(record: Buffer): LogPosition | undefined {

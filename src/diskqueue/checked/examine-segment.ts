@@ -9,9 +9,9 @@ import {
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
 } from './segment-format.ts';
-import { SegmentScan, type DamagePiece, type SegmentPiece } from './segment-scan.ts';
+import { SegmentScan, type DamagePiece, type FooterPiece, type SegmentPiece } from './segment-scan.ts';
 import type { Segment } from './segment.ts';
-import { encodedFooter } from './tidy-segments.ts';
+import { encodedFooter } from './segment-footer.ts';
 
 /** What is wrong between two records of a segment. */
 export interface Stretch {
@@ -58,9 +58,11 @@ export async function examineSegment(
       onPieces(pieces);
       for (const piece of pieces) {
         if (piece.kind === 'damage') stretches.push(await stretchOf(file, piece, segment, header, wanted));
+        else if (piece.kind === 'footer') stretches.push(strayFooter(piece));
       }
     }
     if (stretches.at(-1)?.end !== wanted) stretches.push(...missingEnd(scan, segment, wanted));
+    joinSmall(stretches);
     const tail = successor === undefined ? await rescuedTail(file, scan, stretches, header, size) : undefined;
     const end = tail?.end ?? wanted;
     const next = Math.max(scan.sequence, stretches.at(-1)?.to ?? 0);
@@ -84,6 +86,21 @@ async function stretchOf(
   const end = piece.to === undefined ? wanted : piece.end;
   const to = piece.to ?? Math.max(segment.next, from);
   return { offset, end, from, to, reason, rescued: await rescueRecord(file, offset, end, from, to, header) };
+}
+
+/** Bytes before it are missing: it should be where the segment ends, and there another one will be. */
+function strayFooter({ offset, end, sequence }: FooterPiece): Stretch {
+  return { offset, end, from: sequence, to: sequence, reason: 'a footer before the end', rescued: undefined };
+}
+
+/** Nothing could stand in a stretch that is shorter than a record; with the one before it, it may be long enough. */
+function joinSmall(stretches: Stretch[]): void {
+  for (let i = stretches.length - 1; i > 0; i--) {
+    const [before, stretch] = stretches.slice(i - 1, i + 1) as [Stretch, Stretch];
+    const isSmall = [before, stretch].some(({ offset, end }) => end - offset < RECORD_HEADER_BYTES);
+    if (!isSmall || before.end !== stretch.offset) continue;
+    stretches.splice(i - 1, 2, { ...before, end: stretch.end, to: Math.max(before.to, stretch.to) });
+  }
 }
 
 /** The file ends between two records. */

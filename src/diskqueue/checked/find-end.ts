@@ -1,4 +1,5 @@
 import type { File } from '../file-system.ts';
+import { footerOf } from './segment-footer.ts';
 import {
   decodeFooter,
   decodeRecordHeader,
@@ -108,8 +109,6 @@ async function isFooter(
   const payload = Buffer.alloc(FOOTER_BYTES - RECORD_HEADER_BYTES);
   await file.read(payload, offset + RECORD_HEADER_BYTES);
   const { messages, payloadBytes } = decodeFooter(payload);
-  const isTrue =
-    messages === from - baseSequence &&
-    payloadBytes === offset - SEGMENT_HEADER_BYTES - messages * RECORD_HEADER_BYTES;
-  return from === to || isTrue;
+  const wanted = footerOf(baseSequence, offset, from);
+  return from === to || (messages === wanted.messages && payloadBytes === wanted.payloadBytes);
 }

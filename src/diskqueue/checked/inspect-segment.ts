@@ -1,13 +1,11 @@
 import type { File, FileSystem } from '../file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
+import { withFile } from '../with-file.ts';
 import type { CursorState } from './cursor-file.ts';
+import { readFooter, type FoundFooter } from './segment-footer.ts';
 import {
-  decodeFooter,
-  decodeRecordHeader,
   decodeSegmentHeader,
-  FOOTER,
   FOOTER_BYTES,
-  isPayloadIntact,
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
@@ -38,12 +36,8 @@ export async function inspectSegment(
   const inspection = new Inspection(segment, size, cursor);
   if (segment.header === undefined) inspection.unreadable();
   else {
-    const file = await files.open(segment.path, 'read');
-    try {
-      await inspection.read(file, segment.header, onBytes);
-    } finally {
-      await file.close();
-    }
+    const { header } = segment;
+    await withFile(files, segment.path, 'read', (file) => inspection.read(file, header, onBytes));
   }
   onBytes(size);
   return inspection;
@@ -94,7 +88,7 @@ class Inspection implements InspectedSegment {
 
   /** Either copy does; a crash may have left half of them. */
   async #checkHeader(file: File): Promise<void> {
-    const { path, number, header } = this.segment;
+    const { path } = this.segment;
     const half = SEGMENT_HEADER_BYTES / 2;
     for (const offset of [0, half]) {
       const copy = Buffer.alloc(half);
@@ -104,7 +98,6 @@ class Inspection implements InspectedSegment {
       if (isMissing && offset > 0) this.notes.push(`${path}: its header is there once`);
       else this.#problem(offset, half, 'a copy of the header is damaged');
     }
-    if (header?.number !== number) this.#problem(0, 0, 'its name and its header have different numbers');
   }
 
   #take(piece: SegmentPiece): void {
@@ -134,30 +127,21 @@ class Inspection implements InspectedSegment {
 
   async #checkEnd(file: File, header: SegmentHeader): Promise<void> {
     const { path, end } = this.segment;
-    const footer = await this.#footerAt(file, header, end);
+    const footer = await readFooter(file, header, end);
     this.isSealed = footer !== undefined;
     if (footer !== undefined) this.#checkFooter(footer, end);
     const rest = this.size - end - (this.isSealed ? FOOTER_BYTES : 0);
     if (rest > 0) this.notes.push(`${path}: ${rest} bytes at ${this.size - rest} belong to nothing`);
     if (rest <= FOOTER_BYTES && this.isSealed) return;
-    if ((await this.#footerAt(file, header, this.size - FOOTER_BYTES)) !== undefined) {
+    if ((await readFooter(file, header, this.size - FOOTER_BYTES)) !== undefined) {
       this.#problem(this.size - FOOTER_BYTES, FOOTER_BYTES, 'its footer is not where the segment ends');
     }
   }
 
-  async #footerAt(file: File, { salt }: SegmentHeader, offset: number): Promise<Footer | undefined> {
-    const bytes = Buffer.alloc(FOOTER_BYTES);
-    if (offset < SEGMENT_HEADER_BYTES || (await file.read(bytes, offset)) < FOOTER_BYTES) return undefined;
-    const record = decodeRecordHeader(bytes, 0, salt);
-    const payload = bytes.subarray(RECORD_HEADER_BYTES);
-    if (record?.kind !== FOOTER || !isPayloadIntact(payload, record)) return undefined;
-    return { sequence: record.sequence, ...decodeFooter(payload) };
-  }
-
-  #checkFooter({ sequence, messages, payloadBytes }: Footer, offset: number): void {
+  #checkFooter({ sequence, messages, payloadBytes }: FoundFooter, offset: number): void {
     const { base, next } = this.segment;
     const isRight = sequence === base + messages && sequence <= next;
-    const holds = messages === this.messages + this.#lost && payloadBytes === this.#payloadBytes;
+    const holds = messages === this.messages + this.#lost && payloadBytes === Math.max(this.#payloadBytes, 0);
     if (isRight && (holds || this.#isDamaged)) return;
     this.#problem(offset, FOOTER_BYTES, 'its footer counts something else than what is in it');
   }
@@ -179,10 +163,4 @@ class Inspection implements InspectedSegment {
     const sequences = to > from ? { firstSequence: from, lastSequence: to - 1 } : {};
     this.problems.push({ file: this.segment.path, offset, bytes, ...sequences, reason });
   }
-}
-
-interface Footer {
-  readonly sequence: number;
-  readonly messages: number;
-  readonly payloadBytes: number;
 }

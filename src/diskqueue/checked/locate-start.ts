@@ -1,8 +1,9 @@
 import type { FileSystem } from '../file-system.ts';
+import type { AckedRange } from '../ack-ranges.ts';
 import type { LogPosition } from './cursor-file.ts';
 import { RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES } from './segment-format.ts';
 import { SegmentReader } from './segment-reader.ts';
-import type { DamagePiece, LostPiece } from './segment-scan.ts';
+import type { DamagePiece, SegmentPiece } from './segment-scan.ts';
 import type { Segment } from './segment.ts';
 
 /** Where reading begins. */
@@ -29,6 +30,25 @@ export async function locateStart(
   return { ...start, bytes: later.reduce((sum, bytes) => sum + bytes, start.bytes) };
 }
 
+/**
+ * Finds out the bytes of acknowledged messages where nobody knows them: some of these are missing, perhaps. Reads two
+ * segments at most for each such range, and nothing for the others.
+ */
+export async function measureUnknown(
+  files: FileSystem,
+  segments: readonly Segment[],
+  ranges: readonly AckedRange[],
+): Promise<void> {
+  const cut = segments.filter(({ isCut }) => isCut === true);
+  for (const range of ranges) {
+    const isCut = cut.some(({ base, next }) => range.from < next && range.to > base);
+    if (!isCut && !Number.isNaN(range.bytes)) continue;
+    const from = await locateStart(files, segments, range.from, undefined);
+    const to = await locateStart(files, segments, range.to, undefined);
+    range.bytes = from.bytes - to.bytes;
+  }
+}
+
 export function firstOf({ number, base }: Segment): LogPosition {
   return { segment: number, offset: SEGMENT_HEADER_BYTES, sequence: base };
 }
@@ -51,7 +71,7 @@ async function isRight(
   }
 }
 
-/** Goes block by block to the one in which the message is. */
+/** Goes piece by piece to the message. */
 async function scanTo(
   files: FileSystem,
   segment: Segment,
@@ -64,13 +84,15 @@ async function scanTo(
     let passed = 0;
     for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
       for (const piece of pieces) {
-        if (piece.kind === 'message' && piece.sequence < prefix) passed += piece.payload.length;
+        if (sequenceAfter(piece, segment) > prefix) continue;
+        passed += bytesOf(piece, segment);
+        position = {
+          segment: segment.number,
+          offset: piece.end,
+          sequence: sequenceAfter(piece, segment),
+        };
       }
       if (reader.sequence > prefix) break;
-      for (const piece of pieces) {
-        if (piece.kind === 'damage' || piece.kind === 'lost') passed += damagedBytes(piece, segment);
-      }
-      position = { segment: segment.number, offset: reader.offset, sequence: reader.sequence };
     }
     return { position, bytes: payloadBytes(segment, from) - passed };
   } finally {
@@ -78,12 +100,23 @@ async function scanTo(
   }
 }
 
-/** Bytes of the messages from a place in a segment to its end. */
-function payloadBytes({ header, end, next }: Segment, { offset, sequence }: LogPosition): number {
+/** Bytes of the messages from a place in a segment to its end, counted as if all of it were messages. */
+export function payloadBytes({ header, end, next }: Segment, { offset, sequence }: LogPosition): number {
   return header === undefined ? 0 : end - offset - (next - sequence) * RECORD_HEADER_BYTES;
 }
 
-/** What damage was counted as there: as if there were messages. */
-export function damagedBytes({ offset, end, from, to }: DamagePiece | LostPiece, { next }: Segment): number {
+function sequenceAfter(piece: SegmentPiece, { next }: Segment): number {
+  return piece.kind === 'message' ? piece.sequence + 1 : (piece.to ?? next);
+}
+
+function bytesOf(piece: SegmentPiece, segment: Segment): number {
+  return piece.kind === 'message' ? piece.payload.length : damagedBytes(piece, segment);
+}
+
+/** What was counted as there instead: as if there were messages. */
+export function damagedBytes(
+  { offset, end, from, to }: Pick<DamagePiece, 'offset' | 'end' | 'from' | 'to'>,
+  { next }: Pick<Segment, 'next'>,
+): number {
   return end - offset - ((to ?? next) - from) * RECORD_HEADER_BYTES;
 }

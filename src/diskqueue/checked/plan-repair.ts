@@ -1,14 +1,17 @@
 import { freeName } from '../copy-file.ts';
 import type { FileSystem } from '../file-system.ts';
+import { CannotRepair } from '../stored/cannot-repair.ts';
 import type { LostMessages, OnProgress, RepairPlan, RepairStep } from '../stored/stored-queue.ts';
-import type { AckRanges } from './ack-ranges.ts';
+import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
 import { unlinkIfThere } from '../missing-files.ts';
 import { CursorFile, type CursorState } from './cursor-file.ts';
 import { examineSegment, type SegmentState, type Stretch } from './examine-segment.ts';
+import { firstExpected, isWhole } from './first-expected.ts';
+import { leftFileOf } from './left-files.ts';
 import { recoverSegments, type RecoveredSegments } from './recover-segments.ts';
 import { rescueHeader } from './rescue-header.ts';
 import { fits, mendHeader, rewriteSegment, sealSegment } from './rewrite-segment.ts';
-import { parseSegmentFileName, type Segment } from './segment.ts';
+import type { Segment } from './segment.ts';
 
 /** What is known while a plan is made. */
 interface Planning {
@@ -41,14 +44,14 @@ export async function planRepair(
   const names = await files.list(folder);
   const cursor = await new CursorFile(files, folder, `${folder}/${name}.cursor`).load();
   const rescued = new Set<number>();
-  const expected = isWhole(cursor) ? cursor.acks.prefix : undefined;
-  const found = await recoverSegments(files, folder, name, expected, (file, previous) => {
+  const found = await recoverSegments(files, folder, name, firstExpected(cursor), (file, ...neighbours) => {
     rescued.add(file.number);
-    return rescueHeader(files, file, previous);
+    return rescueHeader(files, file, ...neighbours);
   });
   const taken = new Set(names.map((file) => `${folder}/${file}`));
   const planning = { files, folder, name, taken, acks: cursor.acks, rescued, steps: [], lost: [] };
   planRemovals(planning, names, found);
+  for (const { path, reason } of found.misplaced) planSetAside(planning, path, reason);
   const progress = await progressOver(files, found, onProgress);
   const ends = { prefix: cursor.acks.prefix, beyond: cursor.acks.beyond };
   await planSegments(planning, cursor, found, progress);
@@ -76,7 +79,9 @@ function planRemovals(
   names: readonly string[],
   found: RecoveredSegments,
 ): void {
-  const left = names.filter((file) => isLeftOver(name, file)).map((file) => `${folder}/${file}`);
+  const left = names
+    .filter((file) => leftFileOf(name, file) === 'unfinished')
+    .map((file) => `${folder}/${file}`);
   for (const file of [...found.unborn, ...left]) {
     steps.push({
       ...{ action: 'remove', file, detail: 'it was being made when a process ended' },
@@ -88,13 +93,6 @@ function planRemovals(
   }
 }
 
-/** A new cursor, a segment or a copy of one that was not finished. */
-function isLeftOver(queue: string, file: string): boolean {
-  if (file === `${queue}.cursor.new`) return true;
-  const match = /^(.+\.segment)(?:\.rewritten|\.damaged(?:\.\d+)?\.new)$/s.exec(file);
-  return match?.[1] !== undefined && parseSegmentFileName(match[1])?.queue === queue;
-}
-
 async function planSegments(
   planning: Planning,
   cursor: CursorState,
@@ -104,7 +102,7 @@ async function planSegments(
   const { acks } = planning;
   const [first] = segments;
   // A damaged cursor may have known that what is not there was acknowledged.
-  if (!isWhole(cursor) && first !== undefined) acks.add(acks.prefix, first.base);
+  if (!isWhole(cursor) && first !== undefined) acks.add(acks.prefix, first.base, UNKNOWN_BYTES);
   let expected = acks.prefix;
   let before = { end: 0, next: 0 };
   for (const [i, found] of segments.entries()) {
@@ -133,7 +131,7 @@ async function planSegment(
   const { files, steps, rescued } = planning;
   const { path, header, number } = segment;
   const successor = after?.number === number + 1 && !rescued.has(number + 1) ? after : undefined;
-  if (header === undefined) return planSetAside(planning, segment);
+  if (header === undefined) return planUnreadable(planning, segment, successor);
   const state = await examineSegment(files, segment, header, successor, (pieces) => {
     for (const { offset, end } of pieces) onRead(end - offset);
   });
@@ -161,7 +159,12 @@ function describeSeal({ size, end }: SegmentState): string {
 function planRewrite({ files, folder, taken, steps }: Planning, path: string, state: SegmentState): void {
   const keptAs = freeName(path, taken);
   const unfit = state.stretches.find((stretch) => !fits(stretch));
-  if (unfit !== undefined) throw new Error(`${path}: cannot replace what is at ${unfit.offset}`);
+  if (unfit !== undefined) {
+    const why = `what is left at ${unfit.offset} is too short to say that a message was there`;
+    throw new CannotRepair(
+      `${path} cannot be repaired: bytes of it are missing, and ${why}; opening the queue steps over it`,
+    );
+  }
   const rescued = state.stretches.filter(({ rescued }) => rescued !== undefined).length;
   const parts = [
     ...(state.wholeHeaders === 0 ? ['its header is damaged, and is made anew from its records'] : []),
@@ -177,12 +180,23 @@ function planRewrite({ files, folder, taken, steps }: Planning, path: string, st
 }
 
 /** Nothing in it can be read, whatever one tries. */
-function planSetAside(planning: Planning, segment: Segment): { end: number; next: number } {
-  const { files, folder, taken, steps } = planning;
+function planUnreadable(
+  planning: Planning,
+  segment: Segment,
+  successor: Segment | undefined,
+): { end: number; next: number } {
   const { path, base, next, end } = segment;
+  const reason = 'the header of the segment is damaged, and there is no record in it that belongs there';
+  // If the next one says that nothing was in it that anybody waits for, nothing is lost.
+  if (base < next || successor === undefined) {
+    lose(planning, { file: path, offset: 0, bytes: end, reason }, base, next);
+  }
+  planSetAside(planning, path, reason);
+  return { end: 0, next };
+}
+
+function planSetAside({ files, folder, taken, steps }: Planning, path: string, reason: string): void {
   const keptAs = freeName(path, taken);
-  const reason = 'the header of the segment is damaged, and there is no record in it';
-  lose(planning, { file: path, offset: 0, bytes: end, reason }, base, next);
   steps.push({
     ...{ action: 'set aside', file: path, detail: reason, keptAs },
     run: async () => {
@@ -190,15 +204,12 @@ function planSetAside(planning: Planning, segment: Segment): { end: number; next
       await files.syncFolder(folder);
     },
   });
-  return { end: 0, next };
 }
 
 function loseStretch(planning: Planning, { path }: Segment, stretch: Stretch): void {
   const { offset, end, from, to, reason, rescued } = stretch;
   if (rescued !== undefined) return;
-  const where = { file: path, offset, bytes: end - offset, reason };
-  if (from < to) lose(planning, where, from, to);
-  else planning.lost.push({ ...where, messages: undefined });
+  lose(planning, { file: path, offset, bytes: end - offset, reason }, from, to);
 }
 
 function loseBefore(planning: Planning, { path, base }: Segment, from: number): void {
@@ -206,14 +217,15 @@ function loseBefore(planning: Planning, { path, base }: Segment, from: number): 
   lose(planning, { file: path, offset: 0, bytes: 0, reason }, from, base);
 }
 
-/** What is lost is as good as acknowledged: nobody waits for it. */
+/** What is lost is as good as acknowledged: nobody waits for it. Where nobody can tell what it was, that is told of. */
 function lose(
   { acks, lost }: Planning,
   where: { file: string; offset: number; bytes: number; reason: string },
   from: number,
   to: number,
 ): void {
-  const messages = acks.add(from, to);
+  if (from >= to) lost.push({ ...where, messages: undefined });
+  const messages = acks.add(from, to, UNKNOWN_BYTES); // whoever opens the queue next finds out
   if (messages > 0) lost.push({ ...where, firstSequence: from, lastSequence: to - 1, messages });
 }
 
@@ -235,11 +247,6 @@ function planCursor(
       await anew.close();
     },
   });
-}
-
-/** As it was when it was written, so that nothing is missing in it. */
-function isWhole({ isThere, damages }: CursorState): boolean {
-  return isThere && damages.length === 0;
 }
 
 /** A torn end is no damage. */

@@ -1,15 +1,13 @@
 import type { File, FileSystem } from '../file-system.ts';
+import { withFile } from '../with-file.ts';
 import { findEnd } from './find-end.ts';
 import { FIRST_SEQUENCE } from './cursor-file.ts';
+import { findMisplaced, type MisplacedFile } from './misplaced.ts';
 import { parseSegmentFileName, type Segment } from './segment.ts';
+import { readFooter } from './segment-footer.ts';
 import {
-  decodeFooter,
-  decodeRecordHeader,
   decodeSegmentHeader,
-  FOOTER,
   FOOTER_BYTES,
-  isPayloadIntact,
-  RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
 } from './segment-format.ts';
@@ -28,6 +26,8 @@ export interface SegmentFile {
   readonly number: number;
   readonly size: number;
   readonly header: SegmentHeader | undefined;
+  /** What its footer says, if that is its end: where its records end, and the sequence after that of the last one. */
+  readonly sealed: { readonly end: number; readonly next: number } | undefined;
 }
 
 /** Damage in a segment that had to be read. */
@@ -44,7 +44,9 @@ export interface RecoveredSegments {
   readonly isLastSealed: boolean;
   /** Files that were being made when the process ended: they hold nothing. */
   readonly unborn: readonly string[];
-  /** The number of the last file, also of one that holds nothing. */
+  /** Files that are others than their names say: nothing of them is delivered. */
+  readonly misplaced: readonly MisplacedFile[];
+  /** The number of the last file that is in its place, also of one that holds nothing. */
   readonly lastNumber: number;
 }
 
@@ -52,6 +54,7 @@ export interface RecoveredSegments {
 export type RescueHeader = (
   file: SegmentFile,
   previous: Segment | undefined,
+  next: SegmentFile | undefined,
 ) => Promise<SegmentHeader | undefined>;
 
 /**
@@ -69,14 +72,15 @@ export async function recoverSegments(
 ): Promise<RecoveredSegments> {
   const all = await listSegments(files, folder, queue);
   const unborn = all.filter(isUnborn);
-  const born = all.filter((file) => !isUnborn(file));
+  const { inPlace, misplaced } = findMisplaced(all.filter((file) => !isUnborn(file)));
   const segments: Segment[] = [];
   const damages: FoundDamage[] = [];
   let isLastSealed = true;
-  for (const [i, file] of born.entries()) {
+  for (const [i, file] of inPlace.entries()) {
     const previous = segments.at(-1);
-    const header = file.header ?? (await rescueHeader(file, previous));
-    const found = await recoverSegment(files, { ...file, header }, born[i + 1], previous?.next ?? expected);
+    const next = inPlace[i + 1];
+    const header = file.header ?? (await rescueHeader(file, previous, next));
+    const found = await recoverSegment(files, { ...file, header }, next, previous?.next ?? expected);
     segments.push(found.segment);
     damages.push(...found.damages.map((piece) => ({ segment: found.segment, piece })));
     isLastSealed = found.isSealed;
@@ -86,7 +90,8 @@ export async function recoverSegments(
     damages,
     isLastSealed,
     unborn: unborn.map(({ path }) => path),
-    lastNumber: all.at(-1)?.number ?? 0,
+    misplaced,
+    lastNumber: Math.max(unborn.at(-1)?.number ?? 0, inPlace.at(-1)?.number ?? 0),
   };
 }
 
@@ -105,15 +110,14 @@ export async function listSegments(files: FileSystem, folder: string, queue: str
 async function readHeader(
   files: FileSystem,
   path: string,
-): Promise<{ size: number; header: SegmentHeader | undefined }> {
-  const file = await files.open(path, 'read');
-  try {
+): Promise<Pick<SegmentFile, 'size' | 'header' | 'sealed'>> {
+  return withFile(files, path, 'read', async (file) => {
     const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES);
     const read = await file.read(bytes, 0);
-    return { size: await files.size(path), header: decodeSegmentHeader(bytes.subarray(0, read)) };
-  } finally {
-    await file.close();
-  }
+    const header = decodeSegmentHeader(bytes.subarray(0, read));
+    const size = await files.size(path);
+    return { size, header, sealed: header && (await sealedEnd(file, size, header)) };
+  });
 }
 
 /** A header is on the disk before anything follows it: a file without one, and with nothing else, was being made. */
@@ -134,19 +138,16 @@ async function recoverSegment(
   next: SegmentFile | undefined,
   expected: number | undefined,
 ): Promise<RecoveredSegment> {
-  if (file.header === undefined) return unreadable(file, next, expected);
+  const { header } = file;
+  if (header === undefined) return unreadable(file, next, expected);
   const successor = next?.number === file.number + 1 ? next.header : undefined;
   if (successor !== undefined) {
     const end = Math.max(Math.min(successor.previousEnd, file.size), SEGMENT_HEADER_BYTES);
-    return whole(file, file.header, end, successor.baseSequence);
+    const found = whole(file, header, end, successor.baseSequence);
+    return { ...found, segment: { ...found.segment, isCut: file.size < successor.previousEnd } };
   }
-  const handle = await files.open(file.path, 'read');
-  try {
-    const sealed = await readFooter(handle, file, file.header);
-    return sealed ?? (await unsealed(handle, file, file.header));
-  } finally {
-    await handle.close();
-  }
+  if (file.sealed !== undefined) return whole(file, header, file.sealed.end, file.sealed.next);
+  return withFile(files, file.path, 'read', (handle) => unsealed(handle, file, header));
 }
 
 function whole(file: SegmentFile, header: SegmentHeader, end: number, next: number): RecoveredSegment {
@@ -180,21 +181,10 @@ function unreadable(
 }
 
 /** The footer is the last thing in a sealed segment. */
-async function readFooter(
-  handle: File,
-  file: SegmentFile,
-  header: SegmentHeader,
-): Promise<RecoveredSegment | undefined> {
-  const end = file.size - FOOTER_BYTES;
-  if (end < SEGMENT_HEADER_BYTES) return undefined;
-  const bytes = Buffer.alloc(FOOTER_BYTES);
-  if ((await handle.read(bytes, end)) < FOOTER_BYTES) return undefined;
-  const record = decodeRecordHeader(bytes, 0, header.salt);
-  const payload = bytes.subarray(RECORD_HEADER_BYTES);
-  if (record?.kind !== FOOTER || record.length !== payload.length) return undefined;
-  if (!isPayloadIntact(payload, record)) return undefined;
-  const { messages } = decodeFooter(payload);
-  return record.sequence === header.baseSequence + messages
-    ? whole(file, header, end, record.sequence)
-    : undefined;
+async function sealedEnd(file: File, size: number, header: SegmentHeader): Promise<SegmentFile['sealed']> {
+  const end = size - FOOTER_BYTES;
+  const footer = await readFooter(file, header, end);
+  if (footer === undefined) return undefined;
+  const isTrue = footer.sequence === header.baseSequence + footer.messages;
+  return isTrue ? { end, next: footer.sequence } : undefined;
 }

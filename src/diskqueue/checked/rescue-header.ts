@@ -1,5 +1,6 @@
 import type { FileSystem } from '../file-system.ts';
 import { withFile } from '../with-file.ts';
+import type { SequenceRange } from '../ack-ranges.ts';
 import { seedOfCrc32 } from './crc32.ts';
 import type { SegmentFile } from './recover-segments.ts';
 import {
@@ -39,12 +40,15 @@ export async function rescueHeader(
   files: FileSystem,
   { path, number, size }: SegmentFile,
   previous: Segment | undefined,
+  next: SegmentFile | undefined,
 ): Promise<SegmentHeader | undefined> {
   const bytes = Buffer.allocUnsafeSlow(size);
   await withFile(files, path, 'read', (file) => file.read(bytes.fill(0), 0));
   const combined = combineCopies(bytes.subarray(0, SEGMENT_HEADER_BYTES));
-  if (combined?.number === number) return combined;
-  const best = mostMessages(candidatesIn(bytes));
+  const between = { from: previous?.next ?? 0, to: next?.header?.baseSequence ?? Infinity };
+  const isInPlace = combined?.number === number && combined.baseSequence >= between.from;
+  if (isInPlace && combined.baseSequence <= between.to) return combined;
+  const best = mostMessages(candidatesIn(bytes, between));
   if (best === undefined) return undefined;
   const [salt, candidate] = best;
   const follows = previous?.number === number - 1 ? previous : undefined;
@@ -85,8 +89,8 @@ function baseOf({ sequence, base }: Candidate, previous: Segment | undefined): n
   return previous !== undefined && previous.next < sequence ? previous.next : Math.max(sequence - 1, 1);
 }
 
-/** By their salt. */
-function candidatesIn(bytes: Buffer): Map<number, Candidate> {
+/** By their salt. Records of messages that are others than those between the neighbours are of a misplaced file. */
+function candidatesIn(bytes: Buffer, between: SequenceRange): Map<number, Candidate> {
   const candidates = new Map<number, Candidate>();
   let at = bytes.indexOf(MARKER, SEGMENT_HEADER_BYTES);
   while (at >= 0 && at + RECORD_HEADER_BYTES <= bytes.length) {
@@ -95,16 +99,25 @@ function candidatesIn(bytes: Buffer): Map<number, Candidate> {
     const end = record === undefined ? undefined : endOfRecord(bytes, at, record);
     if (record !== undefined && end !== undefined) {
       const { sequence } = record;
-      const candidate = candidates.get(salt) ?? { sequence, base: undefined, messages: 0 };
-      if (record.kind === MESSAGE) candidate.messages++;
-      else if (end - at === FOOTER_BYTES) {
-        candidate.base = sequence - decodeFooter(bytes.subarray(at + RECORD_HEADER_BYTES, end)).messages;
+      const isMessage = record.kind === MESSAGE;
+      const base = isMessage || end - at !== FOOTER_BYTES ? undefined : baseIn(bytes, at, sequence);
+      const after = isMessage ? sequence + 1 : sequence;
+      if ((base ?? sequence) >= between.from && after <= between.to) {
+        const candidate = candidates.get(salt) ?? { sequence, base: undefined, messages: 0 };
+        if (isMessage) candidate.messages++;
+        candidate.base = base ?? candidate.base;
+        candidates.set(salt, candidate);
       }
-      candidates.set(salt, candidate);
     }
     at = bytes.indexOf(MARKER, end ?? at + 1);
   }
   return candidates;
+}
+
+/** The sequence of the first message of the segment, as a footer says it. */
+function baseIn(bytes: Buffer, footer: number, sequence: number): number {
+  const payload = bytes.subarray(footer + RECORD_HEADER_BYTES, footer + FOOTER_BYTES);
+  return sequence - decodeFooter(payload).messages;
 }
 
 /** Undefined if it is no record. */

@@ -9,7 +9,7 @@ import {
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
 } from './segment-format.ts';
-import { encodedFooter } from './tidy-segments.ts';
+import { encodedFooter } from './segment-footer.ts';
 
 /** Of a segment that is being rewritten. */
 const REWRITTEN = '.rewritten';

@@ -20,11 +20,12 @@ import { crc32, shortCrc32 } from './crc32.ts';
  * for a checksum says. It is as long as what it replaces, so that everything else stays where it was, and nobody reads
  * its payload.
  *
- * WHY so. The segment's header is there twice: without its salt nothing after it can be read. The CRC of a record's header begins with the segment's salt: zeros, and bytes of any other segment or file,
- * are never a record (SQLite's idea), and nobody can write messages that look like records without knowing the salt.
- * The header has a CRC of its own, so that damage in a payload costs that message alone: where the next one begins is
- * still known. The sequences of a segment have no gaps, so what is missing can be named. The footer and the next
- * segment's header both say where a segment ends: an end is never inferred from the size of a file.
+ * WHY so. The segment's header is there twice: without its salt nothing after it can be read. The CRC of a record's
+ * header begins with the segment's salt: zeros, and bytes of any other segment or file, are never a record (SQLite's
+ * idea), and nobody can write messages that look like records without knowing the salt. The header has a CRC of its own,
+ * so that damage in a payload costs that message alone: where the next one begins is still known. The sequences of a
+ * segment have no gaps, so what is missing can be named. The footer and the next segment's header both say where a
+ * segment ends: an end is never inferred from the size of a file.
  */
 
 const HEADER_COPY_BYTES = 64;

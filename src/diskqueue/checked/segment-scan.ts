@@ -32,6 +32,9 @@ export interface FooterPiece {
   readonly end: number;
   readonly sequence: number;
   readonly footer: SegmentFooter;
+  /** No message is in it. */
+  readonly from: number;
+  readonly to: number;
 }
 
 /** Bytes that are no record, or a record whose payload is not what was written. */
@@ -152,8 +155,10 @@ export class SegmentScan {
         reason: 'the checksum of a payload is wrong',
       };
     }
-    if (record.kind === FOOTER)
-      return { kind: 'footer', offset, end, sequence, footer: decodeFooter(payload) };
+    if (record.kind === FOOTER) {
+      const footer = decodeFooter(payload);
+      return { kind: 'footer', offset, end, sequence, footer, from: sequence, to: sequence };
+    }
     return { kind: 'message', offset, end, sequence, isSyncedBefore, payload };
   }
 

@@ -12,13 +12,18 @@ export interface Segment {
   end: number;
   /** The sequence after that of its last readable message. */
   next: number;
-  /** Damage that was found when the queue was opened, by offset: it is not reported again when it is read. */
+  /** The file is shorter than the next segment says: messages are missing, and nobody knows yet how many. */
+  readonly isCut?: boolean;
+  /** Somebody has removed the file while the queue is open. */
+  isGone?: boolean;
+  /** Damage that was found, by offset: what was found when the queue was opened is not reported again when it is read. */
   readonly knownDamage: Set<number>;
   /** What was written last, while it is still in memory: for a reader that keeps up. */
   tail?: { readonly offset: number; readonly bytes: Buffer } | undefined;
 }
 
-const NAME = /^(.+)\.(\d{10,})\.segment$/s;
+/** With more digits a number would not be exact, nor the next one another: such a file is not ours. */
+const NAME = /^(.+)\.(\d{10,15})\.segment$/s;
 
 /** Names sort as their numbers do. */
 export function segmentFileName(queue: string, number: number): string {

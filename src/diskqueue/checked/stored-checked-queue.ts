@@ -9,9 +9,10 @@ import type {
   StoredQueue,
   VerifyReport,
 } from '../stored/stored-queue.ts';
-import type { AckRanges } from './ack-ranges.ts';
+import type { AckRanges } from '../ack-ranges.ts';
 import { isMissing } from '../missing-files.ts';
 import { CursorFile } from './cursor-file.ts';
+import { firstExpected } from './first-expected.ts';
 import { planRepair } from './plan-repair.ts';
 import { recoverSegments } from './recover-segments.ts';
 import { SegmentReader } from './segment-reader.ts';
@@ -114,10 +115,10 @@ export class StoredCheckedQueue implements StoredQueue {
   #recover(): Promise<{ acks: AckRanges; segments: readonly Segment[] }> {
     return untilNothingGoes(async () => {
       const cursor = new CursorFile(this.#files, this.#folder, `${this.#folder}/${this.name}.cursor`);
-      const { acks, isThere, damages } = await cursor.load();
-      const expected = isThere && damages.length === 0 ? acks.prefix : undefined;
+      const state = await cursor.load();
+      const expected = firstExpected(state);
       const { segments } = await recoverSegments(this.#files, this.#folder, this.name, expected);
-      return { acks, segments };
+      return { acks: state.acks, segments };
     });
   }
 

@@ -1,37 +1,32 @@
 import type { File, FileSystem } from '../file-system.ts';
+import { setAside } from '../copy-file.ts';
 import { unlinkIfThere } from '../missing-files.ts';
+import { withFile } from '../with-file.ts';
 import type { RecoveredSegments } from './recover-segments.ts';
+import { encodedFooter } from './segment-footer.ts';
 import type { Segment } from './segment.ts';
-import {
-  encodeFooter,
-  RECORD_HEADER_BYTES,
-  SEGMENT_HEADER_BYTES,
-  type SegmentHeader,
-} from './segment-format.ts';
 
 /**
- * Puts in order what a crash has left: removes files that were being made, brings to the disk what was only with the
- * host, cuts off what was not finished, and seals the last segment, so that it need not be read again. Where there is
+ * Puts in order what a crash has left: removes files that were being made, and sets those aside that are in a place of
+ * others; brings to the disk what was only with the host, cuts off what was not finished, and seals the last segment, so that it need not be read again. Where there is
  * damage, all stays as it is.
  */
 export async function tidySegments(
   files: FileSystem,
   folder: string,
-  { segments, damages, isLastSealed, unborn }: RecoveredSegments,
+  { segments, damages, isLastSealed, unborn, misplaced }: RecoveredSegments,
 ): Promise<void> {
   for (const path of unborn) await unlinkIfThere(files, path);
-  if (unborn.length > 0) await files.syncFolder(folder);
+  for (const { path } of misplaced) await setAside(files, folder, path);
+  if (unborn.length + misplaced.length > 0) await files.syncFolder(folder);
   const last = segments.at(-1);
   if (last?.header === undefined || isLastSealed) return;
   const isWhole = damages.every(({ segment }) => segment !== last);
-  const file = await files.open(last.path, 'write');
-  try {
+  await withFile(files, last.path, 'write', async (file) => {
     if (isWhole) await file.truncate(last.end);
     await file.sync();
     if (isWhole) await seal(file, last);
-  } finally {
-    await file.close();
-  }
+  });
 }
 
 /** Where there is no room for a footer, it is done without. */
@@ -43,11 +38,4 @@ async function seal(file: File, { header, end, next }: Segment): Promise<void> {
   } catch {
     await file.truncate(end).catch(() => undefined);
   }
-}
-
-/** @param end - of the records; @param next - the sequence after that of the last one. */
-export function encodedFooter({ baseSequence, salt }: SegmentHeader, end: number, next: number): Buffer {
-  const messages = next - baseSequence;
-  const payloadBytes = end - SEGMENT_HEADER_BYTES - messages * RECORD_HEADER_BYTES;
-  return encodeFooter({ messages, payloadBytes }, next, salt);
 }

@@ -1,9 +1,11 @@
 import type { FileSystem } from '../file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
 import { CursorFile, type CursorState } from './cursor-file.ts';
+import { firstExpected } from './first-expected.ts';
 import { inspectSegment, type InspectedSegment } from './inspect-segment.ts';
+import { leftFileOf } from './left-files.ts';
 import { recoverSegments } from './recover-segments.ts';
-import { parseSegmentFileName, type Segment } from './segment.ts';
+import type { Segment } from './segment.ts';
 
 /** What the files of a queue hold. */
 export interface QueueReport {
@@ -47,8 +49,7 @@ export async function verifyQueue(
 ): Promise<QueueReport> {
   const path = `${folder}/${name}.cursor`;
   const cursor = await new CursorFile(files, folder, path).load();
-  const expected = isWhole(cursor) ? cursor.acks.prefix : undefined;
-  const { segments, unborn } = await recoverSegments(files, folder, name, expected);
+  const { segments, unborn, misplaced } = await recoverSegments(files, folder, name, firstExpected(cursor));
   const inspected = await inspectAll(files, segments, cursor, onProgress);
   return {
     name,
@@ -57,6 +58,7 @@ export async function verifyQueue(
     unacknowledged: sum(inspected.map(({ unacknowledged }) => unacknowledged)),
     bytes: sum(inspected.map(({ size }) => size)),
     problems: [
+      ...misplaced.map(({ path, size, reason }) => ({ file: path, offset: 0, bytes: size, reason })),
       ...inspected.flatMap(({ problems }) => problems),
       ...gapsBetween(segments, cursor),
       ...cursorProblems(path, cursor),
@@ -97,15 +99,11 @@ function reportOf({ segment, size, isSealed }: InspectedSegment): SegmentReport 
   return { file: path, number, base, next, bytes: size, isSealed };
 }
 
-function isWhole({ isThere, damages }: CursorState): boolean {
-  return isThere && damages.length === 0;
-}
-
 /** Messages that are acknowledged may be gone: their segments were removed, or a power cut took them. */
 function gapsBetween(segments: readonly Segment[], cursor: CursorState): CorruptionEvent[] {
   const { acks } = cursor;
   const gaps: CorruptionEvent[] = [];
-  let expected = isWhole(cursor) ? acks.prefix : Math.max(segments[0]?.base ?? 0, acks.prefix);
+  let expected = firstExpected(cursor) ?? Math.max(segments[0]?.base ?? 0, acks.prefix);
   for (const { path: file, base, next } of segments) {
     if (base > expected && acks.nextAfter(expected) < base) {
       const reason = 'the segment before this one is missing';
@@ -134,9 +132,9 @@ function cursorNotes(path: string, { acks, damages }: CursorState, segments: rea
 async function leftFiles(files: FileSystem, folder: string, name: string): Promise<string[]> {
   const notes: string[] = [];
   for (const file of await files.list(folder)) {
-    if (file === `${name}.cursor.new`) notes.push(`${folder}/${file}: was being made`);
-    const damaged = file.endsWith('.damaged') ? file.slice(0, -'.damaged'.length) : '';
-    if (parseSegmentFileName(damaged)?.queue === name) notes.push(`${folder}/${file}: was put aside`);
+    const left = leftFileOf(name, file);
+    if (left !== undefined)
+      notes.push(`${folder}/${file}: was ${left === 'unfinished' ? 'being made' : left}`);
   }
   return notes;
 }

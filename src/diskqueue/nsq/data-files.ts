@@ -100,8 +100,11 @@ export class DataFiles {
     this.#records += records;
   }
 
-  /** @param records - how many are before it now. */
-  moveReadPosition(offset: number, records: number): void {
+  /** @param records - how many are before it now that were not. */
+  moveReadPosition({ number, offset }: Position, records: number): void {
+    for (let [first] = this.#files; first !== undefined && first.number < number; [first] = this.#files) {
+      this.#pass(first);
+    }
     this.#offset = offset;
     this.#records -= records;
     this.#advance();
@@ -129,9 +132,13 @@ export class DataFiles {
   #advance(): void {
     for (let [first] = this.#files; first !== undefined && first !== this.#current; [first] = this.#files) {
       if (this.#offset < first.end) return;
-      this.#passed.push(first);
-      this.#files.shift();
-      this.#offset = 0;
+      this.#pass(first);
     }
+  }
+
+  #pass(first: DataFile): void {
+    this.#passed.push(first);
+    this.#files.shift();
+    this.#offset = 0;
   }
 }

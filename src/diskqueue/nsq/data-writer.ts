@@ -1,6 +1,7 @@
 import type { File, FileSystem } from '../file-system.ts';
 import type { AppendResult } from '../message-log.ts';
 import type { DataFile } from './data-file.ts';
+import type { Position } from './metadata.ts';
 import { encodeRecord, RECORD_HEADER_BYTES } from './record.ts';
 
 /** Memory that records are encoded in, in bytes; a longer one gets its own. */
@@ -22,18 +23,15 @@ export class DataWriter {
   #buffer: Buffer = Buffer.allocUnsafeSlow(0);
   #written: number;
   #synced: number;
-  /** Up to where the metadata on the disk knows it. */
-  #saved: number;
   #pendingRecords = 0;
   #pendingBytes = 0;
-  /** Whether there may be bytes behind `written`. */
   #isTorn = false;
 
   private constructor(file: DataFile, handle: File, maxBytes: number) {
     this.file = file;
     this.#handle = handle;
     this.#maxBytes = maxBytes;
-    this.#written = this.#synced = this.#saved = file.end;
+    this.#written = this.#synced = file.end;
   }
 
   /** Goes on with a file that is whole. */
@@ -59,8 +57,9 @@ export class DataWriter {
     return new DataWriter(file, handle, maxBytes);
   }
 
-  get written(): number {
-    return this.#written;
+  /** Behind all that was written. */
+  get position(): Position {
+    return { number: this.file.number, offset: this.#written };
   }
 
   /** Records that are not readable yet. */
@@ -72,13 +71,14 @@ export class DataWriter {
     return this.#pendingBytes;
   }
 
+  /** Whether there may be bytes behind what was written. */
   get isTorn(): boolean {
     return this.#isTorn;
   }
 
-  /** Whether something was written that the metadata on the disk does not know. */
-  get isUnsaved(): boolean {
-    return this.#written > this.#saved;
+  /** Whether something can be read that is not on the disk. */
+  get isReadableUnsynced(): boolean {
+    return this.file.end > this.#synced;
   }
 
   /** The rule of the original: a file is full when the record would go beyond the limit, unless it is the first. */
@@ -87,11 +87,11 @@ export class DataWriter {
     return used === 0 || used + RECORD_HEADER_BYTES + length <= this.#maxBytes;
   }
 
-  /** Writes as many of the messages, from `first` on, as belong in this file. */
-  async append(messages: readonly Uint8Array[], first: number): Promise<AppendResult> {
+  /** Writes as many of the messages as belong in this file. */
+  async append(messages: readonly Uint8Array[]): Promise<AppendResult> {
     let appended = 0;
-    while (first + appended < messages.length) {
-      const { count, bytes } = this.#encode(messages, first + appended);
+    while (appended < messages.length) {
+      const { count, bytes } = this.#encode(messages, appended);
       if (count === 0) break;
       try {
         await this.#handle.write(bytes, this.#written);
@@ -124,11 +124,6 @@ export class DataWriter {
     this.#pendingBytes = 0;
   }
 
-  /** The metadata on the disk knows all of it. */
-  markSaved(): void {
-    this.#saved = this.#written;
-  }
-
   /** Takes back what is not readable, durably; `isTorn` if that fails. */
   async takeBack(): Promise<void> {
     this.#written = this.file.end;
@@ -137,10 +132,10 @@ export class DataWriter {
     await this.#cut(this.#written);
     try {
       if (!this.#isTorn) await this.#handle.sync();
+      this.#synced = this.#written;
     } catch {
       this.#isTorn = true;
     }
-    this.#synced = this.#saved = this.#written;
   }
 
   async close(): Promise<void> {

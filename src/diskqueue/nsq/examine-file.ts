@@ -14,7 +14,7 @@ import { walkRecords, type Walk } from './record-walk.ts';
  * the file had grown when the power failed and the bytes had not come yet. Nobody was told that it is safe.
  *
  * Zeros are four bytes each of an empty message, if one wants. At the end of what is beyond they are taken for torn. For
- * that not to lose an empty message, the log saves the metadata behind one (see `NsqLog.append`).
+ * that not to lose an empty message, the log saves the metadata behind one (see appender.ts).
  */
 
 export interface FoundFile {

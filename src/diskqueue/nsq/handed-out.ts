@@ -1,69 +1,65 @@
-/** A record that was handed out, or a stretch that nobody can read. */
-interface Entry {
-  /** Where it ends in its file, in bytes. */
-  readonly end: number;
-  readonly records: number;
-  isDone: boolean;
-}
+import { AckRanges } from '../ack-ranges.ts';
+import type { Position } from './metadata.ts';
 
-/** Entries that were taken are forgotten when there are this many of them. */
-const FORGET = 1024;
+/** What can be left behind. */
+export interface Done {
+  /** Where the last of its records ends. */
+  readonly end: Position;
+  readonly records: number;
+}
 
 /**
  * The messages that were handed out, in their order, from the first that is not acknowledged on.
  *
  *      sequence      5   6   7   8   9
  *                    .   ✓   ✓   .   ✓        takeDone: nothing, until 5 is acknowledged; then 5, 6 and 7
+ *      end kept      5       7   8   9
  *
  * The format has one read position, so only the records before the first that is not acknowledged can be left behind.
+ * How much is remembered depends on how many messages somebody holds, not on how many were acknowledged meanwhile.
  */
 export class HandedOut {
-  #entries: Entry[] = [];
-  /** How many of the entries were taken. */
-  #taken = 0;
-  /** The sequence of the first entry. */
-  #first = 1;
+  readonly #acks = new AckRanges(1);
+  #next = 1;
+  /** How far it was taken. */
+  #taken = 1;
+  /** Where records end: of each message that is not acknowledged, and of the last one of each range that is. */
+  readonly #ends = new Map<number, Position>();
 
   /** @returns the sequence of the message. */
-  add(end: number): number {
-    return this.#push({ end, records: 1, isDone: false });
+  add(end: Position): number {
+    this.#ends.set(this.#next, end);
+    return this.#next++;
   }
 
-  /** Something that nobody will acknowledge. */
-  addDamage(end: number): void {
-    this.#push({ end, records: 0, isDone: true });
+  /** Something that nobody will acknowledge: it goes with the message before it. */
+  addDamage(end: Position): void {
+    this.#ends.set(this.#next - 1, end);
   }
 
   /** @returns whether it was not acknowledged before. */
   acknowledge(sequence: number): boolean {
-    const entry = this.#entries[sequence - this.#first];
-    if (entry === undefined || entry.isDone) return false;
-    entry.isDone = true;
+    if (this.#acks.add(sequence, sequence + 1, 0) === 0) return false;
+    if (this.#acks.has(sequence - 1)) this.#ends.delete(sequence - 1);
+    if (this.#acks.has(sequence + 1)) this.#ends.delete(sequence);
     return true;
   }
 
-  /** The first entry, if it is done with. */
-  takeDone(): Entry | undefined {
-    const entry = this.#entries[this.#taken];
-    if (entry?.isDone !== true) return undefined;
-    this.#taken++;
-    if (this.#taken >= FORGET && this.#taken * 2 > this.#entries.length) this.#forget();
-    return entry;
+  /** All before the first message that is not acknowledged, if anything is there since this was last called. */
+  takeDone(): Done | undefined {
+    const { prefix } = this.#acks;
+    const end = this.#ends.get(prefix - 1);
+    if (end === undefined) return undefined;
+    this.#ends.delete(prefix - 1);
+    const records = prefix - this.#taken;
+    this.#taken = prefix;
+    return { end, records };
   }
 
   /** Messages that were handed out before mean nothing any more. */
   clear(): void {
-    this.#taken = this.#entries.length;
-    this.#forget();
-  }
-
-  #push(entry: Entry): number {
-    return this.#first + this.#entries.push(entry) - 1;
-  }
-
-  #forget(): void {
-    this.#first += this.#taken;
-    this.#entries = this.#entries.slice(this.#taken);
-    this.#taken = 0;
+    this.#acks.add(this.#acks.prefix, this.#next, 0);
+    this.#taken = this.#next;
+    this.#ends.clear();
   }
 }

@@ -6,6 +6,9 @@ export interface Position {
   readonly offset: number;
 }
 
+/** Of a queue that has no metadata. */
+export const START: Position = { number: 0, offset: 0 };
+
 /** What the metadata of a queue says. */
 export interface Metadata {
   /** Records behind the read position. The original may have it wrong, and below zero. */

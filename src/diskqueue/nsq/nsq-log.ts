@@ -1,13 +1,14 @@
+import { allOf } from '../all-of.ts';
 import { unlinkIfThere } from '../missing-files.ts';
 import type { FileSystem } from '../file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
+import { Appender } from './appender.ts';
 import type { DataFile } from './data-file.ts';
 import { DataFiles } from './data-files.ts';
-import { DataWriter } from './data-writer.ts';
 import { sortNames, dataFileName } from './file-names.ts';
 import { HandedOut } from './handed-out.ts';
 import { MetadataFile } from './metadata-file.ts';
-import { isSamePosition, type Position } from './metadata.ts';
+import { isSamePosition, START, type Position } from './metadata.ts';
 import { RecordReader, type ReadRecord } from './record-reader.ts';
 import { recoverQueue, type RecoveredQueue } from './recover-queue.ts';
 
@@ -24,9 +25,6 @@ export interface NsqLogOptions {
   readonly onCorruption: (event: CorruptionEvent) => void;
 }
 
-/** Of a queue that has no metadata. */
-const START: Position = { number: 0, offset: 0 };
-
 /**
  * NSQ's format: go-diskqueue's files, which it reads and writes, one after the other with this.
  *
@@ -42,14 +40,13 @@ const START: Position = { number: 0, offset: 0 };
  *
  * - Nothing that exists is written over, or read only if the metadata knows of it: see recover-queue.ts.
  * - What is to be durable is, in this order: the name of a data file, its bytes, the metadata, the end of old files.
- *   Then everything that the metadata says is true, whenever the power fails.
- * - What a failed write or sync has left is cut off before the metadata goes on to another file.
+ *   Then everything that the metadata says is true, whenever the power fails: see appender.ts.
  */
 export class NsqLog implements MessageLog {
   readonly #options: NsqLogOptions;
   readonly #metadata: MetadataFile;
   readonly #files: DataFiles;
-  #writer: DataWriter | undefined;
+  readonly #appender: Appender;
   #reader: RecordReader | undefined;
   /** Where the next reader begins. */
   #readFrom: Position;
@@ -57,12 +54,6 @@ export class NsqLog implements MessageLog {
   #depth = 0;
   #bytes = 0;
   #writtenOff = 0;
-  /** Files whose end is to be cut off before the metadata names a later one. */
-  #torn: DataFile[] = [];
-  /** Records that were appended and will never be readable, since the log was opened. */
-  #dropped = 0;
-  /** Why something is lost that nobody was told of yet. */
-  #lost: { readonly error: unknown } | undefined;
   /** What changes the files runs one after the other. */
   #queue: Promise<unknown> = Promise.resolve();
 
@@ -70,6 +61,10 @@ export class NsqLog implements MessageLog {
     this.#options = options;
     this.#metadata = metadata;
     this.#files = new DataFiles(found);
+    this.#appender = new Appender(options, metadata, this.#files, (records, bytes) => {
+      this.#depth += records;
+      this.#bytes += bytes;
+    });
     this.#depth = this.#files.records;
     for (const { unreadBytes } of found.files) this.#bytes += unreadBytes;
     this.#readFrom = this.#files.readPosition;
@@ -102,11 +97,11 @@ export class NsqLog implements MessageLog {
   }
 
   append(messages: readonly Uint8Array[]): Promise<AppendResult> {
-    return this.#alone(() => this.#append(messages));
+    return this.#alone(() => this.#appender.append(messages));
   }
 
   sync(): Promise<void> {
-    return this.#alone(() => this.#sync());
+    return this.#alone(() => this.#appender.sync());
   }
 
   async read(): Promise<StoredMessage[]> {
@@ -131,7 +126,7 @@ export class NsqLog implements MessageLog {
   saveAcks(isDurable: boolean): Promise<void> {
     return this.#alone(async () => {
       if (!this.hasUnsavedAcks || (!isDurable && this.#removable(Infinity).length === 0)) return;
-      await this.#save();
+      await this.#appender.save();
       await this.#remove();
     });
   }
@@ -140,21 +135,25 @@ export class NsqLog implements MessageLog {
   empty(): Promise<void> {
     return this.#alone(async () => {
       const write = { number: this.#files.writePosition.number + 1, offset: 0 };
-      await this.#metadata.save({ depth: 0, read: write, write });
-      await this.#closeFiles().catch(() => undefined);
-      this.#forgetAll(write);
+      const reader = this.#forgetAll(write);
+      await reader?.close().catch(() => undefined);
+      await this.#appender.drop(write);
       await this.#remove().catch(() => undefined); // still to be removed: `saveAcks` will try again, and tell
     });
   }
 
   close(): Promise<void> {
-    return this.#alone(async () => {
-      try {
-        await this.#sync();
-      } finally {
-        await this.#saveLast();
-      }
-    });
+    return this.#alone(() =>
+      allOf([
+        () => this.#appender.sync(),
+        async () => {
+          if (!this.#appender.isSaved) await this.#appender.save();
+        },
+        () => this.#appender.close(),
+        async () => this.#takeReader()?.close(),
+        () => this.#remove(),
+      ]),
+    );
   }
 
   async remove(): Promise<void> {
@@ -164,179 +163,6 @@ export class NsqLog implements MessageLog {
     for (const number of data) await unlinkIfThere(files, `${folder}/${dataFileName(name, number)}`);
     for (const file of temporary) await unlinkIfThere(files, `${folder}/${file}`);
     await files.syncFolder(folder);
-  }
-
-  // Writing.
-
-  async #append(messages: readonly Uint8Array[]): Promise<AppendResult> {
-    const dropped = this.#dropped;
-    const lost = this.#lost;
-    let result: AppendResult = { appended: 0 };
-    while (result.appended < messages.length && result.error === undefined) {
-      result = await this.#appendSome(messages, result.appended);
-    }
-    const gone = this.#dropped - dropped;
-    if (gone > 0 && gone <= result.appended) this.#lost = lost; // all of it from this call, whose caller is told
-    if (result.error === undefined) await this.#keepLastEmpty(messages.at(-1));
-    return { ...result, appended: Math.max(result.appended - gone, 0) };
-  }
-
-  async #appendSome(messages: readonly Uint8Array[], first: number): Promise<AppendResult> {
-    try {
-      const writer = await this.#writerFor((messages[first] as Uint8Array).length);
-      const { appended, error } = await writer.append(messages, first);
-      if (!this.#options.isAlwaysDurable) this.#publish(writer);
-      if (writer.isTorn) await this.#abandon(writer, error, false);
-      return { appended: first + appended, error };
-    } catch (error) {
-      return { appended: first, error };
-    }
-  }
-
-  /** An empty message is four zeros, which only the metadata tells from a file that had grown when the power failed. */
-  async #keepLastEmpty(last: Uint8Array | undefined): Promise<void> {
-    if (this.#options.isAlwaysDurable || last?.length !== 0) return;
-    try {
-      await this.#sync();
-    } catch (error) {
-      this.#lost = { error };
-    }
-  }
-
-  async #sync(): Promise<void> {
-    try {
-      if (this.#lost !== undefined) throw this.#lost.error;
-      const writer = this.#writer;
-      if (writer?.isUnsaved !== true && this.#torn.length === 0) return;
-      if (writer === undefined) await this.#save();
-      else await this.#saveWritten(writer, { number: writer.file.number, offset: writer.written });
-    } catch (error) {
-      this.#lost = undefined;
-      if (this.#writer !== undefined) await this.#takeBack(this.#writer, error);
-      throw error;
-    }
-  }
-
-  /** Makes all that was written durable and readable. @param write - where writing will go on. */
-  async #saveWritten(writer: DataWriter, write: Position): Promise<void> {
-    await this.#flush(writer);
-    await this.#saveState(write, writer.pendingRecords);
-    writer.markSaved();
-    this.#publish(writer);
-  }
-
-  async #flush(writer: DataWriter): Promise<void> {
-    try {
-      await writer.sync();
-    } catch (error) {
-      await this.#abandon(writer, error, true);
-      throw error;
-    }
-  }
-
-  #publish(writer: DataWriter): void {
-    this.#depth += writer.pendingRecords;
-    this.#files.addRecords(writer.pendingRecords);
-    this.#bytes += writer.pendingBytes;
-    writer.publish();
-  }
-
-  async #writerFor(length: number): Promise<DataWriter> {
-    if (this.#metadata.isUnsure) await this.#save(); // it may know nothing of what is about to be written
-    const writer = this.#writer ?? (await this.#resume());
-    if (writer?.hasRoomFor(length) === true && !writer.file.isDamaged) return writer;
-    if (writer !== undefined) await this.#roll(writer);
-    return this.#create();
-  }
-
-  async #resume(): Promise<DataWriter | undefined> {
-    const { files, maxBytesPerFile } = this.#options;
-    const { current } = this.#files;
-    if (current === undefined) return undefined;
-    this.#writer = await DataWriter.resume(files, current, maxBytesPerFile);
-    return this.#writer;
-  }
-
-  /** As the original does it: the metadata names the next file before there is one. */
-  async #roll(writer: DataWriter): Promise<void> {
-    await this.#saveWritten(writer, { number: writer.file.number + 1, offset: 0 });
-    this.#endCurrent();
-    await writer.close().catch(() => undefined); // it is all on the disk
-  }
-
-  async #create(): Promise<DataWriter> {
-    const { files, folder, name, maxBytesPerFile } = this.#options;
-    const file = this.#files.next(folder, name);
-    try {
-      this.#writer = await DataWriter.create(files, folder, file, maxBytesPerFile);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EEXIST') this.#files.skipNumber();
-      throw error;
-    }
-    this.#files.begin(file);
-    return this.#writer;
-  }
-
-  /** Nothing is readable that was not yet. */
-  async #takeBack(writer: DataWriter, error: unknown): Promise<void> {
-    if (writer.pendingRecords === 0) return;
-    await writer.takeBack();
-    if (writer.isTorn) await this.#abandon(writer, error, false);
-    if (this.#metadata.isUnsure) await this.#save().catch(() => undefined); // it may know what was taken back
-  }
-
-  /** The file is not written any more. */
-  async #abandon(writer: DataWriter, error: unknown, isSyncLost: boolean): Promise<void> {
-    const { file, pendingRecords } = writer;
-    if (writer.written > file.end || writer.isTorn) this.#torn.push(file);
-    if (isSyncLost || pendingRecords > 0) this.#lost = { error };
-    this.#dropped += pendingRecords;
-    this.#endCurrent();
-    await writer.close().catch(() => undefined);
-    await this.#cutTorn().catch(() => undefined); // it is tried again before anything depends on it
-  }
-
-  #endCurrent(): void {
-    this.#writer = undefined;
-    this.#files.endCurrent();
-  }
-
-  async #cutTorn(): Promise<void> {
-    for (let file = this.#torn[0]; file !== undefined; file = this.#torn[0]) {
-      const handle = await this.#options.files.open(file.path, 'write');
-      try {
-        await handle.truncate(file.end);
-        await handle.sync();
-      } finally {
-        await handle.close();
-      }
-      this.#torn.shift();
-    }
-  }
-
-  // Metadata.
-
-  async #save(): Promise<void> {
-    const { isAlwaysDurable } = this.#options;
-    if (!isAlwaysDurable && this.#writer !== undefined)
-      await this.#saveWritten(this.#writer, this.#files.writePosition);
-    else await this.#saveState(this.#files.writePosition, 0);
-  }
-
-  async #saveState(write: Position, pending: number): Promise<void> {
-    await this.#cutTorn();
-    await this.#metadata.save(this.#files.metadataAt(write, pending));
-  }
-
-  async #saveLast(): Promise<void> {
-    try {
-      const state = this.#files.metadataAt(this.#files.writePosition, 0);
-      if (this.#torn.length > 0 || !this.#metadata.holds(state)) await this.#save();
-      await this.#closeFiles();
-      await this.#remove();
-    } finally {
-      await this.#closeFiles();
-    }
   }
 
   // Reading.
@@ -352,7 +178,7 @@ export class NsqLog implements MessageLog {
   #handOut(file: DataFile, { data, end }: ReadRecord): StoredMessage {
     file.unreadRecords--;
     file.unreadBytes -= data.length;
-    return { sequence: this.#handedOut.add(end), data };
+    return { sequence: this.#handedOut.add({ number: file.number, offset: end }), data };
   }
 
   /** Somebody else has changed the file since it was opened. Where it ends, a record ends. */
@@ -366,7 +192,7 @@ export class NsqLog implements MessageLog {
     file.unreadRecords = 0;
     file.unreadBytes = 0;
     file.isDamaged = true;
-    this.#handedOut.addDamage(file.end);
+    this.#handedOut.addDamage({ number: file.number, offset: file.end });
     reader.skipTo(file.end);
     this.#moveReadPosition();
     this.#options.onCorruption({ file: file.path, offset, bytes, reason: 'no record begins here' });
@@ -386,9 +212,8 @@ export class NsqLog implements MessageLog {
   // Acknowledging.
 
   #moveReadPosition(): void {
-    for (let done = this.#handedOut.takeDone(); done !== undefined; done = this.#handedOut.takeDone()) {
-      this.#files.moveReadPosition(done.end, done.records);
-    }
+    const done = this.#handedOut.takeDone();
+    if (done !== undefined) this.#files.moveReadPosition(done.end, done.records);
   }
 
   /** Files that nobody needs when the read position on the disk is in the file of that number. */
@@ -411,25 +236,19 @@ export class NsqLog implements MessageLog {
     if (gone.length > 0) await files.syncFolder(folder);
   }
 
-  #forgetAll(write: Position): void {
+  /** @returns who is to be closed. */
+  #forgetAll(write: Position): RecordReader | undefined {
     this.#files.passAll(write.number);
-    this.#torn.length = 0;
     this.#readFrom = write;
     this.#handedOut.clear();
     this.#depth = this.#bytes = this.#writtenOff = 0;
-    this.#lost = undefined;
+    return this.#takeReader();
   }
 
-  async #closeFiles(): Promise<void> {
+  #takeReader(): RecordReader | undefined {
     const reader = this.#reader;
-    const writer = this.#writer;
     this.#reader = undefined;
-    this.#writer = undefined;
-    try {
-      await reader?.close();
-    } finally {
-      await writer?.close();
-    }
+    return reader;
   }
 
   #alone<R>(action: () => Promise<R>): Promise<R> {

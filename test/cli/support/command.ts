@@ -12,9 +12,16 @@ export interface CommandResult {
 }
 
 /** Starts `escapement …`, with nothing of a terminal about it. */
-export function startCommand(words: readonly string[]): ChildProcess {
+export function startCommand(words: readonly string[], before: readonly string[] = []): ChildProcess {
   const env = { ...process.env, NO_COLOR: undefined, FORCE_COLOR: undefined };
-  return spawn(process.execPath, [COMMAND, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const [program = '', ...args] = [...before, process.execPath, COMMAND, ...words];
+  return spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+/** The same for a process that permissions hold for, which they do not for root. */
+export function startBound(words: readonly string[]): ChildProcess {
+  const isRoot = process.getuid?.() === 0;
+  return startCommand(words, isRoot ? ['setpriv', '--bounding-set', '-dac_override,-dac_read_search'] : []);
 }
 
 export function finished(child: ChildProcess): Promise<CommandResult> {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { AckRanges } from '../../../src/diskqueue/checked/ack-ranges.ts';
+import { AckRanges, UNKNOWN_BYTES } from '../../../src/diskqueue/ack-ranges.ts';
 import { CursorFile, type CursorState } from '../../../src/diskqueue/checked/cursor-file.ts';
 import { FaultyFileSystem } from '../faulty-file-system.ts';
 import { FIRST_SEED, Random, runs } from '../random.ts';
@@ -24,17 +24,22 @@ function setOf(acks: AckRanges): number[] {
   return Array.from({ length: LAST }, (_, i) => i).filter((i) => acks.has(i));
 }
 
+/** Every message has other bytes than the others. */
+function bytesOf(from: number, to: number): number {
+  return Array.from({ length: to - from }, (_, i) => 100 + from + i).reduce((sum, bytes) => sum + bytes, 0);
+}
+
 /** A cursor with a prefix and two ranges, in six records. */
 async function write(): Promise<AckRanges> {
   const acks = new AckRanges(1);
-  acks.add(1, 6);
-  acks.add(10, 12);
+  acks.add(1, 6, 60);
+  acks.add(10, 12, 0x1234);
   const cursor = new CursorFile(files, FOLDER, PATH);
   await cursor.rewrite(acks, HINT);
-  acks.add(20, 30);
-  await cursor.append([{ from: 20, to: 30 }], acks.prefix, HINT);
-  acks.add(6, 8);
-  await cursor.append([{ from: 6, to: 8 }], acks.prefix, { ...HINT, sequence: 6 });
+  acks.add(20, 30, UNKNOWN_BYTES);
+  await cursor.append([{ from: 20, to: 30, bytes: UNKNOWN_BYTES }], acks.prefix, HINT);
+  acks.add(6, 8, 20);
+  await cursor.append([{ from: 6, to: 8, bytes: 20 }], acks.prefix, { ...HINT, sequence: 6 });
   await cursor.sync();
   await cursor.close();
   return acks;
@@ -43,7 +48,7 @@ async function write(): Promise<AckRanges> {
 test('says again what it was told', async () => {
   const acks = await write();
   const { acks: loaded, hint, isThere, damages } = await load();
-  expect(loaded).toEqual(acks);
+  expect(loaded).toMatchObject({ prefix: acks.prefix, ranges: acks.ranges });
   expect(hint).toEqual({ ...HINT, sequence: 6 });
   expect({ isThere, damages }).toEqual({ isThere: true, damages: [] });
 });
@@ -105,8 +110,9 @@ async function randomWork(
   let cursor = new CursorFile(files, FOLDER, PATH);
   for (let i = 0; i < 15; i++) {
     const from = 1 + random.below(LAST - 6);
-    const range = { from, to: from + 1 + random.below(4) };
-    acks.add(range.from, range.to);
+    const to = from + 1 + random.below(4);
+    const range = { from, to, bytes: bytesOf(from, to) };
+    acks.add(from, to, range.bytes);
     if (cursor.isLong || random.chance(0.2)) await cursor.rewrite(acks, undefined);
     else await cursor.append([range], acks.prefix, undefined);
     if (random.chance(0.5)) await cursor.sync();
@@ -131,6 +137,9 @@ test('a power cut at any moment: what was synced is known, what was never said i
         const sure = promised.filter(({ at }) => at <= point).at(-1)?.known ?? [];
         expect(setOf(acks), `seed ${seed}, ${point}`).toEqual(expect.arrayContaining(sure));
         expect(last).toEqual(expect.arrayContaining(setOf(acks)));
+        for (const { from, to, bytes } of acks.ranges) {
+          if (!Number.isNaN(bytes)) expect(bytes, `seed ${seed}, ${point}`).toBe(bytesOf(from, to));
+        }
       }
     }
   }
@@ -146,10 +155,10 @@ describe('on a disk that refuses', () => {
         const cursor = new CursorFile(faulty, FOLDER, PATH);
         const acks = new AckRanges(1);
         for (let i = 1; i < 6; i++) {
-          acks.add(i * 2, i * 2 + 1);
+          acks.add(i * 2, i * 2 + 1, i);
           const save = async (): Promise<void> => {
             if (cursor.isLong) await cursor.rewrite(acks, undefined);
-            else await cursor.append([{ from: i * 2, to: i * 2 + 1 }], acks.prefix, undefined);
+            else await cursor.append([{ from: i * 2, to: i * 2 + 1, bytes: i }], acks.prefix, undefined);
             await cursor.sync();
           };
           await save().catch(() => cursor.rewrite(acks, undefined));
@@ -171,8 +180,11 @@ test('it is made anew when it has doubled, not with every save', async () => {
   const cursor = new CursorFile(files, FOLDER, PATH);
   let rewrites = 0;
   for (let i = 0; i < 60_000; i += 20) {
-    const ranges = Array.from({ length: 20 }, (_, j) => ({ from: 2 * (i + j) + 2, to: 2 * (i + j) + 3 }));
-    for (const { from, to } of ranges) acks.add(from, to);
+    const ranges = Array.from({ length: 20 }, (_, j) => {
+      const from = 2 * (i + j) + 2;
+      return { from, to: from + 1, bytes: 7 };
+    });
+    for (const { from, to, bytes } of ranges) acks.add(from, to, bytes);
     if (cursor.isLong) {
       rewrites++;
       await cursor.rewrite(acks, undefined);
@@ -180,5 +192,5 @@ test('it is made anew when it has doubled, not with every save', async () => {
   }
   expect(rewrites).toBeLessThan(5);
   await cursor.close();
-  expect((await load()).acks.ranges).toHaveLength(60_000);
+  expect((await load()).acks).toMatchObject({ bytesBeyond: 7 * 60_000, ranges: { length: 60_000 } });
 });

@@ -97,6 +97,9 @@ describe('what a crash leaves is noted', () => {
       .set(segment(4), Buffer.alloc(60))
       .set(`${folder}/${NAME}.cursor.new`, Buffer.alloc(3))
       .set(`${folder}/${NAME}.0000000009.segment.damaged`, Buffer.alloc(3))
+      .set(`${folder}/${NAME}.0000000009.segment.damaged.2`, Buffer.alloc(3))
+      .set(`${folder}/${NAME}.0000000009.segment.damaged.3.new`, Buffer.alloc(3))
+      .set(`${folder}/${NAME}.0000000009.segment.rewritten`, Buffer.alloc(3))
       .set(`${folder}/other.0000000009.segment.damaged`, Buffer.alloc(3));
     const { problems, notes } = await verify(disk);
     expect(problems).toEqual([]);
@@ -104,6 +107,9 @@ describe('what a crash leaves is noted', () => {
       `${segment(4)}: was being made`,
       `${folder}/${NAME}.cursor.new: was being made`,
       `${folder}/${NAME}.0000000009.segment.damaged: was put aside`,
+      `${folder}/${NAME}.0000000009.segment.damaged.2: was put aside`,
+      `${folder}/${NAME}.0000000009.segment.damaged.3.new: was being made`,
+      `${folder}/${NAME}.0000000009.segment.rewritten: was being made`,
     ]);
   });
 

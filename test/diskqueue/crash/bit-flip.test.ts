@@ -54,8 +54,9 @@ async function drain(disk: Disk): Promise<Outcome> {
     return id;
   });
   expect(queue.depth).toBe(ids.length);
+  expect(queue.bytes).toBe(ids.reduce((sum, id) => sum + lengthOf(id), 0));
   for (const delivery of deliveries) delivery.ack();
-  expect(queue.depth).toBe(0);
+  expect({ depth: queue.depth, bytes: queue.bytes }).toEqual({ depth: 0, bytes: 0 });
   await queue.put(messageOf(99, 10));
   const [last] = await receiveAll(queue);
   expect(Buffer.from(last?.data ?? [])).toEqual(messageOf(99, 10));
@@ -68,7 +69,7 @@ async function drain(disk: Disk): Promise<Outcome> {
 /** What was reported once is not reported again. */
 async function checkIsEmpty(files: RecordingFileSystem): Promise<void> {
   const queue = await openQueue(files, folder, SETUP);
-  expect(queue.depth).toBe(0);
+  expect({ depth: queue.depth, bytes: queue.bytes }).toEqual({ depth: 0, bytes: 0 });
   expect(await queue.peek()).toBeUndefined();
   await queue.close();
   expect(files.handles).toBe(0);

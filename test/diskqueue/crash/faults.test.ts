@@ -48,7 +48,8 @@ async function survive(setup: Setup, seed: number, fault: Fault): Promise<void> 
     files.heal();
   };
   const now = (): number => disk.log.length;
-  const workload = new Workload(files, folder, setup, random, now, { rejected, notOpened });
+  const keepsRefused = fault.call === undefined && fault.isLasting;
+  const workload = new Workload(files, folder, setup, random, now, { rejected, notOpened, keepsRefused });
   await workload.run(STEPS, (queue) => {
     files.heal();
     return putAndReceive(workload, queue);

@@ -2,6 +2,7 @@ import { writeSync } from 'node:fs';
 import type { Delivery } from '../../../src/diskqueue/backend-queue.ts';
 import type { Durability } from '../../../src/diskqueue/disk-queue-options.ts';
 import { hostFileSystem } from '../../../src/diskqueue/file-system.ts';
+import type { QueueFormat } from '../../../src/diskqueue/stored/stored-queue.ts';
 import { Random } from '../random.ts';
 import { messageOf } from './history.ts';
 import { openQueue } from './open-queue.ts';
@@ -11,7 +12,7 @@ import { openQueue } from './open-queue.ts';
  * settled, `ack 7` before it is acknowledged, `flush 3` when the first 3 of these acknowledgements are flushed.
  */
 
-const [folder = '', durability, seed, firstId] = process.argv.slice(2);
+const [folder = '', format, durability, seed, firstId] = process.argv.slice(2);
 const random = new Random(Number(seed));
 let nextId = Number(firstId);
 let acks = 0;
@@ -34,6 +35,7 @@ function written(bytes: Buffer): number {
 }
 
 const queue = await openQueue(hostFileSystem, folder, {
+  format: format as QueueFormat,
   durability: durability as Durability,
   maxBytesPerFile: random.pick([256, 5_000, 1_000_000]),
   syncEvery: 50,

@@ -50,9 +50,10 @@ async function checkDisk(
 
 async function deliveredBy(files: RecordingFileSystem, setup: Setup): Promise<Uint8Array[]> {
   const queue = await openQueue(files, folder, setup);
-  const { depth } = queue;
+  const { depth, bytes } = queue;
   const delivered = await receiveAll(queue);
-  expect(depth).toBe(delivered.length);
+  expect({ depth, bytes }).toEqual({ depth: delivered.length, bytes: bytesOf(delivered) });
+  expect(queue.bytes).toBe(bytes);
   await queue.close();
   return delivered.map(({ data }) => data);
 }
@@ -75,12 +76,16 @@ async function checkUse(
   for (const delivery of deliveries) if (!kept.includes(delivery)) delivery.ack();
   await queue.close();
   const last = await openQueue(files, folder, setup);
-  expect(last.depth).toBe(kept.length);
+  expect({ depth: last.depth, bytes: last.bytes }).toEqual({ depth: kept.length, bytes: bytesOf(kept) });
   const left = await receiveAll(last);
   expect(left.map(({ data }) => data)).toEqual(kept.map(({ data }) => data));
   for (const delivery of left) delivery.ack();
-  expect(last.depth).toBe(0);
+  expect({ depth: last.depth, bytes: last.bytes }).toEqual({ depth: 0, bytes: 0 });
   await last.close();
+}
+
+function bytesOf(deliveries: readonly { data: Uint8Array }[]): number {
+  return deliveries.reduce((sum, { data }) => sum + data.length, 0);
 }
 
 interface State {

@@ -19,6 +19,8 @@ export interface Tolerance {
   rejected(step: string, error: unknown): void;
   /** The queue could not be opened: the next time it must be. */
   notOpened(): void;
+  /** Whether it could not even take back what it has refused: after a reopen, that may be there. */
+  readonly keepsRefused: boolean;
 }
 
 /** Does things to a queue that a seed determines, and keeps a history of what was promised. */
@@ -128,7 +130,8 @@ export class Workload {
     if ((await queue.peek()) === undefined) return;
     const delivery = await queue.receive();
     const id = this.history.idOf(delivery.data);
-    expect(this.history.puts[id]?.rejectedAt, `message ${id} was refused, and is delivered`).toBeUndefined();
+    const refusedAt = this.#tolerance?.keepsRefused === true ? undefined : this.history.puts[id]?.rejectedAt;
+    expect(refusedAt, `message ${id} was refused, and is delivered`).toBeUndefined();
     this.#held.push({ id, delivery });
   }
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { NsqLog } from '../../../src/diskqueue/nsq/nsq-log.ts';
+import type { CorruptionEvent, StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import { CrashDisk, type Fault } from './crash-disk.ts';
+import { messages, put, readAll, texts } from './queue-folder.ts';
 import { checkLeft, keepsPromises, openLog, runScenario, Scenario } from './scenario.ts';
 
 /** Every call of the scenario fails in turn, so many times in a row. */
@@ -68,40 +69,78 @@ describe.each([true, false])('always durable: %s', (isAlwaysDurable) => {
 
 describe('a sync that fails when a file rolls', () => {
   const message = Buffer.alloc(40, 'x');
+  const eio = { code: 'EIO' };
 
-  async function openAndFail(): Promise<{ log: NsqLog; disk: CrashDisk }> {
+  it('is told to who appends; what was to go to the next file has left nothing', async () => {
     const disk = new CrashDisk();
     const log = await openLog(disk, true, []);
-    await log.append([message]);
-    await log.sync();
-    return { log, disk };
-  }
-
-  it('is told to who appends, if nobody else has lost anything', async () => {
-    const { log, disk } = await openAndFail();
+    await put(log, [message, message]);
     disk.fault = (_, name) => (name === 'sync' ? 'EIO' : undefined);
-    expect(await log.append([message, message])).toMatchObject({ appended: 0, error: { code: 'EIO' } });
+    expect(await log.append([message, message])).toMatchObject({ appended: 0, error: eio });
+    disk.fault = () => undefined;
+    await put(log, [message]);
+    expect(log.depth).toBe(3);
+    await log.close();
+    const again = await openLog(disk, true, []);
+    expect(again.depth).toBe(3);
+    await again.close();
+  });
+
+  it('is told by every sync and by close, as long as something may be not on the disk', async () => {
+    const disk = new CrashDisk();
+    const log = await openLog(disk, false, []);
+    await log.append([message, message]);
+    disk.fault = (_, name) => (name === 'sync' ? 'EIO' : undefined);
+    expect(await log.append([message])).toMatchObject({ appended: 0, error: eio });
     disk.fault = () => undefined;
     expect(await log.append([message])).toEqual({ appended: 1 });
+    expect(log.depth).toBe(3);
+    const [first, second] = await log.read();
+    for (const stored of [first, second] as StoredMessage[]) {
+      await expect(log.sync()).rejects.toMatchObject(eio);
+      log.acknowledge(stored);
+    }
     await log.sync();
-    expect(log.depth).toBe(2);
     await log.close();
   });
 
-  it('is told to who syncs, too, if what was appended before is lost', async () => {
-    const { log, disk } = await openAndFail();
-    expect(await log.append([message])).toEqual({ appended: 1 });
+  it('is told by close, which saves and closes all the same', async () => {
+    const disk = new CrashDisk();
+    const log = await openLog(disk, false, []);
+    await log.append([message, message]);
     disk.fault = (_, name) => (name === 'sync' ? 'EIO' : undefined);
-    expect(await log.append([message])).toMatchObject({ appended: 0, error: { code: 'EIO' } });
+    await expect(log.sync()).rejects.toMatchObject(eio);
     disk.fault = () => undefined;
-    expect(await log.append([message])).toEqual({ appended: 1 });
-    await expect(log.sync()).rejects.toMatchObject({ code: 'EIO' });
-    await log.sync();
-    expect(log.depth).toBe(1);
-    await log.close();
-    const again = await openLog(disk, true, []);
+    const [first] = await log.read();
+    log.acknowledge(first as StoredMessage);
+    await expect(log.close()).rejects.toMatchObject(eio);
+    const again = await openLog(disk, false, []);
     expect(again.depth).toBe(1);
     await again.close();
+  });
+});
+
+describe('emptying that fails', () => {
+  it('has dropped all messages here; what is put then is not dropped with them', async () => {
+    const disk = new CrashDisk();
+    const log = await openLog(disk, true, []);
+    await put(log, messages(10));
+    disk.fault = (_, name) => (name === 'create' ? 'ENOSPC' : undefined);
+    await expect(log.empty()).rejects.toMatchObject({ code: 'ENOSPC' });
+    expect([log.depth, log.bytes, await log.read()]).toEqual([0, 0, []]);
+    expect(log.hasUnsavedAcks).toBe(true);
+    const old = await openLog(disk.afterKill(), true, []);
+    expect(old.depth).toBe(10); // they come again
+    disk.fault = () => undefined;
+    await put(log, messages(1, 10));
+    expect(texts(await log.read())).toEqual(texts(messages(1, 10)));
+    const damages: CorruptionEvent[] = [];
+    const killed = await openLog(disk.afterKill(), true, damages);
+    expect(texts(await readAll(killed))).toEqual(texts(messages(1, 10)));
+    await log.saveAcks(true);
+    expect(disk.names.filter((name) => name.endsWith('.dat'))).toHaveLength(2);
+    await log.close();
+    expect(damages).toEqual([]);
   });
 });
 

@@ -103,12 +103,15 @@ export function records(list: readonly Uint8Array[]): Buffer {
   return Buffer.concat(list.map(record));
 }
 
-/** Appends, and syncs. */
+/** Appends, and syncs, as often as it takes. */
 export async function put(log: MessageLog, list: readonly Uint8Array[]): Promise<void> {
-  const { appended, error } = await log.append(list);
-  if (error !== undefined) throw error as Error;
-  if (appended !== list.length) throw new Error(`appended ${appended} of ${list.length}`);
-  await log.sync();
+  for (let left = list; left.length > 0;) {
+    const { appended, error } = await log.append(left);
+    if (error !== undefined) throw error as Error;
+    if (appended === 0) throw new Error(`nothing of ${left.length} was appended`);
+    await log.sync();
+    left = left.slice(appended);
+  }
 }
 
 /** All that can be read now. */

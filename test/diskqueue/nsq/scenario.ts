@@ -1,5 +1,6 @@
 import type { CorruptionEvent, StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import { NsqLog } from '../../../src/diskqueue/nsq/nsq-log.ts';
+import { StoredNsqQueue } from '../../../src/diskqueue/nsq/stored-nsq-queue.ts';
 import { isMadeByTest, type CrashDisk } from './crash-disk.ts';
 
 /** One message, and what its owner was told. */
@@ -47,11 +48,17 @@ export class Scenario {
 
   /** Messages of these lengths, each with a text of its own if it is long enough. */
   async put(lengths: readonly number[], isSynced = true): Promise<void> {
-    const told = lengths.map((length) => this.#newMessage(length));
-    const { appended, error } = await this.log.append(told.map(({ text }) => Buffer.from(text)));
-    if (error !== undefined) this.errors.push(error);
-    for (const one of told.slice(0, appended)) one.state = this.#isAlwaysDurable ? 'pending' : 'written';
-    if (isSynced) this.#tell(await this.#try(() => this.log.sync()));
+    let left = lengths.map((length) => this.#newMessage(length));
+    while (left.length > 0) {
+      if (this.told.some(({ state }) => state === 'pending') && !(await this.#sync())) return;
+      const { appended, error } = await this.log.append(left.map(({ text }) => Buffer.from(text)));
+      for (const one of left.slice(0, appended)) one.state = this.#isAlwaysDurable ? 'pending' : 'written';
+      left = left.slice(appended);
+      if (error === undefined) continue;
+      this.errors.push(error);
+      break;
+    }
+    if (isSynced) await this.#sync();
   }
 
   async read(): Promise<void> {
@@ -81,9 +88,8 @@ export class Scenario {
 
   async empty(): Promise<void> {
     for (const one of this.told) one.isMaybeGone = true;
-    if (!(await this.#try(() => this.log.empty()))) return;
-    this.told.length = 0;
     this.#held = [];
+    if (await this.#try(() => this.log.empty())) this.told.length = 0;
   }
 
   async close(): Promise<void> {
@@ -94,6 +100,12 @@ export class Scenario {
     this.#tell(isClosed);
     if (!isClosed) return;
     for (const one of this.#ackedPrefix()) one.isAckSaved = true;
+  }
+
+  async #sync(): Promise<boolean> {
+    const isDurable = await this.#try(() => this.log.sync());
+    this.#tell(isDurable);
+    return isDurable;
   }
 
   /** What was appended is on the disk, or nobody can rely on that. */
@@ -212,6 +224,8 @@ export async function checkLeft(
   allowed: Allowed,
 ): Promise<string | undefined> {
   const damages: CorruptionEvent[] = [];
+  const { problems } = await new StoredNsqQueue(disk, '/q', 'q').verify(() => undefined);
+  if (problems.length > 0) return `problems: ${JSON.stringify(problems)}`;
   const log = await openLog(disk, isAlwaysDurable, damages);
   const { depth } = log;
   const delivered: string[] = [];

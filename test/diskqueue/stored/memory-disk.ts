@@ -66,7 +66,7 @@ export class MemoryDisk implements FileSystem {
 
   #file(path: string): File {
     return {
-      read: (buffer, position) => Promise.resolve(this.#bytes(path).copy(buffer, 0, position)),
+      read: (buffer, position) => Promise.resolve(this.#bytes(path).subarray(position).copy(buffer)),
       write: (buffer, position) => {
         if (this.#isStopped()) return Promise.reject(hostError('EIO', path));
         const grown = Buffer.alloc(Math.max(this.#bytes(path).length, position + buffer.length));

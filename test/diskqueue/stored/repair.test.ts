@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decodeSegmentHeader } from '../../../src/diskqueue/checked/segment-format.ts';
+import { CannotRepair } from '../../../src/diskqueue/stored/cannot-repair.ts';
 import { MemoryDisk } from './memory-disk.ts';
 import {
   bytesOf,
@@ -256,6 +257,56 @@ describe('repair of a queue of which a file is missing', () => {
     expect(pathsOf(disk, '.damaged')).toEqual([`${path}.damaged`]);
     expect(await handedOut(disk)).toHaveLength(MESSAGES.length - (lost[0]?.messages ?? 0));
     await expectInOrder(disk);
+  });
+});
+
+describe('repair of a file in which nothing can be read', () => {
+  it('tells of the loss, although nobody knows what it was, if it is the only one', async () => {
+    const disk = new MemoryDisk();
+    const path = `${FOLDER}/q.0000000001.segment`;
+    disk.contents.set(path, Buffer.alloc(1_000, 'x'));
+    expect(await repair(disk)).toMatchObject([{ file: path, bytes: 1_000, messages: undefined }]);
+    expect(pathsOf(disk, '.damaged')).toEqual([`${path}.damaged`]);
+    await expectInOrder(disk);
+  });
+
+  it('tells of none if the next file says that all of it was acknowledged', async () => {
+    const disk = await queueOf(MESSAGES);
+    const [first = '', second = ''] = pathsOf(disk, '.segment');
+    const acked = (await recordsIn(disk)).filter(({ path }) => path === first).length;
+    const cursor = await queueOf(MESSAGES, { acked, isClosed: false });
+    disk.contents.set(`${FOLDER}/q.cursor`, bytesOf(cursor, `${FOLDER}/q.cursor`));
+    disk.contents.set(first, Buffer.alloc(1_000, 'x'));
+    expect(await repair(disk)).toEqual([]);
+    expect(pathsOf(disk, '.segment')[0]).toBe(second);
+    await expectInOrder(disk);
+  });
+});
+
+describe('repair of a file from whose midst bytes are missing', () => {
+  it('leaves it in order, or as it was, and says so', async () => {
+    const whole = await queueOf(MESSAGES);
+    let repaired = 0;
+    for (const path of pathsOf(whole, '.segment')) {
+      for (const missing of [7, 50, 75, 100, 150]) {
+        for (let at = 130; at + missing < bytesOf(whole, path).length; at += 23) {
+          const disk = new MemoryDisk(whole.contents);
+          const bytes = bytesOf(disk, path);
+          disk.contents.set(path, Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + missing)]));
+          try {
+            await repair(disk);
+          } catch (error) {
+            expect(error).toBeInstanceOf(CannotRepair);
+            expect(pathsOf(disk, '')).toEqual(pathsOf(whole, ''));
+            continue;
+          }
+          await expectInOrder(disk);
+          expect(MESSAGES).toEqual(expect.arrayContaining(await handedOut(disk)));
+          repaired++;
+        }
+      }
+    }
+    expect(repaired).toBeGreaterThan(20);
   });
 });
 

@@ -46,16 +46,19 @@ export async function repair(disk: MemoryDisk): Promise<readonly LostMessages[]>
   return lost;
 }
 
-/** What a queue would hand out, and that it finds nothing to complain about. */
+/** What a queue would hand out; it knows how much that is, and finds nothing to complain about. */
 export async function handedOut(disk: MemoryDisk): Promise<string[]> {
   const log = await openLog(new MemoryDisk(disk.contents), (event) => {
     throw new Error(`damage: ${JSON.stringify(event)}`);
   });
+  const { bytes } = log;
   const messages: string[] = [];
   for (let read = await log.read(); read.length > 0; read = await log.read()) {
     messages.push(...read.map(({ data }) => Buffer.from(data).toString()));
   }
   expect(log.depth).toBe(messages.length);
+  expect(log.bytes).toBe(messages.reduce((sum, message) => sum + Buffer.byteLength(message), 0));
+  expect(bytes).toBeGreaterThanOrEqual(log.bytes); // where nobody knew yet that something is lost
   return messages;
 }
 

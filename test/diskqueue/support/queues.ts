@@ -14,8 +14,14 @@ import { FILE_SYSTEM } from '../../../src/diskqueue/disk-queue-options.ts';
 import type { FileSystem } from '../../../src/diskqueue/file-system.ts';
 
 /** The formats that the suites run for. */
-export const FORMATS = ['checked'] as const satisfies readonly NonNullable<DiskQueueOptions['format']>[];
+export const FORMATS = ['checked', 'nsq'] as const satisfies readonly NonNullable<
+  DiskQueueOptions['format']
+>[];
 export type Format = (typeof FORMATS)[number];
+
+/** What the files of messages are called, and those of acknowledgements. */
+export const DATA = { checked: '.segment', nsq: '.diskqueue.0' };
+export const ACKS = { checked: '.cursor', nsq: '.diskqueue.meta' };
 
 export interface TestOptions extends Partial<Omit<DiskQueueOptions, 'onCorruption'>> {
   readonly files?: FileSystem;
@@ -65,6 +71,21 @@ export function bytes(text: string): Buffer {
 
 export function text({ data }: { data: Uint8Array }): string {
   return Buffer.from(data).toString();
+}
+
+/** A text of 60 bytes for each letter: five of them are too much for a file of 256 bytes, in any format. */
+export function longTexts(letters: string): string[] {
+  return Array.from(letters, (letter) => letter.padEnd(60, '.'));
+}
+
+/**
+ * Which messages come after a reopen: those that are not acknowledged; in `nsq`, which has one read position, all from
+ * the first of those on.
+ */
+export function leftAfterReopen(format: Format, messages: readonly string[], acked: string[]): string[] {
+  const left = messages.filter((message) => !acked.includes(message));
+  if (format === 'checked' || left[0] === undefined) return left;
+  return messages.slice(messages.indexOf(left[0]));
 }
 
 /** Puts texts, all at once, and waits for them. */

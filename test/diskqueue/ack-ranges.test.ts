@@ -1,0 +1,111 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { AckRanges, UNKNOWN_BYTES } from '../../src/diskqueue/ack-ranges.ts';
+
+const LAST = 60;
+
+const additions = fc.array(
+  fc.record({ from: fc.integer({ min: 0, max: LAST }), length: fc.integer({ min: 0, max: 12 }) }),
+  { maxLength: 40 },
+);
+
+test('is a set of numbers, whatever is added in whatever order', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 5 }), additions, (first, all) => {
+      const acks = new AckRanges(first);
+      const model = new Set(Array.from({ length: first }, (_, i) => i));
+      for (const { from, length } of all) {
+        const before = model.size;
+        for (let i = from; i < from + length; i++) model.add(i);
+        expect(acks.add(from, from + length, bytesOf(from, from + length))).toBe(model.size - before);
+        check(acks, model);
+      }
+    }),
+  );
+});
+
+/** Every message has other bytes than the others. */
+function bytesOf(from: number, to: number): number {
+  let bytes = 0;
+  for (let i = from; i < to; i++) bytes += 100 + i;
+  return bytes;
+}
+
+function check(acks: AckRanges, model: ReadonlySet<number>): void {
+  let prefix = 0;
+  while (model.has(prefix)) prefix++;
+  expect(acks.prefix).toBe(prefix);
+  expect(acks.beyond).toBe(model.size - prefix);
+  expect(acks.end).toBe(Math.max(prefix, ...[...model].map((i) => i + 1)));
+  for (let i = 0; i <= LAST + 13; i++) {
+    expect(acks.has(i)).toBe(model.has(i));
+    let next = i;
+    while (model.has(next)) next++;
+    expect(acks.nextAfter(i)).toBe(next);
+  }
+  let end = acks.prefix;
+  for (const range of acks.ranges) {
+    expect(range.from, 'ranges touch').toBeGreaterThan(end);
+    expect(range.to).toBeGreaterThan(range.from);
+    if (!Number.isNaN(range.bytes)) expect(range.bytes).toBe(bytesOf(range.from, range.to));
+    end = range.to;
+  }
+}
+
+test('a million acknowledgements in order are one number', () => {
+  const acks = new AckRanges(1);
+  for (let i = 1; i < 1_000_000; i++) acks.add(i, i + 1, 5);
+  expect(acks).toMatchObject({ prefix: 1_000_000, ranges: [] });
+});
+
+describe('the bytes of a range', () => {
+  const acks = (): AckRanges => {
+    const made = new AckRanges(1);
+    made.add(5, 7, 20);
+    made.add(10, 11, 4);
+    return made;
+  };
+
+  test('are added up, as messages come one by one', () => {
+    const made = acks();
+    made.add(7, 10, 9);
+    expect(made.ranges).toEqual([{ from: 5, to: 11, bytes: 33 }]);
+    made.add(3, 5, 1);
+    made.add(13, 14, 2);
+    expect(made.bytesBeyond).toBe(36);
+    made.add(1, 3, 50);
+    expect(made).toMatchObject({ prefix: 11, bytesBeyond: 2 });
+  });
+
+  test('are what they were, if nothing is new', () => {
+    const made = acks();
+    made.add(5, 7, 1_000);
+    made.add(6, 7, 1_000);
+    expect(made).toMatchObject({ bytesBeyond: 24, ranges: { length: 2 } });
+  });
+
+  test('are unknown where some are new, or somebody says so, until the prefix has them', () => {
+    const made = acks();
+    made.add(6, 8, 30);
+    expect(made.ranges).toEqual([
+      { from: 5, to: 8, bytes: NaN },
+      { from: 10, to: 11, bytes: 4 },
+    ]);
+    made.add(10, 11, UNKNOWN_BYTES);
+    expect(made.ranges[1]).toEqual({ from: 10, to: 11, bytes: NaN });
+    made.add(1, 9, 1);
+    made.add(9, 10, 1);
+    expect(made).toMatchObject({ prefix: 11, bytesBeyond: 0 });
+  });
+});
+
+test('a queue of which every second message was acknowledged is read on', { timeout: 60_000 }, () => {
+  const acks = new AckRanges(1);
+  const count = 300_000;
+  for (let i = 1; i <= count; i++) acks.add(2 * i, 2 * i + 1, 1);
+  for (let i = 0; i <= count; i++) {
+    acks.add(2 * i + 1, 2 * i + 2, 1);
+    if (i % 100_000 === 50_000) expect(acks.ranges).toHaveLength(count - i - 1);
+  }
+  expect(acks).toMatchObject({ prefix: 2 * count + 2, end: 2 * count + 2, beyond: 0, bytesBeyond: 0 });
+});

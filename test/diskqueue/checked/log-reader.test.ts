@@ -1,0 +1,174 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
+import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
+import { NAME, openQueue, receiveAll, type Setup } from '../crash/open-queue.ts';
+import { RecordingFileSystem } from '../recording-file-system.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'escapement-reader-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+let files: RecordingFileSystem;
+let events: CorruptionEvent[];
+beforeEach(() => {
+  files = new RecordingFileSystem();
+  events = [];
+});
+
+function open(setup: Setup = {}): Promise<DiskQueue> {
+  return openQueue(files, folder, { maxBytesPerFile: 256, ...setup }, (event) => events.push(event));
+}
+
+/** Two messages fit into a file. */
+function messageOf(id: number): Buffer {
+  return Buffer.from(String(id).padStart(20, '0'));
+}
+
+async function putAll(queue: DiskQueue, count: number, from = 1): Promise<void> {
+  for (let id = from; id < from + count; id++) await queue.put(messageOf(id));
+}
+
+function idOf({ data }: { data: Uint8Array }): number {
+  return Number(Buffer.from(data).toString());
+}
+
+/** What is there; all of it is acknowledged, and nothing is left. */
+async function takeAll(queue: DiskQueue): Promise<number[]> {
+  const deliveries = await receiveAll(queue);
+  expect([queue.depth, queue.bytes]).toEqual([deliveries.length, deliveries.length * 20]);
+  for (const delivery of deliveries) delivery.ack();
+  expect([queue.depth, queue.bytes]).toEqual([0, 0]);
+  return deliveries.map(idOf);
+}
+
+function pathOf(number: number): string {
+  return `${folder}/${NAME}.${String(number).padStart(10, '0')}.segment`;
+}
+
+function segments(): string[] {
+  return [...files.disk.keys()].filter((path) => path.endsWith('.segment'));
+}
+
+describe('a segment that somebody removes while the queue is open', () => {
+  test('costs its messages, and the others come; it is told of once', async () => {
+    const queue = await open();
+    await putAll(queue, 8);
+    expect(idOf(await queue.receive())).toBe(1);
+    await files.unlink(pathOf(2));
+    expect(await receiveAll(queue).then((rest) => rest.map(idOf))).toEqual([2, 5, 6, 7, 8]);
+    const lost = { file: pathOf(2), firstSequence: 3, lastSequence: 4, reason: 'the segment is gone' };
+    expect(events).toEqual([expect.objectContaining(lost)]);
+    expect([queue.depth, queue.bytes]).toEqual([6, 120]);
+    await queue.close();
+    const again = await open();
+    expect(await takeAll(again)).toEqual([1, 2, 5, 6, 7, 8]);
+    expect(events).toHaveLength(1);
+    await again.close();
+  });
+
+  test('frees the room that its messages took, those that were acknowledged not once more', async () => {
+    const first = await open();
+    await putAll(first, 6);
+    for (const delivery of (await receiveAll(first)).filter((each) => [1, 4].includes(idOf(each)))) {
+      delivery.ack();
+    }
+    await first.close();
+    const queue = await open({ maxBytesTotal: 100 });
+    expect([queue.depth, queue.bytes]).toEqual([4, 80]);
+    await files.unlink(pathOf(1));
+    await files.unlink(pathOf(2));
+    await putAll(queue, 1, 7);
+    expect(idOf(await queue.receive())).toBe(5);
+    expect([queue.depth, queue.bytes]).toEqual([3, 60]);
+    await putAll(queue, 2, 8);
+    await expect(queue.put(messageOf(10))).rejects.toMatchObject({ code: 'ERR_QUEUE_FULL' });
+    expect(events.map(({ firstSequence, lastSequence }) => [firstSequence, lastSequence])).toEqual([
+      [2, 2],
+      [3, 4],
+    ]);
+    await queue.close();
+  });
+
+  test('and that was being written: what is put after it was noticed goes into another one', async () => {
+    const queue = await open({ maxBytesPerFile: 100_000 });
+    await putAll(queue, 2);
+    await files.unlink(pathOf(1));
+    await putAll(queue, 1, 3);
+    expect(await queue.peek()).toBeUndefined();
+    expect([queue.depth, queue.bytes]).toEqual([0, 0]);
+    await putAll(queue, 2, 4);
+    expect(await receiveAll(queue).then((rest) => rest.map(idOf))).toEqual([4, 5]);
+    await queue.close();
+    const again = await open();
+    expect(await takeAll(again)).toEqual([4, 5]);
+    expect(events).toHaveLength(1);
+    await again.close();
+  });
+});
+
+describe('files of which every message is acknowledged', () => {
+  test('go with a flush, also those behind one that was held, without being read', async () => {
+    const first = await open();
+    await putAll(first, 401);
+    for (const delivery of await receiveAll(first)) if (idOf(delivery) !== 1) delivery.ack();
+    await putAll(first, 3, 402);
+    await first.close();
+    expect(segments().length).toBeGreaterThan(200);
+    const queue = await open();
+    const held = await queue.receive();
+    expect(idOf(held)).toBe(1);
+    const { bytesRead } = files;
+    held.ack();
+    await queue.flush();
+    expect(segments()).toEqual([pathOf(201), pathOf(202)]);
+    expect([queue.depth, queue.bytes]).toEqual([3, 60]);
+    expect(await receiveAll(queue).then((rest) => rest.map(idOf))).toEqual([402, 403, 404]);
+    expect(files.bytesRead - bytesRead).toBeLessThan(2_000);
+    await queue.close();
+    expect(events).toEqual([]);
+  });
+
+  test('go with a flush when all of the queue is acknowledged; what is put then comes', async () => {
+    const first = await open();
+    await putAll(first, 5);
+    await first.close();
+    const queue = await open();
+    for (const delivery of await receiveAll(queue)) delivery.ack();
+    await queue.flush();
+    expect(segments()).toEqual([]);
+    await putAll(queue, 3, 6);
+    expect(await takeAll(queue)).toEqual([6, 7, 8]);
+    await queue.close();
+  });
+
+  test('do not take with them what was handed out and comes back', async () => {
+    const queue = await open();
+    await putAll(queue, 6);
+    const deliveries = await receiveAll(queue);
+    for (const delivery of deliveries.slice(0, 4)) delivery.ack();
+    await queue.flush();
+    expect(segments()).toEqual([pathOf(3)]);
+    deliveries[5]?.nack();
+    deliveries[4]?.nack();
+    expect(await takeAll(queue)).toEqual([5, 6]);
+    await queue.close();
+  });
+});
+
+test('a footer where bytes before it are missing is no message: bytes are right when it was read', async () => {
+  const first = await open();
+  await putAll(first, 6);
+  await first.close();
+  const disk = files.disk;
+  const bytes = disk.get(pathOf(2)) as Buffer;
+  disk.set(pathOf(2), Buffer.concat([bytes.subarray(0, 128), bytes.subarray(128 + 44)])); // without its first message
+  files = new RecordingFileSystem(disk);
+  const queue = await open();
+  expect(await takeAll(queue)).toEqual([1, 2, 4, 5, 6]);
+  await queue.close();
+  expect(events).toHaveLength(1);
+});

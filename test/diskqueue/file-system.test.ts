@@ -1,0 +1,23 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { hostFileSystem } from '../../src/diskqueue/file-system.ts';
+
+test.runIf(process.platform === 'linux')(
+  'an error names the file, also one of a file that is open',
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'escapement-files-'));
+    onTestFinished(() => {
+      rmSync(folder, { recursive: true });
+    });
+    const file = await hostFileSystem.open(folder, 'read'); // a folder, of which nothing can be read
+    const message = expect.stringMatching(/^EISDIR: .*, read '.*escapement-files-.*'$/) as string;
+    await expect(file.read(Buffer.alloc(1), 0)).rejects.toMatchObject({
+      code: 'EISDIR',
+      path: folder,
+      message,
+    });
+    await file.close();
+  },
+);
