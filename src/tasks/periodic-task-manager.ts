@@ -19,17 +19,21 @@ import { tell } from './tell.ts';
 export interface PeriodicTaskConfig {
   /** See {@link parseCronSpec}. */
   readonly cronSpec: string;
+  /** What is enqueued at each tick. */
   readonly task: Task;
+  /** As of `Scheduler.register`. */
   readonly options?: ScheduleOptions | undefined;
 }
 
 /** Knows which periodic tasks are wanted now: a file, a table of a database. */
 export interface PeriodicTaskConfigProvider {
+  /** All entries there are to be now. */
   getConfigs(): readonly PeriodicTaskConfig[] | Promise<readonly PeriodicTaskConfig[]>;
 }
 
 /** What a manager is made from. */
 export interface PeriodicTaskManagerOptions extends SchedulerOptions {
+  /** Is asked for the entries. */
   readonly provider: PeriodicTaskConfigProvider;
   /** How often the provider is asked, in milliseconds, at least 1. @default 180_000 */
   readonly syncIntervalMs?: number | undefined;
@@ -47,7 +51,9 @@ export interface PeriodicTaskManagerEvents {
 
 /** What a sync has changed. */
 export interface SyncChange {
+  /** New entries. */
   readonly added: number;
+  /** Entries that are gone. */
   readonly removed: number;
 }
 

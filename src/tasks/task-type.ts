@@ -76,8 +76,14 @@ export class TaskType<Input, Output = Input> {
   }
 }
 
+/** What can read the payload of a task: a {@link TaskType}. */
+export interface TaskReader<Output> {
+  /** What a task carries, checked. */
+  read(task: Pick<Task, 'type' | 'payload'>): Promise<Output>;
+}
+
 /** What a handler of a task type is given as `task.data`. */
-export type TaskData<T> = T extends { parse(payload: unknown): Promise<infer Output> } ? Output : never;
+export type TaskData<T> = T extends TaskReader<infer Output> ? Output : never;
 
 /** Told by its shape: it may come from another loaded copy of the package. */
 export function isTaskType(value: unknown): value is TaskType<unknown> {

@@ -51,7 +51,9 @@ export interface ScheduleOptions extends TaskOptions {
 
 /** A moment of an entry. */
 export interface ScheduleTick {
+  /** What `register` has returned. */
   readonly entryId: string;
+  /** When it is. */
   readonly at: Date;
 }
 

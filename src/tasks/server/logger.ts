@@ -2,9 +2,13 @@ import { requireMethods } from '../../core/validate.ts';
 
 /** Where a server says what happens to it. A pino logger is one. */
 export interface Logger {
+  /** What only helps to find a fault. */
   debug(fields: object, message: string): void;
+  /** What happens now and then. */
   info(fields: object, message: string): void;
+  /** What went wrong, and is tried again. */
   warn(fields: object, message: string): void;
+  /** What went wrong, and somebody should look at. */
   error(fields: object, message: string): void;
 }
 

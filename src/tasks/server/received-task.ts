@@ -7,9 +7,11 @@ import type { TaskMessage } from '../task-message.ts';
  * @typeParam P - what `data` is.
  */
 export interface ReceivedTask<P = unknown> {
+  /** What has picked its handler. */
   readonly type: string;
   /** A copy, made when it is first asked for; empty if there is none. */
   readonly payload: Uint8Array;
+  /** As they were enqueued. */
   readonly headers: Readonly<Record<string, string>>;
   /** What the schema of its task type has made of the payload. Undefined if the handler was given to a pattern. */
   readonly data: P;

@@ -3,27 +3,35 @@ import type { ReceivedTask } from './received-task.ts';
 
 /** A run of a task, as its server tells of it. */
 export interface TaskEvent {
+  /** As its handler gets it. */
   readonly task: ReceivedTask;
+  /** Unique in its queue. */
   readonly taskId: string;
+  /** Where the task is from. */
   readonly queue: string;
+  /** Of the task. */
   readonly type: string;
   /** Failures before this run. */
   readonly retryCount: number;
+  /** Failures that are tried again. */
   readonly maxRetry: number;
 }
 
 /** … when it is over. */
 export interface TaskOverEvent extends TaskEvent {
+  /** From when it was started until its handler had settled, or was given up. */
   readonly durationMs: number;
 }
 
 /** … and was not done. */
 export interface TaskFailedEvent extends TaskOverEvent {
+  /** What the handler has thrown, or why the run was interrupted. */
   readonly error: unknown;
 }
 
 /** … and is tried again. */
 export interface TaskRetriedEvent extends TaskFailedEvent {
+  /** When it runs again. */
   readonly retryAt: Date;
   /** Whether it has counted as one of its retries. */
   readonly isFailure: boolean;
@@ -52,11 +60,15 @@ export interface GroupFailedEvent {
  * what became of the run.
  */
 export interface ServerEvents {
+  /** A handler is about to be called. */
   started: [event: TaskEvent];
   /** Also of a task that was revoked. */
   completed: [event: TaskOverEvent];
+  /** It has failed, and is tried again. */
   retried: [event: TaskRetriedEvent];
+  /** It has failed for the last time. */
   archived: [event: TaskFailedEvent];
+  /** Somebody has cancelled it. */
   cancelled: [event: TaskCancelledEvent];
   /** Interrupted by the shutdown, and back at the head of its queue. */
   released: [event: TaskFailedEvent];

@@ -48,6 +48,7 @@ export class Server extends EventEmitter<ServerEvents> {
     this.#options = resolveServerOptions(options);
   }
 
+  /** What it does now. */
   get status(): ServerStatus {
     return this.#status;
   }

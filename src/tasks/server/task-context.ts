@@ -11,6 +11,7 @@ export interface TaskContext {
   readonly signal: AbortSignal;
   /** Unique in its queue. */
   readonly taskId: string;
+  /** Where the task is from. */
   readonly queue: string;
   /** Failures until now. */
   readonly retryCount: number;
@@ -20,6 +21,7 @@ export interface TaskContext {
   readonly deadlineMs: number;
   /** Counts the leases of the task: a fencing token for what the handler changes elsewhere. */
   readonly leaseEpoch: number;
+  /** As of the task. */
   readonly headers: Readonly<Record<string, string>>;
   /** The server's `baseContext`, and what middleware has put there for this run. */
   readonly values: Record<string, unknown>;
