@@ -4,8 +4,8 @@ import { hostname } from 'node:os';
 import { EscapementError } from '../core/errors.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { SystemTimer, type TimerId } from '../timer/system-timer.ts';
-import type { ScheduleEntry } from './broker/broker.ts';
 import { parseCronSpec } from './cron-spec.ts';
+import { schedulerEntryInfoOf, type SchedulerEntryInfo } from './inspector-info.ts';
 import { resolveBackfill } from './scheduler/backfill.ts';
 import { entryIdOf, identityOf, mergeTaskOptions } from './scheduler/entry-identity.ts';
 import { Heartbeat } from './scheduler/heartbeat.ts';
@@ -78,7 +78,9 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     this.#options = resolveSchedulerOptions(options);
     this.#timer = new SystemTimer({ name: 'scheduler', clock: this.#options.broker.clock });
     this.#runner = new TickRunner(this.#options, this.#timer, this.#listener());
-    this.#heartbeat = new Heartbeat(this.#options, this.#timer, this.id, () => this.entries());
+    this.#heartbeat = new Heartbeat(this.#options, this.#timer, this.id, () =>
+      Array.from(this.#entries.values(), (entry) => entry.toScheduleEntry()),
+    );
   }
 
   /**
@@ -137,8 +139,8 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
   }
 
   /** The entries, in the order they were registered in. None after `shutdown`. */
-  entries(): readonly ScheduleEntry[] {
-    return Array.from(this.#entries.values(), (entry) => entry.toScheduleEntry());
+  entries(): readonly SchedulerEntryInfo[] {
+    return Array.from(this.#entries.values(), (entry) => schedulerEntryInfoOf(entry.toScheduleEntry()));
   }
 
   /**

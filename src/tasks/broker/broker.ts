@@ -311,6 +311,7 @@ export interface ScheduleEntry {
   readonly payload: Uint8Array;
   /** As asynq writes them: `Queue("low")`. */
   readonly options: readonly string[];
+  /** 0 if there is none: it does not run yet, or never comes. */
   readonly nextEnqueueAtMs: number;
   /** 0 if there was none. */
   readonly prevEnqueueAtMs: number;

@@ -1,10 +1,18 @@
-import { EscapementError } from 'escapement';
-import { Task, type BackfillOptions, type Broker } from 'escapement/tasks';
+import { EscapementError, type Clock } from 'escapement';
+import { defineTask, Task, type BackfillOptions, type Broker, type StandardSchema } from 'escapement/tasks';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseCronSpec } from '../../../src/tasks/cron-spec.ts';
 import { newestTicks } from '../../../src/tasks/scheduler/backfill.ts';
-import { DAY_MS, HOUR_MS, openWorld, START_MS, withMethods, type World } from './scheduler-world.ts';
+import {
+  DAY_MS,
+  HOUR_MS,
+  MINUTE_MS,
+  openWorld,
+  START_MS,
+  withMethods,
+  type World,
+} from './scheduler-world.ts';
 
 /** A scheduler runs for 90 minutes, and is gone for 5 hours. @returns what the next one does at its start. */
 async function afterAGap(
@@ -115,6 +123,56 @@ describe('ticks that were missed', () => {
       '11:01 enqueued 10:00',
       '11:01 enqueued 11:00',
       '12:00 enqueued 12:00',
+    ]);
+  });
+
+  it('are not tried if others have been awake, and have done them', async () => {
+    await using world = await openWorld();
+    const awake = world.scheduler();
+    let lagMs = 0;
+    const lagging: Clock = {
+      now: () => world.clock.now(),
+      wallNow: () => world.clock.wallNow() - lagMs,
+      setTimeout: (callback, delayMs) => world.clock.setTimeout(callback, delayMs),
+    };
+    const asleep = world.scheduler({ backfill: true, broker: withMethods(world.broker, { clock: lagging }) });
+    for (const { scheduler } of [awake, asleep]) {
+      scheduler.register('@hourly', new Task('t'));
+      await scheduler.start();
+    }
+    lagMs = 5 * HOUR_MS;
+    await world.clock.advance(5 * HOUR_MS - 1);
+    lagMs = 0;
+    await world.clock.advance(HOUR_MS);
+    expect(asleep.lines).toEqual([]);
+    expect(asleep.scheduler.entries()).toMatchObject([{ prevEnqueueAt: new Date(START_MS + 5 * HOUR_MS) }]);
+    expect(awake.lines).toHaveLength(5);
+  });
+
+  it('were not missed if they were refused', async () => {
+    await using world = await openWorld();
+    let isGood = true;
+    const schema: StandardSchema<number, number> = {
+      '~standard': {
+        version: 1,
+        vendor: 'test',
+        validate: (value) => (isGood ? { value: value as number } : { issues: [{ message: 'no good' }] }),
+      },
+    };
+    const { scheduler, lines } = world.scheduler({ backfill: true });
+    scheduler.register('@hourly', defineTask('t', { schema }).task(1));
+    await scheduler.start();
+    await world.clock.advance(HOUR_MS);
+    isGood = false;
+    await world.clock.advance(HOUR_MS);
+    isGood = true;
+    world.clock.shiftWall(2 * HOUR_MS);
+    await world.clock.advance(MINUTE_MS);
+    expect(lines).toEqual([
+      '01:00 enqueued 01:00',
+      '02:00 failed 02:00',
+      '04:01 enqueued 03:00',
+      '04:01 enqueued 04:00',
     ]);
   });
 

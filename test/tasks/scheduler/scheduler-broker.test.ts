@@ -86,6 +86,23 @@ describe('a broker that fails', () => {
     expect(world.clock.manual.pendingWakeups).toBe(0);
   });
 
+  it('is left alone about an entry that was taken out', async () => {
+    await using world = await openWorld();
+    let tries = 0;
+    const enqueueTick = (): Promise<never> => {
+      tries++;
+      return Promise.reject(down);
+    };
+    const { scheduler, lines } = world.scheduler({ broker: withMethods(world.broker, { enqueueTick }) });
+    const id = scheduler.register('@hourly', new Task('t'));
+    await scheduler.start();
+    await world.clock.advance(HOUR_MS);
+    scheduler.unregister(id);
+    await world.clock.advance(HOUR_MS);
+    expect(tries).toBe(1);
+    expect(lines).toEqual(['01:00:00.250 failed 01:00']);
+  });
+
   it('without the history or the entries is a broker still', async () => {
     await using world = await openWorld();
     const broker = withMethods(world.broker, {
@@ -133,6 +150,30 @@ describe('the heartbeat', () => {
       'withdrawn',
     ]);
     expect(world.clock.manual.pendingWakeups).toBe(0);
+  });
+
+  it('that is under way arrives before the entries are taken down', async () => {
+    await using world = await openWorld();
+    const calls: string[] = [];
+    let arrive = (): void => undefined;
+    const broker = withMethods(world.broker, {
+      announceScheduler: async () => {
+        await new Promise<void>((resolve) => (arrive = resolve));
+        calls.push('announced');
+      },
+      withdrawScheduler: () => {
+        calls.push('withdrawn');
+        return Promise.resolve();
+      },
+    });
+    const { scheduler } = world.scheduler({ broker });
+    const starting = scheduler.start();
+    await world.clock.advance(1);
+    const closing = scheduler.shutdown();
+    await world.clock.advance(1);
+    arrive();
+    await Promise.all([starting, closing]);
+    expect(calls).toEqual(['announced', 'withdrawn']);
   });
 
   it('of a broker that sees for itself beats once', async () => {

@@ -75,7 +75,7 @@ describe('a scheduler', () => {
     await scheduler.start();
     await world.clock.advance(DAY_MS);
     expect(lines).toEqual([]);
-    expect(scheduler.entries()).toMatchObject([{ nextEnqueueAtMs: 0, prevEnqueueAtMs: 0 }]);
+    expect(scheduler.entries()).toMatchObject([{ nextEnqueueAt: undefined, prevEnqueueAt: undefined }]);
   });
 
   it('checks the payload of a task type at each tick', async () => {
@@ -179,15 +179,21 @@ describe('an entry', () => {
       spec: '@hourly',
       taskType: 't',
       options: ['Queue("a\\x29b")', 'Timeout(1m30s)'],
-      nextEnqueueAtMs: 0,
-      prevEnqueueAtMs: 0,
     };
-    expect(first.scheduler.entries()).toMatchObject([entry]);
+    const none = { nextEnqueueAt: undefined, prevEnqueueAt: undefined };
+    expect(first.scheduler.entries()).toMatchObject([{ ...entry, ...none }]);
     expect(await broker.scheduleEntries()).toEqual([]);
     await first.scheduler.start();
     await clock.advance(2 * HOUR_MS);
     const moments = { nextEnqueueAtMs: START_MS + 3 * HOUR_MS, prevEnqueueAtMs: START_MS + 2 * HOUR_MS };
     expect(await broker.scheduleEntries()).toMatchObject([{ ...entry, ...moments }]);
+    expect(first.scheduler.entries()).toMatchObject([
+      {
+        ...entry,
+        nextEnqueueAt: new Date(START_MS + 3 * HOUR_MS),
+        prevEnqueueAt: new Date(START_MS + 2 * HOUR_MS),
+      },
+    ]);
     await first.scheduler.shutdown();
     expect(first.scheduler.entries()).toEqual([]);
     expect(await broker.scheduleEntries()).toEqual([]);

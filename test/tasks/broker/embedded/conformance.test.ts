@@ -1,8 +1,8 @@
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { describe } from 'vitest';
-import { describeBroker } from '../../conformance/broker/describe-broker.ts';
-import type { BrokerSetup } from '../../conformance/broker/support.ts';
+import { describeBroker } from '../../../conformance/broker/describe-broker.ts';
+import type { BrokerSetup } from '../../../conformance/broker/support.ts';
 
 /** 2026-11-21, in the middle of the day. */
 const START_WALL_MS = 1_795_262_400_000;

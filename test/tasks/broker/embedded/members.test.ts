@@ -1,0 +1,33 @@
+import { EmbeddedBroker } from 'escapement/tasks';
+import { ManualClock } from 'escapement/testing';
+import { expect, test } from 'vitest';
+
+const state = {
+  host: 'h',
+  pid: 1,
+  concurrency: 1,
+  queues: {},
+  strictPriority: false,
+  startedAtMs: 0,
+  workers: [],
+};
+
+test('a server is asked how it is when somebody looks', async () => {
+  const broker = await EmbeddedBroker.open({ clock: new ManualClock() });
+  let status: 'active' | 'stopped' = 'active';
+  await broker.announceServer(() => ({ ...state, id: 'a', status }), 1);
+  status = 'stopped';
+  expect((await broker.servers()).map((server) => server.status)).toEqual(['stopped']);
+});
+
+test('the events of a thousand entries are kept: those that were quiet for longest go first', async () => {
+  const broker = await EmbeddedBroker.open({ clock: new ManualClock() });
+  const record = (entry: number): Promise<void> =>
+    broker.recordEnqueueEvent(`entry ${entry}`, { taskId: 'a', atMs: entry });
+  const count = async (entry: number): Promise<number> =>
+    (await broker.enqueueEvents(`entry ${entry}`, { page: 1, size: 10 })).length;
+  for (let entry = 0; entry < 1_000; entry++) await record(entry);
+  await record(0);
+  await record(1_000);
+  expect([await count(0), await count(1), await count(2), await count(1_000)]).toEqual([2, 0, 1, 1]);
+});

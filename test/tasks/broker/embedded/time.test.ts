@@ -1,0 +1,209 @@
+import { EscapementError, type Clock } from 'escapement';
+import { EmbeddedBroker } from 'escapement/tasks';
+import { checkBroker, ManualClock } from 'escapement/testing';
+import { describe, expect, test } from 'vitest';
+import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker-internals.ts';
+import {
+  expectCode,
+  failure,
+  idsIn,
+  LONG_MS,
+  newTask,
+  putInto,
+  putIntoEach,
+  QUEUE,
+  stateOf,
+  take,
+  takeAll,
+} from '../../../conformance/broker/support.ts';
+
+const START_MS = 1_795_262_400_000;
+
+/** A wall clock that somebody sets. */
+class SetClock implements Clock {
+  readonly manual = new ManualClock({ nowMs: 1_000, wallMs: START_MS });
+  aheadMs = 0;
+  woken = 0;
+
+  now(): number {
+    return this.manual.now();
+  }
+
+  wallNow(): number {
+    return this.manual.wallNow() + this.aheadMs;
+  }
+
+  setTimeout(callback: () => void, delayMs: number): ReturnType<Clock['setTimeout']> {
+    const wake = (): void => {
+      this.woken++;
+      callback();
+    };
+    return this.manual.setTimeout(wake, delayMs);
+  }
+}
+
+async function open(): Promise<{ broker: EmbeddedBroker; clock: SetClock }> {
+  const clock = new SetClock();
+  return { clock, broker: await EmbeddedBroker.open({ clock }) };
+}
+
+describe('what waits for a moment', () => {
+  test('is seen to at the very millisecond', async () => {
+    const { broker, clock } = await open();
+    const { message } = await broker.enqueue(newTask({ processAtMs: START_MS + 86_400_001 }));
+    await clock.manual.advanceAsync(86_400_000);
+    expect(await stateOf(broker, message)).toBe('scheduled');
+    await clock.manual.advanceAsync(1);
+    expect(await stateOf(broker, message)).toBe('pending');
+    await broker.dequeue(QUEUE, 1, 30_000);
+    await clock.manual.advanceAsync(29_999);
+    expect((await broker.task(QUEUE, message.id)).isOrphaned).toBe(false);
+    await clock.manual.advanceAsync(1);
+    expect((await broker.task(QUEUE, message.id)).isOrphaned).toBe(true);
+  });
+
+  test('has one wake-up, however much of it there is, of whatever kind', async () => {
+    const { broker, clock } = await open();
+    expect(clock.manual.pendingWakeups).toBe(0);
+    await putIntoEach(broker);
+    for (let i = 0; i < 1_000; i++) await broker.enqueue(newTask({ processAtMs: START_MS + 1_000 + i }));
+    await broker.enqueue(newTask({ group: 'g' }));
+    await broker.takeGroup(QUEUE, 'g', { graceMs: 0, maxDelayMs: 0, maxSize: 0 }, 5_000);
+    expect(clock.manual.pendingWakeups).toBe(1);
+    checkBroker(broker);
+    await broker.close();
+    expect(clock.manual.pendingWakeups).toBe(0);
+  });
+
+  test('costs no wake-up while nothing is due: a month of it', async () => {
+    const { broker, clock } = await open();
+    await broker.enqueue(newTask({ processAtMs: START_MS + 30 * 86_400_000 }));
+    await clock.manual.advanceAsync(30 * 86_400_000);
+    expect(await takeAll(broker)).toHaveLength(1);
+    // One for each wheel that it comes down from.
+    expect(clock.woken).toBeLessThan(10);
+  });
+});
+
+describe('a wall clock that is put back', () => {
+  test('makes what is due by it wait until it says so', async () => {
+    const { broker, clock } = await open();
+    const scheduled = await putInto(broker, 'scheduled');
+    await broker.enqueue(newTask({ id: 'retained', retentionMs: LONG_MS }));
+    await broker.complete(await take(broker));
+    clock.aheadMs = -60_000;
+    await clock.manual.advanceAsync(LONG_MS + 59_999);
+    expect(await stateOf(broker, scheduled)).toBe('scheduled');
+    expect(await idsIn(broker, 'completed')).toEqual(['retained']);
+    expect(clock.manual.pendingWakeups).toBe(1);
+    await clock.manual.advanceAsync(1);
+    expect(await stateOf(broker, scheduled)).toBe('pending');
+    expect(await idsIn(broker, 'completed')).toEqual([]);
+  });
+
+  test('has nothing to do with leases and locks: those last', async () => {
+    const { broker, clock } = await open();
+    await broker.enqueue(newTask({ uniqueKey: 'key', uniqueTtlMs: 5_000 }));
+    await take(broker, QUEUE, 5_000);
+    clock.aheadMs = -60_000;
+    await clock.manual.advanceAsync(4_999);
+    await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: 'key' })));
+    expect(await broker.recover([QUEUE], 0, 5_000)).toEqual([]);
+    await clock.manual.advanceAsync(1);
+    await broker.enqueue(newTask({ uniqueKey: 'key' }));
+    expect(await broker.recover([QUEUE], 0, 5_000)).toHaveLength(1);
+    checkBroker(broker);
+  });
+});
+
+describe('a wall clock that is put forward', () => {
+  test('makes what is due by it wait for its old moment, or for who asks', async () => {
+    const { broker, clock } = await open();
+    await broker.enqueue(newTask({ id: 'late', processAtMs: START_MS + 2_000 }));
+    await broker.enqueue(newTask({ id: 'early', processAtMs: START_MS + 1_000 }));
+    await broker.enqueue(newTask({ id: 'done', retentionMs: 1_000 }));
+    await broker.complete(await take(broker));
+    clock.aheadMs = LONG_MS;
+    expect(await broker.forward([QUEUE])).toBe(2);
+    expect(await broker.deleteExpired([QUEUE], 10)).toBe(1);
+    expect(await takeAll(broker)).toEqual(['early', 'late']);
+    checkBroker(broker);
+  });
+});
+
+describe('the process', () => {
+  const hasRef = (broker: EmbeddedBroker): boolean | undefined => broker[INTERNALS]().store?.timer.hasRef();
+
+  test('is kept alive by what waits while somebody is subscribed, and not otherwise', async () => {
+    const { broker } = await open();
+    await broker.enqueue(newTask({ processAtMs: START_MS + 1_000 }));
+    expect(hasRef(broker)).toBe(false);
+    const [first, second] = [await broker.subscribe({}), await broker.subscribe({})];
+    expect(hasRef(broker)).toBe(true);
+    await first.close();
+    await first.close();
+    expect(hasRef(broker)).toBe(true);
+    await second.close();
+    expect(hasRef(broker)).toBe(false);
+  });
+});
+
+describe('days', () => {
+  test('are those of UTC, and are kept for ninety', async () => {
+    const clock = new ManualClock({ wallMs: Date.parse('2026-02-27T23:59:59.999Z') });
+    const broker = await EmbeddedBroker.open({ clock });
+    const work = async (): Promise<void> => {
+      await broker.enqueue(newTask());
+      await broker.complete(await take(broker));
+    };
+    await work();
+    await clock.advanceAsync(1);
+    await work();
+    await broker.enqueue(newTask());
+    await broker.archive(await take(broker), failure());
+    expect(await broker.history(QUEUE, 3)).toEqual([
+      { queue: QUEUE, date: '2026-02-28', processed: 2, failed: 1 },
+      { queue: QUEUE, date: '2026-02-27', processed: 1, failed: 0 },
+      { queue: QUEUE, date: '2026-02-26', processed: 0, failed: 0 },
+    ]);
+    await clock.advanceAsync(89 * 86_400_000);
+    await work();
+    const history = await broker.history(QUEUE, 100);
+    expect(history).toHaveLength(100);
+    expect(history[89]).toMatchObject({ date: '2026-02-28', processed: 2 });
+    expect(history[90]).toMatchObject({ date: '2026-02-27', processed: 0 });
+    expect(await broker.queueStats(QUEUE)).toMatchObject({
+      processed: 1,
+      failed: 0,
+      processedTotal: 4,
+      failedTotal: 1,
+    });
+    checkBroker(broker);
+  });
+});
+
+describe('a broker that is opened', () => {
+  test.each([
+    [{ maxArchived: -1 }, RangeError],
+    [{ maxArchived: 1.5 }, RangeError],
+    [{ maxArchived: '1' }, TypeError],
+    [{ archiveRetentionMs: -1 }, RangeError],
+    [{ archiveRetentionMs: NaN }, RangeError],
+    [{ clock: {} }, TypeError],
+    [null, TypeError],
+  ])('with %o is refused', async (options, type) => {
+    await expect(EmbeddedBroker.open(options as never)).rejects.toBeInstanceOf(type);
+  });
+
+  test('says what is wrong as every part of the package does', async () => {
+    const broker = await EmbeddedBroker.open();
+    const error = await broker.task('nowhere', 'a').catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(EscapementError);
+    expect((error as Error).message).toBe("there is no queue 'nowhere'");
+    await broker.close();
+    await expect(broker.ping()).rejects.toMatchObject({
+      code: 'ERR_BROKER_CLOSED',
+      op: 'EmbeddedBroker.ping',
+    });
+  });
+});
