@@ -167,7 +167,7 @@ export class Processor {
         return;
       }
       const nowMs = clock.now();
-      void worker.work(run, nowMs);
+      worker.work(run, nowMs);
       if (this.#budget.spend() || nowMs - this.#turnStartedMs > LONGEST_TURN_MS) await this.#yield();
     }
   }
