@@ -87,7 +87,7 @@ export class Client extends EventEmitter<ClientEvents> {
         ? this.#sendAtOnce(task, options)
         : this.#whileInFlight(() => (this.#outermost ?? this.#send)({ task, options }));
     } catch (error) {
-      return Promise.reject(error);
+      return Promise.reject(error); // eslint-disable-line @typescript-eslint/prefer-promise-reject-errors -- what async would do
     }
   }
 
