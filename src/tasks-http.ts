@@ -1,4 +1,8 @@
 /** Queues and tasks over HTTP, in the shape of asynqmon's interface. */
 export { tasksHandler } from './tasks/http/tasks-handler.ts';
 export type { TasksHandler } from './tasks/http/tasks-handler.ts';
-export type { Authorization, TasksHandlerOptions } from './tasks/http/tasks-handler-options.ts';
+export type {
+  Authorization,
+  AuthorizationChallenge,
+  TasksHandlerOptions,
+} from './tasks/http/tasks-handler-options.ts';

@@ -24,6 +24,8 @@ export type {
   PeriodicTaskManagerOptions,
   SyncChange,
 } from './tasks/periodic-task-manager.ts';
+export { taskQueueMetrics } from './tasks/queue-metrics.ts';
+export type { TaskQueueMetrics, TaskQueueMetricsOptions } from './tasks/queue-metrics.ts';
 export { RevokeTask } from './tasks/revoke-task.ts';
 export { Scheduler } from './tasks/scheduler.ts';
 export type { SchedulerEvents } from './tasks/scheduler.ts';
@@ -56,3 +58,4 @@ export type { TaskState } from './tasks/task-state.ts';
 export { defineTask, TaskType } from './tasks/task-type.ts';
 export type { TaskTypeOptions } from './tasks/task-type.ts';
 export { Task } from './tasks/task.ts';
+export type { PayloadCheck } from './tasks/task.ts';

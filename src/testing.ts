@@ -5,3 +5,11 @@ export { checkPurgatory } from './purgatory/check-purgatory.ts';
 export { checkQueue } from './workqueue/check-queue.ts';
 export { checkSegments } from './diskqueue/check-segments.ts';
 export { checkBroker } from './tasks/broker/embedded/check-broker.ts';
+export { flakyBroker } from './tasks/broker/flaky-broker.ts';
+export type {
+  BrokerOperation,
+  FlakyBroker,
+  FlakyBrokerOptions,
+  FlakyCounts,
+  FlakyRates,
+} from './tasks/broker/flaky-broker.ts';

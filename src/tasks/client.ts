@@ -18,12 +18,15 @@ export interface ClientOptions {
 
 /** What a client tells. */
 export interface ClientEvents {
+  /** A task is with the broker. */
   enqueued: [info: TaskInfo];
 }
 
 /** A task on its way to the broker. */
 export interface EnqueueRequest {
+  /** What is enqueued. */
   readonly task: Task;
+  /** What is laid over the options of the task. */
   readonly options: TaskOptions;
 }
 

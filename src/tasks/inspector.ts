@@ -88,10 +88,12 @@ export class Inspector {
 
   // Queues.
 
+  /** The names of all queues. */
   async queues(): Promise<readonly string[]> {
     return this.#broker.queues();
   }
 
+  /** How many tasks a queue has, and what it has done. */
   async getQueueInfo(queue: string): Promise<QueueInfo> {
     requireText('queue', queue);
     return queueInfoOf(await this.#broker.queueStats(queue));
@@ -138,6 +140,7 @@ export class Inspector {
 
   // Tasks.
 
+  /** All that is known of a task. */
   async getTaskInfo(queue: string, id: string): Promise<TaskInfo> {
     requireTaskName(queue, id);
     return taskInfoOf(await this.#broker.task(queue, id));
@@ -148,6 +151,7 @@ export class Inspector {
     return this.#list(queue, 'pending', options);
   }
 
+  /** Those that somebody processes, or did until lately: see `isOrphaned`. The oldest first. */
   listActiveTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
     return this.#list(queue, 'active', options);
   }
@@ -206,60 +210,74 @@ export class Inspector {
     await this.#broker.updatePayload(queue, id, encodePayload(payload));
   }
 
-  // All tasks of a state: each returns how many. In pieces, so that nobody else waits for long.
+  // All tasks of a state: in pieces, so that nobody else waits for long.
 
+  /** Deletes all pending tasks. @returns how many. */
   deleteAllPendingTasks(queue: string): Promise<number> {
     return this.#deleteAll(queue, 'pending');
   }
 
+  /** Deletes all scheduled tasks. @returns how many. */
   deleteAllScheduledTasks(queue: string): Promise<number> {
     return this.#deleteAll(queue, 'scheduled');
   }
 
+  /** Deletes all tasks that wait for a retry. @returns how many. */
   deleteAllRetryTasks(queue: string): Promise<number> {
     return this.#deleteAll(queue, 'retry');
   }
 
+  /** Deletes all archived tasks. @returns how many. */
   deleteAllArchivedTasks(queue: string): Promise<number> {
     return this.#deleteAll(queue, 'archived');
   }
 
+  /** Deletes all completed tasks. @returns how many. */
   deleteAllCompletedTasks(queue: string): Promise<number> {
     return this.#deleteAll(queue, 'completed');
   }
 
+  /** Deletes all tasks of a group. @returns how many. */
   deleteAllAggregatingTasks(queue: string, group: string): Promise<number> {
     return this.#deleteAll(queue, 'aggregating', group);
   }
 
+  /** Makes pending all scheduled tasks. @returns how many. */
   runAllScheduledTasks(queue: string): Promise<number> {
     return this.#runAll(queue, 'scheduled');
   }
 
+  /** Makes pending all tasks that wait for a retry. @returns how many. */
   runAllRetryTasks(queue: string): Promise<number> {
     return this.#runAll(queue, 'retry');
   }
 
+  /** Makes pending all archived tasks. @returns how many. */
   runAllArchivedTasks(queue: string): Promise<number> {
     return this.#runAll(queue, 'archived');
   }
 
+  /** Makes pending all tasks of a group. @returns how many. */
   runAllAggregatingTasks(queue: string, group: string): Promise<number> {
     return this.#runAll(queue, 'aggregating', group);
   }
 
+  /** Archives all pending tasks. @returns how many. */
   archiveAllPendingTasks(queue: string): Promise<number> {
     return this.#archiveAll(queue, 'pending');
   }
 
+  /** Archives all scheduled tasks. @returns how many. */
   archiveAllScheduledTasks(queue: string): Promise<number> {
     return this.#archiveAll(queue, 'scheduled');
   }
 
+  /** Archives all tasks that wait for a retry. @returns how many. */
   archiveAllRetryTasks(queue: string): Promise<number> {
     return this.#archiveAll(queue, 'retry');
   }
 
+  /** Archives all tasks of a group. @returns how many. */
   archiveAllAggregatingTasks(queue: string, group: string): Promise<number> {
     return this.#archiveAll(queue, 'aggregating', group);
   }

@@ -18,6 +18,11 @@ export function encodePayload(payload: unknown): Uint8Array {
   return Buffer.from(json);
 }
 
+/** What a schema is asked about: undefined if there is no payload. @throws SyntaxError - it is not JSON. */
+export function decodePayload(payload: Uint8Array): unknown {
+  return payload.length === 0 ? undefined : decodeJson(payload);
+}
+
 /** @throws SyntaxError - it is not JSON. */
 export function decodeJson(payload: Uint8Array): unknown {
   return JSON.parse(decoder.decode(payload));

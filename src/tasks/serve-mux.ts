@@ -1,5 +1,6 @@
 import { EscapementError, wrongType, wrongValue } from '../core/errors.ts';
 import { requireFunction } from '../core/validate.ts';
+import { decodePayload } from './payload.ts';
 import type { Handler, Middleware } from './server/handler.ts';
 import type { ReceivedTask } from './server/received-task.ts';
 import type { TaskContext } from './server/task-context.ts';
@@ -136,7 +137,7 @@ function checked<Output>(taskType: TaskType<unknown, Output>, handler: Handler<O
   return async (task, context) => {
     let data: Output;
     try {
-      data = await taskType.parse(task.json());
+      data = await taskType.parse(decodePayload(task.payload));
     } catch (error) {
       throw new SkipRetry(error instanceof Error ? error.message : String(error), { cause: error });
     }

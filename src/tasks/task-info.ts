@@ -3,28 +3,41 @@ import type { TaskState } from './task-state.ts';
 
 /** A task as it was when somebody looked. */
 export interface TaskInfo {
+  /** Unique in its queue. */
   readonly id: string;
+  /** Where it is. */
   readonly queue: string;
+  /** Which handler it is for. */
   readonly type: string;
+  /** Bytes, which must not be changed; empty if there is none. */
   readonly payload: Uint8Array;
+  /** Passed on to the handler. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Where it is in its life. */
   readonly state: TaskState;
+  /** Failures that are tried again. */
   readonly maxRetry: number;
   /** Failures until now. */
   readonly retried: number;
   /** Of the last failure; empty if there is none. */
   readonly lastError: string;
+  /** Undefined if it never has. */
   readonly lastFailedAt: Date | undefined;
   /** Milliseconds a run may take; 0 for any time. */
   readonly timeoutMs: number;
+  /** When the last run must be over; undefined for any time. */
   readonly deadline: Date | undefined;
+  /** Undefined if it has none. */
   readonly group: string | undefined;
   /** When it is processed next; of pending ones, the moment it was looked at. Undefined if it is not. */
   readonly nextProcessAt: Date | undefined;
   /** Active, and whoever ran it is gone. */
   readonly isOrphaned: boolean;
+  /** How long it is kept when it is done, in milliseconds. */
   readonly retentionMs: number;
+  /** Undefined if it is not. */
   readonly completedAt: Date | undefined;
+  /** What its handler has written; undefined if nothing. */
   readonly result: Uint8Array | undefined;
   /** What the handler has last said of its progress. */
   readonly progress: unknown;

@@ -7,9 +7,13 @@
 export interface TaskMessage {
   /** Unique in its queue. */
   readonly id: string;
+  /** Which handler it is for. */
   readonly type: string;
+  /** Where it is. */
   readonly queue: string;
+  /** Bytes; empty if there is none. */
   readonly payload: Uint8Array;
+  /** Passed on to the handler. */
   readonly headers: Readonly<Record<string, string>>;
   /** Failures that are tried again: it runs one time more, at most. */
   readonly maxRetry: number;
@@ -17,6 +21,7 @@ export interface TaskMessage {
   readonly retried: number;
   /** Of the last failure; empty if there is none. */
   readonly lastError: string;
+  /** When that was. */
   readonly lastFailedAtMs: number;
   /** How long one run may take; 0 for any time. */
   readonly timeoutMs: number;
@@ -26,6 +31,7 @@ export interface TaskMessage {
   readonly uniqueKey: string;
   /** How long it is kept when it is done. */
   readonly retentionMs: number;
+  /** When it was done. */
   readonly completedAtMs: number;
   /** Empty if it has none. */
   readonly group: string;

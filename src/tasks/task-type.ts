@@ -1,5 +1,6 @@
 import { EscapementError } from '../core/errors.ts';
 import { requireMethods, requireObject } from '../core/validate.ts';
+import { decodePayload } from './payload.ts';
 import { requireText } from './require-text.ts';
 import type { StandardSchema, StandardSchemaIssue } from './standard-schema.ts';
 import { layTaskOptions, requireTaskOptions, type TaskOptions } from './task-options.ts';
@@ -7,6 +8,7 @@ import { Task } from './task.ts';
 
 /** What a task type is declared with: how its tasks are processed unless they say otherwise, and what their payload is. */
 export interface TaskTypeOptions<Input, Output> extends TaskOptions {
+  /** What its payload must be: of zod, valibot, arktype or another such library. */
   readonly schema: StandardSchema<Input, Output>;
 }
 
@@ -34,6 +36,7 @@ export function defineTask<Input, Output = Input>(
 
 /** See {@link defineTask}. */
 export class TaskType<Input, Output = Input> {
+  /** Of its tasks. */
   readonly type: string;
   readonly #schema: StandardSchema<Input, Output>;
   readonly #options: TaskOptions;
@@ -70,9 +73,8 @@ export class TaskType<Input, Output = Input> {
 
 /** What its handler will be given: a Date that has become a string in JSON is a string here too. */
 function payloadOf(task: Task): unknown {
-  if (!task.hasPayload) return undefined;
   try {
-    return task.json();
+    return decodePayload(task.payload);
   } catch (cause) {
     throw new EscapementError('ERR_TASK_PAYLOAD', `payload of '${task.type}' is not JSON`, { cause });
   }

@@ -20,11 +20,13 @@ const NIL_PAYLOAD = new Uint8Array(0);
  * ```
  */
 export class Task<P = unknown> {
+  /** Which handler it is for. */
   readonly type: string;
   /** Bytes; empty if there is none. */
   readonly payload: Uint8Array;
   /** Whether there is a payload, also an empty one: two tasks are alike only if both have, or neither. */
   readonly hasPayload: boolean;
+  /** How it is to be processed, unless `enqueue` says otherwise. */
   readonly options: TaskOptions;
   /** @internal */
   readonly check: PayloadCheck | undefined;
@@ -45,6 +47,7 @@ export class Task<P = unknown> {
     this.check = check;
   }
 
+  /** Passed on to the handler. */
   get headers(): Readonly<Record<string, string>> {
     return this.options.headers ?? {};
   }

@@ -53,7 +53,15 @@ const EXPORTS = {
   'escapement/tasks/otel': ['openTelemetryTracing'],
   'escapement/metrics/prometheus': ['prometheusMetrics'],
   'escapement/metrics/otel': ['openTelemetryMetrics'],
-  'escapement/testing': ['ManualClock', 'checkPurgatory', 'checkQueue', 'checkSegments', 'checkTimer'],
+  'escapement/testing': [
+    'ManualClock',
+    'checkBroker',
+    'checkPurgatory',
+    'checkQueue',
+    'checkSegments',
+    'checkTimer',
+    'flakyBroker',
+  ],
 };
 
 describe('the package', () => {

@@ -423,12 +423,10 @@ export class BrokerModel {
   ): number {
     this.#queue(queue);
     if (except.includes(state)) failWith('ERR_TASK_STATE');
-    // What waits is taken as it came, not by its moment: see bulk.ts.
     const rows = this.#in(queue, state).filter(
       ({ message, set }) =>
         set === undefined && (state !== 'aggregating' || group === undefined || message.group === group),
     );
-    if (state === 'scheduled' || state === 'retry') rows.sort((a, b) => a.order - b.order);
     for (const row of rows) apply(row);
     return rows.length;
   }

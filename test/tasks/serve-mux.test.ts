@@ -129,6 +129,17 @@ describe('a task type', () => {
     expect((error as Error).cause).toBeInstanceOf(Error);
   });
 
+  it('a payload that is not there is undefined to its schema', async () => {
+    const data: unknown[] = [];
+    const ping = defineTask('ping', { schema: z.string().default('pong') });
+    const mux = new ServeMux().handle(ping, (task) => data.push(task.data));
+    await mux.process(
+      context,
+      new MessageTask({ type: 'ping', payload: Buffer.from('') } as never, undefined),
+    );
+    expect(data).toEqual(['pong']);
+  });
+
   it('what its handler throws stays as it is', async () => {
     const error = new Error('no space left');
     const mux = new ServeMux().handle(resize, () => {

@@ -71,7 +71,7 @@ export interface Broker {
   /** It was cancelled, and is not wanted any more. Frees its lock. */
   discard(task: LeasedTask): Promise<void>;
 
-  /** @returns those whose lease is lost. */
+  /** One that is over can be extended until somebody recovers the task. @returns those whose lease is lost. */
   extendLeases(tasks: readonly LeasedTask[], leaseMs: number): Promise<readonly LeasedTask[]>;
 
   /** Keeps what a run has to show; a later result replaces it. */
@@ -106,7 +106,12 @@ export interface Broker {
    */
   takeGroup(queue: string, group: string, limits: GroupLimits, holdMs: number): Promise<GroupTaking>;
 
-  /** Adds a task that stands for the tasks of a set, and removes those and their locks. Both, or neither. */
+  /**
+   * Adds a task that stands for the tasks of a set, and removes those and their locks. Both, or neither. It may take the
+   * place of one of them: its id, and its lock.
+   *
+   * @throws EscapementError `ERR_LEASE_LOST` - the set is back in its group, was replaced, or is gone with its queue.
+   */
   replaceSet(set: TaskSet, task: NewTask): Promise<TaskRecord>;
 
   /** Puts sets that were held for too long back into their groups. @returns how many tasks. */
@@ -151,7 +156,7 @@ export interface Broker {
   /** Pending: the next one first. Scheduled and retry: the earliest first. Others: the oldest first. */
   tasks(queue: string, state: TaskState, page: Page, group?: string): Promise<readonly TaskRecord[]>;
 
-  /** @throws EscapementError `ERR_TASK_STATE` - it is active. */
+  /** @throws EscapementError `ERR_TASK_STATE` - it is active, or in a set that somebody aggregates; as below. */
   deleteTask(queue: string, id: string): Promise<void>;
   /** @throws EscapementError `ERR_TASK_STATE` - it is active, or pending. */
   runTask(queue: string, id: string): Promise<void>;
@@ -160,7 +165,7 @@ export interface Broker {
   /** @throws EscapementError `ERR_TASK_STATE` - it is not scheduled. */
   updatePayload(queue: string, id: string, payload: Uint8Array): Promise<void>;
 
-  /** @returns how many. In pieces: what comes meanwhile may or may not be among them. */
+  /** Of what waits, the earliest first. @returns how many. In pieces: what comes meanwhile may or may not be among them. */
   deleteAll(queue: string, state: TaskState, group?: string): Promise<number>;
   runAll(queue: string, state: TaskState, group?: string): Promise<number>;
   archiveAll(queue: string, state: TaskState, group?: string): Promise<number>;
@@ -196,7 +201,10 @@ export interface Tick {
 /** A task that somebody processes. */
 export interface LeasedTask {
   readonly message: TaskMessage;
-  /** Counts the leases of a task: with the id, what a broker knows a lease by. A fencing token for what the task changes. */
+  /**
+   * Grows with every lease that tasks of this id have had, also of one that is gone: with the id, what a broker knows a
+   * lease by. A fencing token for what the task changes.
+   */
   readonly epoch: number;
   /** How often its worker was gone. */
   readonly recoveries: number;

@@ -29,8 +29,11 @@ export interface FlakyBrokerOptions extends FlakyRates {
 
 /** How often what has happened. */
 export interface FlakyCounts {
+  /** All of them. */
   readonly calls: number;
+  /** Calls that never got there. */
   readonly failed: number;
+  /** Calls whose answer was lost. */
   readonly repliesLost: number;
 }
 
@@ -38,6 +41,7 @@ export interface FlakyCounts {
 export interface FlakyBroker extends Broker {
   /** Whether it is as bad as its rates say; if not, everything goes through. On at first. */
   isFlaky: boolean;
+  /** Until now. */
   readonly counts: FlakyCounts;
   /** The next calls of an operation never get there, whatever the dice say, and whether it is flaky or not. */
   failNext(operation: BrokerOperation, times?: number): void;
@@ -86,7 +90,8 @@ export function flakyBroker(broker: Broker, options: FlakyBrokerOptions = {}): F
     operation,
     (...args: readonly unknown[]) => network.call(operation, args),
   ]);
-  return Object.assign(network, Object.fromEntries(operations)) as unknown as FlakyBroker;
+  const flaky: unknown = Object.assign(network, Object.fromEntries(operations));
+  return flaky as FlakyBroker;
 }
 
 class BadNetwork {
@@ -163,7 +168,8 @@ class BadNetwork {
   }
 
   #plan(operation: BrokerOperation, fate: Fate, times: number): void {
-    if (!OPERATION_NAMES.includes(operation)) throw wrongType('operation', 'an operation of a broker', operation);
+    if (!OPERATION_NAMES.includes(operation))
+      throw wrongType('operation', 'an operation of a broker', operation);
     const planned = this.#planned.get(operation) ?? [];
     this.#planned.set(operation, [...planned, ...Array.from({ length: times }, () => fate)]);
   }

@@ -1,6 +1,6 @@
+import { formatGoDuration } from '../go-duration.ts';
 import type { DailyStats, QueueInfo } from '../inspector-info.ts';
 import type { Action, Call } from './api.ts';
-import { goDuration } from './go-duration.ts';
 import type { Route } from './route-table.ts';
 
 /** asynqmon's. */
@@ -79,7 +79,7 @@ export function showQueue(info: QueueInfo): object {
     size: info.size,
     groups: info.groups,
     latency_msec: Math.round(info.latencyMs),
-    display_latency: goDuration(info.latencyMs),
+    display_latency: formatGoDuration(Math.round(info.latencyMs / 10) * 10),
     active: info.active,
     pending: info.pending,
     aggregating: info.aggregating,

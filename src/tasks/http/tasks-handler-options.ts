@@ -5,7 +5,13 @@ import type { Broker } from '../broker/broker.ts';
 import { requireBroker } from '../broker/require-broker.ts';
 
 /** What `authorize` says: yes; no (403); or who are you (401), with what goes into `WWW-Authenticate`. */
-export type Authorization = boolean | { readonly challenge: string };
+export type Authorization = boolean | AuthorizationChallenge;
+
+/** Asks a caller who they are. */
+export interface AuthorizationChallenge {
+  /** What `WWW-Authenticate` says: `Basic realm="tasks"`. */
+  readonly challenge: string;
+}
 
 /** Options of {@link tasksHandler}. */
 export interface TasksHandlerOptions {

@@ -67,8 +67,8 @@ export class Aggregator {
   async shutdown(): Promise<void> {
     const { timer, options } = this.#parts;
     this.#isStopped = true;
-    await this.#lists.shutdown();
-    await settledWithin(timer, options.shutdownTimeoutMs, this.#checks.shutdown());
+    const ended = Promise.all([this.#lists.shutdown(), this.#checks.shutdown()]);
+    await settledWithin(timer, options.shutdownTimeoutMs, ended);
   }
 
   async #checkAll(): Promise<void> {

@@ -1,3 +1,4 @@
+import { inOwnTurn } from '../../core/own-turn.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { Broker } from '../broker/broker.ts';
 import { leaseLost } from './interruptions.ts';
@@ -44,10 +45,19 @@ export class LeaseKeeper {
     this.#isArmed = false;
     const runs = this.#options.runs.list();
     if (runs.length === 0) return;
-    if (this.#isRenewing) this.#loseExpired(runs);
-    else void this.#renew(runs);
+    this.renew();
     this.#arm(earliestEndMs(runs));
   }
+
+  /** Now. One that is under way has a turn of the host to be answered: the answer may be there, and not read yet. */
+  renew(): void {
+    if (!this.#isRenewing) void this.#renew(this.#options.runs.list());
+    else inOwnTurn(this.#loseUnanswered);
+  }
+
+  readonly #loseUnanswered = (): void => {
+    if (this.#isRenewing) this.#loseExpired(this.#options.runs.list());
+  };
 
   /** At the next beat, or when the first lease ends that cannot be renewed. */
   #arm(leaseUntilMs: number): void {
@@ -60,6 +70,7 @@ export class LeaseKeeper {
 
   async #renew(runs: readonly TaskRun[]): Promise<void> {
     const { broker, leaseMs, logger } = this.#options;
+    if (runs.length === 0) return;
     const leaseUntilMs = broker.clock.now() + leaseMs;
     this.#isRenewing = true;
     try {

@@ -1,4 +1,8 @@
 import type { SystemTimer, TimerId } from '../../timer/system-timer.ts';
+import { isUnavailable } from '../broker/is-unavailable.ts';
+
+/** When something is done again that is only done when asked for, and has not reached the broker: nobody asks twice. */
+const AGAIN_MS = 1_000;
 
 /** What a {@link Periodic} does, and when. */
 export interface PeriodicOptions {
@@ -16,6 +20,8 @@ export class Periodic {
   #id: TimerId | undefined;
   #running: Promise<void> | undefined;
   #isWanted = false;
+  /** Whether the last time has not reached the broker. */
+  #isOwed = false;
   #isStopped = true;
 
   constructor(options: PeriodicOptions) {
@@ -47,9 +53,11 @@ export class Periodic {
     const { job, onError } = this.#options;
     while (this.#isWanted && !this.#isStopped) {
       this.#isWanted = false;
+      this.#isOwed = false;
       try {
         await job();
       } catch (error) {
+        this.#isOwed = isUnavailable(error);
         onError(error);
       }
     }
@@ -58,7 +66,7 @@ export class Periodic {
   }
 
   #arm(): void {
-    const { timer, intervalMs } = this.#options;
+    const { timer, intervalMs = this.#isOwed ? AGAIN_MS : undefined } = this.#options;
     if (this.#isStopped || intervalMs === undefined) return;
     this.#id = timer.schedule(intervalMs, trigger, this);
   }

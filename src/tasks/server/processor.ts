@@ -1,6 +1,6 @@
-import { TurnBudget } from '../../core/turn-budget.ts';
 import type { LeasedTask } from '../broker/broker.ts';
 import { BackOff } from './back-off.ts';
+import { HostTurn } from './host-turn.ts';
 import { serverClosed } from './interruptions.ts';
 import { Latch } from './latch.ts';
 import { QueuePicker, type Quota } from './queue-picker.ts';
@@ -9,9 +9,6 @@ import type { ServerParts } from './server-parts.ts';
 import { settledWithin } from './settled-within.ts';
 import { TaskRun, type Moment, type RunSettings } from './task-run.ts';
 import type { TaskWorker } from './task-worker.ts';
-
-/** How long handlers may hold the event loop before the host has its turn, in milliseconds. */
-const LONGEST_TURN_MS = 10;
 
 /** What a processor needs. */
 export interface ProcessorOptions {
@@ -31,16 +28,17 @@ export interface ProcessorOptions {
  *        ▲ no: a place becomes free   ▲ no: a hint, or the time to poll          │
  *        └────────────────────────────┴──────────────────────────────────────────┘
  *
- * One call takes as many tasks as there is room for. An error of the broker is waited out (B11).
+ * One call takes as many tasks as there is room for. A queue that the broker cannot be asked for rests for a while (B11),
+ * and does not keep the others from being served.
  */
 export class Processor {
   readonly #options: ProcessorOptions;
   readonly #settings: RunSettings;
   readonly #picker: QueuePicker;
   readonly #latch: Latch;
-  readonly #backOff = new BackOff();
-  readonly #budget = new TurnBudget();
-  #turnStartedMs = 0;
+  /** Of queues that could not be asked. */
+  readonly #backOffs = new Map<string, BackOff>();
+  readonly #turn = new HostTurn();
   #nextPollMs = 0;
   #isStopped = false;
   #loop: Promise<void> = Promise.resolve();
@@ -111,7 +109,7 @@ export class Processor {
       if (runs.room === 0) await this.#latch.wait();
       else if (this.#picker.hasReady) await this.#round(runs.room);
       else if (parts.broker.isSelfDriven) await this.#latch.wait();
-      else if (clock.now() >= this.#nextPollMs) this.#picker.markAllReady();
+      else if (clock.now() >= this.#nextPollMs) this.#poll();
       else await this.#latch.wait(this.#nextPollMs - clock.now());
     }
   }
@@ -120,21 +118,12 @@ export class Processor {
     const quotas = this.#picker.pick(room);
     const [first] = quotas;
     for (const { queue } of quotas) this.#picker.markEmpty(queue); // a hint from now on may be of something new
-    try {
-      if (quotas.length === 1 && first !== undefined) await this.#take(first);
-      else await this.#takeFromEach(quotas);
-      this.#backOff.reset();
-    } catch (error) {
-      await this.#waitOut(error);
-    }
-    if (!this.#picker.hasReady) this.#nextPollMs = this.#pollTimeMs();
+    if (quotas.length === 1 && first !== undefined) await this.#take(first);
+    else await Promise.all(quotas.map((quota) => this.#take(quota)));
+    if (!this.#picker.hasReady) this.#setNextPoll();
   }
 
-  /** What some queues give is worked on, whatever the others say. */
-  async #takeFromEach(quotas: readonly Quota[]): Promise<void> {
-    const outcomes = await Promise.allSettled(quotas.map((quota) => this.#take(quota)));
-    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
-  }
+  /** What a queue gives is worked on, whatever others say. Never rejects. */
 
   async #take({ queue, limit }: Quota): Promise<void> {
     const { broker, leaseMs } = this.#settings;
@@ -143,9 +132,10 @@ export class Processor {
     try {
       taken = await broker.dequeue(queue, limit, leaseMs);
     } catch (error) {
-      this.#picker.markReady(queue);
-      throw error;
+      this.#rest(queue, error);
+      return;
     }
+    this.#backOffs.delete(queue);
     if (taken.length === limit) this.#picker.markReady(queue);
     if (taken.length > 0) await this.#work(taken.map((leased) => this.#enter(leased, moment)));
   }
@@ -160,21 +150,19 @@ export class Processor {
   async #work(runs: readonly TaskRun[]): Promise<void> {
     const { worker, onTaken } = this.#options;
     const { clock } = this.#settings.broker;
-    onTaken();
+    if (!this.#isStopped) onTaken();
     for (const [i, run] of runs.entries()) {
+      let nowMs = clock.now();
+      if (this.#turn.isDue(nowMs)) {
+        await this.#turn.next();
+        nowMs = clock.now();
+      }
       if (this.#mustStop()) {
         await this.#putBack(runs.slice(i));
         return;
       }
-      const nowMs = clock.now();
       worker.work(run, nowMs);
-      if (this.#budget.spend() || nowMs - this.#turnStartedMs > LONGEST_TURN_MS) await this.#yield();
     }
-  }
-
-  async #yield(): Promise<void> {
-    await this.#budget.next();
-    this.#turnStartedMs = this.#settings.broker.clock.now();
   }
 
   /** A call, because it may change while the loop waits, and the compiler does not know. */
@@ -187,19 +175,31 @@ export class Processor {
     for (const run of runs.toReversed()) await this.#options.worker.putBack(run);
   }
 
-  /** A hint does not cut it short. */
-  async #waitOut(error: unknown): Promise<void> {
+  /** The broker could not be asked for a queue: it is left alone for a while, whatever hints say. */
+  #rest(queue: string, error: unknown): void {
     const { parts, onError } = this.#options;
-    const { clock } = parts.broker;
-    parts.logger.warn({ err: error }, 'tasks not taken');
+    const backOff = this.#backOffs.get(queue) ?? new BackOff();
+    this.#backOffs.set(queue, backOff);
+    this.#picker.markReady(queue);
+    this.#picker.setResting(queue, true);
+    if (!this.#isStopped) parts.timer.schedule(backOff.next(), this.#endRest, queue);
+    parts.logger.warn({ queue, err: error }, 'tasks not taken');
     onError(error);
-    const untilMs = clock.now() + this.#backOff.next();
-    while (!this.#isStopped && clock.now() < untilMs) await this.#latch.wait(untilMs - clock.now());
+  }
+
+  readonly #endRest = (queue: string): void => {
+    this.#picker.setResting(queue, false);
+    this.#latch.wake();
+  };
+
+  #poll(): void {
+    this.#picker.markAllReady();
+    this.#setNextPoll();
   }
 
   /** asynq's: from half the interval to one and a half. */
-  #pollTimeMs(): number {
+  #setNextPoll(): void {
     const { broker, options } = this.#options.parts;
-    return broker.clock.now() + options.pollIntervalMs * (0.5 + Math.random());
+    this.#nextPollMs = broker.clock.now() + options.pollIntervalMs * (0.5 + Math.random());
   }
 }

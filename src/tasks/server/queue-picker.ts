@@ -6,6 +6,8 @@ interface PickedQueue {
   credit: number;
   /** Whether there may be something in it. */
   isReady: boolean;
+  /** Whether it is left alone at present, whatever may be in it. */
+  isResting: boolean;
   quota: number;
 }
 
@@ -35,15 +37,22 @@ export class QueuePicker {
   constructor(priorities: Readonly<Record<string, number>>, isStrict: boolean) {
     const divisor = Object.values(priorities).reduce(greatestCommonDivisor, 0);
     this.#queues = Object.entries(priorities)
-      .map(([name, priority]) => ({ name, weight: priority / divisor, credit: 0, isReady: true, quota: 0 }))
+      .map(([name, priority]) => ({
+        name,
+        weight: priority / divisor,
+        credit: 0,
+        isReady: true,
+        isResting: false,
+        quota: 0,
+      }))
       .sort((a, b) => b.weight - a.weight);
     this.#byName = new Map(this.#queues.map((queue) => [queue.name, queue]));
     this.#isStrict = isStrict;
   }
 
-  /** Whether some queue may have something. */
+  /** Whether some queue may have something, and does not rest. */
   get hasReady(): boolean {
-    return this.#queues.some(({ isReady }) => isReady);
+    return this.#queues.some(isPickable);
   }
 
   /** There may be something in a queue. @returns whether it is one of these. */
@@ -63,18 +72,28 @@ export class QueuePicker {
     if (queue !== undefined) queue.isReady = false;
   }
 
+  /** Leaves a queue alone, or not any more. */
+  setResting(name: string, isResting: boolean): void {
+    const queue = this.#byName.get(name);
+    if (queue !== undefined) queue.isResting = isResting;
+  }
+
   /**
    * Deals out places among the queues that may have something; those of a queue that turns out not to have as many are
    * for the next call. Of strict priority it is one queue at a time.
    */
   pick(places: number): Quota[] {
-    const ready = this.#queues.filter(({ isReady }) => isReady);
+    const ready = this.#queues.filter(isPickable);
     const [first] = ready;
     if (first === undefined || places <= 0) return [];
     if (this.#isStrict || ready.length === 1) return [{ queue: first.name, limit: places }];
     deal(ready, places);
     return ready.filter(({ quota }) => quota > 0).map(({ name, quota }) => ({ queue: name, limit: quota }));
   }
+}
+
+function isPickable({ isReady, isResting }: PickedQueue): boolean {
+  return isReady && !isResting;
 }
 
 /** After as many picks as the sum of the weights everybody has had the weight, and all credits are as before. */

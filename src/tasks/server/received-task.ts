@@ -8,7 +8,7 @@ import type { TaskMessage } from '../task-message.ts';
  */
 export interface ReceivedTask<P = unknown> {
   readonly type: string;
-  /** Bytes, which must not be changed; empty if there are none. */
+  /** A copy, made when it is first asked for; empty if there is none. */
   readonly payload: Uint8Array;
   readonly headers: Readonly<Record<string, string>>;
   /** What the schema of its task type has made of the payload. Undefined if the handler was given to a pattern. */
@@ -23,6 +23,7 @@ export interface ReceivedTask<P = unknown> {
 /** A task that is read from its message. */
 export class MessageTask<P = undefined> implements ReceivedTask<P> {
   readonly #message: TaskMessage;
+  #payload: Uint8Array | undefined;
   readonly data: P;
 
   constructor(message: TaskMessage, data: P) {
@@ -35,7 +36,8 @@ export class MessageTask<P = undefined> implements ReceivedTask<P> {
   }
 
   get payload(): Uint8Array {
-    return this.#message.payload;
+    this.#payload ??= Buffer.from(this.#message.payload);
+    return this.#payload;
   }
 
   get headers(): Readonly<Record<string, string>> {
@@ -44,7 +46,7 @@ export class MessageTask<P = undefined> implements ReceivedTask<P> {
 
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller says what it expects
   json<T = unknown>(): T {
-    return decodeJson(this.payload) as T;
+    return decodeJson(this.#message.payload) as T;
   }
 
   withData<D>(data: D): ReceivedTask<D> {

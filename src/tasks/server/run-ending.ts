@@ -62,11 +62,11 @@ export function endingOfFailure(run: TaskRun, thrown: unknown, rules: FailureRul
   const { reason, cancelOutcome } = run;
   const error = isInterruption(run, thrown) ? reason : thrown;
   if (run.isLeaseLost) return { kind: 'lost', error };
-  if (RevokeTask.is(error)) return COMPLETED;
+  if (holds((one) => RevokeTask.is(one), error)) return COMPLETED;
   if (cancelOutcome === 'delete' || cancelOutcome === 'archive') {
     return { kind: 'cancelled', error, outcome: cancelOutcome, isFailure: true, atMs: 0 };
   }
-  const skipsRetry = SkipRetry.is(error);
+  const skipsRetry = holds((one) => SkipRetry.is(one), error);
   const isShutDown = reason?.code === 'ERR_SERVER_CLOSED' && cancelOutcome === undefined;
   if (isShutDown && !skipsRetry) return { kind: 'released', error };
   const ending = endingByRetries(run, error, skipsRetry, rules);
@@ -75,7 +75,16 @@ export function endingOfFailure(run: TaskRun, thrown: unknown, rules: FailureRul
 
 /** Whether a handler rejects because it was told to stop: with the reason itself, or as Node's own functions do. */
 function isInterruption({ reason }: TaskRun, error: unknown): boolean {
-  return reason !== undefined && (error === reason || isAbortError(error));
+  return reason !== undefined && (error === reason || holds(isAbortError, error));
+}
+
+/** What was thrown may throw again when it is looked at. */
+function holds(test: (error: unknown) => boolean, error: unknown): boolean {
+  try {
+    return test(error);
+  } catch {
+    return false;
+  }
 }
 
 type FailureEnding = RetryEnding | { readonly kind: 'archived'; readonly error: unknown };

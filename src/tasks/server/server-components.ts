@@ -17,6 +17,7 @@ import type { ServerEvents } from './server-events.ts';
 import { ServerMetrics } from './server-metrics.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 import type { ServerParts } from './server-parts.ts';
+import { settledWithin } from './settled-within.ts';
 import { Subscriber } from './subscriber.ts';
 import { Syncer } from './syncer.ts';
 import type { TaskRun } from './task-run.ts';
@@ -25,7 +26,17 @@ import { TaskWorker } from './task-worker.ts';
 /** An armed wake-up is what keeps a process alive. */
 const KEEP_ALIVE_MS = 365 * 24 * 3_600_000;
 
-/** The components of a server that was started: made together, started and shut down in asynq's order. */
+/**
+ * The components of a server that was started, as asynq has them: each does one thing, and knows the broker.
+ *
+ *      Subscriber ──hints──► Processor ──runs──► TaskWorker ──► RunSettler ──what failed──► Syncer
+ *          │                     ▲ a place is free    │
+ *          ├──cancel─────────────┼────────────────────┤ interrupts
+ *          ├──leaseExpired──► Recoverer          LeaseKeeper
+ *          └──grouped───────► Aggregator         Heartbeater · Forwarder · Janitor · HealthCheck
+ *
+ * One timer is behind all of them. With a broker that is self-driven, Forwarder and Janitor do nothing, and nobody polls.
+ */
 export class ServerComponents {
   readonly runs: RunTable;
   readonly #parts: ServerParts;
@@ -41,7 +52,6 @@ export class ServerComponents {
   readonly #aggregator: Aggregator;
   readonly #healthCheck: HealthCheck;
   readonly #subscriber: Subscriber;
-  #whenShutDown: (() => void) | undefined;
 
   constructor(
     options: ResolvedServerOptions,
@@ -91,26 +101,29 @@ export class ServerComponents {
     this.#heartbeater.refresh();
   }
 
-  /** In asynq's order: what is taken last must be written, and cancelling works while runs are waited for. */
+  /**
+   * What runs is waited for first: until then its leases are renewed, and it can be cancelled. A broker that does not
+   * answer holds up the rest no longer than a lease.
+   */
   async shutdown(): Promise<void> {
-    this.#whenShutDown?.();
+    const { timer, options } = this.#parts;
     this.#heartbeater.refresh();
-    await this.#forwarder.shutdown();
-    await this.#processor.shutdown();
-    await this.#recoverer.shutdown();
-    await this.#syncer.shutdown();
-    await this.#subscriber.shutdown();
-    await this.#janitor.shutdown();
-    await this.#aggregator.shutdown();
-    await this.#healthCheck.shutdown();
-    await this.#heartbeater.shutdown();
-    this.#parts.timer.close();
+    await Promise.all([this.#processor.shutdown(), this.#aggregator.shutdown()]);
+    await settledWithin(timer, options.leaseMs, this.#shutDownRest());
+    timer.close();
     this.#metrics?.remove();
   }
 
-  /** Called when the shutdown begins. */
-  onShutdown(callback: () => void): void {
-    this.#whenShutDown = callback;
+  async #shutDownRest(): Promise<void> {
+    await Promise.all([
+      this.#forwarder.shutdown(),
+      this.#recoverer.shutdown(),
+      this.#syncer.shutdown(),
+      this.#subscriber.shutdown(),
+      this.#janitor.shutdown(),
+      this.#healthCheck.shutdown(),
+    ]);
+    await this.#heartbeater.shutdown();
   }
 
   workers(): WorkerState[] {
@@ -164,19 +177,30 @@ export class ServerComponents {
   }
 
   #makeListener(): BrokerListener {
-    const { queueNames } = this.#parts.options;
     return {
       work: (queue) => {
         this.#processor.hint(queue);
       },
       leaseExpired: (queue) => {
-        if (queueNames.includes(queue)) this.#recoverer.trigger();
+        this.#leaseExpired(queue);
       },
       grouped: (queue, group) => {
         this.#aggregator.grouped(queue, group);
       },
       cancel: (request) => this.#cancel(request),
     };
+  }
+
+  /**
+   * It may be one of ours, or of another server of this process: who was blocked for longer than a lease has not renewed
+   * it. So each renews its own when it hears of that, and only then is the rest recovered.
+   */
+  #leaseExpired(queue: string): void {
+    this.#leases.renew();
+    if (!this.#parts.options.queueNames.includes(queue)) return;
+    queueMicrotask(() => {
+      this.#recoverer.trigger();
+    });
   }
 
   /** Without a queue every task of that id is meant. */

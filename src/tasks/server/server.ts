@@ -36,6 +36,11 @@ export class Server extends EventEmitter<ServerEvents> {
   #startedAtMs = 0;
   #components: ServerComponents | undefined;
   #closing: Promise<void> | undefined;
+  #tellClosing: () => void = () => undefined;
+  /** Resolves when the shutdown begins. */
+  readonly #whenClosing = new Promise<void>((resolve) => {
+    this.#tellClosing = resolve;
+  });
 
   /** @throws TypeError or RangeError - an option is wrong. */
   constructor(options: ServerOptions) {
@@ -101,7 +106,7 @@ export class Server extends EventEmitter<ServerEvents> {
    */
   async run(handler: Handler | ServeMux): Promise<void> {
     let end: () => void = () => undefined;
-    const ended = new Promise<void>((resolve) => {
+    const signalled = new Promise<void>((resolve) => {
       end = resolve;
     });
     const removeListeners = listenToSignals({
@@ -112,8 +117,7 @@ export class Server extends EventEmitter<ServerEvents> {
     });
     try {
       await this.start(handler);
-      this.#components?.onShutdown(end);
-      await ended;
+      await Promise.race([signalled, this.#whenClosing]);
       await this.shutdown();
     } finally {
       removeListeners();
@@ -128,14 +132,15 @@ export class Server extends EventEmitter<ServerEvents> {
   async #start(handler: Handler): Promise<void> {
     await this.ping();
     if (this.#mustClose()) throw closedError('start');
+    this.#components = new ServerComponents(this.#options, handler, this, () => this.#state());
     this.#status = 'active';
     this.#startedAtMs = this.#options.broker.clock.wallNow();
-    this.#components = new ServerComponents(this.#options, handler, this, () => this.#state());
     await this.#components.start();
   }
 
   async #shutdown(): Promise<void> {
     this.#status = 'closed';
+    this.#tellClosing();
     try {
       await this.#starting;
     } catch {

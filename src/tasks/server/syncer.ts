@@ -29,6 +29,7 @@ export class Syncer {
   #writes: UnsureWrite[] = [];
   #id: TimerId | undefined;
   #running: Promise<void> | undefined;
+  #isStopped = false;
 
   constructor(timer: SystemTimer) {
     this.#timer = timer;
@@ -41,12 +42,17 @@ export class Syncer {
   }
 
   add(write: UnsureWrite): void {
+    if (this.#isStopped) {
+      write.lost(serverClosed());
+      return;
+    }
     this.#writes.push(write);
     this.#arm();
   }
 
   /** Tries everything once more, and gives the rest up. */
   async shutdown(): Promise<void> {
+    this.#isStopped = true;
     await this.#running;
     if (this.#id !== undefined) this.#timer.cancel(this.#id);
     this.#id = undefined;
@@ -55,7 +61,8 @@ export class Syncer {
   }
 
   #arm(): void {
-    if (this.#writes.length === 0 || this.#id !== undefined || this.#running !== undefined) return;
+    if (this.#isStopped || this.#writes.length === 0 || this.#id !== undefined || this.#running !== undefined)
+      return;
     const leftMs = Math.min(...this.#writes.map(({ untilMs }) => untilMs)) - this.#clock.now();
     // A last time when the first lease ends: until then it can be told from somebody else's.
     const inMs = leftMs > 0 ? Math.min(this.#backOff.next(), leftMs) : this.#backOff.next();

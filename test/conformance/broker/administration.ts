@@ -148,6 +148,19 @@ export function describeAdministration(make: BrokerFactory): void {
       expect(await takeAll(broker)).toEqual(['there', id]);
     });
 
+    it('comes in the order of its time, if all are', async ({ broker }) => {
+      const laterMs = broker.clock.wallNow() + LONG_MS;
+      for (const [id, hours] of [
+        ['b', 2],
+        ['c', 3],
+        ['a', 1],
+      ] as const) {
+        await broker.enqueue(newTask({ id, processAtMs: laterMs + hours * 3_600_000 }));
+      }
+      await broker.runAll(QUEUE, 'scheduled');
+      expect(await takeAll(broker)).toEqual(['a', 'b', 'c']);
+    });
+
     it('does not go when its retention, or its time, would have come', async ({
       broker,
       advance,

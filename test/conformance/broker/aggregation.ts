@@ -169,6 +169,13 @@ export function describeAggregation(make: BrokerFactory): void {
       await broker.replaceSet(set, newTask());
     });
 
+    it('may be replaced by one with the id of one of its tasks', async ({ broker }) => {
+      await add(broker, 'a', 'b');
+      await broker.replaceSet(await takeSet(broker, 2), newTask({ id: 'a' }));
+      expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ pending: 1, aggregating: 0 });
+      expect(await takeAll(broker)).toEqual(['a']);
+    });
+
     it('can be replaced once', async ({ broker }) => {
       await add(broker, 'a');
       const set = await takeSet(broker, 1);

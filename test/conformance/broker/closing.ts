@@ -8,6 +8,7 @@ import {
   newTask,
   QUEUE,
   take,
+  until,
   type BrokerFactory,
 } from './support.ts';
 
@@ -74,6 +75,14 @@ export function describeClosing(make: BrokerFactory): void {
   const it = caseWith(make);
 
   describe('a broker that is closed', () => {
+    it('tells so', async ({ broker }) => {
+      const heard: string[] = [];
+      await broker.subscribe({ closed: () => heard.push('closed'), work: () => heard.push('work') });
+      await broker.close();
+      await until(() => heard.length > 0);
+      expect(heard).toEqual(['closed']);
+    });
+
     it('rejects everything, and can be closed again', async ({ broker }) => {
       await broker.enqueue(newTask());
       const task = await take(broker);

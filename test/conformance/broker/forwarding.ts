@@ -108,6 +108,16 @@ export function describeForwarding(make: BrokerFactory): void {
       await broker.complete(task);
     });
 
+    it('can be extended until somebody has recovered the task', async ({ broker, advance, precisionMs }) => {
+      await broker.enqueue(newTask());
+      const task = await take(broker, QUEUE, 1_000);
+      await advance(1_000 + precisionMs);
+      expect(await broker.extendLeases([task], LONG_MS)).toEqual([]);
+      expect((await broker.task(QUEUE, task.message.id)).isOrphaned).toBe(false);
+      expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
+      await broker.complete(task);
+    });
+
     it('is recovered once, whoever asks, and in the queues that are asked for', async ({
       broker,
       advance,

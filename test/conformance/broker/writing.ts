@@ -108,6 +108,31 @@ export function describeWriting(make: BrokerFactory): void {
       expect(precisionMs).toBeGreaterThan(0);
     });
 
+    it('may be for the end of time, and retained until then', async ({ broker }) => {
+      const endMs = 8.64e15;
+      await broker.enqueue(
+        newTask({ id: 'a', processAtMs: endMs, uniqueKey: 'key', uniqueTtlMs: endMs, retentionMs: endMs }),
+      );
+      await broker.runTask(QUEUE, 'a');
+      await broker.complete(await take(broker));
+      expect(await idsIn(broker, 'completed')).toEqual(['a']);
+    });
+
+    it('is refused if one of its times is none, and changes nothing', async ({ broker }) => {
+      await putInto(broker, 'pending');
+      const before = await everythingOf(broker);
+      for (const wrong of [NaN, Infinity, -1]) {
+        for (const name of ['processAtMs', 'uniqueTtlMs', 'retentionMs']) {
+          const task = newTask({ id: 'a', uniqueKey: 'key', [name]: wrong });
+          await expectCode('ERR_OUT_OF_RANGE', broker.enqueue(task));
+        }
+        const leased = await take(broker);
+        await expectCode('ERR_OUT_OF_RANGE', broker.retry(leased, failure(), wrong));
+        await broker.release(leased);
+      }
+      expect(await everythingOf(broker)).toEqual(before);
+    });
+
     it('makes its queue, also one that was removed (B12)', async ({ broker }) => {
       expect(await broker.queues()).toEqual([]);
       await broker.enqueue(newTask({ queue: 'a' }));

@@ -68,6 +68,7 @@ describe('leases', () => {
     await world.start(held.handler, { broker });
     await world.enqueue();
     await world.advance(30_000);
+    await world.settle();
     expect(held.run().signal.reason).toMatchObject({ code: 'ERR_LEASE_LOST' });
   });
 });

@@ -220,6 +220,59 @@ describe('shutdown', () => {
     expect(await world.state(info)).toBe('gone');
   });
 
+  it('a dequeue that answers after it: what it gives goes back', async () => {
+    const world = await openWorld();
+    let answer: (() => void) | undefined;
+    const broker = withMethods(world.broker, {
+      dequeue: async (...args) => {
+        await new Promise<void>((resolve) => (answer = resolve));
+        return world.broker.dequeue(...args);
+      },
+    });
+    const handler = vi.fn();
+    const info = await world.enqueue();
+    const server = await world.start(handler, { broker });
+    const closed = server.shutdown();
+    await world.advance(8_000 + 1_000 + 30_000);
+    await closed;
+    answer?.();
+    await world.settle();
+    expect([handler.mock.calls.length, await world.state(info)]).toEqual([0, 'pending']);
+  });
+
+  it('a write that fails after it is given up', async () => {
+    const world = await openWorld();
+    let fail: ((error: Error) => void) | undefined;
+    const broker = withMethods(world.broker, {
+      complete: () => new Promise((_, reject) => (fail = reject)),
+    });
+    const server = await world.start(() => undefined, { broker });
+    await world.enqueue();
+    const closed = server.shutdown();
+    await world.advance(8_000 + 1_000 + 30_000);
+    await closed;
+    fail?.(unavailable);
+    await world.settle();
+    expect(world.events).toEqual(['started job', 'lost job']);
+  });
+
+  it('a broker that does not answer at all does not hold it for ever', async () => {
+    const world = await openWorld();
+    const never = (): Promise<never> => new Promise(() => undefined);
+    const methods = { withdrawServer: never, recover: never, groups: never };
+    const groupAggregator = (): never => {
+      throw new Error('not called');
+    };
+    const server = await world.start(() => undefined, {
+      broker: withMethods(world.broker, methods),
+      groupAggregator,
+    });
+    const closed = server.shutdown();
+    await world.advance(8_000 + 30_000);
+    await closed;
+    expect(world.clock.pendingWakeups).toBe(0);
+  });
+
   it('a write that hangs does not hold it for longer than the lease', async () => {
     const world = await openWorld();
     const broker = withMethods(world.broker, { complete: () => new Promise(() => undefined) });
@@ -229,6 +282,28 @@ describe('shutdown', () => {
     await world.advance(8_000 + 1_000 + 30_000);
     await closed;
     expect(server.status).toBe('closed');
+  });
+});
+
+describe('run', () => {
+  it('ends when the server is shut down while it starts', async () => {
+    const world = await openWorld();
+    let answer: (() => void) | undefined;
+    const broker = withMethods(world.broker, {
+      subscribe: async (listener) => {
+        await new Promise<void>((resolve) => (answer = resolve));
+        return world.broker.subscribe(listener);
+      },
+    });
+    const server = world.server({ broker });
+    const listeners = process.listenerCount('SIGTERM');
+    const run = server.run(() => undefined);
+    await world.settle();
+    const closed = server.shutdown();
+    answer?.();
+    await Promise.all([run, closed]);
+    expect([server.status, process.listenerCount('SIGTERM')]).toEqual(['closed', listeners]);
+    expect(world.clock.pendingWakeups).toBe(0);
   });
 });
 

@@ -5,6 +5,11 @@ import { Held, openWorld, WALL_MS } from './support/world.ts';
 
 const boom = new Error('boom');
 
+const refuse = (): never => {
+  throw new Error('do not look');
+};
+const trap = new Proxy(new Error('x'), { get: refuse, has: refuse, getPrototypeOf: refuse });
+
 function throwing(error: unknown): Handler {
   return () => {
     throw error;
@@ -55,6 +60,7 @@ describe('a handler that fails', () => {
     ['rejects', () => Promise.reject(boom), 'boom'],
     ['throws what is no error', throwing('no space left'), 'no space left'],
     ['throws nothing', throwing(undefined), 'thrown: undefined'],
+    ['throws what throws when it is looked at', throwing(trap), 'an error that cannot be shown'],
     [
       'gives a thenable that rejects',
       () => ({
@@ -202,6 +208,20 @@ describe('events', () => {
 });
 
 describe('what a handler is given', () => {
+  it('a payload of its own: what it does to it, the next run does not see', async () => {
+    const world = await openWorld();
+    const seen: string[] = [];
+    await world.start((task) => {
+      seen.push(task.json());
+      task.payload.fill(0);
+      seen.push(task.json());
+      throw boom;
+    });
+    await world.enqueue('job', 'text', { maxRetry: 1 });
+    await world.advance(1_000);
+    expect(seen).toEqual(['text', 'text', 'text', 'text']);
+  });
+
   it('the task and its context', async () => {
     const world = await openWorld();
     const seen: unknown[] = [];

@@ -46,7 +46,7 @@ export const ARCHIVE_ALL: BulkOperation = {
 
 /**
  * Does it to every task of a state, a thousand a turn; not to more than there were at first, so that it ends although
- * others come as fast. Always to the first one of a list: whatever happens in between, there is no place to lose.
+ * others come as fast. Always to the first one of a list, the earliest of what waits: whatever happens in between, there is no place to lose.
  */
 export async function applyToAll(
   store: TaskStore,
@@ -92,7 +92,7 @@ function applyToSome(
 ): number {
   let done = 0;
   for (const list of queue.listsOf(state, group)) {
-    for (let row = list.head; row !== undefined; row = list.head) {
+    for (let row = list.first; row !== undefined; row = list.first) {
       operation.apply(store, row);
       if (++done === limit) return done;
     }

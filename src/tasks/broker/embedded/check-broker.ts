@@ -7,6 +7,7 @@ import type { QueueState } from './queue-state.ts';
 import type { TaskList } from './task-list.ts';
 import { NO_TIMER, type TaskRow } from './task-row.ts';
 import type { TaskStore } from './task-store.ts';
+import { WaitingList } from './waiting-list.ts';
 
 /**
  * Checks the whole structure of an embedded broker: that every task is in exactly one list, and found by its id; every
@@ -81,9 +82,34 @@ function checkList(store: TaskStore, queue: QueueState, list: TaskList): number 
     if (checkWaiting(store, row, list, where)) timers++;
     previous = row;
   }
+  if (list instanceof WaitingList) checkOrder(list);
   ensure(list.tail === previous, `the list of what is ${list.state} ends elsewhere`);
   ensure(count === list.size, `${list.size} are ${list.state}, but there are ${count}`);
   return timers;
+}
+
+function checkOrder(list: WaitingList): void {
+  let count = 0;
+  let previous: TaskRow | undefined;
+  for (const row of list.byMoment) {
+    const where = `task '${row.message.id}', ${list.state}`;
+    ensure(row.list === list, `${where}: it has a moment, and is elsewhere`);
+    ensure(
+      previous === undefined || isEarlier(previous, row),
+      `${where}: its moment is not behind the one before`,
+    );
+    previous = row;
+    count++;
+  }
+  ensure(count === list.size, `${list.size} are ${list.state}, but ${count} have a moment`);
+  ensure(
+    list.byMoment.slice(0, count + 1).length === count,
+    `a page of what is ${list.state} has not all of it`,
+  );
+}
+
+function isEarlier(a: TaskRow, b: TaskRow): boolean {
+  return a.atMs < b.atMs || (a.atMs === b.atMs && a.serial < b.serial);
 }
 
 /** Groups and sets are in the order in which their tasks came. */

@@ -2,7 +2,6 @@ import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import type { DayStats, Page, QueueStats, TaskRecord } from '../broker.ts';
 import { dateOf } from './day-counters.ts';
-import { earliestRows } from './earliest-rows.ts';
 import { memoryBytesOf } from './memory-estimate.ts';
 import type { QueueState } from './queue-state.ts';
 import { recordOf } from './record.ts';
@@ -47,7 +46,7 @@ export function history(store: TaskStore, name: string, days: number): readonly 
   });
 }
 
-/** A page of what is scheduled or waits for its retry costs a look at all of it: see earliest-rows.ts. */
+/** A page far behind costs a walk to it; of what waits for a moment, a short one: see rows-by-moment.ts. */
 export function tasks(
   store: TaskStore,
   name: string,
@@ -61,7 +60,7 @@ export function tasks(
   const skip = (page.page - 1) * page.size;
   const isByMoment = state === 'scheduled' || state === 'retry';
   const rows = isByMoment
-    ? earliestRows(queue.lists[state], skip, page.size)
+    ? queue.lists[state].byMoment.slice(skip, page.size)
     : slice(queue.listsOf(state, group), skip, page.size);
   return rows.map((row) => recordOf(store, row));
 }

@@ -3,6 +3,7 @@ import { DayCounters } from './day-counters.ts';
 import type { HeldSet } from './held-set.ts';
 import { TaskList } from './task-list.ts';
 import type { TaskRow } from './task-row.ts';
+import { WaitingList } from './waiting-list.ts';
 
 /** A state that has one list in a queue; what is aggregating is in one for each group, and for each set. */
 export type ListedState = Exclude<TaskState, 'aggregating'>;
@@ -11,7 +12,10 @@ export type ListedState = Exclude<TaskState, 'aggregating'>;
 export class QueueState {
   readonly name: string;
   readonly rows = new Map<string, TaskRow>();
-  readonly lists: Readonly<Record<ListedState, TaskList>>;
+  readonly lists: Readonly<Record<ListedState, TaskList>> & {
+    readonly scheduled: WaitingList;
+    readonly retry: WaitingList;
+  };
   /** Groups that have tasks. */
   readonly groups = new Map<string, TaskList>();
   /** Sets that were taken out of groups, by id. */
@@ -30,8 +34,8 @@ export class QueueState {
     this.lists = {
       active: new TaskList(this, 'active'),
       pending: new TaskList(this, 'pending'),
-      scheduled: new TaskList(this, 'scheduled'),
-      retry: new TaskList(this, 'retry'),
+      scheduled: new WaitingList(this, 'scheduled'),
+      retry: new WaitingList(this, 'retry'),
       archived: new TaskList(this, 'archived'),
       completed: new TaskList(this, 'completed'),
     };

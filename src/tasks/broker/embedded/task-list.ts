@@ -28,6 +28,11 @@ export class TaskList {
     this.isHeld = isHeld;
   }
 
+  /** The one to begin with. */
+  get first(): TaskRow | undefined {
+    return this.head;
+  }
+
   /** Adds a row that is in no list at the end. */
   push(row: TaskRow): void {
     this.insertAfter(this.tail, row);

@@ -21,7 +21,7 @@ export class TaskRow {
    */
   atMs = 0;
   timer: TimerId = NO_TIMER;
-  /** Active: the epoch of its lease. Aggregating: its place in the order in which tasks have joined groups. */
+  /** Active: the epoch of its lease. Others: their place among all, in the order in which they have come to their state. */
   serial = 0;
   recoveries = 0;
   result: Uint8Array | undefined = undefined;

@@ -1,5 +1,6 @@
 import type { Clock } from '../../../core/clock.ts';
 import { SystemTimer } from '../../../timer/system-timer.ts';
+import { requireDuration } from '../../task-options.ts';
 import type { BrokerListener, NewTask } from '../broker.ts';
 import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from './broker-errors.ts';
 import type { ResolvedEmbeddedBrokerOptions } from './embedded-broker-options.ts';
@@ -87,10 +88,15 @@ export class TaskStore {
   /**
    * Checks whether a task may come, as if `leaving` were not there any more.
    *
+   * @throws TypeError or RangeError - one of its times is none.
    * @throws EscapementError `ERR_TASK_DUPLICATE` or `ERR_TASK_ID_CONFLICT`
    */
   check(task: NewTask, leaving?: { has(row: TaskRow): boolean }): void {
-    const { id, queue, uniqueKey } = task.message;
+    const { id, queue, uniqueKey, retentionMs } = task.message;
+    // Here and not when they are needed: what is half done then stays so.
+    requireDuration('processAtMs', task.processAtMs);
+    requireDuration('uniqueTtlMs', task.uniqueTtlMs);
+    requireDuration('message.retentionMs', retentionMs);
     if (isUnique(task)) {
       const owner = this.locks.ownerOf(uniqueKey, this.clock.now());
       if (owner !== undefined && leaving?.has(owner) !== true) throw taskDuplicate(queue, owner.message.id);
@@ -202,6 +208,7 @@ export class TaskStore {
 
   #wait(row: TaskRow, queue: QueueState, state: ListedState, atMs: number, wallNowMs: number): void {
     row.atMs = atMs;
+    row.serial = ++this.#serial;
     queue.lists[state].push(row);
     row.timer = this.timer.schedule(atMs - wallNowMs, this.#wake, row);
   }

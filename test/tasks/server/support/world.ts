@@ -53,7 +53,10 @@ export class World {
   }
 
   server(options: Partial<ServerOptions> = {}): Server {
-    const server = new Server({ broker: this.broker, retryDelayMs: () => 1_000, ...options });
+    const server = new Server({
+      ...{ broker: this.broker, concurrency: 10, retryDelayMs: () => 1_000 },
+      ...options,
+    });
     for (const name of EVENTS) {
       server.on(name, ({ type }: { type: string }) => {
         this.events.push(`${name} ${type}`);

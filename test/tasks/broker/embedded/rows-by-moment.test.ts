@@ -1,0 +1,86 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { RowsByMoment } from '../../../../src/tasks/broker/embedded/rows-by-moment.ts';
+import { TaskRow } from '../../../../src/tasks/broker/embedded/task-row.ts';
+import { newTask } from '../../../conformance/broker/support.ts';
+
+let serial = 0;
+
+function makeRow(atMs: number): TaskRow {
+  const row = new TaskRow(newTask().message);
+  row.atMs = atMs;
+  row.serial = ++serial;
+  return row;
+}
+
+const byMoment = (a: TaskRow, b: TaskRow): number => a.atMs - b.atMs || a.serial - b.serial;
+
+describe('rows by their moment', () => {
+  test('are as in an array that was sorted, whatever comes and goes: those of one moment in their order', () => {
+    const action = fc.record({
+      // Many at once, so that pages fill and split; at few moments, so that many share one.
+      add: fc.array(fc.nat({ max: 50 }), { maxLength: 400, size: 'max' }),
+      remove: fc.array(fc.nat(), { maxLength: 300, size: 'max' }),
+      skip: fc.nat({ max: 1_000 }),
+      count: fc.nat({ max: 600 }),
+    });
+    fc.assert(
+      fc.property(fc.array(action, { maxLength: 6 }), (actions) => {
+        const rows = new RowsByMoment();
+        let model: TaskRow[] = [];
+        for (const { add, remove, skip, count } of actions) {
+          for (const atMs of add) {
+            const row = makeRow(atMs);
+            rows.add(row);
+            model.push(row);
+          }
+          model.sort(byMoment);
+          for (const at of remove) {
+            const row = model[at % model.length];
+            if (row === undefined) break;
+            rows.remove(row);
+            model = model.filter((other) => other !== row);
+          }
+          expect(rows.first === model[0]).toBe(true);
+          expect(same([...rows], model)).toBe(true);
+          expect(same(rows.slice(skip, count), model.slice(skip, skip + count))).toBe(true);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test.each([
+    ['in order', (i: number) => i],
+    ['backwards', (i: number) => -i],
+    ['all at one moment', () => 7],
+  ])('may come %s, and go from either end', (_, atMsOf) => {
+    const rows = new RowsByMoment();
+    const all = Array.from({ length: 2_000 }, (__, i) => makeRow(atMsOf(i)));
+    for (const row of all) rows.add(row);
+    all.sort(byMoment);
+    expect(same([...rows], all)).toBe(true);
+    for (let i = 0; i < 1_000; i++) {
+      expect(rows.first === all[i]).toBe(true);
+      rows.remove(all[i] as TaskRow);
+      rows.remove(all[1_999 - i] as TaskRow);
+    }
+    expect([rows.first, [...rows], rows.slice(0, 10)]).toEqual([undefined, [], []]);
+  });
+
+  test('do not give up one that is not there', () => {
+    const rows = new RowsByMoment();
+    expect(() => {
+      rows.remove(makeRow(1));
+    }).toThrow('is not where its moment is');
+    rows.add(makeRow(1));
+    expect(() => {
+      rows.remove(makeRow(1));
+    }).toThrow('is not where its moment is');
+  });
+});
+
+/** Without looking into rows, which lead to others. */
+function same(a: readonly TaskRow[], b: readonly TaskRow[]): boolean {
+  return a.length === b.length && a.every((row, i) => row === b[i]);
+}

@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'vitest';
+import { EmbeddedBroker, Task, Client, type Broker } from 'escapement/tasks';
+import { ManualClock, flakyBroker, type FlakyBrokerOptions } from 'escapement/testing';
+import { seededRandom } from '../../src/tasks/broker/seeded-random.ts';
+import { settled, watch } from '../workqueue/support/outcome.ts';
+import { openBench } from './support/bench.ts';
+
+const UNAVAILABLE = { code: 'ERR_BROKER_UNAVAILABLE' };
+
+describe('a flaky broker', () => {
+  test('lets everything through, if it has no rates', async () => {
+    const { broker, clock } = await openBench();
+    const flaky = flakyBroker(broker);
+    expect(flaky.clock).toBe(clock);
+    expect(flaky.isSelfDriven).toBe(true);
+    await new Client({ broker: flaky }).enqueue(new Task('a', 1, { taskId: 'a' }));
+    expect(await flaky.tasks('default', 'pending', { page: 1, size: 5 })).toHaveLength(1);
+    expect(flaky.counts).toEqual({ calls: 2, failed: 0, repliesLost: 0 });
+  });
+
+  test('fails before anything has happened', async () => {
+    const { broker, inspector } = await openBench();
+    const client = new Client({ broker: flakyBroker(broker, { failRate: 1 }) });
+    await expect(client.enqueue(new Task('a'))).rejects.toMatchObject(UNAVAILABLE);
+    expect(await inspector.queues()).toEqual([]);
+  });
+
+  test('loses the answer to what has happened, also to what was refused', async () => {
+    const { broker, inspector } = await openBench();
+    const client = new Client({ broker: flakyBroker(broker, { loseReplyRate: 1 }) });
+    const task = new Task('a', 1, { taskId: 'a' });
+    await expect(client.enqueue(task)).rejects.toMatchObject(UNAVAILABLE);
+    await expect(client.enqueue(task)).rejects.toMatchObject(UNAVAILABLE);
+    expect(await inspector.getTaskInfo('default', 'a')).toMatchObject({ state: 'pending' });
+  });
+
+  test('can be switched off and on', async () => {
+    const { broker } = await openBench();
+    const flaky = flakyBroker(broker, { failRate: 1 });
+    flaky.isFlaky = false;
+    await flaky.ping();
+    flaky.isFlaky = true;
+    await expect(flaky.ping()).rejects.toMatchObject(UNAVAILABLE);
+  });
+
+  test('has rates of single operations', async () => {
+    const { broker } = await openBench();
+    const flaky = flakyBroker(broker, {
+      failRate: 1,
+      operations: { ping: {}, queues: { loseReplyRate: 1 } },
+    });
+    await flaky.ping();
+    await expect(flaky.queues()).rejects.toMatchObject({ ...UNAVAILABLE, op: 'FlakyBroker.queues' });
+    await expect(flaky.servers()).rejects.toMatchObject(UNAVAILABLE);
+    expect(flaky.counts).toEqual({ calls: 3, failed: 1, repliesLost: 1 });
+  });
+
+  test('fails when it is told to, even if it is switched off', async () => {
+    const { broker } = await openBench();
+    const flaky = flakyBroker(broker);
+    flaky.isFlaky = false;
+    flaky.failNext('ping', 2);
+    flaky.loseNextReply('ping');
+    for (let n = 0; n < 3; n++) await expect(flaky.ping()).rejects.toMatchObject(UNAVAILABLE);
+    await flaky.ping();
+    expect(flaky.counts).toEqual({ calls: 4, failed: 2, repliesLost: 1 });
+    expect(() => {
+      flaky.failNext('close');
+    }).toThrow(TypeError);
+  });
+
+  test('takes its time, on the clock of the broker', async () => {
+    const clock = new ManualClock();
+    const flaky = flakyBroker(await EmbeddedBroker.open({ clock }), { delayMs: 100, random: () => 0.5 });
+    const pinged = watch(flaky.ping());
+    await clock.advanceAsync(49);
+    expect(pinged.state).toBe('pending');
+    await clock.advanceAsync(1);
+    await settled();
+    expect(pinged.state).toBe('resolved');
+  });
+
+  test('ends a subscription whose answer is lost', async () => {
+    const { broker, client } = await openBench();
+    const flaky = flakyBroker(broker);
+    const told: string[] = [];
+    flaky.loseNextReply('subscribe');
+    await expect(flaky.subscribe({ work: (queue) => told.push(queue) })).rejects.toMatchObject(UNAVAILABLE);
+    await client.enqueue(new Task('a'));
+    await settled();
+    expect(told).toEqual([]);
+  });
+
+  test('closes the broker, whatever its rates', async () => {
+    const { broker } = await openBench();
+    await flakyBroker(broker, { failRate: 1 }).close();
+    await expect(broker.ping()).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED' });
+  });
+
+  test('has the same fate again with the same seed', async () => {
+    const fates = async (seed: number): Promise<string[]> => {
+      const flaky = flakyBroker((await openBench()).broker, { failRate: 0.3, seed });
+      const outcomes = await Promise.allSettled(Array.from({ length: 50 }, () => flaky.ping()));
+      return outcomes.map(({ status }) => status);
+    };
+    expect(await fates(7)).toEqual(await fates(7));
+    expect(await fates(7)).not.toEqual(await fates(8));
+  });
+
+  test('is as bad as its rates', () => {
+    const random = seededRandom(3);
+    const numbers = Array.from({ length: 10_000 }, random);
+    expect(numbers.every((number) => number >= 0 && number < 1)).toBe(true);
+    for (const rate of [0.1, 0.5, 0.9]) {
+      const share = numbers.filter((number) => number < rate).length / numbers.length;
+      expect(Math.abs(share - rate)).toBeLessThan(0.02);
+    }
+  });
+
+  test.each<[FlakyBrokerOptions | null, typeof Error]>([
+    [null, TypeError],
+    [{ failRate: 1.1 }, RangeError],
+    [{ failRate: -1 }, RangeError],
+    [{ failRate: 0.6, loseReplyRate: 0.6 }, RangeError],
+    [{ delayMs: -1 }, RangeError],
+    [{ delayMs: NaN }, RangeError],
+    [{ operations: { ping: { failRate: 2 } } }, RangeError],
+    [{ operations: { ping: 1 as never } }, TypeError],
+    [{ random: 1 as never }, TypeError],
+    [{ seed: 'a' as never }, TypeError],
+  ])('refuses the options %j', async (options, error) => {
+    const { broker } = await openBench();
+    expect(() => flakyBroker(broker, options as FlakyBrokerOptions)).toThrow(error);
+    expect(() => flakyBroker({} as Broker)).toThrow(TypeError);
+  });
+});

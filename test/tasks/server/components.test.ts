@@ -1,0 +1,110 @@
+import { SystemTimer } from 'escapement';
+import { ManualClock } from 'escapement/testing';
+import { describe, expect, it, vi } from 'vitest';
+import { BackOff } from '../../../src/tasks/server/back-off.ts';
+import { Latch } from '../../../src/tasks/server/latch.ts';
+import { Periodic } from '../../../src/tasks/server/periodic.ts';
+import { RunTable } from '../../../src/tasks/server/run-table.ts';
+import { settledWithin } from '../../../src/tasks/server/settled-within.ts';
+import type { TaskRun } from '../../../src/tasks/server/task-run.ts';
+
+const clock = new ManualClock();
+const timer = new SystemTimer({ clock });
+
+describe('a back-off', () => {
+  it('doubles up to ten seconds, spread over the upper half, and starts anew', () => {
+    const backOff = new BackOff();
+    for (let i = 0; i < 20; i++) {
+      const mostMs = Math.min(100 * 2 ** i, 10_000);
+      const waitMs = backOff.next();
+      expect(waitMs).toBeGreaterThanOrEqual(mostMs / 2);
+      expect(waitMs).toBeLessThanOrEqual(mostMs);
+    }
+    backOff.reset();
+    expect(backOff.next()).toBeLessThanOrEqual(100);
+  });
+});
+
+describe('a latch', () => {
+  it('keeps a wake-up that comes before the wait, once', async () => {
+    const latch = new Latch(timer);
+    latch.wake();
+    latch.wake();
+    await latch.wait();
+    const done = vi.fn();
+    void latch.wait(50).then(done);
+    await clock.advanceAsync(49);
+    expect(done).not.toHaveBeenCalled();
+    await clock.advanceAsync(1);
+    expect(done).toHaveBeenCalled();
+  });
+
+  it('leaves no timer behind when it is woken', async () => {
+    const latch = new Latch(timer);
+    const waited = latch.wait(1e6);
+    expect(timer.size).toBe(1);
+    latch.wake();
+    await waited;
+    expect(timer.size).toBe(0);
+  });
+});
+
+describe('something periodic', () => {
+  it('is never done twice at once; asked for meanwhile it is done once more', async () => {
+    const ends: (() => void)[] = [];
+    const job = (): Promise<void> => new Promise((resolve) => ends.push(resolve));
+    const periodic = new Periodic({ timer, intervalMs: 100, job, onError: () => undefined });
+    periodic.start();
+    await clock.advanceAsync(100);
+    periodic.trigger();
+    periodic.trigger();
+    expect(ends).toHaveLength(1);
+    ends[0]?.();
+    await clock.advanceAsync(0);
+    expect(ends).toHaveLength(2);
+    ends[1]?.();
+    await clock.advanceAsync(99);
+    expect(ends).toHaveLength(2);
+    await clock.advanceAsync(1);
+    expect(ends).toHaveLength(3);
+    const shutDown = vi.fn();
+    void periodic.shutdown().then(shutDown);
+    await clock.advanceAsync(1_000);
+    expect(shutDown).not.toHaveBeenCalled();
+    ends[2]?.();
+    await clock.advanceAsync(1_000);
+    expect(shutDown).toHaveBeenCalled();
+    periodic.trigger();
+    expect([ends.length, timer.size]).toEqual([3, 0]);
+  });
+});
+
+describe('waiting, but not for ever', () => {
+  it.each([
+    ['resolves', () => timer.sleep(10), true],
+    ['rejects', () => timer.sleep(10).then(() => Promise.reject(new Error('x'))), true],
+    ['takes too long', () => timer.sleep(500), false],
+  ])('for what %s', async (_what, make, isSettled) => {
+    const waited = settledWithin(timer, 100, make());
+    await clock.advanceAsync(100);
+    expect(await waited).toBe(isSettled);
+    await clock.advanceAsync(500);
+    expect(timer.size).toBe(0);
+  });
+});
+
+describe('the table of runs', () => {
+  it('gives places out again, and takes a run back only once', () => {
+    const table = new RunTable(2);
+    const [a, b, c] = [{ place: -1 }, { place: -1 }, { place: -1 }] as unknown as [TaskRun, TaskRun, TaskRun];
+    table.add(a);
+    table.add(b);
+    expect([table.room, table.size]).toEqual([0, 2]);
+    table.remove(a);
+    table.remove(a);
+    expect([table.room, table.list()]).toEqual([1, [b]]);
+    table.add(c);
+    table.remove(a);
+    expect([c.place, table.list()]).toEqual([0, [c, b]]);
+  });
+});

@@ -1,0 +1,155 @@
+import { Task, type Broker, type ServerOptions } from 'escapement/tasks';
+import { describe, expect, it, vi } from 'vitest';
+import { Held, openWorld, withMethods, type World } from './support/world.ts';
+
+/** A broker that has to be asked, and gives no hints. */
+function polled(world: World, methods: Partial<Broker> = {}): Broker {
+  return withMethods(world.broker as Broker, {
+    isSelfDriven: false,
+    subscribe: (listener) =>
+      world.broker.subscribe({ cancel: (request) => listener.cancel?.(request) ?? false }),
+    ...methods,
+  });
+}
+
+describe('a broker that has to be asked', () => {
+  it('is asked for tasks about every second', async () => {
+    const world = await openWorld();
+    const calls: number[] = [];
+    const broker = polled(world, {
+      dequeue: (...args) => {
+        calls.push(world.clock.now());
+        return world.broker.dequeue(...args);
+      },
+    });
+    await world.start(() => undefined, { broker });
+    await world.advance(60_000);
+    const waits = calls.slice(1).map((atMs, i) => atMs - (calls[i] ?? 0));
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(500);
+    expect(Math.max(...waits)).toBeLessThanOrEqual(1_501);
+    expect(new Set(waits).size).toBeGreaterThan(10);
+    const info = await world.enqueue();
+    await world.advance(1_500);
+    expect(await world.state(info)).toBe('gone');
+  });
+
+  it('is asked at once while it gives as many as are asked for', async () => {
+    const world = await openWorld();
+    for (let i = 0; i < 10; i++) await world.enqueue();
+    await world.start(() => undefined, { broker: polled(world), concurrency: 2 });
+    expect(world.events.filter((event) => event === 'completed job')).toHaveLength(10);
+  });
+
+  it('a hint makes it be asked at once', async () => {
+    const world = await openWorld();
+    const subscribe = world.broker.subscribe.bind(world.broker);
+    await world.start(() => undefined, { broker: polled(world, { subscribe }) });
+    expect(await world.state(await world.enqueue())).toBe('gone');
+  });
+
+  it('stopping does not wait for the poll', async () => {
+    const world = await openWorld();
+    const server = await world.start(() => undefined, { broker: polled(world) });
+    await server.shutdown();
+    expect(world.clock.pendingWakeups).toBe(0);
+  });
+
+  it.each<[string, keyof Broker, number, unknown, Partial<ServerOptions>, unknown[]]>([
+    ['due tasks', 'forward', 5_000, 0, {}, [['default']]],
+    ['due tasks, as often as is said', 'forward', 700, 0, { delayedTaskCheckIntervalMs: 700 }, [['default']]],
+    ['what is to be removed', 'deleteExpired', 8_000, 0, {}, [['default'], 100]],
+    [
+      'what is to be removed, as is said',
+      'deleteExpired',
+      300,
+      0,
+      { janitorIntervalMs: 300, janitorBatchSize: 7 },
+      [['default'], 7],
+    ],
+  ])('is asked for %s', async (_what, method, everyMs, result, options, args) => {
+    const world = await openWorld();
+    const asked = vi.fn(() => Promise.resolve(result));
+    await world.start(() => undefined, { broker: polled(world, { [method]: asked }), ...options });
+    await world.advance(everyMs - 1);
+    expect(asked).not.toHaveBeenCalled();
+    await world.advance(1);
+    expect(asked.mock.calls).toEqual([args]);
+    await world.advance(everyMs * 3);
+    expect(asked).toHaveBeenCalledTimes(4);
+  });
+
+  it('is asked again at once while there was something', async () => {
+    const world = await openWorld();
+    const forward = vi
+      .fn(() => Promise.resolve(0))
+      .mockResolvedValueOnce(100)
+      .mockResolvedValueOnce(3);
+    await world.start(() => undefined, { broker: polled(world, { forward }) });
+    await world.advance(5_000);
+    expect(forward).toHaveBeenCalledTimes(3);
+  });
+
+  it('an error does not end it', async () => {
+    const world = await openWorld();
+    const forward = vi.fn(() => Promise.resolve(0)).mockRejectedValueOnce(new Error('no answer'));
+    await world.start(() => undefined, { broker: polled(world, { forward }) });
+    await world.advance(15_000);
+    expect(forward).toHaveBeenCalledTimes(3);
+  });
+
+  it('is asked for tasks whose worker is gone at the start and every minute, with grace for clocks that differ', async () => {
+    const world = await openWorld();
+    const recover = vi.fn(() => Promise.resolve([]));
+    const reclaimSets = vi.fn(() => Promise.resolve(0));
+    await world.start(() => undefined, { broker: polled(world, { recover, reclaimSets }) });
+    expect(recover.mock.calls).toEqual([[['default'], 30_000, 30_000]]);
+    const before = recover.mock.calls.length;
+    await world.advance(120_000);
+    expect([recover.mock.calls.length - before, reclaimSets.mock.calls.length]).toEqual([2, 3]);
+  });
+
+  it('is told every five seconds that the server lives, for ten', async () => {
+    const world = await openWorld();
+    const announceServer = vi.fn(() => Promise.resolve());
+    await world.start(() => undefined, { broker: polled(world, { announceServer }) });
+    await world.advance(20_000);
+    expect(announceServer).toHaveBeenCalledTimes(5);
+    expect(announceServer).toHaveBeenCalledWith(expect.any(Function), 10_000);
+  });
+
+  it('is asked for groups every seven seconds, or as often as the grace period', async () => {
+    const world = await openWorld();
+    const groups = vi.fn(world.broker.groups.bind(world.broker));
+    const groupAggregator = (): Task => new Task('digest');
+    const broker = polled(world, { groups });
+    await world.start(() => undefined, { broker, groupAggregator, groupGracePeriodMs: 10_000 });
+    const info = await world.enqueue('mail', 1, { group: 'ann' });
+    await world.advance(13_999);
+    expect(await world.state(info)).toBe('aggregating');
+    await world.advance(1);
+    expect([await world.state(info), groups.mock.calls.length]).toEqual(['gone', 3]);
+  });
+
+  it('running tasks are not held up by polls', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    await world.start(held.handler, { broker: polled(world), concurrency: 2 });
+    await world.enqueue();
+    await world.advance(1_500);
+    await world.enqueue();
+    await world.advance(1_500);
+    expect(held.runs).toHaveLength(2);
+    for (const run of held.runs) run.resolve();
+  });
+});
+
+describe('a self-driven broker', () => {
+  it('is asked for none of that', async () => {
+    const world = await openWorld();
+    const asked = vi.fn(() => Promise.resolve(0));
+    const methods = { forward: asked, deleteExpired: asked, reclaimSets: asked };
+    await world.start(() => undefined, { broker: withMethods(world.broker, methods) });
+    await world.advance(600_000);
+    expect(asked).not.toHaveBeenCalled();
+  });
+});

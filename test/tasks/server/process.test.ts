@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest';
+import { runProgram } from '../../run-program.ts';
+
+/* Real time, in processes of their own, against the built package. */
+
+const PREAMBLE = `
+  import { Client, EmbeddedBroker, Server, Task } from 'escapement/tasks';
+  const broker = await EmbeddedBroker.open();
+  const client = new Client({ broker });
+  const say = (...words) => console.log(...words);
+  const listeners = () => ['SIGTERM', 'SIGINT', 'SIGTSTP'].map((signal) => process.listenerCount(signal)).join();
+`;
+
+function run(source: string): string[] {
+  const { stdout, stderr, status } = runProgram(PREAMBLE + source);
+  expect([stderr, status]).toEqual(['', 0]);
+  return stdout.trim().split('\n');
+}
+
+describe('run', () => {
+  it.each(['SIGTERM', 'SIGINT'])('ends at %s, when what runs is done, and leaves no listener', (signal) => {
+    expect(
+      run(`
+        const server = new Server({ broker, concurrency: 1 });
+        await client.enqueueMany([new Task('first'), new Task('second')]);
+        server.on('completed', ({ type }) => say('completed', type));
+        await server.run(async (task) => {
+          say('started', task.type, listeners());
+          process.kill(process.pid, '${signal}');
+          await new Promise((resolve) => setTimeout(resolve, 50));
+        });
+        say(server.status, listeners());
+        say((await broker.queueStats('default')).counts.pending);
+      `),
+    ).toEqual(['started first 1,1,1', 'completed first', 'closed 0,0,0', '1']);
+  });
+
+  it.skipIf(process.platform === 'win32')('takes nothing more at SIGTSTP, and goes on until SIGTERM', () => {
+    expect(
+      run(`
+        const server = new Server({ broker, concurrency: 1 });
+        setTimeout(() => process.kill(process.pid, 'SIGTSTP'), 20);
+        const stopped = setInterval(async () => {
+          if (server.status !== 'stopped') return;
+          clearInterval(stopped);
+          await client.enqueue(new Task('late'));
+          setTimeout(() => process.kill(process.pid, 'SIGTERM'), 50);
+        }, 5);
+        await server.run((task) => say(task.type));
+        say(server.status, (await broker.queueStats('default')).counts.pending);
+      `),
+    ).toEqual(['closed 1']);
+  });
+
+  it('ends when somebody else shuts the server down', () => {
+    expect(
+      run(`
+        const server = new Server({ broker });
+        setTimeout(() => server.shutdown(), 20);
+        await server.run(() => undefined);
+        say(server.status, listeners());
+      `),
+    ).toEqual(['closed 0,0,0']);
+  });
+
+  it('that cannot start leaves no listener', () => {
+    expect(
+      run(`
+        const server = new Server({ broker });
+        await server.shutdown();
+        await server.run(() => undefined).catch(({ code }) => say(code, listeners()));
+      `),
+    ).toEqual(['ERR_SERVER_CLOSED 0,0,0']);
+  });
+});
+
+describe('the process', () => {
+  it('stays alive while a server is active, and ends after its shutdown', () => {
+    expect(
+      run(`
+        const server = new Server({ broker });
+        const timeout = setTimeout(async () => {
+          say('still here');
+          await server.shutdown();
+        }, 100);
+        timeout.unref();
+        await server.start(() => undefined);
+      `),
+    ).toEqual(['still here']);
+  });
+});
+
+describe('a process that was blocked for longer than a lease', () => {
+  it.each([10, 400])('keeps its tasks (%d ms after a renewal)', (phaseMs) => {
+    expect(
+      run(`
+        const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+        const servers = ['waits', 'blocks'].map((queue) => new Server({ broker, leaseMs: 1_000, queues: { [queue]: 1 } }));
+        for (const server of servers) {
+          for (const event of ['completed', 'lost', 'retried']) server.on(event, ({ type }) => say(event, type));
+          await server.start(async ({ type }) => {
+            if (type === 'waits') return sleep(1_900);
+            for (const start = Date.now(); Date.now() - start < 1_500; );
+          });
+        }
+        await client.enqueue(new Task('waits', null, { queue: 'waits' }));
+        await sleep(${phaseMs});
+        await client.enqueue(new Task('blocks', null, { queue: 'blocks' }));
+        await sleep(2_500 - ${phaseMs});
+        await Promise.all(servers.map((server) => server.shutdown()));
+      `),
+    ).toEqual(['completed blocks', 'completed waits']);
+  });
+});
+
+describe('what a user gives that throws', () => {
+  it('is an uncaught exception in a turn of its own, and stops nothing', () => {
+    const lines = run(`
+      process.on('uncaughtException', (error) => say('uncaught', error.message));
+      const fail = (what) => () => { throw new Error(what); };
+      const server = new Server({
+        broker,
+        isFailure: fail('isFailure'),
+        retryDelayMs: fail('retryDelayMs'),
+        errorHandler: fail('errorHandler'),
+      });
+      server.on('started', fail('listener'));
+      await server.start(fail('handler'));
+      const { id } = await client.enqueue(new Task('job'));
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      const { state, message } = await broker.task('default', id);
+      say(state, message.retried, message.lastError);
+      await server.shutdown();
+    `);
+    expect(lines.slice(0, -1).sort()).toEqual(
+      ['errorHandler', 'isFailure', 'listener', 'retryDelayMs'].map((what) => `uncaught ${what}`),
+    );
+    expect(lines.at(-1)).toBe('retry 1 handler');
+  });
+});

@@ -1,0 +1,191 @@
+import { EscapementError } from 'escapement';
+import { EmbeddedBroker, RevokeTask, Server, SkipRetry, Task, Client } from 'escapement/tasks';
+import type { Broker, CancelOutcome, Handler } from 'escapement/tasks';
+import { checkBroker, ManualClock } from 'escapement/testing';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { WALL_MS, withMethods } from './support/world.ts';
+
+const BEHAVIOURS = [
+  'return',
+  'resolve',
+  'throw',
+  'reject',
+  'skip',
+  'revoke',
+  'slow',
+  'deaf',
+  'obedient',
+] as const;
+type Behaviour = (typeof BEHAVIOURS)[number];
+
+/** What the broker does when it is asked for something: it may fail before, or after. */
+type Answer = 'well' | 'before' | 'after';
+
+const FRAGILE = [
+  'dequeue',
+  'complete',
+  'retry',
+  'archive',
+  'release',
+  'discard',
+  'extendLeases',
+  'recover',
+] as const satisfies readonly (keyof Broker)[];
+
+const scenarios = fc.record({
+  tasks: fc.array(
+    fc.record({
+      behaviour: fc.constantFrom(...BEHAVIOURS),
+      atMs: fc.nat({ max: 20_000 }),
+      timeoutMs: fc.constantFrom(100, 3_000, 60_000),
+      maxRetry: fc.nat({ max: 2 }),
+      queue: fc.constantFrom('a', 'b'),
+    }),
+    { minLength: 1, maxLength: 12 },
+  ),
+  cancels: fc.array(
+    fc.record({
+      task: fc.nat({ max: 11 }),
+      atMs: fc.nat({ max: 30_000 }),
+      outcome: fc.constantFrom<CancelOutcome>('retry', 'archive', 'delete'),
+    }),
+    { maxLength: 4 },
+  ),
+  answers: fc.array(fc.constantFrom<Answer>('well', 'well', 'well', 'before', 'after'), { maxLength: 60 }),
+  concurrency: fc.integer({ min: 1, max: 4 }),
+  strictPriority: fc.boolean(),
+  /** The first server ends then, and another one goes on. */
+  shutdownAtMs: fc.nat({ max: 40_000 }),
+});
+type Scenario = typeof scenarios extends fc.Arbitrary<infer S> ? S : never;
+
+const unavailable = new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
+
+/** A broker whose answers get lost as the scenario has it, and which is well after that. */
+function fragile(broker: EmbeddedBroker, answers: Answer[]): Broker {
+  const methods: Record<string, unknown> = {};
+  for (const name of FRAGILE) {
+    const method = broker[name].bind(broker) as (...args: unknown[]) => Promise<unknown>;
+    methods[name] = async (...args: unknown[]) => {
+      const answer = answers.shift() ?? 'well';
+      if (answer === 'before') throw unavailable;
+      const result = await method(...args);
+      if (answer === 'after') throw unavailable;
+      return result;
+    };
+  }
+  return withMethods<Broker>(broker, methods);
+}
+
+class Run {
+  readonly clock = new ManualClock({ wallMs: WALL_MS });
+  readonly scenario: Scenario;
+  readonly servers: Server[] = [];
+  started = 0;
+  over = 0;
+
+  constructor(scenario: Scenario) {
+    this.scenario = scenario;
+  }
+
+  async play(): Promise<void> {
+    const store = await EmbeddedBroker.open({ clock: this.clock });
+    const broker = fragile(store, [...this.scenario.answers]);
+    const ids = this.#plan(store);
+    await this.#serve(broker).start(this.#handler);
+    await this.clock.advanceAsync(this.scenario.shutdownAtMs);
+    const closed = this.servers[0]?.shutdown();
+    await this.#serve(broker).start(this.#handler);
+    await this.clock.advanceAsync(600_000);
+    await closed;
+    await this.servers[1]?.shutdown();
+    await this.clock.advanceAsync(0);
+    checkBroker(store);
+    expect(this.over).toBe(this.started);
+    for (const { queue, id } of ids) expect(await stateOf(store, queue, id)).toMatch(/gone|archived/);
+    expect(this.clock.pendingWakeups).toBeLessThanOrEqual(1); // of the broker: what is archived is removed some day
+    await store.close();
+    expect(this.clock.pendingWakeups).toBe(0);
+  }
+
+  #plan(store: EmbeddedBroker): { queue: string; id: string }[] {
+    const client = new Client({ broker: store });
+    const { tasks, cancels } = this.scenario;
+    for (const [i, { behaviour, atMs, timeoutMs, maxRetry, queue }] of tasks.entries()) {
+      const task = new Task(behaviour, undefined, { taskId: String(i), timeoutMs, maxRetry, queue });
+      this.clock.setTimeout(() => void client.enqueue(task), atMs);
+    }
+    for (const { task, atMs, outcome } of cancels) {
+      const request = { taskId: String(task), queue: undefined, outcome };
+      this.clock.setTimeout(() => void store.cancel(request, 0), atMs);
+    }
+    return tasks.map(({ queue }, i) => ({ queue, id: String(i) }));
+  }
+
+  #serve(broker: Broker): Server {
+    const { concurrency, strictPriority } = this.scenario;
+    const queues = { a: 2, b: 1 };
+    const retryDelayMs = (): number => 1_000;
+    const server = new Server({ broker, concurrency, strictPriority, queues, retryDelayMs });
+    server.on('started', () => {
+      this.started++;
+      expect(server.activeCount).toBeLessThanOrEqual(concurrency);
+    });
+    for (const name of ['completed', 'retried', 'archived', 'cancelled', 'released', 'lost'] as const) {
+      server.on(name, () => this.over++);
+    }
+    this.servers.push(server);
+    return server;
+  }
+
+  readonly #handler: Handler = (task, { signal }) => this.#behave(task.type as Behaviour, signal);
+
+  #behave(behaviour: Behaviour, signal: AbortSignal): unknown {
+    switch (behaviour) {
+      case 'return':
+        return 1;
+      case 'resolve':
+        return Promise.resolve();
+      case 'throw':
+        throw new Error('thrown');
+      case 'reject':
+        return Promise.reject(new Error('rejected'));
+      case 'skip':
+        throw new SkipRetry();
+      case 'revoke':
+        throw new RevokeTask();
+      case 'slow':
+        return new Promise((resolve) =>
+          this.clock.setTimeout(() => {
+            resolve(1);
+          }, 4_000),
+        );
+      case 'deaf':
+        return new Promise(() => undefined);
+      case 'obedient':
+        return new Promise((_, reject) => {
+          signal.addEventListener('abort', () => {
+            reject(signal.reason as Error);
+          });
+        });
+    }
+  }
+}
+
+async function stateOf(broker: Broker, queue: string, id: string): Promise<string> {
+  try {
+    return (await broker.task(queue, id)).state;
+  } catch {
+    return 'gone';
+  }
+}
+
+it('whatever handlers and the broker do, every run ends once, every task ends, and nothing is left behind', async () => {
+  await fc.assert(
+    fc.asyncProperty(scenarios, async (scenario) => {
+      await new Run(scenario).play();
+    }),
+    { numRuns: 100 },
+  );
+});
