@@ -127,7 +127,7 @@ export class Client extends EventEmitter<ClientEvents> {
    * more than all that is done here.
    */
   #sendAtOnce(task: Task, options: TaskOptions): Promise<TaskInfo> {
-    const sent = this.#broker.enqueue(newTaskOf(task, options, this.#broker.clock.wallNow()));
+    const sent = this.#broker.enqueue(this.#newTask(task, options));
     this.#inFlight++;
     return sent.then(this.#taken, this.#refused);
   }
@@ -185,8 +185,14 @@ export class Client extends EventEmitter<ClientEvents> {
     requireRequest(request);
     const { task, options } = request;
     const checked = task.check?.(task);
-    if (checked === undefined) return newTaskOf(task, options, this.#broker.clock.wallNow());
-    return checked.then(() => newTaskOf(task, options, this.#broker.clock.wallNow()));
+    if (checked === undefined) return this.#newTask(task, options);
+    return checked.then(() => this.#newTask(task, options));
+  }
+
+  /** Only a delay needs to know the time, which takes as long to read as a task to look up. */
+  #newTask(task: Task, options: TaskOptions): NewTask {
+    const hasDelay = (options.processInMs ?? task.options.processInMs) !== undefined;
+    return newTaskOf(task, options, hasDelay ? this.#broker.clock.wallNow() : 0);
   }
 
   #told(record: TaskRecord): TaskInfo {
