@@ -2,7 +2,7 @@
 import type { ScenarioCase } from '../lib/part.ts';
 import { withFolder } from './bench-folder.ts';
 import { DEPTH_KINDS } from './depth-kinds.ts';
-import { runChild } from './run-child.ts';
+import { runChild } from '../lib/run-child.ts';
 
 const HEAP = 'heap growth';
 const MIB = 1024 * 1024;
@@ -34,7 +34,7 @@ export const depthCase: ScenarioCase = {
     open: async (size) => {
       const small = Math.ceil(size * SMALL_SHARE);
       const { heap, rss } = await withFolder((folder) =>
-        runChild('depth-child.ts', name, folder, String(small), String(size)),
+        runChild(new URL('depth-child.ts', import.meta.url), name, folder, String(small), String(size)),
       );
       return { values: { [HEAP]: growthOf(heap), 'rss growth': growthOf(rss) }, problem: undefined };
     },

@@ -6,7 +6,7 @@ import { putAll } from './callers.ts';
 import { withStore, type StoreKind } from './message-store.ts';
 import { MESSAGE_BYTES } from './messages.ts';
 import { oursOs } from './our-stores.ts';
-import { runChild } from './run-child.ts';
+import { runChild } from '../lib/run-child.ts';
 
 const MESSAGES = 10_000_000;
 /** With headers, and something to spare. */
@@ -29,7 +29,8 @@ async function measure(size: number): Promise<ScenarioOutcome> {
     await fill(oursOs, folder, size);
     const results: Record<string, number>[] = [];
     const openings = size === MESSAGES ? OPENINGS : QUICK_OPENINGS;
-    while (results.length < openings) results.push(await runChild('open-child.ts', folder));
+    while (results.length < openings)
+      results.push(await runChild(new URL('open-child.ts', import.meta.url), folder));
     const medianOf = (name: string): number => median(results.map((result) => result[name] ?? Number.NaN));
     return {
       values: {

@@ -67,7 +67,7 @@ export interface MicroRun extends Checked {
 }
 
 /** One long stretch of work, timed once a round: filling, draining. */
-export interface BulkCase extends CaseBase<(size: number) => BulkRun> {
+export interface BulkCase extends CaseBase<(size: number) => BulkRun | Promise<BulkRun>> {
   readonly kind: 'bulk';
   /** Measure what the run left on the heap, per item. */
   readonly measuresBytes?: boolean;
@@ -80,6 +80,8 @@ export interface BulkCase extends CaseBase<(size: number) => BulkRun> {
 export interface BulkRun extends Checked {
   /** The timed section. @returns how many items it did: what time and bytes are divided by. */
   run(): number | Promise<number>;
+  /** As above; a promise if it takes its time. */
+  close(): unknown;
   details?(): Readonly<Record<string, number>>;
 }
 

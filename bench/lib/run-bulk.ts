@@ -21,13 +21,13 @@ export function bulkMetrics({ measuresBytes, measuresPauses, details = [] }: Bul
 }
 
 export async function runBulk(
-  open: (size: number) => BulkRun,
+  open: (size: number) => BulkRun | Promise<BulkRun>,
   size: number,
   measuresBytes: boolean,
   collector: CollectorWatch,
   residents: Residents,
 ): Promise<Measurement> {
-  const contestant = open(size);
+  const contestant = await open(size);
   residents.keepFirst(open, contestant);
   const before = await startingBytes(measuresBytes);
   const window = new CollectorWindow();
@@ -39,12 +39,12 @@ export async function runBulk(
     const bytes = measuresBytes ? { [BYTES]: ((await liveBytes()) - before) / items } : {};
     const problem = contestant.check();
     const details = contestant.details?.() ?? {};
-    contestant.close();
+    await contestant.close();
     const { totalMs, longestMs } = await collector.read(window);
     const perItem = { [TIME]: (elapsedMs * NS_PER_MS) / items, [COLLECTOR]: (totalMs * NS_PER_MS) / items };
     return { values: { ...perItem, ...bytes, ...details, [LONGEST_PAUSE]: longestMs }, problem };
   } finally {
-    contestant.close();
+    await contestant.close();
   }
 }
 

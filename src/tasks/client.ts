@@ -69,7 +69,7 @@ export class Client extends EventEmitter<ClientEvents> {
     this.#middleware = [...this.#middleware, ...middleware];
     this.#outermost = this.#middleware.reduceRight<(request: EnqueueRequest) => Promise<TaskInfo>>(
       (next, one) => async (request) => one(request, next),
-      (request) => this.#send(request),
+      this.#send,
     );
     return this;
   }
@@ -81,17 +81,16 @@ export class Client extends EventEmitter<ClientEvents> {
    * @throws EscapementError `ERR_TASK_PAYLOAD`, `ERR_TASK_DUPLICATE`, `ERR_TASK_ID_CONFLICT`, `ERR_CLIENT_CLOSED` - it was
    * not enqueued. `ERR_BROKER_UNAVAILABLE` - it may have been; with a `taskId` it can be tried again safely.
    */
-  async enqueue(task: Task, options: TaskOptions = NO_OPTIONS): Promise<TaskInfo> {
-    this.#requireOpen('Client.enqueue');
-    requireTask('task', task);
-    requireTaskOptions(options);
-    this.#inFlight++;
+  enqueue(task: Task, options: TaskOptions = NO_OPTIONS): Promise<TaskInfo> {
     try {
-      if (this.#outermost !== undefined) return await this.#outermost({ task, options });
-      if (task.check !== undefined) await task.check(task);
-      return this.#told(await this.#broker.enqueue(newTaskOf(task, options, this.#broker.clock.wallNow())));
-    } finally {
-      this.#landed();
+      this.#requireOpen('Client.enqueue');
+      requireTask('task', task);
+      requireTaskOptions(options);
+      return this.#outermost === undefined && task.check === undefined
+        ? this.#sendAtOnce(task, options)
+        : this.#whileInFlight(() => (this.#outermost ?? this.#send)({ task, options }));
+    } catch (error) {
+      return Promise.reject(error); // eslint-disable-line @typescript-eslint/prefer-promise-reject-errors -- what async would do
     }
   }
 
@@ -104,12 +103,9 @@ export class Client extends EventEmitter<ClientEvents> {
   async enqueueMany(tasks: readonly (Task | EnqueueRequest)[]): Promise<PromiseSettledResult<TaskInfo>[]> {
     this.#requireOpen('Client.enqueueMany');
     if (!Array.isArray(tasks)) throw wrongType('tasks', 'an array', tasks);
-    this.#inFlight++;
-    try {
-      return await (this.#outermost === undefined ? this.#together(tasks) : this.#eachAlone(tasks));
-    } finally {
-      this.#landed();
-    }
+    return this.#whileInFlight(() =>
+      this.#outermost === undefined ? this.#together(tasks) : this.#eachAlone(tasks),
+    );
   }
 
   /** Waits for what is on its way; takes nothing more. The broker stays open. Idempotent. */
@@ -126,11 +122,40 @@ export class Client extends EventEmitter<ClientEvents> {
     return this.close();
   }
 
+  /**
+   * Where nothing but the broker is waited for, and the options were required to be right. An async function would cost
+   * more than all that is done here.
+   */
+  #sendAtOnce(task: Task, options: TaskOptions): Promise<TaskInfo> {
+    const sent = this.#broker.enqueue(this.#newTask(task, options));
+    this.#inFlight++;
+    return sent.then(this.#taken, this.#refused);
+  }
+
+  readonly #taken = (record: TaskRecord): TaskInfo => {
+    this.#landed();
+    return this.#told(record);
+  };
+
+  readonly #refused = (error: unknown): never => {
+    this.#landed();
+    throw error;
+  };
+
+  async #whileInFlight<T>(work: () => Promise<T>): Promise<T> {
+    this.#inFlight++;
+    try {
+      return await work();
+    } finally {
+      this.#landed();
+    }
+  }
+
   /** What the innermost middleware calls; it may have changed the request. */
-  async #send(request: EnqueueRequest): Promise<TaskInfo> {
+  readonly #send = async (request: EnqueueRequest): Promise<TaskInfo> => {
     const prepared = this.#prepare(request);
     return this.#told(await this.#broker.enqueue(prepared instanceof Promise ? await prepared : prepared));
-  }
+  };
 
   #eachAlone(entries: readonly (Task | EnqueueRequest)[]): Promise<PromiseSettledResult<TaskInfo>[]> {
     return Promise.allSettled(
@@ -160,8 +185,14 @@ export class Client extends EventEmitter<ClientEvents> {
     requireRequest(request);
     const { task, options } = request;
     const checked = task.check?.(task);
-    if (checked === undefined) return newTaskOf(task, options, this.#broker.clock.wallNow());
-    return checked.then(() => newTaskOf(task, options, this.#broker.clock.wallNow()));
+    if (checked === undefined) return this.#newTask(task, options);
+    return checked.then(() => this.#newTask(task, options));
+  }
+
+  /** Only a delay needs to know the time, which takes as long to read as a task to look up. */
+  #newTask(task: Task, options: TaskOptions): NewTask {
+    const hasDelay = (options.processInMs ?? task.options.processInMs) !== undefined;
+    return newTaskOf(task, options, hasDelay ? this.#broker.clock.wallNow() : 0);
   }
 
   #told(record: TaskRecord): TaskInfo {

@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import type { NewTask } from './broker/broker.ts';
+import { randomId } from './random-id.ts';
 import { resolveTaskOptions, type TaskOptions } from './task-options.ts';
 import type { Task } from './task.ts';
 import { uniqueKeyOf } from './unique-key.ts';
@@ -12,7 +12,7 @@ export function newTaskOf(task: Task, options: TaskOptions, wallNowMs: number): 
     processAtMs,
     uniqueTtlMs,
     message: {
-      id: resolved.taskId ?? randomUUID(),
+      id: resolved.taskId ?? randomId(),
       type: task.type,
       queue,
       payload: task.payload,

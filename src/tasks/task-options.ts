@@ -49,7 +49,7 @@ export interface ResolvedTaskOptions {
 /** asynq's. */
 const DEFAULT_MAX_RETRY = 25;
 const DEFAULT_TIMEOUT_MS = 30 * 60_000;
-const DEFAULT_QUEUE = 'default';
+export const DEFAULT_QUEUE = 'default';
 
 /** Locks are kept for whole seconds in Redis. */
 const MIN_UNIQUE_TTL_MS = 1_000;

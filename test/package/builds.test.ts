@@ -50,6 +50,7 @@ const EXPORTS = {
   'escapement/timers/promises': ['scheduler', 'setImmediate', 'setInterval', 'setTimeout'],
   'escapement/diskqueue': ['DiskQueue', 'DummyBackendQueue', 'OverflowQueue'],
   'escapement/tasks/http': ['tasksHandler'],
+  'escapement/tasks/otel': ['openTelemetryTracing'],
   'escapement/metrics/prometheus': ['prometheusMetrics'],
   'escapement/metrics/otel': ['openTelemetryMetrics'],
   'escapement/testing': [
@@ -85,7 +86,7 @@ describe('the package', () => {
   });
 
   it('loads nothing but itself, and a peer dependency only with its adapter', () => {
-    const subpaths = Object.keys(EXPORTS).filter((subpath) => !subpath.includes('/metrics/'));
+    const subpaths = Object.keys(EXPORTS).filter((subpath) => !/\/(metrics\/|otel$)/.test(subpath));
     const { stdout } = runProgram(
       `for (const subpath of ${JSON.stringify(subpaths)}) require(subpath);
        console.log(JSON.stringify(Object.keys(require.cache).filter((path) => path.includes('node_modules'))))`,

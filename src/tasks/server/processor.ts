@@ -161,7 +161,7 @@ export class Processor {
         await this.#putBack(runs.slice(i));
         return;
       }
-      void worker.work(run, nowMs);
+      worker.work(run, nowMs);
     }
   }
 

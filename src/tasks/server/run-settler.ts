@@ -19,7 +19,7 @@ export interface SettlerOptions extends FailureRules {
   readonly logger: Logger;
 }
 
-/** Writes what becomes of a run, once, and tells of it. Never rejects. */
+/** Writes what becomes of a run, once, and tells of it. Resolves with the run; never rejects. */
 export class RunSettler {
   readonly #options: SettlerOptions;
   readonly #syncer: Syncer;
@@ -32,18 +32,18 @@ export class RunSettler {
   }
 
   /** Its handler has resolved. */
-  succeeded(run: TaskRun): Promise<void> {
+  succeeded(run: TaskRun): Promise<TaskRun> {
     return this.#write(run, endingOfSuccess(run));
   }
 
   /** Its handler has rejected, or it was given up. */
-  failed(run: TaskRun, error: unknown): Promise<void> {
+  async failed(run: TaskRun, error: unknown): Promise<TaskRun> {
     const ending = endingOfFailure(run, error, this.#options);
     if (ending.kind !== 'released') this.#tellErrorHandler(run, ending.error ?? error);
     return this.#write(run, ending);
   }
 
-  async #write(run: TaskRun, ending: Ending): Promise<void> {
+  async #write(run: TaskRun, ending: Ending): Promise<TaskRun> {
     const { broker, logger } = this.#options;
     const endedAtMs = broker.clock.now();
     if (ending.kind === 'archived') logger.warn(fieldsOf(run, ending.error), 'task archived');
@@ -51,10 +51,11 @@ export class RunSettler {
       await writeEnding(broker, run, ending);
     } catch (error) {
       this.#notWritten(run, ending, endedAtMs, error);
-      return;
+      return run;
     }
     if (ending.kind === 'lost') logger.warn(fieldsOf(run, ending.error), 'lease of a task lost');
     this.#reports.over(run, ending, endedAtMs);
+    return run;
   }
 
   /** Somebody else has the task, or the broker could not be reached: then it is tried again while the task is ours. */

@@ -34,29 +34,29 @@ export class TaskWorker {
   }
 
   /**
-   * Runs a task. Never rejects.
+   * Runs a task; its place is free when `onFree` is called. Never throws. There is a promise only if the handler has one.
    *
    * @param nowMs - the monotonic clock's.
    */
-  async work(run: TaskRun, nowMs: number): Promise<void> {
+  work(run: TaskRun, nowMs: number): void {
     run.startedAtMs = nowMs;
     run.hasStarted = true;
     this.#options.reports.started(run);
-    if (!this.#mayCall(run)) return this.#end(run, true, run.reason);
-    let hasFailed = false;
-    let error: unknown;
+    if (!this.#mayCall(run)) {
+      void this.#end(run, true, run.reason);
+      return;
+    }
     try {
       const result = this.#options.handler(run.task, run.context);
       if (isThenable(result)) {
-        this.#armTimeout(run);
-        await result;
+        void this.#waitFor(run, result);
+        return;
       }
-    } catch (thrown) {
-      hasFailed = true;
-      error = thrown;
+    } catch (error) {
+      this.#settled(run, true, error);
+      return;
     }
-    if (run.isOver) this.#tellLate(run, hasFailed, error);
-    else await this.#end(run, hasFailed, error);
+    this.#settled(run, false, undefined);
   }
 
   /**
@@ -94,6 +94,23 @@ export class TaskWorker {
     return run.reason === undefined;
   }
 
+  async #waitFor(run: TaskRun, result: PromiseLike<unknown>): Promise<void> {
+    this.#armTimeout(run);
+    try {
+      await result;
+    } catch (error) {
+      this.#settled(run, true, error);
+      return;
+    }
+    this.#settled(run, false, undefined);
+  }
+
+  /** The handler has said what it has to say. */
+  #settled(run: TaskRun, hasFailed: boolean, error: unknown): void {
+    if (run.isOver) this.#tellLate(run, hasFailed, error);
+    else void this.#end(run, hasFailed, error);
+  }
+
   #armTimeout(run: TaskRun): void {
     if (run.deadlineMs === 0 || run.reason !== undefined) return;
     const waitedMs = run.startedAtMs - run.leasedAtMs;
@@ -120,12 +137,11 @@ export class TaskWorker {
     void this.#end(run, true, run.reason);
   };
 
-  async #end(run: TaskRun, hasFailed: boolean, error: unknown): Promise<void> {
+  #end(run: TaskRun, hasFailed: boolean, error: unknown): Promise<void> {
     const { settler, onFree } = this.#options;
     run.isOver = true;
     this.#disarm(run);
-    await (hasFailed ? settler.failed(run, error) : settler.succeeded(run));
-    onFree(run);
+    return (hasFailed ? settler.failed(run, error) : settler.succeeded(run)).then(onFree);
   }
 
   #tellLate(run: TaskRun, hasFailed: boolean, error: unknown): void {

@@ -6,7 +6,8 @@ import type { TaskStore } from './task-store.ts';
 
 export function enqueue(store: TaskStore, task: NewTask): TaskRecord {
   store.check(task);
-  return recordOf(store, store.add(task));
+  const row = store.add(task);
+  return recordOf(store, row, row.atMs);
 }
 
 export function enqueueMany(

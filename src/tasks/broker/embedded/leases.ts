@@ -21,11 +21,12 @@ export function dequeue(
   if (queue === undefined || queue.isPaused) return NONE;
   const { pending } = queue.lists;
   if (pending.size === 0) return NONE;
+  const nowMs = store.clock.now();
   const leased: LeasedTask[] = [];
   while (leased.length < limit) {
     const row = pending.head;
     if (row === undefined) break;
-    leased.push(lease(store, row, leaseMs));
+    leased.push(lease(store, row, leaseMs, nowMs));
   }
   return leased;
 }
@@ -82,10 +83,11 @@ export function extendLeases(
 ): readonly LeasedTask[] {
   requireDuration('leaseMs', leaseMs);
   const lost: LeasedTask[] = [];
+  const nowMs = store.clock.now();
   for (const task of tasks) {
     const row = findLeased(store, task);
     if (row === undefined) lost.push(task);
-    else store.extendLease(row, leaseMs);
+    else store.extendLease(row, leaseMs, nowMs);
   }
   return lost;
 }
@@ -110,18 +112,19 @@ export function recover(
 ): readonly LeasedTask[] {
   requireDuration('graceMs', graceMs);
   requireDuration('leaseMs', leaseMs);
-  const endedUntilMs = store.clock.now() - graceMs;
+  const nowMs = store.clock.now();
+  const endedUntilMs = nowMs - graceMs;
   const orphans: TaskRow[] = [];
   for (const name of new Set(names)) {
     for (const row of store.queues.get(name)?.lists.active ?? []) {
       if (row.atMs <= endedUntilMs) orphans.push(row);
     }
   }
-  return orphans.map((row) => lease(store, row, leaseMs));
+  return orphans.map((row) => lease(store, row, leaseMs, nowMs));
 }
 
-function lease(store: TaskStore, row: TaskRow, leaseMs: number): LeasedTask {
-  store.lease(row, leaseMs);
+function lease(store: TaskStore, row: TaskRow, leaseMs: number, nowMs: number): LeasedTask {
+  store.lease(row, leaseMs, nowMs);
   return { message: row.message, epoch: row.serial, recoveries: row.recoveries };
 }
 

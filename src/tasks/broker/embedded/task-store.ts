@@ -139,16 +139,16 @@ export class TaskStore {
   }
 
   /** Under a new lease, of an epoch that no lease of this broker had: not even one of an earlier task of that id. */
-  lease(row: TaskRow, leaseMs: number): void {
+  lease(row: TaskRow, leaseMs: number, nowMs: number): void {
     const queue = this.#leave(row);
     row.serial = ++this.#serial;
     queue.lists.active.push(row);
-    this.#armLease(row, leaseMs);
+    this.#armLease(row, leaseMs, nowMs);
   }
 
-  extendLease(row: TaskRow, leaseMs: number): void {
+  extendLease(row: TaskRow, leaseMs: number, nowMs: number): void {
     this.#disarm(row);
-    this.#armLease(row, leaseMs);
+    this.#armLease(row, leaseMs, nowMs);
   }
 
   makeRetry(row: TaskRow, atMs: number): void {
@@ -213,8 +213,8 @@ export class TaskStore {
     row.timer = this.timer.schedule(atMs - wallNowMs, this.#wake, row);
   }
 
-  #armLease(row: TaskRow, leaseMs: number): void {
-    row.atMs = this.clock.now() + leaseMs;
+  #armLease(row: TaskRow, leaseMs: number, nowMs: number): void {
+    row.atMs = nowMs + leaseMs;
     row.timer = this.timer.schedule(leaseMs, this.#wake, row);
   }
 

@@ -1,0 +1,4 @@
+/** Spans of OpenTelemetry for tasks. Needs `@opentelemetry/api`. */
+export { openTelemetryTracing } from './tasks/otel/open-telemetry-tracing.ts';
+export type { TaskTracing } from './tasks/otel/open-telemetry-tracing.ts';
+export type { OpenTelemetryTracingOptions } from './tasks/otel/tracing-options.ts';
