@@ -14,6 +14,8 @@ export interface Api {
   readonly showPayload: ShowBytes;
   readonly showResult: ShowBytes;
   readonly maxBodyBytes: number;
+  /** Is told what the caller is not. */
+  readonly onError: (error: unknown, request: IncomingMessage) => void;
 }
 
 /** An operation: what it resolves with becomes JSON, and undefined an answer without a body. */
@@ -73,6 +75,11 @@ export class Call {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : 0;
     if (value < 1) throw new HttpError(400, `${name} must be a whole number of at least 1`);
     return value;
+  }
+
+  /** Tells the operator what went wrong with a part of an answer. */
+  report(error: unknown): void {
+    this.api.onError(error, this.#request);
   }
 
   async taskIds(): Promise<readonly string[]> {

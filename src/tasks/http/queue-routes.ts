@@ -18,8 +18,8 @@ export const queueRoutes: readonly Route<Action>[] = [
   { method: 'GET', pattern: '/queues/{queue}/groups', action: listGroups },
 ];
 
-async function listQueues({ inspector }: Call): Promise<object> {
-  const infos = await ofEachQueue(await inspector.queues(), (queue) => inspector.getQueueInfo(queue));
+async function listQueues(call: Call): Promise<object> {
+  const infos = await ofEachQueue(call, (queue) => call.inspector.getQueueInfo(queue));
   return { queues: infos.map(showQueue) };
 }
 
@@ -42,9 +42,9 @@ async function resumeQueue({ inspector, queue }: Call): Promise<void> {
   await inspector.unpauseQueue(queue);
 }
 
-async function listQueueStats({ inspector }: Call): Promise<object> {
-  const stats = await ofEachQueue(await inspector.queues(), async (queue) => {
-    const days = await inspector.history(queue, STATS_DAYS);
+async function listQueueStats(call: Call): Promise<object> {
+  const stats = await ofEachQueue(call, async (queue) => {
+    const days = await call.inspector.history(queue, STATS_DAYS);
     return [queue, days.map(showDay)] as const;
   });
   return { stats: Object.fromEntries(stats) };
@@ -56,15 +56,19 @@ async function listGroups({ inspector, queue }: Call): Promise<object> {
   return { stats, groups: groups.map(({ group, size }) => ({ group, size })) };
 }
 
-/** A queue that is removed meanwhile is left out: it must not take the others with it. */
-async function ofEachQueue<R>(
-  queues: readonly string[],
-  read: (queue: string) => Promise<R>,
-): Promise<readonly R[]> {
-  const outcomes = await Promise.allSettled(queues.map(read));
-  const failure = outcomes.find((one) => one.status === 'rejected' && !isQueueNotFound(one.reason));
-  if (failure?.status === 'rejected') throw failure.reason;
-  return outcomes.filter((one) => one.status === 'fulfilled').map((one) => one.value);
+/**
+ * A queue that is removed meanwhile is left out, and so is one that cannot be read: neither takes the others with it, as
+ * one bad id does in asynqmon (B15).
+ */
+async function ofEachQueue<R>(call: Call, read: (queue: string) => Promise<R>): Promise<readonly R[]> {
+  const outcomes = await Promise.allSettled((await call.inspector.queues()).map(read));
+  const shown = outcomes.filter((one) => one.status === 'fulfilled').map((one) => one.value);
+  for (const one of outcomes) {
+    if (one.status === 'fulfilled' || isQueueNotFound(one.reason)) continue;
+    if (shown.length === 0) throw one.reason;
+    call.report(one.reason);
+  }
+  return shown;
 }
 
 function isQueueNotFound(error: unknown): boolean {

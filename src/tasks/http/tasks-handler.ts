@@ -63,7 +63,7 @@ class Handler {
   readonly #routes: RouteTable<Action>;
 
   constructor(options: ResolvedTasksHandlerOptions) {
-    const { broker, maxBodyBytes, prometheusUrl, redisInfo } = options;
+    const { broker, maxBodyBytes, prometheusUrl, redisInfo, onError } = options;
     this.#options = options;
     this.#api = {
       inspector: new Inspector({ broker }),
@@ -71,6 +71,7 @@ class Handler {
       showPayload: formatter(options.formatPayload, options.maxPayloadLength),
       showResult: formatter(options.formatResult, options.maxResultLength),
       maxBodyBytes,
+      onError,
     };
     this.#routes = new RouteTable<Action>([
       ...queueRoutes,

@@ -1,6 +1,9 @@
+import { EscapementError } from 'escapement';
+import { tasksHandler } from 'escapement/tasks/http';
 import { describe, expect, test } from 'vitest';
-import { START_MS } from '../support/bench.ts';
-import { serveTasks } from './serve.ts';
+import { withMethods } from '../server/support/world.ts';
+import { openBench, START_MS } from '../support/bench.ts';
+import { serve, serveTasks } from './serve.ts';
 
 const TODAY = '2026-11-21';
 const SNAPSHOT = {
@@ -98,5 +101,41 @@ describe('queues', () => {
     expect(await send('/api/queues/x')).toMatchObject({ status: 404 });
     expect(await send('/api/queues/x/pending_tasks')).toMatchObject({ status: 404 });
     expect(await send('/api/queues/x/active_tasks')).toMatchObject({ status: 404 });
+  });
+});
+
+describe('B15: one queue that cannot be read', () => {
+  const broken = new EscapementError('ERR_TASK_NOT_FOUND', 'an id without a task');
+
+  async function withBroken(isBroken: (queue: string) => boolean): Promise<{
+    send: Awaited<ReturnType<typeof serve>>;
+    told: unknown[];
+  }> {
+    const { broker, add } = await openBench();
+    await add('a');
+    await add('b', { queue: 'ghostly' });
+    const told: unknown[] = [];
+    const guarded = withMethods(broker, {
+      queueStats: (queue) => (isBroken(queue) ? Promise.reject(broken) : broker.queueStats(queue)),
+      history: (queue, days) => (isBroken(queue) ? Promise.reject(broken) : broker.history(queue, days)),
+    });
+    const onError = (error: unknown): void => void told.push(error);
+    return { send: await serve(tasksHandler({ broker: guarded, onError })), told };
+  }
+
+  test('does not take the others with it, and is told of', async () => {
+    const { send, told } = await withBroken((queue) => queue === 'ghostly');
+    expect(await send('/api/queues')).toMatchObject({
+      status: 200,
+      json: { queues: [{ queue: 'default' }] },
+    });
+    const stats = await send('/api/queue_stats');
+    expect(Object.keys((stats.json as { stats: object }).stats)).toEqual(['default']);
+    expect(told).toEqual([broken, broken]);
+  });
+
+  test('is an error if there is no other', async () => {
+    const { send } = await withBroken(() => true);
+    expect((await send('/api/queues')).status).toBe(404);
   });
 });
