@@ -8,6 +8,8 @@ export type PayloadCheck = (task: Task) => void | Promise<void>;
 
 const NIL_PAYLOAD = new Uint8Array(0);
 
+const NO_OPTIONS: TaskOptions = Object.freeze({});
+
 /**
  * Something to do, to be enqueued: a type, which picks the handler, and a payload. Immutable.
  *
@@ -35,15 +37,21 @@ export class Task<P = unknown> {
 
   /**
    * @param payload - bytes, which are copied, or anything that JSON can say.
+   * @param options - are copied, too.
    * @throws TypeError or RangeError - an argument is wrong.
    */
-  constructor(type: string, payload?: P | Uint8Array, options: TaskOptions = {}, check?: PayloadCheck) {
+  constructor(
+    type: string,
+    payload?: P | Uint8Array,
+    options: TaskOptions = NO_OPTIONS,
+    check?: PayloadCheck,
+  ) {
     requireText('type', type);
     requireTaskOptions(options);
     this.type = type;
     this.hasPayload = payload !== undefined;
     this.payload = payload === undefined ? NIL_PAYLOAD : encodePayload(payload);
-    this.options = options;
+    this.options = options === NO_OPTIONS ? NO_OPTIONS : copyOf(options);
     this.check = check;
   }
 
@@ -57,6 +65,12 @@ export class Task<P = unknown> {
   json<T = P>(): T {
     return decodeJson(this.payload) as T;
   }
+}
+
+/** One object may be filled in anew for each of many tasks. */
+function copyOf(options: TaskOptions): TaskOptions {
+  const { headers } = options;
+  return headers === undefined ? { ...options } : { ...options, headers: { ...headers } };
 }
 
 /** @throws TypeError - it is not a task. */

@@ -29,6 +29,14 @@ describe('a task', () => {
     expect([...task.payload]).toEqual([1, 2]);
   });
 
+  test('copies its options: one object may serve many tasks', () => {
+    const options = { taskId: 'a', headers: { trace: '1' } };
+    const task = new Task('a', 1, options);
+    options.taskId = 'b';
+    options.headers.trace = '2';
+    expect(task.options).toEqual({ taskId: 'a', headers: { trace: '1' } });
+  });
+
   test.each([[(): void => undefined], [Symbol('a')], [1n], [cyclic()], [{ toJSON: () => undefined }]])(
     'refuses what JSON cannot say: %s',
     (payload) => {
