@@ -118,9 +118,13 @@ export function layTaskOptions(base: TaskOptions, over: TaskOptions): TaskOption
   };
 }
 
-function mergeHeaders(base: TaskOptions['headers'], over: TaskOptions['headers']): Record<string, string> {
+/** Frozen: the handler is given the same ones at each attempt. */
+function mergeHeaders(
+  base: TaskOptions['headers'],
+  over: TaskOptions['headers'],
+): Readonly<Record<string, string>> {
   if (base === undefined && over === undefined) return NO_HEADERS;
-  return { ...base, ...over };
+  return Object.freeze({ ...base, ...over });
 }
 
 function hasProcessTime({ processAt, processInMs }: TaskOptions): boolean {

@@ -249,6 +249,21 @@ describe('what a handler is given', () => {
     expect(seen).toEqual(['job', [1], headers, undefined, { ...expected, headers }, 'number', 'pool']);
   });
 
+  it('has headers that no attempt can change for the next one', async () => {
+    const world = await openWorld();
+    const seen: object[] = [];
+    await world.start(({ headers }, context) => {
+      seen.push({ ...headers });
+      expect(Reflect.set(headers, 'trace', 'changed')).toBe(false);
+      expect(Reflect.set(context.headers, 'more', '1')).toBe(false);
+      if (context.retryCount === 0) throw new Error('again');
+    });
+    await world.enqueue('job', 1, { headers: { trace: 'abc' } });
+    await world.clock.advanceAsync(1_000);
+    expect(world.events.at(-1)).toBe('completed job');
+    expect(seen).toEqual([{ trace: 'abc' }, { trace: 'abc' }]);
+  });
+
   it('values that middleware has put there, for this run alone', async () => {
     const world = await openWorld();
     const seen: unknown[] = [];
