@@ -1,4 +1,5 @@
 import type { EventEmitter } from 'node:events';
+import { EscapementError } from '../../core/errors.ts';
 import { SystemTimer } from '../../timer/system-timer.ts';
 import type { BrokerListener, CancelRequest, ServerState, WorkerState } from '../broker/broker.ts';
 import { Aggregator } from './aggregator.ts';
@@ -191,6 +192,9 @@ export class ServerComponents {
         this.#aggregator.grouped(queue, group);
       },
       cancel: (request) => this.#cancel(request),
+      closed: () => {
+        this.#brokerClosed();
+      },
     };
   }
 
@@ -204,6 +208,16 @@ export class ServerComponents {
     queueMicrotask(() => {
       this.#recoverer.trigger();
     });
+  }
+
+  /** Nothing comes any more, and nothing else says so: a server outlives its broker only by mistake. */
+  #brokerClosed(): void {
+    const error = new EscapementError(
+      'ERR_BROKER_CLOSED',
+      'the broker was closed before the server was shut down',
+    );
+    this.#parts.logger.error({ err: error }, 'no more tasks: the broker is closed');
+    this.#healthCheck.tell(error);
   }
 
   /** Without a queue every task of that id is meant. */

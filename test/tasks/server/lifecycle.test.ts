@@ -50,6 +50,33 @@ describe('states', () => {
     await expect(server.start(() => undefined)).rejects.toMatchObject({ code: 'ERR_SERVER_CLOSED' });
   });
 
+  it('a broker that is closed first is told of', async () => {
+    const world = await openWorld();
+    const told = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn() };
+    const healthCheck = vi.fn();
+    const server = world.server({ logger: told, healthCheck });
+    await server.start(() => undefined);
+    await world.broker.close();
+    await world.settle();
+    expect(told.error).toHaveBeenCalledOnce();
+    expect(healthCheck).toHaveBeenCalledExactlyOnceWith(
+      expect.objectContaining({ code: 'ERR_BROKER_CLOSED' }),
+    );
+    await server.shutdown();
+    expect([server.status, world.clock.pendingWakeups]).toEqual(['closed', 0]);
+  });
+
+  it('a broker that is closed after the shutdown is not', async () => {
+    const world = await openWorld();
+    const healthCheck = vi.fn();
+    const server = world.server({ healthCheck });
+    await server.start(() => undefined);
+    await server.shutdown();
+    await world.broker.close();
+    await world.settle();
+    expect(healthCheck).not.toHaveBeenCalled();
+  });
+
   it('a shutdown while it starts', async () => {
     const world = await openWorld();
     const server = world.server();
