@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { EscapementError } from '../../core/errors.ts';
 import type { TimerId } from '../../timer/system-timer.ts';
 import type { Broker, CancelOutcome, LeasedTask } from '../broker/broker.ts';
@@ -67,6 +68,7 @@ export class TaskRun {
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
+      setMaxListeners(0, this.#controller.signal); // it goes with the run: however many there are, they are no leak
       if (this.reason !== undefined) this.#controller.abort(this.reason);
     }
     return this.#controller.signal;

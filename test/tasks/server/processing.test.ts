@@ -249,6 +249,18 @@ describe('what a handler is given', () => {
     expect(seen).toEqual(['job', [1], headers, undefined, { ...expected, headers }, 'number', 'pool']);
   });
 
+  it('has a signal that any number of calls may listen to', async () => {
+    const world = await openWorld();
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    await world.start((_task, { signal }) => {
+      for (let n = 0; n < 50; n++) signal.addEventListener('abort', () => n);
+    });
+    await world.enqueue();
+    expect(world.events).toEqual(['started job', 'completed job']);
+    expect(warned).not.toHaveBeenCalled();
+    warned.mockRestore();
+  });
+
   it('has headers that no attempt can change for the next one', async () => {
     const world = await openWorld();
     const seen: object[] = [];
