@@ -17,7 +17,10 @@ import type { ReceivedTask } from './received-task.ts';
 import { defaultRetryDelayMs, type RetryDelay } from './retry-delay.ts';
 import type { TaskContext } from './task-context.ts';
 
-/** Makes one task of those of a group, oldest first. If it throws, they are back in their group two minutes later. */
+/**
+ * Makes one task of those of a group, oldest first. It has two minutes: if it takes longer, or throws, they are back in their
+ * group then, what it makes is not taken, and it is called again.
+ */
 export type GroupAggregator = (group: string, tasks: readonly ReceivedTask[]) => Task | Promise<Task>;
 
 /** Told of every error of a handler, and of every run that was interrupted, but not of those that shutting down has. */
