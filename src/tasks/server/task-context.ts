@@ -26,7 +26,7 @@ export interface TaskContext {
   /** The server's `baseContext`, and what middleware has put there for this run. */
   readonly values: Record<string, unknown>;
   /**
-   * Keeps what the run has to show; a later result replaces it.
+   * Keeps what the run has to show; a later result replaces it. Wait for it, or a failure is dropped.
    *
    * @param result - bytes, or anything that JSON can say.
    * @throws TypeError `ERR_INVALID_ARG_VALUE` - JSON has no word for it.
@@ -98,18 +98,26 @@ export class RunContext implements TaskContext {
     return this.#values;
   }
 
-  async writeResult(result: unknown): Promise<void> {
-    await this.#broker.writeResult(this.#source.leased, encodePayload(result));
+  writeResult(result: unknown): Promise<void> {
+    return unwatched(this.#writeResult(result));
   }
 
   progress(value: unknown): Promise<void> {
-    const written = this.#writeProgress(value);
-    written.catch(() => undefined);
-    return written;
+    return unwatched(this.#writeProgress(value));
+  }
+
+  async #writeResult(result: unknown): Promise<void> {
+    await this.#broker.writeResult(this.#source.leased, encodePayload(result));
   }
 
   async #writeProgress(value: unknown): Promise<void> {
     if (value instanceof Uint8Array) throw wrongValue('value', 'something that JSON can say', value);
     await this.#broker.writeProgress(this.#source.leased, Buffer.from(encodePayload(value)).toString());
   }
+}
+
+/** A handler whose run was given up may be told so when it does not listen any more: that must not end the process. */
+function unwatched(written: Promise<void>): Promise<void> {
+  written.catch(() => undefined);
+  return written;
 }

@@ -331,4 +331,16 @@ describe('what a handler is given', () => {
     void late?.(); // an unhandled rejection would fail the test run
     await world.settle();
   });
+
+  it('a result that comes too late, and that nobody waits for, is dropped; who waits for it is told', async () => {
+    const world = await openWorld();
+    let late: (() => Promise<void>) | undefined;
+    await world.start((_task, context) => {
+      late = () => context.writeResult(1);
+    });
+    await world.enqueue();
+    await expect(late?.()).rejects.toMatchObject({ code: 'ERR_LEASE_LOST' });
+    void late?.(); // an unhandled rejection would fail the test run
+    await world.settle();
+  });
 });
