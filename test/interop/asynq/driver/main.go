@@ -3,6 +3,10 @@
 //	driver enqueue ADDRESS TYPE PAYLOAD   one task, with every option that asynq 0.25 can put into a message
 //	driver inspect ADDRESS QUEUE ID       a task that somebody else has enqueued
 //	driver serve ADDRESS QUEUE            runs the first task that comes, and stops
+//	driver hold ADDRESS QUEUE             runs tasks that do not end, and a schedule, until it is told to end
+//	driver servers ADDRESS                servers that are alive, and what they work on
+//	driver entries ADDRESS                entries of schedulers that are alive
+//	driver events ADDRESS ENTRY           what was enqueued for an entry
 package main
 
 import (
@@ -16,8 +20,8 @@ import (
 )
 
 func main() {
-	if len(os.Args) < 4 {
-		fail(fmt.Errorf("usage: driver enqueue|inspect|serve ADDRESS …"))
+	if len(os.Args) < 3 {
+		fail(fmt.Errorf("usage: driver VERB ADDRESS …"))
 	}
 	redis := asynq.RedisClientOpt{Addr: os.Args[2]}
 	switch os.Args[1] {
@@ -27,6 +31,14 @@ func main() {
 		inspect(redis, os.Args[3], os.Args[4])
 	case "serve":
 		serve(redis, os.Args[3])
+	case "hold":
+		hold(redis, os.Args[3])
+	case "servers":
+		show(asynq.NewInspector(redis).Servers())
+	case "entries":
+		entries(redis)
+	case "events":
+		show(asynq.NewInspector(redis).ListSchedulerEnqueueEvents(os.Args[3]))
 	default:
 		fail(fmt.Errorf("no such verb: %s", os.Args[1]))
 	}
@@ -67,6 +79,43 @@ func serve(redis asynq.RedisClientOpt, queue string) {
 	seen := <-ran
 	server.Shutdown()
 	show(seen, nil)
+}
+
+func hold(redis asynq.RedisClientOpt, queue string) {
+	server := asynq.NewServer(redis, asynq.Config{
+		Concurrency: 1, Queues: map[string]int{queue: 1}, LogLevel: asynq.FatalLevel,
+	})
+	scheduler := asynq.NewScheduler(redis, &asynq.SchedulerOpts{LogLevel: asynq.FatalLevel})
+	task := asynq.NewTask("tick", []byte("p"))
+	if _, err := scheduler.Register("@every 1s", task, asynq.Queue("other"), asynq.MaxRetry(5)); err != nil {
+		fail(err)
+	}
+	forever := func(context.Context, *asynq.Task) error { select {} }
+	if err := server.Start(asynq.HandlerFunc(forever)); err != nil {
+		fail(err)
+	}
+	if err := scheduler.Run(); err != nil { // returns when a signal comes
+		fail(err)
+	}
+}
+
+func entries(redis asynq.RedisClientOpt) {
+	found, err := asynq.NewInspector(redis).SchedulerEntries()
+	if err != nil {
+		fail(err)
+	}
+	shown := []map[string]any{}
+	for _, entry := range found {
+		options := []string{}
+		for _, option := range entry.Opts {
+			options = append(options, option.String())
+		}
+		shown = append(shown, map[string]any{
+			"id": entry.ID, "spec": entry.Spec, "type": entry.Task.Type(), "payload": string(entry.Task.Payload()),
+			"options": options, "next": entry.Next, "prevIsZero": entry.Prev.IsZero(),
+		})
+	}
+	show(shown, nil)
 }
 
 func show(what any, err error) {
