@@ -24,7 +24,7 @@ const library: Options = {
   silent: true,
   treeshake: true,
   // No run-time dependency: what little we use is bundled. Peer dependencies stay outside, tsup sees to that.
-  noExternal: ['tinyqueue', 'croner'],
+  noExternal: ['tinyqueue', 'croner', '@bufbuild/protobuf'],
 };
 
 /** One file, with what it needs to talk to a terminal in it: the library has nothing of that. */

@@ -64,6 +64,8 @@ export type EscapementErrorCode =
   | 'ERR_BROKER_CLOSED'
   /** The broker cannot be reached, or has not answered: what was asked for may have happened. */
   | 'ERR_BROKER_UNAVAILABLE'
+  /** What a broker keeps is not what it should be, is cut off, or cannot be said in its format; `cause` tells why. */
+  | 'ERR_WIRE_MESSAGE'
   /** The client was closed. */
   | 'ERR_CLIENT_CLOSED'
   /** The inspector was closed: nothing can be waited for with it. */

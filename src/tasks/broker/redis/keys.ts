@@ -1,0 +1,151 @@
+import { wrongValue } from '../../../core/errors.ts';
+import { requireText } from '../../require-text.ts';
+
+/*
+ * Every key that asynq has in Redis, with its type. Times in them are Unix seconds, unless it says otherwise.
+ *
+ * What is between `{` and `}` tells a cluster where a key lives: all keys of one queue are together, so a script may touch
+ * all of them. Text of users goes in as it is: in queue names, groups and ids nothing is escaped.
+ */
+
+/** SET of the names of all queues: a queue is in it before its first task is. */
+export const QUEUES_KEY = 'asynq:queues';
+
+/** ZSET: {@link serverKey} by when it expires. */
+export const SERVERS_KEY = 'asynq:servers';
+
+/** ZSET: {@link workersKey} by when it expires. */
+export const WORKERS_KEY = 'asynq:workers';
+
+/** ZSET: {@link schedulerKey} by when it expires. */
+export const SCHEDULERS_KEY = 'asynq:schedulers';
+
+/** Channel: the id of a task that is to be cancelled, of whatever queue. */
+export const CANCEL_CHANNEL = 'asynq:cancel';
+
+/** STRING that expires: a ServerInfo. */
+export function serverKey(host: string, pid: number, serverId: string): string {
+  return `asynq:servers:{${host}:${pid}:${serverId}}`;
+}
+
+/** HASH that expires: a WorkerInfo by the id of its task. */
+export function workersKey(host: string, pid: number, serverId: string): string {
+  return `asynq:workers:{${host}:${pid}:${serverId}}`;
+}
+
+/** LIST that expires: a SchedulerEntry each, the last one first. */
+export function schedulerKey(schedulerId: string): string {
+  return `asynq:schedulers:{${schedulerId}}`;
+}
+
+/** ZSET: a SchedulerEnqueueEvent by its time, a thousand at most. */
+export function schedulerHistoryKey(entryId: string): string {
+  return `asynq:scheduler_history:${entryId}`;
+}
+
+/** ZSET of asynq's rate limits: the id of a task by when its token is taken back. */
+export function semaphoreKey(scope: string): string {
+  return `asynq:sema:${scope}`;
+}
+
+/** The keys of a queue; those that every task needs are made once. */
+export class QueueKeys {
+  /** What all of them begin with. */
+  readonly prefix: string;
+  /** What {@link QueueKeys.task} begins with: scripts make keys from it. */
+  readonly taskPrefix: string;
+  /** What {@link QueueKeys.group} begins with: scripts make keys from it. */
+  readonly groupPrefix: string;
+  /** LIST of ids: in on the left, out on the right. */
+  readonly pending: string;
+  /** LIST of ids. */
+  readonly active: string;
+  /** ZSET: an id by when its lease ends. */
+  readonly lease: string;
+  /** ZSET: an id by when it is due. */
+  readonly scheduled: string;
+  /** ZSET: an id by when it is due. */
+  readonly retry: string;
+  /** ZSET: an id by when it was archived. */
+  readonly archived: string;
+  /** ZSET: an id by when its retention is over. */
+  readonly completed: string;
+  /** STRING: since when it is paused; it is paused if the key is there. */
+  readonly paused: string;
+  /** SET of the groups that have tasks. */
+  readonly groups: string;
+  /** ZSET: {@link QueueKeys.aggregationSet} by when its tasks go back. */
+  readonly aggregationSets: string;
+  /** STRING, a number: runs, with those that failed, ever. */
+  readonly processed: string;
+  /** STRING, a number: runs that failed, ever. */
+  readonly failed: string;
+
+  /** @throws TypeError - a queue cannot have that name. */
+  constructor(queue: string) {
+    requireQueueName(queue);
+    this.prefix = `asynq:{${queue}}:`;
+    this.taskPrefix = `${this.prefix}t:`;
+    this.groupPrefix = `${this.prefix}g:`;
+    this.pending = `${this.prefix}pending`;
+    this.active = `${this.prefix}active`;
+    this.lease = `${this.prefix}lease`;
+    this.scheduled = `${this.prefix}scheduled`;
+    this.retry = `${this.prefix}retry`;
+    this.archived = `${this.prefix}archived`;
+    this.completed = `${this.prefix}completed`;
+    this.paused = `${this.prefix}paused`;
+    this.groups = `${this.prefix}groups`;
+    this.aggregationSets = `${this.prefix}aggregation_sets`;
+    this.processed = `${this.prefix}processed`;
+    this.failed = `${this.prefix}failed`;
+  }
+
+  /** HASH of `msg`, `state` and what else a task has. */
+  task(id: string): string {
+    return this.taskPrefix + id;
+  }
+
+  /** ZSET: an id by when it was added. */
+  group(group: string): string {
+    return this.groupPrefix + group;
+  }
+
+  /** ZSET: as the group had it. */
+  aggregationSet(group: string, setId: string): string {
+    return `${this.groupPrefix}${group}:${setId}`;
+  }
+
+  /** STRING that expires: the id of the task that holds the lock. Its name is `uniqueKeyOf`, and is in the message. */
+  unique(type: string, digest: string): string {
+    return `${this.prefix}unique:${type}:${digest}`;
+  }
+
+  /** STRING that expires, a number: runs of a UTC day, with those that failed. */
+  processedOn(wallMs: number): string {
+    return `${this.processed}:${utcDay(wallMs)}`;
+  }
+
+  /** STRING that expires, a number: runs of a UTC day that failed. */
+  failedOn(wallMs: number): string {
+    return `${this.failed}:${utcDay(wallMs)}`;
+  }
+}
+
+/** The group's key of a set's key, as asynq finds it: an id of a set has no colon. */
+export function groupKeyOfSet(setKey: string): string {
+  return setKey.slice(0, setKey.lastIndexOf(':'));
+}
+
+/**
+ * A cluster takes what is before the first `}`. If that is nothing it takes the whole key, and the keys of one queue are
+ * all over the cluster, where no script can reach them together.
+ */
+function requireQueueName(queue: unknown): asserts queue is string {
+  requireText('queue', queue);
+  if (queue.startsWith('}')) throw wrongValue('queue', "a name that does not begin with '}'", queue);
+}
+
+function utcDay(wallMs: number): string {
+  return new Date(wallMs).toISOString().slice(0, 'YYYY-MM-DD'.length);
+}

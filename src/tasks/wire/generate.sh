@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Makes asynq-messages.gen.ts from asynq.proto. Needs buf and protoc-gen-es on the PATH: see there.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+buf generate asynq.proto --template '{
+  "version": "v2",
+  "plugins": [{ "local": "protoc-gen-es", "out": "'"$out"'", "opt": ["target=ts"] }]
+}'
+mv "$out/asynq_pb.ts" asynq-messages.gen.ts
+npx prettier --write asynq-messages.gen.ts

@@ -1,0 +1,73 @@
+import type { ServerState, WorkerState } from '../broker/broker.ts';
+import { ServerInfoSchema, WorkerInfoSchema } from './asynq-messages.gen.ts';
+import { decodeMessage, encodeMessage } from './protobuf.ts';
+import { wireError } from './wire-error.ts';
+import { momentOf, timestampOf } from './wire-time.ts';
+
+/** A server without its workers, which have a key of their own. */
+export type ServerHead = Omit<ServerState, 'workers'>;
+
+/** @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be said so. */
+export function encodeServer(server: ServerState): Uint8Array {
+  return encodeMessage(ServerInfoSchema, {
+    host: server.host,
+    pid: server.pid,
+    serverId: server.id,
+    concurrency: server.concurrency,
+    queues: server.queues,
+    strictPriority: server.strictPriority,
+    status: server.status,
+    startTime: timestampOf(server.startedAtMs),
+    activeWorkerCount: server.workers.length,
+  });
+}
+
+/** @throws EscapementError `ERR_WIRE_MESSAGE` - the bytes are no server. */
+export function decodeServer(bytes: Uint8Array): ServerHead {
+  const info = decodeMessage(ServerInfoSchema, bytes);
+  return {
+    id: info.serverId,
+    host: info.host,
+    pid: info.pid,
+    concurrency: info.concurrency,
+    queues: info.queues,
+    strictPriority: info.strictPriority,
+    status: statusOf(info.status),
+    startedAtMs: momentOf(info.startTime),
+  };
+}
+
+/** @param server - whose worker it is. @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be said so. */
+export function encodeWorker(server: ServerHead, worker: WorkerState): Uint8Array {
+  return encodeMessage(WorkerInfoSchema, {
+    host: server.host,
+    pid: server.pid,
+    serverId: server.id,
+    taskId: worker.taskId,
+    taskType: worker.taskType,
+    taskPayload: worker.payload,
+    queue: worker.queue,
+    startTime: timestampOf(worker.startedAtMs),
+    deadline: timestampOf(worker.deadlineMs),
+  });
+}
+
+/** @throws EscapementError `ERR_WIRE_MESSAGE` - the bytes are no worker. */
+export function decodeWorker(bytes: Uint8Array): WorkerState {
+  const info = decodeMessage(WorkerInfoSchema, bytes);
+  return {
+    taskId: info.taskId,
+    taskType: info.taskType,
+    payload: info.taskPayload,
+    queue: info.queue,
+    startedAtMs: momentOf(info.startTime),
+    deadlineMs: momentOf(info.deadline),
+  };
+}
+
+/** A Go server that is not quite there yet says `new`: it takes no tasks. */
+function statusOf(status: string): ServerState['status'] {
+  if (status === 'active' || status === 'stopped' || status === 'closed') return status;
+  if (status === 'new') return 'stopped';
+  throw wireError(`asynq.ServerInfo has the unknown status '${status}'`);
+}

@@ -1,0 +1,49 @@
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { wireError } from './wire-error.ts';
+
+/*
+ * Our milliseconds, asynq's whole seconds, and protobuf's Timestamp. Everything is rounded up: a time, so that nothing
+ * comes early; a duration, so that none becomes 0, which is "none" on both sides.
+ */
+
+const MS_PER_SECOND = 1_000;
+const NANOS_PER_MS = 1_000_000;
+
+/** The last moment a `Date` knows: whatever is later, a Go program means "never in our lives". */
+const LAST_MS = 8_640_000_000_000_000;
+
+/** January 1 of year 1, which Go prints as nothing. Without the field Go would read 1970, and print that. */
+const GO_ZERO_SECONDS = -62_135_596_800n;
+
+/** A moment or a duration, in whole seconds. */
+export function secondsOf(ms: number): bigint {
+  return BigInt(Math.ceil(finite(ms) / MS_PER_SECOND));
+}
+
+/** The other way round. */
+export function msOf(seconds: bigint): number {
+  return withinDates(Number(seconds) * MS_PER_SECOND);
+}
+
+/** A moment; 0, which is never, as Go's zero time. */
+export function timestampOf(ms: number): Pick<Timestamp, 'seconds' | 'nanos'> {
+  if (ms === 0) return { seconds: GO_ZERO_SECONDS, nanos: 0 };
+  const wholeMs = Math.ceil(finite(ms));
+  const seconds = Math.floor(wholeMs / MS_PER_SECOND);
+  return { seconds: BigInt(seconds), nanos: (wholeMs - seconds * MS_PER_SECOND) * NANOS_PER_MS };
+}
+
+/** The other way round; 0 also for what is not there. */
+export function momentOf(timestamp: Timestamp | undefined): number {
+  if (timestamp === undefined || timestamp.seconds <= GO_ZERO_SECONDS) return 0;
+  return withinDates(Number(timestamp.seconds) * MS_PER_SECOND + Math.ceil(timestamp.nanos / NANOS_PER_MS));
+}
+
+function finite(ms: number): number {
+  if (!Number.isFinite(ms)) throw wireError(`${ms} ms cannot be written: that is no time`);
+  return ms;
+}
+
+function withinDates(ms: number): number {
+  return Math.max(-LAST_MS, Math.min(ms, LAST_MS));
+}

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import {
+  groupKeyOfSet,
+  QueueKeys,
+  schedulerHistoryKey,
+  schedulerKey,
+  semaphoreKey,
+  serverKey,
+  workersKey,
+} from '../../../../src/tasks/broker/redis/keys.ts';
+import { Task } from '../../../../src/tasks/task.ts';
+import { uniqueKeyOf } from '../../../../src/tasks/unique-key.ts';
+
+const keys = new QueueKeys('low');
+
+/** What is between the first `{` and the next `}`, as Redis has it; the whole key if that is nothing. */
+function hashTagOf(key: string): string {
+  const from = key.indexOf('{') + 1;
+  const to = key.indexOf('}', from);
+  return to > from ? key.slice(from, to) : key;
+}
+
+describe('the keys of a queue', () => {
+  it("are asynq's", () => {
+    expect(keys).toMatchObject({
+      prefix: 'asynq:{low}:',
+      taskPrefix: 'asynq:{low}:t:',
+      groupPrefix: 'asynq:{low}:g:',
+      pending: 'asynq:{low}:pending',
+      active: 'asynq:{low}:active',
+      lease: 'asynq:{low}:lease',
+      scheduled: 'asynq:{low}:scheduled',
+      retry: 'asynq:{low}:retry',
+      archived: 'asynq:{low}:archived',
+      completed: 'asynq:{low}:completed',
+      paused: 'asynq:{low}:paused',
+      groups: 'asynq:{low}:groups',
+      aggregationSets: 'asynq:{low}:aggregation_sets',
+      processed: 'asynq:{low}:processed',
+      failed: 'asynq:{low}:failed',
+    });
+    expect(keys.task('1-2')).toBe('asynq:{low}:t:1-2');
+    expect(keys.group('g')).toBe('asynq:{low}:g:g');
+  });
+
+  it('have days by UTC', () => {
+    const lastOfTheDay = Date.UTC(2026, 10, 21, 23, 59, 59, 999);
+    expect(keys.processedOn(lastOfTheDay)).toBe('asynq:{low}:processed:2026-11-21');
+    expect(keys.failedOn(lastOfTheDay + 1)).toBe('asynq:{low}:failed:2026-11-22');
+  });
+
+  it('have the lock that the message names', () => {
+    const task = new Task('t', { user_id: 42 });
+    const digest = '1181f89307fa271072c095747d5813cc';
+    expect(keys.unique('t', digest)).toBe(uniqueKeyOf('low', task));
+  });
+
+  it('lead from a set back to its group, whatever the group is called', () => {
+    const set = keys.aggregationSet('a:b', '5f0c4f2e');
+    expect(set).toBe('asynq:{low}:g:a:b:5f0c4f2e');
+    expect(groupKeyOfSet(set)).toBe(keys.group('a:b'));
+  });
+
+  it.each(['low', 'a}b', '{', '{x}', 'with space', 'ä:😀'])('are together in a cluster: %s', (queue) => {
+    const tags = (Object.values(new QueueKeys(queue)) as string[]).map(hashTagOf);
+    expect(new Set(tags).size).toBe(1);
+  });
+
+  it.each(['}', '}x', '', ' ', '\ud83d', undefined])('are refused for %j', (queue) => {
+    expect(() => new QueueKeys(queue as string)).toThrow(/^queue must be/);
+  });
+});
+
+describe('keys of servers and schedulers', () => {
+  it("are asynq's", () => {
+    expect(serverKey('h', 7, 's')).toBe('asynq:servers:{h:7:s}');
+    expect(workersKey('h', 7, 's')).toBe('asynq:workers:{h:7:s}');
+    expect(schedulerKey('h:7:s')).toBe('asynq:schedulers:{h:7:s}');
+    expect(schedulerHistoryKey('e')).toBe('asynq:scheduler_history:e');
+    expect(semaphoreKey('s')).toBe('asynq:sema:s');
+  });
+});

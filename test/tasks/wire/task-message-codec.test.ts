@@ -1,0 +1,129 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { TaskMessage } from '../../../src/tasks/task-message.ts';
+import { decodeTaskMessage, encodeTaskMessage } from '../../../src/tasks/wire/task-message-codec.ts';
+import { runs } from '../../property/replay.ts';
+
+const text = fc.string({ unit: 'binary' });
+const count = fc.nat({ max: 2 ** 31 - 1 });
+const wholeSeconds = fc.nat({ max: 9_000_000_000 }).map((seconds) => seconds * 1_000);
+const anyMs = fc.nat({ max: 9_000_000_000_000 });
+
+function messages(time: fc.Arbitrary<number>): fc.Arbitrary<TaskMessage> {
+  return fc.record({
+    ...{ id: text, type: text, queue: text, uniqueKey: text, group: text, lastError: text },
+    payload: fc.uint8Array(),
+    // A map that comes from the wire has `__proto__` as a name like any other.
+    headers: fc.dictionary(fc.oneof(text, fc.constant('__proto__')), text, { noNullPrototype: true }),
+    ...{ maxRetry: count, retried: count },
+    ...{ lastFailedAtMs: time, timeoutMs: time, deadlineMs: time, retentionMs: time, completedAtMs: time },
+  });
+}
+
+const task: TaskMessage = {
+  ...{ id: 'id', type: 't', queue: 'q', payload: Buffer.from([1]), headers: {}, group: '', uniqueKey: '' },
+  ...{ maxRetry: 3, retried: 0, lastError: '', lastFailedAtMs: 0 },
+  ...{ timeoutMs: 30_000, deadlineMs: 0, retentionMs: 0, completedAtMs: 0 },
+};
+
+const written = (change: Partial<TaskMessage>): Uint8Array => encodeTaskMessage({ ...task, ...change });
+const again = (change: Partial<TaskMessage>): TaskMessage => decodeTaskMessage(written(change));
+const refused = (message: RegExp): unknown =>
+  expect.objectContaining({ code: 'ERR_WIRE_MESSAGE', message: expect.stringMatching(message) as string });
+
+describe('a task message on the wire', () => {
+  it('comes back as it was, if its times are whole seconds', () => {
+    fc.assert(
+      fc.property(messages(wholeSeconds), (message) => {
+        const back = decodeTaskMessage(Buffer.from(encodeTaskMessage(message)));
+        expect({ ...back, payload: Uint8Array.from(back.payload) }).toEqual(message);
+        expect(Object.entries(back.headers)).toEqual(expect.arrayContaining(Object.entries(message.headers)));
+      }),
+      runs(300),
+    );
+  });
+
+  it('has no time earlier, and no duration shorter than it was, and neither by a second', () => {
+    const names = ['lastFailedAtMs', 'timeoutMs', 'deadlineMs', 'retentionMs', 'completedAtMs'] as const;
+    fc.assert(
+      fc.property(messages(anyMs), (message) => {
+        const back = decodeTaskMessage(encodeTaskMessage(message));
+        for (const name of names) {
+          expect(back[name] - message[name]).toBeGreaterThanOrEqual(0);
+          expect(back[name] - message[name]).toBeLessThan(1_000);
+        }
+      }),
+      runs(300),
+    );
+  });
+
+  it('has a timeout of a second if it was less, and none only if there was none', () => {
+    expect(again({ timeoutMs: 1 }).timeoutMs).toBe(1_000);
+    expect(again({ timeoutMs: 0 }).timeoutMs).toBe(0);
+  });
+
+  it('can be written after a failure that is no Unicode', () => {
+    expect(again({ lastError: 'half \ud83d of a pair' }).lastError).toBe('half \ufffd of a pair');
+  });
+
+  it('cannot be written with an id, a type or a header that is no Unicode', () => {
+    expect(() => written({ id: '\ud83d' })).toThrow(refused(/cannot be written as asynq.TaskMessage/));
+    expect(() => written({ type: '\ud83d' })).toThrow(refused(/'type' is not well-formed Unicode/));
+    expect(() => written({ headers: { a: '\udc00' } })).toThrow(refused(/headers: 'a'/));
+    expect(() => written({ headers: { '\udc00': '' } })).toThrow(refused(/headers: '\ufffd'/));
+  });
+
+  it('cannot be written with counts that Go would cut off', () => {
+    expect(() => written({ maxRetry: 2 ** 31 })).toThrow(refused(/invalid int32/));
+    expect(() => written({ retried: 0.5 })).toThrow(refused(/invalid int32/));
+    expect(() => written({ deadlineMs: NaN })).toThrow(refused(/cannot be written/));
+  });
+});
+
+describe('bytes that are no task message', () => {
+  it('are read to a shorter message or refused when they are cut off, never anything else', () => {
+    const whole = Buffer.from(written({ headers: { a: 'b' }, lastError: 'boom', group: 'g' }));
+    let refusals = 0;
+    for (let length = 0; length < whole.length; length++) {
+      try {
+        decodeTaskMessage(whole.subarray(0, length));
+      } catch (error) {
+        expect(error).toEqual(refused(/bytes are no asynq.TaskMessage/));
+        refusals++;
+      }
+    }
+    expect(refusals).toBeGreaterThan(whole.length / 2);
+  });
+
+  it('are refused with a code, whatever they are', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+        try {
+          decodeTaskMessage(bytes);
+        } catch (error) {
+          expect(error).toEqual(refused(/bytes are no asynq.TaskMessage: ./));
+        }
+      }),
+      runs(1_000),
+    );
+  });
+
+  it('are refused if a string is no UTF-8', () => {
+    expect(() => decodeTaskMessage(Buffer.from([0x0a, 0x02, 0xc3, 0x28]))).toThrow(refused(/no asynq.Task/));
+  });
+
+  it('may have fields that nobody knows, which are gone when it is written again', () => {
+    const bytes = written({});
+    const unknown = Buffer.from([0xa2, 0x06, 0x01, 0x78]); // field 100: "x"
+    const message = decodeTaskMessage(Buffer.concat([bytes, unknown]));
+    expect(message).toEqual(task);
+    expect(encodeTaskMessage(message)).toEqual(bytes);
+  });
+
+  it('may have times that no date has, which are the last of dates', () => {
+    const largest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+    const message = decodeTaskMessage(Buffer.from([0x48, ...largest])); // field 9, deadline
+    expect(message.deadlineMs).toBe(8.64e15);
+    expect(decodeTaskMessage(encodeTaskMessage(message)).deadlineMs).toBe(8.64e15);
+  });
+});
