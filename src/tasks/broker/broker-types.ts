@@ -1,0 +1,246 @@
+import type { TaskMessage } from '../task-message.ts';
+import type { TaskState } from '../task-state.ts';
+
+/* What a broker takes and gives: see broker.ts. */
+
+/** A task that is to be added. */
+export interface NewTask {
+  /** What it says. */
+  readonly message: TaskMessage;
+  /** When it is for; 0, and whatever is past, is now. */
+  readonly processAtMs: number;
+  /** How long its lock holds at most; 0 for none. Of a task for later, from then on. */
+  readonly uniqueTtlMs: number;
+}
+
+/** A moment of a schedule. */
+export interface Tick {
+  /** Names the entry in its queue, the same wherever it is scheduled. */
+  readonly entryKey: string;
+  /** When it is, in wall-clock milliseconds. */
+  readonly atMs: number;
+}
+
+/** A task that somebody processes. */
+export interface LeasedTask {
+  /** What it says. */
+  readonly message: TaskMessage;
+  /**
+   * Grows with every lease that tasks of this id have had, also of one that is gone: with the id, what a broker knows a
+   * lease by. A fencing token for what the task changes.
+   */
+  readonly epoch: number;
+  /** How often its worker was gone. */
+  readonly recoveries: number;
+}
+
+/** Why a run is not done. */
+export interface TaskFailure {
+  /** For people; empty if there is nothing to say. */
+  readonly error: string;
+  /** Whether it counts: as failed, and as a retry. */
+  readonly isFailure: boolean;
+  /** Whether it counts as a worker that was gone. */
+  readonly isRecovery?: boolean;
+}
+
+/** A task as a broker shows it. */
+export interface TaskRecord {
+  /** What it says. */
+  readonly message: TaskMessage;
+  /** Where it is. */
+  readonly state: TaskState;
+  /** When it is processed next: of pending ones now. 0 if it is not. */
+  readonly nextProcessAtMs: number;
+  /** What a run had to show, if anything. */
+  readonly result: Uint8Array | undefined;
+  /** JSON. */
+  readonly progress: string | undefined;
+  /** Active, and its lease is over. */
+  readonly isOrphaned: boolean;
+}
+
+/** A group that has tasks. */
+export interface GroupInfo {
+  /** Its name. */
+  readonly group: string;
+  /** Its tasks. */
+  readonly size: number;
+}
+
+/** When a group is taken. */
+export interface GroupLimits {
+  /** Nothing has come for that long, in milliseconds. */
+  readonly graceMs: number;
+  /** 0 for none. */
+  readonly maxDelayMs: number;
+  /** 0 for none. */
+  readonly maxSize: number;
+}
+
+/** What came of looking at a group. */
+export interface GroupTaking {
+  /** Undefined if it is not time yet. */
+  readonly set: TaskSet | undefined;
+  /** When to ask again, in milliseconds; undefined if the group is empty now. */
+  readonly againInMs: number | undefined;
+}
+
+/** Tasks that were taken out of a group. */
+export interface TaskSet {
+  /** Unique. */
+  readonly id: string;
+  /** Where its tasks are from. */
+  readonly queue: string;
+  /** Where they go back to. */
+  readonly group: string;
+  /** The oldest first. */
+  readonly messages: readonly TaskMessage[];
+}
+
+/** What somebody who serves queues, or waits for a task, wants to hear. Must not throw. */
+export interface BrokerListener {
+  /** There may be something to dequeue. */
+  work?(queue: string): void;
+  /** There may be something to recover. */
+  leaseExpired?(queue: string): void;
+  /** A group has grown, or has come back. */
+  grouped?(queue: string, group: string): void;
+  /** A task is completed, archived or gone. */
+  settled?(queue: string, id: string): void;
+  /** A run has said how far it is. */
+  progressed?(queue: string, id: string): void;
+  /** The broker was closed: nothing more is told. */
+  closed?(): void;
+  /** @returns whether the task runs here, and is told to stop. */
+  cancel?(request: CancelRequest): boolean;
+}
+
+/** What is told, until it is closed. */
+export interface Subscription {
+  /** Nothing is told any more. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** What becomes of a task that is cancelled while it runs. */
+export type CancelOutcome = 'retry' | 'archive' | 'delete';
+
+/** Somebody wants a run to stop. */
+export interface CancelRequest {
+  /** Of the task that runs. */
+  readonly taskId: string;
+  /** Undefined: of whatever queue. */
+  readonly queue: string | undefined;
+  /** What becomes of the task. */
+  readonly outcome: CancelOutcome;
+}
+
+/** A server, as it shows itself. */
+export interface ServerState {
+  /** Unique. */
+  readonly id: string;
+  /** The name of its machine. */
+  readonly host: string;
+  /** Of its process. */
+  readonly pid: number;
+  /** Tasks it works on at once, at most. */
+  readonly concurrency: number;
+  /** Those it serves, with their priorities. */
+  readonly queues: Readonly<Record<string, number>>;
+  /** Whether priorities are strict. */
+  readonly strictPriority: boolean;
+  /** Whether it takes tasks, takes none, or shuts down. */
+  readonly status: 'active' | 'stopped' | 'closed';
+  /** Wall-clock milliseconds. */
+  readonly startedAtMs: number;
+  /** What it works on. */
+  readonly workers: readonly WorkerState[];
+}
+
+/** A run, as its server shows it. */
+export interface WorkerState {
+  /** Of its task. */
+  readonly taskId: string;
+  /** Of its task. */
+  readonly taskType: string;
+  /** Of its task. */
+  readonly payload: Uint8Array;
+  /** Where the task is from. */
+  readonly queue: string;
+  /** Wall-clock milliseconds. */
+  readonly startedAtMs: number;
+  /** When it must be over, in wall-clock milliseconds; 0 for never. */
+  readonly deadlineMs: number;
+}
+
+/** An entry of a scheduler, as it shows it. */
+export interface ScheduleEntry {
+  /** Unique in its scheduler; the same in all that have the entry. */
+  readonly id: string;
+  /** As it was registered: `@every 1m`. */
+  readonly spec: string;
+  /** Of its tasks. */
+  readonly taskType: string;
+  /** Of its tasks. */
+  readonly payload: Uint8Array;
+  /** As asynq writes them: `Queue("low")`. */
+  readonly options: readonly string[];
+  /** 0 if there is none: it does not run yet, or never comes. */
+  readonly nextEnqueueAtMs: number;
+  /** 0 if there was none. */
+  readonly prevEnqueueAtMs: number;
+}
+
+/** A tick that was enqueued. */
+export interface EnqueueEvent {
+  /** Of its task. */
+  readonly taskId: string;
+  /** When, in wall-clock milliseconds. */
+  readonly atMs: number;
+}
+
+/** A part of a list. */
+export interface Page {
+  /** From 1. */
+  readonly page: number;
+  /** How many, at least 1. */
+  readonly size: number;
+}
+
+/** A queue, in numbers. */
+export interface QueueStats {
+  /** Its name. */
+  readonly queue: string;
+  /** Tasks by state; with those that are held as a set, which are aggregating. */
+  readonly counts: Readonly<Record<TaskState, number>>;
+  /** Groups that have tasks. */
+  readonly groups: number;
+  /** How long the next pending one has waited; 0 if there is none. */
+  readonly latencyMs: number;
+  /** What it takes, estimated. */
+  readonly memoryBytes: number;
+  /** Today, by UTC; with those that failed. */
+  readonly processed: number;
+  /** Of those, the failed ones. */
+  readonly failed: number;
+  /** Ever. */
+  readonly processedTotal: number;
+  /** Of those, the failed ones. */
+  readonly failedTotal: number;
+  /** Whether nothing is dequeued. */
+  readonly isPaused: boolean;
+  /** When somebody looked, in wall-clock milliseconds. */
+  readonly atMs: number;
+}
+
+/** A day of a queue. */
+export interface DayStats {
+  /** Its name. */
+  readonly queue: string;
+  /** `2026-11-21`. */
+  readonly date: string;
+  /** Runs that were done or failed. */
+  readonly processed: number;
+  /** Of those, the failed ones. */
+  readonly failed: number;
+}
