@@ -66,28 +66,24 @@ export class Cancellation {
       return false;
     }
     const replyTo = cancelReplyChannel(randomUUID());
-    let isAnswered = false;
-    let wake: (() => void) | undefined;
+    let settle: (isAnswered: boolean) => void = () => undefined;
+    const answer = new Promise<boolean>((resolve) => {
+      settle = resolve;
+    });
     const answered = (): void => {
-      isAnswered = true;
-      wake?.();
+      settle(true);
     };
     await this.#access.subscribe(replyTo, answered);
+    const timeout = this.#access.clock.setTimeout(() => {
+      settle(false);
+    }, waitMs);
     try {
       await this.#publish({ ...request, replyTo });
-      if (!isAnswered) {
-        await new Promise<void>((resolve) => {
-          const timeout = this.#access.clock.setTimeout(resolve, waitMs);
-          wake = () => {
-            timeout.cancel();
-            resolve();
-          };
-        });
-      }
+      return await answer;
     } finally {
+      timeout.cancel();
       this.#access.unsubscribe(replyTo, answered);
     }
-    return isAnswered;
   }
 
   async #publish(request: PublishedRequest): Promise<void> {

@@ -24,7 +24,7 @@ export class RedisAccess {
 
   /** Whether keys that have no common hash tag may be on different nodes. */
   get isCluster(): boolean {
-    return this.#connection.commands.isCluster;
+    return this.#connection.isCluster;
   }
 
   get clock(): Clock {
@@ -53,7 +53,7 @@ export class RedisAccess {
 
   /** As `run`, for a command, or some that have nothing to do with one another. */
   async ask<T>(question: (client: Redis | Cluster) => Promise<T>): Promise<T> {
-    return await this.#connection.use(OPERATION, question);
+    return await this.#connection.run(OPERATION, question);
   }
 
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - as for `run`. */

@@ -1,8 +1,8 @@
-import type { Cluster, Redis } from 'ioredis';
 import { systemClock, type Clock } from '../../../core/clock.ts';
 import { requireClock } from '../../../core/require-clock.ts';
 import { requireIntegerAtLeast, requireObject } from '../../../core/validate.ts';
 import { requireDuration } from '../../task-options.ts';
+import type { RedisConnectionOptions } from './connection-options.ts';
 
 /** asynq's. */
 const DEFAULT_MAX_ARCHIVED = 10_000;
@@ -19,17 +19,7 @@ export interface RedisBrokerSettings {
 }
 
 /** Options of a `RedisBroker`. All are checked when it is made. */
-export type RedisBrokerOptions = RedisBrokerSettings &
-  (
-    | {
-        /** Where Redis is. */
-        readonly url: string;
-      }
-    | {
-        /** A client of the program's own, which the broker does not close. */
-        readonly client: Redis | Cluster;
-      }
-  );
+export type RedisBrokerOptions = RedisConnectionOptions & RedisBrokerSettings;
 
 /** The settings with every default filled in. */
 export type ResolvedRedisBrokerOptions = Required<RedisBrokerSettings>;
