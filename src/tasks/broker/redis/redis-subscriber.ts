@@ -91,6 +91,7 @@ export class RedisSubscriber {
 
   #open(): void {
     this.#timer = undefined;
+    this.#lastError = undefined;
     let client: Redis;
     try {
       client = this.#connect();
@@ -145,7 +146,8 @@ export class RedisSubscriber {
   }
 
   readonly #onFailure = (error: unknown): void => {
-    if (error instanceof Error) this.#lastError = error;
+    // The first one tells why; what comes after it is that there is no connection.
+    if (error instanceof Error) this.#lastError ??= error;
   };
 
   #failed(op: string, error: unknown): Error {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
 import type {
   RedisConnectionOptions,
   RedisHealth,
