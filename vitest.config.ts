@@ -21,6 +21,9 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     typecheck: { enabled: true, include: ['test/types/**/*.test-d.ts'] },
+    globalSetup: ['test/redis/global-setup.ts'],
+    // A Redis that is not ours has one database for all of us.
+    fileParallelism: (process.env['REDIS_URL'] ?? '') === '',
     pool: 'forks',
     execArgv: ['--expose-gc'],
     testTimeout: 30_000,
