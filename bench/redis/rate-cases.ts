@@ -1,12 +1,14 @@
 /** How long a task takes when there are many: enqueued, processed, and both at once. */
+import { Redis } from 'ioredis';
 import { TIME } from '../lib/measurement.ts';
-import type { BulkCase, BulkRun } from '../lib/part.ts';
+import type { BulkCase, BulkRun, MetricDefinition } from '../lib/part.ts';
 import type { Target } from '../lib/target.ts';
 import { asynq } from './asynq.ts';
 import { contest, emptyRedis } from './bench-redis.ts';
 import { bullmq } from './bullmq.ts';
 import type { OpenContestant, OpenOn, RedisContestant } from './contestant.ts';
 import { OURS } from './ours.ts';
+import { readCpuNs } from './redis-counters.ts';
 
 const CALLERS = 100;
 const CONCURRENCY = 100;
@@ -14,6 +16,9 @@ const BATCH = 1_000;
 const SIZE = { full: 20_000, quick: 300, of: 'tasks' };
 
 const FASTER_THAN_BULLMQ = 1.5;
+
+/** What one Redis can do at most, however many processes ask it. */
+const REDIS_CPU: MetricDefinition = { name: 'redis cpu', unit: 'ns/item' };
 
 interface Play {
   readonly prepare: (contestant: OpenContestant, size: number) => Promise<void>;
@@ -24,16 +29,25 @@ type OpenBulk = (size: number) => Promise<BulkRun>;
 
 function openWith({ prepare, run }: Play, open: OpenOn): OpenBulk {
   return async (size) => {
-    const contestant = await open(await emptyRedis());
+    const redis = await emptyRedis();
+    const contestant = await open(redis);
+    const connection = new Redis({ ...redis });
     await prepare(contestant, size);
+    const cpuBeforeNs = await readCpuNs(connection);
+    let cpuNs = Number.NaN;
     let closing: Promise<void> | undefined;
     return {
       run: async () => {
         await run(contestant, size);
+        cpuNs = (await readCpuNs(connection)) - cpuBeforeNs; // a fraction of a millisecond, for all of them
         return size;
       },
       check: () => contestant.problem(),
-      close: () => (closing ??= contestant.close()),
+      details: () => ({ [REDIS_CPU.name]: cpuNs / size }),
+      close: () => {
+        connection.disconnect();
+        return (closing ??= contestant.close());
+      },
     };
   };
 }
@@ -76,6 +90,7 @@ function rateCase(
     kind: 'bulk',
     name,
     size: SIZE,
+    details: [REDIS_CPU],
     contestants: contest<OpenBulk>((contestant, open) =>
       canPlay(contestant) ? openWith(play, open) : { cannot: 'it has no call for many tasks.' },
     ),

@@ -9,7 +9,8 @@ export interface Counters {
   readonly usedMemory: number;
 }
 
-const FIELD = /^(\w+):(\d+)\r?$/gm;
+const FIELD = /^(\w+):([\d.]+)\r?$/gm;
+const NS_PER_SECOND = 1e9;
 
 export function parseInfo(info: string): ReadonlyMap<string, number> {
   return new Map([...info.matchAll(FIELD)].map(([, name = '', value = '']) => [name, Number(value)]));
@@ -41,6 +42,13 @@ export async function readCounters(redis: Redis): Promise<Counters> {
     bytes: field('total_net_input_bytes') + field('total_net_output_bytes'),
     usedMemory: field('used_memory'),
   };
+}
+
+/** What its main thread has used so far, in nanoseconds: it does everything that commands and scripts ask for. */
+export async function readCpuNs(redis: Redis): Promise<number> {
+  const fields = parseInfo(await redis.info('cpu'));
+  const field = (name: string): number => fields.get(name) ?? Number.NaN;
+  return (field('used_cpu_sys_main_thread') + field('used_cpu_user_main_thread')) * NS_PER_SECOND;
 }
 
 /** Counts what clients send: what Redis counts as commands includes what scripts call. */

@@ -18,6 +18,7 @@ const SHARDS = [2, 3, 4, 6, 8, 12, 16];
 const QUEUES = [8, 32, 128, 512];
 const PARTS = [2, 4, 8, 16, 32];
 const SEED = 1;
+const DRAWS = 1_000;
 const ZIPF = 1;
 const HOT_AMONG = 64;
 const KEYS = [100, 1_000, 10_000];
@@ -35,6 +36,8 @@ interface Simulated {
   readonly columns: readonly number[];
   readonly columnOf: string;
   readonly draw: Draw;
+  /** @default 1 000 */
+  readonly draws?: number;
 }
 
 function metricsOf(column: number, of: string): [string, string] {
@@ -56,13 +59,13 @@ function simulate({ draw, columns, columnOf }: Simulated, row: number, draws: nu
 type OpenSimulated = (draws: number) => Promise<ScenarioOutcome>;
 
 function simulatedCase(simulated: Simulated): ScenarioCase {
-  const { name, note, rows, rowOf, columns, columnOf } = simulated;
+  const { name, note, rows, rowOf, columns, columnOf, draws = DRAWS } = simulated;
   return {
     kind: 'scenario',
     name,
     note,
     rounds: 1,
-    size: { full: 1_000, quick: 5, of: 'draws' },
+    size: { full: draws, quick: 5, of: 'draws' },
     metrics: columns
       .flatMap((column) => metricsOf(column, columnOf))
       .map((metric) => ({ name: metric, unit: '' })),
@@ -77,7 +80,8 @@ function simulatedCase(simulated: Simulated): ScenarioCase {
 const overShards = { rows: SHARDS, rowOf: 'shards' };
 const ofQueues = { ...overShards, columns: QUEUES, columnOf: 'queues' };
 const ofParts = { ...overShards, columns: PARTS, columnOf: 'parts' };
-const byKey = { rows: PARTS, rowOf: 'parts', columns: KEYS, columnOf: 'keys' };
+/** Ten thousand names each. */
+const byKey = { rows: PARTS, rowOf: 'parts', columns: KEYS, columnOf: 'keys', draws: 100 };
 
 function one(random: SeededRandom): QueueLoad {
   return { queue: randomName(random), share: 1 };

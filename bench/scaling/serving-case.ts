@@ -8,7 +8,7 @@ const PARTS = [1, 2, 4, 8, 16, 32];
 const CONCURRENCY = 100;
 const ROUND_TRIP_MS = 0.5;
 const HANDLER_MS = 10;
-const IDLE_MS = 100_000;
+const IDLE_MS_PER_TASK = 10;
 const MS_PER_SECOND = 1_000;
 
 const IDLE = 'idle, a second';
@@ -60,11 +60,12 @@ function partOf({ queues }: Simulation, task: number): { readonly queue: string 
 
 const nothing = new Task('work');
 
-async function askedWhenIdle(simulation: Simulation): Promise<number> {
+async function askedWhenIdle(simulation: Simulation, count: number): Promise<number> {
+  const idleMs = count * IDLE_MS_PER_TASK;
   await start(simulation);
   const before = simulation.remote.asked;
-  await simulation.clock.advanceAsync(IDLE_MS);
-  return ((simulation.remote.asked - before) * MS_PER_SECOND) / IDLE_MS;
+  await simulation.clock.advanceAsync(idleMs);
+  return ((simulation.remote.asked - before) * MS_PER_SECOND) / idleMs;
 }
 
 async function askedWhenOneAMs(simulation: Simulation, count: number): Promise<number> {
@@ -89,7 +90,7 @@ async function askedWhenAllWait(simulation: Simulation, count: number): Promise<
 async function simulate(parts: number, count: number): Promise<ScenarioOutcome> {
   return {
     values: {
-      [IDLE]: await withSimulation(parts, askedWhenIdle),
+      [IDLE]: await withSimulation(parts, (simulation) => askedWhenIdle(simulation, count)),
       [EACH_MS]: await withSimulation(parts, (simulation) => askedWhenOneAMs(simulation, count)),
       [WAITING]: await withSimulation(parts, (simulation) => askedWhenAllWait(simulation, count)),
     },
