@@ -13,6 +13,7 @@ export default defineConfig({
       { find: /^escapement\/diskqueue$/, replacement: source('./src/diskqueue.ts') },
       { find: /^escapement\/tasks$/, replacement: source('./src/tasks.ts') },
       { find: /^escapement\/tasks\/http$/, replacement: source('./src/tasks-http.ts') },
+      { find: /^escapement\/tasks\/redis$/, replacement: source('./src/tasks-redis.ts') },
       { find: /^escapement\/tasks\/otel$/, replacement: source('./src/tasks-otel.ts') },
       { find: /^escapement\/metrics\/prometheus$/, replacement: source('./src/metrics-prometheus.ts') },
       { find: /^escapement\/metrics\/otel$/, replacement: source('./src/metrics-otel.ts') },

@@ -15,6 +15,8 @@ export interface RedisSettings {
   readonly config?: string;
   /** As a sentinel. @default false */
   readonly isSentinel?: boolean;
+  /** On a port that leaves room for the one that nodes of a cluster have besides. @default false */
+  readonly isClusterNode?: boolean;
   /** @default a free one */
   readonly port?: number;
 }
@@ -26,6 +28,10 @@ export interface RedisSettings {
 const KEEPER = `folder=$1; shift
 { read _ <&3 || { kill -9 $$; rm -rf "$folder"; }; } >/dev/null 2>&1 &
 exec "$@" 3<&-`;
+
+/** The other port of a node is that much higher. */
+const CLUSTER_BUS_OFFSET = 10_000;
+const LAST_PORT = 65_535;
 
 /** A port that was free may be taken when the server asks for it. */
 const ATTEMPTS = 5;
@@ -51,7 +57,7 @@ export class RedisProcess {
   /** Starts one, and waits until it answers. @throws Error - with what it said. */
   static async start(settings: RedisSettings = {}): Promise<RedisProcess> {
     for (let attempt = 1; ; attempt++) {
-      const server = new RedisProcess(settings.port ?? (await freePort()), settings);
+      const server = new RedisProcess(settings.port ?? (await freePort(settings)), settings);
       try {
         await server.start();
         return server;
@@ -135,11 +141,12 @@ export class RedisProcess {
   }
 
   #spawn(): ChildProcess {
-    const { args = [], isSentinel = false } = this.#settings;
+    const { args = [], isSentinel = false, isClusterNode = false } = this.#settings;
     const command = [
       ...[requireRedisProgram(), this.#configPath],
       ...(isSentinel ? ['--sentinel'] : ['--save', '', '--appendonly', 'no']),
       ...['--port', String(this.port), '--bind', '127.0.0.1'],
+      ...(isClusterNode ? ['--cluster-enabled', 'yes'] : []),
       ...['--dir', this.folder, '--logfile', join(this.folder, 'log')],
       ...args,
     ];
@@ -168,11 +175,14 @@ function tellKeeper(child: ChildProcess): void {
     .end('\n');
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
+async function freePort({ isClusterNode = false }: RedisSettings): Promise<number> {
+  const last = isClusterNode ? LAST_PORT - CLUSTER_BUS_OFFSET : LAST_PORT;
+  for (;;) {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    await once(server, 'close');
+    if (port <= last) return port;
+  }
 }
