@@ -1,22 +1,18 @@
-import { Client, EmbeddedBroker, Server, Task, type Broker } from 'escapement/tasks';
-import type { RedisAddress, RedisContestant } from './contestant.ts';
+import { Client, Server, Task } from 'escapement/tasks';
+import { RedisBroker } from 'escapement/tasks/redis';
+import type { RedisContestant } from './contestant.ts';
 import { inProcess } from './in-process.ts';
 import type { Payload } from './payload.ts';
 
 export const OURS = 'escapement';
 const TYPE = 'work';
 
-/** As much as a program has to say. */
-function openBroker(_redis: RedisAddress): Promise<Broker> {
-  return EmbeddedBroker.open();
-}
-
 export const ours: RedisContestant = {
   name: OURS,
   role: 'ours',
-  note: 'Client.enqueue, Client.enqueueMany; one Server.',
-  open: inProcess(async (redis) => {
-    const broker = await openBroker(redis);
+  note: 'RedisBroker; Client.enqueue, Client.enqueueMany; one Server.',
+  open: inProcess(({ host, port }) => {
+    const broker = new RedisBroker({ url: `redis://${host}:${port}` });
     const client = new Client({ broker });
     let server: Server | undefined;
     return {
