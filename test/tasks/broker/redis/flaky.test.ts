@@ -23,6 +23,17 @@ async function pass(clock: ManualClock, ms: number): Promise<void> {
   }
 }
 
+/** Until it is settled. */
+async function passUntil(clock: ManualClock, promise: Promise<unknown>): Promise<void> {
+  const progress = { isSettled: false };
+  const settle = (): void => {
+    progress.isSettled = true;
+  };
+  promise.then(settle, settle);
+  while (!progress.isSettled) await pass(clock, SECOND_MS);
+  await promise;
+}
+
 describe('with Redis behind a flaky network', () => {
   test.each([1, 2, 3])('no task is lost (seed %i)', async (seed) => {
     const clock = new ManualClock({ wallMs: START_MS });
@@ -37,11 +48,7 @@ describe('with Redis behind a flaky network', () => {
       if (random() < 0.2) throw new Error('now and then');
     });
     const enqueuing = Promise.all(Array.from({ length: TASKS }, (_, n) => enqueueSurely(client, String(n))));
-    const done = Promise.all([starting, enqueuing]);
-    let isEnqueued = false;
-    void done.then(() => (isEnqueued = true));
-    while (!isEnqueued) await pass(clock, SECOND_MS);
-    await done;
+    await passUntil(clock, Promise.all([starting, enqueuing]));
     await pass(clock, 5 * MINUTE_MS);
     broker.isFlaky = false;
     const inspector = new Inspector({ broker: inner });
@@ -54,9 +61,7 @@ describe('with Redis behind a flaky network', () => {
     expect(broker.counts.failed).toBeGreaterThan(TASKS / 10);
     expect(broker.counts.repliesLost).toBeGreaterThan(TASKS / 10);
     expect(await inspector.getQueueInfo('default')).toMatchObject({ size: TASKS, completed: TASKS });
-    let isDown = false;
-    void server.shutdown().then(() => (isDown = true));
-    while (!isDown) await pass(clock, SECOND_MS);
+    await passUntil(clock, server.shutdown());
     expect(await inspector.servers()).toEqual([]);
     await inner.close();
     await database.dispose();
