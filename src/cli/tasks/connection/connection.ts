@@ -1,0 +1,159 @@
+import { CommandError } from '../../command-error.ts';
+
+/** Options of all commands that say where the tasks are, as they were typed. */
+export interface ConnectionOptions {
+  readonly uri?: string;
+  readonly db?: number;
+  readonly username?: string;
+  readonly password?: string;
+  readonly cluster?: boolean;
+  readonly cluster_addrs?: string;
+  readonly tls?: boolean;
+  readonly tls_server?: string;
+  readonly insecure?: boolean;
+  readonly token?: string;
+  readonly http_header?: readonly string[];
+}
+
+/** Redis, by a URL that has everything in it but what follows. */
+export interface RedisConnection {
+  readonly kind: 'redis';
+  /** With the password. */
+  readonly url: string;
+  /** For people: without the password. */
+  readonly name: string;
+  /** The name that its certificate must have; undefined for the host's. */
+  readonly tlsServer: string | undefined;
+  /** Whether any certificate will do. */
+  readonly isInsecure: boolean;
+}
+
+/** The HTTP API of a process. */
+export interface HttpConnection {
+  readonly kind: 'http';
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export type Connection = RedisConnection | HttpConnection;
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const DEFAULT_URI = 'redis://127.0.0.1:6379';
+const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i;
+const REDIS_SCHEMES = [
+  'redis',
+  'rediss',
+  'redis-sentinel',
+  'rediss-sentinel',
+  'redis-cluster',
+  'rediss-cluster',
+];
+/** `scheme://user:password@hosts/path?query`; there may be several hosts, which makes it no URL. */
+const PARTS = /^([a-z-]+):\/\/(?:([^@/?#]*)@)?([^/?#]*)(\/[^?#]*)?(\?[^#]*)?$/i;
+
+/**
+ * Where the tasks are. What was typed is first, then what the URI says, then the environment.
+ *
+ * @throws CommandError - it cannot be.
+ */
+export function connectionOf(options: ConnectionOptions, environment: Environment): Connection {
+  const uri = uriOf(options, environment);
+  const scheme = SCHEME.exec(uri)?.[1]?.toLowerCase() ?? '';
+  if (scheme === 'http' || scheme === 'https') return httpConnection(uri, options, environment);
+  if (REDIS_SCHEMES.includes(scheme)) return redisConnection(uri, options, environment);
+  throw new CommandError(
+    `--uri: '${scheme}' is no scheme that is known; there is: ${REDIS_SCHEMES.join(', ')}, http, https`,
+  );
+}
+
+/** asynq's `host:port` means Redis. */
+function uriOf(options: ConnectionOptions, environment: Environment): string {
+  if (options.cluster === true || options.cluster_addrs !== undefined) {
+    const hosts = options.cluster_addrs ?? options.uri ?? '127.0.0.1:6379';
+    return SCHEME.test(hosts)
+      ? hosts.replace(/^redis(s?):/i, 'redis$1-cluster:')
+      : `redis-cluster://${hosts}`;
+  }
+  const uri = firstOf(options.uri, environment['ESCAPEMENT_URI'], environment['REDIS_URL'], DEFAULT_URI);
+  return SCHEME.test(uri) ? uri : `redis://${uri}`;
+}
+
+function httpConnection(uri: string, options: ConnectionOptions, environment: Environment): HttpConnection {
+  const redisOnly = (['db', 'cluster', 'cluster_addrs', 'tls', 'tls_server', 'insecure'] as const).find(
+    (name) => options[name] !== undefined,
+  );
+  if (redisOnly !== undefined)
+    throw new CommandError(`--${redisOnly} is for Redis, and ${withoutSecrets(uri)} is not`);
+  if (!URL.canParse(uri)) throw notUri(uri);
+  const url = new URL(uri);
+  const token = firstOf(options.token, environment['ESCAPEMENT_TOKEN']);
+  const username = options.username ?? decoded(url.username, uri);
+  const password = firstOf(options.password, decoded(url.password, uri), environment['ESCAPEMENT_PASSWORD']);
+  const headers = new Map<string, string>();
+  if (username !== '') {
+    headers.set('authorization', `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`);
+  }
+  if (token !== '') headers.set('authorization', `Bearer ${token}`);
+  for (const line of options.http_header ?? []) headers.set(...headerOf(line));
+  return { kind: 'http', url, headers: Object.fromEntries(headers) };
+}
+
+function headerOf(line: string): [name: string, value: string] {
+  const [, name, value] = /^([!#$%&'*+.^_`|~0-9a-z-]+):[ \t]*([\t\x20-\x7e]*)$/i.exec(line) ?? [];
+  if (name === undefined || value === undefined)
+    throw new CommandError(`--http_header must be 'Name: value'`);
+  return [name.toLowerCase(), value];
+}
+
+function redisConnection(uri: string, options: ConnectionOptions, environment: Environment): RedisConnection {
+  if (options.token !== undefined || options.http_header !== undefined) {
+    throw new CommandError(
+      `--token and --http_header are for the HTTP API, and ${withoutSecrets(uri)} is not`,
+    );
+  }
+  const [, scheme = '', user = '', hosts = '', path = '', query = ''] = PARTS.exec(uri) ?? [];
+  if (hosts === '') throw notUri(uri);
+  const [name = '', ...rest] = user.split(':');
+  const username = encoded(options.username) ?? name;
+  const password = firstOf(
+    encoded(options.password),
+    rest.join(':'),
+    encoded(environment['ESCAPEMENT_PASSWORD']),
+  );
+  const login = username === '' && password === '' ? '' : `${username}:${password}@`;
+  const secure = options.tls === true ? scheme.replace(/^redis(?!s)/i, 'rediss') : scheme;
+  const db = options.db === undefined ? path : `/${options.db}`;
+  return {
+    kind: 'redis',
+    url: `${secure}://${login}${hosts}${db}${query}`,
+    name: hosts,
+    tlsServer: options.tls_server,
+    isInsecure: options.insecure === true,
+  };
+}
+
+/** The first one that is there and says something; else, empty. */
+function firstOf(...texts: readonly (string | undefined)[]): string {
+  return texts.find((one) => one !== undefined && one !== '') ?? '';
+}
+
+function encoded(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : encodeURIComponent(text);
+}
+
+function decoded(text: string, uri: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw notUri(uri);
+  }
+}
+
+function notUri(uri: string): CommandError {
+  return new CommandError(`--uri: ${withoutSecrets(uri)} is no URI`);
+}
+
+/** Up to the last `@`, it may be a password. */
+function withoutSecrets(uri: string): string {
+  return uri.replace(/\/\/.*@/s, '//').replace(/\?.*$/s, '');
+}
