@@ -39,6 +39,7 @@ export async function run(
 function describeProgram(texts: { out: string[]; err: string[] }): Command {
   return new Command('escapement')
     .description('Looks after what escapement keeps: queues on a disk, and tasks.')
+    .enablePositionalOptions() // what a part has may have the same letters
     .exitOverride()
     .configureOutput({
       writeOut: (text) => texts.out.push(text),

@@ -48,8 +48,8 @@ const REDIS_SCHEMES = [
   'redis-cluster',
   'rediss-cluster',
 ];
-/** `scheme://user:password@hosts/path?query`; there may be several hosts, which makes it no URL. */
-const PARTS = /^([a-z-]+):\/\/(?:([^@/?#]*)@)?([^/?#]*)(\/[^?#]*)?(\?[^#]*)?$/i;
+/** `scheme://user:password@hosts/path?query`; there may be several hosts, which makes it no URL. What is behind an `@` is no password. */
+const PARTS = /^([a-z-]+):\/\/(?:([^@/?#]*)@)?([^@/?#]*)(\/[^@?#]*)?(\?[^@#]*)?$/i;
 
 /**
  * Where the tasks are. What was typed is first, then what the URI says, then the environment.

@@ -48,7 +48,9 @@ export class BrokerTarget implements TasksTarget {
     return this.#inspector.history(queue, days);
   }
 
-  groups(queue: string): Promise<readonly GroupInfo[]> {
+  /** Of a queue that is not there, a broker has none. */
+  async groups(queue: string): Promise<readonly GroupInfo[]> {
+    await this.#inspector.getQueueInfo(queue);
     return this.#inspector.groups(queue);
   }
 

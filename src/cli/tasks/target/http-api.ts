@@ -58,6 +58,11 @@ export class HttpApi {
     return this.#send('DELETE', path, this.#signal);
   }
 
+  /** What is there answers, but not as the API does. */
+  isAnother(): Unreachable {
+    return new Unreachable(`${this.name} does not answer as the API of tasks does: is it there?`);
+  }
+
   /** @throws CommandError - nobody answers, or with something else than success. */
   async #send(method: string, path: string, signal = this.#withTimeout()): Promise<unknown> {
     const { status, text } = await this.#ask(method, path, signal);
@@ -66,7 +71,7 @@ export class HttpApi {
     try {
       return JSON.parse(text) as unknown;
     } catch {
-      throw new Unreachable(`${this.name} has not answered with JSON: is the API of tasks there?`);
+      throw this.isAnother();
     }
   }
 

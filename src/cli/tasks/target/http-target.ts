@@ -45,8 +45,8 @@ export class HttpTarget implements TasksTarget {
   }
 
   async queues(): Promise<readonly QueueView[]> {
-    const { queues } = (await this.#api.get('/queues')) as { queues: readonly QueueJson[] | null };
-    return (queues ?? []).map(queueView).sort((a, b) => (a.queue < b.queue ? -1 : 1));
+    const queues = await this.#list<QueueJson>('/queues', 'queues');
+    return queues.map(queueView).sort((a, b) => (a.queue < b.queue ? -1 : 1));
   }
 
   async queue(name: string): Promise<QueueView> {
@@ -61,11 +61,8 @@ export class HttpTarget implements TasksTarget {
     return (Object.hasOwn(stats, queue) ? (stats[queue] ?? []) : []).slice(0, days).map(dayView);
   }
 
-  async groups(queue: string): Promise<readonly GroupInfo[]> {
-    const { groups } = (await this.#api.get(`${queuePath(queue)}/groups`)) as {
-      groups: readonly GroupInfo[] | null;
-    };
-    return groups ?? [];
+  groups(queue: string): Promise<readonly GroupInfo[]> {
+    return this.#list<GroupInfo>(`${queuePath(queue)}/groups`, 'groups');
   }
 
   async pauseQueue(queue: string): Promise<void> {
@@ -83,8 +80,8 @@ export class HttpTarget implements TasksTarget {
 
   async tasks(list: TaskList, { page, pageSize }: PageView): Promise<readonly TaskView[]> {
     const path = `${listPath(list)}?page=${page}&size=${pageSize}`;
-    const { tasks } = (await this.#api.get(path)) as { tasks: readonly TaskJson[] | null };
-    return (tasks ?? []).map((task) => taskView(task, list.state));
+    const tasks = await this.#list<TaskJson>(path, 'tasks');
+    return tasks.map((task) => taskView(task, list.state));
   }
 
   async task(queue: string, id: string): Promise<TaskView> {
@@ -150,23 +147,28 @@ export class HttpTarget implements TasksTarget {
   }
 
   async servers(): Promise<readonly ServerView[]> {
-    const { servers } = (await this.#api.get('/servers')) as { servers: readonly ServerJson[] | null };
-    return (servers ?? []).map(serverView);
+    const servers = await this.#list<ServerJson>('/servers', 'servers');
+    return servers.map(serverView);
   }
 
   async entries(): Promise<readonly EntryView[]> {
-    const { entries } = (await this.#api.get('/scheduler_entries')) as {
-      entries: readonly EntryJson[] | null;
-    };
-    return (entries ?? []).map(entryView);
+    const entries = await this.#list<EntryJson>('/scheduler_entries', 'entries');
+    return entries.map(entryView);
   }
 
   async events(entryId: string, { page, pageSize }: PageView): Promise<readonly SchedulerEnqueueEvent[]> {
     const path = `/scheduler_entries/${segment(entryId)}/enqueue_events`;
-    const { events } = (await this.#api.get(`${path}?page=${page}&size=${pageSize}`)) as {
-      events: readonly EventJson[] | null;
-    };
-    return (events ?? []).map(eventView);
+    const events = await this.#list<EventJson>(`${path}?page=${page}&size=${pageSize}`, 'events');
+    return events.map(eventView);
+  }
+
+  /** Of nothing, Go writes null. @throws Unreachable - there is no such list in the answer. */
+  async #list<T>(path: string, name: string): Promise<readonly T[]> {
+    const answer = (await this.#api.get(path)) as Readonly<Record<string, readonly T[] | null>> | null;
+    const list = answer?.[name];
+    if (list === null) return [];
+    if (!Array.isArray(list)) throw this.#api.isAnother();
+    return list as readonly T[];
   }
 
   /** In which list a task is: what can be done with it has its path there. */
