@@ -1,6 +1,6 @@
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
+import { createServer, type AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { TasksHandlerOptions } from 'escapement/tasks/http';
 import { openBench } from '../../tasks/support/bench.ts';
 import { finished, startCommand } from '../support/command.ts';
 import { serve, serveTasks, tasksCommand, type Result } from './support/tasks-command.ts';
@@ -23,11 +23,7 @@ describe('the HTTP API', () => {
 
   it('is told who asks', async () => {
     const { broker } = await openBench();
-    const authorize = ({
-      headers,
-    }: {
-      headers: { authorization?: string };
-    }): boolean | { challenge: string } =>
+    const authorize: TasksHandlerOptions['authorize'] = ({ headers }) =>
       headers.authorization === 'Bearer secret' || { challenge: 'Bearer' };
     const uri = await serveTasks({ broker, authorize });
     expect((await stats(uri, '--token', 'secret')).code).toBe(0);

@@ -8,7 +8,7 @@ const HOME = '\u001b[H';
 const CLEAR_LINE = '\u001b[K';
 const CLEAR_REST = '\u001b[J';
 
-/** What a terminal has that says nothing of itself. */
+/** What a terminal has that says nothing of itself, or 0. */
 const DEFAULT_ROWS = 24;
 
 /** All of the terminal, as long as it is taken. */
@@ -21,7 +21,8 @@ export class Screen {
   }
 
   get height(): number {
-    return this.#out.stream.rows ?? DEFAULT_ROWS;
+    const { rows = 0 } = this.#out.stream;
+    return rows > 0 ? rows : DEFAULT_ROWS;
   }
 
   enter(): Promise<void> {
