@@ -9,6 +9,7 @@ const library: Options = {
     diskqueue: 'src/diskqueue.ts',
     tasks: 'src/tasks.ts',
     'tasks/http': 'src/tasks-http.ts',
+    'tasks/redis': 'src/tasks-redis.ts',
     'tasks/otel': 'src/tasks-otel.ts',
     'metrics/prometheus': 'src/metrics-prometheus.ts',
     'metrics/otel': 'src/metrics-otel.ts',

@@ -2,5 +2,10 @@ import { defineConfig } from 'vitest/config';
 
 /** Tests with other implementations, which have to be there: `npm test` does without. */
 export default defineConfig({
-  test: { include: ['test/interop/**/*.interop.ts'], pool: 'forks', testTimeout: 60_000 },
+  test: {
+    include: ['test/interop/**/*.interop.ts'],
+    globalSetup: ['test/redis/global-setup.ts'],
+    pool: 'forks',
+    testTimeout: 60_000,
+  },
 });

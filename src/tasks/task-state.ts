@@ -34,3 +34,8 @@ export const TASK_STATES: readonly TaskState[] = [
   'completed',
   'aggregating',
 ];
+
+/** Whether a word is the name of a state. */
+export function isTaskState(word: string): word is TaskState {
+  return (TASK_STATES as readonly string[]).includes(word);
+}

@@ -36,20 +36,49 @@ class TaskWait {
   }
 }
 
+/** Those who wait for tasks of one queue; they share a subscription, which ends with the last. */
+class QueueWaits {
+  /** By the id of the task. */
+  readonly byId = new Map<string, Set<TaskWait>>();
+  subscription: Promise<Subscription> | undefined;
+
+  get all(): TaskWait[] {
+    return [...this.byId.values()].flatMap((waits) => [...waits]);
+  }
+
+  add(wait: TaskWait): void {
+    const waits = this.byId.get(wait.id);
+    if (waits === undefined) this.byId.set(wait.id, new Set([wait]));
+    else waits.add(wait);
+  }
+
+  remove(wait: TaskWait): void {
+    const waits = this.byId.get(wait.id);
+    waits?.delete(wait);
+    if (waits?.size === 0) this.byId.delete(wait.id);
+  }
+
+  async unsubscribe(): Promise<void> {
+    const { subscription } = this;
+    this.subscription = undefined;
+    try {
+      await (await subscription)?.close();
+    } catch {
+      // It was not made, or the broker is gone, and it with it.
+    }
+  }
+}
+
 /**
  * Those who wait for the end of a task.
  *
  *      subscribe ──► look at the task ──► it is over: settle
  *                         ▲     └── it is not: wait ──┐
  *                         └── the broker tells, or ◄──┘ it is time, if it may not tell
- *
- * All of them share one subscription, which ends with the last.
  */
 export class TaskWaits {
   readonly #broker: Broker;
-  /** By the id of the task. */
-  readonly #waits = new Map<string, Set<TaskWait>>();
-  #subscription: Promise<Subscription> | undefined;
+  readonly #queues = new Map<string, QueueWaits>();
   #isClosed = false;
 
   constructor(broker: Broker) {
@@ -64,7 +93,7 @@ export class TaskWaits {
       wait.reject(signal?.reason);
     };
     signal?.addEventListener('abort', giveUp);
-    this.#add(wait);
+    this.#queue(queue).add(wait);
     void this.#listenAndLook(wait);
     try {
       return await wait.promise;
@@ -78,27 +107,32 @@ export class TaskWaits {
   /** Whoever waits is rejected. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const waits of this.#waits.values()) for (const wait of waits) wait.reject(closed());
-    await this.#unsubscribe();
+    const queues = [...this.#queues.values()];
+    for (const { all } of queues) for (const wait of all) wait.reject(closed());
+    await Promise.all(queues.map((waits) => waits.unsubscribe()));
   }
 
-  #add(wait: TaskWait): void {
-    const waits = this.#waits.get(wait.id);
-    if (waits === undefined) this.#waits.set(wait.id, new Set([wait]));
-    else waits.add(wait);
+  #queue(queue: string): QueueWaits {
+    let waits = this.#queues.get(queue);
+    if (waits === undefined) {
+      waits = new QueueWaits();
+      this.#queues.set(queue, waits);
+    }
+    return waits;
   }
 
   #remove(wait: TaskWait): void {
-    const waits = this.#waits.get(wait.id);
-    waits?.delete(wait);
-    if (waits?.size === 0) this.#waits.delete(wait.id);
-    if (this.#waits.size === 0) void this.#unsubscribe();
+    const waits = this.#queue(wait.queue);
+    waits.remove(wait);
+    if (waits.byId.size > 0) return;
+    this.#queues.delete(wait.queue);
+    void waits.unsubscribe();
   }
 
   /** Nobody may be told of what ends before the subscription: so it comes first. */
   async #listenAndLook(wait: TaskWait): Promise<void> {
     try {
-      await this.#subscribe();
+      await this.#subscribe(wait.queue);
     } catch (error) {
       if (!isUnavailable(error)) {
         wait.reject(error);
@@ -109,34 +143,28 @@ export class TaskWaits {
     await this.#look(wait);
   }
 
-  #subscribe(): Promise<Subscription> {
-    this.#subscription ??= this.#newSubscription();
-    return this.#subscription;
+  #subscribe(queue: string): Promise<Subscription> {
+    const waits = this.#queue(queue);
+    waits.subscription ??= this.#newSubscription(queue, waits);
+    return waits.subscription;
   }
 
-  #newSubscription(): Promise<Subscription> {
-    const made = this.#broker.subscribe({
-      settled: (queue, id) => {
-        for (const wait of this.#waits.get(id) ?? []) if (wait.queue === queue) void this.#look(wait);
+  #newSubscription(queue: string, waits: QueueWaits): Promise<Subscription> {
+    const made = this.#broker.subscribe(
+      {
+        settled: (of, id) => {
+          if (of === queue) for (const wait of waits.byId.get(id) ?? []) void this.#look(wait);
+        },
+        closed: () => {
+          for (const wait of waits.all) void this.#look(wait);
+        },
       },
-      closed: () => {
-        for (const waits of this.#waits.values()) for (const wait of waits) void this.#look(wait);
-      },
-    });
+      [queue],
+    );
     made.catch(() => {
-      if (this.#subscription === made) this.#subscription = undefined;
+      if (waits.subscription === made) waits.subscription = undefined;
     });
     return made;
-  }
-
-  async #unsubscribe(): Promise<void> {
-    const subscription = this.#subscription;
-    this.#subscription = undefined;
-    try {
-      await (await subscription)?.close();
-    } catch {
-      // It was not made, or the broker is gone, and it with it.
-    }
   }
 
   async #look(wait: TaskWait): Promise<void> {

@@ -67,6 +67,7 @@ const EXPORTS = {
     'taskQueueMetrics',
   ],
   'escapement/tasks/http': ['tasksHandler'],
+  'escapement/tasks/redis': ['RedisBroker'],
   'escapement/tasks/otel': ['openTelemetryTracing'],
   'escapement/metrics/prometheus': ['prometheusMetrics'],
   'escapement/metrics/otel': ['openTelemetryMetrics'],

@@ -141,8 +141,12 @@ export interface Broker {
 
   // Hints and cancellation.
 
-  /** Tells somebody what happens, soon after. What matters is never told by that alone. */
-  subscribe(listener: BrokerListener): Promise<Subscription>;
+  /**
+   * Tells somebody what happens in some queues, soon after. What matters is never told by that alone.
+   *
+   * @param queues - he may hear of others, too.
+   */
+  subscribe(listener: BrokerListener, queues: readonly string[]): Promise<Subscription>;
 
   /**
    * Asks whoever runs the task to stop.

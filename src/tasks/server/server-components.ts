@@ -168,10 +168,11 @@ export class ServerComponents {
   }
 
   #makeSubscriber(): Subscriber {
-    const { broker, timer, logger } = this.#parts;
+    const { broker, timer, logger, options } = this.#parts;
     return new Subscriber({
       ...{ broker, timer, logger },
       listener: this.#makeListener(),
+      queues: options.queueNames,
       onSubscribed: () => {
         this.#processor.hintAll();
         this.#recoverer.trigger();

@@ -9,6 +9,7 @@ export interface SubscriberOptions {
   readonly timer: SystemTimer;
   readonly logger: Logger;
   readonly listener: BrokerListener;
+  readonly queues: readonly string[];
   /** From now on everything is heard; what came before may have been missed. */
   readonly onSubscribed: () => void;
 }
@@ -44,9 +45,9 @@ export class Subscriber {
   }
 
   async #subscribe(): Promise<void> {
-    const { broker, timer, logger, listener, onSubscribed } = this.#options;
+    const { broker, timer, logger, listener, queues, onSubscribed } = this.#options;
     try {
-      this.#subscription = await broker.subscribe(listener);
+      this.#subscription = await broker.subscribe(listener, queues);
       onSubscribed();
     } catch (error) {
       logger.warn({ err: error }, 'not subscribed to the broker');

@@ -44,7 +44,7 @@ const CALLS: Calls = {
   takeGroup: (broker) => broker.takeGroup(QUEUE, 'g', limits, LONG_MS),
   replaceSet: (broker) => broker.replaceSet(set, newTask()),
   reclaimSets: (broker) => broker.reclaimSets([QUEUE]),
-  subscribe: (broker) => broker.subscribe({}),
+  subscribe: (broker) => broker.subscribe({}, [QUEUE]),
   cancel: (broker) => broker.cancel({ taskId: 'a', queue: QUEUE, outcome: 'retry' }, 1),
   announceServer: (broker) => broker.announceServer(() => Object.create(null) as never, LONG_MS),
   withdrawServer: (broker) => broker.withdrawServer('a'),
@@ -77,7 +77,7 @@ export function describeClosing(make: BrokerFactory): void {
   describe('a broker that is closed', () => {
     it('tells so', async ({ broker }) => {
       const heard: string[] = [];
-      await broker.subscribe({ closed: () => heard.push('closed'), work: () => heard.push('work') });
+      await broker.subscribe({ closed: () => heard.push('closed'), work: () => heard.push('work') }, [QUEUE]);
       await broker.close();
       await until(() => heard.length > 0);
       expect(heard).toEqual(['closed']);
@@ -86,7 +86,7 @@ export function describeClosing(make: BrokerFactory): void {
     it('rejects everything, and can be closed again', async ({ broker }) => {
       await broker.enqueue(newTask());
       const task = await take(broker);
-      const subscription = await broker.subscribe({});
+      const subscription = await broker.subscribe({}, [QUEUE]);
       await expect(broker.ping()).resolves.toBeUndefined();
       await broker.close();
       for (const call of Object.values(CALLS)) await expectCode('ERR_BROKER_CLOSED', call(broker, task));

@@ -12,6 +12,8 @@ import {
   type BrokerFactory,
 } from './support.ts';
 
+const QUEUES = [QUEUE, 'other'];
+
 /** Listens to everything, and writes it down. */
 function recorder(): { heard: string[]; listener: BrokerListener } {
   const heard: string[] = [];
@@ -41,7 +43,7 @@ export function describeHints(make: BrokerFactory): void {
   describe('who has subscribed', () => {
     it('hears that there is work', async ({ broker }) => {
       const { heard, listener } = recorder();
-      await broker.subscribe(listener);
+      await broker.subscribe(listener, QUEUES);
       await broker.enqueue(newTask());
       await broker.enqueue(newTask({ queue: 'other' }));
       await until(() => heard.includes(`work ${QUEUE}`) && heard.includes('work other'));
@@ -51,7 +53,7 @@ export function describeHints(make: BrokerFactory): void {
       await broker.enqueue(newTask());
       const task = await take(broker);
       const { heard, listener } = recorder();
-      await broker.subscribe(listener);
+      await broker.subscribe(listener, QUEUES);
       await broker.release(task);
       await until(() => heard.includes(`work ${QUEUE}`));
       await broker.pause(QUEUE);
@@ -62,7 +64,7 @@ export function describeHints(make: BrokerFactory): void {
 
     it('hears that a group has grown', async ({ broker }) => {
       const { heard, listener } = recorder();
-      await broker.subscribe(listener);
+      await broker.subscribe(listener, QUEUES);
       await broker.enqueue(newTask({ group: 'g' }));
       await until(() => heard.includes(`grouped ${QUEUE} g`));
     });
@@ -70,7 +72,7 @@ export function describeHints(make: BrokerFactory): void {
     it('hears how far a run is', async ({ broker }) => {
       await broker.enqueue(newTask({ id: 'a' }));
       const { heard, listener } = recorder();
-      await broker.subscribe(listener);
+      await broker.subscribe(listener, QUEUES);
       await broker.writeProgress(await take(broker), '1');
       await until(() => heard.includes(`progressed ${QUEUE} a`));
     });
@@ -79,7 +81,7 @@ export function describeHints(make: BrokerFactory): void {
       it(`hears that a task ${what}`, async ({ broker }) => {
         await broker.enqueue(newTask({ id: 'a' }));
         const { heard, listener } = recorder();
-        await broker.subscribe(listener);
+        await broker.subscribe(listener, QUEUES);
         await settle(broker);
         await until(() => heard.includes(`settled ${QUEUE} a`));
       });
@@ -87,8 +89,8 @@ export function describeHints(make: BrokerFactory): void {
 
     it('hears nothing any more once the subscription is closed; others do', async ({ broker }) => {
       const [gone, there] = [recorder(), recorder()];
-      const subscription = await broker.subscribe(gone.listener);
-      await broker.subscribe(there.listener);
+      const subscription = await broker.subscribe(gone.listener, QUEUES);
+      await broker.subscribe(there.listener, QUEUES);
       await subscription.close();
       await subscription.close();
       await broker.enqueue(newTask());
@@ -98,8 +100,8 @@ export function describeHints(make: BrokerFactory): void {
 
     it('may listen to some of it only', async ({ broker }) => {
       const { heard, listener } = recorder();
-      await broker.subscribe({});
-      await broker.subscribe(listener);
+      await broker.subscribe({}, QUEUES);
+      await broker.subscribe(listener, QUEUES);
       await broker.enqueue(newTask({ group: 'g' }));
       await until(() => heard.length > 0);
     });
@@ -111,8 +113,8 @@ export function describeHints(make: BrokerFactory): void {
       const request = { taskId: id, queue: QUEUE, outcome: 'archive' } as const;
       expect(await broker.cancel(request, 100)).toBe(false);
       const asked: unknown[] = [];
-      await broker.subscribe({ cancel: (what) => asked.push(what) === 0 });
-      const subscription = await broker.subscribe({ cancel: ({ taskId }) => taskId === id });
+      await broker.subscribe({ cancel: (what) => asked.push(what) === 0 }, []);
+      const subscription = await broker.subscribe({ cancel: ({ taskId }) => taskId === id }, []);
       expect(await broker.cancel(request, 5_000)).toBe(true);
       await until(() => asked.length > 0);
       expect(asked).toEqual([request]);
@@ -121,7 +123,7 @@ export function describeHints(make: BrokerFactory): void {
     });
 
     it('may do so while there is no such task', async ({ broker }) => {
-      await broker.subscribe({ cancel: () => false });
+      await broker.subscribe({ cancel: () => false }, []);
       expect(await broker.cancel({ taskId: 'nothing', queue: 'nowhere', outcome: 'retry' }, 100)).toBe(false);
       expect(await broker.queues()).toEqual([]);
     });
@@ -136,7 +138,7 @@ export function describeHints(make: BrokerFactory): void {
       await broker.takeGroup(QUEUE, 'g', { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 }, 1_000);
       await broker.enqueue(newTask({ processAtMs: broker.clock.wallNow() + 1_000 }));
       const { heard, listener } = recorder();
-      await broker.subscribe(listener);
+      await broker.subscribe(listener, QUEUES);
       await advance(1_000 + precisionMs);
       await until(() => heard.length === 3);
       expect(heard.sort()).toEqual([`grouped ${QUEUE} g`, `leaseExpired ${QUEUE}`, `work ${QUEUE}`]);

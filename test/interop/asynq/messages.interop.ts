@@ -4,7 +4,7 @@ import { QUEUES_KEY, QueueKeys } from '../../../src/tasks/broker/redis/keys.ts';
 import type { TaskMessage } from '../../../src/tasks/task-message.ts';
 import { decodeTaskMessage, encodeTaskMessage } from '../../../src/tasks/wire/task-message-codec.ts';
 import { buildGoAsynq, type GoAsynq } from './go-asynq.ts';
-import { startRedis, type RedisProcess } from './redis-process.ts';
+import { RedisProcess } from '../../redis/redis-process.ts';
 
 const keys = new QueueKeys('low');
 let go: GoAsynq;
@@ -14,7 +14,7 @@ let address: string;
 
 beforeAll(async () => {
   go = buildGoAsynq();
-  server = await startRedis();
+  server = await RedisProcess.start();
   address = `127.0.0.1:${server.port}`;
   redis = new Redis(server.port, '127.0.0.1');
 }, 300_000);

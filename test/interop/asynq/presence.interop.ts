@@ -24,7 +24,7 @@ import {
   encodeWorker,
 } from '../../../src/tasks/wire/server-codec.ts';
 import { buildGoAsynq, type GoAsynq } from './go-asynq.ts';
-import { startRedis, type RedisProcess } from './redis-process.ts';
+import { RedisProcess } from '../../redis/redis-process.ts';
 
 let go: GoAsynq;
 let server: RedisProcess;
@@ -33,7 +33,7 @@ let address: string;
 
 beforeAll(async () => {
   go = buildGoAsynq();
-  server = await startRedis();
+  server = await RedisProcess.start();
   address = `127.0.0.1:${server.port}`;
   redis = new Redis(server.port, '127.0.0.1');
 }, 300_000);

@@ -1,4 +1,4 @@
-import { queueNotEmpty, queueState, taskState } from './broker-errors.ts';
+import { queueNotEmpty, queueState, taskState } from '../broker-errors.ts';
 import type { QueueState } from './queue-state.ts';
 import { listOf, type TaskRow } from './task-row.ts';
 import type { TaskStore } from './task-store.ts';

@@ -3,7 +3,7 @@ import { requireFiniteNumber, requireIntegerAtLeast } from '../../../core/valida
 import { wrongValue } from '../../../core/errors.ts';
 import { requireDuration } from '../../task-options.ts';
 import type { GroupInfo, GroupLimits, GroupTaking, NewTask, TaskRecord, TaskSet } from '../broker.ts';
-import { setLost } from './broker-errors.ts';
+import { setLost } from '../broker-errors.ts';
 import { HeldSet } from './held-set.ts';
 import type { QueueState } from './queue-state.ts';
 import { recordOf } from './record.ts';

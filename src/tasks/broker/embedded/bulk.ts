@@ -1,6 +1,6 @@
 import { inOwnTurn } from '../../../core/own-turn.ts';
 import type { TaskState } from '../../task-state.ts';
-import { brokerClosed, bulkState } from './broker-errors.ts';
+import { brokerClosed, bulkState } from '../broker-errors.ts';
 import type { QueueState } from './queue-state.ts';
 import type { TaskRow } from './task-row.ts';
 import type { TaskStore } from './task-store.ts';
@@ -107,5 +107,5 @@ async function isStillThere(store: TaskStore, operation: string, queue: QueueSta
 
 async function nextTurn(store: TaskStore, operation: string): Promise<void> {
   await new Promise<void>(inOwnTurn);
-  if (store.isClosed) throw brokerClosed(operation);
+  if (store.isClosed) throw brokerClosed(`EmbeddedBroker.${operation}`);
 }

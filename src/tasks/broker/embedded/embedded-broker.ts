@@ -24,7 +24,7 @@ import type {
 } from '../broker.ts';
 import * as administration from './administration.ts';
 import * as aggregation from './aggregation.ts';
-import { brokerClosed } from './broker-errors.ts';
+import { brokerClosed } from '../broker-errors.ts';
 import { applyToAll, ARCHIVE_ALL, clear, DELETE_ALL, RUN_ALL } from './bulk.ts';
 import { INTERNALS, type EmbeddedBrokerInternals } from './embedded-broker-internals.ts';
 import { resolveEmbeddedBrokerOptions, type EmbeddedBrokerOptions } from './embedded-broker-options.ts';
@@ -172,7 +172,8 @@ export class EmbeddedBroker implements Broker {
 
   // Hints and cancellation.
 
-  async subscribe(listener: BrokerListener): Promise<Subscription> {
+  /** Whoever listens hears of all queues. */
+  async subscribe(listener: BrokerListener, _queues?: readonly string[]): Promise<Subscription> {
     const store = this.#open('subscribe');
     store.subscribe(listener);
     let isOver = false;
@@ -302,7 +303,7 @@ export class EmbeddedBroker implements Broker {
   }
 
   #open(operation: string): TaskStore {
-    if (this.#store === undefined) throw brokerClosed(operation);
+    if (this.#store === undefined) throw brokerClosed(`EmbeddedBroker.${operation}`);
     return this.#store;
   }
 }

@@ -1,7 +1,7 @@
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import { requireDuration } from '../../task-options.ts';
 import type { LeasedTask, TaskFailure } from '../broker.ts';
-import { leaseLost } from './broker-errors.ts';
+import { leaseLost } from '../broker-errors.ts';
 import { queueOf, type TaskRow } from './task-row.ts';
 import type { TaskStore } from './task-store.ts';
 

@@ -2,7 +2,7 @@ import type { Clock } from '../../../core/clock.ts';
 import { SystemTimer } from '../../../timer/system-timer.ts';
 import { requireDuration } from '../../task-options.ts';
 import type { BrokerListener, NewTask } from '../broker.ts';
-import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from './broker-errors.ts';
+import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from '../broker-errors.ts';
 import type { ResolvedEmbeddedBrokerOptions } from './embedded-broker-options.ts';
 import { Hints } from './hints.ts';
 import { QueueState, type ListedState } from './queue-state.ts';

@@ -2,7 +2,7 @@ import { wrongValue } from '../../../core/errors.ts';
 import { requireText } from '../../require-text.ts';
 
 /*
- * Every key that asynq has in Redis, with its type. Times in them are Unix seconds, unless it says otherwise.
+ * Every key that asynq has in Redis, and those that we add, with its type. Times in them are Unix seconds, unless it says otherwise.
  *
  * What is between `{` and `}` tells a cluster where a key lives: all keys of one queue are together, so a script may touch
  * all of them. Text of users goes in as it is: in queue names, groups and ids nothing is escaped.
@@ -22,6 +22,14 @@ export const SCHEDULERS_KEY = 'asynq:schedulers';
 
 /** Channel: the id of a task that is to be cancelled, of whatever queue. */
 export const CANCEL_CHANNEL = 'asynq:cancel';
+
+/** Ours. Channel: somebody wants a run to stop; JSON, see cancellation.ts. */
+export const CANCEL_REQUEST_CHANNEL = 'asynq:x:cancel';
+
+/** Ours. Channel of one who waits for an answer to that. */
+export function cancelReplyChannel(id: string): string {
+  return `asynq:x:cancel-reply:${id}`;
+}
 
 /** STRING that expires: a ServerInfo. */
 export function serverKey(host: string, pid: number, serverId: string): string {
@@ -80,6 +88,16 @@ export class QueueKeys {
   readonly processed: string;
   /** STRING, a number: runs that failed, ever. */
   readonly failed: string;
+  /** Ours. STRING, a number: the epoch of the latest lease. */
+  readonly epoch: string;
+  /** Ours. HASH: by the key of a schedule entry the latest tick that was added, in milliseconds. */
+  readonly ticks: string;
+  /** Ours. Channel: there is something to do; see hints.ts. */
+  readonly workChannel: string;
+  /** Ours. Channel: tasks are completed, archived or gone. */
+  readonly settledChannel: string;
+  /** Ours. Channel: a run has said how far it is. */
+  readonly progressChannel: string;
 
   /** @throws TypeError - a queue cannot have that name. */
   constructor(queue: string) {
@@ -99,6 +117,11 @@ export class QueueKeys {
     this.aggregationSets = `${this.prefix}aggregation_sets`;
     this.processed = `${this.prefix}processed`;
     this.failed = `${this.prefix}failed`;
+    this.epoch = `${this.prefix}x:epoch`;
+    this.ticks = `${this.prefix}x:ticks`;
+    this.workChannel = `${this.prefix}x:work`;
+    this.settledChannel = `${this.prefix}x:settled`;
+    this.progressChannel = `${this.prefix}x:progress`;
   }
 
   /** HASH of `msg`, `state` and what else a task has. */

@@ -1,12 +1,11 @@
-import { EscapementError } from '../../../core/errors.ts';
-import type { LeasedTask } from '../broker.ts';
+import { EscapementError } from '../../core/errors.ts';
+import type { LeasedTask } from './broker.ts';
 
-/** The errors of the embedded broker, each said in one way. */
+/** The errors of brokers, each said in one way. */
 
+/** @param operation - as a user would write it: `EmbeddedBroker.enqueue`. */
 export function brokerClosed(operation: string): EscapementError {
-  return new EscapementError('ERR_BROKER_CLOSED', 'the broker is closed', {
-    op: `EmbeddedBroker.${operation}`,
-  });
+  return new EscapementError('ERR_BROKER_CLOSED', 'the broker is closed', { op: operation });
 }
 
 export function taskDuplicate(queue: string, ownerId: string): EscapementError {

@@ -1,0 +1,98 @@
+import { randomUUID } from 'node:crypto';
+import { wrongValue } from '../../../core/errors.ts';
+import { requireFiniteNumber, requireIntegerAtLeast } from '../../../core/validate.ts';
+import { requireDuration } from '../../task-options.ts';
+import { setLost } from '../broker-errors.ts';
+import type { GroupInfo, GroupLimits, GroupTaking, NewTask, TaskRecord, TaskSet } from '../broker.ts';
+import { argumentsOf, recordOfNew, type Enqueuing } from './enqueuing.ts';
+import type { RedisAccess } from './redis-access.ts';
+import { secondsDown, secondsUp } from './redis-time.ts';
+import { listOf, messageOf, numberOf, textOf } from './replies.ts';
+import type { ScriptArgument } from './script.ts';
+import { LIST_GROUPS } from './scripts/list-groups.ts';
+import { REPLACE_SET } from './scripts/replace-set.ts';
+import { TAKE_GROUP } from './scripts/take-group.ts';
+
+/** What one script takes at most, of a group without a limit: the rest makes a set of its own. */
+const MAX_SET_SIZE = 10_000;
+
+/** Groups: tasks that wait for others, and become one. */
+
+export async function groups(access: RedisAccess, queue: string): Promise<readonly GroupInfo[]> {
+  const { groups: key, groupPrefix } = access.keysOf(queue);
+  const reply = listOf(await access.run(LIST_GROUPS, [key], [groupPrefix]));
+  const infos: GroupInfo[] = [];
+  for (let at = 0; at < reply.length; at += 2) {
+    infos.push({ group: textOf(reply[at]), size: numberOf(reply[at + 1]) });
+  }
+  return infos.sort((a, b) => (a.group < b.group ? -1 : 1));
+}
+
+export async function takeGroup(
+  access: RedisAccess,
+  queue: string,
+  group: string,
+  limits: GroupLimits,
+  holdMs: number,
+): Promise<GroupTaking> {
+  requireLimits(limits);
+  requireDuration('holdMs', holdMs);
+  const keys = access.keysOf(queue);
+  const id = randomUUID();
+  const nowMs = access.wallNowMs;
+  const { graceMs, maxDelayMs, maxSize } = limits;
+  const reply = listOf(
+    await access.run(
+      TAKE_GROUP,
+      [keys.group(group), keys.aggregationSet(group, id), keys.aggregationSets, keys.groups],
+      [
+        secondsDown(nowMs),
+        secondsUp(graceMs),
+        secondsUp(maxDelayMs),
+        maxSize,
+        maxSize === 0 ? MAX_SET_SIZE : maxSize,
+        secondsUp(nowMs + holdMs),
+        group,
+        keys.taskPrefix,
+      ],
+    ),
+  );
+  const againInS = numberOf(reply[0]);
+  const messages = reply.slice(1).map(messageOf);
+  return {
+    set: messages.length === 0 ? undefined : { id, queue, group, messages },
+    againInMs: againInS < 0 ? undefined : againInS * 1_000,
+  };
+}
+
+export async function replaceSet(
+  access: RedisAccess,
+  enqueuing: Enqueuing,
+  set: TaskSet,
+  task: NewTask,
+): Promise<TaskRecord> {
+  const { queue, group, id, messages } = set;
+  if (task.message.queue !== queue) {
+    throw wrongValue('task.message.queue', `the queue of the set, '${queue}'`, task.message.queue);
+  }
+  const keys = access.keysOf(queue);
+  const words = argumentsOf(task, access.wallNowMs);
+  const locks: ScriptArgument[] = [];
+  for (const message of messages) if (message.uniqueKey !== '') locks.push(message.id, message.uniqueKey);
+  const reply = await access.run(REPLACE_SET, await enqueuing.keysFor(queue), [
+    ...enqueuing.head(queue),
+    ...words.words,
+    keys.aggregationSet(group, id),
+    keys.aggregationSets,
+    keys.settledChannel,
+    ...locks,
+  ]);
+  if (reply === null) throw setLost(queue, group);
+  return recordOfNew(words, reply, access.wallNowMs);
+}
+
+function requireLimits({ graceMs, maxDelayMs, maxSize }: GroupLimits): void {
+  requireFiniteNumber('limits.graceMs', graceMs);
+  requireFiniteNumber('limits.maxDelayMs', maxDelayMs);
+  requireIntegerAtLeast('limits.maxSize', 0, maxSize);
+}

@@ -1,0 +1,133 @@
+import { requireDuration } from '../../task-options.ts';
+import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
+import { taskDuplicate, taskIdConflict } from '../broker-errors.ts';
+import type { NewTask, TaskRecord, Tick } from '../broker.ts';
+import { Coalescer } from './coalescer.ts';
+import { QUEUES_KEY, type QueueKeys } from './keys.ts';
+import type { RedisAccess } from './redis-access.ts';
+import { msOfSeconds, nanosOf, secondsUp } from './redis-time.ts';
+import { textOf } from './replies.ts';
+import type { ScriptArgument, ScriptReply } from './script.ts';
+import { ENQUEUE_TICK } from './scripts/enqueue-tick.ts';
+import { ENQUEUE } from './scripts/enqueue.ts';
+
+/** What scripts/add-task.ts says of a task: 0 is a conflict. */
+const STATES = [undefined, 'pending', 'scheduled', 'aggregating'] as const;
+
+/** A task as the scripts take it. */
+interface TaskArguments {
+  readonly task: NewTask;
+  /** When it is for, in seconds; 0 for now. */
+  readonly score: number;
+  readonly words: readonly ScriptArgument[];
+}
+
+/** Tasks come in. */
+export class Enqueuing {
+  readonly #access: RedisAccess;
+  readonly #tasks: Coalescer<TaskArguments, ScriptReply>;
+
+  constructor(access: RedisAccess) {
+    this.#access = access;
+    this.#tasks = new Coalescer({
+      run: (queue, tasks) => this.#enqueueAll(queue, tasks),
+      bytesOf: ({ task }) => task.message.payload.length,
+    });
+  }
+
+  async enqueue(task: NewTask): Promise<TaskRecord> {
+    const words = argumentsOf(task, this.#access.wallNowMs);
+    return this.#record(words, await this.#tasks.ask(task.message.queue, words));
+  }
+
+  enqueueMany(tasks: readonly NewTask[]): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
+    return Promise.allSettled(tasks.map((task) => this.enqueue(task)));
+  }
+
+  async enqueueTick(task: NewTask, { entryKey, atMs }: Tick): Promise<TaskRecord | undefined> {
+    requireDuration('tick.atMs', atMs);
+    const { queue } = task.message;
+    const words = argumentsOf(task, this.#access.wallNowMs);
+    const reply = await this.#access.run(ENQUEUE_TICK, await this.keysFor(queue), [
+      ...this.head(queue),
+      ...words.words,
+      entryKey,
+      atMs,
+    ]);
+    return reply === null ? undefined : this.#record(words, reply);
+  }
+
+  /** The keys of add-task.ts. In a cluster the set of queues is on another node: the queue is registered at once. */
+  async keysFor(queue: string): Promise<string[]> {
+    const { pending, scheduled, groups, ticks } = this.#access.keysOf(queue);
+    const keys = [pending, scheduled, groups, ticks];
+    if (this.#access.isCluster) await this.#access.ask((client) => client.sadd(QUEUES_KEY, queue));
+    else keys.push(QUEUES_KEY);
+    return keys;
+  }
+
+  /** The first arguments of add-task.ts. */
+  head(queue: string): ScriptArgument[] {
+    const { taskPrefix, groupPrefix, workChannel }: QueueKeys = this.#access.keysOf(queue);
+    const nowMs = this.#access.wallNowMs;
+    return [taskPrefix, groupPrefix, queue, secondsUp(nowMs), nanosOf(nowMs), workChannel];
+  }
+
+  async #enqueueAll(queue: string, tasks: readonly TaskArguments[]): Promise<readonly ScriptReply[]> {
+    const args = this.head(queue);
+    for (const { words } of tasks) args.push(...words);
+    return (await this.#access.run(ENQUEUE, await this.keysFor(queue), args)) as ScriptReply[];
+  }
+
+  #record(words: TaskArguments, reply: ScriptReply): TaskRecord {
+    return recordOfNew(words, reply, this.#access.wallNowMs);
+  }
+}
+
+/**
+ * @throws TypeError or RangeError - one of its times is none.
+ * @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be kept.
+ */
+export function argumentsOf(task: NewTask, wallNowMs: number): TaskArguments {
+  const { message, processAtMs, uniqueTtlMs } = task;
+  requireDuration('processAtMs', processAtMs);
+  requireDuration('uniqueTtlMs', uniqueTtlMs);
+  requireDuration('message.retentionMs', message.retentionMs);
+  const isLater = processAtMs > wallNowMs;
+  const score = isLater ? secondsUp(processAtMs) : 0;
+  const lock = uniqueTtlMs > 0 ? message.uniqueKey : '';
+  const lockMs = uniqueTtlMs + (isLater ? processAtMs - wallNowMs : 0);
+  const msg = encodeTaskMessage(message);
+  return {
+    task,
+    score,
+    words: [
+      message.id,
+      Buffer.from(msg.buffer, msg.byteOffset, msg.byteLength),
+      isLater ? score : '',
+      message.group,
+      lock,
+      lock === '' ? '' : secondsUp(lockMs),
+    ],
+  };
+}
+
+/** @throws EscapementError `ERR_TASK_ID_CONFLICT` or `ERR_TASK_DUPLICATE` - it was refused. */
+export function recordOfNew(
+  { task, score }: TaskArguments,
+  reply: ScriptReply,
+  wallNowMs: number,
+): TaskRecord {
+  const { queue, id } = task.message;
+  if (typeof reply !== 'number') throw taskDuplicate(queue, textOf(reply));
+  const state = STATES[reply];
+  if (state === undefined) throw taskIdConflict(queue, id);
+  return {
+    message: task.message,
+    state,
+    nextProcessAtMs: state === 'pending' ? wallNowMs : state === 'scheduled' ? msOfSeconds(score) : 0,
+    result: undefined,
+    progress: undefined,
+    isOrphaned: false,
+  };
+}

@@ -1,0 +1,96 @@
+import type { ConnectionOptions } from 'node:tls';
+import { Cluster, Redis, type ClusterOptions, type RedisOptions } from 'ioredis';
+import type { ServerPlan } from './connection-options.ts';
+import { isReadOnly } from './redis-errors.ts';
+import { reconnectDelayMs } from './reconnect-delay.ts';
+
+/** What a client is for a broker. */
+export type RedisClient = Redis | Cluster;
+
+/** As plain values, whatever version of the protocol is spoken. */
+export type ConnectionSettings = Omit<RedisOptions, 'replyMapping'> & { readonly replyMapping: 'legacy' };
+
+/** How long a connection that is given up may take to end in order, in milliseconds; then it is cut. */
+const DISCONNECT_MS = 50;
+
+/**
+ * Settings of every connection that is ours.
+ *
+ * A command is sent at once or never, and once: one that waits in a queue, or is sent again after a loss, would be carried
+ * out when nobody waits for the answer. A lease would then go to nobody, and an enqueue in conflict with itself.
+ */
+export function commonSettings(timeoutMs: number): ConnectionSettings {
+  return {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+    // Ours knows what to do when it fails.
+    autoResubscribe: false,
+    commandTimeout: timeoutMs,
+    connectTimeout: timeoutMs,
+    disconnectTimeout: DISCONNECT_MS,
+    // The protocol of all versions of Redis and of the client, and one round trip less.
+    protocol: 2,
+    replyMapping: 'legacy',
+    disableClientInfo: true,
+    connectionName: 'escapement',
+    // After a failover: the connection is to a server that is a replica now.
+    reconnectOnError: isReadOnly,
+  };
+}
+
+/** A client that connects when it is told to, and again and again after that. */
+export function makeClient(plan: ServerPlan, timeoutMs: number): RedisClient {
+  const { address, username, password, tls } = plan;
+  const settings: ConnectionSettings = {
+    ...commonSettings(timeoutMs),
+    retryStrategy: reconnectDelayMs,
+    lazyConnect: true,
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password }),
+    ...(tls === undefined ? {} : { tls }),
+  };
+  switch (address.kind) {
+    case 'server':
+      return new Redis({ ...settings, ...address.server, db: address.db });
+    case 'socket':
+      return new Redis({ ...settings, path: address.path, db: address.db });
+    case 'sentinel':
+      return new Redis({
+        ...settings,
+        ...sentinelTls(tls),
+        db: address.db,
+        name: address.master,
+        sentinels: [...address.sentinels],
+        sentinelCommandTimeout: timeoutMs,
+        sentinelRetryStrategy: reconnectDelayMs,
+        ...(address.username === undefined ? {} : { sentinelUsername: address.username }),
+        ...(address.password === undefined ? {} : { sentinelPassword: address.password }),
+      });
+    case 'cluster':
+      return new Cluster([...address.nodes], clusterSettings(settings));
+  }
+}
+
+function sentinelTls(
+  tls: ConnectionOptions | undefined,
+): Pick<RedisOptions, 'sentinelTLS' | 'enableTLSForSentinelMode'> {
+  return tls === undefined ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true };
+}
+
+function clusterSettings(
+  settings: ConnectionSettings,
+): ClusterOptions & { readonly redisOptions: ConnectionSettings } {
+  return {
+    enableOfflineQueue: false,
+    lazyConnect: true,
+    clusterRetryStrategy: reconnectDelayMs,
+    redisOptions: settings,
+    // A certificate is for a name: it must not become an address first.
+    ...(settings.tls === undefined ? {} : { dnsLookup: keepName }),
+  };
+}
+
+const keepName: NonNullable<ClusterOptions['dnsLookup']> = (name, callback) => {
+  callback(null, name);
+};

@@ -1,0 +1,307 @@
+import type { Clock } from '../../../core/clock.ts';
+import type { TaskState } from '../../task-state.ts';
+import { brokerClosed } from '../broker-errors.ts';
+import type {
+  Broker,
+  BrokerListener,
+  CancelRequest,
+  DayStats,
+  EnqueueEvent,
+  GroupInfo,
+  GroupLimits,
+  GroupTaking,
+  LeasedTask,
+  NewTask,
+  Page,
+  QueueStats,
+  ScheduleEntry,
+  ServerState,
+  Subscription,
+  TaskFailure,
+  TaskRecord,
+  TaskSet,
+  Tick,
+} from '../broker.ts';
+import * as administration from './administration.ts';
+import * as aggregation from './aggregation.ts';
+import { RedisConnection } from './connection.ts';
+import { Enqueuing } from './enqueuing.ts';
+import * as forwarding from './forwarding.ts';
+import { Hints } from './hints.ts';
+import * as inspection from './inspection.ts';
+import { Leases } from './leases.ts';
+import { Members } from './members.ts';
+import { RedisAccess } from './redis-access.ts';
+import { resolveRedisBrokerOptions, type RedisBrokerOptions } from './redis-broker-options.ts';
+import { numberOf } from './replies.ts';
+
+/**
+ * A broker on Redis, 6.2 or later, or on Valkey, for a fleet: clients, servers and inspectors of as many processes as there
+ * are, written in Node or, with asynq, in Go. What it keeps is what asynq keeps, to the byte; what it adds is in fields and
+ * keys that asynq leaves alone, whose names begin with `x:`.
+ *
+ * Times are kept in whole seconds, as asynq keeps them: what is due comes up to a second late, and never early.
+ *
+ * @example
+ * ```ts
+ * const broker = new RedisBroker({ url: 'redis://localhost:6379' });
+ * const client = new Client({ broker });
+ * const server = new Server({ broker });
+ * ```
+ */
+export class RedisBroker implements Broker {
+  readonly clock: Clock;
+  readonly isSelfDriven = false;
+  readonly #connection: RedisConnection;
+  readonly #parts: Parts;
+  #isClosed = false;
+
+  /**
+   * Connects when it is needed.
+   *
+   * @throws TypeError or RangeError - an option is wrong.
+   */
+  constructor(options: RedisBrokerOptions) {
+    const resolved = resolveRedisBrokerOptions(options);
+    this.#connection = new RedisConnection(options);
+    this.clock = resolved.clock;
+    const access = new RedisAccess(this.#connection, resolved);
+    this.#parts = {
+      access,
+      enqueuing: new Enqueuing(access),
+      leases: new Leases(access),
+      members: new Members(access),
+      hints: new Hints(access),
+    };
+  }
+
+  async ping(): Promise<void> {
+    await this.#open('ping').access.ask((client) => client.ping());
+  }
+
+  /** A client that was passed in stays open. What has no answer yet rejects. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#parts.hints.close();
+    await this.#connection.close();
+  }
+
+  /** `close()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  // Writing.
+
+  async enqueue(task: NewTask): Promise<TaskRecord> {
+    return await this.#open('enqueue').enqueuing.enqueue(task);
+  }
+
+  async enqueueMany(tasks: readonly NewTask[]): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
+    return await this.#open('enqueueMany').enqueuing.enqueueMany(tasks);
+  }
+
+  async enqueueTick(task: NewTask, tick: Tick): Promise<TaskRecord | undefined> {
+    return await this.#open('enqueueTick').enqueuing.enqueueTick(task, tick);
+  }
+
+  async lastTickMs(queue: string, entryKey: string): Promise<number | undefined> {
+    const { access } = this.#open('lastTickMs');
+    const { ticks } = access.keysOf(queue);
+    const last = await access.ask((client) => client.hgetBuffer(ticks, entryKey));
+    return last === null ? undefined : numberOf(last);
+  }
+
+  // Processing.
+
+  async dequeue(queue: string, limit: number, leaseMs: number): Promise<readonly LeasedTask[]> {
+    return await this.#open('dequeue').leases.dequeue(queue, limit, leaseMs);
+  }
+
+  async complete(task: LeasedTask): Promise<void> {
+    await this.#open('complete').leases.complete(task);
+  }
+
+  async retry(task: LeasedTask, failure: TaskFailure, atMs: number): Promise<void> {
+    await this.#open('retry').leases.retry(task, failure, atMs);
+  }
+
+  async archive(task: LeasedTask, failure: TaskFailure): Promise<void> {
+    await this.#open('archive').leases.archive(task, failure);
+  }
+
+  async release(task: LeasedTask): Promise<void> {
+    await this.#open('release').leases.release(task);
+  }
+
+  async discard(task: LeasedTask): Promise<void> {
+    await this.#open('discard').leases.discard(task);
+  }
+
+  async extendLeases(tasks: readonly LeasedTask[], leaseMs: number): Promise<readonly LeasedTask[]> {
+    return await this.#open('extendLeases').leases.extend(tasks, leaseMs);
+  }
+
+  async writeResult(task: LeasedTask, result: Uint8Array): Promise<void> {
+    await this.#open('writeResult').leases.writeResult(task, result);
+  }
+
+  async writeProgress(task: LeasedTask, progress: string): Promise<void> {
+    await this.#open('writeProgress').leases.writeProgress(task, progress);
+  }
+
+  // Forwarding and recovering.
+
+  async forward(queues: readonly string[]): Promise<number> {
+    return await forwarding.forward(this.#open('forward').access, queues);
+  }
+
+  async recover(queues: readonly string[], graceMs: number, leaseMs: number): Promise<readonly LeasedTask[]> {
+    return await this.#open('recover').leases.recover(queues, graceMs, leaseMs);
+  }
+
+  async deleteExpired(queues: readonly string[], limit: number): Promise<number> {
+    return await forwarding.deleteExpired(this.#open('deleteExpired').access, queues, limit);
+  }
+
+  // Aggregation.
+
+  async groups(queue: string): Promise<readonly GroupInfo[]> {
+    return await aggregation.groups(this.#open('groups').access, queue);
+  }
+
+  async takeGroup(queue: string, group: string, limits: GroupLimits, holdMs: number): Promise<GroupTaking> {
+    return await aggregation.takeGroup(this.#open('takeGroup').access, queue, group, limits, holdMs);
+  }
+
+  async replaceSet(set: TaskSet, task: NewTask): Promise<TaskRecord> {
+    const { access, enqueuing } = this.#open('replaceSet');
+    return await aggregation.replaceSet(access, enqueuing, set, task);
+  }
+
+  async reclaimSets(queues: readonly string[]): Promise<number> {
+    return await forwarding.reclaimSets(this.#open('reclaimSets').access, queues);
+  }
+
+  // Hints and cancellation.
+
+  async subscribe(listener: BrokerListener, queues: readonly string[]): Promise<Subscription> {
+    return await this.#open('subscribe').hints.subscribe(listener, queues);
+  }
+
+  /** A Go server does as it is told as well, in its own way, which is to retry the task; it does not answer. */
+  async cancel(request: CancelRequest, waitMs: number): Promise<boolean> {
+    return await this.#open('cancel').hints.cancel(request, waitMs);
+  }
+
+  // Servers and schedulers.
+
+  async announceServer(read: () => ServerState, ttlMs: number): Promise<void> {
+    await this.#open('announceServer').members.announceServer(read(), ttlMs);
+  }
+
+  async withdrawServer(id: string): Promise<void> {
+    await this.#open('withdrawServer').members.withdrawServer(id);
+  }
+
+  async servers(): Promise<readonly ServerState[]> {
+    return await this.#open('servers').members.servers();
+  }
+
+  async announceScheduler(id: string, read: () => readonly ScheduleEntry[], ttlMs: number): Promise<void> {
+    await this.#open('announceScheduler').members.announceScheduler(id, read(), ttlMs);
+  }
+
+  async withdrawScheduler(id: string): Promise<void> {
+    await this.#open('withdrawScheduler').members.withdrawScheduler(id);
+  }
+
+  async scheduleEntries(): Promise<readonly ScheduleEntry[]> {
+    return await this.#open('scheduleEntries').members.scheduleEntries();
+  }
+
+  async recordEnqueueEvent(entryId: string, event: EnqueueEvent): Promise<void> {
+    await this.#open('recordEnqueueEvent').members.recordEnqueueEvent(entryId, event);
+  }
+
+  async enqueueEvents(entryId: string, page: Page): Promise<readonly EnqueueEvent[]> {
+    return await this.#open('enqueueEvents').members.enqueueEvents(entryId, page);
+  }
+
+  // Inspecting.
+
+  async queues(): Promise<readonly string[]> {
+    return await inspection.queueNames(this.#open('queues').access);
+  }
+
+  async queueStats(queue: string): Promise<QueueStats> {
+    return await inspection.queueStats(this.#open('queueStats').access, queue);
+  }
+
+  async history(queue: string, days: number): Promise<readonly DayStats[]> {
+    return await inspection.history(this.#open('history').access, queue, days);
+  }
+
+  async task(queue: string, id: string): Promise<TaskRecord> {
+    return await inspection.task(this.#open('task').access, queue, id);
+  }
+
+  async tasks(queue: string, state: TaskState, page: Page, group?: string): Promise<readonly TaskRecord[]> {
+    return await inspection.tasks(this.#open('tasks').access, queue, state, page, group);
+  }
+
+  async deleteTask(queue: string, id: string): Promise<void> {
+    await administration.deleteTask(this.#open('deleteTask').access, queue, id);
+  }
+
+  async runTask(queue: string, id: string): Promise<void> {
+    await administration.runTask(this.#open('runTask').access, queue, id);
+  }
+
+  async archiveTask(queue: string, id: string): Promise<void> {
+    await administration.archiveTask(this.#open('archiveTask').access, queue, id);
+  }
+
+  async updatePayload(queue: string, id: string, payload: Uint8Array): Promise<void> {
+    await administration.updatePayload(this.#open('updatePayload').access, queue, id, payload);
+  }
+
+  async deleteAll(queue: string, state: TaskState, group?: string): Promise<number> {
+    return await administration.deleteAll(this.#open('deleteAll').access, queue, state, group);
+  }
+
+  async runAll(queue: string, state: TaskState, group?: string): Promise<number> {
+    return await administration.runAll(this.#open('runAll').access, queue, state, group);
+  }
+
+  async archiveAll(queue: string, state: TaskState, group?: string): Promise<number> {
+    return await administration.archiveAll(this.#open('archiveAll').access, queue, state, group);
+  }
+
+  async pause(queue: string): Promise<void> {
+    await administration.pause(this.#open('pause').access, queue);
+  }
+
+  async resume(queue: string): Promise<void> {
+    await administration.resume(this.#open('resume').access, queue);
+  }
+
+  async removeQueue(queue: string, { force }: { readonly force: boolean }): Promise<void> {
+    await administration.removeQueue(this.#open('removeQueue').access, queue, force);
+  }
+
+  #open(operation: string): Parts {
+    if (this.#isClosed) throw brokerClosed(`RedisBroker.${operation}`);
+    return this.#parts;
+  }
+}
+
+/** What the broker's operations are made of. */
+interface Parts {
+  readonly access: RedisAccess;
+  readonly enqueuing: Enqueuing;
+  readonly leases: Leases;
+  readonly members: Members;
+  readonly hints: Hints;
+}

@@ -1,0 +1,67 @@
+import { EscapementError } from '../../../core/errors.ts';
+
+/**
+ * What a server answers that is there and cannot do it now: it starts, stops, is a replica since a failover, waits for a
+ * replica or a disk, or the cluster moves slots. A script of an old server says it in the middle of its own message.
+ */
+const NOT_NOW =
+  /(?:^|: -)(?:LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|UNKILLABLE|NOREPLICAS|MISCONF|NOMASTERLINK) /u;
+
+/** How ioredis says that there is no connection, or none any more. */
+const NO_CONNECTION =
+  /^(?:Connection is closed|Command timed out|connect ETIMEDOUT|Stream isn't writeable|Cluster isn't ready|Cluster is |None of startup nodes|All sentinels are unreachable|Too many Cluster redirections|Socket timeout|No subscriber for the cluster|Redis is already connecting)/u;
+
+const NO_CONNECTION_NAMES: ReadonlySet<string> = new Set([
+  'MaxRetriesPerRequestError',
+  'ClusterAllFailedError',
+  'AbortError',
+]);
+
+/** How ioredis says that it has given up a command, in our words: we know no such limit. */
+const CONNECTION_LOST = 'the connection was lost before the answer';
+
+/**
+ * The error of a broker for one of its client. If Redis is out of reach, does not answer in time, or says that it cannot
+ * now, that is `ERR_BROKER_UNAVAILABLE`: what was asked for may have happened. All others stay themselves.
+ */
+export function toBrokerError(error: unknown, op: string): unknown {
+  return isOutOfReach(error) ? unavailable(op, error) : error;
+}
+
+/** The way to Redis has failed, and `cause` is how. */
+export function unavailable(op: string, cause: unknown): EscapementError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  const said = nameOf(cause) === 'MaxRetriesPerRequestError' ? CONNECTION_LOST : why;
+  return new EscapementError('ERR_BROKER_UNAVAILABLE', `Redis is unavailable: ${said}`, { op, cause });
+}
+
+export function brokerClosed(op: string): EscapementError {
+  return new EscapementError('ERR_BROKER_CLOSED', 'the broker is closed', { op });
+}
+
+const TIMED_OUT = 'Command timed out';
+
+/** What ioredis says too, if it has a limit. */
+export function commandTimedOut(): Error {
+  return new Error(TIMED_OUT);
+}
+
+/** The server has not answered in time: whether it will is not known, so no more is asked on that connection. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.message === TIMED_OUT;
+}
+
+/** The server is a replica: it was the primary when we connected, or is none of ours. */
+export function isReadOnly(error: Error): boolean {
+  return /(?:^|: -)READONLY /u.test(error.message);
+}
+
+function isOutOfReach(error: unknown): boolean {
+  if (!(error instanceof Error) || error instanceof EscapementError) return false;
+  if (error.name === 'ReplyError') return NOT_NOW.test(error.message);
+  return 'syscall' in error || NO_CONNECTION_NAMES.has(error.name) || NO_CONNECTION.test(error.message);
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : '';
+}

@@ -1,0 +1,52 @@
+/**
+ * `add(id, msg, score, group, lock, ttl)` adds a task: scheduled if it has a score, aggregating if it has a group, else pending.
+ * It returns 1, 2 or 3 for pending, scheduled and aggregating, 0 if the id is taken, or the id of who holds the lock.
+ * `finish()`, after the last one, registers the queue, puts the ids into the pending list, and tells who listens.
+ *
+ * KEYS  1 LIST pending  2 ZSET scheduled  3 SET groups  4 HASH ticks  5 SET of all queues, unless that is on another node
+ * ARGV  1 prefix of tasks  2 prefix of groups  3 the queue's name  4 now, in seconds  5 now, in nanoseconds
+ *       6 channel of work
+ */
+export const ADD_TASK = `
+local PENDING, SCHEDULED, GROUPS, QUEUES = KEYS[1], KEYS[2], KEYS[3], KEYS[5]
+local TASK, GROUP, QUEUE, NOW, NOW_NS, CHANNEL = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local waiting = redis.call('LLEN', PENDING)
+local pushed, grown, added = {}, {}, 0
+local function write(id, msg, state, group, lock, ttl, ...)
+  redis.call('HSET', TASK .. id, 'msg', msg, 'state', state, ...)
+  if group ~= '' then redis.call('HSET', TASK .. id, 'group', group) end
+  if lock ~= '' then
+    redis.call('HSET', TASK .. id, 'unique_key', lock)
+    redis.call('SET', lock, id, 'EX', ttl)
+  end
+  added = added + 1
+end
+local function add(id, msg, score, group, lock, ttl)
+  local owner = lock ~= '' and redis.call('GET', lock)
+  if owner then return owner end
+  if redis.call('EXISTS', TASK .. id) == 1 then return 0 end
+  if score ~= '' then
+    redis.call('ZADD', SCHEDULED, score, id)
+    write(id, msg, 'scheduled', group, lock, ttl)
+    return 2
+  end
+  if group ~= '' then
+    redis.call('ZADD', GROUP .. group, NOW, id)
+    redis.call('SADD', GROUPS, group)
+    write(id, msg, 'aggregating', group, lock, ttl)
+    grown[group] = true
+    return 3
+  end
+  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS)
+  pushed[#pushed + 1] = id
+  return 1
+end
+local function finish()
+  if added > 0 and QUEUES then redis.call('SADD', QUEUES, QUEUE) end
+  if #pushed > 0 then
+    redis.call('LPUSH', PENDING, unpack(pushed))
+    if waiting == 0 then redis.call('PUBLISH', CHANNEL, '') end
+  end
+  for group in pairs(grown) do redis.call('PUBLISH', CHANNEL, group) end
+end
+`;

@@ -1,0 +1,23 @@
+import { Script } from '../script.ts';
+import { FREE_LOCK, LEAVE } from './parts.ts';
+
+/**
+ * Removes a task by hand, with its lock; not an active one, and none that is being aggregated.
+ *
+ * KEYS  1 to 7 see LEAVE in parts.ts  8 HASH of the task
+ * ARGV  1 prefix of groups  2 id  3 channel of settled tasks
+ *
+ * Returns 1 if it was done, 0 if there is no such task, or the state that does not allow it.
+ */
+export const DELETE_TASK = new Script(`${FREE_LOCK}${LEAVE}
+local TASK, id = KEYS[8], ARGV[2]
+local task = redis.call('HMGET', TASK, 'msg', 'state', 'group', 'unique_key')
+if not task[1] then return 0 end
+if task[2] == 'active' then return 'active' end
+if task[2] == 'aggregating' and isHeld(id) then return 'being aggregated' end
+leave(id, task[2], task[3])
+redis.call('DEL', TASK)
+freeLock(task[4], id)
+redis.call('PUBLISH', ARGV[3], id)
+return 1
+`);

@@ -1,0 +1,47 @@
+import { Script } from '../script.ts';
+import { NEXT_EPOCH } from './parts.ts';
+
+/**
+ * Leases the first tasks of a queue, unless it is paused. Ids that have no task, or one that is leased already, are dropped:
+ * to lease them would make a task of nothing (B3).
+ *
+ * KEYS  1 LIST pending  2 STRING paused  3 LIST active  4 ZSET lease  5 STRING epoch
+ * ARGV  1 how many, a thousand at most  2 when the leases end  3 prefix of tasks
+ *
+ * Returns the epoch of the first, and the msg and the recoveries of each: their epochs follow one another.
+ */
+export const DEQUEUE = new Script(`${NEXT_EPOCH}
+local PENDING, ACTIVE, LEASE = KEYS[1], KEYS[3], KEYS[4]
+local limit, score, TASK = tonumber(ARGV[1]), ARGV[2], ARGV[3]
+if redis.call('EXISTS', KEYS[2]) == 1 then return {} end
+local epoch = nextEpoch(KEYS[5])
+local reply, ids, leases, seen = { epoch }, {}, {}, {}
+while #ids < limit do
+  local want = limit - #ids
+  local found = redis.call('LRANGE', PENDING, -want, -1)
+  if #found == 0 then break end
+  for i = #found, 1, -1 do
+    local id = found[i]
+    local task = redis.call('HMGET', TASK .. id, 'msg', 'x:recoveries', 'state')
+    local isLeased = seen[id] or (task[3] == 'active' and redis.call('ZSCORE', LEASE, id))
+    if task[1] and not isLeased then
+      seen[id] = true
+      ids[#ids + 1] = id
+      leases[#leases + 1] = score
+      leases[#leases + 1] = id
+      reply[#reply + 1] = task[1]
+      reply[#reply + 1] = task[2] or 0
+    end
+  end
+  redis.call('LTRIM', PENDING, 0, -#found - 1)
+end
+if #ids == 0 then return {} end
+redis.call('LPUSH', ACTIVE, unpack(ids))
+redis.call('ZADD', LEASE, unpack(leases))
+redis.call('SET', KEYS[5], whole(epoch + #ids - 1))
+for i, id in ipairs(ids) do
+  redis.call('HSET', TASK .. id, 'state', 'active', 'x:lease', whole(epoch + i - 1) .. ':' .. score)
+  redis.call('HDEL', TASK .. id, 'pending_since')
+end
+return reply
+`);

@@ -1,0 +1,156 @@
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { findRedis, requireRedisProgram } from './find-redis.ts';
+import type { System } from './system.ts';
+
+let folder: string;
+let path: string;
+let commands: string[];
+let said: string[];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'escapement-path-'));
+  path = join(folder, 'bin');
+  mkdirSync(path);
+  commands = [];
+  said = [];
+});
+
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A program on the PATH, in the words of a shell that finds nothing but what the test has made. */
+function program(name: string, script = 'exit 0'): void {
+  const file = join(path, name);
+  writeFileSync(file, `#!/bin/sh\n${script}\n`);
+  chmodSync(file, 0o755);
+}
+
+/** What an installer does for us. */
+const INSTALLS_REDIS = `echo '#!/bin/sh' > "$BIN/redis-server"; /bin/chmod +x "$BIN/redis-server"`;
+
+/** A machine with no more than the fakes; its commands are really run. */
+function machine({ isRoot = true, ...env }: { isRoot?: boolean; REDIS_URL?: string } = {}): System {
+  return {
+    env: { PATH: `/nowhere:${path}`, ...env },
+    isRoot,
+    run: (name, args) => {
+      commands.push([name, ...args].join(' '));
+      const { status } = spawnSync(name, args, { env: { PATH: path, BIN: path } });
+      return Promise.resolve(status === 0);
+    },
+    say: (message) => said.push(message),
+  };
+}
+
+/** As the real one: settings first, then a command. */
+const ENV = 'while case "$1" in *=*) true;; *) false;; esac; do shift; done; "$@"';
+
+describe('Redis for the tests', () => {
+  it('is what REDIS_URL says, whatever is on the PATH', async () => {
+    program('redis-server');
+    expect(await findRedis(machine({ REDIS_URL: 'redis://there:1' }))).toEqual({ url: 'redis://there:1' });
+  });
+
+  it.each(['redis-server', 'valkey-server'])('is %s on the PATH', async (name) => {
+    program(name);
+    expect(await findRedis(machine({ REDIS_URL: '' }))).toEqual({ program: join(path, name) });
+    expect(commands).toEqual([]);
+  });
+
+  it('is redis-server if both are there', async () => {
+    program('valkey-server');
+    program('redis-server');
+    expect(await findRedis(machine())).toEqual({ program: join(path, 'redis-server') });
+  });
+
+  it('is not a file that cannot be run, or a folder', async () => {
+    writeFileSync(join(path, 'redis-server'), '');
+    mkdirSync(join(path, 'valkey-server'));
+    await expect(findRedis(machine())).rejects.toThrow('The tests need Redis 6.2 or later');
+  });
+
+  it('is needed on the PATH for a server of our own, also with REDIS_URL', () => {
+    const system = machine({ REDIS_URL: 'redis://there:1' });
+    expect(() => requireRedisProgram(system)).toThrow('The tests need Redis 6.2 or later');
+    program('valkey-server');
+    expect(requireRedisProgram(system)).toBe(join(path, 'valkey-server'));
+  });
+});
+
+describe('Redis that is not there', () => {
+  beforeEach(() => {
+    program('env', ENV);
+  });
+
+  it('is installed by root', async () => {
+    program('apt-get', INSTALLS_REDIS);
+    expect(await findRedis(machine())).toEqual({ program: join(path, 'redis-server') });
+    expect(commands).toEqual([
+      'env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends redis-server',
+    ]);
+    expect(said).toEqual(['the tests need Redis: apt-get installs it']);
+  });
+
+  it('is installed after the list of packages is fetched, if it is not on it', async () => {
+    program('apt-get', `[ "$1" = update ] && : > "$BIN/list"; [ -e "$BIN/list" ] && { ${INSTALLS_REDIS}; }`);
+    expect(await findRedis(machine())).toEqual({ program: join(path, 'redis-server') });
+    expect(commands.map((command) => command.replace(/.*apt-get /, ''))).toEqual([
+      'install --yes --no-install-recommends redis-server',
+      'install --yes --no-install-recommends valkey-server',
+      'update',
+      'install --yes --no-install-recommends redis-server',
+    ]);
+  });
+
+  it.each(['dnf', 'yum', 'apk', 'zypper', 'pacman'])('is installed by %s', async (manager) => {
+    program(manager, `for package; do :; done; [ $package = valkey ] && { ${INSTALLS_REDIS}; }`);
+    expect(await findRedis(machine())).toEqual({ program: join(path, 'redis-server') });
+    expect(said).toEqual([`the tests need Redis: ${manager} installs it`]);
+  });
+
+  it('is installed with sudo that asks for no password', async () => {
+    program('apt-get', `[ -n "$AS_ROOT" ] && { ${INSTALLS_REDIS}; }`);
+    program('true');
+    program('sudo', '[ "$1" = --non-interactive ] && shift && AS_ROOT=yes "$@"');
+    expect(await findRedis(machine({ isRoot: false }))).toEqual({ program: join(path, 'redis-server') });
+  });
+
+  it('is installed by brew without other rights, and never by brew as root', async () => {
+    program('brew', INSTALLS_REDIS);
+    await expect(findRedis(machine())).rejects.toThrow('The tests need Redis');
+    expect(await findRedis(machine({ isRoot: false }))).toEqual({ program: join(path, 'redis-server') });
+    expect(commands).toEqual(['env DEBIAN_FRONTEND=noninteractive brew install redis']);
+  });
+
+  const message =
+    /^The tests need Redis 6\.2 or later, or Valkey\. Install it, .*apt-get install redis-server.*REDIS_URL/;
+
+  it('stops the tests if there is no package manager', async () => {
+    await expect(findRedis(machine())).rejects.toThrow(message);
+    expect(commands).toEqual([]);
+  });
+
+  it('stops the tests if there is no sudo', async () => {
+    program('apt-get', INSTALLS_REDIS);
+    await expect(findRedis(machine({ isRoot: false }))).rejects.toThrow(message);
+    expect(readdirSync(path)).toEqual(['apt-get', 'env']);
+  });
+
+  it('stops the tests if sudo asks for a password', async () => {
+    program('apt-get', INSTALLS_REDIS);
+    program('sudo', 'exit 1');
+    await expect(findRedis(machine({ isRoot: false }))).rejects.toThrow(message);
+    expect(commands).toEqual(['sudo --non-interactive env DEBIAN_FRONTEND=noninteractive true']);
+  });
+
+  it('stops the tests if it cannot be installed', async () => {
+    program('apt-get', 'exit 100');
+    await expect(findRedis(machine())).rejects.toThrow(message);
+    expect(commands.at(-1)).toMatch(/apt-get update$/);
+  });
+});

@@ -1,0 +1,74 @@
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { LentDatabase } from './lent-database.ts';
+import { freshDatabase } from './redis-case.ts';
+import { RedisProcess } from './redis-process.ts';
+
+async function using<T>(url: string, work: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = new Redis(url);
+  try {
+    return await work(redis);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+const keysOf = (url: string): Promise<string[]> => using(url, (redis) => redis.keys('*'));
+
+describe('a fresh database', () => {
+  it('is empty, also after somebody has written to it', async () => {
+    for (let turn = 0; turn < 100; turn++) {
+      const { url, dispose } = await freshDatabase();
+      expect(await keysOf(url)).toEqual([]);
+      await using(url, (redis) => redis.set('asynq:queues', 'value'));
+      await dispose();
+    }
+  });
+
+  it.skipIf((process.env['REDIS_URL'] ?? '') !== '')('is not that of somebody else', async () => {
+    const [one, other] = await Promise.all([freshDatabase(), freshDatabase()]);
+    await using(one.url, (redis) => redis.set('asynq:queues', 'value'));
+    expect(await keysOf(other.url)).toEqual([]);
+    await Promise.all([one.dispose(), other.dispose()]);
+  });
+});
+
+describe('a database that is not ours', () => {
+  let server: RedisProcess;
+
+  beforeAll(async () => {
+    server = await RedisProcess.start();
+  });
+  afterAll(() => server.stop());
+  beforeEach(() => server.ask('FLUSHALL'));
+
+  it('is lent to one at a time', async () => {
+    const database = new LentDatabase(server.url);
+    const { url, dispose } = await database.take();
+    expect(url).toBe(server.url);
+    await expect(database.take()).rejects.toThrow('one database at a time');
+    await dispose();
+    await (await database.take()).dispose();
+  });
+
+  it('loses no key but ours', async () => {
+    const { url, dispose } = await new LentDatabase(server.url).take();
+    await using(url, async (redis) => {
+      for (let id = 0; id < 5_000; id++) void redis.set(`asynq:{default}:t:${id}`, 'value');
+      await redis.set('theirs', 'value');
+    });
+    await dispose();
+    expect(await keysOf(url)).toEqual(['theirs']);
+  });
+
+  it('is not taken if there is anything in it', async () => {
+    await server.ask('SET theirs value');
+    await expect(new LentDatabase(server.url).take()).rejects.toThrow('REDIS_URL is a database with 1 key');
+  });
+
+  it('says that it cannot be reached', async () => {
+    await expect(new LentDatabase('redis://127.0.0.1:1').requireEmpty()).rejects.toThrow(
+      /REDIS_URL.*ECONNREFUSED/,
+    );
+  });
+});

@@ -1,0 +1,40 @@
+import { inject } from 'vitest';
+import { LentDatabase } from './lent-database.ts';
+import { RedisProcess } from './redis-process.ts';
+
+/** A database with nothing in it. */
+export interface FreshDatabase {
+  readonly url: string;
+  /** Empties it, for somebody else. */
+  readonly dispose: () => Promise<void>;
+}
+
+/** More than any test has at a time. */
+const DATABASES = 64;
+
+let own: Promise<RedisProcess> | undefined;
+let lent: LentDatabase | undefined;
+const free = Array.from({ length: DATABASES }, (_, number) => number);
+
+/**
+ * A database for a test of its own.
+ *
+ * It is one of a server that the test file has of its own, so that no channel leads to another file either: the first call
+ * starts it, the end of the file ends it. If `REDIS_URL` is set it is what that says, there is one at a time, and files run
+ * one after another.
+ */
+export async function freshDatabase(): Promise<FreshDatabase> {
+  const { url } = inject('redis');
+  if (url !== undefined) return (lent ??= new LentDatabase(url)).take();
+  own ??= RedisProcess.start({ args: ['--databases', String(DATABASES)] });
+  const server = await own;
+  const number = free.shift();
+  if (number === undefined) throw new Error('all databases are taken: a test has not disposed of its own');
+  return {
+    url: `${server.url}/${number}`,
+    dispose: async () => {
+      await server.ask(`SELECT ${number}`, 'FLUSHDB');
+      free.push(number);
+    },
+  };
+}

@@ -1,0 +1,68 @@
+import { RedisProcess } from './redis-process.ts';
+import { until } from './until.ts';
+import { withRedis } from './with-redis.ts';
+
+const NODES = 3;
+const SLOTS = 16_384;
+/** After that a node is thought to be gone, in milliseconds. */
+const NODE_TIMEOUT_MS = 1_000;
+
+/** Three primaries that share the slots, and no replica. */
+export class RedisCluster {
+  readonly nodes: readonly RedisProcess[];
+
+  private constructor(nodes: readonly RedisProcess[]) {
+    this.nodes = nodes;
+  }
+
+  static async start(): Promise<RedisCluster> {
+    const args = [
+      ...['--cluster-node-timeout', String(NODE_TIMEOUT_MS)],
+      // What has its node goes on while another one is gone.
+      ...['--cluster-require-full-coverage', 'no'],
+    ];
+    const nodes = await Promise.all(
+      Array.from({ length: NODES }, () => RedisProcess.start({ isClusterNode: true, args })),
+    );
+    const cluster = new RedisCluster(nodes);
+    await cluster.#join();
+    await until('all nodes know all slots', () => cluster.#isComplete());
+    return cluster;
+  }
+
+  get url(): string {
+    return `redis-cluster://${this.nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')}`;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.stop()));
+  }
+
+  async #join(): Promise<void> {
+    const [first] = this.nodes;
+    for (const [index, node] of this.nodes.entries()) {
+      await withRedis(node.url, async (redis) => {
+        await redis.cluster('SET-CONFIG-EPOCH', index + 1);
+        await redis.cluster('ADDSLOTS', ...slotsOf(index));
+        if (first !== undefined && node !== first) await redis.cluster('MEET', '127.0.0.1', first.port);
+      });
+    }
+  }
+
+  async #isComplete(): Promise<boolean> {
+    const states = await Promise.all(
+      this.nodes.map(({ url }) => withRedis(url, (redis) => redis.cluster('INFO'))),
+    );
+    return states.every((state) => {
+      const text = state as string;
+      return text.includes('cluster_state:ok') && text.includes(`cluster_size:${NODES}`);
+    });
+  }
+}
+
+/** The slots of a node: as many as the others have. */
+function slotsOf(index: number): number[] {
+  const from = Math.floor((index * SLOTS) / NODES);
+  const to = Math.floor(((index + 1) * SLOTS) / NODES);
+  return Array.from({ length: to - from }, (_, offset) => from + offset);
+}

@@ -1,0 +1,54 @@
+import { Redis } from 'ioredis';
+import { systemClock, type Clock } from 'escapement';
+import { RedisBroker } from 'escapement/tasks/redis';
+import type { BrokerSetup } from '../../../conformance/broker/support.ts';
+import { freshDatabase } from '../../../redis/redis-case.ts';
+
+/** The host's clock, put forward: Redis need not wait. */
+class ShiftedClock implements Clock {
+  #aheadMs = 0;
+
+  shift(ms: number): void {
+    this.#aheadMs += ms;
+  }
+
+  now(): number {
+    return systemClock.now() + this.#aheadMs;
+  }
+
+  wallNow(): number {
+    return systemClock.wallNow() + this.#aheadMs;
+  }
+
+  setTimeout(callback: () => void, delayMs: number): ReturnType<Clock['setTimeout']> {
+    return systemClock.setTimeout(callback, delayMs);
+  }
+}
+
+/** A broker on a real Redis, with nothing in it. Time passes by a jump of its clock, and of what Redis lets expire. */
+export async function redisSetup(): Promise<BrokerSetup> {
+  const clock = new ShiftedClock();
+  const database = await freshDatabase();
+  const redis = new Redis(database.url);
+  const broker = new RedisBroker({ url: database.url, clock });
+  return {
+    broker,
+    precisionMs: 1_000,
+    advance: async (ms) => {
+      clock.shift(ms);
+      await expireSooner(redis, ms);
+    },
+    dispose: async () => {
+      await broker.close();
+      redis.disconnect();
+      await database.dispose();
+    },
+  };
+}
+
+async function expireSooner(redis: Redis, ms: number): Promise<void> {
+  for (const key of await redis.keys('asynq:*')) {
+    const leftMs = await redis.pttl(key);
+    if (leftMs >= 0) await redis.pexpire(key, leftMs - ms);
+  }
+}
