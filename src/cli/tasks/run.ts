@@ -105,7 +105,7 @@ export async function withEach<R>(
 function isAboutOne(error: unknown): error is Error {
   if (error instanceof HttpStatusError) return [400, 404, 409].includes(error.status);
   if (error instanceof Unreachable || isUnavailable(error)) return false;
-  return error instanceof CommandError || error instanceof EscapementError;
+  return isExpected(error);
 }
 
 /** Those of the command, over those of the ones that it is part of. */
@@ -116,8 +116,17 @@ function allOptions(command: Command): Record<string, unknown> {
 
 /** Names of users are in it. */
 function asOneLine(error: unknown): unknown {
-  const isExpected = error instanceof CommandError || error instanceof EscapementError;
-  return isExpected ? new CommandError(printable(error.message), { cause: error }) : error;
+  return isExpected(error) ? new CommandError(printable(error.message), { cause: error }) : error;
+}
+
+/** What was typed may be wrong in ways that only the broker knows; or Redis has something against it. */
+const EXPECTED_CODES = ['ERR_INVALID_ARG_VALUE', 'ERR_OUT_OF_RANGE'];
+
+function isExpected(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof CommandError || error instanceof EscapementError || error.name === 'ReplyError')
+    return true;
+  return 'code' in error && EXPECTED_CODES.includes(String(error.code));
 }
 
 async function unlessAborted<R>(signal: AbortSignal, promise: Promise<R>): Promise<R> {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { connectionOf, type ConnectionOptions } from '../../../src/cli/tasks/connection/connection.ts';
 
 const redis = (url: string, more: object = {}): object => ({
-  ...{ kind: 'redis', url, tlsServer: undefined, isInsecure: false },
+  ...{ kind: 'redis', url, username: undefined, password: undefined, tls: undefined },
   ...more,
 });
 
@@ -22,16 +22,46 @@ describe('connectionOf', () => {
     [{}, { ESCAPEMENT_URI: 'b', REDIS_URL: 'c' }, redis('redis://b')],
     [{}, { ESCAPEMENT_URI: '', REDIS_URL: 'redis://c' }, redis('redis://c')],
     [{ uri: 'redis://u:p@h' }, { ESCAPEMENT_PASSWORD: 'e' }, redis('redis://u:p@h', { name: 'h' })],
-    [{ uri: 'redis://u@h' }, { ESCAPEMENT_PASSWORD: 'e/@' }, redis('redis://u:e%2F%40@h', { name: 'h' })],
-    [{ uri: 'redis://u:p@h', password: 'x' }, { ESCAPEMENT_PASSWORD: 'e' }, redis('redis://u:x@h')],
-    [{ uri: 'h', username: 'a:b', password: 'x' }, {}, redis('redis://a%3Ab:x@h')],
-    [{ uri: 'h', tls: true }, {}, redis('rediss://h')],
-    [{ uri: 'rediss://h', tls: true, insecure: true }, {}, redis('rediss://h', { isInsecure: true })],
-    [{ uri: 'h', tls: true, tls_server: 's' }, {}, redis('rediss://h', { tlsServer: 's' })],
+    [{ uri: 'redis://u@h' }, { ESCAPEMENT_PASSWORD: 'e/@' }, redis('redis://u@h', { password: 'e/@' })],
+    [
+      { uri: 'redis://u:p@h', password: 'x' },
+      { ESCAPEMENT_PASSWORD: 'e' },
+      redis('redis://u:p@h', { password: 'x' }),
+    ],
+    [
+      { uri: 'h', username: 'a:b', password: 'x' },
+      {},
+      redis('redis://h', { username: 'a:b', password: 'x' }),
+    ],
+    [{ uri: 'h', tls: true }, {}, redis('rediss://h', { tls: {} })],
+    [{ uri: 'rediss://h', db: 1 }, {}, redis('rediss://h/1', { tls: {} })],
+    [{ uri: 'redis://h', insecure: true }, {}, redis('rediss://h', { tls: { rejectUnauthorized: false } })],
+    [{ uri: 'h', tls_server: 's' }, {}, redis('rediss://h', { tls: { servername: 's' } })],
     [{ cluster: true, uri: 'h:1' }, {}, redis('redis-cluster://h:1')],
     [{ cluster_addrs: 'h:1,h:2' }, {}, redis('redis-cluster://h:1,h:2', { name: 'h:1,h:2' })],
-    [{ cluster: true, uri: 'rediss://u:p@h:1' }, {}, redis('rediss-cluster://u:p@h:1', { name: 'h:1' })],
+    [{ cluster: true, uri: 'redis-cluster://h:1' }, {}, redis('redis-cluster://h:1')],
+    [
+      { cluster: true, uri: 'rediss://u:p@h:1' },
+      {},
+      redis('rediss-cluster://u:p@h:1', { name: 'h:1', tls: {} }),
+    ],
     [{ uri: 'redis-sentinel://a:1,b:2/0?master=m' }, {}, redis('redis-sentinel://a:1,b:2/0?master=m')],
+    [
+      { uri: 'redis-sentinel://:p@a/0?master=m', db: 3 },
+      { ESCAPEMENT_PASSWORD: 'e' },
+      redis('redis-sentinel://:p@a/3?master=m', { password: 'e', name: 'a' }),
+    ],
+    [
+      { uri: 'redis-sentinel://a?master=m', tls: true },
+      {},
+      redis('rediss-sentinel://a?master=m', { tls: {} }),
+    ],
+    [
+      { uri: 'redis-socket:///run/redis.sock' },
+      {},
+      redis('redis-socket:///run/redis.sock', { name: '/run/redis.sock' }),
+    ],
+    [{ uri: 'redis-socket:///r.sock?db=1', db: 2 }, {}, redis('redis-socket:///r.sock?db=2')],
     [{ uri: 'redis://[::1]:6379' }, {}, redis('redis://[::1]:6379', { name: '[::1]:6379' })],
   ])('%j with %j is Redis', (options, environment, expected) => {
     expect(connectionOf(options, environment)).toMatchObject(expected);

@@ -11,6 +11,7 @@ import {
   withEveryState,
   type Result,
   type TargetBench,
+  WAYS,
 } from './support/tasks-command.ts';
 
 const ENTER = `${ESCAPE}[?1049h`;
@@ -55,7 +56,7 @@ function expectRestored({ out, keyboard }: Watched): void {
   expect(keyboard.isRaw).toBe(false);
 }
 
-describe.each(['broker', 'http'] as const)('escapement tasks dash, over %s', (way) => {
+describe.each(WAYS)('escapement tasks dash, over %s', (way) => {
   it('shows queues, the tasks of a queue, and a task', async () => {
     const bench = await withEveryState(way);
     await bench.add('x', { queue: 'another' });
@@ -140,7 +141,7 @@ describe('escapement tasks dash', () => {
     });
     const once = await command('dash', '--once');
     expect(once.stdout).toMatch(
-      /^escapement tasks {2}embedded .*\n\n {2}queue +state .*\n {2}default +run +1 .*\n$/,
+      /^escapement tasks {2}there .*\n\n {2}queue +state .*\n {2}default +run +1 .*\n$/,
     );
     expect((await command('dash', '--json')).stderr).toMatch(/stats has --json/);
     expect((await command('dash', '--refresh', '500ms')).stderr).toMatch(/at least 1s/);

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Task } from 'escapement/tasks';
 import { START_MS } from '../../tasks/support/bench.ts';
-import { announceServer, openTarget, type Way } from './support/tasks-command.ts';
-
-const WAYS: readonly Way[] = ['broker', 'http'];
+import { announceServer, openTarget, WAYS } from './support/tasks-command.ts';
 
 /** Clears the screen, three ways, rings, and begins another line. */
 const HOSTILE = 'a/b:run\u001b[2J\u009b2J\u0007\r\n\u2028?#%2F"\\';

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { START_MS } from '../../tasks/support/bench.ts';
-import { announceServer, openTarget, withEveryState, type Way } from './support/tasks-command.ts';
+import { announceServer, openTarget, withEveryState, WAYS } from './support/tasks-command.ts';
 
-const WAYS: readonly Way[] = ['broker', 'http'];
 const at = (ms: number): string => new Date(START_MS + ms).toISOString();
 
 describe.each(WAYS)('escapement tasks, over %s', (way) => {
@@ -49,7 +48,7 @@ describe.each(WAYS)('escapement tasks, over %s', (way) => {
     expect(stdout).toMatch(/│ machine │ 7 +│ active │ 1\/10 +│ default:6 low:1 │ now +│/);
     const worker = {
       ...{ taskId: 'active', taskType: 'work', queue: 'default', taskPayload: 'p', startedAt: at(0) },
-      ...(way === 'broker'
+      ...(way !== 'http'
         ? { taskPayloadEncoding: 'utf8', deadline: at(9_000) }
         : { taskPayloadEncoding: 'shown' }),
     };
@@ -76,7 +75,7 @@ describe.each(WAYS)('escapement tasks, over %s', (way) => {
       entries: [
         {
           ...{ id: 'e1', spec: '@every 1m', taskType: 'report', taskPayload: '{}' },
-          ...{ taskPayloadEncoding: way === 'broker' ? 'utf8' : 'shown', options: ['Queue("low")'] },
+          ...{ taskPayloadEncoding: way !== 'http' ? 'utf8' : 'shown', options: ['Queue("low")'] },
           ...{ nextEnqueueAt: at(60_500), prevEnqueueAt: null },
         },
       ],

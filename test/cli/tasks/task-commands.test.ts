@@ -1,16 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import { Task, type TaskState } from 'escapement/tasks';
 import { START_MS } from '../../tasks/support/bench.ts';
-import { FakeStream, openTarget, tasksCommand, withEveryState, type Way } from './support/tasks-command.ts';
+import {
+  FakeStream,
+  openTarget,
+  tasksCommand,
+  withEveryState,
+  type Way,
+  WAYS,
+} from './support/tasks-command.ts';
 
-const WAYS: readonly Way[] = ['broker', 'http'];
 const at = (ms: number): string => new Date(START_MS + ms).toISOString();
 
 const Q = ['-q', 'default'] as const;
 
 /** What any target says of a task whose id is its state. */
 function basic(way: Way, state: TaskState): object {
-  const encoding = way === 'broker' ? 'utf8' : 'shown';
+  const encoding = way !== 'http' ? 'utf8' : 'shown';
   return {
     ...{ id: state, queue: 'default', type: 'work', state, maxRetry: 25 },
     ...{ payload: `{"id":"${state}"}`, payloadEncoding: encoding },
@@ -112,14 +118,14 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
   it('cancels what runs', async () => {
     const { broker, command, json } = await withEveryState(way);
     const asked: unknown[] = [];
-    await broker.subscribe({ cancel: (request) => asked.push(request) > 0 });
+    await broker.subscribe({ cancel: (request) => asked.push(request) > 0 }, []);
     const { stdout, stderr, code } = await command('task', 'cancel', 'active');
     expect([stdout, stderr, code]).toEqual([
-      ...[way === 'broker' ? 'active: told to stop\n' : 'active: asked to stop\n', '', 0],
+      ...[way !== 'http' ? 'active: told to stop\n' : 'active: asked to stop\n', '', 0],
     ]);
     const answered = await json('task', 'cancel', 'active', ...Q);
     expect(answered.json).toEqual({
-      cancelled: [{ id: 'active', isAnswered: way === 'broker' ? true : null }],
+      cancelled: [{ id: 'active', isAnswered: way !== 'http' ? true : null }],
       failed: [],
     });
     await expect.poll(() => asked.length, { timeout: 20_000 }).toBe(2);
@@ -232,12 +238,8 @@ describe('escapement tasks task', () => {
   it('cancels with another outcome, and says if nobody has answered', async () => {
     const { broker, command } = await withEveryState('broker');
     const asked: unknown[] = [];
-    await broker.subscribe({
-      cancel: (request) => {
-        asked.push(request);
-        return false;
-      },
-    });
+    const cancel = (request: unknown): boolean => asked.push(request) < 0;
+    await broker.subscribe({ cancel }, []);
     const { stdout, code } = await command('task', 'cancel', 'active', '--outcome', 'archive', ...Q);
     expect([stdout, code]).toEqual(['active: asked to stop; nobody has answered\n', 0]);
     expect(asked).toEqual([{ taskId: 'active', queue: 'default', outcome: 'archive' }]);

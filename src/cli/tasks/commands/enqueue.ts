@@ -66,7 +66,7 @@ async function enqueue(run: Run<EnqueueOptions>): Promise<void> {
   if (run.options.process_at !== undefined && run.options.process_in !== undefined) {
     throw new CommandError('--process_at and --process_in cannot be used together');
   }
-  const task = await run.target.enqueue({ type, payload, options: taskOptions(run.options) }).catch(refused);
+  const task = await run.target.enqueue({ type, payload, options: taskOptions(run.options) });
   await print(
     run,
     () => taskJson(task),
@@ -86,13 +86,6 @@ function taskOptions(options: EnqueueOptions): TaskOptions {
     ...{ queue, taskId: id, maxRetry: retry, timeoutMs: timeout, deadline, uniqueTtlMs: unique },
     ...{ processAt: process_at, processInMs: process_in, retentionMs: retention, group, headers: header },
   };
-}
-
-/** What was typed may be too long for what keeps it, in ways that only the client knows. */
-function refused(error: unknown): never {
-  const { code = '' } = error as { code?: unknown };
-  const isArgument = ['ERR_INVALID_ARG_VALUE', 'ERR_OUT_OF_RANGE'].includes(String(code));
-  throw isArgument && error instanceof Error ? new CommandError(error.message) : error;
 }
 
 function header(

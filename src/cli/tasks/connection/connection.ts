@@ -15,17 +15,18 @@ export interface ConnectionOptions {
   readonly http_header?: readonly string[];
 }
 
-/** Redis, by a URL that has everything in it but what follows. */
+/** Redis. */
 export interface RedisConnection {
   readonly kind: 'redis';
-  /** With the password. */
+  /** As `RedisBroker` takes it; it may have a password. */
   readonly url: string;
-  /** For people: without the password. */
+  /** For people: without it. */
   readonly name: string;
-  /** The name that its certificate must have; undefined for the host's. */
-  readonly tlsServer: string | undefined;
-  /** Whether any certificate will do. */
-  readonly isInsecure: boolean;
+  /** Of the servers, over what the URL says. */
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+  /** Undefined without TLS. */
+  readonly tls: { readonly servername?: string; readonly rejectUnauthorized?: boolean } | undefined;
 }
 
 /** The HTTP API of a process. */
@@ -41,12 +42,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 const DEFAULT_URI = 'redis://127.0.0.1:6379';
 const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i;
 const REDIS_SCHEMES = [
-  'redis',
-  'rediss',
-  'redis-sentinel',
-  'rediss-sentinel',
-  'redis-cluster',
-  'rediss-cluster',
+  ...['redis', 'rediss', 'redis-socket', 'redis-sentinel', 'rediss-sentinel'],
+  ...['redis-cluster', 'rediss-cluster'],
 ];
 /** `scheme://user:password@hosts/path?query`; there may be several hosts, which makes it no URL. What is behind an `@` is no password. */
 const PARTS = /^([a-z-]+):\/\/(?:([^@/?#]*)@)?([^@/?#]*)(\/[^@?#]*)?(\?[^@#]*)?$/i;
@@ -111,34 +108,35 @@ function redisConnection(uri: string, options: ConnectionOptions, environment: E
       `--token and --http_header are for the HTTP API, and ${withoutSecrets(uri)} is not`,
     );
   }
-  const [, scheme = '', user = '', hosts = '', path = '', query = ''] = PARTS.exec(uri) ?? [];
-  if (hosts === '') throw notUri(uri);
-  const [name = '', ...rest] = user.split(':');
-  const username = encoded(options.username) ?? name;
-  const password = firstOf(
-    encoded(options.password),
-    rest.join(':'),
-    encoded(environment['ESCAPEMENT_PASSWORD']),
-  );
-  const login = username === '' && password === '' ? '' : `${username}:${password}@`;
-  const secure = options.tls === true ? scheme.replace(/^redis(?!s)/i, 'rediss') : scheme;
-  const db = options.db === undefined ? path : `/${options.db}`;
+  const { username, password, db, tls_server: servername, insecure } = options;
+  const [, scheme = '', login = '', hosts = '', path = '', query = ''] = PARTS.exec(uri) ?? [];
+  const isSocket = scheme.toLowerCase() === 'redis-socket';
+  if (hosts === '' && (!isSocket || path === '')) throw notUri(uri);
+  // A URL of sentinels has their password, and not that of the servers.
+  const hasPassword = login.includes(':') && !scheme.endsWith('-sentinel');
+  const otherwise = hasPassword ? undefined : environment['ESCAPEMENT_PASSWORD'];
+  const isTls =
+    scheme.startsWith('rediss') || [options.tls, insecure, servername].some((one) => one !== undefined);
+  const secure = isTls ? scheme.replace(/^rediss?/i, 'rediss') : scheme;
+  const dbPath = db === undefined ? `${path}${query}` : isSocket ? `${path}?db=${db}` : `/${db}${query}`;
   return {
     kind: 'redis',
-    url: `${secure}://${login}${hosts}${db}${query}`,
-    name: hosts,
-    tlsServer: options.tls_server,
-    isInsecure: options.insecure === true,
+    url: `${secure}://${login === '' ? '' : `${login}@`}${hosts}${dbPath}`,
+    name: isSocket ? path : hosts,
+    username,
+    password: firstOf(password, otherwise) || undefined,
+    tls: isTls
+      ? {
+          ...(servername === undefined ? {} : { servername }),
+          ...(insecure === true ? { rejectUnauthorized: false } : {}),
+        }
+      : undefined,
   };
 }
 
 /** The first one that is there and says something; else, empty. */
 function firstOf(...texts: readonly (string | undefined)[]): string {
   return texts.find((one) => one !== undefined && one !== '') ?? '';
-}
-
-function encoded(text: string | undefined): string | undefined {
-  return text === undefined ? undefined : encodeURIComponent(text);
 }
 
 function decoded(text: string, uri: string): string {

@@ -2,7 +2,9 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { onTestFinished } from 'vitest';
+import { Client, Inspector, Task, type Broker } from 'escapement/tasks';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
+import { RedisBroker } from 'escapement/tasks/redis';
 import { run } from '../../../../src/cli/main.ts';
 import { connectTarget } from '../../../../src/cli/tasks/connection/connect.ts';
 import type { Connect } from '../../../../src/cli/tasks/run.ts';
@@ -10,6 +12,7 @@ import { BrokerTarget } from '../../../../src/cli/tasks/target/broker-target.ts'
 import { addTasksIn } from '../../../../src/cli/tasks/tasks.ts';
 import { Output } from '../../../../src/cli/terminal/output.ts';
 import type { Terminal } from '../../../../src/cli/terminal/terminal.ts';
+import { freshDatabase } from '../../../redis/redis-case.ts';
 import { openBench, START_MS, type Bench } from '../../../tasks/support/bench.ts';
 
 export const ESCAPE = '\u001b';
@@ -105,18 +108,22 @@ export type RunCommand = (...words: string[]) => Promise<Result>;
 /** The same with `--json`. */
 export type RunJson = (...words: string[]) => Promise<{ readonly json: unknown; readonly code: number }>;
 
-export interface TargetBench extends Bench {
+export interface TargetBench extends Omit<Bench, 'broker'> {
+  readonly broker: Broker;
   readonly command: RunCommand;
   readonly json: RunJson;
   readonly surroundings: CommandSurroundings;
 }
 
-/** How commands reach the tasks: both ways must be alike. */
-export type Way = 'broker' | 'http';
+/** How commands reach the tasks: all ways must be alike. */
+export type Way = 'broker' | 'redis' | 'http';
+
+export const WAYS: readonly Way[] = ['broker', 'redis', 'http'];
 
 export async function openTarget(way: Way): Promise<TargetBench> {
-  const bench = await openBench();
-  const surroundings = way === 'broker' ? overBroker(bench) : await overHttp(bench);
+  const bench = way === 'redis' ? await openRedisBench() : await openBench();
+  const { broker } = bench;
+  const surroundings = way === 'http' ? await overHttp(broker) : overBroker(broker);
   const command: RunCommand = (...words) => tasksCommand(words, surroundings);
   const json: RunJson = async (...words) => {
     const { stdout, stderr, code } = await command(...words, '--json');
@@ -126,13 +133,36 @@ export async function openTarget(way: Way): Promise<TargetBench> {
   return { ...bench, command, json, surroundings };
 }
 
-function overBroker({ broker }: Bench): CommandSurroundings {
-  // The bench has the broker for longer than one command.
-  const close = (): Promise<void> => Promise.resolve();
-  return { connect: () => Promise.resolve(Object.assign(new BrokerTarget('embedded', broker), { close })) };
+/** The same on a real Redis, which has whole seconds. */
+async function openRedisBench(): Promise<Omit<Bench, 'broker'> & { readonly broker: Broker }> {
+  const { clock } = await openBench();
+  const database = await freshDatabase();
+  const broker = new RedisBroker({ url: database.url, clock });
+  onTestFinished(async () => {
+    await broker.close();
+    await database.dispose();
+  });
+  const client = new Client({ broker });
+  return {
+    ...{ clock, broker, client, inspector: new Inspector({ broker }) },
+    add: async (taskId, options = {}) => {
+      await client.enqueue(new Task('work', { id: taskId }, { taskId, ...options }));
+    },
+    lease: async (queue = 'default') => {
+      const [task] = await broker.dequeue(queue, 1, 30_000);
+      if (task === undefined) throw new Error(`queue '${queue}' has nothing to lease`);
+      return task;
+    },
+  };
 }
 
-async function overHttp({ broker }: Bench): Promise<CommandSurroundings> {
+function overBroker(broker: Broker): CommandSurroundings {
+  // The bench has the broker for longer than one command.
+  const close = (): Promise<void> => Promise.resolve();
+  return { connect: () => Promise.resolve(Object.assign(new BrokerTarget('there', broker), { close })) };
+}
+
+async function overHttp(broker: Broker): Promise<CommandSurroundings> {
   return { environment: { ESCAPEMENT_URI: await serveTasks({ broker, rootPath: '/admin' }, '/admin') } };
 }
 
@@ -176,7 +206,10 @@ export async function withEveryState(way: Way): Promise<TargetBench> {
 }
 
 /** A server that shows itself, with a worker. */
-export async function announceServer({ broker }: Bench, host = 'machine'): Promise<void> {
+export async function announceServer(
+  { broker }: Pick<TargetBench, 'broker'>,
+  host = 'machine',
+): Promise<void> {
   const worker = { taskId: 'active', taskType: 'work', payload: Buffer.from('p'), queue: 'default' };
   const times = { startedAtMs: START_MS, deadlineMs: START_MS + 9_000 };
   await broker.announceServer(
