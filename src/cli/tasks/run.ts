@@ -46,13 +46,17 @@ export function does<Options>(
     const { terminal, environment, connect } = surroundings;
     const { signal } = terminal;
     const attempt = async (): Promise<void> => {
-      const target = await unlessAborted(signal, connect(connectionOf(options, environment), signal));
+      const connecting = connect(connectionOf(options, environment), signal);
+      const target = await unlessAborted(signal, connecting).catch(async (error: unknown) => {
+        await connecting.then(close, () => undefined);
+        throw error;
+      });
       const words = command.processedArgs.flat() as readonly string[];
       const run = { ...surroundings, target, words, isJson: options['json'] === true };
       try {
         await unlessAborted(signal, work({ ...run, options: options as Options }));
       } finally {
-        await target.close();
+        await close(target);
       }
     };
     await attempt().catch((error: unknown) => {
@@ -106,6 +110,10 @@ function isAboutOne(error: unknown): error is Error {
   if (error instanceof HttpStatusError) return [400, 404, 409].includes(error.status);
   if (error instanceof Unreachable || isUnavailable(error)) return false;
   return isExpected(error);
+}
+
+function close(target: TasksTarget): Promise<void> {
+  return target.close();
 }
 
 /** Those of the command, over those of the ones that it is part of. */

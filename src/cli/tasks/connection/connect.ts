@@ -12,7 +12,7 @@ type RedisModule = typeof import('escapement/tasks/redis');
 
 /** Reaches what a URI names. Of Redis, asks whether it is there; the HTTP API will say so with its first answer. */
 export async function connectTarget(connection: Connection, signal: AbortSignal): Promise<TasksTarget> {
-  if (connection.kind === 'redis') return connectRedis(connection, await redisModule());
+  if (connection.kind === 'redis') return connectRedis(connection, await redisModule(), signal);
   const { url, headers } = connection;
   return new HttpTarget(new HttpApi(url, headers, signal));
 }
@@ -21,12 +21,16 @@ export async function connectTarget(connection: Connection, signal: AbortSignal)
 async function connectRedis(
   { url, name, username, password, tls }: RedisConnection,
   { RedisBroker }: RedisModule,
+  signal: AbortSignal,
 ): Promise<TasksTarget> {
   let fail: (cause: unknown) => void = () => undefined;
   const failed = new Promise<never>((_, reject) => {
     fail = (cause) => {
       reject(unreachable(name, cause));
     };
+    signal.addEventListener('abort', () => {
+      reject(signal.reason as Error);
+    });
   });
   const broker = open(RedisBroker, {
     url,
