@@ -59,7 +59,14 @@ async function dash(run: Run<DashOptions>): Promise<void> {
 async function printOnce({ terminal, target, now }: Run<DashOptions>): Promise<void> {
   const data = await readDash(target, FIRST_STATE, 1);
   const nowMs = now();
-  const frame = { name: target.name, error: undefined, readAtMs: nowMs, nowMs, height: Infinity };
+  const frame = {
+    name: target.name,
+    isReading: false,
+    error: undefined,
+    readAtMs: nowMs,
+    nowMs,
+    height: Infinity,
+  };
   const lines = dashLines({ ...FIRST_STATE, row: -1 }, data, frame).slice(0, -2);
   await terminal.out.print(...lines.map(({ text }) => text));
 }

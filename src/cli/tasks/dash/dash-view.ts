@@ -15,6 +15,8 @@ export interface Line {
 export interface DashFrame {
   /** Where the tasks are. */
   readonly name: string;
+  /** Whether what is shown is still being read, for the first time. */
+  readonly isReading: boolean;
   /** What went wrong when it was last read. */
   readonly error: string | undefined;
   /** When it was last read; undefined if it never was. */
@@ -37,7 +39,7 @@ const HELP: readonly Detail[] = [
 ];
 
 /** Above and below the list: title, what was chosen, a line between, the error, the keys. */
-const LINES_AROUND = 7;
+const LINES_AROUND = 8;
 
 /** How many rows of a list there is room for. */
 export function roomFor(height: number): number {
@@ -67,11 +69,12 @@ function readAt({ readAtMs }: DashFrame): string {
 
 function bodyOf(state: DashState, data: DashData, frame: DashFrame): readonly Line[] {
   const room = roomFor(frame.height);
-  if (state.queue === undefined) return rowLines(queueRows(data.queues), state.row, room, QUEUE_ALIGNS);
+  if (state.queue === undefined)
+    return rowLines(queueRows(data.queues), state.row, room, frame, QUEUE_ALIGNS);
   if (state.taskId !== undefined) {
     const { task } = data;
     if (task !== undefined) return details(taskDetails(task, {}, frame.nowMs));
-    return [{ text: frame.readAtMs === undefined ? '' : `${printable(state.taskId)} …` }];
+    return [{ text: `  ${printable(state.taskId)} …` }];
   }
   return [...queueLines(state, data), ...listLines(state, data, frame, room)];
 }
@@ -89,12 +92,12 @@ function queueLines({ queue, state, group, page }: DashState, { queues }: DashDa
   return [{ text: `${where}${paused}  page ${page}`, style: 'bold' }, { text: states.join(' ') }];
 }
 
-function listLines(state: DashState, data: DashData, { nowMs }: DashFrame, room: number): readonly Line[] {
+function listLines(state: DashState, data: DashData, frame: DashFrame, room: number): readonly Line[] {
   if (listShown(state) !== undefined) {
-    return rowLines(taskRows(data.tasks, state.state, {}, nowMs), state.row, room);
+    return rowLines(taskRows(data.tasks, state.state, {}, frame.nowMs), state.row, room, frame);
   }
   const groups = data.groups.map(({ group, size }) => [printable(group), formatCount(size)]);
-  return rowLines([['group', 'tasks'], ...groups], state.row, room, ['left', 'right']);
+  return rowLines([['group', 'tasks'], ...groups], state.row, room, frame, ['left', 'right']);
 }
 
 /** The chosen one is marked, and among those that there is room for. */
@@ -102,6 +105,7 @@ function rowLines(
   rows: readonly string[][],
   row: number,
   room: number,
+  { isReading }: DashFrame,
   aligns: readonly ('left' | 'right')[] = [],
 ): readonly Line[] {
   const [head = '', ...lines] = plainTable([...rows], aligns);
@@ -113,7 +117,7 @@ function rowLines(
     );
   return [
     { text: `  ${head}`, style: 'bold' },
-    ...(shown.length === 0 ? [{ text: '  there are none' }] : shown),
+    ...(shown.length === 0 ? [{ text: isReading ? '  …' : '  there are none' }] : shown),
   ];
 }
 

@@ -15,6 +15,7 @@ export class Dash {
   readonly #screen: Screen;
   #state: DashState = FIRST_STATE;
   #data: DashData = NO_DATA;
+  #isReading = true;
   #error: string | undefined;
   #readAtMs: number | undefined;
   #next: NodeJS.Timeout | undefined;
@@ -84,6 +85,7 @@ export class Dash {
   /** The queues are kept: the numbers of the one that is shown are among them. */
   #showOther(): void {
     this.#data = { ...NO_DATA, queues: this.#data.queues };
+    this.#isReading = true;
     this.#draw();
     void this.#read();
   }
@@ -93,6 +95,7 @@ export class Dash {
     clearTimeout(this.#next);
     const outcome = await this.#attempt();
     if (reading !== this.#readings) return; // something else is shown by now
+    this.#isReading = false;
     if (typeof outcome === 'string') this.#error = outcome;
     else this.#take(outcome);
     this.#draw();
@@ -108,7 +111,7 @@ export class Dash {
   }
 
   #take(data: DashData): void {
-    this.#data = data;
+    this.#data = this.#state.taskId === undefined ? data : { ...data, queues: this.#data.queues };
     this.#error = undefined;
     this.#readAtMs = this.#surroundings.now();
     this.#state = settle(this.#state, data);
@@ -117,6 +120,7 @@ export class Dash {
   #draw(): void {
     const frame = {
       name: this.#target.name,
+      isReading: this.#isReading,
       error: this.#error,
       readAtMs: this.#readAtMs,
       nowMs: this.#surroundings.now(),
