@@ -95,6 +95,7 @@ describe('connectionOf', () => {
     [{ uri: 'http://u:%secret@h' }, /no URI/],
     [{ uri: 'http://u:secret@h', db: 1 }, /--db is for Redis, and http:\/\/h is not/],
     [{ uri: 'redis://u:secret@h', token: 't' }, /--token and --http_header are for the HTTP API/],
+    [{ uri: 'http://h', token: 'secret\n' }, /--token must be visible ASCII/],
     [{ uri: 'http://h', http_header: ['secret'] }, /'Name: value'/],
     [{ uri: 'http://h', http_header: ['a: secret\r\nb: c'] }, /'Name: value'/],
   ])('%j cannot be, and no secret is told', (options, message) => {

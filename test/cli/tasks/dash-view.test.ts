@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { FIRST_STATE, NO_DATA, type DashData, type DashState } from '../../../src/cli/tasks/dash/dash-state.ts';
+import {
+  FIRST_STATE,
+  NO_DATA,
+  type DashData,
+  type DashState,
+} from '../../../src/cli/tasks/dash/dash-state.ts';
 import { dashLines, roomFor, type DashFrame } from '../../../src/cli/tasks/dash/dash-view.ts';
 import type { QueueView, TaskView } from '../../../src/cli/tasks/target/tasks-target.ts';
 import { START_MS } from '../../tasks/support/bench.ts';

@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { RedisProcess } from '../../redis/redis-process.ts';
 import { COMMAND } from '../support/command.ts';
 import {
   ESCAPE,
@@ -30,7 +31,7 @@ interface Watched {
   readonly result: Promise<Result>;
 }
 
-function watch({ surroundings }: TargetBench, ...words: string[]): Watched {
+function watch({ surroundings }: Pick<TargetBench, 'surroundings'>, ...words: string[]): Watched {
   const out = new FakeStream(true);
   const keyboard = new FakeKeyboard(true);
   const abort = new AbortController();
@@ -110,6 +111,20 @@ describe('escapement tasks dash', () => {
     dash.press('\r');
     await expect.poll(dash.screen, SOON).toMatch(/no queue 'default'/);
     dash.press('qq');
+    expect(await dash.result).toMatchObject({ stderr: '', code: 0 });
+  });
+
+  it('goes on when Redis is back', async () => {
+    const server = await RedisProcess.start();
+    onTestFinished(() => server.stop());
+    const environment = { ESCAPEMENT_URI: server.url };
+    const dash = watch({ surroundings: { environment } }, '--refresh', '1s');
+    await expect.poll(dash.screen, SOON).toContain('there are none');
+    await server.kill();
+    await expect.poll(dash.screen, SOON).toContain('Redis is unavailable');
+    await server.start();
+    await expect.poll(dash.screen, SOON).not.toContain('Redis is unavailable');
+    dash.press('q');
     expect(await dash.result).toMatchObject({ stderr: '', code: 0 });
   });
 

@@ -1,6 +1,7 @@
 import { createServer, type AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { TasksHandlerOptions } from 'escapement/tasks/http';
+import { HttpApi, Unreachable } from '../../../src/cli/tasks/target/http-api.ts';
 import { openBench } from '../../tasks/support/bench.ts';
 import { finished, startCommand } from '../support/command.ts';
 import { serve, serveTasks, tasksCommand, type Result } from './support/tasks-command.ts';
@@ -18,7 +19,8 @@ describe('the HTTP API', () => {
       expect(stdout).toContain('│ default │');
       expect(code).toBe(0);
     }
-    expect(await stats(uri)).toEqual({ stdout: '', stderr: 'escapement: not found (HTTP 404)\n', code: 2 });
+    const elsewhere = `escapement: there is no API of tasks at ${uri} (HTTP 404)\n`;
+    expect(await stats(uri)).toEqual({ stdout: '', stderr: elsewhere, code: 2 });
   });
 
   it('is told who asks', async () => {
@@ -98,6 +100,15 @@ describe('the HTTP API', () => {
     child.kill('SIGINT');
     const { stdout, stderr, code } = await result;
     expect([stdout.toString(), stderr, code]).toEqual(['', '', 130]);
+  });
+
+  it('is not waited for for ever', async () => {
+    const uri = await serve((request, response) => {
+      if (request.url === '/api/queues') response.write('{'); // and no more
+    });
+    const api = new HttpApi(new URL(uri), {}, new AbortController().signal, 100);
+    await expect(api.get('/queues')).rejects.toThrow(`cannot reach ${uri}: no answer within 100 ms`);
+    await expect(api.get('/servers')).rejects.toThrow(Unreachable);
   });
 
   it('has no way to what is called . or ..', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { START_MS } from '../../tasks/support/bench.ts';
-import { announceServer, openTarget, withEveryState, WAYS } from './support/tasks-command.ts';
+import { announceServer, openTarget, tasksCommand, withEveryState, WAYS } from './support/tasks-command.ts';
 
 const at = (ms: number): string => new Date(START_MS + ms).toISOString();
 
@@ -115,5 +115,14 @@ describe.each(WAYS)('escapement tasks, over %s', (way) => {
     const { command } = await withEveryState(way);
     const before = await command('--json', 'group', 'ls', '-q', 'default');
     expect(JSON.parse(before.stdout)).toMatchObject({ groups: [{ group: 'g' }] });
+    for (const flag of ['--http_header', '--http-header']) {
+      for (const words of [
+        [flag, 'nonsense', 'queue', 'ls'],
+        ['queue', 'ls', flag, 'nonsense'],
+      ]) {
+        const { stderr, code } = await tasksCommand([...words, '-u', 'http://127.0.0.1:9']);
+        expect([stderr, code]).toEqual(["escapement: --http_header must be 'Name: value'\n", 2]);
+      }
+    }
   });
 });

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { wholeNumber } from '../options.ts';
+import { addOption, wholeNumber } from '../options.ts';
 
 export const CONNECTION_HELP = `
 Where the tasks are:
@@ -34,5 +34,8 @@ export function addConnectionOptions(command: Command, isShown: boolean): void {
     ).argParser((line: string, before: readonly string[] | undefined) => [...(before ?? []), line]),
     new Option('--json', 'print JSON'),
   ];
-  for (const option of options) command.addOption(isShown ? option : option.hideHelp());
+  for (const option of options) {
+    const dashed = option.flags.includes('_') ? [option.flags.replaceAll('_', '-')] : [];
+    addOption(command, isShown ? option : option.hideHelp(), ...dashed);
+  }
 }

@@ -90,6 +90,7 @@ function httpConnection(uri: string, options: ConnectionOptions, environment: En
   if (username !== '') {
     headers.set('authorization', `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`);
   }
+  if (!/^[\x21-\x7e]*$/.test(token)) throw new CommandError('--token must be visible ASCII');
   if (token !== '') headers.set('authorization', `Bearer ${token}`);
   for (const line of options.http_header ?? []) headers.set(...headerOf(line));
   return { kind: 'http', url, headers: Object.fromEntries(headers) };

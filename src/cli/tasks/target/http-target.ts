@@ -167,7 +167,7 @@ export class HttpTarget implements TasksTarget {
     const answer = (await this.#api.get(path)) as Readonly<Record<string, readonly T[] | null>> | null;
     const list = answer?.[name];
     if (list === null) return [];
-    if (!Array.isArray(list)) throw this.#api.isAnother();
+    if (!Array.isArray(list)) throw this.#api.notTheApi();
     return list as readonly T[];
   }
 
