@@ -38,6 +38,8 @@ describe('connectionOf', () => {
     [{ uri: 'redis://h', insecure: true }, {}, redis('rediss://h', { tls: { rejectUnauthorized: false } })],
     [{ uri: 'h', tls_server: 's' }, {}, redis('rediss://h', { tls: { servername: 's' } })],
     [{ cluster: true, uri: 'h:1' }, {}, redis('redis-cluster://h:1')],
+    [{ cluster: true }, { ESCAPEMENT_URI: 'redis://h:1' }, redis('redis-cluster://h:1')],
+    [{ uri: 'REDIS://h', tls: true }, {}, redis('rediss://h', { tls: {} })],
     [{ cluster_addrs: 'h:1,h:2' }, {}, redis('redis-cluster://h:1,h:2', { name: 'h:1,h:2' })],
     [{ cluster: true, uri: 'redis-cluster://h:1' }, {}, redis('redis-cluster://h:1')],
     [
@@ -95,6 +97,7 @@ describe('connectionOf', () => {
     [{ uri: 'http://u:%secret@h' }, /no URI/],
     [{ uri: 'http://u:secret@h', db: 1 }, /--db is for Redis, and http:\/\/h is not/],
     [{ uri: 'redis://u:secret@h', token: 't' }, /--token and --http_header are for the HTTP API/],
+    [{ uri: 'http://h', password: 'secret' }, /--password over HTTP needs --username/],
     [{ uri: 'http://h', token: 'secret\n' }, /--token must be visible ASCII/],
     [{ uri: 'http://h', http_header: ['secret'] }, /'Name: value'/],
     [{ uri: 'http://h', http_header: ['a: secret\r\nb: c'] }, /'Name: value'/],

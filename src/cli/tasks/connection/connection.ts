@@ -45,7 +45,8 @@ const REDIS_SCHEMES = [
   ...['redis', 'rediss', 'redis-socket', 'redis-sentinel', 'rediss-sentinel'],
   ...['redis-cluster', 'rediss-cluster'],
 ];
-/** `scheme://user:password@hosts/path?query`; there may be several hosts, which makes it no URL. What is behind an `@` is no password. */
+
+/** `scheme://user:password@hosts/path?query`. There may be several hosts, which makes it no URL; and one `@`, not in a password. */
 const PARTS = /^([a-z-]+):\/\/(?:([^@/?#]*)@)?([^@/?#]*)(\/[^@?#]*)?(\?[^@#]*)?$/i;
 
 /**
@@ -64,15 +65,11 @@ export function connectionOf(options: ConnectionOptions, environment: Environmen
 }
 
 /** asynq's `host:port` means Redis. */
-function uriOf(options: ConnectionOptions, environment: Environment): string {
-  if (options.cluster === true || options.cluster_addrs !== undefined) {
-    const hosts = options.cluster_addrs ?? options.uri ?? '127.0.0.1:6379';
-    return SCHEME.test(hosts)
-      ? hosts.replace(/^redis(s?):/i, 'redis$1-cluster:')
-      : `redis-cluster://${hosts}`;
-  }
-  const uri = firstOf(options.uri, environment['ESCAPEMENT_URI'], environment['REDIS_URL'], DEFAULT_URI);
-  return SCHEME.test(uri) ? uri : `redis://${uri}`;
+function uriOf({ cluster, cluster_addrs: addrs, uri }: ConnectionOptions, environment: Environment): string {
+  const given = firstOf(addrs, uri, environment['ESCAPEMENT_URI'], environment['REDIS_URL'], DEFAULT_URI);
+  const whole = SCHEME.test(given) ? given : `redis://${given}`;
+  const isCluster = cluster === true || addrs !== undefined;
+  return isCluster ? whole.replace(/^redis(s?):/i, 'redis$1-cluster:') : whole;
 }
 
 function httpConnection(uri: string, options: ConnectionOptions, environment: Environment): HttpConnection {
@@ -87,6 +84,9 @@ function httpConnection(uri: string, options: ConnectionOptions, environment: En
   const username = options.username ?? decoded(url.username, uri);
   const password = firstOf(options.password, decoded(url.password, uri), environment['ESCAPEMENT_PASSWORD']);
   const headers = new Map<string, string>();
+  if (username === '' && options.password !== undefined) {
+    throw new CommandError('--password over HTTP needs --username');
+  }
   if (username !== '') {
     headers.set('authorization', `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`);
   }
@@ -110,15 +110,16 @@ function redisConnection(uri: string, options: ConnectionOptions, environment: E
     );
   }
   const { username, password, db, tls_server: servername, insecure } = options;
-  const [, scheme = '', login = '', hosts = '', path = '', query = ''] = PARTS.exec(uri) ?? [];
-  const isSocket = scheme.toLowerCase() === 'redis-socket';
+  const [, written = '', login = '', hosts = '', path = '', query = ''] = PARTS.exec(uri) ?? [];
+  const scheme = written.toLowerCase();
+  const isSocket = scheme === 'redis-socket';
   if (hosts === '' && (!isSocket || path === '')) throw notUri(uri);
   // A URL of sentinels has their password, and not that of the servers.
   const hasPassword = login.includes(':') && !scheme.endsWith('-sentinel');
   const otherwise = hasPassword ? undefined : environment['ESCAPEMENT_PASSWORD'];
   const isTls =
     scheme.startsWith('rediss') || [options.tls, insecure, servername].some((one) => one !== undefined);
-  const secure = isTls ? scheme.replace(/^rediss?/i, 'rediss') : scheme;
+  const secure = isTls ? scheme.replace(/^rediss?/, 'rediss') : scheme;
   const dbPath = db === undefined ? `${path}${query}` : isSocket ? `${path}?db=${db}` : `/${db}${query}`;
   return {
     kind: 'redis',
