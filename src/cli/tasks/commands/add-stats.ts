@@ -1,0 +1,67 @@
+import type { Command } from 'commander';
+import { TASK_STATES } from '../../../tasks/task-state.ts';
+import { formatCount, printable } from '../../terminal/text.ts';
+import { does, print, type Surroundings } from '../run.ts';
+import { countsJson, queueJson } from '../show/show-json.ts';
+import { showErrorRate } from '../show/show-queue.ts';
+import { showTable } from '../show/show-table.ts';
+import { showDuration } from '../show/show-time.ts';
+import type { QueueView } from '../target/tasks-target.ts';
+
+type Counts = Pick<QueueView, (typeof SUMMED)[number]>;
+
+const SUMMED = [
+  ...TASK_STATES,
+  'size',
+  'groups',
+  'processed',
+  'failed',
+  'memoryUsageBytes',
+  'latencyMs',
+] as const;
+
+/** `escapement tasks stats`: everything at a glance. */
+export function addStats(part: Command, surroundings: Surroundings): void {
+  const command = part.command('stats').description('all queues and their tasks, in numbers');
+  does(command, surroundings, async (run) => {
+    const queues = await run.target.queues();
+    const total = totalOf(queues);
+    await print(
+      run,
+      () => ({ aggregate: aggregateJson(total, run.now()), queues: queues.map(queueJson) }),
+      () => render(queues, total),
+    );
+  });
+}
+
+function totalOf(queues: readonly QueueView[]): Counts {
+  const sums = SUMMED.map((name) => [name, queues.reduce((sum, view) => sum + view[name], 0)] as const);
+  const longest = Math.max(0, ...queues.map(({ latencyMs }) => latencyMs));
+  return { ...(Object.fromEntries(sums) as Counts), latencyMs: longest };
+}
+
+function aggregateJson(total: Counts, nowMs: number): object {
+  const { size, processed, failed } = total;
+  return { size, ...countsJson(total), processed, failed, timestamp: new Date(nowMs) };
+}
+
+function render(queues: readonly QueueView[], total: Counts): readonly string[] {
+  const states = showTable([[...TASK_STATES], TASK_STATES.map((state) => formatCount(total[state]))]);
+  const byQueue = showTable(
+    [
+      ['queue', 'size', ...TASK_STATES, 'latency'],
+      ...queues.map((view) => [
+        printable(view.queue) + (view.paused ? ' (paused)' : ''),
+        formatCount(view.size),
+        ...TASK_STATES.map((state) => formatCount(view[state])),
+        showDuration(view.latencyMs),
+      ]),
+    ],
+    ['left', 'right', ...TASK_STATES.map(() => 'right' as const), 'right'],
+  );
+  const today = showTable([
+    ['processed', 'failed', 'error rate'],
+    [formatCount(total.processed), formatCount(total.failed), showErrorRate(total)],
+  ]);
+  return ['Tasks by state', states, 'Tasks by queue', byQueue, 'Today, by UTC', today];
+}
