@@ -52,9 +52,13 @@ export class ConnectionWatch {
     return this.#health;
   }
 
-  /** As the client sees it: a little before it says so. */
+  /**
+   * As the client sees it: a little before it says so. One that is ending is not ready any more, although its status is: it
+   * would refuse every command in no time at all, and who tries again at once would never let it end.
+   */
   get isReady(): boolean {
-    return this.#client.status === 'ready';
+    const client = this.#client;
+    return client.status === 'ready' && ('stream' in client ? client.stream.writable : true);
   }
 
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - it is not there within the limit. */
