@@ -1,0 +1,126 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { RedisProcess } from '../../../redis/redis-process.ts';
+import { RedisSentinels } from '../../../redis/redis-sentinels.ts';
+import { withRedis } from '../../../redis/with-redis.ts';
+import { OutageWorld } from './outage-world.ts';
+
+const TASKS = 120;
+const OUTAGE_MS = 2_000;
+/** What a fleet of one may ask and try in that time, and when it is over: many times less than one that spins. */
+const FEW = 300;
+
+const disposals: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const dispose of disposals.splice(0).reverse()) await dispose();
+});
+
+async function startRedis(...args: string[]): Promise<RedisProcess> {
+  const server = await RedisProcess.start({ args });
+  disposals.push(() => server.stop());
+  return server;
+}
+
+async function startWorld(url: string): Promise<OutageWorld> {
+  const world = new OutageWorld(url);
+  disposals.push(() => world.close());
+  await world.start();
+  return world;
+}
+
+async function startSentinels(...args: string[]): Promise<RedisSentinels> {
+  const sentinels = await RedisSentinels.start(undefined, args);
+  disposals.push(() => sentinels.stop());
+  return sentinels;
+}
+
+/** A number that Redis counts. */
+async function statistic(server: RedisProcess, name: string): Promise<number> {
+  const info = await withRedis(server.url, (redis) => redis.info('stats'));
+  return Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1]);
+}
+
+describe('tasks of a client and a server', () => {
+  it('are all done although Redis is restarted', async () => {
+    const server = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
+    const world = await startWorld(server.url);
+    const enqueuing = world.enqueue(TASKS);
+    await world.untilRan(TASKS / 4);
+    await server.kill();
+    await sleep(OUTAGE_MS);
+    await server.start();
+    await enqueuing;
+    expect(await statistic(server, 'total_connections_received')).toBeLessThan(FEW);
+    await world.complete();
+    expect(world.ran.size).toBe(TASKS);
+    expect(world.states).toEqual(['ready', 'unavailable', 'ready']);
+  });
+
+  it('are all done although Redis stops answering, and it is not overrun', async () => {
+    const server = await startRedis();
+    const world = await startWorld(server.url);
+    const enqueuing = world.enqueue(TASKS);
+    await world.untilRan(TASKS / 4);
+    const before = await statistic(server, 'total_commands_processed');
+    server.pause();
+    await sleep(OUTAGE_MS);
+    server.resume();
+    expect((await statistic(server, 'total_commands_processed')) - before).toBeLessThan(FEW);
+    await enqueuing;
+    await world.complete();
+    expect(world.ran.size).toBe(TASKS);
+    expect(world.states).toEqual(['ready', 'unavailable', 'ready']);
+  });
+
+  it('are all done although Redis makes its clients wait', async () => {
+    const server = await startRedis();
+    const world = await startWorld(server.url);
+    const enqueuing = world.enqueue(TASKS);
+    await world.untilRan(TASKS / 4);
+    await server.ask(`CLIENT PAUSE ${OUTAGE_MS}`);
+    await enqueuing;
+    await world.complete();
+    expect(world.ran.size).toBe(TASKS);
+  });
+
+  it('are all done although the primary dies', async () => {
+    const redis = await startSentinels();
+    const world = await startWorld(redis.url);
+    await world.enqueue(TASKS);
+    const primary = await redis.primary();
+    await withRedis(primary.url, (client) => client.wait(1, 5_000));
+    await primary.kill();
+    await redis.untilPrimaryIsNot(primary);
+    await world.enqueue(TASKS);
+    await world.complete();
+    expect(world.ran.size).toBe(2 * TASKS);
+    expect(world.states).toEqual(['ready', 'unavailable', 'ready']);
+  }, 60_000);
+
+  it('are all done although the primary is replaced, if one that nobody follows takes no writes', async () => {
+    const redis = await startSentinels('--min-replicas-to-write', '1');
+    const world = await startWorld(redis.url);
+    const enqueuing = world.enqueue(TASKS);
+    await world.untilRan(TASKS / 4);
+    await redis.failover();
+    await enqueuing;
+    await world.complete();
+    expect(world.ran.size).toBe(TASKS);
+    expect(world.states.at(-1)).toBe('ready');
+  }, 60_000);
+});
+
+describe('a server and its broker', () => {
+  it('are closed promptly while Redis does not answer', async () => {
+    const server = await startRedis();
+    const world = await startWorld(server.url);
+    await world.enqueue(10);
+    await world.untilRan(10);
+    server.pause();
+    const startMs = performance.now();
+    await world.broker.close();
+    expect(performance.now() - startMs).toBeLessThan(500);
+    await world.stop();
+  });
+});
