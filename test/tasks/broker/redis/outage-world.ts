@@ -8,6 +8,7 @@ import { enqueueSurely } from '../../support/surely.ts';
 /** Longer than a lease, and what is added to it because clocks differ. */
 const LEASES_ARE_OVER_MS = 120_000;
 const TIMEOUT_MS = 500;
+const ENQUEUE_EVERY_MS = 5;
 
 /** The host's clock, which can be put forward. */
 class JumpingClock implements Clock {
@@ -37,17 +38,18 @@ export class OutageWorld {
   /** Tasks whose handler was called. */
   readonly ran = new Set<string>();
   readonly #clock = new JumpingClock();
+  readonly #client: Client;
   #server: Server | undefined;
   #enqueued = 0;
 
-  constructor(url: string, password?: string) {
+  constructor(url: string) {
     this.broker = new RedisBroker({
       url,
       clock: this.#clock,
       timeoutMs: TIMEOUT_MS,
       onHealth: (health) => this.health.push(health),
-      ...(password === undefined ? {} : { password }),
     });
+    this.#client = new Client({ broker: this.broker });
   }
 
   get states(): string[] {
@@ -72,15 +74,33 @@ export class OutageWorld {
 
   /** Each is tried until it is known to be there. */
   async enqueue(tasks: number): Promise<void> {
-    const client = new Client({ broker: this.broker });
-    for (const last = this.#enqueued + tasks; this.#enqueued < last; this.#enqueued++) {
-      await enqueueSurely(client, String(this.#enqueued));
-    }
+    for (let enqueued = 0; enqueued < tasks; enqueued++) await this.#enqueueNext();
   }
 
-  /** Waits until so many have run. */
+  /** One after the other. @returns what ends it, and waits for the last one. */
+  keepEnqueuing(): () => Promise<void> {
+    const end = new AbortController();
+    const enqueuing = (async () => {
+      while (!end.signal.aborted) {
+        await this.#enqueueNext();
+        await sleep(ENQUEUE_EVERY_MS);
+      }
+    })();
+    return async () => {
+      end.abort();
+      await enqueuing;
+    };
+  }
+
+  async #enqueueNext(): Promise<void> {
+    await enqueueSurely(this.#client, String(this.#enqueued));
+    this.#enqueued++;
+  }
+
+  /** Waits until so many more have run. */
   async untilRan(tasks: number): Promise<void> {
-    await until(`${tasks} tasks have run`, () => Promise.resolve(this.ran.size >= tasks));
+    const goal = this.ran.size + tasks;
+    await until(`${tasks} more tasks have run`, () => Promise.resolve(this.ran.size >= goal));
   }
 
   /**
@@ -100,6 +120,7 @@ export class OutageWorld {
       const { completed, size } = await inspector.getQueueInfo('default');
       return completed === this.#enqueued && size === this.#enqueued;
     });
+    if (this.ran.size !== this.#enqueued) throw new Error('a task is completed and has not run');
   }
 
   async stop(): Promise<void> {
