@@ -128,8 +128,7 @@ export class Inspector {
     requireObject('options', options);
     const { apply = false, queues } = options;
     if (typeof apply !== 'boolean') throw wrongType('options.apply', 'a boolean', apply);
-    if (queues !== undefined && !Array.isArray(queues)) throw wrongType('options.queues', 'an array', queues);
-    for (const queue of queues ?? []) requireText('options.queues', queue);
+    if (queues !== undefined) requireNames('options.queues', queues);
     const defects: Defect[] = [];
     for (const queue of queues ?? (await this.#broker.queues())) {
       defects.push(...(await this.#broker.repair(queue, { apply })));
@@ -376,4 +375,9 @@ function requireTaskName(queue: unknown, id: unknown): void {
 function requireQueueAndGroup(queue: unknown, state: TaskState, group: unknown): void {
   requireText('queue', queue);
   if (state === 'aggregating') requireText('group', group);
+}
+
+function requireNames(argument: string, value: unknown): void {
+  if (!Array.isArray(value)) throw wrongType(argument, 'an array of names', value);
+  for (const name of value as unknown[]) requireText(argument, name);
 }

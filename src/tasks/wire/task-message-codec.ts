@@ -1,10 +1,16 @@
 import type { TaskMessage } from '../task-message.ts';
 import { TaskMessageSchema } from './asynq-messages.gen.ts';
 import { decodeMessage, encodeMessage } from './protobuf.ts';
+import { writeTaskMessage } from './task-message-writer.ts';
 import { msOf, secondsOf } from './wire-time.ts';
 
 /** What the field `msg` of a task's hash holds. @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be said so. */
 export function encodeTaskMessage(message: TaskMessage): Uint8Array {
+  return writeTaskMessage(message) ?? encodeAnyTaskMessage(message);
+}
+
+/** The same by the library, for whatever there may be in a message. */
+export function encodeAnyTaskMessage(message: TaskMessage): Uint8Array {
   return encodeMessage(TaskMessageSchema, {
     type: message.type,
     payload: message.payload,

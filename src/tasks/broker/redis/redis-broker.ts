@@ -294,7 +294,9 @@ export class RedisBroker implements Broker {
   }
 
   async removeQueue(queue: string, { force }: { readonly force: boolean }): Promise<void> {
-    await administration.removeQueue(this.#open('removeQueue').access, queue, force);
+    const { access, enqueuing } = this.#open('removeQueue');
+    await administration.removeQueue(access, queue, force);
+    enqueuing.forget(queue);
   }
 
   #open(operation: string): Parts {
