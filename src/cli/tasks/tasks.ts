@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { Terminal } from '../terminal/terminal.ts';
 import { addCronCommands, addGroupCommands, addServerCommands } from './commands/add-other-commands.ts';
 import { addQueueCommands } from './commands/add-queue-commands.ts';
+import { addRepair } from './commands/add-repair.ts';
 import { addStats } from './commands/add-stats.ts';
 import { addTaskCommands } from './commands/add-task-commands.ts';
 import { addConnectionOptions, CONNECTION_HELP } from './connection/add-connection-options.ts';
@@ -34,5 +35,6 @@ export function addTasksIn(program: Command, surroundings: Surroundings): void {
   addServerCommands(part, surroundings);
   addCronCommands(part, surroundings);
   addGroupCommands(part, surroundings);
+  addRepair(part, surroundings);
   addDash(part, surroundings);
 }

@@ -1,5 +1,5 @@
 import { EscapementError } from '../../../core/errors.ts';
-import type { Broker, GroupInfo } from '../../../tasks/broker/broker.ts';
+import type { Broker, Defect, GroupInfo } from '../../../tasks/broker/broker.ts';
 import { Client } from '../../../tasks/client.ts';
 import type { DailyStats, SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import { Inspector } from '../../../tasks/inspector.ts';
@@ -109,6 +109,10 @@ export class BrokerTarget implements TasksTarget {
 
   archiveAll({ queue, state, group }: TaskList): Promise<number> {
     return this.#broker.archiveAll(queue, state, group);
+  }
+
+  repair(queues: readonly string[] | undefined, apply: boolean): Promise<readonly Defect[]> {
+    return this.#inspector.repair({ queues, apply });
   }
 
   servers(): Promise<readonly ServerView[]> {

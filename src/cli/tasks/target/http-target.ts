@@ -1,4 +1,4 @@
-import type { GroupInfo } from '../../../tasks/broker/broker.ts';
+import type { Defect, GroupInfo } from '../../../tasks/broker/broker.ts';
 import type { DailyStats, SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import { CommandError } from '../../command-error.ts';
 import { HttpStatusError, type HttpApi } from './http-api.ts';
@@ -144,6 +144,10 @@ export class HttpTarget implements TasksTarget {
   async archiveAll(list: TaskList): Promise<number> {
     const { archived } = (await this.#api.postAll(`${listPath(list)}:archive_all`)) as { archived: number };
     return archived;
+  }
+
+  repair(): Promise<readonly Defect[]> {
+    return Promise.reject(notOverHttp('repairing queues'));
   }
 
   async servers(): Promise<readonly ServerView[]> {

@@ -1,4 +1,4 @@
-import type { CancelOutcome, GroupInfo } from '../../../tasks/broker/broker.ts';
+import type { CancelOutcome, Defect, GroupInfo } from '../../../tasks/broker/broker.ts';
 import type {
   DailyStats,
   QueueInfo,
@@ -108,6 +108,9 @@ export interface TasksTarget {
   runAll(list: TaskList): Promise<number>;
   /** @returns how many. */
   archiveAll(list: TaskList): Promise<number>;
+
+  /** @param queues - undefined for all. @param apply - whether what is found is seen to. */
+  repair(queues: readonly string[] | undefined, apply: boolean): Promise<readonly Defect[]>;
 
   servers(): Promise<readonly ServerView[]>;
   entries(): Promise<readonly EntryView[]>;
