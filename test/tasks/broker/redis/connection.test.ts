@@ -111,6 +111,14 @@ describe('a connection by URL', () => {
     });
   });
 
+  it('survives that a handshake fails twice, as it does when both sides break it off', async () => {
+    const { connection } = open({ url: `rediss://localhost:${tlsPort}`, timeoutMs: 300 });
+    connection.commands.once('error', () => {
+      (connection.commands as Redis).stream.emit('error', new Error('the other side has given up too'));
+    });
+    await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
+  });
+
   it('passes on what Redis refuses', async () => {
     const { connection } = open({ url: server.url });
     await expect(
