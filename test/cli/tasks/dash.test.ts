@@ -114,6 +114,31 @@ describe('escapement tasks dash', () => {
     expect(await dash.result).toMatchObject({ stderr: '', code: 0 });
   });
 
+  it('waits for one answer at a time, however fast keys come', async () => {
+    const bench = await withEveryState('broker');
+    const { broker } = bench;
+    const tasks = broker.tasks.bind(broker);
+    const asked: string[] = [];
+    let answer: () => void = () => undefined;
+    broker.tasks = async (queue, state, ...rest) => {
+      asked.push(state);
+      await new Promise<void>((resolve) => (answer = resolve));
+      return tasks(queue, state, ...rest);
+    };
+    const dash = watch(bench);
+    await expect.poll(dash.screen, SOON).toMatch(/> default/);
+    dash.press('\rllll');
+    await expect.poll(dash.screen, SOON).toMatch(/\[archived 1\].*\r\n.*\r\n {2}…/);
+    expect(asked).toEqual(['active']);
+    answer();
+    await expect.poll(() => asked, SOON).toEqual(['active', 'archived']);
+    expect(dash.screen()).not.toContain('> active');
+    answer();
+    await expect.poll(dash.screen, SOON).toMatch(/> archived +work/);
+    dash.press('qq');
+    expect(await dash.result).toMatchObject({ code: 0 });
+  });
+
   it('goes on when Redis is back', async () => {
     const server = await RedisProcess.start();
     onTestFinished(() => server.stop());

@@ -19,7 +19,9 @@ export class Dash {
   #error: string | undefined;
   #readAtMs: number | undefined;
   #next: NodeJS.Timeout | undefined;
-  #readings = 0;
+  #asked = 0;
+  #isAsking = false;
+  #isOver = false;
   #end: (error?: Error) => void = () => undefined;
 
   constructor(surroundings: Surroundings, target: TasksTarget, refreshMs: number) {
@@ -48,10 +50,10 @@ export class Dash {
       keyboard.setRawMode(true).on('keypress', this.#onKey).on('end', this.#onEnd).resume();
       stream.on('resize', this.#onResize);
       terminal.signal.addEventListener('abort', abort, { once: true });
-      void this.#read();
+      this.#ask();
       await ended;
     } finally {
-      this.#readings++; // what is on its way is not shown
+      this.#isOver = true;
       clearTimeout(this.#next);
       terminal.signal.removeEventListener('abort', abort);
       stream.off?.('resize', this.#onResize);
@@ -87,19 +89,29 @@ export class Dash {
     this.#data = { ...NO_DATA, queues: this.#data.queues };
     this.#isReading = true;
     this.#draw();
-    void this.#read();
+    this.#ask();
+  }
+
+  /** One answer is waited for at a time: keys may come faster than answers. */
+  #ask(): void {
+    this.#asked++;
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    void this.#read().finally(() => {
+      this.#isAsking = false;
+    });
   }
 
   async #read(): Promise<void> {
-    const reading = ++this.#readings;
-    clearTimeout(this.#next);
-    const outcome = await this.#attempt();
-    if (reading !== this.#readings) return; // something else is shown by now
-    this.#isReading = false;
-    if (typeof outcome === 'string') this.#error = outcome;
-    else this.#take(outcome);
-    this.#draw();
-    this.#next = setTimeout(() => void this.#read(), this.#refreshMs);
+    while (!this.#isOver) {
+      const asked = this.#asked;
+      clearTimeout(this.#next);
+      const outcome = await this.#attempt();
+      if (asked === this.#asked) {
+        this.#take(outcome);
+        return;
+      } // else something else is shown by now
+    }
   }
 
   async #attempt(): Promise<DashData | string> {
@@ -110,7 +122,18 @@ export class Dash {
     }
   }
 
-  #take(data: DashData): void {
+  #take(outcome: DashData | string): void {
+    if (this.#isOver) return;
+    this.#isReading = false;
+    if (typeof outcome === 'string') this.#error = outcome;
+    else this.#show(outcome);
+    this.#draw();
+    this.#next = setTimeout(() => {
+      this.#ask();
+    }, this.#refreshMs);
+  }
+
+  #show(data: DashData): void {
     this.#data = this.#state.taskId === undefined ? data : { ...data, queues: this.#data.queues };
     this.#error = undefined;
     this.#readAtMs = this.#surroundings.now();
