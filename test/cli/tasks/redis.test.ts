@@ -39,6 +39,19 @@ async function freePort(): Promise<number> {
 }
 
 describe('escapement tasks, built, with Redis', () => {
+  it('tells what Redis says of itself', async () => {
+    const database = await freshDatabase();
+    onTestFinished(() => database.dispose());
+    const env = { REDIS_URL: database.url };
+    const { redis } = JSON.parse((await tasks(env, 'stats', '--json')).stdout) as {
+      redis: Record<string, string>;
+    };
+    expect(redis).toMatchObject({ redis_mode: 'standalone', uptime_in_days: '0' });
+    const { stdout } = await tasks(env, 'stats');
+    expect(stdout).toContain('peak memory');
+    expect(stdout).toContain(redis['redis_version']);
+  });
+
   it('enqueues, lists and deletes', async () => {
     const database = await freshDatabase();
     onTestFinished(() => database.dispose());

@@ -26,10 +26,15 @@ export function addStats(part: Command, surroundings: Surroundings): void {
   does(command, surroundings, async (run) => {
     const queues = await run.target.queues();
     const total = totalOf(queues);
+    const redis = await run.target.redisInfo();
     await print(
       run,
-      () => ({ aggregate: aggregateJson(total, run.now()), queues: queues.map(queueJson) }),
-      () => render(queues, total),
+      () => ({
+        aggregate: aggregateJson(total, run.now()),
+        queues: queues.map(queueJson),
+        redis: redis ?? null,
+      }),
+      () => [...render(queues, total), ...renderRedis(redis)],
     );
   });
 }
@@ -64,4 +69,23 @@ function render(queues: readonly QueueView[], total: Counts): readonly string[] 
     [formatCount(total.processed), formatCount(total.failed), showErrorRate(total)],
   ]);
   return ['Tasks by state', states, 'Tasks by queue', byQueue, 'Today, by UTC', today];
+}
+
+/** As asynq's command has it. */
+function renderRedis(info: Readonly<Record<string, string>> | undefined): readonly string[] {
+  if (info === undefined) return [];
+  const said = (name: string): string => printable(info[name] ?? '?');
+  return [
+    'Redis',
+    showTable([
+      ['version', 'uptime', 'connections', 'memory', 'peak memory'],
+      [
+        said('redis_version'),
+        `${said('uptime_in_days')} d`,
+        said('connected_clients'),
+        `${said('used_memory_human')}B`,
+        `${said('used_memory_peak_human')}B`,
+      ],
+    ]),
+  ];
 }

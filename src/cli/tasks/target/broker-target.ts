@@ -1,6 +1,7 @@
 import { EscapementError } from '../../../core/errors.ts';
 import type { Broker, Defect, GroupInfo } from '../../../tasks/broker/broker.ts';
 import { Client } from '../../../tasks/client.ts';
+import type { RedisBroker } from '../../../tasks/broker/redis/redis-broker.ts';
 import type { DailyStats, SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import { Inspector } from '../../../tasks/inspector.ts';
 import { taskInfoOf } from '../../../tasks/task-info.ts';
@@ -20,10 +21,11 @@ import type {
 /** What a broker keeps. */
 export class BrokerTarget implements TasksTarget {
   readonly name: string;
-  readonly #broker: Broker;
+  readonly #broker: Broker & { readonly info?: RedisBroker['info'] };
   readonly #inspector: Inspector;
 
-  constructor(name: string, broker: Broker) {
+  /** @param broker - closed with the target. If it is on Redis it can say what that says of itself. */
+  constructor(name: string, broker: Broker & { readonly info?: RedisBroker['info'] }) {
     this.name = name;
     this.#broker = broker;
     this.#inspector = new Inspector({ broker });
@@ -32,6 +34,10 @@ export class BrokerTarget implements TasksTarget {
   async close(): Promise<void> {
     await this.#inspector.close();
     await this.#broker.close();
+  }
+
+  async redisInfo(): Promise<Readonly<Record<string, string>> | undefined> {
+    return await this.#broker.info?.();
   }
 
   async queues(): Promise<readonly QueueView[]> {

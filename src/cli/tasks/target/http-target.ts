@@ -146,6 +146,10 @@ export class HttpTarget implements TasksTarget {
     return archived;
   }
 
+  redisInfo(): Promise<undefined> {
+    return Promise.resolve(undefined);
+  }
+
   repair(): Promise<readonly Defect[]> {
     return Promise.reject(notOverHttp('repairing queues'));
   }

@@ -83,6 +83,9 @@ export interface TasksTarget {
   /** Nothing is asked any more. */
   close(): Promise<void>;
 
+  /** What Redis says of itself; undefined if there is none, or nobody can ask it. */
+  redisInfo(): Promise<Readonly<Record<string, string>> | undefined>;
+
   /** All queues, by name. One that is removed meanwhile is left out. */
   queues(): Promise<readonly QueueView[]>;
   queue(name: string): Promise<QueueView>;
