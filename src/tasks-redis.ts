@@ -1,6 +1,7 @@
 /** `escapement/tasks/redis`: tasks for a fleet, on Redis, beside asynq. */
 export { RedisBroker } from './tasks/broker/redis/redis-broker.ts';
-export type { RedisBrokerOptions, RedisBrokerSettings } from './tasks/broker/redis/redis-broker-options.ts';
+export type { RedisBrokerOptions } from './tasks/broker/redis/redis-broker.ts';
+export type { BrokerSettings } from './tasks/broker/broker-settings.ts';
 export type {
   RedisClientOptions,
   RedisConnectionOptions,

@@ -1,5 +1,6 @@
 export type * from './tasks/broker/broker.ts';
-export type { EmbeddedBrokerOptions } from './tasks/broker/embedded/embedded-broker-options.ts';
+export type { BrokerSettings } from './tasks/broker/broker-settings.ts';
+export type { EmbeddedBrokerOptions } from './tasks/broker/embedded/embedded-broker.ts';
 export { EmbeddedBroker } from './tasks/broker/embedded/embedded-broker.ts';
 export { Client } from './tasks/client.ts';
 export type { ClientEvents, ClientMiddleware, ClientOptions, EnqueueRequest } from './tasks/client.ts';

@@ -36,7 +36,7 @@ describe("asynq's messages in a real Redis", () => {
       ...{ id, type: 'email:send', queue: 'low', payload: Buffer.from('{"user_id":42}'), headers: {} },
       ...{ maxRetry: 5, retried: 0, lastError: '', lastFailedAtMs: 0, completedAtMs: 0, group: '' },
       ...{ timeoutMs: 90_000, deadlineMs: 4_000_000_000_000, retentionMs: 86_400_000 },
-      uniqueKey: keys.unique('email:send', '1181f89307fa271072c095747d5813cc'),
+      uniqueKey: `${keys.prefix}unique:email:send:1181f89307fa271072c095747d5813cc`,
     });
     expect(Buffer.from(encodeTaskMessage(message))).toEqual(bytes);
     expect(await redis.get(message.uniqueKey)).toBe(id);

@@ -28,7 +28,7 @@ import * as aggregation from './aggregation.ts';
 import { brokerClosed } from '../broker-errors.ts';
 import { applyToAll, ARCHIVE_ALL, clear, DELETE_ALL, RUN_ALL } from './bulk.ts';
 import { INTERNALS, type EmbeddedBrokerInternals } from './embedded-broker-internals.ts';
-import { resolveEmbeddedBrokerOptions, type EmbeddedBrokerOptions } from './embedded-broker-options.ts';
+import { resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
 import * as enqueuing from './enqueuing.ts';
 import * as forwarding from './forwarding.ts';
 import * as inspection from './inspection.ts';
@@ -36,6 +36,9 @@ import * as leases from './leases.ts';
 import { recordOf } from './record.ts';
 import { Registry } from './registry.ts';
 import { TaskStore } from './task-store.ts';
+
+/** Options of an `EmbeddedBroker`. */
+export type EmbeddedBrokerOptions = BrokerSettings;
 
 /**
  * A broker in the memory of the process: nothing to install, nothing to configure. Its tasks are gone with the process.
@@ -65,7 +68,7 @@ export class EmbeddedBroker implements Broker {
 
   /** @throws TypeError or RangeError - an option is wrong. */
   static async open(options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
-    return new EmbeddedBroker(new TaskStore(resolveEmbeddedBrokerOptions(options)));
+    return new EmbeddedBroker(new TaskStore(resolveBrokerSettings(options)));
   }
 
   async ping(): Promise<void> {

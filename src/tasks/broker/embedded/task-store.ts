@@ -3,7 +3,7 @@ import { SystemTimer } from '../../../timer/system-timer.ts';
 import { requireDuration } from '../../task-options.ts';
 import type { BrokerListener, NewTask } from '../broker.ts';
 import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from '../broker-errors.ts';
-import type { ResolvedEmbeddedBrokerOptions } from './embedded-broker-options.ts';
+import type { ResolvedBrokerSettings } from '../broker-settings.ts';
 import { Hints } from './hints.ts';
 import { QueueState, type ListedState } from './queue-state.ts';
 import { listOf, NO_TIMER, TaskRow } from './task-row.ts';
@@ -31,7 +31,7 @@ export class TaskStore {
   #serial = 0;
   #isClosed = false;
 
-  constructor({ clock, maxArchived, archiveRetentionMs }: ResolvedEmbeddedBrokerOptions) {
+  constructor({ clock, maxArchived, archiveRetentionMs }: ResolvedBrokerSettings) {
     this.clock = clock;
     this.timer = new SystemTimer({ clock, name: 'embedded broker' });
     this.timer.unref();

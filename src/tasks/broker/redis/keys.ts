@@ -51,11 +51,6 @@ export function schedulerHistoryKey(entryId: string): string {
   return `asynq:scheduler_history:${entryId}`;
 }
 
-/** ZSET of asynq's rate limits: the id of a task by when its token is taken back. */
-export function semaphoreKey(scope: string): string {
-  return `asynq:sema:${scope}`;
-}
-
 /** The keys of a queue; those that every task needs are made once. */
 export class QueueKeys {
   /** What all of them begin with. */
@@ -139,11 +134,6 @@ export class QueueKeys {
     return `${this.groupPrefix}${group}:${setId}`;
   }
 
-  /** STRING that expires: the id of the task that holds the lock. Its name is `uniqueKeyOf`, and is in the message. */
-  unique(type: string, digest: string): string {
-    return `${this.prefix}unique:${type}:${digest}`;
-  }
-
   /** STRING that expires, a number: runs of a UTC day, with those that failed. */
   processedOn(wallMs: number): string {
     return `${this.processed}:${utcDay(wallMs)}`;
@@ -153,11 +143,6 @@ export class QueueKeys {
   failedOn(wallMs: number): string {
     return `${this.failed}:${utcDay(wallMs)}`;
   }
-}
-
-/** The group's key of a set's key, as asynq finds it: an id of a set has no colon. */
-export function groupKeyOfSet(setKey: string): string {
-  return setKey.slice(0, setKey.lastIndexOf(':'));
 }
 
 /**

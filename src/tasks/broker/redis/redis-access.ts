@@ -2,7 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 import type { Clock } from '../../../core/clock.ts';
 import type { RedisConnection } from './connection.ts';
 import { QueueKeys } from './keys.ts';
-import type { ResolvedRedisBrokerOptions } from './redis-broker-options.ts';
+import type { ResolvedBrokerSettings } from '../broker-settings.ts';
 import type { Script, ScriptArgument, ScriptReply } from './script.ts';
 
 /** What errors of the connection name: it is part of whatever was asked for. */
@@ -13,11 +13,11 @@ const MAX_KNOWN_QUEUES = 1_000;
 
 /** What every operation of the broker needs: a client, the time, and keys. */
 export class RedisAccess {
-  readonly options: ResolvedRedisBrokerOptions;
+  readonly options: ResolvedBrokerSettings;
   readonly #connection: RedisConnection;
   readonly #keys = new Map<string, QueueKeys>();
 
-  constructor(connection: RedisConnection, options: ResolvedRedisBrokerOptions) {
+  constructor(connection: RedisConnection, options: ResolvedBrokerSettings) {
     this.#connection = connection;
     this.options = options;
   }

@@ -1,6 +1,7 @@
 import type { Clock } from '../../../core/clock.ts';
 import type { TaskState } from '../../task-state.ts';
 import { brokerClosed } from '../broker-errors.ts';
+import { resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
 import type {
   Broker,
   BrokerListener,
@@ -25,6 +26,7 @@ import type {
 } from '../broker.ts';
 import * as administration from './administration.ts';
 import * as aggregation from './aggregation.ts';
+import type { RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
 import { Enqueuing } from './enqueuing.ts';
 import * as forwarding from './forwarding.ts';
@@ -33,9 +35,11 @@ import * as inspection from './inspection.ts';
 import { Leases } from './leases.ts';
 import { Members } from './members.ts';
 import { RedisAccess } from './redis-access.ts';
-import { resolveRedisBrokerOptions, type RedisBrokerOptions } from './redis-broker-options.ts';
 import { repair } from './repair.ts';
 import { numberOf } from './replies.ts';
+
+/** Options of a `RedisBroker`. All are checked when it is made. */
+export type RedisBrokerOptions = RedisConnectionOptions & BrokerSettings;
 
 /**
  * A broker on Redis, 6.2 or later, or on Valkey, for a fleet: clients, servers and inspectors of as many processes as there
@@ -64,7 +68,7 @@ export class RedisBroker implements Broker {
    * @throws TypeError or RangeError - an option is wrong.
    */
   constructor(options: RedisBrokerOptions) {
-    const resolved = resolveRedisBrokerOptions(options);
+    const resolved = resolveBrokerSettings(options);
     this.#connection = new RedisConnection(options);
     this.clock = resolved.clock;
     const access = new RedisAccess(this.#connection, resolved);

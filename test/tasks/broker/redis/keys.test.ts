@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import {
-  groupKeyOfSet,
   QueueKeys,
   schedulerHistoryKey,
   schedulerKey,
-  semaphoreKey,
   serverKey,
   workersKey,
 } from '../../../../src/tasks/broker/redis/keys.ts';
@@ -52,13 +50,7 @@ describe('the keys of a queue', () => {
   it('have the lock that the message names', () => {
     const task = new Task('t', { user_id: 42 });
     const digest = '1181f89307fa271072c095747d5813cc';
-    expect(keys.unique('t', digest)).toBe(uniqueKeyOf('low', task));
-  });
-
-  it('lead from a set back to its group, whatever the group is called', () => {
-    const set = keys.aggregationSet('a:b', '5f0c4f2e');
-    expect(set).toBe('asynq:{low}:g:a:b:5f0c4f2e');
-    expect(groupKeyOfSet(set)).toBe(keys.group('a:b'));
+    expect(uniqueKeyOf('low', task)).toBe(`${keys.prefix}unique:t:${digest}`);
   });
 
   it.each(['low', 'a}b', '{', '{x}', 'with space', 'ä:😀'])('are together in a cluster: %s', (queue) => {
@@ -77,6 +69,5 @@ describe('keys of servers and schedulers', () => {
     expect(workersKey('h', 7, 's')).toBe('asynq:workers:{h:7:s}');
     expect(schedulerKey('h:7:s')).toBe('asynq:schedulers:{h:7:s}');
     expect(schedulerHistoryKey('e')).toBe('asynq:scheduler_history:e');
-    expect(semaphoreKey('s')).toBe('asynq:sema:s');
   });
 });
