@@ -5,6 +5,7 @@ import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask, TaskFailure } from '../broker.ts';
 import { Coalescer } from './coalescer.ts';
+import { extendLeases } from './extend-leases.ts';
 import type { QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { secondsDown, secondsUp } from './redis-time.ts';
@@ -14,7 +15,6 @@ import { ARCHIVE } from './scripts/archive.ts';
 import { COMPLETE } from './scripts/complete.ts';
 import { DEQUEUE } from './scripts/dequeue.ts';
 import { DISCARD } from './scripts/discard.ts';
-import { EXTEND_LEASES } from './scripts/extend-leases.ts';
 import { RECOVER } from './scripts/recover.ts';
 import { RELEASE } from './scripts/release.ts';
 import { RETRY } from './scripts/retry.ts';
@@ -192,14 +192,13 @@ export class Leases {
   }
 
   async #extendSome(queue: string, tasks: readonly LeasedTask[], leaseMs: number): Promise<LeasedTask[]> {
-    const { lease, taskPrefix } = this.#access.keysOf(queue);
+    const keys = this.#access.keysOf(queue);
     const lost: LeasedTask[] = [];
     for (let first = 0; first < tasks.length; first += MAX_PER_SCRIPT) {
       const some = tasks.slice(first, first + MAX_PER_SCRIPT);
-      const args: ScriptArgument[] = [taskPrefix, secondsUp(this.#access.wallNowMs + leaseMs)];
-      for (const { message, epoch } of some) args.push(message.id, epoch);
-      const outcomes = listOf(await this.#access.run(EXTEND_LEASES, [lease], args));
-      lost.push(...some.filter((_, at) => outcomes[at] !== 1));
+      const ids = some.map((task) => ({ id: task.message.id, epoch: task.epoch, task }));
+      const gone = await extendLeases(this.#access, keys, ids, this.#access.wallNowMs + leaseMs);
+      lost.push(...gone.map(({ task }) => task));
     }
     return lost;
   }
