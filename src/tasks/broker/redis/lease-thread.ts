@@ -78,7 +78,8 @@ export class LeaseThread implements LeaseHolder {
     const { file, route, queues, leaseMs, onError } = this.#options;
     try {
       const data: LeaseThreadData = { cells: this.#cells, queues, leaseMs, route: route() };
-      const worker = new Worker(file(), { name: 'escapement leases', workerData: data });
+      // The program's flags are for the program: what it loads first would be loaded twice, and some end a thread.
+      const worker = new Worker(file(), { name: 'escapement leases', execArgv: [], workerData: data });
       worker.unref();
       worker.on('message', ({ error }: FromLeaseThread) => {
         if (!this.#isOver) onError(error);
