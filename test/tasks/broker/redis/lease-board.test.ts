@@ -32,12 +32,15 @@ it('shows it until it is freed, or may not be renewed any more', () => {
 
 it('an id that is too long is told', () => {
   const { ours, theirs } = boards();
-  expect(ours.put(0, { id: 'x'.repeat(64), epoch: 1 }, 0, 0)).toBeUndefined();
+  const longest = '€'.repeat(64);
+  expect(ours.put(0, { id: longest, epoch: 1 }, 0, 0)).toBeUndefined();
+  ours.put(1, { id: 'next', epoch: 1 }, 0, 0);
+  expect(theirs.read(0, 1, TOLD_NOTHING)?.id).toBe(longest);
   const long = ours.put(0, { id: 'x'.repeat(65), epoch: 1 }, 0, 0) as LongId;
-  expect(long).toEqual({ place: 0, generation: 2, id: 'x'.repeat(65) });
-  expect(theirs.read(0, 2, TOLD_NOTHING)).toBeUndefined();
-  expect(theirs.read(0, 2, new Map([[0, { ...long, generation: 1 }]]))).toBeUndefined();
-  expect(theirs.read(0, 2, new Map([[0, long]]))?.id).toBe(long.id);
+  expect(long).toEqual({ place: 0, generation: 3, id: 'x'.repeat(65) });
+  expect(theirs.read(0, 3, TOLD_NOTHING)).toBeUndefined();
+  expect(theirs.read(0, 3, new Map([[0, { ...long, generation: 1 }]]))).toBeUndefined();
+  expect(theirs.read(0, 3, new Map([[0, long]]))?.id).toBe(long.id);
 });
 
 it('a renewal counts for the task that is there', () => {
