@@ -15,8 +15,8 @@ import { withRedis } from '../../redis/with-redis.ts';
  */
 
 const LONG_MS = Number(process.env['ESCAPEMENT_BLOCK_MS'] ?? 0);
-const BLOCK_MS = LONG_MS > 0 ? LONG_MS : 8_000;
-const LEASE_MS = LONG_MS > 0 ? 30_000 : 3_000;
+const BLOCK_MS = LONG_MS > 0 ? LONG_MS : 18_000;
+const LEASE_MS = LONG_MS > 0 ? 30_000 : 8_000;
 const TEST_MS = BLOCK_MS + 30_000;
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));

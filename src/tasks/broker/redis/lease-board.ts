@@ -1,7 +1,10 @@
 import type { LeaseId } from './extend-leases.ts';
 
-/** Longest id that has room in its place, in characters; an UUID has 36. */
-const ID_LENGTH = 64;
+/** Longest id that has room in its place, in characters: an UUID has 36. */
+const ID_LENGTH = 42;
+
+/** Whatever characters they are: to count their bytes first takes as long as to write them. */
+const ID_BYTES = 3 * ID_LENGTH;
 
 /** In the place of the length of an id that has no room: the thread is told of it. */
 const TOLD = 0xff_ff;
@@ -23,8 +26,8 @@ export interface LeaseCells {
   /** Index of its queue. */
   readonly queues: Uint16Array<SharedArrayBuffer>;
   readonly idLengths: Uint16Array<SharedArrayBuffer>;
-  /** `ID_LENGTH` characters for each place, as strings have them: writing them costs less than one call to encode them. */
-  readonly ids: Uint16Array<SharedArrayBuffer>;
+  /** UTF-8, `ID_BYTES` for each place. */
+  readonly ids: Uint8Array<SharedArrayBuffer>;
 }
 
 /** An id that has no room on the board. */
@@ -59,10 +62,12 @@ export interface HeldLease extends LeaseId {
  */
 export class LeaseBoard {
   readonly #cells: LeaseCells;
+  readonly #bytes: Buffer;
   #generation = 0;
 
   constructor(cells: LeaseCells) {
     this.#cells = cells;
+    this.#bytes = Buffer.from(cells.ids.buffer);
   }
 
   get places(): number {
@@ -73,7 +78,7 @@ export class LeaseBoard {
 
   /** @returns the id, if the thread must be told of it. */
   put(place: number, { id, epoch }: LeaseId, queue: number, untilMs: number): LongId | undefined {
-    const { generations, epochs, endsMs, renewedMs, queues, idLengths, ids } = this.#cells;
+    const { generations, epochs, endsMs, renewedMs, queues, idLengths } = this.#cells;
     const generation = (this.#generation % LAST_GENERATION) + 1;
     const isLong = id.length > ID_LENGTH;
     this.#generation = generation;
@@ -81,11 +86,7 @@ export class LeaseBoard {
     endsMs[place] = untilMs;
     renewedMs[place] = 0;
     queues[place] = queue;
-    idLengths[place] = isLong ? TOLD : id.length;
-    if (!isLong) {
-      const at = place * ID_LENGTH;
-      for (let i = 0; i < id.length; i++) ids[at + i] = id.charCodeAt(i);
-    }
+    idLengths[place] = isLong ? TOLD : this.#bytes.write(id, place * ID_BYTES);
     Atomics.store(generations, place, generation);
     return isLong ? { place, generation, id } : undefined;
   }
@@ -120,12 +121,12 @@ export class LeaseBoard {
 
   /** @param longIds - those that were told, by place. */
   read(place: number, generation: number, longIds: ReadonlyMap<number, LongId>): HeldLease | undefined {
-    const { epochs, queues, idLengths, ids } = this.#cells;
+    const { epochs, queues, idLengths } = this.#cells;
     const length = idLengths[place] as number;
     const told = longIds.get(place);
     if (length === TOLD && told?.generation !== generation) return undefined;
-    const at = place * ID_LENGTH;
-    const id = length === TOLD ? (told as LongId).id : String.fromCharCode(...ids.subarray(at, at + length));
+    const at = place * ID_BYTES;
+    const id = length === TOLD ? (told as LongId).id : this.#bytes.toString('utf8', at, at + length);
     return { place, generation, id, epoch: epochs[place] as number, queue: queues[place] as number };
   }
 
@@ -146,6 +147,6 @@ export function makeLeaseCells(places: number): LeaseCells {
     renewedMs: new Float64Array(shared(8)),
     queues: new Uint16Array(shared(2)),
     idLengths: new Uint16Array(shared(2)),
-    ids: new Uint16Array(shared(2 * ID_LENGTH)),
+    ids: new Uint8Array(shared(ID_BYTES)),
   };
 }
