@@ -135,10 +135,14 @@ async function recoverUntil(
 /** The first that another server takes over. */
 async function firstRecovered({ broker }: Running): Promise<LeasedTask | undefined> {
   let recovered: readonly LeasedTask[] = [];
-  await until('somebody else has it', async () => {
-    recovered = await broker.recover([QUEUE], 0, 600_000);
-    return recovered.length > 0;
-  });
+  await until(
+    'somebody else has it',
+    async () => {
+      recovered = await broker.recover([QUEUE], 0, 600_000);
+      return recovered.length > 0;
+    },
+    TEST_MS,
+  );
   return recovered[0];
 }
 
