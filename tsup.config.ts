@@ -20,8 +20,8 @@ const library: Options = {
   dts: { compilerOptions: { stripInternal: true } },
   // One copy of each class per module format, whatever subpaths a program imports.
   splitting: true,
-  // The command is built at the same time, and may be there already.
-  clean: ['!cli.js'],
+  // The others are built at the same time, and may be there already.
+  clean: ['!cli.js', '!tasks/redis-lease-thread.js'],
   silent: true,
   treeshake: true,
   // No run-time dependency: what little we use is bundled. Peer dependencies stay outside, tsup sees to that.
@@ -45,4 +45,15 @@ const command: Options = {
   },
 };
 
-export default defineConfig([library, command]);
+/** One file: threads load it, whichever build has started them. */
+const thread: Options = {
+  entry: { 'tasks/redis-lease-thread': 'src/tasks/broker/redis/lease-thread-main.ts' },
+  format: ['esm'],
+  target: 'node20',
+  platform: 'node',
+  splitting: false,
+  silent: true,
+  treeshake: true,
+};
+
+export default defineConfig([library, command, thread]);

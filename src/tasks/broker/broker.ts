@@ -21,8 +21,10 @@ import type {
   TaskSet,
   Tick,
 } from './broker-types.ts';
+import type { LeaseHolder, LeaseHolderOptions } from './lease-holder.ts';
 
 export type * from './broker-types.ts';
+export type * from './lease-holder.ts';
 
 /**
  * Where tasks are kept: the seam between `Client`, `Server`, `Scheduler` and `Inspector`, and memory or Redis.
@@ -95,6 +97,14 @@ export interface Broker {
 
   /** One that is over can be extended until somebody recovers the task. @returns those whose lease is lost. */
   extendLeases(tasks: readonly LeasedTask[], leaseMs: number): Promise<readonly LeasedTask[]>;
+
+  /**
+   * Somebody who renews leases whatever the event loop of the process does. Nobody needs to have one: a broker that is gone
+   * with the process has none.
+   *
+   * @returns undefined if there is none.
+   */
+  leaseHolder?(options: LeaseHolderOptions): LeaseHolder | undefined;
 
   /** Keeps what a run has to show; a later result replaces it. */
   writeResult(task: LeasedTask, result: Uint8Array): Promise<void>;

@@ -5,7 +5,7 @@ import { requireBroker } from './require-broker.ts';
 import { seededRandom } from './seeded-random.ts';
 
 /** Something that a broker is asked for. */
-export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'isSelfDriven'>;
+export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'isSelfDriven' | 'leaseHolder'>;
 
 /** How bad the way to the broker is. */
 export interface FlakyRates {

@@ -1,6 +1,6 @@
 import { inOwnTurn } from '../../core/own-turn.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
-import type { Broker } from '../broker/broker.ts';
+import type { Broker, LeaseHolder } from '../broker/broker.ts';
 import { leaseLost } from './interruptions.ts';
 import type { Logger } from './logger.ts';
 import type { RunTable } from './run-table.ts';
@@ -15,6 +15,10 @@ export interface LeaseKeeperOptions {
   readonly timer: SystemTimer;
   readonly runs: RunTable;
   readonly leaseMs: number;
+  /** How long a run has to settle after its deadline, in milliseconds: nobody renews its lease for longer. */
+  readonly graceMs: number;
+  /** Renews them too, while the event loop is held. */
+  readonly holder: LeaseHolder | undefined;
   readonly logger: Logger;
   /** The lease of a run is lost. */
   readonly onLost: (run: TaskRun, reason: ReturnType<typeof leaseLost>) => void;
@@ -24,6 +28,7 @@ export interface LeaseKeeperOptions {
  * Renews the leases of what runs. A lease that somebody else has, or that could not be renewed before its end, is lost.
  *
  * The broker is always asked first: when the process was blocked for longer than a lease, the task may still be ours.
+ * A handler that holds the event loop holds this up too; a broker may have somebody who does not mind: see `LeaseHolder`.
  * Armed only while something runs, so an idle server has no beat, and a task that is short costs nothing.
  */
 export class LeaseKeeper {
@@ -35,9 +40,32 @@ export class LeaseKeeper {
     this.#options = options;
   }
 
-  /** Something runs. */
-  watch(): void {
+  /** These are about to run. */
+  watch(runs: readonly TaskRun[]): void {
+    const { holder, graceMs } = this.#options;
+    if (holder !== undefined) {
+      for (const { place, leased, deadlineMs } of runs)
+        holder.hold(place, leased, deadlineMs === 0 ? 0 : deadlineMs + graceMs);
+    }
     if (!this.#isArmed) this.#arm(Infinity);
+  }
+
+  /** It is over. */
+  release({ place }: TaskRun): void {
+    this.#options.holder?.release(place);
+  }
+
+  /** Until when nobody else has the task of a run that has its place, as far as anybody here knows; monotonic. */
+  leaseUntilMs({ place, leaseUntilMs }: TaskRun): number {
+    const { holder, timer } = this.#options;
+    const renewedUntilMs = holder?.renewedUntilMs(place) ?? 0;
+    if (renewedUntilMs === 0) return leaseUntilMs;
+    return Math.max(leaseUntilMs, timer.clock.now() + renewedUntilMs - timer.clock.wallNow());
+  }
+
+  /** Nothing runs any more. */
+  async close(): Promise<void> {
+    await this.#options.holder?.close();
   }
 
   /** @internal It is time. */
@@ -95,7 +123,7 @@ export class LeaseKeeper {
   #loseExpired(runs: readonly TaskRun[]): void {
     const nowMs = this.#options.timer.clock.now();
     for (const run of runs) {
-      if (run.leaseUntilMs <= nowMs) this.#options.onLost(run, leaseLost());
+      if (this.leaseUntilMs(run) <= nowMs) this.#options.onLost(run, leaseLost());
     }
   }
 }

@@ -15,8 +15,8 @@ export interface ProcessorOptions {
   readonly parts: ServerParts;
   readonly runs: RunTable;
   readonly worker: TaskWorker;
-  /** Tasks were taken. */
-  readonly onTaken: () => void;
+  /** Tasks were taken, and are about to run. */
+  readonly onTaken: (runs: readonly TaskRun[]) => void;
   /** They could not be taken. */
   readonly onError: (error: unknown) => void;
 }
@@ -150,7 +150,7 @@ export class Processor {
   async #work(runs: readonly TaskRun[]): Promise<void> {
     const { worker, onTaken } = this.#options;
     const { clock } = this.#settings.broker;
-    if (!this.#isStopped) onTaken();
+    if (!this.#isStopped) onTaken(runs);
     for (const [i, run] of runs.entries()) {
       let nowMs = clock.now();
       if (this.#turn.isDue(nowMs)) {

@@ -17,6 +17,8 @@ import type { TaskRun } from './task-run.ts';
 export interface SettlerOptions extends FailureRules {
   readonly errorHandler: TaskErrorHandler | undefined;
   readonly logger: Logger;
+  /** Until when nobody else has the task; on the monotonic clock. */
+  readonly leaseUntilMs: (run: TaskRun) => number;
 }
 
 /** Writes what becomes of a run, once, and tells of it. Resolves with the run; never rejects. */
@@ -60,7 +62,7 @@ export class RunSettler {
 
   /** Somebody else has the task, or the broker could not be reached: then it is tried again while the task is ours. */
   #notWritten(run: TaskRun, ending: Ending, endedAtMs: number, error: unknown): void {
-    const { broker, logger } = this.#options;
+    const { broker, logger, leaseUntilMs } = this.#options;
     const code = codeOf(error);
     logger.warn(fieldsOf(run, error), `task not ${ending.kind}`);
     const lose = (reason: unknown): void => {
@@ -71,7 +73,7 @@ export class RunSettler {
       return;
     }
     this.#syncer.add({
-      untilMs: run.leaseUntilMs,
+      untilMs: leaseUntilMs(run),
       write: () => writeEnding(broker, run, ending),
       written: () => {
         this.#reports.over(run, ending, endedAtMs);

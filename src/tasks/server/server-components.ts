@@ -1,7 +1,13 @@
 import type { EventEmitter } from 'node:events';
 import { EscapementError } from '../../core/errors.ts';
 import { SystemTimer } from '../../timer/system-timer.ts';
-import type { BrokerListener, CancelRequest, ServerState, WorkerState } from '../broker/broker.ts';
+import type {
+  BrokerListener,
+  CancelRequest,
+  LeaseHolder,
+  ServerState,
+  WorkerState,
+} from '../broker/broker.ts';
 import { Aggregator } from './aggregator.ts';
 import { Forwarder } from './forwarder.ts';
 import type { Handler } from './handler.ts';
@@ -61,7 +67,7 @@ export class ServerComponents {
     emitter: EventEmitter<ServerEvents>,
     readState: () => ServerState,
   ) {
-    const { broker, logger, metrics, queueNames, leaseMs, graceMs } = options;
+    const { broker, logger, metrics, queueNames, graceMs } = options;
     const timer = new SystemTimer({ name: 'server', clock: broker.clock });
     const parts = { broker, options, timer, logger };
     this.#parts = parts;
@@ -69,12 +75,17 @@ export class ServerComponents {
     this.#metrics = metrics === undefined ? undefined : new ServerMetrics(metrics, queueNames, this.runs);
     this.#syncer = new Syncer(timer);
     const reports = new RunReports(emitter, this.#metrics);
-    const settler = new RunSettler(options, this.#syncer, reports);
+    const settler = new RunSettler(
+      { ...options, leaseUntilMs: (run) => this.#leases.leaseUntilMs(run) },
+      this.#syncer,
+      reports,
+    );
     const onFree = (run: TaskRun): void => {
+      this.#leases.release(run);
       this.#processor.freed(run);
     };
     this.#worker = new TaskWorker({ handler, timer, graceMs, logger, settler, reports, onFree });
-    this.#leases = this.#makeLeases(leaseMs);
+    this.#leases = this.#makeLeases();
     this.#healthCheck = new HealthCheck(parts);
     this.#processor = this.#makeProcessor();
     this.#heartbeater = new Heartbeater(parts, readState);
@@ -126,6 +137,7 @@ export class ServerComponents {
       this.#subscriber.shutdown(),
       this.#janitor.shutdown(),
       this.#healthCheck.shutdown(),
+      this.#leases.close(),
     ]);
     await this.#heartbeater.shutdown();
   }
@@ -143,12 +155,26 @@ export class ServerComponents {
     });
   }
 
-  #makeLeases(leaseMs: number): LeaseKeeper {
-    const { broker, timer, logger } = this.#parts;
+  #makeLeases(): LeaseKeeper {
+    const { broker, timer, logger, options } = this.#parts;
+    const { leaseMs, graceMs } = options;
     return new LeaseKeeper({
-      ...{ broker, timer, logger, leaseMs, runs: this.runs },
+      ...{ broker, timer, logger, leaseMs, graceMs, runs: this.runs },
+      holder: this.#makeLeaseHolder(),
       onLost: (run, reason) => {
         this.#worker.interrupt(run, reason);
+      },
+    });
+  }
+
+  #makeLeaseHolder(): LeaseHolder | undefined {
+    const { broker, logger, options } = this.#parts;
+    const { queueNames, concurrency, leaseMs } = options;
+    if (!options.leaseThread) return undefined;
+    return broker.leaseHolder?.({
+      ...{ queues: queueNames, places: concurrency, leaseMs },
+      onError: (error) => {
+        logger.warn({ err: error }, 'leases not renewed by their thread');
       },
     });
   }
@@ -158,8 +184,8 @@ export class ServerComponents {
       parts: this.#parts,
       runs: this.runs,
       worker: this.#worker,
-      onTaken: () => {
-        this.#leases.watch();
+      onTaken: (runs) => {
+        this.#leases.watch(runs);
       },
       onError: (error) => {
         this.#healthCheck.tell(error);

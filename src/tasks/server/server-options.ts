@@ -89,6 +89,14 @@ export interface ServerOptions {
    * else may have it. Renewed six times in that time. @default 30_000
    */
   readonly leaseMs?: number | undefined;
+  /**
+   * Whether a thread renews leases too, with a connection of its own: then a handler may hold the event loop for longer than
+   * a lease. It renews none after the task's deadline and `graceMs`. The thread starts with the first task, and a server that
+   * waits leaves it asleep. Only with a `RedisBroker` on the system's clock. If it cannot be had, the logger is warned.
+   *
+   * @default true
+   */
+  readonly leaseThread?: boolean | undefined;
   /** How often the worker of a task may be gone before the task is archived: an integer of at least 0. @default 3 */
   readonly maxRecoveries?: number | undefined;
   /** What handlers find in `context.values`. @default nothing */
@@ -124,6 +132,7 @@ export interface ResolvedServerOptions {
   readonly janitorIntervalMs: number;
   readonly janitorBatchSize: number;
   readonly leaseMs: number;
+  readonly leaseThread: boolean;
   readonly maxRecoveries: number;
   readonly baseContext: Readonly<Record<string, unknown>> | null;
   readonly logger: Logger;
@@ -138,13 +147,13 @@ const DEFAULT_QUEUES = { default: 1 };
 export function resolveServerOptions(options: ServerOptions): ResolvedServerOptions {
   requireObject('options', options);
   const { broker, concurrency = availableParallelism(), queues = DEFAULT_QUEUES } = options;
-  const { strictPriority = false, janitorBatchSize = 100, maxRecoveries = 3 } = options;
+  const { strictPriority = false, leaseThread = true, janitorBatchSize = 100, maxRecoveries = 3 } = options;
   const { groupMaxSize, baseContext = null, logger = silentLogger, metrics } = options;
   requireBroker('options.broker', broker);
   requireIntegerAtLeast('options.concurrency', 1, concurrency);
   requireQueues(queues);
-  if (typeof strictPriority !== 'boolean') {
-    throw wrongType('options.strictPriority', 'a boolean', strictPriority);
+  for (const [name, value] of Object.entries({ strictPriority, leaseThread })) {
+    if (typeof value !== 'boolean') throw wrongType(`options.${name}`, 'a boolean', value);
   }
   if (groupMaxSize !== undefined) requireIntegerAtLeast('options.groupMaxSize', 1, groupMaxSize);
   requireIntegerAtLeast('options.janitorBatchSize', 1, janitorBatchSize);
@@ -153,7 +162,16 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
   requireLogger('options.logger', logger);
   requireMetrics(metrics);
   return {
-    ...{ broker, concurrency, strictPriority, janitorBatchSize, maxRecoveries, baseContext, metrics },
+    ...{
+      broker,
+      concurrency,
+      strictPriority,
+      leaseThread,
+      janitorBatchSize,
+      maxRecoveries,
+      baseContext,
+      metrics,
+    },
     ...callbacksOf(options),
     ...durationsOf(options),
     queues: { ...queues },

@@ -1,14 +1,17 @@
 import { EscapementError, SystemTimer } from 'escapement';
-import type { LeasedTask } from 'escapement/tasks';
+import type { LeaseHolder, LeasedTask } from 'escapement/tasks';
 import { ManualClock } from 'escapement/testing';
-import { expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { LeaseKeeper } from '../../../src/tasks/server/lease-keeper.ts';
 import { silentLogger } from '../../../src/tasks/server/logger.ts';
 import { RunTable } from '../../../src/tasks/server/run-table.ts';
 import { TaskRun } from '../../../src/tasks/server/task-run.ts';
 
 /** A run whose lease was over long ago, for all we know: nothing has come in time, as when the process was blocked. */
-function blocked(extendLeases: () => Promise<readonly LeasedTask[]>): {
+function blocked(
+  extendLeases: () => Promise<readonly LeasedTask[]>,
+  holder?: LeaseHolder,
+): {
   clock: ManualClock;
   run: TaskRun;
   lost: TaskRun[];
@@ -22,9 +25,9 @@ function blocked(extendLeases: () => Promise<readonly LeasedTask[]>): {
   const timer = new SystemTimer({ clock });
   runs.add(run);
   new LeaseKeeper({
-    ...{ broker, timer, runs, leaseMs: 30_000, logger: silentLogger },
+    ...{ broker, timer, runs, leaseMs: 30_000, graceMs: 1_000, holder, logger: silentLogger },
     onLost: (one) => lost.push(one),
-  }).watch();
+  }).watch([run]);
   return { clock, run, lost };
 }
 
@@ -39,4 +42,38 @@ it('if it does not answer, it is lost', async () => {
   const { clock, run, lost } = blocked(refuse);
   await clock.advanceAsync(5_000);
   expect(lost).toEqual([run]);
+});
+
+describe('with somebody who renews them while the loop is held', () => {
+  function holder(renewedUntilMs: number): LeaseHolder {
+    return {
+      hold: vi.fn(),
+      release: vi.fn(),
+      renewedUntilMs: () => renewedUntilMs,
+      close: () => Promise.resolve(),
+    };
+  }
+  const refuse = (): Promise<never> =>
+    Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'the answer came too late'));
+
+  it('a lease that was renewed in time is not lost, if the broker does not answer', async () => {
+    const { clock, lost } = blocked(refuse, holder(Number.MAX_SAFE_INTEGER));
+    await clock.advanceAsync(5_000);
+    expect(lost).toEqual([]);
+  });
+
+  it('it is lost if that is over, too', async () => {
+    const { clock, run, lost } = blocked(refuse, holder(1));
+    await clock.advanceAsync(5_000);
+    expect(lost).toEqual([run]);
+  });
+
+  it('it is lost if the broker says so', async () => {
+    const { clock, run, lost } = blocked(
+      () => Promise.resolve([run.leased]),
+      holder(Number.MAX_SAFE_INTEGER),
+    );
+    await clock.advanceAsync(5_000);
+    expect(lost).toEqual([run]);
+  });
 });

@@ -23,6 +23,7 @@ describe('options', () => {
       janitorIntervalMs: 8_000,
       janitorBatchSize: 100,
       leaseMs: 30_000,
+      leaseThread: true,
       maxRecoveries: 3,
     });
   });
@@ -44,6 +45,7 @@ describe('a wrong option is refused, and shown', () => {
     [{ queues: { a: 0 } }, 'options.queues.a must be an integer of at least 1. Received 0', RangeError],
     [{ queues: { ' ': 1 } }, 'a name of options.queues must be a string that is not blank', TypeError],
     [{ strictPriority: 1 }, 'options.strictPriority must be a boolean. Received 1', TypeError],
+    [{ leaseThread: 'no' }, "options.leaseThread must be a boolean. Received 'no'", TypeError],
     [{ retryDelayMs: 5 }, 'options.retryDelayMs must be a function. Received 5', TypeError],
     [{ isFailure: true }, 'options.isFailure must be a function. Received true', TypeError],
     [{ errorHandler: 'x' }, "options.errorHandler must be a function. Received 'x'", TypeError],

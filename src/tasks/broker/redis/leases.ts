@@ -5,22 +5,21 @@ import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask, TaskFailure } from '../broker.ts';
 import { Coalescer } from './coalescer.ts';
+import { extendLeases } from './extend-leases.ts';
 import { utcDay, type QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
-import { secondsDown, secondsUp } from './redis-time.ts';
+import { nanosOf, secondsDown, secondsUp } from './redis-time.ts';
 import { listOf, messageOf, numberOf } from './replies.ts';
 import type { Script, ScriptArgument, ScriptReply } from './script.ts';
+import { ARCHIVE_UNREADABLE } from './scripts/archive-unreadable.ts';
 import { ARCHIVE } from './scripts/archive.ts';
 import { COMPLETE } from './scripts/complete.ts';
 import { DEQUEUE } from './scripts/dequeue.ts';
 import { DISCARD } from './scripts/discard.ts';
-import { EXTEND_LEASES } from './scripts/extend-leases.ts';
 import { RECOVER } from './scripts/recover.ts';
 import { RELEASE } from './scripts/release.ts';
 import { RETRY } from './scripts/retry.ts';
 import { WRITE_FIELD } from './scripts/write-field.ts';
-import { ARCHIVE_UNREADABLE } from './scripts/archive-unreadable.ts';
-import { nanosOf } from './redis-time.ts';
 
 /** What one script moves at most: some milliseconds in which Redis does nothing else. */
 const MAX_PER_SCRIPT = 1_000;
@@ -184,14 +183,13 @@ export class Leases {
   }
 
   async #extendSome(queue: string, tasks: readonly LeasedTask[], leaseMs: number): Promise<LeasedTask[]> {
-    const { lease, taskPrefix } = this.#access.keysOf(queue);
+    const keys = this.#access.keysOf(queue);
     const lost: LeasedTask[] = [];
     for (let first = 0; first < tasks.length; first += MAX_PER_SCRIPT) {
       const some = tasks.slice(first, first + MAX_PER_SCRIPT);
-      const args: ScriptArgument[] = [taskPrefix, secondsUp(this.#access.wallNowMs + leaseMs)];
-      for (const { message, epoch } of some) args.push(message.id, epoch);
-      const outcomes = listOf(await this.#access.run(EXTEND_LEASES, [lease], args));
-      lost.push(...some.filter((_, at) => outcomes[at] !== 1));
+      const ids = some.map((task) => ({ id: task.message.id, epoch: task.epoch, task }));
+      const gone = await extendLeases(this.#access, keys, ids, this.#access.wallNowMs + leaseMs);
+      lost.push(...gone.map(({ task }) => task));
     }
     return lost;
   }

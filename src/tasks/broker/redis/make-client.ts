@@ -104,7 +104,8 @@ function sentinelTls(
   return tls === undefined ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true };
 }
 
-function clusterSettings(
+/** Of a cluster whose nodes have these. */
+export function clusterSettings(
   settings: ConnectionSettings,
 ): ClusterOptions & { readonly redisOptions: ConnectionSettings } {
   return {

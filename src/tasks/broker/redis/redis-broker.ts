@@ -1,4 +1,4 @@
-import type { Clock } from '../../../core/clock.ts';
+import { systemClock, type Clock } from '../../../core/clock.ts';
 import type { TaskState } from '../../task-state.ts';
 import { brokerClosed } from '../broker-errors.ts';
 import { resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
@@ -13,6 +13,8 @@ import type {
   GroupLimits,
   GroupTaking,
   LeasedTask,
+  LeaseHolder,
+  LeaseHolderOptions,
   NewTask,
   Page,
   QueueStats,
@@ -32,6 +34,9 @@ import { Enqueuing } from './enqueuing.ts';
 import * as forwarding from './forwarding.ts';
 import { Hints } from './hints.ts';
 import * as inspection from './inspection.ts';
+import { leaseRouteOf } from './lease-route.ts';
+import { leaseThreadFile } from './lease-thread-file.ts';
+import { LeaseThread } from './lease-thread.ts';
 import { Leases } from './leases.ts';
 import { Members } from './members.ts';
 import { RedisAccess } from './redis-access.ts';
@@ -60,6 +65,8 @@ export class RedisBroker implements Broker {
   readonly isSelfDriven = false;
   readonly #connection: RedisConnection;
   readonly #parts: Parts;
+  readonly #options: RedisBrokerOptions;
+  readonly #threads = new Set<LeaseThread>();
   #isClosed = false;
 
   /**
@@ -71,6 +78,7 @@ export class RedisBroker implements Broker {
     const resolved = resolveBrokerSettings(options);
     this.#connection = new RedisConnection(options);
     this.clock = resolved.clock;
+    this.#options = options;
     const access = new RedisAccess(this.#connection, resolved);
     this.#parts = {
       access,
@@ -99,6 +107,7 @@ export class RedisBroker implements Broker {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#parts.hints.close();
+    await Promise.all([...this.#threads].map((thread) => thread.close()));
     await this.#connection.close();
   }
 
@@ -156,6 +165,19 @@ export class RedisBroker implements Broker {
 
   async extendLeases(tasks: readonly LeasedTask[], leaseMs: number): Promise<readonly LeasedTask[]> {
     return await this.#open('extendLeases').leases.extend(tasks, leaseMs);
+  }
+
+  /** A thread: it starts with the first lease. There is none with a clock of your own, which a thread cannot read. */
+  leaseHolder(options: LeaseHolderOptions): LeaseHolder | undefined {
+    if (this.#isClosed || this.clock !== systemClock) return undefined;
+    const thread = new LeaseThread({
+      ...options,
+      file: leaseThreadFile,
+      route: () => leaseRouteOf(this.#options),
+      onClose: () => this.#threads.delete(thread),
+    });
+    this.#threads.add(thread);
+    return thread;
   }
 
   async writeResult(task: LeasedTask, result: Uint8Array): Promise<void> {

@@ -1,0 +1,251 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { systemClock } from 'escapement';
+import type { LeasedTask, LeaseHolder } from 'escapement/tasks';
+import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
+import { RedisBroker } from 'escapement/tasks/redis';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { leaseRouteOf } from '../../../../src/tasks/broker/redis/lease-route.ts';
+import { leaseThreadFile } from '../../../../src/tasks/broker/redis/lease-thread-file.ts';
+import { LeaseThread } from '../../../../src/tasks/broker/redis/lease-thread.ts';
+import { freshDatabase } from '../../../redis/redis-case.ts';
+import { RedisProcess } from '../../../redis/redis-process.ts';
+import { until } from '../../../redis/until.ts';
+import { withRedis } from '../../../redis/with-redis.ts';
+
+/* Real threads, of the built package, and a real Redis. */
+
+/** Long enough for a thread to start on a machine that has other things to do. */
+const LEASE_MS = 6_000;
+const QUEUE = 'default';
+
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean();
+});
+
+interface World {
+  readonly url: string;
+  readonly broker: RedisBroker;
+  readonly errors: unknown[];
+  readonly holder: LeaseHolder;
+  /** Leases the next task, which nobody else knows of. */
+  readonly take: () => Promise<LeasedTask>;
+  /** When leases end, by id, in seconds. */
+  readonly leaseEnds: () => Promise<Record<string, number>>;
+  /** Connections there are. */
+  readonly connections: () => Promise<number>;
+}
+
+async function world(url?: string): Promise<World> {
+  const database = url === undefined ? await freshDatabase() : { url, dispose: () => Promise.resolve() };
+  cleanups.push(() => database.dispose());
+  const broker = new RedisBroker({ url: database.url, timeoutMs: 1_000 });
+  cleanups.push(() => broker.close());
+  const client = new Client({ broker });
+  const errors: unknown[] = [];
+  const holder = broker.leaseHolder({
+    ...{ queues: [QUEUE], places: 3, leaseMs: LEASE_MS },
+    onError: (error) => errors.push(error),
+  });
+  if (holder === undefined) throw new Error('there is one');
+  return {
+    ...{ url: database.url, broker, errors, holder },
+    take: async () => {
+      await client.enqueue(new Task('work'));
+      const [leased] = await broker.dequeue(QUEUE, 1, LEASE_MS);
+      if (leased === undefined) throw new Error('nothing to take');
+      return leased;
+    },
+    leaseEnds: () =>
+      withRedis(database.url, async (redis) => {
+        const flat = await redis.zrange(`asynq:{${QUEUE}}:lease`, '0', '-1', 'WITHSCORES');
+        const ends: Record<string, number> = {};
+        for (let at = 0; at < flat.length; at += 2) ends[flat[at] as string] = Number(flat[at + 1]);
+        return ends;
+      }),
+    connections: () =>
+      withRedis(database.url, async (redis) => {
+        const clients = (await redis.client('LIST')) as string;
+        return clients.split('\n').filter((line) => line.includes('name=escapement')).length;
+      }),
+  };
+}
+
+describe('a thread', () => {
+  it('renews what it holds, and nothing that was let go', async () => {
+    const { holder, take, leaseEnds, broker, errors } = await world();
+    const [kept, gone] = [await take(), await take()];
+    const first = await leaseEnds();
+    holder.hold(0, kept, 0);
+    holder.hold(1, gone, 0);
+    holder.release(1);
+    let recovered: readonly LeasedTask[] = [];
+    await until('the other lapses', async () => {
+      recovered = await broker.recover([QUEUE], 0, 60_000);
+      return recovered.length > 0;
+    });
+    expect(recovered).toMatchObject([{ message: { id: gone.message.id } }]);
+    expect((await leaseEnds())[kept.message.id]).toBeGreaterThan(first[kept.message.id] as number);
+    expect(holder.renewedUntilMs(0)).toBeGreaterThan(Date.now());
+    expect(errors).toEqual([]);
+  });
+
+  it('keeps the epoch: the lease is the same', async () => {
+    const { holder, take, url, broker } = await world();
+    const task = await take();
+    holder.hold(0, task, 0);
+    await until('it is renewed', () => Promise.resolve(holder.renewedUntilMs(0) > 0));
+    const [field, score] = await withRedis(url, (redis) =>
+      Promise.all([
+        redis.hget(`asynq:{${QUEUE}}:t:${task.message.id}`, 'x:lease'),
+        redis.zscore(`asynq:{${QUEUE}}:lease`, task.message.id),
+      ]),
+    );
+    expect(field).toBe(`${task.epoch}:${score}`);
+    holder.release(0);
+    await broker.complete(task);
+  });
+
+  it('does not take back what is lost', async () => {
+    const { holder, take, broker } = await world();
+    const task = await take();
+    await until('somebody else has it', async () => (await broker.recover([QUEUE], 0, 60_000)).length === 1);
+    const other = await take();
+    holder.hold(0, task, 0);
+    holder.hold(1, other, 0);
+    await until('others are renewed', () => Promise.resolve(holder.renewedUntilMs(1) > 0));
+    expect(holder.renewedUntilMs(0)).toBe(0);
+    expect(await broker.extendLeases([task], LEASE_MS)).toEqual([task]);
+  });
+
+  it('renews a task for no longer than it may', async () => {
+    const { holder, take, broker } = await world();
+    const [limited, other] = [await take(), await take()];
+    holder.hold(0, limited, Date.now() + LEASE_MS);
+    holder.hold(1, other, 0);
+    let recovered: readonly LeasedTask[] = [];
+    await until('it lapses', async () => {
+      recovered = await broker.recover([QUEUE], 0, 60_000);
+      return recovered.length > 0;
+    });
+    expect(recovered).toMatchObject([{ message: limited.message }]);
+  });
+
+  it('has no connection before it needs one, and none when it is closed, by the holder or the broker', async () => {
+    const { holder, take, connections, broker } = await world();
+    const task = await take();
+    const before = await connections();
+    holder.hold(0, task, 0);
+    expect(await connections()).toBe(before);
+    await until(
+      'it renews',
+      async () => holder.renewedUntilMs(0) > 0 && (await connections()) === before + 1,
+    );
+    await holder.close();
+    await holder.close();
+    await until('its connection is gone', async () => (await connections()) === before);
+    const another = broker.leaseHolder({ queues: [QUEUE], places: 1, leaseMs: LEASE_MS, onError: vi.fn() });
+    another?.hold(0, task, 0);
+    await until('another renews', () => Promise.resolve((another?.renewedUntilMs(0) ?? 0) > 0));
+    await broker.close();
+    await until('all are gone', async () => (await connections()) === 0);
+    expect(broker.leaseHolder({ queues: [], places: 1, leaseMs: 1, onError: vi.fn() })).toBeUndefined();
+  });
+
+  it('goes on when Redis was gone, and says so once', async () => {
+    const server = await RedisProcess.start();
+    cleanups.push(() => server.stop());
+    const { holder, take, errors } = await world(server.url);
+    const task = await take();
+    holder.hold(0, task, 0);
+    await until('it renews', () => Promise.resolve(holder.renewedUntilMs(0) > 0));
+    server.pause();
+    await until('it fails', () => Promise.resolve(errors.length === 1));
+    const before = holder.renewedUntilMs(0);
+    server.resume();
+    await until('it renews again', () => Promise.resolve(holder.renewedUntilMs(0) > before));
+    expect(errors).toMatchObject([{ message: expect.stringContaining('Redis is unavailable') as string }]);
+  });
+});
+
+describe('without a thread', () => {
+  /** A thread of that program. */
+  function threadOf(program: () => URL) {
+    const errors: unknown[] = [];
+    const thread = new LeaseThread({
+      ...{ queues: [QUEUE], places: 2, leaseMs: LEASE_MS, file: program, onClose: vi.fn() },
+      route: () => leaseRouteOf({ url: 'redis://localhost' }),
+      onError: (error) => errors.push(error),
+    });
+    cleanups.push(() => thread.close());
+    return { thread, errors };
+  }
+
+  function programOf(source: string): () => URL {
+    const folder = mkdtempSync(join(tmpdir(), 'escapement-thread-'));
+    cleanups.push(() => {
+      rmSync(folder, { recursive: true });
+    });
+    writeFileSync(join(folder, 'program.mjs'), source);
+    return () => pathToFileURL(join(folder, 'program.mjs'));
+  }
+
+  const task = { message: { id: 'a', queue: QUEUE }, epoch: 1 } as LeasedTask;
+
+  it.each([
+    ['it throws', `throw new Error('no')`, new Error('no')],
+    ['it ends', `process.exit(3)`, 'exit code 3'],
+  ])('because %s, that is told once, and it is not started again', async (_, source, cause) => {
+    const { thread, errors } = threadOf(programOf(source));
+    thread.hold(0, task, 0);
+    await until('it is told', () => Promise.resolve(errors.length > 0));
+    thread.release(0);
+    thread.hold(0, task, 0);
+    await thread.close();
+    expect(errors).toMatchObject([
+      { message: expect.stringContaining('there is no thread that renews leases') as string, cause },
+    ]);
+    expect(thread.renewedUntilMs(0)).toBe(0);
+  });
+
+  it('because it has no file, or no way, that is told', () => {
+    const missing = threadOf(() => {
+      throw new Error('no file');
+    });
+    missing.thread.hold(0, task, 0);
+    missing.thread.hold(1, task, 0);
+    expect(missing.errors).toMatchObject([{ cause: new Error('no file') }]);
+  });
+
+  it('nothing is told of one that is closed', async () => {
+    const { thread, errors } = threadOf(programOf(`setInterval(() => {}, 1000)`));
+    thread.hold(0, task, 0);
+    await thread.close();
+    thread.hold(1, task, 0);
+    expect(errors).toEqual([]);
+  });
+
+  it('a queue that is not the server’s is nobody’s business', () => {
+    const { thread, errors } = threadOf(() => {
+      throw new Error('it starts');
+    });
+    thread.hold(0, { ...task, message: { ...task.message, queue: 'other' } }, 0);
+    expect(errors).toEqual([]);
+  });
+
+  it('there is none with a clock of one’s own, and none of an embedded broker', async () => {
+    const options = { queues: [QUEUE], places: 1, leaseMs: LEASE_MS, onError: vi.fn() };
+    const broker = new RedisBroker({ url: 'redis://localhost:1', clock: { ...systemClock } });
+    cleanups.push(() => broker.close());
+    expect(broker.leaseHolder(options)).toBeUndefined();
+    expect('leaseHolder' in (await EmbeddedBroker.open())).toBe(false);
+  });
+});
+
+it('its program is where the package has it', () => {
+  expect(existsSync(leaseThreadFile())).toBe(true);
+});

@@ -1,0 +1,212 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { Client, Task, type LeasedTask, type TaskOptions } from 'escapement/tasks';
+import { RedisBroker } from 'escapement/tasks/redis';
+import { describe, expect, it, type TestContext } from 'vitest';
+import { freshDatabase } from '../../redis/redis-case.ts';
+import { until } from '../../redis/until.ts';
+import { withRedis } from '../../redis/with-redis.ts';
+
+/*
+ * Real time, a real Redis, and servers in processes of their own with the built package, whose handlers hold the event loop.
+ * To see it for two minutes with the leases that everybody has: ESCAPEMENT_BLOCK_MS=120000.
+ */
+
+const LONG_MS = Number(process.env['ESCAPEMENT_BLOCK_MS'] ?? 0);
+const BLOCK_MS = LONG_MS > 0 ? LONG_MS : 18_000;
+const LEASE_MS = LONG_MS > 0 ? 30_000 : 8_000;
+const TEST_MS = BLOCK_MS + 30_000;
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const QUEUE = 'default';
+
+/** Most of the time they wait; a Redis that is not ours has one database. */
+const isAlone = (process.env['REDIS_URL'] ?? '') !== '';
+
+/** How a handler holds the loop for `blockMs`. */
+const HOLDS = {
+  computes: 'const end = Date.now() + blockMs; while (Date.now() < end);',
+  waits: 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, blockMs);',
+};
+
+interface Program {
+  readonly type?: 'module' | 'commonjs';
+  readonly hold?: string;
+  readonly blockMs?: number;
+  /** Options of the server. */
+  readonly options?: object;
+}
+
+/** A program that has one task handled, and ends by itself. It says what happens, a line each. */
+function sourceOf(url: string, { type, hold = HOLDS.waits, blockMs = BLOCK_MS, options }: Program): string {
+  const load = (name: string): string =>
+    type === 'commonjs' ? `require('${name}')` : `await import('${name}')`;
+  return `(async () => {
+    const { writeSync } = ${load('node:fs')};
+    const { RedisBroker } = ${load('escapement/tasks/redis')};
+    const { Server } = ${load('escapement/tasks')};
+    const say = (...words) => writeSync(1, words.join(' ') + '\\n');
+    const blockMs = ${blockMs};
+    const broker = new RedisBroker({ url: '${url}' });
+    const warn = (fields, message) => message.includes('thread') && say('warning', fields.err.message, fields.err.cause);
+    const logger = { debug() {}, info() {}, warn, error() {} };
+    const server = new Server({ broker, leaseMs: ${LEASE_MS}, logger, ...${JSON.stringify(options ?? {})} });
+    const over = new Promise((resolve) => {
+      for (const event of ['completed', 'retried', 'archived', 'lost'])
+        server.on(event, () => { say(event); resolve(); });
+    });
+    await server.start(async (task, context) => {
+      say('epoch', context.leaseEpoch);
+      ${hold}
+      const { signal } = context;
+      if (!signal.aborted) await new Promise((resolve) => {
+        const enough = setTimeout(resolve, ${LEASE_MS / 2}); // three beats: what is lost is found
+        signal.addEventListener('abort', () => { clearTimeout(enough); resolve(); });
+      });
+      say('signal', signal.reason?.code ?? 'none');
+    });
+    await over;
+    await server.shutdown();
+    await broker.close();
+    say('closed', server.status);
+  })();`;
+}
+
+interface Running {
+  readonly url: string;
+  readonly broker: RedisBroker;
+  readonly taskId: string;
+  /** What it has said. */
+  readonly lines: string[];
+  /** Its exit code. */
+  readonly ended: Promise<number | null>;
+  /** The epoch of the lease that its handler has, as soon as it holds the loop. */
+  readonly epoch: () => Promise<string>;
+}
+
+/** One task, and a server that handles it. */
+async function run(
+  { onTestFinished }: TestContext,
+  program: Program,
+  taskOptions: TaskOptions = {},
+): Promise<Running> {
+  const { url, dispose } = await freshDatabase();
+  onTestFinished(dispose);
+  const broker = new RedisBroker({ url });
+  onTestFinished(() => broker.close());
+  const { id: taskId } = await new Client({ broker }).enqueue(new Task('hold'), taskOptions);
+  const { type = 'module' } = program;
+  const child = spawn(process.execPath, [`--input-type=${type}`, '--eval', sourceOf(url, program)], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+  });
+  const lines: string[] = [];
+  createInterface(child.stdout).on('line', (line) => lines.push(line));
+  const ended = once(child, 'close').then(([code]) => code as number | null);
+  const epoch = async (): Promise<string> => {
+    await until('the handler runs', () => Promise.resolve(lines.length > 0));
+    return (lines[0] as string).replace('epoch ', '');
+  };
+  return { url, broker, taskId, lines, ended, epoch };
+}
+
+/** What another server takes over, one that allows for nothing, until something happens. */
+async function recoverUntil(
+  broker: RedisBroker,
+  end: Promise<unknown>,
+  look: () => Promise<void>,
+): Promise<readonly LeasedTask[]> {
+  const recovered: LeasedTask[] = [];
+  const state = { isOver: false };
+  void end.then(() => (state.isOver = true));
+  while (!state.isOver) {
+    recovered.push(...(await broker.recover([QUEUE], 0, 600_000)));
+    await look();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return recovered;
+}
+
+/** The first that another server takes over. */
+async function firstRecovered({ broker }: Running): Promise<LeasedTask | undefined> {
+  let recovered: readonly LeasedTask[] = [];
+  await until(
+    'somebody else has it',
+    async () => {
+      recovered = await broker.recover([QUEUE], 0, 600_000);
+      return recovered.length > 0;
+    },
+    TEST_MS,
+  );
+  return recovered[0];
+}
+
+describe('a handler that holds the event loop for longer than a lease', { concurrent: !isAlone }, () => {
+  it.for([
+    ['computes', 'module'],
+    ['waits', 'commonjs'],
+  ] as const)(
+    'keeps its task, and its epoch (it %s; %s)',
+    { timeout: TEST_MS },
+    async ([hold, type], context) => {
+      const running = await run(context, { type, hold: HOLDS[hold] });
+      const { url, taskId, broker, ended, lines } = running;
+      const epoch = await running.epoch();
+      const leases = new Set<string>();
+      const recovered = await recoverUntil(broker, ended, async () => {
+        const lease = await withRedis(url, (redis) => redis.hget(`asynq:{${QUEUE}}:t:${taskId}`, 'x:lease'));
+        if (lease !== null) leases.add(lease.replace(/:\d+$/u, ''));
+      });
+      expect(lines).toEqual([`epoch ${epoch}`, 'signal none', 'completed', 'closed closed']);
+      expect([recovered, [...leases], await ended]).toEqual([[], [epoch], 0]);
+    },
+  );
+
+  it(
+    'loses it without the thread, and is told afterwards',
+    async (context) => {
+      const running = await run(context, { options: { leaseThread: false } });
+      const { epoch } = (await firstRecovered(running)) ?? { epoch: 0 };
+      expect(epoch).toBeGreaterThan(Number(await running.epoch()));
+      expect(await running.ended).toBe(0);
+      expect(running.lines.slice(1)).toEqual(['signal ERR_LEASE_LOST', 'lost', 'closed closed']);
+    },
+    TEST_MS,
+  );
+
+  it(
+    'is told afterwards that somebody has taken it all the same',
+    async (context) => {
+      const running = await run(context, {});
+      await running.epoch();
+      await withRedis(running.url, (redis) => redis.zadd(`asynq:{${QUEUE}}:lease`, 'XX', 1, running.taskId));
+      expect(await firstRecovered(running)).toMatchObject({ message: { id: running.taskId } });
+      expect(await running.ended).toBe(0);
+      expect(running.lines.slice(1)).toEqual(['signal ERR_LEASE_LOST', 'lost', 'closed closed']);
+    },
+    TEST_MS,
+  );
+
+  it(
+    'loses it when the task’s time and the grace are over, if it never comes back',
+    async (context) => {
+      const running = await run(
+        context,
+        { blockMs: 600_000, options: { graceMs: 500 } },
+        { timeoutMs: 2 * LEASE_MS },
+      );
+      await running.epoch();
+      const startedMs = performance.now();
+      expect(await firstRecovered(running)).toMatchObject({ message: { id: running.taskId } });
+      // Renewed at least once …
+      expect(performance.now() - startedMs).toBeGreaterThan(1.5 * LEASE_MS);
+      expect(running.lines).toHaveLength(1); // … and still held
+    },
+    TEST_MS + 3 * LEASE_MS,
+  );
+});
