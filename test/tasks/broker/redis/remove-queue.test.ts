@@ -51,4 +51,12 @@ describe('a queue that is removed while others work on it', () => {
     expect(await redis.keys(`${P}g:*`)).toEqual([]);
     expect(await redis.exists(`${P}groups`, `${P}aggregation_sets`)).toBe(0);
   });
+
+  test('is not paused when it comes again', async () => {
+    const { broker, redis } = setup;
+    await broker.enqueue(newTask());
+    meanwhile('sismember', () => broker.removeQueue(QUEUE, { force: true }));
+    await expect(slow.pause(QUEUE)).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_FOUND' });
+    expect(await redis.keys('*')).toEqual([]);
+  });
 });
