@@ -64,6 +64,8 @@ async function runCrowd(random: () => number): Promise<void> {
       const { code } = outcome.reason as { code?: string };
       if (code === undefined || !REFUSALS.has(code)) throw outcome.reason;
     }
+    // A queue that has active tasks cannot be removed.
+    if (turn % 2 === 1) await members[0]?.endAll();
     checkRedis(await dumpOf(redis));
     const [first] = brokers;
     for (const queue of (await first?.queues()) ?? []) {

@@ -53,6 +53,12 @@ export class Member {
     return this.#one(acts)();
   }
 
+  /** Nothing that was leased stays active. */
+  async endAll(): Promise<void> {
+    const leases = this.#leases.splice(0);
+    await Promise.allSettled(leases.map((task) => this.#broker.discard(task)));
+  }
+
   #one<T>(some: readonly T[]): T {
     return some[Math.floor(this.#random() * some.length)] as T;
   }

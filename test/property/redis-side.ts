@@ -88,11 +88,14 @@ class RedisSide implements BrokerSide {
 
   async advance(ms: number): Promise<void> {
     const targetMs = this.#clock.ms + ms;
+    let sweptMs = -Infinity;
     for (;;) {
       const dump = await dumpOf(this.#redis);
       const nextMs = Math.min(...this.#dueMoments(dump));
       if (nextMs > targetMs) break;
+      if (nextMs <= sweptMs) throw new Error(`what was due at ${nextMs} is there at ${sweptMs} still`);
       this.#clock.ms = Math.max(this.#clock.ms, nextMs);
+      sweptMs = this.#clock.ms;
       const queues = [...(dump.sets.get(QUEUES_KEY) ?? [])];
       await this.#inner.forward(queues);
       await this.#inner.reclaimSets(queues);
