@@ -1,6 +1,12 @@
 import type { TaskMessage, TaskSet, TaskState } from 'escapement/tasks';
+import type { BrokerSideOptions, Ties } from './broker-side.ts';
 
 /** What the model of a broker is made of. */
+
+export interface ModelOptions extends BrokerSideOptions {
+  readonly ties: Ties;
+  readonly showsHeld: boolean;
+}
 
 export interface ModelTask {
   message: TaskMessage;
@@ -23,6 +29,15 @@ export interface ModelSet {
   readonly armed: number;
 }
 
+/** What happens by itself. */
+export interface ModelEvent {
+  readonly atMs: number;
+  readonly armed: number;
+  /** The task that it happens to, if it is one. */
+  readonly row: ModelTask | undefined;
+  readonly happen: () => void;
+}
+
 export interface ModelQueue {
   tasks: ModelTask[];
   sets: ModelSet[];
@@ -39,4 +54,28 @@ export interface ModelLock {
 
 export function failWith(code: string): never {
   throw Object.assign(new Error(code), { code });
+}
+
+/** Orders tasks by queue and id. */
+export function byId(a: Pick<ModelTask, 'message'>, b: Pick<ModelTask, 'message'>): number {
+  return compare(`${a.message.queue} ${a.message.id}`, `${b.message.queue} ${b.message.id}`);
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
+}
+
+/** How tasks of a state are listed. */
+export function orderOf(ties: Ties, state: TaskState): (a: ModelTask, b: ModelTask) => number {
+  const isQueued = state === 'pending' || state === 'active';
+  if (ties === 'id' && !isQueued) return (a, b) => a.atMs - b.atMs || byId(a, b);
+  const isByMoment = state === 'scheduled' || state === 'retry';
+  return (a, b) => (isByMoment ? a.atMs - b.atMs : 0) || a.order - b.order;
+}
+
+/** What of two that come at one moment comes first; by ids, what was scheduled is before what is retried. */
+export function tie(ties: Ties, a: ModelEvent, b: ModelEvent): number {
+  if (ties === 'arrival') return a.armed - b.armed;
+  if (a.row === undefined || b.row === undefined) return 0;
+  return Number(b.row.state === 'scheduled') - Number(a.row.state === 'scheduled') || byId(a.row, b.row);
 }

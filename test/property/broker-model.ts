@@ -7,9 +7,15 @@ import type {
   TaskSet,
   TaskState,
 } from 'escapement/tasks';
+import { GROUPS } from './broker-actions.ts';
 import {
+  byId,
   failWith,
+  orderOf,
+  tie,
+  type ModelEvent,
   type ModelLock,
+  type ModelOptions,
   type ModelQueue,
   type ModelSet,
   type ModelTask,
@@ -18,17 +24,15 @@ import {
 /** What broker.ts says, with arrays that are searched and sorted every time. Both clocks show the same. */
 export class BrokerModel {
   readonly #queues = new Map<string, ModelQueue>();
-  readonly #maxArchived: number;
-  readonly #archiveRetentionMs: number;
+  readonly #options: ModelOptions;
   #locks: ModelLock[] = [];
   #serial = 0;
   #epoch = 0;
   #nowMs: number;
 
-  constructor(nowMs: number, maxArchived: number, archiveRetentionMs: number) {
-    this.#nowMs = nowMs;
-    this.#maxArchived = maxArchived;
-    this.#archiveRetentionMs = archiveRetentionMs;
+  constructor(options: ModelOptions) {
+    this.#options = options;
+    this.#nowMs = options.startMs;
   }
 
   enqueue(task: NewTask, leaving: readonly ModelTask[] = []): TaskRecord {
@@ -264,7 +268,7 @@ export class BrokerModel {
     for (;;) {
       const next = this.#events()
         .filter(({ atMs }) => atMs <= targetMs)
-        .sort((a, b) => a.atMs - b.atMs || a.armed - b.armed)[0];
+        .sort((a, b) => a.atMs - b.atMs || tie(this.#options.ties, a, b))[0];
       if (next === undefined) break;
       this.#nowMs = Math.max(this.#nowMs, next.atMs);
       next.happen();
@@ -284,10 +288,15 @@ export class BrokerModel {
             processed: home.processed,
             failed: home.failed,
             tasks: ['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'].map((state) =>
-              this.#in(name, state as TaskState).map((row) => this.#record(row)),
+              this.#listed(name, state as TaskState).map((row) => this.#record(row)),
+            ),
+            sizes: Object.fromEntries(
+              GROUPS.map((group) => [group, this.#waiting(name, group).length] as const).filter(
+                ([, size]) => size > 0,
+              ),
             ),
             groups: Object.fromEntries(
-              ['x', 'y'].map((group) => [group, this.#waiting(name, group).map((row) => this.#record(row))]),
+              GROUPS.map((group) => [group, this.#grouped(name, group).map((row) => this.#record(row))]),
             ),
             aggregating: home.tasks.filter(({ state }) => state === 'aggregating').length,
           },
@@ -295,42 +304,24 @@ export class BrokerModel {
     );
   }
 
-  *#eventsOf(
-    queue: string,
-    home: ModelQueue,
-  ): Generator<{ atMs: number; armed: number; happen: () => void }> {
+  *#eventsOf(queue: string, home: ModelQueue): Generator<ModelEvent> {
     for (const row of home.tasks) {
       const { state, atMs, armed } = row;
-      if (state === 'scheduled' || state === 'retry') {
-        yield {
-          atMs,
-          armed,
-          happen: () => {
-            this.#makeReady(row);
-          },
-        };
-      } else if (state === 'completed' || state === 'archived') {
-        yield {
-          atMs,
-          armed,
-          happen: () => {
-            this.#remove(row);
-          },
-        };
-      }
+      const isWaiting = state === 'scheduled' || state === 'retry';
+      if (!isWaiting && state !== 'completed' && state !== 'archived') continue;
+      const happen = (): void => {
+        if (isWaiting) this.#makeReady(row);
+        else this.#remove(row);
+      };
+      yield { atMs, armed, row, happen };
     }
     for (const set of home.sets) {
-      yield {
-        atMs: set.endsAtMs,
-        armed: set.armed,
-        happen: () => {
-          this.#reclaim(queue, set);
-        },
-      };
+      const happen = (): void => void this.#reclaim(queue, set);
+      yield { atMs: set.endsAtMs, armed: set.armed, row: undefined, happen };
     }
   }
 
-  #events(): { atMs: number; armed: number; happen: () => void }[] {
+  #events(): ModelEvent[] {
     return [...this.#queues].flatMap(([queue, home]) => [...this.#eventsOf(queue, home)]);
   }
 
@@ -348,8 +339,20 @@ export class BrokerModel {
 
   #in(queue: string, state: TaskState): ModelTask[] {
     const rows = (this.#queues.get(queue)?.tasks ?? []).filter((row) => row.state === state);
-    const isByMoment = state === 'scheduled' || state === 'retry';
-    return rows.sort((a, b) => (isByMoment ? a.atMs - b.atMs : 0) || a.order - b.order);
+    return rows.sort(orderOf(this.#options.ties, state));
+  }
+
+  /** Who is active in which order is not promised if it goes by ids. */
+  #listed(queue: string, state: TaskState): ModelTask[] {
+    const rows = this.#in(queue, state);
+    return state === 'active' && this.#options.ties === 'id' ? rows.sort(byId) : rows;
+  }
+
+  #grouped(queue: string, group: string): ModelTask[] {
+    const waiting = this.#waiting(queue, group);
+    if (!this.#options.showsHeld) return waiting;
+    const isHeld = ({ message, set }: ModelTask): boolean => message.group === group && set !== undefined;
+    return [...waiting, ...this.#in(queue, 'aggregating').filter(isHeld).sort(byId)];
   }
 
   /** What waits in a group, and is in no set. */
@@ -369,9 +372,10 @@ export class BrokerModel {
 
   #archive(row: ModelTask): void {
     this.#free(row);
-    this.#enter(row, 'archived', this.#nowMs + this.#archiveRetentionMs);
+    this.#enter(row, 'archived', this.#nowMs + this.#options.archiveRetentionMs);
     const archived = this.#in(row.message.queue, 'archived');
-    for (const old of archived.slice(0, Math.max(archived.length - this.#maxArchived, 0))) this.#remove(old);
+    for (const old of archived.slice(0, Math.max(archived.length - this.#options.maxArchived, 0)))
+      this.#remove(old);
   }
 
   #lease(row: ModelTask, leaseMs: number): LeasedTask {

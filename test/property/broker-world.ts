@@ -1,19 +1,14 @@
-import {
-  EmbeddedBroker,
-  type LeasedTask,
-  type NewTask,
-  type TaskRecord,
-  type TaskSet,
-} from 'escapement/tasks';
-import { checkBroker, ManualClock } from 'escapement/testing';
+import type { LeasedTask, NewTask, TaskRecord, TaskSet } from 'escapement/tasks';
 import { expect } from 'vitest';
+import { QueueKeys } from '../../src/tasks/broker/redis/keys.ts';
 import type { BrokerAction, TaskSpec } from './broker-actions.ts';
 import { BrokerModel } from './broker-model.ts';
+import { byId } from './broker-model-parts.ts';
+import { showBroker } from './broker-show.ts';
+import type { BrokerSide, OpenBrokerSide, TestedBroker } from './broker-side.ts';
 
 const QUEUES = ['q', 'r'];
-const START_MS = 1_000;
-const MAX_ARCHIVED = 2;
-const ARCHIVE_RETENTION_MS = 40_000;
+const OPTIONS = { startMs: 1_000, maxArchived: 2, archiveRetentionMs: 40_000 };
 /** What a delay counts in: so long that each can have a millisecond of its own. */
 const UNIT_MS = 1_000;
 
@@ -25,33 +20,36 @@ interface Pair<T> {
 
 /** A history, done to the broker and to the model: after every step both say and show the same. */
 export class BrokerWorld {
-  readonly #clock = new ManualClock({ nowMs: START_MS, wallMs: START_MS });
-  readonly #model = new BrokerModel(START_MS, MAX_ARCHIVED, ARCHIVE_RETENTION_MS);
+  readonly #side: BrokerSide;
+  readonly #model: BrokerModel;
   readonly #leases: Pair<LeasedTask>[] = [];
   readonly #sets: Pair<TaskSet>[] = [];
   #written = 0;
   #delayed = 0;
 
-  async run(history: readonly BrokerAction[]): Promise<void> {
-    const options = {
-      clock: this.#clock,
-      maxArchived: MAX_ARCHIVED,
-      archiveRetentionMs: ARCHIVE_RETENTION_MS,
-    };
-    await using broker = await EmbeddedBroker.open(options);
+  private constructor(side: BrokerSide) {
+    this.#side = side;
+    const { ties, showsHeld } = side;
+    this.#model = new BrokerModel({ ...OPTIONS, ties, showsHeld });
+  }
+
+  static async run(open: OpenBrokerSide, history: readonly BrokerAction[]): Promise<void> {
+    await using side = await open(OPTIONS);
+    const world = new BrokerWorld(side);
     for (const action of history) {
-      await this.#do(broker, action);
-      expect(await show(broker)).toEqual(this.#model.show());
-      checkBroker(broker);
+      await world.#do(action);
+      expect(await showBroker(side)).toEqual(world.#model.show());
+      await side.check();
     }
   }
 
-  async #do(broker: EmbeddedBroker, action: BrokerAction): Promise<void> {
+  async #do(action: BrokerAction): Promise<void> {
+    const { broker } = this.#side;
     const model = this.#model;
     switch (action.do) {
       case 'advance':
         model.advance(action.ms);
-        await this.#clock.advanceAsync(action.ms);
+        await this.#side.advance(action.ms);
         return;
       case 'enqueue': {
         const task = this.#newTask(action.task);
@@ -69,11 +67,13 @@ export class BrokerWorld {
       case 'recover': {
         const { graceMs, leaseMs } = action;
         const real = await broker.recover(QUEUES, graceMs, leaseMs);
-        this.#leased(real, model.recover(QUEUES, graceMs, leaseMs));
+        const fromModel = model.recover(QUEUES, graceMs, leaseMs);
+        if (this.#side.ties === 'arrival') this.#leased(real, fromModel);
+        else this.#leased([...real].sort(byId), fromModel.sort(byId));
         return;
       }
       case 'end':
-        return this.#end(broker, action.how, action.back);
+        return this.#end(action.how, action.back);
       case 'retry': {
         const lease = this.#leases.at(-1 - action.back);
         if (lease === undefined) return;
@@ -155,7 +155,6 @@ export class BrokerWorld {
   }
 
   async #end(
-    broker: EmbeddedBroker,
     how: 'complete' | 'archive' | 'release' | 'discard' | 'writeResult',
     back: number,
   ): Promise<void> {
@@ -163,12 +162,14 @@ export class BrokerWorld {
     if (lease === undefined) return;
     const failure = { error: 'failed for good', isFailure: true };
     const result = Uint8Array.of(++this.#written % 256);
-    const end = (target: EmbeddedBroker | BrokerModel, task: LeasedTask): unknown => {
+    const end = (target: TestedBroker | BrokerModel, task: LeasedTask): unknown => {
       if (how === 'archive') return target.archive(task, failure);
       if (how === 'writeResult') return target.writeResult(task, result);
       return target[how](task);
     };
-    await this.#same(end(broker, lease.real) as Promise<unknown>, () => end(this.#model, lease.model));
+    await this.#same(end(this.#side.broker, lease.real) as Promise<unknown>, () =>
+      end(this.#model, lease.model),
+    );
   }
 
   #leased(real: readonly LeasedTask[], model: readonly LeasedTask[]): void {
@@ -176,8 +177,8 @@ export class BrokerWorld {
       tasks.map(({ message, recoveries }) => ({ message, recoveries }));
     expect(shown(real)).toEqual(shown(model));
     real.forEach((one, i) => {
-      const latest = Math.max(0, ...this.#leases.map((lease) => lease.real.epoch));
-      expect(one.epoch).toBeGreaterThan(latest);
+      const namesakes = this.#leases.filter(({ real: lease }) => byId(lease, one) === 0);
+      expect(one.epoch).toBeGreaterThan(Math.max(0, ...namesakes.map((lease) => lease.real.epoch)));
       this.#leases.push({ real: one, model: model[i] as LeasedTask });
     });
   }
@@ -195,7 +196,7 @@ export class BrokerWorld {
   /** Of what is due in one millisecond, a timer does not promise the order. */
   #momentAfter(delay: number): number {
     const ownMs = delay === 0 ? 0 : ++this.#delayed % UNIT_MS;
-    return this.#clock.wallNow() + delay * UNIT_MS + ownMs;
+    return this.#side.wallNow() + delay * UNIT_MS + ownMs;
   }
 
   #newTask({ id, queue, group, key, delay, ttlMs, retentionMs }: TaskSpec): NewTask {
@@ -208,7 +209,7 @@ export class BrokerWorld {
           queue,
           group,
           retentionMs,
-          uniqueKey: key,
+          uniqueKey: key === '' ? '' : new QueueKeys(queue).unique('t', key),
           type: 't',
           payload: new Uint8Array(0),
           headers: {},
@@ -235,24 +236,4 @@ async function valuesOf(outcomes: Promise<readonly PromiseSettledResult<TaskReco
   return (await outcomes).map((outcome) =>
     outcome.status === 'fulfilled' ? outcome.value : codeOf(outcome.reason),
   );
-}
-
-/** All that can be seen of a broker. */
-async function show(broker: EmbeddedBroker): Promise<unknown> {
-  const page = { page: 1, size: 1_000 };
-  const shown: Record<string, unknown> = {};
-  for (const queue of await broker.queues()) {
-    const { isPaused, processedTotal, failedTotal, counts } = await broker.queueStats(queue);
-    const tasks = [];
-    for (const state of ['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'] as const) {
-      const records = await broker.tasks(queue, state, page);
-      expect(counts[state]).toBe(records.length);
-      tasks.push(records);
-    }
-    const groups: Record<string, unknown> = {};
-    for (const group of ['x', 'y']) groups[group] = await broker.tasks(queue, 'aggregating', page, group);
-    const { aggregating } = counts;
-    shown[queue] = { isPaused, processed: processedTotal, failed: failedTotal, tasks, groups, aggregating };
-  }
-  return shown;
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { history } from './broker-actions.ts';
+import { openEmbeddedSide } from './broker-side.ts';
 import { BrokerWorld } from './broker-world.ts';
 import { runs, timeoutOf } from './replay.ts';
 
@@ -11,7 +12,7 @@ test(
   { timeout: timeoutOf(RUNS) },
   async () => {
     await fc.assert(
-      fc.asyncProperty(history, (actions) => new BrokerWorld().run(actions)),
+      fc.asyncProperty(history, (actions) => BrokerWorld.run(openEmbeddedSide, actions)),
       runs(RUNS),
     );
   },

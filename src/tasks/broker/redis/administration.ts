@@ -1,7 +1,14 @@
 import type { TaskMessage } from '../../task-message.ts';
 import type { TaskState } from '../../task-state.ts';
 import { decodeTaskMessage, encodeTaskMessage } from '../../wire/task-message-codec.ts';
-import { bulkState, queueNotEmpty, queueState, taskNotFound, taskState } from '../broker-errors.ts';
+import {
+  bulkState,
+  queueNotEmpty,
+  queueNotFound,
+  queueState,
+  taskNotFound,
+  taskState,
+} from '../broker-errors.ts';
 import { requireQueue } from './inspection.ts';
 import { QUEUES_KEY, type QueueKeys } from './keys.ts';
 import { placesOf, sourcesOf, type Source } from './places.ts';
@@ -14,6 +21,7 @@ import { ARCHIVE_TASK } from './scripts/archive-task.ts';
 import { CLEAR_SOME } from './scripts/clear-some.ts';
 import { DELETE_SOME } from './scripts/delete-some.ts';
 import { DELETE_TASK } from './scripts/delete-task.ts';
+import { PAUSE } from './scripts/pause.ts';
 import { REMOVE_QUEUE } from './scripts/remove-queue.ts';
 import { RESUME } from './scripts/resume.ts';
 import { RUN_SOME } from './scripts/run-some.ts';
@@ -68,8 +76,10 @@ export async function updatePayload(
 export async function pause(access: RedisAccess, queue: string): Promise<void> {
   await requireQueue(access, queue);
   const { paused } = access.keysOf(queue);
-  const isDone = await access.ask((client) => client.setnx(paused, secondsDown(access.wallNowMs)));
-  if (isDone !== 1) throw queueState(queue, 'paused already');
+  const keys = access.isCluster ? [paused] : [paused, QUEUES_KEY];
+  const reply = await access.run(PAUSE, keys, [secondsDown(access.wallNowMs), queue]);
+  if (reply === -1) throw queueNotFound(queue);
+  if (reply !== 1) throw queueState(queue, 'paused already');
 }
 
 export async function resume(access: RedisAccess, queue: string): Promise<void> {

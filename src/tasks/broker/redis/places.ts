@@ -1,5 +1,5 @@
 import type { TaskState } from '../../task-state.ts';
-import type { QueueKeys } from './keys.ts';
+import { groupKeyOfSet, type QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { groups } from './aggregation.ts';
 
@@ -46,7 +46,7 @@ export async function sourcesOf(
 
 async function setsOf(access: RedisAccess, keys: QueueKeys, group: string | undefined): Promise<Source[]> {
   const names = await access.ask((client) => client.zrange(keys.aggregationSets, '0', '-1'));
-  const ofGroup = names.filter((key) => group === undefined || key.startsWith(`${keys.group(group)}:`));
+  const ofGroup = names.filter((key) => group === undefined || groupKeyOfSet(key) === keys.group(group));
   return await Promise.all(
     ofGroup.map(async (key) => {
       const size = await access.ask((client) => client.zcard(key));

@@ -1,0 +1,44 @@
+import type { TaskRecord } from 'escapement/tasks';
+import { expect } from 'vitest';
+import { GROUPS } from './broker-actions.ts';
+import { byId } from './broker-model-parts.ts';
+import type { BrokerSide } from './broker-side.ts';
+
+const LISTED = ['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'] as const;
+const PAGE = { page: 1, size: 1_000 };
+
+/** All that can be seen of a broker, as the model shows it. */
+export async function showBroker(side: BrokerSide): Promise<unknown> {
+  const queues = await side.broker.queues();
+  const shown = await Promise.all(queues.map((queue) => showQueue(side, queue)));
+  return Object.fromEntries(shown.map((one, at) => [queues[at], one]));
+}
+
+async function showQueue({ broker, ties }: BrokerSide, queue: string): Promise<unknown> {
+  const [stats, groups, tasks, inGroups] = await Promise.all([
+    broker.queueStats(queue),
+    broker.groups(queue),
+    Promise.all(LISTED.map((state) => broker.tasks(queue, state, PAGE))),
+    Promise.all(GROUPS.map((group) => broker.tasks(queue, 'aggregating', PAGE, group))),
+  ]);
+  const { isPaused, processedTotal, failedTotal, counts } = stats;
+  for (const [at, state] of LISTED.entries()) expect(counts[state]).toBe(tasks[at]?.length);
+  expect(stats.groups).toBe(groups.length);
+  const sizes = Object.fromEntries(groups.map(({ group, size }) => [group, size]));
+  // In which order tasks are active that were recovered, or are held, is not promised.
+  const [active = [], ...others] = tasks;
+  const shownGroups = inGroups.map((records, at): [string, TaskRecord[]] => {
+    const group = GROUPS[at] as string;
+    const waiting = sizes[group] ?? 0;
+    return [group, [...records.slice(0, waiting), ...records.slice(waiting).sort(byId)]];
+  });
+  return {
+    isPaused,
+    processed: processedTotal,
+    failed: failedTotal,
+    tasks: [ties === 'id' ? [...active].sort(byId) : active, ...others],
+    sizes,
+    groups: Object.fromEntries(shownGroups),
+    aggregating: counts.aggregating,
+  };
+}

@@ -1,0 +1,186 @@
+import { groupKeyOfSet, QUEUES_KEY, QueueKeys } from '../../src/tasks/broker/redis/keys.ts';
+import { decodeTaskMessage } from '../../src/tasks/wire/task-message-codec.ts';
+import type { RedisDump } from './redis-dump.ts';
+
+const NOTHING: ReadonlyMap<string, string> = new Map();
+const TASK_FIELDS = new Set([
+  ...[
+    'msg',
+    'state',
+    'group',
+    'unique_key',
+    'pending_since',
+    'result',
+    'x:lease',
+    'x:recoveries',
+    'x:progress',
+  ],
+]);
+/** Counts of days: what removes a queue cannot know of all of them, and they expire. */
+const DAY_COUNT = /^(?:processed|failed):\d{4}-\d\d-\d\d$/u;
+const FOR_ONE = /^(?:t|g|unique):/u;
+
+/**
+ * Checks all that a RedisBroker has written: that every id is in exactly one place, and its task says so; that active tasks
+ * and leases are the same; that groups and sets are listed if and only if they have tasks; that who holds a lock is there.
+ *
+ * @throws Error - naming the first thing that does not hold.
+ */
+export function checkRedis(dump: RedisDump): void {
+  const queues = dump.sets.get(QUEUES_KEY) ?? new Set();
+  for (const key of keysOf(dump)) {
+    if (key === QUEUES_KEY) continue;
+    const [, queue = '', rest = ''] = /^asynq:\{(.*?)\}:(.*)$/u.exec(key) ?? [];
+    ensure(rest !== '', `'${key}' is of no queue`);
+    ensure(queues.has(queue) || DAY_COUNT.test(rest), `'${key}' is of a queue that is not registered`);
+  }
+  for (const queue of queues) new QueueCheck(dump, queue).run();
+}
+
+class QueueCheck {
+  readonly #dump: RedisDump;
+  readonly #queue: string;
+  readonly #keys: QueueKeys;
+  /** Where each id is. */
+  readonly #places = new Map<string, string>();
+
+  constructor(dump: RedisDump, queue: string) {
+    this.#dump = dump;
+    this.#queue = queue;
+    this.#keys = new QueueKeys(queue);
+  }
+
+  run(): void {
+    this.#checkNames();
+    for (const state of ['pending', 'active'] as const) {
+      for (const id of this.#dump.lists.get(this.#keys[state]) ?? [])
+        this.#place(this.#keys[state], state, id);
+    }
+    for (const state of ['scheduled', 'retry', 'archived', 'completed'] as const) {
+      for (const id of this.#zset(this.#keys[state]).keys()) this.#place(this.#keys[state], state, id);
+    }
+    this.#checkGroups();
+    this.#checkTasks();
+    this.#checkLeases();
+    this.#checkLocks();
+    this.#checkNumbers();
+  }
+
+  #checkNames(): void {
+    const { prefix, ...own } = this.#keys;
+    const known = new Set<string>(Object.values(own));
+    for (const key of keysOf(this.#dump)) {
+      if (!key.startsWith(prefix)) continue;
+      const rest = key.slice(prefix.length);
+      ensure(known.has(key) || DAY_COUNT.test(rest) || FOR_ONE.test(rest), `nobody knows '${key}'`);
+    }
+  }
+
+  #zset(key: string): ReadonlyMap<string, string> {
+    const zset = this.#dump.zsets.get(key) ?? NOTHING;
+    for (const [id, score] of zset)
+      ensure(/^\d+$/u.test(score), `'${id}' in '${key}' has the score ${score}`);
+    return zset;
+  }
+
+  #field(id: string, field: string): string | undefined {
+    return this.#dump.hashes.get(this.#keys.task(id))?.get(field)?.toString();
+  }
+
+  #place(key: string, state: string, id: string): void {
+    const other = this.#places.get(id);
+    ensure(other === undefined, `'${id}' is in '${key}', and in '${other ?? ''}'`);
+    this.#places.set(id, key);
+    ensure(this.#field(id, 'msg') !== undefined, `'${id}' in '${key}' has no task`);
+    const shown = this.#field(id, 'state') ?? 'nothing';
+    ensure(shown === state, `'${id}' in '${key}' is ${shown}`);
+  }
+
+  #checkGroups(): void {
+    const { groups, groupPrefix, aggregationSets } = this.#keys;
+    const listed = this.#dump.sets.get(groups) ?? new Set();
+    const sets = this.#zset(aggregationSets);
+    for (const key of [...sets.keys(), ...[...listed].map((group) => groupPrefix + group)]) {
+      ensure(this.#dump.zsets.has(key), `'${key}' is listed, and has no tasks`);
+    }
+    for (const key of this.#dump.zsets.keys()) {
+      if (!key.startsWith(groupPrefix)) continue;
+      const group = (sets.has(key) ? groupKeyOfSet(key) : key).slice(groupPrefix.length);
+      ensure(sets.has(key) || listed.has(group), `'${key}' has tasks, and is not listed`);
+      for (const id of this.#zset(key).keys()) {
+        this.#place(key, 'aggregating', id);
+        ensure(this.#field(id, 'group') === group, `'${id}' in '${key}' is of another group`);
+      }
+    }
+  }
+
+  #checkTasks(): void {
+    const { taskPrefix } = this.#keys;
+    for (const [key, fields] of this.#dump.hashes) {
+      if (!key.startsWith(taskPrefix)) continue;
+      const id = key.slice(taskPrefix.length);
+      ensure(this.#places.has(id), `'${key}' is in no list`);
+      for (const field of fields.keys()) ensure(TASK_FIELDS.has(field), `'${key}' has a field '${field}'`);
+      const message = decodeTaskMessage(fields.get('msg') ?? Buffer.alloc(0));
+      ensure(message.id === id && message.queue === this.#queue, `the message of '${key}' is of another one`);
+      ensure(
+        (this.#field(id, 'group') ?? '') === message.group,
+        `'${key}' has another group than its message`,
+      );
+      if (this.#field(id, 'state') !== 'pending') continue;
+      const since = this.#field(id, 'pending_since') ?? 'nothing';
+      ensure(/^\d{19}$/u.test(since), `'${key}' is pending since ${since}`);
+    }
+  }
+
+  #checkLeases(): void {
+    const { active, lease, epoch, taskPrefix } = this.#keys;
+    const leases = this.#zset(lease);
+    const ids = this.#dump.lists.get(active) ?? [];
+    ensure(leases.size === ids.length, `${leases.size} leases for ${ids.length} active tasks`);
+    const epochs = new Set<number>();
+    for (const id of ids) {
+      const [, ofTask = '', score] = /^(\d+):(\d+)$/u.exec(this.#field(id, 'x:lease') ?? '') ?? [];
+      ensure(score !== undefined && score === leases.get(id), `'${id}' has not the lease that it says`);
+      ensure(Number(ofTask) <= Number(this.#dump.strings.get(epoch)), `'${id}' is of an epoch to come`);
+      epochs.add(Number(ofTask));
+    }
+    ensure(epochs.size === ids.length, `two active tasks are of one epoch`);
+    for (const [key, fields] of this.#dump.hashes) {
+      const isOver = key.startsWith(taskPrefix) && !leases.has(key.slice(taskPrefix.length));
+      ensure(!isOver || !fields.has('x:lease'), `'${key}' has a lease, and is not active`);
+    }
+  }
+
+  #checkLocks(): void {
+    for (const [key, id] of this.#dump.strings) {
+      if (!key.startsWith(`${this.#keys.prefix}unique:`)) continue;
+      ensure(this.#field(id, 'unique_key') === key, `'${key}' is held by '${id}', which does not know of it`);
+      const state = this.#field(id, 'state') ?? '';
+      ensure(state !== 'archived' && state !== 'completed', `'${key}' is held by '${id}', which is ${state}`);
+    }
+  }
+
+  #checkNumbers(): void {
+    const { paused, processed, failed, epoch } = this.#keys;
+    for (const key of [paused, processed, failed, epoch]) {
+      const value = this.#dump.strings.get(key) ?? '0';
+      ensure(/^\d+$/u.test(value), `'${key}' is ${value}`);
+    }
+    const failures = Number(this.#dump.strings.get(failed) ?? 0);
+    ensure(
+      failures <= Number(this.#dump.strings.get(processed) ?? 0),
+      `more have failed than were processed`,
+    );
+  }
+}
+
+function keysOf({ strings, lists, sets, zsets, hashes }: RedisDump): string[] {
+  return [strings, lists, sets, zsets, hashes].flatMap((some: ReadonlyMap<string, unknown>) => [
+    ...some.keys(),
+  ]);
+}
+
+function ensure(holds: boolean, claim: string): asserts holds {
+  if (!holds) throw new Error(`checkRedis: ${claim}`);
+}

@@ -1,0 +1,26 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, test } from 'vitest';
+import { history } from './broker-actions.ts';
+import { BrokerWorld } from './broker-world.ts';
+import { RedisSides } from './redis-side.ts';
+import { runs, timeoutOf } from './replay.ts';
+
+const RUNS = 60;
+
+let sides: RedisSides;
+
+beforeAll(async () => {
+  sides = await RedisSides.start();
+});
+afterAll(() => sides[Symbol.asyncDispose]());
+
+test(
+  'the broker on Redis behaves like arrays that are searched, whatever is done to it',
+  { timeout: timeoutOf(RUNS) },
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(history, (actions) => BrokerWorld.run(sides.open, actions)),
+      runs(RUNS),
+    );
+  },
+);

@@ -1,0 +1,174 @@
+import type {
+  Broker,
+  GroupLimits,
+  GroupTaking,
+  LeasedTask,
+  NewTask,
+  Page,
+  QueueStats,
+  TaskFailure,
+  TaskMessage,
+  TaskRecord,
+  TaskSet,
+  TaskState,
+} from 'escapement/tasks';
+import type { TestedBroker } from './broker-side.ts';
+
+/** What a millisecond of the test is to a broker that keeps seconds: so many that it matters little how long a test takes. */
+export const SCALE = 10_000;
+
+/** When the time of the test begins, in wall-clock milliseconds: what expires by Redis's own clock does not meanwhile. */
+const BASE_MS = Date.UTC(2100, 0, 1);
+
+/** 0 stays 0, which is never. */
+export function toBrokerTime(ms: number): number {
+  return ms === 0 ? 0 : BASE_MS + ms * SCALE;
+}
+
+/** The other way round. */
+export function fromBrokerTime(ms: number): number {
+  return ms === 0 ? 0 : (ms - BASE_MS) / SCALE;
+}
+
+/** A broker as one whose time goes faster would be: every moment and duration is put into its time, and back. */
+export class ScaledBroker implements TestedBroker {
+  readonly #inner: Broker;
+
+  constructor(inner: Broker) {
+    this.#inner = inner;
+  }
+
+  async enqueue(task: NewTask): Promise<TaskRecord> {
+    return recordOut(await this.#inner.enqueue(newTaskIn(task)));
+  }
+
+  async enqueueMany(tasks: readonly NewTask[]): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
+    const outcomes = await this.#inner.enqueueMany(tasks.map(newTaskIn));
+    return outcomes.map((outcome) =>
+      outcome.status === 'fulfilled' ? { ...outcome, value: recordOut(outcome.value) } : outcome,
+    );
+  }
+
+  async dequeue(queue: string, limit: number, leaseMs: number): Promise<readonly LeasedTask[]> {
+    return (await this.#inner.dequeue(queue, limit, leaseMs * SCALE)).map(leasedOut);
+  }
+
+  complete(task: LeasedTask): Promise<void> {
+    return this.#inner.complete(leasedIn(task));
+  }
+
+  retry(task: LeasedTask, failure: TaskFailure, atMs: number): Promise<void> {
+    return this.#inner.retry(leasedIn(task), failure, toBrokerTime(atMs));
+  }
+
+  archive(task: LeasedTask, failure: TaskFailure): Promise<void> {
+    return this.#inner.archive(leasedIn(task), failure);
+  }
+
+  release(task: LeasedTask): Promise<void> {
+    return this.#inner.release(leasedIn(task));
+  }
+
+  discard(task: LeasedTask): Promise<void> {
+    return this.#inner.discard(leasedIn(task));
+  }
+
+  writeResult(task: LeasedTask, result: Uint8Array): Promise<void> {
+    return this.#inner.writeResult(leasedIn(task), result);
+  }
+
+  async extendLeases(tasks: readonly LeasedTask[], leaseMs: number): Promise<readonly LeasedTask[]> {
+    const given = new Map(tasks.map((task) => [leasedIn(task), task]));
+    const lost = await this.#inner.extendLeases([...given.keys()], leaseMs * SCALE);
+    return lost.map((task) => given.get(task) as LeasedTask);
+  }
+
+  async recover(queues: readonly string[], graceMs: number, leaseMs: number): Promise<readonly LeasedTask[]> {
+    return (await this.#inner.recover(queues, graceMs * SCALE, leaseMs * SCALE)).map(leasedOut);
+  }
+
+  async takeGroup(
+    queue: string,
+    group: string,
+    { graceMs, maxDelayMs, maxSize }: GroupLimits,
+    holdMs: number,
+  ): Promise<GroupTaking> {
+    const limits = { graceMs: graceMs * SCALE, maxDelayMs: maxDelayMs * SCALE, maxSize };
+    const { set, againInMs } = await this.#inner.takeGroup(queue, group, limits, holdMs * SCALE);
+    return {
+      set: set === undefined ? undefined : { ...set, messages: set.messages.map(messageOut) },
+      againInMs: againInMs === undefined ? undefined : againInMs / SCALE,
+    };
+  }
+
+  async replaceSet(set: TaskSet, task: NewTask): Promise<TaskRecord> {
+    const setIn = { ...set, messages: set.messages.map(messageIn) };
+    return recordOut(await this.#inner.replaceSet(setIn, newTaskIn(task)));
+  }
+
+  async tasks(queue: string, state: TaskState, page: Page, group?: string): Promise<readonly TaskRecord[]> {
+    return (await this.#inner.tasks(queue, state, page, group)).map(recordOut);
+  }
+
+  async queueStats(queue: string): Promise<QueueStats> {
+    const stats = await this.#inner.queueStats(queue);
+    return { ...stats, latencyMs: stats.latencyMs / SCALE, atMs: fromBrokerTime(stats.atMs) };
+  }
+
+  // What has nothing to do with time.
+
+  readonly forward: Broker['forward'] = (...args) => this.#inner.forward(...args);
+  readonly reclaimSets: Broker['reclaimSets'] = (...args) => this.#inner.reclaimSets(...args);
+  readonly deleteExpired: Broker['deleteExpired'] = (...args) => this.#inner.deleteExpired(...args);
+  readonly groups: Broker['groups'] = (...args) => this.#inner.groups(...args);
+  readonly queues: Broker['queues'] = () => this.#inner.queues();
+  readonly deleteTask: Broker['deleteTask'] = (...args) => this.#inner.deleteTask(...args);
+  readonly runTask: Broker['runTask'] = (...args) => this.#inner.runTask(...args);
+  readonly archiveTask: Broker['archiveTask'] = (...args) => this.#inner.archiveTask(...args);
+  readonly updatePayload: Broker['updatePayload'] = (...args) => this.#inner.updatePayload(...args);
+  readonly deleteAll: Broker['deleteAll'] = (...args) => this.#inner.deleteAll(...args);
+  readonly runAll: Broker['runAll'] = (...args) => this.#inner.runAll(...args);
+  readonly archiveAll: Broker['archiveAll'] = (...args) => this.#inner.archiveAll(...args);
+  readonly pause: Broker['pause'] = (...args) => this.#inner.pause(...args);
+  readonly resume: Broker['resume'] = (...args) => this.#inner.resume(...args);
+  readonly removeQueue: Broker['removeQueue'] = (...args) => this.#inner.removeQueue(...args);
+}
+
+function messageIn(message: TaskMessage): TaskMessage {
+  return {
+    ...message,
+    retentionMs: message.retentionMs * SCALE,
+    lastFailedAtMs: toBrokerTime(message.lastFailedAtMs),
+    completedAtMs: toBrokerTime(message.completedAtMs),
+  };
+}
+
+function messageOut(message: TaskMessage): TaskMessage {
+  return {
+    ...message,
+    retentionMs: message.retentionMs / SCALE,
+    lastFailedAtMs: fromBrokerTime(message.lastFailedAtMs),
+    completedAtMs: fromBrokerTime(message.completedAtMs),
+  };
+}
+
+function newTaskIn({ message, processAtMs, uniqueTtlMs }: NewTask): NewTask {
+  return {
+    message: messageIn(message),
+    processAtMs: toBrokerTime(processAtMs),
+    uniqueTtlMs: uniqueTtlMs * SCALE,
+  };
+}
+
+function leasedIn(task: LeasedTask): LeasedTask {
+  return { ...task, message: messageIn(task.message) };
+}
+
+function leasedOut(task: LeasedTask): LeasedTask {
+  return { ...task, message: messageOut(task.message) };
+}
+
+function recordOut(record: TaskRecord): TaskRecord {
+  const { message, nextProcessAtMs } = record;
+  return { ...record, message: messageOut(message), nextProcessAtMs: fromBrokerTime(nextProcessAtMs) };
+}
