@@ -3,6 +3,12 @@ import { TaskMessageSchema } from './asynq-messages.gen.ts';
 import { decodeMessage, encodeMessage } from './protobuf.ts';
 import { msOf, secondsOf } from './wire-time.ts';
 
+/**
+ * A timeout that says "any time", as Go has no word for it: a message with neither timeout nor deadline is an error in its
+ * eyes, and may run for half an hour. A hundred years.
+ */
+const ANY_TIME_MS = 36_525 * 86_400_000;
+
 /** What the field `msg` of a task's hash holds. @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be said so. */
 export function encodeTaskMessage(message: TaskMessage): Uint8Array {
   return encodeMessage(TaskMessageSchema, {
@@ -14,7 +20,7 @@ export function encodeTaskMessage(message: TaskMessage): Uint8Array {
     retried: message.retried,
     // What a handler throws may be no Unicode. A failure that cannot be written would leave the task with its lease.
     errorMsg: message.lastError.toWellFormed(),
-    timeout: secondsOf(message.timeoutMs),
+    timeout: secondsOf(timeoutOf(message)),
     deadline: secondsOf(message.deadlineMs),
     uniqueKey: message.uniqueKey,
     lastFailedAt: secondsOf(message.lastFailedAtMs),
@@ -28,6 +34,7 @@ export function encodeTaskMessage(message: TaskMessage): Uint8Array {
 /** The payload is a view of the bytes. @throws EscapementError `ERR_WIRE_MESSAGE` - they are no task. */
 export function decodeTaskMessage(bytes: Uint8Array): TaskMessage {
   const message = decodeMessage(TaskMessageSchema, bytes);
+  const timeoutMs = msOf(message.timeout);
   return {
     id: message.id,
     type: message.type,
@@ -38,11 +45,15 @@ export function decodeTaskMessage(bytes: Uint8Array): TaskMessage {
     retried: message.retried,
     lastError: message.errorMsg,
     lastFailedAtMs: msOf(message.lastFailedAt),
-    timeoutMs: msOf(message.timeout),
+    timeoutMs: timeoutMs < ANY_TIME_MS ? timeoutMs : 0,
     deadlineMs: msOf(message.deadline),
     uniqueKey: message.uniqueKey,
     retentionMs: msOf(message.retention),
     completedAtMs: msOf(message.completedAt),
     group: message.groupKey,
   };
+}
+
+function timeoutOf({ timeoutMs, deadlineMs }: TaskMessage): number {
+  return timeoutMs === 0 && deadlineMs === 0 ? ANY_TIME_MS : Math.min(timeoutMs, ANY_TIME_MS);
 }
