@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/interop/**/*.interop.ts'],
-    globalSetup: ['test/redis/global-setup.ts'],
+    globalSetup: ['test/redis/global-setup.ts', 'test/interop/asynq/support/build-drivers.ts'],
     pool: 'forks',
     testTimeout: 60_000,
   },
