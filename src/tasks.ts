@@ -14,7 +14,12 @@ export type {
   WorkerInfo,
 } from './tasks/inspector-info.ts';
 export { Inspector } from './tasks/inspector.ts';
-export type { CancelOptions, InspectorOptions, WaitForOptions } from './tasks/inspector.ts';
+export type {
+  CancelOptions,
+  InspectorOptions,
+  RepairOptions,
+  WaitForOptions,
+} from './tasks/inspector-options.ts';
 export type { ListOptions } from './tasks/list-options.ts';
 export { PeriodicTaskManager } from './tasks/periodic-task-manager.ts';
 export type {

@@ -13,6 +13,14 @@ export interface ProgramResult {
   readonly status: number | null;
 }
 
+/** How a program is run. */
+export interface ProgramSettings {
+  readonly type?: 'module' | 'commonjs';
+  readonly flags?: readonly string[];
+  /** Besides the environment of the tests. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** Longest run of a program, in milliseconds: past it, it hangs and is killed. */
 const MOST_MS = 20_000;
 
@@ -22,9 +30,9 @@ const MOST_MS = 20_000;
  */
 export function runProgram(
   source: string,
-  { type = 'module', flags = [] }: { type?: 'module' | 'commonjs'; flags?: string[] } = {},
+  { type = 'module', flags = [], env = {} }: ProgramSettings = {},
 ): ProgramResult {
-  return runNode([...flags, `--input-type=${type}`, '--eval', source]);
+  return runNode([...flags, `--input-type=${type}`, '--eval', source], env);
 }
 
 /** Runs a file of tests in a vitest of its own, against the built package and with none of this project's settings. */
@@ -40,11 +48,11 @@ export function runTests(source: string): ProgramResult {
   }
 }
 
-function runNode(args: string[]): ProgramResult {
+function runNode(args: string[], env: Readonly<Record<string, string>> = {}): ProgramResult {
   const { stdout, stderr, status } = spawnSync(process.execPath, args, {
     cwd: ROOT,
     encoding: 'utf8',
-    env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined },
+    env: { ...process.env, ...env, NO_COLOR: '1', FORCE_COLOR: undefined },
     timeout: MOST_MS,
   });
   return { stdout, stderr, status };

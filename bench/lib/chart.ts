@@ -74,12 +74,13 @@ export function chartOfRatios(results: readonly CaseResult[]): string {
 function ratioBar(result: CaseResult, ours: ContestantResult): Bar {
   const target = result.targets
     .map((judged) => judged.target)
-    .find(({ kind, contestant }) => kind === 'ratio' && contestant === ours.name);
+    .filter((each) => each.kind === 'ratio')
+    .find(({ contestant, against }) => contestant === ours.name && against === undefined);
   return {
     label: `${result.name}\n${ours.name} against ${result.baseline}`,
     role: ours.role,
     samples: ratiosOf(result, ours).filter((ratio) => Number.isFinite(ratio) && ratio > 0),
-    ...(target?.kind === 'ratio' ? { floor: target.atLeast } : {}),
+    ...(target === undefined ? {} : { floor: target.atLeast }),
   };
 }
 

@@ -5,9 +5,15 @@
 import { findContestant, samplesOf, type CaseResult, type Verdict } from './result.ts';
 import { median, pairedDifferences, pairedRatios } from './statistics.ts';
 
-/** All are floors on us; the baseline of the case is what they compare with. */
+/** All are floors on us; the baseline of the case is what they compare with, or a rival that is named. */
 export type Target =
-  | { readonly kind: 'ratio'; readonly contestant: string; readonly metric: string; readonly atLeast: number }
+  | {
+      readonly kind: 'ratio';
+      readonly contestant: string;
+      readonly metric: string;
+      readonly atLeast: number;
+      readonly against?: string;
+    }
   | { readonly kind: 'limit'; readonly contestant: string; readonly metric: string; readonly atMost: number }
   | {
       readonly kind: 'excess';
@@ -35,14 +41,17 @@ export function judge(target: Target, result: CaseResult, isQuick: boolean): Jud
 export function describeTarget(target: Target, baseline: string, unit: string): string {
   const { contestant, metric } = target;
   const suffix = unit === '' ? '' : ` ${unit}`;
-  if (target.kind === 'ratio') return `${metric}: ${baseline} / ${contestant} at least ${target.atLeast}`;
+  if (target.kind === 'ratio') {
+    return `${metric}: ${target.against ?? baseline} / ${contestant} at least ${target.atLeast}`;
+  }
   if (target.kind === 'limit') return `${metric}: ${contestant} at most ${target.atMost}${suffix}`;
   return `${metric}: ${contestant} at most ${target.atMost}${suffix} above ${baseline}`;
 }
 
 function actualOf(target: Target, result: CaseResult): number | null {
   const own = samplesOf(findContestant(result, target.contestant), target.metric);
-  const base = samplesOf(findContestant(result, result.baseline), target.metric);
+  const other = (target.kind === 'ratio' ? target.against : undefined) ?? result.baseline;
+  const base = samplesOf(findContestant(result, other), target.metric);
   const value = median(
     target.kind === 'limit'
       ? own

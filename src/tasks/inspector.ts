@@ -1,7 +1,7 @@
 import { wrongType } from '../core/errors.ts';
-import { signalOf, type SignalOptions } from '../core/signal-options.ts';
+import { signalOf } from '../core/signal-options.ts';
 import { requireFiniteNumber, requireIntegerAtLeast, requireObject, requireOneOf } from '../core/validate.ts';
-import type { Broker, CancelOutcome, GroupInfo } from './broker/broker.ts';
+import type { Broker, CancelOutcome, Defect, GroupInfo } from './broker/broker.ts';
 import { requireBroker } from './broker/require-broker.ts';
 import {
   dailyStatsOf,
@@ -15,6 +15,7 @@ import {
   type SchedulerEntryInfo,
   type ServerInfo,
 } from './inspector-info.ts';
+import type { CancelOptions, InspectorOptions, RepairOptions, WaitForOptions } from './inspector-options.ts';
 import { pageOf, type ListOptions } from './list-options.ts';
 import { encodePayload } from './payload.ts';
 import { requireText } from './require-text.ts';
@@ -22,28 +23,6 @@ import { taskInfoOf, type TaskInfo } from './task-info.ts';
 import { requireDuration } from './task-options.ts';
 import type { TaskState } from './task-state.ts';
 import { TaskWaits } from './task-waits.ts';
-
-/** What an inspector is made from. */
-export interface InspectorOptions {
-  /** What is looked at. The inspector does not close it. */
-  readonly broker: Broker;
-}
-
-/** How a run is cancelled. */
-export interface CancelOptions {
-  /** Of which queue the task is. @default any: an id may be in several */
-  readonly queue?: string | undefined;
-  /** What becomes of the task: it runs again later, is archived, or is gone. @default 'retry' */
-  readonly outcome?: CancelOutcome | undefined;
-  /** How long an answer is waited for, in milliseconds; 0 for not at all. @default 1000 */
-  readonly waitMs?: number | undefined;
-}
-
-/** How the end of a task is waited for. */
-export interface WaitForOptions extends SignalOptions {
-  /** Of which queue the task is, if only its id was given. @default 'default' */
-  readonly queue?: string | undefined;
-}
 
 const OUTCOMES: readonly CancelOutcome[] = ['retry', 'archive', 'delete'];
 const DEFAULT_CANCEL_WAIT_MS = 1_000;
@@ -136,6 +115,25 @@ export class Inspector {
     const { force = false } = options;
     if (typeof force !== 'boolean') throw wrongType('options.force', 'a boolean', force);
     await this.#broker.removeQueue(queue, { force });
+  }
+
+  /**
+   * Looks for what is wrong with queues, as after a crash of Redis, a bug of another program, or a change by hand: ids
+   * without tasks, tasks in no list, active ones without a lease, leaked locks and more; see `DefectKind`. O(all tasks).
+   *
+   * @param options - `apply` sees to it: without, nothing is changed. `queues`: all of them if it is absent.
+   * @returns what was found.
+   */
+  async repair(options: RepairOptions = {}): Promise<readonly Defect[]> {
+    requireObject('options', options);
+    const { apply = false, queues } = options;
+    if (typeof apply !== 'boolean') throw wrongType('options.apply', 'a boolean', apply);
+    if (queues !== undefined) requireNames('options.queues', queues);
+    const defects: Defect[] = [];
+    for (const queue of queues ?? (await this.#broker.queues())) {
+      defects.push(...(await this.#broker.repair(queue, { apply })));
+    }
+    return defects;
   }
 
   // Tasks.
@@ -377,4 +375,9 @@ function requireTaskName(queue: unknown, id: unknown): void {
 function requireQueueAndGroup(queue: unknown, state: TaskState, group: unknown): void {
   requireText('queue', queue);
   if (state === 'aggregating') requireText('group', group);
+}
+
+function requireNames(argument: string, value: unknown): void {
+  if (!Array.isArray(value)) throw wrongType(argument, 'an array of names', value);
+  for (const name of value as unknown[]) requireText(argument, name);
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { describeTarget, judge, type Target } from '../../bench/lib/target.ts';
-import { caseOf } from './results.ts';
+import { caseOf, contestant } from './results.ts';
 
 const ratio: Target = { kind: 'ratio', contestant: 'ours', metric: 'time', atLeast: 2.5 };
 
@@ -36,4 +36,14 @@ test('what was not measured is missed', () => {
 
 test('a target says what it compares', () => {
   expect(describeTarget(ratio, 'host', 'ns/op')).toBe('time: host / ours at least 2.5');
+});
+
+test('a ratio can be to a rival, which it names', () => {
+  const result = caseOf([90], [100]);
+  const rival = contestant('rival', 'rival', [500]);
+  const withRival = { ...result, contestants: [...result.contestants, rival] };
+  const target: Target = { ...ratio, against: 'rival' };
+  expect(judge(target, withRival, false)).toMatchObject({ actual: 5, verdict: 'met' });
+  expect(judge(ratio, withRival, false)).toMatchObject({ actual: 0.9, verdict: 'missed' });
+  expect(describeTarget(target, 'host', 'ns/op')).toBe('time: rival / ours at least 2.5');
 });

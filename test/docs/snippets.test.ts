@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { freshDatabase } from '../redis/redis-case.ts';
 import { runProgram, runTests } from '../run-program.ts';
 import { isTest, readSnippets, transpile, typeErrors } from './snippets.ts';
 
@@ -24,8 +25,11 @@ describe('the snippets in README and docs', () => {
 
   it.each(snippets.filter((snippet) => !isTest(snippet)))(
     '$where runs, prints what it says, and ends by itself',
-    (snippet) => {
-      const { stdout, stderr, status } = runProgram(transpile(snippet), { flags: NO_EXPERIMENTS });
+    async (snippet) => {
+      const database = snippet.source.includes('REDIS_URL') ? await freshDatabase() : undefined;
+      const env = database === undefined ? {} : { REDIS_URL: database.url };
+      const { stdout, stderr, status } = runProgram(transpile(snippet), { flags: NO_EXPERIMENTS, env });
+      await database?.dispose();
       expect(stderr).toBe('');
       expect(status).toBe(0);
       const printed = stdout.split('\n').filter((line) => line !== '');

@@ -104,7 +104,7 @@ describe('the package', () => {
   });
 
   it('loads nothing but itself, and a peer dependency only with its adapter', () => {
-    const subpaths = Object.keys(EXPORTS).filter((subpath) => !/\/(metrics\/|otel$)/.test(subpath));
+    const subpaths = Object.keys(EXPORTS).filter((subpath) => !/\/(metrics\/|otel$|redis$)/.test(subpath));
     const { stdout } = runProgram(
       `for (const subpath of ${JSON.stringify(subpaths)}) require(subpath);
        console.log(JSON.stringify(Object.keys(require.cache).filter((path) => path.includes('node_modules'))))`,
@@ -129,12 +129,13 @@ describe('the package', () => {
 
   it('does not bundle its peer dependencies, and all of them are optional', () => {
     const peers = Object.keys(manifest.peerDependencies ?? {});
-    expect(peers).toEqual(['@opentelemetry/api', 'prom-client']);
+    expect(peers).toEqual(['@opentelemetry/api', 'ioredis', 'prom-client']);
     expect(Object.entries(manifest.peerDependenciesMeta ?? {})).toEqual(
       peers.map((peer) => [peer, { optional: true }]),
     );
     const { stdout } = runProgram(
       `require('escapement/metrics/prometheus'); require('escapement/metrics/otel');
+       require('escapement/tasks/redis');
        const loaded = Object.keys(require.cache).map((path) => path.replaceAll('\\\\', '/'));
        console.log(JSON.stringify(${JSON.stringify(peers)}.filter(
          (peer) => loaded.some((path) => path.includes('/node_modules/' + peer + '/')))))`,

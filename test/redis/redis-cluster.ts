@@ -53,10 +53,9 @@ export class RedisCluster {
     const states = await Promise.all(
       this.nodes.map(({ url }) => withRedis(url, (redis) => redis.cluster('INFO'))),
     );
-    return states.every((state) => {
-      const text = state as string;
-      return text.includes('cluster_state:ok') && text.includes(`cluster_size:${NODES}`);
-    });
+    return states.every(
+      (state) => state.includes('cluster_state:ok') && state.includes(`cluster_size:${NODES}`),
+    );
   }
 }
 

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -150,11 +150,14 @@ export class RedisProcess {
       ...['--dir', this.folder, '--logfile', join(this.folder, 'log')],
       ...args,
     ];
+    // What it says before it has read where to log belongs there too.
+    const log = openSync(join(this.folder, 'log'), 'a');
     // Apart from our group of processes: what a terminal sends to that is for us, and we decide.
     const child = spawn('/bin/sh', ['-c', KEEPER, 'sh', this.folder, ...command], {
-      stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
+      stdio: ['ignore', log, log, 'pipe'],
       detached: true,
     });
+    closeSync(log);
     // A program that is done ends, and the server with it.
     child.unref();
     keeperOf(child).unref();

@@ -85,7 +85,9 @@ describe('a flaky broker', () => {
     const flaky = flakyBroker(broker);
     const told: string[] = [];
     flaky.loseNextReply('subscribe');
-    await expect(flaky.subscribe({ work: (queue) => told.push(queue) }, [])).rejects.toMatchObject(UNAVAILABLE);
+    await expect(flaky.subscribe({ work: (queue) => told.push(queue) }, [])).rejects.toMatchObject(
+      UNAVAILABLE,
+    );
     await client.enqueue(new Task('a'));
     await settled();
     expect(told).toEqual([]);

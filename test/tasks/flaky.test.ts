@@ -1,14 +1,12 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { EscapementError } from 'escapement';
-import { Client, EmbeddedBroker, Inspector, Server, Task, type Broker } from 'escapement/tasks';
+import { Client, EmbeddedBroker, Inspector, Server, type Broker } from 'escapement/tasks';
 import { checkBroker, flakyBroker, ManualClock, type FlakyBroker } from 'escapement/testing';
 import { seededRandom } from '../../src/tasks/broker/seeded-random.ts';
 import { START_MS } from './support/bench.ts';
+import { enqueueSurely, startSurely } from './support/surely.ts';
 
 const TASKS = 100;
 const MINUTE_MS = 60_000;
-const codeOf = (error: unknown): string | undefined =>
-  error instanceof EscapementError ? error.code : undefined;
 
 /** A broker that nobody drives: as one on another machine. */
 function notSelfDriven(broker: Broker): Broker {
@@ -19,30 +17,6 @@ function notSelfDriven(broker: Broker): Broker {
       return typeof value === 'function' ? (value.bind(target) as unknown) : value;
     },
   });
-}
-
-/** With an id it can be tried until it is known to be there. */
-async function enqueueSurely(client: Client, taskId: string): Promise<void> {
-  for (;;) {
-    try {
-      await client.enqueue(new Task('work', taskId), { taskId, retentionMs: 86_400_000 });
-      return;
-    } catch (error) {
-      if (codeOf(error) === 'ERR_TASK_ID_CONFLICT') return;
-      if (codeOf(error) !== 'ERR_BROKER_UNAVAILABLE') throw error;
-    }
-  }
-}
-
-async function startSurely(server: Server, handler: () => void): Promise<void> {
-  for (;;) {
-    try {
-      await server.start(handler);
-      return;
-    } catch (error) {
-      if (codeOf(error) !== 'ERR_BROKER_UNAVAILABLE') throw error;
-    }
-  }
 }
 
 afterEach(() => {

@@ -244,3 +244,34 @@ export interface DayStats {
   /** Of those, the failed ones. */
   readonly failed: number;
 }
+
+/** What can be wrong with a queue; behind each what repairing it does. */
+export type DefectKind =
+  /** An id is in a list, and there is no such task: it is taken out. */
+  | 'id-without-task'
+  /** An id is in a list, and its task is in another state: it is taken out. */
+  | 'id-in-wrong-list'
+  /** A task is in no list, so nobody would ever find it: it comes into that of its state; an active one is recovered. */
+  | 'task-in-no-list'
+  /** A task has lost what it says: what is left of it is removed. */
+  | 'task-without-message'
+  /** A task is active and nobody has leased it: it is recovered. */
+  | 'active-without-lease'
+  /** A group has tasks and is not among the groups, so nobody would aggregate them: it is added. */
+  | 'group-not-listed'
+  /** A lock is held by a task that is gone, or over: it is freed. */
+  | 'leaked-lock'
+  /** What a task says cannot be read: it is left as it is. */
+  | 'unreadable-message';
+
+/** Something that is wrong with a queue. */
+export interface Defect {
+  /** What it is. */
+  readonly kind: DefectKind;
+  /** Where. */
+  readonly queue: string;
+  /** Of the task. */
+  readonly id: string;
+  /** The list, the lock or the group; empty if it is in none. */
+  readonly where: string;
+}

@@ -4,6 +4,7 @@ import type {
   BrokerListener,
   CancelRequest,
   DayStats,
+  Defect,
   EnqueueEvent,
   GroupInfo,
   GroupLimits,
@@ -204,6 +205,14 @@ export interface Broker {
   runAll(queue: string, state: TaskState, group?: string): Promise<number>;
   /** As `deleteAll`: they are archived. */
   archiveAll(queue: string, state: TaskState, group?: string): Promise<number>;
+
+  /**
+   * Looks for what no operation of ours leaves behind, but a crash of Redis, another program or a hand can: see `DefectKind`.
+   * Others may work on the queue meanwhile. O(everything there is).
+   *
+   * @param options - `apply` to see to it; else nothing changes.
+   */
+  repair(queue: string, options: { readonly apply: boolean }): Promise<readonly Defect[]>;
 
   /** Nothing is dequeued while it is paused. @throws EscapementError `ERR_QUEUE_STATE` - it is. */
   pause(queue: string): Promise<void>;

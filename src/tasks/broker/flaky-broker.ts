@@ -59,7 +59,7 @@ const OPERATIONS: Readonly<Record<Exclude<BrokerOperation, 'close'>, true>> = {
   ...{ withdrawScheduler: true, scheduleEntries: true, recordEnqueueEvent: true, enqueueEvents: true },
   ...{ queues: true, queueStats: true, history: true, task: true, tasks: true, deleteTask: true },
   ...{ runTask: true, archiveTask: true, updatePayload: true, deleteAll: true, runAll: true },
-  ...{ archiveAll: true, pause: true, resume: true, removeQueue: true },
+  ...{ archiveAll: true, repair: true, pause: true, resume: true, removeQueue: true },
 };
 
 /** Each with arguments and a result of its own, which do not matter here. */

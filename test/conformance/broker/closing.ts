@@ -66,6 +66,7 @@ const CALLS: Calls = {
   deleteAll: (broker) => broker.deleteAll(QUEUE, 'pending'),
   runAll: (broker) => broker.runAll(QUEUE, 'scheduled'),
   archiveAll: (broker) => broker.archiveAll(QUEUE, 'pending'),
+  repair: (broker) => broker.repair(QUEUE, { apply: false }),
   pause: (broker) => broker.pause(QUEUE),
   resume: (broker) => broker.resume(QUEUE),
   removeQueue: (broker) => broker.removeQueue(QUEUE, { force: true }),

@@ -33,6 +33,7 @@ const OF_A_QUEUE: Record<string, (broker: Broker, queue: string) => Promise<unkn
   deleteAll: (broker, queue) => broker.deleteAll(queue, 'pending'),
   runAll: (broker, queue) => broker.runAll(queue, 'scheduled'),
   archiveAll: (broker, queue) => broker.archiveAll(queue, 'pending'),
+  repair: (broker, queue) => broker.repair(queue, { apply: true }),
   pause: (broker, queue) => broker.pause(queue),
   resume: (broker, queue) => broker.resume(queue),
   removeQueue: (broker, queue) => broker.removeQueue(queue, { force: true }),

@@ -6,6 +6,7 @@ import type {
   BrokerListener,
   CancelRequest,
   DayStats,
+  Defect,
   EnqueueEvent,
   GroupInfo,
   GroupLimits,
@@ -281,6 +282,12 @@ export class EmbeddedBroker implements Broker {
 
   async archiveAll(queue: string, state: TaskState, group?: string): Promise<number> {
     return applyToAll(this.#open('archiveAll'), ARCHIVE_ALL, queue, state, group);
+  }
+
+  /** Nothing is ever wrong: there is nobody but us. */
+  async repair(queue: string, _options: { readonly apply: boolean }): Promise<readonly Defect[]> {
+    this.#open('repair').queue(queue);
+    return [];
   }
 
   async pause(queue: string): Promise<void> {

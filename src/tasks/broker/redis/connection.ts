@@ -3,7 +3,9 @@ import { planConnection, type RedisConnectionOptions, type RedisHealth } from '.
 import { ConnectionWatch } from './connection-watch.ts';
 import { commonSettings, makeClient, type RedisClient } from './make-client.ts';
 import { brokerClosed, commandTimedOut, isTimeout, toBrokerError } from './redis-errors.ts';
+import type { RedisHost } from './redis-url.ts';
 import { RedisSubscriber, type RedisMessageListener } from './redis-subscriber.ts';
+import { SentinelWatch } from './sentinel-watch.ts';
 
 /** How long closing waits for connections to end, in milliseconds: they are cut before. */
 const CLOSE_MS = 250;
@@ -30,8 +32,11 @@ export class RedisConnection {
   readonly #timeoutMs: number;
   readonly #watch: ConnectionWatch;
   readonly #subscriber: RedisSubscriber;
+  readonly #sentinels?: SentinelWatch;
   #isClosed = false;
   #isGivingUp = false;
+  /** What sentinels have said, if it is not clear yet that we are there. */
+  #primary: RedisHost | undefined;
 
   /**
    * Connects, and does not wait for it.
@@ -47,6 +52,14 @@ export class RedisConnection {
     if (this.#isOwn) this.#client.on('error', ignore);
     this.#watch = new ConnectionWatch(this.#client, onHealth);
     this.#subscriber = new RedisSubscriber(() => this.#makeListener(), timeoutMs);
+    if ('server' in source) {
+      this.#sentinels = new SentinelWatch(source.server, timeoutMs, (primary) => {
+        this.#goOver(primary);
+      });
+      this.#client.on('ready', () => {
+        this.#leaveOthers();
+      });
+    }
     if (this.#client.status === 'wait') this.#client.connect().catch(ignore);
   }
 
@@ -101,6 +114,7 @@ export class RedisConnection {
     this.#isClosed = true;
     this.#watch.close();
     this.#subscriber.close();
+    this.#sentinels?.close();
     if (this.#isOwn) await disconnect(this.#client);
   }
 
@@ -124,6 +138,23 @@ export class RedisConnection {
     } finally {
       clearTimeout(timeout);
     }
+  }
+
+  /** The primary is another one. A connection that is only being made is not interrupted: ioredis would not try again. */
+  #goOver(primary: RedisHost): void {
+    this.#primary = primary;
+    this.#subscriber.reconnect();
+    if (this.#client.status === 'ready') this.#leaveOthers();
+  }
+
+  /** Ends the connection if it is to another server than the primary that we have heard of last. */
+  #leaveOthers(): void {
+    const client = this.#client;
+    const primary = this.#primary;
+    this.#primary = undefined;
+    if (primary === undefined || this.#isClosed || isClusterClient(client)) return;
+    const { remoteAddress, remotePort } = client.stream;
+    if (remoteAddress !== primary.host || remotePort !== primary.port) client.disconnect(true);
   }
 
   /** Ends the connection to a server that does not answer. Only one that is ours: others may have other things to wait for. */

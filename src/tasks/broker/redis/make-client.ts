@@ -1,6 +1,7 @@
 import type { ConnectionOptions } from 'node:tls';
 import { Cluster, Redis, type ClusterOptions, type RedisOptions } from 'ioredis';
 import type { ServerPlan } from './connection-options.ts';
+import type { RedisHost } from './redis-url.ts';
 import { isReadOnly } from './redis-errors.ts';
 import { reconnectDelayMs } from './reconnect-delay.ts';
 
@@ -70,6 +71,23 @@ export function makeClient(plan: ServerPlan, timeoutMs: number): RedisClient {
     case 'cluster':
       return new Cluster([...address.nodes], clusterSettings(settings));
   }
+}
+
+/** A client for one of the sentinels themselves, which connects when it is told to, and once. */
+export function makeSentinelClient(
+  { address, tls }: ServerPlan,
+  sentinel: RedisHost,
+  timeoutMs: number,
+): Redis {
+  return new Redis({
+    ...commonSettings(timeoutMs),
+    ...sentinel,
+    retryStrategy: null,
+    lazyConnect: true,
+    ...(address.username === undefined ? {} : { username: address.username }),
+    ...(address.password === undefined ? {} : { password: address.password }),
+    ...(tls === undefined ? {} : { tls }),
+  });
 }
 
 function sentinelTls(

@@ -6,6 +6,7 @@ import type {
   BrokerListener,
   CancelRequest,
   DayStats,
+  Defect,
   EnqueueEvent,
   GroupInfo,
   GroupLimits,
@@ -33,6 +34,7 @@ import { Leases } from './leases.ts';
 import { Members } from './members.ts';
 import { RedisAccess } from './redis-access.ts';
 import { resolveRedisBrokerOptions, type RedisBrokerOptions } from './redis-broker-options.ts';
+import { repair } from './repair.ts';
 import { numberOf } from './replies.ts';
 
 /**
@@ -277,6 +279,10 @@ export class RedisBroker implements Broker {
 
   async archiveAll(queue: string, state: TaskState, group?: string): Promise<number> {
     return await administration.archiveAll(this.#open('archiveAll').access, queue, state, group);
+  }
+
+  async repair(queue: string, { apply }: { readonly apply: boolean }): Promise<readonly Defect[]> {
+    return await repair(this.#open('repair').access, queue, apply);
   }
 
   async pause(queue: string): Promise<void> {

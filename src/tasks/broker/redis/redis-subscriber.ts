@@ -38,8 +38,7 @@ export class RedisSubscriber {
    */
   async subscribe(op: string, channel: string, listener: RedisMessageListener): Promise<void> {
     if (this.#isClosed) throw brokerClosed(op);
-    const listeners = this.#listeners.get(channel) ?? new Set();
-    this.#listeners.set(channel, listeners.add(listener));
+    this.#add(channel, listener);
     try {
       if (this.#client?.status === 'ready') await this.#client.subscribe(channel);
       else await this.#untilSubscribed(op);
@@ -47,6 +46,17 @@ export class RedisSubscriber {
       this.unsubscribe(channel, listener);
       throw this.#failed(op, error);
     }
+  }
+
+  /** As `subscribe`, for the first channel, and as soon as there is a connection: it is tried for ever. */
+  listen(channel: string, listener: RedisMessageListener): void {
+    this.#add(channel, listener);
+    this.#open();
+  }
+
+  /** Ends the connection: the next one may be to another server. */
+  reconnect(): void {
+    this.#client?.disconnect();
   }
 
   /** Does nothing if it does not listen. */
@@ -64,6 +74,11 @@ export class RedisSubscriber {
     this.#listeners.clear();
     this.#end();
     for (const { reject } of this.#waiters) reject(new Error('closed'));
+  }
+
+  #add(channel: string, listener: RedisMessageListener): void {
+    const listeners = this.#listeners.get(channel) ?? new Set();
+    this.#listeners.set(channel, listeners.add(listener));
   }
 
   async #untilSubscribed(op: string): Promise<void> {
@@ -91,6 +106,7 @@ export class RedisSubscriber {
 
   #open(): void {
     this.#timer = undefined;
+    this.#lastError = undefined;
     let client: Redis;
     try {
       client = this.#connect();
@@ -145,7 +161,8 @@ export class RedisSubscriber {
   }
 
   readonly #onFailure = (error: unknown): void => {
-    if (error instanceof Error) this.#lastError = error;
+    // The first one tells why; what comes after it is that there is no connection.
+    if (error instanceof Error) this.#lastError ??= error;
   };
 
   #failed(op: string, error: unknown): Error {

@@ -129,7 +129,7 @@ function credentialsOf({ userInfo }: UrlParts, fail: Fail): RedisCredentials {
 }
 
 function hostOf(text: string, defaultPort: number, fail: Fail): RedisHost {
-  const match = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d+))?$/u.exec(text);
+  const match = /^(?:\[([^\]]+)\]|([^:[\],]+))(?::(\d+))?$/u.exec(text);
   const port = Number(match?.[3] ?? defaultPort);
   const host = decode(match?.[1] ?? match?.[2] ?? '', fail);
   if (host === '' || port < 1 || port > LAST_PORT)

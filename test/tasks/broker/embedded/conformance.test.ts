@@ -2,6 +2,7 @@ import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { describe } from 'vitest';
 import { describeBroker } from '../../../conformance/broker/describe-broker.ts';
+import { stubborn } from '../../../conformance/broker/stubborn.ts';
 import type { BrokerSetup } from '../../../conformance/broker/support.ts';
 
 /** 2026-11-21, in the middle of the day. */
@@ -23,4 +24,8 @@ async function make(): Promise<BrokerSetup> {
 
 describe('the embedded broker', () => {
   describeBroker(make);
+});
+
+describe('the embedded broker behind a flaky network', () => {
+  describeBroker(stubborn(make));
 });

@@ -25,14 +25,23 @@ class ShiftedClock implements Clock {
   }
 }
 
+/** A broker on Redis, and a client of the test's own. */
+export interface RedisSetup extends BrokerSetup {
+  readonly broker: RedisBroker;
+  readonly redis: Redis;
+  readonly url: string;
+}
+
 /** A broker on a real Redis, with nothing in it. Time passes by a jump of its clock, and of what Redis lets expire. */
-export async function redisSetup(): Promise<BrokerSetup> {
+export async function redisSetup(): Promise<RedisSetup> {
   const clock = new ShiftedClock();
   const database = await freshDatabase();
   const redis = new Redis(database.url);
   const broker = new RedisBroker({ url: database.url, clock });
   return {
     broker,
+    redis,
+    url: database.url,
     precisionMs: 1_000,
     advance: async (ms) => {
       clock.shift(ms);

@@ -1,0 +1,32 @@
+import type { SignalOptions } from '../core/signal-options.ts';
+import type { Broker, CancelOutcome } from './broker/broker.ts';
+
+/** What an inspector is made from. */
+export interface InspectorOptions {
+  /** What is looked at. The inspector does not close it. */
+  readonly broker: Broker;
+}
+
+/** How a run is cancelled. */
+export interface CancelOptions {
+  /** Of which queue the task is. @default any: an id may be in several */
+  readonly queue?: string | undefined;
+  /** What becomes of the task: it runs again later, is archived, or is gone. @default 'retry' */
+  readonly outcome?: CancelOutcome | undefined;
+  /** How long an answer is waited for, in milliseconds; 0 for not at all. @default 1000 */
+  readonly waitMs?: number | undefined;
+}
+
+/** How queues are repaired. */
+export interface RepairOptions {
+  /** Whether what is found is seen to. @default false */
+  readonly apply?: boolean | undefined;
+  /** Which ones. @default all */
+  readonly queues?: readonly string[] | undefined;
+}
+
+/** How the end of a task is waited for. */
+export interface WaitForOptions extends SignalOptions {
+  /** Of which queue the task is, if only its id was given. @default 'default' */
+  readonly queue?: string | undefined;
+}

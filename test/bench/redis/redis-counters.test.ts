@@ -1,0 +1,53 @@
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ClientCommands, countOthers, parseInfo, readCpuNs } from '../../../bench/redis/redis-counters.ts';
+import { RedisProcess } from '../../redis/redis-process.ts';
+
+let server: RedisProcess;
+let watching: Redis;
+let working: Redis;
+
+beforeAll(async () => {
+  server = await RedisProcess.start();
+  watching = new Redis(server.url);
+  working = new Redis(server.url);
+  await Promise.all([watching.ping(), working.ping()]);
+});
+
+afterAll(async () => {
+  watching.disconnect();
+  working.disconnect();
+  await server.stop();
+});
+
+/** Two commands that are sent, and five that a script calls. */
+async function work(): Promise<void> {
+  await working.set('key', 'value');
+  await working.eval("for i = 1, 5 do redis.call('INCR', 'count') end", 0);
+}
+
+test('INFO is read, whatever else is in it', () => {
+  const fields = parseInfo('# Stats\r\ntotal:12\r\nname:redis\r\ncpu:1.5\r\n');
+  expect([...fields]).toEqual([
+    ['total', 12],
+    ['cpu', 1.5],
+  ]);
+});
+
+test('commands count that scripts call, and those do not that count', async () => {
+  expect(await countOthers(watching, () => Promise.resolve())).toMatchObject({ commands: 0 });
+  expect(await countOthers(watching, work)).toMatchObject({ commands: 7 });
+});
+
+test('what clients send is counted without what scripts call', async () => {
+  const commands = await ClientCommands.watch(watching);
+  await work();
+  await commands.stop(working);
+  expect(commands.count).toBe(3); // with the one that says that it is over
+});
+
+test('Redis says how much it has worked', async () => {
+  const before = await readCpuNs(watching);
+  await working.eval('for i = 1, 2000000 do local x = i end', 0);
+  expect((await readCpuNs(watching)) - before).toBeGreaterThan(0);
+});

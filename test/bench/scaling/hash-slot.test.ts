@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { crc16, shardOfSlot, slotOfKey, slotOfQueue, SLOTS } from '../../../bench/scaling/hash-slot.ts';
+import { RedisProcess } from '../../redis/redis-process.ts';
+
+let cluster: RedisProcess;
+
+beforeAll(async () => {
+  cluster = await RedisProcess.start({ args: ['--cluster-enabled', 'yes'] });
+});
+
+afterAll(async () => {
+  await cluster.stop();
+});
+
+async function askSlots(keys: readonly string[]): Promise<number[]> {
+  const answers = await cluster.ask(...keys.map((key) => `CLUSTER KEYSLOT ${key}`));
+  return answers.map((answer) => Number(answer.slice(1)));
+}
+
+test('CRC-16 is that of the specification', () => {
+  expect(crc16('123456789')).toBe(0x31_c3);
+});
+
+test('a key is where Redis says', async () => {
+  const keys = [
+    ...['a', 'foo', 'orders:0', 'orders:17', 'schlüssel', '任务'],
+    ...['{user}.a', 'b{user}', '{}a', '{a', 'a}b{c}', '{{a}}', '{a}{b}', 'a{}{b}'],
+    ...Array.from({ length: 200 }, (_, i) => `queue-${i * 7919}`),
+  ];
+  expect(keys.map(slotOfKey)).toEqual(await askSlots(keys));
+});
+
+test('all keys of a queue are where its name is', () => {
+  expect(slotOfQueue('orders:3')).toBe(slotOfKey('orders:3'));
+  expect(slotOfKey('asynq:{orders:3}:t:some-id')).toBe(slotOfQueue('orders:3'));
+});
+
+test('slots are dealt out to shards in equal ranges', () => {
+  for (const shards of [1, 2, 3, 6, 16]) {
+    const counts = new Map<number, number>();
+    for (let slot = 0; slot < SLOTS; slot++) {
+      const shard = shardOfSlot(slot, shards);
+      counts.set(shard, (counts.get(shard) ?? 0) + 1);
+    }
+    expect([...counts.keys()]).toEqual(Array.from({ length: shards }, (_, shard) => shard));
+    expect(Math.max(...counts.values()) - Math.min(...counts.values())).toBeLessThanOrEqual(1);
+  }
+});

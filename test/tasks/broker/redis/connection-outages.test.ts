@@ -1,0 +1,224 @@
+import { once } from 'node:events';
+import { spawn } from 'node:child_process';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { RedisProcess } from '../../../redis/redis-process.ts';
+import { until } from '../../../redis/until.ts';
+import {
+  closeAll,
+  CLOSED,
+  count,
+  countUntilItWorks,
+  open,
+  timeOf,
+  UNAVAILABLE,
+  unavailableFor,
+} from './connection-support.ts';
+
+/** Soon enough for somebody who shuts down. */
+const PROMPT_MS = 500;
+
+let server: RedisProcess;
+
+beforeEach(async () => {
+  server = await RedisProcess.start();
+});
+afterEach(async () => {
+  await closeAll();
+  await server.stop();
+});
+
+const states = (health: readonly { readonly state: string }[]): string[] => health.map(({ state }) => state);
+
+describe('a server that goes away', () => {
+  it('is found again when it is back, and each change is told once', async () => {
+    const { connection, health } = open({ url: server.url });
+    await count(connection);
+    await server.kill();
+    await until('it is noticed', () => Promise.resolve(health.length === 2));
+    // Several attempts fail meanwhile.
+    await expect(
+      open({ url: server.url, timeoutMs: 500 }).connection.run('ping', (client) => client.ping()),
+    ).rejects.toThrow('ECONNREFUSED');
+    await server.start();
+    expect(await count(connection)).toBe(1);
+    expect(states(health)).toEqual(['ready', 'unavailable', 'ready']);
+    expect(connection.health).toEqual({ state: 'ready' });
+  });
+
+  it('rejects at once what was asked, and does not ask it again', async () => {
+    const { connection } = open({ url: server.url, timeoutMs: 10_000 });
+    await count(connection);
+    server.pause();
+    const asked = count(connection);
+    const tookMs = timeOf(asked.catch(() => undefined));
+    await server.kill();
+    await expect(asked).rejects.toMatchObject(unavailableFor(/connection was lost before the answer/));
+    expect(await tookMs).toBeLessThan(5_000);
+    await server.start();
+    expect(await count(connection)).toBe(1);
+  });
+
+  it('is waited for, and not longer than it was said', async () => {
+    await server.kill();
+    const { connection, health } = open({ url: server.url, timeoutMs: 300 });
+    const tookMs = await timeOf(
+      expect(count(connection)).rejects.toMatchObject(unavailableFor(/ECONNREFUSED/)),
+    );
+    expect(tookMs).toBeGreaterThanOrEqual(299);
+    expect(states(health)).toEqual(['unavailable']);
+    expect(connection.health).toMatchObject({ state: 'unavailable', cause: { code: 'ECONNREFUSED' } });
+  });
+
+  it('loses no listener', async () => {
+    const { connection } = open({ url: server.url });
+    const heard: string[] = [];
+    await connection.subscribe('test', 'a', (message) => heard.push(message.toString()));
+    await connection.subscribe('test', 'b', (message) => heard.push(message.toString()));
+    await server.kill();
+    await server.start();
+    await until('both are heard again', async () => {
+      await connection.run('publish', (client) => client.publish('a', 'A'));
+      await connection.run('publish', (client) => client.publish('b', 'B'));
+      return heard.includes('A') && heard.includes('B');
+    });
+  });
+});
+
+describe('attempts to connect', () => {
+  it('become rarer', async () => {
+    const connects: number[] = [];
+    const refusing = createServer((socket) => {
+      connects.push(performance.now());
+      socket.destroy();
+    }).listen(0, '127.0.0.1');
+    await once(refusing, 'listening');
+    const { port } = refusing.address() as AddressInfo;
+    open({ url: `redis://127.0.0.1:${port}` });
+    await until('there were six', () => Promise.resolve(connects.length >= 6));
+    refusing.close();
+    const between = connects.slice(1).map((at, index) => at - (connects[index] ?? 0));
+    // 50, 100, 200, 400, 800 ms, or half of it, or anything in between.
+    for (const [index, ms] of between.entries()) expect(ms).toBeGreaterThanOrEqual(25 * 2 ** index - 1);
+  });
+});
+
+describe('a server that does not answer', () => {
+  it('is given up in time and found again when it goes on', async () => {
+    const { connection, health } = open({ url: server.url, timeoutMs: 300 });
+    await count(connection);
+    server.pause();
+    const tookMs = await timeOf(expect(count(connection)).rejects.toMatchObject(UNAVAILABLE));
+    expect(tookMs).toBeLessThan(5_000);
+    await until('it is noticed', () => Promise.resolve(connection.health.state === 'unavailable'));
+    server.resume();
+    await countUntilItWorks(connection);
+    expect(states(health)).toEqual(['ready', 'unavailable', 'ready']);
+  });
+
+  it('is asked nothing more, so it has little to catch up on', async () => {
+    const { connection } = open({ url: server.url, timeoutMs: 200 });
+    await count(connection);
+    server.pause();
+    for (let asked = 0; asked < 10; asked++)
+      await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
+    server.resume();
+    await countUntilItWorks(connection);
+    // One before, one that it has found in its socket, perhaps one while the connection ended, and one after.
+    expect(await count(connection)).toBeLessThanOrEqual(5);
+  });
+
+  it('is found again although it only pauses its clients', async () => {
+    const { connection } = open({ url: server.url, timeoutMs: 200 });
+    await count(connection);
+    await server.ask('CLIENT PAUSE 1000');
+    await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
+    await countUntilItWorks(connection);
+  });
+
+  it('is no reason to listen for ever', async () => {
+    const { connection } = open({ url: server.url, timeoutMs: 200 });
+    await count(connection);
+    server.pause();
+    await expect(connection.subscribe('count', 'a', () => undefined)).rejects.toMatchObject(UNAVAILABLE);
+    server.resume();
+    await until('it listens', async () => {
+      await connection.subscribe('count', 'a', () => undefined);
+      return true;
+    });
+  });
+});
+
+describe('closing', () => {
+  it('is prompt and rejects what waits for an answer, also while the server does not answer', async () => {
+    const { connection, health } = open({ url: server.url });
+    await count(connection);
+    await connection.subscribe('test', 'a', () => undefined);
+    server.pause();
+    const asked = count(connection);
+    const closed = timeOf(connection.close());
+    await expect(asked).rejects.toMatchObject(CLOSED);
+    expect(await closed).toBeLessThan(PROMPT_MS);
+    await connection.close();
+    await expect(count(connection)).rejects.toMatchObject(CLOSED);
+    await expect(connection.subscribe('count', 'a', () => undefined)).rejects.toMatchObject(CLOSED);
+    expect(states(health)).toEqual(['ready']);
+  });
+
+  it('is prompt while it connects', async () => {
+    const connections = new Set<Socket>();
+    const silent = createServer((socket) => connections.add(socket)).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    const { connection } = open({ url: `redis://127.0.0.1:${port}` });
+    const asked = count(connection);
+    const listens = connection.subscribe('count', 'a', () => undefined);
+    await until('it has connected', () => Promise.resolve(connections.size >= 1));
+    const closed = timeOf(connection.close());
+    await expect(asked).rejects.toMatchObject(CLOSED);
+    await expect(listens).rejects.toMatchObject(CLOSED);
+    expect(await closed).toBeLessThan(PROMPT_MS);
+    for (const socket of connections) socket.destroy();
+    silent.close();
+  });
+
+  it('is prompt as soon as it is made, and between two attempts', async () => {
+    const fresh = open({ url: server.url });
+    expect(await timeOf(fresh.connection.close())).toBeLessThan(PROMPT_MS);
+    await server.kill();
+    const { connection, health } = open({ url: server.url });
+    const asked = count(connection);
+    await until('an attempt has failed', () => Promise.resolve(health.length > 0));
+    const closed = timeOf(connection.close());
+    await expect(asked).rejects.toMatchObject(CLOSED);
+    expect(await closed).toBeLessThan(PROMPT_MS);
+  });
+
+  it('leaves no client at the server', async () => {
+    const { connection } = open({ url: server.url });
+    await connection.subscribe('test', 'a', () => undefined);
+    await connection.close();
+    const redis = new Redis(server.url);
+    await until('nobody else is there', async () => {
+      const list = (await redis.call('CLIENT', 'LIST')) as string;
+      return list.split('id=').filter((line) => line.includes(' name=escapement')).length === 0;
+    });
+    redis.disconnect();
+  });
+
+  it.each(['ready', 'listening', 'connecting', 'refused', 'paused'])(
+    'lets the process end by itself: %s',
+    async (state) => {
+      const program = fileURLToPath(new URL('close-and-end.ts', import.meta.url));
+      if (state === 'paused') server.pause();
+      if (state === 'refused') await server.kill();
+      const child = spawn(process.execPath, ['--import', 'tsx', program, server.url, state], {
+        stdio: ['ignore', 'inherit', 'inherit'],
+        timeout: 20_000,
+      });
+      expect(await once(child, 'exit')).toEqual([0, null]);
+    },
+  );
+});

@@ -1,0 +1,75 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
+import type {
+  RedisConnectionOptions,
+  RedisHealth,
+} from '../../../../src/tasks/broker/redis/connection-options.ts';
+import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
+import { until } from '../../../redis/until.ts';
+
+/** A connection, and what it has said of itself. */
+export interface Opened {
+  readonly connection: RedisConnection;
+  readonly health: RedisHealth[];
+}
+
+const opened: RedisConnection[] = [];
+
+export function open(options: RedisConnectionOptions): Opened {
+  const health: RedisHealth[] = [];
+  const connection = new RedisConnection({ onHealth: (each) => health.push(each), ...options });
+  opened.push(connection);
+  return { connection, health };
+}
+
+/** For the end of a test. */
+export async function closeAll(): Promise<void> {
+  await Promise.all(opened.splice(0).map((connection) => connection.close()));
+}
+
+/** A script that counts how often it has run, with a key as the scripts of the broker have them. */
+export function count(connection: RedisConnection, queue = 'default'): Promise<unknown> {
+  return connection.run('count', (client) =>
+    client.eval("return redis.call('INCR', KEYS[1])", 1, `asynq:{${queue}}:count`),
+  );
+}
+
+/** Counts until it works. @returns how often it has not. */
+export async function countUntilItWorks(connection: RedisConnection, queue?: string): Promise<number> {
+  let failures = 0;
+  await until('Redis answers', async () => {
+    try {
+      await count(connection, queue);
+      return true;
+    } catch (error) {
+      failures++;
+      throw error;
+    }
+  });
+  return failures;
+}
+
+/** How long something takes, in milliseconds. */
+export async function timeOf(work: Promise<unknown>): Promise<number> {
+  const startMs = performance.now();
+  await work;
+  return performance.now() - startMs;
+}
+
+export const UNAVAILABLE = { name: 'EscapementError', code: 'ERR_BROKER_UNAVAILABLE', op: 'count' };
+
+/** As above, for a reason. */
+export function unavailableFor(reason: RegExp): object {
+  return { ...UNAVAILABLE, message: expect.stringMatching(reason) as string };
+}
+
+export const CLOSED = { name: 'EscapementError', code: 'ERR_BROKER_CLOSED', op: 'count' };
+
+/** Whether a promise has settled within a time. */
+export function settlesWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  const settled = promise.then(
+    () => true,
+    () => true,
+  );
+  return Promise.race([settled, sleep(ms, false)]);
+}

@@ -1,0 +1,247 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Cluster, Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
+import { RedisProcess } from '../../../redis/redis-process.ts';
+import { until } from '../../../redis/until.ts';
+import { CLOSED, closeAll, count, open, UNAVAILABLE, unavailableFor } from './connection-support.ts';
+
+const TLS = fileURLToPath(new URL('../../../redis/tls', import.meta.url));
+const ca = readFileSync(join(TLS, 'cert.pem'));
+
+let server: RedisProcess;
+let tlsPort: number;
+let socket: string;
+
+beforeAll(async () => {
+  // Its port is free: nobody else of us has it.
+  const other = await RedisProcess.start();
+  tlsPort = other.port;
+  await other.stop();
+  server = await RedisProcess.start({
+    args: [
+      ...['--unixsocket', 'redis.sock'],
+      ...['--tls-port', String(tlsPort), '--tls-auth-clients', 'no'],
+      ...['--tls-cert-file', join(TLS, 'cert.pem'), '--tls-key-file', join(TLS, 'key.pem')],
+      ...['--tls-ca-cert-file', join(TLS, 'cert.pem')],
+    ],
+  });
+  socket = join(server.folder, 'redis.sock');
+  await server.ask('ACL SETUSER worker on >s%40cret:/ ~asynq:* &* +@all -flushall');
+});
+afterAll(() => server.stop());
+beforeEach(() => server.ask('FLUSHALL'));
+afterEach(closeAll);
+
+async function databaseOf(connection: RedisConnection): Promise<string> {
+  const info = await connection.run('info', (client) => client.call('CLIENT', 'INFO'));
+  return / db=(\d+) /.exec(info as string)?.[1] ?? 'none';
+}
+
+describe('a connection by URL', () => {
+  it('runs scripts', async () => {
+    const { connection, health } = open({ url: server.url });
+    expect(connection.health).toEqual({ state: 'connecting' });
+    expect(await count(connection)).toBe(1);
+    expect(await count(connection)).toBe(2);
+    expect(health).toEqual([{ state: 'ready' }]);
+    expect(connection.health).toEqual({ state: 'ready' });
+    expect(connection.isCluster).toBe(false);
+  });
+
+  it('has the database of the URL', async () => {
+    expect(await databaseOf(open({ url: `${server.url}/7` }).connection)).toBe('7');
+  });
+
+  it('has the user and the password of the URL', async () => {
+    const { connection } = open({ url: `redis://worker:s%2540cret%3A%2F@127.0.0.1:${server.port}` });
+    expect(await connection.run('whoami', (client) => client.call('ACL', 'WHOAMI') as Promise<string>)).toBe(
+      'worker',
+    );
+    await expect(connection.run('flush', (client) => client.call('FLUSHALL'))).rejects.toThrow(/^NOPERM/);
+  });
+
+  it('has the user and the password of the options', async () => {
+    const { connection } = open({ url: server.url, username: 'worker', password: 's%40cret:/' });
+    expect(await connection.run('whoami', (client) => client.call('ACL', 'WHOAMI') as Promise<string>)).toBe(
+      'worker',
+    );
+  });
+
+  it('is unavailable with a wrong password, and says why', async () => {
+    const { connection, health } = open({
+      url: `redis://worker:no@127.0.0.1:${server.port}`,
+      timeoutMs: 300,
+    });
+    await expect(count(connection)).rejects.toMatchObject(unavailableFor(/WRONGPASS/));
+    expect(health).toEqual([
+      {
+        state: 'unavailable',
+        cause: expect.objectContaining({ message: expect.stringContaining('WRONGPASS') as string }) as Error,
+      },
+    ]);
+  });
+
+  it('is through a socket of the file system', async () => {
+    expect(await count(open({ url: `redis-socket://${socket}` }).connection)).toBe(1);
+    expect(await databaseOf(open({ url: `redis-socket://${socket}?db=3` }).connection)).toBe('3');
+  });
+
+  it('is encrypted', async () => {
+    const { connection } = open({ url: `rediss://localhost:${tlsPort}`, tls: { ca } });
+    expect(await count(connection)).toBe(1);
+  });
+
+  it('is unavailable with a certificate that nobody trusts, or for another host', async () => {
+    const untrusted = open({ url: `rediss://localhost:${tlsPort}`, timeoutMs: 300 });
+    await expect(count(untrusted.connection)).rejects.toMatchObject({
+      ...UNAVAILABLE,
+      cause: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' },
+    });
+    const other = open({
+      url: `rediss://localhost:${tlsPort}`,
+      tls: { ca, servername: 'other' },
+      timeoutMs: 300,
+    });
+    await expect(count(other.connection)).rejects.toMatchObject({
+      ...UNAVAILABLE,
+      cause: { code: 'ERR_TLS_CERT_ALTNAME_INVALID' },
+    });
+  });
+
+  it('passes on what Redis refuses', async () => {
+    const { connection } = open({ url: server.url });
+    await expect(
+      connection.run('eval', (client) => client.eval("return redis.error_reply('NOT FOUND')", 0)),
+    ).rejects.toThrow(/^NOT FOUND/);
+  });
+
+  it('is unavailable at a replica', async () => {
+    const replica = await RedisProcess.start({ args: ['--replicaof', `127.0.0.1 ${server.port}`] });
+    try {
+      const { connection } = open({ url: replica.url });
+      await expect(count(connection)).rejects.toMatchObject(unavailableFor(/READONLY/));
+    } finally {
+      await replica.stop();
+    }
+  });
+});
+
+describe('listening', () => {
+  it('gives what is published to the listeners of a channel', async () => {
+    const { connection } = open({ url: server.url });
+    const heard: string[] = [];
+    const one = (message: Buffer): void => void heard.push(`one ${message.toString()}`);
+    const other = (message: Buffer): void => void heard.push(`other ${message.toString()}`);
+    await Promise.all([connection.subscribe('test', 'a', one), connection.subscribe('test', 'b', other)]);
+    await connection.subscribe('test', 'a', other);
+    const publish = (channel: string, text: string): Promise<number> =>
+      connection.run('publish', (client) => client.publish(channel, text));
+    await publish('a', '1');
+    await publish('b', '2');
+    connection.unsubscribe('a', one);
+    await publish('a', '3');
+    await until('all is heard', () => Promise.resolve(heard.length >= 4));
+    expect(heard).toEqual(['one 1', 'other 1', 'other 2', 'other 3']);
+  });
+
+  it('has a connection only as long as somebody listens', async () => {
+    const { connection } = open({ url: server.url });
+    const clients = async (): Promise<number> => {
+      const list = connection.run('list', (client) => client.call('CLIENT', 'LIST', 'TYPE', 'PUBSUB'));
+      return ((await list) as string).split('id=').length - 1;
+    };
+    const listener = (): void => undefined;
+    expect(await clients()).toBe(0);
+    await connection.subscribe('test', 'a', listener);
+    expect(await clients()).toBe(1);
+    connection.unsubscribe('a', listener);
+    connection.unsubscribe('a', listener);
+    await until('the connection is gone', async () => (await clients()) === 0);
+    await connection.subscribe('test', 'a', listener);
+    expect(await clients()).toBe(1);
+  });
+
+  it('is unavailable when Redis is', async () => {
+    const { connection } = open({ url: 'redis://127.0.0.1:1', timeoutMs: 200 });
+    await expect(connection.subscribe('count', 'a', () => undefined)).rejects.toMatchObject(
+      unavailableFor(/ECONNREFUSED/),
+    );
+  });
+});
+
+describe('a connection by client', () => {
+  it('uses it and does not close it', async () => {
+    const client = new Redis(server.url);
+    try {
+      const { connection, health } = open({ client });
+      expect(await count(connection)).toBe(1);
+      await connection.subscribe('test', 'a', () => undefined);
+      await connection.close();
+      await expect(count(connection)).rejects.toMatchObject(CLOSED);
+      expect(await client.get('asynq:{default}:count')).toBe('1');
+      expect(health).toEqual([{ state: 'ready' }]);
+      expect(['ready', 'error', 'close', 'end'].map((event) => client.listenerCount(event))).toEqual([
+        0, 0, 0, 0,
+      ]);
+    } finally {
+      client.disconnect();
+    }
+  });
+
+  it('is ready if it is, and connects it if it does not by itself', async () => {
+    const client = new Redis(server.url, { lazyConnect: true });
+    try {
+      expect(await count(open({ client }).connection)).toBe(1);
+      const { connection, health } = open({ client });
+      expect(connection.health).toEqual({ state: 'ready' });
+      expect(await count(connection)).toBe(2);
+      expect(health).toEqual([]);
+    } finally {
+      client.disconnect();
+    }
+  });
+
+  it('has a limit of its own', async () => {
+    const client = new Redis(server.url);
+    try {
+      const { connection } = open({ client, timeoutMs: 200 });
+      await count(connection);
+      await server.ask('CLIENT PAUSE 600');
+      await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
+      // Others may wait for theirs.
+      expect(await client.get('asynq:{default}:count')).toBe('2');
+    } finally {
+      client.disconnect();
+    }
+  });
+});
+
+describe('options', () => {
+  const wrongType = { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' };
+  const wrongValue = { name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' };
+  const prefixed = new Redis({ lazyConnect: true, keyPrefix: 'p:' });
+  const prefixedCluster = new Cluster(['redis://there'], { lazyConnect: true, keyPrefix: 'p:' });
+
+  it.each([
+    [undefined, wrongType],
+    [{}, wrongType],
+    [{ url: 5 }, wrongType],
+    [{ url: 'nowhere' }, wrongValue],
+    [{ url: 'redis://there', client: prefixed }, wrongValue],
+    [{ url: 'redis://there', tls: {} }, wrongValue],
+    [{ url: 'rediss://there', tls: true }, wrongType],
+    [
+      { url: 'redis://there', timeoutMs: 0 },
+      { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' },
+    ],
+    [{ url: 'redis://there', onHealth: 'log' }, wrongType],
+    [{ client: {} }, wrongType],
+    [{ client: prefixed }, wrongValue],
+    [{ client: prefixedCluster }, wrongValue],
+  ])('are looked through: %o', (options, error) => {
+    expect(() => new RedisConnection(options as never)).toThrow(expect.objectContaining(error));
+  });
+});

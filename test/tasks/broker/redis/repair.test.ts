@@ -1,0 +1,232 @@
+import { Redis } from 'ioredis';
+import { Inspector, type Defect } from 'escapement/tasks';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import {
+  everythingOf,
+  failure,
+  LONG_MS,
+  newTask,
+  putIntoEach,
+  QUEUE,
+  take,
+  takeAll,
+} from '../../../conformance/broker/support.ts';
+import { redisSetup, type RedisSetup } from './setup.ts';
+
+const P = `asynq:{${QUEUE}}:`;
+
+let setup: RedisSetup;
+let redis: Redis;
+let inspector: Inspector;
+
+beforeEach(async () => {
+  setup = await redisSetup();
+  redis = setup.redis;
+  inspector = new Inspector({ broker: setup.broker });
+  await putIntoEach(setup.broker);
+  await setup.broker.enqueue(newTask({ id: 'locked', uniqueKey: `${P}unique:t:1` }));
+  await setup.broker.enqueue(newTask({ id: 'held', group: 'other' }));
+  const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
+  await setup.broker.takeGroup(QUEUE, 'other', limits, LONG_MS);
+});
+
+afterEach(async () => {
+  await inspector.close();
+  await setup.dispose();
+});
+
+interface Damage {
+  readonly damage: () => Promise<unknown>;
+  readonly found: readonly Partial<Defect>[];
+  /** What holds when it is repaired. */
+  readonly then: () => Promise<unknown>;
+}
+
+const stateOf = async (id: string): Promise<string> => (await setup.broker.task(QUEUE, id)).state;
+
+const DAMAGES: Record<string, Damage> = {
+  ...Object.fromEntries(
+    ['pending', 'active'].map((list): [string, Damage] => [
+      `an id without a task in the list of those that are ${list}`,
+      {
+        damage: () => redis.lpush(`${P}${list}`, 'ghost'),
+        found: [{ kind: 'id-without-task', id: 'ghost', where: `${P}${list}` }],
+        then: async () => {
+          expect(await redis.lpos(`${P}${list}`, 'ghost')).toBeNull();
+        },
+      },
+    ]),
+  ),
+  ...Object.fromEntries(
+    ['scheduled', 'retry', 'archived', 'completed', 'lease', 'g:group'].map((zset): [string, Damage] => [
+      `an id without a task in ${zset}`,
+      {
+        damage: () => redis.zadd(`${P}${zset}`, 1, 'ghost'),
+        found: [{ kind: 'id-without-task', id: 'ghost', where: `${P}${zset}` }],
+        then: async () => {
+          expect(await redis.zscore(`${P}${zset}`, 'ghost')).toBeNull();
+        },
+      },
+    ]),
+  ),
+  'an id in a list of another state': {
+    damage: () => redis.zadd(`${P}retry`, 1, 'archived'),
+    found: [{ kind: 'id-in-wrong-list', id: 'archived', where: `${P}retry` }],
+    then: async () => {
+      expect(await redis.zscore(`${P}retry`, 'archived')).toBeNull();
+      expect(await stateOf('archived')).toBe('archived');
+    },
+  },
+  ...Object.fromEntries(
+    ['scheduled', 'retry', 'archived', 'completed'].map((state): [string, Damage] => [
+      `a task that is ${state} and in no list`,
+      {
+        damage: () => redis.zrem(`${P}${state}`, state),
+        found: [{ kind: 'task-in-no-list', id: state, where: '' }],
+        then: async () => {
+          expect(await redis.zscore(`${P}${state}`, state)).not.toBeNull();
+        },
+      },
+    ]),
+  ),
+  'a task that is pending and in no list': {
+    damage: () => redis.lrem(`${P}pending`, 0, 'pending'),
+    found: [{ kind: 'task-in-no-list', id: 'pending', where: '' }],
+    then: async () => {
+      expect(await takeAll(setup.broker)).toContain('pending');
+    },
+  },
+  'a task that is active and in no list (B4)': {
+    damage: async () => {
+      await redis.lrem(`${P}active`, 0, 'active');
+      await redis.zrem(`${P}lease`, 'active');
+    },
+    found: [{ kind: 'task-in-no-list', id: 'active', where: '' }],
+    then: async () => {
+      await setup.advance(1_000);
+      const recovered = await setup.broker.recover([QUEUE], 0, LONG_MS);
+      expect(recovered.map(({ message }) => message.id)).toEqual(['active']);
+    },
+  },
+  'a task that is active without a lease (B3)': {
+    damage: () => redis.zrem(`${P}lease`, 'active'),
+    found: [{ kind: 'active-without-lease', id: 'active' }],
+    then: async () => {
+      await setup.advance(1_000);
+      expect(await setup.broker.recover([QUEUE], 0, LONG_MS)).toHaveLength(1);
+    },
+  },
+  'a task of a group that is in no list': {
+    damage: () => redis.zrem(`${P}g:group`, 'aggregating'),
+    found: [{ kind: 'task-in-no-list', id: 'aggregating', where: '' }],
+    then: async () => {
+      expect(await setup.broker.groups(QUEUE)).toEqual([{ group: 'group', size: 1 }]);
+    },
+  },
+  'a group that is not listed (B2)': {
+    damage: () => redis.srem(`${P}groups`, 'group'),
+    found: [{ kind: 'group-not-listed', id: 'aggregating', where: 'group' }],
+    then: async () => {
+      expect(await setup.broker.groups(QUEUE)).toEqual([{ group: 'group', size: 1 }]);
+    },
+  },
+  'a result that came after its task was gone (B5)': {
+    damage: () => redis.hset(`${P}t:late`, 'result', 'x'),
+    found: [{ kind: 'task-without-message', id: 'late', where: '' }],
+    then: async () => {
+      await setup.broker.enqueue(newTask({ id: 'late' }));
+    },
+  },
+  'a lock of a task that is gone (B7)': {
+    damage: () => redis.set(`${P}unique:t:2`, 'nobody', 'EX', 100),
+    found: [{ kind: 'leaked-lock', id: 'nobody', where: `${P}unique:t:2` }],
+    then: async () => {
+      await setup.broker.enqueue(newTask({ uniqueKey: `${P}unique:t:2` }));
+    },
+  },
+  'a lock of a task that is archived (B7)': {
+    damage: () => redis.set(`${P}unique:t:2`, 'archived', 'EX', 100),
+    found: [{ kind: 'leaked-lock', id: 'archived', where: `${P}unique:t:2` }],
+    then: async () => {
+      expect(await redis.exists(`${P}unique:t:2`)).toBe(0);
+    },
+  },
+};
+
+describe('a queue that is whole', () => {
+  test('has nothing to repair, with tasks in every state', async () => {
+    const before = await everythingOf(setup.broker);
+    expect(await inspector.repair()).toEqual([]);
+    expect(await inspector.repair({ apply: true })).toEqual([]);
+    expect(await everythingOf(setup.broker)).toEqual(before);
+  });
+
+  test('has nothing to repair while it is worked on', async () => {
+    const { broker } = setup;
+    const isDone = { value: false };
+    const working = (async () => {
+      for (let round = 0; round < 150; round++) {
+        await broker.enqueueMany(Array.from({ length: 20 }, () => newTask({ retentionMs: LONG_MS })));
+        for (const [n, task] of (await broker.dequeue(QUEUE, 20, LONG_MS)).entries()) {
+          if (n % 3 === 0) await broker.complete(task);
+          else if (n % 3 === 1) await broker.retry(task, failure(), 0);
+          else await broker.release(task);
+        }
+        await broker.forward([QUEUE]);
+      }
+      isDone.value = true;
+    })();
+    while (!isDone.value) expect(await inspector.repair({ apply: true })).toEqual([]);
+    await working;
+  });
+});
+
+describe('what is wrong', () => {
+  for (const [name, { damage, found, then }] of Object.entries(DAMAGES)) {
+    test(`${name} is found, and repaired if it is to be`, async () => {
+      await damage();
+      const expected = found.map((defect) => expect.objectContaining({ ...defect, queue: QUEUE }) as Defect);
+      expect(await inspector.repair()).toEqual(expected);
+      expect(await inspector.repair({ queues: [QUEUE] })).toEqual(expected); // it was a dry run
+      expect(await inspector.repair({ apply: true })).toEqual(expected);
+      expect(await inspector.repair()).toEqual([]);
+      await then();
+    });
+  }
+
+  test('a message that cannot be read is told of, and left alone', async () => {
+    await redis.hset(`${P}t:pending`, 'msg', Buffer.from([255, 255]));
+    const defects = [{ kind: 'unreadable-message', queue: QUEUE, id: 'pending', where: '' }];
+    expect(await inspector.repair({ apply: true })).toEqual(defects);
+    expect(await inspector.repair()).toEqual(defects);
+  });
+
+  test('is found among very many', async () => {
+    await setup.broker.enqueueMany(Array.from({ length: 3_000 }, () => newTask()));
+    await redis.lpush(`${P}pending`, 'ghost 1');
+    await redis.rpush(`${P}pending`, 'ghost 2');
+    await redis.hset(`${P}t:lost`, 'msg', '', 'state', 'pending');
+    const defects = await inspector.repair({ apply: true });
+    expect(defects.map(({ kind, id }) => `${kind} ${id}`).sort()).toEqual([
+      'id-without-task ghost 1',
+      'id-without-task ghost 2',
+      'task-in-no-list lost',
+    ]);
+    expect(await inspector.repair()).toEqual([]);
+  });
+
+  test('is looked for in queues whose names mean something to Redis, and only in those', async () => {
+    const queue = 'a*[b]?\\';
+    await setup.broker.enqueue(newTask({ queue }));
+    await setup.broker.enqueue(newTask({ queue: 'axbc' }));
+    await redis.hset(`asynq:{${queue}}:t:late`, 'result', 'x');
+    await redis.hset('asynq:{axbc}:t:late', 'result', 'x');
+    expect(await inspector.repair({ queues: [queue], apply: true })).toMatchObject([{ id: 'late', queue }]);
+    expect(await inspector.repair()).toMatchObject([{ id: 'late', queue: 'axbc' }]);
+  });
+
+  test('is nothing in a task that somebody leases at that moment', async () => {
+    await take(setup.broker);
+    expect(await inspector.repair({ apply: true })).toEqual([]);
+  });
+});
