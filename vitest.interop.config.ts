@@ -6,6 +6,8 @@ export default defineConfig({
     include: ['test/interop/**/*.interop.ts'],
     globalSetup: ['test/redis/global-setup.ts', 'test/interop/asynq/support/build-drivers.ts'],
     pool: 'forks',
+    // They wait for others, most of the time.
+    maxWorkers: 6,
     testTimeout: 60_000,
   },
 });
