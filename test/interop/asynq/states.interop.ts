@@ -273,13 +273,15 @@ function shownByNode(state: TaskState): Partial<Record<keyof TaskInfo, unknown>>
 const recentText: unknown = expect.stringMatching(/^20\d\d-/);
 
 function countsInGo(state: TaskState): Record<string, unknown> {
-  const name = state[0]?.toUpperCase() + state.slice(1);
-  return { Size: 1, [name]: 1, Groups: state === 'aggregating' ? 1 : 0, Paused: false };
+  return { Size: 1, [capitalized(state)]: 1, Groups: state === 'aggregating' ? 1 : 0, Paused: false };
+}
+
+function capitalized(state: TaskState): string {
+  return state.charAt(0).toUpperCase() + state.slice(1);
 }
 
 function listInGo(world: World, queue: string, state: TaskState): Promise<GoTaskInfo[]> {
-  const method = `List${state[0]?.toUpperCase() ?? ''}${state.slice(1)}Tasks`;
-  return world.go.inspect(method, queue, ...(state === 'aggregating' ? ['g'] : []));
+  return world.go.inspect(`List${capitalized(state)}Tasks`, queue, ...(state === 'aggregating' ? ['g'] : []));
 }
 
 function listInNode({ inspector }: World, queue: string, state: TaskState): Promise<readonly TaskInfo[]> {

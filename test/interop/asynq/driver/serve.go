@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"time"
@@ -98,6 +99,10 @@ func (d *driver) handle(ctx context.Context, task *asynq.Task, isShown bool) err
 		show("stopped", ctx, task)
 		return ctx.Err()
 	case "count":
+		time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
+		if string(task.Payload()) == "fails once" && retried == 0 {
+			return errors.New("not yet")
+		}
 		return d.redis.HIncrBy(ctx, "runs", id, 1).Err()
 	case "crash":
 		os.Exit(1)

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { RevokeTask, SkipRetry, type Handler } from '../../../../src/tasks.ts';
 
 /** What a handler says. */
@@ -52,6 +53,9 @@ export function handlerWith(hands: Hands): Handler {
         tell('stopped');
         throw signal.reason;
       case 'count':
+        await sleep(30 * Math.random());
+        if (Buffer.from(task.payload).toString() === 'fails once' && retryCount === 0)
+          throw new Error('not yet');
         await hands.count(taskId);
     }
   };
