@@ -57,6 +57,39 @@ describe('a task that the other runs', () => {
       }
     });
 
+    it('was given back by a server that shuts down: it goes on with the other', async () => {
+      const queue = world().newQueue();
+      const { id } = await world().client.enqueue(new Task('hang', null, { queue, maxRetry: 3 }));
+      const node = await world().serveInNode(queue, { shutdownTimeoutMs: 0 });
+      await node.heard('started', id);
+      await node.server.shutdown();
+      const server = await world().serveInGo(queue, { shutdownMs: 1 });
+      expect(await world().go.heard('started', id)).toMatchObject({ retried: 0, maxRetry: 3 });
+      await server.shutdown();
+      expect(GO_STATES[(await world().go.task(queue, id)).State]).toBe('pending');
+      const again = await world().serveInNode(queue);
+      expect(await again.heard('started', id)).toMatchObject({ retried: 0, maxRetry: 3 });
+    });
+
+    it('comes in its turn, whoever has enqueued it', async () => {
+      const queue = world().newQueue();
+      const ids: string[] = [];
+      for (let i = 0; i < 3; i++) {
+        ids.push((await world().client.enqueue(new Task('succeed', null, { queue }))).id);
+        ids.push((await world().go.enqueue({ type: 'succeed', queue })).ID);
+      }
+      const server = await world().serveInGo(queue, { concurrency: 1 });
+      await world().go.heard('started', ids[2] ?? '');
+      await server.shutdown();
+      const seen = world()
+        .go.events.filter((one) => one.queue === queue)
+        .map(({ task }) => task);
+      const { events, heard } = await world().serveInNode(queue, { concurrency: 1 });
+      const last = await world().client.enqueue(new Task('succeed', null, { queue }));
+      await heard('started', last.id);
+      expect([...seen, ...events.map(({ task }) => task)]).toEqual([...ids, last.id]);
+    });
+
     it('leaves a result for the other', async () => {
       const queue = world().newQueue();
       const options = { queue, retentionMs: 60_000 };

@@ -139,6 +139,26 @@ describe('all tasks of a state', () => {
       expect(await world().redis.keys(`asynq:{${queue}}:*`)).toEqual([]);
     });
 
+    it.each(['pending', 'scheduled', 'archived', 'aggregating'] as const)(
+      '%s: are listed in the same order by both',
+      async (state) => {
+        const queue = world().newQueue();
+        for (const id of ['c', 'a', 'b', 'd']) {
+          const task = new Task('t', null, { queue, taskId: id });
+          if (state === 'scheduled')
+            await world().client.enqueue(task, { processAt: later - id.charCodeAt(0) * 1_000 });
+          else await world().client.enqueue(task, state === 'aggregating' ? { group: 'g' } : {});
+          if (state === 'archived') await world().inspector.archiveTask(queue, id);
+        }
+        const ours = (await listInNode(world(), queue, state)).map(({ id }) => id);
+        const theirs = (await listInGo(world(), queue, state)).map(({ ID }) => ID);
+        expect(ours).toHaveLength(4);
+        expect(ours).toEqual(theirs);
+        if (state === 'pending') expect(ours.join('')).toBe('cabd');
+        if (state === 'scheduled') expect(ours.join('')).toBe('dcba');
+      },
+    );
+
     it.skipIf(version === '0.25.1')('a scheduled one gets another payload from the other', async () => {
       const queue = world().newQueue();
       const options = { processAt: later, headers: { a: 'b' }, retentionMs: 1_000 };
