@@ -15,15 +15,17 @@ const HOST = '127.0.0.1';
 
 let starting: Promise<RedisProcess> | undefined;
 
-/** Without Redis nobody can take part. It is asked for before anything is measured. */
-const missing = ((): string | undefined => {
+/** Without Redis nobody can take part. */
+function hasRedis(): boolean {
   try {
     requireRedisProgram();
-    return undefined;
-  } catch (error) {
-    return (error as Error).message;
+    return true;
+  } catch {
+    return false;
   }
-})();
+}
+
+const missing = hasRedis() ? undefined : 'neither `redis-server` nor `valkey-server` is on the PATH.';
 
 /** It ends with this process. */
 async function address(): Promise<RedisAddress> {

@@ -8,4 +8,6 @@ export const EXIT_CODES = {
   failed: 2,
   /** By whoever sits at the terminal: 128 and the number of the signal, as shells have it. */
   interrupted: 130,
+  /** By a signal that ends programs. */
+  terminated: 143,
 } as const;

@@ -2,22 +2,31 @@ import { Command, CommanderError } from 'commander';
 import { describeError } from './command-error.ts';
 import { addDiskQueue } from './diskqueue/diskqueue.ts';
 import { EXIT_CODES } from './exit-code.ts';
+import { addTasks } from './tasks/tasks.ts';
 import { interruptible } from './terminal/interrupt.ts';
 import { hostTerminal, type Terminal } from './terminal/terminal.ts';
 import { packageVersion } from './version.ts';
 
-/** What the command can do: each part adds its own commands. */
-const PARTS: readonly ((program: Command, terminal: Terminal) => void)[] = [addDiskQueue];
+/** A part of what the command can do: adds its own commands. */
+export type Part = (program: Command, terminal: Terminal) => void;
+
+const PARTS: readonly Part[] = [addDiskQueue, addTasks];
 
 /** Runs the command. @returns what the process should end with. */
 export function main(words: readonly string[]): Promise<number> {
-  return interruptible((signal) => run(words, hostTerminal(signal)));
+  return interruptible((signal) => run(words, hostTerminal(signal), PARTS, packageVersion()));
 }
 
 /** Runs the command on a terminal. */
-export async function run(words: readonly string[], terminal: Terminal): Promise<number> {
+export async function run(
+  words: readonly string[],
+  terminal: Terminal,
+  parts: readonly Part[],
+  version: string,
+): Promise<number> {
   const texts: { out: string[]; err: string[] } = { out: [], err: [] };
-  const program = describeProgram(terminal, texts);
+  const program = describeProgram(texts).version(version);
+  for (const add of parts) add(program, terminal);
   try {
     await program.parseAsync(words, { from: 'user' });
     await terminal.out.flush();
@@ -27,18 +36,16 @@ export async function run(words: readonly string[], terminal: Terminal): Promise
   }
 }
 
-function describeProgram(terminal: Terminal, texts: { out: string[]; err: string[] }): Command {
-  const program = new Command('escapement')
-    .description('Looks after what escapement keeps on a disk.')
-    .version(packageVersion())
+function describeProgram(texts: { out: string[]; err: string[] }): Command {
+  return new Command('escapement')
+    .description('Looks after what escapement keeps: queues on a disk, and tasks.')
+    .enablePositionalOptions() // what a part has may have the same letters
     .exitOverride()
     .configureOutput({
       writeOut: (text) => texts.out.push(text),
       writeErr: (text) => texts.err.push(text),
     })
     .showHelpAfterError('(add --help for what there is)');
-  for (const add of PARTS) add(program, terminal);
-  return program;
 }
 
 async function fail(

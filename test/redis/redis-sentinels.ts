@@ -29,13 +29,13 @@ export class RedisSentinels {
     this.#passwords = passwords;
   }
 
-  static async start(passwords?: SentinelPasswords): Promise<RedisSentinels> {
-    const args =
+  /** @param more - arguments of both servers. */
+  static async start(passwords?: SentinelPasswords, more: readonly string[] = []): Promise<RedisSentinels> {
+    const secrets =
       passwords === undefined ? [] : ['--requirepass', passwords.server, '--masterauth', passwords.server];
-    const primary = await RedisProcess.start({ args: [...args, '--repl-diskless-sync-delay', '0'] });
-    const replica = await RedisProcess.start({
-      args: [...args, '--repl-diskless-sync-delay', '0', '--replicaof', `127.0.0.1 ${primary.port}`],
-    });
+    const args = [...secrets, '--repl-diskless-sync-delay', '0', ...more];
+    const primary = await RedisProcess.start({ args });
+    const replica = await RedisProcess.start({ args: [...args, '--replicaof', `127.0.0.1 ${primary.port}`] });
     const config = sentinelConfig(primary.port, passwords);
     const sentinels = await Promise.all(
       Array.from({ length: 3 }, () => RedisProcess.start({ isSentinel: true, config })),

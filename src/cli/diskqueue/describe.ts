@@ -29,7 +29,3 @@ export function damageToJson({
 }: CorruptionEvent): object {
   return { file, offset, bytes, firstSequence, lastSequence, reason };
 }
-
-export function toJson(value: unknown): string {
-  return JSON.stringify(value, null, 2);
-}

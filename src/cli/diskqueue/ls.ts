@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { QueueSummary, StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
+import { toJson } from '../terminal/json.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { formatBytes, formatCount, printable, table } from '../terminal/text.ts';
-import { toJson } from './describe.ts';
 import { queuesIn } from './queues-in.ts';
 
 const HELP = `

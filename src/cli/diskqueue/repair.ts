@@ -8,10 +8,11 @@ import type {
   StoredQueue,
 } from '../../diskqueue/stored/stored-queue.ts';
 import { EXIT_CODES } from '../exit-code.ts';
+import { toJson } from '../terminal/json.ts';
 import { ProgressBar } from '../terminal/progress-bar.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { count, printable } from '../terminal/text.ts';
-import { damageToJson, describeDamage, toJson } from './describe.ts';
+import { damageToJson, describeDamage } from './describe.ts';
 import { someQueuesIn } from './queues-in.ts';
 
 const HELP = `

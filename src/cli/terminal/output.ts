@@ -4,15 +4,18 @@ import * as util from 'node:util';
 export interface OutputStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
+  readonly rows?: number;
   hasColors?(): boolean;
   write(chunk: string | Uint8Array, done: (error?: Error | null) => void): boolean;
   on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'resize', listener: () => void): unknown;
+  off?(event: 'resize', listener: () => void): unknown;
 }
 
 /** Bytes that are collected for one write. */
 const BUFFER_BYTES = 64 * 1024;
 
-type Colour = 'red' | 'green' | 'yellow' | 'bold';
+type Colour = 'red' | 'green' | 'yellow' | 'bold' | 'inverse';
 
 /** Node has it since 20.12; before, nothing is coloured. It would look at standard output, whatever is coloured. */
 const { styleText } = util as {

@@ -41,6 +41,25 @@ export function table(
   return drawn.toString();
 }
 
+/** No borders: what separates columns is room. */
+const NO_BORDERS = Object.fromEntries(
+  ['top', 'bottom', 'left', 'right']
+    .flatMap((side) => [side, `${side}-mid`, `${side}-left`, `${side}-right`])
+    .concat('mid', 'mid-mid', 'middle')
+    .map((name) => [name, '']),
+);
+
+/** The same, without borders: its lines. */
+export function plainTable(rows: string[][], aligns: readonly ('left' | 'right')[]): readonly string[] {
+  const style = { head: [], border: [], compact: true, 'padding-left': 0, 'padding-right': 2 };
+  const drawn = new Table({ chars: NO_BORDERS, colAligns: [...aligns], style });
+  drawn.push(...rows);
+  return drawn
+    .toString()
+    .split('\n')
+    .map((line) => line.trimEnd());
+}
+
 // eslint-disable-next-line no-control-regex -- that is what it is about
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\\]/g;
 

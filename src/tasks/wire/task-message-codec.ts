@@ -1,16 +1,16 @@
 import type { TaskMessage } from '../task-message.ts';
 import { TaskMessageSchema } from './asynq-messages.gen.ts';
 import { decodeMessage, encodeMessage } from './protobuf.ts';
-import { msOf, secondsOf } from './wire-time.ts';
-
-/**
- * A timeout that says "any time", as Go has no word for it: a message with neither timeout nor deadline is an error in its
- * eyes, and may run for half an hour. A hundred years.
- */
-const ANY_TIME_MS = 36_525 * 86_400_000;
+import { writeTaskMessage } from './task-message-writer.ts';
+import { ANY_TIME_MS, msOf, secondsOf, wireTimeoutOf } from './wire-time.ts';
 
 /** What the field `msg` of a task's hash holds. @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be said so. */
 export function encodeTaskMessage(message: TaskMessage): Uint8Array {
+  return writeTaskMessage(message) ?? encodeAnyTaskMessage(message);
+}
+
+/** The same by the library, for whatever there may be in a message. */
+export function encodeAnyTaskMessage(message: TaskMessage): Uint8Array {
   return encodeMessage(TaskMessageSchema, {
     type: message.type,
     payload: message.payload,
@@ -20,7 +20,7 @@ export function encodeTaskMessage(message: TaskMessage): Uint8Array {
     retried: message.retried,
     // What a handler throws may be no Unicode. A failure that cannot be written would leave the task with its lease.
     errorMsg: message.lastError.toWellFormed(),
-    timeout: secondsOf(timeoutOf(message)),
+    timeout: secondsOf(wireTimeoutOf(message)),
     deadline: secondsOf(message.deadlineMs),
     uniqueKey: message.uniqueKey,
     lastFailedAt: secondsOf(message.lastFailedAtMs),
@@ -52,8 +52,4 @@ export function decodeTaskMessage(bytes: Uint8Array): TaskMessage {
     completedAtMs: msOf(message.completedAt),
     group: message.groupKey,
   };
-}
-
-function timeoutOf({ timeoutMs, deadlineMs }: TaskMessage): number {
-  return timeoutMs === 0 && deadlineMs === 0 ? ANY_TIME_MS : Math.min(timeoutMs, ANY_TIME_MS);
 }

@@ -12,10 +12,20 @@ export interface CommandResult {
 }
 
 /** Starts `escapement …`, with nothing of a terminal about it. */
-export function startCommand(words: readonly string[], before: readonly string[] = []): ChildProcess {
-  const env = { ...process.env, NO_COLOR: undefined, FORCE_COLOR: undefined };
+export function startCommand(
+  words: readonly string[],
+  before: readonly string[] = [],
+  more: Readonly<Record<string, string>> = {},
+): ChildProcess {
+  const env = { ...process.env, NO_COLOR: undefined, FORCE_COLOR: undefined, REDIS_URL: undefined, ...more };
   const [program = '', ...args] = [...before, process.execPath, COMMAND, ...words];
   return spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+/** Starts another copy of the command. */
+export function startCopy(command: string, words: readonly string[]): ChildProcess {
+  const env = { ...process.env, REDIS_URL: undefined };
+  return spawn(process.execPath, [command, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
 /** The same for a process that permissions hold for, which they do not for root. */

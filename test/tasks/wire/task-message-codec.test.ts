@@ -3,7 +3,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { TaskMessage } from '../../../src/tasks/task-message.ts';
 import { TaskMessageSchema } from '../../../src/tasks/wire/asynq-messages.gen.ts';
-import { decodeTaskMessage, encodeTaskMessage } from '../../../src/tasks/wire/task-message-codec.ts';
+import {
+  decodeTaskMessage,
+  encodeAnyTaskMessage,
+  encodeTaskMessage,
+} from '../../../src/tasks/wire/task-message-codec.ts';
+import { writeTaskMessage } from '../../../src/tasks/wire/task-message-writer.ts';
 import { runs } from '../../property/replay.ts';
 
 const text = fc.string({ unit: 'binary' });
@@ -49,6 +54,35 @@ describe('a task message on the wire', () => {
     );
   });
 
+  it('is what the library writes', () => {
+    fc.assert(
+      fc.property(messages(fc.oneof(wholeSeconds, anyMs, fc.constant(8.64e15))), (message) => {
+        const written = writeTaskMessage(message);
+        expect(written).toBeDefined();
+        expect(written && Uint8Array.from(written)).toEqual(Uint8Array.from(encodeAnyTaskMessage(message)));
+      }),
+      runs(1_000),
+    );
+  });
+
+  it('is written by the library if it is long', () => {
+    for (const change of [
+      { payload: Buffer.alloc(20_000, 1) },
+      { lastError: 'ü'.repeat(10_000) },
+      { headers: { ['n'.repeat(6_000)]: 'v', v: 'ü'.repeat(6_000) } },
+    ]) {
+      expect(writeTaskMessage({ ...task, ...change })).toBeUndefined();
+      expect(decodeTaskMessage(Buffer.from(written(change)))).toEqual({ ...task, ...change });
+    }
+  });
+
+  it('is not changed by what is written after it', () => {
+    const first = written({ id: 'first' });
+    const copy = Uint8Array.from(first);
+    written({ id: 'a second one' });
+    expect(Uint8Array.from(first)).toEqual(copy);
+  });
+
   it('has no time earlier, and no duration shorter than it was, and neither by a second', () => {
     const names = ['lastFailedAtMs', 'timeoutMs', 'deadlineMs', 'retentionMs', 'completedAtMs'] as const;
     fc.assert(
@@ -70,7 +104,9 @@ describe('a task message on the wire', () => {
 
   it('never has neither timeout nor deadline, which Go takes for an error', () => {
     const wire = (change: Partial<TaskMessage>): unknown => {
-      const { timeout, deadline } = fromBinary(TaskMessageSchema, written(change));
+      const bytes = written(change);
+      expect(Buffer.from(bytes)).toEqual(Buffer.from(encodeAnyTaskMessage({ ...task, ...change })));
+      const { timeout, deadline } = fromBinary(TaskMessageSchema, bytes);
       return [timeout, deadline];
     };
     expect(wire({ timeoutMs: 0 })).toEqual([BigInt(CENTURY_MS / 1_000), 0n]);

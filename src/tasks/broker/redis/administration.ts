@@ -126,15 +126,23 @@ export async function removeQueue(access: RedisAccess, queue: string, force: boo
   const keys = access.keysOf(queue);
   await requireQueue(access, queue);
   const places = placesOf(keys);
+  const all = [...places, ...otherKeys(access, keys)];
   for (;;) {
     if (force) await clear(access, keys, places, queue);
-    const reply = await access.run(REMOVE_QUEUE, [...places, ...otherKeys(access, keys)], [keys.groupPrefix]);
-    const [active = 0, size = 0] = listOf(reply).map(numberOf);
+    const args = [keys.groupPrefix, access.isCluster ? '' : QUEUES_KEY, queue];
+    const [active = 0, size = 0] = listOf(await access.run(REMOVE_QUEUE, all, args)).map(numberOf);
     if (size === 0) break;
     if (active > 0) throw queueNotEmpty(queue, 'active tasks');
     if (!force) throw queueNotEmpty(queue, `${size} tasks`);
   }
+  if (access.isCluster) await unregister(access, queue, places);
+}
+
+/** In a cluster that is a step of its own. A task that has come in between makes the queue again. */
+async function unregister(access: RedisAccess, queue: string, places: readonly string[]): Promise<void> {
   await access.ask((client) => client.srem(QUEUES_KEY, queue));
+  const isThere = await access.ask((client) => client.exists(...places));
+  if (isThere > 0) await access.ask((client) => client.sadd(QUEUES_KEY, queue));
 }
 
 async function clear(

@@ -80,11 +80,9 @@ export async function replaceSet(
   const locks: ScriptArgument[] = [];
   for (const message of messages) if (message.uniqueKey !== '') locks.push(message.id, message.uniqueKey);
   const reply = await access.run(REPLACE_SET, await enqueuing.keysFor(queue), [
-    ...enqueuing.head(queue),
+    access.wallNowDigits,
     ...words.words,
     keys.aggregationSet(group, id),
-    keys.aggregationSets,
-    keys.settledChannel,
     ...locks,
   ]);
   if (reply === null) throw setLost(queue, group);

@@ -22,16 +22,24 @@ export class ConnectionWatch {
   readonly #onHealth: ((health: RedisHealth) => void) | undefined;
   readonly #waiters = new Set<Waiter>();
   #health: RedisHealth = { state: 'connecting' };
-  /** Why it is not there, as far as it was said. */
+  /** Why it is not there: the first error of the last attempt that had one. What comes after it is that there is nothing. */
   #lastError: Error | undefined;
+  #hasFailed = false;
 
+  readonly #onConnecting = (): void => {
+    this.#hasFailed = false;
+  };
   readonly #onReady = (): void => {
+    // ioredis 5 says so too of a connection that it has ended because of a wrong password.
+    if (!this.isReady) return;
     this.#lastError = undefined;
+    this.#hasFailed = false;
     this.#become({ state: 'ready' });
     for (const waiter of this.#waiters) this.#settle(waiter).resolve();
   };
   readonly #onError = (error: Error): void => {
-    this.#lastError = error;
+    if (!this.#hasFailed) this.#lastError = error;
+    this.#hasFailed = true;
     if (!this.isReady) this.#lost();
   };
   readonly #onClose = (): void => {
@@ -41,6 +49,7 @@ export class ConnectionWatch {
   constructor(client: RedisClient, onHealth: ((health: RedisHealth) => void) | undefined) {
     this.#client = client;
     this.#onHealth = onHealth;
+    client.on('connecting', this.#onConnecting);
     client.on('ready', this.#onReady);
     client.on('error', this.#onError);
     client.on('close', this.#onClose);
@@ -52,9 +61,13 @@ export class ConnectionWatch {
     return this.#health;
   }
 
-  /** As the client sees it: a little before it says so. */
+  /**
+   * As the client sees it: a little before it says so. One that is ending is not ready any more, although its status is: it
+   * would refuse every command in no time at all, and who tries again at once would never let it end.
+   */
   get isReady(): boolean {
-    return this.#client.status === 'ready';
+    const client = this.#client;
+    return client.status === 'ready' && ('stream' in client ? client.stream.writable : true);
   }
 
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - it is not there within the limit. */
@@ -73,6 +86,7 @@ export class ConnectionWatch {
   /** Nobody is told anything any more, and who waits is told that it is over. */
   close(): void {
     const client = this.#client;
+    client.off('connecting', this.#onConnecting);
     client.off('ready', this.#onReady);
     client.off('error', this.#onError);
     client.off('close', this.#onClose);

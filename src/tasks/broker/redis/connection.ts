@@ -2,6 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { planConnection, type RedisConnectionOptions, type RedisHealth } from './connection-options.ts';
 import { ConnectionWatch } from './connection-watch.ts';
 import { commonSettings, makeClient, type RedisClient } from './make-client.ts';
+import { withQuietStream } from './quiet-stream.ts';
 import { brokerClosed, commandTimedOut, isTimeout, toBrokerError } from './redis-errors.ts';
 import type { RedisHost } from './redis-url.ts';
 import { RedisSubscriber, type RedisMessageListener } from './redis-subscriber.ts';
@@ -175,12 +176,12 @@ export class RedisConnection {
       readOnly: false,
     };
     const client = this.#client;
-    if (!isClusterClient(client)) return client.duplicate(settings);
+    if (!isClusterClient(client)) return withQuietStream(client.duplicate(settings));
     // What is published to one node of a cluster is heard at all of them.
     const nodes = client.nodes('master');
     const node = nodes[Math.floor(Math.random() * nodes.length)];
     if (node === undefined) throw new Error('no node of the cluster is known');
-    return node.duplicate(settings);
+    return withQuietStream(node.duplicate(settings));
   }
 }
 

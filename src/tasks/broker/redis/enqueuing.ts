@@ -3,9 +3,9 @@ import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { taskDuplicate, taskIdConflict } from '../broker-errors.ts';
 import type { NewTask, TaskRecord, Tick } from '../broker.ts';
 import { Coalescer } from './coalescer.ts';
-import { QUEUES_KEY, type QueueKeys } from './keys.ts';
+import { QUEUES_KEY } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
-import { msOfSeconds, nanosOf, secondsUp } from './redis-time.ts';
+import { msOfSeconds, secondsUp } from './redis-time.ts';
 import { textOf } from './replies.ts';
 import type { ScriptArgument, ScriptReply } from './script.ts';
 import { ENQUEUE_TICK } from './scripts/enqueue-tick.ts';
@@ -13,6 +13,10 @@ import { ENQUEUE } from './scripts/enqueue.ts';
 
 /** What scripts/add-task.ts says of a task: 0 is a conflict. */
 const STATES = [undefined, 'pending', 'scheduled', 'aggregating'] as const;
+
+/** How long a queue counts as registered, in milliseconds, and how many are remembered. */
+const REGISTERED_MS = 5_000;
+const MAX_REGISTERED = 1_000;
 
 /** A task as the scripts take it. */
 interface TaskArguments {
@@ -26,6 +30,7 @@ interface TaskArguments {
 export class Enqueuing {
   readonly #access: RedisAccess;
   readonly #tasks: Coalescer<TaskArguments, ScriptReply>;
+  readonly #registeredUntilMs = new Map<string, number>();
 
   constructor(access: RedisAccess) {
     this.#access = access;
@@ -49,7 +54,7 @@ export class Enqueuing {
     const { queue } = task.message;
     const words = argumentsOf(task, this.#access.wallNowMs);
     const reply = await this.#access.run(ENQUEUE_TICK, await this.keysFor(queue), [
-      ...this.head(queue),
+      this.#access.wallNowDigits,
       ...words.words,
       entryKey,
       atMs,
@@ -57,24 +62,33 @@ export class Enqueuing {
     return reply === null ? undefined : this.#record(words, reply);
   }
 
-  /** The keys of add-task.ts. In a cluster the set of queues is on another node: the queue is registered at once. */
+  /** The keys of add-task.ts. */
   async keysFor(queue: string): Promise<string[]> {
-    const { pending, scheduled, groups, ticks } = this.#access.keysOf(queue);
-    const keys = [pending, scheduled, groups, ticks];
-    if (this.#access.isCluster) await this.#access.ask((client) => client.sadd(QUEUES_KEY, queue));
-    else keys.push(QUEUES_KEY);
-    return keys;
+    const { prefix } = this.#access.keysOf(queue);
+    if (!this.#access.isCluster) return [prefix, QUEUES_KEY];
+    await this.#register(queue);
+    return [prefix];
   }
 
-  /** The first arguments of add-task.ts. */
-  head(queue: string): ScriptArgument[] {
-    const { taskPrefix, groupPrefix, workChannel }: QueueKeys = this.#access.keysOf(queue);
-    const nowMs = this.#access.wallNowMs;
-    return [taskPrefix, groupPrefix, queue, secondsUp(nowMs), nanosOf(nowMs), workChannel];
+  /**
+   * In a cluster the set of queues is on another node. That a queue is in it is taken for granted for a while, not for ever:
+   * somebody may remove it (B12).
+   */
+  async #register(queue: string): Promise<void> {
+    const nowMs = this.#access.clock.now();
+    if ((this.#registeredUntilMs.get(queue) ?? 0) > nowMs) return;
+    await this.#access.ask((client) => client.sadd(QUEUES_KEY, queue));
+    if (this.#registeredUntilMs.size >= MAX_REGISTERED) this.#registeredUntilMs.clear();
+    this.#registeredUntilMs.set(queue, nowMs + REGISTERED_MS);
+  }
+
+  /** It is registered again with its next task. */
+  forget(queue: string): void {
+    this.#registeredUntilMs.delete(queue);
   }
 
   async #enqueueAll(queue: string, tasks: readonly TaskArguments[]): Promise<readonly ScriptReply[]> {
-    const args = this.head(queue);
+    const args: ScriptArgument[] = [this.#access.wallNowDigits];
     for (const { words } of tasks) args.push(...words);
     return (await this.#access.run(ENQUEUE, await this.keysFor(queue), args)) as ScriptReply[];
   }

@@ -169,6 +169,7 @@ function requireQueueName(queue: unknown): asserts queue is string {
   if (queue.startsWith('}')) throw wrongValue('queue', "a name that does not begin with '}'", queue);
 }
 
-function utcDay(wallMs: number): string {
+/** A day, as the counts of days have it. */
+export function utcDay(wallMs: number): string {
   return new Date(wallMs).toISOString().slice(0, 'YYYY-MM-DD'.length);
 }

@@ -5,7 +5,7 @@ import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask, TaskFailure } from '../broker.ts';
 import { Coalescer } from './coalescer.ts';
-import type { QueueKeys } from './keys.ts';
+import { utcDay, type QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { secondsDown, secondsUp } from './redis-time.ts';
 import { listOf, messageOf, numberOf } from './replies.ts';
@@ -44,13 +44,12 @@ export class Leases {
   async dequeue(queue: string, limit: number, leaseMs: number): Promise<readonly LeasedTask[]> {
     requireIntegerAtLeast('limit', 0, limit);
     requireDuration('leaseMs', leaseMs);
-    const { pending, paused, active, lease, epoch, taskPrefix } = this.#access.keysOf(queue);
-    const keys = [pending, paused, active, lease, epoch];
+    const { prefix } = this.#access.keysOf(queue);
     const taken: LeasedTask[] = [];
     for (let left = limit; left > 0;) {
       const count = Math.min(left, MAX_PER_SCRIPT);
       const untilS = secondsUp(this.#access.wallNowMs + leaseMs);
-      const reply = listOf(await this.#access.run(DEQUEUE, keys, [count, untilS, taskPrefix]));
+      const reply = listOf(await this.#access.run(DEQUEUE, [prefix], [count, untilS]));
       await this.#read(queue, reply, taken);
       left = reply.length < 1 + 2 * count ? 0 : left - count;
     }
@@ -174,21 +173,14 @@ export class Leases {
   }
 
   async #completeAll(queue: string, tasks: readonly LeasedTask[]): Promise<readonly number[]> {
-    const keys = this.#access.keysOf(queue);
     const nowMs = this.#access.wallNowMs;
-    const args: ScriptArgument[] = [keys.taskPrefix, this.#expiresS(nowMs), keys.settledChannel];
+    const args: ScriptArgument[] = [utcDay(nowMs), this.#expiresS(nowMs)];
     for (const { message, epoch } of tasks) {
       args.push(message.id, epoch, message.uniqueKey);
       if (message.retentionMs === 0) args.push('', '');
       else args.push(secondsUp(nowMs + message.retentionMs), encoded({ ...message, completedAtMs: nowMs }));
     }
-    const { active, lease, completed, processed } = keys;
-    const reply = await this.#access.run(
-      COMPLETE,
-      [active, lease, completed, processed, keys.processedOn(nowMs)],
-      args,
-    );
-    return listOf(reply).map(numberOf);
+    return listOf(await this.#access.run(COMPLETE, [this.#access.keysOf(queue).prefix], args)).map(numberOf);
   }
 
   async #extendSome(queue: string, tasks: readonly LeasedTask[], leaseMs: number): Promise<LeasedTask[]> {

@@ -2,6 +2,7 @@ import type { ConnectionOptions } from 'node:tls';
 import { Cluster, Redis, type ClusterOptions, type RedisOptions } from 'ioredis';
 import type { ServerPlan } from './connection-options.ts';
 import type { RedisHost } from './redis-url.ts';
+import { withQuietStream } from './quiet-stream.ts';
 import { isReadOnly } from './redis-errors.ts';
 import { reconnectDelayMs } from './reconnect-delay.ts';
 
@@ -53,11 +54,11 @@ export function makeClient(plan: ServerPlan, timeoutMs: number): RedisClient {
   };
   switch (address.kind) {
     case 'server':
-      return new Redis({ ...settings, ...address.server, db: address.db });
+      return quietRedis({ ...settings, ...address.server, db: address.db });
     case 'socket':
-      return new Redis({ ...settings, path: address.path, db: address.db });
+      return quietRedis({ ...settings, path: address.path, db: address.db });
     case 'sentinel':
-      return new Redis({
+      return quietRedis({
         ...settings,
         ...sentinelTls(tls),
         db: address.db,
@@ -68,8 +69,11 @@ export function makeClient(plan: ServerPlan, timeoutMs: number): RedisClient {
         ...(address.username === undefined ? {} : { sentinelUsername: address.username }),
         ...(address.password === undefined ? {} : { sentinelPassword: address.password }),
       });
-    case 'cluster':
-      return new Cluster([...address.nodes], clusterSettings(settings));
+    case 'cluster': {
+      const cluster = new Cluster([...address.nodes], clusterSettings(settings));
+      cluster.on('+node', withQuietStream);
+      return cluster;
+    }
   }
 }
 
@@ -79,7 +83,7 @@ export function makeSentinelClient(
   sentinel: RedisHost,
   timeoutMs: number,
 ): Redis {
-  return new Redis({
+  return quietRedis({
     ...commonSettings(timeoutMs),
     ...sentinel,
     retryStrategy: null,
@@ -88,6 +92,10 @@ export function makeSentinelClient(
     ...(address.password === undefined ? {} : { password: address.password }),
     ...(tls === undefined ? {} : { tls }),
   });
+}
+
+function quietRedis(options: ConnectionSettings): Redis {
+  return withQuietStream(new Redis(options));
 }
 
 function sentinelTls(

@@ -1,3 +1,4 @@
+import { EscapementError } from '../../../core/errors.ts';
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import {
   decodeEnqueueEvent,
@@ -53,7 +54,7 @@ export class Members {
   async servers(): Promise<readonly ServerState[]> {
     const names = await this.#alive(SERVERS_KEY);
     const servers = await Promise.all(names.map((name) => this.#server(name)));
-    return servers.filter((server) => server !== undefined);
+    return servers.flat();
   }
 
   async announceScheduler(id: string, entries: readonly ScheduleEntry[], ttlMs: number): Promise<void> {
@@ -74,7 +75,7 @@ export class Members {
     const lists = await Promise.all(
       names.map((name) => this.#access.ask((client) => client.lrangeBuffer(name, '0', '-1'))),
     );
-    return lists.flatMap((list) => list.reverse().map(decodeScheduleEntry));
+    return lists.flatMap((list) => readable(list.reverse(), decodeScheduleEntry));
   }
 
   async recordEnqueueEvent(entryId: string, event: EnqueueEvent): Promise<void> {
@@ -89,7 +90,7 @@ export class Members {
     const events = await this.#access.ask((client) =>
       client.zrevrangeBuffer(schedulerHistoryKey(entryId), String(first), String(last)),
     );
-    return events.map(decodeEnqueueEvent);
+    return readable(events, decodeEnqueueEvent);
   }
 
   /** Those that have not expired. Reads only: who announces itself removes the others. */
@@ -117,12 +118,25 @@ export class Members {
     }
   }
 
-  /** Undefined if it has expired meanwhile. */
-  async #server(name: string): Promise<ServerState | undefined> {
-    const workers = name.replace(SERVERS_KEY, WORKERS_KEY);
+  /** Nothing if it has expired meanwhile. */
+  async #server(name: string): Promise<ServerState[]> {
+    const workersName = name.replace(SERVERS_KEY, WORKERS_KEY);
     const [info, rows] = await this.#access.ask((client) =>
-      Promise.all([client.getBuffer(name), client.hvalsBuffer(workers)]),
+      Promise.all([client.getBuffer(name), client.hvalsBuffer(workersName)]),
     );
-    return info === null ? undefined : { ...decodeServer(info), workers: rows.map(decodeWorker) };
+    const workers = readable(rows, decodeWorker);
+    return readable(info === null ? [] : [info], decodeServer).map((server) => ({ ...server, workers }));
   }
+}
+
+/** One that nobody can read, because a later version has written it, does not hide the others. */
+function readable<T>(messages: readonly Buffer[], decode: (message: Uint8Array) => T): T[] {
+  return messages.flatMap((message) => {
+    try {
+      return [decode(message)];
+    } catch (error) {
+      if (error instanceof EscapementError && error.code === 'ERR_WIRE_MESSAGE') return [];
+      throw error;
+    }
+  });
 }

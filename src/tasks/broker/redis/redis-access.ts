@@ -35,6 +35,11 @@ export class RedisAccess {
     return this.options.clock.wallNow();
   }
 
+  /** Whole milliseconds, for scripts that make seconds and nanoseconds of them. */
+  get wallNowDigits(): string {
+    return String(Math.floor(this.wallNowMs));
+  }
+
   /** @throws TypeError - a queue cannot have that name. */
   keysOf(queue: string): QueueKeys {
     let keys = this.#keys.get(queue);

@@ -59,7 +59,7 @@ export class RedisBroker implements Broker {
   #isClosed = false;
 
   /**
-   * Connects when it is needed.
+   * Connects at once, and does not wait for it: operations do.
    *
    * @throws TypeError or RangeError - an option is wrong.
    */
@@ -79,6 +79,15 @@ export class RedisBroker implements Broker {
 
   async ping(): Promise<void> {
     await this.#open('ping').access.ask((client) => client.ping());
+  }
+
+  /** What Redis says of itself, by name: its command `INFO`; of a cluster, that of one node. */
+  async info(): Promise<Readonly<Record<string, string>>> {
+    const text = await this.#open('info').access.ask((client) => client.info());
+    const lines = text.split('\r\n').filter((line) => line.includes(':') && !line.startsWith('#'));
+    return Object.fromEntries(
+      lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
+    );
   }
 
   /** A client that was passed in stays open. What has no answer yet rejects. */
@@ -294,7 +303,9 @@ export class RedisBroker implements Broker {
   }
 
   async removeQueue(queue: string, { force }: { readonly force: boolean }): Promise<void> {
-    await administration.removeQueue(this.#open('removeQueue').access, queue, force);
+    const { access, enqueuing } = this.#open('removeQueue');
+    await administration.removeQueue(access, queue, force);
+    enqueuing.forget(queue);
   }
 
   #open(operation: string): Parts {

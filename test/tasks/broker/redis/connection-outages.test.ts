@@ -130,6 +130,23 @@ describe('a server that does not answer', () => {
     expect(await count(connection)).toBeLessThanOrEqual(5);
   });
 
+  it('is found again by somebody who tries again at once and without end', async () => {
+    const { connection } = open({ url: server.url, timeoutMs: 200 });
+    await count(connection);
+    setTimeout(() => {
+      server.resume();
+    }, 600);
+    server.pause();
+    let attempts = 0;
+    for (let isBack = false; !isBack; attempts++) {
+      isBack = await count(connection).then(
+        () => true,
+        () => false,
+      );
+    }
+    expect(attempts).toBeLessThan(50);
+  });
+
   it('is found again although it only pauses its clients', async () => {
     const { connection } = open({ url: server.url, timeoutMs: 200 });
     await count(connection);

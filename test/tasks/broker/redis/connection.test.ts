@@ -111,6 +111,14 @@ describe('a connection by URL', () => {
     });
   });
 
+  it('survives that a handshake fails twice, as it does when both sides break it off', async () => {
+    const { connection } = open({ url: `rediss://localhost:${tlsPort}`, timeoutMs: 300 });
+    connection.commands.once('error', () => {
+      (connection.commands as Redis).stream.emit('error', new Error('the other side has given up too'));
+    });
+    await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
+  });
+
   it('passes on what Redis refuses', async () => {
     const { connection } = open({ url: server.url });
     await expect(
@@ -183,9 +191,9 @@ describe('a connection by client', () => {
       await expect(count(connection)).rejects.toMatchObject(CLOSED);
       expect(await client.get('asynq:{default}:count')).toBe('1');
       expect(health).toEqual([{ state: 'ready' }]);
-      expect(['ready', 'error', 'close', 'end'].map((event) => client.listenerCount(event))).toEqual([
-        0, 0, 0, 0,
-      ]);
+      expect(
+        ['connecting', 'ready', 'error', 'close', 'end'].map((event) => client.listenerCount(event)),
+      ).toEqual([0, 0, 0, 0, 0]);
     } finally {
       client.disconnect();
     }
@@ -226,22 +234,19 @@ describe('options', () => {
   const prefixedCluster = new Cluster(['redis://there'], { lazyConnect: true, keyPrefix: 'p:' });
 
   it.each([
-    [undefined, wrongType],
-    [{}, wrongType],
-    [{ url: 5 }, wrongType],
-    [{ url: 'nowhere' }, wrongValue],
-    [{ url: 'redis://there', client: prefixed }, wrongValue],
-    [{ url: 'redis://there', tls: {} }, wrongValue],
-    [{ url: 'rediss://there', tls: true }, wrongType],
-    [
-      { url: 'redis://there', timeoutMs: 0 },
-      { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' },
-    ],
-    [{ url: 'redis://there', onHealth: 'log' }, wrongType],
-    [{ client: {} }, wrongType],
-    [{ client: prefixed }, wrongValue],
-    [{ client: prefixedCluster }, wrongValue],
-  ])('are looked through: %o', (options, error) => {
+    ['none', undefined, wrongType],
+    ['nothing', {}, wrongType],
+    ['a url that is no string', { url: 5 }, wrongType],
+    ['a url that is none', { url: 'nowhere' }, wrongValue],
+    ['url and client', { url: 'redis://there', client: prefixed }, wrongValue],
+    ['tls without a url of it', { url: 'redis://there', tls: {} }, wrongValue],
+    ['tls that is no object', { url: 'rediss://there', tls: true }, wrongType],
+    ['no time', { url: 'redis://there', timeoutMs: 0 }, { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' }],
+    ['a listener that is none', { url: 'redis://there', onHealth: 'log' }, wrongType],
+    ['a client that is none', { client: {} }, wrongType],
+    ['a client with a prefix', { client: prefixed }, wrongValue],
+    ['a cluster with a prefix', { client: prefixedCluster }, wrongValue],
+  ])('are looked through: %s', (_, options, error) => {
     expect(() => new RedisConnection(options as never)).toThrow(expect.objectContaining(error));
   });
 });

@@ -4,13 +4,15 @@
  * A group is registered also by what is scheduled: the forwarder of a Go server puts that into it, and does not register it.
  * `finish()`, after the last one, registers the queue, puts the ids into the pending list, and tells who listens.
  *
- * KEYS  1 LIST pending  2 ZSET scheduled  3 SET groups  4 HASH ticks  5 SET of all queues, unless that is on another node
- * ARGV  1 prefix of tasks  2 prefix of groups  3 the queue's name  4 now, in seconds  5 now, in nanoseconds
- *       6 channel of work
+ * KEYS  1 prefix of the queue's keys: what a script needs is made from it, and less goes over the wire
+ *       2 SET of all queues, unless that is on another node
+ * ARGV  1 now, in milliseconds
  */
 export const ADD_TASK = `
-local PENDING, SCHEDULED, GROUPS, QUEUES = KEYS[1], KEYS[2], KEYS[3], KEYS[5]
-local TASK, GROUP, QUEUE, NOW, NOW_NS, CHANNEL = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local PREFIX, QUEUES, NOW_MS = KEYS[1], KEYS[2], ARGV[1]
+local PENDING, SCHEDULED, GROUPS = PREFIX .. 'pending', PREFIX .. 'scheduled', PREFIX .. 'groups'
+local TASK, GROUP, CHANNEL = PREFIX .. 't:', PREFIX .. 'g:', PREFIX .. 'x:work'
+local NOW, NOW_NS = math.ceil(NOW_MS / 1000), NOW_MS .. '000000'
 local waiting = redis.call('LLEN', PENDING)
 local pushed, grown, added = {}, {}, 0
 local function write(id, msg, state, group, lock, ttl, ...)
@@ -44,7 +46,7 @@ local function add(id, msg, score, group, lock, ttl)
   return 1
 end
 local function finish()
-  if added > 0 and QUEUES then redis.call('SADD', QUEUES, QUEUE) end
+  if added > 0 and QUEUES then redis.call('SADD', QUEUES, string.match(PREFIX, '^asynq:{(.*)}:$')) end
   if #pushed > 0 then
     redis.call('LPUSH', PENDING, unpack(pushed))
     if waiting == 0 then redis.call('PUBLISH', CHANNEL, '') end

@@ -5,16 +5,17 @@ import { NEXT_EPOCH } from './parts.ts';
  * Leases the first tasks of a queue, unless it is paused. Ids that have no task, or one that is leased already, are dropped:
  * to lease them would make a task of nothing (B3).
  *
- * KEYS  1 LIST pending  2 STRING paused  3 LIST active  4 ZSET lease  5 STRING epoch
- * ARGV  1 how many, a thousand at most  2 when the leases end  3 prefix of tasks
+ * KEYS  1 prefix of the queue's keys; see add-task.ts
+ * ARGV  1 how many, a thousand at most  2 when the leases end
  *
  * Returns the epoch of the first, and the msg and the recoveries of each: their epochs follow one another.
  */
 export const DEQUEUE = new Script(`${NEXT_EPOCH}
-local PENDING, ACTIVE, LEASE = KEYS[1], KEYS[3], KEYS[4]
-local limit, score, TASK = tonumber(ARGV[1]), ARGV[2], ARGV[3]
-if redis.call('EXISTS', KEYS[2]) == 1 then return {} end
-local epoch = nextEpoch(KEYS[5])
+local PREFIX, limit, score = KEYS[1], tonumber(ARGV[1]), ARGV[2]
+local PENDING, ACTIVE, LEASE = PREFIX .. 'pending', PREFIX .. 'active', PREFIX .. 'lease'
+local EPOCH, TASK = PREFIX .. 'x:epoch', PREFIX .. 't:'
+if redis.call('EXISTS', PREFIX .. 'paused') == 1 then return {} end
+local epoch = nextEpoch(EPOCH)
 local reply, ids, leases, seen = { epoch }, {}, {}, {}
 while #ids < limit do
   local want = limit - #ids
@@ -34,11 +35,12 @@ while #ids < limit do
     end
   end
   redis.call('LTRIM', PENDING, 0, -#found - 1)
+  if #found < want then break end
 end
 if #ids == 0 then return {} end
 redis.call('LPUSH', ACTIVE, unpack(ids))
 redis.call('ZADD', LEASE, unpack(leases))
-redis.call('SET', KEYS[5], whole(epoch + #ids - 1))
+redis.call('SET', EPOCH, whole(epoch + #ids - 1))
 for i, id in ipairs(ids) do
   redis.call('HSET', TASK .. id, 'state', 'active', 'x:lease', whole(epoch + i - 1) .. ':' .. score)
   redis.call('HDEL', TASK .. id, 'pending_since')

@@ -1,0 +1,159 @@
+import { CommandError } from '../../command-error.ts';
+
+/** Options of all commands that say where the tasks are, as they were typed. */
+export interface ConnectionOptions {
+  readonly uri?: string;
+  readonly db?: number;
+  readonly username?: string;
+  readonly password?: string;
+  readonly cluster?: boolean;
+  readonly cluster_addrs?: string;
+  readonly tls?: boolean;
+  readonly tls_server?: string;
+  readonly insecure?: boolean;
+  readonly token?: string;
+  readonly http_header?: readonly string[];
+}
+
+/** Redis. */
+export interface RedisConnection {
+  readonly kind: 'redis';
+  /** As `RedisBroker` takes it; it may have a password. */
+  readonly url: string;
+  /** For people: without it. */
+  readonly name: string;
+  /** Of the servers, over what the URL says. */
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+  /** Undefined without TLS. */
+  readonly tls: { readonly servername?: string; readonly rejectUnauthorized?: boolean } | undefined;
+}
+
+/** The HTTP API of a process. */
+export interface HttpConnection {
+  readonly kind: 'http';
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export type Connection = RedisConnection | HttpConnection;
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const DEFAULT_URI = 'redis://127.0.0.1:6379';
+const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i;
+const REDIS_SCHEMES = [
+  ...['redis', 'rediss', 'redis-socket', 'redis-sentinel', 'rediss-sentinel'],
+  ...['redis-cluster', 'rediss-cluster'],
+];
+
+/** `scheme://user:password@hosts/path?query`. There may be several hosts, which makes it no URL; and one `@`, not in a password. */
+const PARTS = /^([a-z-]+):\/\/(?:([^@/?#]*)@)?([^@/?#]*)(\/[^@?#]*)?(\?[^@#]*)?$/i;
+
+/**
+ * Where the tasks are. What was typed is first, then what the URI says, then the environment.
+ *
+ * @throws CommandError - it cannot be.
+ */
+export function connectionOf(options: ConnectionOptions, environment: Environment): Connection {
+  const uri = uriOf(options, environment);
+  const scheme = SCHEME.exec(uri)?.[1]?.toLowerCase() ?? '';
+  if (scheme === 'http' || scheme === 'https') return httpConnection(uri, options, environment);
+  if (REDIS_SCHEMES.includes(scheme)) return redisConnection(uri, options, environment);
+  throw new CommandError(
+    `--uri: '${scheme}' is no scheme that is known; there is: ${REDIS_SCHEMES.join(', ')}, http, https`,
+  );
+}
+
+/** asynq's `host:port` means Redis. */
+function uriOf({ cluster, cluster_addrs: addrs, uri }: ConnectionOptions, environment: Environment): string {
+  const given = firstOf(addrs, uri, environment['ESCAPEMENT_URI'], environment['REDIS_URL'], DEFAULT_URI);
+  const whole = SCHEME.test(given) ? given : `redis://${given}`;
+  const isCluster = cluster === true || addrs !== undefined;
+  return isCluster ? whole.replace(/^redis(s?):/i, 'redis$1-cluster:') : whole;
+}
+
+function httpConnection(uri: string, options: ConnectionOptions, environment: Environment): HttpConnection {
+  const redisOnly = (['db', 'cluster', 'cluster_addrs', 'tls', 'tls_server', 'insecure'] as const).find(
+    (name) => options[name] !== undefined,
+  );
+  if (redisOnly !== undefined)
+    throw new CommandError(`--${redisOnly} is for Redis, and ${withoutSecrets(uri)} is not`);
+  if (!URL.canParse(uri)) throw notUri(uri);
+  const url = new URL(uri);
+  const token = firstOf(options.token, environment['ESCAPEMENT_TOKEN']);
+  const username = options.username ?? decoded(url.username, uri);
+  const password = firstOf(options.password, decoded(url.password, uri), environment['ESCAPEMENT_PASSWORD']);
+  const headers = new Map<string, string>();
+  if (username === '' && options.password !== undefined) {
+    throw new CommandError('--password over HTTP needs --username');
+  }
+  if (username !== '') {
+    headers.set('authorization', `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`);
+  }
+  if (!/^[\x21-\x7e]*$/.test(token)) throw new CommandError('--token must be visible ASCII');
+  if (token !== '') headers.set('authorization', `Bearer ${token}`);
+  for (const line of options.http_header ?? []) headers.set(...headerOf(line));
+  return { kind: 'http', url, headers: Object.fromEntries(headers) };
+}
+
+function headerOf(line: string): [name: string, value: string] {
+  const [, name, value] = /^([!#$%&'*+.^_`|~0-9a-z-]+):[ \t]*([\t\x20-\x7e]*)$/i.exec(line) ?? [];
+  if (name === undefined || value === undefined)
+    throw new CommandError(`--http_header must be 'Name: value'`);
+  return [name.toLowerCase(), value];
+}
+
+function redisConnection(uri: string, options: ConnectionOptions, environment: Environment): RedisConnection {
+  if (options.token !== undefined || options.http_header !== undefined) {
+    throw new CommandError(
+      `--token and --http_header are for the HTTP API, and ${withoutSecrets(uri)} is not`,
+    );
+  }
+  const { username, password, db, tls_server: servername, insecure } = options;
+  const [, written = '', login = '', hosts = '', path = '', query = ''] = PARTS.exec(uri) ?? [];
+  const scheme = written.toLowerCase();
+  const isSocket = scheme === 'redis-socket';
+  if (hosts === '' && (!isSocket || path === '')) throw notUri(uri);
+  // A URL of sentinels has their password, and not that of the servers.
+  const hasPassword = login.includes(':') && !scheme.endsWith('-sentinel');
+  const otherwise = hasPassword ? undefined : environment['ESCAPEMENT_PASSWORD'];
+  const isTls =
+    scheme.startsWith('rediss') || [options.tls, insecure, servername].some((one) => one !== undefined);
+  const secure = isTls ? scheme.replace(/^rediss?/, 'rediss') : scheme;
+  const dbPath = db === undefined ? `${path}${query}` : isSocket ? `${path}?db=${db}` : `/${db}${query}`;
+  return {
+    kind: 'redis',
+    url: `${secure}://${login === '' ? '' : `${login}@`}${hosts}${dbPath}`,
+    name: isSocket ? path : hosts,
+    username,
+    password: firstOf(password, otherwise) || undefined,
+    tls: isTls
+      ? {
+          ...(servername === undefined ? {} : { servername }),
+          ...(insecure === true ? { rejectUnauthorized: false } : {}),
+        }
+      : undefined,
+  };
+}
+
+/** The first one that is there and says something; else, empty. */
+function firstOf(...texts: readonly (string | undefined)[]): string {
+  return texts.find((one) => one !== undefined && one !== '') ?? '';
+}
+
+function decoded(text: string, uri: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw notUri(uri);
+  }
+}
+
+function notUri(uri: string): CommandError {
+  return new CommandError(`--uri: ${withoutSecrets(uri)} is no URI`);
+}
+
+/** Up to the last `@`, it may be a password. */
+function withoutSecrets(uri: string): string {
+  return uri.replace(/\/\/.*@/s, '//').replace(/\?.*$/s, '');
+}

@@ -1,0 +1,114 @@
+import type { GroupInfo } from '../../../tasks/broker/broker.ts';
+import { TASK_STATES, type TaskState } from '../../../tasks/task-state.ts';
+import type { QueueView, TaskList, TaskView } from '../target/tasks-target.ts';
+
+/**
+ * What the dash shows, from the outside in:
+ *
+ *      queues ──enter──► a queue, one state of it ──enter──► a task
+ *                        its groups ──enter──► a group ──┘       (aggregating)
+ *             ◄───q────                        ◄───q────
+ */
+export interface DashState {
+  /** Undefined in the list of queues. */
+  readonly queue: string | undefined;
+  /** Which of the queue's tasks. */
+  readonly state: TaskState;
+  /** Of aggregating tasks; undefined in the list of groups. */
+  readonly group: string | undefined;
+  /** Undefined in lists. */
+  readonly taskId: string | undefined;
+  /** Of the list of tasks, from 1. */
+  readonly page: number;
+  /** The one in the list that is chosen, from 0. */
+  readonly row: number;
+  /** Those that were chosen in the lists that this one is in, the innermost last. */
+  readonly rowsAbove: readonly number[];
+  readonly isHelp: boolean;
+  readonly isOver: boolean;
+}
+
+/** What was last read. What the state has no use for is not read, and empty. */
+export interface DashData {
+  readonly queues: readonly QueueView[];
+  readonly groups: readonly GroupInfo[];
+  readonly tasks: readonly TaskView[];
+  readonly task: TaskView | undefined;
+}
+
+export const FIRST_STATE: DashState = {
+  ...{ queue: undefined, state: 'active', group: undefined, taskId: undefined },
+  ...{ page: 1, row: 0, rowsAbove: [], isHelp: false, isOver: false },
+};
+
+export const NO_DATA: DashData = { queues: [], groups: [], tasks: [], task: undefined };
+
+/** The list of tasks that is shown; undefined if it is another one. */
+export function listShown({ queue, state, group }: DashState): TaskList | undefined {
+  if (queue === undefined || (state === 'aggregating' && group === undefined)) return undefined;
+  return { queue, state, group };
+}
+
+/** How many rows the list has that is shown. */
+export function rowsShown(state: DashState, { queues, groups, tasks }: DashData): number {
+  if (state.queue === undefined) return queues.length;
+  return (listShown(state) === undefined ? groups : tasks).length;
+}
+
+/** The state after a key, by the names of Node's `readline`; the same one if the key means nothing. */
+export function press(state: DashState, key: string, data: DashData): DashState {
+  if (key === 'ctrl-c') return { ...state, isOver: true };
+  if (state.isHelp) return { ...state, isHelp: false };
+  if (key === '?') return { ...state, isHelp: true };
+  if (key === 'q' || key === 'escape' || key === 'backspace') return goBack(state);
+  if (state.taskId !== undefined) return state;
+  if (key === 'enter' || key === 'return') return goIn(state, data);
+  const isInQueue = state.queue !== undefined;
+  if (isInQueue && (key === 'h' || key === 'left')) return turn(state, -1);
+  if (isInQueue && (key === 'l' || key === 'right')) return turn(state, 1);
+  if (listShown(state) !== undefined && key === 'n' && data.tasks.length > 0)
+    return { ...state, page: state.page + 1, row: 0 };
+  if (key === 'p' && state.page > 1) return { ...state, page: state.page - 1, row: 0 };
+  return move(state, key, rowsShown(state, data) - 1);
+}
+
+/** What is chosen is there: rows may have gone. */
+export function settle(state: DashState, data: DashData): DashState {
+  const row = Math.max(0, Math.min(state.row, rowsShown(state, data) - 1));
+  return row === state.row ? state : { ...state, row };
+}
+
+function move(state: DashState, key: string, last: number): DashState {
+  if (key === 'j' || key === 'down') return { ...state, row: Math.min(state.row + 1, Math.max(0, last)) };
+  if (key === 'k' || key === 'up') return { ...state, row: Math.max(state.row - 1, 0) };
+  return state;
+}
+
+/** Round and round. */
+function turn(state: DashState, by: number): DashState {
+  const at = (TASK_STATES.indexOf(state.state) + by + TASK_STATES.length) % TASK_STATES.length;
+  const rowsAbove = state.rowsAbove.slice(0, 1);
+  return { ...state, state: TASK_STATES[at] ?? 'active', group: undefined, page: 1, row: 0, rowsAbove };
+}
+
+function goIn(state: DashState, { queues, groups, tasks }: DashData): DashState {
+  const inside = { ...state, rowsAbove: [...state.rowsAbove, state.row] };
+  if (state.queue === undefined) {
+    const queue = queues[state.row]?.queue;
+    return queue === undefined ? state : { ...inside, queue, state: 'active', page: 1, row: 0 };
+  }
+  if (listShown(state) === undefined) {
+    const group = groups[state.row]?.group;
+    return group === undefined ? state : { ...inside, group, page: 1, row: 0 };
+  }
+  const taskId = tasks[state.row]?.id;
+  return taskId === undefined ? state : { ...inside, taskId };
+}
+
+function goBack(state: DashState): DashState {
+  const outside = { ...state, row: state.rowsAbove.at(-1) ?? 0, rowsAbove: state.rowsAbove.slice(0, -1) };
+  if (state.taskId !== undefined) return { ...outside, taskId: undefined };
+  if (state.group !== undefined) return { ...outside, group: undefined, page: 1 };
+  if (state.queue !== undefined) return { ...outside, queue: undefined, page: 1 };
+  return { ...state, isOver: true };
+}

@@ -1,0 +1,144 @@
+import { EscapementError } from '../../../core/errors.ts';
+import type { Broker, Defect, GroupInfo } from '../../../tasks/broker/broker.ts';
+import { Client } from '../../../tasks/client.ts';
+import type { RedisBroker } from '../../../tasks/broker/redis/redis-broker.ts';
+import type { DailyStats, SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
+import { Inspector } from '../../../tasks/inspector.ts';
+import { taskInfoOf } from '../../../tasks/task-info.ts';
+import { Task } from '../../../tasks/task.ts';
+import type {
+  Cancelling,
+  Enqueuing,
+  EntryView,
+  PageView,
+  QueueView,
+  ServerView,
+  TaskList,
+  TasksTarget,
+  TaskView,
+} from './tasks-target.ts';
+
+/** What a broker keeps. */
+export class BrokerTarget implements TasksTarget {
+  readonly name: string;
+  readonly #broker: Broker & { readonly info?: RedisBroker['info'] };
+  readonly #inspector: Inspector;
+
+  /** @param broker - closed with the target. If it is on Redis it can say what that says of itself. */
+  constructor(name: string, broker: Broker & { readonly info?: RedisBroker['info'] }) {
+    this.name = name;
+    this.#broker = broker;
+    this.#inspector = new Inspector({ broker });
+  }
+
+  async close(): Promise<void> {
+    await this.#inspector.close();
+    await this.#broker.close();
+  }
+
+  async redisInfo(): Promise<Readonly<Record<string, string>> | undefined> {
+    return await this.#broker.info?.();
+  }
+
+  async queues(): Promise<readonly QueueView[]> {
+    const names = [...(await this.#inspector.queues())].sort();
+    const views = await Promise.all(names.map((name) => this.#queueIfThere(name)));
+    return views.filter((view) => view !== undefined);
+  }
+
+  queue(name: string): Promise<QueueView> {
+    return this.#inspector.getQueueInfo(name);
+  }
+
+  history(queue: string, days: number): Promise<readonly DailyStats[]> {
+    return this.#inspector.history(queue, days);
+  }
+
+  /** Of a queue that is not there, a broker has none. */
+  async groups(queue: string): Promise<readonly GroupInfo[]> {
+    await this.#inspector.getQueueInfo(queue);
+    return this.#inspector.groups(queue);
+  }
+
+  /** Pausing does not ask whether the queue is there: a mistyped name would be paused for ever. */
+  async pauseQueue(queue: string): Promise<void> {
+    await this.#inspector.getQueueInfo(queue);
+    await this.#inspector.pauseQueue(queue);
+  }
+
+  async resumeQueue(queue: string): Promise<void> {
+    await this.#inspector.getQueueInfo(queue);
+    await this.#inspector.unpauseQueue(queue);
+  }
+
+  removeQueue(queue: string, force: boolean): Promise<void> {
+    return this.#inspector.deleteQueue(queue, { force });
+  }
+
+  async tasks({ queue, state, group }: TaskList, { page, pageSize }: PageView): Promise<readonly TaskView[]> {
+    return (await this.#broker.tasks(queue, state, { page, size: pageSize }, group)).map(taskInfoOf);
+  }
+
+  task(queue: string, id: string): Promise<TaskView> {
+    return this.#inspector.getTaskInfo(queue, id);
+  }
+
+  async enqueue({ type, payload, options }: Enqueuing): Promise<TaskView> {
+    const client = new Client({ broker: this.#broker });
+    const task = new Task(type, payload === undefined ? undefined : Buffer.from(payload), options);
+    return client.enqueue(task);
+  }
+
+  deleteTask(queue: string, id: string): Promise<void> {
+    return this.#inspector.deleteTask(queue, id);
+  }
+
+  runTask(queue: string, id: string): Promise<void> {
+    return this.#inspector.runTask(queue, id);
+  }
+
+  archiveTask(queue: string, id: string): Promise<void> {
+    return this.#inspector.archiveTask(queue, id);
+  }
+
+  cancelTask({ id, queue, outcome }: Cancelling): Promise<boolean> {
+    return this.#inspector.cancelProcessing(id, { queue, outcome });
+  }
+
+  deleteAll({ queue, state, group }: TaskList): Promise<number> {
+    return this.#broker.deleteAll(queue, state, group);
+  }
+
+  runAll({ queue, state, group }: TaskList): Promise<number> {
+    return this.#broker.runAll(queue, state, group);
+  }
+
+  archiveAll({ queue, state, group }: TaskList): Promise<number> {
+    return this.#broker.archiveAll(queue, state, group);
+  }
+
+  repair(queues: readonly string[] | undefined, apply: boolean): Promise<readonly Defect[]> {
+    return this.#inspector.repair({ queues, apply });
+  }
+
+  servers(): Promise<readonly ServerView[]> {
+    return this.#inspector.servers();
+  }
+
+  entries(): Promise<readonly EntryView[]> {
+    return this.#inspector.schedulerEntries();
+  }
+
+  events(entryId: string, page: PageView): Promise<readonly SchedulerEnqueueEvent[]> {
+    return this.#inspector.listSchedulerEnqueueEvents(entryId, page);
+  }
+
+  async #queueIfThere(name: string): Promise<QueueView | undefined> {
+    try {
+      return await this.#inspector.getQueueInfo(name);
+    } catch (error) {
+      if (error instanceof EscapementError && error.code === 'ERR_QUEUE_NOT_FOUND') return undefined;
+      throw error;
+    }
+  }
+}

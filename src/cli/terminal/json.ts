@@ -1,0 +1,10 @@
+/** Control characters that JSON leaves as they are, and a terminal does not. */
+const LEFT = /[\u007f-\u009f\u2028\u2029]/g;
+
+/** For programs, and for people who look: does nothing to a terminal. @param indent - 0 for one line. */
+export function toJson(value: unknown, indent = 2): string {
+  return JSON.stringify(value, null, indent).replace(
+    LEFT,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}

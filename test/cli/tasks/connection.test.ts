@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest';
+import { connectionOf, type ConnectionOptions } from '../../../src/cli/tasks/connection/connection.ts';
+
+const redis = (url: string, more: object = {}): object => ({
+  ...{ kind: 'redis', url, username: undefined, password: undefined, tls: undefined },
+  ...more,
+});
+
+function http(options: ConnectionOptions, environment: Record<string, string> = {}): object {
+  const connection = connectionOf(options, environment);
+  if (connection.kind !== 'http') throw new Error('not HTTP');
+  return connection.headers;
+}
+
+describe('connectionOf', () => {
+  it.each<[ConnectionOptions, Record<string, string>, object]>([
+    [{}, {}, redis('redis://127.0.0.1:6379', { name: '127.0.0.1:6379' })],
+    [{ uri: 'host:1' }, {}, redis('redis://host:1', { name: 'host:1' })],
+    [{ uri: 'host:1', db: 2 }, {}, redis('redis://host:1/2')],
+    [{ uri: 'redis://host/1', db: 2 }, {}, redis('redis://host/2')],
+    [{ uri: 'a' }, { ESCAPEMENT_URI: 'b', REDIS_URL: 'c' }, redis('redis://a')],
+    [{}, { ESCAPEMENT_URI: 'b', REDIS_URL: 'c' }, redis('redis://b')],
+    [{}, { ESCAPEMENT_URI: '', REDIS_URL: 'redis://c' }, redis('redis://c')],
+    [{ uri: 'redis://u:p@h' }, { ESCAPEMENT_PASSWORD: 'e' }, redis('redis://u:p@h', { name: 'h' })],
+    [{ uri: 'redis://u@h' }, { ESCAPEMENT_PASSWORD: 'e/@' }, redis('redis://u@h', { password: 'e/@' })],
+    [
+      { uri: 'redis://u:p@h', password: 'x' },
+      { ESCAPEMENT_PASSWORD: 'e' },
+      redis('redis://u:p@h', { password: 'x' }),
+    ],
+    [
+      { uri: 'h', username: 'a:b', password: 'x' },
+      {},
+      redis('redis://h', { username: 'a:b', password: 'x' }),
+    ],
+    [{ uri: 'h', tls: true }, {}, redis('rediss://h', { tls: {} })],
+    [{ uri: 'rediss://h', db: 1 }, {}, redis('rediss://h/1', { tls: {} })],
+    [{ uri: 'redis://h', insecure: true }, {}, redis('rediss://h', { tls: { rejectUnauthorized: false } })],
+    [{ uri: 'h', tls_server: 's' }, {}, redis('rediss://h', { tls: { servername: 's' } })],
+    [{ cluster: true, uri: 'h:1' }, {}, redis('redis-cluster://h:1')],
+    [{ cluster: true }, { ESCAPEMENT_URI: 'redis://h:1' }, redis('redis-cluster://h:1')],
+    [{ uri: 'REDIS://h', tls: true }, {}, redis('rediss://h', { tls: {} })],
+    [{ cluster_addrs: 'h:1,h:2' }, {}, redis('redis-cluster://h:1,h:2', { name: 'h:1,h:2' })],
+    [{ cluster: true, uri: 'redis-cluster://h:1' }, {}, redis('redis-cluster://h:1')],
+    [
+      { cluster: true, uri: 'rediss://u:p@h:1' },
+      {},
+      redis('rediss-cluster://u:p@h:1', { name: 'h:1', tls: {} }),
+    ],
+    [{ uri: 'redis-sentinel://a:1,b:2/0?master=m' }, {}, redis('redis-sentinel://a:1,b:2/0?master=m')],
+    [
+      { uri: 'redis-sentinel://:p@a/0?master=m', db: 3 },
+      { ESCAPEMENT_PASSWORD: 'e' },
+      redis('redis-sentinel://:p@a/3?master=m', { password: 'e', name: 'a' }),
+    ],
+    [
+      { uri: 'redis-sentinel://a?master=m', tls: true },
+      {},
+      redis('rediss-sentinel://a?master=m', { tls: {} }),
+    ],
+    [
+      { uri: 'redis-socket:///run/redis.sock' },
+      {},
+      redis('redis-socket:///run/redis.sock', { name: '/run/redis.sock' }),
+    ],
+    [{ uri: 'redis-socket:///r.sock?db=1', db: 2 }, {}, redis('redis-socket:///r.sock?db=2')],
+    [{ uri: 'redis://[::1]:6379' }, {}, redis('redis://[::1]:6379', { name: '[::1]:6379' })],
+  ])('%j with %j is Redis', (options, environment, expected) => {
+    expect(connectionOf(options, environment)).toMatchObject(expected);
+  });
+
+  it('has what the HTTP API is to know of who asks', () => {
+    expect(http({ uri: 'https://h/x' })).toEqual({});
+    expect(http({ uri: 'http://h' }, { ESCAPEMENT_TOKEN: 't' })).toEqual({ authorization: 'Bearer t' });
+    expect(http({ uri: 'http://h', token: 'o' }, { ESCAPEMENT_TOKEN: 't' })).toEqual({
+      authorization: 'Bearer o',
+    });
+    const basic = (login: string): object => ({
+      authorization: `Basic ${Buffer.from(login).toString('base64')}`,
+    });
+    expect(http({ uri: 'http://u:p%40@h' })).toEqual(basic('u:p@'));
+    expect(http({ uri: 'http://h', username: 'u' }, { ESCAPEMENT_PASSWORD: 'e' })).toEqual(basic('u:e'));
+    expect(http({ uri: 'http://h', http_header: ['X-Key: a', 'cookie:b=c'] })).toEqual({
+      ...{ 'x-key': 'a', cookie: 'b=c' },
+    });
+  });
+
+  it.each<[ConnectionOptions, RegExp]>([
+    [{ uri: 'ftp://u:secret@h' }, /'ftp' is no scheme that is known/],
+    [{ uri: 'redis://u:secret@' }, /no URI/],
+    [{ uri: 'redis://u:secret@x@h' }, /no URI/],
+    [{ uri: 'redis://u:x/secret@h' }, /no URI/],
+    [{ uri: 'redis://u:x?secret@h' }, /no URI/],
+    [{ uri: 'redis://u:x#secret@h' }, /no URI/],
+    [{ uri: 'u:secret@x@h' }, /no URI/],
+    [{ uri: 'http://u:secret@' }, /no URI/],
+    [{ uri: 'http://u:%secret@h' }, /no URI/],
+    [{ uri: 'http://u:secret@h', db: 1 }, /--db is for Redis, and http:\/\/h is not/],
+    [{ uri: 'redis://u:secret@h', token: 't' }, /--token and --http_header are for the HTTP API/],
+    [{ uri: 'http://h', password: 'secret' }, /--password over HTTP needs --username/],
+    [{ uri: 'http://h', token: 'secret\n' }, /--token must be visible ASCII/],
+    [{ uri: 'http://h', http_header: ['secret'] }, /'Name: value'/],
+    [{ uri: 'http://h', http_header: ['a: secret\r\nb: c'] }, /'Name: value'/],
+  ])('%j cannot be, and no secret is told', (options, message) => {
+    expect(() => connectionOf(options, {})).toThrow(message);
+    expect(() => connectionOf(options, {})).not.toThrow(/secret/);
+  });
+});

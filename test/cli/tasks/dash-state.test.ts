@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import {
+  FIRST_STATE,
+  NO_DATA,
+  press,
+  rowsShown,
+  settle,
+  type DashData,
+  type DashState,
+} from '../../../src/cli/tasks/dash/dash-state.ts';
+import type { QueueView, TaskView } from '../../../src/cli/tasks/target/tasks-target.ts';
+
+const queue = (name: string): QueueView => ({ queue: name }) as QueueView;
+const task = (id: string): TaskView => ({ id }) as TaskView;
+
+const DATA: DashData = {
+  ...NO_DATA,
+  queues: [queue('one'), queue('two'), queue('three')],
+  tasks: [task('a'), task('b')],
+  groups: [
+    { group: 'g', size: 1 },
+    { group: 'h', size: 2 },
+  ],
+};
+
+function pressed(keys: string, from: DashState = FIRST_STATE, data = DATA): DashState {
+  return keys.split(' ').reduce((state, key) => press(state, key, data), from);
+}
+
+describe('press', () => {
+  it('chooses a row, and none beyond', () => {
+    expect(pressed('j')).toEqual({ ...FIRST_STATE, row: 1 });
+    expect(pressed('down j j j j').row).toBe(2);
+    expect(pressed('j j k').row).toBe(1);
+    expect(pressed('k up').row).toBe(0);
+    expect(pressed('j', FIRST_STATE, NO_DATA).row).toBe(0);
+  });
+
+  it('goes into a queue, a task, and back to the rows it came from', () => {
+    const inside = pressed('j enter');
+    expect(inside).toMatchObject({ queue: 'two', state: 'active', row: 0, page: 1 });
+    const atTask = pressed('j return', inside);
+    expect(atTask).toMatchObject({ queue: 'two', taskId: 'b' });
+    expect(pressed('j k h l n enter', atTask)).toBe(atTask);
+    expect(pressed('q', atTask)).toEqual(pressed('j', inside));
+    expect(pressed('escape q', atTask)).toEqual(pressed('j'));
+  });
+
+  it('goes through the states of a queue, round and round', () => {
+    const inside = pressed('enter');
+    expect(pressed('l', inside).state).toBe('pending');
+    expect(pressed('right right left', inside).state).toBe('pending');
+    expect(pressed('h', inside).state).toBe('aggregating');
+    expect(pressed('h l', inside)).toEqual(inside);
+    expect(pressed('l l h', FIRST_STATE)).toBe(FIRST_STATE);
+  });
+
+  it('goes into a group first, where there are groups', () => {
+    const groups = pressed('enter h');
+    expect(rowsShown(groups, DATA)).toBe(2);
+    const inGroup = pressed('j enter', groups);
+    expect(inGroup).toMatchObject({ group: 'h', taskId: undefined, row: 0 });
+    expect(pressed('enter', inGroup)).toMatchObject({ group: 'h', taskId: 'a' });
+    expect(pressed('enter q q', inGroup)).toEqual(pressed('j', groups));
+    expect(pressed('l', inGroup)).toMatchObject({ group: undefined, state: 'active' });
+    expect(pressed('l q', inGroup)).toEqual(FIRST_STATE);
+  });
+
+  it('turns pages of tasks', () => {
+    const inside = pressed('j enter j');
+    expect(pressed('n', inside)).toMatchObject({ page: 2, row: 0 });
+    expect(pressed('n n p', inside).page).toBe(2);
+    expect(pressed('p', inside).page).toBe(1);
+    expect(pressed('n', inside, NO_DATA).page).toBe(1);
+    expect(pressed('n l', inside).page).toBe(1);
+    expect(pressed('n').page).toBe(1);
+  });
+
+  it('does nothing where nothing is', () => {
+    for (const keys of ['enter', 'x', 'enter n'])
+      expect(pressed(keys, FIRST_STATE, NO_DATA)).toEqual(FIRST_STATE);
+  });
+
+  it('helps, and ends', () => {
+    expect(pressed('?').isHelp).toBe(true);
+    expect(pressed('? q')).toEqual(FIRST_STATE);
+    expect(pressed('q').isOver).toBe(true);
+    expect(pressed('enter enter ? ctrl-c').isOver).toBe(true);
+  });
+});
+
+describe('settle', () => {
+  it('keeps to rows that are there', () => {
+    expect(settle({ ...FIRST_STATE, row: 5 }, DATA).row).toBe(2);
+    expect(settle({ ...FIRST_STATE, row: 5 }, NO_DATA).row).toBe(0);
+    expect(settle(FIRST_STATE, DATA)).toBe(FIRST_STATE);
+  });
+});

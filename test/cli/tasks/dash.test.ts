@@ -1,0 +1,227 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { RedisProcess } from '../../redis/redis-process.ts';
+import { COMMAND } from '../support/command.ts';
+import {
+  ESCAPE,
+  FakeKeyboard,
+  FakeStream,
+  openTarget,
+  serveTasks,
+  tasksCommand,
+  withEveryState,
+  type Result,
+  type TargetBench,
+  WAYS,
+} from './support/tasks-command.ts';
+
+const ENTER = `${ESCAPE}[?1049h`;
+const LEAVE = `${ESCAPE}[?1049l`;
+
+/** Also on a machine that has much else to do. */
+const SOON = { timeout: 20_000 };
+
+interface Watched {
+  /** What is on the screen now, without colours. */
+  readonly screen: () => string;
+  readonly press: (keys: string) => void;
+  readonly keyboard: FakeKeyboard;
+  readonly out: FakeStream;
+  readonly abort: AbortController;
+  readonly result: Promise<Result>;
+}
+
+function watch({ surroundings }: Pick<TargetBench, 'surroundings'>, ...words: string[]): Watched {
+  const out = new FakeStream(true);
+  const keyboard = new FakeKeyboard(true);
+  const abort = new AbortController();
+  const own = { out, keyboard, signal: abort.signal };
+  const result = tasksCommand(['dash', ...words], { ...surroundings, ...own });
+  return {
+    screen: () => screenOf(out.written),
+    press: (keys) => void keyboard.write(keys),
+    ...{ keyboard, out, abort, result },
+  };
+}
+
+/** Since it was last drawn from its top. */
+function screenOf(written: string): string {
+  const last = written.slice(written.lastIndexOf(`${ESCAPE}[H`));
+  // eslint-disable-next-line no-control-regex -- that is what it is about
+  return last.replace(/\u001b\[[?0-9;]*[A-Za-z]/g, '');
+}
+
+function expectRestored({ out, keyboard }: Watched): void {
+  expect(out.written.startsWith(ENTER)).toBe(true);
+  expect(out.written.endsWith(LEAVE)).toBe(true);
+  expect(keyboard.isRaw).toBe(false);
+}
+
+describe.each(WAYS)('escapement tasks dash, over %s', (way) => {
+  it('shows queues, the tasks of a queue, and a task', async () => {
+    const bench = await withEveryState(way);
+    await bench.add('x', { queue: 'another' });
+    const dash = watch(bench);
+    await expect.poll(dash.screen, SOON).toMatch(/> another +run +1 .*\r\n {2}default +run +7 /);
+    expect(dash.keyboard.isRaw).toBe(true);
+    dash.press('j\r');
+    await expect
+      .poll(dash.screen)
+      .toMatch(/default {2}page 1\r\n\[active 1\] {2}pending 1 .*\r\n.*\r\n> active +work/);
+    dash.press('lll');
+    await expect
+      .poll(dash.screen, SOON)
+      .toMatch(/\[retry 1\].*\r\n.*next retry.*\r\n> retry +work .* in 5s +boom/);
+    dash.press('\r');
+    await expect
+      .poll(dash.screen)
+      .toMatch(/ {2}last error +boom\r\n(.*\r\n)* {2}payload +\{"id":"retry"\}\r\n/);
+    dash.press(`q${ESCAPE}[D${ESCAPE}[D${ESCAPE}[D${ESCAPE}[D`);
+    await expect.poll(dash.screen, SOON).toMatch(/\[aggregating 1\]\r\n.*\r\n> g +1\r\n/);
+    dash.press('\r');
+    await expect.poll(dash.screen, SOON).toMatch(/default \/ g {2}page 1\r\n.*\r\n.*\r\n> aggregating +work/);
+    dash.press('n');
+    await expect.poll(dash.screen, SOON).toMatch(/page 2\r\n.*\r\n.*\r\n {2}there are none/);
+    dash.press('?');
+    await expect.poll(dash.screen, SOON).toContain('any key: back');
+    dash.press('xqqq');
+    expect(await dash.result).toMatchObject({ stderr: '', code: 0 });
+    expectRestored(dash);
+  });
+
+  it('reads again and again', async () => {
+    const bench = await openTarget(way);
+    const dash = watch(bench, '--refresh', '1s');
+    await expect.poll(dash.screen, SOON).toContain('there are none');
+    await bench.add('a');
+    await expect.poll(dash.screen, SOON).toMatch(/> default +run +1 /);
+    dash.press('\u0003');
+    expect(await dash.result).toMatchObject({ code: 0 });
+    expectRestored(dash);
+  });
+});
+
+describe('escapement tasks dash', () => {
+  it('says what is wrong, and goes on', async () => {
+    const bench = await openTarget('broker');
+    await bench.add('a');
+    const dash = watch(bench);
+    await expect.poll(dash.screen, SOON).toMatch(/> default/);
+    await bench.inspector.deleteQueue('default', { force: true });
+    dash.press('\r');
+    await expect.poll(dash.screen, SOON).toMatch(/no queue 'default'/);
+    dash.press('qq');
+    expect(await dash.result).toMatchObject({ stderr: '', code: 0 });
+  });
+
+  it('waits for one answer at a time, however fast keys come', async () => {
+    const bench = await withEveryState('broker');
+    const { broker } = bench;
+    const tasks = broker.tasks.bind(broker);
+    const asked: string[] = [];
+    let answer: () => void = () => undefined;
+    broker.tasks = async (queue, state, ...rest) => {
+      asked.push(state);
+      await new Promise<void>((resolve) => (answer = resolve));
+      return tasks(queue, state, ...rest);
+    };
+    const dash = watch(bench);
+    await expect.poll(dash.screen, SOON).toMatch(/> default/);
+    dash.press('\rllll');
+    await expect.poll(dash.screen, SOON).toMatch(/\[archived 1\].*\r\n.*\r\n {2}…/);
+    expect(asked).toEqual(['active']);
+    answer();
+    await expect.poll(() => asked, SOON).toEqual(['active', 'archived']);
+    expect(dash.screen()).not.toContain('> active');
+    answer();
+    await expect.poll(dash.screen, SOON).toMatch(/> archived +work/);
+    dash.press('qq');
+    expect(await dash.result).toMatchObject({ code: 0 });
+  });
+
+  it('goes on when Redis is back', async () => {
+    const server = await RedisProcess.start();
+    onTestFinished(() => server.stop());
+    const environment = { ESCAPEMENT_URI: server.url };
+    const dash = watch({ surroundings: { environment } }, '--refresh', '1s');
+    await expect.poll(dash.screen, SOON).toContain('there are none');
+    await server.kill();
+    await expect.poll(dash.screen, SOON).toContain('Redis is unavailable');
+    await server.start();
+    await expect.poll(dash.screen, SOON).not.toContain('Redis is unavailable');
+    dash.press('q');
+    expect(await dash.result).toMatchObject({ stderr: '', code: 0 });
+  });
+
+  it('leaves the terminal as it was when it is interrupted', async () => {
+    const dash = watch(await openTarget('broker'));
+    await expect.poll(dash.screen, SOON).toContain('there are none');
+    dash.abort.abort(new Error('interrupted'));
+    expect(await dash.result).toMatchObject({ stderr: '', code: 130 });
+    await expect.poll(() => dash.out.written.endsWith(LEAVE), SOON).toBe(true);
+    expectRestored(dash);
+  });
+
+  it('ends when the keyboard is gone', async () => {
+    const dash = watch(await openTarget('broker'));
+    await expect.poll(dash.screen, SOON).toContain('there are none');
+    dash.keyboard.end();
+    expect(await dash.result).toMatchObject({ code: 0 });
+    expectRestored(dash);
+  });
+
+  it('needs a terminal, or prints once', async () => {
+    const { add, command } = await openTarget('broker');
+    await add('a');
+    const refused = await command('dash');
+    expect(refused).toEqual({
+      stdout: '',
+      stderr: 'escapement: the dash needs a terminal; --once prints the queues once\n',
+      code: 2,
+    });
+    const once = await command('dash', '--once');
+    expect(once.stdout).toMatch(
+      /^escapement tasks {2}there .*\n\n {2}queue +state .*\n {2}default +run +1 .*\n$/,
+    );
+    expect((await command('dash', '--json')).stderr).toMatch(/stats has --json/);
+    expect((await command('dash', '--refresh', '500ms')).stderr).toMatch(/at least 1s/);
+  });
+});
+
+const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0;
+
+/** The built command, on a terminal that the host's `script` makes. */
+describe.skipIf(!hasScript)('on a terminal, escapement tasks dash', () => {
+  it.each([
+    ['q', 0],
+    ['\u0003', 0],
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+  ])('restores it after %j, and ends with %d', async (end, code) => {
+    const { add, broker } = await openTarget('broker');
+    await add('a');
+    const uri = await serveTasks({ broker });
+    const line = `echo "pid $$"; exec ${process.execPath} ${COMMAND} tasks dash -u ${uri}`;
+    const env = {
+      ...process.env,
+      TERM: 'xterm-256color',
+      NO_COLOR: undefined,
+      FORCE_COLOR: undefined,
+      CI: undefined,
+    };
+    const child = spawn('script', ['-qec', line, '/dev/null'], { env, stdio: ['pipe', 'pipe', 'inherit'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let written = '';
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (written += chunk));
+    const closed = new Promise((resolve) => child.once('close', resolve));
+    await expect.poll(() => written, SOON).toContain('> default');
+    expect(written).toContain(`${ESCAPE}[7m> default`);
+    const pid = Number(/pid (\d+)/.exec(written)?.[1]);
+    if (end.startsWith('SIG')) process.kill(pid, end);
+    else child.stdin.write(end);
+    expect(await closed).toBe(code);
+    expect(written.indexOf(ENTER)).toBeGreaterThan(0);
+    expect(written).toContain(`${ESCAPE}[?25h${LEAVE}`);
+    expect(written.slice(written.indexOf(LEAVE) + LEAVE.length).trim()).toBe('');
+  });
+});

@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import { Task } from 'escapement/tasks';
+import { START_MS } from '../../tasks/support/bench.ts';
+import { announceServer, openTarget, WAYS } from './support/tasks-command.ts';
+
+/** Clears the screen, three ways, rings, and begins another line. */
+const HOSTILE = 'a/b:run\u001b[2J\u009b2J\u0007\r\n\u2028?#%2F"\\';
+const CONTROL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029]/; // eslint-disable-line no-control-regex -- that is what it is about
+
+describe.each(WAYS)('text of users, over %s', (way) => {
+  it('does nothing to a terminal, and names what it names', async () => {
+    const bench = await openTarget(way);
+    const { broker, client, command, inspector, json } = bench;
+    const payload = Buffer.from(`"${HOSTILE}"`);
+    const headers = { [HOSTILE]: HOSTILE };
+    const task = new Task(HOSTILE, payload, { taskId: HOSTILE, queue: HOSTILE, headers });
+    await client.enqueue(task);
+    await client.enqueue(task, { taskId: 'grouped', group: HOSTILE });
+    await announceServer(bench, HOSTILE);
+    const entry = { id: HOSTILE, spec: HOSTILE, taskType: HOSTILE, payload, options: [HOSTILE] };
+    const times = { nextEnqueueAtMs: START_MS, prevEnqueueAtMs: START_MS };
+    await broker.announceScheduler(HOSTILE, () => [{ ...entry, ...times }], 600_000);
+    await broker.recordEnqueueEvent(HOSTILE, { taskId: HOSTILE, atMs: START_MS });
+    const q = ['-q', HOSTILE];
+    const reading = [
+      ['stats'],
+      ['queue', 'ls'],
+      ['queue', 'inspect', HOSTILE],
+      ['queue', 'history', HOSTILE],
+      ['task', 'ls', ...q, '-s', 'pending'],
+      ['task', 'ls', ...q, '-s', 'aggregating', '-g', HOSTILE],
+      ['task', 'inspect', ...q, '-i', HOSTILE],
+      ['server', 'ls'],
+      ['cron', 'ls'],
+      ['cron', 'history', HOSTILE],
+      ['group', 'ls', ...q],
+      ['dash', '--once'],
+    ];
+    for (const words of reading) {
+      const { stdout, stderr, code } = await command(...words);
+      expect([stderr, code], words.join(' ')).toEqual(['', 0]);
+      expect(stdout, words.join(' ')).not.toMatch(CONTROL);
+      if (words[0] === 'dash') continue;
+      const again = await command(...words, '--json');
+      expect(again.stdout, words.join(' ')).not.toMatch(CONTROL);
+      expect(JSON.stringify(JSON.parse(again.stdout))).toContain(JSON.stringify(HOSTILE).slice(1, -1));
+    }
+    expect((await json('task', 'inspect', ...q, '-i', HOSTILE)).json).toMatchObject({ id: HOSTILE });
+    for (const words of [
+      ['queue', 'pause', HOSTILE],
+      ['task', 'archive', ...q, '-i', HOSTILE],
+      ['task', 'run', ...q, '-i', HOSTILE],
+      ['task', 'delete', ...q, '-i', HOSTILE],
+      ['task', 'runall', ...q, '-s', 'aggregating', '-g', HOSTILE],
+    ]) {
+      const { stdout, stderr, code } = await command(...words);
+      expect([stderr, code], words.join(' ')).toEqual(['', 0]);
+      expect(stdout).not.toMatch(CONTROL);
+    }
+    expect(await inspector.getQueueInfo(HOSTILE)).toMatchObject({ paused: true, pending: 1, size: 1 });
+  });
+
+  it('does nothing to a terminal in errors either', async () => {
+    const { add, command } = await openTarget(way);
+    await add('a');
+    for (const words of [
+      ['queue', 'inspect', HOSTILE],
+      ['task', 'inspect', '-q', 'default', '-i', HOSTILE],
+      ['task', 'delete', '-q', 'default', '-i', HOSTILE, '-i', HOSTILE],
+      ['group', 'ls', '-q', HOSTILE],
+    ]) {
+      const { stderr, code } = await command(...words);
+      expect(stderr).toContain('a/b:run\\x1b[2J\\x9b2J');
+      expect(stderr).not.toMatch(CONTROL);
+      expect(code).toBe(2);
+    }
+  });
+});

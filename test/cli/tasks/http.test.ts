@@ -1,0 +1,123 @@
+import { createServer, type AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { TasksHandlerOptions } from 'escapement/tasks/http';
+import { HttpApi, Unreachable } from '../../../src/cli/tasks/target/http-api.ts';
+import { openBench } from '../../tasks/support/bench.ts';
+import { finished, startCommand } from '../support/command.ts';
+import { serve, serveTasks, tasksCommand, type Result } from './support/tasks-command.ts';
+
+const stats = (uri: string, ...words: string[]): Promise<Result> =>
+  tasksCommand(['stats', '-u', uri, ...words]);
+
+describe('the HTTP API', () => {
+  it('is reached wherever it is mounted', async () => {
+    const { add, broker } = await openBench();
+    await add('a');
+    const uri = await serveTasks({ broker, rootPath: '/admin' });
+    for (const path of ['/admin', '/admin/', '/admin/api', '/admin/api/']) {
+      const { stdout, code } = await stats(`${uri}${path}`);
+      expect(stdout).toContain('│ default │');
+      expect(code).toBe(0);
+    }
+    const elsewhere = `escapement: there is no API of tasks at ${uri} (HTTP 404)\n`;
+    expect(await stats(uri)).toEqual({ stdout: '', stderr: elsewhere, code: 2 });
+  });
+
+  it('is told who asks', async () => {
+    const { broker } = await openBench();
+    const authorize: TasksHandlerOptions['authorize'] = ({ headers }) =>
+      headers.authorization === 'Bearer secret' || { challenge: 'Bearer' };
+    const uri = await serveTasks({ broker, authorize });
+    expect((await stats(uri, '--token', 'secret')).code).toBe(0);
+    expect((await stats(uri, '--http_header', 'Authorization: Bearer secret')).code).toBe(0);
+    const environment = { ESCAPEMENT_TOKEN: 'secret', ESCAPEMENT_URI: uri };
+    expect((await tasksCommand(['stats'], { environment })).code).toBe(0);
+    const refused = await stats(uri, '--token', 'wrong');
+    expect(refused.stderr).toBe(`escapement: ${uri} refuses: unauthorized (HTTP 401)\n`);
+    expect(refused.code).toBe(2);
+  });
+
+  it('may be read-only', async () => {
+    const { add, broker } = await openBench();
+    await add('a');
+    const uri = await serveTasks({ broker, readOnly: true });
+    const { stderr, code } = await tasksCommand(['queue', 'pause', 'default', '-u', uri]);
+    expect(stderr).toMatch(/^escapement: POST is not allowed here \(HTTP 405\)\n$/);
+    expect(code).toBe(2);
+  });
+
+  it('may be something else', async () => {
+    const html = await serve((_, response) => response.end('<html>Welcome</html>'));
+    expect((await stats(html)).stderr).toBe(
+      `escapement: ${html} does not answer as the API of tasks does: is it there?\n`,
+    );
+    const failing = await serve((_, response) => response.writeHead(502).end('<html>Bad gateway</html>'));
+    expect((await stats(failing)).stderr).toBe(`escapement: ${failing} refuses (HTTP 502)\n`);
+    const other = await serve((_, response) => response.end('{"nonsense":1}'));
+    expect((await stats(other)).stderr).toMatch(/ does not answer as the API/);
+    const hostile = await serve((_, response) => response.writeHead(400).end('a\u001b[2J\u009b\nb'));
+    expect((await stats(hostile)).stderr).toBe('escapement: a\\x1b[2J\\x9b (HTTP 400)\n');
+  });
+
+  it('is not followed elsewhere: the token would go with it', async () => {
+    const asked: unknown[] = [];
+    const elsewhere = await serve(({ headers }, response) => {
+      asked.push(headers);
+      response.end('{}');
+    });
+    const uri = await serve((_, response) => response.writeHead(302, { location: elsewhere }).end());
+    expect((await stats(uri, '--token', 'secret')).stderr).toBe(
+      `escapement: ${uri} points elsewhere (HTTP 302)\n`,
+    );
+    expect(asked).toEqual([]);
+  });
+
+  it('may not be there: one line, without the password', async () => {
+    const free = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => free.once('listening', resolve));
+    const { port } = free.address() as AddressInfo;
+    await new Promise((resolve) => free.close(resolve));
+    const { stdout, stderr, code } = await tasksCommand([
+      ...['queue', 'pause', 'a', 'b', '-u', `http://user:secret@127.0.0.1:${port}/admin`],
+    ]);
+    expect(stderr).toMatch(
+      /^escapement: cannot reach http:\/\/127\.0\.0\.1:\d+\/admin: [^\n]*ECONNREFUSED[^\n]*\n$/,
+    );
+    expect(stderr).not.toContain('secret');
+    expect([stdout, code]).toEqual(['', 2]);
+  });
+
+  it('can be given up on with Ctrl-C', async () => {
+    let asked: () => void = () => undefined;
+    const whenAsked = new Promise<void>((resolve) => (asked = resolve));
+    const uri = await serve(() => {
+      asked(); // and no answer
+    });
+    const child = startCommand(['tasks', 'stats', '-u', uri]);
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const result = finished(child);
+    await whenAsked;
+    child.kill('SIGINT');
+    const { stdout, stderr, code } = await result;
+    expect([stdout.toString(), stderr, code]).toEqual(['', '', 130]);
+  });
+
+  it('is not waited for for ever', async () => {
+    const uri = await serve((request, response) => {
+      if (request.url === '/api/queues') response.write('{'); // and no more
+    });
+    const api = new HttpApi(new URL(uri), {}, new AbortController().signal, 100);
+    await expect(api.get('/queues')).rejects.toThrow(`cannot reach ${uri}: no answer within 100 ms`);
+    await expect(api.get('/servers')).rejects.toThrow(Unreachable);
+  });
+
+  it('has no way to what is called . or ..', async () => {
+    const { broker } = await openBench();
+    const uri = await serveTasks({ broker });
+    for (const name of ['.', '..']) {
+      const { stderr, code } = await tasksCommand(['queue', 'rm', name, '-u', uri]);
+      expect(stderr).toContain('is not available over the HTTP API');
+      expect(code).toBe(2);
+    }
+  });
+});

@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest';
+import { START_MS } from '../../tasks/support/bench.ts';
+import { openTarget, withEveryState, type Way, WAYS } from './support/tasks-command.ts';
+
+const any = expect.any(Number) as number;
+
+/** As JSON says it; what HTTP does not know is left out. */
+function everyStateJson(way: Way): object {
+  return {
+    ...{ queue: 'default', paused: false, size: 7, groups: 1 },
+    ...{ active: 1, pending: 1, aggregating: 1, scheduled: 1, retry: 1, archived: 1, completed: 1 },
+    ...{ latencyMs: 500, memoryUsageBytes: any, processed: 3, failed: 2 },
+    ...(way !== 'http' ? { processedTotal: 3, failedTotal: 2 } : {}),
+    timestamp: new Date(START_MS + 500).toISOString(),
+  };
+}
+
+describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
+  it('lists queues', async () => {
+    const { add, command, json } = await withEveryState(way);
+    await add('other', { queue: 'low' });
+    const { stdout, stderr, code } = await command('queue', 'list');
+    expect([stderr, code]).toEqual(['', 0]);
+    expect(stdout).toMatch(/│ default +│ run +│ +7 │ +500ms │ +3 │ +2 │ +66\.67 % │/);
+    expect(stdout).toMatch(/│ low +│ run +│ +1 │ +0ms │ +0 │ +0 │ +- │/);
+    const listed = await json('queue', 'ls');
+    expect(listed).toMatchObject({
+      json: { queues: [everyStateJson(way), { queue: 'low', size: 1 }] },
+      code: 0,
+    });
+  });
+
+  it('inspects queues', async () => {
+    const { command, json } = await withEveryState(way);
+    const { stdout } = await command('queue', 'inspect', 'default');
+    expect(stdout).toMatch(/^queue +default\nstate +run\nsize +7\nactive +1\n/);
+    expect(await json('queue', 'inspect', 'default')).toEqual({
+      json: { queues: [everyStateJson(way)], failed: [] },
+      code: 0,
+    });
+  });
+
+  it('shows what was done day by day', async () => {
+    const { command, json } = await withEveryState(way);
+    const history = await json('queue', 'history', 'default', '-x', '2');
+    const days = [
+      { date: '2026-11-21', processed: 3, failed: 2 },
+      { date: '2026-11-20', processed: 0, failed: 0 },
+    ];
+    expect(history.json).toEqual({ queues: [{ queue: 'default', days }], failed: [] });
+    const long = await json('queue', 'history', 'default', '--days', '20');
+    expect((long.json as { queues: { days: object[] }[] }).queues[0]?.days).toHaveLength(20);
+    const { stdout } = await command('queue', 'history', 'default');
+    expect(stdout).toMatch(/^default\n/);
+    expect(stdout.match(/│ 2026-11-\d\d │/g)).toHaveLength(10);
+  });
+
+  it('pauses and resumes them', async () => {
+    const { add, command, inspector, json } = await openTarget(way);
+    await add('a', { queue: 'one' });
+    await add('b', { queue: 'two' });
+    expect(await command('queue', 'pause', 'one', 'two')).toEqual({
+      ...{ stdout: 'one: paused\ntwo: paused\n', stderr: '', code: 0 },
+    });
+    expect((await inspector.getQueueInfo('two')).paused).toBe(true);
+    expect((await command('queue', 'ls')).stdout).toMatch(/│ two +│ paused │/);
+    expect(await json('queue', 'unpause', 'one')).toEqual({
+      json: { resumed: ['one'], failed: [] },
+      code: 0,
+    });
+    expect(await command('queue', 'resume', 'two')).toMatchObject({ stdout: 'two: resumed\n', code: 0 });
+    expect((await inspector.getQueueInfo('one')).paused).toBe(false);
+  });
+
+  it('goes on after one that has failed, and ends with 1; with 2 if it was the only one', async () => {
+    const { add, command, inspector, json } = await openTarget(way);
+    await add('a', { queue: 'one' });
+    await add('b', { queue: 'two' });
+    const paused = await command('queue', 'pause', 'one', 'nonsense', 'two');
+    expect(paused.stdout).toBe('one: paused\ntwo: paused\n');
+    expect(paused.stderr).toMatch(/^escapement: [^\n]*nonsense[^\n]*\n$/);
+    expect(paused.code).toBe(1);
+    expect((await inspector.getQueueInfo('two')).paused).toBe(true);
+    expect(await inspector.queues()).not.toContain('nonsense');
+    const again = await command('queue', 'pause', 'one');
+    expect(again).toMatchObject({ stdout: '', code: 2 });
+    expect(again.stderr).toMatch(/is paused/);
+    const inspected = await json('queue', 'inspect', 'one', 'nonsense');
+    expect(inspected).toMatchObject({
+      json: {
+        queues: [{ queue: 'one' }],
+        failed: [{ queue: 'nonsense', message: expect.any(String) as string }],
+      },
+      code: 1,
+    });
+  });
+
+  it('removes empty ones', async () => {
+    const { add, broker, command, inspector, lease } = await openTarget(way);
+    await add('a', { queue: 'one' });
+    const refused = await command('queue', 'rm', 'one');
+    expect(refused).toMatchObject({ stdout: '', code: 2 });
+    expect(refused.stderr).toMatch(/has 1 task/);
+    await broker.complete(await lease('one'));
+    expect(await command('queue', 'remove', 'one')).toMatchObject({ stdout: 'one: removed\n', code: 0 });
+    expect(await inspector.queues()).toEqual([]);
+  });
+
+  it.each([
+    [['queue', 'history', 'default', '-x', '0'], /from 1 to 90/],
+    [['queue', 'inspect'], /missing required argument/],
+    [['queue', 'inspect', ' '], /must not be blank/],
+    [['queue', 'nonsense'], /unknown command 'nonsense'/],
+    [['queue'], /Usage: escapement tasks queue/],
+  ])('%j is wrong usage', async (words, message) => {
+    const { command } = await openTarget(way);
+    const { stdout, stderr, code } = await command(...words);
+    expect(stderr).toMatch(message);
+    expect([stdout, code]).toEqual(['', 2]);
+  });
+});
+
+describe('escapement tasks queue remove --force', () => {
+  it('takes the tasks too', async () => {
+    const { add, command, inspector } = await openTarget('broker');
+    await add('a', { queue: 'one' });
+    expect(await command('queue', 'delete', '--force', 'one')).toMatchObject({ stdout: 'one: removed\n' });
+    expect(await inspector.queues()).toEqual([]);
+  });
+
+  it('is not there over HTTP', async () => {
+    const { add, command, inspector } = await openTarget('http');
+    await add('a', { queue: 'one' });
+    const { stderr, code } = await command('queue', 'rm', '-f', 'one');
+    expect(stderr).toMatch(/--force.* is not available over the HTTP API\n$/);
+    expect([code, await inspector.queues()]).toEqual([2, ['one']]);
+  });
+});

@@ -1,0 +1,204 @@
+import { once } from 'node:events';
+import { cpSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { freshDatabase } from '../../redis/redis-case.ts';
+import { RedisCluster } from '../../redis/redis-cluster.ts';
+import { RedisProcess } from '../../redis/redis-process.ts';
+import { RedisSentinels } from '../../redis/redis-sentinels.ts';
+import { COMMAND, finished, startCommand, startCopy } from '../support/command.ts';
+import { temporaryFolder } from '../support/queue-folder.ts';
+
+interface Ended {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly code: number | null;
+}
+
+/** Runs the built command. */
+async function tasks(env: Readonly<Record<string, string>>, ...words: string[]): Promise<Ended> {
+  const { stdout, stderr, code } = await finished(startCommand(['tasks', ...words], [], env));
+  return { stdout: stdout.toString(), stderr, code };
+}
+
+async function redis(...args: string[]): Promise<RedisProcess> {
+  const server = await RedisProcess.start({ args });
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+/** Where nobody listens. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+describe('escapement tasks, built, with Redis', () => {
+  it('tells what Redis says of itself', async () => {
+    const database = await freshDatabase();
+    onTestFinished(() => database.dispose());
+    const env = { REDIS_URL: database.url };
+    const { redis } = JSON.parse((await tasks(env, 'stats', '--json')).stdout) as {
+      redis: Record<string, string>;
+    };
+    expect(redis).toMatchObject({ redis_mode: 'standalone', uptime_in_days: '0' });
+    const { stdout } = await tasks(env, 'stats');
+    expect(stdout).toContain('peak memory');
+    expect(stdout).toContain(redis['redis_version']);
+  });
+
+  it('enqueues, lists and deletes', async () => {
+    const database = await freshDatabase();
+    onTestFinished(() => database.dispose());
+    const env = { REDIS_URL: database.url };
+    const added = await tasks(
+      env,
+      'task',
+      'enqueue',
+      '-t',
+      'work',
+      '-l',
+      '{"a":1}',
+      '--id',
+      'one',
+      '-q',
+      'low',
+    );
+    expect(added).toEqual({ stdout: 'one: pending, in queue low\n', stderr: '', code: 0 });
+    const listed = await tasks(env, 'task', 'ls', '-q', 'low', '-s', 'pending', '--json');
+    expect(JSON.parse(listed.stdout)).toMatchObject({ tasks: [{ id: 'one', payload: '{"a":1}' }] });
+    const { host, pathname } = new URL(database.url);
+    const byNumber = await tasks({}, 'queue', 'ls', '--json', '-u', host, '-n', pathname.slice(1) || '0');
+    expect(JSON.parse(byNumber.stdout)).toMatchObject({ queues: [{ queue: 'low', size: 1 }] });
+    const removed = await tasks(env, 'queue', 'rm', '--force', 'low');
+    expect(removed).toEqual({ stdout: 'low: removed\n', stderr: '', code: 0 });
+  });
+
+  it('needs the password, from wherever', async () => {
+    const server = await redis('--requirepass', 's3/cr@t');
+    const uri = `127.0.0.1:${server.port}`;
+    expect((await tasks({}, 'stats', '-u', uri, '-p', 's3/cr@t')).code).toBe(0);
+    expect((await tasks({ ESCAPEMENT_URI: uri, ESCAPEMENT_PASSWORD: 's3/cr@t' }, 'stats')).code).toBe(0);
+    expect((await tasks({}, 'stats', '-u', `redis://:s3%2Fcr%40t@${uri}`)).code).toBe(0);
+    const without = await tasks({}, 'stats', '-u', uri);
+    expect(without).toMatchObject({ stdout: '', code: 2 });
+    expect(without.stderr).toMatch(/^escapement: cannot reach Redis at 127\.0\.0\.1:\d+: NOAUTH [^\n]*\n$/);
+    const wrong = await tasks({}, 'stats', '-u', `redis://:guess@${uri}`);
+    expect(wrong.stderr).toMatch(/^escapement: cannot reach Redis at 127\.0\.0\.1:\d+: WRONGPASS [^\n]*\n$/);
+    expect(wrong.stderr).not.toContain('guess');
+  });
+
+  it('speaks TLS, and looks at the certificate', async () => {
+    const port = await freePort();
+    const [key, cert] = ['key.pem', 'cert.pem'].map((name) =>
+      fileURLToPath(new URL(`../../redis/tls/${name}`, import.meta.url)),
+    ) as [string, string];
+    await redis(
+      ...['--tls-port', String(port), '--tls-cert-file', cert, '--tls-key-file', key],
+      ...['--tls-ca-cert-file', cert, '--tls-auth-clients', 'no'],
+    );
+    expect(await tasks({}, 'stats', '-u', `127.0.0.1:${port}`, '--insecure')).toMatchObject({
+      stderr: '',
+      code: 0,
+    });
+    const env = { NODE_EXTRA_CA_CERTS: cert };
+    expect(await tasks(env, 'stats', '-u', `127.0.0.1:${port}`, '--tls')).toMatchObject({
+      stderr: '',
+      code: 0,
+    });
+    const named = await tasks(env, 'stats', '-u', `127.0.0.1:${port}`, '--tls_server', 'localhost');
+    expect(named).toMatchObject({ stderr: '', code: 0 });
+    const refused = await tasks({}, 'stats', '-u', `127.0.0.1:${port}`, '--tls');
+    expect(refused.stderr).toMatch(
+      /^escapement: cannot reach Redis at 127\.0\.0\.1:\d+: self-signed certificate\n$/,
+    );
+    expect(refused.code).toBe(2);
+    const other = await tasks(env, 'stats', '-u', `127.0.0.1:${port}`, '--tls_server', 'other.example');
+    expect(other.stderr).toContain('other.example');
+    expect(other.code).toBe(2);
+  });
+
+  it('says in one line, at once, that it is not there', async () => {
+    const port = await freePort();
+    const { stdout, stderr, code } = await tasks(
+      {},
+      'queue',
+      'pause',
+      'a',
+      'b',
+      '-u',
+      `redis://u:secret@127.0.0.1:${port}`,
+    );
+    expect(stderr).toBe(
+      `escapement: cannot reach Redis at 127.0.0.1:${port}: connect ECONNREFUSED 127.0.0.1:${port}\n`,
+    );
+    expect([stdout, code]).toEqual(['', 2]);
+    const wrong = await tasks({}, 'stats', '-u', 'redis://u:secret@127.0.0.1:99999');
+    expect(wrong.stderr).toMatch(/^escapement: --uri must be [^\n]*\n$/);
+    expect(wrong.stderr).not.toContain('secret');
+    expect(wrong.code).toBe(2);
+  });
+
+  it('gives up on one that does not answer, or when it is interrupted', async () => {
+    const sockets: (() => void)[] = [];
+    const silent = createServer((socket) => sockets.push(() => socket.destroy())).listen(0, '127.0.0.1');
+    onTestFinished(() => {
+      silent.close();
+      for (const destroy of sockets) destroy();
+    });
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    const late = tasks({}, 'stats', '-u', `127.0.0.1:${port}`);
+    const child = startCommand(['tasks', 'stats', '-u', `127.0.0.1:${port}`]);
+    const result = finished(child);
+    await expect.poll(() => sockets.length, { timeout: 20_000 }).toBe(2);
+    child.kill('SIGINT');
+    expect(await result).toMatchObject({ stderr: '', code: 130 });
+    expect((await late).stderr).toMatch(/^escapement: cannot reach Redis at 127\.0\.0\.1:\d+: [^\n]+\n$/);
+    expect((await late).code).toBe(2);
+  });
+
+  it('speaks with sentinels', async () => {
+    const sentinels = await RedisSentinels.start();
+    onTestFinished(() => sentinels.stop());
+    const { stdout, stderr, code } = await tasks({}, 'queue', 'ls', '--json', '-u', sentinels.url);
+    expect([JSON.parse(stdout), stderr, code]).toEqual([{ queues: [] }, '', 0]);
+  });
+
+  it('speaks with a cluster', async () => {
+    const cluster = await RedisCluster.start();
+    onTestFinished(() => cluster.stop());
+    const hosts = cluster.nodes.map(({ port }) => `127.0.0.1:${port}`);
+    for (const queue of ['one', 'two', 'three']) {
+      const words = ['task', 'enqueue', '-t', 'work', '-q', queue, '--cluster_addrs', hosts.join(',')];
+      expect(await tasks({}, ...words)).toMatchObject({ stderr: '', code: 0 });
+    }
+    const listed = await tasks({}, 'queue', 'ls', '--json', '--cluster', '-u', hosts[0] ?? '');
+    expect(JSON.parse(listed.stdout)).toMatchObject({
+      queues: ['one', 'three', 'two'].map((queue) => ({ queue, pending: 1 })),
+    });
+  });
+
+  it('says what is missing if ioredis is not installed; everything else works', async () => {
+    const folder = temporaryFolder();
+    cpSync(join(COMMAND, '..'), join(folder, 'dist'), { recursive: true });
+    cpSync(join(COMMAND, '../../package.json'), join(folder, 'package.json'));
+    const run = async (...words: string[]): Promise<Ended> => {
+      const { stdout, stderr, code } = await finished(startCopy(join(folder, 'dist/cli.js'), words));
+      return { stdout: stdout.toString(), stderr, code };
+    };
+    expect(await run('tasks', 'stats')).toEqual({
+      stdout: '',
+      stderr: 'escapement: the way to Redis is a package that is not installed here: npm install ioredis\n',
+      code: 2,
+    });
+    const other = await run('tasks', 'stats', '-u', `http://127.0.0.1:${await freePort()}`);
+    expect(other.stderr).toContain('ECONNREFUSED');
+    expect(await run('tasks', 'task', 'ls', '--help')).toMatchObject({ stderr: '', code: 0 });
+  });
+});

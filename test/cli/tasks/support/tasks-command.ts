@@ -1,0 +1,223 @@
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { onTestFinished } from 'vitest';
+import { Client, Inspector, Task, type Broker } from 'escapement/tasks';
+import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
+import { RedisBroker } from 'escapement/tasks/redis';
+import { run } from '../../../../src/cli/main.ts';
+import { connectTarget } from '../../../../src/cli/tasks/connection/connect.ts';
+import type { Connect } from '../../../../src/cli/tasks/run.ts';
+import { BrokerTarget } from '../../../../src/cli/tasks/target/broker-target.ts';
+import { addTasksIn } from '../../../../src/cli/tasks/tasks.ts';
+import { Output } from '../../../../src/cli/terminal/output.ts';
+import type { Terminal } from '../../../../src/cli/terminal/terminal.ts';
+import { freshDatabase } from '../../../redis/redis-case.ts';
+import { openBench, START_MS, type Bench } from '../../../tasks/support/bench.ts';
+
+export const ESCAPE = '\u001b';
+
+/** A stream that keeps what it is given. */
+export class FakeStream {
+  readonly isTTY: boolean;
+  readonly columns = 120;
+  readonly rows = 30;
+  written = '';
+
+  constructor(isTTY: boolean) {
+    this.isTTY = isTTY;
+  }
+
+  hasColors(): boolean {
+    return this.isTTY;
+  }
+
+  write(chunk: string | Uint8Array, done?: (error?: Error) => void): boolean {
+    this.written += Buffer.from(chunk as Uint8Array).toString();
+    done?.();
+    return true;
+  }
+
+  on(): this {
+    return this;
+  }
+
+  off(): this {
+    return this;
+  }
+}
+
+/** Keys that a test presses. */
+export class FakeKeyboard extends PassThrough {
+  readonly isTTY: boolean;
+  isRaw = false;
+
+  constructor(isTTY: boolean) {
+    super();
+    this.isTTY = isTTY;
+  }
+
+  setRawMode(isRaw: boolean): this {
+    this.isRaw = isRaw;
+    return this;
+  }
+}
+
+export interface Result {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly code: number;
+}
+
+export interface CommandSurroundings {
+  readonly connect?: Connect;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly out?: FakeStream;
+  readonly err?: FakeStream;
+  readonly keyboard?: FakeKeyboard;
+  readonly signal?: AbortSignal;
+  readonly nowMs?: number;
+}
+
+/** Runs `escapement tasks …` in this process. */
+export async function tasksCommand(
+  words: readonly string[],
+  surroundings: CommandSurroundings = {},
+): Promise<Result> {
+  const { environment = {}, connect = connectTarget, nowMs = START_MS + 500 } = surroundings;
+  const { out = new FakeStream(false), err = new FakeStream(false) } = surroundings;
+  const { keyboard = new FakeKeyboard(false), signal = new AbortController().signal } = surroundings;
+  const terminal: Terminal = { out: new Output(out), err: new Output(err), signal, exitCode: 0 };
+  const code = await run(
+    ['tasks', ...words],
+    terminal,
+    [
+      (program) => {
+        const stdin = keyboard as unknown as NodeJS.ReadStream;
+        addTasksIn(program, { terminal, environment, connect, now: () => nowMs, keyboard: stdin });
+      },
+    ],
+    '0.0.0',
+  );
+  return { stdout: out.written, stderr: err.written, code };
+}
+
+/** Runs commands on what a bench has. */
+export type RunCommand = (...words: string[]) => Promise<Result>;
+
+/** The same with `--json`. */
+export type RunJson = (...words: string[]) => Promise<{ readonly json: unknown; readonly code: number }>;
+
+export interface TargetBench extends Omit<Bench, 'broker'> {
+  readonly broker: Broker;
+  readonly command: RunCommand;
+  readonly json: RunJson;
+  readonly surroundings: CommandSurroundings;
+}
+
+/** How commands reach the tasks: all ways must be alike. */
+export type Way = 'broker' | 'redis' | 'http';
+
+export const WAYS: readonly Way[] = ['broker', 'redis', 'http'];
+
+export async function openTarget(way: Way): Promise<TargetBench> {
+  const bench = way === 'redis' ? await openRedisBench() : await openBench();
+  const { broker } = bench;
+  const surroundings = way === 'http' ? await overHttp(broker) : overBroker(broker);
+  const command: RunCommand = (...words) => tasksCommand(words, surroundings);
+  const json: RunJson = async (...words) => {
+    const { stdout, stderr, code } = await command(...words, '--json');
+    if (stderr !== '') throw new Error(stderr);
+    return { json: JSON.parse(stdout) as unknown, code };
+  };
+  return { ...bench, command, json, surroundings };
+}
+
+/** The same on a real Redis, which has whole seconds. */
+async function openRedisBench(): Promise<Omit<Bench, 'broker'> & { readonly broker: Broker }> {
+  const { clock } = await openBench();
+  const database = await freshDatabase();
+  const broker = new RedisBroker({ url: database.url, clock });
+  onTestFinished(async () => {
+    await broker.close();
+    await database.dispose();
+  });
+  const client = new Client({ broker });
+  return {
+    ...{ clock, broker, client, inspector: new Inspector({ broker }) },
+    add: async (taskId, options = {}) => {
+      await client.enqueue(new Task('work', { id: taskId }, { taskId, ...options }));
+    },
+    lease: async (queue = 'default') => {
+      const [task] = await broker.dequeue(queue, 1, 30_000);
+      if (task === undefined) throw new Error(`queue '${queue}' has nothing to lease`);
+      return task;
+    },
+  };
+}
+
+function overBroker(broker: Broker): CommandSurroundings {
+  // The bench has the broker for longer than one command.
+  const close = (): Promise<void> => Promise.resolve();
+  return { connect: () => Promise.resolve(Object.assign(new BrokerTarget('there', broker), { close })) };
+}
+
+async function overHttp(broker: Broker): Promise<CommandSurroundings> {
+  return { environment: { ESCAPEMENT_URI: await serveTasks({ broker, rootPath: '/admin' }, '/admin') } };
+}
+
+/** @returns where it is. */
+export async function serveTasks(options: TasksHandlerOptions, path = ''): Promise<string> {
+  return `${await serve(tasksHandler(options))}${path}`;
+}
+
+/** For the length of the test. */
+export async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const failure = { error: 'boom', isFailure: true };
+
+/** In queue `default`, one task in each state, whose id is that state. */
+export async function withEveryState(way: Way): Promise<TargetBench> {
+  const bench = await openTarget(way);
+  const { add, broker, lease } = bench;
+  await add('completed', { retentionMs: 60_000 });
+  await add('retry');
+  await add('archived');
+  await add('active');
+  const done = await lease();
+  await broker.writeResult(done, Buffer.from('fine'));
+  await broker.complete(done);
+  await broker.retry(await lease(), failure, START_MS + 5_000);
+  await broker.archive(await lease(), failure);
+  await lease();
+  await add('pending');
+  await add('scheduled', { processInMs: 60_000 });
+  await add('aggregating', { group: 'g' });
+  bench.clock.advance(500);
+  return bench;
+}
+
+/** A server that shows itself, with a worker. */
+export async function announceServer(
+  { broker }: Pick<TargetBench, 'broker'>,
+  host = 'machine',
+): Promise<void> {
+  const worker = { taskId: 'active', taskType: 'work', payload: Buffer.from('p'), queue: 'default' };
+  const times = { startedAtMs: START_MS, deadlineMs: START_MS + 9_000 };
+  await broker.announceServer(
+    () => ({
+      ...{ id: 's1', host, pid: 7, concurrency: 10, queues: { default: 6, low: 1 } },
+      ...{ strictPriority: false, status: 'active', startedAtMs: START_MS },
+      workers: [{ ...worker, ...times }],
+    }),
+    600_000,
+  );
+}

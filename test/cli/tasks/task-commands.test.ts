@@ -1,0 +1,282 @@
+import { describe, expect, it } from 'vitest';
+import { Task, type TaskState } from 'escapement/tasks';
+import { START_MS } from '../../tasks/support/bench.ts';
+import {
+  FakeStream,
+  openTarget,
+  tasksCommand,
+  withEveryState,
+  type Way,
+  WAYS,
+} from './support/tasks-command.ts';
+
+const at = (ms: number): string => new Date(START_MS + ms).toISOString();
+
+const Q = ['-q', 'default'] as const;
+
+/** What any target says of a task whose id is its state. */
+function basic(way: Way, state: TaskState): object {
+  const encoding = way !== 'http' ? 'utf8' : 'shown';
+  return {
+    ...{ id: state, queue: 'default', type: 'work', state, maxRetry: 25 },
+    ...{ payload: `{"id":"${state}"}`, payloadEncoding: encoding },
+  };
+}
+
+const BY_STATE: readonly (readonly [TaskState, object, RegExp])[] = [
+  ['active', { isOrphaned: false }, /│ active │ work │ \{"id":"active"\} │ no +│/],
+  ['pending', {}, /│ pending │ work │/],
+  ['scheduled', { nextProcessAt: at(60_000) }, /│ in 1m +│/], // 59.5 s
+  ['retry', { nextProcessAt: at(5_000), retried: 1, lastError: 'boom' }, /│ in 5s +│ boom +│.*│ 1\/25 +│/],
+  ['archived', { lastError: 'boom', lastFailedAt: at(0) }, /│ now +│ boom +│/],
+  ['completed', { completedAt: at(0), result: 'fine' }, /│ now +│ fine +│/],
+  ['aggregating', { group: 'g' }, /│ g +│/],
+];
+
+describe.each(WAYS)('escapement tasks task, over %s', (way) => {
+  it.each(BY_STATE)('lists and inspects %s tasks', async (state, more, row) => {
+    const { command, json } = await withEveryState(way);
+    const group = state === 'aggregating' ? ['-g', 'g'] : [];
+    const { stdout, stderr, code } = await command('task', 'list', ...Q, '-s', state, ...group);
+    expect(stdout).toMatch(row);
+    expect([stderr, code]).toEqual(['', 0]);
+    const { json: listed } = await json('task', 'ls', ...Q, '--state', state, ...group, '--size', '5');
+    expect(listed).toMatchObject({ queue: 'default', state, page: 1, size: 5 });
+    expect((listed as { tasks: unknown[] }).tasks).toEqual([
+      expect.objectContaining({ ...basic(way, state), ...more }),
+    ]);
+    const { json: task } = await json('task', 'inspect', ...Q, '-i', state);
+    expect(task).toMatchObject({ ...basic(way, state), ...(state === 'active' ? {} : more) });
+    const shown = await command('task', 'inspect', ...Q, '--id', state);
+    expect(shown.stdout).toMatch(new RegExp(`^id +${state}\nqueue +default\ntype +work\nstate +${state}\n`));
+    expect(shown.stdout).toMatch(new RegExp(`\npayload +{"id":"${state}"}\n`));
+  });
+
+  it('lists page by page', async () => {
+    const { add, json } = await openTarget(way);
+    for (const id of ['a', 'b', 'c']) await add(id);
+    const { json: listed } = await json('task', 'ls', ...Q, '-s', 'pending', '--page', '2', '--size', '2');
+    expect(listed).toMatchObject({ page: 2, size: 2, tasks: [{ id: 'c' }] });
+  });
+
+  it('runs tasks, archives and deletes them', async () => {
+    const { command, inspector, json } = await withEveryState(way);
+    const state = async (id: string): Promise<string> => (await inspector.getTaskInfo('default', id)).state;
+    const ran = await command(
+      'task',
+      'run',
+      ...Q,
+      '-i',
+      'scheduled',
+      '-i',
+      'retry',
+      'archived',
+      'aggregating',
+    );
+    expect(ran).toEqual({
+      stdout: 'scheduled: pending\nretry: pending\narchived: pending\naggregating: pending\n',
+      ...{ stderr: '', code: 0 },
+    });
+    expect(await state('aggregating')).toBe('pending');
+    expect(await json('task', 'archive', ...Q, '--id', 'retry')).toEqual({
+      ...{ json: { archived: ['retry'], failed: [] }, code: 0 },
+    });
+    expect(await state('retry')).toBe('archived');
+    for (const verb of ['delete', 'remove', 'rm']) {
+      const id = { delete: 'retry', remove: 'completed', rm: 'pending' }[verb] ?? '';
+      expect(await command('task', verb, ...Q, '-i', id)).toMatchObject({
+        stdout: `${id}: deleted\n`,
+        code: 0,
+      });
+      await expect(state(id)).rejects.toMatchObject({ code: 'ERR_TASK_NOT_FOUND' });
+    }
+  });
+
+  it('says why it cannot, and goes on', async () => {
+    const { command, json } = await withEveryState(way);
+    const ran = await command('task', 'run', ...Q, 'active', 'pending', 'nonsense', 'retry');
+    expect(ran).toMatchObject({ stdout: 'retry: pending\n', code: 1 });
+    expect(ran.stderr.match(/^escapement: .*$/gm)).toHaveLength(3);
+    for (const verb of ['archive', 'delete']) {
+      const refused = await json('task', verb, ...Q, '-i', 'active');
+      expect(refused).toMatchObject({ json: { failed: [{ id: 'active' }] }, code: 2 });
+    }
+    expect((await command('task', 'archive', ...Q, '-i', 'archived')).stderr).toMatch(/archived/);
+    const missing = await command('task', 'inspect', ...Q, '-i', 'nonsense');
+    expect(missing).toMatchObject({ stdout: '', code: 2 });
+    expect(missing.stderr).toMatch(/^escapement: [^\n]*nonsense[^\n]*\n$/);
+    for (const words of [
+      ['task', 'ls', '-q', 'none', '-s', 'pending'],
+      ['group', 'ls', '-q', 'none'],
+    ]) {
+      const { stderr, code } = await command(...words);
+      expect(stderr).toMatch(/^escapement: [^\n]*none[^\n]*\n$/);
+      expect(code).toBe(2);
+    }
+  });
+
+  it('cancels what runs', async () => {
+    const { broker, command, json } = await withEveryState(way);
+    const asked: unknown[] = [];
+    await broker.subscribe({ cancel: (request) => asked.push(request) > 0 }, []);
+    const { stdout, stderr, code } = await command('task', 'cancel', 'active');
+    expect([stdout, stderr, code]).toEqual([
+      ...[way !== 'http' ? 'active: told to stop\n' : 'active: asked to stop\n', '', 0],
+    ]);
+    const answered = await json('task', 'cancel', 'active', ...Q);
+    expect(answered.json).toEqual({
+      cancelled: [{ id: 'active', isAnswered: way !== 'http' ? true : null }],
+      failed: [],
+    });
+    await expect.poll(() => asked.length, { timeout: 20_000 }).toBe(2);
+    expect(asked).toContainEqual({ taskId: 'active', queue: 'default', outcome: 'retry' });
+  });
+
+  it('does all of a state at once', async () => {
+    const { add, command, json } = await openTarget(way);
+    for (const id of ['a', 'b', 'c']) await add(id, { processInMs: 60_000 });
+    for (const id of ['d', 'e']) await add(id, { group: 'g' });
+    const run = await command('task', 'runall', ...Q, '-s', 'scheduled');
+    expect(run).toEqual({ stdout: 'default: 3 tasks pending\n', stderr: '', code: 0 });
+    expect((await json('task', 'archiveall', ...Q, '--state', 'pending')).json).toEqual({
+      ...{ queue: 'default', state: 'pending', archived: 3 },
+    });
+    expect((await command('task', 'archiveall', ...Q, '-s', 'aggregating', '-g', 'g')).stdout).toBe(
+      'default: 2 tasks archived\n',
+    );
+    expect((await json('task', 'deleteall', ...Q, '-s', 'archived')).json).toMatchObject({ deleted: 5 });
+    expect((await command('task', 'deleteall', ...Q, '-s', 'archived')).stdout).toBe(
+      'default: 0 tasks deleted\n',
+    );
+    const none = await command('task', 'deleteall', '-q', 'none', '-s', 'archived');
+    expect(none).toMatchObject({ stdout: '', code: 2 });
+  });
+
+  it.each([
+    [['task', 'ls', '-s', 'pending'], /required option '-q, --queue <queue>'/],
+    [['task', 'ls', ...Q, '-s', 'nonsense'], /one of active, pending/],
+    [['task', 'ls', ...Q, '-s', 'pending', '--page', '0'], /whole number/],
+    [['task', 'ls', ...Q, '-s', 'pending', '--size', '1001'], /from 1 to 1000/],
+    [['task', 'ls', ...Q, '-s', 'aggregating'], /--group/],
+    [['task', 'ls', ...Q, '-s', 'pending', '-g', 'g'], /--group is for aggregating/],
+    [['task', 'run', ...Q], /say which task/],
+    [['task', 'cancel'], /missing required argument/],
+    [['task', 'cancel', 'a', '--outcome', 'nonsense'], /retry, archive, delete/],
+    [['task', 'runall', ...Q, '-s', 'pending'], /Allowed choices are scheduled, retry/],
+    [['task', 'archiveall', ...Q, '-s', 'completed'], /Allowed choices are pending/],
+    [['task', 'deleteall', ...Q, '-s', 'active'], /Allowed choices are pending/],
+    [['task', 'enqueue'], /required option '-t, --type_name/],
+    [['task', 'enqueue', '-t', 'work', '--timeout', '5'], /duration/],
+    [['task', 'enqueue', '-t', 'work', '--unique', '500ms'], /at least 1s/],
+    [['task', 'enqueue', '-t', 'work', '--deadline', '2026-11-21'], /RFC 3339/],
+    [['task', 'enqueue', '-t', 'work', '--header', 'nonsense'], /name=value/],
+  ])('%j is wrong usage', async (words, message) => {
+    const { command } = await openTarget(way);
+    const { stdout, stderr, code } = await command(...words);
+    expect(stderr).toMatch(message);
+    expect([stdout, code]).toEqual(['', 2]);
+  });
+});
+
+describe('escapement tasks task', () => {
+  it('enqueues with every option of asynq', async () => {
+    const { command, json } = await openTarget('broker');
+    const { json: task } = await json(
+      ...['task', 'enqueue', '--type_name', 'email:send', '--payload', '{"user":42}', '--queue', 'low'],
+      ...['--id', 'one', '--retry', '3', '--timeout', '1m30s', '--deadline', '2026-11-22T13:00:00+01:00'],
+      ...['--unique', '1h', '--process_at', '2026-11-21T13:00:00Z', '--retention', '24h'],
+      ...['--header', 'trace=a=b', '--header', 'other='],
+    );
+    expect(task).toEqual({
+      ...{ id: 'one', queue: 'low', type: 'email:send', state: 'scheduled' },
+      ...{ payload: '{"user":42}', payloadEncoding: 'utf8', result: null, resultEncoding: null },
+      ...{ maxRetry: 3, retried: 0, lastError: '', lastFailedAt: null, completedAt: null },
+      ...{ nextProcessAt: '2026-11-21T13:00:00.000Z', deadline: '2026-11-22T12:00:00.000Z' },
+      ...{ timeoutMs: 90_000, retentionMs: 86_400_000, group: null, isOrphaned: false, progress: null },
+      headers: { trace: 'a=b', other: '' },
+    });
+    const same = ['task', 'enqueue', '--type', 'email:send', '-l', '{"user":42}', '-q', 'low'];
+    const locked = await command(...same, '--unique', '5s');
+    expect(locked).toMatchObject({ stdout: '', code: 2 });
+    const conflict = await command('task', 'enqueue', '-t', 'x', '--id', 'one', '-q', 'low');
+    expect(conflict.stderr).toMatch(/^escapement: [^\n]*one[^\n]*\n$/);
+    expect(conflict.code).toBe(2);
+  });
+
+  it('enqueues for now, for later, and into groups; also what begins like an option', async () => {
+    const { command, inspector } = await openTarget('broker');
+    const enqueue = (...words: string[]): Promise<{ stdout: string; code: number }> =>
+      command('task', 'enqueue', '-t', 'work', ...words);
+    expect((await enqueue('--id', 'a', '-l', '-p')).stdout).toBe('a: pending, in queue default\n');
+    expect(Buffer.from((await inspector.getTaskInfo('default', 'a')).payload).toString()).toBe('-p');
+    expect((await enqueue('--id', 'b', '--process-in', '1h')).stdout).toBe(
+      'b: scheduled for 2026-11-21 13:00:00 UTC, in queue default\n',
+    );
+    expect((await enqueue('--id', 'c', '-g', 'g')).stdout).toBe('c: aggregating, in queue default\n');
+    const both = await command(
+      ...['task', 'enqueue', '-t', 'x', '--process_in', '1h', '--process_at', '2026-11-21T13:00:00Z'],
+    );
+    expect(both.stderr).toMatch(/cannot be used together/);
+    expect(both.code).toBe(2);
+  });
+
+  it('shows payloads as text only if they are, or as hex', async () => {
+    const { client, command, json } = await openTarget('broker');
+    await client.enqueue(new Task('work', Buffer.from([0, 255]), { taskId: 'binary' }));
+    expect((await command('task', 'inspect', ...Q, '-i', 'binary')).stdout).toMatch(
+      /\npayload +non-printable bytes\n/,
+    );
+    expect((await command('task', 'inspect', ...Q, '-i', 'binary', '--hex')).stdout).toMatch(
+      /\npayload +00ff\n/,
+    );
+    expect((await command('task', 'ls', ...Q, '-s', 'pending')).stdout).toContain('non-printable bytes');
+    expect((await json('task', 'inspect', ...Q, '-i', 'binary')).json).toMatchObject({
+      ...{ payload: 'AP8=', payloadEncoding: 'base64' },
+    });
+  });
+
+  it('cancels with another outcome, and says if nobody has answered', async () => {
+    const { broker, command } = await withEveryState('broker');
+    const asked: unknown[] = [];
+    const cancel = (request: unknown): boolean => asked.push(request) < 0;
+    await broker.subscribe({ cancel }, []);
+    const { stdout, code } = await command('task', 'cancel', 'active', '--outcome', 'archive', ...Q);
+    expect([stdout, code]).toEqual(['active: asked to stop; nobody has answered\n', 0]);
+    expect(asked).toEqual([{ taskId: 'active', queue: 'default', outcome: 'archive' }]);
+  });
+
+  it('draws a bar while much is done, on a terminal', async () => {
+    const { add, broker, surroundings } = await openTarget('broker');
+    await add('a');
+    let goOn: () => void = () => undefined;
+    broker.deleteAll = () => new Promise((resolve) => (goOn = () => { resolve(1); })); // prettier-ignore
+    const err = new FakeStream(true);
+    const deleted = tasksCommand(['task', 'deleteall', ...Q, '-s', 'pending'], { ...surroundings, err });
+    await expect.poll(() => err.written, { timeout: 20_000 }).toContain('default');
+    goOn();
+    expect(await deleted).toMatchObject({ stdout: 'default: 1 task deleted\n', code: 0 });
+  });
+});
+
+describe('escapement tasks task, over HTTP only', () => {
+  it('says what is not available', async () => {
+    const { command } = await withEveryState('http');
+    for (const words of [
+      ['enqueue', '-t', 'work'],
+      ['run', ...Q, '-i', 'completed'],
+      ['archive', ...Q, '-i', 'completed'],
+      ['cancel', 'active', '--outcome', 'delete'],
+    ]) {
+      const { stdout, stderr, code } = await command('task', ...words);
+      expect(stderr).toMatch(/^escapement: .* is not available over the HTTP API\n$/);
+      expect([stdout, code]).toEqual(['', 2]);
+    }
+  });
+
+  it('cancels only what runs', async () => {
+    const { command } = await withEveryState('http');
+    expect((await command('task', 'cancel', 'pending')).stderr).toBe(
+      "escapement: there is no active task 'pending'\n",
+    );
+  });
+});

@@ -1,0 +1,135 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock, type Clock } from 'escapement';
+import { Client, Inspector, Server } from 'escapement/tasks';
+import { RedisBroker, type RedisHealth } from 'escapement/tasks/redis';
+import { until } from '../../../redis/until.ts';
+import { enqueueSurely } from '../../support/surely.ts';
+
+/** Longer than a lease, and what is added to it because clocks differ. */
+const LEASES_ARE_OVER_MS = 120_000;
+const TIMEOUT_MS = 500;
+const ENQUEUE_EVERY_MS = 5;
+
+/** The host's clock, which can be put forward. */
+class JumpingClock implements Clock {
+  #aheadMs = 0;
+
+  jump(ms: number): void {
+    this.#aheadMs += ms;
+  }
+
+  now(): number {
+    return systemClock.now() + this.#aheadMs;
+  }
+
+  wallNow(): number {
+    return systemClock.wallNow() + this.#aheadMs;
+  }
+
+  setTimeout(callback: () => void, delayMs: number): ReturnType<Clock['setTimeout']> {
+    return systemClock.setTimeout(callback, delayMs);
+  }
+}
+
+/** A client that enqueues one task after the other, and a server that runs them, whatever happens to Redis. */
+export class OutageWorld {
+  readonly health: RedisHealth[] = [];
+  readonly broker: RedisBroker;
+  /** Tasks whose handler was called. */
+  readonly ran = new Set<string>();
+  readonly #clock = new JumpingClock();
+  readonly #client: Client;
+  #server: Server | undefined;
+  #enqueued = 0;
+
+  constructor(url: string) {
+    this.broker = new RedisBroker({
+      url,
+      clock: this.#clock,
+      timeoutMs: TIMEOUT_MS,
+      onHealth: (health) => this.health.push(health),
+    });
+    this.#client = new Client({ broker: this.broker });
+  }
+
+  get states(): string[] {
+    return this.health.map(({ state }) => state);
+  }
+
+  async start(): Promise<void> {
+    const server = new Server({
+      broker: this.broker,
+      concurrency: 4,
+      pollIntervalMs: 100,
+      delayedTaskCheckIntervalMs: 200,
+      retryDelayMs: () => 0,
+      maxRecoveries: 100,
+    });
+    this.#server = server;
+    await server.start(async (task) => {
+      await sleep(2);
+      this.ran.add(String(task.payload));
+    });
+  }
+
+  /** Each is tried until it is known to be there. */
+  async enqueue(tasks: number): Promise<void> {
+    for (let enqueued = 0; enqueued < tasks; enqueued++) await this.#enqueueNext();
+  }
+
+  /** One after the other. @returns what ends it, and waits for the last one. */
+  keepEnqueuing(): () => Promise<void> {
+    const end = new AbortController();
+    const enqueuing = (async () => {
+      while (!end.signal.aborted) {
+        await this.#enqueueNext();
+        await sleep(ENQUEUE_EVERY_MS);
+      }
+    })();
+    return async () => {
+      end.abort();
+      await enqueuing;
+    };
+  }
+
+  async #enqueueNext(): Promise<void> {
+    await enqueueSurely(this.#client, String(this.#enqueued));
+    this.#enqueued++;
+  }
+
+  /** Waits until so many more have run. */
+  async untilRan(tasks: number): Promise<void> {
+    const goal = this.ran.size + tasks;
+    await until(`${tasks} more tasks have run`, () => Promise.resolve(this.ran.size >= goal));
+  }
+
+  /**
+   * Waits until every task is completed. Those whose lease went to nobody, because the answer was lost, are recovered when it is
+   * over: by another server, later.
+   */
+  async complete(): Promise<void> {
+    const inspector = new Inspector({ broker: this.broker });
+    await until('what can be reached is done', async () => {
+      const { pending, scheduled, retry } = await inspector.getQueueInfo('default');
+      return pending + scheduled + retry === 0;
+    });
+    await this.stop();
+    this.#clock.jump(LEASES_ARE_OVER_MS);
+    await this.start();
+    await until('everything is completed', async () => {
+      const { completed, size } = await inspector.getQueueInfo('default');
+      return completed === this.#enqueued && size === this.#enqueued;
+    });
+    if (this.ran.size !== this.#enqueued) throw new Error('a task is completed and has not run');
+  }
+
+  async stop(): Promise<void> {
+    await this.#server?.shutdown();
+    this.#server = undefined;
+  }
+
+  async close(): Promise<void> {
+    await this.stop();
+    await this.broker.close();
+  }
+}
