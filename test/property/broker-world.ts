@@ -209,7 +209,7 @@ export class BrokerWorld {
           queue,
           group,
           retentionMs,
-          uniqueKey: key === '' ? '' : new QueueKeys(queue).unique('t', key),
+          uniqueKey: key === '' ? '' : `${new QueueKeys(queue).prefix}unique:t:${key}`(),
           type: 't',
           payload: new Uint8Array(0),
           headers: {},

@@ -78,7 +78,7 @@ export class Member {
       id: this.#one(IDS),
       group: this.#one(GROUPS),
       retentionMs: this.#span(),
-      uniqueKey: key === '' ? '' : new QueueKeys(queue).unique('t', key),
+      uniqueKey: key === '' ? '' : `${new QueueKeys(queue).prefix}unique:t:${key}`(),
       uniqueTtlMs: 3_600_000,
       processAtMs: this.#moment(),
     });

@@ -4,6 +4,9 @@ import { decodeMessage, encodeMessage } from './protobuf.ts';
 import { wireError } from './wire-error.ts';
 import { momentOf, timestampOf } from './wire-time.ts';
 
+/** What a number on the wire holds. */
+const MAX_INT32 = 2 ** 31 - 1;
+
 /** A server without its workers, which have a key of their own. */
 export type ServerHead = Omit<ServerState, 'workers'>;
 
@@ -13,8 +16,10 @@ export function encodeServer(server: ServerState): Uint8Array {
     host: server.host,
     pid: server.pid,
     serverId: server.id,
-    concurrency: server.concurrency,
-    queues: server.queues,
+    concurrency: int32(server.concurrency),
+    queues: Object.fromEntries(
+      Object.entries(server.queues).map(([name, priority]) => [name, int32(priority)]),
+    ),
     strictPriority: server.strictPriority,
     status: server.status,
     startTime: timestampOf(server.startedAtMs),
@@ -63,6 +68,11 @@ export function decodeWorker(bytes: Uint8Array): WorkerState {
     startedAtMs: momentOf(info.startTime),
     deadlineMs: momentOf(info.deadline),
   };
+}
+
+/** A server that works on as many tasks as there are has to be shown, too. */
+function int32(count: number): number {
+  return Math.min(count, MAX_INT32);
 }
 
 /** A Go server that is not quite there yet says `new`: it takes no tasks. */

@@ -2,7 +2,7 @@ import type { TaskMessage } from '../task-message.ts';
 import { TaskMessageSchema } from './asynq-messages.gen.ts';
 import { decodeMessage, encodeMessage } from './protobuf.ts';
 import { writeTaskMessage } from './task-message-writer.ts';
-import { msOf, secondsOf } from './wire-time.ts';
+import { ANY_TIME_MS, msOf, secondsOf, wireTimeoutOf } from './wire-time.ts';
 
 /** What the field `msg` of a task's hash holds. @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be said so. */
 export function encodeTaskMessage(message: TaskMessage): Uint8Array {
@@ -20,7 +20,7 @@ export function encodeAnyTaskMessage(message: TaskMessage): Uint8Array {
     retried: message.retried,
     // What a handler throws may be no Unicode. A failure that cannot be written would leave the task with its lease.
     errorMsg: message.lastError.toWellFormed(),
-    timeout: secondsOf(message.timeoutMs),
+    timeout: secondsOf(wireTimeoutOf(message)),
     deadline: secondsOf(message.deadlineMs),
     uniqueKey: message.uniqueKey,
     lastFailedAt: secondsOf(message.lastFailedAtMs),
@@ -34,6 +34,7 @@ export function encodeAnyTaskMessage(message: TaskMessage): Uint8Array {
 /** The payload is a view of the bytes. @throws EscapementError `ERR_WIRE_MESSAGE` - they are no task. */
 export function decodeTaskMessage(bytes: Uint8Array): TaskMessage {
   const message = decodeMessage(TaskMessageSchema, bytes);
+  const timeoutMs = msOf(message.timeout);
   return {
     id: message.id,
     type: message.type,
@@ -44,7 +45,7 @@ export function decodeTaskMessage(bytes: Uint8Array): TaskMessage {
     retried: message.retried,
     lastError: message.errorMsg,
     lastFailedAtMs: msOf(message.lastFailedAt),
-    timeoutMs: msOf(message.timeout),
+    timeoutMs: timeoutMs < ANY_TIME_MS ? timeoutMs : 0,
     deadlineMs: msOf(message.deadline),
     uniqueKey: message.uniqueKey,
     retentionMs: msOf(message.retention),

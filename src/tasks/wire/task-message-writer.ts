@@ -1,4 +1,5 @@
 import type { TaskMessage } from '../task-message.ts';
+import { wireTimeoutOf } from './wire-time.ts';
 
 /*
  * Protobuf for the one message that is written for every task: a third of the time that the library takes for it. Whatever is
@@ -34,7 +35,7 @@ export function writeTaskMessage(message: TaskMessage): Buffer | undefined {
   integer(5, message.maxRetry, MAX_INT32);
   integer(6, message.retried, MAX_INT32);
   text(7, message.lastError);
-  seconds(8, message.timeoutMs);
+  seconds(8, wireTimeoutOf(message));
   seconds(9, message.deadlineMs);
   text(10, message.uniqueKey);
   seconds(11, message.lastFailedAtMs);

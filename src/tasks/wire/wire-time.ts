@@ -1,4 +1,5 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import type { TaskMessage } from '../task-message.ts';
 import { wireError } from './wire-error.ts';
 
 /*
@@ -14,6 +15,17 @@ const LAST_MS = 8_640_000_000_000_000;
 
 /** January 1 of year 1, which Go prints as nothing. Without the field Go would read 1970, and print that. */
 const GO_ZERO_SECONDS = -62_135_596_800n;
+
+/**
+ * A timeout that says "any time", as Go has no word for it: a message with neither timeout nor deadline is an error in its
+ * eyes, and may run for half an hour. A hundred years.
+ */
+export const ANY_TIME_MS = 36_525 * 86_400_000;
+
+/** The timeout that is written, in milliseconds. */
+export function wireTimeoutOf({ timeoutMs, deadlineMs }: TaskMessage): number {
+  return timeoutMs === 0 && deadlineMs === 0 ? ANY_TIME_MS : Math.min(timeoutMs, ANY_TIME_MS);
+}
 
 /** A moment or a duration, in whole seconds. */
 export function secondsOf(ms: number): bigint {

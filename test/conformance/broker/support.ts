@@ -19,7 +19,7 @@ export interface BrokerSetup {
   /** Lets time pass, and what a broker does by itself meanwhile be done. */
   readonly advance: (ms: number) => Promise<void>;
   /** Looks whether everything in it is as it must be, if it can. */
-  readonly check?: () => void;
+  readonly check?: () => void | Promise<void>;
   readonly dispose: () => Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export function caseWith(make: BrokerFactory): (name: string, run: BrokerCase) =
       const setup = await make();
       try {
         await run(setup);
-        setup.check?.();
+        await setup.check?.();
       } finally {
         await setup.dispose();
       }

@@ -17,7 +17,7 @@ export function buildDriver(): { readonly folder: string; readonly program: stri
   const go = (...args: string[]): void => {
     execFileSync('go', args, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
   };
-  const { ESCAPEMENT_DISKQUEUE_PATH: path, ESCAPEMENT_DISKQUEUE_VERSION: version = 'master' } = process.env;
+  const { ESCAPEMENT_DISKQUEUE_PATH: path, ESCAPEMENT_DISKQUEUE_VERSION: version = 'v1.1.0' } = process.env;
   if (path === undefined) go('get', `${MODULE}@${version}`);
   else go('mod', 'edit', `-require=${MODULE}@v0.0.0`, `-replace=${MODULE}=${path}`);
   go('build', '-mod=mod', '-o', 'driver', '.');

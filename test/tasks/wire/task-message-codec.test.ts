@@ -1,6 +1,8 @@
+import { fromBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { TaskMessage } from '../../../src/tasks/task-message.ts';
+import { TaskMessageSchema } from '../../../src/tasks/wire/asynq-messages.gen.ts';
 import {
   decodeTaskMessage,
   encodeAnyTaskMessage,
@@ -14,6 +16,9 @@ const count = fc.nat({ max: 2 ** 31 - 1 });
 const wholeSeconds = fc.nat({ max: 9_000_000_000 }).map((seconds) => seconds * 1_000);
 const anyMs = fc.nat({ max: 9_000_000_000_000 });
 
+/** What stands for any time. */
+const CENTURY_MS = 36_525 * 86_400_000;
+
 function messages(time: fc.Arbitrary<number>): fc.Arbitrary<TaskMessage> {
   return fc.record({
     ...{ id: text, type: text, queue: text, uniqueKey: text, group: text, lastError: text },
@@ -21,7 +26,8 @@ function messages(time: fc.Arbitrary<number>): fc.Arbitrary<TaskMessage> {
     // A map that comes from the wire has `__proto__` as a name like any other.
     headers: fc.dictionary(fc.oneof(text, fc.constant('__proto__')), text, { noNullPrototype: true }),
     ...{ maxRetry: count, retried: count },
-    ...{ lastFailedAtMs: time, timeoutMs: time, deadlineMs: time, retentionMs: time, completedAtMs: time },
+    timeoutMs: time.filter((ms) => ms < CENTURY_MS - 1_000),
+    ...{ lastFailedAtMs: time, deadlineMs: time, retentionMs: time, completedAtMs: time },
   });
 }
 
@@ -94,6 +100,18 @@ describe('a task message on the wire', () => {
   it('has a timeout of a second if it was less, and none only if there was none', () => {
     expect(again({ timeoutMs: 1 }).timeoutMs).toBe(1_000);
     expect(again({ timeoutMs: 0 }).timeoutMs).toBe(0);
+  });
+
+  it('never has neither timeout nor deadline, which Go takes for an error', () => {
+    const wire = (change: Partial<TaskMessage>): unknown => {
+      const bytes = written(change);
+      expect(Buffer.from(bytes)).toEqual(Buffer.from(encodeAnyTaskMessage({ ...task, ...change })));
+      const { timeout, deadline } = fromBinary(TaskMessageSchema, bytes);
+      return [timeout, deadline];
+    };
+    expect(wire({ timeoutMs: 0 })).toEqual([BigInt(CENTURY_MS / 1_000), 0n]);
+    expect(wire({ timeoutMs: 0, deadlineMs: 5_000 })).toEqual([0n, 5n]);
+    expect(wire({ timeoutMs: CENTURY_MS + 1 })).toEqual([BigInt(CENTURY_MS / 1_000), 0n]);
   });
 
   it('can be written after a failure that is no Unicode', () => {

@@ -145,6 +145,11 @@ export class QueueKeys {
   }
 }
 
+/** The group's key of a set's key, as asynq finds it: an id of a set has no colon. */
+export function groupKeyOfSet(setKey: string): string {
+  return setKey.slice(0, setKey.lastIndexOf(':'));
+}
+
 /**
  * A cluster takes what is before the first `}`. If that is nothing it takes the whole key, and the keys of one queue are
  * all over the cluster, where no script can reach them together.

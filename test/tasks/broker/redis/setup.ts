@@ -1,8 +1,11 @@
 import { Redis } from 'ioredis';
 import { systemClock, type Clock } from 'escapement';
 import { RedisBroker } from 'escapement/tasks/redis';
+import { expect } from 'vitest';
+import { QUEUES_KEY } from '../../../../src/tasks/broker/redis/keys.ts';
 import type { BrokerSetup } from '../../../conformance/broker/support.ts';
 import { freshDatabase } from '../../../redis/redis-case.ts';
+import { problemsIn } from '../../support/problems-in.ts';
 
 /** The host's clock, put forward: Redis need not wait. */
 class ShiftedClock implements Clock {
@@ -46,6 +49,12 @@ export async function redisSetup(): Promise<RedisSetup> {
     advance: async (ms) => {
       clock.shift(ms);
       await expireSooner(redis, ms);
+    },
+    // What asynq would stumble over, after whatever a test has done.
+    check: async () => {
+      for (const queue of await redis.smembers(QUEUES_KEY)) {
+        expect(await problemsIn(redis, queue)).toEqual([]);
+      }
     },
     dispose: async () => {
       await broker.close();

@@ -1,6 +1,7 @@
 /**
  * `add(id, msg, score, group, lock, ttl)` adds a task: scheduled if it has a score, aggregating if it has a group, else pending.
  * It returns 1, 2 or 3 for pending, scheduled and aggregating, 0 if the id is taken, or the id of who holds the lock.
+ * A group is registered also by what is scheduled: the forwarder of a Go server puts that into it, and does not register it.
  * `finish()`, after the last one, registers the queue, puts the ids into the pending list, and tells who listens.
  *
  * KEYS  1 prefix of the queue's keys: what a script needs is made from it, and less goes over the wire
@@ -29,6 +30,7 @@ local function add(id, msg, score, group, lock, ttl)
   if redis.call('EXISTS', TASK .. id) == 1 then return 0 end
   if score ~= '' then
     redis.call('ZADD', SCHEDULED, score, id)
+    if group ~= '' then redis.call('SADD', GROUPS, group) end
     write(id, msg, 'scheduled', group, lock, ttl)
     return 2
   end

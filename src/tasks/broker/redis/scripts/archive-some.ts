@@ -20,7 +20,7 @@ for _, id in ipairs(ids) do
   if redis.call('HEXISTS', task, 'msg') == 1 then
     redis.call('ZADD', KEYS[3], ARGV[5], id)
     redis.call('HSET', task, 'state', 'archived')
-    freeLock(redis.call('HGET', task, 'unique_key'), id)
+    freeLockOf(task, id)
   end
 end
 trim(KEYS[3], ARGV[4], ARGV[6], tonumber(ARGV[7]), limit)

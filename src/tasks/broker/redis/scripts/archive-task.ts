@@ -12,14 +12,14 @@ import { FREE_LOCK, LEAVE, TRIM } from './parts.ts';
  */
 export const ARCHIVE_TASK = new Script(`${FREE_LOCK}${TRIM}${LEAVE}
 local TASK, id = KEYS[8], ARGV[2]
-local task = redis.call('HMGET', TASK, 'msg', 'state', 'group', 'unique_key')
+local task = redis.call('HMGET', TASK, 'msg', 'state', 'group')
 if not task[1] then return 0 end
 if task[2] == 'active' or task[2] == 'archived' then return task[2] end
 if task[2] == 'aggregating' and isHeld(id) then return 'being aggregated' end
 redis.call('ZADD', ZSETS.archived, ARGV[3], id)
 leave(id, task[2], task[3])
 redis.call('HSET', TASK, 'state', 'archived')
-freeLock(task[4], id)
+freeLockOf(TASK, id)
 trim(ZSETS.archived, ARGV[4], ARGV[5], tonumber(ARGV[6]), 1000)
 redis.call('PUBLISH', ARGV[7], id)
 return 1

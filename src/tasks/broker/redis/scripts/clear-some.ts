@@ -17,7 +17,7 @@ local function clear(key, state)
   if left == 0 then return end
   local ids = take(key, state, left)
   for _, id in ipairs(ids) do
-    freeLock(redis.call('HGET', ARGV[2] .. id, 'unique_key'), id)
+    freeLockOf(ARGV[2] .. id, id)
     redis.call('DEL', ARGV[2] .. id)
     gone[#gone + 1] = id
   end

@@ -13,7 +13,7 @@ export const DELETE_SOME = new Script(`${FREE_LOCK}${TAKE_SOME}
 local ids = take(KEYS[1], ARGV[1], tonumber(ARGV[2]))
 if ARGV[3] ~= '' and redis.call('EXISTS', KEYS[1]) == 0 then redis.call('SREM', KEYS[2], ARGV[3]) end
 for _, id in ipairs(ids) do
-  freeLock(redis.call('HGET', ARGV[4] .. id, 'unique_key'), id)
+  freeLockOf(ARGV[4] .. id, id)
   redis.call('DEL', ARGV[4] .. id)
 end
 if #ids > 0 then redis.call('PUBLISH', ARGV[5], table.concat(ids, '\\0')) end

@@ -11,13 +11,13 @@ import { FREE_LOCK, LEAVE } from './parts.ts';
  */
 export const DELETE_TASK = new Script(`${FREE_LOCK}${LEAVE}
 local TASK, id = KEYS[8], ARGV[2]
-local task = redis.call('HMGET', TASK, 'msg', 'state', 'group', 'unique_key')
+local task = redis.call('HMGET', TASK, 'msg', 'state', 'group')
 if not task[1] then return 0 end
 if task[2] == 'active' then return 'active' end
 if task[2] == 'aggregating' and isHeld(id) then return 'being aggregated' end
 leave(id, task[2], task[3])
+freeLockOf(TASK, id)
 redis.call('DEL', TASK)
-freeLock(task[4], id)
 redis.call('PUBLISH', ARGV[3], id)
 return 1
 `);

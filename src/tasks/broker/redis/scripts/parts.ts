@@ -5,10 +5,37 @@
  * server that leases the task anew writes another score and knows nothing of the field, so what is left there holds no more.
  */
 
-/** `freeLock(key, id)`: a lock that the task does not hold any more is left to whoever does. */
+/**
+ * `freeLock(key, id)`: a lock that the task does not hold any more is left to whoever does.
+ * `freeLockOf(task, id)`: the same, with the task's hash. Where asynq adds a task with a lock to a group, only the msg says so,
+ * as field 10, which is `82` and a length.
+ */
 export const FREE_LOCK = `
 local function freeLock(key, id)
   if key and key ~= '' and redis.call('GET', key) == id then redis.call('DEL', key) end
+end
+local function lockIn(msg)
+  local at = 1
+  local function varint()
+    local value, place, byte = 0, 1
+    repeat
+      byte = string.byte(msg, at) or 0
+      value, place, at = value + byte % 128 * place, place * 128, at + 1
+    until byte < 128
+    return value
+  end
+  while at <= #msg do
+    local tag = varint()
+    local value = varint()
+    if tag % 8 == 2 then
+      if tag == 82 then return string.sub(msg, at, at + value - 1) end
+      at = at + value
+    elseif tag % 8 ~= 0 then return nil end
+  end
+end
+local function freeLockOf(task, id)
+  local fields = redis.call('HMGET', task, 'unique_key', 'group', 'msg')
+  freeLock(fields[1] or (fields[2] and fields[3] and lockIn(fields[3])), id)
 end
 `;
 
@@ -43,7 +70,7 @@ end
 export const TRIM = `
 local function giveUp(archived, taskPrefix, ids)
   for _, id in ipairs(ids) do
-    freeLock(redis.call('HGET', taskPrefix .. id, 'unique_key'), id)
+    freeLockOf(taskPrefix .. id, id)
     redis.call('DEL', taskPrefix .. id)
     redis.call('ZREM', archived, id)
   end

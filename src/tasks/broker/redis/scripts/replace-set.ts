@@ -24,7 +24,7 @@ for i = 9, #ARGV, 2 do
   if leaving[ARGV[i]] then freeLock(ARGV[i + 1], ARGV[i]) end
 end
 for _, member in ipairs(members) do
-  freeLock(redis.call('HGET', TASK .. member, 'unique_key'), member)
+  freeLockOf(TASK .. member, member)
   redis.call('DEL', TASK .. member)
 end
 redis.call('DEL', SET)

@@ -1,0 +1,126 @@
+import { describe, expect, it } from 'vitest';
+import { Task, type TaskInfo, type TaskOptions } from '../../../src/tasks.ts';
+import { describeEachGo } from './support/describe-each-go.ts';
+import type { GoTaskInfo } from './support/go-types.ts';
+
+const HOUR_MS = 3_600_000;
+
+describe('a lock', () => {
+  describeEachGo((world) => {
+    const ours = (queue: string, options: TaskOptions = {}, type = 'succeed'): Promise<TaskInfo> =>
+      world().client.enqueue(new Task(type, { user_id: 42 }, { queue, uniqueTtlMs: HOUR_MS }), options);
+    const theirs = (queue: string, options = {}, type = 'succeed'): Promise<GoTaskInfo> =>
+      world().go.enqueue({ type, payload: '{"user_id":42}', queue, uniqueTtlMs: HOUR_MS, ...options });
+    const isTaken = { code: 'ERR_TASK_DUPLICATE' };
+
+    it.each([{}, { processInMs: HOUR_MS }, { group: 'g' }])(
+      'of ours keeps out that of Go: %j',
+      async (options) => {
+        const queue = world().newQueue();
+        await ours(queue, options);
+        await expect(theirs(queue)).rejects.toThrow('task already exists');
+      },
+    );
+
+    it.each([{}, { processInMs: HOUR_MS }, { group: 'g' }])('of Go keeps out ours: %j', async (options) => {
+      const queue = world().newQueue();
+      await theirs(queue, options);
+      await expect(ours(queue)).rejects.toMatchObject(isTaken);
+    });
+
+    it.each([
+      ['nothing', undefined, null],
+      ['no bytes', Buffer.alloc(0), ''],
+      ['some', Buffer.from('p'), 'p'],
+    ])('is the same for a payload of %s', async (_, node, go) => {
+      const queue = world().newQueue();
+      await world().client.enqueue(new Task('t', node, { queue, uniqueTtlMs: HOUR_MS }));
+      await expect(
+        world().go.enqueue({ type: 't', payload: go, queue, uniqueTtlMs: HOUR_MS }),
+      ).rejects.toThrow();
+    });
+
+    it('lasts as long, also from when the task is due', async () => {
+      const queue = world().newQueue();
+      await ours(queue, { processInMs: HOUR_MS }, 'a');
+      await theirs(queue, { processInMs: HOUR_MS }, 'b');
+      const keys = await world().redis.keys(`asynq:{${queue}}:unique:*`);
+      const ttls = await Promise.all(keys.map((key) => world().redis.ttl(key)));
+      expect(ttls).toHaveLength(2);
+      for (const ttl of ttls) expect(Math.abs(ttl - 7_200)).toBeLessThan(30);
+    });
+
+    it('is let go by the other, when the task is done', async () => {
+      const queue = world().newQueue();
+      const { id } = await ours(queue);
+      const server = await world().serveInGo(queue);
+      await world().untilGone(queue, id);
+      await server.shutdown();
+      const { ID } = await theirs(queue);
+      const node = await world().serveInNode(queue);
+      await world().untilGone(queue, ID);
+      await node.server.shutdown();
+      await ours(queue);
+    });
+
+    it('is let go by the other, when the task is deleted', async () => {
+      const queue = world().newQueue();
+      await world().go.inspect('DeleteTask', queue, (await ours(queue)).id);
+      await world().inspector.deleteTask(queue, (await theirs(queue)).ID);
+      await ours(queue);
+    });
+
+    it('of a task that Go has added to a group is let go by us, when the task is deleted', async () => {
+      const queue = world().newQueue();
+      await world().inspector.deleteTask(queue, (await theirs(queue, { group: 'g' })).ID);
+      await ours(queue, { group: 'g' });
+      expect(await world().inspector.deleteAllAggregatingTasks(queue, 'g')).toBe(1);
+      await theirs(queue, { group: 'g' });
+    });
+
+    it('stays with a task that is tried again, whoever has tried it', async () => {
+      const queue = world().newQueue();
+      const { id } = await ours(queue, {}, 'fail');
+      const server = await world().serveInGo(queue, { retryDelayMs: HOUR_MS });
+      await world().untilNodeSays(queue, id, 'retry');
+      await server.shutdown();
+      await expect(ours(queue, {}, 'fail')).rejects.toMatchObject(isTaken);
+      await expect(theirs(queue, {}, 'fail')).rejects.toThrow('task already exists');
+    });
+
+    it('is let go by us when the task of Go is archived', async () => {
+      const queue = world().newQueue();
+      const { ID } = await theirs(queue, { maxRetry: 0 }, 'fail');
+      const { server } = await world().serveInNode(queue);
+      await world().untilGoSays(queue, ID, 'archived');
+      await server.shutdown();
+      await theirs(queue, {}, 'fail');
+    });
+
+    it('of somebody else is left alone by who comes too late', async () => {
+      const queue = world().newQueue();
+      const { id } = await ours(queue);
+      const [lock = ''] = await world().redis.keys(`asynq:{${queue}}:unique:*`);
+      await world().redis.set(lock, 'another');
+      await world().serveInGo(queue);
+      await world().untilGone(queue, id);
+      expect(await world().redis.get(lock)).toBe('another');
+    });
+  });
+});
+
+describe('an id', () => {
+  describeEachGo((world) => {
+    it('that one has taken is taken for the other', async () => {
+      const queue = world().newQueue();
+      const { client, go } = world();
+      await client.enqueue(new Task('t', null, { queue, taskId: 'ours' }));
+      await expect(go.enqueue({ type: 't', queue, taskId: 'ours' })).rejects.toThrow(
+        'conflicts with another task',
+      );
+      await go.enqueue({ type: 't', queue, taskId: 'theirs' });
+      const again = client.enqueue(new Task('t', null, { queue, taskId: 'theirs' }));
+      await expect(again).rejects.toMatchObject({ code: 'ERR_TASK_ID_CONFLICT' });
+    });
+  });
+});

@@ -1,0 +1,210 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import { Scheduler, Server, Task } from 'escapement/tasks';
+import { describe, expect, it } from 'vitest';
+import {
+  SCHEDULERS_KEY,
+  SERVERS_KEY,
+  schedulerKey,
+  serverKey,
+  workersKey,
+} from '../../../../src/tasks/broker/redis/keys.ts';
+import {
+  SchedulerEntrySchema,
+  ServerInfoSchema,
+  WorkerInfoSchema,
+} from '../../../../src/tasks/wire/asynq-messages.gen.ts';
+import { newTask, take } from '../../../conformance/broker/support.ts';
+import { until } from '../../../redis/until.ts';
+import { AT_ONCE, BYTES, failure, HOUR_MS, keys, QUEUE, ruleWorlds, server, worker } from './rule-world.ts';
+
+/* More of asynq's rules, about what values say; see compatibility.test.ts. */
+
+const world = ruleWorlds();
+
+describe('rule 4: there is a timeout or a deadline', () => {
+  const written = async (options: object): Promise<bigint[]> => {
+    const { id } = await world().client.enqueue(new Task('t'), options);
+    const { timeout, deadline } = await world().messageOf(id);
+    return [timeout, deadline];
+  };
+
+  it.each([
+    ['none', {}, [1_800n, 0n]],
+    ['a timeout', { timeoutMs: 1_000 }, [1n, 0n]],
+    ['a timeout of less than a second', { timeoutMs: 1 }, [1n, 0n]],
+    ['a deadline', { deadline: 5_000 }, [0n, 5n]],
+    ['a deadline of less than a second', { deadline: 1 }, [0n, 1n]],
+    ['any time', { timeoutMs: 0 }, [3_155_760_000n, 0n]],
+    ['a deadline that is none', { deadline: 0 }, [3_155_760_000n, 0n]],
+  ])('if the client is given %s', async (_, options, expected) => {
+    expect(await written(options)).toEqual(expected);
+  });
+
+  it('and any time stays that through retries', async () => {
+    const { broker } = world();
+    const { id } = await world().client.enqueue(new Task('t'), { timeoutMs: 0 });
+    const leased = await take(broker);
+    expect(leased.message.timeoutMs).toBe(0);
+    await broker.retry(leased, failure, 0);
+    expect((await world().messageOf(id)).timeout).toBe(3_155_760_000n);
+    expect((await broker.task(QUEUE, id)).message.timeoutMs).toBe(0);
+  });
+});
+
+describe('rule 5: strings are UTF-8', () => {
+  it.each(['half \ud83d of a pair', '\udc00'])('an error that is none is made one: %j', async (error) => {
+    const { broker } = world();
+    for (const way of ['retry', 'archive'] as const) {
+      const { id } = (await broker.enqueue(newTask())).message;
+      const leased = await take(broker);
+      if (way === 'retry') await broker.retry(leased, { ...failure, error }, HOUR_MS);
+      else await broker.archive(leased, { ...failure, error });
+      expect((await world().messageOf(id)).errorMsg).toBe(error.toWellFormed());
+    }
+  });
+
+  it('whatever a handler throws, its task does not stay with it', async () => {
+    const { broker } = world();
+    const one = new Server({ broker, retryDelayMs: () => HOUR_MS, concurrency: 1 });
+    await one.start((task) => {
+      if (task.type === 'half') throw new Error('\ud83d');
+      throw BYTES; // eslint-disable-line @typescript-eslint/only-throw-error -- some do
+    });
+    const ids = [
+      (await world().client.enqueue(new Task('bytes'))).id,
+      (await world().client.enqueue(new Task('half'))).id,
+    ];
+    for (const id of ids) {
+      await until('it waits for a retry', async () => (await broker.task(QUEUE, id)).state === 'retry');
+      expect((await world().messageOf(id)).errorMsg.isWellFormed()).toBe(true);
+    }
+    await one.shutdown();
+  });
+
+  it('names that are none are refused before anything is written', async () => {
+    const { broker, redis } = world();
+    const half = '\ud83d';
+    for (const options of [{ queue: half }, { taskId: half }, { group: half }, { headers: { a: half } }]) {
+      await expect(world().client.enqueue(new Task('t'), options)).rejects.toThrow(/well-formed/);
+    }
+    expect(() => new Task(half)).toThrow(/well-formed/);
+    for (const message of [{ id: half }, { type: half }, { uniqueKey: half }, { group: half }]) {
+      await expect(broker.enqueue(newTask(message))).rejects.toMatchObject({ code: 'ERR_WIRE_MESSAGE' });
+    }
+    expect(await redis.keys('*')).toEqual([]);
+  });
+});
+
+describe('rule 6: counts fit 32 bits', () => {
+  const MOST = 2 ** 31 - 1;
+
+  it('the most retries that there are', async () => {
+    const { broker } = world();
+    const { id } = await world().client.enqueue(new Task('t', null, { maxRetry: MOST }));
+    expect((await world().messageOf(id)).retry).toBe(MOST);
+    await expect(world().client.enqueue(new Task('t'), { maxRetry: MOST + 1 })).rejects.toThrow(RangeError);
+    const tooMany = broker.enqueue(newTask({ maxRetry: MOST + 1 }));
+    await expect(tooMany).rejects.toMatchObject({ code: 'ERR_WIRE_MESSAGE' });
+  });
+
+  it('a task that has failed as often as can be said ends in the archive', async () => {
+    const { broker } = world();
+    const { id } = (await broker.enqueue(newTask({ maxRetry: MOST, retried: MOST }))).message;
+    const one = new Server({ broker });
+    await one.start(() => {
+      throw new Error('again');
+    });
+    await until('it is archived', async () => (await broker.task(QUEUE, id)).state === 'archived');
+    await one.shutdown();
+  });
+
+  it('a server without limits is shown as one that has the greatest', async () => {
+    const { broker, redis } = world();
+    const greatest = Number.MAX_SAFE_INTEGER;
+    const state = { ...server, concurrency: greatest, queues: { [QUEUE]: greatest }, workers: [] };
+    await broker.announceServer(() => state, 10_000);
+    const info = fromBinary(ServerInfoSchema, (await redis.getBuffer(serverKey('h', 7, 's'))) ?? BYTES);
+    expect([info.concurrency, info.queues]).toEqual([MOST, { [QUEUE]: MOST }]);
+  });
+});
+
+describe("rule 7: never is Go's zero time", () => {
+  const GO_ZERO = { seconds: -62_135_596_800n, nanos: 0 };
+
+  it('of an entry that was never enqueued, and never will be', async () => {
+    const { broker, redis } = world();
+    const entry = { id: 'e', spec: '@yearly', taskType: 't', payload: BYTES, options: [] };
+    await broker.announceScheduler(
+      'one',
+      () => [{ ...entry, nextEnqueueAtMs: 0, prevEnqueueAtMs: 0 }],
+      10_000,
+    );
+    const [bytes] = await redis.lrangeBuffer(schedulerKey('one'), 0, -1);
+    const { prevEnqueueTime, nextEnqueueTime } = fromBinary(SchedulerEntrySchema, bytes ?? BYTES);
+    expect([prevEnqueueTime, nextEnqueueTime]).toMatchObject([GO_ZERO, GO_ZERO]);
+    expect(await broker.scheduleEntries()).toMatchObject([{ nextEnqueueAtMs: 0, prevEnqueueAtMs: 0 }]);
+  });
+
+  it('of a scheduler that has just started', async () => {
+    const { broker, redis } = world();
+    const scheduler = new Scheduler({ broker });
+    scheduler.register('@yearly', new Task('t'));
+    await scheduler.start();
+    const [bytes] = await redis.lrangeBuffer(schedulerKey(scheduler.id), 0, -1);
+    expect(fromBinary(SchedulerEntrySchema, bytes ?? BYTES).prevEnqueueTime).toMatchObject(GO_ZERO);
+    await scheduler.shutdown();
+    expect(await redis.exists(SCHEDULERS_KEY)).toBe(0);
+  });
+
+  it('of a run that may take any time', async () => {
+    const { broker, redis } = world();
+    await broker.announceServer(() => ({ ...server, workers: [worker] }), 10_000);
+    const bytes = await redis.hgetBuffer(workersKey('h', 7, 's'), 'id');
+    expect(fromBinary(WorkerInfoSchema, bytes ?? BYTES).deadline).toMatchObject(GO_ZERO);
+  });
+});
+
+describe('rule 9: values are bytes', () => {
+  it('of payloads and results, there and back', async () => {
+    const { broker, redis } = world();
+    const { id } = await world().client.enqueue(new Task('t', BYTES, { retentionMs: HOUR_MS }));
+    expect(Buffer.from((await world().messageOf(id)).payload)).toEqual(BYTES);
+    const leased = await take(broker);
+    expect(Buffer.from(leased.message.payload)).toEqual(BYTES);
+    await broker.writeResult(leased, BYTES);
+    await broker.complete(leased);
+    expect(await redis.hgetBuffer(keys.task(id), 'result')).toEqual(BYTES);
+    const { message, result } = await broker.task(QUEUE, id);
+    expect([Buffer.from(message.payload), Buffer.from(result ?? [])]).toEqual([BYTES, BYTES]);
+    const [listed] = await broker.tasks(QUEUE, 'completed', { page: 1, size: 10 });
+    expect(Buffer.from(listed?.result ?? [])).toEqual(BYTES);
+  });
+
+  it('of what retries, groups and changes by hand write anew', async () => {
+    const { broker } = world();
+    const { id } = await world().client.enqueue(new Task('t', 'other', { processInMs: HOUR_MS }));
+    await broker.updatePayload(QUEUE, id, BYTES);
+    await broker.runTask(QUEUE, id);
+    await broker.retry(await take(broker), failure, HOUR_MS);
+    expect(Buffer.from((await world().messageOf(id)).payload)).toEqual(BYTES);
+    await world().client.enqueue(new Task('t', BYTES, { group: 'g' }));
+    const { set } = await broker.takeGroup(QUEUE, 'g', AT_ONCE, HOUR_MS);
+    expect(set?.messages.map(({ payload }) => Buffer.from(payload))).toEqual([BYTES]);
+  });
+
+  it('of workers and entries', async () => {
+    const { broker } = world();
+    const entry = { id: 'e', spec: '@yearly', taskType: 't', payload: BYTES, options: [] };
+    await broker.announceServer(() => ({ ...server, workers: [worker] }), 10_000);
+    await broker.announceScheduler(
+      'one',
+      () => [{ ...entry, nextEnqueueAtMs: 1, prevEnqueueAtMs: 1 }],
+      10_000,
+    );
+    const [shown] = await broker.servers();
+    expect(Buffer.from(shown?.workers[0]?.payload ?? [])).toEqual(BYTES);
+    expect(Buffer.from((await broker.scheduleEntries())[0]?.payload ?? [])).toEqual(BYTES);
+    await broker.withdrawServer('s');
+    expect(await world().redis.exists(SERVERS_KEY)).toBe(0);
+  });
+});
