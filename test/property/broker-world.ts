@@ -1,6 +1,5 @@
 import type { LeasedTask, NewTask, TaskRecord, TaskSet } from 'escapement/tasks';
 import { expect } from 'vitest';
-import { QueueKeys } from '../../src/tasks/broker/redis/keys.ts';
 import type { BrokerAction, TaskSpec } from './broker-actions.ts';
 import { BrokerModel } from './broker-model.ts';
 import { byId } from './broker-model-parts.ts';
@@ -209,7 +208,7 @@ export class BrokerWorld {
           queue,
           group,
           retentionMs,
-          uniqueKey: key === '' ? '' : `${new QueueKeys(queue).prefix}unique:t:${key}`(),
+          uniqueKey: key === '' ? '' : `asynq:{${queue}}:unique:t:${key}`,
           type: 't',
           payload: new Uint8Array(0),
           headers: {},

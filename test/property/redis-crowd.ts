@@ -1,5 +1,4 @@
 import type { Broker, LeasedTask, TaskSet } from 'escapement/tasks';
-import { QueueKeys } from '../../src/tasks/broker/redis/keys.ts';
 import { TASK_STATES } from '../../src/tasks/task-state.ts';
 import { newTask } from '../conformance/broker/support.ts';
 
@@ -78,7 +77,7 @@ export class Member {
       id: this.#one(IDS),
       group: this.#one(GROUPS),
       retentionMs: this.#span(),
-      uniqueKey: key === '' ? '' : `${new QueueKeys(queue).prefix}unique:t:${key}`(),
+      uniqueKey: key === '' ? '' : `asynq:{${queue}}:unique:t:${key}`,
       uniqueTtlMs: 3_600_000,
       processAtMs: this.#moment(),
     });
