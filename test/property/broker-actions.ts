@@ -7,12 +7,12 @@ import { TASK_STATES } from '../../src/tasks/task-state.ts';
  */
 
 const id = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h');
-const queue = fc.constantFrom('q', 'r');
+const queue = fc.constantFrom('q', 'q', 'q', 'r');
 /** One begins like the key of a set of the other. */
 export const GROUPS = ['x', 'x:y'];
 const group = fc.constantFrom('', '', '', ...GROUPS);
 const someGroup = fc.constantFrom(...GROUPS);
-const key = fc.constantFrom('', '', 'k', 'l');
+const key = fc.constantFrom('', 'k', 'l');
 /** In units: see broker-world.ts. */
 const delay = fc.constantFrom(0, 0, 0, 1, 5, 20, 70);
 const state = fc.constantFrom(...TASK_STATES);
@@ -27,7 +27,7 @@ const task = fc.record({
   key,
   delay,
   ttlMs: fc.constantFrom(5_000, 50_000),
-  retentionMs: fc.constantFrom(0, 0, 20_000),
+  retentionMs: fc.constantFrom(0, 20_000),
 });
 
 export type TaskSpec = typeof task extends fc.Arbitrary<infer T> ? T : never;
@@ -39,14 +39,38 @@ const action = fc.oneof(
     arbitrary: fc.record({ do: fc.constant('enqueueMany'), tasks: fc.array(task, { maxLength: 4 }) }),
   },
   {
-    weight: 8,
-    arbitrary: fc.record({ do: fc.constant('dequeue'), queue, limit: fc.nat({ max: 3 }), leaseMs: spanMs }),
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('tick'),
+      task,
+      entry: fc.constantFrom('e', 'f'),
+      atMs: fc.nat(5),
+    }),
   },
   {
-    weight: 8,
+    weight: 10,
+    arbitrary: fc.record({
+      do: fc.constant('dequeue'),
+      queue,
+      limit: fc.constantFrom(0, 1, 2, 2, 3),
+      leaseMs: spanMs,
+    }),
+  },
+  {
+    weight: 14,
     arbitrary: fc.record({
       do: fc.constant('end'),
-      how: fc.constantFrom('complete', 'archive', 'release', 'discard', 'writeResult'),
+      how: fc.constantFrom(
+        'complete',
+        'complete',
+        'complete',
+        'archive',
+        'archive',
+        'release',
+        'discard',
+        'writeResult',
+        'writeProgress',
+      ),
       back,
     }),
   },
@@ -73,7 +97,7 @@ const action = fc.oneof(
     weight: 8,
     arbitrary: fc.record({
       do: fc.constant('advance'),
-      ms: fc.constantFrom(0, 1_000, 5_000, 20_000, 100_000),
+      ms: fc.constantFrom(0, 1_000, 1_000, 5_000, 20_000, 100_000),
     }),
   },
   {

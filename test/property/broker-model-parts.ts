@@ -1,4 +1,4 @@
-import type { TaskMessage, TaskSet, TaskState } from 'escapement/tasks';
+import type { TaskMessage, TaskRecord, TaskSet, TaskState } from 'escapement/tasks';
 import type { BrokerSideOptions, Ties } from './broker-side.ts';
 
 /** What the model of a broker is made of. */
@@ -20,6 +20,7 @@ export interface ModelTask {
   epoch: number;
   recoveries: number;
   result: Uint8Array | undefined;
+  progress: string | undefined;
   set: ModelSet | undefined;
 }
 
@@ -42,8 +43,14 @@ export interface ModelQueue {
   tasks: ModelTask[];
   sets: ModelSet[];
   isPaused: boolean;
+  /** The latest of each entry. */
+  readonly ticks: Map<string, number>;
   processed: number;
   failed: number;
+}
+
+export function emptyQueue(): ModelQueue {
+  return { tasks: [], sets: [], isPaused: false, ticks: new Map(), processed: 0, failed: 0 };
 }
 
 export interface ModelLock {
@@ -63,6 +70,18 @@ export function byId(a: Pick<ModelTask, 'message'>, b: Pick<ModelTask, 'message'
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
+}
+
+export function recordOf({ message, state, atMs, result, progress }: ModelTask, nowMs: number): TaskRecord {
+  const isByMoment = state === 'scheduled' || state === 'retry';
+  return {
+    message,
+    state,
+    nextProcessAtMs: state === 'pending' ? nowMs : isByMoment ? atMs : 0,
+    result,
+    progress,
+    isOrphaned: state === 'active' && atMs <= nowMs,
+  };
 }
 
 /** How tasks of a state are listed. */

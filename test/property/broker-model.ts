@@ -6,12 +6,15 @@ import type {
   TaskRecord,
   TaskSet,
   TaskState,
+  Tick,
 } from 'escapement/tasks';
 import { GROUPS } from './broker-actions.ts';
 import {
   byId,
+  emptyQueue,
   failWith,
   orderOf,
+  recordOf,
   tie,
   type ModelEvent,
   type ModelLock,
@@ -44,11 +47,11 @@ export class BrokerModel {
     const namesake = this.#find(queue, id);
     if (namesake !== undefined && !leaving.includes(namesake)) failWith('ERR_TASK_ID_CONFLICT');
     for (const one of leaving) this.#remove(one);
-    const home = this.#queues.get(queue) ?? { tasks: [], sets: [], isPaused: false, processed: 0, failed: 0 };
+    const home = this.#queues.get(queue) ?? emptyQueue();
     this.#queues.set(queue, home);
     const row: ModelTask = {
       ...{ message, state: 'pending', atMs: 0, order: 0, armed: 0, epoch: 0, recoveries: 0 },
-      ...{ result: undefined, set: undefined },
+      ...{ result: undefined, progress: undefined, set: undefined },
     };
     home.tasks.push(row);
     if (isUnique) {
@@ -58,7 +61,7 @@ export class BrokerModel {
     }
     if (processAtMs > this.#nowMs) this.#enter(row, 'scheduled', processAtMs);
     else this.#makeReady(row);
-    return this.#record(row);
+    return recordOf(row, this.#nowMs);
   }
 
   enqueueMany(tasks: readonly NewTask[]): unknown[] {
@@ -69,6 +72,16 @@ export class BrokerModel {
         return (error as { code: string }).code;
       }
     });
+  }
+
+  enqueueTick(task: NewTask, { entryKey, atMs }: Tick): TaskRecord | undefined {
+    const { queue } = task.message;
+    if ((this.#queues.get(queue)?.ticks.get(entryKey) ?? -1) >= atMs) return undefined;
+    try {
+      return this.enqueue(task);
+    } finally {
+      this.#queue(queue).ticks.set(entryKey, atMs);
+    }
   }
 
   dequeue(queue: string, limit: number, leaseMs: number): LeasedTask[] {
@@ -124,6 +137,10 @@ export class BrokerModel {
 
   writeResult(task: LeasedTask, result: Uint8Array): void {
     this.#leased(task).result = result;
+  }
+
+  writeProgress(task: LeasedTask, progress: string): void {
+    this.#leased(task).progress = progress;
   }
 
   extendLeases(tasks: readonly LeasedTask[], leaseMs: number): LeasedTask[] {
@@ -256,8 +273,8 @@ export class BrokerModel {
 
   removeQueue(queue: string, { force }: { force: boolean }): void {
     const { tasks } = this.#queue(queue);
-    if (tasks.some(({ state }) => state === 'active')) failWith('ERR_QUEUE_NOT_EMPTY');
-    if (tasks.length > 0 && !force) failWith('ERR_QUEUE_NOT_EMPTY');
+    const mayGo = tasks.length === 0 || (force && !tasks.some(({ state }) => state === 'active'));
+    if (!mayGo) failWith('ERR_QUEUE_NOT_EMPTY');
     for (const row of tasks) this.#free(row);
     this.#queues.delete(queue);
   }
@@ -266,7 +283,8 @@ export class BrokerModel {
   advance(ms: number): void {
     const targetMs = this.#nowMs + ms;
     for (;;) {
-      const next = this.#events()
+      const next = [...this.#queues]
+        .flatMap(([queue, home]) => [...this.#eventsOf(queue, home)])
         .filter(({ atMs }) => atMs <= targetMs)
         .sort((a, b) => a.atMs - b.atMs || tie(this.#options.ties, a, b))[0];
       if (next === undefined) break;
@@ -288,7 +306,7 @@ export class BrokerModel {
             processed: home.processed,
             failed: home.failed,
             tasks: ['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'].map((state) =>
-              this.#listed(name, state as TaskState).map((row) => this.#record(row)),
+              this.#listed(name, state as TaskState).map((row) => recordOf(row, this.#nowMs)),
             ),
             sizes: Object.fromEntries(
               GROUPS.map((group) => [group, this.#waiting(name, group).length] as const).filter(
@@ -296,7 +314,10 @@ export class BrokerModel {
               ),
             ),
             groups: Object.fromEntries(
-              GROUPS.map((group) => [group, this.#grouped(name, group).map((row) => this.#record(row))]),
+              GROUPS.map((group) => [
+                group,
+                this.#grouped(name, group).map((row) => recordOf(row, this.#nowMs)),
+              ]),
             ),
             aggregating: home.tasks.filter(({ state }) => state === 'aggregating').length,
           },
@@ -319,10 +340,6 @@ export class BrokerModel {
       const happen = (): void => void this.#reclaim(queue, set);
       yield { atMs: set.endsAtMs, armed: set.armed, row: undefined, happen };
     }
-  }
-
-  #events(): ModelEvent[] {
-    return [...this.#queues].flatMap(([queue, home]) => [...this.#eventsOf(queue, home)]);
   }
 
   #queue(name: string): ModelQueue {
@@ -433,17 +450,5 @@ export class BrokerModel {
     );
     for (const row of rows) apply(row);
     return rows.length;
-  }
-
-  #record({ message, state, atMs, result }: ModelTask): TaskRecord {
-    const isByMoment = state === 'scheduled' || state === 'retry';
-    return {
-      message,
-      state,
-      nextProcessAtMs: state === 'pending' ? this.#nowMs : isByMoment ? atMs : 0,
-      result,
-      progress: undefined,
-      isOrphaned: state === 'active' && atMs <= this.#nowMs,
-    };
   }
 }

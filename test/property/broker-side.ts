@@ -6,6 +6,7 @@ export type TestedBroker = Pick<
   Broker,
   | 'enqueue'
   | 'enqueueMany'
+  | 'enqueueTick'
   | 'dequeue'
   | 'complete'
   | 'retry'
@@ -13,6 +14,7 @@ export type TestedBroker = Pick<
   | 'release'
   | 'discard'
   | 'writeResult'
+  | 'writeProgress'
   | 'extendLeases'
   | 'recover'
   | 'takeGroup'

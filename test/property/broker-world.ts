@@ -58,6 +58,11 @@ export class BrokerWorld {
         const tasks = action.tasks.map((task) => this.#newTask(task));
         return this.#same(valuesOf(broker.enqueueMany(tasks)), () => model.enqueueMany(tasks));
       }
+      case 'tick': {
+        const task = this.#newTask(action.task);
+        const tick = { entryKey: action.entry, atMs: action.atMs };
+        return this.#same(broker.enqueueTick(task, tick), () => model.enqueueTick(task, tick));
+      }
       case 'dequeue': {
         const { queue, limit, leaseMs } = action;
         this.#leased(await broker.dequeue(queue, limit, leaseMs), model.dequeue(queue, limit, leaseMs));
@@ -154,7 +159,7 @@ export class BrokerWorld {
   }
 
   async #end(
-    how: 'complete' | 'archive' | 'release' | 'discard' | 'writeResult',
+    how: 'complete' | 'archive' | 'release' | 'discard' | 'writeResult' | 'writeProgress',
     back: number,
   ): Promise<void> {
     const lease = this.#leases.at(-1 - back);
@@ -164,6 +169,7 @@ export class BrokerWorld {
     const end = (target: TestedBroker | BrokerModel, task: LeasedTask): unknown => {
       if (how === 'archive') return target.archive(task, failure);
       if (how === 'writeResult') return target.writeResult(task, result);
+      if (how === 'writeProgress') return target.writeProgress(task, `${this.#written}`);
       return target[how](task);
     };
     await this.#same(end(this.#side.broker, lease.real) as Promise<unknown>, () =>

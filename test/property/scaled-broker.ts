@@ -11,6 +11,7 @@ import type {
   TaskRecord,
   TaskSet,
   TaskState,
+  Tick,
 } from 'escapement/tasks';
 import type { TestedBroker } from './broker-side.ts';
 
@@ -49,6 +50,11 @@ export class ScaledBroker implements TestedBroker {
     );
   }
 
+  async enqueueTick(task: NewTask, tick: Tick): Promise<TaskRecord | undefined> {
+    const record = await this.#inner.enqueueTick(newTaskIn(task), tick);
+    return record === undefined ? undefined : recordOut(record);
+  }
+
   async dequeue(queue: string, limit: number, leaseMs: number): Promise<readonly LeasedTask[]> {
     return (await this.#inner.dequeue(queue, limit, leaseMs * SCALE)).map(leasedOut);
   }
@@ -75,6 +81,10 @@ export class ScaledBroker implements TestedBroker {
 
   writeResult(task: LeasedTask, result: Uint8Array): Promise<void> {
     return this.#inner.writeResult(leasedIn(task), result);
+  }
+
+  writeProgress(task: LeasedTask, progress: string): Promise<void> {
+    return this.#inner.writeProgress(leasedIn(task), progress);
   }
 
   async extendLeases(tasks: readonly LeasedTask[], leaseMs: number): Promise<readonly LeasedTask[]> {
