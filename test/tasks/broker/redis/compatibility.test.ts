@@ -206,7 +206,7 @@ describe('rule 14: a cluster has all keys of a queue together', () => {
   it('each key of it has its tag, and no script needs one that has not, but the set of queues', async () => {
     const { broker, redis } = world();
     await putIntoEach(broker);
-    await putInto(broker, 'aggregating', { group: 'taken', uniqueKey: `${keys.prefix}unique:t:` });
+    await putInto(broker, 'aggregating', { group: 'taken', uniqueKey: 'asynq:{default}:unique:t:' });
     await broker.takeGroup(QUEUE, 'taken', AT_ONCE, HOUR_MS);
     await broker.enqueueTick(newTask(), { entryKey: 'e', atMs: 1 });
     await broker.pause(QUEUE);
