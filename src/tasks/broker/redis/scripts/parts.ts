@@ -20,6 +20,14 @@ local function holds(task, lease, id, epoch)
 end
 `;
 
+/**
+ * `writeAnyway(zset)`: a Redis whose memory is full refuses a script only before its first write, unless that can but free
+ * some. So this one, which does nothing, lets tasks end and leases be kept in what is left: nothing else makes room again.
+ */
+export const WRITE_ANYWAY = `
+local function writeAnyway(zset) redis.call('ZREMRANGEBYRANK', zset, 1, 0) end
+`;
+
 /** `nextEpoch(key)`: greater than all before it, also if a failover has lost the latest: the time is in it. */
 export const NEXT_EPOCH = `
 local function nextEpoch(key)
