@@ -47,8 +47,8 @@ local function finish()
   if added > 0 and QUEUES then redis.call('SADD', QUEUES, string.match(PREFIX, '^asynq:{(.*)}:$')) end
   if #pushed > 0 then
     redis.call('LPUSH', PENDING, unpack(pushed))
-    if waiting == 0 then redis.call('PUBLISH', CHANNEL, '') end
+    if waiting == 0 then redis.pcall('PUBLISH', CHANNEL, '') end
   end
-  for group in pairs(grown) do redis.call('PUBLISH', CHANNEL, group) end
+  for group in pairs(grown) do redis.pcall('PUBLISH', CHANNEL, group) end
 end
 `;

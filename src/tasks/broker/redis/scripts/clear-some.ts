@@ -27,6 +27,6 @@ clear(KEYS[2], 'pending')
 for i = 3, 6 do clear(KEYS[i], 'zset') end
 for _, group in ipairs(redis.call('SMEMBERS', KEYS[7])) do clear(ARGV[1] .. group, 'zset') end
 for _, set in ipairs(redis.call('ZRANGE', KEYS[8], 0, -1)) do clear(set, 'zset') end
-if #gone > 0 then redis.call('PUBLISH', ARGV[4], table.concat(gone, '\\0')) end
+if #gone > 0 then redis.pcall('PUBLISH', ARGV[4], table.concat(gone, '\\0')) end
 return #gone
 `);
