@@ -24,8 +24,8 @@ local function write(id, msg, state, group, lock, ttl, ...)
   added = added + 1
 end
 local function add(id, msg, score, group, lock, ttl)
-  local owner = lock ~= '' and redis.call('GET', lock)
-  if owner then return owner end
+  local owner = lock ~= '' and redis.pcall('GET', lock)
+  if owner then return type(owner) == 'string' and owner or '' end
   if redis.call('EXISTS', TASK .. id) == 1 then return 0 end
   if score ~= '' then
     redis.call('ZADD', SCHEDULED, score, id)

@@ -5,10 +5,13 @@
  * server that leases the task anew writes another score and knows nothing of the field, so what is left there holds no more.
  */
 
-/** `freeLock(key, id)`: a lock that the task does not hold any more is left to whoever does. */
+/**
+ * `freeLock(key, id)`: a lock that the task does not hold any more is left to whoever does. The key is what some client has
+ * said: if it is no lock at all, that must not stop a script in the middle of its writes, which may be those of other tasks.
+ */
 export const FREE_LOCK = `
 local function freeLock(key, id)
-  if key and key ~= '' and redis.call('GET', key) == id then redis.call('DEL', key) end
+  if key and key ~= '' and redis.pcall('GET', key) == id then redis.call('DEL', key) end
 end
 `;
 
