@@ -65,8 +65,18 @@ export function taskInfoOf(record: TaskRecord): TaskInfo {
     retentionMs,
     completedAt: dateOf(message.completedAtMs),
     result,
-    progress: progress === undefined ? undefined : (JSON.parse(progress) as unknown),
+    progress: progressOf(progress),
   };
+}
+
+/** Another client may have written what is no JSON: that must not hide the task, nor those beside it. */
+function progressOf(json: string | undefined): unknown {
+  if (json === undefined) return undefined;
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Of wall-clock milliseconds, where 0 is none. */

@@ -16,16 +16,24 @@ import { TAKE_GROUP } from './scripts/take-group.ts';
 /** What one script takes at most, of a group without a limit: the rest makes a set of its own. */
 const MAX_SET_SIZE = 10_000;
 
+/** Groups that one script counts. */
+const GROUPS_PER_SCRIPT = 1_000;
+
 /** Groups: tasks that wait for others, and become one. */
 
 export async function groups(access: RedisAccess, queue: string): Promise<readonly GroupInfo[]> {
   const { groups: key, groupPrefix } = access.keysOf(queue);
-  const reply = listOf(await access.run(LIST_GROUPS, [key], [groupPrefix]));
-  const infos: GroupInfo[] = [];
-  for (let at = 0; at < reply.length; at += 2) {
-    infos.push({ group: textOf(reply[at]), size: numberOf(reply[at + 1]) });
-  }
-  return infos.sort((a, b) => (a.group < b.group ? -1 : 1));
+  const infos = new Map<string, GroupInfo>();
+  let cursor = '0';
+  do {
+    const reply = listOf(await access.run(LIST_GROUPS, [key], [groupPrefix, cursor, GROUPS_PER_SCRIPT]));
+    for (let at = 1; at < reply.length; at += 2) {
+      const group = textOf(reply[at]);
+      infos.set(group, { group, size: numberOf(reply[at + 1]) });
+    }
+    cursor = textOf(reply[0]);
+  } while (cursor !== '0');
+  return [...infos.values()].sort((a, b) => (a.group < b.group ? -1 : 1));
 }
 
 export async function takeGroup(

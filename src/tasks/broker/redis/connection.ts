@@ -163,7 +163,7 @@ export class RedisConnection {
     if (!this.#isOwn || this.#isGivingUp) return;
     this.#isGivingUp = true;
     if (isClusterClient(this.#client)) await endSilentNodes(this.#client);
-    else if (this.#client.status === 'ready') this.#client.disconnect(true);
+    else if (this.#watch.isReady) this.#client.disconnect(true);
     this.#isGivingUp = false;
   }
 

@@ -149,7 +149,7 @@ export class Leases {
     return recovered;
   }
 
-  /** What cannot be read is archived as it is: nobody could run it, and it would come back for ever. */
+  /** What cannot be read, or is of another queue, is archived as it is: no run of it could end, and it would come back for ever. */
   async #read(queue: string, reply: readonly ScriptReply[], into: LeasedTask[]): Promise<void> {
     const first = numberOf(reply[0]);
     for (let at = 1; at < reply.length; at += 2) {
@@ -157,6 +157,7 @@ export class Leases {
       let message: TaskMessage;
       try {
         message = messageOf(reply[at]);
+        if (message.queue !== queue) throw new Error('what ends the task would look for it elsewhere');
       } catch {
         await this.#archiveUnreadable(queue, epoch);
         continue;

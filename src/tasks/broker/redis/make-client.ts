@@ -95,7 +95,16 @@ export function makeSentinelClient(
 }
 
 function quietRedis(options: ConnectionSettings): Redis {
-  return withQuietStream(new Redis(options));
+  const client = withQuietStream(new Redis(options));
+  client.on('error', (error: Error) => {
+    if (isSelectRefused(error)) client.disconnect(true);
+  });
+  return client;
+}
+
+/** The database is not there, or not for this user: ioredis tells, and goes on in database 0. */
+function isSelectRefused(error: Error): boolean {
+  return (error as Error & { command?: { name?: unknown } }).command?.name === 'select';
 }
 
 function sentinelTls(

@@ -1,7 +1,8 @@
 import type { TaskState } from '../../task-state.ts';
+import type { GroupInfo } from '../broker.ts';
+import { groups } from './aggregation.ts';
 import { groupKeyOfSet, type QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
-import { groups } from './aggregation.ts';
 
 /** Where tasks of a state are. */
 export interface Source {
@@ -36,12 +37,19 @@ export async function sourcesOf(
     const size = await access.ask((client) => (isList ? client.llen(key) : client.zcard(key)));
     return [{ key, isList, group: '', size }];
   }
-  const infos = await groups(access, queue);
-  const sources: Source[] = infos
-    .filter((info) => group === undefined || info.group === group)
-    .map((info) => ({ key: keys.group(info.group), isList: false, group: info.group, size: info.size }));
+  const infos = group === undefined ? await groups(access, queue) : [await groupOf(access, keys, group)];
+  const sources: Source[] = infos.map((info) => ({
+    key: keys.group(info.group),
+    isList: false,
+    group: info.group,
+    size: info.size,
+  }));
   if (withSets) sources.push(...(await setsOf(access, keys, group)));
   return sources;
+}
+
+async function groupOf(access: RedisAccess, keys: QueueKeys, group: string): Promise<GroupInfo> {
+  return { group, size: await access.ask((client) => client.zcard(keys.group(group))) };
 }
 
 async function setsOf(access: RedisAccess, keys: QueueKeys, group: string | undefined): Promise<Source[]> {

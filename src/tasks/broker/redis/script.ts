@@ -10,7 +10,8 @@ export type ScriptReply = Buffer | number | null | ScriptReply[];
 /**
  * A Lua script: one atomic step of the broker. Each has a file of its own, which says what its KEYS and ARGV are.
  *
- * All of them look first and write last: Redis does not take back what a script that fails has written.
+ * All of them look first and write last: Redis does not take back what a script that fails has written. Hence `pcall` for
+ * PUBLISH, which comes after that: a user may not have the right to, and who listens looks now and then anyway.
  */
 export class Script {
   readonly #source: string;

@@ -70,6 +70,16 @@ describe('a connection by URL', () => {
     );
   });
 
+  it('is unavailable with a database that is not there, and says why', async () => {
+    const { connection, health } = open({ url: `${server.url}/16`, timeoutMs: 500 });
+    await expect(count(connection)).rejects.toMatchObject({
+      ...UNAVAILABLE,
+      message: 'Redis is unavailable: ERR DB index is out of range',
+    });
+    expect(health.map(({ state }) => state)).toEqual(['unavailable']);
+    expect(await server.ask('DBSIZE')).toEqual([':0']);
+  });
+
   it('is unavailable with a wrong password, and says why', async () => {
     const { connection, health } = open({
       url: `redis://worker:no@127.0.0.1:${server.port}`,

@@ -25,8 +25,8 @@ local function write(id, msg, state, group, lock, ttl, ...)
   added = added + 1
 end
 local function add(id, msg, score, group, lock, ttl)
-  local owner = lock ~= '' and redis.call('GET', lock)
-  if owner then return owner end
+  local owner = lock ~= '' and redis.pcall('GET', lock)
+  if owner then return type(owner) == 'string' and owner or '' end
   if redis.call('EXISTS', TASK .. id) == 1 then return 0 end
   if score ~= '' then
     redis.call('ZADD', SCHEDULED, score, id)
@@ -49,8 +49,8 @@ local function finish()
   if added > 0 and QUEUES then redis.call('SADD', QUEUES, string.match(PREFIX, '^asynq:{(.*)}:$')) end
   if #pushed > 0 then
     redis.call('LPUSH', PENDING, unpack(pushed))
-    if waiting == 0 then redis.call('PUBLISH', CHANNEL, '') end
+    if waiting == 0 then redis.pcall('PUBLISH', CHANNEL, '') end
   end
-  for group in pairs(grown) do redis.call('PUBLISH', CHANNEL, group) end
+  for group in pairs(grown) do redis.pcall('PUBLISH', CHANNEL, group) end
 end
 `;

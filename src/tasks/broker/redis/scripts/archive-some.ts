@@ -24,6 +24,6 @@ for _, id in ipairs(ids) do
   end
 end
 trim(KEYS[3], ARGV[4], ARGV[6], tonumber(ARGV[7]), limit)
-if #ids > 0 then redis.call('PUBLISH', ARGV[8], table.concat(ids, '\\0')) end
+if #ids > 0 then redis.pcall('PUBLISH', ARGV[8], table.concat(ids, '\\0')) end
 return #ids
 `);

@@ -21,6 +21,6 @@ leave(id, task[2], task[3])
 redis.call('HSET', TASK, 'state', 'archived')
 freeLockOf(TASK, id)
 trim(ZSETS.archived, ARGV[4], ARGV[5], tonumber(ARGV[6]), 1000)
-redis.call('PUBLISH', ARGV[7], id)
+redis.pcall('PUBLISH', ARGV[7], id)
 return 1
 `);

@@ -1,5 +1,5 @@
 import { Script } from '../script.ts';
-import { COUNT, FREE_LOCK, HOLDS, TRIM } from './parts.ts';
+import { COUNT, FREE_LOCK, HOLDS, TRIM, WRITE_ANYWAY } from './parts.ts';
 
 /**
  * A task has failed for the last time. The archive gives up what it has no room or no time for, with its locks (B6).
@@ -12,9 +12,10 @@ import { COUNT, FREE_LOCK, HOLDS, TRIM } from './parts.ts';
  *
  * Returns 1, or 0 if the lease is lost.
  */
-export const ARCHIVE = new Script(`${FREE_LOCK}${HOLDS}${COUNT}${TRIM}
+export const ARCHIVE = new Script(`${FREE_LOCK}${HOLDS}${COUNT}${TRIM}${WRITE_ANYWAY}
 local TASK, id = KEYS[1], ARGV[1]
 if not holds(TASK, KEYS[3], id, ARGV[2]) then return 0 end
+writeAnyway(KEYS[4])
 redis.call('ZADD', KEYS[4], ARGV[4], id)
 redis.call('LREM', KEYS[2], 1, id)
 redis.call('ZREM', KEYS[3], id)
@@ -26,6 +27,6 @@ freeLock(ARGV[7], id)
 count(KEYS[5], KEYS[6], 1, ARGV[6])
 count(KEYS[7], KEYS[8], 1, ARGV[6])
 trim(KEYS[4], ARGV[8], ARGV[9], tonumber(ARGV[10]), 1000)
-redis.call('PUBLISH', ARGV[11], id)
+redis.pcall('PUBLISH', ARGV[11], id)
 return 1
 `);

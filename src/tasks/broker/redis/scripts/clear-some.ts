@@ -25,14 +25,16 @@ local function clear(key, state)
 end
 clear(KEYS[2], 'pending')
 for i = 3, 6 do clear(KEYS[i], 'zset') end
-for _, group in ipairs(redis.call('SMEMBERS', KEYS[7])) do
-  clear(ARGV[1] .. group, 'zset')
-  if redis.call('EXISTS', ARGV[1] .. group) == 0 then redis.call('SREM', KEYS[7], group) end
+while left > 0 and redis.call('SCARD', KEYS[7]) > 0 do
+  for _, group in ipairs(redis.call('SRANDMEMBER', KEYS[7], left)) do
+    clear(ARGV[1] .. group, 'zset')
+    if redis.call('EXISTS', ARGV[1] .. group) == 0 then redis.call('SREM', KEYS[7], group) end
+  end
 end
 for _, set in ipairs(redis.call('ZRANGE', KEYS[8], 0, -1)) do
   clear(set, 'zset')
   if redis.call('EXISTS', set) == 0 then redis.call('ZREM', KEYS[8], set) end
 end
-if #gone > 0 then redis.call('PUBLISH', ARGV[4], table.concat(gone, '\\0')) end
+if #gone > 0 then redis.pcall('PUBLISH', ARGV[4], table.concat(gone, '\\0')) end
 return #gone
 `);

@@ -45,6 +45,6 @@ end
 redis.call('ZREM', LEASE, unpack(ids))
 if #gone > 0 then redis.call('DEL', unpack(gone)) end
 count(PROCESSED, PROCESSED .. ':' .. ARGV[1], #done, ARGV[2])
-redis.call('PUBLISH', PREFIX .. 'x:settled', table.concat(ids, '\\0'))
+redis.pcall('PUBLISH', PREFIX .. 'x:settled', table.concat(ids, '\\0'))
 return outcomes
 `);

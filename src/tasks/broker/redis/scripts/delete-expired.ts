@@ -14,6 +14,6 @@ export const DELETE_EXPIRED = new Script(`${FREE_LOCK}${TRIM}
 local limit = tonumber(ARGV[3])
 local ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, limit)
 giveUp(KEYS[1], ARGV[2], ids)
-if #ids > 0 then redis.call('PUBLISH', ARGV[6], table.concat(ids, '\\0')) end
+if #ids > 0 then redis.pcall('PUBLISH', ARGV[6], table.concat(ids, '\\0')) end
 return #ids + trim(KEYS[2], ARGV[2], ARGV[4], tonumber(ARGV[5]), limit - #ids)
 `);

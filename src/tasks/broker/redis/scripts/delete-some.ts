@@ -16,6 +16,6 @@ for _, id in ipairs(ids) do
   freeLockOf(ARGV[4] .. id, id)
   redis.call('DEL', ARGV[4] .. id)
 end
-if #ids > 0 then redis.call('PUBLISH', ARGV[5], table.concat(ids, '\\0')) end
+if #ids > 0 then redis.pcall('PUBLISH', ARGV[5], table.concat(ids, '\\0')) end
 return #ids
 `);

@@ -18,6 +18,6 @@ if task[2] == 'aggregating' and isHeld(id) then return 'being aggregated' end
 leave(id, task[2], task[3])
 freeLockOf(TASK, id)
 redis.call('DEL', TASK)
-redis.call('PUBLISH', ARGV[3], id)
+redis.pcall('PUBLISH', ARGV[3], id)
 return 1
 `);

@@ -16,6 +16,6 @@ redis.call('LREM', KEYS[2], 1, id)
 redis.call('ZREM', KEYS[3], id)
 redis.call('DEL', KEYS[1])
 freeLock(ARGV[3], id)
-redis.call('PUBLISH', ARGV[4], id)
+redis.pcall('PUBLISH', ARGV[4], id)
 return 1
 `);

@@ -1,5 +1,5 @@
 import { Script } from '../script.ts';
-import { HOLDS } from './parts.ts';
+import { HOLDS, WRITE_ANYWAY } from './parts.ts';
 
 /**
  * Leases of a queue hold until then.
@@ -9,9 +9,10 @@ import { HOLDS } from './parts.ts';
  *
  * Returns 1 for each that is extended, 0 for each that is lost.
  */
-export const EXTEND_LEASES = new Script(`${HOLDS}
+export const EXTEND_LEASES = new Script(`${HOLDS}${WRITE_ANYWAY}
 local LEASE, TASK, score = KEYS[1], ARGV[1], ARGV[2]
 local outcomes = {}
+writeAnyway(LEASE)
 for i = 3, #ARGV, 2 do
   local id, epoch = ARGV[i], ARGV[i + 1]
   if holds(TASK .. id, LEASE, id, epoch) then

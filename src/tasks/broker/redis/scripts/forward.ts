@@ -35,7 +35,7 @@ for source = 1, 2 do
     end
   end
 end
-if pushed > 0 and waiting == 0 then redis.call('PUBLISH', ARGV[7], '') end
-for group in pairs(grown) do redis.call('PUBLISH', ARGV[7], group) end
+if pushed > 0 and waiting == 0 then redis.pcall('PUBLISH', ARGV[7], '') end
+for group in pairs(grown) do redis.pcall('PUBLISH', ARGV[7], group) end
 return { moved, looked }
 `);

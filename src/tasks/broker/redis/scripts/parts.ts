@@ -6,13 +6,14 @@
  */
 
 /**
- * `freeLock(key, id)`: a lock that the task does not hold any more is left to whoever does.
+ * `freeLock(key, id)`: a lock that the task does not hold any more is left to whoever does. The key is what some client has
+ * said: if it is no lock at all, that must not stop a script in the middle of its writes, which may be those of other tasks.
  * `freeLockOf(task, id)`: the same, with the task's hash. Where asynq adds a task with a lock to a group, only the msg says so,
  * as field 10, which is `82` and a length.
  */
 export const FREE_LOCK = `
 local function freeLock(key, id)
-  if key and key ~= '' and redis.call('GET', key) == id then redis.call('DEL', key) end
+  if key and key ~= '' and redis.pcall('GET', key) == id then redis.call('DEL', key) end
 end
 local function lockIn(msg)
   local at = 1
@@ -45,6 +46,14 @@ local function holds(task, lease, id, epoch)
   local score = redis.call('ZSCORE', lease, id)
   return score and redis.call('HGET', task, 'x:lease') == epoch .. ':' .. score
 end
+`;
+
+/**
+ * `writeAnyway(zset)`: a Redis whose memory is full refuses a script only before its first write, unless that can but free
+ * some. So this one, which does nothing, lets tasks end and leases be kept in what is left: nothing else makes room again.
+ */
+export const WRITE_ANYWAY = `
+local function writeAnyway(zset) redis.call('ZREMRANGEBYRANK', zset, 1, 0) end
 `;
 
 /** `nextEpoch(key)`: greater than all before it, also if a failover has lost the latest: the time is in it. */

@@ -6,7 +6,7 @@ import { Script } from '../script.ts';
  * KEYS  1 LIST active  2 LIST pending  3 ZSET scheduled  4 ZSET retry  5 ZSET archived  6 ZSET completed  7 SET groups
  *       8 ZSET of sets  9 STRING processed today  10 STRING failed today  11 STRING processed  12 STRING failed
  *       13 STRING paused
- * ARGV  1 prefix of tasks  2 prefix of groups  3 tasks that are looked at in each state
+ * ARGV  1 prefix of tasks  2 prefix of groups  3 tasks that are looked at in each state, and groups
  *
  * Returns the counts by state in the order of the keys 1 to 6, aggregating, groups, since when the next one has waited,
  * bytes, the counts of the keys 9 to 12, and whether it is paused.
@@ -32,9 +32,13 @@ for i = 1, 6 do
   reply[i] = size
 end
 local aggregating, groups = 0, 0
+local before, weighed, inWeighed = bytes, 0, 0
 local function addUp(key)
   local size = redis.call('ZCARD', key)
-  weigh(key, size, redis.call('ZRANGE', key, 0, sample - 1))
+  if size > 0 and weighed < sample then
+    weigh(key, size, redis.call('ZRANGE', key, 0, sample - 1))
+    weighed, inWeighed = weighed + 1, inWeighed + size
+  end
   aggregating = aggregating + size
   return size
 end
@@ -42,6 +46,7 @@ for _, group in ipairs(redis.call('SMEMBERS', KEYS[7])) do
   if addUp(GROUP .. group) > 0 then groups = groups + 1 end
 end
 for _, set in ipairs(redis.call('ZRANGE', KEYS[8], 0, -1)) do addUp(set) end
+if inWeighed > 0 then bytes = before + (bytes - before) / inWeighed * aggregating end
 local head = redis.call('LINDEX', KEYS[2], -1)
 reply[7], reply[8] = aggregating, groups
 reply[9] = head and redis.call('HGET', TASK .. head, 'pending_since') or 0

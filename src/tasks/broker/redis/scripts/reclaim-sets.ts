@@ -24,7 +24,7 @@ for _, set in ipairs(sets) do
   redis.call('ZREM', SETS, set)
   if #rows > 0 then
     redis.call('SADD', GROUPS, group)
-    redis.call('PUBLISH', ARGV[4], group)
+    redis.pcall('PUBLISH', ARGV[4], group)
   end
 end
 return { count, #sets }

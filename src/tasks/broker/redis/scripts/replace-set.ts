@@ -31,6 +31,6 @@ redis.call('DEL', SET)
 redis.call('ZREM', SETS, SET)
 local outcome = add(id, ARGV[3], ARGV[4], ARGV[5], lock, ARGV[7])
 finish()
-redis.call('PUBLISH', PREFIX .. 'x:settled', table.concat(members, '\\0'))
+redis.pcall('PUBLISH', PREFIX .. 'x:settled', table.concat(members, '\\0'))
 return outcome
 `);

@@ -10,6 +10,6 @@ import { Script } from '../script.ts';
  */
 export const RESUME = new Script(`
 if redis.call('DEL', KEYS[1]) == 0 then return 0 end
-if redis.call('LLEN', KEYS[2]) > 0 then redis.call('PUBLISH', ARGV[1], '') end
+if redis.call('LLEN', KEYS[2]) > 0 then redis.pcall('PUBLISH', ARGV[1], '') end
 return 1
 `);

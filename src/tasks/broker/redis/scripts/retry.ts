@@ -1,5 +1,5 @@
 import { Script } from '../script.ts';
-import { COUNT, HOLDS } from './parts.ts';
+import { COUNT, HOLDS, WRITE_ANYWAY } from './parts.ts';
 
 /**
  * A task has failed, and runs again.
@@ -11,9 +11,10 @@ import { COUNT, HOLDS } from './parts.ts';
  *
  * Returns 1, or 0 if the lease is lost.
  */
-export const RETRY = new Script(`${HOLDS}${COUNT}
+export const RETRY = new Script(`${HOLDS}${COUNT}${WRITE_ANYWAY}
 local TASK, id = KEYS[1], ARGV[1]
 if not holds(TASK, KEYS[3], id, ARGV[2]) then return 0 end
+writeAnyway(KEYS[4])
 redis.call('ZADD', KEYS[4], ARGV[4], id)
 redis.call('LREM', KEYS[2], 1, id)
 redis.call('ZREM', KEYS[3], id)

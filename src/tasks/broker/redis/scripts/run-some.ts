@@ -20,6 +20,6 @@ for _, id in ipairs(ids) do
     redis.call('HSET', task, 'state', 'pending', 'pending_since', ARGV[5])
   end
 end
-if #ids > 0 and waiting == 0 then redis.call('PUBLISH', ARGV[6], '') end
+if #ids > 0 and waiting == 0 then redis.pcall('PUBLISH', ARGV[6], '') end
 return #ids
 `);

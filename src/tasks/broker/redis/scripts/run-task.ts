@@ -18,6 +18,6 @@ if task[2] == 'aggregating' and isHeld(id) then return 'being aggregated' end
 local waiting = redis.call('LPUSH', PENDING, id)
 leave(id, task[2], task[3])
 redis.call('HSET', TASK, 'state', 'pending', 'pending_since', ARGV[3])
-if waiting == 1 then redis.call('PUBLISH', ARGV[4], '') end
+if waiting == 1 then redis.pcall('PUBLISH', ARGV[4], '') end
 return 1
 `);

@@ -12,6 +12,6 @@ import { HOLDS } from './parts.ts';
 export const WRITE_FIELD = new Script(`${HOLDS}
 if not holds(KEYS[1], KEYS[2], ARGV[1], ARGV[2]) then return 0 end
 redis.call('HSET', KEYS[1], ARGV[3], ARGV[4])
-if ARGV[5] ~= '' then redis.call('PUBLISH', ARGV[5], ARGV[1]) end
+if ARGV[5] ~= '' then redis.pcall('PUBLISH', ARGV[5], ARGV[1]) end
 return 1
 `);

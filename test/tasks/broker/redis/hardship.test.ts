@@ -1,0 +1,150 @@
+import { Redis } from 'ioredis';
+import { Inspector, type LeasedTask } from 'escapement/tasks';
+import { RedisBroker } from 'escapement/tasks/redis';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { encodeTaskMessage } from '../../../../src/tasks/wire/task-message-codec.ts';
+import { failure, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
+import { RedisProcess } from '../../../redis/redis-process.ts';
+
+const P = `asynq:{${QUEUE}}:`;
+
+let server: RedisProcess;
+let redis: Redis;
+let broker: RedisBroker;
+
+beforeAll(async () => {
+  server = await RedisProcess.start();
+  redis = new Redis(server.url);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+beforeEach(() => {
+  broker = new RedisBroker({ url: server.url });
+});
+afterEach(async () => {
+  await broker.close();
+  await redis.config('SET', 'maxmemory', '0');
+  await redis.flushall();
+});
+
+describe('a Redis whose memory is full', () => {
+  const fill = (): Promise<unknown> => redis.config('SET', 'maxmemory', '1');
+
+  it('refuses new tasks, and nothing of them is there', async () => {
+    await fill();
+    const outcomes = await broker.enqueueMany([newTask(), newTask({ group: 'g' })]);
+    for (const outcome of outcomes) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'ReplyError' } });
+    }
+    expect(await redis.dbsize()).toBe(0);
+  });
+
+  it('lets tasks be taken, be kept and end in whatever way', async () => {
+    const ids = ['complete', 'retain', 'retry', 'archive', 'release', 'discard'];
+    for (const id of ids) {
+      await broker.enqueue(newTask({ id, retentionMs: id === 'retain' ? LONG_MS : 0 }));
+    }
+    await fill();
+    const tasks = await broker.dequeue(QUEUE, ids.length, LONG_MS);
+    expect(await broker.extendLeases(tasks, LONG_MS)).toEqual([]);
+    const ends: ((task: LeasedTask) => Promise<void>)[] = [
+      (task) => broker.complete(task),
+      (task) => broker.complete(task),
+      (task) => broker.retry(task, failure(), Date.now() + LONG_MS),
+      (task) => broker.archive(task, failure()),
+      (task) => broker.release(task),
+      (task) => broker.discard(task),
+    ];
+    await Promise.all(tasks.map((task, at) => ends[at]?.(task)));
+    const { counts } = await broker.queueStats(QUEUE);
+    expect(counts).toMatchObject({ active: 0, completed: 1, retry: 1, archived: 1, pending: 1 });
+  });
+});
+
+describe('a user who may not publish', () => {
+  beforeEach(async () => {
+    await redis.call('ACL', 'SETUSER', 'mute', 'reset', 'on', 'nopass', '~*', '+@all');
+    await broker.close();
+    broker = new RedisBroker({ url: server.url.replace('://', '://mute:any@') });
+  });
+
+  it('changes what it says that it has changed', async () => {
+    await broker.enqueue(newTask({ id: 'a' }));
+    await broker.enqueue(newTask({ id: 'b', group: 'g' }));
+    await broker.complete(await take(broker));
+    await broker.deleteTask(QUEUE, 'b');
+    expect(await redis.exists(`${P}t:a`, `${P}t:b`)).toBe(0);
+  });
+});
+
+describe('a queue of many groups', () => {
+  const GROUPS = 1_500;
+
+  beforeEach(async () => {
+    const tasks = Array.from({ length: GROUPS }, (_, at) => newTask({ group: `group-${at}` }));
+    await broker.enqueueMany(tasks);
+    await redis.sadd(`${P}groups`, 'stale');
+  });
+
+  it('is counted, and lists each group once', async () => {
+    const { counts, groups, memoryBytes } = await broker.queueStats(QUEUE);
+    expect(counts.aggregating).toBe(GROUPS);
+    expect(groups).toBe(GROUPS);
+    expect(memoryBytes).toBeGreaterThan(GROUPS * 200);
+    expect(memoryBytes).toBeLessThan(GROUPS * 2_000);
+    const names = (await broker.groups(QUEUE)).map(({ group }) => group);
+    expect(new Set(names).size).toBe(GROUPS);
+    expect(names).toHaveLength(GROUPS);
+  });
+
+  it('shows and changes one of them', async () => {
+    expect(await broker.tasks(QUEUE, 'aggregating', { page: 1, size: 10 }, 'group-7')).toHaveLength(1);
+    expect(await broker.tasks(QUEUE, 'aggregating', { page: 1, size: 10 }, 'none')).toEqual([]);
+    expect(await broker.runAll(QUEUE, 'aggregating', 'group-7')).toBe(1);
+    expect(await broker.runAll(QUEUE, 'aggregating', 'none')).toBe(0);
+    expect(await broker.queueStats(QUEUE)).toMatchObject({ counts: { aggregating: GROUPS - 1, pending: 1 } });
+  });
+
+  it('is removed without a trace', async () => {
+    await broker.removeQueue(QUEUE, { force: true });
+    expect(await redis.keys('*')).toEqual([]);
+  });
+});
+
+describe('what another client has written', () => {
+  it('of another queue is archived, and not run again and again', async () => {
+    await broker.enqueue(newTask({ id: 'stray' }));
+    const { message } = newTask({ id: 'stray', queue: 'elsewhere' });
+    await redis.hset(`${P}t:stray`, 'msg', Buffer.from(encodeTaskMessage(message)));
+    expect(await broker.dequeue(QUEUE, 1, LONG_MS)).toEqual([]);
+    expect((await broker.task(QUEUE, 'stray')).state).toBe('archived');
+  });
+
+  it('in the place of a lock stops neither its task nor those beside it', async () => {
+    const lock = `${P}unique:t:1`;
+    await broker.enqueueMany([
+      newTask({ id: 'a' }),
+      newTask({ id: 'b', uniqueKey: lock }),
+      newTask({ id: 'c' }),
+    ]);
+    await redis.del(lock);
+    await redis.lpush(lock, 'no lock');
+    const tasks = await broker.dequeue(QUEUE, 3, LONG_MS);
+    await Promise.all(tasks.map((task) => broker.complete(task)));
+    const [first, refused] = await broker.enqueueMany([newTask(), newTask({ uniqueKey: lock })]);
+    expect(first?.status).toBe('fulfilled');
+    expect(refused).toMatchObject({ reason: { code: 'ERR_TASK_DUPLICATE' } });
+    expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ active: 0, pending: 1 });
+    expect(await redis.zcard(`${P}lease`)).toBe(0);
+  });
+
+  it('as progress hides nothing', async () => {
+    const inspector = new Inspector({ broker });
+    await broker.enqueue(newTask({ id: 'a' }));
+    await redis.hset(`${P}t:a`, 'x:progress', '{no json');
+    expect((await inspector.getTaskInfo(QUEUE, 'a')).progress).toBeUndefined();
+    await inspector.close();
+  });
+});
