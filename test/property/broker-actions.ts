@@ -30,7 +30,9 @@ const task = fc.record({
   retentionMs: fc.constantFrom(0, 20_000),
 });
 
-export type TaskSpec = typeof task extends fc.Arbitrary<infer T> ? T : never;
+export type TaskSpec = Omit<typeof task extends fc.Arbitrary<infer T> ? T : never, 'queue'> & {
+  readonly queue: string;
+};
 
 const action = fc.oneof(
   { weight: 10, arbitrary: fc.record({ do: fc.constant('enqueue'), task }) },
@@ -106,13 +108,21 @@ const action = fc.oneof(
       do: fc.constant('takeGroup'),
       queue,
       group: someGroup,
-      graceMs: spanMs,
+      graceMs: fc.constantFrom(0, 0, 1_000, 5_000),
       maxDelayMs: spanMs,
       maxSize: fc.nat({ max: 3 }),
       holdMs: spanMs,
     }),
   },
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('replaceSet'), back, task }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant('replaceSet'),
+      back,
+      task,
+      isElsewhere: fc.nat(9).map((n) => n === 0),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('sweep') }) },
   {
     weight: 5,
@@ -139,5 +149,8 @@ const action = fc.oneof(
 );
 
 export type BrokerAction = typeof action extends fc.Arbitrary<infer A> ? A : never;
+
+/** What its archive keeps. */
+export const maxArchived = fc.constantFrom(1, 2);
 
 export const history = fc.array(action, { minLength: 1, maxLength: 80, size: 'max' });

@@ -7,7 +7,7 @@ import { showBroker } from './broker-show.ts';
 import type { BrokerSide, OpenBrokerSide, TestedBroker } from './broker-side.ts';
 
 const QUEUES = ['q', 'r'];
-const OPTIONS = { startMs: 1_000, maxArchived: 2, archiveRetentionMs: 40_000 };
+const OPTIONS = { startMs: 1_000, archiveRetentionMs: 40_000 };
 /** What a delay counts in: so long that each can have a millisecond of its own. */
 const UNIT_MS = 1_000;
 
@@ -26,15 +26,19 @@ export class BrokerWorld {
   #written = 0;
   #delayed = 0;
 
-  private constructor(side: BrokerSide) {
+  private constructor(side: BrokerSide, maxArchived: number) {
     this.#side = side;
     const { ties, showsHeld } = side;
-    this.#model = new BrokerModel({ ...OPTIONS, ties, showsHeld });
+    this.#model = new BrokerModel({ ...OPTIONS, maxArchived, ties, showsHeld });
   }
 
-  static async run(open: OpenBrokerSide, history: readonly BrokerAction[]): Promise<void> {
-    await using side = await open(OPTIONS);
-    const world = new BrokerWorld(side);
+  static async run(
+    open: OpenBrokerSide,
+    maxArchived: number,
+    history: readonly BrokerAction[],
+  ): Promise<void> {
+    await using side = await open({ ...OPTIONS, maxArchived });
+    const world = new BrokerWorld(side, maxArchived);
     for (const action of history) {
       await world.#do(action);
       expect(await showBroker(side)).toEqual(world.#model.show());
@@ -114,7 +118,8 @@ export class BrokerWorld {
       case 'replaceSet': {
         const set = this.#sets.at(-1 - action.back);
         if (set === undefined) return;
-        const task = this.#newTask(action.task);
+        const queue = action.isElsewhere ? action.task.queue : set.real.queue;
+        const task = this.#newTask({ ...action.task, queue });
         return this.#same(broker.replaceSet(set.real, task), () => model.replaceSet(set.model, task));
       }
       case 'sweep': {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { history } from './broker-actions.ts';
+import { history, maxArchived } from './broker-actions.ts';
 import { openEmbeddedSide } from './broker-side.ts';
 import { BrokerWorld } from './broker-world.ts';
 import { runs, timeoutOf } from './replay.ts';
@@ -12,7 +12,9 @@ test(
   { timeout: timeoutOf(RUNS) },
   async () => {
     await fc.assert(
-      fc.asyncProperty(history, (actions) => BrokerWorld.run(openEmbeddedSide, actions)),
+      fc.asyncProperty(maxArchived, history, (max, actions) =>
+        BrokerWorld.run(openEmbeddedSide, max, actions),
+      ),
       runs(RUNS),
     );
   },

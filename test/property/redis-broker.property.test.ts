@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, test } from 'vitest';
-import { history } from './broker-actions.ts';
+import { history, maxArchived } from './broker-actions.ts';
 import { BrokerWorld } from './broker-world.ts';
 import { RedisSides } from './redis-side.ts';
 import { runs, timeoutOf } from './replay.ts';
@@ -19,7 +19,7 @@ test(
   { timeout: timeoutOf(RUNS) },
   async () => {
     await fc.assert(
-      fc.asyncProperty(history, (actions) => BrokerWorld.run(sides.open, actions)),
+      fc.asyncProperty(maxArchived, history, (max, actions) => BrokerWorld.run(sides.open, max, actions)),
       runs(RUNS),
     );
   },
