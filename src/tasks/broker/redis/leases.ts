@@ -24,6 +24,10 @@ import { WRITE_FIELD } from './scripts/write-field.ts';
 /** What one script moves at most: some milliseconds in which Redis does nothing else. */
 const MAX_PER_SCRIPT = 1_000;
 
+/** What one script answers, and what is taken at once, at most, in bytes but for the last task: it has to arrive in time. */
+const MAX_REPLY_BYTES = 8_388_608;
+const MAX_TAKEN_BYTES = 8 * MAX_REPLY_BYTES;
+
 /** asynq's: a day's count is kept for that long. */
 const DAY_COUNT_MS = 90 * 86_400_000;
 
@@ -44,15 +48,10 @@ export class Leases {
     requireIntegerAtLeast('limit', 0, limit);
     requireDuration('leaseMs', leaseMs);
     const { prefix } = this.#access.keysOf(queue);
-    const taken: LeasedTask[] = [];
-    for (let left = limit; left > 0;) {
-      const count = Math.min(left, MAX_PER_SCRIPT);
+    return this.#takeSome(queue, limit, (count) => {
       const untilS = secondsUp(this.#access.wallNowMs + leaseMs);
-      const reply = listOf(await this.#access.run(DEQUEUE, [prefix], [count, untilS]));
-      await this.#read(queue, reply, taken);
-      left = reply.length < 1 + 2 * count ? 0 : left - count;
-    }
-    return taken;
+      return this.#access.run(DEQUEUE, [prefix], [count, untilS, MAX_REPLY_BYTES]);
+    });
   }
 
   async complete(task: LeasedTask): Promise<void> {
@@ -141,12 +140,42 @@ export class Leases {
     const recovered: LeasedTask[] = [];
     for (const queue of new Set(queues)) {
       const { active, lease, epoch, taskPrefix } = this.#access.keysOf(queue);
-      const nowMs = this.#access.wallNowMs;
-      const args = [secondsDown(nowMs - graceMs), secondsUp(nowMs + leaseMs), taskPrefix, MAX_PER_SCRIPT];
-      const reply = listOf(await this.#access.run(RECOVER, [active, lease, epoch], args));
-      await this.#read(queue, reply, recovered);
+      const some = await this.#takeSome(queue, MAX_PER_SCRIPT, (count) => {
+        const nowMs = this.#access.wallNowMs;
+        const [endedS, untilS] = [secondsDown(nowMs - graceMs), secondsUp(nowMs + leaseMs)];
+        const args = [endedS, untilS, taskPrefix, count, MAX_REPLY_BYTES];
+        return this.#access.run(RECOVER, [active, lease, epoch], args);
+      });
+      recovered.push(...some);
     }
     return recovered;
+  }
+
+  /** Script by script, until it is enough, or one that could have answered more has not. What is taken is ours, whatever becomes of the next one. */
+  async #takeSome(
+    queue: string,
+    limit: number,
+    take: (count: number) => Promise<ScriptReply>,
+  ): Promise<LeasedTask[]> {
+    const taken: LeasedTask[] = [];
+    let bytes = 0;
+    for (let left = limit; left > 0 && bytes < MAX_TAKEN_BYTES;) {
+      const count = Math.min(left, MAX_PER_SCRIPT);
+      let reply: ScriptReply[];
+      try {
+        reply = listOf(await take(count));
+        await this.#read(queue, reply, taken);
+      } catch (error) {
+        if (taken.length === 0) throw error;
+        break;
+      }
+      const answered = Math.floor(reply.length / 2);
+      const more = bytesIn(reply);
+      if (answered < count && more < MAX_REPLY_BYTES) break;
+      left -= answered;
+      bytes += more;
+    }
+    return taken;
   }
 
   /** What cannot be read, or is of another queue, is archived as it is: no run of it could end, and it would come back for ever. */
@@ -243,6 +272,10 @@ export class Leases {
 function encoded(message: TaskMessage): Buffer {
   const { buffer, byteOffset, byteLength } = encodeTaskMessage(message);
   return Buffer.from(buffer, byteOffset, byteLength);
+}
+
+function bytesIn(reply: readonly ScriptReply[]): number {
+  return reply.reduce<number>((sum, each) => sum + (Buffer.isBuffer(each) ? each.length : 0), 0);
 }
 
 function flag(is: boolean | undefined): ScriptArgument {

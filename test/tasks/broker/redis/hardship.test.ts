@@ -148,3 +148,29 @@ describe('what another client has written', () => {
     await inspector.close();
   });
 });
+
+describe('tasks with large payloads', () => {
+  const COUNT = 12;
+
+  beforeEach(async () => {
+    const payload = new Uint8Array(3_000_000);
+    for (let at = 0; at < COUNT; at++) await broker.enqueue(newTask({ id: `large-${at}`, payload }));
+  });
+
+  it('are taken in pieces that arrive in time, in their order, and none of them is left', async () => {
+    const tasks = await broker.dequeue(QUEUE, 100, LONG_MS);
+    expect(tasks.map(({ message }) => message.id)).toEqual(
+      Array.from({ length: COUNT }, (_, at) => `large-${at}`),
+    );
+    expect(new Set(tasks.map(({ epoch }) => epoch)).size).toBe(COUNT);
+    await Promise.all(tasks.map((task) => broker.complete(task)));
+    expect(await broker.queueStats(QUEUE)).toMatchObject({ counts: { active: 0, pending: 0 } });
+  });
+
+  it('are recovered in such pieces, too', async () => {
+    expect(await broker.dequeue(QUEUE, COUNT, 0)).toHaveLength(COUNT);
+    await redis.del(`${P}lease`);
+    const tasks = await broker.recover([QUEUE], 0, LONG_MS);
+    expect(new Set(tasks.map(({ message }) => message.id)).size).toBe(COUNT);
+  });
+});

@@ -7,6 +7,7 @@ import { NEXT_EPOCH } from './parts.ts';
  *
  * KEYS  1 LIST active  2 ZSET lease  3 STRING epoch
  * ARGV  1 leases that ended until then  2 when the new ones end  3 prefix of tasks  4 how many, a thousand at most
+ *       5 bytes after which no more are taken
  *
  * Returns the epoch of the first, and the msg and the recoveries of each: their epochs follow one another.
  */
@@ -19,8 +20,9 @@ for _, id in ipairs(redis.call('LRANGE', ACTIVE, 0, -1)) do
 end
 if #ids == 0 then return {} end
 local epoch = nextEpoch(KEYS[3])
-local reply, count = { epoch }, 0
+local reply, count, bytes = { epoch }, 0, tonumber(ARGV[5])
 for _, id in ipairs(ids) do
+  if bytes <= 0 then break end
   local task = redis.call('HMGET', TASK .. id, 'msg', 'x:recoveries', 'state')
   redis.call('LREM', ACTIVE, 0, id)
   if task[1] and task[3] == 'active' then
@@ -28,6 +30,7 @@ for _, id in ipairs(ids) do
     redis.call('ZADD', LEASE, ARGV[2], id)
     redis.call('HSET', TASK .. id, 'x:lease', whole(epoch + count) .. ':' .. ARGV[2])
     count = count + 1
+    bytes = bytes - #task[1]
     reply[#reply + 1] = task[1]
     reply[#reply + 1] = task[2] or 0
   else
