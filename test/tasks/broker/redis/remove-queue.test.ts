@@ -60,3 +60,16 @@ describe('a queue that is removed while others work on it', () => {
     expect(await redis.keys('*')).toEqual([]);
   });
 });
+
+describe('a queue whose only tasks are in a set that somebody aggregates', () => {
+  test('is not removed without force', async () => {
+    const { broker } = setup;
+    await broker.enqueue(newTask({ id: 'held', group: 'g' }));
+    const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
+    await broker.takeGroup(QUEUE, 'g', limits, LONG_MS);
+    await expect(broker.removeQueue(QUEUE, { force: false })).rejects.toMatchObject({
+      code: 'ERR_QUEUE_NOT_EMPTY',
+    });
+    expect((await broker.task(QUEUE, 'held')).state).toBe('aggregating');
+  });
+});
