@@ -30,7 +30,7 @@ export function toBrokerError(error: unknown, op: string): unknown {
 
 /** The way to Redis has failed, and `cause` is how. */
 export function unavailable(op: string, cause: unknown): EscapementError {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = reasonOf(cause);
   const said = nameOf(cause) === 'MaxRetriesPerRequestError' ? CONNECTION_LOST : why;
   return new EscapementError('ERR_BROKER_UNAVAILABLE', `Redis is unavailable: ${said}`, { op, cause });
 }
@@ -60,6 +60,13 @@ function isOutOfReach(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof EscapementError) return false;
   if (error.name === 'ReplyError') return NOT_NOW.test(error.message);
   return 'syscall' in error || NO_CONNECTION_NAMES.has(error.name) || NO_CONNECTION.test(error.message);
+}
+
+/** Of a cluster none of whose nodes is of use, with what the last one said. */
+function reasonOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  const { lastNodeError } = cause as Error & { lastNodeError?: unknown };
+  return lastNodeError instanceof Error ? `${cause.message} ${lastNodeError.message}` : cause.message;
 }
 
 function nameOf(error: unknown): string {

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { Inspector, type LeasedTask } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { encodeTaskMessage } from '../../../../src/tasks/wire/task-message-codec.ts';
 import { failure, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
@@ -57,7 +57,7 @@ describe('a Redis whose memory is full', () => {
       (task) => broker.release(task),
       (task) => broker.discard(task),
     ];
-    await Promise.all(tasks.map((task, at) => ends[at]?.(task)));
+    await Promise.all(tasks.map(async (task, at) => ends[at]?.(task)));
     const { counts } = await broker.queueStats(QUEUE);
     expect(counts).toMatchObject({ active: 0, completed: 1, retry: 1, archived: 1, pending: 1 });
   });
@@ -173,4 +173,30 @@ describe('tasks with large payloads', () => {
     const tasks = await broker.recover([QUEUE], 0, LONG_MS);
     expect(new Set(tasks.map(({ message }) => message.id)).size).toBe(COUNT);
   });
+});
+
+it('gives a silent connection up once, however many wait on it', async () => {
+  const warnings: string[] = [];
+  const hear = ({ name }: Error): unknown => warnings.push(name);
+  process.on('warning', hear);
+  const impatient = new RedisBroker({ url: server.url, timeoutMs: 100 });
+  try {
+    await impatient.ping();
+    await redis.call('CLIENT', 'PAUSE', '500', 'ALL');
+    const pings = await Promise.allSettled(Array.from({ length: 30 }, () => impatient.ping()));
+    for (const ping of pings) expect(ping).toMatchObject({ reason: { code: 'ERR_BROKER_UNAVAILABLE' } });
+    await redis.ping();
+    await vi.waitUntil(
+      () =>
+        impatient.ping().then(
+          () => true,
+          () => false,
+        ),
+      { timeout: 10_000 },
+    );
+  } finally {
+    process.off('warning', hear);
+    await impatient.close();
+  }
+  expect(warnings).toEqual([]);
 });

@@ -71,4 +71,15 @@ describe('an error of Redis', () => {
       message: 'Redis is unavailable: the connection was lost before the answer',
     });
   });
+
+  it('says what the last node of a cluster has said', () => {
+    const error = Object.assign(new Error('Failed to refresh slots cache.'), {
+      name: 'ClusterAllFailedError',
+      lastNodeError: new ReplyError('ERR This instance has cluster support disabled'),
+    });
+    expect(toBrokerError(error, 'op')).toMatchObject({
+      message:
+        'Redis is unavailable: Failed to refresh slots cache. ERR This instance has cluster support disabled',
+    });
+  });
 });
