@@ -75,7 +75,7 @@ describe('an error of Redis', () => {
   it('says what the last node of a cluster has said', () => {
     const error = Object.assign(new Error('Failed to refresh slots cache.'), {
       name: 'ClusterAllFailedError',
-      lastNodeError: new ReplyError('ERR This instance has cluster support disabled'),
+      lastNodeError: new Error('ERR This instance has cluster support disabled'),
     });
     expect(toBrokerError(error, 'op')).toMatchObject({
       message:
