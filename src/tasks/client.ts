@@ -97,14 +97,19 @@ export class Client extends EventEmitter<ClientEvents> {
   /**
    * Enqueues many, with few round trips. Each is taken or refused for itself.
    *
+   * @param options - of all of them, laid over those of the tasks; those that an entry has are laid over these.
    * @returns outcomes in the order of the tasks, as of `Promise.allSettled`. Rejects only if the argument is wrong, or the
    * client closed.
    */
-  async enqueueMany(tasks: readonly (Task | EnqueueRequest)[]): Promise<PromiseSettledResult<TaskInfo>[]> {
+  async enqueueMany(
+    tasks: readonly (Task | EnqueueRequest)[],
+    options: TaskOptions = NO_OPTIONS,
+  ): Promise<PromiseSettledResult<TaskInfo>[]> {
     this.#requireOpen('Client.enqueueMany');
     if (!Array.isArray(tasks)) throw wrongType('tasks', 'an array', tasks);
+    requireTaskOptions(options);
     return this.#whileInFlight(() =>
-      this.#outermost === undefined ? this.#together(tasks) : this.#eachAlone(tasks),
+      this.#outermost === undefined ? this.#together(tasks, options) : this.#eachAlone(tasks, options),
     );
   }
 
@@ -157,18 +162,24 @@ export class Client extends EventEmitter<ClientEvents> {
     return this.#told(await this.#broker.enqueue(prepared instanceof Promise ? await prepared : prepared));
   };
 
-  #eachAlone(entries: readonly (Task | EnqueueRequest)[]): Promise<PromiseSettledResult<TaskInfo>[]> {
+  #eachAlone(
+    entries: readonly (Task | EnqueueRequest)[],
+    options: TaskOptions,
+  ): Promise<PromiseSettledResult<TaskInfo>[]> {
     return Promise.allSettled(
       entries.map(async (entry) => {
-        const request = requestOf(entry);
+        const request = requestOf(entry, options);
         requireRequest(request);
         return this.#outermost === undefined ? this.#send(request) : this.#outermost(request);
       }),
     );
   }
 
-  async #together(entries: readonly (Task | EnqueueRequest)[]): Promise<PromiseSettledResult<TaskInfo>[]> {
-    const prepared = await settleEach(entries, (entry) => this.#prepare(requestOf(entry)));
+  async #together(
+    entries: readonly (Task | EnqueueRequest)[],
+    options: TaskOptions,
+  ): Promise<PromiseSettledResult<TaskInfo>[]> {
+    const prepared = await settleEach(entries, (entry) => this.#prepare(requestOf(entry, options)));
     const ready = prepared.filter((one) => one.status === 'fulfilled').map((one) => one.value);
     const sent = ready.length === 0 ? [] : await this.#broker.enqueueMany(ready);
     let nth = 0;
@@ -211,10 +222,13 @@ export class Client extends EventEmitter<ClientEvents> {
   }
 }
 
-function requestOf(entry: Task | EnqueueRequest): EnqueueRequest {
+function requestOf(entry: Task | EnqueueRequest, common: TaskOptions): EnqueueRequest {
   requireObject('an entry of tasks', entry);
   const { task, options = NO_OPTIONS } = entry as Partial<EnqueueRequest>; // a task has no task
-  return task === undefined ? { task: entry as Task, options: NO_OPTIONS } : { task, options };
+  if (task === undefined) return { task: entry as Task, options: common };
+  if (common === NO_OPTIONS) return { task, options };
+  requireTaskOptions(options);
+  return { task, options: { ...common, ...options } };
 }
 
 function requireRequest(request: EnqueueRequest): void {

@@ -115,6 +115,24 @@ describe('unique tasks', () => {
 });
 
 describe('enqueueMany', () => {
+  test('has options for all: over those of a task, and under those of an entry', async () => {
+    const { client } = await openBench();
+    const outcomes = await client.enqueueMany(
+      [
+        new Task('a', 1, { queue: 'own', maxRetry: 1 }),
+        { task: new Task('b'), options: { queue: 'entry' } },
+        { task: new Task('c'), options: null as never },
+      ],
+      { queue: 'all' },
+    );
+    const queues = outcomes.map((one) => (one.status === 'fulfilled' ? one.value.queue : 'refused'));
+    expect(queues).toEqual(['all', 'entry', 'refused']);
+    expect(outcomes[0]).toMatchObject({ value: { maxRetry: 1 } });
+    await expect(client.enqueueMany([], { queue: 1 as never })).rejects.toMatchObject({
+      code: 'ERR_INVALID_ARG_TYPE',
+    });
+  });
+
   test('says what has come of each, in one call of the broker', async () => {
     const { broker, client } = await openBench();
     const enqueueMany = vi.spyOn(broker, 'enqueueMany');

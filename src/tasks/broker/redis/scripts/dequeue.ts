@@ -15,8 +15,7 @@ local PREFIX, limit, score = KEYS[1], tonumber(ARGV[1]), ARGV[2]
 local PENDING, ACTIVE, LEASE = PREFIX .. 'pending', PREFIX .. 'active', PREFIX .. 'lease'
 local EPOCH, TASK, bytes = PREFIX .. 'x:epoch', PREFIX .. 't:', tonumber(ARGV[3])
 if redis.call('EXISTS', PREFIX .. 'paused') == 1 then return {} end
-local epoch = nextEpoch(EPOCH)
-local reply, ids, leases, seen = { epoch }, {}, {}, {}
+local reply, ids, leases, seen = { 0 }, {}, {}, {}
 while #ids < limit and bytes > 0 do
   local want = limit - #ids
   local found = redis.call('LRANGE', PENDING, -want, -1)
@@ -42,6 +41,8 @@ while #ids < limit and bytes > 0 do
   if #found < want then break end
 end
 if #ids == 0 then return {} end
+local epoch = nextEpoch(EPOCH)
+reply[1] = epoch
 redis.call('LPUSH', ACTIVE, unpack(ids))
 redis.call('ZADD', LEASE, unpack(leases))
 redis.call('SET', EPOCH, whole(epoch + #ids - 1))
