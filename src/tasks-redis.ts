@@ -7,5 +7,7 @@ export type {
   RedisConnectionOptions,
   RedisConnectionSettings,
   RedisHealth,
+  RedisReachable,
+  RedisUnavailable,
   RedisUrlOptions,
 } from './tasks/broker/redis/connection-options.ts';

@@ -10,13 +10,21 @@ import {
 import { parseRedisUrl, type RedisAddress, type RedisCredentials } from './redis-url.ts';
 
 /** How the way to Redis is. */
-export type RedisHealth =
-  /** Not there yet. */
-  | { readonly state: 'connecting' }
-  /** There. */
-  | { readonly state: 'ready' }
-  /** Not there, or not any more; it is tried again and again. */
-  | { readonly state: 'unavailable'; readonly cause: unknown };
+export type RedisHealth = RedisReachable | RedisUnavailable;
+
+/** Nothing is known to be wrong. */
+export interface RedisReachable {
+  /** Not there yet, or there. */
+  readonly state: 'connecting' | 'ready';
+}
+
+/** Not there, or not any more; it is tried again and again. */
+export interface RedisUnavailable {
+  /** That it is so. */
+  readonly state: 'unavailable';
+  /** Why, as far as it is known. */
+  readonly cause: unknown;
+}
 
 /** What both ways to have a connection know. */
 export interface RedisConnectionSettings {
