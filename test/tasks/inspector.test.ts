@@ -1,26 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { Client, Inspector, Task, type Broker, type ListOptions } from 'escapement/tasks';
 import { openBench, START_MS, type Bench } from './support/bench.ts';
-
-const failure = { error: 'boom', isFailure: true };
+import { addEveryState } from './support/every-state.ts';
 
 /** One queue with one task in each state, whose id is that state. */
 async function withEveryState(): Promise<Bench> {
   const bench = await openBench();
-  const { add, broker, lease } = bench;
-  await add('completed', { retentionMs: 60_000 });
-  await add('retry');
-  await add('archived');
-  await add('active');
-  const done = await lease();
-  await broker.writeResult(done, Buffer.from('fine'));
-  await broker.complete(done);
-  await broker.retry(await lease(), failure, START_MS + 5_000);
-  await broker.archive(await lease(), failure);
-  await lease();
-  await add('pending');
-  await add('scheduled', { processInMs: 1_000 });
-  await add('aggregating', { group: 'g' });
+  await addEveryState(bench, 1_000);
   return bench;
 }
 

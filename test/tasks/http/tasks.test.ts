@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { START_MS } from '../support/bench.ts';
 import { serveTasks, type Send } from './serve.ts';
+import { addEveryState } from '../support/every-state.ts';
 
-const failure = { error: 'boom', isFailure: true };
 const at = (ms: number): string => new Date(START_MS + ms).toISOString();
 const base = (id: string): object => ({
   ...{ id, type: 'work', payload: `{"id":"${id}"}`, queue: 'default' },
@@ -12,20 +12,7 @@ const base = (id: string): object => ({
 /** A queue with one task in each state, whose id is that state. */
 async function withEveryState(): ReturnType<typeof serveTasks> {
   const served = await serveTasks();
-  const { add, broker, lease } = served;
-  await add('completed', { retentionMs: 60_000 });
-  await add('retry');
-  await add('archived');
-  await add('active');
-  const done = await lease();
-  await broker.writeResult(done, Buffer.from('fine'));
-  await broker.complete(done);
-  await broker.retry(await lease(), failure, START_MS + 5_000);
-  await broker.archive(await lease(), failure);
-  await lease();
-  await add('pending');
-  await add('scheduled', { processInMs: 1_000 });
-  await add('aggregating', { group: 'g' });
+  await addEveryState(served, 1_000);
   served.clock.advance(500);
   return served;
 }

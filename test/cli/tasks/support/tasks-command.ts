@@ -14,6 +14,7 @@ import { Output } from '../../../../src/cli/terminal/output.ts';
 import type { Terminal } from '../../../../src/cli/terminal/terminal.ts';
 import { freshDatabase } from '../../../redis/redis-case.ts';
 import { openBench, START_MS, type Bench } from '../../../tasks/support/bench.ts';
+import { addEveryState } from '../../../tasks/support/every-state.ts';
 
 export const ESCAPE = '\u001b';
 
@@ -182,25 +183,10 @@ export async function serve(listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-const failure = { error: 'boom', isFailure: true };
-
 /** In queue `default`, one task in each state, whose id is that state. */
 export async function withEveryState(way: Way): Promise<TargetBench> {
   const bench = await openTarget(way);
-  const { add, broker, lease } = bench;
-  await add('completed', { retentionMs: 60_000 });
-  await add('retry');
-  await add('archived');
-  await add('active');
-  const done = await lease();
-  await broker.writeResult(done, Buffer.from('fine'));
-  await broker.complete(done);
-  await broker.retry(await lease(), failure, START_MS + 5_000);
-  await broker.archive(await lease(), failure);
-  await lease();
-  await add('pending');
-  await add('scheduled', { processInMs: 60_000 });
-  await add('aggregating', { group: 'g' });
+  await addEveryState(bench, 60_000);
   bench.clock.advance(500);
   return bench;
 }
