@@ -1,35 +1,67 @@
 import { defineConfig, type Options } from 'tsup';
+import { thirdPartyLicenses } from './third-party-licenses.ts';
+
+/**
+ * esbuild writes a class that refers to itself as `var Name = class _Name`. The inner name is the one that a user sees, in
+ * an uncaught error for one, so it loses its underscore.
+ */
+const ownNames: NonNullable<Options['plugins']>[number] = {
+  name: 'own-names',
+  renderChunk(code) {
+    const renamed = [...code.matchAll(/\b(\w+) = class (_\1)\b/g)].map(([, , inner = '']) => inner);
+    if (renamed.length === 0) return undefined;
+    const names = new RegExp(`\\b(${renamed.join('|')})\\b`, 'g');
+    return { code: code.replaceAll(names, (inner) => inner.slice(1)) };
+  },
+};
+
+const subpaths = {
+  index: 'src/index.ts',
+  testing: 'src/testing.ts',
+  timers: 'src/timers.ts',
+  'timers/promises': 'src/timers-promises.ts',
+  diskqueue: 'src/diskqueue.ts',
+  tasks: 'src/tasks.ts',
+  'tasks/http': 'src/tasks-http.ts',
+  'tasks/redis': 'src/tasks-redis.ts',
+  'tasks/otel': 'src/tasks-otel.ts',
+  'metrics/prometheus': 'src/metrics-prometheus.ts',
+  'metrics/otel': 'src/metrics-otel.ts',
+};
+
+/** Not exported. Each part is a file of its own, so that a bundler leaves out the parts that a program does not import. */
+const parts = {
+  'parts/errors': 'src/core/errors.ts',
+  'parts/clock': 'src/core/clock.ts',
+  'parts/manual-clock': 'src/core/manual-clock.ts',
+  'parts/timer-task': 'src/timer/timer-task.ts',
+  'parts/timer': 'src/timer/system-timer.ts',
+  'parts/purgatory': 'src/purgatory/purgatory.ts',
+  'parts/work-queue': 'src/workqueue/rate-limiting-queue.ts',
+};
 
 const library: Options = {
-  entry: {
-    index: 'src/index.ts',
-    testing: 'src/testing.ts',
-    timers: 'src/timers.ts',
-    'timers/promises': 'src/timers-promises.ts',
-    diskqueue: 'src/diskqueue.ts',
-    tasks: 'src/tasks.ts',
-    'tasks/http': 'src/tasks-http.ts',
-    'tasks/redis': 'src/tasks-redis.ts',
-    'tasks/otel': 'src/tasks-otel.ts',
-    'metrics/prometheus': 'src/metrics-prometheus.ts',
-    'metrics/otel': 'src/metrics-otel.ts',
-  },
+  entry: { ...subpaths, ...parts },
   format: ['esm', 'cjs'],
   target: 'node20',
   platform: 'node',
-  dts: { compilerOptions: { stripInternal: true } },
+  dts: { entry: subpaths, compilerOptions: { stripInternal: true } },
   // One copy of each class per module format, whatever subpaths a program imports.
   splitting: true,
   // The others are built at the same time, and may be there already.
-  clean: ['!cli.js', '!tasks/redis-lease-thread.js'],
+  clean: ['!cli.js', '!tasks/redis-lease-thread.js', '!THIRD-PARTY-LICENSES'],
   silent: true,
   treeshake: true,
+  plugins: [ownNames],
+  esbuildPlugins: [thirdPartyLicenses],
   // No run-time dependency: what little we use is bundled. Peer dependencies stay outside, tsup sees to that.
   noExternal: ['tinyqueue', 'croner', '@bufbuild/protobuf'],
 };
 
 /** One file, with what it needs to talk to a terminal in it: the library has nothing of that. */
 const command: Options = {
+  plugins: [ownNames],
+  esbuildPlugins: [thirdPartyLicenses],
   entry: { cli: 'src/cli.ts' },
   format: ['esm'],
   target: 'node20',
@@ -47,6 +79,8 @@ const command: Options = {
 
 /** One file: threads load it, whichever build has started them. */
 const thread: Options = {
+  plugins: [ownNames],
+  esbuildPlugins: [thirdPartyLicenses],
   entry: { 'tasks/redis-lease-thread': 'src/tasks/broker/redis/lease-thread-main.ts' },
   format: ['esm'],
   target: 'node20',

@@ -1,9 +1,25 @@
 import { fileURLToPath } from 'node:url';
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
+import { findRedis } from './test/redis/find-redis.ts';
 
 const source = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-export default defineConfig({
+/** Left out without Redis. Other files run what they can. */
+const NEED_REDIS = [
+  'test/tasks/broker/redis/**',
+  'test/property/redis-*.test.ts',
+  'test/redis/{redis-case,redis-process,redis-version,topologies}.test.ts',
+  'test/bench/redis/**',
+  'test/bench/scaling/hash-slot.test.ts',
+  'test/tasks/server/blocked-loop.slow.test.ts',
+  'test/cli/tasks/{connection,dash,redis.slow,repair}.test.ts',
+];
+
+/**
+ * `npm test` runs what is fast. `npm run test:all` (`--mode all`) adds `*.slow.test.ts` and type tests, and repeats more often what
+ * repeats itself; see test/runs.ts.
+ */
+export default defineConfig(({ mode }) => ({
   resolve: {
     alias: [
       { find: /^escapement$/, replacement: source('./src/index.ts') },
@@ -21,13 +37,29 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
-    typecheck: { enabled: true, include: ['test/types/**/*.test-d.ts'] },
+    exclude: [
+      ...configDefaults.exclude,
+      ...(mode === 'all' ? [] : ['test/**/*.slow.test.ts']),
+      ...(findRedis() === undefined ? NEED_REDIS : []),
+    ],
+    env: mode === 'all' ? { ESCAPEMENT_TESTS: 'all' } : {},
+    typecheck: {
+      enabled: mode === 'all',
+      tsconfig: 'test/types/tsconfig.json',
+      include: ['test/types/**/*.test-d.ts'],
+    },
     globalSetup: ['test/redis/global-setup.ts'],
     // A Redis that is not ours has one database for all of us.
     fileParallelism: (process.env['REDIS_URL'] ?? '') === '',
     pool: 'forks',
+    maxWorkers: '100%',
     execArgv: ['--expose-gc'],
     testTimeout: 30_000,
-    coverage: { provider: 'v8', include: ['src/**/*.ts'], reporter: ['text-summary', 'text'] },
+    coverage: {
+      provider: 'custom',
+      customProviderModule: source('./tools/node_modules/@vitest/coverage-v8/dist/index.js'),
+      include: ['src/**/*.ts'],
+      reporter: ['text-summary', 'text'],
+    },
   },
-});
+}));

@@ -3,11 +3,24 @@ import { defineConfig } from 'vitest/config';
 /** Tests with other implementations, which have to be there: `npm test` does without. */
 export default defineConfig({
   test: {
-    include: ['test/interop/**/*.interop.ts'],
-    globalSetup: ['test/redis/global-setup.ts', 'test/interop/asynq/support/build-drivers.ts'],
     pool: 'forks',
-    // They wait for others, most of the time.
-    maxWorkers: 6,
     testTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'go',
+          include: ['test/interop/**/*.interop.ts'],
+          exclude: ['test/interop/node-timers/**'],
+          globalSetup: ['test/redis/global-setup.ts', 'test/interop/asynq/support/build-drivers.ts'],
+          // They wait for others, most of the time.
+          maxWorkers: 6,
+        },
+      },
+      {
+        extends: true,
+        test: { name: 'node', include: ['test/interop/node-timers/*.interop.ts'], maxWorkers: 1 },
+      },
+    ],
   },
 });

@@ -1,8 +1,8 @@
 /** `npm run bench:purgatory`: Kafka's `TestPurgatoryPerformance`, with its options and its line of results. */
 import { CollectorWatch, CollectorWindow } from './lib/collector-watch.ts';
+import { buildLibrary } from './lib/build-library.ts';
 import { UsageError } from './lib/usage-error.ts';
 import { parseHarnessCommandLine, type HarnessSettings } from './purgatory/harness-command-line.ts';
-import { kindOf } from './purgatory/harness-purgatories.ts';
 import { renderHarnessResult, renderSamples } from './purgatory/harness-report.ts';
 import { checkShare, runHarness } from './purgatory/harness.ts';
 import { prepareWorkload } from './purgatory/workload.ts';
@@ -15,6 +15,8 @@ const out = (text: string): void => {
 };
 
 async function run({ workload: options, purgatory, isVerbose }: HarnessSettings): Promise<number> {
+  buildLibrary();
+  const { kindOf } = await import('./purgatory/harness-purgatories.ts'); // imports what was built
   const workload = prepareWorkload(options);
   if (isVerbose) out(renderSamples(workload));
   const collector = new CollectorWatch();

@@ -1,5 +1,7 @@
 /** `npm run bench`: reads the command line, measures, and sets the exit code. Everything else is in lib. */
 import { writeFileSync } from 'node:fs';
+import { installPackages } from '../tools/install.ts';
+import { buildLibrary } from './lib/build-library.ts';
 import { parseCommandLine, type Settings } from './lib/command-line.ts';
 import { renderComparison } from './lib/compare.ts';
 import { partNamesIn } from './lib/discover.ts';
@@ -25,7 +27,8 @@ async function main(): Promise<number> {
   const settings = parseCommandLine(process.argv.slice(2), partNamesIn(folder), { out });
   if (settings === undefined) return 0;
   const then = settings.compareFile === undefined ? undefined : readResult(settings.compareFile);
-  warnUnlessBuilt();
+  installPackages('bench');
+  buildLibrary();
   const result = await runBenchmarks(folder, settings, (text) => {
     out(`${text}\n`);
   });
@@ -40,12 +43,6 @@ function report(result: BenchResult, then: BenchResult | undefined, settings: Se
   if (then !== undefined) out(`\n${renderComparison(result, then)}`);
   if (settings.jsonFile !== undefined) writeResult(settings.jsonFile, result);
   if (settings.htmlFile !== undefined) writeFileSync(settings.htmlFile, renderReport(result));
-}
-
-/** The type checker's path mapping would measure sources, class fields and all, instead of what users install. */
-function warnUnlessBuilt(): void {
-  if (import.meta.resolve('escapement').includes('/dist/')) return;
-  err('warning: measuring the sources, not the built package; use `npm run bench`\n');
 }
 
 try {

@@ -1,5 +1,6 @@
 /** The timer against the host's `setTimeout`, a binary heap, and the npm package timer-wheel. */
 import type { BenchPart } from './lib/part.ts';
+import { cascadeCase } from './timer/cascade-case.ts';
 import { clockCase } from './timer/clock-case.ts';
 import { expireCase } from './timer/expire-case.ts';
 import { growthCase } from './timer/growth-case.ts';
@@ -17,5 +18,14 @@ export const part: BenchPart = {
     'timer-wheel 1.0.0 does less: it wakes nobody and must be advanced by its user, expires up to 1.024 s late, ' +
       'cancels without saying whether there was anything to cancel, and does not know how many wait.',
   ],
-  cases: [clockCase, ...waitingCases, sharedCallbackCase, expireCase, growthCase, realTimeCase, ...idleCases],
+  cases: [
+    clockCase,
+    ...waitingCases,
+    sharedCallbackCase,
+    expireCase,
+    cascadeCase,
+    growthCase,
+    realTimeCase,
+    ...idleCases,
+  ],
 };

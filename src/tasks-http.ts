@@ -1,6 +1,7 @@
 /** Queues and tasks over HTTP, in the shape of asynqmon's interface. */
 export { tasksHandler } from './tasks/http/tasks-handler.ts';
 export type { TasksHandler } from './tasks/http/tasks-handler.ts';
+export type { QueueLocation, RedisInfo } from './tasks/redis-info.ts';
 export type {
   Authorization,
   AuthorizationChallenge,

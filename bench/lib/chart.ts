@@ -1,30 +1,30 @@
-/** Charts of a result as SVG text, drawn by echarts without a browser: they need no script to be looked at. */
-import {
-  init,
-  type BarSeriesOption,
-  type CustomSeriesOption,
-  type EChartsOption,
-  type ScatterSeriesOption,
-} from 'echarts';
+/** Charts of a result as SVG text: a reader needs no script to look at them. */
+import { scaleLinear, scaleLog } from 'd3-scale';
 import { ratiosOf } from './case-view.ts';
-import { formatNumber } from './format.ts';
+import { escapeMarkup, formatNumber } from './format.ts';
 import { samplesOf, type CaseResult, type ContestantResult } from './result.ts';
 import { median, summarize } from './statistics.ts';
 
 const WIDTH = 900;
 const ROW_HEIGHT = 36;
-const FRAME_HEIGHT = 56;
-/** Room at the right for the numbers, in a column where no bar, whisker or target crosses them. */
+const BAR_HEIGHT = 20;
+const TARGET_HEIGHT = 27;
+/** Above the first row, and below the last one: the labels and the name of the axis. */
+const TOP = 8;
+const AXIS_HEIGHT = 48;
+/** At the right, a column for the numbers that no bar, whisker or target crosses. */
 const NUMBER_WIDTH = 90;
+const TICKS = 6;
+const LABEL_SIZE = 11;
+const LABEL_LINE_HEIGHT = 14;
+/** Mean width of a character of a label, for a font that is known only where the chart is shown. */
+const CHARACTER_WIDTH = 5.7;
 
-/** Stands for the text colour of the page, which is dark or light: no chart colour can be both. */
-const INK = '#010203';
 const COLORS: Record<ContestantResult['role'], string> = {
   baseline: '#8a8f98',
   rival: '#c58a2b',
   ours: '#2f7de1',
 };
-/** Where a target lies. */
 const TARGET_COLOR = '#d1453b';
 const LOST_OPACITY = 0.45;
 
@@ -38,10 +38,18 @@ interface Bar {
 
 interface Frame {
   readonly axisName: string;
-  /** Room at the left for the labels. */
+  /** Width of the labels, at the left. */
   readonly labelWidth: number;
   /** Ratios: a logarithmic axis, and a line where neither wins. */
   readonly isRatio: boolean;
+}
+
+interface Axis {
+  /** The x of a value. */
+  readonly x: (value: number) => number;
+  readonly ticks: readonly number[];
+  /** Where bars start. */
+  readonly origin: number;
 }
 
 /** The primary metric of every contestant: a bar to the median, a whisker over the rounds. */
@@ -85,115 +93,83 @@ function ratioBar(result: CaseResult, ours: ContestantResult): Bar {
 }
 
 function drawBars(bars: readonly Bar[], frame: Frame): string {
-  const height = FRAME_HEIGHT + bars.length * ROW_HEIGHT;
-  const chart = init(null, null, { renderer: 'svg', ssr: true, width: WIDTH, height });
-  chart.setOption(optionsFor(bars, frame));
-  const svg = chart.renderToSVGString();
-  chart.dispose();
-  return svg.replaceAll(INK, 'currentColor');
+  const bottom = TOP + bars.length * ROW_HEIGHT;
+  const axis = axisOf(bars, frame);
+  const rows = bars.map((bar, row) => drawBar(bar, TOP + (row + 0.5) * ROW_HEIGHT, axis, frame));
+  return [
+    `<svg viewBox="0 0 ${WIDTH} ${bottom + AXIS_HEIGHT}" role="img" aria-label="${escapeMarkup(frame.axisName)}"`,
+    ' font-family="system-ui, sans-serif" font-size="12" fill="currentColor">',
+    ...drawAxis(axis, frame, bottom),
+    ...rows,
+    frame.isRatio ? rule(axis.x(1), TOP, axis.x(1), bottom, 'stroke-dasharray="4 4"') : '',
+    '</svg>',
+  ].join('');
 }
 
-function optionsFor(bars: readonly Bar[], frame: Frame): EChartsOption {
-  const text = { color: INK, fontFamily: 'system-ui, sans-serif' };
-  const line = { lineStyle: { color: INK, opacity: 0.2 } };
-  return {
-    animation: false,
-    grid: { left: frame.labelWidth, right: NUMBER_WIDTH, top: 8, bottom: 44 },
-    xAxis: {
-      type: frame.isRatio ? 'log' : 'value',
-      name: frame.axisName,
-      nameLocation: 'middle',
-      nameGap: 26,
-      nameTextStyle: text,
-      axisLabel: { ...text, formatter: formatNumber },
-      axisLine: line,
-      splitLine: line,
-    },
-    yAxis: {
-      type: 'category',
-      inverse: true,
-      data: bars.map(({ label }) => label),
-      axisLabel: {
-        ...text,
-        fontSize: 11,
-        lineHeight: 14,
-        width: frame.labelWidth - 16,
-        overflow: 'truncate',
-      },
-      axisLine: line,
-      axisTick: { show: false },
-    },
-    series: [barSeries(bars, frame.isRatio), whiskerSeries(bars), targetSeries(bars)],
-  };
+/** From one round number to another. */
+function axisOf(bars: readonly Bar[], { labelWidth, isRatio }: Frame): Axis {
+  const values = bars.flatMap(({ samples, floor = 1 }) => (isRatio ? [...samples, floor] : samples));
+  const range = [labelWidth, WIDTH - NUMBER_WIDTH];
+  if (isRatio) {
+    const x = scaleLog([Math.min(1, ...values), Math.max(1, ...values)], range).nice();
+    return { x, ticks: x.ticks().filter(isPowerOfTen), origin: x(1) };
+  }
+  const x = scaleLinear([0, Math.max(...values)], range).nice(TICKS);
+  return { x, ticks: x.ticks(TICKS), origin: labelWidth };
 }
 
-function barSeries(bars: readonly Bar[], isRatio: boolean): BarSeriesOption {
-  return {
-    type: 'bar',
-    barWidth: '55%',
-    data: bars.map(({ role, samples }) => {
-      const value = median(samples);
-      return { value, itemStyle: { color: COLORS[role], opacity: isRatio && value < 1 ? LOST_OPACITY : 1 } };
-    }),
-    ...(isRatio ? { markLine: breakEven() } : {}),
-  };
+function isPowerOfTen(value: number): boolean {
+  return Number.isInteger(Number(Math.log10(value).toFixed(6)));
 }
 
-/** Where neither wins. */
-function breakEven(): NonNullable<BarSeriesOption['markLine']> {
-  return {
-    symbol: 'none',
-    silent: true,
-    lineStyle: { color: INK, type: 'dashed' },
-    label: { show: false },
-    data: [{ xAxis: 1 }],
-  };
+function drawAxis({ x, ticks }: Axis, { axisName, labelWidth }: Frame, bottom: number): string[] {
+  const middle = (labelWidth + WIDTH - NUMBER_WIDTH) / 2;
+  return [
+    ...ticks.map((tick) => rule(x(tick), TOP, x(tick), bottom, 'opacity="0.2"')),
+    ...ticks.map((tick) => text(x(tick), bottom + 14, 'middle', formatNumber(tick))),
+    text(middle, bottom + 34, 'middle', axisName),
+  ];
 }
 
-/** The range over the rounds, and at the right the median in numbers. */
-function whiskerSeries(bars: readonly Bar[]): CustomSeriesOption {
-  return {
-    type: 'custom',
-    silent: true,
-    z: 3,
-    data: bars.map(({ samples }, row) => {
-      const { min, max } = summarize(samples);
-      return [min, max, row];
-    }),
-    encode: { x: [0, 1], y: 2 },
-    renderItem: ({ dataIndex }, api) => {
-      const [left = 0, y = 0] = api.coord([api.value(0), api.value(2)]);
-      const [right = 0] = api.coord([api.value(1), api.value(2)]);
-      const text = formatNumber(median(bars[dataIndex]?.samples ?? []));
-      return {
-        type: 'group',
-        children: [
-          {
-            type: 'line',
-            shape: { x1: left, x2: right, y1: y, y2: y },
-            style: { stroke: INK, lineWidth: 2, opacity: 0.7 },
-          },
-          {
-            type: 'text',
-            x: WIDTH - NUMBER_WIDTH + 12,
-            y,
-            style: { text, fill: INK, fontSize: 12, verticalAlign: 'middle' },
-          },
-        ],
-      };
-    },
-  };
+/** The bar to the median, the range over the rounds, the target, and at the right the median in numbers. */
+function drawBar({ label, role, samples, floor }: Bar, y: number, axis: Axis, frame: Frame): string {
+  const { x, origin } = axis;
+  const value = median(samples);
+  const { min, max } = summarize(samples);
+  const end = x(value);
+  const opacity = frame.isRatio && value < 1 ? ` opacity="${LOST_OPACITY}"` : '';
+  return [
+    ...drawLabel(label, y, frame.labelWidth),
+    `<rect ${box(Math.min(origin, end), y, Math.abs(end - origin), BAR_HEIGHT)} fill="${COLORS[role]}"${opacity}/>`,
+    rule(x(min), y, x(max), y, 'stroke-width="2" opacity="0.7"'),
+    floor === undefined ? '' : `<rect ${box(x(floor) - 1.5, y, 3, TARGET_HEIGHT)} fill="${TARGET_COLOR}"/>`,
+    text(WIDTH - NUMBER_WIDTH + 12, y, 'start', formatNumber(value)),
+  ].join('');
 }
 
-/** A tick across the bar at the least it should reach. */
-function targetSeries(bars: readonly Bar[]): ScatterSeriesOption {
-  return {
-    type: 'scatter',
-    silent: true,
-    z: 4,
-    symbol: 'rect',
-    symbolSize: [3, ROW_HEIGHT * 0.75],
-    itemStyle: { color: TARGET_COLOR },
-    data: bars.flatMap(({ floor }, row) => (floor === undefined ? [] : [[floor, row]])),
-  };
+function drawLabel(label: string, y: number, width: number): string[] {
+  const lines = label.split('\n');
+  const size = ` font-size="${LABEL_SIZE}"`;
+  const first = y - ((lines.length - 1) * LABEL_LINE_HEIGHT) / 2;
+  return lines.map((line, index) =>
+    text(width - 8, first + index * LABEL_LINE_HEIGHT, 'end', shorten(line, width - 8), size),
+  );
+}
+
+function shorten(label: string, width: number): string {
+  const longest = Math.floor(width / CHARACTER_WIDTH);
+  return label.length <= longest ? label : `${label.slice(0, longest - 1)}…`;
+}
+
+function rule(x1: number, y1: number, x2: number, y2: number, style: string): string {
+  const [a, b, c, d] = [x1, y1, x2, y2].map((value) => value.toFixed(1));
+  return `<path d="M${a} ${b}L${c} ${d}" stroke="currentColor" ${style}/>`;
+}
+
+function box(left: number, middle: number, width: number, height: number): string {
+  return `x="${left.toFixed(1)}" y="${(middle - height / 2).toFixed(1)}" width="${width.toFixed(1)}" height="${height}"`;
+}
+
+function text(x: number, y: number, anchor: 'start' | 'middle' | 'end', content: string, style = ''): string {
+  return `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}" dominant-baseline="central"${style}>${escapeMarkup(content)}</text>`;
 }

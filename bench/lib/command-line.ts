@@ -2,6 +2,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { Command, CommanderError } from 'commander';
+import { wrap } from '../../examples/shared/wrap.ts';
 import { UsageError } from './usage-error.ts';
 
 export interface Settings {
@@ -67,7 +68,7 @@ function describeCommand(partNames: readonly string[], { out }: Output): Command
     .option('--json <file>', 'write machine, date and every sample of every round to FILE')
     .option('--compare <file>', 'print now / then against a FILE that --json wrote earlier')
     .option('--html <file>', 'write a report with charts to FILE')
-    .addHelpText('after', EXPLANATION + partNames.join(', '))
+    .addHelpText('after', wrap(EXPLANATION + partNames.join(', ')))
     .exitOverride()
     .configureOutput({ writeOut: out, writeErr: () => undefined });
 }

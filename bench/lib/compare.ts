@@ -37,19 +37,29 @@ export function reservations(now: BenchResult, then: BenchResult): string[] {
   ];
 }
 
+/** With seven borders they fill a terminal of 80 columns. */
+const COLUMN_WIDTHS = [19, 14, 12, 12, 8, 8];
+
 export function renderComparison(now: BenchResult, then: BenchResult): string {
   const comparisons = compareResults(now, then);
   const title = `compared with ${then.date}`;
   const remarks = reservations(now, then).map((line) => `  * ${line}`);
   if (comparisons.length === 0) return [title, ...remarks, '  no case in common', ''].join('\n');
   const table = new Table({
-    head: ['case', 'contestant', 'metric', 'then', 'now', 'now / then', ''],
+    head: ['contestant', 'metric', 'then', 'now', 'now / then', ''],
     style: { head: [], border: [], compact: true },
-    colAligns: ['left', 'left', 'left', 'right', 'right', 'right', 'left'],
+    colAligns: ['left', 'left', 'right', 'right', 'right', 'left'],
+    colWidths: COLUMN_WIDTHS,
+    wordWrap: true,
   });
-  for (const { contestant, metric, then: old, now: current, ratio, change, ...rest } of comparisons) {
+  for (const [
+    index,
+    { contestant, metric, then: old, now: current, ratio, change, ...rest },
+  ] of comparisons.entries()) {
     const values = [formatNumber(old), formatNumber(current), formatNumber(ratio)];
-    table.push([rest.case, contestant, metric, ...values, change]);
+    if (rest.case !== comparisons[index - 1]?.case)
+      table.push([{ content: rest.case, colSpan: COLUMN_WIDTHS.length }]);
+    table.push([contestant, metric, ...values, change === 'within the noise' ? 'noise' : change]);
   }
   return [title, ...remarks, table.toString(), ''].join('\n');
 }

@@ -17,3 +17,12 @@ export function formatSamples(samples: readonly number[]): string {
   const range = `${formatNumber(min)}–${formatNumber(max)}`;
   return samples.length === 1 || range === `${middle}–${middle}` ? middle : `${middle} (${range})`;
 }
+
+/** Text as it is written in HTML and SVG. */
+export function escapeMarkup(text: string): string {
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;');
+}

@@ -1,6 +1,7 @@
 /** The HTML report: one file, no script, nothing fetched; it follows the reader's light or dark setting. */
 import { viewCase, type CaseRow, type CaseView } from './case-view.ts';
 import { chartOfCase, chartOfRatios } from './chart.ts';
+import { escapeMarkup } from './format.ts';
 import { problemsOf, type BenchResult, type CaseResult, type PartResult } from './result.ts';
 import { summarizeTargets } from './summary.ts';
 
@@ -33,7 +34,9 @@ export function renderReport(result: BenchResult): string {
     paragraph(`${date} · Node ${machine.node} (V8 ${machine.v8}) · ${where}`),
     quick ? paragraph('A smoke run: smaller and shorter than the real one. Its targets are not judged.') : '',
     paragraph(summarizeTargets(result)),
-    ...problemsOf(result).map((problem) => `<p class="failed">self-check failed: ${escape(problem)}</p>`),
+    ...problemsOf(result).map(
+      (problem) => `<p class="failed">self-check failed: ${escapeMarkup(problem)}</p>`,
+    ),
     ...result.parts.map(renderPart),
     '</body></html>\n',
   ].join('\n');
@@ -41,7 +44,7 @@ export function renderReport(result: BenchResult): string {
 
 function renderPart({ title, remarks, cases }: PartResult): string {
   return [
-    `<h2>${escape(title)}</h2>`,
+    `<h2>${escapeMarkup(title)}</h2>`,
     ...remarks.map(paragraph),
     '<h3>At a glance: how many times the baseline’s speed</h3>',
     paragraph(
@@ -55,37 +58,30 @@ function renderPart({ title, remarks, cases }: PartResult): string {
 function renderCase(result: CaseResult): string {
   const view = viewCase(result);
   return [
-    `<section><h3>${escape(view.title)}</h3>`,
+    `<section><h3>${escapeMarkup(view.title)}</h3>`,
     `<div class="wide">${chartOfCase(result)}</div>`,
     `<div class="wide">${renderTable(view)}</div>`,
     '<ul>',
     ...view.targets.map(
-      ({ verdict, text }) => `<li class="${verdict.replace(' ', '-')}">${escape(text)}</li>`,
+      ({ verdict, text }) => `<li class="${verdict.replace(' ', '-')}">${escapeMarkup(text)}</li>`,
     ),
-    ...view.notes.map((note) => `<li class="note">${escape(note)}</li>`),
+    ...view.notes.map((note) => `<li class="note">${escapeMarkup(note)}</li>`),
     '</ul></section>',
   ].join('\n');
 }
 
 function renderTable({ head, rows }: CaseView): string {
-  const cells = head.map((cell) => `<th>${escape(cell)}</th>`).join('');
+  const cells = head.map((cell) => `<th>${escapeMarkup(cell)}</th>`).join('');
   return `<table><thead><tr>${cells}</tr></thead><tbody>${rows.map((row) => renderRow(row, head.length)).join('')}</tbody></table>`;
 }
 
 function renderRow({ role, cells, cannot }: CaseRow, columns: number): string {
-  const own = cells.map((cell) => `<td>${escape(cell)}</td>`).join('');
-  const rest = cannot === undefined ? '' : `<td colspan="${columns - 1}">not run: ${escape(cannot)}</td>`;
+  const own = cells.map((cell) => `<td>${escapeMarkup(cell)}</td>`).join('');
+  const rest =
+    cannot === undefined ? '' : `<td colspan="${columns - 1}">not run: ${escapeMarkup(cannot)}</td>`;
   return `<tr class="${role}">${own}${rest}</tr>`;
 }
 
 function paragraph(text: string): string {
-  return `<p>${escape(text)}</p>`;
-}
-
-function escape(text: string): string {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;');
+  return `<p>${escapeMarkup(text)}</p>`;
 }

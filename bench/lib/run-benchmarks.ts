@@ -1,4 +1,5 @@
 /** One whole run: load the parts, run their cases, print each table as soon as it is known. */
+import { wrap } from '../../examples/shared/wrap.ts';
 import { CollectorWatch } from './collector-watch.ts';
 import type { Settings } from './command-line.ts';
 import { loadPart } from './discover.ts';
@@ -8,7 +9,7 @@ import { Progress } from './progress.ts';
 import { trackUncountedMemory } from './uncounted-memory.ts';
 import { RESULT_SCHEMA, type BenchResult, type CaseResult, type PartResult } from './result.ts';
 import { runCase, stepsOf } from './run-case.ts';
-import { renderCase, wrap } from './table.ts';
+import { renderCase } from './table.ts';
 import { UsageError } from './usage-error.ts';
 
 interface ChosenPart {
@@ -84,7 +85,7 @@ function headingOf(name: string, { title, remarks = [] }: BenchPart, isQuick: bo
   const { node, cpu, cores } = describeMachine();
   const mode = isQuick ? ' — a smoke run: targets are not judged' : '';
   return [
-    `${name}: ${title}${mode}`,
+    wrap(`${name}: ${title}${mode}`),
     `Node ${node}, ${cpu}, ${cores} cores`,
     ...remarks.map((remark) => wrap(`  * ${remark}`, '    ')),
     '',

@@ -1,6 +1,7 @@
 /** The terminal's view of a case: ratios first, then what they are made of, then the targets. */
 import Table from 'cli-table3';
-import { viewCase, type CaseView, type TargetView } from './case-view.ts';
+import { WIDTH, wrap } from '../../examples/shared/wrap.ts';
+import { viewCase, type CaseRow, type CaseView, type TargetView } from './case-view.ts';
 import type { CaseResult } from './result.ts';
 
 const MARKS: Record<TargetView['verdict'], string> = {
@@ -9,42 +10,73 @@ const MARKS: Record<TargetView['verdict'], string> = {
   'not judged': '  not judged ',
 };
 
-/** Notes wrap at this many characters, a common width of a terminal. */
-const NOTE_WIDTH = 110;
+/** Two spaces and a border. */
+const CELL_FRAME = 3;
 
 export function renderCase(result: CaseResult): string {
   const view = viewCase(result);
-  const targets = view.targets.map(({ verdict, text }) => MARKS[verdict] + text);
+  const targets = view.targets.map(({ verdict, text }) => wrap(MARKS[verdict] + text, ' '.repeat(13)));
   const notes = view.notes.map((note) => wrap(`  * ${note}`, '    '));
-  return [view.title, renderTable(view), ...targets, ...notes, ''].join('\n');
+  return [wrap(view.title), renderTable(view), ...targets, ...notes, ''].join('\n');
 }
 
+/** Several tables one below the other, each with the names, if one would be wider than a terminal. */
 function renderTable({ head, rows }: CaseView): string {
+  const broken = rows.map((row) => ({ ...row, cells: row.cells.map(breakRange) }));
+  const widths = head.map((name, column) =>
+    Math.max(widthOf(name), ...broken.map(({ cells }) => widthOf(cells[column] ?? ''))),
+  );
+  return groupColumns(widths)
+    .map((columns) => drawTable(head, broken, columns, widths))
+    .join('\n');
+}
+
+/** The range over the rounds goes below the median. */
+function breakRange(cell: string): string {
+  return cell.replace(/ (?=\([^()]+–[^()]+\)$)/, '\n');
+}
+
+function widthOf(cell: string): number {
+  return Math.max(...cell.split('\n').map(({ length }) => length));
+}
+
+/** The columns beside the names, in as few groups as fit. */
+function groupColumns([names = 0, ...widths]: readonly number[]): number[][] {
+  const groups: number[][] = [];
+  let left = 0;
+  for (const [index, width] of widths.entries()) {
+    const needed = width + CELL_FRAME;
+    if (groups.length === 0 || needed > left) {
+      groups.push([]);
+      left = WIDTH - names - CELL_FRAME - 1;
+    }
+    groups.at(-1)?.push(index + 1);
+    left -= needed;
+  }
+  return groups;
+}
+
+function drawTable(
+  head: readonly string[],
+  rows: readonly CaseRow[],
+  columns: readonly number[],
+  widths: readonly number[],
+): string {
+  const shown = [0, ...columns];
   const table = new Table({
-    head: [...head],
+    head: shown.map((column) => head[column] ?? ''),
     style: { head: [], border: [], compact: true },
-    colAligns: head.map((_, column) => (column === 0 || column === head.length - 1 ? 'left' : 'right')),
+    colAligns: shown.map((column) => (column === 0 || column === head.length - 1 ? 'left' : 'right')),
   });
+  const beside = columns.reduce((sum, column) => sum + (widths[column] ?? 0) + CELL_FRAME, -CELL_FRAME);
   for (const { cells, cannot } of rows) {
-    table.push(
-      cannot === undefined
-        ? [...cells]
-        : [
-            ...cells,
-            { content: wrap(`not run: ${cannot}`, ''), colSpan: head.length - 1, hAlign: 'left' as const },
-          ],
-    );
+    const own = shown.map((column) => cells[column] ?? '');
+    const why = {
+      content: wrap(`not run: ${cannot ?? ''}`, '', beside),
+      colSpan: columns.length,
+      hAlign: 'left' as const,
+    };
+    table.push(cannot === undefined ? own : [cells[0] ?? '', why]);
   }
   return table.toString();
-}
-
-export function wrap(text: string, indent: string): string {
-  const lines: string[] = [];
-  let line = '';
-  for (const word of text.split(/(?<=\S) /)) {
-    const isFull = line.length + word.length + 1 > NOTE_WIDTH && line !== '';
-    if (isFull) lines.push(line);
-    line = isFull ? indent + word : line === '' ? word : `${line} ${word}`;
-  }
-  return [...lines, line].join('\n');
 }

@@ -1,7 +1,8 @@
 /** What `npm run bench:purgatory -- …` accepts: the options of Kafka's harness, and two of our own. */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { wrap } from '../../examples/shared/wrap.ts';
 import { UsageError } from '../lib/usage-error.ts';
-import { HARNESS_KINDS, type HarnessKind } from './harness-purgatories.ts';
+import type { HarnessKind } from './harness-purgatories.ts';
 import type { CompleteBy, WorkloadOptions } from './workload.ts';
 
 export interface HarnessSettings {
@@ -71,10 +72,10 @@ function describeCommand(out: (text: string) => void): Command {
     )
     .addOption(
       new Option('--purgatory <name>', 'what to measure')
-        .choices(HARNESS_KINDS.map(({ id }) => id))
+        .choices(['naive', 'kafka', 'ours'] satisfies HarnessKind['id'][])
         .default('ours'),
     )
-    .addHelpText('after', EXPLANATION)
+    .addHelpText('after', wrap(EXPLANATION))
     .allowExcessArguments(false)
     .exitOverride()
     .configureOutput({ writeOut: out, writeErr: () => undefined });

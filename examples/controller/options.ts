@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { number, wholeNumber } from '../shared/option-values.ts';
+import { wrap } from '../shared/wrap.ts';
 
 /** What a run is made of. */
 export type ExampleOptions = DemoOptions | WatchOptions;
@@ -98,7 +99,7 @@ function command(): Command {
     .option('--port <number>', 'of /metrics; 0 is a free one (0 to 65535)', wholeNumber(0, 65_535), 0)
     .option('--duration <seconds>', 'how long the demonstration writes (1 to 120)', number(1, 120), 8)
     .helpOption('-h, --help', 'show this help')
-    .addHelpText('after', EXIT_CODES)
+    .addHelpText('after', wrap(EXIT_CODES))
     .showHelpAfterError('(--help explains the options)')
     .allowExcessArguments(false)
     .exitOverride();

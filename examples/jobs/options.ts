@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { availableParallelism } from 'node:os';
 import { Command, CommanderError, Option } from 'commander';
 import { number, wholeNumber } from '../shared/option-values.ts';
+import { wrap } from '../shared/wrap.ts';
 
 /** What a run is made of. */
 export type ExampleOptions = DemoOptions | ServeOptions;
@@ -95,7 +96,7 @@ function command(): Command {
     .option('--duration <seconds>', 'how long the demonstration sends images (0 to 120)', number(0, 120), 5)
     .addOption(new Option('--short', 'one burst of each customer is enough').conflicts('duration'))
     .helpOption('-h, --help', 'show this help')
-    .addHelpText('after', EXIT_CODES)
+    .addHelpText('after', wrap(EXIT_CODES))
     .showHelpAfterError('(--help explains the options)')
     .allowExcessArguments(false)
     .exitOverride();

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { number, wholeNumber } from '../shared/option-values.ts';
+import { wrap } from '../shared/wrap.ts';
 
 /** What a run is made of. */
 export interface ExampleOptions {
@@ -54,7 +55,7 @@ function command(): Command {
     .option('--consumers <number>', 'long-polling consumers (1 to 100)', wholeNumber(1, 100), 6)
     .option('--partitions <number>', 'partitions of the log (1 to 16)', wholeNumber(1, 16), 3)
     .helpOption('-h, --help', 'show this help')
-    .addHelpText('after', EXIT_CODES)
+    .addHelpText('after', wrap(EXIT_CODES))
     .showHelpAfterError('(--help explains the options)')
     .allowExcessArguments(false)
     .exitOverride();

@@ -1,7 +1,6 @@
 /** `npm run demo`: see README.md beside this file. */
 import { DemoScreen } from './terminal/demo-screen.ts';
 import { parseOptions, type DemoOptions } from './options.ts';
-import { runDemo } from './run-demo.ts';
 import { selfCheck } from './self-check.ts';
 
 const EXIT_FAILED = 1;
@@ -27,6 +26,7 @@ async function demonstrate(options: DemoOptions): Promise<number> {
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   const screen = new DemoScreen(options);
   try {
+    const { runDemo } = await import('./run-demo.ts'); // after the introduction: loading the library takes a moment
     const result = await runDemo(options, interrupt.signal, screen.showProgress);
     const complaints = selfCheck(result);
     screen.showResult(result, complaints);

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { number, wholeNumber } from '../shared/option-values.ts';
+import { wrap } from '../shared/wrap.ts';
 import type { Lognormal } from './server/lognormal.ts';
 
 /** What a run is made of. */
@@ -77,7 +78,7 @@ function command(): Command {
     .option('--html <file>', 'where to write the HTML report', fileName, 'reports/request-deadlines.html')
     .option('--no-html', 'write no HTML report')
     .helpOption('-h, --help', 'show this help')
-    .addHelpText('after', EXIT_CODES)
+    .addHelpText('after', wrap(EXIT_CODES))
     .showHelpAfterError('(--help explains the options)')
     .exitOverride();
 }

@@ -1,9 +1,9 @@
 /**
- * `node --import` this, to run TypeScript. The `paths` of tsconfig.json would lead `escapement` to the sources; this
- * configuration has none, so the demo runs what users get. Not the `tsx` command: on Ctrl-C that kills a program that
- * does not say within 30 ms that it heard the signal, and a busy server may not.
+ * `node --import` this, to run TypeScript, with `escapement` resolved to the sources by the `paths` of tsconfig.json:
+ * nothing has to be built. Not the `tsx` command: on Ctrl-C that kills a program that does not report within 30 ms that
+ * it received the signal, and a busy server may not.
  */
 import { URL, fileURLToPath } from 'node:url';
 import { register } from 'tsx/esm/api';
 
-register({ tsconfig: fileURLToPath(new URL('../../tsconfig.run.json', import.meta.url)) });
+register({ tsconfig: fileURLToPath(new URL('../../tsconfig.json', import.meta.url)) });

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import type { Durability } from 'escapement/diskqueue';
 import { number, wholeNumber } from '../shared/option-values.ts';
+import { wrap } from '../shared/wrap.ts';
 import { MAX_LINE_BYTES } from './shipper/intake.ts';
 
 /** What a run is made of. */
@@ -35,10 +36,8 @@ const DESCRIPTION = [
 ].join('');
 
 const EXIT_CODES = `
-At the end of its input it forwards what is left; a SIGINT (Ctrl-C) or SIGTERM stops it, a second one at once. Either way
-what was not forwarded stays in the spool for the next start. A line of more than ${MAX_LINE_BYTES / 1024} KiB becomes several.
-Exit code: 0 all is forwarded, 1 an error or a failed check, 2 a wrong option, 3 lines stay in the spool,
-130 demonstration interrupted.`;
+At the end of its input it forwards what is left; a SIGINT (Ctrl-C) or SIGTERM stops it, a second one at once. Either way what was not forwarded stays in the spool for the next start. A line of more than ${MAX_LINE_BYTES / 1024} KiB becomes several.
+Exit code: 0 all is forwarded, 1 an error or a failed check, 2 a wrong option, 3 lines stay in the spool, 130 demonstration interrupted.`;
 
 interface RawOptions {
   readonly spool?: string;
@@ -127,7 +126,7 @@ function command(): Command {
     .option('--duration <seconds>', 'how long the demonstration writes (1 to 120)', number(1, 120), 8)
     .option('--rate <number>', 'lines that it writes a second (10 to 20000)', wholeNumber(10, 20_000), 2_000)
     .helpOption('-h, --help', 'show this help')
-    .addHelpText('after', EXIT_CODES)
+    .addHelpText('after', wrap(EXIT_CODES))
     .showHelpAfterError('(--help explains the options)')
     .allowExcessArguments(false)
     .exitOverride();

@@ -1,5 +1,6 @@
 import { EscapementError } from '../core/errors.ts';
 import { CannotRepair } from '../diskqueue/stored/cannot-repair.ts';
+import { harmless } from './terminal/text.ts';
 
 /** What a command could not do, in words for whoever typed it. */
 export class CommandError extends Error {
@@ -11,6 +12,9 @@ const REASONS: Readonly<Record<string, string>> = {
   EPERM: 'permission denied',
   ENOENT: 'no such file or folder',
   EISDIR: 'a folder, and should be a file',
+  ENXIO: 'a socket or a device, and should be a file',
+  EFTYPE: 'a pipe or a device, and should be a file',
+  ELOOP: 'a symbolic link that leads to itself',
   EROFS: 'the file system is read-only',
   ENOSPC: 'no space is left on the disk',
   EIO: 'the disk could not be read or written',
@@ -18,21 +22,32 @@ const REASONS: Readonly<Record<string, string>> = {
   ENFILE: 'too many files are open',
 };
 
-/** An error for people: one line, and no stack where the cause is outside of this program. */
+/** An error for people: one harmless line, and no stack where the cause is outside of this program. */
 export function describeError(error: unknown): string {
+  const message = messageOf(error);
+  if (message !== undefined) return harmless(message);
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+/** Undefined for what should not have happened. */
+function messageOf(error: unknown): string | undefined {
   if (error instanceof CommandError || error instanceof CannotRepair) return error.message;
   if (error instanceof EscapementError && error.code === 'ERR_QUEUE_LOCKED') {
     return `${error.message}; end the process that has it open first`;
   }
   if (error instanceof EscapementError) return error.message;
-  if (isSystemError(error)) {
-    const reason = REASONS[error.code ?? ''];
-    if (reason === undefined) return error.message; // which names the file, if there is one
-    return error.path === undefined ? reason : `${error.path}: ${reason}`;
-  }
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return isSystemError(error) ? describeSystemError(error) : undefined;
 }
 
-function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+function describeSystemError({ code = '', message, path }: NodeJS.ErrnoException): string {
+  const reason = REASONS[code];
+  if (reason === undefined) return message; // which names the file, if there is one
+  if (path === undefined) return reason;
+  // The host reads bytes of a name that are not UTF-8 as this character, and finds no file under the name that it makes.
+  const isOddName = code === 'ENOENT' && path.includes('\ufffd');
+  return `${path}: ${reason}${isOddName ? '; its name is not UTF-8' : ''}`;
+}
+
+export function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error;
 }

@@ -1,4 +1,5 @@
-import { hostFunction, hostNow, hostWoke, isHost } from './host.ts';
+import { EscapementError } from './errors.ts';
+import { hostFunction, hostNow, hostWallNow, hostWoke, isHost } from './host.ts';
 import { LazyTimeout } from './lazy-timeout.ts';
 
 /**
@@ -25,6 +26,26 @@ export interface ClockTimeout {
   ref(): void;
   /** An armed wake-up does not keep the process alive. */
   unref(): void;
+}
+
+/** The last time a clock can show: past it a number cannot hold every millisecond. 285 000 years. */
+export const LAST_TIME_MS = Number.MAX_SAFE_INTEGER;
+
+/**
+ * Reads a clock, and refuses what is not a time: every comparison with `NaN` is false, so that a loop which waits for a deadline
+ * would not end, and everything would be due at `Infinity`.
+ *
+ * @throws EscapementError `ERR_CLOCK_INVALID` - the clock is wrong now. It may be right again later.
+ */
+export function readClock(clock: Clock): number {
+  const nowMs = clock.now();
+  if (nowMs >= 0 && nowMs <= LAST_TIME_MS && typeof nowMs === 'number') return nowMs;
+  throw invalidTime(nowMs);
+}
+
+function invalidTime(value: unknown): EscapementError {
+  const message = `clock.now() must return a time in milliseconds. Received ${String(value)}`;
+  return new EscapementError('ERR_CLOCK_INVALID', message, { op: 'Clock.now' });
 }
 
 /** The host's longest timeout, in milliseconds (24.8 days). A longer one would fire at once, with a warning. */
@@ -64,7 +85,7 @@ class HostTimeout implements ClockTimeout {
  */
 export const systemClock: Clock = {
   now: hostNow,
-  wallNow: () => Date.now(),
+  wallNow: hostWallNow,
   setTimeout(callback, delayMs) {
     // The host truncates to whole milliseconds: rounding up saves the second wake-up after an early one.
     const hostDelayMs = Math.min(Math.ceil(delayMs), MAX_HOST_TIMEOUT_MS);

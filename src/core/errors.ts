@@ -8,6 +8,8 @@ export type EscapementErrorCode =
   | 'ERR_OUT_OF_RANGE'
   /** The timer was closed: nothing can be added to it, and what slept in it is rejected. */
   | 'ERR_TIMER_CLOSED'
+  /** A clock returned something that is not a time: `NaN`, infinity, a negative number, a string. */
+  | 'ERR_CLOCK_INVALID'
   /** Virtual time cannot advance, because something re-arms itself without a delay for ever. */
   | 'ERR_CLOCK_STALLED'
   /** The purgatory was closed: nothing can be watched in it, and who waited in it is rejected. */
@@ -78,6 +80,8 @@ export type EscapementErrorCode =
   | 'ERR_SCHEDULER_STATE'
   /** There is no schedule entry of that id, or there is one already. */
   | 'ERR_SCHEDULE_ENTRY'
+  /** The tick of a schedule is ahead of the broker's time: the scheduler's clock is wrong. */
+  | 'ERR_TICK_EARLY'
   /** The registry has a metric of that name already, of another type, with other labels or with other buckets. */
   | 'ERR_METRIC_CONFLICT'
   /** What is measured threw when it was read, or gave something that is no number. */

@@ -6,8 +6,9 @@
 /** Marks timeout functions that are built on a clock: a program may make them the global ones. */
 export const ON_CLOCK: unique symbol = Symbol.for('escapement.on-clock');
 
-/** The host's own, taken when the module loads. */
+/** The host's own, taken when the module loads: for what is no longer, or not to be, faked. */
 export const original = {
+  queueMicrotask: globalThis.queueMicrotask,
   setTimeout: globalThis.setTimeout,
   clearTimeout: globalThis.clearTimeout,
   performance: globalThis.performance,
@@ -18,10 +19,18 @@ export const original = {
 
 type TimeoutFunctions = Pick<typeof globalThis, 'setTimeout' | 'clearTimeout'>;
 
-/** The global function of a name; the host's own if ours has taken its place. */
+/** A program may delete them. */
+const globals: { readonly [Name in keyof typeof original]?: (typeof original)[Name] } = globalThis;
+
+/** The global function of a name; the host's own if there is none, or if ours has taken its place. */
 export function hostFunction<Name extends keyof TimeoutFunctions>(name: Name): TimeoutFunctions[Name] {
-  const current = globalThis[name];
-  return ON_CLOCK in current ? original[name] : current;
+  const current: TimeoutFunctions[Name] | undefined = globals[name];
+  return current === undefined || ON_CLOCK in current ? original[name] : current;
+}
+
+/** Milliseconds since the Unix epoch. */
+export function hostWallNow(): number {
+  return (globals.Date ?? original.Date).now();
 }
 
 /** Whether it is the host's own function, and no fake. */
@@ -31,8 +40,8 @@ export function isHost(setTimeout: TimeoutFunctions['setTimeout']): boolean {
 
 /** Milliseconds since an arbitrary origin, by whatever tells the time. */
 export function hostNow(): number {
-  const { performance } = globalThis;
-  if (globalThis.setTimeout === original.setTimeout) return performance.now();
+  const { performance = original.performance } = globals;
+  if (globals.setTimeout === original.setTimeout) return performance.now();
   const setTimeout = hostFunction('setTimeout');
   const isTimeFake = performance !== original.performance || performance.now !== original.now;
   if (isTimeFake || setTimeout === original.setTimeout) return performance.now();
@@ -51,7 +60,7 @@ export function hostWoke(setTimeout: TimeoutFunctions['setTimeout'], setAtMs: nu
 class FakedTime {
   readonly setTimeout: TimeoutFunctions['setTimeout'];
   readonly #startMs = Math.ceil(original.now.call(original.performance));
-  readonly #startDateMs = Date.now();
+  readonly #startDateMs = hostWallNow();
   #reachedMs = this.#startMs;
 
   constructor(setTimeout: TimeoutFunctions['setTimeout']) {
@@ -59,7 +68,8 @@ class FakedTime {
   }
 
   now(): number {
-    if (globalThis.Date !== original.Date) this.reach(this.#startMs + Date.now() - this.#startDateMs);
+    const isDateFake = (globals.Date ?? original.Date) !== original.Date;
+    if (isDateFake) this.reach(this.#startMs + hostWallNow() - this.#startDateMs);
     return this.#reachedMs;
   }
 

@@ -31,7 +31,7 @@ export class LazyTimeout implements ClockTimeout {
     this.#place = unarmed.push(this) - 1;
     if (isAwaited) return;
     isAwaited = true;
-    queueMicrotask(armAll);
+    original.queueMicrotask(armAll);
   }
 
   cancel(): void {

@@ -1,13 +1,13 @@
 import type { Clock, ClockTimeout } from './clock.ts';
 import { EscapementError, outOfRange } from './errors.ts';
+import { nextHostTurn, pendingOwnTurns } from './own-turn.ts';
 import { requireFiniteNumber, requireFunction, requireObject } from './validate.ts';
-
-/** Taken when the module loads, so that `advanceAsync` also settles under a test runner's fake timers. */
-const afterPromiseJobs: (callback: () => void) => void =
-  typeof globalThis.setImmediate === 'function' ? globalThis.setImmediate : globalThis.setTimeout;
 
 /** Wake-ups that may fire in one `advance` without time moving. A loop that re-arms itself with no delay has no end. */
 const MAX_WAKEUPS_AT_ONE_MOMENT = 100_000;
+
+/** Turns of the host that may pass without time moving: ten million pieces of work, at a thousand a turn. */
+const MAX_TURNS_AT_ONE_MOMENT = 10_000;
 
 /** Past this many milliseconds a number can no longer hold every whole one. */
 const LAST_MS = Number.MAX_SAFE_INTEGER;
@@ -86,15 +86,29 @@ export class ManualClock implements Clock {
     this.#moveTo(targetMs);
   }
 
-  /** As {@link ManualClock.advance}, and promise jobs settle before the first wake-up and after each. */
+  /**
+   * As {@link ManualClock.advance}, and all work settles before the first wake-up and after each: promise jobs, however
+   * many follow each other, and what this package has put off to a later turn of the event loop. I/O is not waited for.
+   *
+   * @throws as `advance`. `ERR_CLOCK_STALLED` also after 10 000 turns of the event loop without time moving.
+   */
   async advanceAsync(ms: number): Promise<void> {
     const targetMs = this.#targetOf(ms);
-    await settled();
+    await this.#settle();
     for (const wakeup of this.#dueUntil(targetMs)) {
       wakeup.callback();
-      await settled();
+      await this.#settle();
     }
     this.#moveTo(targetMs);
+  }
+
+  async #settle(): Promise<void> {
+    let turns = 0;
+    do {
+      if (++turns > MAX_TURNS_AT_ONE_MOMENT)
+        throw stalled(`${turns - 1} turns of the event loop passed`, this.#nowMs);
+      await nextHostTurn();
+    } while (pendingOwnTurns() > 0);
   }
 
   #targetOf(ms: number): number {
@@ -109,7 +123,8 @@ export class ManualClock implements Clock {
     let firedSinceMove = 0;
     for (let next = this.#earliest(); next !== undefined && next.atMs <= targetMs; next = this.#earliest()) {
       if (next.atMs > this.#nowMs) firedSinceMove = 0;
-      else if (++firedSinceMove > MAX_WAKEUPS_AT_ONE_MOMENT) throw stalled(this.#nowMs);
+      else if (++firedSinceMove > MAX_WAKEUPS_AT_ONE_MOMENT)
+        throw stalled(`${MAX_WAKEUPS_AT_ONE_MOMENT} wake-ups fired`, this.#nowMs);
       this.#moveTo(next.atMs);
       this.#wakeups.delete(next);
       yield next;
@@ -130,16 +145,10 @@ export class ManualClock implements Clock {
   }
 }
 
-function settled(): Promise<void> {
-  return new Promise((resolve) => {
-    afterPromiseJobs(resolve);
-  });
-}
-
-function stalled(nowMs: number): EscapementError {
+function stalled(what: string, nowMs: number): EscapementError {
   return new EscapementError(
     'ERR_CLOCK_STALLED',
-    `${MAX_WAKEUPS_AT_ONE_MOMENT} wake-ups fired at ${nowMs} ms without time moving: something re-arms itself with no delay`,
+    `${what} at ${nowMs} ms without time moving: something starts itself again with no delay`,
     { op: 'ManualClock.advance' },
   );
 }

@@ -1,6 +1,34 @@
-/**
- * Calls back in a turn of the host's own, after the I/O that is ready. Taken when the module loads: a test's fake
- * timers must not be able to swallow what is called there.
- */
-export const inOwnTurn: (callback: () => void) => void =
-  typeof globalThis.setImmediate === 'function' ? globalThis.setImmediate : globalThis.setTimeout;
+/** Taken when the module loads: a test's fake timers must not be able to swallow what is called there. */
+const afterIo: (callback: (argument: () => void) => void, argument: () => void) => void =
+  typeof globalThis.setImmediate === 'function'
+    ? globalThis.setImmediate
+    : (callback, argument) => globalThis.setTimeout(callback, 0, argument);
+
+let pending = 0;
+
+/** Calls back in a turn of the host's own, after the I/O that is ready. */
+export function inOwnTurn(callback: () => void): void {
+  pending++;
+  afterIo(runOwnTurn, callback);
+}
+
+function runOwnTurn(callback: () => void): void {
+  pending--;
+  callback();
+}
+
+/** How many calls of {@link inOwnTurn} are still to come: while there are any, virtual time must not move. */
+export function pendingOwnTurns(): number {
+  return pending;
+}
+
+/** Resolves in the next turn of the host, after all promise jobs. Does not count as an own turn. */
+export function nextHostTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    afterIo(callNow, resolve);
+  });
+}
+
+function callNow(callback: () => void): void {
+  callback();
+}

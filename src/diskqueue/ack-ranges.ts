@@ -13,6 +13,16 @@ export interface AckedRange extends SequenceRange {
 /** Whatever is added to it, it stays so. */
 export const UNKNOWN_BYTES = NaN;
 
+/** A range, and the ranges before and behind it. */
+interface Node {
+  readonly range: AckedRange;
+  /** Not smaller than those below: so the tree is as flat as if the ranges had come in random order. */
+  readonly priority: number;
+  before: Tree;
+  behind: Tree;
+}
+type Tree = Node | undefined;
+
 /**
  * Which messages are acknowledged: all below `prefix`, and some ranges beyond it.
  *
@@ -21,35 +31,38 @@ export const UNKNOWN_BYTES = NaN;
  *
  * The log knows the bytes of everything behind a place. Less those of the ranges, that is what is not acknowledged,
  * without reading it. Ranges are disjoint, ascending, and never touch: there is one at most for each message that
- * somebody holds. Adding is O(log ranges) at their end, and where the prefix takes the first one in, as when a queue is
- * read on; elsewhere O(ranges).
+ * somebody holds. They are a treap (Seidel and Aragon, "Randomized search trees", 1996): whatever the order in which
+ * messages are acknowledged, adding one is O(log ranges).
  */
 export class AckRanges {
   prefix: number;
-  readonly #ranges: AckedRange[] = [];
-  /** How many of them the prefix has taken in: they are dropped together, because each time all others move. */
-  #taken = 0;
+  #tree: Tree;
+  #random = 1;
 
   constructor(prefix: number) {
     this.prefix = prefix;
   }
 
+  /** Ascending. O(ranges). */
   get ranges(): readonly AckedRange[] {
-    this.#dropTaken();
-    return this.#ranges;
+    const ranges: AckedRange[] = [];
+    collect(this.#tree, ranges);
+    return ranges;
   }
 
   has(sequence: number): boolean {
-    if (sequence < this.prefix) return true;
-    const range = this.#ranges[this.#firstEndingAfter(sequence)];
-    return range !== undefined && range.from <= sequence;
+    return this.nextAfter(sequence) > sequence;
   }
 
   /** The first message at or after `sequence` that is not acknowledged. */
   nextAfter(sequence: number): number {
     if (sequence < this.prefix) return this.prefix;
-    const range = this.#ranges[this.#firstEndingAfter(sequence)];
-    return range !== undefined && range.from <= sequence ? range.to : sequence;
+    for (let node = this.#tree; node !== undefined;) {
+      const { from, to } = node.range;
+      if (sequence >= from && sequence < to) return to;
+      node = sequence < from ? node.before : node.behind;
+    }
+    return sequence;
   }
 
   /**
@@ -60,28 +73,21 @@ export class AckRanges {
   add(from: number, to: number, bytes: number): number {
     const start = Math.max(from, this.prefix);
     if (start >= to) return 0;
-    const first = this.#firstEndingAfter(start - 1);
-    let last = first;
-    const merged = { from: start, to, bytes: 0 };
-    let known = 0;
-    for (
-      let range = this.#ranges[last];
-      range !== undefined && range.from <= to;
-      range = this.#ranges[++last]
-    ) {
-      known += Math.min(range.to, to) - Math.max(range.from, start);
-      merged.bytes += range.bytes;
-      merged.from = Math.min(merged.from, range.from);
-      merged.to = Math.max(merged.to, range.to);
+    if (this.#tree === undefined && start === this.prefix) {
+      this.prefix = to;
+      return to - start;
     }
+    const [before, rest] = split(this.#tree, 'to', start);
+    const [touched, behind] = split(rest, 'from', to + 1);
+    const merged = { from: start, to, bytes: 0 };
+    const known = mergeInto(merged, touched, start, to);
     const added = to - start - known;
     if (known === 0) merged.bytes += bytes;
     else if (added > 0 || Number.isNaN(bytes)) merged.bytes = UNKNOWN_BYTES;
     if (merged.from <= this.prefix) {
       this.prefix = merged.to;
-      this.#taken = last;
-      if (last > this.#ranges.length / 2) this.#dropTaken();
-    } else this.#ranges.splice(first, last - first, merged);
+      this.#tree = behind; // there is nothing before
+    } else this.#tree = join(join(before, this.#newNode(merged)), behind);
     return added;
   }
 
@@ -97,23 +103,69 @@ export class AckRanges {
 
   /** The last acknowledged message, and one. */
   get end(): number {
-    return Math.max(this.#ranges.at(-1)?.to ?? 0, this.prefix);
+    let last = this.#tree;
+    while (last?.behind !== undefined) last = last.behind;
+    return Math.max(last?.range.to ?? 0, this.prefix);
   }
 
-  #dropTaken(): void {
-    this.#ranges.splice(0, this.#taken);
-    this.#taken = 0;
+  /** Ranges on the longest way through the tree: what `add` has to visit at most, some times. O(ranges). */
+  get height(): number {
+    return heightOf(this.#tree);
   }
 
-  /** Where the first range that ends after `sequence` is. */
-  #firstEndingAfter(sequence: number): number {
-    let low = this.#taken;
-    let high = this.#ranges.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((this.#ranges[middle] as SequenceRange).to > sequence) high = middle;
-      else low = middle + 1;
-    }
-    return low;
+  /** Xorshift (Marsaglia, 2003). */
+  #newNode(range: AckedRange): Node {
+    this.#random ^= this.#random << 13;
+    this.#random ^= this.#random >>> 17;
+    this.#random ^= this.#random << 5;
+    return { range, priority: this.#random, before: undefined, behind: undefined };
   }
+}
+
+/** Those of which a field is less than the limit, and the others. */
+function split(tree: Tree, field: 'from' | 'to', limit: number): [Tree, Tree] {
+  if (tree === undefined) return [undefined, undefined];
+  if (tree.range[field] < limit) {
+    const [less, others] = split(tree.behind, field, limit);
+    tree.behind = less;
+    return [tree, others];
+  }
+  const [less, others] = split(tree.before, field, limit);
+  tree.before = others;
+  return [less, tree];
+}
+
+/** @param a - all of it is before all of `b`. */
+function join(a: Tree, b: Tree): Tree {
+  if (a === undefined) return b;
+  if (b === undefined) return a;
+  if (a.priority >= b.priority) {
+    a.behind = join(a.behind, b);
+    return a;
+  }
+  b.before = join(a, b.before);
+  return b;
+}
+
+/** @returns how many messages from `start` up to `to` are in the tree. */
+function mergeInto(merged: AckedRange, tree: Tree, start: number, to: number): number {
+  if (tree === undefined) return 0;
+  const { range } = tree;
+  const before = mergeInto(merged, tree.before, start, to);
+  merged.from = Math.min(merged.from, range.from);
+  merged.to = Math.max(merged.to, range.to);
+  merged.bytes += range.bytes;
+  const known = Math.min(range.to, to) - Math.max(range.from, start);
+  return before + known + mergeInto(merged, tree.behind, start, to);
+}
+
+function collect(tree: Tree, ranges: AckedRange[]): void {
+  if (tree === undefined) return;
+  collect(tree.before, ranges);
+  ranges.push(tree.range);
+  collect(tree.behind, ranges);
+}
+
+function heightOf(tree: Tree): number {
+  return tree === undefined ? 0 : 1 + Math.max(heightOf(tree.before), heightOf(tree.behind));
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import { guarded } from '../metrics/guarded.ts';
+import { guarded, measuredNow, observeDuration } from '../metrics/guarded.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import type { CorruptionEvent } from './message-log.ts';
 
@@ -11,7 +11,6 @@ export interface DiskQueueSizes {
 
 /** Upper bounds in seconds, from a tenth of a millisecond to ten seconds. */
 const SYNC_BUCKETS = [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 0.1, 0.5, 1, 10];
-const MS_PER_S = 1_000;
 
 /** What a queue on disk measures, if somebody wants to know. */
 export class DiskQueueMetrics {
@@ -45,14 +44,14 @@ export class DiskQueueMetrics {
   }
 
   now(): number {
-    return this.#clock.now();
+    return measuredNow(this.#clock);
   }
 
   committed(messages: number, sinceMs: number): void {
     guarded(() => {
       this.#puts.inc(messages);
-      this.#syncs.observe((this.#clock.now() - sinceMs) / MS_PER_S);
     });
+    observeDuration(this.#syncs, this.now() - sinceMs);
   }
 
   acked(): void {

@@ -20,7 +20,12 @@ export interface DiskQueueOptions {
   readonly name: string;
   /** The folder; made if it is not there. */
   readonly dataPath: string;
-  /** Size of a file, in bytes: an integer of at least 256. A larger message gets a file of its own. @default 100 MiB */
+  /**
+   * Size of a file, in bytes: an integer of at least 256; with `format: 'nsq'` of at least 1, as go-diskqueue has it. A
+   * larger message gets a file of its own.
+   *
+   * @default 100 MiB
+   */
   readonly maxBytesPerFile?: number;
   /** Shortest message, in bytes. @default 0 */
   readonly minMessageSize?: number;
@@ -86,8 +91,8 @@ export interface ResolvedDiskQueueOptions {
 export const FILE_SYSTEM: unique symbol = Symbol.for('escapement.diskqueue.file-system');
 
 const MIB = 1024 * 1024;
-/** A file must hold a header, a footer and something between them. */
-const SMALLEST_FILE = 256;
+/** A file must hold a header, a footer and something between them; NSQ's has neither. In bytes. */
+const SMALLEST_FILE = { checked: 256, nsq: 1 };
 /** What a signed 32-bit length can say. */
 const LARGEST_MESSAGE = 2 ** 31 - 1;
 /** Leaves room for what is added to it, in a file name of at most 255 bytes. */
@@ -108,14 +113,14 @@ export function resolveDiskQueueOptions(options: DiskQueueOptions): ResolvedDisk
   const files = (options as { [FILE_SYSTEM]?: FileSystem })[FILE_SYSTEM] ?? hostFileSystem;
   return {
     ...{ name, folder: resolve(dataPath), durability, format, whenFull, clock, metrics, onCorruption, files },
-    ...resolveNumbers(options),
+    ...resolveNumbers(options, format),
   };
 }
 
-function resolveNumbers(options: DiskQueueOptions) {
+function resolveNumbers(options: DiskQueueOptions, format: 'checked' | 'nsq') {
   const { maxBytesPerFile = 100 * MIB, minMessageSize = 0, maxMessageSize = MIB } = options;
   const { syncEvery = 2_500, syncTimeoutMs = 2_000, maxBytesTotal = Infinity } = options;
-  requireIntegerAtLeast('maxBytesPerFile', SMALLEST_FILE, maxBytesPerFile);
+  requireIntegerAtLeast('maxBytesPerFile', SMALLEST_FILE[format], maxBytesPerFile);
   requireIntegerAtLeast('minMessageSize', 0, minMessageSize);
   requireIntegerAtLeast('maxMessageSize', minMessageSize, maxMessageSize);
   if (maxMessageSize > LARGEST_MESSAGE) {

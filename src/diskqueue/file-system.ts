@@ -34,11 +34,21 @@ export interface File {
   close(): Promise<void>;
 }
 
+const OUT_OF_ROOM = new Set(['ENOSPC', 'EDQUOT']);
+
+/** Whether an error says that the disk is full, or that the quota is used up. */
+export function isOutOfRoom(error: unknown): boolean {
+  return OUT_OF_ROOM.has((error as NodeJS.ErrnoException | undefined)?.code ?? '');
+}
+
 /** Only the owner reads and writes, as NSQ has it. */
 const MODE = 0o600;
 
 /** Node refuses calls of 2 GiB and more, and a record may be longer. */
 const MOST_BYTES_AT_ONCE = 2 ** 30;
+
+/** Or opening a named pipe waits until another process opens it, and holds a thread for that long. Windows has none. */
+const NO_WAITING = (constants as { O_NONBLOCK?: number }).O_NONBLOCK ?? 0;
 
 class HostFile implements File {
   readonly #handle: FileHandle;
@@ -111,7 +121,8 @@ const CANNOT_SYNC_FOLDER = new Set(['EPERM', 'EISDIR', 'EINVAL', 'ENOTSUP']);
 /** The host's. */
 export const hostFileSystem: FileSystem = {
   async open(path, mode) {
-    return new HostFile(await open(path, mode === 'read' ? constants.O_RDONLY : constants.O_RDWR), path);
+    const flags = (mode === 'read' ? constants.O_RDONLY : constants.O_RDWR) | NO_WAITING;
+    return new HostFile(await regular(await open(path, flags), path), path);
   },
   async create(path) {
     return new HostFile(await open(path, 'wx', MODE), path);
@@ -136,6 +147,18 @@ export const hostFileSystem: FileSystem = {
     }
   },
 };
+
+/** Closes what is no file and no folder: a pipe, or a device that may never end. Reading a folder fails by itself. */
+async function regular(handle: FileHandle, path: string): Promise<FileHandle> {
+  const stats = await handle.stat().catch(async (error: unknown) => {
+    await handle.close();
+    throw error;
+  });
+  if (stats.isFile() || stats.isDirectory()) return handle;
+  await handle.close();
+  const message = `EFTYPE: not a regular file, open '${path}'`;
+  throw Object.assign(new Error(message), { code: 'EFTYPE', syscall: 'open', path });
+}
 
 /** Not `recursive`: Node would try for ever where the system makes no folders, as in /proc (libuv says ENOENT there). */
 async function makeFolder(path: string): Promise<void> {

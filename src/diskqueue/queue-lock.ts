@@ -1,152 +1,262 @@
 import { createHash } from 'node:crypto';
-import { open, stat, unlink, type FileHandle } from 'node:fs/promises';
-import { createConnection, createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
+import { lstat, mkdir, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
 import { EscapementError } from '../core/errors.ts';
+import { closeServer, connectTo, findListener, listenOn, LocalSocket, randomName } from './local-socket.ts';
 
 /*
- * One owner per queue. The lock is a socket that listens: the kernel closes it with the process, however that ends, so
- * there is no stale lock, and no pid that somebody else has now.
+ * One owner per queue, until it closes the queue or its process ends. The lock is a folder with a socket that listens:
  *
- * - Linux: a socket of the abstract namespace, which is bound by one owner at a time; and, because that namespace is not
- *   shared between containers, a socket file beside the queue, which whoever holds the first one may replace if nobody
- *   answers.
- * - Windows: a named pipe. Elsewhere: a socket file in the folder for temporary files.
+ *      spool.lock.8f3a…/8f3a…      1. a contender makes a folder of its own, and listens in it
+ *            │ rename(2)
+ *            ▼                     2. the kernel replaces a folder only if that is empty: one rename succeeds
+ *      spool.lock/8f3a…            3. the socket is found there for as long as the process lives
  *
- * Its name is made of the folder's identity on its device, not of its path: another spelling is the same queue.
+ * The kernel closes a socket with its process, so a socket that refuses connections has a dead owner: a contender removes
+ * it and renames again. No pid is compared, and no time. Names are random and published only while the socket listens, so
+ * nothing but a dead socket can be removed, however late a contender does it. The lock lies in the folder: containers that
+ * share the folder share the lock, a copy of the folder has none, and only a process that may write there can take it.
+ *
+ * A contender that is killed leaves its own folder behind. An owner renames such a folder before it removes it, so if
+ * the contender lives after all, and only does not listen yet, its own rename fails and it starts anew.
+ *
+ * On Windows the lock is a named pipe, of which the kernel allows one first instance.
  */
 
-/** Longest path of a socket, in bytes, on every system. */
-const LONGEST_SOCKET_PATH = 100;
+/** Attempts before a contender gives way to others that come and go. Each failure means that another one got further. */
+const MOST_ATTEMPTS = 100;
 
-/** Whoever holds it owns the queue. */
+const RANDOM_NAME = /^[0-9a-f]{16}$/;
+
+/** A rename fails with these if another process was faster: the target is in use, or an owner has removed the source. */
+const OVERTAKEN = new Set(['ENOTEMPTY', 'EEXIST', 'ENOTDIR', 'ENOENT', 'EPERM', 'EACCES']);
+
+/** A bind fails with these where a file system has no sockets. */
+const HAS_NO_SOCKETS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EINVAL', 'ENOSYS']);
+
+/** What is held while the queue is owned. */
+interface Claim {
+  close(): Promise<void>;
+}
+
+/** Its holder owns the queue. */
 export class QueueLock {
-  readonly #servers: Server[] = [];
-  /** Stays open: Node removes the socket file beside the queue by a name that leads through it. */
-  #folder: FileHandle | undefined;
+  #claim: Claim | undefined;
+
+  private constructor(claim: Claim) {
+    this.#claim = claim;
+  }
 
   /**
-   * @throws EscapementError `ERR_QUEUE_LOCKED` - somebody has it: another process, another thread, or this one.
+   * @throws EscapementError `ERR_QUEUE_LOCKED` - another owner has it: a process, a thread, or this one. `ERR_QUEUE_IO` -
+   * the folder cannot hold a lock.
    */
   static async acquire(folder: string, queue: string): Promise<QueueLock> {
-    const lock = new QueueLock();
     try {
-      await lock.#acquire(folder, queue);
-      return lock;
+      return new QueueLock(isWindows() ? await claimPipe(folder, queue) : await claimFolder(folder, queue));
     } catch (error) {
-      await lock.release();
-      if (isTaken(error)) throw lockedError(folder, queue, error);
-      throw error;
+      throw errorOf(error, folder, queue);
     }
   }
 
-  /** Whether somebody has it now. Takes nothing and changes nothing. */
+  /** Whether it has an owner now. Takes nothing and changes nothing. */
   static async isHeld(folder: string, queue: string): Promise<boolean> {
-    const identity = await identityOf(folder, queue);
-    if (process.platform !== 'linux') return answers(addressOf(identity));
-    return (await answers(addressOf(identity))) || (await answersBeside(folder, queue));
+    if (isWindows()) return isPipeHeld(await pipeOf(folder, queue));
+    return (await examine(lockOf(folder, queue))).owner !== undefined;
   }
 
   /** Idempotent. */
   async release(): Promise<void> {
-    const [servers, folder] = [this.#servers.splice(0), this.#folder];
-    this.#folder = undefined;
-    await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-    await folder?.close();
+    const claim = this.#claim;
+    this.#claim = undefined;
+    await claim?.close();
+  }
+}
+
+/** The queue has another owner. */
+class Taken extends Error {
+  constructor(evidence: unknown) {
+    super('taken', { cause: evidence });
+  }
+}
+
+function isWindows(): boolean {
+  return process.platform === 'win32';
+}
+
+function lockOf(folder: string, queue: string): string {
+  return join(resolve(folder), `${queue}.lock`);
+}
+
+async function claimFolder(folder: string, queue: string): Promise<Claim> {
+  const lock = lockOf(folder, queue);
+  for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+    await removeDeadOwner(lock);
+    const claim = await FolderClaim.make(lock);
+    if (await claim?.publish()) return claim as FolderClaim;
+    await claim?.close();
+  }
+  throw new Taken(new Error(`other processes were faster ${MOST_ATTEMPTS} times`));
+}
+
+/** A folder with a socket that listens: at first beside the lock, and then as the lock. */
+class FolderClaim implements Claim {
+  readonly #lock: string;
+  readonly #name: string;
+  readonly #socket: LocalSocket;
+  /** Where the folder is. */
+  #path: string;
+
+  private constructor(lock: string, name: string, socket: LocalSocket) {
+    this.#lock = lock;
+    this.#name = name;
+    this.#socket = socket;
+    this.#path = `${lock}.${name}`;
   }
 
-  async #acquire(folder: string, queue: string): Promise<void> {
-    const address = addressOf(await identityOf(folder, queue));
-    if (process.platform === 'linux') {
-      this.#servers.push(await listen(address));
-      await this.#listenBeside(folder, queue);
-    } else if (process.platform === 'win32') this.#servers.push(await listen(address));
-    else this.#servers.push(await replaceIfDead(address));
-  }
-
-  /** For those who cannot see the first one. A file system without sockets does without. */
-  async #listenBeside(folder: string, queue: string): Promise<void> {
-    this.#folder = await open(folder, 'r');
-    const path = pathBeside(this.#folder, queue);
-    if (path === undefined) return;
+  /** @returns undefined if an owner has removed the folder meanwhile. */
+  static async make(lock: string): Promise<FolderClaim | undefined> {
+    const name = randomName();
+    const path = `${lock}.${name}`;
+    await mkdir(path, 0o700);
     try {
-      this.#servers.push(await replaceIfDead(path));
+      return new FolderClaim(lock, name, await LocalSocket.listen(path, name));
     } catch (error) {
-      if (isTaken(error)) throw error;
+      const isRemoved = !(await isThere(path)) || codeOf(error) === 'EAGAIN'; // or about to be
+      await rmdir(path).catch(() => undefined);
+      if (isRemoved) return undefined;
+      throw error;
     }
   }
-}
 
-/** With the folder by the number of its open file: its path may be too long for a socket. So may be the name: undefined. */
-function pathBeside(folder: FileHandle, queue: string): string | undefined {
-  const path = `/proc/self/fd/${folder.fd}/${queue}.lock`;
-  return Buffer.byteLength(path) <= LONGEST_SOCKET_PATH ? path : undefined;
-}
+  /** @returns false if another process was faster. */
+  async publish(): Promise<boolean> {
+    try {
+      await rename(this.#path, this.#lock);
+    } catch (error) {
+      if (OVERTAKEN.has(codeOf(error))) return false;
+      await this.close();
+      throw error;
+    }
+    this.#path = this.#lock;
+    await removeAbandoned(this.#lock);
+    return true;
+  }
 
-async function identityOf(folder: string, queue: string): Promise<string> {
-  const { dev, ino } = await stat(folder, { bigint: true });
-  return createHash('sha256').update(`${dev}:${ino}:${queue}`).digest('hex').slice(0, 40);
-}
-
-function addressOf(identity: string): string {
-  if (process.platform === 'linux') return `\0escapement-${identity}`;
-  if (process.platform === 'win32') return `\\\\?\\pipe\\escapement-${identity}`;
-  return `${tmpdir()}/escapement-${identity}.lock`;
-}
-
-/** The socket file that somebody in another container may have. */
-async function answersBeside(folder: string, queue: string): Promise<boolean> {
-  const handle = await open(folder, 'r');
-  try {
-    const path = pathBeside(handle, queue);
-    return path !== undefined && (await answers(path));
-  } finally {
-    await handle.close();
+  /** The socket is the last thing to be given up: until then, no other process touches the queue. */
+  async close(): Promise<void> {
+    if (this.#path === this.#lock) await removeAbandoned(this.#lock);
+    await unlink(join(this.#path, this.#name)).catch(() => undefined);
+    await this.#socket.close();
+    await rmdir(this.#path).catch(() => undefined); // it may be the next owner's already
   }
 }
 
-/** @param path - of a socket file, which stays when its owner dies. */
-async function replaceIfDead(path: string): Promise<Server> {
-  if (await answers(path)) throw Object.assign(new Error(`${path} answers`), { code: 'EADDRINUSE' });
-  await unlink(path).catch(() => undefined);
-  return listen(path);
+/**
+ * Makes room for the next owner. With the folder goes its block: on a full disk, the next one needs that.
+ *
+ * @throws Taken - there is an owner.
+ */
+async function removeDeadOwner(lock: string): Promise<void> {
+  const { owner, files } = await examine(lock);
+  if (owner !== undefined) throw new Taken(owner);
+  for (const file of files) await unlink(file).catch(unlessReplaced);
+  await rmdir(lock).catch(() => undefined); // if it is empty, and there
 }
 
-/** Node removes a socket file when its server closes. `exclusive`: the workers of a cluster would share it. */
-function listen(path: string): Promise<Server> {
-  return new Promise((resolve, reject) => {
-    const server = createServer((socket) => socket.destroy());
-    server.once('error', reject);
-    server.listen({ path, exclusive: true }, () => {
-      server.unref(); // a queue that nobody closed must not keep the process alive: the kernel gives the lock back
-      resolve(server);
-    });
-  });
+/** What was a file when it was listed may be the next owner's folder now. */
+function unlessReplaced(error: unknown): void {
+  if (!['ENOENT', 'EISDIR', 'EPERM'].includes(codeOf(error))) throw error;
 }
 
-function answers(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = createConnection(path);
-    const settle = (isAlive: boolean) => (): void => {
-      socket.destroy();
-      resolve(isAlive);
-    };
-    socket.once('connect', settle(true));
-    socket.once('error', settle(false));
-  });
+interface ExaminedLock {
+  /** What speaks for an owner that lives; undefined if there is none. */
+  readonly owner: Error | undefined;
+  /** Paths of the sockets: one at most, if no other program has left anything there. */
+  readonly files: readonly string[];
 }
 
-function isTaken(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
+async function examine(lock: string): Promise<ExaminedLock> {
+  const files: string[] = [];
+  try {
+    for (const name of await readdir(lock)) files.push(join(lock, name));
+  } catch (error) {
+    if (codeOf(error) === 'EACCES') return { owner: error as Error, files };
+    if (codeOf(error) === 'ENOTDIR') files.push(lock);
+    else if (codeOf(error) !== 'ENOENT') throw error;
+  }
+  for (const file of files) {
+    const owner = await findListener(dirname(file), basename(file));
+    if (owner !== undefined) return { owner, files };
+  }
+  return { owner: undefined, files };
 }
 
-function lockedError(folder: string, queue: string, cause: unknown): EscapementError {
-  return new EscapementError(
-    'ERR_QUEUE_LOCKED',
-    `queue '${queue}' in ${folder} is open already, here or elsewhere`,
-    {
-      op: 'DiskQueue.open',
-      cause,
-    },
+/** Removes the folders of contenders that were killed, as far as that is possible: they are only in the way of people. */
+async function removeAbandoned(lock: string): Promise<void> {
+  const names = await readdir(dirname(lock)).catch(() => []);
+  const prefix = `${basename(lock)}.`;
+  for (const name of names) {
+    if (!name.startsWith(prefix) || !RANDOM_NAME.test(name.slice(prefix.length))) continue;
+    await removeUnlessAlive(lock, join(dirname(lock), name)).catch(() => undefined);
+  }
+}
+
+async function removeUnlessAlive(lock: string, claim: string): Promise<void> {
+  if ((await examine(claim)).owner !== undefined) return;
+  const path = `${lock}.${randomName()}`;
+  await rename(claim, path); // or its contender could publish it while it loses its socket
+  for (const name of await readdir(path)) await unlink(join(path, name));
+  await rmdir(path);
+}
+
+/** Names the folder by its identity on its device: another spelling of its path is the same queue. */
+async function pipeOf(folder: string, queue: string): Promise<string> {
+  const { dev, ino } = await stat(folder, { bigint: true });
+  const identity = createHash('sha256').update(`${dev}:${ino}:${queue}`).digest('hex').slice(0, 40);
+  return `\\\\?\\pipe\\escapement-${identity}`;
+}
+
+async function claimPipe(folder: string, queue: string): Promise<Claim> {
+  const pipe = await pipeOf(folder, queue);
+  try {
+    const server = await listenOn(pipe);
+    return { close: () => closeServer(server) };
+  } catch (error) {
+    throw codeOf(error) === 'EADDRINUSE' ? new Taken(error) : error;
+  }
+}
+
+async function isPipeHeld(pipe: string): Promise<boolean> {
+  try {
+    await connectTo(pipe);
+    return true;
+  } catch (error) {
+    return codeOf(error) !== 'ENOENT';
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
   );
+}
+
+function codeOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code ?? '';
+}
+
+function errorOf(error: unknown, folder: string, queue: string): unknown {
+  const op = 'DiskQueue.open';
+  if (error instanceof Taken) {
+    const { cause } = error;
+    const where = codeOf(cause) === 'EACCES' ? 'by another user' : 'here or elsewhere';
+    const message = `queue '${queue}' in ${folder} is open already, ${where}`;
+    return new EscapementError('ERR_QUEUE_LOCKED', message, { op, cause });
+  }
+  const code = codeOf(error);
+  if ((error as NodeJS.ErrnoException).syscall !== 'listen' || !HAS_NO_SOCKETS.has(code)) return error;
+  const message = `queue '${queue}': the file system of ${folder} cannot hold a Unix socket, which locks the queue (${code})`;
+  return new EscapementError('ERR_QUEUE_IO', message, { op, cause: error });
 }

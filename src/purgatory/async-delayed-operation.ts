@@ -4,6 +4,7 @@ import {
   DelayedOperation,
   homeOf,
   isProbed,
+  reportFailedCheck,
   type OperationHome,
 } from './delayed-operation.ts';
 import { SingleFlight } from './single-flight.ts';
@@ -34,7 +35,7 @@ export abstract class AsyncDelayedOperation extends DelayedOperation {
     },
     checkFailed: (error, home) => {
       if (home === undefined) reportUncaught(error);
-      else home.report(error, this);
+      else reportFailedCheck(home, error, this);
     },
     isStillWanted: (home) => !this.isCompleted && homeOf(this) === home,
   });

@@ -17,9 +17,12 @@ export type CompletionReason = 'tried' | 'forced' | 'expired' | 'closed';
 const IDLE = 0;
 const CHECKING = 1;
 const TRIGGERED = 2;
+/** The error of a check is reported: the check is over, and may have been triggered again. */
+const REPORTING = 3;
+const REPORTING_TRIGGERED = 4;
 /** It is asked whether its condition holds, and must not complete; it has said yes. */
-const PROBING = 3;
-const HOLDS = 4;
+const PROBING = 5;
+const HOLDS = 6;
 
 /** The serial number of an operation that is under no key. */
 export const NOT_WATCHED = 0;
@@ -113,7 +116,8 @@ export abstract class DelayedOperation extends TimerTask {
       this._phase = HOLDS;
       return false;
     }
-    return completeOperation(this, this._phase === IDLE ? 'forced' : 'tried');
+    const isChecked = this._phase === CHECKING || this._phase === TRIGGERED;
+    return completeOperation(this, isChecked ? 'tried' : 'forced');
   }
 
   /**
@@ -211,7 +215,7 @@ function expire(operation: DelayedOperation, home: OperationHome | undefined): v
 export function checkOperation(operation: DelayedOperation): boolean {
   if (operation['_reason'] !== undefined) return false;
   if (operation['_phase'] !== IDLE) {
-    if (operation['_phase'] === CHECKING) operation['_phase'] = TRIGGERED;
+    noteTrigger(operation);
     return false;
   }
   const isAlone = homeOf(operation) === undefined;
@@ -223,7 +227,7 @@ export function checkOperation(operation: DelayedOperation): boolean {
       const isWaiting = isAlone || homeOf(operation) !== undefined;
       if (!isWaiting || !wantsAnotherCheck(operation)) break;
       if (tries > MOST_REPEATS) {
-        reportTo(homeOf(operation), endlessCheck(operation), operation);
+        reportFailedCheck(homeOf(operation), endlessCheck(operation), operation);
         break;
       }
     }
@@ -244,10 +248,16 @@ function tryOnce(operation: DelayedOperation): void {
   try {
     if (!operation.tryComplete()) return;
   } catch (error) {
-    reportTo(home, error, operation);
+    reportFailedCheck(home, error, operation);
     return;
   }
   if (operation['_purgatory'] === home) completeOperation(operation, 'tried');
+}
+
+/** A check is running, or its error is being reported: another one follows. */
+function noteTrigger(operation: DelayedOperation): void {
+  if (operation['_phase'] === CHECKING) operation['_phase'] = TRIGGERED;
+  if (operation['_phase'] === REPORTING) operation['_phase'] = REPORTING_TRIGGERED;
 }
 
 /** It was triggered while it was checked, and has not completed. */
@@ -277,6 +287,25 @@ export function conditionHolds(operation: DelayedOperation): boolean {
 /** Whether it is being asked, and must not start anything. */
 export function isProbed(operation: DelayedOperation): boolean {
   return operation['_phase'] >= PROBING;
+}
+
+/**
+ * Reports the error of a check. The check is over by then: an error handler that completes the operation forces it. A trigger
+ * by the handler does not begin a check inside this one, or an operation that always throws would exhaust the stack.
+ */
+export function reportFailedCheck(
+  home: OperationHome | undefined,
+  error: unknown,
+  operation: DelayedOperation,
+): void {
+  if (operation['_phase'] === CHECKING) operation['_phase'] = REPORTING;
+  if (operation['_phase'] === TRIGGERED) operation['_phase'] = REPORTING_TRIGGERED;
+  try {
+    reportTo(home, error, operation);
+  } finally {
+    if (operation['_phase'] === REPORTING) operation['_phase'] = CHECKING;
+    if (operation['_phase'] === REPORTING_TRIGGERED) operation['_phase'] = TRIGGERED;
+  }
 }
 
 /** An error of the operation's code: its purgatory is told; without one, so is the caller. */

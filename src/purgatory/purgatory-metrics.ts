@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import { guarded } from '../metrics/guarded.ts';
+import { guarded, measuredNow, observeDuration } from '../metrics/guarded.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import type { CompletionReason } from './delayed-operation.ts';
 
@@ -15,7 +15,6 @@ const REASONS: readonly CompletionReason[] = ['tried', 'forced', 'expired', 'clo
 const CHECK_BUCKETS = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1];
 /** Upper bounds in seconds, from a millisecond to five minutes. */
 const WAIT_BUCKETS = [0.001, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 60, 300];
-const MS_PER_S = 1_000;
 
 /** What a purgatory measures, if somebody wants to know. */
 export class PurgatoryMetrics {
@@ -87,20 +86,18 @@ export class PurgatoryMetrics {
   }
 
   now(): number {
-    return this.#clock.now();
+    return measuredNow(this.#clock);
   }
 
   completed(reason: CompletionReason, sinceMs: number): void {
     guarded(() => {
       this.#completed.get(reason)?.inc();
-      this.#waits.observe((this.#clock.now() - sinceMs) / MS_PER_S);
     });
+    observeDuration(this.#waits, this.now() - sinceMs);
   }
 
   checked(sinceMs: number): void {
-    guarded(() => {
-      this.#checks.observe((this.#clock.now() - sinceMs) / MS_PER_S);
-    });
+    observeDuration(this.#checks, this.now() - sinceMs);
   }
 
   cancelled(): void {
@@ -117,6 +114,10 @@ export class PurgatoryMetrics {
 
   /** Takes the gauges back: a closed purgatory must not be held by its metrics. */
   remove(): void {
-    for (const gauge of this.#gauges) gauge.remove();
+    for (const gauge of this.#gauges.splice(0)) {
+      guarded(() => {
+        gauge.remove();
+      });
+    }
   }
 }

@@ -29,7 +29,8 @@ export interface PurgatoryOptions<K, T extends DelayedOperation = DelayedOperati
    */
   readonly keyOf?: (key: K) => PlainKey;
   /**
-   * Told of what an operation throws. It never stops another one.
+   * Called with each error that an operation throws. The check that threw is over by then: `forceComplete` has the reason
+   * `'forced'`. It never stops another operation.
    *
    * @default the error is thrown in a turn of its own: an uncaught exception of the host
    */

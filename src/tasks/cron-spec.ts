@@ -30,6 +30,9 @@ const NICKNAMES = new Map([
 
 const EVERY = '@every ';
 
+/** In characters. A list of every number of every field takes some 400. */
+const MAX_LENGTH = 1_000;
+
 /**
  * Reads a cron spec, as asynq does: five fields, a nickname, or an interval, and maybe a time zone before it.
  *
@@ -45,7 +48,8 @@ const EVERY = '@every ';
  * the hour is `*`, which goes on through both.
  *
  * @param location - the time zone, if the spec names none.
- * @throws TypeError `ERR_INVALID_ARG_VALUE` - it is no such spec: the message says why; or there is no such time zone.
+ * @throws TypeError `ERR_INVALID_ARG_VALUE` - it is no such spec, or is longer than 1 000 characters: the message says
+ * why; or there is no such time zone.
  *
  * @example
  * ```ts
@@ -56,6 +60,7 @@ export function parseCronSpec(spec: string, location = 'UTC'): CronSpec {
   if (typeof spec !== 'string') throw wrongType('cronSpec', 'a string', spec);
   if (typeof location !== 'string') throw wrongType('location', 'a string', location);
   const text = spec.trim();
+  if (text.length > MAX_LENGTH) throw wrong(`of at most ${MAX_LENGTH} characters`, spec);
   const prefix = /^(?:CRON_)?TZ=(\S*)(?:\s+|$)/.exec(text);
   const zoneName = prefix?.[1];
   const zone = zoneName === undefined ? new TimeZone('location', location) : zoneOfSpec(text, zoneName);

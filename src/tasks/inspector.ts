@@ -18,7 +18,7 @@ import {
 import type { CancelOptions, InspectorOptions, RepairOptions, WaitForOptions } from './inspector-options.ts';
 import { pageOf, type ListOptions } from './list-options.ts';
 import { encodePayload } from './payload.ts';
-import { requireText } from './require-text.ts';
+import { requireExistingQueueName, requireText } from './require-text.ts';
 import { taskInfoOf, type TaskInfo } from './task-info.ts';
 import { requireDuration } from './task-options.ts';
 import type { TaskState } from './task-state.ts';
@@ -67,39 +67,39 @@ export class Inspector {
 
   // Queues.
 
-  /** The names of all queues. */
+  /** The names of all queues, except those whose keys in Redis could be those of another one: `}:` is in such a name. */
   async queues(): Promise<readonly string[]> {
     return this.#broker.queues();
   }
 
   /** How many tasks a queue has, and what it has done. */
   async getQueueInfo(queue: string): Promise<QueueInfo> {
-    requireText('queue', queue);
+    requireExistingQueueName('queue', queue);
     return queueInfoOf(await this.#broker.queueStats(queue));
   }
 
   /** @param days - how many, up to today: from 1 to 90. @returns today first. */
   async history(queue: string, days: number): Promise<readonly DailyStats[]> {
-    requireText('queue', queue);
+    requireExistingQueueName('queue', queue);
     requireIntegerAtLeast('days', 1, days);
     return (await this.#broker.history(queue, Math.min(days, MAX_HISTORY_DAYS))).map(dailyStatsOf);
   }
 
   /** Groups that have tasks. */
   async groups(queue: string): Promise<readonly GroupInfo[]> {
-    requireText('queue', queue);
+    requireExistingQueueName('queue', queue);
     return this.#broker.groups(queue);
   }
 
   /** No task of it is handed out until it is resumed; those that run are not touched. @throws `ERR_QUEUE_STATE` - it is paused. */
   async pauseQueue(queue: string): Promise<void> {
-    requireText('queue', queue);
+    requireExistingQueueName('queue', queue);
     await this.#broker.pause(queue);
   }
 
   /** @throws EscapementError `ERR_QUEUE_STATE` - it is not paused. */
   async unpauseQueue(queue: string): Promise<void> {
-    requireText('queue', queue);
+    requireExistingQueueName('queue', queue);
     await this.#broker.resume(queue);
   }
 
@@ -110,7 +110,7 @@ export class Inspector {
    * @throws EscapementError `ERR_QUEUE_NOT_EMPTY` - it has tasks; with `force`, active ones.
    */
   async deleteQueue(queue: string, options: { readonly force?: boolean | undefined } = {}): Promise<void> {
-    requireText('queue', queue);
+    requireExistingQueueName('queue', queue);
     requireObject('options', options);
     const { force = false } = options;
     if (typeof force !== 'boolean') throw wrongType('options.force', 'a boolean', force);
@@ -291,7 +291,7 @@ export class Inspector {
     requireText('id', id);
     requireObject('options', options);
     const { queue, outcome = 'retry', waitMs = DEFAULT_CANCEL_WAIT_MS } = options;
-    if (queue !== undefined) requireText('options.queue', queue);
+    if (queue !== undefined) requireExistingQueueName('options.queue', queue);
     requireOneOf('options.outcome', OUTCOMES, outcome);
     requireFiniteNumber('options.waitMs', waitMs);
     requireDuration('options.waitMs', waitMs);
@@ -368,16 +368,16 @@ export class Inspector {
 }
 
 function requireTaskName(queue: unknown, id: unknown): void {
-  requireText('queue', queue);
+  requireExistingQueueName('queue', queue);
   requireText('id', id);
 }
 
 function requireQueueAndGroup(queue: unknown, state: TaskState, group: unknown): void {
-  requireText('queue', queue);
+  requireExistingQueueName('queue', queue);
   if (state === 'aggregating') requireText('group', group);
 }
 
 function requireNames(argument: string, value: unknown): void {
   if (!Array.isArray(value)) throw wrongType(argument, 'an array of names', value);
-  for (const name of value as unknown[]) requireText(argument, name);
+  for (const name of value as unknown[]) requireExistingQueueName(argument, name);
 }

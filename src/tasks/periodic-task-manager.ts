@@ -12,6 +12,7 @@ import {
   type SchedulerOptions,
 } from './scheduler/scheduler-options.ts';
 import type { Logger } from './server/logger.ts';
+import { settledWithin } from './server/settled-within.ts';
 import { requireTask, type Task } from './task.ts';
 import { tell } from './tell.ts';
 
@@ -43,7 +44,10 @@ export interface PeriodicTaskManagerOptions extends SchedulerOptions {
 export interface PeriodicTaskManagerEvents {
   /** The provider was asked: so many entries are new, and so many are gone. */
   synced: [change: SyncChange];
-  /** The provider has failed, or what it gave is no list. The entries are those of before. */
+  /**
+   * The provider has failed, has not answered within two minutes (`ERR_OPERATION_EXPIRED`), or what it gave is not a list. The
+   * entries are those of before, and it is asked again at the next interval.
+   */
   syncFailed: [error: unknown];
   /** One config is wrong; the others are not touched by that. It is tried again at each sync. */
   configRejected: [error: unknown, config: PeriodicTaskConfig];
@@ -59,6 +63,9 @@ export interface SyncChange {
 
 /** asynq's. */
 const SYNC_INTERVAL_MS = 180_000;
+
+/** How long a provider may take, in milliseconds. */
+const LONGEST_ANSWER_MS = 120_000;
 
 /**
  * A scheduler whose entries follow a list that changes while it runs.
@@ -156,9 +163,17 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   }
 
   async #configs(): Promise<readonly PeriodicTaskConfig[]> {
-    const configs: unknown = await this.#provider.getConfigs();
+    const configs: unknown = await this.#answerInTime(this.#provider.getConfigs());
     if (!Array.isArray(configs)) throw wrongType('what getConfigs() gives', 'an array', configs);
     return configs as readonly PeriodicTaskConfig[];
+  }
+
+  /** A provider that hangs is asked again: see `syncFailed`. Its late answer is dropped. */
+  async #answerInTime(answer: unknown): Promise<unknown> {
+    if (await settledWithin(this.#timer, LONGEST_ANSWER_MS, Promise.resolve(answer))) return answer;
+    this.#requireOpen();
+    const message = `getConfigs() has not settled within ${LONGEST_ANSWER_MS} ms`;
+    throw new EscapementError('ERR_OPERATION_EXPIRED', message, { op: 'PeriodicTaskManager' });
   }
 
   async #sync(): Promise<SyncChange> {

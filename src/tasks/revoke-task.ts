@@ -2,7 +2,10 @@ import { isKindOfError } from './kind-of-error.ts';
 
 const BRAND = Symbol.for('escapement.revoke-task');
 
-/** Thrown by a handler whose task is not wanted any more: it is gone, as if it were done. Also as a `cause`. */
+/**
+ * Thrown by a handler whose task is not wanted any more: the task is removed at once, whatever its retention, and counts as
+ * processed. Also as a `cause`.
+ */
 export class RevokeTask extends Error {
   constructor(message = 'revoke task', options?: ErrorOptions) {
     super(message, options);

@@ -19,6 +19,7 @@ import {
   type ScheduleTick,
 } from './scheduler/scheduler-options.ts';
 import { TickRunner } from './scheduler/tick-runner.ts';
+import { settledWithin, UNANSWERED_MS } from './server/settled-within.ts';
 import type { TaskInfo } from './task-info.ts';
 import { requireTask, type Task } from './task.ts';
 import { tell } from './tell.ts';
@@ -49,8 +50,9 @@ const LONGEST_WAIT_MS = 60_000;
  * Ticks that pass while no scheduler runs are not made up for, unless the entry has a `backfill`: then those since the last
  * tick that was enqueued are, when a scheduler starts, oldest first and within its bounds. An entry that never ticked has
  * none to make up for. While a scheduler runs, an entry that several ticks have passed of at once (the machine was
- * asleep, the wall clock was set) runs once at least. If the wall clock is set back, no tick is enqueued twice: it waits
- * until the clock has come as far again.
+ * asleep, the wall clock was set) runs once at least. If the wall clock is set back by up to two hours, no tick is enqueued
+ * twice: the entry waits until the clock has come as far again. If it is set back further, it was wrong before: the entry goes on
+ * from the present time. A tick more than five minutes ahead of the broker's time (on Redis that of Redis) is refused.
  *
  * @example
  * ```ts
@@ -225,7 +227,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     this.#state = 'closed';
     this.#arm();
     await this.#runner.stop();
-    if (hasRun) await this.#heartbeat.stop();
+    if (hasRun) await settledWithin(this.#timer, UNANSWERED_MS, this.#heartbeat.stop());
     this.#timer.close();
     this.#entries.clear();
     this.#options.logger.info({ id: this.id }, 'scheduler: shut down');

@@ -1,10 +1,10 @@
 import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
 import { requireFiniteNumber, requireIntegerAtLeast, requireObject } from '../core/validate.ts';
-import { requireText } from './require-text.ts';
+import { requireQueueName, requireText } from './require-text.ts';
 
 /** How a task is to be processed. Given with the task, with `enqueue`, or with both: then the latter wins, one by one. */
 export interface TaskOptions {
-  /** @default 'default' */
+  /** Without `{` and `}`. @default 'default' */
   readonly queue?: string | undefined;
   /** Unique in its queue: while there is a task of that id, in whatever state, no other is taken. @default a random UUID */
   readonly taskId?: string | undefined;
@@ -66,7 +66,7 @@ const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 export function requireTaskOptions(options: TaskOptions): void {
   requireObject('options', options);
   const { queue, taskId, maxRetry, timeoutMs, deadline, uniqueTtlMs, retentionMs, group, headers } = options;
-  if (queue !== undefined) requireText('options.queue', queue);
+  if (queue !== undefined) requireQueueName('options.queue', queue);
   if (taskId !== undefined) requireText('options.taskId', taskId);
   if (maxRetry !== undefined) requireMaxRetry(maxRetry);
   if (timeoutMs !== undefined) requireDuration('options.timeoutMs', timeoutMs);

@@ -69,7 +69,7 @@ function checkBucket(
   bucket: TimerTaskList,
   index: number,
   wheel: TimingWheel,
-  { table, first }: TimerWheels,
+  { table, first, isBehind }: TimerWheels,
   where: string,
 ): void {
   const { tickMs, wheelSize, currentTimeMs } = wheel;
@@ -82,7 +82,8 @@ function checkBucket(
   );
   // In ticks, because the end of the coarsest turn can lie where numbers are not exact any more.
   const ticksAhead = (expirationMs - currentTimeMs) / tickMs;
-  const isAhead = ticksAhead >= 1 && ticksAhead < wheelSize;
+  // The bucket that the wheels stand in is being emptied, while they are behind.
+  const isAhead = ticksAhead >= (isBehind ? 0 : 1) && ticksAhead < wheelSize;
   ensure(isAhead, `${where} expires at ${expirationMs}, outside the turn that starts at ${currentTimeMs}`);
   for (let slot = bucket.first; slot !== bucket.sentinel; slot = table.next(slot)) {
     const entryMs = table.expirationOf(slot);

@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../core/clock.ts';
+import { readClock, systemClock, type Clock } from '../core/clock.ts';
 import { outOfRange, wrongType } from '../core/errors.ts';
 import { requireClock } from '../core/require-clock.ts';
 import {
@@ -59,7 +59,8 @@ export interface SystemTimerOptions {
   /**
    * Tasks that one wake-up runs at most, so that a mass expiry cannot hold the event loop; the rest runs in
    * turns that follow at once. An integer of at least 1, or `Infinity`. It does not bound `poll` or
-   * `advanceClock`, where you are the driver.
+   * `advanceClock`, where you are the driver. One wake-up also moves at most 65 536 tasks between wheels, unless this is
+   * `Infinity`.
    *
    * @default 10_000
    */
@@ -72,7 +73,7 @@ export interface SystemTimerOptions {
    */
   readonly asyncContext?: boolean;
   /**
-   * Told of every error that a task, a callback or the executor throws.
+   * Told of every error that a task, a callback or the executor throws, and of a clock that is wrong when it wakes the timer.
    *
    * @default the error is thrown in a turn of its own: an uncaught exception of the host
    */
@@ -121,7 +122,7 @@ export function resolveOptions(options: SystemTimerOptions): ResolvedSystemTimer
   if (typeof asyncContext !== 'boolean') throw wrongType('asyncContext', 'a boolean', asyncContext);
   if (onError !== undefined) requireFunction('onError', onError);
   requireMetrics(metrics);
-  const nowMs = clock.now();
+  const nowMs = readClock(clock);
   const { startMs = nowMs } = options;
   requireStart(startMs, nowMs);
   return {

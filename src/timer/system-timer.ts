@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.ts';
+import { readClock, type Clock } from '../core/clock.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
 import {
   invalidDelay,
@@ -76,6 +76,8 @@ export class SystemTimer implements Timer {
    * @throws RangeError `ERR_OUT_OF_RANGE` - `tickMs` below 1, `wheelSize` below 2, either not an integer, or
    * `startMs` after the clock's now.
    * @throws TypeError `ERR_INVALID_ARG_TYPE` or `ERR_INVALID_ARG_VALUE` - an option of another type or word.
+   * @throws EscapementError `ERR_CLOCK_INVALID` - the clock returned something that is not a time. Every method that reads the
+   * clock throws this, and has changed nothing. A wake-up reports it to `onError` once, and reads the clock again every second.
    */
   constructor(options: SystemTimerOptions = {}) {
     const resolved = resolveOptions(options);
@@ -84,9 +86,17 @@ export class SystemTimer implements Timer {
     this.#options = resolved;
     this.#wheels = new TimerWheels(tickMs, wheelSize, startMs, rounding);
     this.#runner = new TaskRunner(this.#wheels.table, this.#wheels.due, onError);
-    this.#driver = new TimerDriver(this.#wheels, clock, autoStart, (nowMs) => {
-      this.#wake(nowMs);
-    });
+    this.#driver = new TimerDriver(
+      this.#wheels,
+      clock,
+      autoStart,
+      (nowMs) => {
+        this.#wake(nowMs);
+      },
+      (error) => {
+        this.#runner.report(error, undefined);
+      },
+    );
     this.#keepsContext = resolved.asyncContext;
     this.#runTask = this.#keepsContext ? runTaskInContext : runTask;
     this.#metrics = timerMetrics(resolved, () => this.size);
@@ -201,13 +211,13 @@ export class SystemTimer implements Timer {
    * @returns how many tasks and callbacks ran; 0 inside a task, after `close`, and when the executor runs later.
    */
   poll(): number {
-    return this.#pump(this.#options.clock.now(), Infinity).ran;
+    return this.#pump(readClock(this.#options.clock), Infinity).ran;
   }
 
   async advanceClock(timeoutMs: number): Promise<boolean> {
     if (typeof timeoutMs !== 'number' || Number.isNaN(timeoutMs)) throw invalidDelay('timeoutMs', timeoutMs);
     if (this.#driver.isClosed) return false;
-    if (this.#pump(this.#options.clock.now(), Infinity).fellDue) return true;
+    if (this.#pump(readClock(this.#options.clock), Infinity).fellDue) return true;
     return timeoutMs > 0 ? this.#driver.wait(timeoutMs) : false;
   }
 
@@ -233,7 +243,7 @@ export class SystemTimer implements Timer {
 
   /** The wheels as they stand: a copy. O(buckets), however many tasks wait. */
   inspect(): TimerSnapshot {
-    return takeSnapshot(this.#wheels, this.#options.clock.now());
+    return takeSnapshot(this.#wheels, readClock(this.#options.clock));
   }
 
   /**
@@ -268,12 +278,12 @@ export class SystemTimer implements Timer {
     return this.#wheels.table.idOf(this.#driver.enter(callback, arg, delayMs)) as TimerId;
   }
 
-  /** The wake-up fired. What is measured comes last: a provider that throws must not stop the timer. */
+  /** The wake-up fired. */
   #wake(nowMs: number): void {
     this.#pump(nowMs, this.#options.autoStart ? this.#options.maxTasksPerTurn : Infinity);
     this.#driver.waits.settleExpired(nowMs);
     this.#driver.rearm();
-    this.#metrics.wakeups.inc();
+    this.#metrics.woke();
   }
 
   /** Moves what is due to the due queue, runs at most `limit` of it, and tells who waits for that. */
@@ -281,7 +291,7 @@ export class SystemTimer implements Timer {
     const { due } = this.#wheels;
     if (!this.#driver.mayRun) return { fellDue: false, ran: 0 };
     const wasDue = !due.isEmpty && !this.#driver.isHandedOver;
-    const fellDue = this.#wheels.catchUp(nowMs) || wasDue;
+    const fellDue = this.#wheels.startTurn(nowMs, limit !== Infinity) || wasDue;
     if (fellDue) this.#driver.waits.settleAll(true);
     const ran = due.isEmpty ? 0 : this.#dispatch(limit);
     this.#driver.rearm();
@@ -311,7 +321,7 @@ export class SystemTimer implements Timer {
     this.#driver.pause();
     const ran = this.#runner.run(limit);
     this.#driver.resume();
-    this.#metrics.tasksRun.inc(ran);
+    this.#metrics.ran(ran);
     return ran;
   }
 
@@ -321,7 +331,7 @@ export class SystemTimer implements Timer {
     const tasks: TimerTask[] = [];
     const closed = this.#closedError('sleep');
     due.lowerFence();
-    this.#wheels.expireUntil(Infinity);
+    this.#wheels.expireAll();
     for (let slot = due.list.first, next; slot !== due.list.sentinel; slot = next) {
       next = table.next(slot);
       const callback = table.callbackOf(slot);

@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.ts';
+import { readClock, type Clock } from '../core/clock.ts';
 import { Wakeup } from '../core/wakeup.ts';
 import { ClockWaits } from './clock-waits.ts';
 import type { EntryCallback } from './reference-page.ts';
@@ -26,12 +26,18 @@ export class TimerDriver implements TaskHome {
   #isHandedOver = false;
   #isClosed = false;
 
-  constructor(wheels: TimerWheels, clock: Clock, autoStart: boolean, onWake: (nowMs: number) => void) {
+  constructor(
+    wheels: TimerWheels,
+    clock: Clock,
+    autoStart: boolean,
+    onWake: (nowMs: number) => void,
+    onClockError: (error: unknown) => void,
+  ) {
     this.#wheels = wheels;
     this.#clock = clock;
     this.#autoStart = autoStart;
     this.#isDriven = autoStart;
-    this.#wakeup = new Wakeup(clock, onWake);
+    this.#wakeup = new Wakeup(clock, onWake, onClockError);
   }
 
   /** When the wake-up is due; `Infinity` if none is armed. */
@@ -41,7 +47,8 @@ export class TimerDriver implements TaskHome {
 
   /** Whether, at this moment, a wake-up is armed for the earliest list if there is one, and for nothing else. */
   get isArming(): boolean {
-    return this.#autoStart && this.waits.isEmpty && !this.#isPaused && !this.#isHandedOver && !this.#isClosed;
+    const isHeld = this.#isPaused || this.#isHandedOver || this.#isClosed || this.#wakeup.isRetrying;
+    return this.#autoStart && this.waits.isEmpty && !isHeld;
   }
 
   get isClosed(): boolean {
@@ -67,12 +74,12 @@ export class TimerDriver implements TaskHome {
   }
 
   /**
-   * Makes an entry for `callback(argument)`, `delayMs` from now. If the clock throws there is none.
+   * Makes an entry for `callback(argument)`, `delayMs` from now. If the clock throws, or is wrong, there is none.
    *
    * @returns its slot.
    */
   enter(callback: EntryCallback, argument: unknown, delayMs: number): number {
-    const nowMs = this.#clock.now();
+    const nowMs = readClock(this.#clock);
     const hasExpired = this.#catchUp(nowMs);
     const slot = this.#wheels.table.allocate(callback, argument);
     const list = this.#wheels.place(slot, delayMs, nowMs);
@@ -82,7 +89,7 @@ export class TimerDriver implements TaskHome {
 
   /** Places an entry that waits already anew, `delayMs` from now. */
   move(slot: number, delayMs: number): void {
-    const nowMs = this.#clock.now();
+    const nowMs = readClock(this.#clock);
     const hasExpired = this.#catchUp(nowMs);
     const emptied = this.#wheels.table.unlink(slot);
     const wasAwaited = emptied !== NO_SLOT && this.#isAwaited(emptied);
@@ -98,8 +105,9 @@ export class TimerDriver implements TaskHome {
 
   /** Waits for the next bucket to fall due, at most `timeoutMs`. */
   wait(timeoutMs: number): Promise<boolean> {
-    const fellDue = this.waits.add(this.#clock.now() + timeoutMs);
-    this.rearm();
+    const nowMs = readClock(this.#clock);
+    const fellDue = this.waits.add(nowMs + timeoutMs);
+    this.rearm(nowMs);
     return fellDue;
   }
 

@@ -1,9 +1,14 @@
+import { guarded } from '../metrics/guarded.ts';
 import type { ResolvedSystemTimerOptions } from './system-timer-options.ts';
 
-/** What a timer counts. Nothing per task: a turn is counted as a whole, and the size is read when it is asked for. */
+/**
+ * What a timer counts. Nothing per task: a turn is counted as a whole, and the size is read when it is asked for.
+ *
+ * A provider is user code: it is called when the timer is in order, so that it may use it, and what it throws stops nothing.
+ */
 export interface TimerMetrics {
-  readonly wakeups: { inc(by?: number): void };
-  readonly tasksRun: { inc(by?: number): void };
+  woke(): void;
+  ran(tasks: number): void;
   /** Takes the observable gauge back: a closed timer must not be held by its metrics. */
   remove(): void;
 }
@@ -16,10 +21,20 @@ export function timerMetrics(options: ResolvedSystemTimerOptions, readSize: () =
   // Last, because it holds the timer: nobody would take it back if a counter were refused.
   const size = metrics.observableGauge('timer_size', 'Tasks that wait in the timer.', readSize, labels);
   return {
-    wakeups,
-    tasksRun,
+    woke: () => {
+      guarded(() => {
+        wakeups.inc();
+      });
+    },
+    ran: (tasks) => {
+      guarded(() => {
+        tasksRun.inc(tasks);
+      });
+    },
     remove: () => {
-      size.remove();
+      guarded(() => {
+        size.remove();
+      });
     },
   };
 }

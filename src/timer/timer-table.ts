@@ -224,6 +224,14 @@ export class TimerTable {
     this.#rows[head + COUNT] = 0;
   }
 
+  /** Forgets the first `count` entries of a list, which the caller has appended elsewhere. `slot` comes after them. */
+  cutBefore(sentinel: number, slot: number, count: number): void {
+    const head = sentinel * ROW_INT32S;
+    this.#rows[head + NEXT] = slot;
+    this.#rows[slot * ROW_INT32S + PREV] = sentinel;
+    this.#rows[head + COUNT] = (this.#rows[head + COUNT] as number) - count;
+  }
+
   /** The list that a sentinel was made for. */
   listAt(sentinel: number): TimerTaskList {
     return this.#lists.get(sentinel) as TimerTaskList;

@@ -52,7 +52,7 @@ export function setInterval(callback: TimeoutCallback, delay?: number, ...args: 
 
 /** Takes a timeout or an interval out; what is none, or no longer waits, is left alone. */
 export function clearTimeout(timeout: Clearable): void {
-  if (timeout instanceof Timeout) timeout.close();
+  if (timeout instanceof Timeout) Timeout.clear(timeout);
   else if (timeout !== undefined && timeout !== null) clearOther(timeout);
 }
 
@@ -61,15 +61,20 @@ export function clearInterval(interval: Clearable): void {
   clearTimeout(interval);
 }
 
-/** By its number; or one of the host's: its numbers and ours come from the same counter, so none is mistaken. */
+/**
+ * By its number; or one of the host's: its numbers and ours come from the same counter, so none is mistaken. One of another
+ * loaded copy of this package is cleared as the host clears ours.
+ */
 function clearOther(timeout: HostTimeoutLike | string | number): void {
-  const ours = typeof timeout === 'object' ? undefined : timeoutOf(timeout);
-  if (ours !== undefined) ours.close();
+  const isNumber = typeof timeout === 'number' || typeof timeout === 'string';
+  const ours = isNumber ? timeoutOf(timeout) : undefined;
+  if (ours !== undefined) Timeout.clear(ours);
   else hostFunction('clearTimeout')(timeout as Parameters<typeof globalThis.clearTimeout>[0]);
 }
 
-for (const ours of [setTimeout, setInterval, clearTimeout, clearInterval]) {
+for (const [name, ours] of Object.entries({ setTimeout, setInterval, clearTimeout, clearInterval })) {
   Object.defineProperty(ours, ON_CLOCK, { value: true });
+  Object.defineProperty(ours, 'name', { value: name }); // a bundler renames one of two functions of a name
 }
 // What `util.promisify` looks for; the symbol is registered, so nothing of the host's is needed.
 Object.defineProperty(setTimeout, Symbol.for('nodejs.util.promisify.custom'), {

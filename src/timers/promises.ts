@@ -1,6 +1,5 @@
 import { setImmediate as hostImmediate } from 'node:timers/promises';
-import { wrongType } from '../core/errors.ts';
-import { requireObject, requireSignal } from '../core/validate.ts';
+import { illegalConstructor, invalidArgument } from './host-error.ts';
 import { Timeout } from './timeout.ts';
 
 /** Options of the functions here. */
@@ -27,19 +26,24 @@ class AbortError extends Error {
  * Rejects with an `AbortError` when `options.signal` fires, and with a `TypeError` for options that are none.
  */
 export function setTimeout<T = void>(delay?: number, value?: T, options: TimerOptions = {}): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const { signal, ref } = checked(options);
+  return new Promise((resolve, reject: (error: Error) => void) => {
+    const { signal, ref } = checked(delay, options);
     throwIfAborted(signal);
     const onAbort = (): void => {
       timeout.close();
       reject(new AbortError(signal as AbortSignal));
     };
     const onTimeout = (): void => {
-      signal?.removeEventListener('abort', onAbort);
-      resolve(value as T);
+      try {
+        signal?.removeEventListener('abort', onAbort);
+        resolve(value as T);
+      } catch (error) {
+        reject(error as Error);
+      }
     };
-    const timeout = new Timeout(onTimeout, delay, undefined, false, ref);
+    // First, because it throws if the signal has no such method: nothing must wait then.
     signal?.addEventListener('abort', onAbort, { once: true });
+    const timeout = new Timeout(onTimeout, delay, undefined, false, ref);
   });
 }
 
@@ -52,19 +56,16 @@ export async function* setInterval<T = void>(
   value?: T,
   options: TimerOptions = {},
 ): AsyncGenerator<T, void, void> {
-  const { signal, ref } = checked(options);
+  const { signal, ref } = checked(delay, options);
   throwIfAborted(signal);
   const ticks = new Ticks(delay, ref);
   const onAbort = (): void => {
     ticks.stop();
   };
-  signal?.addEventListener('abort', onAbort, { once: true });
   try {
-    for (;;) {
-      await ticks.next();
-      throwIfAborted(signal);
-      yield value as T;
-    }
+    signal?.addEventListener('abort', onAbort, { once: true });
+    while (await ticks.next()) yield value as T;
+    throw new AbortError(signal as AbortSignal);
   } finally {
     ticks.stop();
     signal?.removeEventListener('abort', onAbort);
@@ -75,6 +76,7 @@ export async function* setInterval<T = void>(
 class Ticks {
   readonly #interval: Timeout;
   #isDue = false;
+  #isStopped = false;
   #wake: (() => void) | undefined;
 
   constructor(delay: number | undefined, hasRef: boolean) {
@@ -84,51 +86,81 @@ class Ticks {
     this.#interval = new Timeout(onTick, delay, undefined, true, hasRef);
   }
 
-  /** Resolves at the next tick, or when it is stopped. */
-  async next(): Promise<void> {
-    if (!this.#isDue) {
+  /** Resolves at the next tick; with false if it is stopped, and there was none that nobody was waiting for. */
+  async next(): Promise<boolean> {
+    if (!this.#isDue && !this.#isStopped) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
     }
+    const wasDue = this.#isDue;
     this.#isDue = false;
+    return wasDue;
   }
 
   stop(): void {
     this.#interval.close();
-    this.#tick();
+    this.#isStopped = true;
+    this.#wakeUp();
   }
 
   #tick(): void {
     this.#isDue = true;
-    this.#wake?.();
+    this.#wakeUp();
+  }
+
+  #wakeUp(): void {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    wake?.();
   }
 }
 
 /** The host's: there is no delay to wait for. */
 export { hostImmediate as setImmediate };
 
-/** As the host's. */
-export const scheduler = {
+/** The class of {@link scheduler}. As with the host's, calling its constructor throws. */
+class Scheduler {
+  /** @throws TypeError `ERR_ILLEGAL_CONSTRUCTOR` - always. */
+  constructor() {
+    throw illegalConstructor();
+  }
+
   /** Resolves after `delay` milliseconds. */
   wait(delay: number, options?: Pick<TimerOptions, 'signal'>): Promise<void> {
     return setTimeout(delay, undefined, options);
-  },
+  }
+
   /** Resolves in a turn of the event loop of its own: after the I/O that is ready. */
   yield(): Promise<void> {
     return hostImmediate();
-  },
-};
+  }
+}
+
+/** As the host's. */
+export const scheduler = Object.create(Scheduler.prototype) as Scheduler;
+export type { Scheduler }; // the class itself is not to be found in the module, as with the host
 
 /** A call, because a signal that was looked at before may have fired since, and types do not know. */
 function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted === true) throw new AbortError(signal);
 }
 
-function checked(options: TimerOptions): { signal: AbortSignal | undefined; ref: boolean } {
-  requireObject('options', options);
+function checked(delay: unknown, options: TimerOptions): { signal: AbortSignal | undefined; ref: boolean } {
+  if (delay !== undefined && typeof delay !== 'number') throw invalidArgument('delay', 'a number', delay);
+  if (!isObject(options) || Array.isArray(options)) throw invalidArgument('options', 'an object', options);
   const { signal, ref = true } = options;
-  if (signal !== undefined) requireSignal('options.signal', signal);
-  if (typeof ref !== 'boolean') throw wrongType('options.ref', 'a boolean', ref);
+  if (signal !== undefined && !isSignal(signal))
+    throw invalidArgument('options.signal', 'an AbortSignal', signal);
+  if (typeof ref !== 'boolean') throw invalidArgument('options.ref', 'a boolean', ref);
   return { signal, ref };
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+/** By what the host tells one. */
+function isSignal(value: unknown): boolean {
+  return isObject(value) && 'aborted' in value;
 }

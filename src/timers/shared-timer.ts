@@ -1,5 +1,7 @@
-import { hostFunction } from '../core/host.ts';
+import { systemClock, type Clock } from '../core/clock.ts';
+import { hostFunction, isHost } from '../core/host.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
+import { DueTimeouts, RUN, type DueTimeout } from './due-timeouts.ts';
 
 /*
  * The one timer behind the functions of this folder. It is made when the first timeout is set, so that importing
@@ -11,8 +13,28 @@ import { SystemTimer } from '../timer/system-timer.ts';
 
 /** A timer, and how many of those that wait in it keep the process alive. */
 export class SharedTimer {
-  readonly timer = new SystemTimer({ name: 'escapement/timers' });
+  readonly timer: SystemTimer;
+  readonly #due = new DueTimeouts();
+  /** A fake host fires its timeouts within a call of the test's: it has no turns. */
+  readonly #isFake: boolean;
+  #wake = (): void => undefined;
   #refs = 0;
+
+  constructor(isFake: boolean) {
+    this.#isFake = isFake;
+    this.timer = new SystemTimer({ name: 'escapement/timers', clock: this.#clock() });
+  }
+
+  /** The delay of a timeout is over: it runs at the end of this wake-up, or in a turn that follows. */
+  expire(timeout: DueTimeout): void {
+    if (this.#isFake) timeout[RUN]();
+    else this.#due.add(timeout);
+  }
+
+  /** A timeout that is due, or none, is cleared or refreshed. */
+  withdraw(timeout: DueTimeout): void {
+    this.#due.delete(timeout);
+  }
 
   /** One more keeps the process alive, and is about to wait. */
   acquireRef(): void {
@@ -28,6 +50,21 @@ export class SharedTimer {
   addUnref(): void {
     if (this.#refs === 0 && this.timer.hasRef()) this.timer.unref();
   }
+
+  /** The system clock. A wake-up runs what is due after the timer is done with it: what that throws reaches the host. */
+  #clock(): Clock {
+    const woken = (): void => {
+      this.#wake();
+      this.#due.run();
+    };
+    return {
+      ...systemClock,
+      setTimeout: (wake, delayMs) => {
+        this.#wake = wake;
+        return systemClock.setTimeout(woken, delayMs);
+      },
+    };
+  }
 }
 
 type HostFunction = typeof globalThis.setTimeout;
@@ -41,7 +78,7 @@ const byHost = new WeakMap<HostFunction, SharedTimer>();
 export function sharedTimer(): SharedTimer {
   const host = hostFunction('setTimeout');
   if (latest === undefined || host !== latestHost) {
-    latest = byHost.get(host) ?? new SharedTimer();
+    latest = byHost.get(host) ?? new SharedTimer(!isHost(host));
     latestHost = host;
     byHost.set(host, latest);
   }

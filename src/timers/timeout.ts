@@ -1,7 +1,8 @@
 import { AsyncResource } from 'node:async_hooks';
-import { wrongType } from '../core/errors.ts';
 import type { TimerId } from '../timer/system-timer.ts';
 import { systemClock } from '../core/clock.ts';
+import { RUN } from './due-timeouts.ts';
+import { invalidArgument } from './host-error.ts';
 import { sharedTimer } from './shared-timer.ts';
 
 /** What a timeout calls; `this` is the timeout. */
@@ -13,8 +14,8 @@ const MIN_DELAY_MS = 1;
 /** The id of a timeout that does not wait. */
 const NOT_WAITING = 0 as TimerId;
 
-/** Those that were asked for their number and wait. */
-const byNumber = new Map<number, Timeout>();
+/** Those that were asked for their number and wait, by that, in decimal digits: the one form that the host takes. */
+const byNumber = new Map<string, Timeout>();
 
 /**
  * What `setTimeout` and `setInterval` return, with the interface of the host's object of this name.
@@ -32,7 +33,7 @@ export class Timeout {
   #callback: TimeoutCallback | undefined;
   #id = NOT_WAITING;
   #hasRef: boolean;
-  /** Whether it waits, or is an interval whose callback runs. */
+  /** Whether it waits, is due, or runs. */
   #isActive = false;
   /** Whether it is one of those that keep the process alive. */
   #isCounted = false;
@@ -48,9 +49,9 @@ export class Timeout {
     isInterval: boolean,
     hasRef: boolean,
   ) {
-    if (typeof callback !== 'function') throw wrongType('callback', 'a function', callback);
+    if (typeof callback !== 'function') throw invalidArgument('callback', 'a function', callback);
     this.#callback = callback;
-    this.#delayMs = delayOf(delay);
+    this.#delayMs = delayOf(delay, isInterval);
     this.#args = args;
     this.#isInterval = isInterval;
     this.#hasRef = hasRef;
@@ -59,6 +60,7 @@ export class Timeout {
 
   /** It waits, and keeps the process alive until it has run. This is the default. */
   ref(): this {
+    if (!(#callback in this)) return this;
     this.#hasRef = true;
     if (this.#isActive) this.#count();
     return this;
@@ -66,6 +68,7 @@ export class Timeout {
 
   /** It waits, and does not keep the process alive. */
   unref(): this {
+    if (!(#callback in this)) return this;
     this.#hasRef = false;
     this.#discount();
     return this;
@@ -73,22 +76,24 @@ export class Timeout {
 
   /** Whether it keeps the process alive while it waits. */
   hasRef(): boolean {
-    return this.#hasRef;
+    return #callback in this && this.#hasRef;
   }
 
   /** Starts its delay anew, also after it has run; not after it was cleared. No new object. */
   refresh(): this {
-    if (this.#callback === undefined) return this;
-    if (this.#id === NOT_WAITING) this.#start();
-    else this.#restart();
+    if (!(#callback in this) || this.#callback === undefined) return this;
+    if (this.#id !== NOT_WAITING) {
+      this.#restart();
+      return this;
+    }
+    this.#shared.withdraw(this);
+    this.#start();
     return this;
   }
 
   /** `clearTimeout` as a method. */
   close(): this {
-    this.#callback = undefined;
-    if (this.#id !== NOT_WAITING) this.#shared.timer.cancel(this.#id);
-    this.#stop();
+    if (#callback in this) Timeout.clear(this);
     return this;
   }
 
@@ -101,20 +106,39 @@ export class Timeout {
   [Symbol.toPrimitive](): number {
     this.#hasNumber = true;
     const number = this.#context.asyncId();
-    if (this.#isActive) byNumber.set(number, this);
+    if (this.#isActive) byNumber.set(String(number), this);
     return number;
   }
 
-  /** The callback, where the host has it. @deprecated For type compatibility alone. */
+  /**
+   * The callback, where the host has it; null once it was cleared.
+   *
+   * @deprecated For the host's clear functions, and for type compatibility.
+   */
   get _onTimeout(): TimeoutCallback {
-    return this.#callback as TimeoutCallback;
+    return (this.#callback ?? null) as TimeoutCallback;
+  }
+
+  /** Replaces the callback. The host's clear functions set it to null, and that clears the timeout. */
+  set _onTimeout(callback: TimeoutCallback | null | undefined) {
+    if (typeof callback !== 'function') this.close();
+    else if (this.#callback !== undefined) this.#callback = callback;
+  }
+
+  /**
+   * Whether it neither waits nor runs. The host's clear functions leave one alone that says so.
+   *
+   * @deprecated For them.
+   */
+  get _destroyed(): boolean {
+    return !this.#isActive;
   }
 
   #start(): void {
     this.#isActive = true;
     if (this.#hasRef) this.#count();
     else this.#shared.addUnref();
-    if (this.#hasNumber) byNumber.set(this.#context.asyncId(), this);
+    if (this.#hasNumber) byNumber.set(String(this.#context.asyncId()), this);
     if (this.#isInterval) this.#dueMs = systemClock.now() + this.#delayMs;
     this.#id = this.#shared.timer.schedule(this.#delayMs, expire, this);
   }
@@ -124,25 +148,32 @@ export class Timeout {
     this.#shared.timer.reschedule(this.#id, this.#delayMs);
   }
 
+  /** @internal */
+  static clear(timeout: Timeout): void {
+    timeout.#callback = undefined;
+    if (timeout.#id !== NOT_WAITING) timeout.#shared.timer.cancel(timeout.#id);
+    else if (timeout.#isActive) timeout.#shared.withdraw(timeout);
+    timeout.#stop();
+  }
+
   /** @internal The delay is over. */
   static expire(timeout: Timeout): void {
     timeout.#id = NOT_WAITING;
-    if (timeout.#isInterval) timeout.#runInterval();
-    else timeout.#runOnce();
+    timeout.#shared.expire(timeout);
   }
 
-  #runOnce(): void {
-    this.#stop();
-    this.#run();
-  }
-
-  /** An interval goes on whatever its callback does, unless that clears it, or has started it anew. */
-  #runInterval(): void {
+  /** @internal Unless its callback clears it or starts it anew, it ends, and an interval goes on, whatever that does. */
+  [RUN](): void {
     try {
       this.#run();
     } finally {
-      if (this.#callback !== undefined && this.#id === NOT_WAITING) this.#repeat();
+      if (this.#isActive && this.#id === NOT_WAITING) this.#goOn();
     }
+  }
+
+  #goOn(): void {
+    if (this.#isInterval) this.#repeat();
+    else this.#stop();
   }
 
   #run(): void {
@@ -164,7 +195,7 @@ export class Timeout {
     this.#isActive = false;
     this.#id = NOT_WAITING;
     this.#discount();
-    if (this.#hasNumber) byNumber.delete(this.#context.asyncId());
+    if (this.#hasNumber) byNumber.delete(String(this.#context.asyncId()));
   }
 
   #count(): void {
@@ -187,11 +218,15 @@ const expire = (timeout: Timeout): void => {
 
 /** The timeout that waits under a number, which may be written as a string. */
 export function timeoutOf(number: number | string): Timeout | undefined {
-  return byNumber.get(Number(number));
+  return byNumber.get(String(number));
 }
 
-/** As the host: what is no number, or below 1, is 1. Unlike the host, however long it is. */
-function delayOf(delay: unknown): number {
-  const delayMs = Number(delay);
-  return delayMs >= MIN_DELAY_MS ? Math.min(delayMs, Number.MAX_VALUE) : MIN_DELAY_MS;
+/**
+ * As the host: what is no number, or below 1, is 1, and a timeout waits for whole milliseconds, so that those of 1 and of
+ * 1.8 run in the order in which they were set. Unlike the host, however long it is, and an interval keeps its fraction.
+ */
+function delayOf(delay: unknown, isInterval: boolean): number {
+  const delayMs = (delay as number) * 1; // unlike Number(delay), refuses a bigint
+  if (!(delayMs >= MIN_DELAY_MS)) return MIN_DELAY_MS;
+  return Math.min(isInterval ? delayMs : Math.trunc(delayMs), Number.MAX_VALUE);
 }

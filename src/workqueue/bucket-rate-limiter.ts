@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../core/clock.ts';
+import { readClock, systemClock, type Clock } from '../core/clock.ts';
 import { outOfRange, wrongType } from '../core/errors.ts';
 import { requireClock } from '../core/require-clock.ts';
 import { requireIntegerAtLeast, requireObject } from '../core/validate.ts';
@@ -45,12 +45,12 @@ export class BucketRateLimiter<T> implements RateLimiter<T> {
     this.#burst = burst;
     this.#clock = clock;
     this.#tokens = burst;
-    this.#lastMs = clock.now();
+    this.#lastMs = readClock(clock);
   }
 
   when(_item?: T): number {
     if (this.#ratePerMs === Infinity) return 0;
-    const nowMs = this.#clock.now();
+    const nowMs = readClock(this.#clock);
     const elapsedMs = Math.max(nowMs - this.#lastMs, 0);
     this.#lastMs = nowMs;
     this.#tokens = Math.min(this.#tokens + elapsedMs * this.#ratePerMs, this.#burst) - 1;

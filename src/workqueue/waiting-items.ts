@@ -1,3 +1,4 @@
+import { readClock } from '../core/clock.ts';
 import type { SystemTimer, TimerId } from '../timer/system-timer.ts';
 
 /** The id of an item that is parked: it has no timer. */
@@ -83,13 +84,14 @@ export class WaitingItems<T> {
 
   #insert(key: unknown, item: T, delayMs: number): void {
     const row = this.#free.at(-1) ?? this.#items.length;
+    const dueAtMs = this.#dueAt(delayMs); // before anything is changed: the clock may be wrong
     const id = this.#schedule(delayMs, row);
     this.#free.pop();
     this.#rows.set(key, row);
     this.#keys[row] = key;
     this.#items[row] = item;
     this.#timers[row] = id;
-    this.#dueAtMs[row] = this.#dueAt(delayMs);
+    this.#dueAtMs[row] = dueAtMs;
   }
 
   /** Earliest wins, and the newest object. */
@@ -110,7 +112,7 @@ export class WaitingItems<T> {
   }
 
   #dueAt(delayMs: number): number {
-    return delayMs === Infinity ? Infinity : this.#timer().clock.now() + delayMs;
+    return delayMs === Infinity ? Infinity : readClock(this.#timer().clock) + delayMs;
   }
 
   #take(row: number): T {

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import { guarded } from '../metrics/guarded.ts';
+import { guarded, measuredNow, observeDuration } from '../metrics/guarded.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import type { ItemEntry } from './item-entry.ts';
 
@@ -79,7 +79,7 @@ export class WorkQueueMetrics {
   }
 
   added(entry: ItemEntry<unknown>): void {
-    this.#addedAtMs.set(entry, this.#clock.now());
+    this.#addedAtMs.set(entry, measuredNow(this.#clock));
     guarded(() => {
       this.#adds.inc();
     });
@@ -92,28 +92,24 @@ export class WorkQueueMetrics {
   }
 
   handedOut(entry: ItemEntry<unknown>): void {
-    const nowMs = this.#clock.now();
+    const nowMs = measuredNow(this.#clock);
     const addedAtMs = this.#addedAtMs.get(entry) ?? nowMs;
     this.#addedAtMs.delete(entry);
     this.#heldSinceMs.set(entry, nowMs);
-    guarded(() => {
-      this.#latency.observe((nowMs - addedAtMs) / MS_PER_S);
-    });
+    observeDuration(this.#latency, nowMs - addedAtMs);
   }
 
   finished(entry: ItemEntry<unknown>): void {
-    const nowMs = this.#clock.now();
+    const nowMs = measuredNow(this.#clock);
     const sinceMs = this.#heldSinceMs.get(entry) ?? nowMs;
     this.#heldSinceMs.delete(entry);
-    guarded(() => {
-      this.#work.observe((nowMs - sinceMs) / MS_PER_S);
-    });
+    observeDuration(this.#work, nowMs - sinceMs);
   }
 
   /** It was not worked on: it waits again, as of now unless it was added again meanwhile. */
   putBack(entry: ItemEntry<unknown>): void {
     this.#heldSinceMs.delete(entry);
-    if (!this.#addedAtMs.has(entry)) this.#addedAtMs.set(entry, this.#clock.now());
+    if (!this.#addedAtMs.has(entry)) this.#addedAtMs.set(entry, measuredNow(this.#clock));
   }
 
   /** Takes the gauges back: a queue that has ended must not be held by its metrics. */
@@ -126,7 +122,7 @@ export class WorkQueueMetrics {
   }
 
   #unfinishedS(): number {
-    const nowMs = this.#clock.now();
+    const nowMs = measuredNow(this.#clock);
     let sumMs = 0;
     for (const sinceMs of this.#heldSinceMs.values()) sumMs += nowMs - sinceMs;
     return sumMs / MS_PER_S;
@@ -134,6 +130,6 @@ export class WorkQueueMetrics {
 
   #longestS(): number {
     const [sinceMs] = this.#heldSinceMs.values();
-    return sinceMs === undefined ? 0 : (this.#clock.now() - sinceMs) / MS_PER_S;
+    return sinceMs === undefined ? 0 : (measuredNow(this.#clock) - sinceMs) / MS_PER_S;
   }
 }

@@ -17,11 +17,32 @@ test('a contestant that does not take part says why', () => {
   expect(renderCase({ ...result, contestants })).toContain('not run: too far');
 });
 
+test('a table that is wider than a terminal becomes several, each with the names', () => {
+  const base = caseOf([20, 22], [10, 11]);
+  const metrics = ['p50', 'p99', 'max', 'bytes', 'pauses', 'wake-ups'].map((name) => ({
+    ...{ name, unit: 'ns/op', samples: [123_456, 234_567] },
+  }));
+  const contestants = base.contestants.map((each) => ({ ...each, metrics: [...each.metrics, ...metrics] }));
+  const lines = renderCase({ ...base, contestants }).split('\n');
+  expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(80);
+  expect(lines.filter((line) => /^│ host +│/.test(line)).length).toBeGreaterThan(1);
+  for (const { name } of metrics) expect(lines.join('\n')).toContain(name);
+});
+
 test('the report is one file without scripts, with a chart for every case', () => {
   const html = renderReport(resultOf([{ ...caseOf([20, 22], [10, 11]), note: '<b> & co' }]));
   expect(html).not.toContain('<script');
   expect(html.match(/<svg/g)).toHaveLength(2);
   expect(html).toContain('&lt;b&gt; &amp; co');
+});
+
+test('a chart has round numbers on its axis, and the median of each contestant in numbers', () => {
+  const html = renderReport(resultOf([caseOf([187, 193], [61, 63])]));
+  const [ofRatios = '', ofCase = ''] = html.match(/<svg.*?<\/svg>/g) ?? [];
+  const textsOf = (chart: string): string[] =>
+    [...chart.matchAll(/>([^<>]+)<\/text>/g)].map(([, text = '']) => text);
+  expect(textsOf(ofCase)).toEqual(expect.arrayContaining(['0', '50', '100', '150', '200', '190', '62']));
+  expect(textsOf(ofRatios)).toEqual(expect.arrayContaining(['1', '10', 'baseline / ours']));
 });
 
 test('a busy machine is named beside the numbers', () => {

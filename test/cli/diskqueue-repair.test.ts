@@ -73,7 +73,8 @@ describe('escapement diskqueue repair', () => {
   it('puts in order what a crash has left: nothing is lost', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(30));
-    const last = readdirSync(folder).sort().at(-1) as string;
+    const segments = readdirSync(folder).filter((name) => name.endsWith('.segment'));
+    const last = segments.sort().at(-1) as string;
     const bytes = readFileSync(join(folder, last));
     writeFileSync(join(folder, last), Buffer.concat([bytes.subarray(0, -40), Buffer.from([0xec, 0x51, 1])]));
     writeFileSync(join(folder, 'orders.cursor.new'), 'x');
@@ -94,7 +95,7 @@ describe('escapement diskqueue repair', () => {
   it('writes a damaged cursor anew: no message is lost, and some come again', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(10), { acked: 2, maxBytesPerFile: 10_000 });
-    damage(folder, 'orders.cursor', 8);
+    for (const slot of [64, 4_096]) damage(folder, 'orders.cursor', slot);
     const { stdout, code } = await diskQueue('repair', folder);
     expect(stdout).toContain('write cursor');
     expect(code).toBe(0);

@@ -40,10 +40,11 @@ describe('escapement diskqueue verify', () => {
           ...{ bytes: expect.any(Number) as number, problems: [], notes: [] },
         },
       ],
+      failed: [],
     });
     const { stdout, stderr } = await diskQueue('verify', folder);
     expect(stdout).toMatch(
-      /^events \(nsq\): clean; 5 messages, 4 unacknowledged, 49 bytes\norders \(checked\): clean; 30 messages, 27 unacknowledged, 1.\d KiB\n$/,
+      /^events \(nsq\): clean; 5 messages, 4 unacknowledged, 49 bytes\norders \(checked\): clean; 30 messages, 27 unacknowledged, 65 KiB\n$/,
     );
     expect(stderr).toBe('');
     expect(hashOf(folder)).toBe(before);

@@ -21,7 +21,7 @@ describe('escapement', () => {
     expect(code).toBe(0);
     for (const command of ['ls', 'verify', 'dump', 'repair']) {
       const help = await diskQueue(command, '--help');
-      expect(help.stdout).toMatch(/Exit codes: 0 .*2 wrong usage/s);
+      expect(help.stdout).toMatch(/Exit codes: 0 .*2\s+wrong\s+usage/s);
       expect(help.code).toBe(0);
     }
   });
@@ -119,6 +119,7 @@ describe('escapement diskqueue ls', () => {
           isOpen: false,
         },
       ],
+      failed: [],
     });
     const { stdout, stderr } = await diskQueue('ls', folder);
     expect(stdout).toMatch(/│ events │ nsq +│ +3 │ +5 │ +4 │ +49 bytes │ no +│/);

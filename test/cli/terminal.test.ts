@@ -3,7 +3,15 @@ import { describe, expect, it } from 'vitest';
 import { CommandError, describeError } from '../../src/cli/command-error.ts';
 import { Output } from '../../src/cli/terminal/output.ts';
 import { ProgressBar } from '../../src/cli/terminal/progress-bar.ts';
-import { count, formatBytes, printable, printableBytes } from '../../src/cli/terminal/text.ts';
+import { toJson } from '../../src/cli/terminal/json.ts';
+import {
+  count,
+  formatBytes,
+  harmless,
+  printable,
+  printableBytes,
+  table,
+} from '../../src/cli/terminal/text.ts';
 import { EscapementError } from '../../src/core/errors.ts';
 import { COMMAND } from './support/command.ts';
 import { damage, makeQueue, temporaryFolder } from './support/queue-folder.ts';
@@ -41,6 +49,18 @@ describe('Output', () => {
     expect(new Output(new FakeStream(false)).paint('red', 'problem')).toBe('problem');
   });
 
+  it('makes text harmless, whatever was forgotten before, and writes bytes as they are', async () => {
+    for (const isTTY of [true, false]) {
+      const stream = new FakeStream(isTTY);
+      const out = new Output(stream);
+      const red = out.paint('red', 'red');
+      await out.print(`${red}\ta\u001b[2J\u009b\r\u202e\u2028\nb`);
+      await out.add(Buffer.from('\u001b[H'));
+      await out.flush();
+      expect(stream.written).toBe(`${red}\ta\\x1b[2J\\x9b\\x0d\\u202e\\u2028\nb\n\u001b[H`);
+    }
+  });
+
   it('collects what is added, and writes nothing more when the reader is gone', async () => {
     const stream = new FakeStream(false);
     const out = new Output(stream);
@@ -75,6 +95,16 @@ describe('ProgressBar', () => {
     expect(stream.written).toContain('orders');
   });
 
+  it('shows a label as it is, and does nothing else to the terminal', () => {
+    const stream = new FakeStream(true);
+    let nowMs = 0;
+    const bar = new ProgressBar(new Output(stream), '{total}\u001b[2J\u202e', () => nowMs);
+    nowMs = 1_000;
+    bar.update(50, 100);
+    bar.stop();
+    expect(stream.written).toContain('{total}\\x1b[2J\\u202e');
+  });
+
   it('is never drawn elsewhere', () => {
     const stream = new FakeStream(false);
     let nowMs = 0;
@@ -102,6 +132,15 @@ describe('text', () => {
 
   it('is one line that does nothing to a terminal', () => {
     expect(printable('a\u001b[2J\n\u2028\\')).toBe('a\\x1b[2J\\n\\u2028\\\\');
+    const turning = '\u061c\u200e\u200f\u202a\u202e\u2066\u2069';
+    const escaped = '\\u061c\\u200e\\u200f\\u202a\\u202e\\u2066\\u2069';
+    expect(printable(turning)).toBe(escaped);
+    expect(printableBytes(Buffer.from(turning))).toBe(escaped);
+    expect(printable('\ud83d\ude00 \ud83d \ude00')).toBe('😀 \\ud83d \\ude00');
+    const json = toJson({ [turning]: '\u007f\u009b\u2029\ud800' });
+    expect(json).toBe(`{\n  "${escaped}": "\\u007f\\u009b\\u2029\\ud800"\n}`);
+    expect(harmless(harmless('C:\\a\u001b'))).toBe('C:\\a\\x1b');
+    expect(table(['a'], ['left'], [['b\u001b\nc']], 80)).toContain('b\\x1b\\nc');
     expect(printableBytes(Buffer.from('é€'))).toBe('é€');
     expect(printableBytes(Buffer.from([0x61, 0xe9, 0x0a]))).toBe('a\\xe9\\n');
   });
@@ -114,6 +153,7 @@ describe('describeError', () => {
     const odd = Object.assign(new Error('EODD: odd'), { code: 'EODD', syscall: 'open' });
     expect(describeError(odd)).toBe('EODD: odd');
     expect(describeError(new CommandError('no such folder'))).toBe('no such folder');
+    expect(describeError(new CommandError('C:\\a\nb\u001b[2J\u202e'))).toBe('C:\\a\\nb\\x1b[2J\\u202e');
     expect(describeError(new EscapementError('ERR_QUEUE_LOCKED', 'it is open'))).toBe(
       'it is open; end the process that has it open first',
     );

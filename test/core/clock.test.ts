@@ -68,6 +68,26 @@ describe('systemClock', () => {
     expect([systemClock.now(), systemClock.wallNow()]).toEqual([42.5, 99]);
   });
 
+  it.each([
+    [['setTimeout', 'clearTimeout']],
+    [['performance']],
+    [['Date']],
+    [['setTimeout', 'performance', 'Date']],
+  ])('works while the globals %j are missing', async (names) => {
+    for (const name of names) vi.stubGlobal(name, undefined);
+    expect(systemClock.now()).toBeGreaterThan(0);
+    expect(systemClock.wallNow()).toBeGreaterThan(1e12);
+    systemClock.setTimeout(() => expect.unreachable(), 1).cancel();
+    await new Promise<void>((resolve) => systemClock.setTimeout(resolve, 1));
+  });
+
+  it('does not lose a wake-up to a fake queueMicrotask', async () => {
+    vi.stubGlobal('queueMicrotask', () => undefined);
+    await new Promise<void>((resolve) => systemClock.setTimeout(resolve, 1));
+    vi.unstubAllGlobals();
+    await new Promise<void>((resolve) => systemClock.setTimeout(resolve, 1));
+  });
+
   it("so a test runner's fake timers drive a timer that was made before or after them", () => {
     const before = new SystemTimer();
     vi.useFakeTimers();

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { ManualClock, SystemTimer, TimerTask } from 'escapement';
 import { ManualClock as FromTesting } from 'escapement/testing';
+import { inOwnTurn } from '../../src/core/own-turn.ts';
 
 describe('ManualClock', () => {
   it('is the same class from both subpaths', () => {
@@ -140,6 +141,69 @@ describe('ManualClock', () => {
     await clock.advanceAsync(30);
     await done;
     expect(log).toEqual(['1 at 10', '2 at 20', '3 at 30']);
+  });
+
+  it('advanceAsync lets work settle that takes many turns of the event loop, before time moves and before it resolves', async () => {
+    const clock = new ManualClock();
+    const log: string[] = [];
+    const slow = async (name: string): Promise<void> => {
+      for (let turn = 0; turn < 20; turn++) {
+        for (let hop = 0; hop < 20; hop++) await Promise.resolve();
+        await new Promise<void>(inOwnTurn);
+      }
+      log.push(`${name} at ${clock.now()}`);
+    };
+    const arm = (name: string, delayMs: number): void => {
+      clock.setTimeout(
+        () =>
+          void slow(name).then(() => clock.setTimeout(() => log.push(`after ${name} at ${clock.now()}`), 20)),
+        delayMs,
+      );
+    };
+    arm('first', 10);
+    arm('second', 11);
+    arm('last', 80);
+    await clock.advanceAsync(100);
+    expect(log).toEqual([
+      'first at 10',
+      'second at 11',
+      'after first at 30',
+      'after second at 31',
+      'last at 80',
+      'after last at 100',
+    ]);
+  });
+
+  it('advanceAsync settles although a test runner fakes all timers of the host', async () => {
+    vi.useFakeTimers({
+      toFake: ['setTimeout', 'setImmediate', 'performance', 'Date'],
+    });
+    try {
+      const clock = new ManualClock();
+      const settled = vi.fn();
+      clock.setTimeout(() => {
+        inOwnTurn(() => {
+          inOwnTurn(settled);
+        });
+      }, 1);
+      await clock.advanceAsync(1);
+      expect(settled).toHaveBeenCalledOnce();
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('advanceAsync gives up on work that puts itself off from turn to turn for ever', async () => {
+    const clock = new ManualClock();
+    let isOver = false;
+    const again = (): void => {
+      if (!isOver) inOwnTurn(again);
+    };
+    again();
+    await expect(clock.advanceAsync(1)).rejects.toMatchObject({ code: 'ERR_CLOCK_STALLED' });
+    isOver = true;
+    await clock.advanceAsync(1);
+    expect(clock.now()).toBe(1);
   });
 
   it('has one pending wake-up per timer, however many tasks wait', () => {

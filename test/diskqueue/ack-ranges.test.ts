@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { Random } from './random.ts';
 import { AckRanges, UNKNOWN_BYTES } from '../../src/diskqueue/ack-ranges.ts';
 
 const LAST = 60;
@@ -108,4 +109,31 @@ test('a queue of which every second message was acknowledged is read on', { time
     if (i % 100_000 === 50_000) expect(acks.ranges).toHaveLength(count - i - 1);
   }
   expect(acks).toMatchObject({ prefix: 2 * count + 2, end: 2 * count + 2, beyond: 0, bytesBeyond: 0 });
+});
+
+describe('a hundred thousand acknowledgements, every one out of order, are O(log n) each', () => {
+  const COUNT = 100_000;
+  const random = new Random(1);
+  const orders: Record<string, (i: number) => number> = {
+    ascending: (i) => i,
+    descending: (i) => COUNT - 1 - i,
+    'from both ends': (i) => (i % 2 === 0 ? i / 2 : COUNT - (i + 1) / 2),
+    'by a stride': (i) => (i * 7_919) % COUNT,
+  };
+
+  test.each(Object.keys(orders))('%s', (name) => {
+    const acks = new AckRanges(1);
+    for (let i = 0; i < COUNT; i++) {
+      const sequence = 2 + 2 * (orders[name] as (i: number) => number)(i);
+      acks.add(sequence, sequence + 1, 1);
+      if (i % 20_000 === 0) expect(acks.height).toBeLessThan(4 * Math.log2(i + 2));
+    }
+    expect(acks.height).toBeLessThan(4 * Math.log2(COUNT));
+    expect(acks.ranges).toHaveLength(COUNT);
+    while (acks.beyond > 0) {
+      const [{ from } = { from: 0 }] = acks.ranges;
+      acks.add(acks.prefix, from + 1 + random.below(COUNT), UNKNOWN_BYTES);
+    }
+    expect(acks.prefix).toBeGreaterThan(2 * COUNT);
+  });
 });

@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -19,5 +20,23 @@ test.runIf(process.platform === 'linux')(
       message,
     });
     await file.close();
+  },
+);
+
+test.skipIf(process.platform === 'win32')(
+  'a named pipe, or a device, is refused and not waited for',
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'escapement-files-'));
+    onTestFinished(() => {
+      rmSync(folder, { recursive: true });
+    });
+    const [pipe, device] = [join(folder, 'pipe'), join(folder, 'device')];
+    execFileSync('mkfifo', [pipe]);
+    symlinkSync('/dev/zero', device);
+    for (const path of [pipe, device]) {
+      for (const mode of ['read', 'write'] as const) {
+        await expect(hostFileSystem.open(path, mode)).rejects.toMatchObject({ code: 'EFTYPE', path });
+      }
+    }
   },
 );

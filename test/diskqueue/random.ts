@@ -27,14 +27,3 @@ export class Random {
     return items[this.below(items.length)] as T;
   }
 }
-
-/** How often the slow tests go round: ESCAPEMENT_FUZZ_RUNS, as with the timer's, where 300 runs are the usual. */
-export function runs(usual: number): number {
-  const { ESCAPEMENT_FUZZ_RUNS } = process.env;
-  return ESCAPEMENT_FUZZ_RUNS === undefined
-    ? usual
-    : Math.max(1, Math.round((usual * Number(ESCAPEMENT_FUZZ_RUNS)) / 300));
-}
-
-/** The first seed of a loop: ESCAPEMENT_FUZZ_SEED replays what has failed, together with ESCAPEMENT_FUZZ_RUNS=1. */
-export const FIRST_SEED = Number(process.env['ESCAPEMENT_FUZZ_SEED'] ?? 1);

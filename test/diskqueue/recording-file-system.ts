@@ -197,11 +197,13 @@ function contentAfter(file: number, start: Buffer, done: readonly Operation[], r
   for (const operation of done) {
     if (operation.kind === 'sync' && operation.file === file) syncedTo = Math.max(syncedTo, operation.begun);
   }
-  let bytes = start;
+  let bytes = Buffer.from(start);
   const unsynced: Change[] = [];
   for (const [i, operation] of done.entries()) {
     if ((operation.kind !== 'write' && operation.kind !== 'truncate') || operation.file !== file) continue;
-    if (i < syncedTo) bytes = changed(bytes, operation);
+    const isWithin = operation.kind === 'write' && operation.at + operation.bytes.length <= bytes.length;
+    if (i < syncedTo && isWithin) operation.bytes.copy(bytes, operation.at);
+    else if (i < syncedTo) bytes = changed(bytes, operation);
     else unsynced.push(operation);
   }
   return unsynced.length === 0 ? bytes : torn(bytes, unsynced, remains);
@@ -246,7 +248,7 @@ function differentVersions(versions: readonly Buffer[], from: number, to: number
   return different;
 }
 
-function changed(bytes: Buffer, change: Change): Buffer {
+function changed(bytes: Buffer, change: Change): Buffer<ArrayBuffer> {
   const size =
     change.kind === 'truncate' ? change.length : Math.max(bytes.length, change.at + change.bytes.length);
   const result = Buffer.alloc(size);

@@ -182,8 +182,8 @@ describe.each(FORMATS)('%s: the rest', (format) => {
     await putAll(queue, 'abc');
     const [a] = await receiveMany(queue, 1);
     a?.ack();
-    const stop = failing(files, 'create', { code: 'ENOSPC' });
-    expect(await rejection(queue.flush())).toMatchObject(io('flush', 'ENOSPC'));
+    const stop = failing(files, 'write');
+    expect(await rejection(queue.flush())).toMatchObject(io('flush'));
     stop();
     await queue.flush();
     expect(await reopened()).toEqual(['b', 'c']);
@@ -208,8 +208,8 @@ describe.each(FORMATS)('%s: the rest', (format) => {
     const { files, queue, reopened } = await withFiles(format, { maxBytesTotal: 6 });
     await putAll(queue, 'abc');
     const [a] = await receiveMany(queue, 2);
-    const stop = failing(files, 'create', { code: 'ENOSPC' });
-    expect(await rejection(queue.empty())).toMatchObject(io('empty', 'ENOSPC'));
+    const stop = failing(files, 'write');
+    expect(await rejection(queue.empty())).toMatchObject(io('empty'));
     stop();
     a?.nack();
     expect(queue.depth).toBe(0);

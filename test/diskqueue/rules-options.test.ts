@@ -14,7 +14,7 @@ const WRONG: [option: string, value: unknown, error: readonly [name: string, cod
     (value) => ['name', value, VALUE] as never,
   ),
   ...[undefined, null, 5, ''].map((value) => ['dataPath', value, TYPE] as never),
-  ...[255, 0, -1, 1.5, NaN, Infinity, 2 ** 53].map((value) => ['maxBytesPerFile', value, RANGE] as never),
+  ...[0, -1, 1.5, NaN, Infinity, 2 ** 53].map((value) => ['maxBytesPerFile', value, RANGE] as never),
   ...[-1, 0.5, NaN, Infinity].map((value) => ['minMessageSize', value, RANGE] as never),
   ...[-1, 0.5, NaN, Infinity, 2 ** 31].map((value) => ['maxMessageSize', value, RANGE] as never),
   ...[0, -1, 0.5, NaN, Infinity].map((value) => ['syncEvery', value, RANGE] as never),
@@ -55,6 +55,24 @@ describe.each(FORMATS)('%s: an option that is wrong', (format) => {
   test.each([undefined, null, 'spool'])('options that are none: %j', async (options) => {
     expect(await rejection(DiskQueue.open(options as never))).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
   });
+});
+
+test('checked: files of less than 256 bytes are refused, which hold no message beside a header and a footer', async () => {
+  const error = await rejection(openQueue({ format: 'checked', maxBytesPerFile: 255 }));
+  expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' });
+});
+
+test.each([1, 13, 255])('nsq: files may be of %d bytes, as in go-diskqueue', async (maxBytesPerFile) => {
+  const dataPath = temporaryFolder();
+  const texts = Array.from({ length: 30 }, (_, i) => `message ${i}`);
+  const queue = await openQueue({ format: 'nsq', dataPath, maxBytesPerFile });
+  for (const message of texts.slice(0, 20)) await queue.put(bytes(message));
+  expect(await drain(queue, 7)).toEqual(texts.slice(0, 7));
+  await queue.close();
+  const again = await openQueue({ format: 'nsq', dataPath, maxBytesPerFile });
+  for (const message of texts.slice(20)) await again.put(bytes(message));
+  expect(await drain(again)).toEqual(texts.slice(7));
+  await again.close();
 });
 
 describe.each(FORMATS)('%s: options', (format) => {

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { scrape, type Scrape } from '../../examples/controller/demo/scrape.ts';
 import { parseOptions } from '../../examples/controller/options.ts';
+import { widthOf } from './support.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const EXAMPLE = [
@@ -49,6 +50,7 @@ describe.concurrent('the controller, run for real', () => {
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain('Self-check passed');
+    expect(widthOf(stdout)).toBeLessThanOrEqual(80);
     expect(stdout).not.toContain('\u001b');
     expect(cell(stdout, 'events')).toBeGreaterThan(cell(stdout, 'adds to the queue'));
     expect(cell(stdout, 'with two workers')).toBe(0);
@@ -131,6 +133,7 @@ describe('the options of the controller', () => {
 
   it('are explained by --help', () => {
     expect(parseOptions(['--help'])).toBe(0);
+    expect(widthOf(printed)).toBeLessThanOrEqual(80);
     for (const option of ['--source', '--output', '--workers', '--max-retries', '--resync', '--port'])
       expect(printed).toContain(option);
     expect(printed.match(/to \d+\)\s+\(default:/g)).toHaveLength(5);

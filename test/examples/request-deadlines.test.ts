@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
+import { latenessChart, pendingChart } from '../../examples/request-deadlines/html/report-charts.ts';
+import { widthOf } from './support.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DEMO = [
@@ -63,6 +65,7 @@ describe('the demo, run for real', () => {
     expect(cell(stdout, 'timeout lateness p50')).toBeGreaterThanOrEqual(0);
     expect(cell(stdout, 'host wake-ups')).toBeGreaterThan(0);
     expect(stdout).toContain('Self-check passed');
+    expect(widthOf(stdout)).toBeLessThanOrEqual(80);
     expectWheels(stdout);
     expectSelfContained(readFileSync(html, 'utf8'));
   });
@@ -106,11 +109,34 @@ describe.concurrent('a wrong option of the demo', () => {
   });
 });
 
+/** The texts of a chart, in the order of its axes. */
+function textsOf(chart: string): string[] {
+  return [...chart.matchAll(/<text[^>]*>([^<]*)</g)].map(([, text = '']) => text);
+}
+
+describe('a chart of the report', () => {
+  it('has round numbers on the axis of time, whenever the last sample was taken', () => {
+    const samples = [50, 6_740].map((atMs) => ({ atMs, requests: 700, timers: 1_400 }));
+    const texts = textsOf(pendingChart(samples));
+
+    expect(texts.slice(0, texts.indexOf('seconds since the first request'))).toEqual('01234567'.split(''));
+    expect(texts).toEqual(expect.arrayContaining(['1,000', '1,400']));
+  });
+
+  it('has round numbers on the axes of lateness, and draws a run without timeouts', () => {
+    const ofRun = textsOf(latenessChart(Float64Array.from({ length: 1_000 }, (_, index) => index / 27)));
+
+    expect(ofRun).toEqual(expect.arrayContaining(['0', '10', '20', '40', '100', '%']));
+    expect(latenessChart(new Float64Array())).not.toContain('NaN');
+  });
+});
+
 describe('--help of the demo', () => {
   it('explains every option with its range and default', async () => {
     const { code, stdout } = await runDemo('--help');
 
     expect(code).toBe(0);
+    expect(widthOf(stdout)).toBeLessThanOrEqual(80);
     for (const option of ['--duration', '--rate', '--timeout-ms', '--connections', '--html', '--no-html']) {
       expect(stdout).toContain(option);
     }

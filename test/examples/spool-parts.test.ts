@@ -11,6 +11,7 @@ import { LineSplitter } from '../../examples/spool/shipper/line-splitter.ts';
 import type { Status } from '../../examples/spool/shipper/progress.ts';
 import { takeBatch } from '../../examples/spool/shipper/take-batch.ts';
 import { parseStatus, statusText } from '../../examples/spool/terminal/status-text.ts';
+import { widthOf } from './support.ts';
 
 describe('the line splitter', () => {
   const split = (pieces: readonly string[], maxBytes = 100): string[] => {
@@ -169,6 +170,7 @@ describe('the options of the spool', () => {
 
   it('are explained by --help', () => {
     expect(parseOptions(['--help'])).toBe(0);
+    expect(widthOf(printed)).toBeLessThanOrEqual(80);
     for (const option of ['--spool', '--forward', '--confirm', '--drain', '--max-retry', '--rate'])
       expect(printed).toContain(option);
   });

@@ -83,11 +83,10 @@ const EXPORTS = {
 };
 
 describe('the package', () => {
-  it('is what its card says: no run-time dependency, no side effects, only dist, Node 20', () => {
+  it('is what its card says: no run-time dependency, no side effects, Node 20', () => {
     expect(manifest).toMatchObject({
       name: 'escapement',
       sideEffects: false,
-      files: ['dist'],
       engines: { node: '>=20' },
     });
     expect(manifest.dependencies).toBeUndefined();
@@ -101,6 +100,31 @@ describe('the package', () => {
     const source = `console.log(JSON.stringify(Object.keys(require('${subpath}')).sort()))`;
     const required = runProgram(source, { type: 'commonjs' });
     expect(JSON.parse(required.stdout)).toEqual(names);
+  });
+
+  it.each(Object.keys(EXPORTS))(
+    '%s: every function and class has the name that it is exported by',
+    (subpath) => {
+      const wrong = `Object.entries(m).flatMap(([name, value]) => {
+      const chain = [];
+      for (let it = value; typeof it === 'function' && it !== Function.prototype; it = Object.getPrototypeOf(it)) chain.push(it);
+      const isWrong = (it) => !/^[A-Za-z]+$/.test(it.name) || (it.prototype && it.prototype.constructor?.name !== it.name);
+      return (chain[0] && chain[0].name !== name) || (/^[A-Z]/.test(name) && chain.some(isWrong)) ? [name] : [];
+    })`;
+      const imported = runProgram(`import * as m from '${subpath}'; console.log(JSON.stringify(${wrong}))`);
+      const source = `const m = require('${subpath}'); console.log(JSON.stringify(${wrong}))`;
+      const required = runProgram(source, { type: 'commonjs' });
+      expect([imported.stdout, required.stdout]).toEqual(['[]\n', '[]\n']);
+    },
+  );
+
+  it('prints an uncaught error under its own name', () => {
+    const { stderr } = runProgram(`
+      import { DelayedOperationPurgatory } from 'escapement';
+      const purgatory = new DelayedOperationPurgatory('closed');
+      purgatory.close();
+      await purgatory.wait(['key'], () => undefined, { timeoutMs: 1 });`);
+    expect(stderr).toMatch(/^EscapementError(: | \[ERR_PURGATORY_CLOSED\]: )/m);
   });
 
   it('loads nothing but itself, and a peer dependency only with its adapter', () => {

@@ -3,7 +3,7 @@ import { test } from 'vitest';
 import { history, maxArchived } from './broker-actions.ts';
 import { openEmbeddedSide } from './broker-side.ts';
 import { BrokerWorld } from './broker-world.ts';
-import { runs, timeoutOf } from './replay.ts';
+import { propertyRuns, timeoutOf } from '../runs.ts';
 
 const RUNS = 300;
 
@@ -15,7 +15,7 @@ test(
       fc.asyncProperty(maxArchived, history, (max, actions) =>
         BrokerWorld.run(openEmbeddedSide, max, actions),
       ),
-      runs(RUNS),
+      propertyRuns(RUNS),
     );
   },
 );

@@ -18,7 +18,7 @@ const TASK_FIELDS = new Set([
 ]);
 /** Counts of days: what removes a queue cannot know of all of them, and they expire. */
 const DAY_COUNT = /^(?:processed|failed):\d{4}-\d\d-\d\d$/u;
-const FOR_ONE = /^(?:t|g|unique):/u;
+const FOR_ONE = /^(?:t|g|unique|x:later):/u;
 
 /**
  * Checks all that a RedisBroker has written: that every id is in exactly one place, and its task says so; that active tasks
@@ -100,7 +100,7 @@ class QueueCheck {
     const { groups, groupPrefix, aggregationSets } = this.#keys;
     const listed = this.#dump.sets.get(groups) ?? new Set();
     const sets = this.#zset(aggregationSets);
-    // A group may be listed before its first task comes: one that is for later, which a Go server may forward.
+    for (const group of listed) this.#checkListed(group);
     for (const key of sets.keys()) ensure(this.#dump.zsets.has(key), `'${key}' is listed, and has no tasks`);
     for (const key of this.#dump.zsets.keys()) {
       if (!key.startsWith(groupPrefix)) continue;
@@ -111,6 +111,18 @@ class QueueCheck {
         ensure(this.#field(id, 'group') === group, `'${id}' in '${key}' is of another group`);
       }
     }
+  }
+
+  /** A group is listed before its first task comes if that is scheduled: a Go server may forward it. */
+  #checkListed(group: string): void {
+    const { groupPrefix, prefix } = this.#keys;
+    const later = [...(this.#dump.sets.get(`${prefix}x:later:${group}`) ?? [])];
+    for (const id of later) {
+      const isScheduled = this.#field(id, 'state') === 'scheduled' && this.#field(id, 'group') === group;
+      ensure(isScheduled, `'${id}' is not scheduled for group '${group}'`);
+    }
+    const hasTasks = this.#dump.zsets.has(groupPrefix + group);
+    ensure(hasTasks || later.length > 0, `group '${group}' is listed, and has no tasks`);
   }
 
   #checkTasks(): void {

@@ -6,7 +6,7 @@ import { CannotRepair } from '../../src/diskqueue/stored/cannot-repair.ts';
 import { RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
 import { MemoryDisk } from '../diskqueue/stored/memory-disk.ts';
 import { expectInOrder, FOLDER, NAME, planFor, queueOf, repair } from '../diskqueue/stored/repaired.ts';
-import { runs, timeoutOf } from './replay.ts';
+import { propertyRuns, timeoutOf } from '../runs.ts';
 
 const RUNS = 120;
 const ACKED = 13;
@@ -159,7 +159,7 @@ test.each([
           expect((await checkRepair(disk)) ?? wanted).toEqual(expect.arrayContaining(wanted));
         },
       ),
-      { seed: 1, ...runs(RUNS) },
+      { seed: 1, ...propertyRuns(RUNS) },
     );
   },
 );

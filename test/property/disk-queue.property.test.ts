@@ -8,7 +8,7 @@ import { hostError, RecordingFiles, type FileCall } from '../diskqueue/support/r
 import { makeFolder } from '../diskqueue/support/queues.ts';
 import { dataOf } from './disk-queue-model.ts';
 import { queueAction, QueueWorld, type QueueAction } from './queue-world.ts';
-import { runs, timeoutOf } from './replay.ts';
+import { propertyRuns, timeoutOf } from '../runs.ts';
 
 const FORMATS = ['checked', 'nsq'] as const;
 const RUNS = 40;
@@ -177,7 +177,7 @@ test.each(FORMATS)(
           }
         },
       ),
-      runs(RUNS),
+      propertyRuns(RUNS),
     );
   },
 );
@@ -201,7 +201,7 @@ test.each(FORMATS)(
           }
         },
       ),
-      runs(RUNS),
+      propertyRuns(RUNS),
     );
   },
 );

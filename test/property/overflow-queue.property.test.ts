@@ -6,7 +6,7 @@ import { FakeBackend } from '../diskqueue/support/fake-backend.ts';
 import { makeFolder } from '../diskqueue/support/queues.ts';
 import type { ModelMessage } from './disk-queue-model.ts';
 import { queueAction, QueueWorld } from './queue-world.ts';
-import { runs, timeoutOf } from './replay.ts';
+import { propertyRuns, timeoutOf } from '../runs.ts';
 
 const RUNS_ON_DISK = 30;
 const RUNS = 200;
@@ -110,7 +110,7 @@ test(
           rmSync(dataPath, { recursive: true });
         }
       }),
-      runs(RUNS_ON_DISK),
+      propertyRuns(RUNS_ON_DISK),
     );
   },
 );
@@ -134,7 +134,7 @@ test(
           await world.run(todo);
         },
       ),
-      runs(RUNS),
+      propertyRuns(RUNS),
     );
   },
 );

@@ -1,28 +1,16 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { test } from 'vitest';
 import { scenario } from './purgatory-actions.ts';
 import { PurgatoryWorld } from './purgatory-world.ts';
-
-/*
- * ESCAPEMENT_FUZZ_RUNS=20000 makes it a fuzzer. A failure prints its seed and path; ESCAPEMENT_FUZZ_SEED and
- * ESCAPEMENT_FUZZ_PATH replay it.
- */
-const { ESCAPEMENT_FUZZ_RUNS, ESCAPEMENT_FUZZ_SEED, ESCAPEMENT_FUZZ_PATH } = process.env;
-
-const RUNS = Number(ESCAPEMENT_FUZZ_RUNS ?? 300);
-const replay = {
-  ...(ESCAPEMENT_FUZZ_SEED !== undefined && { seed: Number(ESCAPEMENT_FUZZ_SEED) }),
-  ...(ESCAPEMENT_FUZZ_PATH !== undefined && { path: ESCAPEMENT_FUZZ_PATH }),
-};
+import { propertyRuns, timeoutOf } from '../runs.ts';
 
 test(
   'two purgatories behave like maps of arrays, whatever is done to them, from outside and from inside operations',
-  { timeout: 60_000 + RUNS * 400 },
+  { timeout: timeoutOf() },
   async () => {
-    expect(RUNS).toBeGreaterThan(0);
     await fc.assert(
       fc.asyncProperty(scenario, (world) => new PurgatoryWorld(world).run()),
-      { numRuns: RUNS, ...replay },
+      propertyRuns(),
     );
   },
 );

@@ -9,14 +9,7 @@ import {
   type RateLimiter,
 } from 'escapement';
 import { expect, test } from 'vitest';
-
-const { ESCAPEMENT_FUZZ_RUNS, ESCAPEMENT_FUZZ_SEED, ESCAPEMENT_FUZZ_PATH } = process.env;
-
-const RUNS = Number(ESCAPEMENT_FUZZ_RUNS ?? 300);
-const replay = {
-  ...(ESCAPEMENT_FUZZ_SEED !== undefined && { seed: Number(ESCAPEMENT_FUZZ_SEED) }),
-  ...(ESCAPEMENT_FUZZ_PATH !== undefined && { path: ESCAPEMENT_FUZZ_PATH }),
-};
+import { propertyRuns } from '../runs.ts';
 
 /** How to make a limiter on a clock: fast-check shows it as it is. */
 type Recipe =
@@ -156,6 +149,6 @@ test('no limiter, whatever its valid options and its history, lets out NaN, a ne
         if (!(failures >= 0 && Number.isInteger(failures))) expect.fail(`it counts ${failures}`);
       }
     }),
-    { numRuns: RUNS, ...replay },
+    propertyRuns(),
   );
 });

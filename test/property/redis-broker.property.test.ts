@@ -3,7 +3,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { history, maxArchived } from './broker-actions.ts';
 import { BrokerWorld } from './broker-world.ts';
 import { RedisSides } from './redis-side.ts';
-import { runs, timeoutOf } from './replay.ts';
+import { propertyRuns, timeoutOf } from '../runs.ts';
 
 const RUNS = 60;
 
@@ -20,7 +20,7 @@ test(
   async () => {
     await fc.assert(
       fc.asyncProperty(maxArchived, history, (max, actions) => BrokerWorld.run(sides.open, max, actions)),
-      runs(RUNS),
+      propertyRuns(RUNS),
     );
   },
 );

@@ -8,7 +8,7 @@ import { freshDatabase, type FreshDatabase } from '../redis/redis-case.ts';
 import { checkRedis } from './check-redis.ts';
 import { Member, QUEUES } from './redis-crowd.ts';
 import { dumpOf } from './redis-dump.ts';
-import { runs, timeoutOf } from './replay.ts';
+import { propertyRuns, timeoutOf } from '../runs.ts';
 
 const RUNS = 20;
 const MEMBERS = 4;
@@ -46,7 +46,7 @@ test(
     await fc.assert(
       fc.asyncProperty(fc.integer(), (seed) => runCrowd(seededRandom(seed))),
       // What happens at once is different each time, so that there is nothing to shrink.
-      { ...runs(RUNS), endOnFailure: true },
+      { ...propertyRuns(RUNS), endOnFailure: true },
     );
   },
 );

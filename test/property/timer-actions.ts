@@ -30,6 +30,8 @@ export interface TimerSetup extends Required<
   Pick<SystemTimerOptions, 'tickMs' | 'wheelSize' | 'rounding' | 'autoStart' | 'maxTasksPerTurn'>
 > {
   readonly executorKind: ExecutorKind;
+  /** How many entries a turn of at most `maxTasksPerTurn` moves. */
+  readonly movesPerTurn: number;
 }
 
 /** A whole run: two timers, what their tasks do, and what happens to them. */
@@ -131,6 +133,7 @@ const setup: fc.Arbitrary<TimerSetup> = fc.record({
     { weight: 1, arbitrary: fc.constant(false) },
   ),
   maxTasksPerTurn: fc.constantFrom(1, 2, 3, 5, 10_000, Infinity),
+  movesPerTurn: fc.constantFrom(1, 2, 3, 10, 2 ** 16, 2 ** 16),
   executorKind: fc.constantFrom<ExecutorKind>(
     'none',
     'none',

@@ -24,6 +24,8 @@ export interface ModelEntry {
   readonly path: readonly Arrival[];
   /** Grows with every placement. */
   readonly serial: number;
+  /** It was placed while the timer was behind: who is first of those that expire together is left open. */
+  readonly isLoose?: boolean;
 }
 
 /** The length of a bucket's time span on a level, in milliseconds; level 1 is the finest. */
@@ -44,6 +46,14 @@ function roundToTick({ tickMs, rounding }: WheelShape, deadlineMs: number): numb
   if (rounding === 'up')
     while (roundedMs < deadlineMs && roundedMs + tickMs <= HORIZON_MS) roundedMs += tickMs;
   return roundedMs;
+}
+
+/** The same for a timer that has not caught up with `nowMs`: what is due at once joins what expires at this tick. */
+export function placeLoosely(shape: WheelShape, delayMs: number, nowMs: number, serial: number): ModelEntry {
+  const entry = placeInModel(shape, delayMs, nowMs, serial);
+  const isDue = entry.path.length === 0;
+  const dueMs = isDue ? Math.floor(nowMs / shape.tickMs) * shape.tickMs : entry.dueMs;
+  return { ...entry, dueMs, isLoose: true };
 }
 
 /** What becomes of a delay: a pure function of the shape, the delay and the moment. */
@@ -71,7 +81,10 @@ export function placeInModel(shape: WheelShape, delayMs: number, nowMs: number, 
  */
 export function compareEntries(a: ModelEntry, b: ModelEntry): number {
   const [aWasDue, bWasDue] = [a.path.length === 0, b.path.length === 0];
-  if (aWasDue && bWasDue) return a.serial - b.serial;
+  const isOpen = a.isLoose === true || b.isLoose === true;
+  const areOpen = a.isLoose === true && b.isLoose === true;
+  if (aWasDue && bWasDue) return areOpen ? a.dueMs - b.dueMs : a.serial - b.serial;
+  if (isOpen) return a.dueMs - b.dueMs;
   if (aWasDue || bWasDue) return a.dueMs - b.dueMs || (aWasDue ? 1 : -1);
   return a.dueMs - b.dueMs || compareArrivals(a, b);
 }

@@ -1,5 +1,6 @@
 import { SystemTimer, type TimerId, TimerTask } from 'escapement';
 import { checkTimer } from 'escapement/testing';
+import { INTERNALS } from '../../src/timer/timer-internals.ts';
 import { HandClock } from '../timer/support/hand-clock.ts';
 import type { ExecutorKind, TimerSetup } from './timer-actions.ts';
 import { compareEntries, type ModelEntry } from './timer-model.ts';
@@ -68,13 +69,21 @@ export class Side {
   ) {
     this.setup = setup;
     this.clock = new HandClock(nowMs);
-    const { executorKind, ...options } = setup;
+    const { executorKind, movesPerTurn, ...options } = setup;
     const executor = this.#executor(executorKind);
     this.timer = new SystemTimer({
       ...options,
       ...(executor && { executor }),
       ...{ startMs, clock: this.clock, onError },
     });
+    const { wheels } = this.timer[INTERNALS]();
+    wheels.movesPerTurn = movesPerTurn;
+    wheels.startTurn(startMs, true);
+  }
+
+  /** Whether something that is due waits in a bucket, because the latest turn has moved all that it may. */
+  get isBehind(): boolean {
+    return this.timer[INTERNALS]().wheels.isBehind;
   }
 
   dueBy(nowMs: number): Map<Subject, ModelEntry> {
@@ -98,7 +107,8 @@ export class Side {
     if (this.setup.executorKind === 'later') {
       const { size } = this.timer;
       claim((call() ?? 0) === 0 && this.timer.size === size, 'something ran although the executor did not');
-      claim(due.size <= this.sleepsEnded || this.turn !== undefined, 'the executor was not asked');
+      const wasAsked = this.turn !== undefined || this.isBehind;
+      claim(due.size <= this.sleepsEnded || wasAsked, 'the executor was not asked');
       return;
     }
     const pump = this.#begin(due, false);
@@ -173,7 +183,7 @@ export class Side {
     const awaited = [...waiting.values()].filter(({ dueMs }) => !isHandedOver(dueMs));
     const mustWake = setup.autoStart && !this.isClosed && awaited.length > 0;
     claim(
-      clock.armed === (mustWake ? 1 : 0),
+      clock.armed === (mustWake ? 1 : 0) || this.isBehind,
       `${clock.armed} wake-ups are armed for ${awaited.length} tasks`,
     );
     claim(clock.mostArmed <= 1, 'two wake-ups were armed at once');
@@ -203,7 +213,8 @@ export class Side {
     const ran = pump.ran + sleepsRan;
     claim(returned === undefined || returned === ran, `it says that ${returned ?? 0} ran, but ${ran} did`);
     claim(ran <= limit, `${ran} ran in a turn of at most ${limit}`);
-    claim(ran === limit || leftTasks + leftSleeps === 0, 'something that is due did not run');
+    const isWhole = ran === limit || leftTasks + leftSleeps === 0;
+    claim(isWhole || this.isBehind, 'something that is due did not run');
     this.sleepsEnded += sleepsRan;
   }
 

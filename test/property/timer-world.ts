@@ -1,7 +1,7 @@
 import { EscapementError, type TimerId, TimerTask } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import type { Action, Delay, Scenario, Which } from './timer-actions.ts';
-import { placeInModel } from './timer-model.ts';
+import { placeInModel, placeLoosely } from './timer-model.ts';
 import { claim, EXECUTOR_ERROR, Side, type Subject } from './timer-side.ts';
 
 /** Virtual time stays below this, so that no deadline of an ordinary delay comes near the horizon. */
@@ -167,7 +167,8 @@ export class TimerWorld {
   }
 
   #place(subject: Subject, side: Side, delayMs: number): void {
-    const entry = placeInModel(side.setup, delayMs, side.clock.now(), this.#serial++);
+    const place = side.isBehind ? placeLoosely : placeInModel;
+    const entry = place(side.setup, delayMs, side.clock.now(), this.#serial++);
     subject.side.waiting.delete(subject);
     subject.side = side;
     side.waiting.set(subject, entry);

@@ -1,28 +1,16 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { test } from 'vitest';
 import { scenario } from './timer-actions.ts';
 import { TimerWorld } from './timer-world.ts';
-
-/*
- * ESCAPEMENT_FUZZ_RUNS=20000 makes it a fuzzer. A failure prints its seed and path; ESCAPEMENT_FUZZ_SEED and
- * ESCAPEMENT_FUZZ_PATH replay it.
- */
-const { ESCAPEMENT_FUZZ_RUNS, ESCAPEMENT_FUZZ_SEED, ESCAPEMENT_FUZZ_PATH } = process.env;
-
-const RUNS = Number(ESCAPEMENT_FUZZ_RUNS ?? 300);
-const replay = {
-  ...(ESCAPEMENT_FUZZ_SEED !== undefined && { seed: Number(ESCAPEMENT_FUZZ_SEED) }),
-  ...(ESCAPEMENT_FUZZ_PATH !== undefined && { path: ESCAPEMENT_FUZZ_PATH }),
-};
+import { propertyRuns, timeoutOf } from '../runs.ts';
 
 test(
   'two timers behave like naive sorted lists, whatever is done to them, from outside and from inside tasks',
-  { timeout: 60_000 + RUNS * 400 },
+  { timeout: timeoutOf() },
   async () => {
-    expect(RUNS).toBeGreaterThan(0);
     await fc.assert(
       fc.asyncProperty(scenario, (world) => new TimerWorld(world).run()),
-      { numRuns: RUNS, ...replay },
+      propertyRuns(),
     );
   },
 );

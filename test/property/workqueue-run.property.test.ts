@@ -2,16 +2,9 @@ import { setMaxListeners } from 'node:events';
 import fc from 'fast-check';
 import { WorkQueue } from 'escapement';
 import { checkQueue } from 'escapement/testing';
-import { expect, test } from 'vitest';
+import { test } from 'vitest';
 import { watch } from '../workqueue/support/outcome.ts';
-
-const { ESCAPEMENT_FUZZ_RUNS, ESCAPEMENT_FUZZ_SEED, ESCAPEMENT_FUZZ_PATH } = process.env;
-
-const RUNS = Number(ESCAPEMENT_FUZZ_RUNS ?? 300);
-const replay = {
-  ...(ESCAPEMENT_FUZZ_SEED !== undefined && { seed: Number(ESCAPEMENT_FUZZ_SEED) }),
-  ...(ESCAPEMENT_FUZZ_PATH !== undefined && { path: ESCAPEMENT_FUZZ_PATH }),
-};
+import { propertyRuns, timeoutOf } from '../runs.ts';
 
 /** How a job ends: on its own, or because of its signal, which it may also fail to hear. */
 type End = 'finish' | 'fail' | 'give up' | 'add and finish' | 'add and fail' | 'add and give up';
@@ -187,13 +180,12 @@ class RunWorld {
 
 test(
   'whatever runs come and go: no item has two holders, no add is lost, no run hangs',
-  { timeout: 60_000 + RUNS * 400 },
+  { timeout: timeoutOf() },
   async () => {
-    expect(RUNS).toBeGreaterThan(0);
     const steps = fc.array(fc.array(action, { minLength: 1, maxLength: 4 }), { maxLength: 50, size: 'max' });
     await fc.assert(
       fc.asyncProperty(steps, (each) => new RunWorld().run(each)),
-      { numRuns: RUNS, ...replay },
+      propertyRuns(),
     );
   },
 );

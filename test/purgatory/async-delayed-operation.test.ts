@@ -146,6 +146,24 @@ describe('every trigger is followed by a check that starts after it', () => {
     expect(operation.flights).toHaveLength(5);
   });
 
+  test('the check is over when its error is reported: what onError completes is forced', async () => {
+    const fixture = new Fixture({
+      onError: (_, operation) => {
+        operation.forceComplete();
+      },
+    });
+    const fail = (): never => {
+      throw new Error('mine');
+    };
+    const throwing = Object.assign(new Remote(10), { onCheck: fail });
+    fixture.purgatory.tryCompleteElseWatch(throwing, ['x']);
+    expect(throwing.log).toEqual(['forced']);
+    const rejecting = new Remote(10);
+    fixture.purgatory.tryCompleteElseWatch(rejecting, ['x']);
+    await rejecting.flights[0]?.fail(new Error('mine'));
+    expect(rejecting.log).toEqual(['forced']);
+  });
+
   test('a check that says no after the timeout starts no other', async () => {
     const { fixture, operation } = await watched();
     for (let i = 0; i < 3; i++) fixture.purgatory.checkAndComplete('x');

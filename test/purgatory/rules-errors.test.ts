@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { runProgram } from '../run-program.ts';
+import type { DelayedOperation } from 'escapement';
 import { thrownBy } from '../timer/support/errors.ts';
 import { Fixture, TestOperation } from './support/fixture.ts';
 
@@ -66,6 +67,50 @@ describe('an operation that throws is reported to onError, its siblings are stil
     expect(fixture.purgatory.close()).toEqual([a, b]);
     expect(fixture.errors).toEqual([[mine, a]]);
     expect(fixture.log).toEqual(['a closed', 'b closed']);
+  });
+
+  test('the check is over when its error is reported: what onError completes is forced', () => {
+    const onError = (_: unknown, operation: DelayedOperation): void => {
+      operation.forceComplete();
+    };
+    const fixture = new Fixture({ onError });
+    fixture.watch('a', 'x', { onTry: fail });
+    fixture.watch('b', 'x', { onTry: ({ tries }) => tries === 3 && fail() });
+    const triggered = fixture.watch('c', 'x', {
+      onTry: (self) => {
+        if (self.tries < 3) return;
+        self.maybeTryComplete();
+        fail();
+      },
+    });
+    expect(fixture.purgatory.checkAndComplete('x')).toBe(0);
+    expect(fixture.log).toEqual(['a forced', 'b forced', 'c forced']);
+    expect(triggered.tries).toBe(3);
+  });
+
+  test('a trigger by onError is followed by a check, in which completion is tried', () => {
+    const onError = (_: unknown, operation: DelayedOperation): void => {
+      operation.maybeTryComplete();
+    };
+    const fixture = new Fixture({ onError });
+    const operation = fixture.watch('a', 'x', {
+      onTry: (self) => {
+        self.holds = self.tries > 2;
+        if (self.tries === 3) fail();
+      },
+    });
+    expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
+    expect([operation.tries, fixture.log]).toEqual([4, ['a tried']]);
+  });
+
+  test('a check that has triggered itself without an end is over as well', () => {
+    const onError = (_: unknown, operation: DelayedOperation): void => {
+      operation.forceComplete();
+    };
+    const fixture = new Fixture({ onError });
+    fixture.watch('a', 'x', { onTry: (self) => self.tries > 2 && self.maybeTryComplete() });
+    fixture.purgatory.checkAndComplete('x');
+    expect(fixture.log).toEqual(['a forced']);
   });
 
   test('what is thrown need not be an error', () => {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { findRedis, requireRedisProgram } from './find-redis.ts';
+import { installRedis } from './install-redis.ts';
 import type { System } from './system.ts';
 
 let folder: string;
@@ -51,54 +52,54 @@ function machine({ isRoot = true, ...env }: { isRoot?: boolean; REDIS_URL?: stri
 const ENV = 'while case "$1" in *=*) true;; *) false;; esac; do shift; done; "$@"';
 
 describe('Redis for the tests', () => {
-  it('is what REDIS_URL says, whatever is on the PATH', async () => {
+  it('is what REDIS_URL says, whatever is on the PATH', () => {
     program('redis-server');
-    expect(await findRedis(machine({ REDIS_URL: 'redis://there:1' }))).toEqual({ url: 'redis://there:1' });
+    expect(findRedis(machine({ REDIS_URL: 'redis://there:1' }))).toEqual({ url: 'redis://there:1' });
   });
 
-  it.each(['redis-server', 'valkey-server'])('is %s on the PATH', async (name) => {
+  it.each(['redis-server', 'valkey-server'])('is %s on the PATH', (name) => {
     program(name);
-    expect(await findRedis(machine({ REDIS_URL: '' }))).toEqual({ program: join(path, name) });
+    expect(findRedis(machine({ REDIS_URL: '' }))).toEqual({ program: join(path, name) });
     expect(commands).toEqual([]);
   });
 
-  it('is redis-server if both are there', async () => {
+  it('is redis-server if both are there', () => {
     program('valkey-server');
     program('redis-server');
-    expect(await findRedis(machine())).toEqual({ program: join(path, 'redis-server') });
+    expect(findRedis(machine())).toEqual({ program: join(path, 'redis-server') });
   });
 
-  it('is not a file that cannot be run, or a folder', async () => {
+  it('is not a file that cannot be run, or a folder', () => {
     writeFileSync(join(path, 'redis-server'), '');
     mkdirSync(join(path, 'valkey-server'));
-    await expect(findRedis(machine())).rejects.toThrow('The tests need Redis 6.2 or later');
+    expect(findRedis(machine())).toBeUndefined();
   });
 
   it('is needed on the PATH for a server of our own, also with REDIS_URL', () => {
     const system = machine({ REDIS_URL: 'redis://there:1' });
-    expect(() => requireRedisProgram(system)).toThrow('The tests need Redis 6.2 or later');
+    expect(() => requireRedisProgram(system)).toThrow('npm run test:setup');
     program('valkey-server');
     expect(requireRedisProgram(system)).toBe(join(path, 'valkey-server'));
   });
 });
 
-describe('Redis that is not there', () => {
+describe('npm run test:setup', () => {
   beforeEach(() => {
     program('env', ENV);
   });
 
-  it('is installed by root', async () => {
+  it('installs Redis as root', async () => {
     program('apt-get', INSTALLS_REDIS);
-    expect(await findRedis(machine())).toEqual({ program: join(path, 'redis-server') });
+    expect(await installRedis(machine())).toBe(join(path, 'redis-server'));
     expect(commands).toEqual([
       'env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends redis-server',
     ]);
-    expect(said).toEqual(['the tests need Redis: apt-get installs it']);
+    expect(said).toEqual(['installing Redis with apt-get']);
   });
 
-  it('is installed after the list of packages is fetched, if it is not on it', async () => {
+  it('fetches the list of packages if Redis is not on it', async () => {
     program('apt-get', `[ "$1" = update ] && : > "$BIN/list"; [ -e "$BIN/list" ] && { ${INSTALLS_REDIS}; }`);
-    expect(await findRedis(machine())).toEqual({ program: join(path, 'redis-server') });
+    expect(await installRedis(machine())).toBe(join(path, 'redis-server'));
     expect(commands.map((command) => command.replace(/.*apt-get /, ''))).toEqual([
       'install --yes --no-install-recommends redis-server',
       'install --yes --no-install-recommends valkey-server',
@@ -107,50 +108,49 @@ describe('Redis that is not there', () => {
     ]);
   });
 
-  it.each(['dnf', 'yum', 'apk', 'zypper', 'pacman'])('is installed by %s', async (manager) => {
+  it.each(['dnf', 'yum', 'apk', 'zypper', 'pacman'])('installs with %s', async (manager) => {
     program(manager, `for package; do :; done; [ $package = valkey ] && { ${INSTALLS_REDIS}; }`);
-    expect(await findRedis(machine())).toEqual({ program: join(path, 'redis-server') });
-    expect(said).toEqual([`the tests need Redis: ${manager} installs it`]);
+    expect(await installRedis(machine())).toBe(join(path, 'redis-server'));
+    expect(said).toEqual([`installing Redis with ${manager}`]);
   });
 
-  it('is installed with sudo that asks for no password', async () => {
+  it('installs with a sudo that asks for no password', async () => {
     program('apt-get', `[ -n "$AS_ROOT" ] && { ${INSTALLS_REDIS}; }`);
     program('true');
     program('sudo', '[ "$1" = --non-interactive ] && shift && AS_ROOT=yes "$@"');
-    expect(await findRedis(machine({ isRoot: false }))).toEqual({ program: join(path, 'redis-server') });
+    expect(await installRedis(machine({ isRoot: false }))).toBe(join(path, 'redis-server'));
   });
 
-  it('is installed by brew without other rights, and never by brew as root', async () => {
+  it('installs with brew as a user, and never with brew as root', async () => {
     program('brew', INSTALLS_REDIS);
-    await expect(findRedis(machine())).rejects.toThrow('The tests need Redis');
-    expect(await findRedis(machine({ isRoot: false }))).toEqual({ program: join(path, 'redis-server') });
+    await expect(installRedis(machine())).rejects.toThrow('Redis is not on the PATH');
+    expect(await installRedis(machine({ isRoot: false }))).toBe(join(path, 'redis-server'));
     expect(commands).toEqual(['env DEBIAN_FRONTEND=noninteractive brew install redis']);
   });
 
-  const message =
-    /^The tests need Redis 6\.2 or later, or Valkey\. Install it, .*apt-get install redis-server.*REDIS_URL/;
+  const message = /^Redis is not on the PATH\. .*apt-get install redis-server.*REDIS_URL/;
 
-  it('stops the tests if there is no package manager', async () => {
-    await expect(findRedis(machine())).rejects.toThrow(message);
+  it('rejects if there is no package manager', async () => {
+    await expect(installRedis(machine())).rejects.toThrow(message);
     expect(commands).toEqual([]);
   });
 
-  it('stops the tests if there is no sudo', async () => {
+  it('rejects if there is no sudo', async () => {
     program('apt-get', INSTALLS_REDIS);
-    await expect(findRedis(machine({ isRoot: false }))).rejects.toThrow(message);
+    await expect(installRedis(machine({ isRoot: false }))).rejects.toThrow(message);
     expect(readdirSync(path)).toEqual(['apt-get', 'env']);
   });
 
-  it('stops the tests if sudo asks for a password', async () => {
+  it('rejects if sudo asks for a password', async () => {
     program('apt-get', INSTALLS_REDIS);
     program('sudo', 'exit 1');
-    await expect(findRedis(machine({ isRoot: false }))).rejects.toThrow(message);
+    await expect(installRedis(machine({ isRoot: false }))).rejects.toThrow(message);
     expect(commands).toEqual(['sudo --non-interactive env DEBIAN_FRONTEND=noninteractive true']);
   });
 
-  it('stops the tests if it cannot be installed', async () => {
+  it('rejects if it cannot be installed', async () => {
     program('apt-get', 'exit 100');
-    await expect(findRedis(machine())).rejects.toThrow(message);
+    await expect(installRedis(machine())).rejects.toThrow(message);
     expect(commands.at(-1)).toMatch(/apt-get update$/);
   });
 });

@@ -1,43 +1,35 @@
-import { installRedis } from './install-redis.ts';
 import { programOnPath, thisSystem, type System } from './system.ts';
 
 /** Where the tests have their Redis from. */
 export type FoundRedis =
-  /** Somebody has told us: it is not ours, see `freshDatabase`. */
+  /** `REDIS_URL`: a server that belongs to somebody else, see `freshDatabase`. */
   | { readonly url: string }
-  /** The path of `redis-server` or `valkey-server`: we start our own. */
+  /** The path of `redis-server` or `valkey-server`: the tests start their own. */
   | { readonly program: string };
 
 const PROGRAMS = ['redis-server', 'valkey-server'];
 
-/** One message, whatever has gone wrong on the way. */
-const WHAT_TO_INSTALL =
-  'The tests need Redis 6.2 or later, or Valkey. Install it, so that `redis-server` or `valkey-server` is on the PATH ' +
-  '(`apt-get install redis-server`, `dnf install valkey`, `apk add redis`, `brew install redis`), ' +
-  'or set REDIS_URL to an empty database that the tests may write to.';
+export const WHAT_TO_INSTALL =
+  '`npm run test:setup` installs Redis 6.2 or later, or Valkey, with the package manager of the system. Or put `redis-server` or ' +
+  '`valkey-server` on the PATH yourself (`apt-get install redis-server`, `dnf install valkey`, `apk add redis`, ' +
+  '`brew install redis`), or set REDIS_URL to an empty database that the tests may write to.';
 
-/**
- * Finds Redis by `REDIS_URL`, or on the PATH, or installs it.
- *
- * @throws Error - there is none; its message says what to install.
- */
-export async function findRedis(system: System = thisSystem): Promise<FoundRedis> {
+/** Finds Redis by `REDIS_URL` or on the PATH. Installs nothing. */
+export function findRedis(system: Pick<System, 'env'> = thisSystem): FoundRedis | undefined {
   const url = system.env['REDIS_URL'] ?? '';
   if (url !== '') return { url };
   const program = redisOnPath(system);
-  if (program !== undefined) return { program };
-  await installRedis(system);
-  return { program: requireRedisProgram(system) };
+  return program === undefined ? undefined : { program };
 }
 
 /**
- * For servers that a test starts, also where `REDIS_URL` is set: nobody wants that one stopped.
+ * Returns the path of a server program, for servers that a test starts and stops, also where `REDIS_URL` is set.
  *
  * @throws Error - it is not on the PATH; its message says what to install.
  */
 export function requireRedisProgram(system: Pick<System, 'env'> = thisSystem): string {
   const program = redisOnPath(system);
-  if (program === undefined) throw new Error(WHAT_TO_INSTALL);
+  if (program === undefined) throw new Error(`Redis is not on the PATH. ${WHAT_TO_INSTALL}`);
   return program;
 }
 

@@ -1,4 +1,5 @@
-import { programOnPath, type System } from './system.ts';
+import { requireRedisProgram } from './find-redis.ts';
+import { programOnPath, thisSystem, type System } from './system.ts';
 
 /** A package manager, and the names that it may have Redis under, the best one first. */
 interface PackageManager {
@@ -33,8 +34,19 @@ const PACKAGE_MANAGERS: readonly PackageManager[] = [
 /** apt-get must not ask how to set a package up. */
 const UNATTENDED = { DEBIAN_FRONTEND: 'noninteractive' };
 
-/** Installs Redis or Valkey with the package manager of the system, if there is one that it may use without a question. */
-export async function installRedis(system: System): Promise<void> {
+/**
+ * `npm run test:setup`: installs Redis or Valkey with the package manager of the system, as root or with a `sudo` that asks
+ * for no password.
+ *
+ * @returns the path of the server program.
+ * @throws Error - it could not be installed; its message says what to do.
+ */
+export async function installRedis(system: System = thisSystem): Promise<string> {
+  await install(system);
+  return requireRedisProgram(system);
+}
+
+async function install(system: System): Promise<void> {
   const manager = PACKAGE_MANAGERS.find(({ program }) => programOnPath(program, system) !== undefined);
   if (manager === undefined) return;
   const rights = await rightsFor(manager, system);
@@ -42,7 +54,7 @@ export async function installRedis(system: System): Promise<void> {
   const run = (args: readonly string[]): Promise<boolean> =>
     runWith(system, rights, [manager.program, ...args]);
 
-  system.say(`the tests need Redis: ${manager.program} installs it`);
+  system.say(`installing Redis with ${manager.program}`);
   if (await installOneOf(manager, run)) return;
   if (manager.update !== undefined && (await run(manager.update))) await installOneOf(manager, run);
 }

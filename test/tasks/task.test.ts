@@ -84,6 +84,8 @@ describe('options of a task', () => {
 
   test.each([
     [{ queue: '' }, 'ERR_INVALID_ARG_VALUE'],
+    [{ queue: 'a{b' }, 'ERR_INVALID_ARG_VALUE'],
+    [{ queue: 'a}b' }, 'ERR_INVALID_ARG_VALUE'],
     [{ queue: 1 }, 'ERR_INVALID_ARG_TYPE'],
     [{ taskId: ' ' }, 'ERR_INVALID_ARG_VALUE'],
     [{ maxRetry: -1 }, 'ERR_OUT_OF_RANGE'],

@@ -5,11 +5,15 @@ import { TimerWheels } from '../../src/timer/timer-wheels.ts';
 import { HandClock } from './support/hand-clock.ts';
 import { TestTask } from './support/tasks.ts';
 
+const fail = (error: unknown): never => {
+  throw error;
+};
+
 function makeDriver(autoStart = true) {
   const clock = new HandClock();
   const wheels = new TimerWheels(1, 8, 0, 'up');
   const wokenAt: number[] = [];
-  const driver = new TimerDriver(wheels, clock, autoStart, (nowMs) => wokenAt.push(nowMs));
+  const driver = new TimerDriver(wheels, clock, autoStart, (nowMs) => wokenAt.push(nowMs), fail);
   const enter = (delayMs: number): number => driver.enter(() => undefined, undefined, delayMs);
   return { clock, wheels, driver, wokenAt, enter };
 }

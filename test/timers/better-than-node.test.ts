@@ -132,6 +132,18 @@ describe('as the global functions', () => {
     expect([stdout.trim().split('\n'), stderr, status]).toEqual([['first', 'second'], '', 0]);
   });
 
+  test('timeouts of another loaded copy can be cleared', () => {
+    const { stdout, stderr, status } = runProgram(`
+      import { createRequire } from 'node:module';
+      import * as ours from 'escapement/timers';
+      const others = createRequire(import.meta.url)('escapement/timers');
+      console.log(others.setTimeout !== ours.setTimeout);
+      ours.clearTimeout(others.setTimeout(console.log, 5, 'never'));
+      others.clearInterval(ours.setInterval(console.log, 5, 'never'));
+    `);
+    expect([stdout, stderr, status]).toEqual(['true\n', '', 0]);
+  });
+
   test('a process ends as soon as nothing waits', () => {
     const { stdout, status } = runProgram(`
       import { setTimeout, clearTimeout } from 'escapement/timers';

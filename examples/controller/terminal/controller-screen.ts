@@ -2,6 +2,7 @@ import type { Controller } from '../controller/controller.ts';
 import type { News } from '../controller/news.ts';
 import type { DemoResult } from '../demo/demo-result.ts';
 import { reportTable } from '../../shared/report-table.ts';
+import { wrap } from '../../shared/wrap.ts';
 import { LiveView } from './live-view.ts';
 import { Progress } from './progress.ts';
 import { resultRows } from './result-rows.ts';
@@ -10,6 +11,9 @@ import { workLine } from './work-line.ts';
 
 const FRAME_MS = 100;
 const LINE_MS = 500;
+
+/** Of the further lines of an event. */
+const INDENT = ' '.repeat(12);
 
 /** What the example prints: on a terminal the queue as it is, elsewhere a line now and then. */
 export class ControllerScreen {
@@ -44,7 +48,7 @@ export class ControllerScreen {
   }
 
   readonly event = (text: string): void => {
-    this.say(`${this.#elapsed()}  ── ${text}`);
+    this.say(wrap(`${this.#elapsed()}  ── ${text}`, INDENT));
   };
 
   showResult(result: DemoResult): void {
@@ -61,7 +65,7 @@ export class ControllerScreen {
 
   say(text: string): void {
     this.#live?.clear();
-    process.stdout.write(`${text}\n`);
+    process.stdout.write(`${wrap(text)}\n`);
   }
 
   /** Gives the terminal back as it was. */

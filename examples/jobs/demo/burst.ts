@@ -1,8 +1,7 @@
-import sharp from 'sharp';
 import type { JobView } from '../service/job-view.ts';
 import type { Burst, ReceivedImage, SentImage } from './demo-result.ts';
 import type { JobsClient } from './jobs-client.ts';
-import { burstOf, WIDTHS, type Sample } from './sample-images.ts';
+import { burstOf, describeImage, WIDTHS, type Sample } from './sample-images.ts';
 
 /** Sends a customer's images all at once, waits for their jobs, and fetches what they have made. */
 export async function sendBurst(client: JobsClient, customer: string): Promise<Burst> {
@@ -18,10 +17,5 @@ async function sendOne(client: JobsClient, customer: string, sample: Sample): Pr
 }
 
 function fetchAll(client: JobsClient, { sizes }: JobView): Promise<ReceivedImage[]> {
-  return Promise.all(
-    sizes.map(async ({ url }) => {
-      const { width, height, format } = await sharp(await client.image(url)).metadata();
-      return { width, height, format };
-    }),
-  );
+  return Promise.all(sizes.map(async ({ url }) => describeImage(await client.image(url))));
 }

@@ -70,9 +70,7 @@ async function inDirectory(
   });
   service.client.on('enqueued', journal.enqueued);
   try {
-    audience.event(
-      `the service listens: ${url}, with ${workers} workers; its queues: ${url}/admin/api/queues`,
-    );
+    audience.event(`the service listens: ${url}; its queues: ${url}/admin/api/queues`);
     const client = new JobsClient(url, signal);
     return await play({ journal, store, oldFiles, client, audience, signal }, durationMs);
   } finally {

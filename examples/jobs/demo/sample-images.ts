@@ -1,4 +1,5 @@
 import sharp, { type Sharp } from 'sharp';
+import type { ReceivedImage } from './demo-result.ts';
 
 /** Something to send: an image, or what pretends to be one. */
 export interface Sample {
@@ -29,7 +30,8 @@ export async function burstOf(customer: string): Promise<Sample[]> {
   return good.toSpliced(2, 0, brokenSample(customer, good[0]));
 }
 
-async function goodSample(
+/** An image that is different every time. */
+export async function goodSample(
   name: string,
   width: number,
   height: number,
@@ -39,7 +41,13 @@ async function goodSample(
   return { name: `${name}.${format}`, bytes: Uint8Array.from(bytes), width, height, isBroken: false };
 }
 
-/** A few random dots, blown up: different every time. */
+/** What an image is, by its own bytes. */
+export async function describeImage(bytes: ArrayBuffer | Uint8Array): Promise<ReceivedImage> {
+  const { width, height, format } = await sharp(bytes).metadata();
+  return { width, height, format };
+}
+
+/** A few random dots, blown up. */
 function clouds(width: number, height: number): Sharp {
   const noise = { type: 'gaussian', mean: 128, sigma: 60 } as const;
   const dots = sharp({ create: { width: 8, height: 8, channels: 3, background: '#000', noise } });

@@ -1,10 +1,14 @@
 import { reportTable } from '../../shared/report-table.ts';
+import { wrap } from '../../shared/wrap.ts';
 import type { DemoResult } from '../demo/demo-result.ts';
 import type { Audience } from '../demo/run-demo.ts';
 import type { RunLine } from '../service/run-log.ts';
 import { resizeImage, type Digest } from '../service/tasks.ts';
 import { resultRows } from './result-rows.ts';
 import { digestText, runText } from './run-text.ts';
+
+/** Of the further lines of an event. */
+const INDENT = ' '.repeat(9);
 
 /** What the example prints: a line for each thing worth telling. */
 export class Screen implements Audience {
@@ -18,7 +22,7 @@ export class Screen implements Audience {
 
   event(text: string): void {
     const seconds = ((performance.now() - this.#startMs) / 1_000).toFixed(1);
-    this.say(`${seconds.padStart(5)} s  ${text}`);
+    this.say(wrap(`${seconds.padStart(5)} s  ${text}`, INDENT));
   }
 
   run(line: RunLine): void {
@@ -44,6 +48,6 @@ export class Screen implements Audience {
   }
 
   say(text: string): void {
-    process.stdout.write(`${text}\n`);
+    process.stdout.write(`${wrap(text)}\n`);
   }
 }

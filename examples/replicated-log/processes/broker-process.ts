@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { machineNowMs } from '../machine-clock.ts';
 import type { Listening } from './child-protocol.ts';
 
-/** Runs TypeScript, with `escapement` resolved to the built package, as its users have it. */
+/** `node --import` this, to run TypeScript. */
 const RUN_TYPESCRIPT = new URL('../../request-deadlines/run-typescript.mjs', import.meta.url).href;
 /** Ample: a long poll ends within half a second. */
 const OBEYS_WITHIN_MS = 4_000;

@@ -1,10 +1,14 @@
 import { reportTable } from '../../shared/report-table.ts';
+import { wrap } from '../../shared/wrap.ts';
 import type { ExampleResult } from '../example-result.ts';
 import type { ExampleOptions } from '../options.ts';
 import type { Observer } from '../run-example.ts';
 import type { LeaderStatus } from '../wire.ts';
 import { resultRows } from './result-rows.ts';
 import { seconds, statusHeader, statusLine } from './status-line.ts';
+
+/** Of the further lines of an event. */
+const INDENT = ' '.repeat(12);
 
 /** What the example prints: a line for each thing that happens, and one now and then for what waits. */
 export class ExampleScreen implements Observer {
@@ -18,7 +22,7 @@ export class ExampleScreen implements Observer {
   }
 
   event(text: string): void {
-    this.say(`${this.#elapsed()}  ── ${text}`);
+    this.say(wrap(`${this.#elapsed()}  ── ${text}`, INDENT));
   }
 
   status(status: LeaderStatus): void {
@@ -40,7 +44,7 @@ export class ExampleScreen implements Observer {
   }
 
   say(text: string): void {
-    process.stdout.write(`${text}\n`);
+    process.stdout.write(`${wrap(text)}\n`);
   }
 
   #elapsed(): string {

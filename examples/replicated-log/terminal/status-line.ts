@@ -6,24 +6,18 @@ const COLUMNS = [
   ['time', 7],
   ['in sync', 8],
   ['readable', 9],
-  ['waiting', 9],
+  ['waiting', 8],
   ['watched', 8],
-  ['keys', 5],
   ['done', 8],
   ['expired', 8],
-  ['waiting', 9],
-  ['watched', 8],
-  ['keys', 5],
+  ['waiting', 8],
   ['done', 8],
-  ['expired', 8],
-  ['waiting', 9],
   ['expired', 8],
 ] as const;
 const GROUPS = [
   ['', 24],
-  ['produces', 38],
-  ['fetches', 38],
-  ['sessions', 17],
+  ['produces', 32],
+  ['fetches', 24],
 ] as const;
 
 /** What the columns of a status line mean. */
@@ -37,13 +31,13 @@ export function statusHeader(): string {
 
 /** The leader at a moment, in one line. */
 export function statusLine(elapsedMs: number, { partitions, purgatories }: LeaderStatus): string {
-  const { produce, fetch, sessions } = purgatories;
+  const { produce, fetch } = purgatories;
   const inSync = Math.min(...partitions.map((partition) => partition.inSync.length));
   const readable = partitions.reduce((sum, { highWatermark }) => sum + highWatermark, 0);
   const cells = [
     seconds(elapsedMs),
-    ...[inSync, readable, ...gauges(produce), ...gauges(fetch)].map(formatCount),
-    ...[sessions.numDelayed, sessions.completed.expired].map(formatCount),
+    ...[inSync, readable, produce.numDelayed, produce.watched, ...ends(produce)].map(formatCount),
+    ...[fetch.numDelayed, ...ends(fetch)].map(formatCount),
   ];
   return cells.map((cell, index) => cell.padStart(COLUMNS[index]?.[1] ?? 0)).join('');
 }
@@ -52,6 +46,6 @@ export function seconds(ms: number): string {
   return `${(ms / 1_000).toFixed(1)} s`;
 }
 
-function gauges({ numDelayed, watched, watchedKeys, completed }: PurgatoryStatus): number[] {
-  return [numDelayed, watched, watchedKeys, completed.tried, completed.expired];
+function ends({ completed }: PurgatoryStatus): number[] {
+  return [completed.tried, completed.expired];
 }

@@ -3,6 +3,7 @@ import { LiveView } from './live-view.ts';
 import { formatCount, formatSpan } from '../../shared/number-format.ts';
 import { SERVICE_TIME, type DemoOptions } from '../options.ts';
 import { reportTable } from '../../shared/report-table.ts';
+import { wrap } from '../../shared/wrap.ts';
 import { resultRows } from '../result-rows.ts';
 import type { Progress } from '../run-demo.ts';
 import { wheelPicture } from './wheel-picture.ts';
@@ -35,7 +36,7 @@ export class DemoScreen {
   }
 
   say(text: string): void {
-    process.stdout.write(`${text}\n`);
+    process.stdout.write(`${wrap(text)}\n`);
   }
 
   /** Gives the terminal back as it was. */

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Order } from './child-protocol.ts';
 
-/** `node --import` this, to run TypeScript with `escapement` resolved to the built package, as its users have it. */
+/** `node --import` this, to run TypeScript. */
 export const RUN_TYPESCRIPT = new URL('../../request-deadlines/run-typescript.mjs', import.meta.url).href;
 /** Ample: the shipper forwards what is left before it ends. */
 const OBEYS_WITHIN_MS = 20_000;

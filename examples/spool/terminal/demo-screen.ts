@@ -1,5 +1,6 @@
 import { formatCount } from '../../shared/number-format.ts';
 import { reportTable } from '../../shared/report-table.ts';
+import { wrap } from '../../shared/wrap.ts';
 import type { DemoResult } from '../demo/demo-result.ts';
 import type { Audience } from '../demo/stage.ts';
 import type { DemoOptions } from '../options.ts';
@@ -9,6 +10,9 @@ import { resultRows } from './result-rows.ts';
 import { seconds, statusHeader, statusLine } from './status-line.ts';
 
 const LINE_MS = 500;
+
+/** Of the further lines of an event. */
+const INDENT = ' '.repeat(12);
 
 /** What the demonstration prints: on a terminal the spool as it is, elsewhere a line now and then. */
 export class DemoScreen implements Audience {
@@ -28,7 +32,7 @@ export class DemoScreen implements Audience {
   }
 
   event(text: string): void {
-    this.say(`${this.#elapsed()}  ── ${text}`);
+    this.say(wrap(`${this.#elapsed()}  ── ${text}`, INDENT));
   }
 
   showResult(result: DemoResult): void {
@@ -45,7 +49,7 @@ export class DemoScreen implements Audience {
 
   say(text: string): void {
     this.#live?.clear();
-    process.stdout.write(`${text}\n`);
+    process.stdout.write(`${wrap(text)}\n`);
   }
 
   /** Gives the terminal back as it was. */

@@ -8,15 +8,21 @@ import { someQueuesIn } from './queues-in.ts';
 
 const HELP = `
 One message a line, in their order: its sequence, a tab, and the message as
-  text    UTF-8, with control characters as \\n or \\x1b; byte for byte if it is no UTF-8
+
+  text    UTF-8, with control characters as \\n or \\x1b; byte for byte if it is
+          not UTF-8
   hex, base64
-  json    an object: {"sequence":1,"isAcknowledged":false,"data":"aGVsbG8="}, the data in base64
-With --raw, the bytes of the messages alone, with nothing before, between or after them.
+  json    an object, with the data in base64:
+          {"sequence":1,"isAcknowledged":false,"data":"aGVsbG8="}
 
-Changes nothing: the messages stay. Those of the nsq format have no numbers: they are counted, from 1 on, among those
-that are still there.
+With --raw, the bytes of the messages alone, with nothing before, between or
+after them.
 
-Exit codes: 0 printed; 1 printed, and something is damaged and was left out; 2 wrong usage, or something cannot be read.`;
+Changes nothing: the messages stay. Those of the nsq format have no numbers:
+they are counted, from 1 on, among those that are still there.
+
+Exit codes: 0 printed; 1 printed, and something is damaged and was left out; 2
+wrong usage, or something cannot be read.`;
 
 type Format = 'text' | 'hex' | 'base64' | 'json' | 'raw';
 

@@ -2,14 +2,16 @@ import type { Command } from 'commander';
 import type { QueueSummary, StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
 import { toJson } from '../terminal/json.ts';
 import type { Terminal } from '../terminal/terminal.ts';
-import { formatBytes, formatCount, printable, table } from '../terminal/text.ts';
-import { queuesIn } from './queues-in.ts';
+import { formatBytes, formatCount, harmless, printable, table } from '../terminal/text.ts';
+import { Outcome, queuesIn } from './queues-in.ts';
 
 const HELP = `
-Reads what opening the queues would read, and changes nothing: they may be open meanwhile. go-diskqueue takes no lock,
-so a queue that nsqd has open is shown as closed.
+Reads what opening the queues would read, and changes nothing: they may be open
+meanwhile. go-diskqueue takes no lock, so a queue that nsqd has open is shown as
+closed.
 
-Exit codes: 0 listed; 2 wrong usage, or the folder cannot be read.`;
+Exit codes: 0 listed; 2 wrong usage, or the folder or a queue cannot be read:
+the others are listed.`;
 
 interface Row extends QueueSummary {
   readonly queue: StoredQueue;
@@ -26,16 +28,22 @@ export function addLs(part: Command, terminal: Terminal): void {
     .action((dir: string, options: { json?: boolean }) => list(dir, options.json === true, terminal));
 }
 
-async function list(dir: string, isJson: boolean, { out, err, signal }: Terminal): Promise<void> {
+async function list(dir: string, isJson: boolean, terminal: Terminal): Promise<void> {
+  const { out, err, signal } = terminal;
   const { folder, queues } = await queuesIn(dir);
+  const outcome = new Outcome(terminal, isJson);
   const rows: Row[] = [];
   for (const queue of queues) {
     signal.throwIfAborted();
-    rows.push({ queue, isOpen: await queue.isOpen(), ...(await queue.summarize()) });
+    const row = await outcome.of(queue, async () => ({
+      ...{ queue, isOpen: await queue.isOpen() },
+      ...(await queue.summarize()),
+    }));
+    if (row !== undefined) rows.push(row);
   }
-  if (isJson) await out.print(toJson({ folder, queues: rows.map(rowToJson) }));
-  else if (rows.length > 0) await out.print(renderRows(rows));
-  else await err.print(`${folder}: there are no queues in this folder`);
+  if (isJson) await out.print(toJson({ folder, queues: rows.map(rowToJson), failed: outcome.failed }));
+  else if (rows.length > 0) await out.print(renderRows(rows, out.width));
+  else if (queues.length === 0) await err.print(`${harmless(folder)}: there are no queues in this folder`);
 }
 
 function rowToJson({ queue, isOpen, files, messages, unacknowledged, bytes }: Row): object {
@@ -43,7 +51,7 @@ function rowToJson({ queue, isOpen, files, messages, unacknowledged, bytes }: Ro
   return { name, format, files, messages, unacknowledged, bytes, isOpen };
 }
 
-function renderRows(rows: readonly Row[]): string {
+function renderRows(rows: readonly Row[], width: number): string {
   const head = ['queue', 'format', 'files', 'messages', 'unacknowledged', 'size', 'open'];
   return table(
     head,
@@ -57,5 +65,6 @@ function renderRows(rows: readonly Row[]): string {
       formatBytes(bytes),
       isOpen ? 'yes' : 'no',
     ]),
+    width,
   );
 }

@@ -13,18 +13,22 @@ import { ProgressBar } from '../terminal/progress-bar.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { count, printable } from '../terminal/text.ts';
 import { damageToJson, describeDamage } from './describe.ts';
-import { someQueuesIn } from './queues-in.ts';
+import { Outcome, someQueuesIn } from './queues-in.ts';
 
 const HELP = `
-Ends what a crash has left open, and replaces damaged files by ones that hold everything in them that is whole. A
-damaged file is kept beside, as FILE.damaged. A cursor that is damaged is written anew: what it no longer says to be
-acknowledged comes again. No message that is whole is lost, and no message changes its place.
+Ends what a crash has left open, and replaces damaged files by ones that hold
+everything in them that is whole. A damaged file is kept beside, as
+FILE.damaged. A cursor that is damaged is written anew: what it no longer says
+to be acknowledged comes again. No message that is whole is lost, and no message
+changes its place.
 
-Nobody may have the queues open; they cannot be opened meanwhile. go-diskqueue takes no lock: stop nsqd first. If it is
-interrupted, nothing is lost: repair again.
+Nobody may have the queues open; they cannot be opened meanwhile. go-diskqueue
+takes no lock: stop nsqd first. If it is interrupted, nothing is lost: repair
+again.
 
-Exit codes: 0 all is in order, or would be; 1 the same, and messages are lost for good; 2 wrong usage, a queue is open,
-or something cannot be read or written.`;
+Exit codes: 0 all is in order, or would be; 1 the same, and messages are lost
+for good; 2 wrong usage; a queue is open, and nothing is done; or something
+cannot be read or written, and the other queues are repaired.`;
 
 interface RepairOptions {
   readonly queue?: string;
@@ -51,18 +55,24 @@ export function addRepair(part: Command, terminal: Terminal): void {
 async function repair(dir: string, options: RepairOptions, terminal: Terminal): Promise<void> {
   const { out } = terminal;
   const isDryRun = options.dryRun === true;
+  const isJson = options.json === true;
   const { folder, queues } = await someQueuesIn(dir, options.queue);
   for (const queue of queues) await requireClosed(queue, folder); // before anything is done to any of them
+  const outcome = new Outcome(terminal, isJson);
   const all: Repaired[] = [];
   for (const queue of queues) {
-    const repaired = isDryRun
-      ? { queue, ...(await plan(queue, terminal)) }
-      : await locked(queue, folder, () => repairOne(queue, terminal));
+    const repaired = await outcome.of(queue, async () =>
+      isDryRun
+        ? { queue, ...(await plan(queue, terminal)) }
+        : await locked(queue, folder, () => repairOne(queue, terminal)),
+    );
+    if (repaired === undefined) continue;
     all.push(repaired);
-    if (options.json !== true) await out.print(...render(repaired, isDryRun, terminal));
+    if (!isJson) await out.print(...render(repaired, isDryRun, terminal));
   }
-  if (options.json === true) await out.print(toJson({ folder, isDryRun, queues: all.map(repairedToJson) }));
-  if (all.some(({ lost }) => lost.length > 0)) terminal.exitCode = EXIT_CODES.problems;
+  const { failed } = outcome;
+  if (isJson) await out.print(toJson({ folder, isDryRun, queues: all.map(repairedToJson), failed }));
+  if (all.some(({ lost }) => lost.length > 0)) outcome.end(EXIT_CODES.problems);
 }
 
 async function requireClosed(queue: StoredQueue, folder: string): Promise<void> {

@@ -6,14 +6,16 @@ import { ProgressBar } from '../terminal/progress-bar.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { count, formatBytes, formatCount, printable } from '../terminal/text.ts';
 import { damageToJson, describeDamage } from './describe.ts';
-import { someQueuesIn } from './queues-in.ts';
+import { Outcome, someQueuesIn } from './queues-in.ts';
 
 const HELP = `
-Reads every byte, and changes nothing. What a crash may leave is a note, and no problem. A queue that is open meanwhile
-may be in the midst of something: what is found then is worth a second look. The nsq format has no checksums, so damage
+Reads every byte, and changes nothing. What a crash may leave is a note, and no
+problem. A queue that is open meanwhile may be in the midst of something: what
+is found then is worth a second look. The nsq format has no checksums, so damage
 inside of a message is not found there.
 
-Exit codes: 0 clean; 1 problems found; 2 wrong usage, or something cannot be read.`;
+Exit codes: 0 clean; 1 problems found; 2 wrong usage, or something cannot be
+read: the other queues are verified.`;
 
 interface Verified {
   readonly queue: StoredQueue;
@@ -41,15 +43,18 @@ async function verify(
   terminal: Terminal,
 ): Promise<void> {
   const { folder, queues } = await someQueuesIn(dir, name);
+  const outcome = new Outcome(terminal, isJson);
   const all: Verified[] = [];
   for (const queue of queues) {
-    const verified = await verifyOne(queue, terminal);
+    const verified = await outcome.of(queue, () => verifyOne(queue, terminal));
+    if (verified === undefined) continue;
     all.push(verified);
     if (!isJson) await terminal.out.print(...render(verified, terminal));
   }
-  const isClean = all.every(({ report }) => report.problems.length === 0);
-  if (isJson) await terminal.out.print(toJson({ folder, isClean, queues: all.map(verifiedToJson) }));
-  if (!isClean) terminal.exitCode = EXIT_CODES.problems;
+  const { failed } = outcome;
+  const isClean = failed.length === 0 && all.every(({ report }) => report.problems.length === 0);
+  if (isJson) await terminal.out.print(toJson({ folder, isClean, queues: all.map(verifiedToJson), failed }));
+  if (!isClean) outcome.end(EXIT_CODES.problems);
 }
 
 async function verifyOne(queue: StoredQueue, { err, signal }: Terminal): Promise<Verified> {

@@ -9,7 +9,7 @@ import { printable } from '../terminal/text.ts';
 import { addConnectionOptions } from './connection/add-connection-options.ts';
 import { connectionOf, type Connection, type Environment } from './connection/connection.ts';
 import { HttpStatusError, Unreachable } from './target/http-api.ts';
-import type { TasksTarget } from './target/tasks-target.ts';
+import { NotActive, type TasksTarget } from './target/tasks-target.ts';
 
 /** Reaches what is looked at; the signal gives everything up. */
 export type Connect = (connection: Connection, signal: AbortSignal) => Promise<TasksTarget>;
@@ -40,7 +40,7 @@ export function does<Options>(
   surroundings: Surroundings,
   work: (run: Run<Options>) => Promise<void>,
 ): void {
-  addConnectionOptions(command, false);
+  addConnectionOptions(command);
   command.action(async () => {
     const options = allOptions(command);
     const { terminal, environment, connect } = surroundings;
@@ -82,7 +82,7 @@ export interface Outcome<R> {
 
 /**
  * Does something with each, and goes on after one that has failed: 1 is what the command will end with, or 2 if it was
- * done with none of them.
+ * done with none of them. Nothing to cancel is 1.
  */
 export async function withEach<R>(
   { terminal, isJson }: Run<unknown>,
@@ -91,17 +91,19 @@ export async function withEach<R>(
 ): Promise<Outcome<R>> {
   const done: { name: string; value: R }[] = [];
   const failed: { name: string; message: string }[] = [];
+  let exitCode: number = EXIT_CODES.problems;
   for (const name of names) {
     try {
       done.push({ name, value: await work(name) });
     } catch (error) {
       if (!isAboutOne(error)) throw error;
+      if (!(error instanceof NotActive)) exitCode = EXIT_CODES.failed;
       failed.push({ name, message: error.message });
       const line = `${terminal.err.paint('red', 'escapement:')} ${printable(error.message)}`;
       if (!isJson) await terminal.err.print(line);
     }
   }
-  if (failed.length > 0) terminal.exitCode = done.length > 0 ? EXIT_CODES.problems : EXIT_CODES.failed;
+  if (failed.length > 0) terminal.exitCode = done.length > 0 ? EXIT_CODES.problems : exitCode;
   return { done, failed };
 }
 

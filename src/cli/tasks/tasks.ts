@@ -28,7 +28,7 @@ export function addTasksIn(program: Command, surroundings: Surroundings): void {
     .description('look at tasks and their queues, in Redis or in another process, and change them')
     .addHelpText('after', CONNECTION_HELP)
     .enablePositionalOptions();
-  addConnectionOptions(part, true);
+  addConnectionOptions(part);
   addStats(part, surroundings);
   addQueueCommands(part, surroundings);
   addTaskCommands(part, surroundings);

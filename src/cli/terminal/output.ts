@@ -1,4 +1,5 @@
 import * as util from 'node:util';
+import { harmlessLines } from './text.ts';
 
 /** As much of a stream as is used here. */
 export interface OutputStream {
@@ -16,6 +17,10 @@ export interface OutputStream {
 const BUFFER_BYTES = 64 * 1024;
 
 type Colour = 'red' | 'green' | 'yellow' | 'bold' | 'inverse';
+
+/** What `paint` adds: colours, and nothing else that a terminal does. */
+// eslint-disable-next-line no-control-regex -- that is what it is about
+const COLOUR = /(\u001b\[\d{1,2}m)/;
 
 /** Node has it since 20.12; before, nothing is coloured. It would look at standard output, whatever is coloured. */
 const { styleText } = util as {
@@ -39,6 +44,12 @@ export class Output {
     return this.stream.isTTY === true;
   }
 
+  /** Columns of a line. A file, and a terminal that does not report its size, take any line. */
+  get width(): number {
+    const { columns = 0 } = this.stream;
+    return this.isTerminal && columns > 0 ? columns : Infinity;
+  }
+
   /** Whether nobody reads any more: `| head` has seen enough. */
   get isGone(): boolean {
     return this.#isGone;
@@ -50,9 +61,13 @@ export class Output {
     await this.flush();
   }
 
-  /** Writes when enough has come together. Resolves when there is room for more. */
+  /**
+   * Writes when enough has come together. Resolves when there is room for more.
+   *
+   * @param data - text is made harmless, whatever was forgotten before; bytes are written as they are.
+   */
   async add(data: string | Uint8Array): Promise<void> {
-    const chunk = typeof data === 'string' ? Buffer.from(data) : data;
+    const chunk = typeof data === 'string' ? Buffer.from(this.#harmless(data)) : data;
     this.#chunks.push(chunk);
     this.#bytes += chunk.length;
     if (this.#bytes >= BUFFER_BYTES) await this.flush();
@@ -68,8 +83,18 @@ export class Output {
 
   /** With colours where they can be seen and are wanted. */
   paint(colour: Colour, text: string): string {
-    const isWanted = this.isTerminal && this.stream.hasColors?.() === true;
-    return isWanted && styleText !== undefined ? styleText(colour, text, { validateStream: false }) : text;
+    if (!this.#hasColours || styleText === undefined) return text;
+    return styleText(colour, text, { validateStream: false });
+  }
+
+  get #hasColours(): boolean {
+    return this.isTerminal && this.stream.hasColors?.() === true;
+  }
+
+  #harmless(text: string): string {
+    if (!this.#hasColours) return harmlessLines(text);
+    const parts = text.split(COLOUR);
+    return parts.map((part, at) => (at % 2 === 1 ? part : harmlessLines(part))).join('');
   }
 
   #write(bytes: Uint8Array): Promise<void> {

@@ -1,5 +1,6 @@
 import { Presets, SingleBar } from 'cli-progress';
 import type { Output } from './output.ts';
+import { harmless } from './text.ts';
 
 /** What is done sooner needs no bar. In milliseconds. */
 const SHOWN_AFTER_MS = 300;
@@ -37,14 +38,14 @@ export class ProgressBar {
     const bar = new SingleBar(
       {
         stream: this.#err.stream as unknown as NodeJS.WritableStream,
-        format: ` {bar} {percentage} %  ${this.#label}`,
+        format: ' {bar} {percentage} %  {label}',
         barsize: 24,
         clearOnComplete: true,
         gracefulExit: false, // Ctrl-C is ours
       },
       Presets.shades_classic,
     );
-    bar.start(total, 0);
+    bar.start(total, 0, { label: harmless(this.#label) });
     return bar;
   }
 }

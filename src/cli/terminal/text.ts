@@ -26,19 +26,31 @@ export function formatBytes(bytes: number): string {
   return `${value < 10 ? value.toFixed(1) : formatCount(value)} ${unit}`;
 }
 
-/** A table of text. No colours: it is often copied. */
+/** A table of text; or, if that is wider than `width`, its rows one below the other. No colours: it is often copied. */
 export function table(
   head: readonly string[],
   aligns: readonly ('left' | 'right')[],
   rows: string[][],
+  width: number,
 ): string {
   const drawn = new Table({
     head: [...head],
     colAligns: [...aligns],
     style: { head: [], border: [], compact: true },
   });
-  drawn.push(...rows);
-  return drawn.toString();
+  const cells = rows.map((row) => row.map(harmless));
+  drawn.push(...cells);
+  const text = drawn.toString();
+  return rows.length === 0 || text.indexOf('\n') <= width ? text : blocks(head, cells);
+}
+
+/** Each cell is a line, after the name of its column. */
+function blocks(head: readonly string[], rows: readonly string[][]): string {
+  const longest = Math.max(...head.map(({ length }) => length));
+  const names = head.map((name) => name.padEnd(longest));
+  return rows
+    .map((row) => row.map((cell, at) => `${names[at] ?? ''}  ${cell}`.trimEnd()).join('\n'))
+    .join('\n\n');
 }
 
 /** No borders: what separates columns is room. */
@@ -53,21 +65,36 @@ const NO_BORDERS = Object.fromEntries(
 export function plainTable(rows: string[][], aligns: readonly ('left' | 'right')[]): readonly string[] {
   const style = { head: [], border: [], compact: true, 'padding-left': 0, 'padding-right': 2 };
   const drawn = new Table({ chars: NO_BORDERS, colAligns: [...aligns], style });
-  drawn.push(...rows);
+  drawn.push(...rows.map((row) => row.map(harmless)));
   return drawn
     .toString()
     .split('\n')
     .map((line) => line.trimEnd());
 }
 
-// eslint-disable-next-line no-control-regex -- that is what it is about
-const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\\]/g;
+/** Control characters, line separators, marks that turn the direction of writing, and halves of surrogate pairs. */
+const HARMFUL = /[\p{Cc}\u2028\u2029\p{Bidi_Control}\p{Surrogate}]/gu;
 
-const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '\\': '\\\\' };
+const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
-/** One line that does nothing to a terminal: control characters are written as in a program. */
+/**
+ * One line that does nothing to a terminal: harmful characters are written as in a program. A backslash stays, so paths
+ * can be copied, and doing it twice is the same as once.
+ */
+export function harmless(text: string): string {
+  return text.replace(HARMFUL, (character) => ESCAPES[character] ?? codeOf(character));
+}
+
+/** As `harmless`, and it can be read in one way only: a backslash is written as two. */
 export function printable(text: string): string {
-  return text.replace(CONTROL, (character) => ESCAPES[character] ?? codeOf(character));
+  return harmless(text.replaceAll('\\', '\\\\'));
+}
+
+/** As `harmless`, with the line breaks and tabs of the text. */
+export function harmlessLines(text: string): string {
+  return text.replace(HARMFUL, (character) =>
+    character === '\n' || character === '\t' ? character : codeOf(character),
+  );
 }
 
 function codeOf(character: string): string {

@@ -1,6 +1,6 @@
 import { allOf } from '../all-of.ts';
 import { setAside } from '../copy-file.ts';
-import type { FileSystem } from '../file-system.ts';
+import { isOutOfRoom, type FileSystem } from '../file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
 import { AckJournal } from './ack-journal.ts';
 import type { AckRanges } from '../ack-ranges.ts';
@@ -8,12 +8,7 @@ import { unlinkIfThere } from '../missing-files.ts';
 import { Ledger } from './ledger.ts';
 import { locateStart, measureUnknown } from './locate-start.ts';
 import { LogReader } from './log-reader.ts';
-import {
-  listSegments,
-  recoverSegments,
-  type FoundDamage,
-  type RecoveredSegments,
-} from './recover-segments.ts';
+import { listSegments, recoverSegments, type RecoveredSegments } from './recover-segments.ts';
 import { RECORD_HEADER_BYTES } from './segment-format.ts';
 import { SegmentWriter } from './segment-writer.ts';
 import { segmentFileName, type Segment } from './segment.ts';
@@ -54,6 +49,12 @@ export class CheckedLog implements MessageLog {
   #lastNumber: number;
   /** Messages before `next` may be not on the disk. */
   #doubt: { readonly next: number; readonly error: unknown } | undefined;
+  /** A write was refused because the disk is full, and none has succeeded since. */
+  #lacksRoom = false;
+  #isWriting = false;
+  /** Saves run one after the other. */
+  #saves: Promise<unknown> = Promise.resolve();
+
   private constructor(options: CheckedLogOptions, journal: AckJournal, found: RecoveredSegments) {
     this.#options = options;
     this.#journal = journal;
@@ -63,7 +64,7 @@ export class CheckedLog implements MessageLog {
       ...{ files: options.files, segments: this.#segments, journal, ledger: this.#ledger },
       written: () => this.#writer?.segment,
     });
-    this.#lastNumber = found.lastNumber;
+    this.#lastNumber = Math.max(found.lastNumber, journal.openedEnd.segment);
   }
 
   /** Finds out what is there, cuts off what is torn, and reports what is missing. */
@@ -78,7 +79,7 @@ export class CheckedLog implements MessageLog {
     }
     const log = new CheckedLog(options, journal, found);
     try {
-      await log.#begin(found.damages);
+      await log.#begin(found);
       return log;
     } catch (error) {
       await log.#closeFiles().catch(() => undefined);
@@ -103,18 +104,18 @@ export class CheckedLog implements MessageLog {
   }
 
   async append(messages: readonly Uint8Array[]): Promise<AppendResult> {
-    try {
-      const writer = await this.#writerFor((messages[0] as Uint8Array).length);
-      return await this.#counted(writer, () => writer.append(messages));
-    } catch (error) {
-      return { appended: 0, error };
-    }
+    const result = await this.#write(messages);
+    const mayTryAgain = this.#lacksRoom && result.appended === 0;
+    return mayTryAgain && (await this.#makeRoom()) ? this.#write(messages) : result;
   }
 
   async sync(): Promise<void> {
     const writer = this.#writer;
     try {
-      if (writer !== undefined) await this.#counted(writer, () => writer.sync());
+      if (writer !== undefined) {
+        await this.#counted(writer, () => writer.sync());
+        this.#journal.noteDurable(writer.segment.next);
+      }
     } finally {
       if (writer?.isBroken === true) await this.#abandon(writer);
     }
@@ -129,20 +130,39 @@ export class CheckedLog implements MessageLog {
     this.#ledger.acknowledge(message);
   }
 
-  async saveAcks(isDurable: boolean): Promise<void> {
-    await this.#reader.leaveAcknowledged();
-    const gone = this.#trimmable(); // now: what is acknowledged from here on may be not in the cursor
-    const mustTrim = gone.length > 0;
-    await this.#journal.save(mustTrim);
-    if (isDurable || mustTrim) await this.#journal.sync();
-    if (mustTrim) await this.#trim(gone);
+  /**
+   * The prefix first, then the segments behind it go, then the rest: on a disk that is full the prefix needs no room, and
+   * the rest has that of the segments.
+   */
+  saveAcks(isDurable: boolean): Promise<void> {
+    return this.#alone(async () => {
+      await this.#dropFullWriter();
+      await this.#reader.leaveAcknowledged();
+      const gone = this.#trimmable(); // now: what is acknowledged from here on may be not in the cursor
+      const last = gone.at(-1);
+      if (last !== undefined) this.#noteEnded(last);
+      await this.#journal.savePrefix();
+      if (last !== undefined) {
+        await this.#journal.sync();
+        await this.#trim(gone);
+      }
+      await this.#journal.saveRanges(isDurable || last !== undefined);
+      if (isDurable) await this.#journal.sync();
+    });
   }
 
   async empty(): Promise<void> {
     const end = Math.max(this.#acks.end, this.#segments.at(-1)?.next ?? 0);
     this.#ledger.empty(end);
     this.#journal.forgetHints();
-    await allOf([() => this.#reader.close(), () => this.saveAcks(true), () => this.#dropWriter()]);
+    await allOf([
+      () => this.#reader.close(),
+      async () => {
+        await this.saveAcks(true);
+        await this.#dropWriter(); // its segment need not be sealed: all of it is acknowledged, durably
+        if (this.#trimmable().length > 0) await this.saveAcks(true);
+      },
+    ]);
   }
 
   async close(): Promise<void> {
@@ -152,7 +172,11 @@ export class CheckedLog implements MessageLog {
         if (writer !== undefined) await this.#end(writer);
       },
       async () => {
-        if (this.hasUnsavedAcks) await this.saveAcks(true);
+        const mustSave = this.hasUnsavedAcks;
+        if (!mustSave && !this.#journal.hasUnsavedEnd) return;
+        await this.saveAcks(true).catch((error: unknown) => {
+          if (mustSave) throw error;
+        });
       },
       () => this.#closeFiles(),
     ]);
@@ -170,11 +194,16 @@ export class CheckedLog implements MessageLog {
     return this.#journal.acks;
   }
 
-  async #begin(damages: readonly FoundDamage[]): Promise<void> {
-    const end = this.#segments.at(-1)?.next;
-    this.#ledger.countMessages(this.#segments, damages);
-    const { files } = this.#options;
+  async #begin({ damages, lastNumber }: RecoveredSegments): Promise<void> {
+    const { files, folder, name } = this.#options;
     const journal = this.#journal;
+    const end = this.#segments.at(-1)?.next;
+    const lastPath = `${folder}/${segmentFileName(name, journal.openedEnd.segment)}`;
+    this.#ledger.countMessages(this.#segments, damages, lastPath);
+    // Nothing is ever added to a segment of another process.
+    if (lastNumber > 0) journal.noteEnd({ segment: lastNumber, isEnded: true, next: end ?? 0 });
+    const isLastMissed = lastNumber < journal.openedEnd.segment;
+    if (isLastMissed) journal.noteEnd({ ...journal.openedEnd, isEnded: true });
     const { prefix, ranges } = journal.acks;
     await measureUnknown(files, this.#segments, ranges);
     const { position, bytes } = await locateStart(files, this.#segments, prefix, journal.openedHint);
@@ -182,9 +211,24 @@ export class CheckedLog implements MessageLog {
     this.#reader.startAt(position);
     if (position !== undefined) journal.noteHint(position);
     // The next segment begins after what is lost: that it is lost, and how many bytes are not, must be known before.
-    if (journal.acks.end > (end ?? Infinity)) await journal.save(true);
+    if (journal.acks.end > (end ?? Infinity)) await this.saveAcks(true);
     // A full disk does not keep anybody from reading; the next save tries again.
-    if (this.#trimmable().length > 0) await this.saveAcks(true).catch(() => undefined);
+    const mustReserve = this.#segments.length > 0 || isLastMissed;
+    if (this.#trimmable().length > 0 || isLastMissed) await this.saveAcks(true).catch(() => undefined);
+    else if (mustReserve) await this.#alone(() => journal.reserve()).catch(() => undefined);
+  }
+
+  async #write(messages: readonly Uint8Array[]): Promise<AppendResult> {
+    this.#isWriting = true;
+    const result = await this.#tryToWrite(messages).catch((error: unknown) => ({ appended: 0, error }));
+    this.#isWriting = false;
+    this.#lacksRoom = isOutOfRoom(result.error);
+    return result;
+  }
+
+  async #tryToWrite(messages: readonly Uint8Array[]): Promise<AppendResult> {
+    const writer = await this.#writerFor((messages[0] as Uint8Array).length);
+    return this.#counted(writer, () => writer.append(messages));
   }
 
   /** Does something to the writer that may make messages readable, and counts those. */
@@ -209,21 +253,42 @@ export class CheckedLog implements MessageLog {
 
   async #end(writer: SegmentWriter): Promise<void> {
     try {
-      if (!writer.isBroken) await this.#counted(writer, () => writer.seal());
+      if (!writer.isBroken) {
+        await this.#counted(writer, () => writer.seal());
+        this.#noteEnded(writer.segment);
+      }
       this.#writer = undefined;
     } finally {
       if (writer.isBroken) await this.#abandon(writer);
     }
   }
 
-  /** Its segment need not be sealed if all of it is acknowledged, durably. */
   async #dropWriter(): Promise<void> {
     const writer = this.#writer;
-    if (writer === undefined || this.hasUnsavedAcks) return;
     this.#writer = undefined;
-    await writer.close().catch(() => undefined);
-    const gone = this.#trimmable();
-    if (gone.length > 0) await this.#trim(gone);
+    await writer?.close().catch(() => undefined);
+  }
+
+  /**
+   * On a full disk the segment that is being written goes, too, if all of it is acknowledged: there may be no other one,
+   * and nothing can be added to it.
+   */
+  async #dropFullWriter(): Promise<void> {
+    const writer = this.#writer;
+    if (!this.#lacksRoom || this.#isWriting || writer?.isSettled !== true) return;
+    const { base, next } = writer.segment;
+    if (base < next && next <= this.#acks.prefix) await this.#dropWriter();
+  }
+
+  /** @returns whether there may be more room now. */
+  async #makeRoom(): Promise<boolean> {
+    const before = this.#segments.length;
+    await this.saveAcks(true).catch(() => undefined);
+    return this.#segments.length < before;
+  }
+
+  #noteEnded({ number, next }: Segment): void {
+    this.#journal.noteEnd({ segment: number, isEnded: true, next });
   }
 
   /** What could not be brought to the disk is not brought there by asking again. */
@@ -236,6 +301,7 @@ export class CheckedLog implements MessageLog {
 
   async #newWriter(): Promise<SegmentWriter> {
     const { files, folder, name, isAlwaysDurable, maxBytesPerFile, wallNow } = this.#options;
+    await this.#alone(() => this.#journal.reserve()); // or what is put now could not be given back
     const last = this.#segments.at(-1);
     const next = Math.max(this.#acks.end, last?.next ?? 0);
     const options = { isAlwaysDurable, maxBytes: maxBytesPerFile, wallMs: wallNow() };
@@ -248,12 +314,23 @@ export class CheckedLog implements MessageLog {
         this.#lastNumber++;
         this.#segments.push(writer.segment);
         this.#writer = writer;
+        await this.#noteMade(writer.segment.number);
         return writer;
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
         this.#lastNumber++; // one that could not be made, nor removed; a name is never used twice
       }
     }
+  }
+
+  /** It is missed from now on, if somebody removes it. That is no reason to refuse a message. */
+  async #noteMade(number: number): Promise<void> {
+    this.#journal.noteEnd({ segment: number, isEnded: false, next: 0 });
+    const save = async (): Promise<void> => {
+      await this.#journal.savePrefix();
+      await this.#journal.sync();
+    };
+    await this.#alone(save).catch(() => undefined); // the next save says it
   }
 
   async #abandon(writer: SegmentWriter): Promise<void> {
@@ -281,6 +358,12 @@ export class CheckedLog implements MessageLog {
       this.#segments.shift();
     }
     await files.syncFolder(folder);
+  }
+
+  #alone(action: () => Promise<void>): Promise<void> {
+    const result = this.#saves.then(action);
+    this.#saves = result.catch(() => undefined);
+    return result;
   }
 
   async #closeFiles(): Promise<void> {

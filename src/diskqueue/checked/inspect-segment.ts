@@ -1,7 +1,7 @@
 import type { File, FileSystem } from '../file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
 import { withFile } from '../with-file.ts';
-import type { CursorState } from './cursor-file.ts';
+import type { CursorState } from './cursor-format.ts';
 import { readFooter, type FoundFooter } from './segment-footer.ts';
 import {
   decodeSegmentHeader,

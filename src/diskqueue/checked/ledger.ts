@@ -1,12 +1,32 @@
 import type { CorruptionEvent, StoredMessage } from '../message-log.ts';
 import type { AckJournal } from './ack-journal.ts';
-import { UNKNOWN_BYTES } from '../ack-ranges.ts';
-import type { LogPosition } from './cursor-file.ts';
+import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
+import type { LogEnd, LogPosition } from './cursor-format.ts';
 import { LeftOut } from './left-out.ts';
 import { damagedBytes, payloadBytes } from './locate-start.ts';
 import type { FoundDamage } from './recover-segments.ts';
 import type { DamagePiece, SegmentPiece } from './segment-scan.ts';
 import type { Segment } from './segment.ts';
+
+/**
+ * What is missing at the end of a log that the cursor knows: messages `from` up to `to`; none, if the last segment was
+ * removed and nobody can tell which messages were in it.
+ */
+export function missingAtEnd(
+  segments: readonly Segment[],
+  end: LogEnd,
+  acks: AckRanges,
+):
+  | { readonly offset: number; readonly from: number; readonly to: number; readonly reason: string }
+  | undefined {
+  const last = segments.at(-1);
+  const from = Math.max(last?.next ?? 0, acks.prefix);
+  const isThere = last !== undefined && last.number >= end.segment;
+  const reason = isThere ? 'messages at the end of the segment are missing' : 'the segment is missing';
+  const offset = isThere ? last.end : 0;
+  if (end.next > from && acks.nextAfter(from) < end.next) return { offset, from, to: end.next, reason };
+  return isThere || end.isEnded || end.segment === 0 ? undefined : { offset, from, to: from, reason };
+}
 
 /**
  * How much is left in a log: messages that are not acknowledged, and their bytes.
@@ -46,8 +66,12 @@ export class Ledger {
     return bytes;
   }
 
-  /** Finds out what is missing, and how many messages are left. */
-  countMessages(segments: readonly Segment[], damages: readonly FoundDamage[]): void {
+  /**
+   * Finds out what is missing, and how many messages are left.
+   *
+   * @param lastPath - of the segment that the cursor knows as the last one.
+   */
+  countMessages(segments: readonly Segment[], damages: readonly FoundDamage[], lastPath: string): void {
     const journal = this.#journal;
     const { acks } = journal;
     const [first] = segments;
@@ -58,6 +82,7 @@ export class Ledger {
       if (segment.base > expected) this.#loseBefore(segment, expected);
       expected = Math.max(expected, segment.next);
     }
+    expected = this.#loseEnd(segments, expected, lastPath);
     // What was acknowledged and is not there was lost with a machine that it was not promised to survive.
     journal.add(expected, acks.end, UNKNOWN_BYTES);
     const last = segments.at(-1);
@@ -151,8 +176,26 @@ export class Ledger {
     this.#report(segment, 0, 0, from, segment.base, 'the segment before this one is missing');
   }
 
-  #report(segment: Segment, offset: number, end: number, from: number, to: number, reason: string): void {
+  /** What the cursor knows at the end of the log, and nobody finds. @returns where the log ends. */
+  #loseEnd(segments: readonly Segment[], expected: number, lastPath: string): number {
+    const { acks, openedEnd } = this.#journal;
+    const missing = missingAtEnd(segments, openedEnd, acks);
+    if (missing === undefined) return expected;
+    const { offset, from, to, reason } = missing;
+    this.#journal.add(from, to, UNKNOWN_BYTES);
+    this.#report({ path: lastPath }, offset, offset, from, to, reason);
+    return Math.max(expected, to);
+  }
+
+  #report(
+    { path }: Pick<Segment, 'path'>,
+    offset: number,
+    end: number,
+    from: number,
+    to: number,
+    reason: string,
+  ): void {
     const sequences = to > from ? { firstSequence: from, lastSequence: to - 1 } : {};
-    this.#onCorruption({ file: segment.path, offset, bytes: end - offset, ...sequences, reason });
+    this.#onCorruption({ file: path, offset, bytes: end - offset, ...sequences, reason });
   }
 }

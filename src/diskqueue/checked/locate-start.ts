@@ -1,6 +1,6 @@
 import type { FileSystem } from '../file-system.ts';
 import type { AckedRange } from '../ack-ranges.ts';
-import type { LogPosition } from './cursor-file.ts';
+import type { LogPosition } from './cursor-format.ts';
 import { RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES } from './segment-format.ts';
 import { SegmentReader } from './segment-reader.ts';
 import type { DamagePiece, SegmentPiece } from './segment-scan.ts';

@@ -2,7 +2,7 @@ import type { FileSystem } from '../file-system.ts';
 import type { StoredMessage } from '../message-log.ts';
 import { isMissing } from '../missing-files.ts';
 import type { AckJournal } from './ack-journal.ts';
-import type { LogPosition } from './cursor-file.ts';
+import type { LogPosition } from './cursor-format.ts';
 import type { Ledger } from './ledger.ts';
 import { firstOf } from './locate-start.ts';
 import { SegmentReader } from './segment-reader.ts';

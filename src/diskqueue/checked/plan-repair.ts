@@ -4,14 +4,15 @@ import { CannotRepair } from '../stored/cannot-repair.ts';
 import type { LostMessages, OnProgress, RepairPlan, RepairStep } from '../stored/stored-queue.ts';
 import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
 import { unlinkIfThere } from '../missing-files.ts';
-import { CursorFile, type CursorState } from './cursor-file.ts';
+import { CursorFile } from './cursor-file.ts';
 import { examineSegment, type SegmentState, type Stretch } from './examine-segment.ts';
-import { firstExpected, isWhole } from './first-expected.ts';
+import { firstExpected, isWhole, laterEnd, type CursorState, type LogEnd } from './cursor-format.ts';
+import { missingAtEnd } from './ledger.ts';
 import { leftFileOf } from './left-files.ts';
 import { recoverSegments, type RecoveredSegments } from './recover-segments.ts';
 import { rescueHeader } from './rescue-header.ts';
 import { fits, mendHeader, rewriteSegment, sealSegment } from './rewrite-segment.ts';
-import type { Segment } from './segment.ts';
+import { segmentFileName, type Segment } from './segment.ts';
 
 /** What is known while a plan is made. */
 interface Planning {
@@ -54,9 +55,10 @@ export async function planRepair(
   for (const { path, reason } of found.misplaced) planSetAside(planning, path, reason);
   const progress = await progressOver(files, found, onProgress);
   const ends = { prefix: cursor.acks.prefix, beyond: cursor.acks.beyond };
-  await planSegments(planning, cursor, found, progress);
-  const isChanged = cursor.acks.prefix !== ends.prefix || cursor.acks.beyond !== ends.beyond;
-  planCursor(planning, cursor, isChanged);
+  const kept = await planSegments(planning, cursor, found, progress);
+  const isShort = loseEnd(planning, kept, cursor.end);
+  const isChanged = isShort || cursor.acks.prefix !== ends.prefix || cursor.acks.beyond !== ends.beyond;
+  planCursor(planning, cursor, kept, isChanged);
   return planning;
 }
 
@@ -93,24 +95,29 @@ function planRemovals(
   }
 }
 
+/** @returns the segments that stay, as they will be. */
 async function planSegments(
   planning: Planning,
   cursor: CursorState,
   { segments }: RecoveredSegments,
   onRead: (bytes: number) => void,
-): Promise<void> {
+): Promise<readonly Segment[]> {
   const { acks } = planning;
   const [first] = segments;
   // A damaged cursor may have known that what is not there was acknowledged.
   if (!isWhole(cursor) && first !== undefined) acks.add(acks.prefix, first.base, UNKNOWN_BYTES);
   let expected = acks.prefix;
   let before = { end: 0, next: 0 };
+  const kept: Segment[] = [];
   for (const [i, found] of segments.entries()) {
     const segment = planning.rescued.has(found.number) ? following(before, found) : found;
     if (segment.base > expected) loseBefore(planning, segment, expected);
-    before = await planSegment(planning, segment, segments[i + 1], onRead);
+    const { end, next } = await planSegment(planning, segment, segments[i + 1], onRead);
+    before = { end, next };
     expected = Math.max(expected, before.next);
+    if (before.end > 0) kept.push({ ...segment, ...before });
   }
+  return kept;
 }
 
 /** The header of a segment that was found out has to fit to the segment before, as that will be. */
@@ -217,6 +224,16 @@ function loseBefore(planning: Planning, { path, base }: Segment, from: number): 
   lose(planning, { file: path, offset: 0, bytes: 0, reason }, from, base);
 }
 
+/** @returns whether the cursor has to know that something is missing at the end. */
+function loseEnd(planning: Planning, kept: readonly Segment[], end: LogEnd): boolean {
+  const missing = missingAtEnd(kept, end, planning.acks);
+  if (missing === undefined) return false;
+  const { offset, from, to, reason } = missing;
+  const file = `${planning.folder}/${segmentFileName(planning.name, end.segment)}`;
+  lose(planning, { file, offset, bytes: 0, reason }, from, to);
+  return true;
+}
+
 /** What is lost is as good as acknowledged: nobody waits for it. Where nobody can tell what it was, that is told of. */
 function lose(
   { acks, lost }: Planning,
@@ -232,10 +249,14 @@ function lose(
 function planCursor(
   { files, folder, name, acks, steps }: Planning,
   cursor: CursorState,
+  kept: readonly Segment[],
   isChanged: boolean,
 ): void {
   const file = `${folder}/${name}.cursor`;
   if (!isDamaged(cursor) && !isChanged) return;
+  const last = kept.at(-1);
+  const segment = Math.max(last?.number ?? 0, cursor.end.segment);
+  const end: LogEnd = { segment, isEnded: true, next: last?.next ?? 0 };
   const detail = isDamaged(cursor)
     ? 'it is damaged: acknowledgements that cannot be read are lost, and their messages come again'
     : 'it has to know which messages are lost, or gone';
@@ -243,7 +264,7 @@ function planCursor(
     ...{ action: 'write cursor', file, detail },
     run: async () => {
       const anew = new CursorFile(files, folder, file);
-      await anew.rewrite(acks, cursor.hint);
+      await anew.rewrite(acks, cursor.hint, laterEnd(cursor.end, end));
       await anew.close();
     },
   });

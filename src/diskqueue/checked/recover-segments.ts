@@ -1,7 +1,7 @@
 import type { File, FileSystem } from '../file-system.ts';
 import { withFile } from '../with-file.ts';
 import { findEnd } from './find-end.ts';
-import { FIRST_SEQUENCE } from './cursor-file.ts';
+import { FIRST_SEQUENCE } from './cursor-format.ts';
 import { findMisplaced, type MisplacedFile } from './misplaced.ts';
 import { parseSegmentFileName, type Segment } from './segment.ts';
 import { readFooter } from './segment-footer.ts';

@@ -1,7 +1,7 @@
 import type { File, FileSystem } from '../file-system.ts';
 import type { Segment } from './segment.ts';
 import { SEGMENT_HEADER_BYTES } from './segment-format.ts';
-import type { LogPosition } from './cursor-file.ts';
+import type { LogPosition } from './cursor-format.ts';
 import { SegmentScan, type DamagePiece, type SegmentPiece } from './segment-scan.ts';
 
 const NOTHING = { offset: 0, bytes: Buffer.alloc(0) };

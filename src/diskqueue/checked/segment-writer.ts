@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import type { File, FileSystem } from '../file-system.ts';
+import { isOutOfRoom, type File, type FileSystem } from '../file-system.ts';
 import type { AppendResult } from '../message-log.ts';
 import { emptySegment, type Segment } from './segment.ts';
 import {
@@ -92,6 +92,11 @@ export class SegmentWriter {
     return this.segment.end > this.#synced ? this.#failure : undefined;
   }
 
+  /** Whether everything that was written is readable. */
+  get isSettled(): boolean {
+    return this.segment.end === this.#offset;
+  }
+
   /** Whether a message still belongs in this segment: it fits, with the footer, or is the first. */
   hasRoomFor(length: number, after = 0): boolean {
     const used = this.#offset + after;
@@ -130,18 +135,21 @@ export class SegmentWriter {
     this.#publish();
   }
 
-  /** Ends the segment for good, and durably. If it rejects, it can be tried again unless the writer is broken. */
+  /**
+   * Ends the segment for good, and durably. Where there is no room for a footer, it is done without. If it rejects, it can
+   * be tried again unless the writer is broken.
+   */
   async seal(): Promise<void> {
     await this.sync();
     const messages = this.#sequence - this.segment.base;
     const footer = encodeFooter({ messages, payloadBytes: this.#payloadBytes }, this.#sequence, this.#salt);
     try {
       await this.#file.write(footer, this.#offset);
+      await this.#syncFile();
     } catch (error) {
-      await this.#takeBack();
-      throw error;
+      if (!this.isBroken) await this.#takeBack();
+      if (this.isBroken || !isOutOfRoom(error)) throw error;
     }
-    await this.#syncFile();
     await this.close().catch(() => undefined); // it is all on the disk
   }
 

@@ -12,7 +12,7 @@ import type {
 import type { AckRanges } from '../ack-ranges.ts';
 import { isMissing } from '../missing-files.ts';
 import { CursorFile } from './cursor-file.ts';
-import { firstExpected } from './first-expected.ts';
+import { firstExpected } from './cursor-format.ts';
 import { planRepair } from './plan-repair.ts';
 import { recoverSegments } from './recover-segments.ts';
 import { SegmentReader } from './segment-reader.ts';

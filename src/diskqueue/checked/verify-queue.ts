@@ -1,11 +1,12 @@
 import type { FileSystem } from '../file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
-import { CursorFile, type CursorState } from './cursor-file.ts';
-import { firstExpected } from './first-expected.ts';
+import { CursorFile } from './cursor-file.ts';
+import { firstExpected, type CursorState } from './cursor-format.ts';
 import { inspectSegment, type InspectedSegment } from './inspect-segment.ts';
 import { leftFileOf } from './left-files.ts';
 import { recoverSegments } from './recover-segments.ts';
-import type { Segment } from './segment.ts';
+import { missingAtEnd } from './ledger.ts';
+import { segmentFileName, type Segment } from './segment.ts';
 
 /** What the files of a queue hold. */
 export interface QueueReport {
@@ -61,6 +62,7 @@ export async function verifyQueue(
       ...misplaced.map(({ path, size, reason }) => ({ file: path, offset: 0, bytes: size, reason })),
       ...inspected.flatMap(({ problems }) => problems),
       ...gapsBetween(segments, cursor),
+      ...missedAtEnd(folder, name, segments, cursor),
       ...cursorProblems(path, cursor),
     ],
     notes: [
@@ -112,6 +114,20 @@ function gapsBetween(segments: readonly Segment[], cursor: CursorState): Corrupt
     expected = Math.max(expected, next);
   }
   return gaps;
+}
+
+function missedAtEnd(
+  folder: string,
+  name: string,
+  segments: readonly Segment[],
+  { end, acks }: CursorState,
+): CorruptionEvent[] {
+  const missing = missingAtEnd(segments, end, acks);
+  if (missing === undefined) return [];
+  const { offset, from, to, reason } = missing;
+  const sequences = to > from ? { firstSequence: from, lastSequence: to - 1 } : {};
+  const file = `${folder}/${segmentFileName(name, end.segment)}`;
+  return [{ file, offset, bytes: 0, ...sequences, reason }];
 }
 
 function cursorProblems(file: string, { damages }: CursorState): CorruptionEvent[] {

@@ -94,6 +94,14 @@ export class Appender {
     this.#torn = [];
   }
 
+  /** Goes on in another file, though there is room in this one: all of it is acknowledged. */
+  async leaveCurrent(): Promise<void> {
+    const writer = this.#writer;
+    this.#endCurrent();
+    await writer?.close().catch(() => undefined);
+    await this.save();
+  }
+
   /** What is not on the disk is left as it is. */
   async close(): Promise<void> {
     const writer = this.#writer;
@@ -183,6 +191,7 @@ export class Appender {
   async #create(): Promise<DataWriter> {
     const { files, folder, name, maxBytesPerFile } = this.#options;
     await this.#cutTorn();
+    if (this.#metadata.durable === undefined) await this.save(); // there may be no room for it later
     for (;;) {
       const file = this.#files.next(folder, name);
       try {

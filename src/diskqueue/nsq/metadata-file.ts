@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { isMissing, unlinkIfThere } from '../missing-files.ts';
-import type { FileSystem } from '../file-system.ts';
+import { isOutOfRoom, type File, type FileSystem } from '../file-system.ts';
+import { withFile } from '../with-file.ts';
 import { metadataFileName } from './file-names.ts';
 import { decodeMetadata, encodeMetadata, type Metadata } from './metadata.ts';
 
@@ -10,6 +11,12 @@ const RANDOM_BELOW = 2 ** 47;
 
 /**
  * The metadata of one queue: replaced as a whole, by a file of another name that is renamed when it is on the disk.
+ *
+ * On a disk that is full there may be no other file. Then it is written over in place, which takes no room:
+ *
+ *      5\n0,0\n0,30\n                as it was
+ *      5\n0,0\n0,30\n␠␠␠             made as long as it will be, if that is longer: what follows the lines is not read
+ *      12\n0,130\n1,30\n             written over at once, in one sector of the disk
  *
  * The original does not sync the folder after that. Here it is synced, and until it is, nobody knows which of the two
  * a power failure would leave: see `isUnsure`.
@@ -67,7 +74,10 @@ export class MetadataFile {
       await this.#files.rename(temporary, this.#path);
     } catch (error) {
       await this.#files.unlink(temporary).catch(() => undefined);
-      throw error;
+      if (!isOutOfRoom(error) || this.#durable === undefined) throw error;
+      await withFile(this.#files, this.#path, 'write', (file) =>
+        this.#overwrite(file, encodeMetadata(metadata)),
+      );
     }
     this.#isUnsure = true;
     await this.#files.syncFolder(this.#folder);
@@ -77,6 +87,17 @@ export class MetadataFile {
 
   async remove(): Promise<void> {
     await unlinkIfThere(this.#files, this.#path);
+  }
+
+  async #overwrite(file: File, bytes: Buffer): Promise<void> {
+    const size = await this.#files.size(this.#path);
+    if (bytes.length > size) {
+      await file.write(Buffer.alloc(bytes.length - size, ' '), size);
+      await file.sync();
+    }
+    await file.write(Buffer.concat([bytes, Buffer.alloc(Math.max(0, size - bytes.length), ' ')]), 0);
+    await file.sync();
+    await file.truncate(bytes.length).catch(() => undefined);
   }
 
   async #write(path: string, bytes: Buffer): Promise<void> {

@@ -1,6 +1,6 @@
 import { allOf } from '../all-of.ts';
 import { unlinkIfThere } from '../missing-files.ts';
-import type { FileSystem } from '../file-system.ts';
+import { isOutOfRoom, type FileSystem } from '../file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
 import { Appender } from './appender.ts';
 import type { DataFile } from './data-file.ts';
@@ -54,6 +54,9 @@ export class NsqLog implements MessageLog {
   #depth = 0;
   #bytes = 0;
   #writtenOff = 0;
+  #isReading = false;
+  /** A write was refused because the disk is full, and none has succeeded since. */
+  #lacksRoom = false;
   /** What changes the files runs one after the other. */
   #queue: Promise<unknown> = Promise.resolve();
 
@@ -97,7 +100,11 @@ export class NsqLog implements MessageLog {
   }
 
   append(messages: readonly Uint8Array[]): Promise<AppendResult> {
-    return this.#alone(() => this.#appender.append(messages));
+    return this.#alone(async () => {
+      const result = await this.#append(messages);
+      const mayTryAgain = this.#lacksRoom && result.appended === 0;
+      return mayTryAgain && (await this.#makeRoom()) ? this.#append(messages) : result;
+    });
   }
 
   sync(): Promise<void> {
@@ -105,6 +112,15 @@ export class NsqLog implements MessageLog {
   }
 
   async read(): Promise<StoredMessage[]> {
+    this.#isReading = true;
+    try {
+      return await this.#read();
+    } finally {
+      this.#isReading = false;
+    }
+  }
+
+  async #read(): Promise<StoredMessage[]> {
     for (;;) {
       const reader = await this.#readerOf();
       if (reader === undefined) return [];
@@ -125,6 +141,9 @@ export class NsqLog implements MessageLog {
   /** With the host alone nothing is saved: metadata that is not on the disk could name bytes that are not either. */
   saveAcks(isDurable: boolean): Promise<void> {
     return this.#alone(async () => {
+      const mustLeave = this.#lacksRoom && this.#isDone;
+      if (mustLeave) await this.#appender.leaveCurrent();
+      await this.#leavePassed();
       if (!this.hasUnsavedAcks || (!isDurable && this.#removable(Infinity).length === 0)) return;
       await this.#appender.save();
       await this.#remove();
@@ -163,6 +182,35 @@ export class NsqLog implements MessageLog {
     for (const number of data) await unlinkIfThere(files, `${folder}/${dataFileName(name, number)}`);
     for (const file of temporary) await unlinkIfThere(files, `${folder}/${file}`);
     await files.syncFolder(folder);
+  }
+
+  // Writing.
+
+  async #append(messages: readonly Uint8Array[]): Promise<AppendResult> {
+    const result = await this.#appender.append(messages);
+    this.#lacksRoom = isOutOfRoom(result.error);
+    return result;
+  }
+
+  /**
+   * On a full disk the file that is being written goes, too, if all of it is acknowledged: there may be no other one.
+   *
+   * @returns whether there may be more room now.
+   */
+  async #makeRoom(): Promise<boolean> {
+    try {
+      if (this.#isDone) await this.#appender.leaveCurrent();
+      await this.#leavePassed();
+      return await this.#remove();
+    } catch {
+      return false;
+    }
+  }
+
+  /** Whether all that was written is acknowledged, and something was. */
+  get #isDone(): boolean {
+    const { current, readPosition, writePosition } = this.#files;
+    return current !== undefined && current.end > 0 && isSamePosition(readPosition, writePosition);
   }
 
   // Reading.
@@ -209,6 +257,13 @@ export class NsqLog implements MessageLog {
     return true;
   }
 
+  /** As long as a file is open, its room is not given back. */
+  async #leavePassed(): Promise<void> {
+    const reader = this.#reader;
+    const isPassed = reader !== undefined && this.#files.passedBefore(Infinity).includes(reader.file);
+    if (isPassed && !this.#isReading) await this.#leave(reader);
+  }
+
   // Acknowledging.
 
   #moveReadPosition(): void {
@@ -225,7 +280,8 @@ export class NsqLog implements MessageLog {
     return this.#metadata.durable?.read ?? START;
   }
 
-  async #remove(): Promise<void> {
+  /** @returns whether there was something to remove. */
+  async #remove(): Promise<boolean> {
     const { files, folder } = this.#options;
     const gone = this.#removable();
     for (const file of gone) {
@@ -234,6 +290,7 @@ export class NsqLog implements MessageLog {
       this.#files.forget(file);
     }
     if (gone.length > 0) await files.syncFolder(folder);
+    return gone.length > 0;
   }
 
   /** @returns who is to be closed. */

@@ -127,35 +127,33 @@ function nextNumber({ data, bad }: QueueFiles, metadata: Metadata | undefined): 
 }
 
 /**
- * Files that the metadata knows and nobody finds. The first ones may have been consumed: the original deletes a file
- * before it writes that down.
+ * Files that the metadata knows and nobody finds. The first of them may have been consumed, if go-diskqueue was killed
+ * between the deleting of a file and the metadata that says so: that cannot be told from a file that was removed.
  */
 export function findMissing(
   { folder, name }: RecoverOptions,
   { bad }: QueueFiles,
   numbers: readonly number[],
-  { read, write }: Metadata,
+  { depth, read, write }: Metadata,
 ): CorruptionEvent[] {
   const damages: CorruptionEvent[] = [];
-  const report = (number: number, offset: number, bytes: number, reason: string): void => {
+  const report = (number: number, offset: number, bytes: number, reason = 'the file is missing'): void => {
     damages.push({ file: `${folder}/${dataFileName(name, number)}`, offset, bytes, reason });
   };
-  const [first] = numbers;
-  if (first === undefined || first > write.number) {
-    const from = read.number === write.number ? read.offset : 0;
-    const isLoss = first === undefined && write.offset > from;
-    if (isLoss) report(write.number, from, write.offset - from, 'the file is missing');
-    return damages;
-  }
-  const there = [...numbers, ...bad, write.number].filter((n) => n >= first && n <= write.number);
+  const offsetIn = (number: number): number => (number === read.number ? read.offset : 0);
+  const wasLeft = depth > 0 || (read.number === write.number && read.offset < write.offset);
+  const first = wasLeft ? read.number : (numbers[0] ?? Infinity);
+  const end = write.offset > 0 ? write.number + 1 : write.number; // the last one may not have been made yet
+  const there = [...numbers, ...bad].filter((number) => number >= first && number < end);
   let expected = first;
-  for (const number of there.sort((a, b) => a - b)) {
-    const missing = number - expected;
-    if (missing > 0)
-      report(expected, 0, 0, missing === 1 ? 'the file is missing' : `${missing} files are missing`);
+  for (const number of [...there.sort((a, b) => a - b), end]) {
+    const missing = Math.min(number, write.number) - expected;
+    if (missing === 1) report(expected, offsetIn(expected), 0);
+    if (missing > 1) report(expected, offsetIn(expected), 0, `${missing} files are missing`);
+    const offset = offsetIn(write.number);
+    const isLastMissing = expected <= write.number && number > write.number;
+    if (isLastMissing && write.offset > offset) report(write.number, offset, write.offset - offset);
     expected = number + 1;
   }
-  const isLoss = write.offset > 0 && !numbers.some((number) => number >= write.number);
-  if (isLoss) report(write.number, 0, write.offset, 'the file is missing');
   return damages;
 }

@@ -19,15 +19,22 @@ export async function listQueues(files: FileSystem, folder: string): Promise<Sto
     add(maybe, CURSOR.exec(file)?.[1]);
   }
   for (const name of maybe) {
-    // A queue that was read to its end may have nothing else; and other programs have files of that name.
-    const { isThere } = await new CursorFile(files, folder, `${folder}/${name}.cursor`).load();
-    if (isThere) checked.add(name);
+    if (await mayBeCursor(files, folder, name)) checked.add(name);
   }
   const queues = [
     ...[...checked].map((name) => new StoredCheckedQueue(files, folder, name)),
     ...[...nsq].map((name) => new StoredNsqQueue(files, folder, name)),
   ];
   return queues.sort((a, b) => compare(a.name, b.name) || compare(a.format, b.format));
+}
+
+/** A queue that was read to its end may have nothing else; and other programs have files of that name. */
+async function mayBeCursor(files: FileSystem, folder: string, name: string): Promise<boolean> {
+  try {
+    return (await new CursorFile(files, folder, `${folder}/${name}.cursor`).load()).isThere;
+  } catch {
+    return true; // it cannot be read: so says whoever reads the queue, and the others can be read
+  }
 }
 
 function add(names: Set<string>, name: string | undefined): void {

@@ -1,5 +1,6 @@
 import { EscapementError } from '../../core/errors.ts';
-import type { LeasedTask } from './broker.ts';
+import type { LeasedTask, Tick } from './broker.ts';
+import { MOST_AHEAD_MS } from './broker-settings.ts';
 
 /** The errors of brokers, each said in one way. */
 
@@ -14,6 +15,12 @@ export function taskDuplicate(queue: string, ownerId: string): EscapementError {
 
 export function taskIdConflict(queue: string, id: string): EscapementError {
   return new EscapementError('ERR_TASK_ID_CONFLICT', `queue '${queue}' has a task '${id}'`);
+}
+
+export function tickEarly({ entryKey, atMs }: Tick): EscapementError {
+  const tick = `tick ${new Date(atMs).toISOString()} of schedule entry '${entryKey}'`;
+  const limit = `more than ${MOST_AHEAD_MS} ms ahead of the broker's time`;
+  return new EscapementError('ERR_TICK_EARLY', `${tick} is ${limit}: the scheduler's clock is wrong`);
 }
 
 export function queueNotFound(queue: string): EscapementError {

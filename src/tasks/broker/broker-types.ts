@@ -259,6 +259,8 @@ export type DefectKind =
   | 'active-without-lease'
   /** A group has tasks and is not among the groups, so nobody would aggregate them: it is added. */
   | 'group-not-listed'
+  /** A group is among the groups and has no tasks, now or later: it is removed from them. `where` is its name. */
+  | 'group-without-tasks'
   /** A lock is held by a task that is gone, or over: it is freed. */
   | 'leaked-lock'
   /** What a task says cannot be read: it is left as it is. */
@@ -270,7 +272,7 @@ export interface Defect {
   readonly kind: DefectKind;
   /** Where. */
   readonly queue: string;
-  /** Of the task. */
+  /** Of the task; empty if it is about a group. */
   readonly id: string;
   /** The list, the lock or the group; empty if it is in none. */
   readonly where: string;

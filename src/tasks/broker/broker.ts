@@ -66,9 +66,13 @@ export interface Broker {
   enqueueMany(tasks: readonly NewTask[]): Promise<readonly PromiseSettledResult<TaskRecord>[]>;
 
   /**
-   * Adds the task of a tick of a schedule, unless this tick or a later one was added before, by whomever.
+   * Adds the task of a tick of a schedule, unless this tick or a later one was added before, by whomever. The broker's time
+   * decides what is early, not that of the caller: one scheduler with a wrong clock must not silence the others.
    *
-   * @returns undefined if it was. An error as of `enqueue` has used up the tick.
+   * @returns undefined if it was. A later tick that is more than two hours ahead of the broker's time does not count: the
+   * clock was wrong when it was added.
+   * @throws EscapementError `ERR_TICK_EARLY` - the tick is more than five minutes ahead of the broker's time. An error as of
+   * `enqueue` has used up the tick.
    */
   enqueueTick(task: NewTask, tick: Tick): Promise<TaskRecord | undefined>;
 
@@ -80,7 +84,10 @@ export interface Broker {
   /** Leases the first tasks of a queue, `limit` at most; none if it is paused. */
   dequeue(queue: string, limit: number, leaseMs: number): Promise<readonly LeasedTask[]>;
 
-  /** It is done: retained as completed, or gone. Frees its lock. Counts as processed. */
+  /**
+   * The task is done: retained as completed for the `retentionMs` of the message that is passed, or removed if that is 0 (of a
+   * revoked task, whatever its own is). Frees its lock. Counts as processed.
+   */
   complete(task: LeasedTask): Promise<void>;
 
   /** It failed, and runs again at `atMs`. Counts as processed and failed, and as one retry, if that is a failure. */

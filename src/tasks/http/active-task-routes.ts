@@ -18,11 +18,12 @@ export const activeTaskRoutes: readonly Route<Action>[] = [
   { method: 'POST', pattern: '/queues/{queue}/active_tasks:batch_cancel', action: batchCancel },
 ];
 
-async function listActiveTasks({ api, inspector, queue, page }: Call): Promise<object> {
+async function listActiveTasks(call: Call): Promise<object> {
+  const { inspector, queue, page } = call;
   const tasks = await inspector.listActiveTasks(queue, page);
   const workers = await workersOf(inspector, queue);
   const stats = showQueue(await inspector.getQueueInfo(queue));
-  return { tasks: tasks.map((task) => showActiveTask(api, task, workers.get(task.id))), stats };
+  return { tasks: tasks.map((task) => showActiveTask(call, task, workers.get(task.id))), stats };
 }
 
 /** By the id of their task. */

@@ -2,10 +2,11 @@ import type { IncomingMessage } from 'node:http';
 import type { Inspector } from '../inspector.ts';
 import { HttpError } from './http-error.ts';
 import { readJson, taskIdsOf } from './request-body.ts';
+import { requireJsonType } from './request-guard.ts';
 import type { Parameters } from './route-table.ts';
 
-/** How bytes are shown. */
-export type ShowBytes = (bytes: Uint8Array, taskType: string) => string;
+/** How bytes are shown. What the application's formatter throws is reported. */
+export type ShowBytes = (bytes: Uint8Array, taskType: string, report: (error: unknown) => void) => string;
 
 /** What all operations share. */
 export interface Api {
@@ -14,7 +15,7 @@ export interface Api {
   readonly showPayload: ShowBytes;
   readonly showResult: ShowBytes;
   readonly maxBodyBytes: number;
-  /** Is told what the caller is not. */
+  /** Receives the errors that the caller does not. Never throws. */
   readonly onError: (error: unknown, request: IncomingMessage) => void;
 }
 
@@ -77,12 +78,21 @@ export class Call {
     return value;
   }
 
-  /** Tells the operator what went wrong with a part of an answer. */
-  report(error: unknown): void {
+  /** Reports what went wrong with a part of an answer to the operator. */
+  readonly report = (error: unknown): void => {
     this.api.onError(error, this.#request);
+  };
+
+  showPayload(bytes: Uint8Array, taskType: string): string {
+    return this.api.showPayload(bytes, taskType, this.report);
+  }
+
+  showResult(bytes: Uint8Array, taskType: string): string {
+    return this.api.showResult(bytes, taskType, this.report);
   }
 
   async taskIds(): Promise<readonly string[]> {
+    requireJsonType(this.#request, true);
     return taskIdsOf(await readJson(this.#request, this.api.maxBodyBytes));
   }
 }

@@ -12,6 +12,27 @@ export class HttpError extends Error {
   }
 }
 
+/**
+ * Runs a function of the application.
+ *
+ * @throws HttpError 500 - it failed, which is reported: whatever its error is, the caller cannot mend it.
+ */
+export async function ofApplication<T>(
+  report: (error: unknown) => void,
+  run: () => T | Promise<T>,
+): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    report(error);
+    throw internalError();
+  }
+}
+
+export function internalError(): HttpError {
+  return new HttpError(500, 'internal error');
+}
+
 /** asynqmon's own where it has any: it says 500 to nearly everything. */
 const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
   ['ERR_INVALID_ARG_TYPE', 400],
@@ -26,8 +47,16 @@ const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
   ['ERR_BROKER_UNAVAILABLE', 503],
 ]);
 
-/** What an error means to whoever has asked; undefined if it is none of their business. */
+/** What an error means to the caller; undefined if it is not the caller's. */
 export function httpErrorOf(error: unknown): HttpError | undefined {
+  try {
+    return classify(error);
+  } catch {
+    return undefined; // a getter of the error has thrown, or it is a proxy
+  }
+}
+
+function classify(error: unknown): HttpError | undefined {
   if (error instanceof HttpError) return error;
   const { code } = (typeof error === 'object' && error !== null ? error : {}) as { code?: unknown };
   const status = typeof code === 'string' ? STATUS_OF_CODE.get(code) : undefined;

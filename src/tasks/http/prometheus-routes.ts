@@ -32,7 +32,7 @@ const QUERIES: readonly (readonly [name: string, query: Query])[] = [
   ['archived_tasks_by_queue', (filter) => tasksIn('archived', filter)],
 ];
 
-/** Passes the queries of the charts on to a Prometheus server. */
+/** Passes the queries of the charts on to a Prometheus server, which is asked with the credentials of its URL. */
 export function prometheusRoutes(prometheusUrl: URL): readonly Route<Action>[] {
   return [{ method: 'GET', pattern: '/metrics', action: (call) => getMetrics(call, prometheusUrl) }];
 }
@@ -50,23 +50,32 @@ async function getMetrics(call: Call, prometheusUrl: URL): Promise<object> {
     name,
     await queryRange(prometheusUrl, { query: query(filter), ...range }),
   ];
-  return Object.fromEntries(await Promise.all(QUERIES.map(ask)));
+  try {
+    return Object.fromEntries(await Promise.all(QUERIES.map(ask)));
+  } catch (error) {
+    call.report(error);
+    throw new HttpError(502, 'Prometheus has not answered');
+  }
 }
 
 async function queryRange(prometheusUrl: URL, parameters: Record<string, string>): Promise<unknown> {
   const url = new URL(`${prometheusUrl.pathname.replace(/\/$/, '')}/api/v1/query_range`, prometheusUrl);
   url.search = new URLSearchParams(parameters).toString();
-  try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS), redirect: 'error' });
-    return await response.json();
-  } catch {
-    throw new HttpError(502, 'Prometheus has not answered');
-  }
+  const headers = credentialsOf(url);
+  Object.assign(url, { username: '', password: '' }); // `fetch` refuses a URL that has them
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  return await (await fetch(url, { signal, headers, redirect: 'error' })).json();
+}
+
+function credentialsOf({ username, password }: URL): Record<string, string> {
+  if (username === '' && password === '') return {};
+  const text = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { authorization: `Basic ${Buffer.from(text).toString('base64')}` };
 }
 
 function stepSeconds(durationSeconds: number): number {
   const step = STEPS.find(([limitSeconds]) => durationSeconds <= limitSeconds);
-  return step === undefined ? Math.ceil(durationSeconds / MOST_POINTS) : step[1];
+  return step === undefined ? Math.floor(durationSeconds / MOST_POINTS) : step[1];
 }
 
 function errorRate(filter: string): string {

@@ -50,10 +50,14 @@ async function listQueueStats(call: Call): Promise<object> {
   return { stats: Object.fromEntries(stats) };
 }
 
-async function listGroups({ inspector, queue }: Call): Promise<object> {
-  const stats = showQueue(await inspector.getQueueInfo(queue));
-  const groups = await inspector.groups(queue);
-  return { stats, groups: groups.map(({ group, size }) => ({ group, size })) };
+async function listGroups(call: Call): Promise<object> {
+  const stats = showQueue(await call.inspector.getQueueInfo(call.queue));
+  return { stats, groups: await listGroupSizes(call) };
+}
+
+/** The groups of a queue, as asynqmon shows them. */
+export async function listGroupSizes({ inspector, queue }: Call): Promise<readonly object[]> {
+  return (await inspector.groups(queue)).map(({ group, size }) => ({ group, size }));
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { SchedulerEntryInfo, ServerInfo, WorkerInfo } from '../inspector-info.ts';
-import type { Action, Api, Call } from './api.ts';
+import type { Action, Call } from './api.ts';
 import type { Route } from './route-table.ts';
 import { GO_ZERO_TIME, showTime } from './show-time.ts';
 
@@ -10,12 +10,12 @@ export const serverRoutes: readonly Route<Action>[] = [
   { method: 'GET', pattern: '/scheduler_entries/{entry}/enqueue_events', action: listEvents },
 ];
 
-async function listServers({ api, inspector }: Call): Promise<object> {
-  return { servers: (await inspector.servers()).map((server) => showServer(api, server)) };
+async function listServers(call: Call): Promise<object> {
+  return { servers: (await call.inspector.servers()).map((server) => showServer(call, server)) };
 }
 
-async function listEntries({ api, inspector }: Call): Promise<object> {
-  return { entries: (await inspector.schedulerEntries()).map((entry) => showEntry(api, entry)) };
+async function listEntries(call: Call): Promise<object> {
+  return { entries: (await call.inspector.schedulerEntries()).map((entry) => showEntry(call, entry)) };
 }
 
 async function listEvents(call: Call): Promise<object> {
@@ -25,7 +25,7 @@ async function listEvents(call: Call): Promise<object> {
   };
 }
 
-function showServer(api: Api, server: ServerInfo): object {
+function showServer(call: Call, server: ServerInfo): object {
   return {
     id: server.id,
     host: server.host,
@@ -35,27 +35,27 @@ function showServer(api: Api, server: ServerInfo): object {
     strict_priority_enabled: server.strictPriority,
     start_time: showTime(server.startedAt),
     status: server.status,
-    active_workers: server.activeWorkers.map((worker) => showWorker(api, worker)),
+    active_workers: server.activeWorkers.map((worker) => showWorker(call, worker)),
   };
 }
 
-function showWorker({ showPayload }: Api, worker: WorkerInfo): object {
+function showWorker(call: Call, worker: WorkerInfo): object {
   return {
     task_id: worker.taskId,
     queue: worker.queue,
     task_type: worker.taskType,
-    task_payload: showPayload(worker.taskPayload, worker.taskType),
+    task_payload: call.showPayload(worker.taskPayload, worker.taskType),
     start_time: showTime(worker.startedAt),
   };
 }
 
 /** The time of the last one is left out if there was none. */
-function showEntry({ showPayload }: Api, entry: SchedulerEntryInfo): object {
+function showEntry(call: Call, entry: SchedulerEntryInfo): object {
   return {
     id: entry.id,
     spec: entry.spec,
     task_type: entry.taskType,
-    task_payload: showPayload(entry.taskPayload, entry.taskType),
+    task_payload: call.showPayload(entry.taskPayload, entry.taskType),
     options: entry.options,
     next_enqueue_at: showTime(entry.nextEnqueueAt, GO_ZERO_TIME),
     ...(entry.prevEnqueueAt === undefined ? {} : { prev_enqueue_at: showTime(entry.prevEnqueueAt) }),

@@ -1,17 +1,17 @@
 import type { WorkerInfo } from '../inspector-info.ts';
 import type { TaskInfo } from '../task-info.ts';
-import type { Api } from './api.ts';
+import type { Call } from './api.ts';
 import { GO_ZERO_TIME, showTime } from './show-time.ts';
 
 /** Nobody knows yet. */
 const UNKNOWN = '-';
 
 /** What all lists say of a task. */
-function showBase({ showPayload }: Api, task: TaskInfo): object {
+function showBase(call: Call, task: TaskInfo): object {
   return {
     id: task.id,
     type: task.type,
-    payload: showPayload(task.payload, task.type),
+    payload: call.showPayload(task.payload, task.type),
     queue: task.queue,
     max_retry: task.maxRetry,
     retried: task.retried,
@@ -20,45 +20,45 @@ function showBase({ showPayload }: Api, task: TaskInfo): object {
 }
 
 /** @param worker - who processes it, if somebody does. */
-export function showActiveTask(api: Api, task: TaskInfo, worker: WorkerInfo | undefined): object {
+export function showActiveTask(call: Call, task: TaskInfo, worker: WorkerInfo | undefined): object {
   return {
-    ...showBase(api, task),
+    ...showBase(call, task),
     start_time: showTime(worker?.startedAt, UNKNOWN),
     deadline: showTime(worker?.deadline, UNKNOWN),
     is_orphaned: task.isOrphaned,
   };
 }
 
-export function showPendingTask(api: Api, task: TaskInfo): object {
-  return showBase(api, task);
+export function showPendingTask(call: Call, task: TaskInfo): object {
+  return showBase(call, task);
 }
 
 /** Also one that is tried again. */
-export function showScheduledTask(api: Api, task: TaskInfo): object {
-  return { ...showBase(api, task), next_process_at: showTime(task.nextProcessAt, GO_ZERO_TIME) };
+export function showScheduledTask(call: Call, task: TaskInfo): object {
+  return { ...showBase(call, task), next_process_at: showTime(task.nextProcessAt, GO_ZERO_TIME) };
 }
 
-export function showArchivedTask(api: Api, task: TaskInfo): object {
-  return { ...showBase(api, task), last_failed_at: showTime(task.lastFailedAt, GO_ZERO_TIME) };
+export function showArchivedTask(call: Call, task: TaskInfo): object {
+  return { ...showBase(call, task), last_failed_at: showTime(task.lastFailedAt, GO_ZERO_TIME) };
 }
 
-export function showCompletedTask(api: Api, task: TaskInfo): object {
+export function showCompletedTask(call: Call, task: TaskInfo): object {
   return {
-    ...showBase(api, task),
+    ...showBase(call, task),
     completed_at: showTime(task.completedAt, GO_ZERO_TIME),
-    result: showResult(api, task),
-    ttl_seconds: ttlSeconds(api, task),
+    result: showResult(call, task),
+    ttl_seconds: ttlSeconds(call, task),
   };
 }
 
-export function showAggregatingTask(api: Api, task: TaskInfo): object {
-  return { ...showBase(api, task), group: task.group ?? '' };
+export function showAggregatingTask(call: Call, task: TaskInfo): object {
+  return { ...showBase(call, task), group: task.group ?? '' };
 }
 
 /** Everything that is known of a task. */
-export function showTask(api: Api, task: TaskInfo): object {
+export function showTask(call: Call, task: TaskInfo): object {
   return {
-    ...showBase(api, task),
+    ...showBase(call, task),
     state: task.state,
     last_failed_at: showTime(task.lastFailedAt),
     timeout_seconds: Math.ceil(task.timeoutMs / 1_000),
@@ -66,18 +66,18 @@ export function showTask(api: Api, task: TaskInfo): object {
     group: task.group ?? '',
     next_process_at: showTime(task.nextProcessAt),
     completed_at: showTime(task.completedAt),
-    result: showResult(api, task),
-    ttl_seconds: ttlSeconds(api, task),
+    result: showResult(call, task),
+    ttl_seconds: ttlSeconds(call, task),
   };
 }
 
-function showResult(api: Api, { result, type }: TaskInfo): string {
-  return result === undefined ? '' : api.showResult(result, type);
+function showResult(call: Call, { result, type }: TaskInfo): string {
+  return result === undefined ? '' : call.showResult(result, type);
 }
 
 /** How long a completed task is kept from now on. */
-function ttlSeconds(api: Api, { completedAt, retentionMs, state }: TaskInfo): number {
+function ttlSeconds(call: Call, { completedAt, retentionMs, state }: TaskInfo): number {
   if (completedAt === undefined || state !== 'completed') return 0;
-  const leftMs = completedAt.getTime() + retentionMs - api.wallNow();
+  const leftMs = completedAt.getTime() + retentionMs - call.api.wallNow();
   return Math.max(0, Math.floor(leftMs / 1_000));
 }

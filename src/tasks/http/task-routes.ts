@@ -1,9 +1,9 @@
 import type { Inspector } from '../inspector.ts';
 import type { ListOptions } from '../list-options.ts';
 import type { TaskInfo } from '../task-info.ts';
-import type { Action, Api, Call } from './api.ts';
+import type { Action, Call } from './api.ts';
 import { doEach } from './batch.ts';
-import { showQueue } from './queue-routes.ts';
+import { listGroupSizes, showQueue } from './queue-routes.ts';
 import type { Route } from './route-table.ts';
 import {
   showAggregatingTask,
@@ -21,7 +21,9 @@ type Count = (inspector: Inspector, call: Call) => Promise<number>;
 interface TaskList {
   readonly path: string;
   readonly list: List;
-  readonly show: (api: Api, task: TaskInfo) => object;
+  readonly show: (call: Call, task: TaskInfo) => object;
+  /** What its list has besides the tasks and the queue. */
+  readonly more?: (call: Call) => Promise<object>;
   readonly deleteAll: Count;
   readonly runAll?: Count;
   readonly archiveAll?: Count;
@@ -68,6 +70,7 @@ const TASK_LISTS: readonly TaskList[] = [
     path: '/queues/{queue}/groups/{group}/aggregating_tasks',
     list: (inspector, { queue, group }, page) => inspector.listAggregatingTasks(queue, group, page),
     show: showAggregatingTask,
+    more: async (call) => ({ groups: await listGroupSizes(call) }),
     deleteAll: (inspector, { queue, group }) => inspector.deleteAllAggregatingTasks(queue, group),
     runAll: (inspector, { queue, group }) => inspector.runAllAggregatingTasks(queue, group),
     archiveAll: (inspector, { queue, group }) => inspector.archiveAllAggregatingTasks(queue, group),
@@ -84,11 +87,11 @@ export const taskRoutes: readonly Route<Action>[] = [
   ]),
 ];
 
-async function getTask({ api, inspector, queue, task }: Call): Promise<object> {
-  return showTask(api, await inspector.getTaskInfo(queue, task));
+async function getTask(call: Call): Promise<object> {
+  return showTask(call, await call.inspector.getTaskInfo(call.queue, call.task));
 }
 
-function readAndDelete({ path, list, show, deleteAll }: TaskList): Route<Action>[] {
+function readAndDelete({ path, list, show, more, deleteAll }: TaskList): Route<Action>[] {
   return [
     {
       method: 'GET',
@@ -96,7 +99,7 @@ function readAndDelete({ path, list, show, deleteAll }: TaskList): Route<Action>
       action: async (call) => {
         const tasks = await list(call.inspector, call, call.page);
         const stats = showQueue(await call.inspector.getQueueInfo(call.queue));
-        return { tasks: tasks.map((task) => show(call.api, task)), stats };
+        return { tasks: tasks.map((task) => show(call, task)), stats, ...(await more?.(call)) };
       },
     },
     {

@@ -1,11 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { wrongType } from '../../core/errors.ts';
+import { isThenable } from '../../core/thenable.ts';
 import { Inspector } from '../inspector.ts';
+import { redisInfoOf } from '../redis-info.ts';
 import { activeTaskRoutes } from './active-task-routes.ts';
 import { Call, type Action, type Api, type ShowBytes } from './api.ts';
-import { HttpError, httpErrorOf } from './http-error.ts';
+import { HttpError, httpErrorOf, internalError, ofApplication } from './http-error.ts';
 import { prometheusRoutes } from './prometheus-routes.ts';
 import { queueRoutes } from './queue-routes.ts';
-import { RouteTable, type Match, type Method } from './route-table.ts';
+import { RequestGuard, requireJsonType } from './request-guard.ts';
+import { RouteTable, type Match, type Method, type Route } from './route-table.ts';
 import { serverRoutes } from './server-routes.ts';
 import { shorten, showBytes } from './show-bytes.ts';
 import { taskRoutes } from './task-routes.ts';
@@ -26,10 +30,14 @@ export type TasksHandler = (
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
   'x-content-type-options': 'nosniff',
 };
 
 const PAYLOAD_FAILED = 'cannot be shown';
+
+/** What Node writes into a header: Latin-1 without control characters. */
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** Scheme and host in front of a path, as a proxy's client writes it. */
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
@@ -38,8 +46,9 @@ const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
  * Serves queues and tasks over HTTP, at `{rootPath}/api`, in the shape of asynqmon's REST interface: its web interface
  * works with it. Where asynqmon says 500 to everything, this says what is wrong: 400, 404, 405, 409, 413 or 503.
  *
- * Everything that is not a path of the interface is given to `next`, or answered with 404. A page of another site that
- * sends something to be changed is refused (403), as far as the browser says so.
+ * Everything that is not a path of the interface is given to `next`, or answered with 404. Requests that a browser sends for
+ * the page of another site are refused: a `Host` that is not allowed, and a write from another origin, with 403; a write
+ * whose content type is not JSON with 415.
  *
  * @throws TypeError or RangeError - an option is wrong.
  *
@@ -60,11 +69,13 @@ export function tasksHandler(options: TasksHandlerOptions): TasksHandler {
 class Handler {
   readonly #options: ResolvedTasksHandlerOptions;
   readonly #api: Api;
+  readonly #guard: RequestGuard;
   readonly #routes: RouteTable<Action>;
 
   constructor(options: ResolvedTasksHandlerOptions) {
     const { broker, maxBodyBytes, prometheusUrl, redisInfo, onError } = options;
     this.#options = options;
+    this.#guard = new RequestGuard(options.allowedHosts);
     this.#api = {
       inspector: new Inspector({ broker }),
       wallNow: () => broker.clock.wallNow(),
@@ -79,9 +90,7 @@ class Handler {
       ...activeTaskRoutes,
       ...serverRoutes,
       ...(prometheusUrl === undefined ? [] : prometheusRoutes(prometheusUrl)),
-      ...(redisInfo === undefined
-        ? []
-        : [{ method: 'GET' as const, pattern: '/redis_info', action: () => redisInfo() }]),
+      ...(redisInfo === undefined ? [] : [redisInfoRoute(redisInfo)]),
     ]);
   }
 
@@ -110,6 +119,7 @@ class Handler {
     match: Match<Action> | HttpError | undefined,
     query: URLSearchParams,
   ): Promise<unknown> {
+    this.#guard.check(request, isRead(request));
     await this.#requireAuthorized(request);
     if (match === undefined) throw new HttpError(404, 'not found');
     if (match instanceof HttpError) throw match;
@@ -137,36 +147,47 @@ class Handler {
   }
 
   async #requireAuthorized(request: IncomingMessage): Promise<void> {
-    const { authorize } = this.#options;
+    const { authorize, onError } = this.#options;
     if (authorize === undefined) return;
-    const verdict: unknown = await authorize(request);
-    if (verdict === true) return;
-    const challenge = (verdict as { challenge?: unknown } | null | undefined)?.challenge;
-    if (typeof challenge !== 'string') throw new HttpError(403, 'forbidden');
-    throw new HttpError(401, 'unauthorized', { 'www-authenticate': challenge });
+    const report = (error: unknown): void => {
+      onError(error, request);
+    };
+    const refusal = await ofApplication(report, async () => refusalOf(await authorize(request)));
+    if (refusal !== undefined) throw refusal;
   }
 
   #requireWritable(request: IncomingMessage): void {
     if (this.#options.readOnly) throw notAllowed(request, ['GET']);
-    if (request.headers['sec-fetch-site'] === 'cross-site') {
-      throw new HttpError(403, 'another site may not change anything here');
-    }
+    requireJsonType(request, false);
   }
 
   #refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
     const httpError = httpErrorOf(error);
-    if (httpError === undefined) this.#tell(error, request);
-    const { status, message, headers } = httpError ?? new HttpError(500, 'internal error');
-    send(response, status, { ...headers, 'content-type': 'text/plain; charset=utf-8' }, `${message}\n`);
-  }
-
-  #tell(error: unknown, request: IncomingMessage): void {
+    if (httpError === undefined) this.#options.onError(error, request);
+    const { status, message, headers } = httpError ?? internalError();
     try {
-      this.#options.onError(error, request);
+      send(response, status, { ...headers, 'content-type': 'text/plain; charset=utf-8' }, `${message}\n`);
     } catch (another) {
-      process.emitWarning(another instanceof Error ? another : String(another));
+      this.#options.onError(another, request); // a listener of the application's, such as that of a middleware
+      response.destroy();
     }
   }
+}
+
+/** @returns undefined if the request may be served. @throws TypeError - it is not an `Authorization`. */
+function refusalOf(verdict: unknown): HttpError | undefined {
+  if (verdict === true) return undefined;
+  if (verdict === false) return new HttpError(403, 'forbidden');
+  const challenge = (verdict as { challenge?: unknown } | null | undefined)?.challenge;
+  if (typeof challenge !== 'string' || !HEADER_VALUE.test(challenge)) {
+    throw wrongType('the result of authorize', 'a boolean, or a challenge that is a header value', verdict);
+  }
+  return new HttpError(401, 'unauthorized', { 'www-authenticate': challenge });
+}
+
+function redisInfoRoute(redisInfo: () => Promise<unknown>): Route<Action> {
+  const action: Action = (call) => ofApplication(call.report, async () => redisInfoOf(await redisInfo()));
+  return { method: 'GET', pattern: '/redis_info', action };
 }
 
 /** A formatter that throws spoils what it was to show, and nothing else. */
@@ -175,14 +196,21 @@ function formatter(
   maxLength: number,
 ): ShowBytes {
   if (format === undefined) return (bytes) => showBytes(bytes, maxLength);
-  return (bytes, taskType) => {
+  return (bytes, taskType, report) => {
     try {
-      const text: unknown = format(bytes, taskType);
-      return shorten(String(text), maxLength);
-    } catch {
+      return shorten(textOf(format(bytes, taskType)), maxLength);
+    } catch (error) {
+      report(error);
       return PAYLOAD_FAILED;
     }
   };
+}
+
+/** A promise is reported as a wrong type. Its own rejection, which nothing else waits for, would end the process. */
+function textOf(formatted: unknown): string {
+  if (typeof formatted === 'string') return formatted;
+  if (isThenable(formatted)) Promise.resolve(formatted).catch(() => undefined);
+  throw wrongType('the result of a formatter', 'a string', formatted);
 }
 
 function methodOf({ method }: IncomingMessage): Method | undefined {
@@ -205,7 +233,7 @@ function answer(response: ServerResponse, value: unknown): void {
     send(response, 200, { 'content-type': 'application/json; charset=utf-8' }, `${JSON.stringify(value)}\n`);
 }
 
-/** Whoever asked may be gone. */
+/** Node would write a header with the encoding of a body that is a string. The client may have left. */
 function send(
   response: ServerResponse,
   status: number,
@@ -213,7 +241,8 @@ function send(
   body: string | undefined,
 ): void {
   if (response.headersSent || response.destroyed) return;
-  const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
+  const bytes = body === undefined ? undefined : Buffer.from(body);
+  const length = bytes === undefined ? {} : { 'content-length': bytes.length };
   response.writeHead(status, { ...SECURITY_HEADERS, ...headers, ...length });
-  response.end(body);
+  response.end(bytes);
 }

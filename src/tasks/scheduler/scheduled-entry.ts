@@ -1,4 +1,5 @@
 import type { NewTask, ScheduleEntry } from '../broker/broker.ts';
+import { MOST_SET_BACK_MS } from '../broker/broker-settings.ts';
 import type { CronSpec } from '../cron-spec.ts';
 import { formatTaskOptions } from '../entry-options.ts';
 import { newTaskOf } from '../new-task.ts';
@@ -70,6 +71,7 @@ export class ScheduledEntry {
 
   /** @returns whether a tick has come since it was asked last. */
   passTo(nowMs: number): boolean {
+    if (isFarAhead(this.#settledMs, nowMs)) this.begin(nowMs);
     if (this.#nextMs > nowMs) return false;
     this.#nextMs = this.spec.next(this.#nextMs) ?? Infinity;
     if (this.#nextMs > nowMs) return true;
@@ -80,9 +82,9 @@ export class ScheduledEntry {
   }
 
   /** @param markMs - the latest tick that was enqueued; undefined if none ever was, or nobody can know. */
-  learnMark(markMs: number | undefined): void {
+  learnMark(markMs: number | undefined, nowMs: number): void {
     this.#asksForMark = false;
-    if (markMs === undefined) {
+    if (markMs === undefined || isFarAhead(markMs, nowMs)) {
       this.#knowsPast = true;
       return;
     }
@@ -132,4 +134,9 @@ export class ScheduledEntry {
       prevEnqueueAtMs: this.#prevMs,
     };
   }
+}
+
+/** A clock was wrong when it came to that tick, and is right now: waiting for that tick would be silence. */
+function isFarAhead(tickMs: number, nowMs: number): boolean {
+  return tickMs > nowMs + MOST_SET_BACK_MS;
 }

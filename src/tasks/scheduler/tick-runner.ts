@@ -10,6 +10,9 @@ import type { ResolvedSchedulerOptions, ScheduleTick } from './scheduler-options
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
 
+/** How long the schema of a task may take, in milliseconds. */
+const LONGEST_CHECK_MS = 120_000;
+
 /** Whom a runner tells. */
 export interface TickListener {
   enqueued(info: TaskInfo, tick: ScheduleTick): void;
@@ -77,14 +80,14 @@ export class TickRunner {
     const { broker, logger } = this.#options;
     const outcome = await this.#persist(entry, () => broker.lastTickMs(entry.queue, entry.id));
     if (outcome.kind === 'answered') {
-      entry.learnMark(outcome.answer);
+      entry.learnMark(outcome.answer, this.#wallNow());
       return true;
     }
     logger.error(
       { error: outcome.error, entryId: entry.id },
       'scheduler: cannot find out which ticks were missed',
     );
-    if (outcome.kind === 'refused') entry.learnMark(undefined);
+    if (outcome.kind === 'refused') entry.learnMark(undefined, this.#wallNow());
     return outcome.kind === 'refused';
   }
 
@@ -108,12 +111,21 @@ export class TickRunner {
   async #attempt(entry: ScheduledEntry, atMs: number): Promise<Outcome<TaskRecord | undefined>> {
     const { broker } = this.#options;
     try {
-      if (entry.task.check !== undefined) await entry.task.check(entry.task);
+      const checked = entry.task.check?.(entry.task);
+      if (checked !== undefined && !(await this.#settlesInTime(checked))) {
+        return { kind: 'lost', error: checkExpired() };
+      }
     } catch (error) {
       return { kind: 'refused', error };
     }
     const task = entry.taskAt(atMs);
     return this.#persist(entry, () => broker.enqueueTick(task, { entryKey: entry.id, atMs }));
+  }
+
+  /** A schema that hangs holds up its entry for a while, but not for good, and not the shutdown. */
+  #settlesInTime(check: Promise<void>): Promise<boolean> {
+    const late = this.#pause(LONGEST_CHECK_MS).then(() => false);
+    return Promise.race([check.then(() => true), late]);
   }
 
   /** Calls the broker again and again while it cannot be reached, until the entry's next tick is due. */
@@ -189,6 +201,11 @@ export class TickRunner {
   #wallNow(): number {
     return this.#options.broker.clock.wallNow();
   }
+}
+
+function checkExpired(): EscapementError {
+  const message = `the schema of the task has not settled within ${LONGEST_CHECK_MS} ms, or before the shutdown`;
+  return new EscapementError('ERR_OPERATION_EXPIRED', message);
 }
 
 /**

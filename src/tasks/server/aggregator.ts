@@ -1,15 +1,17 @@
-import { requireTask } from '../task.ts';
-import type { GroupLimits, GroupTaking, TaskSet } from '../broker/broker.ts';
+import { EscapementError } from '../../core/errors.ts';
+import { requireTask, type Task } from '../task.ts';
+import type { GroupLimits, TaskSet } from '../broker/broker.ts';
 import { newTaskOf } from '../new-task.ts';
 import { BackOff } from './back-off.ts';
 import { codeOf } from './code-of.ts';
 import { GroupChecks, type GroupCheck } from './group-checks.ts';
+import { serverClosed } from './interruptions.ts';
 import { Periodic } from './periodic.ts';
-import { MessageTask } from './received-task.ts';
+import { MessageTask, type ReceivedTask } from './received-task.ts';
 import type { GroupAggregator } from './server-options.ts';
 import type { GroupFailedEvent } from './server-events.ts';
 import type { ServerParts } from './server-parts.ts';
-import { settledWithin } from './settled-within.ts';
+import { endedWithin, settledWithin } from './settled-within.ts';
 
 /** asynq's: how often groups are looked at, at least. */
 const LONGEST_INTERVAL_MS = 7_000;
@@ -20,6 +22,10 @@ const HOLD_MS = 120_000;
  * Makes one task of those of a group, when it is time. A group is looked at when it grows and when the broker has said
  * to; or all of them every few seconds, with a broker that has to be asked. What goes wrong loses nothing: a set that is
  * not replaced comes back to its group, and is seen there (B2).
+ *
+ * An aggregator that has not answered when its set is back is not waited for any more: its group is checked again, and its
+ * answer is dropped. asynq waits for it, and three that hang stop all groups of its server. A check takes one set, then the
+ * group queues up behind the others: one that grows faster than it is aggregated does not hold them up.
  */
 export class Aggregator {
   readonly #parts: ServerParts;
@@ -29,6 +35,8 @@ export class Aggregator {
   readonly #backOff = new BackOff();
   readonly #checks: GroupChecks;
   readonly #lists: Periodic;
+  /** Sets that are being replaced. */
+  #replacing = 0;
   #isStopped = true;
 
   constructor(parts: ServerParts, onFailed: (event: GroupFailedEvent) => void) {
@@ -71,7 +79,7 @@ export class Aggregator {
     const { timer, options } = this.#parts;
     this.#isStopped = true;
     const ended = Promise.all([this.#lists.shutdown(), this.#checks.shutdown()]);
-    await settledWithin(timer, options.shutdownTimeoutMs, ended);
+    await endedWithin(timer, options.shutdownTimeoutMs, ended, () => this.#replacing > 0);
   }
 
   async #checkAll(): Promise<void> {
@@ -91,17 +99,17 @@ export class Aggregator {
     }
   }
 
-  /** Takes sets out of a group until it is not time any more. @returns when to look again, in milliseconds. */
+  /** Takes a set out of a group, if it is time. @returns when to check again, in milliseconds. */
   async #check({ queue, group }: GroupCheck): Promise<number | undefined> {
     const { broker, logger } = this.#parts;
     try {
-      let taking: GroupTaking;
-      do {
-        taking = await broker.takeGroup(queue, group, this.#limits, HOLD_MS);
-        if (taking.set !== undefined) await this.#replace(taking.set);
-      } while (taking.set !== undefined && !this.#mustStop());
+      const { set, againInMs } = await broker.takeGroup(queue, group, this.#limits, HOLD_MS);
       this.#backOff.reset();
-      return broker.isSelfDriven ? taking.againInMs : undefined;
+      if (set === undefined) return broker.isSelfDriven ? againInMs : undefined;
+      this.#replacing++;
+      await this.#replace(set);
+      this.#replacing--;
+      return 0;
     } catch (error) {
       logger.warn({ queue, group, err: error }, 'group not looked at');
       return this.#backOff.next();
@@ -113,9 +121,7 @@ export class Aggregator {
     const { queue, group } = set;
     const tasks = set.messages.map((message) => new MessageTask(message, undefined));
     try {
-      const task: unknown = await this.#aggregate?.(group, tasks);
-      requireTask('what groupAggregator returns', task);
-      if (task.check !== undefined) await task.check(task);
+      const task = await this.#answerInTime(this.#makeTask(group, tasks));
       await broker.replaceSet(set, newTaskOf(task, { queue }, broker.clock.wallNow()));
     } catch (error) {
       logger.error({ queue, group, tasks: tasks.length, err: error }, 'group not aggregated');
@@ -123,7 +129,19 @@ export class Aggregator {
     }
   }
 
-  #mustStop(): boolean {
-    return this.#isStopped;
+  async #makeTask(group: string, tasks: readonly ReceivedTask[]): Promise<Task> {
+    const task: unknown = await this.#aggregate?.(group, tasks);
+    requireTask('what groupAggregator returns', task);
+    if (task.check !== undefined) await task.check(task);
+    return task;
+  }
+
+  async #answerInTime(answer: Promise<Task>): Promise<Task> {
+    if (await settledWithin(this.#parts.timer, HOLD_MS, answer)) return answer;
+    if (this.#isStopped) throw serverClosed();
+    throw new EscapementError(
+      'ERR_OPERATION_EXPIRED',
+      `groupAggregator has not settled within ${HOLD_MS} ms`,
+    );
   }
 }

@@ -21,7 +21,7 @@ interface Entry extends GroupCheck {
 /** Looks at groups when somebody asks, or when it is time: each one alone, and a few at once. */
 export class GroupChecks {
   readonly #timer: SystemTimer;
-  /** @returns when to look again, in milliseconds; undefined: when somebody asks. */
+  /** @returns when to check again, in milliseconds: 0 for behind the others that wait, undefined for when the group is asked for. */
   readonly #check: (check: GroupCheck) => Promise<number | undefined>;
   readonly #entries = new Map<string, Entry>();
   readonly #line: Entry[] = [];
@@ -86,7 +86,7 @@ export class GroupChecks {
     const againInMs = await this.#check(entry);
     entry.state = 'idle';
     if (this.#isStopped) return;
-    if (wasAsked(entry)) this.#askFor(entry);
+    if (wasAsked(entry) || againInMs === 0) this.#askFor(entry);
     else if (againInMs === undefined) this.#entries.delete(entry.key);
     else entry.timerId = this.#timer.schedule(againInMs, this.#askAgain, entry);
   }

@@ -6,7 +6,7 @@ import { Latch } from './latch.ts';
 import { QueuePicker, type Quota } from './queue-picker.ts';
 import type { RunTable } from './run-table.ts';
 import type { ServerParts } from './server-parts.ts';
-import { settledWithin } from './settled-within.ts';
+import { endedWithin, settledWithin } from './settled-within.ts';
 import { TaskRun, type Moment, type RunSettings } from './task-run.ts';
 import type { TaskWorker } from './task-worker.ts';
 
@@ -87,7 +87,8 @@ export class Processor {
     const { shutdownTimeoutMs, leaseMs } = parts.options;
     this.stop();
     const idle = this.#idle();
-    if (await settledWithin(parts.timer, shutdownTimeoutMs, idle)) return;
+    const isWorking = (): boolean => runs.size > 0;
+    if ((await endedWithin(parts.timer, shutdownTimeoutMs, idle, isWorking)) || !isWorking()) return;
     const reason = serverClosed();
     for (const run of runs.list()) worker.interrupt(run, reason);
     // The grace ends by itself; a write that takes longer than the lease makes no difference.

@@ -62,14 +62,14 @@ export class Recoverer {
     const fields = { taskId: id, queue, type, recoveries: leased.recoveries };
     try {
       if (leased.recoveries >= options.maxRecoveries) {
-        logger.warn(fields, 'task archived: its worker was gone too often');
         await broker.archive(leased, { ...failure, isFailure: true });
+        logger.warn(fields, 'task archived: its worker was gone too often');
         return;
       }
-      logger.warn(fields, 'task recovered: its worker was gone');
       const task = new MessageTask(leased.message, undefined);
       const delayMs = retryDelayOf(options.retryDelayMs, retried, reason, task);
       await broker.retry(leased, failure, broker.clock.wallNow() + delayMs);
+      logger.warn(fields, 'task recovered: its worker was gone');
     } catch (error) {
       logger.warn({ ...fields, err: error }, 'task not recovered');
     }

@@ -1,6 +1,6 @@
 import { isAbortError } from '../../core/abort-error.ts';
 import { reportUncaught } from '../../core/report-uncaught.ts';
-import type { Broker, CancelOutcome } from '../broker/broker.ts';
+import type { Broker, CancelOutcome, LeasedTask } from '../broker/broker.ts';
 import { RevokeTask } from '../revoke-task.ts';
 import { SkipRetry } from '../skip-retry.ts';
 import { errorText } from './error-text.ts';
@@ -9,7 +9,7 @@ import type { TaskRun } from './task-run.ts';
 
 /** What becomes of a run. */
 export type Ending =
-  | { readonly kind: 'completed'; readonly error?: undefined }
+  | { readonly kind: 'completed'; readonly error?: undefined; readonly isRevoked: boolean }
   | RetryEnding
   | { readonly kind: 'archived'; readonly error: unknown }
   | CancelledEnding
@@ -39,7 +39,8 @@ export interface FailureRules {
   readonly retryDelayMs: RetryDelay;
 }
 
-export const COMPLETED: Ending = { kind: 'completed' };
+const COMPLETED: Ending = { kind: 'completed', isRevoked: false };
+const REVOKED: Ending = { kind: 'completed', isRevoked: true };
 
 /** Of a run whose handler has resolved: that counts, whatever has interrupted it, if the task is still ours. */
 export function endingOfSuccess(run: TaskRun): Ending {
@@ -50,7 +51,7 @@ export function endingOfSuccess(run: TaskRun): Ending {
  * Of a run that has failed, or was given up with the reason of its interruption. In this order:
  *
  *      the lease is lost                         nothing is written
- *      RevokeTask                                completed
+ *      RevokeTask                                completed, and not retained
  *      it was cancelled, to be deleted           discarded
  *      it was cancelled, to be archived          archived
  *      the server shuts down                     back to the head of its queue; unless it said SkipRetry
@@ -62,7 +63,7 @@ export function endingOfFailure(run: TaskRun, thrown: unknown, rules: FailureRul
   const { reason, cancelOutcome } = run;
   const error = isInterruption(run, thrown) ? reason : thrown;
   if (run.isLeaseLost) return { kind: 'lost', error };
-  if (holds((one) => RevokeTask.is(one), error)) return COMPLETED;
+  if (holds((one) => RevokeTask.is(one), error)) return REVOKED;
   if (cancelOutcome === 'delete' || cancelOutcome === 'archive') {
     return { kind: 'cancelled', error, outcome: cancelOutcome, isFailure: true, atMs: 0 };
   }
@@ -130,7 +131,7 @@ function cancelledAs(ending: FailureEnding): Ending {
 export function writeEnding(broker: Broker, { leased }: TaskRun, ending: Ending): Promise<void> {
   switch (ending.kind) {
     case 'completed':
-      return broker.complete(leased);
+      return broker.complete(ending.isRevoked ? unretained(leased) : leased);
     case 'retried':
       return broker.retry(leased, failureOf(ending.error, ending.isFailure), ending.atMs);
     case 'archived':
@@ -144,6 +145,10 @@ export function writeEnding(broker: Broker, { leased }: TaskRun, ending: Ending)
       if (ending.outcome === 'archive') return broker.archive(leased, failureOf(ending.error, true));
       return broker.retry(leased, failureOf(ending.error, ending.isFailure), ending.atMs);
   }
+}
+
+function unretained(leased: LeasedTask): LeasedTask {
+  return { ...leased, message: { ...leased.message, retentionMs: 0 } };
 }
 
 function failureOf(error: unknown, isFailure: boolean): { error: string; isFailure: boolean } {

@@ -46,18 +46,23 @@ export class RunSettler {
   }
 
   async #write(run: TaskRun, ending: Ending): Promise<TaskRun> {
-    const { broker, logger } = this.#options;
+    const { broker } = this.#options;
     const endedAtMs = broker.clock.now();
-    if (ending.kind === 'archived') logger.warn(fieldsOf(run, ending.error), 'task archived');
     try {
       await writeEnding(broker, run, ending);
     } catch (error) {
       this.#notWritten(run, ending, endedAtMs, error);
       return run;
     }
+    this.#tellWritten(run, ending, endedAtMs);
+    return run;
+  }
+
+  #tellWritten(run: TaskRun, ending: Ending, endedAtMs: number): void {
+    const { logger } = this.#options;
+    if (ending.kind === 'archived') logger.warn(fieldsOf(run, ending.error), 'task archived');
     if (ending.kind === 'lost') logger.warn(fieldsOf(run, ending.error), 'lease of a task lost');
     this.#reports.over(run, ending, endedAtMs);
-    return run;
   }
 
   /** Somebody else has the task, or the broker could not be reached: then it is tried again while the task is ours. */
@@ -76,7 +81,7 @@ export class RunSettler {
       untilMs: leaseUntilMs(run),
       write: () => writeEnding(broker, run, ending),
       written: () => {
-        this.#reports.over(run, ending, endedAtMs);
+        this.#tellWritten(run, ending, endedAtMs);
       },
       lost: lose,
     });

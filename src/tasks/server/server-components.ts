@@ -25,7 +25,7 @@ import { tell } from '../tell.ts';
 import { ServerMetrics } from './server-metrics.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 import type { ServerParts } from './server-parts.ts';
-import { settledWithin } from './settled-within.ts';
+import { endedWithin } from './settled-within.ts';
 import { Subscriber } from './subscriber.ts';
 import { Syncer } from './syncer.ts';
 import type { TaskRun } from './task-run.ts';
@@ -118,17 +118,18 @@ export class ServerComponents {
 
   /**
    * What runs is waited for first: until then its leases are renewed, and it can be cancelled. A broker that does not
-   * answer holds up the rest no longer than a lease.
+   * answer holds up the rest for a second; or as long as a lease, if outcomes of tasks are still to be written.
    */
   async shutdown(): Promise<void> {
     const { timer, options } = this.#parts;
     this.#heartbeater.refresh();
     await Promise.all([this.#processor.shutdown(), this.#aggregator.shutdown()]);
-    await settledWithin(timer, options.leaseMs, this.#shutDownRest());
+    await endedWithin(timer, options.leaseMs, this.#shutDownRest(), () => this.#syncer.size > 0);
     timer.close();
     this.#metrics?.remove();
   }
 
+  /** All at once: when this is given up, none of them may go on. */
   async #shutDownRest(): Promise<void> {
     await Promise.all([
       this.#forwarder.shutdown(),
@@ -138,8 +139,8 @@ export class ServerComponents {
       this.#janitor.shutdown(),
       this.#healthCheck.shutdown(),
       this.#leases.close(),
+      this.#heartbeater.shutdown(),
     ]);
-    await this.#heartbeater.shutdown();
   }
 
   workers(): WorkerState[] {

@@ -74,6 +74,9 @@ export interface ServerEvents {
   released: [event: TaskFailedEvent];
   /** Its lease was lost, so nothing was written; or what was to be written was not until its lease was over. */
   lost: [event: TaskFailedEvent];
-  /** `groupAggregator` has thrown, or what it made was not taken. It will be called again. */
+  /**
+   * `groupAggregator` has thrown, has not settled within two minutes (`ERR_OPERATION_EXPIRED`) or before the server was shut down
+   * (`ERR_SERVER_CLOSED`), or what it made was not taken. It will be called again.
+   */
   groupFailed: [event: GroupFailedEvent];
 }

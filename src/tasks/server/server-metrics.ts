@@ -1,11 +1,10 @@
-import { guarded } from '../../metrics/guarded.ts';
+import { guarded, observeDuration } from '../../metrics/guarded.ts';
 import type { MetricsProvider } from '../../metrics/provider.ts';
 import type { TaskMessage } from '../task-message.ts';
 import type { RunTable } from './run-table.ts';
 
 /** In seconds: from a quick query to asynq's longest run, by default, of half an hour. */
 const BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800];
-const MS_PER_S = 1_000;
 
 type Histogram = ReturnType<MetricsProvider['histogram']>;
 
@@ -28,7 +27,7 @@ export class ServerMetrics {
 
   over({ queue, type }: TaskMessage, outcome: string, durationMs: number): void {
     guarded(() => {
-      this.#histogram(queue, type, outcome).observe(durationMs / MS_PER_S);
+      observeDuration(this.#histogram(queue, type, outcome), durationMs);
     });
   }
 

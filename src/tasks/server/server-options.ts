@@ -10,7 +10,7 @@ import type { MetricsProvider } from '../../metrics/provider.ts';
 import { requireMetrics } from '../../metrics/require-metrics.ts';
 import type { Broker } from '../broker/broker.ts';
 import { requireBroker } from '../broker/require-broker.ts';
-import { requireText } from '../require-text.ts';
+import { requireQueueName } from '../require-text.ts';
 import type { Task } from '../task.ts';
 import { guardedLogger, requireLogger, silentLogger, type Logger } from './logger.ts';
 import type { ReceivedTask } from './received-task.ts';
@@ -18,8 +18,9 @@ import { defaultRetryDelayMs, type RetryDelay } from './retry-delay.ts';
 import type { TaskContext } from './task-context.ts';
 
 /**
- * Makes one task of those of a group, oldest first. It has two minutes: if it takes longer, or throws, they are back in their
- * group then, what it makes is not taken, and it is called again.
+ * Makes one task of those of a group, oldest first. It has two minutes. If it takes longer or throws, the tasks return to their
+ * group then (on Redis within another minute), its answer is dropped, and it is called again, also while the call before still
+ * hangs. At most three calls are waited for at once.
  */
 export type GroupAggregator = (group: string, tasks: readonly ReceivedTask[]) => Task | Promise<Task>;
 
@@ -230,7 +231,7 @@ function requireQueues(queues: Readonly<Record<string, number>>): void {
   const entries = Object.entries(queues);
   if (entries.length === 0) throw wrongValue('options.queues', 'an object with a queue', queues);
   for (const [name, priority] of entries) {
-    requireText('a name of options.queues', name);
+    requireQueueName('a name of options.queues', name);
     requireIntegerAtLeast(`options.queues.${name}`, 1, priority);
   }
 }

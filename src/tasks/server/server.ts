@@ -87,7 +87,8 @@ export class Server extends EventEmitter<ServerEvents> {
 
   /**
    * Stops, and waits `shutdownTimeoutMs` for what runs. What is not done then is interrupted, has `graceMs` to settle, and
-   * goes back to the head of its queue. Idempotent. Never rejects.
+   * goes back to the head of its queue. If nothing runs, a broker that does not answer holds this up for two seconds at most.
+   * Idempotent. Never rejects.
    */
   shutdown(): Promise<void> {
     this.#closing ??= this.#shutdown();

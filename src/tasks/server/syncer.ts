@@ -27,6 +27,8 @@ export class Syncer {
   readonly #clock: Clock;
   readonly #backOff = new BackOff();
   #writes: UnsureWrite[] = [];
+  /** Those that are being tried. */
+  #trying = 0;
   #id: TimerId | undefined;
   #running: Promise<void> | undefined;
   #isStopped = false;
@@ -36,9 +38,9 @@ export class Syncer {
     this.#clock = timer.clock;
   }
 
-  /** How many writes wait. */
+  /** How many writes are not done. */
   get size(): number {
-    return this.#writes.length;
+    return this.#writes.length + this.#trying;
   }
 
   add(write: UnsureWrite): void {
@@ -81,7 +83,9 @@ export class Syncer {
   /** In the order they came, all at once: they are of different tasks. */
   async #round(): Promise<void> {
     const writes = this.#writes.splice(0);
+    this.#trying = writes.length;
     const isWritten = await Promise.all(writes.map((write) => this.#try(write)));
+    this.#trying = 0;
     if (isWritten.includes(true)) this.#backOff.reset();
   }
 

@@ -73,7 +73,7 @@ export function hashOf(folder: string): string {
   for (const name of readdirSync(folder).sort()) {
     const stats = statSync(join(folder, name));
     hash.update(`${name}\0${stats.mtimeMs}\0`);
-    if (stats.isFile()) hash.update(readFileSync(join(folder, name))); // a lock is a socket
+    if (stats.isFile()) hash.update(readFileSync(join(folder, name))); // a lock is a folder
   }
   return hash.digest('hex');
 }

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { Task } from 'escapement/tasks';
 import { START_MS } from '../../tasks/support/bench.ts';
-import { announceServer, openTarget, WAYS } from './support/tasks-command.ts';
+import { announceServer, openTarget, serve, tasksCommand, WAYS } from './support/tasks-command.ts';
 
-/** Clears the screen, three ways, rings, and begins another line. */
-const HOSTILE = 'a/b:run\u001b[2J\u009b2J\u0007\r\n\u2028?#%2F"\\';
-const CONTROL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029]/; // eslint-disable-line no-control-regex -- that is what it is about
+/** Clears the screen, three ways, rings, begins another line, and turns the direction of writing. */
+const HOSTILE = 'a/b:run\u001b[2J\u009b2J\u0007\r\n\u2028?#%2F"\\\u202e\u2066\u200f\u061c';
+const CONTROL = /[^\P{Cc}\n]|[\u2028\u2029\p{Bidi_Control}]/u;
 
 describe.each(WAYS)('text of users, over %s', (way) => {
   it('does nothing to a terminal, and names what it names', async () => {
@@ -74,5 +74,38 @@ describe.each(WAYS)('text of users, over %s', (way) => {
       expect(stderr).not.toMatch(CONTROL);
       expect(code).toBe(2);
     }
+  });
+});
+
+describe('an HTTP API that is not what it seems', () => {
+  const now = new Date(START_MS).toISOString();
+  const server = {
+    ...{ id: 's1', host: HOSTILE, pid: HOSTILE, concurrency: HOSTILE, status: HOSTILE, start_time: now },
+    ...{ queue_priorities: { [HOSTILE]: HOSTILE }, strict_priority_enabled: false, active_workers: [] },
+  };
+
+  it('does nothing to a terminal with the status of a server', async () => {
+    const uri = await serve((_, response) => response.end(JSON.stringify({ servers: [server] })));
+    const { stdout, code } = await tasksCommand(['server', 'ls', '-u', uri]);
+    expect(stdout).toContain(
+      'a/b:run\\x1b[2J\\x9b2J\\x07\\r\\n\\u2028?#%2F"\\\\\\u202e\\u2066\\u200f\\u061c',
+    );
+    expect(stdout).not.toMatch(CONTROL);
+    expect(stdout.trimEnd().split('\n')).toHaveLength(5); // a table of one row
+    expect(code).toBe(0);
+  });
+
+  it('does nothing to a terminal with the text of an error', async () => {
+    const uri = await serve((_, response) => response.writeHead(400).end(HOSTILE.replace('\n', '')));
+    const { stderr, code } = await tasksCommand(['server', 'ls', '-u', uri]);
+    expect(stderr).toMatch(/^escapement: a\/b:run\\x1b\[2J.*\\u061c \(HTTP 400\)\n$/);
+    expect(stderr).not.toMatch(CONTROL);
+    expect(code).toBe(2);
+  });
+
+  it('does nothing to a terminal with what was typed', async () => {
+    const { stderr } = await tasksCommand([HOSTILE]);
+    expect(stderr).toContain('a/b:run\\x1b[2J');
+    expect(stderr).not.toMatch(CONTROL);
   });
 });

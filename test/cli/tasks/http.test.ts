@@ -1,6 +1,6 @@
 import { createServer, type AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { TasksHandlerOptions } from 'escapement/tasks/http';
+import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
 import { HttpApi, Unreachable } from '../../../src/cli/tasks/target/http-api.ts';
 import { openBench } from '../../tasks/support/bench.ts';
 import { finished, startCommand } from '../support/command.ts';
@@ -35,6 +35,20 @@ describe('the HTTP API', () => {
     const refused = await stats(uri, '--token', 'wrong');
     expect(refused.stderr).toBe(`escapement: ${uri} refuses: unauthorized (HTTP 401)\n`);
     expect(refused.code).toBe(2);
+  });
+
+  it('answers only by names that are allowed, and says which option allows them', async () => {
+    const { broker } = await openBench();
+    const handler = tasksHandler({ broker });
+    const uri = await serve((request, response) => {
+      request.headers.host = 'jobs.example';
+      handler(request, response);
+    });
+    const allowed = 'IP addresses, localhost and the names in the option allowedHosts of tasksHandler';
+    const reason = `the host "jobs.example" is not allowed. Allowed are ${allowed}`;
+    expect(await stats(uri)).toEqual({
+      ...{ stdout: '', stderr: `escapement: ${uri} refuses: ${reason} (HTTP 403)\n`, code: 2 },
+    });
   });
 
   it('may be read-only', async () => {

@@ -101,6 +101,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     const refused = await command('queue', 'rm', 'one');
     expect(refused).toMatchObject({ stdout: '', code: 2 });
     expect(refused.stderr).toMatch(/has 1 task/);
+    expect(refused.stderr.includes('; --force removes them too')).toBe(way !== 'http');
     await broker.complete(await lease('one'));
     expect(await command('queue', 'remove', 'one')).toMatchObject({ stdout: 'one: removed\n', code: 0 });
     expect(await inspector.queues()).toEqual([]);

@@ -132,6 +132,22 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
     expect(asked).toContainEqual({ taskId: 'active', queue: 'default', outcome: 'retry' });
   });
 
+  it('has nothing to cancel where no task of that id is active, and ends with 1', async () => {
+    const { command, json } = await withEveryState(way);
+    for (const id of ['nonsense', 'pending']) {
+      const { stdout, stderr, code } = await command('task', 'cancel', id);
+      expect([stdout, stderr, code]).toEqual(['', `escapement: there is no active task '${id}'\n`, 1]);
+    }
+    expect(await json('task', 'cancel', 'nonsense', ...Q)).toEqual({
+      json: {
+        cancelled: [],
+        failed: [{ id: 'nonsense', message: "there is no active task 'nonsense'" }],
+      },
+      code: 1,
+    });
+    expect((await command('task', 'cancel', 'nonsense', '-q', 'none')).code).toBe(1);
+  });
+
   it('does all of a state at once', async () => {
     const { add, command, json } = await openTarget(way);
     for (const id of ['a', 'b', 'c']) await add(id, { processInMs: 60_000 });
@@ -258,6 +274,25 @@ describe('escapement tasks task', () => {
   });
 });
 
+describe('a table that is wider than the terminal', () => {
+  it('is shown with a line for each cell', async () => {
+    const { surroundings } = await withEveryState('broker');
+    const shown = async (columns: number): Promise<string> => {
+      const out = new FakeStream(true, columns);
+      await tasksCommand(['task', 'ls', ...Q, '-s', 'retry'], { ...surroundings, out });
+      return out.written;
+    };
+    expect(await shown(120)).toMatch(/^┌─/);
+    expect(await shown(80)).toMatch(
+      /^id +retry\ntype +work\npayload +\{"id":"retry"\}\n[^]*retried +1\/25\n$/,
+    );
+    const all = new FakeStream(true, 80);
+    await tasksCommand(['stats'], { ...surroundings, out: all });
+    expect(Math.max(...all.written.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80);
+    expect(all.written).toMatch(/\nqueue +default\nsize +7\n/);
+  });
+});
+
 describe('escapement tasks task, over HTTP only', () => {
   it('says what is not available', async () => {
     const { command } = await withEveryState('http');
@@ -271,12 +306,5 @@ describe('escapement tasks task, over HTTP only', () => {
       expect(stderr).toMatch(/^escapement: .* is not available over the HTTP API\n$/);
       expect([stdout, code]).toEqual(['', 2]);
     }
-  });
-
-  it('cancels only what runs', async () => {
-    const { command } = await withEveryState('http');
-    expect((await command('task', 'cancel', 'pending')).stderr).toBe(
-      "escapement: there is no active task 'pending'\n",
-    );
   });
 });

@@ -132,6 +132,18 @@ export function describeProcessing(make: BrokerFactory): void {
     });
   });
 
+  describe('a task that is revoked: completed with a message that has no retention', () => {
+    it('is gone with its lock, whatever its own retention, and counts as processed', async ({ broker }) => {
+      const parts = { retentionMs: LONG_MS, uniqueKey: 'only-one' };
+      const message = await putInto(broker, 'pending', parts);
+      const task = await take(broker);
+      await broker.complete({ ...task, message: { ...task.message, retentionMs: 0 } });
+      expect(await stateOf(broker, message)).toBe('gone');
+      expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 1, failed: 0 });
+      await broker.enqueue(newTask(parts));
+    });
+  });
+
   describe('a task that failed', () => {
     it('waits for its retry, and says what happened', async ({ broker, precisionMs }) => {
       const message = await putInto(broker, 'pending');

@@ -280,6 +280,31 @@ export function describeWriting(make: BrokerFactory): void {
     });
   });
 
+  describe('a queue whose name has a brace', () => {
+    for (const queue of ['a{b', 'a}b', 'c}:g:g']) {
+      it(`is refused, and nothing is added: ${queue}`, async ({ broker }) => {
+        const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };
+        await expectCode('ERR_INVALID_ARG_VALUE', broker.enqueue(newTask({ queue })));
+        await expectCode('ERR_INVALID_ARG_VALUE', broker.enqueueTick(newTask({ queue }), tick));
+        expect(await broker.queues()).toEqual([]);
+      });
+    }
+  });
+
+  describe('a schedule entry that has not ticked for 400 days', () => {
+    it('is forgotten with the next ticks of other entries of its queue', async ({ broker }) => {
+      const atMs = 1_600_000_000_000;
+      await broker.enqueueTick(newTask(), { entryKey: 'gone', atMs });
+      for (let day = 1; day <= 402; day++) {
+        await broker.enqueueTick(newTask(), { entryKey: 'kept', atMs: atMs + day * 86_400_000 });
+        const isKept = (await broker.lastTickMs(QUEUE, 'gone')) !== undefined;
+        if (day <= 400) expect(isKept).toBe(true);
+      }
+      expect(await broker.lastTickMs(QUEUE, 'gone')).toBeUndefined();
+      expect(await broker.lastTickMs(QUEUE, 'kept')).toBeDefined();
+    });
+  });
+
   describe('a tick of a schedule', () => {
     it('adds its task once, whoever asks', async ({ broker }) => {
       expect(await broker.lastTickMs(QUEUE, 'entry')).toBeUndefined();
@@ -301,6 +326,17 @@ export function describeWriting(make: BrokerFactory): void {
       expect(await broker.enqueueTick(newTask({ queue: 'other' }), tick)).toBeDefined();
       expect(await broker.lastTickMs(QUEUE, 'entry')).toBe(tick.atMs + 1_000);
       expect(await broker.lastTickMs('other', 'entry')).toBe(tick.atMs);
+    });
+
+    it('is refused if it is far ahead of the time of the broker, and then silences nobody', async ({
+      broker,
+    }) => {
+      const nowMs = Math.floor(broker.clock.wallNow());
+      const early = { entryKey: 'entry', atMs: nowMs + 301_000 };
+      await expectCode('ERR_TICK_EARLY', broker.enqueueTick(newTask(), early));
+      expect([await broker.lastTickMs(QUEUE, 'entry'), await broker.queues()]).toEqual([undefined, []]);
+      expect(await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: nowMs })).toBeDefined();
+      expect(await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: nowMs + 290_000 })).toBeDefined();
     });
 
     it('is used up by an error', async ({ broker }) => {

@@ -9,7 +9,8 @@ import {
   type SegmentHeader,
 } from '../../../src/diskqueue/checked/segment-format.ts';
 import { SegmentScan, type SegmentPiece } from '../../../src/diskqueue/checked/segment-scan.ts';
-import { FIRST_SEED, Random, runs } from '../random.ts';
+import { Random } from '../random.ts';
+import { FIRST_SEED, runs } from '../../runs.ts';
 
 const BASE = 100;
 const HEADER: SegmentHeader = {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { verifyQueue } from '../../../src/diskqueue/checked/verify-queue.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
-import { runs } from '../random.ts';
+import { runs } from '../../runs.ts';
 import { allRemains, RecordingFileSystem, type Disk } from '../recording-file-system.ts';
 import { messageOf } from './history.ts';
 import { NAME, openQueue, receiveAll } from './open-queue.ts';
@@ -93,6 +93,11 @@ function sequencesOf({ firstSequence, lastSequence }: CorruptionEvent): number[]
   return Array.from({ length: lastSequence - firstSequence + 1 }, (_, i) => firstSequence + i);
 }
 
+/** Most of a cursor says again what its beginning says: its head, its two slots, and its first ranges do not. */
+function saysSomething(offset: number): boolean {
+  return [0, 4_096, 8_192].some((start) => offset >= start && offset < start + 128);
+}
+
 /** What is lost is what was reported, where it was; and everything else is there. */
 function checkLoss({ ids, events }: Outcome, path: string, offset: number, isOpenEnded: boolean): void {
   const lost = LEFT.filter((id) => !ids.includes(id));
@@ -104,6 +109,7 @@ function checkLoss({ ids, events }: Outcome, path: string, offset: number, isOpe
   expect(lost.length).toBeLessThanOrEqual(offset < 128 ? 0 : 1);
   for (const event of events) {
     expect(event.file).toBe(path);
+    if (event.bytes === 0) continue; // what the cursor knows to be missing at the end
     expect(offset).toBeGreaterThanOrEqual(event.offset);
     expect(offset).toBeLessThan(event.offset + event.bytes);
   }
@@ -114,9 +120,9 @@ describe.each(['closed', 'crashed'] as const)('one wrong bit in a queue that was
   let places: { path: string; offset: number }[];
   beforeAll(async () => {
     disk = (await build())[state];
-    places = [...disk].flatMap(([path, { length }]) =>
-      Array.from({ length }, (_, offset) => ({ path, offset })),
-    );
+    places = [...disk]
+      .flatMap(([path, { length }]) => Array.from({ length }, (_, offset) => ({ path, offset })))
+      .filter(({ path, offset }) => !path.endsWith('.cursor') || saysSomething(offset));
   });
 
   test(

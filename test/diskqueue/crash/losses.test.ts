@@ -221,7 +221,7 @@ describe('what is on the disk', () => {
     const disk = await withBytes('.segment', (bytes) => bytes.subarray(0, -3));
     expect(await takeFrom(disk)).toEqual(TEN.slice(0, 9));
     expect(events).toEqual([]);
-    expect(names(disk)).toEqual([`${NAME}.0000000001.segment`]);
+    expect(names(disk)).toEqual([`${NAME}.0000000001.segment`, `${NAME}.cursor`]);
   });
 
   test('a tail of zeros', async () => {
@@ -330,7 +330,7 @@ describe('a disk that refuses', () => {
   }
 
   test('a sync fails: what was written is refused, and that file is not synced again', async () => {
-    const faulty = new FaultyFileSystem(files, { call: 'sync', nth: 2, code: 'EIO', isLasting: false });
+    const faulty = new FaultyFileSystem(files, { call: 'sync', nth: 4, code: 'EIO', isLasting: false });
     const queue = await open(faulty);
     await put(queue, 'one');
     await expect(put(queue, 'two')).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });
@@ -338,13 +338,14 @@ describe('a disk that refuses', () => {
     expect(await peekAll(queue)).toEqual(['one', 'three']);
     const disk = afterPowerCut();
     expect(await takeFrom(disk)).toEqual(['one', 'three']);
-    expect(names(disk)).toEqual([`${NAME}.0000000001.segment`, `${NAME}.0000000002.segment`]);
+    const segments = names(disk).filter((name) => name.endsWith('.segment'));
+    expect(segments).toEqual([`${NAME}.0000000001.segment`, `${NAME}.0000000002.segment`]);
     expect(faulty.syncedAgain).toEqual([]);
     await queue.close();
   });
 
   test('what could be read before its sync failed stays, and nobody says that it is durable', async () => {
-    const faulty = new FaultyFileSystem(files, { call: 'sync', nth: 1, code: 'EIO', isLasting: false });
+    const faulty = new FaultyFileSystem(files, { call: 'sync', nth: 3, code: 'EIO', isLasting: false });
     const queue = await open(faulty, { durability: 'os' });
     await put(queue, 'one');
     await expect(queue.flush()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { verifyQueue } from '../../../src/diskqueue/checked/verify-queue.ts';
-import { FIRST_SEED, Random, runs } from '../random.ts';
+import { Random } from '../random.ts';
+import { FIRST_SEED, runs } from '../../runs.ts';
 import {
   allBut,
   allRemains,

@@ -72,12 +72,37 @@ describe('the metadata', () => {
     await expectWhole(folder, texts(messages(5)));
   });
 
-  it('names a file that was consumed and deleted since: reading goes on in the next one', async () => {
+  // Whether somebody has removed it, or the original has consumed it and was killed then, cannot be told.
+  it('names a first file that is missing: that is reported, and reading goes on in the next one', async () => {
     const folder = new QueueFolder();
     folder.write(folder.file(1), records(messages(10, 10)));
     folder.write(folder.file(2), records(messages(2, 20)));
-    folder.metadata = '22\n0,28\n2,28\n';
-    await expectWhole(folder, texts([...messages(10, 10), ...messages(2, 20)]));
+    folder.metadata = '20\n0,28\n2,28\n';
+    const copy = folder.killed();
+    const { log, damages } = await copy.open();
+    const file = copy.pathOf(copy.file(0));
+    expect(damages).toEqual([{ file, offset: 28, bytes: 0, reason: 'the file is missing' }]);
+    await log.close();
+    await expectWhole(folder, texts([...messages(10, 10), ...messages(2, 20)]), 1);
+  });
+
+  it('says that nothing is left: a first file that is missing was consumed', async () => {
+    const folder = new QueueFolder();
+    folder.write(folder.file(1), records(messages(2)));
+    folder.metadata = '0\n0,140\n1,0\n';
+    await expectWhole(folder, texts(messages(2)));
+  });
+
+  it('knows all files, and somebody has removed them: that is reported', async () => {
+    const folder = new QueueFolder();
+    folder.metadata = '13\n0,28\n2,28\n';
+    const { log, damages } = await folder.open();
+    expect(damages).toMatchObject([
+      { file: folder.pathOf(folder.file(0)), offset: 28, bytes: 0, reason: '2 files are missing' },
+      { file: folder.pathOf(folder.file(2)), offset: 0, bytes: 28, reason: 'the file is missing' },
+    ]);
+    await log.close();
+    await expectWhole(folder, []);
   });
 
   it('was deleted by emptying: the messages that came after are found', async () => {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { CorruptionEvent, StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import { NsqLog } from '../../../src/diskqueue/nsq/nsq-log.ts';
 import { CrashDisk } from './crash-disk.ts';
+import { propertyRuns, timeoutOf } from '../../runs.ts';
 
 /** What can be done with a log, and how it ends: closed, or with its process. */
 type Action =
@@ -208,22 +209,10 @@ class Pair {
   }
 }
 
-/*
- * ESCAPEMENT_FUZZ_RUNS=20000 makes it a fuzzer. A failure prints its seed and path; ESCAPEMENT_FUZZ_SEED and
- * ESCAPEMENT_FUZZ_PATH replay it.
- */
-const { ESCAPEMENT_FUZZ_RUNS, ESCAPEMENT_FUZZ_SEED, ESCAPEMENT_FUZZ_PATH } = process.env;
-
-const RUNS = Number(ESCAPEMENT_FUZZ_RUNS ?? 300);
-const replay = {
-  ...(ESCAPEMENT_FUZZ_SEED !== undefined && { seed: Number(ESCAPEMENT_FUZZ_SEED) }),
-  ...(ESCAPEMENT_FUZZ_PATH !== undefined && { path: ESCAPEMENT_FUZZ_PATH }),
-};
-
 describe.each([true, false])('a log, always durable: %s', (isAlwaysDurable) => {
   it(
     'does what a list does, over reopening, killing, and files of any size',
-    { timeout: 60_000 + RUNS * 100 },
+    { timeout: timeoutOf() },
     async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(action, { maxLength: 60 }), async (actions) => {
@@ -233,7 +222,7 @@ describe.each([true, false])('a log, always durable: %s', (isAlwaysDurable) => {
             await pair.check();
           }
         }),
-        { numRuns: RUNS, ...replay },
+        propertyRuns(),
       );
     },
   );

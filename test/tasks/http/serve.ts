@@ -23,7 +23,8 @@ export interface Answer {
 export interface Request {
   readonly method?: string;
   readonly body?: unknown;
-  readonly headers?: Record<string, string>;
+  /** A body is JSON unless they name another content type; undefined leaves a header out. */
+  readonly headers?: Record<string, string | undefined>;
 }
 
 /** Sends a request just as it is written: `fetch` would clean its path up. */
@@ -51,7 +52,10 @@ export async function serveTasks(
 
 function send(port: number, path: string, { method = 'GET', body, headers = {} }: Request): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const sent = httpRequest({ host: '127.0.0.1', port, path, method, headers, agent: false }, (response) => {
+    const json: Request['headers'] = body === undefined ? {} : { 'content-type': 'application/json' };
+    const given = Object.entries({ ...json, ...headers }).filter(([, value]) => value !== undefined);
+    const options = { host: '127.0.0.1', port, path, method, agent: false };
+    const sent = httpRequest({ ...options, headers: Object.fromEntries(given) }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', reject);

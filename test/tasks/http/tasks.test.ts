@@ -50,6 +50,18 @@ describe('tasks', () => {
     ]);
   });
 
+  test('of a group are listed with all groups of the queue: asynqmon’s page reads them', async () => {
+    const { add, send } = await withEveryState();
+    await add('b', { group: 'h' });
+    const { json } = await send('/api/queues/default/groups/g/aggregating_tasks');
+    expect(json).toMatchObject({ tasks: [{ id: 'aggregating', group: 'g' }] });
+    const { groups } = json as { groups: { group: string }[] };
+    expect(groups.toSorted((a, b) => a.group.localeCompare(b.group))).toEqual([
+      { group: 'g', size: 1 },
+      { group: 'h', size: 1 },
+    ]);
+  });
+
   test('that are active are listed with who processes them', async () => {
     const { broker, send } = await withEveryState();
     const unknown = { ...base('active'), start_time: '-', deadline: '-', is_orphaned: false };

@@ -137,15 +137,17 @@ describe('ticks that were missed', () => {
     };
     const asleep = world.scheduler({ backfill: true, broker: withMethods(world.broker, { clock: lagging }) });
     for (const { scheduler } of [awake, asleep]) {
-      scheduler.register('@hourly', new Task('t'));
+      scheduler.register('*/15 * * * *', new Task('t'));
       await scheduler.start();
     }
-    lagMs = 5 * HOUR_MS;
-    await world.clock.advance(5 * HOUR_MS - 1);
+    lagMs = 75 * MINUTE_MS;
+    await world.clock.advance(75 * MINUTE_MS - 1);
     lagMs = 0;
-    await world.clock.advance(HOUR_MS);
+    await world.clock.advance(15 * MINUTE_MS);
     expect(asleep.lines).toEqual([]);
-    expect(asleep.scheduler.entries()).toMatchObject([{ prevEnqueueAt: new Date(START_MS + 5 * HOUR_MS) }]);
+    expect(asleep.scheduler.entries()).toMatchObject([
+      { prevEnqueueAt: new Date(START_MS + 75 * MINUTE_MS) },
+    ]);
     expect(awake.lines).toHaveLength(5);
   });
 

@@ -274,6 +274,12 @@ describe('a cron spec that is none is refused, and is told', () => {
     expect(() => parseCronSpec(spec)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARG_VALUE' }));
   });
 
+  it('more than 1 000 characters', () => {
+    const minutes = (length: number): string => `${'0'.padEnd(length - 8, ',0')} * * * *`;
+    expect(parseCronSpec(minutes(999)).text).toHaveLength(999);
+    expect(() => parseCronSpec(minutes(1_001))).toThrow('a cron spec of at most 1000 characters');
+  });
+
   it('and so is a location that is none', () => {
     expect(() => parseCronSpec('@daily', 'Mars')).toThrow('location must be a time zone');
     expect(() => parseCronSpec(5 as unknown as string)).toThrow('cronSpec must be a string');

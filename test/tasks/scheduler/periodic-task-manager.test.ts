@@ -122,6 +122,24 @@ describe('a periodic task manager', () => {
     expect(managed.enqueued).toEqual(['a']);
   });
 
+  it('asks a provider again that hangs, and drops its late answer', async () => {
+    await using world = await openWorld();
+    const answers: ((configs: PeriodicTaskConfig[]) => void)[] = [];
+    let asked = 0;
+    const getConfigs = (): PeriodicTaskConfig[] | Promise<PeriodicTaskConfig[]> => {
+      asked++;
+      return asked === 2 ? new Promise((resolve) => answers.push(resolve)) : [hourly(`asked ${asked}`)];
+    };
+    await using managed = manage(world, [], { provider: { getConfigs } });
+    await managed.manager.start();
+    await world.clock.advance(HOUR_MS - 1);
+    expect(asked).toBeGreaterThan(3);
+    expect(managed.failures).toMatchObject([{ code: 'ERR_OPERATION_EXPIRED' }]);
+    for (const answer of answers) answer([hourly('late')]);
+    await world.clock.advance(1);
+    expect(managed.enqueued).toEqual([`asked ${asked}`]);
+  });
+
   it('keeps the id of an entry whose config changes', async () => {
     await using world = await openWorld();
     await using managed = manage(world, [hourly('a', { id: 'report' })]);

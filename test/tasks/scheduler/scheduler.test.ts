@@ -1,4 +1,12 @@
-import { defineTask, Scheduler, Task, type Broker, type StandardSchema } from 'escapement/tasks';
+import {
+  Client,
+  defineTask,
+  Scheduler,
+  Server,
+  Task,
+  type Broker,
+  type StandardSchema,
+} from 'escapement/tasks';
 import { describe, expect, it } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, openWorld, START_MS, withMethods } from './scheduler-world.ts';
 
@@ -329,5 +337,45 @@ describe('starting and shutting down', () => {
     arrive();
     await closing;
     expect(lines).toEqual(['02:00 enqueued 01:00']);
+  });
+
+  it('goes on although the schema of a task hangs, and is shut down although it hangs', async () => {
+    await using world = await openWorld();
+    let calls = 0;
+    const schema: StandardSchema<number, number> = {
+      '~standard': {
+        version: 1,
+        vendor: 'test',
+        validate: (value) => (++calls === 2 ? { value: value as number } : new Promise(() => undefined)),
+      },
+    };
+    const { scheduler, lines } = world.scheduler();
+    scheduler.register('@hourly', defineTask('t', { schema }).task(1));
+    await scheduler.start();
+    await world.clock.advance(3 * HOUR_MS);
+    expect(lines).toEqual(['01:02 failed 01:00', '02:00 enqueued 02:00']);
+    expect(calls).toBe(3);
+    await scheduler.shutdown();
+  });
+
+  it('in one long advance every tick and every delayed task starts at its own time', async () => {
+    await using world = await openWorld();
+    const { clock, broker } = world;
+    const [TICKS, DELAYED] = [300, 40];
+    const started: string[] = [];
+    await using server = new Server({ broker, concurrency: 4 });
+    await server.start(({ type }) => void started.push(`${type} at ${clock.wallNow() - START_MS}`));
+    const { scheduler } = world.scheduler();
+    scheduler.register('@every 1s', new Task('tick'));
+    await scheduler.start();
+    const client = new Client({ broker });
+    const expected = Array.from({ length: TICKS }, (_, i) => `tick at ${(i + 1) * 1_000}`);
+    for (let i = 0; i < DELAYED; i++) {
+      const processInMs = TICKS * 1_000 - i * 20 - 1;
+      await client.enqueue(new Task(`delayed ${i}`), { processInMs });
+      expected.push(`delayed ${i} at ${processInMs}`);
+    }
+    await clock.advance(TICKS * 1_000);
+    expect(started.sort()).toEqual(expected.sort());
   });
 });

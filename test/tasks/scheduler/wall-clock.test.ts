@@ -1,6 +1,6 @@
 import { Task } from 'escapement/tasks';
 import { describe, expect, it } from 'vitest';
-import { HOUR_MS, openWorld } from './scheduler-world.ts';
+import { HOUR_MS, openWorld, START_MS } from './scheduler-world.ts';
 
 describe('a wall clock that is set', () => {
   it('forward is noticed within a minute: the last of the ticks that were passed over runs', async () => {
@@ -23,6 +23,25 @@ describe('a wall clock that is set', () => {
     world.clock.shiftWall(-2 * HOUR_MS);
     await world.clock.advance(3 * HOUR_MS);
     expect(lines).toEqual(['01:00 enqueued 01:00', '02:00 enqueued 02:00', '03:00 enqueued 03:00']);
+  });
+
+  it('a day ahead, and right again after two ticks, silences neither this scheduler nor others', async () => {
+    await using world = await openWorld();
+    const told = [world.scheduler(), world.scheduler({ backfill: true })];
+    for (const { scheduler } of told) {
+      scheduler.register('@hourly', new Task('t'));
+      await scheduler.start();
+    }
+    await world.clock.advance(0.5 * HOUR_MS);
+    world.clock.shiftWall(24 * HOUR_MS);
+    await world.clock.advance(2 * HOUR_MS);
+    world.clock.shiftWall(-24 * HOUR_MS);
+    const before = told.map(({ infos }) => infos.length);
+    await world.clock.advance(3 * HOUR_MS);
+    const since = told
+      .flatMap(({ ticks }, i) => ticks.slice(before[i]))
+      .map(({ at }) => at.getTime() - START_MS);
+    expect(since.sort()).toEqual([3 * HOUR_MS, 4 * HOUR_MS, 5 * HOUR_MS]);
   });
 
   it('back before another scheduler starts does not either', async () => {

@@ -114,6 +114,26 @@ describe('B2: what goes wrong loses nothing, and is seen again', () => {
     expect(handled).toEqual([{ type: 'digest:ann', data: [1, 2], queue: 'default' }]);
   });
 
+  it('an aggregator that hangs is called again when its set is back, and its late answer is dropped', async () => {
+    const world = await openWorld();
+    const answers: ((task: Task) => void)[] = [];
+    const hang: GroupAggregator = () => new Promise((resolve) => answers.push(resolve));
+    const aggregator = vi.fn(joined).mockImplementationOnce(hang).mockImplementationOnce(hang);
+    const server = world.server({ groupAggregator: aggregator, groupGracePeriodMs: 10_000 });
+    const failures: unknown[] = [];
+    server.on('groupFailed', ({ error }) => failures.push(error));
+    const handled: string[] = [];
+    await server.start(({ type }) => void handled.push(type));
+    await add(world, 1);
+    await world.advance(10_000 + 2 * 120_000 - 1);
+    expect(aggregator).toHaveBeenCalledTimes(2);
+    expect(failures).toMatchObject([{ code: 'ERR_OPERATION_EXPIRED' }]);
+    await world.advance(1);
+    for (const answer of answers) answer(new Task('late', 0));
+    await world.settle();
+    expect([handled, failures.length]).toEqual([['digest:ann'], 2]);
+  });
+
   it('the server tells of it, with the tasks and the error, each time', async () => {
     const world = await openWorld();
     const error = new Error('panic');
@@ -173,6 +193,35 @@ describe('groups are looked at side by side', () => {
     for (const finish of running) finish();
     await world.settle();
     expect(handled).toHaveLength(5);
+  });
+
+  it('those of which the aggregator hangs do not stop the others for ever', async () => {
+    const world = await openWorld();
+    const groupAggregator: GroupAggregator = (group) =>
+      group === 'fine' ? new Task('digest:fine', 0) : new Promise(() => undefined);
+    const handled = await start(world, { groupAggregator });
+    for (const group of ['a', 'b', 'c', 'd', 'fine']) await add(world, 1, { group });
+    await world.advance(10_000 + 120_000);
+    expect(handled).toHaveLength(1);
+    await add(world, 2, { group: 'fine' });
+    await world.advance(10_000 + 2 * 120_000);
+    expect(handled).toHaveLength(2);
+  });
+
+  it('one that has more sets than can be aggregated does not stop the others', async () => {
+    const world = await openWorld();
+    const order: string[] = [];
+    const groupAggregator: GroupAggregator = async (group) => {
+      order.push(group);
+      await Promise.resolve();
+      return new Task('digest', 0);
+    };
+    for (let i = 0; i < 40; i++) await add(world, i, { group: `busy ${i % 4}` });
+    await add(world, 0, { group: 'quiet' });
+    await world.advance(10_000);
+    await start(world, { groupAggregator, groupMaxSize: 1 });
+    expect(order).toHaveLength(41);
+    expect(order.indexOf('quiet')).toBeLessThan(8);
   });
 
   it('a shutdown waits for them, but not for ever', async () => {

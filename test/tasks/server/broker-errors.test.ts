@@ -1,5 +1,5 @@
 import { EscapementError } from 'escapement';
-import type { Broker } from 'escapement/tasks';
+import type { Broker, Handler, Logger } from 'escapement/tasks';
 import { describe, expect, it, vi } from 'vitest';
 import { Held, openWorld, withMethods, type World } from './support/world.ts';
 
@@ -200,6 +200,46 @@ describe('healthCheck', () => {
     await world.advance(15_000);
     await world.advance(15_000);
     expect(healthCheck.mock.calls).toEqual([[undefined], [unavailable], [undefined]]);
+  });
+});
+
+describe('what is logged', () => {
+  /** Logs each message with the state of the task at that time. */
+  function watch(world: World, id: string): { logger: Logger; lines: string[] } {
+    const lines: string[] = [];
+    const log = (_fields: object, message: string): void => {
+      void world.state({ queue: 'default', id }).then((state) => lines.push(`${message} (${state})`));
+    };
+    return { logger: { debug: log, info: log, warn: log, error: log }, lines };
+  }
+
+  it('of a task that is archived comes when the broker has archived it', async () => {
+    const world = await openWorld();
+    const { broker } = failing(world, 'archive', 2);
+    const { logger, lines } = watch(world, 'a');
+    const handler: Handler = () => {
+      throw new Error('boom');
+    };
+    await world.start(handler, { broker, logger });
+    await world.enqueue('job', undefined, { maxRetry: 0, taskId: 'a' });
+    await world.advance(3_000);
+    expect(lines).toEqual(['task not archived (active)', 'task archived (archived)']);
+  });
+
+  it.each<['archive' | 'retry', number, string, string]>([
+    ['retry', 3, 'task recovered: its worker was gone', 'retry'],
+    ['archive', 0, 'task archived: its worker was gone too often', 'archived'],
+  ])('of a task that has lost its worker comes after %s', async (method, maxRecoveries, message, state) => {
+    const world = await openWorld();
+    const { broker } = failing(world, method, 1);
+    const { logger, lines } = watch(world, 'a');
+    await world.enqueue('job', undefined, { taskId: 'a' });
+    await world.broker.dequeue('default', 1, 1_000);
+    await world.start(() => undefined, { broker, logger, maxRecoveries, retryDelayMs: () => 60_000 });
+    await world.advance(1_000);
+    expect(lines).toEqual(['task not recovered (active)']);
+    await world.advance(30_000);
+    expect(lines.slice(1)).toEqual([`${message} (${state})`]);
   });
 });
 

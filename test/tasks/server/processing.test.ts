@@ -1,4 +1,4 @@
-import { RevokeTask, ServeMux, SkipRetry } from 'escapement/tasks';
+import { RevokeTask, ServeMux, SkipRetry, Task } from 'escapement/tasks';
 import type { Handler, TaskRetriedEvent } from 'escapement/tasks';
 import { describe, expect, it, vi } from 'vitest';
 import { Held, openWorld, WALL_MS } from './support/world.ts';
@@ -129,11 +129,13 @@ describe('a handler that fails', () => {
     });
   });
 
-  it('with RevokeTask: it is gone, as if it were done', async () => {
+  it('with RevokeTask: the task is gone with its lock, whatever its retention, and counts as processed', async () => {
     const world = await openWorld();
     await world.start(throwing(new RevokeTask()));
-    expect(await world.state(await world.enqueue())).toBe('gone');
+    const options = { retentionMs: 60_000, uniqueTtlMs: 60_000 };
+    expect(await world.state(await world.enqueue('job', 1, options))).toBe('gone');
     expect(world.events).toEqual(['started job', 'completed job']);
+    await world.client.enqueue(new Task('job', 1, options));
     expect(await world.broker.queueStats('default')).toMatchObject({ processed: 1, failed: 0 });
   });
 

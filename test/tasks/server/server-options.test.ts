@@ -44,6 +44,11 @@ describe('a wrong option is refused, and shown', () => {
     [{ queues: {} }, 'options.queues must be an object with a queue', TypeError],
     [{ queues: { a: 0 } }, 'options.queues.a must be an integer of at least 1. Received 0', RangeError],
     [{ queues: { ' ': 1 } }, 'a name of options.queues must be a string that is not blank', TypeError],
+    [
+      { queues: { 'a}b': 1 } },
+      "a name of options.queues must be a queue name without '{' and '}'",
+      TypeError,
+    ],
     [{ strictPriority: 1 }, 'options.strictPriority must be a boolean. Received 1', TypeError],
     [{ leaseThread: 'no' }, "options.leaseThread must be a boolean. Received 'no'", TypeError],
     [{ retryDelayMs: 5 }, 'options.retryDelayMs must be a function. Received 5', TypeError],

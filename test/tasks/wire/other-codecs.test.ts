@@ -12,7 +12,7 @@ import {
   encodeServer,
   encodeWorker,
 } from '../../../src/tasks/wire/server-codec.ts';
-import { runs } from '../../property/replay.ts';
+import { propertyRuns } from '../../runs.ts';
 
 const text = fc.string({ unit: 'binary' });
 const count = fc.nat({ max: 2 ** 31 - 1 });
@@ -43,7 +43,7 @@ describe('what servers and schedulers show comes back as it was, to the millisec
         expect(decodeServer(encodeServer(state))).toEqual(head);
         expect(workers.map((each) => decodeWorker(encodeWorker(head, each)))).toEqual(workers);
       }),
-      runs(200),
+      propertyRuns(200),
     );
   });
 
@@ -53,7 +53,7 @@ describe('what servers and schedulers show comes back as it was, to the millisec
         expect(decodeScheduleEntry(encodeScheduleEntry(someEntry))).toEqual(someEntry);
         expect(decodeEnqueueEvent(encodeEnqueueEvent(someEvent))).toEqual(someEvent);
       }),
-      runs(200),
+      propertyRuns(200),
     );
   });
 });
@@ -70,7 +70,7 @@ describe('bytes that are nothing of that', () => {
           expect(error).toMatchObject({ code: 'ERR_WIRE_MESSAGE' });
         }
       }),
-      runs(300),
+      propertyRuns(300),
     );
     expect(() => decode(Buffer.from([0x0a, 0x05, 0x61]))).toThrow(/3 bytes are no asynq\./);
     expect(() => decode(Buffer.from([0x0a, 0x01, 0xff]))).toThrow(/3 bytes are no asynq\./);

@@ -9,7 +9,7 @@ import {
   encodeTaskMessage,
 } from '../../../src/tasks/wire/task-message-codec.ts';
 import { writeTaskMessage } from '../../../src/tasks/wire/task-message-writer.ts';
-import { runs } from '../../property/replay.ts';
+import { propertyRuns } from '../../runs.ts';
 
 const text = fc.string({ unit: 'binary' });
 const count = fc.nat({ max: 2 ** 31 - 1 });
@@ -50,7 +50,7 @@ describe('a task message on the wire', () => {
         expect({ ...back, payload: Uint8Array.from(back.payload) }).toEqual(message);
         expect(Object.entries(back.headers)).toEqual(expect.arrayContaining(Object.entries(message.headers)));
       }),
-      runs(300),
+      propertyRuns(300),
     );
   });
 
@@ -61,7 +61,7 @@ describe('a task message on the wire', () => {
         expect(written).toBeDefined();
         expect(written && Uint8Array.from(written)).toEqual(Uint8Array.from(encodeAnyTaskMessage(message)));
       }),
-      runs(1_000),
+      propertyRuns(1_000),
     );
   });
 
@@ -93,7 +93,7 @@ describe('a task message on the wire', () => {
           expect(back[name] - message[name]).toBeLessThan(1_000);
         }
       }),
-      runs(300),
+      propertyRuns(300),
     );
   });
 
@@ -156,7 +156,7 @@ describe('bytes that are no task message', () => {
           expect(error).toEqual(refused(/bytes are no asynq.TaskMessage: ./));
         }
       }),
-      runs(1_000),
+      propertyRuns(1_000),
     );
   });
 

@@ -42,7 +42,7 @@ async function listServers(run: Run<unknown>): Promise<void> {
   await print(
     run,
     () => ({ servers: servers.map(serverJson) }),
-    () => [showTable([head, ...servers.map((server) => serverRow(server, run.now()))])],
+    () => [showTable([head, ...servers.map((server) => serverRow(server, run.now()))], run.terminal.out)],
   );
 }
 
@@ -51,7 +51,7 @@ function serverRow(server: ServerView, nowMs: number): string[] {
   return [
     printable(host),
     String(pid),
-    status,
+    printable(status),
     `${activeWorkers.length}/${concurrency}`,
     Object.entries(queues)
       .map(([queue, priority]) => `${printable(queue)}:${priority}`)
@@ -67,18 +67,21 @@ async function listEntries(run: Run<unknown>): Promise<void> {
     run,
     () => ({ entries: entries.map(entryJson) }),
     () => [
-      showTable([
-        ['entry', 'spec', 'type', 'payload', 'options', 'next', 'previous'],
-        ...entries.map((entry) => [
-          printable(entry.id),
-          printable(entry.spec),
-          printable(entry.taskType),
-          showContent(entry.taskPayload, { maxLength: CELL_LENGTH }),
-          printable(entry.options.join(', ')),
-          showRelative(entry.nextEnqueueAt, nowMs),
-          showRelative(entry.prevEnqueueAt, nowMs),
-        ]),
-      ]),
+      showTable(
+        [
+          ['entry', 'spec', 'type', 'payload', 'options', 'next', 'previous'],
+          ...entries.map((entry) => [
+            printable(entry.id),
+            printable(entry.spec),
+            printable(entry.taskType),
+            showContent(entry.taskPayload, { maxLength: CELL_LENGTH }),
+            printable(entry.options.join(', ')),
+            showRelative(entry.nextEnqueueAt, nowMs),
+            showRelative(entry.prevEnqueueAt, nowMs),
+          ]),
+        ],
+        run.terminal.out,
+      ),
     ],
   );
 }
@@ -99,14 +102,17 @@ async function listEvents(run: Run<PageOptions>): Promise<void> {
     () =>
       done.flatMap(({ name, value }) => [
         out.paint('bold', printable(name)),
-        showTable([
-          ['task', 'enqueued', ''],
-          ...value.map(({ taskId, enqueuedAt }) => [
-            printable(taskId),
-            showTime(enqueuedAt),
-            showRelative(enqueuedAt, run.now()),
-          ]),
-        ]),
+        showTable(
+          [
+            ['task', 'enqueued', ''],
+            ...value.map(({ taskId, enqueuedAt }) => [
+              printable(taskId),
+              showTime(enqueuedAt),
+              showRelative(enqueuedAt, run.now()),
+            ]),
+          ],
+          out,
+        ),
       ]),
   );
 }
@@ -120,6 +126,7 @@ async function listGroups(run: Run<{ queue: string }>): Promise<void> {
     () => [
       showTable(
         [['group', 'tasks'], ...groups.map(({ group, size }) => [printable(group), formatCount(size)])],
+        run.terminal.out,
         ['left', 'right'],
       ),
     ],

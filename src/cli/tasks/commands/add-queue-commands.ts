@@ -33,7 +33,10 @@ export function addQueueCommands(part: Command, surroundings: Surroundings): voi
   does(several('resume', 'hand out tasks of queues again').alias('unpause'), surroundings, (run) =>
     change(run, 'resumed', (queue) => run.target.resumeQueue(queue)),
   );
-  const remove = several('remove', 'remove queues').aliases(['rm', 'delete']);
+  const remove = several('remove', 'remove queues: empty ones, or any with --force').aliases([
+    'rm',
+    'delete',
+  ]);
   addOption(remove, new Option('-f, --force', 'with all of their tasks, if none is active'));
   does<{ force?: boolean }>(remove, surroundings, (run) =>
     change(run, 'removed', (queue) => run.target.removeQueue(queue, run.options.force === true)),
@@ -45,7 +48,7 @@ async function list(run: Run<unknown>): Promise<void> {
   await print(
     run,
     () => ({ queues: queues.map(queueJson) }),
-    () => [showTable(queueRows(queues), QUEUE_ALIGNS)],
+    () => [showTable(queueRows(queues), run.terminal.out, QUEUE_ALIGNS)],
   );
 }
 
@@ -84,6 +87,7 @@ async function showHistory(run: Run<{ days: number }>): Promise<void> {
               showErrorRate(day),
             ]),
           ],
+          run.terminal.out,
           ['left', 'right', 'right', 'right'],
         ),
       ]),

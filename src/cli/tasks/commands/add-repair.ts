@@ -19,6 +19,7 @@ const REPAIRS: Readonly<Record<DefectKind, string>> = {
   'task-without-message': 'removed',
   'active-without-lease': 'to be recovered by the next server that looks',
   'group-not-listed': 'added to the groups',
+  'group-without-tasks': 'removed from the groups',
   'leaked-lock': 'freed',
   'unreadable-message': 'left as it is',
 };
@@ -46,6 +47,6 @@ async function repair(run: Run<RepairWords>): Promise<void> {
   await print(
     run,
     () => ({ isApplied: apply, defects }),
-    () => [defects.length === 0 ? 'nothing is wrong' : showTable([head, ...rows])],
+    () => [defects.length === 0 ? 'nothing is wrong' : showTable([head, ...rows], run.terminal.out)],
   );
 }

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { TASK_STATES } from '../../../tasks/task-state.ts';
+import type { Output } from '../../terminal/output.ts';
 import { formatCount, printable } from '../../terminal/text.ts';
 import { does, print, type Surroundings } from '../run.ts';
 import { countsJson, queueJson } from '../show/show-json.ts';
@@ -34,7 +35,7 @@ export function addStats(part: Command, surroundings: Surroundings): void {
         queues: queues.map(queueJson),
         redis: redis ?? null,
       }),
-      () => [...render(queues, total), ...renderRedis(redis)],
+      () => [...render(queues, total, run.terminal.out), ...renderRedis(redis, run.terminal.out)],
     );
   });
 }
@@ -50,8 +51,8 @@ function aggregateJson(total: Counts, nowMs: number): object {
   return { size, ...countsJson(total), processed, failed, timestamp: new Date(nowMs) };
 }
 
-function render(queues: readonly QueueView[], total: Counts): readonly string[] {
-  const states = showTable([[...TASK_STATES], TASK_STATES.map((state) => formatCount(total[state]))]);
+function render(queues: readonly QueueView[], total: Counts, out: Output): readonly string[] {
+  const states = showTable([[...TASK_STATES], TASK_STATES.map((state) => formatCount(total[state]))], out);
   const byQueue = showTable(
     [
       ['queue', 'size', ...TASK_STATES, 'latency'],
@@ -62,30 +63,37 @@ function render(queues: readonly QueueView[], total: Counts): readonly string[] 
         showDuration(view.latencyMs),
       ]),
     ],
+    out,
     ['left', 'right', ...TASK_STATES.map(() => 'right' as const), 'right'],
   );
-  const today = showTable([
-    ['processed', 'failed', 'error rate'],
-    [formatCount(total.processed), formatCount(total.failed), showErrorRate(total)],
-  ]);
+  const today = showTable(
+    [
+      ['processed', 'failed', 'error rate'],
+      [formatCount(total.processed), formatCount(total.failed), showErrorRate(total)],
+    ],
+    out,
+  );
   return ['Tasks by state', states, 'Tasks by queue', byQueue, 'Today, by UTC', today];
 }
 
 /** As asynq's command has it. */
-function renderRedis(info: Readonly<Record<string, string>> | undefined): readonly string[] {
+function renderRedis(info: Readonly<Record<string, string>> | undefined, out: Output): readonly string[] {
   if (info === undefined) return [];
   const said = (name: string): string => printable(info[name] ?? '?');
   return [
     'Redis',
-    showTable([
-      ['version', 'uptime', 'connections', 'memory', 'peak memory'],
+    showTable(
       [
-        said('redis_version'),
-        `${said('uptime_in_days')} d`,
-        said('connected_clients'),
-        `${said('used_memory_human')}B`,
-        `${said('used_memory_peak_human')}B`,
+        ['version', 'uptime', 'connections', 'memory', 'peak memory'],
+        [
+          said('redis_version'),
+          `${said('uptime_in_days')} d`,
+          said('connected_clients'),
+          `${said('used_memory_human')}B`,
+          `${said('used_memory_peak_human')}B`,
+        ],
       ],
-    ]),
+      out,
+    ),
   ];
 }

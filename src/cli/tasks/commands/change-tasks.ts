@@ -16,8 +16,9 @@ interface CancelOptions {
 }
 
 const CANCEL_HELP = `
-Whoever runs the task is asked to stop, and nobody can be made to. Servers of this package answer; those of asynq stop
-without a word, and so does everybody over the HTTP API.`;
+The server that runs the task is asked to stop it, and cannot be made to.
+Servers of this package answer; those of asynq stop without an answer, and over
+the HTTP API there is none. Ends with 1 if there is no active task of that id.`;
 
 /** `task cancel`, `archive`, `delete` and `run`. */
 export function addChangeCommands(group: Command, surroundings: Surroundings): void {

@@ -27,7 +27,8 @@ interface EnqueueOptions {
 }
 
 const HELP = `
-A duration is written as in Go: 90s, 1h30m, 300ms. A time is written by RFC 3339: 2026-11-21T12:00:00Z.`;
+A duration is written as in Go: 90s, 1h30m, 300ms. A time is written by RFC
+3339: 2026-11-21T12:00:00Z.`;
 
 /** `task enqueue`. */
 export function addEnqueue(group: Command, surroundings: Surroundings): void {
@@ -74,7 +75,7 @@ async function enqueue(run: Run<EnqueueOptions>): Promise<void> {
       const when =
         task.state === 'scheduled' && task.nextProcessAt !== undefined ? task.nextProcessAt : undefined;
       const what = when === undefined ? task.state : `scheduled for ${showTime(when)}`;
-      return [`${printable(task.id)}: ${what}, in queue ${printable(task.queue)}`];
+      return [`${printable(task.id)}: ${printable(what)}, in queue ${printable(task.queue)}`];
     },
   );
 }

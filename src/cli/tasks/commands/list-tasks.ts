@@ -57,7 +57,7 @@ async function listTasks(run: Run<ListOptions & PageOptions & Hex>): Promise<voi
   await print(
     run,
     () => ({ ...list, page, size, tasks: tasks.map(taskJson) }),
-    () => [showTable(taskRows(tasks, list.state, { hex }, run.now()))],
+    () => [showTable(taskRows(tasks, list.state, { hex }, run.now()), run.terminal.out)],
   );
 }
 

@@ -155,5 +155,8 @@ function notUri(uri: string): CommandError {
 
 /** Up to the last `@`, it may be a password. */
 function withoutSecrets(uri: string): string {
-  return uri.replace(/\/\/.*@/s, '//').replace(/\?.*$/s, '');
+  const start = uri.indexOf('//') + 2;
+  const end = uri.lastIndexOf('@') + 1;
+  const shown = start < 2 || end <= start ? uri : `${uri.slice(0, start)}${uri.slice(end)}`;
+  return shown.replace(/\?.*$/s, '');
 }

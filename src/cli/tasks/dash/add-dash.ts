@@ -13,8 +13,9 @@ const DEFAULT_REFRESH_MS = 8_000;
 const MIN_REFRESH_MS = 1_000;
 
 const HELP = `
-Keys: j, k or the arrows choose a row; enter goes into it; h, l choose a state; n, p a page; q or escape goes back, and ends
-it from the queues; ? for help; ctrl-c ends it.`;
+Keys: j, k or the arrows choose a row; enter goes into it; h, l choose a state;
+n, p a page; q or escape goes back, and ends it from the queues; ? for help;
+ctrl-c ends it.`;
 
 interface DashOptions {
   readonly refresh: number;

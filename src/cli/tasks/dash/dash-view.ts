@@ -1,5 +1,5 @@
 import { TASK_STATES } from '../../../tasks/task-state.ts';
-import { formatCount, plainTable, printable } from '../../terminal/text.ts';
+import { formatCount, harmless, plainTable, printable } from '../../terminal/text.ts';
 import { QUEUE_ALIGNS, queueRows } from '../show/show-queue.ts';
 import { taskDetails, taskRows, type Detail } from '../show/show-task.ts';
 import { showTime } from '../show/show-time.ts';
@@ -57,7 +57,7 @@ export function dashLines(state: DashState, data: DashData, frame: DashFrame): r
     { text: '' },
     ...body,
     { text: '' },
-    ...(frame.error === undefined ? [] : [{ text: printable(frame.error), style: 'red' as const }]),
+    ...(frame.error === undefined ? [] : [{ text: harmless(frame.error), style: 'red' as const }]),
     { text: keys },
   ];
   return lines.slice(0, frame.height);

@@ -1,4 +1,5 @@
 import type { Output } from '../../terminal/output.ts';
+import { harmless } from '../../terminal/text.ts';
 import type { Line } from './dash-view.ts';
 
 /** The other screen, which leaves no trace; without a cursor, and long lines are cut off. */
@@ -35,7 +36,7 @@ export class Screen {
   draw(lines: readonly Line[]): Promise<void> {
     if (!this.#isTaken) return Promise.resolve();
     const painted = lines.map(({ text, style }) =>
-      style === undefined ? text : this.#out.paint(style, text),
+      style === undefined ? harmless(text) : this.#out.paint(style, harmless(text)),
     );
     return this.#write(`${HOME}${painted.map((line) => line + CLEAR_LINE).join('\r\n')}${CLEAR_REST}`);
   }
@@ -53,7 +54,7 @@ export class Screen {
   };
 
   async #write(text: string): Promise<void> {
-    await this.#out.add(text);
+    await this.#out.add(Buffer.from(text));
     await this.#out.flush();
   }
 }

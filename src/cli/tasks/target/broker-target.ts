@@ -6,16 +6,18 @@ import type { DailyStats, SchedulerEnqueueEvent } from '../../../tasks/inspector
 import { Inspector } from '../../../tasks/inspector.ts';
 import { taskInfoOf } from '../../../tasks/task-info.ts';
 import { Task } from '../../../tasks/task.ts';
-import type {
-  Cancelling,
-  Enqueuing,
-  EntryView,
-  PageView,
-  QueueView,
-  ServerView,
-  TaskList,
-  TasksTarget,
-  TaskView,
+import { CommandError } from '../../command-error.ts';
+import {
+  NotActive,
+  type Cancelling,
+  type Enqueuing,
+  type EntryView,
+  type PageView,
+  type QueueView,
+  type ServerView,
+  type TaskList,
+  type TasksTarget,
+  type TaskView,
 } from './tasks-target.ts';
 
 /** What a broker keeps. */
@@ -71,8 +73,13 @@ export class BrokerTarget implements TasksTarget {
     await this.#inspector.unpauseQueue(queue);
   }
 
-  removeQueue(queue: string, force: boolean): Promise<void> {
-    return this.#inspector.deleteQueue(queue, { force });
+  async removeQueue(queue: string, force: boolean): Promise<void> {
+    try {
+      await this.#inspector.deleteQueue(queue, { force });
+    } catch (error) {
+      if (force || !hasCode(error, 'ERR_QUEUE_NOT_EMPTY')) throw error;
+      throw new CommandError(`${error.message}; --force removes them too`, { cause: error });
+    }
   }
 
   async tasks({ queue, state, group }: TaskList, { page, pageSize }: PageView): Promise<readonly TaskView[]> {
@@ -101,7 +108,10 @@ export class BrokerTarget implements TasksTarget {
     return this.#inspector.archiveTask(queue, id);
   }
 
-  cancelTask({ id, queue, outcome }: Cancelling): Promise<boolean> {
+  async cancelTask({ id, queue, outcome }: Cancelling): Promise<boolean> {
+    const queues = queue === undefined ? await this.#inspector.queues() : [queue];
+    const areActive = await Promise.all(queues.map((name) => this.#isActive(name, id)));
+    if (!areActive.includes(true)) throw new NotActive(id);
     return this.#inspector.cancelProcessing(id, { queue, outcome });
   }
 
@@ -137,8 +147,21 @@ export class BrokerTarget implements TasksTarget {
     try {
       return await this.#inspector.getQueueInfo(name);
     } catch (error) {
-      if (error instanceof EscapementError && error.code === 'ERR_QUEUE_NOT_FOUND') return undefined;
+      if (hasCode(error, 'ERR_QUEUE_NOT_FOUND')) return undefined;
       throw error;
     }
   }
+
+  async #isActive(queue: string, id: string): Promise<boolean> {
+    try {
+      return (await this.task(queue, id)).state === 'active';
+    } catch (error) {
+      if (hasCode(error, 'ERR_QUEUE_NOT_FOUND') || hasCode(error, 'ERR_TASK_NOT_FOUND')) return false;
+      throw error;
+    }
+  }
+}
+
+function hasCode(error: unknown, code: EscapementError['code']): error is EscapementError {
+  return error instanceof EscapementError && error.code === code;
 }

@@ -49,7 +49,7 @@ export class HttpApi {
     signal: AbortSignal,
     timeoutMs = DEFAULT_TIMEOUT_MS,
   ) {
-    const path = url.pathname.replace(/\/+$/, '');
+    const path = withoutTrailingSlashes(url.pathname);
     this.name = `${url.origin}${path}`;
     this.#root = `${this.name}${path.endsWith('/api') ? '' : '/api'}`;
     this.#headers = headers;
@@ -126,6 +126,13 @@ export class HttpApi {
     if (status === 401 || status === 403) return `${this.name} refuses: ${firstLine(text) || 'not allowed'}`;
     return firstLine(text) || `${this.name} refuses`;
   }
+}
+
+/** Not a regular expression: `/\/+$/` starts again at each slash of a path that does not end with one. */
+function withoutTrailingSlashes(path: string): string {
+  let end = path.length;
+  while (path[end - 1] === '/') end--;
+  return path.slice(0, end);
 }
 
 /** Of a page of HTML, nothing. */

@@ -16,15 +16,16 @@ import {
   type ServerJson,
   type TaskJson,
 } from './http-shapes.ts';
-import type {
-  Cancelling,
-  EntryView,
-  PageView,
-  QueueView,
-  ServerView,
-  TaskList,
-  TasksTarget,
-  TaskView,
+import {
+  NotActive,
+  type Cancelling,
+  type EntryView,
+  type PageView,
+  type QueueView,
+  type ServerView,
+  type TaskList,
+  type TasksTarget,
+  type TaskView,
 } from './tasks-target.ts';
 
 /** How many days `/queues/{queue}` tells of; more are asked for all queues at once. */
@@ -124,7 +125,7 @@ export class HttpTarget implements TasksTarget {
     for (const name of queues) {
       if ((await this.#taskIfThere(name, id))?.state === 'active') running.push(name);
     }
-    if (running.length === 0) throw new CommandError(`there is no active task '${id}'`);
+    if (running.length === 0) throw new NotActive(id);
     for (const name of running) {
       await this.#api.post(`${queuePath(name)}/active_tasks/${segment(id)}:cancel`);
     }

@@ -10,6 +10,14 @@ import type {
 import type { TaskInfo } from '../../../tasks/task-info.ts';
 import type { TaskOptions } from '../../../tasks/task-options.ts';
 import type { TaskState } from '../../../tasks/task-state.ts';
+import { CommandError } from '../../command-error.ts';
+
+/** Thrown by `cancelTask`: there is nothing to cancel. */
+export class NotActive extends CommandError {
+  constructor(id: string) {
+    super(`there is no active task '${id}'`);
+  }
+}
 
 /** Bytes of a user; over the HTTP API, only what it shows of them: shortened, or a word that they are no text. */
 export type Content = Uint8Array | { readonly shown: string };
@@ -102,7 +110,10 @@ export interface TasksTarget {
   deleteTask(queue: string, id: string): Promise<void>;
   runTask(queue: string, id: string): Promise<void>;
   archiveTask(queue: string, id: string): Promise<void>;
-  /** @returns whether who runs it has answered; undefined if no answer is waited for. */
+  /**
+   * @returns whether the server that runs it has answered; undefined if no answer is waited for.
+   * @throws NotActive
+   */
   cancelTask(cancelling: Cancelling): Promise<boolean | undefined>;
 
   /** @returns how many. */

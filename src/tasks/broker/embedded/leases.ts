@@ -35,10 +35,10 @@ export function complete(store: TaskStore, task: LeasedTask): void {
   const row = leasedRow(store, task);
   const { days } = queueOf(row);
   const wallNowMs = store.clock.wallNow();
-  const { message } = row;
-  if (message.retentionMs > 0) {
-    row.message = { ...message, completedAtMs: wallNowMs };
-    store.makeCompleted(row, message.retentionMs, wallNowMs);
+  const { retentionMs } = task.message;
+  if (retentionMs > 0) {
+    row.message = { ...row.message, completedAtMs: wallNowMs };
+    store.makeCompleted(row, retentionMs, wallNowMs);
   } else {
     store.remove(row);
   }

@@ -4,7 +4,7 @@ import type { TaskList } from './task-list.ts';
 import type { TaskRow } from './task-row.ts';
 
 /**
- * What a task takes beside what it says: its row, its message, its place among the ids and in the timer. Measured: test/leak/broker.leak.test.ts.
+ * What a task takes beside what it says: its row, its message, its place among the ids and in the timer. Measured: test/leak/broker.leak.slow.test.ts.
  */
 const BYTES_PER_TASK = 350;
 

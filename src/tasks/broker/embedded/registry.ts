@@ -1,5 +1,6 @@
 import { reportUncaught } from '../../../core/report-uncaught.ts';
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
+import { HISTORY_KEPT_MS } from '../broker-settings.ts';
 import type { EnqueueEvent, Page, ScheduleEntry, ServerState } from '../broker.ts';
 
 /** asynq's. */
@@ -45,10 +46,10 @@ export class Registry {
     this.#events.set(entryId, events);
     events.push(event);
     if (events.length > EVENTS_KEPT) events.shift();
-    if (this.#events.size <= ENTRIES_KEPT) return;
-    for (const quietest of this.#events.keys()) {
+    for (const [quietest, { length, [length - 1]: last }] of this.#events) {
+      const isOld = last !== undefined && last.atMs < event.atMs - HISTORY_KEPT_MS;
+      if (!isOld && this.#events.size <= ENTRIES_KEPT) return;
       this.#events.delete(quietest);
-      return;
     }
   }
 

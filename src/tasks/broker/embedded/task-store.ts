@@ -1,5 +1,6 @@
 import type { Clock } from '../../../core/clock.ts';
 import { SystemTimer } from '../../../timer/system-timer.ts';
+import { requireQueueName } from '../../require-text.ts';
 import { requireDuration } from '../../task-options.ts';
 import type { BrokerListener, NewTask } from '../broker.ts';
 import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from '../broker-errors.ts';
@@ -88,11 +89,12 @@ export class TaskStore {
   /**
    * Checks whether a task may come, as if `leaving` were not there any more.
    *
-   * @throws TypeError or RangeError - one of its times is none.
+   * @throws TypeError or RangeError - the name of its queue, or one of its times, is not valid.
    * @throws EscapementError `ERR_TASK_DUPLICATE` or `ERR_TASK_ID_CONFLICT`
    */
   check(task: NewTask, leaving?: { has(row: TaskRow): boolean }): void {
     const { id, queue, uniqueKey, retentionMs } = task.message;
+    requireQueueName('task.message.queue', queue);
     // Here and not when they are needed: what is half done then stays so.
     requireDuration('processAtMs', task.processAtMs);
     requireDuration('uniqueTtlMs', task.uniqueTtlMs);

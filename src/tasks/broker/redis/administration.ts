@@ -1,6 +1,6 @@
 import type { TaskMessage } from '../../task-message.ts';
 import type { TaskState } from '../../task-state.ts';
-import { decodeTaskMessage, encodeTaskMessage } from '../../wire/task-message-codec.ts';
+import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import {
   bulkState,
   queueNotEmpty,
@@ -14,7 +14,7 @@ import { QUEUES_KEY, type QueueKeys } from './keys.ts';
 import { placesOf, sourcesOf, type Source } from './places.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { nanosOf, secondsDown, secondsUp } from './redis-time.ts';
-import { listOf, numberOf, textOf } from './replies.ts';
+import { listOf, messageFor, numberOf, textOf } from './replies.ts';
 import type { Script, ScriptArgument, ScriptReply } from './script.ts';
 import { ARCHIVE_SOME } from './scripts/archive-some.ts';
 import { ARCHIVE_TASK } from './scripts/archive-task.ts';
@@ -65,7 +65,7 @@ export async function updatePayload(
   for (;;) {
     const msg = await access.ask((client) => client.hgetBuffer(key, 'msg'));
     if (msg === null) throw taskNotFound(queue, id);
-    const changed: TaskMessage = { ...decodeTaskMessage(msg), payload };
+    const changed: TaskMessage = { ...messageFor(queue, id, msg), payload };
     const reply = await access.run(UPDATE_MESSAGE, [key], [msg, Buffer.from(encodeTaskMessage(changed))]);
     if (reply === -1) continue;
     checkOutcome(queue, id, 'changed', reply);

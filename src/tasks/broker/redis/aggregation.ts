@@ -2,19 +2,25 @@ import { randomUUID } from 'node:crypto';
 import { wrongValue } from '../../../core/errors.ts';
 import { requireFiniteNumber, requireIntegerAtLeast } from '../../../core/validate.ts';
 import { requireDuration } from '../../task-options.ts';
+import type { TaskMessage } from '../../task-message.ts';
 import { setLost } from '../broker-errors.ts';
 import type { GroupInfo, GroupLimits, GroupTaking, NewTask, TaskRecord, TaskSet } from '../broker.ts';
 import { argumentsOf, recordOfNew, type Enqueuing } from './enqueuing.ts';
+import type { QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { secondsDown, secondsUp } from './redis-time.ts';
-import { listOf, messageOf, numberOf, textOf } from './replies.ts';
-import type { ScriptArgument } from './script.ts';
+import { listOf, messageIfOf, numberOf, textOf } from './replies.ts';
+import type { ScriptArgument, ScriptReply } from './script.ts';
+import { ARCHIVE_FROM_SET } from './scripts/archive-from-set.ts';
 import { LIST_GROUPS } from './scripts/list-groups.ts';
 import { REPLACE_SET } from './scripts/replace-set.ts';
 import { TAKE_GROUP } from './scripts/take-group.ts';
 
 /** What one script takes at most, of a group without a limit: the rest makes a set of its own. */
 const MAX_SET_SIZE = 10_000;
+
+/** Bytes after which a script takes no more tasks of a group, so that its answer arrives in time. */
+const MAX_SET_BYTES = 8_388_608;
 
 /** Groups that one script counts. */
 const GROUPS_PER_SCRIPT = 1_000;
@@ -62,15 +68,39 @@ export async function takeGroup(
         secondsUp(nowMs + holdMs),
         group,
         keys.taskPrefix,
+        MAX_SET_BYTES,
       ],
     ),
   );
   const againInS = numberOf(reply[0]);
-  const messages = reply.slice(1).map(messageOf);
+  const messages = await readableMembers(access, keys, queue, keys.aggregationSet(group, id), reply);
   return {
     set: messages.length === 0 ? undefined : { id, queue, group, messages },
     againInMs: againInS < 0 ? undefined : againInS * 1_000,
   };
+}
+
+/** Those that cannot be read are archived: they would keep the others of the set from being replaced, for ever. */
+async function readableMembers(
+  access: RedisAccess,
+  keys: QueueKeys,
+  queue: string,
+  set: string,
+  reply: readonly ScriptReply[],
+): Promise<TaskMessage[]> {
+  const messages: TaskMessage[] = [];
+  const unreadable: string[] = [];
+  for (let at = 1; at < reply.length; at += 2) {
+    const id = textOf(reply[at]);
+    const message = messageIfOf(queue, id, reply[at + 1]);
+    if (message === undefined) unreadable.push(id);
+    else messages.push(message);
+  }
+  if (unreadable.length > 0) {
+    const args = [keys.taskPrefix, secondsUp(access.wallNowMs), keys.settledChannel, ...unreadable];
+    await access.run(ARCHIVE_FROM_SET, [set, keys.aggregationSets, keys.archived], args);
+  }
+  return messages;
 }
 
 export async function replaceSet(

@@ -1,3 +1,4 @@
+import { inOwnTurn } from '../../../core/own-turn.ts';
 import { isUnavailable } from '../is-unavailable.ts';
 
 /** What {@link Coalescer} is made of. */
@@ -60,7 +61,7 @@ export class Coalescer<T, R> {
       else asked.push({ item, resolve, reject });
       if (this.#isArmed) return;
       this.#isArmed = true;
-      setImmediate(this.#flush);
+      inOwnTurn(this.#flush);
     });
   }
 

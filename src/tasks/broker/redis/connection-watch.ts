@@ -1,7 +1,7 @@
 import { reportUncaught } from '../../../core/report-uncaught.ts';
 import type { RedisHealth } from './connection-options.ts';
 import type { RedisClient } from './make-client.ts';
-import { brokerClosed, unavailable } from './redis-errors.ts';
+import { brokerClosed, unavailable, withoutPassword } from './redis-errors.ts';
 
 /** Somebody who waits for the connection. */
 interface Waiter {
@@ -38,7 +38,7 @@ export class ConnectionWatch {
     for (const waiter of this.#waiters) this.#settle(waiter).resolve();
   };
   readonly #onError = (error: Error): void => {
-    if (!this.#hasFailed) this.#lastError = error;
+    if (!this.#hasFailed) this.#lastError = withoutPassword(error);
     this.#hasFailed = true;
     if (!this.isReady) this.#lost();
   };

@@ -1,13 +1,15 @@
+import { requireQueueName } from '../../require-text.ts';
 import { requireDuration } from '../../task-options.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
-import { taskDuplicate, taskIdConflict } from '../broker-errors.ts';
+import { taskDuplicate, taskIdConflict, tickEarly } from '../broker-errors.ts';
+import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
 import type { NewTask, TaskRecord, Tick } from '../broker.ts';
 import { Coalescer } from './coalescer.ts';
 import { QUEUES_KEY } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { msOfSeconds, secondsUp } from './redis-time.ts';
 import { textOf } from './replies.ts';
-import type { ScriptArgument, ScriptReply } from './script.ts';
+import { scriptError, type ScriptArgument, type ScriptReply } from './script.ts';
 import { ENQUEUE_TICK } from './scripts/enqueue-tick.ts';
 import { ENQUEUE } from './scripts/enqueue.ts';
 
@@ -49,7 +51,8 @@ export class Enqueuing {
     return Promise.allSettled(tasks.map((task) => this.enqueue(task)));
   }
 
-  async enqueueTick(task: NewTask, { entryKey, atMs }: Tick): Promise<TaskRecord | undefined> {
+  async enqueueTick(task: NewTask, tick: Tick): Promise<TaskRecord | undefined> {
+    const { entryKey, atMs } = tick;
     requireDuration('tick.atMs', atMs);
     const { queue } = task.message;
     const words = argumentsOf(task, this.#access.wallNowMs);
@@ -58,7 +61,12 @@ export class Enqueuing {
       ...words.words,
       entryKey,
       atMs,
+      this.#access.virtualNowDigits,
+      MOST_AHEAD_MS,
+      MOST_SET_BACK_MS,
+      MARK_KEPT_MS,
     ]);
+    if (reply === -1) throw tickEarly(tick);
     return reply === null ? undefined : this.#record(words, reply);
   }
 
@@ -99,11 +107,12 @@ export class Enqueuing {
 }
 
 /**
- * @throws TypeError or RangeError - one of its times is none.
+ * @throws TypeError or RangeError - the name of its queue, or one of its times, is not valid.
  * @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be kept.
  */
 export function argumentsOf(task: NewTask, wallNowMs: number): TaskArguments {
   const { message, processAtMs, uniqueTtlMs } = task;
+  requireQueueName('task.message.queue', message.queue);
   requireDuration('processAtMs', processAtMs);
   requireDuration('uniqueTtlMs', uniqueTtlMs);
   requireDuration('message.retentionMs', message.retentionMs);
@@ -126,13 +135,14 @@ export function argumentsOf(task: NewTask, wallNowMs: number): TaskArguments {
   };
 }
 
-/** @throws EscapementError `ERR_TASK_ID_CONFLICT` or `ERR_TASK_DUPLICATE` - it was refused. */
+/** @throws EscapementError `ERR_TASK_ID_CONFLICT`, `ERR_TASK_DUPLICATE` or `ERR_WIRE_MESSAGE` - it was refused. */
 export function recordOfNew(
   { task, score }: TaskArguments,
   reply: ScriptReply,
   wallNowMs: number,
 ): TaskRecord {
   const { queue, id } = task.message;
+  if (reply instanceof Error) throw scriptError(reply);
   if (typeof reply !== 'number') throw taskDuplicate(queue, textOf(reply));
   const state = STATES[reply];
   if (state === undefined) throw taskIdConflict(queue, id);

@@ -1,5 +1,6 @@
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import type { TaskMessage } from '../../task-message.ts';
+import { hasOwnKeys } from '../../require-text.ts';
 import { isTaskState, type TaskState } from '../../task-state.ts';
 import { queueNotFound, taskNotFound } from '../broker-errors.ts';
 import type { DayStats, Page, QueueStats, TaskRecord } from '../broker.ts';
@@ -7,7 +8,7 @@ import { QUEUES_KEY } from './keys.ts';
 import { sourcesOf, type Source } from './places.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { msOfSeconds } from './redis-time.ts';
-import { bytesOf, listOf, messageOf, numberOf, textOf, unreadable } from './replies.ts';
+import { bytesOf, listOf, messageFor, numberOf, textOf, unreadable } from './replies.ts';
 import type { ScriptReply } from './script.ts';
 import { LIST_TASKS } from './scripts/list-tasks.ts';
 import { QUEUE_STATS } from './scripts/queue-stats.ts';
@@ -24,9 +25,9 @@ const SAMPLE = 20;
 /** What one script shows at most. */
 const TASKS_PER_SCRIPT = 1_000;
 
-/** By name. */
+/** By name; without those whose keys could be those of another queue. */
 export async function queueNames(access: RedisAccess): Promise<readonly string[]> {
-  return (await access.ask((client) => client.smembers(QUEUES_KEY))).sort();
+  return (await access.ask((client) => client.smembers(QUEUES_KEY))).filter(hasOwnKeys).sort();
 }
 
 /** @throws EscapementError `ERR_QUEUE_NOT_FOUND` */
@@ -189,7 +190,7 @@ function recordOf(
 
 function readable(queue: string, id: string, message: ScriptReply | undefined): TaskMessage {
   try {
-    return messageOf(message);
+    return messageFor(queue, id, message);
   } catch (error) {
     return unreadable(queue, id, bytesOf(message), error);
   }

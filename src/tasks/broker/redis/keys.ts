@@ -1,11 +1,12 @@
-import { wrongValue } from '../../../core/errors.ts';
-import { requireText } from '../../require-text.ts';
+import { requireExistingQueueName } from '../../require-text.ts';
 
 /*
  * Every key that asynq has in Redis, and those that we add, with its type. Times in them are Unix seconds, unless it says otherwise.
  *
  * What is between `{` and `}` tells a cluster where a key lives: all keys of one queue are together, so a script may touch
- * all of them. Text of users goes in as it is: in queue names, groups and ids nothing is escaped.
+ * all of them. Text of users goes in as it is: in queue names, groups and ids nothing is escaped. Keys of two queues cannot meet,
+ * because names with `}:` are refused, nor can those of two tasks. The key of group `a:SETID` would be that of a set of group `a`,
+ * whose SETID is a random UUID.
  */
 
 /** SET of the names of all queues: a queue is in it before its first task is. */
@@ -96,7 +97,7 @@ export class QueueKeys {
 
   /** @throws TypeError - a queue cannot have that name. */
   constructor(queue: string) {
-    requireQueueName(queue);
+    requireExistingQueueName('queue', queue);
     this.prefix = `asynq:{${queue}}:`;
     this.taskPrefix = `${this.prefix}t:`;
     this.groupPrefix = `${this.prefix}g:`;
@@ -148,15 +149,6 @@ export class QueueKeys {
 /** The group's key of a set's key, as asynq finds it: an id of a set has no colon. */
 export function groupKeyOfSet(setKey: string): string {
   return setKey.slice(0, setKey.lastIndexOf(':'));
-}
-
-/**
- * A cluster takes what is before the first `}`. If that is nothing it takes the whole key, and the keys of one queue are
- * all over the cluster, where no script can reach them together.
- */
-function requireQueueName(queue: unknown): asserts queue is string {
-  requireText('queue', queue);
-  if (queue.startsWith('}')) throw wrongValue('queue', "a name that does not begin with '}'", queue);
 }
 
 /** A day, as the counts of days have it. */

@@ -9,7 +9,7 @@ import { extendLeases } from './extend-leases.ts';
 import { utcDay, type QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { nanosOf, secondsDown, secondsUp } from './redis-time.ts';
-import { listOf, messageOf, numberOf } from './replies.ts';
+import { listOf, messageIfOf, numberOf, textOf } from './replies.ts';
 import type { Script, ScriptArgument, ScriptReply } from './script.ts';
 import { ARCHIVE_UNREADABLE } from './scripts/archive-unreadable.ts';
 import { ARCHIVE } from './scripts/archive.ts';
@@ -151,7 +151,7 @@ export class Leases {
     return recovered;
   }
 
-  /** Script by script, until it is enough, or one that could have answered more has not. What is taken is ours, whatever becomes of the next one. */
+  /** Script by script, until it is enough, or there is no more. What is taken is ours, whatever becomes of the next one. */
   async #takeSome(
     queue: string,
     limit: number,
@@ -169,36 +169,34 @@ export class Leases {
         if (taken.length === 0) throw error;
         break;
       }
-      const answered = Math.floor(reply.length / 2);
-      const more = bytesIn(reply);
-      if (answered < count && more < MAX_REPLY_BYTES) break;
-      left -= answered;
-      bytes += more;
+      if (numberOf(reply[1]) === 0) break;
+      left -= Math.floor(reply.length / 3);
+      bytes += bytesIn(reply);
     }
     return taken;
   }
 
-  /** What cannot be read, or is of another queue, is archived as it is: no run of it could end, and it would come back for ever. */
+  /**
+   * A message that cannot be read, or is that of another task, is archived as it is: what ends a run would not find the task
+   * that it was leased as, which would be recovered for ever.
+   */
   async #read(queue: string, reply: readonly ScriptReply[], into: LeasedTask[]): Promise<void> {
     const first = numberOf(reply[0]);
-    for (let at = 1; at < reply.length; at += 2) {
-      const epoch = first + (at - 1) / 2;
-      let message: TaskMessage;
-      try {
-        message = messageOf(reply[at]);
-        if (message.queue !== queue) throw new Error('what ends the task would look for it elsewhere');
-      } catch {
-        await this.#archiveUnreadable(queue, epoch);
-        continue;
-      }
-      into.push({ message, epoch, recoveries: numberOf(reply[at + 1]) });
+    const unreadable: Promise<unknown>[] = [];
+    for (let at = 2; at < reply.length; at += 3) {
+      const [id, epoch] = [textOf(reply[at]), first + (at - 2) / 3];
+      const message = messageIfOf(queue, id, reply[at + 1]);
+      if (message === undefined) unreadable.push(this.#archiveUnreadable(queue, id, epoch));
+      else into.push({ message, epoch, recoveries: numberOf(reply[at + 2]) });
     }
+    await Promise.all(unreadable);
   }
 
-  async #archiveUnreadable(queue: string, epoch: number): Promise<void> {
-    const { active, lease, archived, taskPrefix } = this.#access.keysOf(queue);
-    const nowS = secondsUp(this.#access.wallNowMs);
-    await this.#access.run(ARCHIVE_UNREADABLE, [active, lease, archived], [taskPrefix, epoch, nowS]);
+  async #archiveUnreadable(queue: string, id: string, epoch: number): Promise<void> {
+    const keys = this.#access.keysOf(queue);
+    const { active, lease, archived, settledChannel } = keys;
+    const args = [id, epoch, secondsUp(this.#access.wallNowMs), settledChannel];
+    await this.#access.run(ARCHIVE_UNREADABLE, [keys.task(id), active, lease, archived], args);
   }
 
   async #completeAll(queue: string, tasks: readonly LeasedTask[]): Promise<readonly number[]> {

@@ -7,6 +7,7 @@ import {
   encodeScheduleEntry,
 } from '../../wire/scheduler-codec.ts';
 import { decodeServer, decodeWorker, encodeServer, encodeWorker } from '../../wire/server-codec.ts';
+import { HISTORY_KEPT_MS } from '../broker-settings.ts';
 import type { EnqueueEvent, Page, ScheduleEntry, ServerState } from '../broker.ts';
 import {
   SCHEDULERS_KEY,
@@ -79,7 +80,12 @@ export class Members {
   }
 
   async recordEnqueueEvent(entryId: string, event: EnqueueEvent): Promise<void> {
-    const args = [secondsDown(event.atMs), Buffer.from(encodeEnqueueEvent(event)), MAX_EVENTS];
+    const args = [
+      secondsDown(event.atMs),
+      Buffer.from(encodeEnqueueEvent(event)),
+      MAX_EVENTS,
+      secondsUp(HISTORY_KEPT_MS),
+    ];
     await this.#access.run(RECORD_EVENT, [schedulerHistoryKey(entryId)], args);
   }
 

@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
-import type { Clock } from '../../../core/clock.ts';
+import { systemClock, type Clock } from '../../../core/clock.ts';
 import type { RedisConnection } from './connection.ts';
 import { QueueKeys } from './keys.ts';
 import type { ResolvedBrokerSettings } from '../broker-settings.ts';
@@ -38,6 +38,11 @@ export class RedisAccess {
   /** Whole milliseconds, for scripts that make seconds and nanoseconds of them. */
   get wallNowDigits(): string {
     return String(Math.floor(this.wallNowMs));
+  }
+
+  /** As `wallNowDigits`, if the broker has a clock of its own (in tests); else empty: Redis reads its own clock then. */
+  get virtualNowDigits(): string {
+    return this.clock === systemClock ? '' : this.wallNowDigits;
   }
 
   /** @throws TypeError - a queue cannot have that name. */

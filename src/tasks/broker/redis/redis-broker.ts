@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../../../core/clock.ts';
+import type { RedisInfo } from '../../redis-info.ts';
 import type { TaskState } from '../../task-state.ts';
 import { brokerClosed } from '../broker-errors.ts';
 import { resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
@@ -30,6 +31,7 @@ import * as administration from './administration.ts';
 import * as aggregation from './aggregation.ts';
 import type { RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
+import { describeRedis, parseInfo } from './describe-redis.ts';
 import { Enqueuing } from './enqueuing.ts';
 import * as forwarding from './forwarding.ts';
 import { Hints } from './hints.ts';
@@ -95,11 +97,16 @@ export class RedisBroker implements Broker {
 
   /** What Redis says of itself, by name: its command `INFO`; of a cluster, that of one node. */
   async info(): Promise<Readonly<Record<string, string>>> {
-    const text = await this.#open('info').access.ask((client) => client.info());
-    const lines = text.split('\r\n').filter((line) => line.includes(':') && !line.startsWith('#'));
-    return Object.fromEntries(
-      lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
-    );
+    return parseInfo(await this.#open('info').access.ask((client) => client.info()));
+  }
+
+  /**
+   * What asynqmon's page on Redis shows: for the option `redisInfo` of `tasksHandler`. Of a cluster, where its queues are.
+   *
+   * @example tasksHandler({ broker, redisInfo: () => broker.redisInfo() })
+   */
+  async redisInfo(): Promise<RedisInfo> {
+    return await describeRedis(this.#open('redisInfo').access);
   }
 
   /** A client that was passed in stays open. What has no answer yet rejects. */

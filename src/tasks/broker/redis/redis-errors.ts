@@ -17,6 +17,12 @@ const NO_CONNECTION_NAMES: ReadonlySet<string> = new Set([
   'AbortError',
 ]);
 
+/** The commands that have a password among their arguments. */
+const WITH_PASSWORD: ReadonlySet<string> = new Set(['auth', 'hello']);
+
+/** How a server ends its message about a command that it does not know. */
+const REPEATED_ARGUMENTS = /, with args beginning with: [^\n]*/u;
+
 /** How ioredis says that it has given up a command, in our words: we know no such limit. */
 const CONNECTION_LOST = 'the connection was lost before the answer';
 
@@ -25,14 +31,41 @@ const CONNECTION_LOST = 'the connection was lost before the answer';
  * now, that is `ERR_BROKER_UNAVAILABLE`: what was asked for may have happened. All others stay themselves.
  */
 export function toBrokerError(error: unknown, op: string): unknown {
-  return isOutOfReach(error) ? unavailable(op, error) : error;
+  return isOutOfReach(error) ? unavailable(op, error) : withoutPassword(error);
 }
 
-/** The way to Redis has failed, and `cause` is how. */
+/** The way to Redis has failed, and `cause` is how, without a password. */
 export function unavailable(op: string, cause: unknown): EscapementError {
+  withoutPassword(cause);
   const why = reasonOf(cause);
   const said = nameOf(cause) === 'MaxRetriesPerRequestError' ? CONNECTION_LOST : why;
   return new EscapementError('ERR_BROKER_UNAVAILABLE', `Redis is unavailable: ${said}`, { op, cause });
+}
+
+/**
+ * Takes passwords out of an error of the client, and out of the errors in it: every error of ours has gone through this.
+ * ioredis puts the command that failed, with its arguments, on the error; a server that does not know the command repeats
+ * them in its message.
+ *
+ * @returns the same error.
+ */
+export function withoutPassword<E>(error: E, seen = new Set<unknown>()): E {
+  if (!(error instanceof Error) || seen.has(error)) return error;
+  seen.add(error);
+  hideArguments(error);
+  for (const key of Reflect.ownKeys(error)) {
+    const inner: unknown = Reflect.get(error, key);
+    for (const each of Array.isArray(inner) ? inner : [inner]) withoutPassword(each, seen);
+  }
+  return error;
+}
+
+function hideArguments(error: Error & { command?: { readonly name?: unknown } }): void {
+  const { command } = error;
+  if (!WITH_PASSWORD.has(String(command?.name).toLowerCase())) return;
+  error.command = { ...command, args: [] } as typeof command & object;
+  error.message = error.message.replace(REPEATED_ARGUMENTS, '');
+  if (error.stack !== undefined) error.stack = error.stack.replace(REPEATED_ARGUMENTS, '');
 }
 
 export function brokerClosed(op: string): EscapementError {

@@ -36,6 +36,9 @@ interface UrlParts {
   readonly query: URLSearchParams;
 }
 
+/** Hosts hold no `@` and a path begins with `/`, so that each part ends in one way only: a long URL costs O(n). */
+const PARTS = /^([a-z-]+):\/\/(?:([^/?#]*)@)?([^@/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/u;
+
 const SERVER_PORT = 6379;
 const SENTINEL_PORT = 26_379;
 const LAST_PORT = 65_535;
@@ -74,13 +77,16 @@ export function parseRedisUrl(argument: string, url: unknown): RedisAddress {
 /** The error for a URL that is not what it has to be. */
 type Fail = (requirement: string) => Error;
 
-/** As it may be shown. Whatever is before the last `@` may be a part of the password, if somebody forgot to encode it. */
+/**
+ * As it may be shown. Whatever is before the last `@` may be a part of the password, if it was not encoded; and other clients take a
+ * password in the query.
+ */
 function withoutCredentials(url: string): string {
-  return url.replace(/^([a-z-]*:\/\/)?.*@/su, '$1***@');
+  return url.replace(/^([a-z-]*:\/\/)?.*@/su, '$1***@').replace(/(password=)[^&#]*/giu, '$1***');
 }
 
 function split(url: string, fail: Fail): UrlParts {
-  const match = /^([a-z-]+):\/\/(?:([^/?#]*)@)?([^/?#]*)([^?#]*)(?:\?([^#]*))?$/u.exec(url);
+  const match = PARTS.exec(url);
   if (match === null) throw fail(SCHEMES);
   const [, scheme = '', userInfo, hosts = '', path = '', query = ''] = match;
   return { scheme, userInfo, hosts, path, query: new URLSearchParams(query) };

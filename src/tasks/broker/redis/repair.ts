@@ -1,12 +1,12 @@
-import { decodeTaskMessage } from '../../wire/task-message-codec.ts';
 import type { Defect, DefectKind } from '../broker.ts';
 import { groups } from './aggregation.ts';
 import { requireQueue } from './inspection.ts';
 import type { QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { secondsDown, secondsUp } from './redis-time.ts';
-import { listOf, numberOf, textOf } from './replies.ts';
+import { listOf, messageIfOf, numberOf, textOf } from './replies.ts';
 import type { ScriptReply } from './script.ts';
+import { CHECK_GROUPS } from './scripts/check-groups.ts';
 import { CHECK_LEASES } from './scripts/check-leases.ts';
 import { CHECK_LOCKS } from './scripts/check-locks.ts';
 import { CHECK_PLACE } from './scripts/check-place.ts';
@@ -71,6 +71,7 @@ class Round {
     for (const { group } of await groups(this.#access, this.#queue)) {
       await this.#checkZset(keys.group(group), 'aggregating');
     }
+    await this.#checkGroups();
     const sets = await this.#access.ask((client) => client.zrange(keys.aggregationSets, '0', '-1'));
     for (const set of sets) await this.#checkZset(set, 'aggregating');
   }
@@ -102,6 +103,17 @@ class Round {
     }
   }
 
+  async #checkGroups(): Promise<void> {
+    const { prefix, groups: key } = this.#keys;
+    const names = await this.#access.ask((client) => client.smembers(key));
+    for (let first = 0; first < names.length; first += PER_SCRIPT) {
+      const args = [prefix, this.#flag, ...names.slice(first, first + PER_SCRIPT)];
+      for (const group of listOf(await this.#access.run(CHECK_GROUPS, [key], args))) {
+        this.defects.push({ kind: 'group-without-tasks', queue: this.#queue, id: '', where: textOf(group) });
+      }
+    }
+  }
+
   async #checkZset(key: string, state: string): Promise<void> {
     for await (const ids of this.#idsOf(key, false)) await this.#checkPlace(key, 'zset', state, ids);
   }
@@ -122,11 +134,12 @@ class Round {
 
   async #checkMessages(ids: readonly string[]): Promise<void> {
     const messages = await this.#access.ask((client) =>
-      Promise.all(ids.map((id) => client.hgetBuffer(this.#keys.task(id), 'msg'))),
+      Promise.all(ids.map((id) => client.hgetBuffer(this.#keys.task(id), 'msg').catch(nullIfWrongType))),
     );
-    for (const [at, message] of messages.entries()) {
-      if (message !== null && !isReadable(message)) {
-        this.defects.push({ kind: 'unreadable-message', queue: this.#queue, id: ids[at] ?? '', where: '' });
+    for (const [at, id] of ids.entries()) {
+      const message = messages[at] ?? null;
+      if (message !== null && messageIfOf(this.#queue, id, message) === undefined) {
+        this.defects.push({ kind: 'unreadable-message', queue: this.#queue, id, where: '' });
       }
     }
   }
@@ -165,11 +178,8 @@ class Round {
   }
 }
 
-function isReadable(message: Buffer): boolean {
-  try {
-    decodeTaskMessage(message);
-    return true;
-  } catch {
-    return false;
-  }
+/** A key of another type is reported as a task without a message. */
+function nullIfWrongType(error: unknown): null {
+  if (error instanceof Error && error.message.startsWith('WRONGTYPE')) return null;
+  throw error;
 }

@@ -31,6 +31,31 @@ export function messageOf(reply: ScriptReply | undefined): TaskMessage {
   return decodeTaskMessage(bytesOf(reply) ?? new Uint8Array(0));
 }
 
+/**
+ * The message of the task that is kept under that id in that queue.
+ *
+ * @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be read, or is that of another task.
+ */
+export function messageFor(queue: string, id: string, reply: ScriptReply | undefined): TaskMessage {
+  const message = messageOf(reply);
+  if (message.id === id && message.queue === queue) return message;
+  const of = `task '${message.id}' of queue '${message.queue}'`;
+  throw new EscapementError('ERR_WIRE_MESSAGE', `task '${id}' of queue '${queue}' has the message of ${of}`);
+}
+
+/** As `messageFor`; undefined if it cannot be read, or is that of another task. */
+export function messageIfOf(
+  queue: string,
+  id: string,
+  reply: ScriptReply | undefined,
+): TaskMessage | undefined {
+  try {
+    return messageFor(queue, id, reply);
+  } catch {
+    return undefined;
+  }
+}
+
 /** A task that somebody has written who cannot: it can be seen, and removed. Its payload is all there was. */
 export function unreadable(
   queue: string,

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
-import { onTestFinished } from 'vitest';
+import { inject, onTestFinished } from 'vitest';
 import { Client, Inspector, Task, type Broker } from 'escapement/tasks';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
 import { RedisBroker } from 'escapement/tasks/redis';
@@ -21,12 +21,13 @@ export const ESCAPE = '\u001b';
 /** A stream that keeps what it is given. */
 export class FakeStream {
   readonly isTTY: boolean;
-  readonly columns = 120;
+  readonly columns: number;
   readonly rows = 30;
   written = '';
 
-  constructor(isTTY: boolean) {
+  constructor(isTTY: boolean, columns = 120) {
     this.isTTY = isTTY;
+    this.columns = columns;
   }
 
   hasColors(): boolean {
@@ -119,7 +120,9 @@ export interface TargetBench extends Omit<Bench, 'broker'> {
 /** How commands reach the tasks: all ways must be alike. */
 export type Way = 'broker' | 'redis' | 'http';
 
-export const WAYS: readonly Way[] = ['broker', 'redis', 'http'];
+export const WAYS: readonly Way[] = inject('redis').isThere
+  ? ['broker', 'redis', 'http']
+  : ['broker', 'http'];
 
 export async function openTarget(way: Way): Promise<TargetBench> {
   const bench = way === 'redis' ? await openRedisBench() : await openBench();

@@ -1,13 +1,10 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { installGoProgram } from '../../support/install-go-program.ts';
 
 const run = promisify(execFile);
 
 const MODULE = 'github.com/hibiken/asynq/tools';
-const INSTALL_MS = 180_000;
 
 /** asynq's own command line. */
 export interface CommandLine {
@@ -26,25 +23,8 @@ export interface CommandLine {
 export async function findCommandLine(): Promise<CommandLine | undefined> {
   const given = process.env['ASYNQ_CLI'] ?? '';
   if (given !== '') return commandLineOf(given, () => undefined);
-  const folder = mkdtempSync(join(tmpdir(), 'asynq-cli-'));
-  const remove = (): void => {
-    rmSync(folder, { recursive: true, force: true });
-  };
-  try {
-    await run('go', ['list', '-m', `${MODULE}@latest`], { cwd: folder, timeout: INSTALL_MS });
-  } catch (error) {
-    remove();
-    console.warn(`asynq's command line is not tested: Go knows no version of ${MODULE}. ${String(error)}`);
-    return undefined;
-  }
-  try {
-    const env = { ...process.env, GOBIN: folder };
-    await run('go', ['install', `${MODULE}/asynq@latest`], { env, timeout: INSTALL_MS });
-    return commandLineOf(join(folder, 'asynq'), remove);
-  } catch (error) {
-    remove();
-    throw error;
-  }
+  const program = await installGoProgram(MODULE, `${MODULE}/asynq`, 'latest');
+  return program === undefined ? undefined : commandLineOf(program.file, program.remove);
 }
 
 function commandLineOf(program: string, remove: () => void): CommandLine {

@@ -31,3 +31,15 @@ test('the events of a thousand entries are kept: those that were quiet for longe
   await record(1_000);
   expect([await count(0), await count(1), await count(2), await count(1_000)]).toEqual([2, 0, 1, 1]);
 });
+
+test('the events of an entry are forgotten 90 days after the last one, when another entry has one', async () => {
+  const broker = await EmbeddedBroker.open({ clock: new ManualClock() });
+  const DAY_MS = 86_400_000;
+  const page = { page: 1, size: 10 };
+  await broker.recordEnqueueEvent('gone', { taskId: 'a', atMs: DAY_MS });
+  await broker.recordEnqueueEvent('kept', { taskId: 'b', atMs: 91 * DAY_MS });
+  expect(await broker.enqueueEvents('gone', page)).toHaveLength(1);
+  await broker.recordEnqueueEvent('kept', { taskId: 'c', atMs: 92 * DAY_MS });
+  expect(await broker.enqueueEvents('gone', page)).toEqual([]);
+  expect(await broker.enqueueEvents('kept', page)).toHaveLength(2);
+});

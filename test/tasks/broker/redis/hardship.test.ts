@@ -79,6 +79,32 @@ describe('a user who may not publish', () => {
   });
 });
 
+describe('a scheduler whose clock is a day ahead', () => {
+  const DAY_MS = 86_400_000;
+  const now = (): number => Math.floor(Date.now());
+
+  it('enqueues nothing and silences nobody, because the clock of Redis decides', async () => {
+    const atMs = now();
+    const tomorrow = vi.spyOn(Date, 'now').mockReturnValue(atMs + DAY_MS);
+    try {
+      const ahead = broker.enqueueTick(newTask(), { entryKey: 'e', atMs: atMs + DAY_MS });
+      await expect(ahead).rejects.toMatchObject({ code: 'ERR_TICK_EARLY' });
+    } finally {
+      tomorrow.mockRestore();
+    }
+    expect(await redis.keys('*')).toEqual([]);
+    expect(await broker.enqueueTick(newTask(), { entryKey: 'e', atMs })).toBeDefined();
+  });
+
+  it('and that has left its mark before ticks were checked: the mark is replaced by the next tick', async () => {
+    await redis.hset(`${P}x:ticks`, 'e', now() + DAY_MS);
+    const tick = { entryKey: 'e', atMs: now() };
+    expect(await broker.enqueueTick(newTask(), tick)).toBeDefined();
+    expect(await broker.enqueueTick(newTask(), tick)).toBeUndefined();
+    expect(await broker.lastTickMs(QUEUE, 'e')).toBe(tick.atMs);
+  });
+});
+
 describe('a queue of many groups', () => {
   const GROUPS = 1_500;
 
@@ -135,7 +161,9 @@ describe('what another client has written', () => {
     await Promise.all(tasks.map((task) => broker.complete(task)));
     const [first, refused] = await broker.enqueueMany([newTask(), newTask({ uniqueKey: lock })]);
     expect(first?.status).toBe('fulfilled');
-    expect(refused).toMatchObject({ reason: { code: 'ERR_TASK_DUPLICATE' } });
+    expect(refused).toMatchObject({
+      reason: { code: 'ERR_WIRE_MESSAGE', message: `the Redis key '${lock}' must be a string. It is a list` },
+    });
     expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ active: 0, pending: 1 });
     expect(await redis.zcard(`${P}lease`)).toBe(0);
   });

@@ -117,6 +117,12 @@ describe('a URL that is none', () => {
     expect(() => parseRedisUrl('url', url)).not.toThrow(/secret/);
   });
 
+  it('shows no password of the query', () => {
+    const parse = (): unknown => parseRedisUrl('url', 'redis://there?password=secret&a=b');
+    expect(parse).toThrow(/there\?password=\*\*\*&a=b/);
+    expect(parse).not.toThrow(/secret/);
+  });
+
   it('may be no string', () => {
     expect(() => parseRedisUrl('url', 5)).toThrow('url must be a string. Received 5');
   });

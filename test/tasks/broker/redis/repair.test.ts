@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { Inspector, type Defect } from 'escapement/tasks';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { encodeTaskMessage } from '../../../../src/tasks/wire/task-message-codec.ts';
 import {
   everythingOf,
   failure,
@@ -118,7 +119,10 @@ const DAMAGES: Record<string, Damage> = {
   },
   'a task of a group that is in no list': {
     damage: () => redis.zrem(`${P}g:group`, 'aggregating'),
-    found: [{ kind: 'task-in-no-list', id: 'aggregating', where: '' }],
+    found: [
+      { kind: 'group-without-tasks', id: '', where: 'group' },
+      { kind: 'task-in-no-list', id: 'aggregating', where: '' },
+    ],
     then: async () => {
       expect(await setup.broker.groups(QUEUE)).toEqual([{ group: 'group', size: 1 }]);
     },
@@ -128,6 +132,26 @@ const DAMAGES: Record<string, Damage> = {
     found: [{ kind: 'group-not-listed', id: 'aggregating', where: 'group' }],
     then: async () => {
       expect(await setup.broker.groups(QUEUE)).toEqual([{ group: 'group', size: 1 }]);
+    },
+  },
+  'a group that is listed and has no tasks': {
+    damage: () => redis.sadd(`${P}groups`, 'ghost'),
+    found: [{ kind: 'group-without-tasks', id: '', where: 'ghost' }],
+    then: async () => {
+      expect(await redis.smembers(`${P}groups`)).toEqual(['group']);
+    },
+  },
+  'a task whose key has another type': {
+    damage: async () => {
+      await redis.del(`${P}t:archived`);
+      await redis.set(`${P}t:archived`, 'x');
+    },
+    found: [
+      { kind: 'id-without-task', id: 'archived', where: `${P}archived` },
+      { kind: 'task-without-message', id: 'archived', where: '' },
+    ],
+    then: async () => {
+      await setup.broker.enqueue(newTask({ id: 'archived' }));
     },
   },
   'a result that came after its task was gone (B5)': {
@@ -201,11 +225,19 @@ describe('what is wrong', () => {
     expect(await inspector.repair()).toEqual(defects);
   });
 
+  test('a message of another task is reported, and left alone', async () => {
+    const { message } = newTask({ id: 'other' });
+    await redis.hset(`${P}t:pending`, 'msg', Buffer.from(encodeTaskMessage(message)));
+    const defects = [{ kind: 'unreadable-message', queue: QUEUE, id: 'pending', where: '' }];
+    expect(await inspector.repair({ apply: true })).toEqual(defects);
+  });
+
   test('is found among very many', async () => {
     await setup.broker.enqueueMany(Array.from({ length: 3_000 }, () => newTask()));
     await redis.lpush(`${P}pending`, 'ghost 1');
     await redis.rpush(`${P}pending`, 'ghost 2');
-    await redis.hset(`${P}t:lost`, 'msg', '', 'state', 'pending');
+    const msg = Buffer.from(encodeTaskMessage(newTask({ id: 'lost' }).message));
+    await redis.hset(`${P}t:lost`, 'msg', msg, 'state', 'pending');
     const defects = await inspector.repair({ apply: true });
     expect(defects.map(({ kind, id }) => `${kind} ${id}`).sort()).toEqual([
       'id-without-task ghost 1',

@@ -14,6 +14,10 @@ import { COUNT, FREE_LOCK, HOLDS, TRIM, WRITE_ANYWAY } from './parts.ts';
  */
 export const ARCHIVE = new Script(`${FREE_LOCK}${HOLDS}${COUNT}${TRIM}${WRITE_ANYWAY}
 local TASK, id = KEYS[1], ARGV[1]
+need('hash', TASK)
+need('list', KEYS[2])
+need('zset', KEYS[3], KEYS[4])
+need('string', KEYS[5], KEYS[6], KEYS[7], KEYS[8])
 if not holds(TASK, KEYS[3], id, ARGV[2]) then return 0 end
 writeAnyway(KEYS[4])
 redis.call('ZADD', KEYS[4], ARGV[4], id)

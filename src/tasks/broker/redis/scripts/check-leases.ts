@@ -9,10 +9,11 @@ import { Script } from '../script.ts';
  * Returns the ids of those that are not.
  */
 export const CHECK_LEASES = new Script(`
+need('zset', KEYS[1])
 local reply = {}
 for i = 4, #ARGV do
   local id = ARGV[i]
-  local task = redis.call('HMGET', ARGV[1] .. id, 'msg', 'state')
+  local task = readTask(ARGV[1] .. id, 'msg', 'state')
   if task[1] and task[2] == 'active' and not redis.call('ZSCORE', KEYS[1], id) then
     reply[#reply + 1] = id
     if ARGV[3] == '1' then redis.call('ZADD', KEYS[1], ARGV[2], id) end

@@ -11,9 +11,10 @@ import { Script } from '../script.ts';
 export const CHECK_LOCKS = new Script(`
 local reply = {}
 for _, lock in ipairs(KEYS) do
-  local id = redis.call('GET', lock)
-  local state = id and redis.call('HGET', ARGV[1] .. id, 'state')
-  if id and (not state or state == 'completed' or state == 'archived') then
+  local id = redis.pcall('GET', lock)
+  local isLock = type(id) == 'string'
+  local state = isLock and readTask(ARGV[1] .. id, 'state')[1]
+  if isLock and (not state or state == 'completed' or state == 'archived') then
     reply[#reply + 1] = lock
     reply[#reply + 1] = id
     if ARGV[2] == '1' then redis.call('DEL', lock) end

@@ -15,10 +15,11 @@ local function isThere(id)
   if isList then return redis.call('LPOS', PLACE, id) end
   return redis.call('ZSCORE', PLACE, id)
 end
+need(ARGV[1], PLACE)
 local reply = {}
 for i = 5, #ARGV do
   local id = ARGV[i]
-  local task = redis.call('HMGET', ARGV[2] .. id, 'msg', 'state')
+  local task = readTask(ARGV[2] .. id, 'msg', 'state')
   if (not task[1] or task[2] ~= ARGV[3]) and isThere(id) then
     reply[#reply + 1] = id
     reply[#reply + 1] = task[1] and 2 or 1

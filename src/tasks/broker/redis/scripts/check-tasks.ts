@@ -13,14 +13,19 @@ export const CHECK_TASKS = new Script(`
 local TASK, GROUP, NOW, isRepaired = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1'
 local LISTS = { pending = KEYS[1], active = KEYS[2] }
 local ZSETS = { scheduled = KEYS[4], retry = KEYS[5], archived = KEYS[6], completed = KEYS[7] }
-local reply = {}
+need('list', KEYS[1], KEYS[2])
+need('zset', KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[9])
+need('set', KEYS[8])
+local reply, tasks = {}, {}
+local sets = redis.call('ZRANGE', KEYS[9], 0, -1)
+for _, set in ipairs(sets) do need('zset', set) end
 local function tell(id, what, where)
   local at = #reply
   reply[at + 1], reply[at + 2], reply[at + 3] = id, what, where
   return isRepaired
 end
 local function isHeld(id)
-  for _, set in ipairs(redis.call('ZRANGE', KEYS[9], 0, -1)) do
+  for _, set in ipairs(sets) do
     if redis.call('ZSCORE', set, id) then return true end
   end
   return false
@@ -34,8 +39,7 @@ local function checkGroup(id, group)
     redis.call('SADD', KEYS[8], group)
   end
 end
-local function check(id)
-  local task = redis.call('HMGET', TASK .. id, 'msg', 'state', 'group')
+local function check(id, task)
   local state = task[2]
   if not task[1] then
     if redis.call('EXISTS', TASK .. id) == 1 and tell(id, 1, '') then redis.call('DEL', TASK .. id) end
@@ -50,6 +54,11 @@ local function check(id)
     if not ZSETS[state] then redis.call('HSET', TASK .. id, 'state', 'archived') end
   end
 end
-for i = 5, #ARGV do check(ARGV[i]) end
+for i = 5, #ARGV do
+  local task = readTask(TASK .. ARGV[i], 'msg', 'state', 'group')
+  if task[2] == 'aggregating' then need('zset', GROUP .. (task[3] or '')) end
+  tasks[i] = task
+end
+for i = 5, #ARGV do check(ARGV[i], tasks[i]) end
 return reply
 `);

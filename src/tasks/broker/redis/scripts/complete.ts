@@ -14,14 +14,22 @@ export const COMPLETE = new Script(`${FREE_LOCK}${COUNT}
 local PREFIX = KEYS[1]
 local ACTIVE, LEASE, COMPLETED = PREFIX .. 'active', PREFIX .. 'lease', PREFIX .. 'completed'
 local TASK, PROCESSED = PREFIX .. 't:', PREFIX .. 'processed'
-local asked = {}
-for i = 3, #ARGV, 5 do asked[#asked + 1] = ARGV[i] end
+local TODAY = PROCESSED .. ':' .. ARGV[1]
+need('zset', LEASE)
+need('list', ACTIVE)
+need('string', PROCESSED, TODAY)
+local asked, isRetained = {}, false
+for i = 3, #ARGV, 5 do
+  asked[#asked + 1] = ARGV[i]
+  if ARGV[i + 3] ~= '' then isRetained = true end
+end
+if isRetained then need('zset', COMPLETED) end
 local scores = redis.call('ZMSCORE', LEASE, unpack(asked))
 local outcomes, seen, done, ids, gone = {}, {}, {}, {}, {}
 for n, id in ipairs(asked) do
   local i = 5 * n - 2
   local tag = scores[n] and ARGV[i + 1] .. ':' .. scores[n]
-  local isDone = tag and not seen[id] and redis.call('HGET', TASK .. id, 'x:lease') == tag
+  local isDone = tag and not seen[id] and redis.pcall('HGET', TASK .. id, 'x:lease') == tag
   if isDone then
     seen[id] = true
     done[#done + 1] = i
@@ -44,7 +52,7 @@ for _, i in ipairs(done) do
 end
 redis.call('ZREM', LEASE, unpack(ids))
 if #gone > 0 then redis.call('DEL', unpack(gone)) end
-count(PROCESSED, PROCESSED .. ':' .. ARGV[1], #done, ARGV[2])
+count(PROCESSED, TODAY, #done, ARGV[2])
 redis.pcall('PUBLISH', PREFIX .. 'x:settled', table.concat(ids, '\\0'))
 return outcomes
 `);

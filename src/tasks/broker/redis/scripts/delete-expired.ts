@@ -11,9 +11,11 @@ import { FREE_LOCK, TRIM } from './parts.ts';
  * Returns how many are gone.
  */
 export const DELETE_EXPIRED = new Script(`${FREE_LOCK}${TRIM}
-local limit = tonumber(ARGV[3])
-local ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, limit)
-giveUp(KEYS[1], ARGV[2], ids)
+local completed, archived = need('zset', KEYS[1]), need('zset', KEYS[2])
+local limit, ids = tonumber(ARGV[3]), {}
+if completed > 0 then ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, limit) end
+giveUp(KEYS[1], 'completed', ARGV[2], ids)
 if #ids > 0 then redis.pcall('PUBLISH', ARGV[6], table.concat(ids, '\\0')) end
+if archived == 0 then return #ids end
 return #ids + trim(KEYS[2], ARGV[2], ARGV[4], tonumber(ARGV[5]), limit - #ids)
 `);

@@ -11,6 +11,9 @@ import { FREE_LOCK, HOLDS } from './parts.ts';
  */
 export const DISCARD = new Script(`${FREE_LOCK}${HOLDS}
 local id = ARGV[1]
+need('hash', KEYS[1])
+need('list', KEYS[2])
+need('zset', KEYS[3])
 if not holds(KEYS[1], KEYS[3], id, ARGV[2]) then return 0 end
 redis.call('LREM', KEYS[2], 1, id)
 redis.call('ZREM', KEYS[3], id)

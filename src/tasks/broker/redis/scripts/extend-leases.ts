@@ -12,6 +12,7 @@ import { HOLDS, WRITE_ANYWAY } from './parts.ts';
 export const EXTEND_LEASES = new Script(`${HOLDS}${WRITE_ANYWAY}
 local LEASE, TASK, score = KEYS[1], ARGV[1], ARGV[2]
 local outcomes = {}
+need('zset', LEASE)
 writeAnyway(LEASE)
 for i = 3, #ARGV, 2 do
   local id, epoch = ARGV[i], ARGV[i + 1]

@@ -11,12 +11,14 @@ import { Script } from '../script.ts';
 export const LIST_TASKS = new Script(`
 local isList = ARGV[1] == 'list'
 local first, last = tonumber(ARGV[2]), tonumber(ARGV[3])
+need('zset', KEYS[2])
+need(ARGV[1], KEYS[1])
 local rows
 if isList then rows = redis.call('LRANGE', KEYS[1], -last - 1, -first - 1)
 else rows = redis.call('ZRANGE', KEYS[1], first, last, 'WITHSCORES') end
 local reply = {}
 local function show(id, score)
-  local task = redis.call('HMGET', ARGV[4] .. id, 'msg', 'result', 'x:progress')
+  local task = readTask(ARGV[4] .. id, 'msg', 'result', 'x:progress')
   if not task[1] then return end
   local at = #reply
   if ARGV[5] == '1' then score = redis.call('ZSCORE', KEYS[2], id) end

@@ -14,6 +14,10 @@ import { Script } from '../script.ts';
 export const QUEUE_STATS = new Script(`
 local TASK, GROUP, sample = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local bytes = 0
+need('list', KEYS[1], KEYS[2])
+need('zset', KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[8])
+need('set', KEYS[7])
+need('string', KEYS[9], KEYS[10], KEYS[11], KEYS[12])
 local function weigh(key, size, ids)
   local sum = 0
   for _, id in ipairs(ids) do sum = sum + (redis.call('MEMORY', 'USAGE', TASK .. id) or 0) end
@@ -34,7 +38,7 @@ end
 local aggregating, groups = 0, 0
 local before, weighed, inWeighed = bytes, 0, 0
 local function addUp(key)
-  local size = redis.call('ZCARD', key)
+  local size = need('zset', key)
   if size > 0 and weighed < sample then
     weigh(key, size, redis.call('ZRANGE', key, 0, sample - 1))
     weighed, inWeighed = weighed + 1, inWeighed + size
@@ -49,7 +53,7 @@ for _, set in ipairs(redis.call('ZRANGE', KEYS[8], 0, -1)) do addUp(set) end
 if inWeighed > 0 then bytes = before + (bytes - before) / inWeighed * aggregating end
 local head = redis.call('LINDEX', KEYS[2], -1)
 reply[7], reply[8] = aggregating, groups
-reply[9] = head and redis.call('HGET', TASK .. head, 'pending_since') or 0
+reply[9] = head and readTask(TASK .. head, 'pending_since')[1] or 0
 reply[10] = bytes
 for i = 9, 12 do reply[i + 2] = redis.call('GET', KEYS[i]) or 0 end
 reply[15] = redis.call('EXISTS', KEYS[13])

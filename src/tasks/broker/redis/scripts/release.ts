@@ -11,6 +11,9 @@ import { HOLDS, WRITE_ANYWAY } from './parts.ts';
  */
 export const RELEASE = new Script(`${HOLDS}${WRITE_ANYWAY}
 local TASK, id = KEYS[1], ARGV[1]
+need('hash', TASK)
+need('list', KEYS[2], KEYS[4])
+need('zset', KEYS[3])
 if not holds(TASK, KEYS[3], id, ARGV[2]) then return 0 end
 writeAnyway(KEYS[3])
 local waiting = redis.call('RPUSH', KEYS[4], id)

@@ -12,11 +12,15 @@ import { FREE_LOCK } from './parts.ts';
  */
 export const REPLACE_SET = new Script(`${FREE_LOCK}${ADD_TASK}
 local SETS, SET, id, lock = PREFIX .. 'aggregation_sets', ARGV[8], ARGV[2], ARGV[6]
+need('zset', SETS, SET)
 if not redis.call('ZSCORE', SETS, SET) then return nil end
 local members = redis.call('ZRANGE', SET, 0, -1)
 if #members == 0 then return nil end
+local wrong = damage(ARGV[4], ARGV[5])
+if wrong then return wrong end
 local leaving = {}
 for _, member in ipairs(members) do leaving[member] = true end
+if lock ~= '' then need('string', lock) end
 local owner = lock ~= '' and redis.call('GET', lock)
 if owner and not leaving[owner] then return owner end
 if not leaving[id] and redis.call('EXISTS', TASK .. id) == 1 then return 0 end

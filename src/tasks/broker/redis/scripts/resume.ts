@@ -9,7 +9,8 @@ import { Script } from '../script.ts';
  * Returns 1, or 0 if it is not paused.
  */
 export const RESUME = new Script(`
+local waiting = need('list', KEYS[2])
 if redis.call('DEL', KEYS[1]) == 0 then return 0 end
-if redis.call('LLEN', KEYS[2]) > 0 then redis.pcall('PUBLISH', ARGV[1], '') end
+if waiting > 0 then redis.pcall('PUBLISH', ARGV[1], '') end
 return 1
 `);

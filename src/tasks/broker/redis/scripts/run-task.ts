@@ -1,5 +1,5 @@
 import { Script } from '../script.ts';
-import { LEAVE } from './parts.ts';
+import { GROUP_NAMES, LEAVE } from './parts.ts';
 
 /**
  * Makes a task pending by hand; not an active one, and none that is being aggregated.
@@ -9,12 +9,14 @@ import { LEAVE } from './parts.ts';
  *
  * Returns 1 if it was done, 0 if there is no such task, or the state that does not allow it.
  */
-export const RUN_TASK = new Script(`${LEAVE}
+export const RUN_TASK = new Script(`${GROUP_NAMES}${LEAVE}
 local TASK, id = KEYS[8], ARGV[2]
+need('hash', TASK)
 local task = redis.call('HMGET', TASK, 'msg', 'state', 'group')
 if not task[1] then return 0 end
 if task[2] == 'active' or task[2] == 'pending' then return task[2] end
 if task[2] == 'aggregating' and isHeld(id) then return 'being aggregated' end
+needPlaces(task[2], task[3])
 local waiting = redis.call('LPUSH', PENDING, id)
 leave(id, task[2], task[3])
 redis.call('HSET', TASK, 'state', 'pending', 'pending_since', ARGV[3])

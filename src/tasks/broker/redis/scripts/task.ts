@@ -9,6 +9,8 @@ import { Script } from '../script.ts';
  * Returns nothing if there is none; else msg, state, result, progress, when its lease ends, when it is due.
  */
 export const TASK = new Script(`
+need('hash', KEYS[1])
+need('zset', KEYS[2], KEYS[3], KEYS[4])
 local task = redis.call('HMGET', KEYS[1], 'msg', 'state', 'result', 'x:progress')
 if not task[1] then return {} end
 local source = task[2] == 'scheduled' and KEYS[3] or task[2] == 'retry' and KEYS[4]

@@ -9,6 +9,7 @@ import { Script } from '../script.ts';
  * Returns 1 if it was done, 0 if there is no such task, -1 if its msg is another one, or the state that does not allow it.
  */
 export const UPDATE_MESSAGE = new Script(`
+need('hash', KEYS[1])
 local task = redis.call('HMGET', KEYS[1], 'msg', 'state')
 if not task[1] then return 0 end
 if task[2] ~= 'scheduled' then return task[2] end

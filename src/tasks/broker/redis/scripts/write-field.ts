@@ -10,6 +10,8 @@ import { HOLDS } from './parts.ts';
  * Returns 1, or 0 if the lease is lost.
  */
 export const WRITE_FIELD = new Script(`${HOLDS}
+need('hash', KEYS[1])
+need('zset', KEYS[2])
 if not holds(KEYS[1], KEYS[2], ARGV[1], ARGV[2]) then return 0 end
 redis.call('HSET', KEYS[1], ARGV[3], ARGV[4])
 if ARGV[5] ~= '' then redis.pcall('PUBLISH', ARGV[5], ARGV[1]) end

@@ -3,8 +3,8 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import sharp from 'sharp';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describeImage, goodSample } from '../../examples/jobs/demo/sample-images.ts';
 import { ImageStore } from '../../examples/jobs/service/image-store.ts';
 import type { JobView } from '../../examples/jobs/service/job-view.ts';
 import { JobsService } from '../../examples/jobs/service/jobs-service.ts';
@@ -66,8 +66,7 @@ async function startService(graceMs = 50): Promise<TestService> {
 }
 
 async function image(): Promise<Uint8Array<ArrayBuffer>> {
-  const create = { width: 400, height: 200, channels: 3, background: '#369' } as const;
-  return Uint8Array.from(await sharp({ create }).png().toBuffer());
+  return (await goodSample('image', 400, 200, 'jpeg')).bytes;
 }
 
 async function send(url: string, body: Body, query = ''): Promise<{ status: number; json: unknown }> {
@@ -113,7 +112,7 @@ describe('the image service', () => {
     expect(await job(url, id)).toEqual(done);
     const answer = await fetch(url + (done.sizes[1]?.url ?? ''));
     expect(answer.headers.get('content-type')).toBe('image/webp');
-    expect(await sharp(await answer.arrayBuffer()).metadata()).toMatchObject({ width: 50, height: 25 });
+    expect(await describeImage(await answer.arrayBuffer())).toMatchObject({ width: 50, height: 25 });
     await vi.waitFor(() => {
       expect(digests).toEqual([{ recipient: 'ada@example', images: [{ id, sizes: 2 }] }]);
     });

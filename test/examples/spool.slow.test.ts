@@ -10,6 +10,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isRunning } from '../../examples/spool/demo/child.ts';
+import { widthOf } from './support.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const EXAMPLE = ['--import', './examples/request-deadlines/run-typescript.mjs', 'examples/spool/main.ts'];
@@ -77,15 +78,16 @@ function cell(stdout: string, label: string): number {
 
 /** Of every process that the output names. */
 function pidsIn(stdout: string): number[] {
-  return [...new Set([...stdout.matchAll(/\(pid (\d+)\)/g)].map(([, pid]) => Number(pid)))];
+  return [...new Set([...stdout.matchAll(/\(pid\s+(\d+)\)/g)].map(([, pid]) => Number(pid)))];
 }
 
-describe.concurrent('the spool, run for real', () => {
+describe.concurrent('the spool, run for real', { timeout: 120_000 }, () => {
   it('brings every line through the kills of both ends, and cleans up', async () => {
     const { code, stdout, stderr } = await run(process.execPath, [...EXAMPLE, '--duration', '1']);
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain('Self-check passed');
+    expect(widthOf(stdout)).toBeLessThanOrEqual(80);
     expect(stdout).not.toContain('\u001b');
     expect(stdout.match(/the collector .* is killed: SIGKILL/g)).toHaveLength(2);
     expect(stdout.match(/the shipper .* is killed: SIGKILL/g)).toHaveLength(2);

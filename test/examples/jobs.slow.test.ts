@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import sharp from 'sharp';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { goodSample } from '../../examples/jobs/demo/sample-images.ts';
 import { parseOptions } from '../../examples/jobs/options.ts';
+import { widthOf } from './support.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const EXAMPLE = ['--import', './examples/request-deadlines/run-typescript.mjs', 'examples/jobs/main.ts'];
@@ -53,6 +54,7 @@ describe('the image jobs, run for real', () => {
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain('Self-check passed');
+    expect(widthOf(stdout)).toBeLessThanOrEqual(80);
     expect(stdout).not.toContain('\u001b');
     expect(stdout).toMatch(/to ada: \d images? .* ready/);
     expect(stdout).toMatch(/image [\da-f]{8}: done in .* at the \d(nd|rd|th) try/);
@@ -97,8 +99,7 @@ describe('the image jobs, run for real', () => {
   });
 
   async function sendImage(url: string): Promise<void> {
-    const create = { width: 200, height: 100, channels: 3, background: '#369' } as const;
-    const body = Uint8Array.from(await sharp({ create }).png().toBuffer());
+    const { bytes: body } = await goodSample('image', 200, 100, 'jpeg');
     const response = await fetch(`${url}/images?width=50&width=20&notify=me`, { method: 'POST', body });
     expect(response.status).toBe(202);
   }
@@ -142,6 +143,7 @@ describe('the options of the image jobs', () => {
 
   it('are explained by --help', () => {
     expect(parseOptions(['--help'])).toBe(0);
+    expect(widthOf(printed)).toBeLessThanOrEqual(80);
     for (const option of ['--directory', '--port', '--workers', '--keep', '--grace', '--duration', '--short'])
       expect(printed).toContain(option);
   });

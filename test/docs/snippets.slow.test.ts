@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { freshDatabase } from '../redis/redis-case.ts';
 import { runProgram, runTests } from '../run-program.ts';
@@ -15,7 +18,7 @@ describe('the snippets in README and docs', () => {
 
   it('compile in a strict program', () => {
     expect(typeErrors(snippets)).toEqual([]);
-  });
+  }, 300_000);
 
   it.each(snippets.filter(isTest))('$where passes', (snippet) => {
     const { stdout, status } = runTests(transpile(snippet));
@@ -27,8 +30,10 @@ describe('the snippets in README and docs', () => {
     '$where runs, prints what it says, and ends by itself',
     async (snippet) => {
       const database = snippet.source.includes('REDIS_URL') ? await freshDatabase() : undefined;
-      const env = database === undefined ? {} : { REDIS_URL: database.url };
+      const folder = mkdtempSync(join(tmpdir(), 'escapement-snippet-')); // snippets leave their files behind
+      const env = { TMPDIR: folder, ...(database === undefined ? {} : { REDIS_URL: database.url }) };
       const { stdout, stderr, status } = runProgram(transpile(snippet), { flags: NO_EXPERIMENTS, env });
+      rmSync(folder, { recursive: true });
       await database?.dispose();
       expect(stderr).toBe('');
       expect(status).toBe(0);

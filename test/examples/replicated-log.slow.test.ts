@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parseOptions } from '../../examples/replicated-log/options.ts';
+import { widthOf } from './support.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const EXAMPLE = [
@@ -35,7 +36,7 @@ function cell(stdout: string, label: string): number {
 
 /** Of every process that the output names. */
 function pidsIn(stdout: string): number[] {
-  return [...new Set([...stdout.matchAll(/\(pid (\d+)\)/g)].map(([, pid]) => Number(pid)))];
+  return [...new Set([...stdout.matchAll(/\(pid\s+(\d+)\)/g)].map(([, pid]) => Number(pid)))];
 }
 
 function isRunning(pid: number): boolean {
@@ -59,6 +60,7 @@ describe.concurrent('the replicated log, run for real', () => {
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain('Self-check passed');
+    expect(widthOf(stdout)).toBeLessThanOrEqual(80);
     expect(stdout).toMatch(
       /in sync: leader[^]*follower-1 .*killed: SIGKILL[^]*session of follower-1 expired[^]*follower-1 started again[^]*in sync again/,
     );
@@ -94,7 +96,7 @@ describe.concurrent('the replicated log, run for real', () => {
     let stdout = '';
     for await (const line of createInterface(example.stdout)) {
       stdout += `${line}\n`;
-      const leader = /leader \(pid (\d+)\)/.exec(line)?.[1];
+      const leader = /leader \(pid\s+(\d+)\)/.exec(line)?.[1];
       if (leader !== undefined) process.kill(Number(leader), 'SIGKILL');
     }
 
@@ -147,6 +149,7 @@ describe('the options of the replicated log', () => {
 
   it('are explained by --help, each with its range and default', () => {
     expect(parseOptions(['--help'])).toBe(0);
+    expect(widthOf(printed)).toBeLessThanOrEqual(80);
     for (const option of ['--duration', '--rate', '--consumers', '--partitions']) {
       expect(printed).toContain(option);
     }

@@ -1,0 +1,147 @@
+import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import { open, symlink, unlink, type FileHandle } from 'node:fs/promises';
+import { createConnection, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** Longest path of a socket, in bytes: 103 on macOS and the BSDs, 107 on Linux. Node cuts a longer one off silently. */
+const LONGEST_SOCKET_PATH = 103;
+
+/** open(2) of these systems locks like flock(2); the flags have the same values on all of them. */
+const LOCKING_OPEN = new Set<string>(['darwin', 'freebsd', 'openbsd', 'netbsd']);
+const LOCK_FLAGS = { shared: 0x10, exclusive: 0x20 } as const;
+
+/** Errors of a file that no process listens on, or that does not exist. */
+const NOT_LISTENING = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTDIR', 'ENOTSOCK', 'ENAMETOOLONG']);
+
+/** A Unix socket that listens in a folder. The kernel closes it with the process, however that ends. */
+export class LocalSocket {
+  /** Stays open: on Linux, Node removes the socket file by a path that leads through it. */
+  readonly #folder: FileHandle;
+  readonly #server: Server;
+
+  private constructor(folder: FileHandle, server: Server) {
+    this.#folder = folder;
+    this.#server = server;
+  }
+
+  /** @param name - must be unique for ever: on closing, Node removes what has the socket's path by then. */
+  static async listen(folder: string, name: string): Promise<LocalSocket> {
+    const handle = await openFolder(folder, 'exclusive');
+    try {
+      return new LocalSocket(handle, await withShortPath(handle, folder, name, listenOn));
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    await closeServer(this.#server);
+    await this.#folder.close();
+  }
+}
+
+/**
+ * Finds out whether a process listens on a socket in a folder: only what the kernel refuses is dead. A paused process
+ * whose backlog is full (EAGAIN) is alive, and so may be one of another user (EACCES).
+ *
+ * @returns what speaks for a living process; undefined if there is none.
+ */
+export async function findListener(folder: string, name: string): Promise<Error | undefined> {
+  try {
+    const handle = await openFolder(folder, 'shared');
+    try {
+      await withShortPath(handle, folder, name, connectTo);
+    } finally {
+      await handle.close();
+    }
+    return new Error(`a process listens on ${join(folder, name)}`);
+  } catch (error) {
+    const failure = error as NodeJS.ErrnoException;
+    return NOT_LISTENING.has(failure.code ?? '') ? undefined : failure;
+  }
+}
+
+/** `exclusive`: the workers of a cluster would share it. */
+export function listenOn(path: string): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => socket.destroy());
+    server.on('error', reject); // later ones come from accepting connections, which serve no purpose by themselves
+    server.listen({ path, exclusive: true }, () => {
+      server.unref(); // a lock that was not released must not keep the process alive: the kernel gives it back
+      resolve(server);
+    });
+  });
+}
+
+export async function closeServer(server: Server): Promise<void> {
+  await new Promise((resolve) => server.close(resolve));
+}
+
+export function connectTo(path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = createConnection(path);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve();
+    });
+    socket.once('error', reject);
+  });
+}
+
+/**
+ * Opens a folder, with a lock where open(2) has them: macOS and the BSDs refuse a connection both when no process listens
+ * and when the backlog is full, so there the lock of the folder tells a dead process from a paused one. On a file system
+ * without such locks it is not known.
+ *
+ * @throws `EAGAIN` - another process holds the lock.
+ */
+async function openFolder(folder: string, lock: keyof typeof LOCK_FLAGS): Promise<FileHandle> {
+  if (LOCKING_OPEN.has(process.platform)) {
+    try {
+      return await open(folder, constants.O_RDONLY | constants.O_NONBLOCK | LOCK_FLAGS[lock]);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EAGAIN') throw error;
+    }
+  }
+  return open(folder, constants.O_RDONLY);
+}
+
+/** Paths of sockets are short, those of folders are not. */
+async function withShortPath<R>(
+  handle: FileHandle,
+  folder: string,
+  name: string,
+  action: (path: string) => Promise<R>,
+): Promise<R> {
+  if (process.platform === 'linux' || process.platform === 'android') {
+    return action(requireShort(`/proc/self/fd/${handle.fd}/${name}`));
+  }
+  const path = join(folder, name);
+  if (isShort(path)) return action(path);
+  const link = join(tmpdir(), `escapement-${randomName()}`);
+  const shortPath = requireShort(join(link, name));
+  await symlink(folder, link);
+  try {
+    return await action(shortPath);
+  } finally {
+    await unlink(link);
+  }
+}
+
+function isShort(path: string): boolean {
+  return Buffer.byteLength(path) <= LONGEST_SOCKET_PATH;
+}
+
+function requireShort(path: string): string {
+  if (isShort(path)) return path;
+  const message = `ENAMETOOLONG: the path of a socket has at most ${LONGEST_SOCKET_PATH} bytes, '${path}'`;
+  throw Object.assign(new Error(message), { code: 'ENAMETOOLONG', syscall: 'bind', path });
+}
+
+/** A file name that no other file ever has. */
+export function randomName(): string {
+  return randomBytes(8).toString('hex');
+}

@@ -1,0 +1,69 @@
+import type { Cluster, Redis } from 'ioredis';
+import type { QueueLocation, RedisInfo } from '../../redis-info.ts';
+import { queueNames } from './inspection.ts';
+import type { RedisAccess } from './redis-access.ts';
+
+/** A range of slots, as `CLUSTER SLOTS` writes it: the primary is the first node. */
+type SlotRange = readonly [
+  first: number,
+  last: number,
+  ...nodes: (readonly [host: string | null, port: number])[],
+];
+
+/** What Redis reports about itself, in asynqmon's shape; a cluster in that of its page on clusters. */
+export async function describeRedis(access: RedisAccess): Promise<RedisInfo> {
+  if (access.isCluster) return await describeCluster(access);
+  return await access.ask(async (client) => {
+    const text = await client.info();
+    return { address: addressOf(client), info: parseInfo(text), raw_info: text, cluster: false };
+  });
+}
+
+/** The lines of `INFO` and `CLUSTER INFO`. A value may have colons. */
+export function parseInfo(text: string): Readonly<Record<string, string>> {
+  const lines = text.split('\r\n').filter((line) => line.includes(':') && !line.startsWith('#'));
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
+  );
+}
+
+async function describeCluster(access: RedisAccess): Promise<RedisInfo> {
+  const text = await access.ask((client) => client.cluster('INFO'));
+  return {
+    address: await access.ask((client) => Promise.resolve(addressOf(client))),
+    info: parseInfo(text),
+    raw_info: text,
+    cluster: true,
+    raw_cluster_nodes: (await access.ask((client) => client.cluster('NODES'))) as string,
+    queue_locations: await locateQueues(access),
+  };
+}
+
+async function locateQueues(access: RedisAccess): Promise<readonly QueueLocation[]> {
+  const ranges = (await access.ask((client) => client.cluster('SLOTS'))) as unknown as readonly SlotRange[];
+  return await Promise.all(
+    (await queueNames(access)).map(async (queue) => {
+      const { pending } = access.keysOf(queue);
+      const keyslot = await access.ask((client) => client.cluster('KEYSLOT', pending));
+      const range = ranges.find(([first, last]) => first <= keyslot && keyslot <= last);
+      const [, , ...nodes] = range ?? [keyslot, keyslot];
+      return { queue, keyslot, nodes: nodes.map(([host, port]) => hostAndPort(host ?? '', port)) };
+    }),
+  );
+}
+
+/** With sentinels, that of the primary. */
+function addressOf(client: Redis | Cluster): string {
+  if (client.isCluster) {
+    const nodes = (client as Cluster).nodes('all').map(({ options }) => options);
+    return nodes.map(({ host = '', port = 0 }) => hostAndPort(host, port)).join(',');
+  }
+  const { options, stream } = client as Redis;
+  const { remoteAddress = '', remotePort = 0 } = stream;
+  if (options.sentinels != null) return hostAndPort(remoteAddress, remotePort);
+  return options.path ?? hostAndPort(options.host ?? remoteAddress, options.port ?? remotePort);
+}
+
+function hostAndPort(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}

@@ -1,0 +1,181 @@
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { addDiskQueue } from '../../src/cli/diskqueue/diskqueue.ts';
+import { run } from '../../src/cli/main.ts';
+import { Output } from '../../src/cli/terminal/output.ts';
+import { finished, startBound } from './support/command.ts';
+import { makeNsqQueue, makeQueue, temporaryFolder } from './support/queue-folder.ts';
+import { FakeStream } from './tasks/support/tasks-command.ts';
+
+interface Result {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly code: number;
+}
+
+/** Runs `escapement diskqueue …` in this process. */
+async function diskQueue(...words: string[]): Promise<Result> {
+  const [out, err] = [new FakeStream(false), new FakeStream(false)];
+  const { signal } = new AbortController();
+  const terminal = { out: new Output(out), err: new Output(err), signal, exitCode: 0 };
+  const code = await run(['diskqueue', ...words], terminal, [addDiskQueue], '0.0.0');
+  return { stdout: out.written, stderr: err.written, code };
+}
+
+/** A folder with two queues in order. */
+async function folderWithQueues(): Promise<string> {
+  const folder = temporaryFolder();
+  await makeQueue(folder, 'orders', ['one']);
+  makeNsqQueue(folder, 'events');
+  return folder;
+}
+
+const makePipe = (path: string): unknown => execFileSync('mkfifo', [path]);
+
+async function makeSocket(path: string): Promise<void> {
+  const server = createServer().listen(path);
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+}
+
+const ODD_ENTRIES: [what: string, file: string, make: (path: string) => unknown, reason: string][] = [
+  ['a folder', 'odd.0000000001.segment', mkdirSync, 'a folder, and should be a file'],
+  ['a folder', 'odd.cursor', mkdirSync, 'a folder, and should be a file'],
+  ['a folder', 'odd.diskqueue.000000.dat', mkdirSync, 'a folder, and should be a file'],
+  [
+    'a dangling link',
+    'odd.0000000001.segment',
+    (path) => {
+      symlinkSync('nowhere', path);
+    },
+    'no such file or folder',
+  ],
+  [
+    'a link to itself',
+    'odd.0000000001.segment',
+    (path) => {
+      symlinkSync(path, path);
+    },
+    'a symbolic link that leads to itself',
+  ],
+  [
+    'a link to a device',
+    'odd.0000000001.segment',
+    (path) => {
+      symlinkSync('/dev/zero', path);
+    },
+    'a pipe or a device, and should be a file',
+  ],
+  ['a named pipe', 'odd.0000000001.segment', makePipe, 'a pipe or a device, and should be a file'],
+  ['a named pipe', 'odd.cursor', makePipe, 'a pipe or a device, and should be a file'],
+  ['a named pipe', 'odd.diskqueue.000000.dat', makePipe, 'a pipe or a device, and should be a file'],
+  ['a named pipe', 'odd.diskqueue.meta.dat', makePipe, 'a pipe or a device, and should be a file'],
+  ['a socket', 'odd.0000000001.segment', makeSocket, 'a socket or a device, and should be a file'],
+];
+
+describe.skipIf(process.platform === 'win32').each(ODD_ENTRIES)('%s named %s', (_, file, make, reason) => {
+  it.each([
+    ['ls', /orders.*no/],
+    ['verify', /^orders \(checked\): clean/m],
+    ['repair', /^orders \(checked\): nothing to do/m],
+  ])('is reported by %s, and the other queues are served', async (command, orders) => {
+    const folder = await folderWithQueues();
+    await make(`${folder}/${file}`);
+    const { stdout, stderr, code } = await diskQueue(command, folder);
+    expect(stderr).toBe(`escapement: ${folder}/${file}: ${reason}\n`);
+    expect(stdout).toMatch(orders);
+    expect(stdout).toMatch(/events/);
+    expect(code).toBe(2);
+    const { queues, failed } = JSON.parse((await diskQueue(command, folder, '--json')).stdout) as {
+      queues: { name: string }[];
+      failed: object[];
+    };
+    expect(queues.map(({ name }) => name)).toEqual(['events', 'orders']);
+    expect(failed).toMatchObject([{ name: 'odd', message: `${folder}/${file}: ${reason}` }]);
+  });
+
+  it('does not keep dump from printing another queue', async () => {
+    const folder = await folderWithQueues();
+    await make(`${folder}/${file}`);
+    expect(await diskQueue('dump', folder, '--queue', 'orders')).toEqual({
+      stdout: '1\tone\n',
+      stderr: '',
+      code: 0,
+    });
+    const odd = await diskQueue('dump', folder, '--queue', 'odd');
+    expect(odd).toEqual({ stdout: '', stderr: `escapement: ${folder}/${file}: ${reason}\n`, code: 2 });
+  });
+});
+
+describe('a file that may not be read', () => {
+  it.each(['ls', 'verify', 'repair'])(
+    'is reported by %s, and the other queues are served',
+    async (command) => {
+      const folder = await folderWithQueues();
+      for (const file of ['odd.0000000001.segment', 'other.cursor']) {
+        writeFileSync(`${folder}/${file}`, '');
+        chmodSync(`${folder}/${file}`, 0);
+      }
+      const { stdout, stderr, code } = await finished(startBound(['diskqueue', command, folder]));
+      const denied = (file: string): string => `escapement: ${folder}/${file}: permission denied\n`;
+      expect(stderr).toBe(denied('odd.0000000001.segment') + denied('other.cursor'));
+      expect(stdout.toString()).toMatch(/events[^]*orders/);
+      expect(code).toBe(2);
+    },
+  );
+});
+
+describe.runIf(process.platform === 'linux')('a file whose name is not UTF-8', () => {
+  it.each(['ls', 'verify', 'repair'])(
+    'is reported by %s, and the other queues are served',
+    async (command) => {
+      const folder = await folderWithQueues();
+      const name = Buffer.concat([
+        Buffer.from(`${folder}/odd`),
+        Buffer.from([0xff]),
+        Buffer.from('.0000000001.segment'),
+      ]);
+      writeFileSync(name, '');
+      const { stdout, stderr, code } = await diskQueue(command, folder);
+      expect(stderr).toMatch(
+        /odd\ufffd\.0000000001\.segment: no such file or folder; its name is not UTF-8\n$/,
+      );
+      expect(stdout).toMatch(/events[^]*orders/);
+      expect(code).toBe(2);
+    },
+  );
+});
+
+/** Clears the screen, turns the direction of writing, and begins another line. */
+const HOSTILE = 'a\u001b[2J\u009b2J\r\nb\u202ec\u2066d\u200fe\u061cf\u2028g\u007f{bar}';
+const SHOWN = 'a\\x1b[2J\\x9b2J\\r\\nb\\u202ec\\u2066d\\u200fe\\u061cf\\u2028g\\x7f{bar}';
+const HARMFUL = /[^\P{Cc}\n\t]|[\u2028\u2029\p{Bidi_Control}]/u;
+
+describe('a queue whose name does something to a terminal', () => {
+  it.each(['ls', 'verify', 'dump', 'repair'])('is shown by %s with escapes', async (command) => {
+    const folder = `${temporaryFolder()}/${HOSTILE}`;
+    mkdirSync(folder);
+    await makeQueue(folder, HOSTILE, [`${HOSTILE}\ud800`]);
+    const shown = await diskQueue(command, folder);
+    expect(shown.stdout).toContain(SHOWN);
+    const missing = await diskQueue(
+      command,
+      folder,
+      ...(command === 'ls' ? ['--odd' + HOSTILE] : ['--queue', `${HOSTILE}?`]),
+    );
+    expect(missing.stderr).toContain(command === 'ls' ? 'a\\x1b[2J' : SHOWN);
+    mkdirSync(`${folder}/${HOSTILE}.0000000009.segment`);
+    const failed = await diskQueue(command, folder);
+    expect(failed.stderr).toContain(
+      `${SHOWN}: a folder, and should be a file`.replace(SHOWN, `${SHOWN}.0000000009.segment`),
+    );
+    const json = await diskQueue(command, folder, '--json');
+    for (const { stdout, stderr } of [shown, missing, failed, json])
+      expect(stdout + stderr).not.toMatch(HARMFUL);
+    if (command !== 'dump')
+      expect(JSON.parse(json.stdout)).toMatchObject({ folder, failed: [{ name: HOSTILE }] });
+  });
+});

@@ -1,0 +1,74 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { findListener, listenOn, LocalSocket } from '../../src/diskqueue/local-socket.ts';
+import { rejection, temporaryFolder } from './support/queues.ts';
+
+const fake = vi.hoisted(() => ({ locked: new Set<string>() }));
+
+/** open(2) as on macOS: with a flag it locks what it opens. */
+vi.mock('node:fs/promises', async (original) => {
+  const fs = await original<typeof import('node:fs/promises')>();
+  const open: typeof fs.open = async (path, flags = 0, mode) => {
+    const lock = typeof flags === 'number' ? flags & 0x30 : 0;
+    if (lock !== 0 && fake.locked.has(String(path)))
+      throw Object.assign(new Error('EAGAIN'), { code: 'EAGAIN' });
+    if (lock === 0x20) fake.locked.add(String(path));
+    return fs.open(path, typeof flags === 'number' ? flags & ~0x30 : flags, mode);
+  };
+  return { ...fs, open };
+});
+
+function onMacOs(): void {
+  const { platform } = process;
+  Object.defineProperty(process, 'platform', { value: 'darwin' });
+  onTestFinished(() => {
+    Object.defineProperty(process, 'platform', { value: platform });
+  });
+}
+
+test('on macOS a socket that refuses is alive while its folder is locked: its backlog may be full', async () => {
+  onMacOs();
+  const folder = temporaryFolder();
+  const socket = await LocalSocket.listen(folder, 'a');
+  await socket.close();
+  writeFileSync(join(folder, 'a'), '');
+  expect(await findListener(folder, 'a')).toMatchObject({ code: 'EAGAIN' });
+  fake.locked.clear(); // its process has ended
+  expect(await findListener(folder, 'a')).toBeUndefined();
+});
+
+test('a socket listens where its path is too long for the system', async () => {
+  const folder = join(temporaryFolder(), 'x'.repeat(200));
+  mkdirSync(folder);
+  const socket = await LocalSocket.listen(folder, 'a');
+  expect((await findListener(folder, 'a'))?.message).toContain('listens on');
+  await socket.close();
+  expect(await findListener(folder, 'a')).toBeUndefined();
+});
+
+test('a name that is too long for any socket is refused, and not cut off', async () => {
+  const folder = temporaryFolder();
+  expect(await rejection(LocalSocket.listen(folder, 'x'.repeat(120)))).toMatchObject({
+    code: 'ENAMETOOLONG',
+  });
+  onMacOs();
+  expect(await rejection(LocalSocket.listen(folder, 'x'.repeat(120)))).toMatchObject({
+    code: 'ENAMETOOLONG',
+  });
+});
+
+test('errors of accepting connections do not end the process', async () => {
+  const server = await listenOn(join(temporaryFolder(), 'a'));
+  for (let i = 0; i < 3; i++) server.emit('error', new Error('accept EMFILE'));
+  server.close();
+});
+
+test('a file that no process listens on is dead, whatever it is', async () => {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, 'file'), '');
+  mkdirSync(join(folder, 'folder'));
+  const names = ['file', 'folder', 'missing', 'x'.repeat(120)];
+  for (const name of names) expect(await findListener(folder, name)).toBeUndefined();
+  expect(await findListener(join(folder, 'missing'), 'a')).toBeUndefined();
+});

@@ -1,0 +1,352 @@
+import { execFileSync, spawn, spawnSync, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createConnection, createServer } from 'node:net';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { LocalSocket } from '../../src/diskqueue/local-socket.ts';
+import { QueueLock } from '../../src/diskqueue/queue-lock.ts';
+import { Random } from './random.ts';
+import { FIRST_SEED, runs } from '../runs.ts';
+import { openQueue, rejection, temporaryFolder } from './support/queues.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const LOCKED = { name: 'EscapementError', code: 'ERR_QUEUE_LOCKED', op: 'DiskQueue.open' };
+const NAMESPACE = ['--user', '--map-root-user', '--net'];
+/** Where the system allows it, each contender has a network of its own, as in a container. */
+const hasNamespaces = spawnSync('unshare', [...NAMESPACE, 'true']).status === 0;
+
+/** Longest series of races, in milliseconds: processes start slowly on a busy machine. */
+const MOST_MS = 180_000;
+
+const LISTENS_TO_LINES = `
+  import { createInterface } from 'node:readline';
+  import { DiskQueue } from 'escapement/diskqueue';
+  const say = (line) => process.stdout.write(line + '\\n');
+  let queue;
+  for await (const line of createInterface({ input: process.stdin })) {
+    const { platform, ...options } = JSON.parse(line);
+    Object.defineProperty(process, 'platform', { value: platform });
+    if (options.name === undefined) await queue.close().then(() => say('closed'));
+    else await DiskQueue.open(options).then((opened) => { queue = opened; say('open'); }, (error) => say(error.code));
+  }`;
+
+/** Where a contender opens a queue: the platform decides how a socket is reached. */
+interface Place {
+  readonly platform: string;
+  readonly dataPath: string;
+  readonly name: string;
+}
+
+/** A process that opens a queue when it is told to. */
+class Contender {
+  readonly process: ChildProcessWithoutNullStreams;
+  readonly #lines: AsyncIterator<string>;
+
+  constructor() {
+    const node = [process.execPath, '--input-type=module', '--eval', LISTENS_TO_LINES];
+    const [program = '', ...words] = hasNamespaces ? ['unshare', ...NAMESPACE, ...node] : node;
+    this.process = spawn(program, words, { cwd: ROOT });
+    this.process.stdin.on('error', () => undefined); // it was killed
+    this.#lines = createInterface({ input: this.process.stdout })[Symbol.asyncIterator]();
+    onTestFinished(() => {
+      this.process.kill('SIGKILL');
+    });
+  }
+
+  get isAlive(): boolean {
+    return this.process.signalCode === null;
+  }
+
+  /** @returns what came of it; undefined if it was killed. */
+  async open(place: Place): Promise<string | undefined> {
+    return this.#ask(place);
+  }
+
+  async close({ platform }: Place): Promise<void> {
+    expect(await this.#ask({ platform })).toBe('closed');
+  }
+
+  async kill(): Promise<void> {
+    if (!this.isAlive) return;
+    const ended = once(this.process, 'exit');
+    this.process.kill('SIGKILL');
+    await ended;
+  }
+
+  async #ask(question: object): Promise<string | undefined> {
+    this.process.stdin.write(`${JSON.stringify(question)}\n`);
+    const line = await this.#lines.next();
+    return line.done === true ? undefined : line.value;
+  }
+}
+
+/** Contenders that live on from race to race. */
+class Contenders {
+  #all: Contender[] = [];
+
+  take(count: number): Contender[] {
+    this.#all = this.#all.filter(({ isAlive }) => isAlive);
+    while (this.#all.length < count) this.#all.push(new Contender());
+    return this.#all.slice(0, count);
+  }
+}
+
+/** A folder whose sockets have a path that is too long, and whose name for the queue is as long as it may be. */
+function longPlace(platform: string): Place {
+  const dataPath = join(temporaryFolder(), 'folder'.repeat(20));
+  mkdirSync(dataPath);
+  return { platform, dataPath, name: 'x'.repeat(150) };
+}
+
+function shortPlace(platform: string): Place {
+  return { platform, dataPath: temporaryFolder(), name: 'spool' };
+}
+
+function lockFiles({ dataPath }: Place): string[] {
+  return readdirSync(dataPath).filter((name) => name.includes('.lock'));
+}
+
+function onPlatform(platform: string): void {
+  const { platform: real } = process;
+  Object.defineProperty(process, 'platform', { value: platform });
+  onTestFinished(() => {
+    Object.defineProperty(process, 'platform', { value: real });
+  });
+}
+
+const PLACES = [
+  ['this system', () => shortPlace(process.platform)],
+  ['this system, with long names', () => longPlace(process.platform)],
+  ['macOS', () => shortPlace('darwin')],
+  ['macOS, with long names', () => longPlace('darwin')],
+] as const;
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+});
+
+describe.skipIf(process.platform === 'win32').each(PLACES)('the lock, on %s', (_, makePlace) => {
+  test(
+    'a dead owner is replaced by exactly one of the processes that open at once',
+    { timeout: MOST_MS },
+    async () => {
+      const contenders = new Contenders();
+      for (let race = 0; race < runs(6); race++) {
+        const place = makePlace();
+        const [dead] = contenders.take(1);
+        expect(await dead?.open(place)).toBe('open');
+        await dead?.kill();
+        const rivals = contenders.take(2 + (race % 3));
+        const results = await Promise.all(rivals.map((rival) => rival.open(place)));
+        expect(results.toSorted()).toEqual([...rivals.slice(1).map(() => 'ERR_QUEUE_LOCKED'), 'open']);
+        await rivals[results.indexOf('open')]?.close(place);
+        expect(lockFiles(place)).toEqual([]);
+      }
+    },
+  );
+
+  test(
+    'contenders that are killed while they open leave at most one owner, and no obstacle',
+    { timeout: MOST_MS },
+    async () => {
+      const contenders = new Contenders();
+      const random = new Random(FIRST_SEED);
+      for (let race = 0; race < runs(6); race++) {
+        const place = makePlace();
+        const rivals = contenders.take(3);
+        const opening = rivals.map((rival) => rival.open(place));
+        for (let turns = random.below(3_000); turns > 0; turns--) await new Promise(setImmediate);
+        await rivals[race % 3]?.kill();
+        const results = await Promise.all(opening);
+        const owners = rivals.filter((rival, i) => rival.isAlive && results[i] === 'open');
+        expect(owners.length).toBeLessThanOrEqual(1);
+        const [last] = contenders.take(3).filter((contender) => !owners.includes(contender));
+        expect(await last?.open(place)).toBe(owners.length === 1 ? 'ERR_QUEUE_LOCKED' : 'open');
+        await (owners[0] ?? last)?.close(place);
+        expect(lockFiles(place)).toEqual([]);
+      }
+    },
+  );
+
+  test('a second owner in the same process is refused, and leaves nothing behind', async () => {
+    const { platform, dataPath, name } = makePlace();
+    onPlatform(platform);
+    const links = temporaryFolder();
+    vi.stubEnv('TMPDIR', links);
+    const lock = await QueueLock.acquire(dataPath, name);
+    expect(await QueueLock.isHeld(dataPath, name)).toBe(true);
+    expect(await rejection(QueueLock.acquire(dataPath, name))).toMatchObject(LOCKED);
+    expect(readdirSync(dataPath)).toEqual([`${name}.lock`]);
+    await lock.release();
+    await lock.release();
+    expect(await QueueLock.isHeld(dataPath, name)).toBe(false);
+    expect([readdirSync(dataPath), readdirSync(links)]).toEqual([[], []]);
+  });
+});
+
+describe.skipIf(process.platform === 'win32')('an owner', () => {
+  test('that is paused stays the owner when its backlog is full', async () => {
+    const place = shortPlace(process.platform);
+    const [owner] = new Contenders().take(1);
+    await owner?.open(place);
+    owner?.process.kill('SIGSTOP');
+    await fillBacklog(join(place.dataPath, `${place.name}.lock`));
+    expect(await rejection(openQueue(place))).toMatchObject(LOCKED);
+    expect(await QueueLock.isHeld(place.dataPath, place.name)).toBe(true);
+    owner?.process.kill('SIGCONT');
+    await owner?.close(place);
+    expect((await openQueue(place)).depth).toBe(0);
+  });
+
+  test('of another user stays the owner, and the error says whose it is', async () => {
+    const { dataPath, name } = shortPlace(process.platform);
+    const lock = join(dataPath, `${name}.lock`);
+    await openQueue({ dataPath, name });
+    const refused = { ...LOCKED, message: expect.stringContaining('by another user') as string };
+    const asOther = becomeOther([lock, dataPath]);
+    expect(await asOther(() => rejection(QueueLock.acquire(dataPath, name)))).toMatchObject(refused);
+    expect(await asOther(() => QueueLock.isHeld(dataPath, name))).toBe(true);
+    chmodSync(lock, 0o755); // it can be listed now, and not connected to
+    const asOtherStill = becomeOther([join(lock, readdirSync(lock)[0] ?? ''), dataPath]);
+    expect(await asOtherStill(() => rejection(QueueLock.acquire(dataPath, name)))).toMatchObject(refused);
+  });
+
+  test('keeps a folder that is renamed, and not a copy of it', async () => {
+    const { dataPath, name } = shortPlace(process.platform);
+    const [folder, copy, moved] = ['folder', 'copy', 'moved'].map((part) => join(dataPath, part)) as [
+      string,
+      string,
+      string,
+    ];
+    const queue = await openQueue({ dataPath: folder, name });
+    execFileSync('cp', ['-a', folder, copy]);
+    expect(await QueueLock.isHeld(copy, name)).toBe(false);
+    await openQueue({ dataPath: copy, name });
+    renameSync(folder, moved);
+    expect(await rejection(QueueLock.acquire(moved, name))).toMatchObject(LOCKED);
+    await queue.close();
+    const lock = await QueueLock.acquire(moved, name);
+    await lock.release();
+  });
+
+  test('is not kept out by a user who cannot write to the folder', async () => {
+    const { dataPath, name } = shortPlace(process.platform);
+    const { dev, ino } = statSync(dataPath);
+    const identity = createHash('sha256').update(`${dev}:${ino}:${name}`).digest('hex').slice(0, 40);
+    const abstract = createServer().listen(`\0escapement-${identity}`); // what the lock was once, and any user can have
+    await once(abstract, 'listening');
+    onTestFinished(() => void abstract.close());
+    expect((await openQueue({ dataPath, name })).depth).toBe(0);
+  });
+});
+
+describe.skipIf(process.platform === 'win32')('a contender', () => {
+  const listen = LocalSocket.listen.bind(LocalSocket);
+
+  test.each(['before it listens', 'while it listens'])(
+    'whose folder an owner removes %s starts anew',
+    async (when) => {
+      const { dataPath, name } = shortPlace(process.platform);
+      vi.spyOn(LocalSocket, 'listen').mockImplementationOnce(async (folder, file) => {
+        if (when === 'before it listens') rmSync(folder, { recursive: true });
+        const socket = await listen(folder, file);
+        renameSync(folder, `${dataPath}/elsewhere`);
+        return socket;
+      });
+      const lock = await QueueLock.acquire(dataPath, name);
+      expect(await rejection(QueueLock.acquire(dataPath, name))).toMatchObject(LOCKED);
+      await lock.release();
+      expect(lockFiles({ dataPath, name, platform: '' })).toEqual([]);
+    },
+  );
+
+  test('that another one overtakes is refused, and leaves nothing behind', async () => {
+    const { dataPath, name } = shortPlace(process.platform);
+    let winner: QueueLock | undefined;
+    vi.spyOn(LocalSocket, 'listen').mockImplementationOnce(async (folder, file) => {
+      const socket = await listen(folder, file);
+      winner = await QueueLock.acquire(dataPath, name);
+      return socket;
+    });
+    expect(await rejection(QueueLock.acquire(dataPath, name))).toMatchObject(LOCKED);
+    expect(readdirSync(dataPath)).toEqual([`${name}.lock`]);
+    await winner?.release();
+    expect(readdirSync(dataPath)).toEqual([]);
+  });
+
+  test('that was killed leaves a folder, which the next owner removes; that of a living one stays', async () => {
+    const { dataPath, name } = shortPlace(process.platform);
+    const [empty, dead, alive] = ['0', '1', '2'].map((digit) =>
+      join(dataPath, `${name}.lock.${digit.repeat(16)}`),
+    ) as [string, string, string];
+    for (const folder of [empty, dead, alive]) mkdirSync(folder);
+    writeFileSync(join(dead, '1'.repeat(16)), '');
+    const socket = await LocalSocket.listen(alive, '2'.repeat(16));
+    const queue = await openQueue({ dataPath, name });
+    expect(lockFiles({ dataPath, name, platform: '' })).toEqual([
+      `${name}.lock`,
+      `${name}.lock.${'2'.repeat(16)}`,
+    ]);
+    await socket.close();
+    await queue.delete();
+    expect(readdirSync(dataPath)).toEqual([]);
+  });
+
+  test('on a file system without sockets is refused with an error that says so', async () => {
+    const { dataPath, name } = shortPlace(process.platform);
+    const failure = Object.assign(new Error('listen EPERM'), { code: 'EPERM', syscall: 'listen' });
+    vi.spyOn(LocalSocket, 'listen').mockRejectedValue(failure);
+    expect(await rejection(openQueue({ dataPath, name }))).toMatchObject({
+      ...{ code: 'ERR_QUEUE_IO', cause: failure },
+      message: expect.stringContaining(`${dataPath} cannot hold a Unix socket`) as string,
+    });
+    expect(readdirSync(dataPath)).toEqual([]);
+  });
+
+  test('replaces a file that is there instead of the lock, and a folder with other files', async () => {
+    const { dataPath, name } = shortPlace(process.platform);
+    const path = join(dataPath, `${name}.lock`);
+    writeFileSync(path, '');
+    await (await QueueLock.acquire(dataPath, name)).release();
+    mkdirSync(path);
+    for (const file of ['.DS_Store', 'x'.repeat(200)]) writeFileSync(join(path, file), '');
+    await (await QueueLock.acquire(dataPath, name)).release();
+    expect(readdirSync(dataPath)).toEqual([]);
+  });
+});
+
+/** Connects until the kernel refuses: the owner accepts nothing. */
+async function fillBacklog(lock: string): Promise<void> {
+  const path = join(lock, readdirSync(lock)[0] ?? '');
+  for (let refused = false; !refused;) {
+    const socket = createConnection(path);
+    refused = await Promise.race([
+      once(socket, 'connect').then(() => false),
+      once(socket, 'error').then(() => true),
+    ]).catch(() => true);
+    socket.destroy();
+  }
+}
+
+/** Who may not use some paths, but write to the folder that comes last: another user, or one without the permissions. */
+function becomeOther(paths: readonly string[]): <R>(action: () => Promise<R>) => Promise<R> {
+  const [forbidden = '', folder = ''] = paths;
+  return async (action) => {
+    const isRoot = process.geteuid?.() === 0;
+    const { mode } = statSync(forbidden);
+    chmodSync(folder, 0o777);
+    if (isRoot) process.seteuid?.(65_534);
+    else chmodSync(forbidden, 0);
+    try {
+      return await action();
+    } finally {
+      if (isRoot) process.seteuid?.(0);
+      else chmodSync(forbidden, mode & 0o777);
+    }
+  };
+}

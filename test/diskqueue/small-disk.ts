@@ -1,0 +1,124 @@
+import type { File, FileSystem } from '../../src/diskqueue/file-system.ts';
+import { hostError } from './recording-file-system.ts';
+
+const BLOCK_BYTES = 4_096;
+
+interface Inode {
+  blocks: number;
+  handles: number;
+  isNamed: boolean;
+}
+
+/**
+ * A disk that is full when its blocks are used up, as ext4 and tmpfs have it: a file has a block for each 4 KiB of it,
+ * writing over bytes that are there takes none, and those of a file are given back when it has no name and is not open.
+ */
+export class SmallDisk implements FileSystem {
+  /** In bytes. Other programs take it, and give it back. */
+  capacity: number;
+  readonly #files: FileSystem;
+  readonly #inodes = new Map<string, Inode>();
+  #used = 0;
+
+  constructor(files: FileSystem, capacity: number) {
+    this.#files = files;
+    this.capacity = capacity;
+  }
+
+  get usedBytes(): number {
+    return this.#used * BLOCK_BYTES;
+  }
+
+  /** Leaves no byte free. */
+  fill(): void {
+    this.capacity = this.usedBytes;
+  }
+
+  async open(path: string, mode: 'read' | 'write'): Promise<File> {
+    return this.#wrap(path, await this.#files.open(path, mode));
+  }
+
+  async create(path: string): Promise<File> {
+    const file = await this.#files.create(path);
+    this.#inodes.set(path, { blocks: 0, handles: 0, isNamed: true });
+    return this.#wrap(path, file);
+  }
+
+  list(folder: string): Promise<string[]> {
+    return this.#files.list(folder);
+  }
+
+  size(path: string): Promise<number> {
+    return this.#files.size(path);
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    await this.#files.rename(from, to);
+    this.#forget(to);
+    this.#inodes.set(to, this.#inode(from));
+    this.#inodes.delete(from);
+  }
+
+  async unlink(path: string): Promise<void> {
+    await this.#files.unlink(path);
+    this.#forget(path);
+  }
+
+  makeFolder(path: string): Promise<void> {
+    return this.#files.makeFolder(path);
+  }
+
+  syncFolder(path: string): Promise<void> {
+    return this.#files.syncFolder(path);
+  }
+
+  #inode(path: string): Inode {
+    const inode = this.#inodes.get(path);
+    if (inode === undefined) throw new Error(`${path} was not made on this disk`);
+    return inode;
+  }
+
+  #forget(path: string): void {
+    const inode = this.#inodes.get(path);
+    if (inode === undefined) return;
+    this.#inodes.delete(path);
+    inode.isNamed = false;
+    this.#giveBack(inode);
+  }
+
+  #giveBack(inode: Inode): void {
+    if (!inode.isNamed && inode.handles === 0) this.#resize(inode, 0);
+  }
+
+  #resize(inode: Inode, blocks: number): void {
+    this.#used += blocks - inode.blocks;
+    inode.blocks = blocks;
+  }
+
+  #wrap(path: string, file: File): File {
+    const inode = this.#inode(path);
+    inode.handles++;
+    return {
+      read: (buffer, position) => file.read(buffer, position),
+      write: async (buffer, position) => {
+        const wanted = Math.max(inode.blocks, Math.ceil((position + buffer.length) / BLOCK_BYTES));
+        const free = Math.max(0, Math.floor(this.capacity / BLOCK_BYTES) - this.#used);
+        const blocks = Math.min(wanted, inode.blocks + free);
+        this.#resize(inode, blocks);
+        const fits = Math.min(buffer.length, blocks * BLOCK_BYTES - position);
+        if (fits > 0) await file.write(buffer.subarray(0, fits), position);
+        if (blocks < wanted) throw hostError('ENOSPC', 'write', path);
+      },
+      truncate: async (length) => {
+        await file.truncate(length);
+        this.#resize(inode, Math.min(inode.blocks, Math.ceil(length / BLOCK_BYTES)));
+      },
+      sync: () => file.sync(),
+      close: async () => {
+        await file.close();
+        inode.handles--;
+        this.#giveBack(inode);
+      },
+    };
+  }
+}

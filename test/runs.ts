@@ -1,0 +1,41 @@
+/*
+ * How often a test that repeats itself does so.
+ *
+ *   npm test                       a tenth of the usual number
+ *   npm run test:all               the usual number
+ *   ESCAPEMENT_FUZZ_RUNS=20000     so many where 300 are usual, and other numbers in proportion
+ *
+ * A failure prints its seed (and, for fast-check, its path); ESCAPEMENT_FUZZ_SEED and ESCAPEMENT_FUZZ_PATH replay it.
+ */
+const { ESCAPEMENT_FUZZ_RUNS, ESCAPEMENT_FUZZ_SEED, ESCAPEMENT_FUZZ_PATH, ESCAPEMENT_TESTS } = process.env;
+
+const USUAL_RUNS = 300;
+
+const SHARE =
+  ESCAPEMENT_FUZZ_RUNS === undefined
+    ? ESCAPEMENT_TESTS === 'all'
+      ? 1
+      : 0.1
+    : Number(ESCAPEMENT_FUZZ_RUNS) / USUAL_RUNS;
+
+/** The first seed of a loop over seeds. */
+export const FIRST_SEED = Number(ESCAPEMENT_FUZZ_SEED ?? 1);
+
+/** Returns the number of repetitions, at least 1. */
+export function runs(usual: number): number {
+  return Math.max(1, Math.round(usual * SHARE));
+}
+
+/** Parameters of `fc.assert`. */
+export function propertyRuns(usual: number = USUAL_RUNS): { numRuns: number; seed?: number; path?: string } {
+  return {
+    numRuns: runs(usual),
+    ...(ESCAPEMENT_FUZZ_SEED !== undefined && { seed: Number(ESCAPEMENT_FUZZ_SEED) }),
+    ...(ESCAPEMENT_FUZZ_PATH !== undefined && { path: ESCAPEMENT_FUZZ_PATH }),
+  };
+}
+
+/** Milliseconds that a property may take: generous, for a busy machine. */
+export function timeoutOf(usual: number = USUAL_RUNS): number {
+  return 60_000 + runs(usual) * 1_000;
+}

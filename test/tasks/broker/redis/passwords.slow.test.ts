@@ -1,0 +1,129 @@
+import { inspect } from 'node:util';
+import { Cluster, Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { withoutPassword } from '../../../../src/tasks/broker/redis/redis-errors.ts';
+import { RedisCluster } from '../../../redis/redis-cluster.ts';
+import { RedisProcess } from '../../../redis/redis-process.ts';
+import { RedisSentinels } from '../../../redis/redis-sentinels.ts';
+import { until } from '../../../redis/until.ts';
+import { closeAll, count, open, type Opened } from './connection-support.ts';
+
+const SECRET = 'hunter2-hunter2';
+
+let server: RedisProcess;
+
+beforeAll(async () => {
+  server = await RedisProcess.start({ args: ['--requirepass', 'another'] });
+});
+afterAll(() => server.stop());
+afterEach(closeAll);
+
+/** Everything that a program could log of a value. */
+function logged(value: unknown): string {
+  const seen = new Set<unknown>();
+  const plain = JSON.stringify(value, (_, each: unknown) => {
+    if (!(each instanceof Error)) return each;
+    if (seen.has(each)) return 'seen';
+    seen.add(each);
+    return Object.getOwnPropertyDescriptors(each);
+  });
+  return [inspect(value, { depth: Infinity, showHidden: true }), plain, String(value)].join('\n');
+}
+
+/** What a connection that is refused says of it: to a caller, and to `onHealth`. */
+async function saidBy({ connection, health }: Opened): Promise<unknown[]> {
+  const rejected: unknown = await count(connection).catch((error: unknown) => error);
+  const unheard: unknown = await connection
+    .subscribe('test', 'a', () => undefined)
+    .catch((error: unknown) => error);
+  await until('it is unavailable', () =>
+    Promise.resolve(health.some(({ state }) => state === 'unavailable')),
+  );
+  return [rejected, unheard, health, connection.health, connection];
+}
+
+async function expectNoSecret(opened: Opened, told: RegExp): Promise<void> {
+  const said = await saidBy(opened);
+  expect(logged(said[0])).toMatch(told);
+  for (const each of said) expect(logged(each)).not.toContain(SECRET);
+}
+
+describe('a password that Redis refuses is in no error', () => {
+  it('of a connection by URL', async () => {
+    const url = `redis://:${SECRET}@127.0.0.1:${server.port}`;
+    await expectNoSecret(open({ url, timeoutMs: 300 }), /WRONGPASS/);
+  });
+
+  it('of a connection with a user name', async () => {
+    const opened = open({ url: server.url, username: 'worker', password: SECRET, timeoutMs: 300 });
+    await expectNoSecret(opened, /WRONGPASS/);
+  });
+
+  it('of a server that does not know the command and repeats what it was sent', async () => {
+    const old = await RedisProcess.start({ args: ['--rename-command', 'AUTH', 'other'] });
+    const url = `redis://worker:${SECRET}@127.0.0.1:${old.port}`;
+    await expectNoSecret(open({ url, timeoutMs: 300 }), /unknown command/);
+    await closeAll();
+    await old.stop();
+  });
+
+  it.each([2, 3] as const)('of a client that was passed in and speaks version %i', async (protocol) => {
+    const client = new Redis({
+      ...{ protocol, port: server.port, username: 'default', password: SECRET },
+      ...{ maxRetriesPerRequest: 0, retryStrategy: () => 50 },
+    });
+    client.on('error', () => undefined);
+    await expectNoSecret(open({ client, timeoutMs: 300 }), /WRONGPASS/);
+    client.disconnect();
+  });
+
+  it('of a cluster', async () => {
+    const redis = await RedisCluster.start();
+    for (const node of redis.nodes) await node.ask('CONFIG SET requirepass another');
+    const hosts = redis.nodes.map(({ port }) => `127.0.0.1:${port}`).join();
+    await expectNoSecret(open({ url: `redis-cluster://:${SECRET}@${hosts}`, timeoutMs: 500 }), /WRONGPASS/);
+    const client = new Cluster(
+      redis.nodes.map(({ port }) => ({ port, host: '127.0.0.1' })),
+      { redisOptions: { password: SECRET } },
+    );
+    client.on('error', () => undefined);
+    await expectNoSecret(open({ client, timeoutMs: 500 }), /WRONGPASS/);
+    client.disconnect();
+    await closeAll();
+    await redis.stop();
+  });
+
+  it('of servers behind sentinels, or of the sentinels', async () => {
+    const redis = await RedisSentinels.start({ server: 'ofServers', sentinel: 'ofSentinels' });
+    await expectNoSecret(open({ url: redis.url, password: SECRET, timeoutMs: 500 }), /WRONGPASS/);
+    const url = redis.url.replace('ofSentinels', SECRET);
+    await expectNoSecret(open({ url, password: 'ofServers', timeoutMs: 500 }), /unavailable/);
+    await closeAll();
+    await redis.stop();
+  });
+});
+
+describe('an error of the client', () => {
+  const refusal = (name: string, args: readonly string[]): Error =>
+    Object.assign(new Error('WRONGPASS'), { command: { name, args } });
+
+  it('stays the same error, and loses its password', () => {
+    const error = refusal('auth', ['worker', SECRET]);
+    expect(withoutPassword(error)).toBe(error);
+    expect(error).toMatchObject({ message: 'WRONGPASS', command: { name: 'auth', args: [] } });
+  });
+
+  it('keeps the arguments of other commands', () => {
+    expect(withoutPassword(refusal('get', ['a']))).toMatchObject({ command: { name: 'get', args: ['a'] } });
+  });
+
+  it('has none in those that it is made of, however they hang together', () => {
+    const inner = refusal('HELLO', ['3', 'AUTH', 'worker', SECRET]);
+    const middle = Object.assign(new Error('no node', { cause: inner }), {
+      lastNodeError: refusal('auth', [SECRET]),
+    });
+    inner.cause = middle;
+    const error = new AggregateError([refusal('auth', [SECRET]), middle], 'all have failed');
+    expect(logged(withoutPassword(error))).not.toContain(SECRET);
+  });
+});

@@ -1,0 +1,121 @@
+import type { Redis } from 'ioredis';
+import { ManualClock } from 'escapement';
+import { RedisBroker } from 'escapement/tasks/redis';
+import { vi } from 'vitest';
+import { Script, type ScriptArgument, type ScriptReply } from '../../../../src/tasks/broker/redis/script.ts';
+import { failure, LONG_MS, newTask, putIntoEach, QUEUE, take } from '../../../conformance/broker/support.ts';
+
+export const P = `asynq:{${QUEUE}}:`;
+export const LOCK = `${P}unique:t:1`;
+
+const NOW = { graceMs: 0, maxDelayMs: 0, maxSize: 1 };
+
+/** A broker whose archive keeps two tasks, and the clock that moves its time. */
+export interface ScriptsWorld {
+  readonly broker: RedisBroker;
+  readonly clock: ManualClock;
+  readonly redis: Redis;
+}
+
+/** Everything in a database: the serialized value of each key, and whether it expires. */
+export type Snapshot = ReadonlyMap<string, { readonly value: Buffer; readonly expires: boolean }>;
+
+/** A call of a script, and the database just before it. */
+export interface ScriptCall {
+  readonly keys: readonly string[];
+  readonly args: readonly ScriptArgument[];
+  readonly before: Snapshot;
+}
+
+export function makeBroker(url: string): Omit<ScriptsWorld, 'redis'> {
+  const clock = new ManualClock({ wallMs: Date.now() });
+  return { clock, broker: new RedisBroker({ url, clock, maxArchived: 2 }) };
+}
+
+/** Tasks in every state, some of them due or expired, with groups, sets and locks. */
+export async function fill({ broker, clock }: ScriptsWorld): Promise<void> {
+  const soonMs = clock.wallNow() + 10_000;
+  await broker.enqueue(newTask({ id: 'done', retentionMs: 1_000 }));
+  await broker.complete(await take(broker));
+  await broker.enqueue(newTask({ id: 'again' }));
+  await broker.retry(await take(broker), failure(), soonMs);
+  for (const id of ['old-1', 'old-2']) {
+    await broker.enqueue(newTask({ id }));
+    await broker.archive(await take(broker), failure());
+    clock.advance(1_000);
+  }
+  await putIntoEach(broker);
+  await broker.enqueue(newTask({ id: 'due', processAtMs: soonMs }));
+  await broker.enqueue(newTask({ id: 'due-grouped', group: 'due', processAtMs: soonMs }));
+  await broker.enqueue(newTask({ id: 'late-grouped', group: 'late', processAtMs: soonMs + LONG_MS }));
+  await broker.enqueue(newTask({ id: 'locked', uniqueKey: LOCK }));
+  await broker.enqueue(newTask({ id: 'held', group: 'held' }));
+  await broker.takeGroup(QUEUE, 'held', NOW, 1_000);
+  await broker.enqueueTick(newTask({ id: 'tick' }), { entryKey: 'entry', atMs: 1 });
+  clock.advance(20_000);
+}
+
+/** Does what runs a script, and returns the first call of it. */
+export async function callOf(
+  script: Script,
+  world: ScriptsWorld,
+  act: (world: ScriptsWorld) => Promise<unknown>,
+): Promise<ScriptCall> {
+  const run = Reflect.get<Script, 'run'>(Script.prototype, 'run');
+  let call: ScriptCall | undefined;
+  const spy = vi.spyOn(Script.prototype, 'run').mockImplementation(async function (this: Script, ...args) {
+    const [, keys, words] = args;
+    if (this === script) call ??= { keys, args: words, before: await snapshotOf(world.redis) };
+    return run.apply(this, args);
+  });
+  try {
+    await act(world);
+  } finally {
+    spy.mockRestore();
+  }
+  if (call === undefined) throw new Error('the script has not been run');
+  return call;
+}
+
+export function replay(script: Script, redis: Redis, { keys, args }: ScriptCall): Promise<ScriptReply> {
+  return script.run(redis, keys, args);
+}
+
+export async function snapshotOf(redis: Redis): Promise<Snapshot> {
+  const keys = (await redis.keys('*')).sort();
+  const entries = keys.map(async (key) => {
+    const [value, ttl] = await Promise.all([redis.dumpBuffer(key), redis.pttl(key)]);
+    return [key, { value, expires: ttl >= 0 }] as const;
+  });
+  return new Map(await Promise.all(entries));
+}
+
+export async function restore(redis: Redis, snapshot: Snapshot): Promise<void> {
+  const commands = redis.pipeline().flushdb();
+  for (const [key, { value, expires }] of snapshot) commands.restore(key, expires ? 3_600_000 : 0, value);
+  await commands.exec();
+}
+
+/** The keys that a script reads or writes, as Redis itself reports them. */
+export async function keysTouchedBy(redis: Redis, run: () => Promise<unknown>): Promise<string[]> {
+  const monitor = await redis.monitor();
+  const commands: string[][] = [];
+  const marker = `end of ${Math.random()}`;
+  const isOver = new Promise<void>((resolve) => {
+    monitor.on('monitor', (_time: string, args: string[], source: string) => {
+      if (source === 'lua') commands.push(args);
+      if (args[1] === marker) resolve();
+    });
+  });
+  await run();
+  await redis.echo(marker);
+  await isOver;
+  monitor.disconnect();
+  const keys = await Promise.all(commands.map((command) => keysOfCommand(redis, command)));
+  return [...new Set(keys.flat())].sort();
+}
+
+async function keysOfCommand(redis: Redis, [name = '', ...args]: string[]): Promise<string[]> {
+  if (/^(?:publish|time)$/iu.test(name)) return [];
+  return (await redis.command('GETKEYS', name, ...args)) as string[];
+}

@@ -1,0 +1,379 @@
+import { readdirSync } from 'node:fs';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { LeasedTask } from 'escapement/tasks';
+import { Script, type ScriptReply } from '../../../../src/tasks/broker/redis/script.ts';
+import { failure, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
+import { RedisProcess } from '../../../redis/redis-process.ts';
+import {
+  callOf,
+  fill,
+  keysTouchedBy,
+  makeBroker,
+  P,
+  replay,
+  restore,
+  snapshotOf,
+  type ScriptCall,
+  type ScriptsWorld,
+} from './scripts-world.ts';
+
+/** How a script that is run is checked. */
+interface Case {
+  /** Runs the script in a filled database. */
+  readonly act: (world: ScriptsWorld) => Promise<unknown>;
+  /** Keys whose wrong type does not fail the call: the script skips them, and goes on. */
+  readonly skips?: RegExp;
+  /** Keys that the script replaces or deletes as a whole, whatever their type is. */
+  readonly replaces?: RegExp;
+}
+
+const FOLDER = new URL('../../../../src/tasks/broker/redis/scripts/', import.meta.url);
+const AT_ONCE = { graceMs: 0, maxDelayMs: 0, maxSize: 1 };
+const LATER_MS = 10 * LONG_MS;
+const SERVER = {
+  ...{ id: 's', host: 'h', pid: 7, concurrency: 1, queues: { [QUEUE]: 1 }, strictPriority: false },
+  ...{ status: 'active' as const, startedAtMs: 1, workers: [] },
+};
+
+/** Tasks of a list: one of them must not stop the others. */
+const TASKS = /\}:t:/u;
+/** Whether it is paused depends on the key alone. */
+const PAUSED = /:paused$/u;
+
+const CASES: Record<string, readonly Case[]> = {
+  ANNOUNCE_SCHEDULER: [
+    {
+      act: ({ broker }) => broker.announceScheduler('s', () => [], LONG_MS),
+      replaces: /asynq:schedulers:/u,
+    },
+  ],
+  ANNOUNCE_SERVER: [
+    {
+      act: ({ broker }) => broker.announceServer(() => SERVER, LONG_MS),
+      replaces: /asynq:(?:servers|workers):/u,
+    },
+  ],
+  ARCHIVE: [
+    {
+      act: async ({ broker }) => broker.archive(await take(broker), failure()),
+      skips: /\}:t:old/u,
+    },
+  ],
+  ARCHIVE_FROM_SET: [
+    {
+      act: async ({ broker }) => {
+        await redis.hset(`${P}t:aggregating`, 'msg', 'unreadable');
+        await broker.takeGroup(QUEUE, 'group', AT_ONCE, LONG_MS);
+      },
+      skips: TASKS,
+    },
+  ],
+  ARCHIVE_SOME: (['pending', 'scheduled', 'aggregating'] as const).map((state) => ({
+    act: ({ broker }: ScriptsWorld) =>
+      broker.archiveAll(QUEUE, state, state === 'aggregating' ? 'group' : undefined),
+    skips: state === 'scheduled' ? /\}:t:|:g:|:x:later:/u : /\}:t:|:unique:|:x:later:/u,
+  })),
+  ARCHIVE_TASK: [
+    ...['pending', 'scheduled', 'late-grouped', 'retry', 'completed', 'aggregating'].map((id) => ({
+      act: ({ broker }: ScriptsWorld) => broker.archiveTask(QUEUE, id),
+      skips: /\}:t:(?:old|archived)|:g:late|:x:later:/u,
+    })),
+  ],
+  ARCHIVE_UNREADABLE: [
+    {
+      act: async ({ broker, redis }) => {
+        await redis.hset(`${P}t:pending`, 'msg', 'unreadable');
+        await broker.dequeue(QUEUE, 10, LONG_MS);
+      },
+    },
+  ],
+  CANCEL: [{ act: ({ broker }) => broker.cancel({ taskId: 'active', queue: QUEUE, outcome: 'retry' }, 0) }],
+  CHECK_GROUPS: [{ ...repairing(), skips: /\}:t:|:[gx]:/u, replaces: /:x:later:/u }],
+  CHECK_LEASES: [repairing()],
+  CHECK_LOCKS: [{ ...repairing(), skips: /:unique:|\}:t:/u }],
+  CHECK_PLACE: [repairing()],
+  CHECK_TASKS: [{ ...repairing(), replaces: TASKS }],
+  CLEAR_SOME: [
+    {
+      act: async (world) => {
+        const { broker } = world;
+        await broker.complete(await recovered(world));
+        await broker.removeQueue(QUEUE, { force: true });
+      },
+      skips: /:unique:/u,
+      replaces: /\}:t:|:x:later:/u,
+    },
+  ],
+  COMPLETE: [
+    { act: async ({ broker }) => broker.complete(await take(broker)), skips: TASKS },
+    {
+      skips: /\}:t:|:unique:/u,
+      act: async ({ broker }) => {
+        await broker.enqueue(newTask({ retentionMs: LONG_MS, uniqueKey: `${P}unique:t:2` }));
+        const tasks = await broker.dequeue(QUEUE, 10, LONG_MS);
+        await Promise.all(tasks.map((task) => broker.complete(task)));
+      },
+    },
+  ],
+  DELETE_EXPIRED: [
+    {
+      act: async ({ broker }) => {
+        await redis.zadd(`${P}archived`, 1, 'ghost-1', 1, 'ghost-2');
+        await broker.deleteExpired([QUEUE], 100);
+      },
+      skips: TASKS,
+    },
+  ],
+  DELETE_SOME: (['pending', 'scheduled', 'archived', 'aggregating'] as const).map((state) => ({
+    act: ({ broker }: ScriptsWorld) =>
+      broker.deleteAll(QUEUE, state, state === 'aggregating' ? 'group' : undefined),
+    skips: state === 'scheduled' ? /\}:t:|:g:|:x:later:/u : /\}:t:|:unique:|:x:later:/u,
+  })),
+  DELETE_TASK: ['locked', 'scheduled', 'late-grouped', 'retry', 'completed', 'archived', 'aggregating'].map(
+    (id) => ({
+      act: ({ broker }: ScriptsWorld) => broker.deleteTask(QUEUE, id),
+      skips: /:unique:|:g:late|:x:later:/u,
+    }),
+  ),
+  DEQUEUE: [
+    {
+      act: ({ broker }) => broker.dequeue(QUEUE, 100, LONG_MS),
+      skips: /\}:t:|:paused$/u,
+    },
+  ],
+  DISCARD: [
+    {
+      act: async ({ broker }) => {
+        const task = (await broker.dequeue(QUEUE, 10, LONG_MS)).find(
+          ({ message }) => message.id === 'locked',
+        );
+        if (task !== undefined) await broker.discard(task);
+      },
+      skips: /:unique:/u,
+    },
+  ],
+  ENQUEUE: [
+    newTask(),
+    newTask({ uniqueKey: `${P}unique:t:3` }),
+    newTask({ group: 'new' }),
+    newTask({ processAtMs: Date.now() + LATER_MS }),
+    newTask({ processAtMs: Date.now() + LATER_MS, group: 'late' }),
+  ].map((task) => ({ act: ({ broker }: ScriptsWorld) => broker.enqueue(task), skips: TASKS })),
+  ENQUEUE_TICK: [
+    newTask(),
+    newTask({ group: 'new' }),
+    newTask({ processAtMs: Date.now() + LATER_MS, group: 'late' }),
+  ].map((task) => ({
+    act: ({ broker }: ScriptsWorld) => broker.enqueueTick(task, { entryKey: 'entry', atMs: 2 }),
+    skips: TASKS,
+  })),
+  EXTEND_LEASES: [
+    {
+      act: async ({ broker }) => broker.extendLeases(await broker.dequeue(QUEUE, 10, LONG_MS), LATER_MS),
+      skips: TASKS,
+    },
+  ],
+  FORWARD: [{ act: ({ broker }) => broker.forward([QUEUE]), skips: /\}:t:|:x:later:/u }],
+  LIST_GROUPS: [{ act: ({ broker }) => broker.groups(QUEUE), skips: /:g:/u }],
+  LIST_TASKS: (['active', 'scheduled'] as const).map((state) => ({
+    act: ({ broker }: ScriptsWorld) => broker.tasks(QUEUE, state, { page: 1, size: 10 }),
+    skips: TASKS,
+  })),
+  PAUSE: [{ act: ({ broker }) => broker.pause(QUEUE), skips: PAUSED }],
+  QUEUE_STATS: [{ act: ({ broker }) => broker.queueStats(QUEUE), skips: /\}:t:|:paused$/u }],
+  RECLAIM_SETS: [{ act: ({ broker }) => broker.reclaimSets([QUEUE]) }],
+  RECORD_EVENT: [{ act: ({ broker }) => broker.recordEnqueueEvent('entry', { taskId: 'tick', atMs: 1 }) }],
+  RECOVER: [
+    {
+      act: async ({ broker, clock }) => {
+        clock.advance(LATER_MS);
+        await broker.recover([QUEUE], 0, LONG_MS);
+      },
+      skips: TASKS,
+    },
+  ],
+  RELEASE: [{ act: async ({ broker }) => broker.release(await take(broker)) }],
+  REMOVE_QUEUE: [
+    {
+      act: ({ broker }) => broker.removeQueue(QUEUE, { force: false }).catch(() => undefined),
+    },
+    {
+      act: async ({ broker, redis }) => {
+        await redis.flushdb();
+        await broker.enqueue(newTask());
+        await broker.complete(await take(broker));
+        await broker.removeQueue(QUEUE, { force: false });
+      },
+      replaces: /:(?:lease|paused|x:epoch|x:ticks|processed|failed)/u,
+    },
+  ],
+  REPLACE_SET: [
+    {
+      act: async ({ broker }) => {
+        const { set } = await broker.takeGroup(QUEUE, 'group', AT_ONCE, LONG_MS);
+        if (set !== undefined) await broker.replaceSet(set, newTask({ uniqueKey: `${P}unique:t:4` }));
+      },
+      skips: /\}:t:task/u,
+      replaces: /\}:t:aggregating/u,
+    },
+  ],
+  RESUME: [
+    {
+      act: async ({ broker }) => {
+        await broker.pause(QUEUE);
+        await broker.resume(QUEUE);
+      },
+      replaces: PAUSED,
+    },
+  ],
+  RETRY: [{ act: async ({ broker }) => broker.retry(await take(broker), failure(), LATER_MS) }],
+  RUN_SOME: (['scheduled', 'archived', 'aggregating'] as const).map((state) => ({
+    act: ({ broker }: ScriptsWorld) =>
+      broker.runAll(QUEUE, state, state === 'aggregating' ? 'group' : undefined),
+    skips: state === 'scheduled' ? /\}:t:|:g:|:x:later:/u : /\}:t:|:x:later:/u,
+  })),
+  RUN_TASK: ['scheduled', 'late-grouped', 'retry', 'archived', 'completed', 'aggregating'].map((id) => ({
+    act: ({ broker }) => broker.runTask(QUEUE, id),
+    skips: /:g:late|:x:later:/u,
+  })),
+  TAKE_GROUP: [
+    { act: ({ broker }) => broker.takeGroup(QUEUE, 'group', AT_ONCE, LONG_MS), skips: /\}:t:|:x:later:/u },
+  ],
+  TASK: ['active', 'scheduled', 'retry'].map((id) => ({ act: ({ broker }) => broker.task(QUEUE, id) })),
+  UPDATE_MESSAGE: [{ act: ({ broker }) => broker.updatePayload(QUEUE, 'scheduled', new Uint8Array(1)) }],
+  WRITE_FIELD: [{ act: async ({ broker }) => broker.writeResult(await take(broker), new Uint8Array(1)) }],
+};
+
+/** The types of all keys. */
+const TYPES: Record<string, RegExp> = {
+  hash: /\}:t:|:x:ticks$|^asynq:workers:/u,
+  list: /:(?:pending|active)$|^asynq:schedulers:/u,
+  zset: /^asynq:\{\w+\}:(?:lease|scheduled|retry|archived|completed|aggregation_sets)$|:g:|^asynq:scheduler_history:/u,
+  set: /:groups$|:x:later:|^asynq:queues$/u,
+  string: /:(?:paused|x:epoch)$|:(?:processed|failed)\b|:unique:|^asynq:servers:/u,
+};
+
+/** How a key of each type is made. */
+const MAKE: Record<string, (redis: Redis, key: string) => Promise<unknown>> = {
+  string: (redis, key) => redis.set(key, 'x'),
+  list: (redis, key) => redis.rpush(key, 'x'),
+  set: (redis, key) => redis.sadd(key, 'x'),
+  zset: (redis, key) => redis.zadd(key, 1, 'x'),
+  hash: (redis, key) => redis.hset(key, 'x', 'x'),
+  stream: (redis, key) => redis.xadd(key, '1-1', 'x', 'x'),
+};
+
+const scripts = await allScripts();
+let server: RedisProcess;
+let redis: Redis;
+
+beforeAll(async () => {
+  server = await RedisProcess.start();
+  redis = new Redis(server.url);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+test('every script is checked here', () => {
+  expect(Object.keys(CASES).sort()).toEqual([...scripts.keys()].sort());
+});
+
+describe('a script that finds a key of a wrong type changes nothing, and names the key', () => {
+  for (const [name, script] of scripts) {
+    test(name, async () => {
+      for (const one of CASES[name] ?? []) await checkCase(script, one);
+    });
+  }
+});
+
+async function checkCase(script: Script, one: Case): Promise<void> {
+  const world: ScriptsWorld = { ...makeBroker(server.url), redis };
+  try {
+    await redis.flushdb();
+    await fill(world);
+    const call = await callOf(script, world, one.act);
+    await restore(redis, call.before);
+    for (const key of await keysTouchedBy(redis, () => replay(script, redis, call))) {
+      const right = typeOf(key);
+      for (const type of Object.keys(MAKE)) {
+        if (type !== right) await checkKey(script, call, one, key, right, type);
+      }
+    }
+  } finally {
+    await world.broker.close();
+  }
+}
+
+async function checkKey(
+  script: Script,
+  call: ScriptCall,
+  { skips, replaces }: Case,
+  key: string,
+  right: string,
+  type: string,
+): Promise<void> {
+  await restore(redis, call.before);
+  await redis.del(key);
+  await MAKE[type]?.(redis, key);
+  const before = await snapshotOf(redis);
+  const error = await errorOf(replay(script, redis, call));
+  const after = await snapshotOf(redis);
+  const what = `${key}, which is a ${type}`;
+  if (replaces?.test(key) === true) {
+    expect(error, what).toBeUndefined();
+  } else if (skips?.test(key) === true) {
+    expect(error, what).toBeUndefined();
+    expect(after.get(key), what).toEqual(before.get(key));
+  } else {
+    expect(after, what).toEqual(before);
+    expect(String(error), what).toContain(`the Redis key '${key}' must be a ${right}. It is a ${type}`);
+  }
+}
+
+/** What a call rejects with, or what it answers for each of its tasks. */
+async function errorOf(reply: Promise<ScriptReply>): Promise<unknown> {
+  try {
+    const [first] = [await reply].flat();
+    return first instanceof Error ? first : undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+function typeOf(key: string): string {
+  const [type] = Object.entries(TYPES).find(([, keys]) => keys.test(key)) ?? [];
+  if (type === undefined) throw new Error(`what type '${key}' has is not known here`);
+  return type;
+}
+
+function repairing(): Case {
+  return {
+    act: async ({ broker }) => {
+      await redis.zrem(`${P}lease`, 'active');
+      await redis.lpush(`${P}pending`, 'ghost');
+      await redis.sadd(`${P}groups`, 'ghost');
+      await broker.repair(QUEUE, { apply: true });
+    },
+    skips: TASKS,
+  };
+}
+
+/** The active task, under a lease of the test's own. */
+async function recovered({ broker, redis }: ScriptsWorld): Promise<LeasedTask> {
+  await redis.zrem(`${P}lease`, 'active');
+  const [task] = await broker.recover([QUEUE], 0, LONG_MS);
+  if (task === undefined) throw new Error('there is no active task');
+  return task;
+}
+
+async function allScripts(): Promise<Map<string, Script>> {
+  const found = new Map<string, Script>();
+  for (const file of readdirSync(FOLDER)) {
+    const exports = (await import(new URL(file, FOLDER).href)) as Record<string, unknown>;
+    for (const [name, value] of Object.entries(exports)) if (value instanceof Script) found.set(name, value);
+  }
+  return new Map([...found].sort());
+}

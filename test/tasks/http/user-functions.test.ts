@@ -1,0 +1,248 @@
+import { EventEmitter, once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { tasksHandler, type RedisInfo, type TasksHandlerOptions } from 'escapement/tasks/http';
+import { settled } from '../../workqueue/support/outcome.ts';
+import { openBench } from '../support/bench.ts';
+import { serve, serveTasks } from './serve.ts';
+
+const secret = new Error('secret');
+
+/** A function that throws it. */
+function raise(error: unknown): () => never {
+  return () => {
+    throw error as Error;
+  };
+}
+
+/** An object of which nothing can be read. */
+function unreadable(): object {
+  const refuse = raise(secret);
+  return new Proxy({}, { get: refuse, has: refuse, getPrototypeOf: refuse, ownKeys: refuse });
+}
+
+function throwing(name: string): object {
+  return Object.defineProperty<object>({}, name, { get: raise(secret) });
+}
+
+const calledBackTwice = {
+  then: (callBack: (value: unknown) => void): void => {
+    callBack({});
+    callBack(true);
+  },
+};
+
+const unhandled: unknown[] = [];
+const keep = (reason: unknown): void => void unhandled.push(reason);
+
+beforeEach(() => {
+  unhandled.length = 0;
+  process.on('unhandledRejection', keep);
+});
+afterEach(async () => {
+  await settled();
+  process.off('unhandledRejection', keep);
+  expect(unhandled).toEqual([]);
+});
+
+async function serveTold(
+  options: Partial<TasksHandlerOptions>,
+): Promise<Awaited<ReturnType<typeof serveTasks>> & { told: unknown[] }> {
+  const told: unknown[] = [];
+  return { ...(await serveTasks({ onError: (error) => void told.push(error), ...options })), told };
+}
+
+describe('authorize', () => {
+  test.each([
+    ['a character that is not in Latin-1', { challenge: 'Basic realm="日本"' }],
+    ['a line break', { challenge: 'Basic\r\nset-cookie: a=b' }],
+    ['a NUL', { challenge: 'Basic\0' }],
+    ['a challenge that is not a string', { challenge: 5 }],
+    ['an object without a challenge', {}],
+    ['a number', 1],
+    ['a string', 'yes'],
+    ['null', null],
+    ['undefined', undefined],
+    ['a challenge that cannot be read', throwing('challenge')],
+    ['an object that cannot be read', unreadable()],
+    ['a then that cannot be read', throwing('then')],
+    ['a promise of a wrong challenge', Promise.resolve({ challenge: 'ä€' })],
+    ['a thenable that calls back twice', calledBackTwice],
+  ])('that returns %s is an error of the server', async (_, verdict) => {
+    const { send, told } = await serveTold({ authorize: () => verdict as never });
+    const { status, text, headers } = await send('/api/queues');
+    expect({ status, text }).toEqual({ status: 500, text: 'internal error\n' });
+    expect(headers['set-cookie']).toBeUndefined();
+    expect(told).toHaveLength(1);
+  });
+
+  test('may challenge in Latin-1', async () => {
+    const { send } = await serveTasks({ authorize: () => ({ challenge: 'Basic realm="Käse"' }) });
+    const { status, headers } = await send('/api/queues');
+    expect({ status, challenge: headers['www-authenticate'] }).toEqual({
+      ...{ status: 401, challenge: 'Basic realm="Käse"' },
+    });
+  });
+
+  test.each([
+    [
+      'an error that means something here',
+      Object.assign(new TypeError('no'), { code: 'ERR_INVALID_ARG_TYPE' }),
+    ],
+    ['an error whose code cannot be read', throwing('code')],
+    ['something that cannot be read', unreadable()],
+    ['undefined', undefined],
+    ['an object without a prototype', Object.create(null)],
+  ])('that throws %s is an error of the server', async (_, error) => {
+    const { send, told } = await serveTold({
+      authorize: raise(error),
+    });
+    expect(await send('/api/queues')).toMatchObject({ status: 500, text: 'internal error\n' });
+    expect(told).toHaveLength(1);
+    expect(Object.is(told[0], error)).toBe(true);
+  });
+
+  test('may settle after the client has left, or never', async () => {
+    const { broker } = await openBench();
+    const told = vi.fn();
+    const asked = new EventEmitter();
+    const authorize = ({ url }: IncomingMessage): boolean | Promise<boolean> =>
+      url === '/' ||
+      new Promise((_, reject) => {
+        asked.emit('asked', reject);
+      });
+    const send = await serve(tasksHandler({ broker, authorize, onError: told }));
+    const { port } = await send('/');
+    for (const isRejected of [false, true]) {
+      const asking = once(asked, 'asked') as Promise<[(error: unknown) => void]>;
+      const request = get({ host: '127.0.0.1', port, path: '/api/queues', agent: false });
+      request.on('error', () => undefined);
+      const [reject] = await asking;
+      const closed = new Promise((resolve) => request.once('close', resolve));
+      request.destroy();
+      await closed;
+      if (isRejected) reject(secret);
+      await settled();
+    }
+    expect(told.mock.calls.map(([error]) => error as unknown)).toEqual([secret]);
+  });
+});
+
+describe('a formatter', () => {
+  test.each([
+    ['a number', 5],
+    ['undefined', undefined],
+    ['bytes', Buffer.from('a')],
+    ['an object that cannot be read', unreadable()],
+    ['a promise', Promise.resolve('text')],
+  ])('that returns %s spoils what it was to show, and is reported', async (_, shown) => {
+    const { add, send, told } = await serveTold({ formatPayload: () => shown as never });
+    await add('a');
+    const json = { id: 'a', payload: 'cannot be shown' };
+    expect(await send('/api/queues/default/tasks/a')).toMatchObject({ status: 200, json });
+    expect(told).toHaveLength(1);
+  });
+
+  test.each<[string, () => never]>([
+    ['throws', raise(unreadable())],
+    ['rejects', () => Promise.reject(secret) as never],
+  ])('that %s ends nothing', async (_, format) => {
+    const { add, broker, lease, send, told } = await serveTold({ formatResult: format });
+    await add('a', { retentionMs: 1_000 });
+    const task = await lease();
+    await broker.writeResult(task, Uint8Array.of(1));
+    await broker.complete(task);
+    expect(await send('/api/queues/default/tasks/a')).toMatchObject({ json: { result: 'cannot be shown' } });
+    expect(told).toHaveLength(1);
+  });
+});
+
+describe('redisInfo', () => {
+  const fine: RedisInfo = { address: 'a:1', info: { a: 'b' }, raw_info: 'a:b', cluster: false };
+
+  test.each([
+    ['undefined', undefined],
+    ['null', null],
+    ['a function', () => fine],
+    ['an empty object', {}],
+    ['an address that is not a string', { ...fine, address: 1 }],
+    ['info that is not an object', { ...fine, info: 'a:b' }],
+    ['info whose values are not strings', { ...fine, info: { a: 1n } }],
+    ['raw_info that is not a string', { ...fine, raw_info: undefined }],
+    ['cluster that is not a boolean', { ...fine, cluster: 'no' }],
+    ['what cannot be read', unreadable()],
+    ['what cannot become JSON', { ...fine, queue_locations: 5n }],
+    [
+      'locations whose toJSON throws',
+      {
+        ...fine,
+        queue_locations: [
+          {
+            toJSON: raise(secret),
+          },
+        ],
+      },
+    ],
+  ])('that returns %s is an error of the server', async (_, info) => {
+    const { send, told } = await serveTold({ redisInfo: () => info as never });
+    expect(await send('/api/redis_info')).toMatchObject({ status: 500, text: 'internal error\n' });
+    expect(told).toHaveLength(1);
+  });
+
+  test('that throws is an error of the server, whatever its code', async () => {
+    const error = Object.assign(new TypeError('no'), { code: 'ERR_INVALID_ARG_VALUE' });
+    const { send, told } = await serveTold({
+      redisInfo: raise(error),
+    });
+    expect(await send('/api/redis_info')).toMatchObject({ status: 500 });
+    expect(told).toEqual([error]);
+  });
+});
+
+describe('onError', () => {
+  test.each<[string, () => unknown]>([
+    ['throws', raise(secret)],
+    ['throws what cannot be read', raise(unreadable())],
+    ['throws an object without a prototype', raise(Object.create(null))],
+    ['rejects', () => Promise.reject(secret)],
+    ['returns what cannot be read', unreadable],
+    ['returns a then that throws', () => throwing('then')],
+  ])('that %s is a warning of the process', async (_, onError) => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    const { send } = await serveTasks({ authorize: raise(secret), onError });
+    expect(await send('/api/queues')).toMatchObject({ status: 500, text: 'internal error\n' });
+    await settled();
+    expect(warned).toHaveBeenCalledTimes(1);
+    warned.mockRestore();
+  });
+
+  test('is a warning that can be printed by default, whatever was thrown', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    const stackless = Object.defineProperty(new Error('a'), 'stack', {
+      get: raise(secret),
+    });
+    for (const error of [secret, stackless, unreadable(), Symbol('a'), Object.create(null)]) {
+      const { send } = await serveTasks({
+        authorize: raise(error),
+      });
+      expect(await send('/api/queues')).toMatchObject({ status: 500 });
+    }
+    const unprintable = 'an error that cannot be shown';
+    expect(warned.mock.calls).toEqual([
+      ...[[secret], [unprintable], [unprintable], ['Symbol(a)'], [unprintable]],
+    ]);
+    warned.mockRestore();
+  });
+});
+
+test('a response that refuses its headers ends the connection, and nothing else', async () => {
+  const { broker } = await openBench();
+  const told: unknown[] = [];
+  const handler = tasksHandler({ broker, onError: (error) => void told.push(error) });
+  const send = await serve((request, response) => {
+    response.writeHead = raise(secret);
+    handler(request, response);
+  });
+  await expect(send('/api/queues')).rejects.toMatchObject({ code: 'ECONNRESET' });
+  expect(told).toEqual([secret, secret]);
+});

@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { connectionOf } from '../../src/cli/tasks/connection/connection.ts';
+import { duration, time, wholeNumber } from '../../src/cli/tasks/options.ts';
+import { HttpApi } from '../../src/cli/tasks/target/http-api.ts';
+import { parseRedisUrl } from '../../src/tasks/broker/redis/redis-url.ts';
+import { parseCronSpec } from '../../src/tasks/cron-spec.ts';
+import { parseTaskOptions } from '../../src/tasks/entry-options.ts';
+import { parseGoDuration } from '../../src/tasks/go-duration.ts';
+import { unquoteGoString } from '../../src/tasks/go-string.ts';
+import { parseUnixDate } from '../../src/tasks/unix-date.ts';
+
+/** What the text consists of, again and again; and how it ends, so that it is not what the parser wants. */
+const UNITS = ['1', 'a', ' ', '/', '@', ':', ',', '.', '-', '*', '%', '\\', '"', '1s', '*,', '%41', '\ud800'];
+const ENDS = ['', '!', '#', '/x'];
+
+/** In characters. Shorter ones first: they show a cubic parser in seconds, and the longest a quadratic one. */
+const LENGTHS = [2_000, 20_000, 100_000];
+
+/** A linear parser takes milliseconds. */
+const MOST_MS = 2_000;
+
+const redisUrl = (text: string): unknown => parseRedisUrl('url', text);
+const uri = (text: string): unknown => connectionOf({ uri: text }, {});
+
+describe('100 000 characters', () => {
+  it.each<[string, (text: string) => unknown, readonly string[]]>([
+    ['cron spec', (text) => parseCronSpec(text), ['', '@', '@every ', 'CRON_TZ=', '* * * * ', '0/', '1-']],
+    ['time zone', (text) => parseCronSpec('* * * * *', text), ['', 'Europe/']],
+    ['duration', parseGoDuration, ['', '-', '1s', '1.', '.']],
+    [
+      'option of a schedule entry',
+      (text) => parseTaskOptions([`${text})`]),
+      ['', 'Timeout(', 'Queue("', 'Header(["'],
+    ],
+    ['quoted string', (text) => unquoteGoString(`${text}"`), ['"', '"\\']],
+    ['date', parseUnixDate, ['', 'Sat Nov 21 13:57:21 ']],
+    ['URL of Redis', redisUrl, ['', 'redis://', 'redis://u:p@', 'redis://h/', 'redis://h?', 'redis://[']],
+    ['URL of Redis with other hosts', redisUrl, ['redis-socket://', 'redis-sentinel://', 'redis-cluster://']],
+    [
+      '--uri',
+      uri,
+      ['', 'ftp://', 'redis://', 'redis://u:p@', 'redis://h/', 'http://', 'http://h/', 'http://h?'],
+    ],
+    ['--cluster_addrs', (text) => connectionOf({ cluster_addrs: text }, {}), ['']],
+    ['--http_header', (text) => connectionOf({ uri: 'http://h', http_header: [text] }, {}), ['', 'a:']],
+    ['URL of the HTTP API', (text) => new HttpApi(new URL(text), {}, AbortSignal.abort()), ['http://h/']],
+    ['whole number', wholeNumber(0), ['']],
+    ['--timeout', duration(0), ['']],
+    ['--deadline', time, ['', '2026-11-21T12:00:00.']],
+  ])('are read or refused in time as a %s', (_, parse, beginnings) => {
+    for (const length of LENGTHS) {
+      for (const text of textsOf(beginnings, length)) {
+        const startMs = performance.now();
+        outcomeOf(parse, text);
+        const tookMs = performance.now() - startMs;
+        expect(tookMs, `${length} characters: ${text.slice(0, 30)}… ${text.slice(-3)}`).toBeLessThan(MOST_MS);
+      }
+    }
+  });
+});
+
+function* textsOf(beginnings: readonly string[], length: number): Generator<string> {
+  for (const beginning of beginnings) {
+    for (const unit of UNITS) {
+      for (const end of ENDS) yield beginning + unit.repeat(Math.ceil(length / unit.length)) + end;
+    }
+  }
+}
+
+function outcomeOf(parse: (text: string) => unknown, text: string): unknown {
+  try {
+    return parse(text);
+  } catch (error) {
+    return error;
+  }
+}
