@@ -15,8 +15,9 @@ export async function restoreSnapshot(redis: Redis, snapshot: Snapshot): Promise
 }
 
 /**
- * What asynq reads of all keys, without the time at which a task was archived. Since when a task is pending is left out, too:
- * asynqmon does not write it when it runs a task, and shows no latency for it then.
+ * What asynq reads of all keys, without the time at which a task was archived, and so without the order of that set: the two
+ * sides archive one after the other, and we round up to a second where asynq rounds down. Since when a task is pending is left
+ * out, too: asynqmon does not write it when it runs a task, and shows no latency for it then.
  */
 export async function readState(redis: Redis): Promise<Readonly<Record<string, unknown>>> {
   const keys = (await redis.keys('*')).filter((key) => !key.includes(':x:')).sort();
@@ -33,7 +34,7 @@ async function readKey(redis: Redis, key: string): Promise<unknown> {
       return (await redis.smembers(key)).sort();
     case 'zset':
       return key.endsWith(':archived')
-        ? redis.zrange(key, '0', '-1')
+        ? (await redis.zrange(key, '0', '-1')).sort()
         : redis.zrange(key, '0', '-1', 'WITHSCORES');
     case 'hash':
       return taskFields(await redis.hgetallBuffer(key));
