@@ -13,7 +13,7 @@ declare module 'vitest' {
   }
 }
 
-let found: FoundRedis;
+let found: FoundRedis | undefined;
 
 /** Checks Redis. Starts no server: a file that needs one has it from `freshDatabase`, and the others do not wait for it. */
 export async function setup(project: TestProject): Promise<void> {
@@ -24,5 +24,6 @@ export async function setup(project: TestProject): Promise<void> {
 
 /** The last line of a run without Redis. */
 export function teardown(): void {
-  if ('lack' in found) console.log(`\nLeft out: the tests that need Redis. ${found.lack} ${WHAT_TO_INSTALL}`);
+  if (found === undefined || !('lack' in found)) return;
+  console.log(`\nLeft out: the tests that need Redis. ${found.lack} ${WHAT_TO_INSTALL}`);
 }
