@@ -1,8 +1,9 @@
 import { systemClock, type Clock } from '../../../core/clock.ts';
+import type { OptionNames } from '../../../core/validate.ts';
 import type { RedisInfo } from '../../redis-info.ts';
 import type { TaskState } from '../../task-state.ts';
 import { brokerClosed } from '../broker-errors.ts';
-import { resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
+import { BROKER_SETTINGS, resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
 import type {
   Broker,
   BrokerListener,
@@ -29,7 +30,7 @@ import type {
 } from '../broker.ts';
 import * as administration from './administration.ts';
 import * as aggregation from './aggregation.ts';
-import type { RedisConnectionOptions } from './connection-options.ts';
+import { CONNECTION_OPTIONS, type RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
 import { describeRedis, parseInfo } from './describe-redis.ts';
 import { Enqueuing } from './enqueuing.ts';
@@ -47,6 +48,8 @@ import { numberOf } from './replies.ts';
 
 /** Options of a `RedisBroker`. All are checked when it is made. */
 export type RedisBrokerOptions = RedisConnectionOptions & BrokerSettings;
+
+const OPTIONS: OptionNames<RedisBrokerOptions> = { ...BROKER_SETTINGS, ...CONNECTION_OPTIONS };
 
 /**
  * A broker on Redis, 6.2 or later, or on Valkey, for a fleet: clients, servers and inspectors of as many processes as there
@@ -77,7 +80,7 @@ export class RedisBroker implements Broker {
    * @throws TypeError or RangeError - an option is wrong.
    */
   constructor(options: RedisBrokerOptions) {
-    const resolved = resolveBrokerSettings(options);
+    const resolved = resolveBrokerSettings('RedisBroker', options, OPTIONS);
     this.#connection = new RedisConnection(options);
     this.clock = resolved.clock;
     this.#options = options;
