@@ -37,7 +37,12 @@ const parts = {
   'parts/timer-task': 'src/timer/timer-task.ts',
   'parts/timer': 'src/timer/system-timer.ts',
   'parts/purgatory': 'src/purgatory/purgatory.ts',
-  'parts/work-queue': 'src/workqueue/rate-limiting-queue.ts',
+  'parts/work-queue': 'src/workqueue/work-queue.ts',
+  'parts/rate-limiting-queue': 'src/workqueue/rate-limiting-queue.ts',
+  'parts/rate-limiters': 'src/workqueue/default-controller-rate-limiter.ts',
+  'parts/fast-slow': 'src/workqueue/item-fast-slow-rate-limiter.ts',
+  'parts/with-jitter': 'src/workqueue/with-jitter-rate-limiter.ts',
+  'parts/with-max-wait': 'src/workqueue/with-max-wait-rate-limiter.ts',
 };
 
 const library: Options = {
