@@ -29,7 +29,10 @@ const subpaths = {
   'metrics/otel': 'src/metrics-otel.ts',
 };
 
-/** Not exported. Each part is a file of its own, so that a bundler leaves out the parts that a program does not import. */
+/**
+ * Not exported. Each part is a file of its own, so that a bundler leaves out the parts that a program does not import. A class
+ * with a method that is named by a symbol of ours is left out only with its file.
+ */
 const parts = {
   'parts/errors': 'src/core/errors.ts',
   'parts/clock': 'src/core/clock.ts',
