@@ -1,5 +1,6 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import type { TaskRecord } from './broker/broker.ts';
+import { parseJson } from './payload.ts';
 import { bytesJson, printBytes, printFilled } from './show-bytes.ts';
 import type { TaskState } from './task-state.ts';
 
@@ -68,6 +69,26 @@ export class TaskInfo {
     this.progress = progressOf(progress);
   }
 
+  /**
+   * Parses the payload as JSON.
+   *
+   * @throws EscapementError `ERR_TASK_PAYLOAD` - the payload is not JSON, or there is none.
+   */
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller declares what it expects
+  json<T = unknown>(): T {
+    return parseJson(`payload of ${nameOf(this)}`, this.payload) as T;
+  }
+
+  /**
+   * Parses the result as JSON. Returns undefined if the handler has written none.
+   *
+   * @throws EscapementError `ERR_TASK_PAYLOAD` - the result is not JSON.
+   */
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- as above
+  resultJson<T = unknown>(): T | undefined {
+    return this.result === undefined ? undefined : (parseJson(`result of ${nameOf(this)}`, this.result) as T);
+  }
+
   /** Its fields, for `JSON.stringify`. The payload and the result are text, or base64 if they are not UTF-8: see `payloadEncoding`. */
   toJSON(): object {
     const { payload, result } = this;
@@ -86,6 +107,10 @@ export class TaskInfo {
       result: printBytes(this.result),
     }));
   }
+}
+
+function nameOf({ id, queue }: TaskInfo): string {
+  return `task '${id}' of queue '${queue}'`;
 }
 
 /** Another client may have written what is no JSON: that must not hide the task, nor those beside it. */
