@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../../../core/clock.ts';
+import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
 import type { OptionNames } from '../../../core/validate.ts';
 import type { RedisInfo } from '../../redis-info.ts';
 import type { TaskState } from '../../task-state.ts';
@@ -32,7 +33,7 @@ import * as administration from './administration.ts';
 import * as aggregation from './aggregation.ts';
 import { CONNECTION_OPTIONS, type RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
-import { describeRedis, parseInfo } from './describe-redis.ts';
+import { addressOf, describeRedis, parseInfo } from './describe-redis.ts';
 import { Enqueuing } from './enqueuing.ts';
 import * as forwarding from './forwarding.ts';
 import { Hints } from './hints.ts';
@@ -43,6 +44,7 @@ import { LeaseThread } from './lease-thread.ts';
 import { Leases } from './leases.ts';
 import { Members } from './members.ts';
 import { RedisAccess } from './redis-access.ts';
+import { withoutCredentials } from './redis-url.ts';
 import { repair } from './repair.ts';
 import { numberOf } from './replies.ts';
 
@@ -342,6 +344,17 @@ export class RedisBroker implements Broker {
     const { access, enqueuing } = this.#open('removeQueue');
     await administration.removeQueue(access, queue, force);
     enqueuing.forget(queue);
+  }
+
+  /** @internal What a console prints: no password. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      ...{ clock: undefined, isSelfDriven: undefined },
+      ...('url' in this.#options
+        ? { url: withoutCredentials(this.#options.url) }
+        : { address: addressOf(this.#options.client) }),
+      state: this.#isClosed ? 'closed' : this.#connection.health.state,
+    }));
   }
 
   #open(operation: string): Parts {
