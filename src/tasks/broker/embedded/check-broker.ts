@@ -1,13 +1,9 @@
 import { INTERNALS as TIMER_INTERNALS } from '../../../timer/timer-internals.ts';
 import { checkTimer } from '../../../timer/check-timer.ts';
 import { NO_SLOT } from '../../../timer/timer-table.ts';
-import { INTERNALS } from './embedded-broker-internals.ts';
-import type { EmbeddedBroker } from './embedded-broker.ts';
-import type { QueueState } from './queue-state.ts';
-import type { TaskList } from './task-list.ts';
-import { NO_TIMER, type TaskRow } from './task-row.ts';
+import { INTERNALS, type EmbeddedBroker } from './embedded-broker.ts';
+import { NO_TIMER, WaitingList, type QueueState, type TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
-import { WaitingList } from './waiting-list.ts';
 
 /**
  * Checks the whole structure of an embedded broker: that every task is in exactly one list, and found by its id; every
@@ -91,7 +87,7 @@ function checkList(store: TaskStore, queue: QueueState, list: TaskList): number 
 function checkOrder(list: WaitingList): void {
   let count = 0;
   let previous: TaskRow | undefined;
-  for (const row of list.byMoment) {
+  for (const row of list.byTime) {
     const where = `task '${row.message.id}', ${list.state}`;
     ensure(row.list === list, `${where}: it has a moment, and is elsewhere`);
     ensure(
@@ -103,7 +99,7 @@ function checkOrder(list: WaitingList): void {
   }
   ensure(count === list.size, `${list.size} are ${list.state}, but ${count} have a moment`);
   ensure(
-    list.byMoment.slice(0, count + 1).length === count,
+    list.byTime.slice(0, count + 1).length === count,
     `a page of what is ${list.state} has not all of it`,
   );
 }

@@ -23,19 +23,23 @@ import type {
   TaskSet,
   Tick,
 } from '../broker.ts';
-import * as administration from './administration.ts';
-import * as aggregation from './aggregation.ts';
 import { brokerClosed } from '../broker-errors.ts';
-import { applyToAll, ARCHIVE_ALL, clear, DELETE_ALL, RUN_ALL } from './bulk.ts';
-import { INTERNALS, type EmbeddedBrokerInternals } from './embedded-broker-internals.ts';
 import { resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
-import * as enqueuing from './enqueuing.ts';
-import * as forwarding from './forwarding.ts';
+import * as administration from './administration.ts';
+import * as groups from './groups.ts';
 import * as inspection from './inspection.ts';
-import * as leases from './leases.ts';
-import { recordOf } from './record.ts';
-import { Registry } from './registry.ts';
+import * as life from './life-of-a-task.ts';
+import { Members } from './members.ts';
 import { TaskStore } from './task-store.ts';
+
+/** The door for the integrity checker, which may come from another loaded copy of the package. */
+export const INTERNALS: unique symbol = Symbol.for('escapement.embedded-broker.internals');
+
+/** What the integrity checker sees of an embedded broker. */
+export interface EmbeddedBrokerInternals {
+  /** Undefined once the broker is closed. */
+  readonly store: TaskStore | undefined;
+}
 
 /** Options of an `EmbeddedBroker`. */
 export type EmbeddedBrokerOptions = BrokerSettings;
@@ -57,7 +61,7 @@ export type EmbeddedBrokerOptions = BrokerSettings;
 export class EmbeddedBroker implements Broker {
   readonly clock: Clock;
   readonly isSelfDriven = true;
-  readonly #registry = new Registry();
+  readonly #members = new Members();
   /** Undefined once it is closed: a broker that somebody still has keeps nothing. */
   #store: TaskStore | undefined;
 
@@ -89,15 +93,15 @@ export class EmbeddedBroker implements Broker {
   // Writing.
 
   async enqueue(task: NewTask): Promise<TaskRecord> {
-    return enqueuing.enqueue(this.#open('enqueue'), task);
+    return life.enqueue(this.#open('enqueue'), task);
   }
 
   async enqueueMany(tasks: readonly NewTask[]): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
-    return enqueuing.enqueueMany(this.#open('enqueueMany'), tasks);
+    return life.enqueueMany(this.#open('enqueueMany'), tasks);
   }
 
   async enqueueTick(task: NewTask, tick: Tick): Promise<TaskRecord | undefined> {
-    return enqueuing.enqueueTick(this.#open('enqueueTick'), task, tick);
+    return life.enqueueTick(this.#open('enqueueTick'), task, tick);
   }
 
   async lastTickMs(queue: string, entryKey: string): Promise<number | undefined> {
@@ -107,71 +111,71 @@ export class EmbeddedBroker implements Broker {
   // Processing.
 
   async dequeue(queue: string, limit: number, leaseMs: number): Promise<readonly LeasedTask[]> {
-    return leases.dequeue(this.#open('dequeue'), queue, limit, leaseMs);
+    return life.dequeue(this.#open('dequeue'), queue, limit, leaseMs);
   }
 
   async complete(task: LeasedTask): Promise<void> {
-    leases.complete(this.#open('complete'), task);
+    life.complete(this.#open('complete'), task);
   }
 
   async retry(task: LeasedTask, failure: TaskFailure, atMs: number): Promise<void> {
-    leases.retry(this.#open('retry'), task, failure, atMs);
+    life.retry(this.#open('retry'), task, failure, atMs);
   }
 
   async archive(task: LeasedTask, failure: TaskFailure): Promise<void> {
-    leases.archive(this.#open('archive'), task, failure);
+    life.archive(this.#open('archive'), task, failure);
   }
 
   async release(task: LeasedTask): Promise<void> {
-    leases.release(this.#open('release'), task);
+    life.release(this.#open('release'), task);
   }
 
   async discard(task: LeasedTask): Promise<void> {
-    leases.discard(this.#open('discard'), task);
+    life.discard(this.#open('discard'), task);
   }
 
   async extendLeases(tasks: readonly LeasedTask[], leaseMs: number): Promise<readonly LeasedTask[]> {
-    return leases.extendLeases(this.#open('extendLeases'), tasks, leaseMs);
+    return life.extendLeases(this.#open('extendLeases'), tasks, leaseMs);
   }
 
   async writeResult(task: LeasedTask, result: Uint8Array): Promise<void> {
-    leases.writeResult(this.#open('writeResult'), task, result);
+    life.writeResult(this.#open('writeResult'), task, result);
   }
 
   async writeProgress(task: LeasedTask, progress: string): Promise<void> {
-    leases.writeProgress(this.#open('writeProgress'), task, progress);
+    life.writeProgress(this.#open('writeProgress'), task, progress);
   }
 
   // Forwarding and recovering.
 
   async forward(queues: readonly string[]): Promise<number> {
-    return forwarding.forward(this.#open('forward'), queues);
+    return life.forward(this.#open('forward'), queues);
   }
 
   async recover(queues: readonly string[], graceMs: number, leaseMs: number): Promise<readonly LeasedTask[]> {
-    return leases.recover(this.#open('recover'), queues, graceMs, leaseMs);
+    return life.recover(this.#open('recover'), queues, graceMs, leaseMs);
   }
 
   async deleteExpired(queues: readonly string[], limit: number): Promise<number> {
-    return forwarding.deleteExpired(this.#open('deleteExpired'), queues, limit);
+    return life.deleteExpired(this.#open('deleteExpired'), queues, limit);
   }
 
   // Aggregation.
 
   async groups(queue: string): Promise<readonly GroupInfo[]> {
-    return aggregation.groups(this.#open('groups'), queue);
+    return groups.groups(this.#open('groups'), queue);
   }
 
   async takeGroup(queue: string, group: string, limits: GroupLimits, holdMs: number): Promise<GroupTaking> {
-    return aggregation.takeGroup(this.#open('takeGroup'), queue, group, limits, holdMs);
+    return groups.takeGroup(this.#open('takeGroup'), queue, group, limits, holdMs);
   }
 
   async replaceSet(set: TaskSet, task: NewTask): Promise<TaskRecord> {
-    return aggregation.replaceSet(this.#open('replaceSet'), set, task);
+    return groups.replaceSet(this.#open('replaceSet'), set, task);
   }
 
   async reclaimSets(queues: readonly string[]): Promise<number> {
-    return aggregation.reclaimSets(this.#open('reclaimSets'), queues);
+    return groups.reclaimSets(this.#open('reclaimSets'), queues);
   }
 
   // Hints and cancellation.
@@ -191,49 +195,49 @@ export class EmbeddedBroker implements Broker {
 
   /** Whoever runs the task answers at once: `waitMs` is not needed. */
   async cancel(request: CancelRequest, _waitMs: number): Promise<boolean> {
-    return this.#open('cancel').hints.cancel(request);
+    return this.#open('cancel').notifications.cancel(request);
   }
 
   // Servers and schedulers.
 
   async announceServer(read: () => ServerState, _ttlMs: number): Promise<void> {
     this.#open('announceServer');
-    this.#registry.announceServer(read);
+    this.#members.announceServer(read);
   }
 
   async withdrawServer(id: string): Promise<void> {
     this.#open('withdrawServer');
-    this.#registry.withdrawServer(id);
+    this.#members.withdrawServer(id);
   }
 
   async servers(): Promise<readonly ServerState[]> {
     this.#open('servers');
-    return this.#registry.servers();
+    return this.#members.servers();
   }
 
   async announceScheduler(id: string, read: () => readonly ScheduleEntry[], _ttlMs: number): Promise<void> {
     this.#open('announceScheduler');
-    this.#registry.announceScheduler(id, read);
+    this.#members.announceScheduler(id, read);
   }
 
   async withdrawScheduler(id: string): Promise<void> {
     this.#open('withdrawScheduler');
-    this.#registry.withdrawScheduler(id);
+    this.#members.withdrawScheduler(id);
   }
 
   async scheduleEntries(): Promise<readonly ScheduleEntry[]> {
     this.#open('scheduleEntries');
-    return this.#registry.scheduleEntries();
+    return this.#members.scheduleEntries();
   }
 
   async recordEnqueueEvent(entryId: string, event: EnqueueEvent): Promise<void> {
     this.#open('recordEnqueueEvent');
-    this.#registry.recordEvent(entryId, event);
+    this.#members.recordEvent(entryId, event);
   }
 
   async enqueueEvents(entryId: string, page: Page): Promise<readonly EnqueueEvent[]> {
     this.#open('enqueueEvents');
-    return this.#registry.events(entryId, page);
+    return this.#members.events(entryId, page);
   }
 
   // Inspecting.
@@ -252,7 +256,7 @@ export class EmbeddedBroker implements Broker {
 
   async task(queue: string, id: string): Promise<TaskRecord> {
     const store = this.#open('task');
-    return recordOf(store, store.row(queue, id));
+    return inspection.recordOf(store, store.row(queue, id));
   }
 
   async tasks(queue: string, state: TaskState, page: Page, group?: string): Promise<readonly TaskRecord[]> {
@@ -260,15 +264,15 @@ export class EmbeddedBroker implements Broker {
   }
 
   async deleteTask(queue: string, id: string): Promise<void> {
-    administration.deleteTask(this.#open('deleteTask'), queue, id);
+    administration.changeTask(this.#open('deleteTask'), administration.DELETE, queue, id);
   }
 
   async runTask(queue: string, id: string): Promise<void> {
-    administration.runTask(this.#open('runTask'), queue, id);
+    administration.changeTask(this.#open('runTask'), administration.RUN, queue, id);
   }
 
   async archiveTask(queue: string, id: string): Promise<void> {
-    administration.archiveTask(this.#open('archiveTask'), queue, id);
+    administration.changeTask(this.#open('archiveTask'), administration.ARCHIVE, queue, id);
   }
 
   async updatePayload(queue: string, id: string, payload: Uint8Array): Promise<void> {
@@ -276,15 +280,15 @@ export class EmbeddedBroker implements Broker {
   }
 
   async deleteAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return applyToAll(this.#open('deleteAll'), DELETE_ALL, queue, state, group);
+    return administration.changeAll(this.#open('deleteAll'), administration.DELETE, queue, state, group);
   }
 
   async runAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return applyToAll(this.#open('runAll'), RUN_ALL, queue, state, group);
+    return administration.changeAll(this.#open('runAll'), administration.RUN, queue, state, group);
   }
 
   async archiveAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return applyToAll(this.#open('archiveAll'), ARCHIVE_ALL, queue, state, group);
+    return administration.changeAll(this.#open('archiveAll'), administration.ARCHIVE, queue, state, group);
   }
 
   /** Nothing is ever wrong: there is nobody but us. */
@@ -303,8 +307,7 @@ export class EmbeddedBroker implements Broker {
 
   /** The queue is gone at once; what its tasks hold is given back in pieces. */
   async removeQueue(queue: string, options: { readonly force: boolean }): Promise<void> {
-    const store = this.#open('removeQueue');
-    await clear(store, administration.detachQueue(store, queue, options.force));
+    await administration.removeQueue(this.#open('removeQueue'), queue, options.force);
   }
 
   /** @internal For the integrity checker. */

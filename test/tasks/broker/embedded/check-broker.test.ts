@@ -1,9 +1,9 @@
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
-import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker-internals.ts';
-import type { QueueState } from '../../../../src/tasks/broker/embedded/queue-state.ts';
-import { NO_TIMER, type TaskRow } from '../../../../src/tasks/broker/embedded/task-row.ts';
+import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
+import type { QueueState } from '../../../../src/tasks/broker/embedded/task-lists.ts';
+import { NO_TIMER, type TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
 import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import { newTask, putIntoEach, QUEUE } from '../../../conformance/broker/support.ts';
 

@@ -1,16 +1,16 @@
 import { reportUncaught } from '../../../core/report-uncaught.ts';
 import type { BrokerListener, CancelRequest } from '../broker.ts';
-import type { QueueState } from './queue-state.ts';
+import type { QueueState } from './task-lists.ts';
 
 /**
  * Tells listeners what happens: after the operation, in a microtask of its own, so that nobody is called in the middle of
  * one; and what repeats itself only once. An operation that nobody listens to pays for one comparison.
  */
-export class Hints {
+export class Notifications {
   /** Replaced, never changed: a listener may come or go while others are told. */
   #listeners: readonly BrokerListener[] = [];
   #hears: readonly boolean[] = heardBy([]);
-  #pending: Hint[] = [];
+  #pending: Notification[] = [];
 
   get listeners(): readonly BrokerListener[] {
     return this.#listeners;
@@ -43,14 +43,14 @@ export class Hints {
   }
 
   work(queue: QueueState): void {
-    if (queue.isWorkHinted || queue.isPaused || this.#hears[WORK] !== true) return;
-    queue.isWorkHinted = true;
+    if (queue.isWorkNotified || queue.isPaused || this.#hears[WORK] !== true) return;
+    queue.isWorkNotified = true;
     this.#tell(WORK, queue, '');
   }
 
   leaseExpired(queue: QueueState): void {
-    if (queue.isLeaseHinted || this.#hears[LEASE] !== true) return;
-    queue.isLeaseHinted = true;
+    if (queue.isLeaseNotified || this.#hears[LEASE] !== true) return;
+    queue.isLeaseNotified = true;
     this.#tell(LEASE, queue, '');
   }
 
@@ -93,11 +93,11 @@ export class Hints {
   }
 
   readonly #flush = (): void => {
-    const hints = this.#pending;
+    const notifications = this.#pending;
     this.#pending = [];
-    for (const { kind, queue, name } of hints) {
-      if (kind === WORK) queue.isWorkHinted = false;
-      else if (kind === LEASE) queue.isLeaseHinted = false;
+    for (const { kind, queue, name } of notifications) {
+      if (kind === WORK) queue.isWorkNotified = false;
+      else if (kind === LEASE) queue.isLeaseNotified = false;
       for (const listener of this.#listeners) {
         try {
           tell(listener, kind, queue.name, name);
@@ -116,7 +116,7 @@ const SETTLED = 3;
 const PROGRESSED = 4;
 type Kind = typeof WORK | typeof LEASE | typeof GROUPED | typeof SETTLED | typeof PROGRESSED;
 
-interface Hint {
+interface Notification {
   readonly kind: Kind;
   readonly queue: QueueState;
   /** Of the group, or the id of the task. */

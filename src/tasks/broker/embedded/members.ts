@@ -10,7 +10,7 @@ const EVENTS_KEPT = 1_000;
 const ENTRIES_KEPT = 1_000;
 
 /** Who works with the broker. It keeps how to ask them, not what they said: in one process that is always true. */
-export class Registry {
+export class Members {
   readonly #servers = new Map<string, () => ServerState>();
   readonly #schedulers = new Map<string, () => readonly ScheduleEntry[]>();
   readonly #events = new Map<string, EnqueueEvent[]>();
