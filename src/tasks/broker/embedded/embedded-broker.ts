@@ -47,9 +47,9 @@ export type EmbeddedBrokerOptions = BrokerSettings;
 /**
  * A broker in the memory of the process: nothing to install, nothing to configure. Its tasks are gone with the process.
  *
- * Every operation is done when it returns; its promise is settled already. What is due, whose lease ends, what was retained
- * for long enough is seen to by one timer, to the millisecond: nobody polls. That timer keeps the process alive while
- * somebody is subscribed (a server, say), and not otherwise: what waits would have nobody to run it.
+ * Every operation is done when it returns; its promise is settled already. One timer forwards due tasks, ends leases and
+ * removes expired tasks, to the millisecond: nothing polls. The timer keeps the process alive while there is a subscription
+ * (a server has one), and not otherwise, because then nothing would run the tasks.
  *
  * @example
  * ```ts
@@ -62,7 +62,7 @@ export class EmbeddedBroker implements Broker {
   readonly clock: Clock;
   readonly isSelfDriven = true;
   readonly #members = new Members();
-  /** Undefined once it is closed: a broker that somebody still has keeps nothing. */
+  /** Undefined once it is closed, so that a reference to a closed broker keeps no tasks in memory. */
   #store: TaskStore | undefined;
 
   private constructor(store: TaskStore) {
@@ -79,7 +79,7 @@ export class EmbeddedBroker implements Broker {
     this.#open('ping');
   }
 
-  /** Forgets everything, at once; a bulk operation that is under way stops, and rejects. */
+  /** Forgets everything at once; a bulk operation in progress stops and rejects. */
   async close(): Promise<void> {
     this.#store?.close();
     this.#store = undefined;
@@ -178,9 +178,9 @@ export class EmbeddedBroker implements Broker {
     return groups.reclaimSets(this.#open('reclaimSets'), queues);
   }
 
-  // Hints and cancellation.
+  // Notifications and cancellation.
 
-  /** Whoever listens hears of all queues. */
+  /** A listener is notified of events in all queues. */
   async subscribe(listener: BrokerListener, _queues?: readonly string[]): Promise<Subscription> {
     const store = this.#open('subscribe');
     store.subscribe(listener);
@@ -193,7 +193,7 @@ export class EmbeddedBroker implements Broker {
     };
   }
 
-  /** Whoever runs the task answers at once: `waitMs` is not needed. */
+  /** The server that runs the task answers at once: `waitMs` is not needed. */
   async cancel(request: CancelRequest, _waitMs: number): Promise<boolean> {
     return this.#open('cancel').notifications.cancel(request);
   }
@@ -291,7 +291,7 @@ export class EmbeddedBroker implements Broker {
     return administration.changeAll(this.#open('archiveAll'), administration.ARCHIVE, queue, state, group);
   }
 
-  /** Nothing is ever wrong: there is nobody but us. */
+  /** Returns no defects: no other program can change the broker's memory. */
   async repair(queue: string, _options: { readonly apply: boolean }): Promise<readonly Defect[]> {
     this.#open('repair').queue(queue);
     return [];
@@ -305,7 +305,7 @@ export class EmbeddedBroker implements Broker {
     administration.resume(this.#open('resume'), queue);
   }
 
-  /** The queue is gone at once; what its tasks hold is given back in pieces. */
+  /** The queue is removed at once; what its tasks hold is freed in pieces. */
   async removeQueue(queue: string, options: { readonly force: boolean }): Promise<void> {
     await administration.removeQueue(this.#open('removeQueue'), queue, options.force);
   }

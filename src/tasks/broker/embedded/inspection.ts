@@ -61,7 +61,7 @@ export function history(store: TaskStore, name: string, days: number): readonly 
   });
 }
 
-/** A page far behind costs a walk to it; of what waits for a moment, a short one: see rows-by-time.ts. */
+/** A page far from the head costs a walk to it; a short one for scheduled and retry tasks: see rows-by-time.ts. */
 export function tasks(
   store: TaskStore,
   name: string,
@@ -105,23 +105,24 @@ function countsOf(queue: QueueState): Record<TaskState, number> {
 }
 
 /**
- * What a task takes beside what it says: its row, its message, its place among the ids and in the timer. Measured: test/leak/broker.leak.slow.test.ts.
+ * Memory of a task without its content: its row, its message, its entries among the ids and in the timer. Measured in
+ * test/leak/broker.leak.slow.test.ts.
  */
 const BYTES_PER_TASK = 350;
 
-/** The object around the bytes of a payload, and what it takes them from. */
+/** The object around the bytes of a payload, and the buffer behind it. */
 const BYTES_PER_PAYLOAD = 100;
 
-/** Of an id of Latin letters and so on, which is what V8 keeps in a byte each. */
+/** V8 keeps a string of Latin characters, such as an id, in a byte each. */
 const BYTES_PER_CHARACTER = 1;
 
-/** A name and a value in an object that others share the shape of. */
+/** A name and a value in an object whose shape others share. */
 const BYTES_PER_HEADER = 64;
 
-/** Rows of a list that stand for the rest, as asynq does it. */
+/** Rows of a list that are measured for the rest, as in asynq. */
 const SAMPLED = 20;
 
-/** About how much of memory a queue takes, from a sample of its tasks: O(groups), however many tasks there are. */
+/** Estimates the memory of a queue from a sample of its tasks. O(groups), however many tasks there are. */
 export function memoryBytesOf(queue: QueueState): number {
   let bytes = 0;
   for (const state of TASK_STATES) {

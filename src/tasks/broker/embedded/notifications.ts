@@ -2,14 +2,25 @@ import { reportUncaught } from '../../../core/report-uncaught.ts';
 import type { BrokerListener, CancelRequest } from '../broker.ts';
 import type { QueueState } from './task-lists.ts';
 
+/** Events that are queued until the operation is over. */
+const KINDS = ['work', 'leaseExpired', 'grouped', 'settled', 'progressed'] as const;
+type Kind = (typeof KINDS)[number];
+
+interface Notification {
+  readonly kind: Kind;
+  readonly queue: QueueState;
+  /** The group, or the id of the task; undefined if it is about the queue. */
+  readonly name: string | undefined;
+}
+
 /**
- * Tells listeners what happens: after the operation, in a microtask of its own, so that nobody is called in the middle of
- * one; and what repeats itself only once. An operation that nobody listens to pays for one comparison.
+ * Notifies listeners of events: after the operation, in a microtask of its own, so that no listener runs in the middle of
+ * one; and once for events that repeat. Without a listener for it, an event costs one comparison.
  */
 export class Notifications {
-  /** Replaced, never changed: a listener may come or go while others are told. */
+  /** Replaced, never changed: listeners may come and go while others are called. */
   #listeners: readonly BrokerListener[] = [];
-  #hears: readonly boolean[] = heardBy([]);
+  #isHeard: Readonly<Record<Kind, boolean>> = heardBy([]);
   #pending: Notification[] = [];
 
   get listeners(): readonly BrokerListener[] {
@@ -27,67 +38,57 @@ export class Notifications {
     this.#setListeners(listeners);
   }
 
-  /** Nobody is told anything any more, but that. */
+  /** Removes every listener; its last event is `closed`. */
   close(): void {
     const listeners = this.#listeners;
     this.#setListeners([]);
     queueMicrotask(() => {
-      for (const listener of listeners) {
-        try {
-          listener.closed?.();
-        } catch (error) {
-          reportUncaught(error);
-        }
-      }
+      callEach(listeners, (listener) => listener.closed?.());
     });
   }
 
   work(queue: QueueState): void {
-    if (queue.isWorkNotified || queue.isPaused || this.#hears[WORK] !== true) return;
+    if (queue.isWorkNotified || queue.isPaused || !this.#isHeard.work) return;
     queue.isWorkNotified = true;
-    this.#tell(WORK, queue, '');
+    this.#push('work', queue, undefined);
   }
 
   leaseExpired(queue: QueueState): void {
-    if (queue.isLeaseNotified || this.#hears[LEASE] !== true) return;
+    if (queue.isLeaseNotified || !this.#isHeard.leaseExpired) return;
     queue.isLeaseNotified = true;
-    this.#tell(LEASE, queue, '');
+    this.#push('leaseExpired', queue, undefined);
   }
 
   grouped(queue: QueueState, group: string): void {
-    if (this.#hears[GROUPED] !== true) return;
+    if (!this.#isHeard.grouped) return;
     const last = this.#pending.at(-1);
-    if (last?.kind === GROUPED && last.queue === queue && last.name === group) return;
-    this.#tell(GROUPED, queue, group);
+    if (last?.kind === 'grouped' && last.queue === queue && last.name === group) return;
+    this.#push('grouped', queue, group);
   }
 
   settled(queue: QueueState, id: string): void {
-    if (this.#hears[SETTLED] === true) this.#tell(SETTLED, queue, id);
+    if (this.#isHeard.settled) this.#push('settled', queue, id);
   }
 
   progressed(queue: QueueState, id: string): void {
-    if (this.#hears[PROGRESSED] === true) this.#tell(PROGRESSED, queue, id);
+    if (this.#isHeard.progressed) this.#push('progressed', queue, id);
   }
 
-  /** Asks everybody at once. @returns whether somebody said yes. */
+  /** Calls every listener at once. @returns whether one of them runs the task. */
   cancel(request: CancelRequest): boolean {
     let isCancelled = false;
-    for (const listener of this.#listeners) {
-      try {
-        if (listener.cancel?.(request) === true) isCancelled = true;
-      } catch (error) {
-        reportUncaught(error);
-      }
-    }
+    callEach(this.#listeners, (listener) => {
+      if (listener.cancel?.(request) === true) isCancelled = true;
+    });
     return isCancelled;
   }
 
   #setListeners(listeners: readonly BrokerListener[]): void {
     this.#listeners = listeners;
-    this.#hears = heardBy(listeners);
+    this.#isHeard = heardBy(listeners);
   }
 
-  #tell(kind: Kind, queue: QueueState, name: string): void {
+  #push(kind: Kind, queue: QueueState, name: string | undefined): void {
     if (this.#pending.length === 0) queueMicrotask(this.#flush);
     this.#pending.push({ kind, queue, name });
   }
@@ -96,48 +97,29 @@ export class Notifications {
     const notifications = this.#pending;
     this.#pending = [];
     for (const { kind, queue, name } of notifications) {
-      if (kind === WORK) queue.isWorkNotified = false;
-      else if (kind === LEASE) queue.isLeaseNotified = false;
-      for (const listener of this.#listeners) {
-        try {
-          tell(listener, kind, queue.name, name);
-        } catch (error) {
-          reportUncaught(error);
-        }
-      }
+      if (kind === 'work') queue.isWorkNotified = false;
+      else if (kind === 'leaseExpired') queue.isLeaseNotified = false;
+      callEach(this.#listeners, (listener) => {
+        if (name !== undefined) listener[kind]?.(queue.name, name);
+        else if (kind === 'work' || kind === 'leaseExpired') listener[kind]?.(queue.name);
+      });
     }
   };
 }
 
-const WORK = 0;
-const LEASE = 1;
-const GROUPED = 2;
-const SETTLED = 3;
-const PROGRESSED = 4;
-type Kind = typeof WORK | typeof LEASE | typeof GROUPED | typeof SETTLED | typeof PROGRESSED;
-
-interface Notification {
-  readonly kind: Kind;
-  readonly queue: QueueState;
-  /** Of the group, or the id of the task. */
-  readonly name: string;
+/** An error of one listener keeps no other from being called. */
+function callEach(listeners: readonly BrokerListener[], call: (listener: BrokerListener) => void): void {
+  for (const listener of listeners) {
+    try {
+      call(listener);
+    } catch (error) {
+      reportUncaught(error);
+    }
+  }
 }
 
-/** By kind: whether anybody listens to it. */
-function heardBy(listeners: readonly BrokerListener[]): readonly boolean[] {
-  return [
-    listeners.some((listener) => listener.work !== undefined),
-    listeners.some((listener) => listener.leaseExpired !== undefined),
-    listeners.some((listener) => listener.grouped !== undefined),
-    listeners.some((listener) => listener.settled !== undefined),
-    listeners.some((listener) => listener.progressed !== undefined),
-  ];
-}
-
-function tell(listener: BrokerListener, kind: Kind, queue: string, name: string): void {
-  if (kind === WORK) listener.work?.(queue);
-  else if (kind === LEASE) listener.leaseExpired?.(queue);
-  else if (kind === GROUPED) listener.grouped?.(queue, name);
-  else if (kind === SETTLED) listener.settled?.(queue, name);
-  else listener.progressed?.(queue, name);
+/** Whether there is a listener, by kind of event. */
+function heardBy(listeners: readonly BrokerListener[]): Record<Kind, boolean> {
+  const isHeard = (kind: Kind): boolean => listeners.some((listener) => listener[kind] !== undefined);
+  return Object.fromEntries(KINDS.map((kind) => [kind, isHeard(kind)])) as Record<Kind, boolean>;
 }

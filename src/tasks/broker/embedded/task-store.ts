@@ -15,9 +15,9 @@ import { listOf, NO_TIMER, QueueState, TaskRow, type ListedState } from './task-
  *         └──► [a group]                                      ├──► [completed] ──(retention)──► remove
  *                                                             └──► [archived] ──(retention)──► remove
  *
- * Each box is an intrusive list (task-lists.ts), so each arrow is O(1). What waits for a moment has an entry in the one
- * timer: 32 bytes, one wake-up for all. A move takes the row out of where it was, with its timer; what calls these methods
- * has checked that it may.
+ * Each box is an intrusive list (task-lists.ts), so each arrow is O(1). A row that waits for a time has an entry in the one
+ * timer: 32 bytes, one wake-up for all. A move takes the row out of its list and cancels its entry; callers check first
+ * whether the move is allowed.
  */
 export class TaskStore {
   readonly clock: Clock;
@@ -42,14 +42,14 @@ export class TaskStore {
     return this.#isClosed;
   }
 
-  /** Nothing moves by itself any more, and nobody is told. */
+  /** Stops the timer and all notifications. */
   close(): void {
     this.#isClosed = true;
     this.timer.close();
     this.notifications.close();
   }
 
-  /** What waits keeps the process alive from now on: there is somebody whom it matters to. */
+  /** From now on waiting tasks keep the process alive: there is a server, or a caller of `waitFor`. */
   subscribe(listener: BrokerListener): void {
     this.notifications.add(listener);
     this.timer.ref();
@@ -122,7 +122,7 @@ export class TaskStore {
     return row;
   }
 
-  /** To the end of the queue, as somebody wants it now. */
+  /** To the end of the queue. */
   makePending(row: TaskRow): void {
     const queue = this.#leave(row);
     row.atMs = this.clock.wallNow();
@@ -231,7 +231,7 @@ export class TaskStore {
     row.timer = NO_TIMER;
   }
 
-  /** The moment of a row, by the monotonic clock: one for all, so that a row needs no closure. */
+  /** Called when the entry of a row fires: one function for all rows, so that a row needs no closure. */
   readonly #wake = (row: TaskRow): void => {
     row.timer = NO_TIMER;
     const { list } = row;
@@ -253,14 +253,14 @@ function isUnique({ uniqueTtlMs, message }: NewTask): boolean {
 }
 
 /**
- * `randomUUID` adds its id together piece by piece, and V8 keeps the pieces, in some 400 bytes, until somebody looks at a
- * character. Flat it is 90 bytes, and found sooner.
+ * `randomUUID` concatenates its id piece by piece, and V8 keeps the pieces, in some 400 bytes, until a character is read. A
+ * flat string takes 90 bytes, and is found sooner in a map.
  */
 function flatten(text: string): void {
   text.charCodeAt(0);
 }
 
-/** What a task has of its unique key. */
+/** The lock of a unique key. */
 export interface UniqueLock {
   readonly owner: TaskRow;
   /** On the monotonic clock. */
@@ -268,8 +268,8 @@ export interface UniqueLock {
 }
 
 /**
- * Who keeps others out. A lock that is over is noticed by who wants it next: it needs no timer, and since it goes with its
- * task at the latest, there are never more of them than tasks. Each is O(1).
+ * Locks by their unique keys. An expired lock is noticed when it is next wanted, so it needs no timer; and because a lock is
+ * freed with its task at the latest, there are never more locks than tasks. Every operation is O(1).
  */
 export class UniqueLocks {
   readonly #locks = new Map<string, UniqueLock>();
@@ -278,20 +278,20 @@ export class UniqueLocks {
     return this.#locks.size;
   }
 
-  /** The task that holds the lock of that name. */
+  /** The task that holds a lock. */
   ownerOf(key: string, nowMs: number): TaskRow | undefined {
     const lock = this.#locks.get(key);
     if (lock === undefined || lock.endsAtMs <= nowMs) return undefined;
-    // A queue that was removed has gone at once, and gives its locks back in its own time.
+    // A removed queue frees its locks in pieces, later.
     return lock.owner.list?.queue.isRemoved === true ? undefined : lock.owner;
   }
 
-  /** Takes a lock that nobody holds. */
+  /** Takes a lock that is free. */
   take(key: string, owner: TaskRow, endsAtMs: number): void {
     this.#locks.set(key, { owner, endsAtMs });
   }
 
-  /** Gives back the lock of a task, if it is still its own. */
+  /** Frees the lock of a task, if the task still holds it. */
   free(row: TaskRow): void {
     const { uniqueKey } = row.message;
     if (uniqueKey !== '' && this.#locks.get(uniqueKey)?.owner === row) this.#locks.delete(uniqueKey);
