@@ -1,29 +1,5 @@
-/* eslint-disable @typescript-eslint/require-await -- `async` makes a rejection of what is thrown; there is nothing to wait for */
-import type { Clock } from '../../../core/clock.ts';
-import type { TaskState } from '../../task-state.ts';
-import type {
-  Broker,
-  BrokerListener,
-  CancelRequest,
-  DayStats,
-  Defect,
-  EnqueueEvent,
-  GroupInfo,
-  GroupLimits,
-  GroupTaking,
-  LeasedTask,
-  NewTask,
-  Page,
-  QueueStats,
-  ScheduleEntry,
-  ServerState,
-  Subscription,
-  TaskFailure,
-  TaskRecord,
-  TaskSet,
-  Tick,
-} from '../broker.ts';
-import { brokerClosed } from '../broker-errors.ts';
+import type { BrokerListener, Subscription } from '../broker.ts';
+import { BrokerBase, type OperationResults } from '../broker-base.ts';
 import { resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
 import * as administration from './administration.ts';
 import * as groups from './groups.ts';
@@ -58,265 +34,116 @@ export type EmbeddedBrokerOptions = BrokerSettings;
  * const server = new Server({ broker });
  * ```
  */
-export class EmbeddedBroker implements Broker {
-  readonly clock: Clock;
-  readonly isSelfDriven = true;
-  readonly #members = new Members();
-  /** Undefined once it is closed, so that a reference to a closed broker keeps no tasks in memory. */
+export class EmbeddedBroker extends BrokerBase {
+  override readonly isSelfDriven = true;
+  /** Undefined once the broker is closed. */
   #store: TaskStore | undefined;
 
   private constructor(store: TaskStore) {
-    this.clock = store.clock;
+    super(store.clock, operationsOf(store, new Members()));
     this.#store = store;
   }
 
   /** @throws TypeError or RangeError - an option is wrong. */
+  // eslint-disable-next-line @typescript-eslint/require-await -- async, so that a wrong option rejects
   static async open(options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
     return new EmbeddedBroker(new TaskStore(resolveBrokerSettings(options)));
   }
 
-  async ping(): Promise<void> {
-    this.#open('ping');
-  }
-
   /** Forgets everything at once; a bulk operation in progress stops and rejects. */
-  async close(): Promise<void> {
+  override close(): Promise<void> {
+    this.closeOperations();
     this.#store?.close();
     this.#store = undefined;
+    return Promise.resolve();
   }
 
-  /** `close()`, for `await using`. */
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
-  // Writing.
-
-  async enqueue(task: NewTask): Promise<TaskRecord> {
-    return life.enqueue(this.#open('enqueue'), task);
-  }
-
-  async enqueueMany(tasks: readonly NewTask[]): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
-    return life.enqueueMany(this.#open('enqueueMany'), tasks);
-  }
-
-  async enqueueTick(task: NewTask, tick: Tick): Promise<TaskRecord | undefined> {
-    return life.enqueueTick(this.#open('enqueueTick'), task, tick);
-  }
-
-  async lastTickMs(queue: string, entryKey: string): Promise<number | undefined> {
-    return this.#open('lastTickMs').queues.get(queue)?.ticks.get(entryKey);
-  }
-
-  // Processing.
-
-  async dequeue(queue: string, limit: number, leaseMs: number): Promise<readonly LeasedTask[]> {
-    return life.dequeue(this.#open('dequeue'), queue, limit, leaseMs);
-  }
-
-  async complete(task: LeasedTask): Promise<void> {
-    life.complete(this.#open('complete'), task);
-  }
-
-  async retry(task: LeasedTask, failure: TaskFailure, atMs: number): Promise<void> {
-    life.retry(this.#open('retry'), task, failure, atMs);
-  }
-
-  async archive(task: LeasedTask, failure: TaskFailure): Promise<void> {
-    life.archive(this.#open('archive'), task, failure);
-  }
-
-  async release(task: LeasedTask): Promise<void> {
-    life.release(this.#open('release'), task);
-  }
-
-  async discard(task: LeasedTask): Promise<void> {
-    life.discard(this.#open('discard'), task);
-  }
-
-  async extendLeases(tasks: readonly LeasedTask[], leaseMs: number): Promise<readonly LeasedTask[]> {
-    return life.extendLeases(this.#open('extendLeases'), tasks, leaseMs);
-  }
-
-  async writeResult(task: LeasedTask, result: Uint8Array): Promise<void> {
-    life.writeResult(this.#open('writeResult'), task, result);
-  }
-
-  async writeProgress(task: LeasedTask, progress: string): Promise<void> {
-    life.writeProgress(this.#open('writeProgress'), task, progress);
-  }
-
-  // Forwarding and recovering.
-
-  async forward(queues: readonly string[]): Promise<number> {
-    return life.forward(this.#open('forward'), queues);
-  }
-
-  async recover(queues: readonly string[], graceMs: number, leaseMs: number): Promise<readonly LeasedTask[]> {
-    return life.recover(this.#open('recover'), queues, graceMs, leaseMs);
-  }
-
-  async deleteExpired(queues: readonly string[], limit: number): Promise<number> {
-    return life.deleteExpired(this.#open('deleteExpired'), queues, limit);
-  }
-
-  // Aggregation.
-
-  async groups(queue: string): Promise<readonly GroupInfo[]> {
-    return groups.groups(this.#open('groups'), queue);
-  }
-
-  async takeGroup(queue: string, group: string, limits: GroupLimits, holdMs: number): Promise<GroupTaking> {
-    return groups.takeGroup(this.#open('takeGroup'), queue, group, limits, holdMs);
-  }
-
-  async replaceSet(set: TaskSet, task: NewTask): Promise<TaskRecord> {
-    return groups.replaceSet(this.#open('replaceSet'), set, task);
-  }
-
-  async reclaimSets(queues: readonly string[]): Promise<number> {
-    return groups.reclaimSets(this.#open('reclaimSets'), queues);
-  }
-
-  // Notifications and cancellation.
-
-  /** A listener is notified of events in all queues. */
-  async subscribe(listener: BrokerListener, _queues?: readonly string[]): Promise<Subscription> {
-    const store = this.#open('subscribe');
-    store.subscribe(listener);
-    let isOver = false;
-    return {
-      close: async () => {
-        if (!isOver) store.unsubscribe(listener);
-        isOver = true;
-      },
-    };
-  }
-
-  /** The server that runs the task answers at once: `waitMs` is not needed. */
-  async cancel(request: CancelRequest, _waitMs: number): Promise<boolean> {
-    return this.#open('cancel').notifications.cancel(request);
-  }
-
-  // Servers and schedulers.
-
-  async announceServer(read: () => ServerState, _ttlMs: number): Promise<void> {
-    this.#open('announceServer');
-    this.#members.announceServer(read);
-  }
-
-  async withdrawServer(id: string): Promise<void> {
-    this.#open('withdrawServer');
-    this.#members.withdrawServer(id);
-  }
-
-  async servers(): Promise<readonly ServerState[]> {
-    this.#open('servers');
-    return this.#members.servers();
-  }
-
-  async announceScheduler(id: string, read: () => readonly ScheduleEntry[], _ttlMs: number): Promise<void> {
-    this.#open('announceScheduler');
-    this.#members.announceScheduler(id, read);
-  }
-
-  async withdrawScheduler(id: string): Promise<void> {
-    this.#open('withdrawScheduler');
-    this.#members.withdrawScheduler(id);
-  }
-
-  async scheduleEntries(): Promise<readonly ScheduleEntry[]> {
-    this.#open('scheduleEntries');
-    return this.#members.scheduleEntries();
-  }
-
-  async recordEnqueueEvent(entryId: string, event: EnqueueEvent): Promise<void> {
-    this.#open('recordEnqueueEvent');
-    this.#members.recordEvent(entryId, event);
-  }
-
-  async enqueueEvents(entryId: string, page: Page): Promise<readonly EnqueueEvent[]> {
-    this.#open('enqueueEvents');
-    return this.#members.events(entryId, page);
-  }
-
-  // Inspecting.
-
-  async queues(): Promise<readonly string[]> {
-    return inspection.queueNames(this.#open('queues'));
-  }
-
-  async queueStats(queue: string): Promise<QueueStats> {
-    return inspection.queueStats(this.#open('queueStats'), queue);
-  }
-
-  async history(queue: string, days: number): Promise<readonly DayStats[]> {
-    return inspection.history(this.#open('history'), queue, days);
-  }
-
-  async task(queue: string, id: string): Promise<TaskRecord> {
-    const store = this.#open('task');
-    return inspection.recordOf(store, store.row(queue, id));
-  }
-
-  async tasks(queue: string, state: TaskState, page: Page, group?: string): Promise<readonly TaskRecord[]> {
-    return inspection.tasks(this.#open('tasks'), queue, state, page, group);
-  }
-
-  async deleteTask(queue: string, id: string): Promise<void> {
-    administration.changeTask(this.#open('deleteTask'), administration.DELETE, queue, id);
-  }
-
-  async runTask(queue: string, id: string): Promise<void> {
-    administration.changeTask(this.#open('runTask'), administration.RUN, queue, id);
-  }
-
-  async archiveTask(queue: string, id: string): Promise<void> {
-    administration.changeTask(this.#open('archiveTask'), administration.ARCHIVE, queue, id);
-  }
-
-  async updatePayload(queue: string, id: string, payload: Uint8Array): Promise<void> {
-    administration.updatePayload(this.#open('updatePayload'), queue, id, payload);
-  }
-
-  async deleteAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return administration.changeAll(this.#open('deleteAll'), administration.DELETE, queue, state, group);
-  }
-
-  async runAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return administration.changeAll(this.#open('runAll'), administration.RUN, queue, state, group);
-  }
-
-  async archiveAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return administration.changeAll(this.#open('archiveAll'), administration.ARCHIVE, queue, state, group);
-  }
-
-  /** Returns no defects: no other program can change the broker's memory. */
-  async repair(queue: string, _options: { readonly apply: boolean }): Promise<readonly Defect[]> {
-    this.#open('repair').queue(queue);
-    return [];
-  }
-
-  async pause(queue: string): Promise<void> {
-    administration.pause(this.#open('pause'), queue);
-  }
-
-  async resume(queue: string): Promise<void> {
-    administration.resume(this.#open('resume'), queue);
-  }
-
-  /** The queue is removed at once; what its tasks hold is freed in pieces. */
-  async removeQueue(queue: string, options: { readonly force: boolean }): Promise<void> {
-    await administration.removeQueue(this.#open('removeQueue'), queue, options.force);
+  /** The listener is notified of events in all queues. */
+  override subscribe(listener: BrokerListener, queues: readonly string[] = []): Promise<Subscription> {
+    return super.subscribe(listener, queues);
   }
 
   /** @internal For the integrity checker. */
   [INTERNALS](): EmbeddedBrokerInternals {
     return { store: this.#store };
   }
+}
 
-  #open(operation: string): TaskStore {
-    if (this.#store === undefined) throw brokerClosed(`EmbeddedBroker.${operation}`);
-    return this.#store;
-  }
+/* eslint-disable @typescript-eslint/no-confusing-void-expression -- an operation without a result returns undefined */
+function operationsOf(store: TaskStore, members: Members): OperationResults {
+  const { DELETE, RUN, ARCHIVE, changeTask, changeAll } = administration;
+  return {
+    ping: () => undefined,
+
+    enqueue: (task) => life.enqueue(store, task),
+    enqueueMany: (tasks) => life.enqueueMany(store, tasks),
+    enqueueTick: (task, tick) => life.enqueueTick(store, task, tick),
+    lastTickMs: (queue, entryKey) => store.queues.get(queue)?.ticks.get(entryKey),
+    dequeue: (queue, limit, leaseMs) => life.dequeue(store, queue, limit, leaseMs),
+    complete: (task) => life.complete(store, task),
+    retry: (task, failure, atMs) => life.retry(store, task, failure, atMs),
+    archive: (task, failure) => life.archive(store, task, failure),
+    release: (task) => life.release(store, task),
+    discard: (task) => life.discard(store, task),
+    extendLeases: (tasks, leaseMs) => life.extendLeases(store, tasks, leaseMs),
+    writeResult: (task, result) => life.writeResult(store, task, result),
+    writeProgress: (task, progress) => life.writeProgress(store, task, progress),
+    forward: (queues) => life.forward(store, queues),
+    recover: (queues, graceMs, leaseMs) => life.recover(store, queues, graceMs, leaseMs),
+    deleteExpired: (queues, limit) => life.deleteExpired(store, queues, limit),
+
+    groups: (queue) => groups.groups(store, queue),
+    takeGroup: (queue, group, limits, holdMs) => groups.takeGroup(store, queue, group, limits, holdMs),
+    replaceSet: (set, task) => groups.replaceSet(store, set, task),
+    reclaimSets: (queues) => groups.reclaimSets(store, queues),
+
+    subscribe: (listener) => subscribe(store, listener),
+    cancel: (request) => store.notifications.cancel(request),
+
+    announceServer: (read) => members.announceServer(read),
+    withdrawServer: (id) => members.withdrawServer(id),
+    servers: () => members.servers(),
+    announceScheduler: (id, read) => members.announceScheduler(id, read),
+    withdrawScheduler: (id) => members.withdrawScheduler(id),
+    scheduleEntries: () => members.scheduleEntries(),
+    recordEnqueueEvent: (entryId, event) => members.recordEvent(entryId, event),
+    enqueueEvents: (entryId, page) => members.events(entryId, page),
+
+    queues: () => inspection.queueNames(store),
+    queueStats: (queue) => inspection.queueStats(store, queue),
+    history: (queue, days) => inspection.history(store, queue, days),
+    task: (queue, id) => inspection.recordOf(store, store.row(queue, id)),
+    tasks: (queue, state, page, group) => inspection.tasks(store, queue, state, page, group),
+
+    deleteTask: (queue, id) => changeTask(store, DELETE, queue, id),
+    runTask: (queue, id) => changeTask(store, RUN, queue, id),
+    archiveTask: (queue, id) => changeTask(store, ARCHIVE, queue, id),
+    updatePayload: (queue, id, payload) => administration.updatePayload(store, queue, id, payload),
+    deleteAll: (queue, state, group) => changeAll(store, DELETE, queue, state, group),
+    runAll: (queue, state, group) => changeAll(store, RUN, queue, state, group),
+    archiveAll: (queue, state, group) => changeAll(store, ARCHIVE, queue, state, group),
+    repair: (queue) => noDefects(store, queue),
+    pause: (queue) => administration.pause(store, queue),
+    resume: (queue) => administration.resume(store, queue),
+    removeQueue: (queue, { force }) => administration.removeQueue(store, queue, force),
+  };
+}
+/* eslint-enable @typescript-eslint/no-confusing-void-expression */
+
+function subscribe(store: TaskStore, listener: BrokerListener): Subscription {
+  store.subscribe(listener);
+  let isOver = false;
+  return {
+    close: () => {
+      if (!isOver) store.unsubscribe(listener);
+      isOver = true;
+      return Promise.resolve();
+    },
+  };
+}
+
+/** No other program can change the broker's memory, so there is nothing to repair. */
+function noDefects(store: TaskStore, queue: string): readonly [] {
+  store.queue(queue);
+  return [];
 }
