@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, outOfRange, wrongType } from '../core/errors.ts';
-import { requireFiniteNumber, requireMethods, requireObject } from '../core/validate.ts';
+import { requireFiniteNumber, requireMethods, requireOptions, type OptionNames } from '../core/validate.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 import { parseCronSpec } from './cron-spec.ts';
 import { Scheduler } from './scheduler.ts';
@@ -8,6 +9,7 @@ import { identityOf } from './scheduler/entry-identity.ts';
 import {
   requireScheduleOptions,
   resolveSchedulerOptions,
+  SCHEDULER_OPTIONS,
   type ScheduleOptions,
   type SchedulerOptions,
 } from './scheduler/scheduler-options.ts';
@@ -26,6 +28,8 @@ export interface PeriodicTaskConfig {
   readonly options?: ScheduleOptions | undefined;
 }
 
+const CONFIG: OptionNames<PeriodicTaskConfig> = { cronSpec: true, task: true, options: true };
+
 /** Knows which periodic tasks are wanted now: a file, a table of a database. */
 export interface PeriodicTaskConfigProvider {
   /** All entries there are to be now. */
@@ -39,6 +43,12 @@ export interface PeriodicTaskManagerOptions extends SchedulerOptions {
   /** How often the provider is asked, in milliseconds, at least 1. @default 180_000 */
   readonly syncIntervalMs?: number | undefined;
 }
+
+const OPTIONS: OptionNames<PeriodicTaskManagerOptions> = {
+  ...SCHEDULER_OPTIONS,
+  provider: true,
+  syncIntervalMs: true,
+};
 
 /** What a manager tells. Ticks are told by its `scheduler`. */
 export interface PeriodicTaskManagerEvents {
@@ -95,12 +105,12 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   /** @throws TypeError or RangeError - an option is wrong. */
   constructor(options: PeriodicTaskManagerOptions) {
     super();
-    const { broker, location, logger } = resolveSchedulerOptions(options);
-    const { provider, syncIntervalMs = SYNC_INTERVAL_MS } = options;
+    const { broker, location, logger } = resolveSchedulerOptions('PeriodicTaskManager', options, OPTIONS);
+    const { provider, syncIntervalMs = SYNC_INTERVAL_MS, ...schedulerOptions } = options;
     requireMethods('options.provider', 'an object with getConfigs', ['getConfigs'], provider);
     requireFiniteNumber('options.syncIntervalMs', syncIntervalMs);
     if (syncIntervalMs < 1) throw outOfRange('options.syncIntervalMs', 'at least 1 ms', syncIntervalMs);
-    this.scheduler = new Scheduler(options);
+    this.scheduler = new Scheduler(schedulerOptions);
     this.#provider = provider;
     this.#syncIntervalMs = syncIntervalMs;
     this.#location = location;
@@ -162,6 +172,15 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     return this.shutdown();
   }
 
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      state: this.#state,
+      entries: this.#entries.size,
+      syncIntervalMs: this.#syncIntervalMs,
+    }));
+  }
+
   async #configs(): Promise<readonly PeriodicTaskConfig[]> {
     const configs: unknown = await this.#answerInTime(this.#provider.getConfigs());
     if (!Array.isArray(configs)) throw wrongType('what getConfigs() gives', 'an array', configs);
@@ -180,7 +199,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     const configs = await this.#configs();
     this.#requireOpen();
     const change = this.#apply(configs, (error, config) => {
-      this.#logger.error({ error, cronSpec: specOf(config) }, 'periodic tasks: a config is wrong');
+      this.#logger.error({ err: error, cronSpec: specOf(config) }, 'periodic tasks: a config is wrong');
       tell(this, 'configRejected', error, config);
     });
     if (change.added + change.removed > 0)
@@ -242,7 +261,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
       await this.sync();
     } catch (error) {
       if (this.#state !== 'active') return;
-      this.#logger.error({ error }, 'periodic tasks: the provider has failed');
+      this.#logger.error({ err: error }, 'periodic tasks: the provider has failed');
       tell(this, 'syncFailed', error);
     }
     if (this.#state === 'active') this.#awaitSync();
@@ -268,10 +287,10 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
 
 /** @throws TypeError or RangeError - something in it is wrong. */
 function requireConfig(config: PeriodicTaskConfig, location: string): void {
-  requireObject('a config', config);
+  requireOptions('PeriodicTaskManager', config, CONFIG, 'config');
   parseCronSpec(config.cronSpec, location);
   requireTask('task', config.task);
-  requireScheduleOptions(config.options ?? {});
+  requireScheduleOptions('PeriodicTaskManager', config.options ?? {});
 }
 
 function keyOf({ cronSpec, task, options = {} }: PeriodicTaskConfig, location: string): string {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { hostname } from 'node:os';
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError } from '../core/errors.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { SystemTimer, type TimerId } from '../timer/system-timer.ts';
@@ -13,6 +14,7 @@ import { ScheduledEntry } from './scheduler/scheduled-entry.ts';
 import {
   requireScheduleOptions,
   resolveSchedulerOptions,
+  SCHEDULER_OPTIONS,
   type ResolvedSchedulerOptions,
   type ScheduleOptions,
   type SchedulerOptions,
@@ -77,7 +79,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
   /** @throws TypeError or RangeError - an option is wrong. */
   constructor(options: SchedulerOptions) {
     super();
-    this.#options = resolveSchedulerOptions(options);
+    this.#options = resolveSchedulerOptions('Scheduler', options, SCHEDULER_OPTIONS);
     this.#timer = new SystemTimer({ name: 'scheduler', clock: this.#options.broker.clock });
     this.#runner = new TickRunner(this.#options, this.#timer, this.#listener());
     this.#heartbeat = new Heartbeat(this.#options, this.#timer, this.id, () =>
@@ -178,6 +180,15 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     return this.shutdown();
   }
 
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      state: this.#state,
+      location: this.#options.location,
+      entries: this.#entries.size,
+    }));
+  }
+
   get #isClosed(): boolean {
     return this.#state === 'closed';
   }
@@ -186,14 +197,14 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     const { location, backfill: defaultBackfill } = this.#options;
     const spec = parseCronSpec(cronSpec, location);
     requireTask('task', task);
-    requireScheduleOptions(options);
+    requireScheduleOptions('Scheduler.register', options);
     const { id, backfill, ...taskOptions } = options;
     return new ScheduledEntry(
       id ?? entryIdOf(identityOf(cronSpec, location, task, taskOptions)),
       spec,
       task,
       mergeTaskOptions(task.options, taskOptions),
-      backfill === undefined ? defaultBackfill : resolveBackfill('options.backfill', backfill),
+      backfill === undefined ? defaultBackfill : resolveBackfill('Scheduler.register', backfill),
     );
   }
 

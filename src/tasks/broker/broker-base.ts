@@ -12,8 +12,8 @@ export type OperationResults = {
   ) => ReturnType<Broker[O]> | Awaited<ReturnType<Broker[O]>>;
 };
 
-/** The names of all operations; TypeScript checks that none is missing. */
-export const BROKER_OPERATIONS = Object.keys({
+/** Every operation; TypeScript checks that none is missing. */
+export const BROKER_OPERATIONS: Readonly<Record<BrokerOperation, true>> = {
   ...{ ping: true, enqueue: true, enqueueMany: true, enqueueTick: true, lastTickMs: true, dequeue: true },
   ...{ complete: true, retry: true, archive: true, release: true, discard: true, extendLeases: true },
   ...{ writeResult: true, writeProgress: true, forward: true, recover: true, deleteExpired: true },
@@ -23,7 +23,9 @@ export const BROKER_OPERATIONS = Object.keys({
   ...{ queues: true, queueStats: true, history: true, task: true, tasks: true, deleteTask: true },
   ...{ runTask: true, archiveTask: true, updatePayload: true, deleteAll: true, runAll: true },
   ...{ archiveAll: true, repair: true, pause: true, resume: true, removeQueue: true },
-} satisfies Record<BrokerOperation, true>) as readonly BrokerOperation[];
+};
+
+export const BROKER_OPERATION_NAMES = Object.keys(BROKER_OPERATIONS) as readonly BrokerOperation[];
 
 /** An operation without its types: those of its arguments and its result do not matter to what wraps all of them. */
 export type AnyOperation = (...args: unknown[]) => unknown;
@@ -48,7 +50,7 @@ export abstract class BrokerBase {
   }
 
   static {
-    for (const operation of BROKER_OPERATIONS) {
+    for (const operation of BROKER_OPERATION_NAMES) {
       // Four named parameters, which is the most that an operation has: a rest parameter would allocate an array per call.
       // eslint-disable-next-line @typescript-eslint/require-await -- async, so that what an operation throws rejects
       const method = async function (

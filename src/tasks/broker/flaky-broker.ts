@@ -1,7 +1,17 @@
 import { EscapementError, outOfRange, wrongType } from '../../core/errors.ts';
-import { requireFiniteNumber, requireFunction, requireObject } from '../../core/validate.ts';
+import {
+  requireFiniteNumber,
+  requireFunction,
+  requireOptions,
+  type OptionNames,
+} from '../../core/validate.ts';
 import type { Broker, Subscription } from './broker.ts';
-import { BROKER_OPERATIONS, type AnyOperation, type BrokerOperation } from './broker-base.ts';
+import {
+  BROKER_OPERATION_NAMES,
+  BROKER_OPERATIONS,
+  type AnyOperation,
+  type BrokerOperation,
+} from './broker-base.ts';
 import { requireBroker } from './require-broker.ts';
 import { seededRandom } from './seeded-random.ts';
 
@@ -15,6 +25,8 @@ export interface FlakyRates {
   readonly delayMs?: number | undefined;
 }
 
+const RATES: OptionNames<FlakyRates> = { failRate: true, loseReplyRate: true, delayMs: true };
+
 /** Options of {@link flakyBroker}. */
 export interface FlakyBrokerOptions extends FlakyRates {
   /** Rates of single operations, instead of the others. */
@@ -24,6 +36,8 @@ export interface FlakyBrokerOptions extends FlakyRates {
   /** The same operations in the same order have the same fate again. @default 1 */
   readonly seed?: number;
 }
+
+const OPTIONS: OptionNames<FlakyBrokerOptions> = { ...RATES, operations: true, random: true, seed: true };
 
 /** How often what has happened. */
 export interface FlakyCounts {
@@ -66,7 +80,7 @@ type Fate = 'fails' | 'loses its reply' | 'goes through';
 export function flakyBroker(broker: Broker, options: FlakyBrokerOptions = {}): FlakyBroker {
   requireBroker('broker', broker);
   const network = new BadNetwork(broker, options);
-  const operations = BROKER_OPERATIONS.map((operation) => [
+  const operations = BROKER_OPERATION_NAMES.map((operation) => [
     operation,
     (...args: unknown[]) => network.call(operation, args),
   ]);
@@ -85,12 +99,12 @@ class BadNetwork {
   readonly #planned = new Map<BrokerOperation, Fate[]>();
 
   constructor(broker: Broker, options: FlakyBrokerOptions) {
-    requireObject('options', options);
+    requireOptions('flakyBroker', options, OPTIONS);
     requireRates('options', options);
     const { operations = {}, random, seed = 1 } = options;
-    requireObject('options.operations', operations);
+    requireOptions('flakyBroker', operations, { ...BROKER_OPERATIONS, close: true }, 'options.operations');
     for (const [name, rates] of Object.entries(operations)) {
-      requireObject(`options.operations.${name}`, rates);
+      requireOptions('flakyBroker', rates, RATES, `options.operations.${name}`);
       requireRates(`options.operations.${name}`, rates);
     }
     if (random !== undefined) requireFunction('options.random', random);
@@ -146,7 +160,7 @@ class BadNetwork {
   }
 
   #plan(operation: BrokerOperation, fate: Fate, times: number): void {
-    if (!BROKER_OPERATIONS.includes(operation))
+    if (!BROKER_OPERATION_NAMES.includes(operation))
       throw wrongType('operation', 'an operation of a broker', operation);
     const planned = this.#planned.get(operation) ?? [];
     this.#planned.set(operation, [...planned, ...Array.from({ length: times }, () => fate)]);

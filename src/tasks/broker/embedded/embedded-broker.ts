@@ -1,3 +1,5 @@
+import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
+import { illegalConstructor } from '../../../core/errors.ts';
 import type { BrokerListener, Subscription } from '../broker.ts';
 import { BrokerBase, type OperationResults } from '../broker-base.ts';
 import { resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
@@ -40,6 +42,9 @@ export class EmbeddedBroker extends BrokerBase {
   #store: TaskStore | undefined;
 
   private constructor(store: TaskStore) {
+    if (!(store instanceof TaskStore)) {
+      throw illegalConstructor('EmbeddedBroker', 'await EmbeddedBroker.open({ … })');
+    }
     super(store.clock, operationsOf(store, new Members()));
     this.#store = store;
   }
@@ -47,7 +52,7 @@ export class EmbeddedBroker extends BrokerBase {
   /** @throws TypeError or RangeError - an option is wrong. */
   // eslint-disable-next-line @typescript-eslint/require-await -- async, so that a wrong option rejects
   static async open(options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
-    return new EmbeddedBroker(new TaskStore(resolveBrokerSettings(options)));
+    return new EmbeddedBroker(new TaskStore(resolveBrokerSettings('EmbeddedBroker.open', options)));
   }
 
   /** Forgets everything at once; a bulk operation in progress stops and rejects. */
@@ -61,6 +66,18 @@ export class EmbeddedBroker extends BrokerBase {
   /** The listener is notified of events in all queues. */
   override subscribe(listener: BrokerListener, queues: readonly string[] = []): Promise<Subscription> {
     return super.subscribe(listener, queues);
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => {
+      const queues = this.#store && [...this.#store.queues.values()];
+      return {
+        ...{ clock: undefined, isSelfDriven: undefined, state: queues ? 'open' : 'closed' },
+        queues: queues?.length,
+        tasks: queues?.reduce((tasks, { rows }) => tasks + rows.size, 0),
+      };
+    });
   }
 
   /** @internal For the integrity checker. */
