@@ -49,7 +49,9 @@ class Contender {
   constructor() {
     const node = [process.execPath, '--input-type=module', '--eval', LISTENS_TO_LINES];
     const [program = '', ...words] = hasNamespaces ? ['unshare', ...NAMESPACE, ...node] : node;
-    this.process = spawn(program, words, { cwd: ROOT });
+    // One that is killed while it opens leaves a link in its folder of temporary files.
+    const env = { ...process.env, TMPDIR: temporaryFolder() };
+    this.process = spawn(program, words, { cwd: ROOT, env });
     this.process.stdin.on('error', () => undefined); // it was killed
     this.#lines = createInterface({ input: this.process.stdout })[Symbol.asyncIterator]();
     onTestFinished(() => {
