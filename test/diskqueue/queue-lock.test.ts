@@ -194,15 +194,16 @@ describe.skipIf(process.platform === 'win32').each(PLACES)('the lock, on %s', (_
 describe.skipIf(process.platform === 'win32')('an owner', () => {
   test('that is paused stays the owner when its backlog is full', async () => {
     const place = shortPlace(process.platform);
+    const { dataPath, name } = place;
     const [owner] = new Contenders().take(1);
     await owner?.open(place);
     owner?.process.kill('SIGSTOP');
-    await fillBacklog(join(place.dataPath, `${place.name}.lock`));
-    expect(await rejection(openQueue(place))).toMatchObject(LOCKED);
-    expect(await QueueLock.isHeld(place.dataPath, place.name)).toBe(true);
+    await fillBacklog(join(dataPath, `${name}.lock`));
+    expect(await rejection(openQueue({ dataPath, name }))).toMatchObject(LOCKED);
+    expect(await QueueLock.isHeld(dataPath, name)).toBe(true);
     owner?.process.kill('SIGCONT');
     await owner?.close(place);
-    expect((await openQueue(place)).depth).toBe(0);
+    expect((await openQueue({ dataPath, name })).depth).toBe(0);
   });
 
   test('of another user stays the owner, and the error says whose it is', async () => {
