@@ -11,10 +11,10 @@ import {
   type ScheduleOptions,
   type SchedulerOptions,
 } from './scheduler/scheduler-options.ts';
-import type { Logger } from './server/logger.ts';
-import { settledWithin } from './server/settled-within.ts';
+import type { Logger } from './logger.ts';
+import { settledWithin } from './settled-within.ts';
 import { requireTask, type Task } from './task.ts';
-import { tell } from './tell.ts';
+import { emit } from './emit.ts';
 
 /** A task that is wanted again and again. */
 export interface PeriodicTaskConfig {
@@ -181,11 +181,11 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     this.#requireOpen();
     const change = this.#apply(configs, (error, config) => {
       this.#logger.error({ error, cronSpec: specOf(config) }, 'periodic tasks: a config is wrong');
-      tell(this, 'configRejected', error, config);
+      emit(this, 'configRejected', error, config);
     });
     if (change.added + change.removed > 0)
       this.#logger.info(change, 'periodic tasks: the entries have changed');
-    tell(this, 'synced', change);
+    emit(this, 'synced', change);
     return change;
   }
 
@@ -243,7 +243,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     } catch (error) {
       if (this.#state !== 'active') return;
       this.#logger.error({ error }, 'periodic tasks: the provider has failed');
-      tell(this, 'syncFailed', error);
+      emit(this, 'syncFailed', error);
     }
     if (this.#state === 'active') this.#awaitSync();
   }

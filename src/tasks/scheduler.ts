@@ -19,10 +19,10 @@ import {
   type ScheduleTick,
 } from './scheduler/scheduler-options.ts';
 import { TickRunner } from './scheduler/tick-runner.ts';
-import { settledWithin, UNANSWERED_MS } from './server/settled-within.ts';
+import { settledWithin, UNANSWERED_MS } from './settled-within.ts';
 import type { TaskInfo } from './task-info.ts';
 import { requireTask, type Task } from './task.ts';
-import { tell } from './tell.ts';
+import { emit } from './emit.ts';
 
 /** What a scheduler tells. */
 export interface SchedulerEvents {
@@ -236,17 +236,17 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
   #listener(): ConstructorParameters<typeof TickRunner>[2] {
     return {
       enqueued: (info, tick) => {
-        tell(this, 'enqueued', info, tick);
+        emit(this, 'enqueued', info, tick);
       },
       enqueuedElsewhere: (tick) => {
-        tell(this, 'enqueuedElsewhere', tick);
+        emit(this, 'enqueuedElsewhere', tick);
       },
       enqueueFailed: (error, tick) => {
-        tell(this, 'enqueueFailed', error, tick);
+        emit(this, 'enqueueFailed', error, tick);
       },
       threw: (error) => {
         if (this.listenerCount('error') === 0) reportUncaught(error);
-        else tell(this, 'error', error);
+        else emit(this, 'error', error);
       },
     };
   }

@@ -1,8 +1,8 @@
 import { EscapementError, wrongType, wrongValue } from '../core/errors.ts';
 import { requireFunction } from '../core/validate.ts';
 import type { Handler, Middleware } from './server/handler.ts';
-import type { ReceivedTask } from './server/received-task.ts';
-import type { TaskContext } from './server/task-context.ts';
+import type { ReceivedTask } from './server/handler.ts';
+import type { TaskContext } from './server/handler.ts';
 import { requireText } from './require-text.ts';
 import { SkipRetry } from './skip-retry.ts';
 import { isTaskType, type TaskType } from './task-type.ts';

@@ -184,7 +184,7 @@ export class TaskWaits {
       wait.retentionMs = record.message.retentionMs;
       if (record.state === 'completed') wait.resolve(taskInfoOf(record));
       else if (record.state === 'archived') wait.reject(archived(wait, record.message.lastError));
-      else if (!this.#broker.isSelfDriven) this.#lookLater(wait);
+      else if (this.#broker.maintenance.includes('task')) this.#lookLater(wait);
     } catch (error) {
       if (isUnavailable(error)) this.#lookLater(wait);
       else wait.reject(explain(wait, error));

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test, vi } from 'vitest';
 import { EscapementError } from 'escapement';
-import { Inspector, Task, type Broker, type BrokerListener } from 'escapement/tasks';
+import { Inspector, MAINTENANCE_JOBS, Task, type Broker, type BrokerListener } from 'escapement/tasks';
 import { settled, watch } from '../workqueue/support/outcome.ts';
 import { openBench, type Bench } from './support/bench.ts';
 
@@ -12,7 +12,7 @@ const unavailable = (): EscapementError => new EscapementError('ERR_BROKER_UNAVA
 function elsewhere({ broker }: Bench): Broker {
   return new Proxy<Broker>(broker, {
     get: (target, name) => {
-      if (name === 'isSelfDriven') return false;
+      if (name === 'maintenance') return MAINTENANCE_JOBS;
       if (name === 'subscribe') return () => Promise.resolve({ close: () => Promise.resolve() });
       const value: unknown = Reflect.get(target, name);
       return typeof value === 'function' ? (value.bind(target) as unknown) : value;

@@ -10,6 +10,7 @@ import type {
   GroupLimits,
   GroupTaking,
   LeasedTask,
+  MaintenanceJob,
   NewTask,
   Page,
   QueueStats,
@@ -33,18 +34,18 @@ export type * from './lease-holder.ts';
  * the broker has failed (`ERR_BROKER_UNAVAILABLE`), when nobody can know. The only identity of a run is its lease: what
  * comes with one that is not the task's present lease rejects with `ERR_LEASE_LOST`.
  *
- * What depends on time is asked for by those who serve a queue, again and again: `forward`, `expiredLeases`, … A broker
- * in the process knows of it at the right millisecond by itself, and says so: see `isSelfDriven`.
+ * Some operations must be called again and again, because they depend on time: `forward`, `recover`, … A broker lists those that it
+ * needs in `maintenance`. One that runs in the process does them by itself, to the millisecond, and lists none.
  */
 export interface Broker {
   /** What everybody who works with this broker reads the time from. */
   readonly clock: Clock;
 
   /**
-   * Whether it forwards, expires and reclaims by itself, at the very moment, and tells its listeners of all there is to
-   * do. Then nobody needs to poll; the operations are there all the same.
+   * The operations that servers, schedulers and waiting callers must call periodically. If one is missing, the broker does that
+   * work by itself at the right time, and notifies its listeners of every result.
    */
-  readonly isSelfDriven: boolean;
+  readonly maintenance: readonly MaintenanceJob[];
 
   /** Resolves when the broker answers. */
   ping(): Promise<void>;

@@ -5,7 +5,7 @@ import { requireBroker } from './require-broker.ts';
 import { seededRandom } from './seeded-random.ts';
 
 /** Something that a broker is asked for. */
-export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'isSelfDriven' | 'leaseHolder'>;
+export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'maintenance' | 'leaseHolder'>;
 
 /** How bad the way to the broker is. */
 export interface FlakyRates {
@@ -96,7 +96,7 @@ export function flakyBroker(broker: Broker, options: FlakyBrokerOptions = {}): F
 
 class BadNetwork {
   readonly clock: Broker['clock'];
-  readonly isSelfDriven: boolean;
+  readonly maintenance: Broker['maintenance'];
   isFlaky = true;
   readonly #broker: Broker;
   readonly #operations: Operations;
@@ -119,7 +119,7 @@ class BadNetwork {
     this.#broker = broker;
     this.#operations = broker as unknown as Operations;
     this.clock = broker.clock;
-    this.isSelfDriven = broker.isSelfDriven;
+    this.maintenance = broker.maintenance;
     this.#options = options;
     this.#random = random ?? seededRandom(seed);
   }

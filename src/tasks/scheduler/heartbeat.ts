@@ -72,7 +72,7 @@ export class Heartbeat {
   /** Of a broker that asks by itself, once is enough. */
   #await(): void {
     const { broker, heartbeatIntervalMs } = this.#options;
-    if (this.#state !== 'active' || broker.isSelfDriven) return;
+    if (this.#state !== 'active' || !broker.maintenance.includes('announceScheduler')) return;
     this.#next = this.#timer.schedule(heartbeatIntervalMs, beat, () => void this.#beat());
   }
 }

@@ -5,7 +5,7 @@ import type { Broker } from '../broker/broker.ts';
 import { requireBroker } from '../broker/require-broker.ts';
 import { TimeZone } from '../cron/time-zone.ts';
 import { requireText } from '../require-text.ts';
-import { guardedLogger, requireLogger, silentLogger, type Logger } from '../server/logger.ts';
+import { guardedLogger, requireLogger, silentLogger, type Logger } from '../logger.ts';
 import type { TaskInfo } from '../task-info.ts';
 import { requireTaskOptions, type TaskOptions } from '../task-options.ts';
 import type { Task } from '../task.ts';

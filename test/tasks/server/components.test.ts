@@ -1,12 +1,13 @@
 import { SystemTimer } from 'escapement';
 import { ManualClock } from 'escapement/testing';
 import { describe, expect, it, vi } from 'vitest';
-import { BackOff } from '../../../src/tasks/server/back-off.ts';
-import { Latch } from '../../../src/tasks/server/latch.ts';
-import { Periodic } from '../../../src/tasks/server/periodic.ts';
-import { RunTable } from '../../../src/tasks/server/run-table.ts';
-import { settledWithin } from '../../../src/tasks/server/settled-within.ts';
-import type { TaskRun } from '../../../src/tasks/server/task-run.ts';
+import { BackOff } from '../../../src/core/back-off.ts';
+import { silentLogger } from '../../../src/tasks/logger.ts';
+import { Latch } from '../../../src/tasks/server/processor.ts';
+import { Periodic } from '../../../src/tasks/server/maintenance.ts';
+import { RunTable } from '../../../src/tasks/server/run.ts';
+import { settledWithin } from '../../../src/tasks/settled-within.ts';
+import type { TaskRun } from '../../../src/tasks/server/run.ts';
 
 const clock = new ManualClock();
 const timer = new SystemTimer({ clock });
@@ -53,7 +54,7 @@ describe('something periodic', () => {
   it('is never done twice at once; asked for meanwhile it is done once more', async () => {
     const ends: (() => void)[] = [];
     const job = (): Promise<void> => new Promise((resolve) => ends.push(resolve));
-    const periodic = new Periodic({ timer, intervalMs: 100, job, onError: () => undefined });
+    const periodic = new Periodic({ intervalMs: 100, run: job, failure: 'failed' }, timer, silentLogger);
     periodic.start();
     await clock.advanceAsync(100);
     periodic.trigger();
@@ -95,14 +96,15 @@ describe('waiting, but not for ever', () => {
 
 describe('the table of runs', () => {
   it('gives places out again, and takes a run back only once', () => {
-    const table = new RunTable(2);
+    const latch = { wake: vi.fn() };
+    const table = new RunTable(2, latch);
     const [a, b, c] = [{ place: -1 }, { place: -1 }, { place: -1 }] as unknown as [TaskRun, TaskRun, TaskRun];
     table.add(a);
     table.add(b);
-    expect([table.room, table.size]).toEqual([0, 2]);
+    expect([table.capacityLeft, table.size]).toEqual([0, 2]);
     table.remove(a);
     table.remove(a);
-    expect([table.room, table.list()]).toEqual([1, [b]]);
+    expect([table.capacityLeft, table.list(), latch.wake.mock.calls.length]).toEqual([1, [b], 1]);
     table.add(c);
     table.remove(a);
     expect([c.place, table.list()]).toEqual([0, [c, b]]);

@@ -56,7 +56,7 @@ export type EmbeddedBrokerOptions = BrokerSettings;
  */
 export class EmbeddedBroker implements Broker {
   readonly clock: Clock;
-  readonly isSelfDriven = true;
+  readonly maintenance = [];
   readonly #registry = new Registry();
   /** Undefined once it is closed: a broker that somebody still has keeps nothing. */
   #store: TaskStore | undefined;

@@ -1,8 +1,10 @@
 import { systemClock, type Clock } from '../../../core/clock.ts';
+import { requireBoolean } from '../../../core/validate.ts';
 import type { RedisInfo } from '../../redis-info.ts';
 import type { TaskState } from '../../task-state.ts';
 import { brokerClosed } from '../broker-errors.ts';
 import { resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
+import { MAINTENANCE_JOBS } from '../broker-types.ts';
 import type {
   Broker,
   BrokerListener,
@@ -46,7 +48,20 @@ import { repair } from './repair.ts';
 import { numberOf } from './replies.ts';
 
 /** Options of a `RedisBroker`. All are checked when it is made. */
-export type RedisBrokerOptions = RedisConnectionOptions & BrokerSettings;
+export type RedisBrokerOptions = RedisConnectionOptions & BrokerSettings & LeaseThreadOptions;
+
+/** Options for the leases of tasks that block the event loop. */
+export interface LeaseThreadOptions {
+  /**
+   * Whether a thread renews the leases of the servers of this process too, with a connection of its own: then a handler may hold
+   * the event loop for longer than a lease. It does not renew a lease after the task's deadline and the server's `graceMs`. The
+   * thread starts with the first task, and sleeps while no task runs. Only on the system's clock. If it cannot be started, the
+   * server's logger is warned.
+   *
+   * @default true
+   */
+  readonly leaseThread?: boolean;
+}
 
 /**
  * A broker on Redis, 6.2 or later, or on Valkey, for a fleet: clients, servers and inspectors of as many processes as there
@@ -64,7 +79,7 @@ export type RedisBrokerOptions = RedisConnectionOptions & BrokerSettings;
  */
 export class RedisBroker implements Broker {
   readonly clock: Clock;
-  readonly isSelfDriven = false;
+  readonly maintenance = MAINTENANCE_JOBS;
   readonly #connection: RedisConnection;
   readonly #parts: Parts;
   readonly #options: RedisBrokerOptions;
@@ -78,6 +93,7 @@ export class RedisBroker implements Broker {
    */
   constructor(options: RedisBrokerOptions) {
     const resolved = resolveBrokerSettings(options);
+    requireBoolean('options.leaseThread', options.leaseThread ?? true);
     this.#connection = new RedisConnection(options);
     this.clock = resolved.clock;
     this.#options = options;
@@ -176,7 +192,7 @@ export class RedisBroker implements Broker {
 
   /** A thread: it starts with the first lease. There is none with a clock of your own, which a thread cannot read. */
   leaseHolder(options: LeaseHolderOptions): LeaseHolder | undefined {
-    if (this.#isClosed || this.clock !== systemClock) return undefined;
+    if (this.#isClosed || this.clock !== systemClock || this.#options.leaseThread === false) return undefined;
     const thread = new LeaseThread({
       ...options,
       file: leaseThreadFile,
