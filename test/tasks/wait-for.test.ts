@@ -82,11 +82,11 @@ describe('waitFor', () => {
     await broker.complete(await lease());
     await inspector.deleteTask('default', 'b');
     await settled();
-    const gone = "of queue 'default' is gone: done, or deleted";
+    const gone = "of queue 'default' no longer exists: it is done, or was deleted";
     expect(waiting.map(({ value }) => value)).toMatchObject([
       {
         code: 'ERR_TASK_NOT_FOUND',
-        message: `task 'a' ${gone}: with retentionMs it would be kept when it is done`,
+        message: `task 'a' ${gone}. With retentionMs it would be kept after it is done`,
       },
       { code: 'ERR_TASK_NOT_FOUND', message: `task 'b' ${gone}` },
     ]);
