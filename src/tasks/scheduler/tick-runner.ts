@@ -1,5 +1,6 @@
 import { EscapementError } from '../../core/errors.ts';
 import { isThenable } from '../../core/thenable.ts';
+import { MINUTE_MS } from '../../core/units.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { TaskRecord } from '../broker/broker.ts';
 import { taskInfoOf, type TaskInfo } from '../task-info.ts';
@@ -11,7 +12,7 @@ const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
 
 /** How long the schema of a task may take, in milliseconds. */
-const LONGEST_CHECK_MS = 120_000;
+const LONGEST_CHECK_MS = 2 * MINUTE_MS;
 
 /** Whom a runner tells. */
 export interface TickListener {

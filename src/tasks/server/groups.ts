@@ -1,5 +1,6 @@
 import { BackOff } from '../../core/back-off.ts';
 import { EscapementError } from '../../core/errors.ts';
+import { MINUTE_MS } from '../../core/units.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import { DelayingQueue } from '../../workqueue/delaying-queue.ts';
 import type { GroupLimits, TaskSet } from '../broker/broker.ts';
@@ -14,7 +15,7 @@ import type { ResolvedServerOptions } from './server-options.ts';
 /** Groups that are checked, or aggregated, at once; as asynq. */
 const CONCURRENCY = 3;
 /** How long a set may be aggregated before its tasks return to their group, in milliseconds; as asynq. */
-const HOLD_MS = 120_000;
+const HOLD_MS = 2 * MINUTE_MS;
 
 interface Group {
   readonly queue: string;

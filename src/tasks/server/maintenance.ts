@@ -1,4 +1,5 @@
 import { CoalescedRun } from '../../core/coalesced-run.ts';
+import { MINUTE_MS } from '../../core/units.ts';
 import type { SystemTimer, TimerId } from '../../timer/system-timer.ts';
 import type { LeasedTask, MaintenanceJob, ServerState } from '../broker/broker.ts';
 import { isUnavailable } from '../broker/is-unavailable.ts';
@@ -13,7 +14,7 @@ import { retryDelayOf, type ResolvedServerOptions } from './server-options.ts';
 const ANNOUNCE_INTERVAL_MS = 5_000;
 const ANNOUNCE_TTL_MS = 10_000;
 /** As asynq. */
-const RECOVER_INTERVAL_MS = 60_000;
+const RECOVER_INTERVAL_MS = MINUTE_MS;
 /** How far the clocks of a fleet may differ, in milliseconds: a lease that ended on one clock may last on another. */
 const SKEW_MS = 30_000;
 /** As asynq: the longest interval between two checks of all groups, in milliseconds. */

@@ -140,7 +140,7 @@ export interface ResolvedServerOptions {
 }
 
 /** A shorter lease could end while a slow network delays its renewal. */
-const MIN_LEASE_MS = 1_000;
+const MIN_LEASE_MS = SECOND_MS;
 
 const DEFAULT_QUEUES = { default: 1 };
 

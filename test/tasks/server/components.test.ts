@@ -1,7 +1,6 @@
 import { SystemTimer } from 'escapement';
 import { ManualClock } from 'escapement/testing';
 import { describe, expect, it, vi } from 'vitest';
-import { BackOff } from '../../../src/core/back-off.ts';
 import { silentLogger } from '../../../src/tasks/logger.ts';
 import { Latch } from '../../../src/tasks/server/processor.ts';
 import { Periodic } from '../../../src/tasks/server/maintenance.ts';
@@ -11,20 +10,6 @@ import type { TaskRun } from '../../../src/tasks/server/run.ts';
 
 const clock = new ManualClock();
 const timer = new SystemTimer({ clock });
-
-describe('a back-off', () => {
-  it('doubles up to ten seconds, spread over the upper half, and starts anew', () => {
-    const backOff = new BackOff();
-    for (let i = 0; i < 20; i++) {
-      const mostMs = Math.min(100 * 2 ** i, 10_000);
-      const waitMs = backOff.next();
-      expect(waitMs).toBeGreaterThanOrEqual(mostMs / 2);
-      expect(waitMs).toBeLessThanOrEqual(mostMs);
-    }
-    backOff.reset();
-    expect(backOff.next()).toBeLessThanOrEqual(100);
-  });
-});
 
 describe('a latch', () => {
   it('keeps a wake-up that comes before the wait, once', async () => {
