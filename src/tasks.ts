@@ -23,21 +23,21 @@ export type {
   WaitForOptions,
 } from './tasks/inspector-options.ts';
 export type { ListOptions } from './tasks/list-options.ts';
-export { PeriodicTaskManager } from './tasks/periodic-task-manager.ts';
+export { PeriodicTaskManager } from './tasks/scheduler/periodic-task-manager.ts';
 export type {
   PeriodicTaskConfig,
   PeriodicTaskConfigProvider,
   PeriodicTaskManagerEvents,
   PeriodicTaskManagerOptions,
   SyncChange,
-} from './tasks/periodic-task-manager.ts';
+} from './tasks/scheduler/periodic-task-manager.ts';
 export { taskQueueMetrics } from './tasks/queue-metrics.ts';
 export type { TaskQueueMetrics, TaskQueueMetricsOptions } from './tasks/queue-metrics.ts';
 export { RevokeTask } from './tasks/revoke-task.ts';
-export { Scheduler } from './tasks/scheduler.ts';
-export type { SchedulerEvents } from './tasks/scheduler.ts';
-export type { BackfillOptions } from './tasks/scheduler/backfill.ts';
+export { Scheduler } from './tasks/scheduler/scheduler.ts';
+export type { SchedulerEvents } from './tasks/scheduler/scheduler.ts';
 export type {
+  BackfillOptions,
   EnqueueErrorHandler,
   PostEnqueue,
   PreEnqueue,

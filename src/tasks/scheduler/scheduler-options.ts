@@ -1,6 +1,11 @@
-import { wrongType } from '../../core/errors.ts';
-import { requireFiniteNumber, requireFunction, requireObject } from '../../core/validate.ts';
-import { outOfRange } from '../../core/errors.ts';
+import {
+  requireFiniteNumber,
+  requireFunction,
+  requireIntegerAtLeast,
+  requireObject,
+  requireString,
+} from '../../core/validate.ts';
+import { outOfRange, wrongType } from '../../core/errors.ts';
 import type { Broker } from '../broker/broker.ts';
 import { requireBroker } from '../broker/require-broker.ts';
 import { TimeZone } from '../cron/time-zone.ts';
@@ -9,7 +14,6 @@ import { guardedLogger, requireLogger, silentLogger, type Logger } from '../logg
 import type { TaskInfo } from '../task-info.ts';
 import { requireTaskOptions, type TaskOptions } from '../task-options.ts';
 import type { Task } from '../task.ts';
-import { resolveBackfill, type Backfill, type BackfillOptions } from './backfill.ts';
 
 /** What a scheduler is made from. */
 export interface SchedulerOptions {
@@ -39,6 +43,14 @@ export interface SchedulerOptions {
   readonly heartbeatIntervalMs?: number | undefined;
   /** Is told what happens. @default silent */
   readonly logger?: Logger | undefined;
+}
+
+/** Which ticks are made up for that passed while no scheduler ran, or while all were asleep. */
+export interface BackfillOptions {
+  /** How old a tick may be, in milliseconds; may be `Infinity`. @default Infinity */
+  readonly maxAgeMs?: number | undefined;
+  /** How many at most: the newest ones, oldest first. An integer of at least 1. @default 100 */
+  readonly maxTicks?: number | undefined;
 }
 
 /** What an entry is registered with: how its tasks are processed, and how it is scheduled. */
@@ -74,6 +86,12 @@ export type EnqueueErrorHandler = (
   tick: ScheduleTick,
 ) => unknown;
 
+/** Backfill options with every default filled in. */
+export interface Backfill {
+  readonly maxAgeMs: number;
+  readonly maxTicks: number;
+}
+
 /** The options with every default filled in. */
 export interface ResolvedSchedulerOptions {
   readonly broker: Broker;
@@ -85,6 +103,8 @@ export interface ResolvedSchedulerOptions {
   readonly heartbeatIntervalMs: number;
   readonly logger: Logger;
 }
+
+const DEFAULT_MAX_TICKS = 100;
 
 /** asynq's. */
 const HEARTBEAT_INTERVAL_MS = 10_000;
@@ -104,7 +124,7 @@ export function resolveSchedulerOptions(options: SchedulerOptions): ResolvedSche
   } = options;
   const { heartbeatIntervalMs = HEARTBEAT_INTERVAL_MS, logger = silentLogger } = options;
   requireBroker('options.broker', broker);
-  if (typeof location !== 'string') throw wrongType('options.location', 'a string', location);
+  requireString('options.location', location);
   new TimeZone('options.location', location);
   if (preEnqueue !== undefined) requireFunction('options.preEnqueue', preEnqueue);
   if (postEnqueue !== undefined) requireFunction('options.postEnqueue', postEnqueue);
@@ -130,4 +150,16 @@ export function requireScheduleOptions(options: ScheduleOptions): void {
   requireTaskOptions(options);
   if (options.id !== undefined) requireText('options.id', options.id);
   if (options.backfill !== undefined) resolveBackfill('options.backfill', options.backfill);
+}
+
+/** @returns undefined if none are. @throws TypeError or RangeError - an option is wrong. */
+export function resolveBackfill(argument: string, value: BackfillOptions | boolean): Backfill | undefined {
+  if (value === false) return undefined;
+  if (value !== true) requireObject(argument, value);
+  const { maxAgeMs = Infinity, maxTicks = DEFAULT_MAX_TICKS } = value === true ? {} : value;
+  if (typeof maxAgeMs !== 'number')
+    throw wrongType(`${argument}.maxAgeMs`, 'a number of milliseconds', maxAgeMs);
+  if (!(maxAgeMs >= 0)) throw outOfRange(`${argument}.maxAgeMs`, 'at least 0 milliseconds', maxAgeMs);
+  requireIntegerAtLeast(`${argument}.maxTicks`, 1, maxTicks);
+  return { maxAgeMs, maxTicks };
 }

@@ -1,9 +1,7 @@
-import { CoalescedRun } from '../../core/coalesced-run.ts';
 import { MINUTE_MS } from '../../core/units.ts';
-import type { SystemTimer, TimerId } from '../../timer/system-timer.ts';
+import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { LeasedTask, MaintenanceJob, ServerState } from '../broker/broker.ts';
-import { isUnavailable } from '../broker/is-unavailable.ts';
-import type { Logger } from '../logger.ts';
+import { Periodic, type PeriodicJob } from '../periodic.ts';
 import type { Groups } from './groups.ts';
 import { MessageTask } from './handler.ts';
 import type { Reports } from './reports.ts';
@@ -19,22 +17,12 @@ const RECOVER_INTERVAL_MS = MINUTE_MS;
 const SKEW_MS = 30_000;
 /** As asynq: the longest interval between two checks of all groups, in milliseconds. */
 const LONGEST_GROUPS_INTERVAL_MS = 7_000;
-/** When a job without an interval is tried again after the broker was unavailable, in milliseconds. */
-const RETRY_MS = 1_000;
 
 /** The components that the jobs work with. */
 export interface MaintenanceParts {
   readonly groups: Groups;
   readonly reports: Reports;
   readonly readState: () => ServerState;
-}
-
-interface Job {
-  /** From the end of one run to the start of the next, in milliseconds; undefined: only when it is triggered. */
-  readonly intervalMs: number | undefined;
-  readonly run: () => Promise<void>;
-  /** Logged when it rejects. */
-  readonly failure: string;
 }
 
 type JobName = 'announce' | 'ping' | 'forward' | 'deleteExpired' | 'recover' | 'groups';
@@ -50,44 +38,57 @@ type JobName = 'announce' | 'ping' | 'forward' | 'deleteExpired' | 'recover' | '
  *      recover        60 s                             the server has subscribed, or a lease has ended
  *      groups         groupGracePeriodMs, at most 7 s  the server has subscribed
  */
-function jobsOf(options: ResolvedServerOptions, parts: MaintenanceParts): Record<JobName, Job> {
-  const { broker, queueNames, janitorBatchSize } = options;
+function jobsOf(
+  options: ResolvedServerOptions,
+  { groups, reports, readState }: MaintenanceParts,
+): Record<JobName, PeriodicJob> {
+  const { broker, logger, queueNames, janitorBatchSize } = options;
   const every = (job: MaintenanceJob, intervalMs: number): number | undefined =>
     broker.maintenance.includes(job) ? intervalMs : undefined;
+  const warn =
+    (message: string) =>
+    (error: unknown): void => {
+      logger.warn({ err: error }, message);
+    };
   return {
     announce: {
       intervalMs: every('announceServer', ANNOUNCE_INTERVAL_MS),
-      run: () => broker.announceServer(parts.readState, ANNOUNCE_TTL_MS),
-      failure: 'server not announced',
+      run: () => broker.announceServer(readState, ANNOUNCE_TTL_MS),
+      failed: warn('server not announced'),
     },
     ping: {
       intervalMs: options.healthCheck === undefined ? undefined : options.healthCheckIntervalMs,
-      run: () => reportHealth(options, parts.reports),
-      failure: 'health not reported',
+      run: async () => {
+        await broker.ping();
+        reports.health(undefined);
+      },
+      failed: (error) => {
+        reports.health(error);
+      },
     },
     forward: {
       intervalMs: every('forward', options.delayedTaskCheckIntervalMs),
       run: async () => {
         while ((await broker.forward(queueNames)) > 0);
       },
-      failure: 'due tasks not forwarded',
+      failed: warn('due tasks not forwarded'),
     },
     deleteExpired: {
       intervalMs: every('deleteExpired', options.janitorIntervalMs),
       run: async () => {
         while ((await broker.deleteExpired(queueNames, janitorBatchSize)) > 0);
       },
-      failure: 'completed tasks not removed',
+      failed: warn('completed tasks not removed'),
     },
     recover: {
       intervalMs: every('recover', RECOVER_INTERVAL_MS),
       run: () => recoverAll(options),
-      failure: 'tasks not recovered',
+      failed: warn('tasks not recovered'),
     },
     groups: {
       intervalMs: every('groups', Math.min(LONGEST_GROUPS_INTERVAL_MS, options.groupGracePeriodMs)),
-      run: () => parts.groups.checkAll(),
-      failure: 'groups not listed',
+      run: () => groups.checkAll(),
+      failed: warn('groups not listed'),
     },
   };
 }
@@ -102,7 +103,7 @@ export class Maintenance {
     const jobs = Object.entries(jobsOf(options, parts));
     this.#options = options;
     this.#readState = parts.readState;
-    this.#jobs = new Map(jobs.map(([name, job]) => [name, new Periodic(job, timer, options.logger)]));
+    this.#jobs = new Map(jobs.map(([name, job]) => [name, new Periodic(job, timer)]));
   }
 
   start(): void {
@@ -112,92 +113,21 @@ export class Maintenance {
 
   /** Runs a job now; if it is running, once more. */
   trigger(name: JobName): void {
-    this.#jobs.get(name)?.trigger();
+    void this.#jobs.get(name)?.trigger();
   }
 
   async shutdown(): Promise<void> {
-    await Promise.all([this.#withdraw(), ...Array.from(this.#jobs.values(), (job) => job.shutdown())]);
+    await Promise.all([this.#withdraw(), ...Array.from(this.#jobs.values(), (job) => job.stop())]);
   }
 
   async #withdraw(): Promise<void> {
     const { broker, logger } = this.#options;
-    await this.#jobs.get('announce')?.shutdown();
+    await this.#jobs.get('announce')?.stop();
     try {
       await broker.withdrawServer(this.#readState().id);
     } catch (error) {
       logger.warn({ err: error }, 'server not withdrawn');
     }
-  }
-}
-
-/** Runs a job after each interval, and when it is triggered: never twice at once. */
-export class Periodic {
-  readonly #job: Job;
-  readonly #timer: SystemTimer;
-  readonly #logger: Logger;
-  readonly #runs = new CoalescedRun(() => this.#run());
-  #id: TimerId | undefined;
-  #isStopped = true;
-
-  constructor(job: Job, timer: SystemTimer, logger: Logger) {
-    this.#job = job;
-    this.#timer = timer;
-    this.#logger = logger;
-  }
-
-  /** The first run is after the interval. */
-  start(): void {
-    this.#isStopped = false;
-    this.#arm(this.#job.intervalMs);
-  }
-
-  trigger(): void {
-    if (!this.#isStopped) this.#runs.trigger();
-  }
-
-  /** Resolves when the run that is under way has ended. */
-  async shutdown(): Promise<void> {
-    this.#isStopped = true;
-    this.#disarm();
-    await this.#runs.running;
-  }
-
-  async #run(): Promise<void> {
-    const { run, failure, intervalMs } = this.#job;
-    this.#disarm();
-    if (this.#isStopped) return;
-    let nextInMs = intervalMs;
-    try {
-      await run();
-    } catch (error) {
-      // What triggered a job without an interval does not trigger it again.
-      if (isUnavailable(error)) nextInMs ??= RETRY_MS;
-      this.#logger.warn({ err: error }, failure);
-    }
-    this.#arm(nextInMs);
-  }
-
-  #arm(inMs: number | undefined): void {
-    if (this.#isStopped || inMs === undefined) return;
-    this.#id = this.#timer.schedule(inMs, trigger, this);
-  }
-
-  #disarm(): void {
-    if (this.#id !== undefined) this.#timer.cancel(this.#id);
-    this.#id = undefined;
-  }
-}
-
-const trigger = (periodic: Periodic): void => {
-  periodic.trigger();
-};
-
-async function reportHealth({ broker }: ResolvedServerOptions, reports: Reports): Promise<void> {
-  try {
-    await broker.ping();
-    reports.health(undefined);
-  } catch (error) {
-    reports.health(error);
   }
 }
 

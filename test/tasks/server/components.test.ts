@@ -1,9 +1,9 @@
 import { SystemTimer } from 'escapement';
 import { ManualClock } from 'escapement/testing';
 import { describe, expect, it, vi } from 'vitest';
-import { silentLogger } from '../../../src/tasks/logger.ts';
+
 import { Latch } from '../../../src/tasks/server/processor.ts';
-import { Periodic } from '../../../src/tasks/server/maintenance.ts';
+import { Periodic } from '../../../src/tasks/periodic.ts';
 import { RunTable } from '../../../src/tasks/server/run.ts';
 import { settledWithin } from '../../../src/tasks/settled-within.ts';
 import type { TaskRun } from '../../../src/tasks/server/run.ts';
@@ -39,11 +39,11 @@ describe('something periodic', () => {
   it('is never done twice at once; asked for meanwhile it is done once more', async () => {
     const ends: (() => void)[] = [];
     const job = (): Promise<void> => new Promise((resolve) => ends.push(resolve));
-    const periodic = new Periodic({ intervalMs: 100, run: job, failure: 'failed' }, timer, silentLogger);
+    const periodic = new Periodic({ intervalMs: 100, run: job, failed: () => undefined }, timer);
     periodic.start();
     await clock.advanceAsync(100);
-    periodic.trigger();
-    periodic.trigger();
+    void periodic.trigger();
+    void periodic.trigger();
     expect(ends).toHaveLength(1);
     ends[0]?.();
     await clock.advanceAsync(0);
@@ -54,13 +54,13 @@ describe('something periodic', () => {
     await clock.advanceAsync(1);
     expect(ends).toHaveLength(3);
     const shutDown = vi.fn();
-    void periodic.shutdown().then(shutDown);
+    void periodic.stop().then(shutDown);
     await clock.advanceAsync(1_000);
     expect(shutDown).not.toHaveBeenCalled();
     ends[2]?.();
     await clock.advanceAsync(1_000);
     expect(shutDown).toHaveBeenCalled();
-    periodic.trigger();
+    void periodic.trigger();
     expect([ends.length, timer.size]).toEqual([3, 0]);
   });
 });

@@ -1,20 +1,22 @@
 import { EventEmitter } from 'node:events';
-import { EscapementError, outOfRange, wrongType } from '../core/errors.ts';
-import { requireFiniteNumber, requireMethods, requireObject } from '../core/validate.ts';
-import { SystemTimer } from '../timer/system-timer.ts';
-import { parseCronSpec } from './cron-spec.ts';
+import { EscapementError, outOfRange, wrongType } from '../../core/errors.ts';
+import { MINUTE_MS } from '../../core/units.ts';
+import { requireFiniteNumber, requireMethods, requireObject } from '../../core/validate.ts';
+import { SystemTimer } from '../../timer/system-timer.ts';
+import { parseCronSpec } from '../cron-spec.ts';
+import { emit } from '../emit.ts';
+import type { Logger } from '../logger.ts';
+import { Periodic } from '../periodic.ts';
+import { settledWithin } from '../settled-within.ts';
+import { requireTask, type Task } from '../task.ts';
+import { identityOf } from './scheduled-entry.ts';
 import { Scheduler } from './scheduler.ts';
-import { identityOf } from './scheduler/entry-identity.ts';
 import {
   requireScheduleOptions,
   resolveSchedulerOptions,
   type ScheduleOptions,
   type SchedulerOptions,
-} from './scheduler/scheduler-options.ts';
-import type { Logger } from './logger.ts';
-import { settledWithin } from './settled-within.ts';
-import { requireTask, type Task } from './task.ts';
-import { emit } from './emit.ts';
+} from './scheduler-options.ts';
 
 /** A task that is wanted again and again. */
 export interface PeriodicTaskConfig {
@@ -62,10 +64,10 @@ export interface SyncChange {
 }
 
 /** asynq's. */
-const SYNC_INTERVAL_MS = 180_000;
+const SYNC_INTERVAL_MS = 3 * MINUTE_MS;
 
 /** How long a provider may take, in milliseconds. */
-const LONGEST_ANSWER_MS = 120_000;
+const LONGEST_ANSWER_MS = 2 * MINUTE_MS;
 
 /**
  * A scheduler whose entries follow a list that changes while it runs.
@@ -83,10 +85,10 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   /** What enqueues: for its events and its entries. */
   readonly scheduler: Scheduler;
   readonly #provider: PeriodicTaskConfigProvider;
-  readonly #syncIntervalMs: number;
   readonly #location: string;
   readonly #logger: Logger;
   readonly #timer: SystemTimer;
+  readonly #syncs: Periodic;
   /** Ids of entries, by what they are. */
   readonly #entries = new Map<string, string>();
   #state: 'new' | 'starting' | 'active' | 'closed' = 'new';
@@ -102,10 +104,19 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     if (syncIntervalMs < 1) throw outOfRange('options.syncIntervalMs', 'at least 1 ms', syncIntervalMs);
     this.scheduler = new Scheduler(options);
     this.#provider = provider;
-    this.#syncIntervalMs = syncIntervalMs;
     this.#location = location;
     this.#logger = logger;
     this.#timer = new SystemTimer({ name: 'periodic-task-manager', clock: broker.clock });
+    const job = {
+      intervalMs: syncIntervalMs,
+      run: async () => {
+        await this.sync();
+      },
+      failed: (error: unknown) => {
+        this.#syncFailed(error);
+      },
+    };
+    this.#syncs = new Periodic(job, this.#timer);
   }
 
   /**
@@ -132,7 +143,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     }
     this.#requireOpen();
     this.#state = 'active';
-    this.#awaitSync();
+    this.#syncs.start();
   }
 
   /**
@@ -153,6 +164,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   /** Asks no more, and shuts the scheduler down. Does not wait for a provider. Idempotent. */
   async shutdown(): Promise<void> {
     this.#state = 'closed';
+    void this.#syncs.stop();
     this.#timer.close();
     await this.scheduler.shutdown();
   }
@@ -231,21 +243,10 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     return wanted;
   }
 
-  #awaitSync(): void {
-    this.#timer.schedule(this.#syncIntervalMs, syncOne, () => {
-      void this.#syncInTime();
-    });
-  }
-
-  async #syncInTime(): Promise<void> {
-    try {
-      await this.sync();
-    } catch (error) {
-      if (this.#state !== 'active') return;
-      this.#logger.error({ error }, 'periodic tasks: the provider has failed');
-      emit(this, 'syncFailed', error);
-    }
-    if (this.#state === 'active') this.#awaitSync();
+  #syncFailed(error: unknown): void {
+    if (this.#state !== 'active') return;
+    this.#logger.error({ error }, 'periodic tasks: the provider has failed');
+    emit(this, 'syncFailed', error);
   }
 
   #undo(): void {
@@ -281,9 +282,4 @@ function keyOf({ cronSpec, task, options = {} }: PeriodicTaskConfig, location: s
 
 function specOf(config: PeriodicTaskConfig | null | undefined): string {
   return String(config?.cronSpec);
-}
-
-/** One callback for all managers. */
-function syncOne(sync: () => void): void {
-  sync();
 }
