@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError } from '../core/errors.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { WaitLine } from '../core/wait-line.ts';
@@ -21,8 +22,9 @@ export class DummyBackendQueue implements BackendQueue {
   }
 
   /** Drops the message. */
-  async put(data: Uint8Array): Promise<void> {
+  async put(data: Uint8Array, options: SignalOptions = {}): Promise<void> {
     requireData(data);
+    signalOf('DummyBackendQueue.put', options)?.throwIfAborted();
     this.#requireOpen('put');
     this.#dropped++;
     return Promise.resolve();
@@ -30,7 +32,7 @@ export class DummyBackendQueue implements BackendQueue {
 
   /** Waits for the signal, or for the end. */
   async receive(options: SignalOptions = {}): Promise<Delivery> {
-    const signal = signalOf(options);
+    const signal = signalOf('DummyBackendQueue.receive', options);
     this.#requireOpen('receive');
     return this.#waiting.wait((delivery) => delivery, signal);
   }
@@ -51,6 +53,11 @@ export class DummyBackendQueue implements BackendQueue {
   /** As `close`. */
   delete(): Promise<void> {
     return this.close();
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({ dropped: this.dropped, state: this.#isClosed ? 'closed' : 'open' }));
   }
 
   #requireOpen(operation: string): void {

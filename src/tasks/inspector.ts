@@ -1,6 +1,13 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { wrongType } from '../core/errors.ts';
 import { signalOf } from '../core/signal-options.ts';
-import { requireFiniteNumber, requireIntegerAtLeast, requireObject, requireOneOf } from '../core/validate.ts';
+import {
+  requireFiniteNumber,
+  requireIntegerAtLeast,
+  requireObject,
+  requireOneOf,
+  requireOptions,
+} from '../core/validate.ts';
 import type { Broker, CancelOutcome, Defect, GroupInfo } from './broker/broker.ts';
 import { requireBroker } from './broker/require-broker.ts';
 import {
@@ -15,11 +22,22 @@ import {
   type SchedulerEntryInfo,
   type ServerInfo,
 } from './inspector-info.ts';
-import type { CancelOptions, InspectorOptions, RepairOptions, WaitForOptions } from './inspector-options.ts';
+import {
+  CANCEL_OPTIONS,
+  DELETE_QUEUE_OPTIONS,
+  INSPECTOR_OPTIONS,
+  REPAIR_OPTIONS,
+  WAIT_FOR_OPTIONS,
+  type CancelOptions,
+  type DeleteQueueOptions,
+  type InspectorOptions,
+  type RepairOptions,
+  type WaitForOptions,
+} from './inspector-options.ts';
 import { pageOf, type ListOptions } from './list-options.ts';
 import { encodePayload } from './payload.ts';
 import { requireExistingQueueName, requireText } from './require-text.ts';
-import { taskInfoOf, type TaskInfo } from './task-info.ts';
+import { TaskInfo } from './task-info.ts';
 import { requireDuration } from './task-options.ts';
 import type { TaskState } from './task-state.ts';
 import { TaskWaits } from './task-waits.ts';
@@ -49,7 +67,7 @@ export class Inspector {
   readonly #waits: TaskWaits;
 
   constructor(options: InspectorOptions) {
-    requireObject('options', options);
+    requireOptions('Inspector', options, INSPECTOR_OPTIONS);
     requireBroker('options.broker', options.broker);
     this.#broker = options.broker;
     this.#waits = new TaskWaits(options.broker);
@@ -63,6 +81,14 @@ export class Inspector {
   /** `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      state: this.#waits.isClosed ? 'closed' : 'open',
+      broker: this.#broker,
+    }));
   }
 
   // Queues.
@@ -109,9 +135,9 @@ export class Inspector {
    * @param options - `force`: with all of its tasks, if none is active.
    * @throws EscapementError `ERR_QUEUE_NOT_EMPTY` - it has tasks; with `force`, active ones.
    */
-  async deleteQueue(queue: string, options: { readonly force?: boolean | undefined } = {}): Promise<void> {
+  async deleteQueue(queue: string, options: DeleteQueueOptions = {}): Promise<void> {
     requireExistingQueueName('queue', queue);
-    requireObject('options', options);
+    requireOptions('Inspector.deleteQueue', options, DELETE_QUEUE_OPTIONS);
     const { force = false } = options;
     if (typeof force !== 'boolean') throw wrongType('options.force', 'a boolean', force);
     await this.#broker.removeQueue(queue, { force });
@@ -125,7 +151,7 @@ export class Inspector {
    * @returns what was found.
    */
   async repair(options: RepairOptions = {}): Promise<readonly Defect[]> {
-    requireObject('options', options);
+    requireOptions('Inspector.repair', options, REPAIR_OPTIONS);
     const { apply = false, queues } = options;
     if (typeof apply !== 'boolean') throw wrongType('options.apply', 'a boolean', apply);
     if (queues !== undefined) requireNames('options.queues', queues);
@@ -141,7 +167,7 @@ export class Inspector {
   /** All that is known of a task. */
   async getTaskInfo(queue: string, id: string): Promise<TaskInfo> {
     requireTaskName(queue, id);
-    return taskInfoOf(await this.#broker.task(queue, id));
+    return new TaskInfo(await this.#broker.task(queue, id));
   }
 
   /** The next one first. */
@@ -289,7 +315,7 @@ export class Inspector {
    */
   async cancelProcessing(id: string, options: CancelOptions = {}): Promise<boolean> {
     requireText('id', id);
-    requireObject('options', options);
+    requireOptions('Inspector.cancelProcessing', options, CANCEL_OPTIONS);
     const { queue, outcome = 'retry', waitMs = DEFAULT_CANCEL_WAIT_MS } = options;
     if (queue !== undefined) requireExistingQueueName('options.queue', queue);
     requireOneOf('options.outcome', OUTCOMES, outcome);
@@ -311,8 +337,11 @@ export class Inspector {
    * `ERR_TASK_NOT_FOUND` - it was never there; or is gone: done and not retained, or deleted. `ERR_INSPECTOR_CLOSED`.
    * @throws the signal's reason - it fired.
    */
-  async waitFor(task: string | TaskInfo, options: WaitForOptions = {}): Promise<TaskInfo> {
-    const signal = signalOf(options);
+  async waitFor(
+    task: string | Pick<TaskInfo, 'id' | 'queue'>,
+    options: WaitForOptions = {},
+  ): Promise<TaskInfo> {
+    const signal = signalOf('Inspector.waitFor', options, WAIT_FOR_OPTIONS);
     if (typeof task !== 'string') requireObject('task', task);
     const { id, queue } =
       typeof task === 'string' ? { id: task, queue: options.queue ?? DEFAULT_QUEUE } : task;
@@ -348,7 +377,9 @@ export class Inspector {
     group?: string,
   ): Promise<readonly TaskInfo[]> {
     requireQueueAndGroup(queue, state, group);
-    return (await this.#broker.tasks(queue, state, pageOf(options), group)).map(taskInfoOf);
+    return (await this.#broker.tasks(queue, state, pageOf(options), group)).map(
+      (record) => new TaskInfo(record),
+    );
   }
 
   async #deleteAll(queue: string, state: TaskState, group?: string): Promise<number> {

@@ -1,6 +1,12 @@
 import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
-import { requireFiniteNumber, requireIntegerAtLeast, requireObject } from '../core/validate.ts';
 import { LAST_DATE_MS, MINUTE_MS } from '../core/units.ts';
+import {
+  requireFiniteNumber,
+  requireIntegerAtLeast,
+  requireObject,
+  requireOptions,
+  type OptionNames,
+} from '../core/validate.ts';
 import { requireQueueName, requireText } from './require-text.ts';
 
 /** How a task is to be processed. Given with the task, with `enqueue`, or with both: then the latter wins, one by one. */
@@ -32,6 +38,11 @@ export interface TaskOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
+export const TASK_OPTIONS: OptionNames<TaskOptions> = {
+  ...{ queue: true, taskId: true, maxRetry: true, timeoutMs: true, deadline: true, uniqueTtlMs: true },
+  ...{ processAt: true, processInMs: true, retentionMs: true, group: true, headers: true },
+};
+
 /** All of them, made definite; times in wall-clock milliseconds. */
 export interface ResolvedTaskOptions {
   readonly queue: string;
@@ -61,8 +72,12 @@ const MAX_RETRIES = 2 ** 31 - 1;
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 
 /** @throws TypeError or RangeError - an option is wrong. */
-export function requireTaskOptions(options: TaskOptions): void {
-  requireObject('options', options);
+export function requireTaskOptions(
+  subject: string,
+  options: TaskOptions,
+  names: OptionNames<TaskOptions> = TASK_OPTIONS,
+): void {
+  requireOptions(subject, options, names);
   const { queue, taskId, maxRetry, timeoutMs, deadline, uniqueTtlMs, retentionMs, group, headers } = options;
   if (queue !== undefined) requireQueueName('options.queue', queue);
   if (taskId !== undefined) requireText('options.taskId', taskId);

@@ -4,7 +4,7 @@ import { SECOND_MS } from '../core/units.ts';
 import { DelayedOperationPurgatory } from '../purgatory/purgatory.ts';
 import { isUnavailable } from './broker/is-unavailable.ts';
 import type { Broker, Subscription } from './broker/broker.ts';
-import { taskInfoOf, type TaskInfo } from './task-info.ts';
+import { TaskInfo } from './task-info.ts';
 
 /** How often a task is read if the broker may not notify, or was unavailable. */
 const POLL_INTERVAL_MS = SECOND_MS;
@@ -43,9 +43,14 @@ export class TaskWaits {
   readonly #queues = new Map<string, QueueWaits>();
   /** Number of notifications and intervals so far. */
   #news = 0;
+  #isClosed = false;
 
   constructor(broker: Broker) {
     this.#broker = broker;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
   async wait(queue: string, id: string, signal: AbortSignal | undefined): Promise<TaskInfo> {
@@ -69,6 +74,7 @@ export class TaskWaits {
 
   /** Rejects all waits. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#purgatory.close();
     await Promise.all(Array.from(this.#queues.values(), unsubscribe));
   }
@@ -101,7 +107,7 @@ export class TaskWaits {
     try {
       const record = await this.#broker.task(wait.queue, wait.id);
       wait.retentionMs = record.message.retentionMs;
-      if (record.state === 'completed') return taskInfoOf(record);
+      if (record.state === 'completed') return new TaskInfo(record);
       if (record.state === 'archived') throw archived(wait, record.message.lastError);
     } catch (error) {
       if (!isUnavailable(error)) throw explain(wait, error);

@@ -1,4 +1,5 @@
-import { DelayingQueue, type DelayingQueueOptions } from './delaying-queue.ts';
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
+import { DelayingQueue, requireDelayingQueueOptions, type DelayingQueueOptions } from './delaying-queue.ts';
 import { requireLimiter } from './limiter-options.ts';
 import type { RateLimiter } from './rate-limiter.ts';
 import { requireRetryOptions, RetryOutcomes, type RetryOptions } from './retry-outcomes.ts';
@@ -12,7 +13,7 @@ import { WorkerRun, type Worker } from './worker-run.ts';
  * ```ts
  * const queue = new RateLimitingQueue<string>(defaultControllerRateLimiter());
  * queue.add('default/web');
- * await queue.run(reconcile, { concurrency: 4, signal, onDrop: (key, error) => log.error({ key, error }) });
+ * await queue.run(reconcile, { concurrency: 4, signal, onDrop: (error, key) => log.error({ key, error }) });
  * ```
  */
 export class RateLimitingQueue<T> extends DelayingQueue<T> {
@@ -24,6 +25,7 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
    */
   constructor(rateLimiter: RateLimiter<T>, options: DelayingQueueOptions<T> = {}) {
     requireLimiter('rateLimiter', rateLimiter);
+    requireDelayingQueueOptions('RateLimitingQueue', options);
     super(options);
     this.#rateLimiter = rateLimiter;
   }
@@ -57,5 +59,10 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
     requireRetryOptions(worker, options);
     const outcomes = new RetryOutcomes(this, this.#rateLimiter, options);
     await new WorkerRun(this[INTERNALS].items, worker, outcomes).run(options);
+  }
+
+  /** @internal What a console prints. */
+  override [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({ ...super[CONSOLE_VIEW](), rateLimiter: this.#rateLimiter }));
   }
 }

@@ -1,7 +1,13 @@
 import { EventEmitter } from 'node:events';
+import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { EscapementError, outOfRange, wrongType } from '../../core/errors.ts';
 import { MINUTE_MS } from '../../core/units.ts';
-import { requireFiniteNumber, requireMethods, requireObject } from '../../core/validate.ts';
+import {
+  requireFiniteNumber,
+  requireMethods,
+  requireOptions,
+  type OptionNames,
+} from '../../core/validate.ts';
 import { SystemTimer } from '../../timer/system-timer.ts';
 import { parseCronSpec } from '../cron-spec.ts';
 import { emit } from '../emit.ts';
@@ -14,6 +20,7 @@ import { Scheduler } from './scheduler.ts';
 import {
   requireScheduleOptions,
   resolveSchedulerOptions,
+  SCHEDULER_OPTIONS,
   type ScheduleOptions,
   type SchedulerOptions,
 } from './scheduler-options.ts';
@@ -28,6 +35,8 @@ export interface PeriodicTaskConfig {
   readonly options?: ScheduleOptions | undefined;
 }
 
+const CONFIG: OptionNames<PeriodicTaskConfig> = { cronSpec: true, task: true, options: true };
+
 /** Knows which periodic tasks are wanted now: a file, a table of a database. */
 export interface PeriodicTaskConfigProvider {
   /** All entries there are to be now. */
@@ -41,6 +50,12 @@ export interface PeriodicTaskManagerOptions extends SchedulerOptions {
   /** How often the provider is asked, in milliseconds, at least 1. @default 180_000 */
   readonly syncIntervalMs?: number | undefined;
 }
+
+const OPTIONS: OptionNames<PeriodicTaskManagerOptions> = {
+  ...SCHEDULER_OPTIONS,
+  provider: true,
+  syncIntervalMs: true,
+};
 
 /** What a manager tells. Ticks are told by its `scheduler`. */
 export interface PeriodicTaskManagerEvents {
@@ -85,6 +100,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   /** What enqueues: for its events and its entries. */
   readonly scheduler: Scheduler;
   readonly #provider: PeriodicTaskConfigProvider;
+  readonly #syncIntervalMs: number;
   readonly #location: string;
   readonly #logger: Logger;
   readonly #timer: SystemTimer;
@@ -97,13 +113,14 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   /** @throws TypeError or RangeError - an option is wrong. */
   constructor(options: PeriodicTaskManagerOptions) {
     super();
-    const { broker, location, logger } = resolveSchedulerOptions(options);
-    const { provider, syncIntervalMs = SYNC_INTERVAL_MS } = options;
+    const { broker, location, logger } = resolveSchedulerOptions('PeriodicTaskManager', options, OPTIONS);
+    const { provider, syncIntervalMs = SYNC_INTERVAL_MS, ...schedulerOptions } = options;
     requireMethods('options.provider', 'an object with getConfigs', ['getConfigs'], provider);
     requireFiniteNumber('options.syncIntervalMs', syncIntervalMs);
     if (syncIntervalMs < 1) throw outOfRange('options.syncIntervalMs', 'at least 1 ms', syncIntervalMs);
-    this.scheduler = new Scheduler(options);
+    this.scheduler = new Scheduler(schedulerOptions);
     this.#provider = provider;
+    this.#syncIntervalMs = syncIntervalMs;
     this.#location = location;
     this.#logger = logger;
     this.#timer = new SystemTimer({ name: 'periodic-task-manager', clock: broker.clock });
@@ -174,6 +191,15 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     return this.shutdown();
   }
 
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      state: this.#state,
+      entries: this.#entries.size,
+      syncIntervalMs: this.#syncIntervalMs,
+    }));
+  }
+
   async #configs(): Promise<readonly PeriodicTaskConfig[]> {
     const configs: unknown = await this.#answerInTime(this.#provider.getConfigs());
     if (!Array.isArray(configs)) throw wrongType('what getConfigs() gives', 'an array', configs);
@@ -192,7 +218,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     const configs = await this.#configs();
     this.#requireOpen();
     const change = this.#apply(configs, (error, config) => {
-      this.#logger.error({ error, cronSpec: specOf(config) }, 'periodic tasks: a config is wrong');
+      this.#logger.error({ err: error, cronSpec: specOf(config) }, 'periodic tasks: a config is wrong');
       emit(this, 'configRejected', error, config);
     });
     if (change.added + change.removed > 0)
@@ -245,7 +271,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
 
   #syncFailed(error: unknown): void {
     if (this.#state !== 'active') return;
-    this.#logger.error({ error }, 'periodic tasks: the provider has failed');
+    this.#logger.error({ err: error }, 'periodic tasks: the provider has failed');
     emit(this, 'syncFailed', error);
   }
 
@@ -269,10 +295,10 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
 
 /** @throws TypeError or RangeError - something in it is wrong. */
 function requireConfig(config: PeriodicTaskConfig, location: string): void {
-  requireObject('a config', config);
+  requireOptions('PeriodicTaskManager', config, CONFIG, 'config');
   parseCronSpec(config.cronSpec, location);
   requireTask('task', config.task);
-  requireScheduleOptions(config.options ?? {});
+  requireScheduleOptions('PeriodicTaskManager', config.options ?? {});
 }
 
 function keyOf({ cronSpec, task, options = {} }: PeriodicTaskConfig, location: string): string {

@@ -1,18 +1,19 @@
+import { outOfRange, wrongType } from '../../core/errors.ts';
 import {
   requireFiniteNumber,
   requireFunction,
   requireIntegerAtLeast,
-  requireObject,
+  requireOptions,
   requireString,
+  type OptionNames,
 } from '../../core/validate.ts';
-import { outOfRange, wrongType } from '../../core/errors.ts';
 import type { Broker } from '../broker/broker.ts';
 import { requireBroker } from '../broker/require-broker.ts';
 import { TimeZone } from '../cron/time-zone.ts';
 import { requireText } from '../require-text.ts';
 import { guardedLogger, requireLogger, silentLogger, type Logger } from '../logger.ts';
 import type { TaskInfo } from '../task-info.ts';
-import { requireTaskOptions, type TaskOptions } from '../task-options.ts';
+import { requireTaskOptions, TASK_OPTIONS, type TaskOptions } from '../task-options.ts';
 import type { Task } from '../task.ts';
 
 /** What a scheduler is made from. */
@@ -45,6 +46,11 @@ export interface SchedulerOptions {
   readonly logger?: Logger | undefined;
 }
 
+export const SCHEDULER_OPTIONS: OptionNames<SchedulerOptions> = {
+  ...{ broker: true, location: true, backfill: true, preEnqueue: true, postEnqueue: true },
+  ...{ enqueueErrorHandler: true, heartbeatIntervalMs: true, logger: true },
+};
+
 /** Which ticks are made up for that passed while no scheduler ran, or while all were asleep. */
 export interface BackfillOptions {
   /** How old a tick may be, in milliseconds; may be `Infinity`. @default Infinity */
@@ -53,6 +59,8 @@ export interface BackfillOptions {
   readonly maxTicks?: number | undefined;
 }
 
+const BACKFILL_OPTIONS: OptionNames<BackfillOptions> = { maxAgeMs: true, maxTicks: true };
+
 /** What an entry is registered with: how its tasks are processed, and how it is scheduled. */
 export interface ScheduleOptions extends TaskOptions {
   /** Names the entry. @default made from all there is to it: the same in every scheduler, and after a restart */
@@ -60,6 +68,8 @@ export interface ScheduleOptions extends TaskOptions {
   /** Whether its missed ticks are made up for. @default as the scheduler's */
   readonly backfill?: BackfillOptions | boolean | undefined;
 }
+
+const SCHEDULE_OPTIONS: OptionNames<ScheduleOptions> = { ...TASK_OPTIONS, id: true, backfill: true };
 
 /** A moment of an entry. */
 export interface ScheduleTick {
@@ -112,8 +122,12 @@ const HEARTBEAT_INTERVAL_MS = 10_000;
 /** What is shown lives for whole seconds in Redis. */
 const MIN_HEARTBEAT_INTERVAL_MS = 1_000;
 
-export function resolveSchedulerOptions(options: SchedulerOptions): ResolvedSchedulerOptions {
-  requireObject('options', options);
+export function resolveSchedulerOptions(
+  subject: string,
+  options: SchedulerOptions,
+  names: OptionNames<SchedulerOptions>,
+): ResolvedSchedulerOptions {
+  requireOptions(subject, options, names);
   const {
     broker,
     location = 'UTC',
@@ -140,26 +154,26 @@ export function resolveSchedulerOptions(options: SchedulerOptions): ResolvedSche
   requireLogger('options.logger', logger);
   return {
     ...{ broker, location, preEnqueue, postEnqueue, enqueueErrorHandler, heartbeatIntervalMs },
-    backfill: resolveBackfill('options.backfill', backfill),
+    backfill: resolveBackfill(subject, backfill),
     logger: guardedLogger(logger),
   };
 }
 
 /** @throws TypeError or RangeError - an option is wrong. */
-export function requireScheduleOptions(options: ScheduleOptions): void {
-  requireTaskOptions(options);
+export function requireScheduleOptions(subject: string, options: ScheduleOptions): void {
+  requireTaskOptions(subject, options, SCHEDULE_OPTIONS);
   if (options.id !== undefined) requireText('options.id', options.id);
-  if (options.backfill !== undefined) resolveBackfill('options.backfill', options.backfill);
+  if (options.backfill !== undefined) resolveBackfill(subject, options.backfill);
 }
 
 /** @returns undefined if none are. @throws TypeError or RangeError - an option is wrong. */
-export function resolveBackfill(argument: string, value: BackfillOptions | boolean): Backfill | undefined {
+export function resolveBackfill(subject: string, value: BackfillOptions | boolean): Backfill | undefined {
   if (value === false) return undefined;
-  if (value !== true) requireObject(argument, value);
+  if (value !== true) requireOptions(subject, value, BACKFILL_OPTIONS, 'options.backfill');
   const { maxAgeMs = Infinity, maxTicks = DEFAULT_MAX_TICKS } = value === true ? {} : value;
   if (typeof maxAgeMs !== 'number')
-    throw wrongType(`${argument}.maxAgeMs`, 'a number of milliseconds', maxAgeMs);
-  if (!(maxAgeMs >= 0)) throw outOfRange(`${argument}.maxAgeMs`, 'at least 0 milliseconds', maxAgeMs);
-  requireIntegerAtLeast(`${argument}.maxTicks`, 1, maxTicks);
+    throw wrongType('options.backfill.maxAgeMs', 'a number of milliseconds', maxAgeMs);
+  if (!(maxAgeMs >= 0)) throw outOfRange('options.backfill.maxAgeMs', 'at least 0 milliseconds', maxAgeMs);
+  requireIntegerAtLeast('options.backfill.maxTicks', 1, maxTicks);
   return { maxAgeMs, maxTicks };
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { hostname } from 'node:os';
+import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { EscapementError } from '../../core/errors.ts';
 import { reportUncaught } from '../../core/report-uncaught.ts';
 import { MINUTE_MS } from '../../core/units.ts';
@@ -18,6 +19,7 @@ import {
   requireScheduleOptions,
   resolveBackfill,
   resolveSchedulerOptions,
+  SCHEDULER_OPTIONS,
   type ResolvedSchedulerOptions,
   type ScheduleOptions,
   type SchedulerOptions,
@@ -81,7 +83,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
   /** @throws TypeError or RangeError - an option is wrong. */
   constructor(options: SchedulerOptions) {
     super();
-    this.#options = resolveSchedulerOptions(options);
+    this.#options = resolveSchedulerOptions('Scheduler', options, SCHEDULER_OPTIONS);
     this.#timer = new SystemTimer({ name: 'scheduler', clock: this.#options.broker.clock });
     this.#runner = new TickRunner(this.#options, this.#timer, this.#listener());
     this.#heartbeat = this.#makeHeartbeat();
@@ -181,6 +183,15 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     return this.shutdown();
   }
 
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      state: this.#state,
+      location: this.#options.location,
+      entries: this.#entries.size,
+    }));
+  }
+
   get #isClosed(): boolean {
     return this.#state === 'closed';
   }
@@ -194,7 +205,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
       intervalMs: broker.maintenance.includes('announceScheduler') ? heartbeatIntervalMs : undefined,
       run: () => broker.announceScheduler(this.id, read, heartbeatIntervalMs * INTERVALS_TO_LIVE),
       failed: (error: unknown) => {
-        logger.warn({ error, id: this.id }, 'scheduler: its entries are not listed');
+        logger.warn({ err: error, id: this.id }, 'scheduler: its entries are not listed');
       },
     };
     return new Periodic(job, this.#timer);
@@ -206,7 +217,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     try {
       await broker.withdrawScheduler(this.id);
     } catch (error) {
-      logger.warn({ error, id: this.id }, 'scheduler: its entries are still listed');
+      logger.warn({ err: error, id: this.id }, 'scheduler: its entries are still listed');
     }
   }
 
@@ -214,14 +225,14 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     const { location, backfill: defaultBackfill } = this.#options;
     const spec = parseCronSpec(cronSpec, location);
     requireTask('task', task);
-    requireScheduleOptions(options);
+    requireScheduleOptions('Scheduler.register', options);
     const { id, backfill, ...taskOptions } = options;
     return new ScheduledEntry(
       id ?? entryIdOf(identityOf(cronSpec, location, task, taskOptions)),
       spec,
       task,
       mergeTaskOptions(task.options, taskOptions),
-      backfill === undefined ? defaultBackfill : resolveBackfill('options.backfill', backfill),
+      backfill === undefined ? defaultBackfill : resolveBackfill('Scheduler.register', backfill),
     );
   }
 

@@ -1,5 +1,7 @@
-import type { TaskMessage } from '../task-message.ts';
+import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { decodeJson } from '../payload.ts';
+import { printBytes, printFilled } from '../show-bytes.ts';
+import type { TaskMessage } from '../task-message.ts';
 
 /**
  * Processes a task. The task is done when the handler returns, or when the promise it returns resolves; it has failed when the
@@ -75,6 +77,8 @@ export interface TaskContext {
 
 /** A `ReceivedTask` that reads from a task message. */
 export class MessageTask<P = undefined> implements ReceivedTask<P> {
+  /** The name that users know: a console prints it. */
+  static readonly name = 'ReceivedTask';
   readonly #message: TaskMessage;
   #payload: Uint8Array | undefined;
   readonly data: P;
@@ -104,5 +108,14 @@ export class MessageTask<P = undefined> implements ReceivedTask<P> {
 
   withData<D>(data: D): ReceivedTask<D> {
     return new MessageTask(this.#message, data);
+  }
+
+  /** @internal Printed by a console. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      type: this.type,
+      payload: printBytes(this.#message.payload),
+      headers: printFilled(this.headers),
+    }));
   }
 }

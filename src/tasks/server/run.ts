@@ -1,9 +1,11 @@
 import { setMaxListeners } from 'node:events';
+import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { EscapementError, wrongValue } from '../../core/errors.ts';
 import { isThenable } from '../../core/thenable.ts';
 import type { SystemTimer, TimerId } from '../../timer/system-timer.ts';
 import type { Broker, CancelOutcome, LeasedTask } from '../broker/broker.ts';
 import { encodePayload } from '../payload.ts';
+import { printFilled } from '../show-bytes.ts';
 import type { TaskMessage } from '../task-message.ts';
 import { MessageTask, type Handler, type ReceivedTask, type TaskContext } from './handler.ts';
 
@@ -239,6 +241,8 @@ function deadlineOf({ message: { timeoutMs, deadlineMs } }: LeasedTask, wallNowM
 }
 
 class RunContext implements TaskContext {
+  /** The name that users know: a console prints it. */
+  static readonly name = 'TaskContext';
   readonly #run: TaskRun;
   readonly #settings: RunSettings;
   #values: Record<string, unknown> | undefined;
@@ -291,6 +295,14 @@ class RunContext implements TaskContext {
 
   progress(value: unknown): Promise<void> {
     return unwatched(this.#writeProgress(value));
+  }
+
+  /** Printed by a console. Without the signal: reading it creates it. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      ...{ taskId: this.taskId, queue: this.queue, retryCount: this.retryCount, maxRetry: this.maxRetry },
+      ...{ deadlineMs: this.deadlineMs, leaseEpoch: this.leaseEpoch, headers: printFilled(this.headers) },
+    }));
   }
 
   async #writeResult(result: unknown): Promise<void> {

@@ -166,7 +166,10 @@ export class ServerComponents implements BrokerListener {
 
   /** @internal Called by the timer, after a back-off. */
   subscribeAgain(): void {
-    if (!this.#isShutDown) this.#subscribing = this.#subscribe(() => { this.#catchUp(); });
+    if (!this.#isShutDown)
+      this.#subscribing = this.#subscribe(() => {
+        this.#catchUp();
+      });
   }
 
   async #subscribe(onSubscribed?: () => void): Promise<void> {

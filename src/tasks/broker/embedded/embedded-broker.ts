@@ -1,5 +1,7 @@
 /* eslint-disable @typescript-eslint/require-await -- `async` makes a rejection of what is thrown; there is nothing to wait for */
 import type { Clock } from '../../../core/clock.ts';
+import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
+import { illegalConstructor } from '../../../core/errors.ts';
 import type { TaskState } from '../../task-state.ts';
 import type {
   Broker,
@@ -62,13 +64,15 @@ export class EmbeddedBroker implements Broker {
   #store: TaskStore | undefined;
 
   private constructor(store: TaskStore) {
+    if (!(store instanceof TaskStore))
+      throw illegalConstructor('EmbeddedBroker', 'await EmbeddedBroker.open({ … })');
     this.clock = store.clock;
     this.#store = store;
   }
 
   /** @throws TypeError or RangeError - an option is wrong. */
   static async open(options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
-    return new EmbeddedBroker(new TaskStore(resolveBrokerSettings(options)));
+    return new EmbeddedBroker(new TaskStore(resolveBrokerSettings('EmbeddedBroker.open', options)));
   }
 
   async ping(): Promise<void> {
@@ -305,6 +309,18 @@ export class EmbeddedBroker implements Broker {
   async removeQueue(queue: string, options: { readonly force: boolean }): Promise<void> {
     const store = this.#open('removeQueue');
     await clear(store, administration.detachQueue(store, queue, options.force));
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => {
+      const queues = this.#store && [...this.#store.queues.values()];
+      return {
+        ...{ clock: undefined, isSelfDriven: undefined, state: queues ? 'open' : 'closed' },
+        queues: queues?.length,
+        tasks: queues?.reduce((tasks, { rows }) => tasks + rows.size, 0),
+      };
+    });
   }
 
   /** @internal For the integrity checker. */

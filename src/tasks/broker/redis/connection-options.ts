@@ -6,6 +6,7 @@ import {
   requireIntegerAtLeast,
   requireMethods,
   requireObject,
+  type OptionNames,
 } from '../../../core/validate.ts';
 import { parseRedisUrl, type RedisAddress, type RedisCredentials } from './redis-url.ts';
 
@@ -71,6 +72,10 @@ export interface RedisClientOptions extends RedisConnectionSettings {
 
 /** How a broker gets to Redis. */
 export type RedisConnectionOptions = RedisUrlOptions | RedisClientOptions;
+
+export const CONNECTION_OPTIONS: OptionNames<RedisConnectionOptions> = {
+  ...{ timeoutMs: true, onHealth: true, url: true, username: true, password: true, tls: true, client: true },
+};
 
 /** The same, looked through. */
 export interface ConnectionPlan {

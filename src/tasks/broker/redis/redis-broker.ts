@@ -1,9 +1,10 @@
 import { systemClock, type Clock } from '../../../core/clock.ts';
-import { requireBoolean } from '../../../core/validate.ts';
+import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
+import { requireBoolean, type OptionNames } from '../../../core/validate.ts';
 import type { RedisInfo } from '../../redis-info.ts';
 import type { TaskState } from '../../task-state.ts';
 import { brokerClosed } from '../broker-errors.ts';
-import { resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
+import { BROKER_SETTINGS, resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
 import { MAINTENANCE_JOBS } from '../broker-types.ts';
 import type {
   Broker,
@@ -31,9 +32,9 @@ import type {
 } from '../broker.ts';
 import * as administration from './administration.ts';
 import * as aggregation from './aggregation.ts';
-import type { RedisConnectionOptions } from './connection-options.ts';
+import { CONNECTION_OPTIONS, type RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
-import { describeRedis, parseInfo } from './describe-redis.ts';
+import { addressOf, describeRedis, parseInfo } from './describe-redis.ts';
 import { Enqueuing } from './enqueuing.ts';
 import * as forwarding from './forwarding.ts';
 import { Hints } from './hints.ts';
@@ -44,6 +45,7 @@ import { LeaseThread } from './lease-thread.ts';
 import { Leases } from './leases.ts';
 import { Members } from './members.ts';
 import { RedisAccess } from './redis-access.ts';
+import { withoutCredentials } from './redis-url.ts';
 import { repair } from './repair.ts';
 import { numberOf } from './replies.ts';
 
@@ -62,6 +64,12 @@ export interface LeaseThreadOptions {
    */
   readonly leaseThread?: boolean;
 }
+
+const OPTIONS: OptionNames<RedisBrokerOptions> = {
+  ...BROKER_SETTINGS,
+  ...CONNECTION_OPTIONS,
+  leaseThread: true,
+};
 
 /**
  * A broker on Redis, 6.2 or later, or on Valkey, for a fleet: clients, servers and inspectors of as many processes as there
@@ -92,7 +100,7 @@ export class RedisBroker implements Broker {
    * @throws TypeError or RangeError - an option is wrong.
    */
   constructor(options: RedisBrokerOptions) {
-    const resolved = resolveBrokerSettings(options);
+    const resolved = resolveBrokerSettings('RedisBroker', options, OPTIONS);
     requireBoolean('options.leaseThread', options.leaseThread ?? true);
     this.#connection = new RedisConnection(options);
     this.clock = resolved.clock;
@@ -355,6 +363,17 @@ export class RedisBroker implements Broker {
     const { access, enqueuing } = this.#open('removeQueue');
     await administration.removeQueue(access, queue, force);
     enqueuing.forget(queue);
+  }
+
+  /** @internal What a console prints: no password. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      ...{ clock: undefined, isSelfDriven: undefined },
+      ...('url' in this.#options
+        ? { url: withoutCredentials(this.#options.url) }
+        : { address: addressOf(this.#options.client) }),
+      state: this.#isClosed ? 'closed' : this.#connection.health.state,
+    }));
   }
 
   #open(operation: string): Parts {

@@ -81,7 +81,7 @@ type Fail = (requirement: string) => Error;
  * As it may be shown. Whatever is before the last `@` may be a part of the password, if it was not encoded; and other clients take a
  * password in the query.
  */
-function withoutCredentials(url: string): string {
+export function withoutCredentials(url: string): string {
   return url.replace(/^([a-z-]*:\/\/)?.*@/su, '$1***@').replace(/(password=)[^&#]*/giu, '$1***');
 }
 
