@@ -30,7 +30,10 @@ export type GroupAggregator = (group: string, tasks: readonly ReceivedTask[]) =>
 /** Called for every handler error and every interrupted run, except interruptions by shutdown. */
 export type TaskErrorHandler = (error: unknown, task: ReceivedTask, context: TaskContext) => void;
 
-/** Returns how long to wait, in milliseconds, before a task is retried that has failed `retried` times before. */
+/**
+ * Returns how long to wait, in milliseconds, before a task is retried that has failed `retried` times before. The parameters have the
+ * order of asynq's `RetryDelayFunc`.
+ */
 export type RetryDelay = (retried: number, error: unknown, task: ReceivedTask) => number;
 
 /** Options of a `Server`. All are validated by the constructor; a wrong option is a `TypeError` or `RangeError`. */

@@ -368,7 +368,7 @@ export class RedisBroker implements Broker {
   /** @internal What a console prints: no password. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
-      ...{ clock: undefined, isSelfDriven: undefined },
+      ...{ clock: undefined, maintenance: undefined },
       ...('url' in this.#options
         ? { url: withoutCredentials(this.#options.url) }
         : { address: addressOf(this.#options.client) }),
