@@ -1,6 +1,6 @@
 /** `escapement/tasks/redis`: tasks for a fleet, on Redis, beside asynq. */
 export { RedisBroker } from './tasks/broker/redis/redis-broker.ts';
-export type { RedisBrokerOptions } from './tasks/broker/redis/redis-broker.ts';
+export type { LeaseThreadOptions, RedisBrokerOptions } from './tasks/broker/redis/redis-broker.ts';
 export type { QueueLocation, RedisInfo } from './tasks/redis-info.ts';
 export type { BrokerSettings } from './tasks/broker/broker-settings.ts';
 export type {

@@ -1,4 +1,5 @@
 export type * from './tasks/broker/broker.ts';
+export { MAINTENANCE_JOBS } from './tasks/broker/broker-types.ts';
 export type { BrokerSettings } from './tasks/broker/broker-settings.ts';
 export type { EmbeddedBrokerOptions } from './tasks/broker/embedded/embedded-broker.ts';
 export { EmbeddedBroker } from './tasks/broker/embedded/embedded-broker.ts';
@@ -23,21 +24,21 @@ export type {
   WaitForOptions,
 } from './tasks/inspector-options.ts';
 export type { ListOptions } from './tasks/list-options.ts';
-export { PeriodicTaskManager } from './tasks/periodic-task-manager.ts';
+export { PeriodicTaskManager } from './tasks/scheduler/periodic-task-manager.ts';
 export type {
   PeriodicTaskConfig,
   PeriodicTaskConfigProvider,
   PeriodicTaskManagerEvents,
   PeriodicTaskManagerOptions,
   SyncChange,
-} from './tasks/periodic-task-manager.ts';
+} from './tasks/scheduler/periodic-task-manager.ts';
 export { taskQueueMetrics } from './tasks/queue-metrics.ts';
 export type { TaskQueueMetrics, TaskQueueMetricsOptions } from './tasks/queue-metrics.ts';
 export { RevokeTask } from './tasks/revoke-task.ts';
-export { Scheduler } from './tasks/scheduler.ts';
-export type { SchedulerEvents } from './tasks/scheduler.ts';
-export type { BackfillOptions } from './tasks/scheduler/backfill.ts';
+export { Scheduler } from './tasks/scheduler/scheduler.ts';
+export type { SchedulerEvents } from './tasks/scheduler/scheduler.ts';
 export type {
+  BackfillOptions,
   EnqueueErrorHandler,
   PostEnqueue,
   PreEnqueue,
@@ -46,16 +47,26 @@ export type {
   ScheduleTick,
 } from './tasks/scheduler/scheduler-options.ts';
 export { ServeMux } from './tasks/serve-mux.ts';
-export type { Handler, Middleware } from './tasks/server/handler.ts';
-export type { Logger } from './tasks/server/logger.ts';
-export type { ReceivedTask } from './tasks/server/received-task.ts';
-export { defaultRetryDelayMs } from './tasks/server/retry-delay.ts';
-export type { RetryDelay } from './tasks/server/retry-delay.ts';
-export type * from './tasks/server/server-events.ts';
-export type { GroupAggregator, ServerOptions, TaskErrorHandler } from './tasks/server/server-options.ts';
+export type { Logger } from './tasks/logger.ts';
+export type { Handler, Middleware, ReceivedTask, TaskContext } from './tasks/server/handler.ts';
+export type {
+  GroupFailedEvent,
+  ServerEvents,
+  TaskCancelledEvent,
+  TaskEvent,
+  TaskFailedEvent,
+  TaskOverEvent,
+  TaskRetriedEvent,
+} from './tasks/server/reports.ts';
+export { defaultRetryDelayMs } from './tasks/server/server-options.ts';
+export type {
+  GroupAggregator,
+  RetryDelay,
+  ServerOptions,
+  TaskErrorHandler,
+} from './tasks/server/server-options.ts';
 export { Server } from './tasks/server/server.ts';
 export type { ServerStatus } from './tasks/server/server.ts';
-export type { TaskContext } from './tasks/server/task-context.ts';
 export { SkipRetry } from './tasks/skip-retry.ts';
 export type * from './tasks/standard-schema.ts';
 export type { TaskInfo } from './tasks/task-info.ts';

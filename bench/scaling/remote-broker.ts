@@ -1,4 +1,4 @@
-import type { Broker, LeasedTask } from 'escapement/tasks';
+import { MAINTENANCE_JOBS, type Broker, type LeasedTask } from 'escapement/tasks';
 
 export interface RemoteBroker {
   readonly broker: Broker;
@@ -18,7 +18,7 @@ export function remoteBroker(here: Broker, roundTripMs: number): RemoteBroker {
   let asked = 0;
   let askedInVain = 0;
   const changed: Partial<Broker> = {
-    isSelfDriven: false,
+    maintenance: MAINTENANCE_JOBS,
     dequeue: async (queue: string, limit: number, leaseMs: number): Promise<readonly LeasedTask[]> => {
       asked++;
       await roundTrip();

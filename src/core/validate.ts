@@ -23,6 +23,14 @@ export function requireIntegerAtLeast(
   }
 }
 
+export function requireBoolean(argument: string, value: unknown): asserts value is boolean {
+  if (typeof value !== 'boolean') throw wrongType(argument, 'a boolean', value);
+}
+
+export function requireString(argument: string, value: unknown): asserts value is string {
+  if (typeof value !== 'string') throw wrongType(argument, 'a string', value);
+}
+
 export function requireFunction(argument: string, value: unknown): void {
   if (typeof value !== 'function') throw wrongType(argument, 'a function', value);
 }

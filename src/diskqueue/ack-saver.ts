@@ -1,4 +1,5 @@
 import { inOwnTurn } from '../core/own-turn.ts';
+import { Serial } from '../core/serial.ts';
 import type { MessageLog } from './message-log.ts';
 
 /**
@@ -8,7 +9,7 @@ import type { MessageLog } from './message-log.ts';
 export class AckSaver {
   readonly #log: MessageLog;
   readonly #onError: (error: unknown) => void;
-  #last: Promise<void> = Promise.resolve();
+  readonly #saves = new Serial();
   #isAsked = false;
   #isStopped = false;
 
@@ -33,9 +34,7 @@ export class AckSaver {
 
   /** Does something behind the saves that were begun, while none is. */
   run(action: () => Promise<void>): Promise<void> {
-    const result = this.#last.then(action);
-    this.#last = result.catch(() => undefined);
-    return result;
+    return this.#saves.run(action);
   }
 
   async #save(): Promise<void> {

@@ -5,7 +5,7 @@ import { requireFunction, requireObject, requireOptions, type OptionNames } from
 import type { Broker, NewTask, TaskRecord } from './broker/broker.ts';
 import { requireBroker } from './broker/require-broker.ts';
 import { newTaskOf } from './new-task.ts';
-import { tell } from './tell.ts';
+import { emit } from './emit.ts';
 import { TaskInfo } from './task-info.ts';
 import { settleEach } from './settle-each.ts';
 import { requireTaskOptions, type TaskOptions } from './task-options.ts';
@@ -222,7 +222,7 @@ export class Client extends EventEmitter<ClientEvents> {
 
   #told(record: TaskRecord): TaskInfo {
     const info = new TaskInfo(record);
-    tell(this, 'enqueued', info);
+    emit(this, 'enqueued', info);
     return info;
   }
 

@@ -1,6 +1,4 @@
-const SECOND_MS = 1_000;
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/units.ts';
 const NS_PER_MS = 1e6;
 
 /** The longest that Go can hold: 2^63 - 1 ns, some 292 years. */

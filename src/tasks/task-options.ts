@@ -1,4 +1,5 @@
 import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
+import { LAST_DATE_MS, MINUTE_MS } from '../core/units.ts';
 import {
   requireFiniteNumber,
   requireIntegerAtLeast,
@@ -59,7 +60,7 @@ export interface ResolvedTaskOptions {
 
 /** asynq's. */
 const DEFAULT_MAX_RETRY = 25;
-const DEFAULT_TIMEOUT_MS = 30 * 60_000;
+const DEFAULT_TIMEOUT_MS = 30 * MINUTE_MS;
 export const DEFAULT_QUEUE = 'default';
 
 /** Locks are kept for whole seconds in Redis. */
@@ -67,9 +68,6 @@ const MIN_UNIQUE_TTL_MS = 1_000;
 
 /** What a 32-bit number on the wire holds. */
 const MAX_RETRIES = 2 ** 31 - 1;
-
-/** The last moment a Date can have. */
-const MAX_WALL_MS = 8.64e15;
 
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 
@@ -174,15 +172,15 @@ function requireProcessTime({ processAt, processInMs }: TaskOptions): void {
 
 export function requireDuration(argument: string, value: unknown): asserts value is number {
   requireFiniteNumber(argument, value);
-  if (value < 0 || value > MAX_WALL_MS) {
-    throw outOfRange(argument, `from 0 to ${MAX_WALL_MS} milliseconds`, value);
+  if (value < 0 || value > LAST_DATE_MS) {
+    throw outOfRange(argument, `from 0 to ${LAST_DATE_MS} milliseconds`, value);
   }
 }
 
 function requireTime(argument: string, value: unknown): void {
   const ms = value instanceof Date ? value.getTime() : value;
   if (typeof ms !== 'number') throw wrongType(argument, 'a Date or a number of milliseconds', value);
-  if (!(ms >= 0 && ms <= MAX_WALL_MS)) throw outOfRange(argument, 'a time since the epoch', ms);
+  if (!(ms >= 0 && ms <= LAST_DATE_MS)) throw outOfRange(argument, 'a time since the epoch', ms);
 }
 
 function requireHeaders(headers: unknown): void {

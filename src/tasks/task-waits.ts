@@ -1,84 +1,48 @@
 import type { ClockTimeout } from '../core/clock.ts';
 import { EscapementError } from '../core/errors.ts';
+import { SECOND_MS } from '../core/units.ts';
+import { DelayedOperationPurgatory } from '../purgatory/purgatory.ts';
 import { isUnavailable } from './broker/is-unavailable.ts';
 import type { Broker, Subscription } from './broker/broker.ts';
 import { TaskInfo } from './task-info.ts';
 
-/** How often a task is looked at if the broker may not tell of its end, or could not be asked, in milliseconds. */
-const POLL_INTERVAL_MS = 1_000;
+/** How often a task is read if the broker may not notify, or was unavailable. */
+const POLL_INTERVAL_MS = SECOND_MS;
 
-/** Somebody who waits for the end of a task. */
-class TaskWait {
-  readonly queue: string;
-  readonly id: string;
-  readonly promise: Promise<TaskInfo>;
-  declare readonly resolve: (info: TaskInfo) => void;
-  declare readonly reject: (reason: unknown) => void;
-  /** Undefined until the task is seen. */
-  retentionMs: number | undefined;
-  isOver = false;
-  isLooking = false;
-  /** The broker told of the task while it was looked at: what is seen may be older than that. */
-  isStale = false;
-  poll: ClockTimeout | undefined;
+const OP = 'Inspector.waitFor';
 
-  constructor(queue: string, id: string) {
-    this.queue = queue;
-    this.id = id;
-    this.promise = new Promise((resolve, reject) => {
-      Object.assign(this, { resolve, reject });
-    });
-  }
-
-  end(): void {
-    this.isOver = true;
-    this.poll?.cancel();
-  }
+/** The waits for tasks of one queue share a subscription, which is closed with the last of them. */
+interface QueueWaits {
+  count: number;
+  subscription: Promise<Subscription> | undefined;
 }
 
-/** Those who wait for tasks of one queue; they share a subscription, which ends with the last. */
-class QueueWaits {
-  /** By the id of the task. */
-  readonly byId = new Map<string, Set<TaskWait>>();
-  subscription: Promise<Subscription> | undefined;
-
-  get all(): TaskWait[] {
-    return [...this.byId.values()].flatMap((waits) => [...waits]);
-  }
-
-  add(wait: TaskWait): void {
-    const waits = this.byId.get(wait.id);
-    if (waits === undefined) this.byId.set(wait.id, new Set([wait]));
-    else waits.add(wait);
-  }
-
-  remove(wait: TaskWait): void {
-    const waits = this.byId.get(wait.id);
-    waits?.delete(wait);
-    if (waits?.size === 0) this.byId.delete(wait.id);
-  }
-
-  async unsubscribe(): Promise<void> {
-    const { subscription } = this;
-    this.subscription = undefined;
-    try {
-      await (await subscription)?.close();
-    } catch {
-      // It was not made, or the broker is gone, and it with it.
-    }
-  }
+interface Wait {
+  readonly queue: string;
+  readonly id: string;
+  /** The number of the last news that it has followed. */
+  news: number;
+  /** Undefined until the task was read. */
+  retentionMs: number | undefined;
+  poll: ClockTimeout | undefined;
+  isOver: boolean;
 }
 
 /**
- * Those who wait for the end of a task.
+ * Waits for the end of tasks: each wait is an operation in a purgatory, under the keys of its task and of its queue.
  *
- *      subscribe ──► look at the task ──► it is over: settle
- *                         ▲     └── it is not: wait ──┐
- *                         └── the broker tells, or ◄──┘ it is time, if it may not tell
+ *      wait ──► subscribe ──► read the task ──► it has ended: settle
+ *                   ▲               └──► it has not: watch ──┐
+ *                   └── notified, or after an interval ◄─────┘
+ *
+ * A notification costs one read of the task for each of its waits; waiting itself costs nothing.
  */
 export class TaskWaits {
   readonly #broker: Broker;
+  readonly #purgatory = new DelayedOperationPurgatory<string>('task waits', { timerEnabled: false });
   readonly #queues = new Map<string, QueueWaits>();
+  /** Number of notifications and intervals so far. */
+  #news = 0;
   #isClosed = false;
 
   constructor(broker: Broker) {
@@ -90,141 +54,134 @@ export class TaskWaits {
   }
 
   async wait(queue: string, id: string, signal: AbortSignal | undefined): Promise<TaskInfo> {
-    signal?.throwIfAborted();
-    if (this.#isClosed) throw closed();
-    const wait = new TaskWait(queue, id);
-    const giveUp = (): void => {
-      wait.reject(signal?.reason);
-    };
-    signal?.addEventListener('abort', giveUp);
-    this.#queue(queue).add(wait);
-    void this.#listenAndLook(wait);
+    const wait: Wait = { queue, id, news: -1, retentionMs: undefined, poll: undefined, isOver: false };
+    const waits = this.#enter(queue);
     try {
-      return await wait.promise;
+      return await this.#purgatory.wait(
+        [keyOf(queue, id), keyOf(queue)],
+        () => this.#check(wait, waits),
+        signal === undefined ? { timeoutMs: Infinity } : { timeoutMs: Infinity, signal },
+      );
+    } catch (error) {
+      if (!isClosed(error)) throw error;
+      throw new EscapementError('ERR_INSPECTOR_CLOSED', 'the inspector is closed', { op: OP });
     } finally {
-      signal?.removeEventListener('abort', giveUp);
-      wait.end();
-      this.#remove(wait);
+      wait.isOver = true;
+      wait.poll?.cancel();
+      this.#leave(queue, waits);
     }
   }
 
-  /** Whoever waits is rejected. */
+  /** Rejects all waits. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    const queues = [...this.#queues.values()];
-    for (const { all } of queues) for (const wait of all) wait.reject(closed());
-    await Promise.all(queues.map((waits) => waits.unsubscribe()));
+    this.#purgatory.close();
+    await Promise.all(Array.from(this.#queues.values(), unsubscribe));
   }
 
-  #queue(queue: string): QueueWaits {
-    let waits = this.#queues.get(queue);
-    if (waits === undefined) {
-      waits = new QueueWaits();
-      this.#queues.set(queue, waits);
-    }
+  #enter(queue: string): QueueWaits {
+    const waits = this.#queues.get(queue) ?? { count: 0, subscription: undefined };
+    this.#queues.set(queue, waits);
+    waits.count++;
     return waits;
   }
 
-  #remove(wait: TaskWait): void {
-    const waits = this.#queue(wait.queue);
-    waits.remove(wait);
-    if (waits.byId.size > 0) return;
-    this.#queues.delete(wait.queue);
-    void waits.unsubscribe();
+  #leave(queue: string, waits: QueueWaits): void {
+    waits.count--;
+    if (waits.count > 0) return;
+    this.#queues.delete(queue);
+    void unsubscribe(waits);
   }
 
-  /** Nobody may be told of what ends before the subscription: so it comes first. */
-  async #listenAndLook(wait: TaskWait): Promise<void> {
+  /** @returns undefined while the task has not ended. */
+  async #check(wait: Wait, waits: QueueWaits): Promise<TaskInfo | undefined> {
+    if (wait.news === this.#news) return undefined; // the purgatory checks a new operation twice: one read is enough
+    wait.news = this.#news;
+    let mustPoll = this.#broker.maintenance.includes('task');
     try {
-      await this.#subscribe(wait.queue);
+      await this.#subscribe(wait.queue, waits); // first: or the end of the task could be missed
     } catch (error) {
-      if (!isUnavailable(error)) {
-        wait.reject(error);
-        return;
-      }
-      this.#lookLater(wait);
+      if (!isUnavailable(error)) throw error;
+      mustPoll = true;
     }
-    await this.#look(wait);
-  }
-
-  #subscribe(queue: string): Promise<Subscription> {
-    const waits = this.#queue(queue);
-    waits.subscription ??= this.#newSubscription(queue, waits);
-    return waits.subscription;
-  }
-
-  #newSubscription(queue: string, waits: QueueWaits): Promise<Subscription> {
-    const made = this.#broker.subscribe(
-      {
-        settled: (of, id) => {
-          if (of === queue) for (const wait of waits.byId.get(id) ?? []) void this.#look(wait);
-        },
-        closed: () => {
-          for (const wait of waits.all) void this.#look(wait);
-        },
-      },
-      [queue],
-    );
-    made.catch(() => {
-      if (waits.subscription === made) waits.subscription = undefined;
-    });
-    return made;
-  }
-
-  async #look(wait: TaskWait): Promise<void> {
-    wait.isStale = true;
-    if (wait.isLooking) return;
-    wait.isLooking = true;
-    while (wait.isStale && !wait.isOver) {
-      wait.isStale = false;
-      await this.#lookOnce(wait);
-    }
-    wait.isLooking = false;
-  }
-
-  async #lookOnce(wait: TaskWait): Promise<void> {
     try {
       const record = await this.#broker.task(wait.queue, wait.id);
       wait.retentionMs = record.message.retentionMs;
-      if (record.state === 'completed') wait.resolve(new TaskInfo(record));
-      else if (record.state === 'archived') wait.reject(archived(wait, record.message.lastError));
-      else if (!this.#broker.isSelfDriven) this.#lookLater(wait);
+      if (record.state === 'completed') return new TaskInfo(record);
+      if (record.state === 'archived') throw archived(wait, record.message.lastError);
     } catch (error) {
-      if (isUnavailable(error)) this.#lookLater(wait);
-      else wait.reject(explain(wait, error));
+      if (!isUnavailable(error)) throw explain(wait, error);
+      mustPoll = true;
     }
+    if (mustPoll) this.#pollLater(wait);
+    return undefined;
   }
 
-  #lookLater(wait: TaskWait): void {
+  #subscribe(queue: string, waits: QueueWaits): Promise<Subscription> {
+    if (waits.subscription !== undefined) return waits.subscription;
+    const settled = (of: string, id: string): void => {
+      if (of === queue) this.#notify(keyOf(queue, id));
+    };
+    const closed = (): void => {
+      this.#notify(keyOf(queue));
+    };
+    const subscription = this.#broker.subscribe({ settled, closed }, [queue]);
+    waits.subscription = subscription;
+    subscription.catch(() => {
+      if (waits.subscription === subscription) waits.subscription = undefined;
+    });
+    return subscription;
+  }
+
+  #notify(key: string): void {
+    this.#news++;
+    this.#purgatory.checkAndComplete(key);
+  }
+
+  #pollLater(wait: Wait): void {
     wait.poll?.cancel();
     if (wait.isOver) return;
     wait.poll = this.#broker.clock.setTimeout(() => {
-      void this.#listenAndLook(wait);
+      this.#notify(keyOf(wait.queue, wait.id));
     }, POLL_INTERVAL_MS);
   }
 }
 
-function archived({ queue, id }: TaskWait, lastError: string): EscapementError {
+function keyOf(...names: readonly string[]): string {
+  return JSON.stringify(names);
+}
+
+async function unsubscribe(waits: QueueWaits): Promise<void> {
+  const { subscription } = waits;
+  waits.subscription = undefined;
+  try {
+    await (await subscription)?.close();
+  } catch {
+    // It failed, or ended with its broker.
+  }
+}
+
+function isClosed(error: unknown): boolean {
+  return error instanceof EscapementError && error.code === 'ERR_PURGATORY_CLOSED';
+}
+
+function archived({ queue, id }: Wait, lastError: string): EscapementError {
   const why = lastError === '' ? '' : `: ${lastError}`;
   return new EscapementError('ERR_TASK_ARCHIVED', `task '${id}' of queue '${queue}' is archived${why}`, {
-    op: 'Inspector.waitFor',
+    op: OP,
   });
 }
 
-/** What was there and is not any more is done, unless it was deleted, and nobody can tell. */
-function explain({ queue, id, retentionMs }: TaskWait, error: unknown): unknown {
+/** A task that was there and has disappeared is done, or was deleted: these cannot be told apart. */
+function explain({ queue, id, retentionMs }: Wait, error: unknown): unknown {
   if (retentionMs === undefined) return error;
-  if (!(error instanceof EscapementError) || !GONE.includes(error.code)) return error;
-  const advice = retentionMs === 0 ? ': with retentionMs it would be kept when it is done' : '';
+  if (!(error instanceof EscapementError) || !NOT_FOUND.includes(error.code)) return error;
+  const advice = retentionMs === 0 ? '. With retentionMs it would be kept after it is done' : '';
   return new EscapementError(
     'ERR_TASK_NOT_FOUND',
-    `task '${id}' of queue '${queue}' is gone: done, or deleted${advice}`,
-    { op: 'Inspector.waitFor', cause: error },
+    `task '${id}' of queue '${queue}' no longer exists: it is done, or was deleted${advice}`,
+    { op: OP, cause: error },
   );
 }
 
-const GONE = ['ERR_TASK_NOT_FOUND', 'ERR_QUEUE_NOT_FOUND'];
-
-function closed(): EscapementError {
-  return new EscapementError('ERR_INSPECTOR_CLOSED', 'the inspector is closed', { op: 'Inspector.waitFor' });
-}
+const NOT_FOUND = ['ERR_TASK_NOT_FOUND', 'ERR_QUEUE_NOT_FOUND'];

@@ -1,4 +1,4 @@
-const SECOND_MS = 1_000;
+import { MINUTE_MS, SECOND_MS } from '../core/units.ts';
 
 const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'];
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
@@ -31,6 +31,6 @@ export function parseUnixDate(text: string): number | undefined {
 function offsetOf(zone: string): number {
   const [, sign, hours, minutes = '0'] = /^([+-])(\d\d)(\d\d)?$/.exec(zone) ?? [];
   if (sign === undefined) return 0;
-  const ms = (Number(hours) * 60 + Number(minutes)) * 60_000;
+  const ms = (Number(hours) * 60 + Number(minutes)) * MINUTE_MS;
   return sign === '-' ? -ms : ms;
 }

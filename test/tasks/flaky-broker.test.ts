@@ -12,7 +12,7 @@ describe('a flaky broker', () => {
     const { broker, clock } = await openBench();
     const flaky = flakyBroker(broker);
     expect(flaky.clock).toBe(clock);
-    expect(flaky.isSelfDriven).toBe(true);
+    expect(flaky.maintenance).toEqual([]);
     await new Client({ broker: flaky }).enqueue(new Task('a', 1, { taskId: 'a' }));
     expect(await flaky.tasks('default', 'pending', { page: 1, size: 5 })).toHaveLength(1);
     expect(flaky.counts).toEqual({ calls: 2, failed: 0, repliesLost: 0 });

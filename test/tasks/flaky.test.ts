@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { Client, EmbeddedBroker, Inspector, Server, type Broker } from 'escapement/tasks';
+import { Client, EmbeddedBroker, Inspector, Server, MAINTENANCE_JOBS, type Broker } from 'escapement/tasks';
 import { checkBroker, flakyBroker, ManualClock, type FlakyBroker } from 'escapement/testing';
 import { seededRandom } from '../../src/tasks/broker/seeded-random.ts';
 import { START_MS } from './support/bench.ts';
@@ -12,7 +12,7 @@ const MINUTE_MS = 60_000;
 function notSelfDriven(broker: Broker): Broker {
   return new Proxy(broker, {
     get: (target, name) => {
-      if (name === 'isSelfDriven') return false;
+      if (name === 'maintenance') return MAINTENANCE_JOBS;
       const value: unknown = Reflect.get(target, name);
       return typeof value === 'function' ? (value.bind(target) as unknown) : value;
     },

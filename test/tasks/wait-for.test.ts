@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test, vi } from 'vitest';
 import { EscapementError } from 'escapement';
-import { Inspector, Task, type Broker, type BrokerListener } from 'escapement/tasks';
+import { Inspector, MAINTENANCE_JOBS, Task, type Broker, type BrokerListener } from 'escapement/tasks';
 import { settled, watch } from '../workqueue/support/outcome.ts';
 import { openBench, type Bench } from './support/bench.ts';
 
@@ -12,7 +12,7 @@ const unavailable = (): EscapementError => new EscapementError('ERR_BROKER_UNAVA
 function elsewhere({ broker }: Bench): Broker {
   return new Proxy<Broker>(broker, {
     get: (target, name) => {
-      if (name === 'isSelfDriven') return false;
+      if (name === 'maintenance') return MAINTENANCE_JOBS;
       if (name === 'subscribe') return () => Promise.resolve({ close: () => Promise.resolve() });
       const value: unknown = Reflect.get(target, name);
       return typeof value === 'function' ? (value.bind(target) as unknown) : value;
@@ -82,11 +82,11 @@ describe('waitFor', () => {
     await broker.complete(await lease());
     await inspector.deleteTask('default', 'b');
     await settled();
-    const gone = "of queue 'default' is gone: done, or deleted";
+    const gone = "of queue 'default' no longer exists: it is done, or was deleted";
     expect(waiting.map(({ value }) => value)).toMatchObject([
       {
         code: 'ERR_TASK_NOT_FOUND',
-        message: `task 'a' ${gone}: with retentionMs it would be kept when it is done`,
+        message: `task 'a' ${gone}. With retentionMs it would be kept after it is done`,
       },
       { code: 'ERR_TASK_NOT_FOUND', message: `task 'b' ${gone}` },
     ]);

@@ -1,3 +1,4 @@
+import { Serial } from '../../core/serial.ts';
 import { allOf } from '../all-of.ts';
 import { setAside } from '../copy-file.ts';
 import { isOutOfRoom, type FileSystem } from '../file-system.ts';
@@ -53,7 +54,7 @@ export class CheckedLog implements MessageLog {
   #lacksRoom = false;
   #isWriting = false;
   /** Saves run one after the other. */
-  #saves: Promise<unknown> = Promise.resolve();
+  readonly #saves = new Serial();
 
   private constructor(options: CheckedLogOptions, journal: AckJournal, found: RecoveredSegments) {
     this.#options = options;
@@ -135,7 +136,7 @@ export class CheckedLog implements MessageLog {
    * the rest has that of the segments.
    */
   saveAcks(isDurable: boolean): Promise<void> {
-    return this.#alone(async () => {
+    return this.#saves.run(async () => {
       await this.#dropFullWriter();
       await this.#reader.leaveAcknowledged();
       const gone = this.#trimmable(); // now: what is acknowledged from here on may be not in the cursor
@@ -215,7 +216,7 @@ export class CheckedLog implements MessageLog {
     // A full disk does not keep anybody from reading; the next save tries again.
     const mustReserve = this.#segments.length > 0 || isLastMissed;
     if (this.#trimmable().length > 0 || isLastMissed) await this.saveAcks(true).catch(() => undefined);
-    else if (mustReserve) await this.#alone(() => journal.reserve()).catch(() => undefined);
+    else if (mustReserve) await this.#saves.run(() => journal.reserve()).catch(() => undefined);
   }
 
   async #write(messages: readonly Uint8Array[]): Promise<AppendResult> {
@@ -301,7 +302,7 @@ export class CheckedLog implements MessageLog {
 
   async #newWriter(): Promise<SegmentWriter> {
     const { files, folder, name, isAlwaysDurable, maxBytesPerFile, wallNow } = this.#options;
-    await this.#alone(() => this.#journal.reserve()); // or what is put now could not be given back
+    await this.#saves.run(() => this.#journal.reserve()); // or what is put now could not be given back
     const last = this.#segments.at(-1);
     const next = Math.max(this.#acks.end, last?.next ?? 0);
     const options = { isAlwaysDurable, maxBytes: maxBytesPerFile, wallMs: wallNow() };
@@ -330,7 +331,7 @@ export class CheckedLog implements MessageLog {
       await this.#journal.savePrefix();
       await this.#journal.sync();
     };
-    await this.#alone(save).catch(() => undefined); // the next save says it
+    await this.#saves.run(save).catch(() => undefined); // the next save says it
   }
 
   async #abandon(writer: SegmentWriter): Promise<void> {
@@ -358,12 +359,6 @@ export class CheckedLog implements MessageLog {
       this.#segments.shift();
     }
     await files.syncFolder(folder);
-  }
-
-  #alone(action: () => Promise<void>): Promise<void> {
-    const result = this.#saves.then(action);
-    this.#saves = result.catch(() => undefined);
-    return result;
   }
 
   async #closeFiles(): Promise<void> {

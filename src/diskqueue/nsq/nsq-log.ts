@@ -1,3 +1,4 @@
+import { Serial } from '../../core/serial.ts';
 import { allOf } from '../all-of.ts';
 import { unlinkIfThere } from '../missing-files.ts';
 import { isOutOfRoom, type FileSystem } from '../file-system.ts';
@@ -58,7 +59,7 @@ export class NsqLog implements MessageLog {
   /** A write was refused because the disk is full, and none has succeeded since. */
   #lacksRoom = false;
   /** What changes the files runs one after the other. */
-  #queue: Promise<unknown> = Promise.resolve();
+  readonly #serial = new Serial();
 
   private constructor(options: NsqLogOptions, metadata: MetadataFile, found: RecoveredQueue) {
     this.#options = options;
@@ -100,7 +101,7 @@ export class NsqLog implements MessageLog {
   }
 
   append(messages: readonly Uint8Array[]): Promise<AppendResult> {
-    return this.#alone(async () => {
+    return this.#serial.run(async () => {
       const result = await this.#append(messages);
       const mayTryAgain = this.#lacksRoom && result.appended === 0;
       return mayTryAgain && (await this.#makeRoom()) ? this.#append(messages) : result;
@@ -108,7 +109,7 @@ export class NsqLog implements MessageLog {
   }
 
   sync(): Promise<void> {
-    return this.#alone(() => this.#appender.sync());
+    return this.#serial.run(() => this.#appender.sync());
   }
 
   async read(): Promise<StoredMessage[]> {
@@ -140,7 +141,7 @@ export class NsqLog implements MessageLog {
 
   /** With the host alone nothing is saved: metadata that is not on the disk could name bytes that are not either. */
   saveAcks(isDurable: boolean): Promise<void> {
-    return this.#alone(async () => {
+    return this.#serial.run(async () => {
       const mustLeave = this.#lacksRoom && this.#isDone;
       if (mustLeave) await this.#appender.leaveCurrent();
       await this.#leavePassed();
@@ -152,7 +153,7 @@ export class NsqLog implements MessageLog {
 
   /** As the original does it, in a new file. */
   empty(): Promise<void> {
-    return this.#alone(async () => {
+    return this.#serial.run(async () => {
       const write = { number: this.#files.writePosition.number + 1, offset: 0 };
       const reader = this.#forgetAll(write);
       await reader?.close().catch(() => undefined);
@@ -162,7 +163,7 @@ export class NsqLog implements MessageLog {
   }
 
   close(): Promise<void> {
-    return this.#alone(() =>
+    return this.#serial.run(() =>
       allOf([
         () => this.#appender.sync(),
         async () => {
@@ -306,11 +307,5 @@ export class NsqLog implements MessageLog {
     const reader = this.#reader;
     this.#reader = undefined;
     return reader;
-  }
-
-  #alone<R>(action: () => Promise<R>): Promise<R> {
-    const result = this.#queue.then(action);
-    this.#queue = result.catch(() => undefined);
-    return result;
   }
 }

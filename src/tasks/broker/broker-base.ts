@@ -3,7 +3,7 @@ import type { Broker } from './broker.ts';
 import { brokerClosed } from './broker-errors.ts';
 
 /** An operation of a broker: a method whose promise settles when it is done. */
-export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'isSelfDriven' | 'leaseHolder' | 'close'>;
+export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'maintenance' | 'leaseHolder' | 'close'>;
 
 /** Operations that may return their result without a promise. */
 export type OperationResults = {

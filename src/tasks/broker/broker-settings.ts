@@ -1,5 +1,6 @@
 import { systemClock, type Clock } from '../../core/clock.ts';
 import { requireClock } from '../../core/require-clock.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/units.ts';
 import { requireIntegerAtLeast, requireOptions, type OptionNames } from '../../core/validate.ts';
 import { requireDuration } from '../task-options.ts';
 
@@ -7,26 +8,26 @@ import { requireDuration } from '../task-options.ts';
  * The history of a schedule entry is kept for that long after its last event, as the counts of days are. The entry may be gone, and
  * no broker is told of that: a scheduler that has it may start again.
  */
-export const HISTORY_KEPT_MS = 90 * 86_400_000;
+export const HISTORY_KEPT_MS = 90 * DAY_MS;
 
 /** The mark of its latest tick is kept for longer: with it a yearly entry makes up for the tick that it has missed. */
-export const MARK_KEPT_MS = 400 * 86_400_000;
+export const MARK_KEPT_MS = 400 * DAY_MS;
 
 /** asynq's. */
 const DEFAULT_MAX_ARCHIVED = 10_000;
-const DEFAULT_ARCHIVE_RETENTION_MS = 90 * 86_400_000;
+const DEFAULT_ARCHIVE_RETENTION_MS = 90 * DAY_MS;
 
 /**
  * How far the tick of a schedule may be ahead of the broker's time, in milliseconds: clocks of a fleet differ, but a clock that
  * differs more is wrong.
  */
-export const MOST_AHEAD_MS = 300_000;
+export const MOST_AHEAD_MS = 5 * MINUTE_MS;
 
 /**
  * How far the latest tick that was added may be ahead of the time, in milliseconds, if the clock was set back: until the time
  * has come as far again, no tick is added twice. Summer time and its mistakes are two hours; beyond that the clock was wrong.
  */
-export const MOST_SET_BACK_MS = 7_200_000;
+export const MOST_SET_BACK_MS = 2 * HOUR_MS;
 
 /** What every broker can be told. All is checked when it is made. */
 export interface BrokerSettings {

@@ -3,6 +3,33 @@ import type { TaskState } from '../task-state.ts';
 
 /* Arguments and results of broker operations: see broker.ts. */
 
+/** An operation of a broker that must be called periodically: see `Broker.maintenance`. */
+export type MaintenanceJob =
+  /** By servers: there may be tasks without a notification. */
+  | 'dequeue'
+  /** By servers: tasks become due. */
+  | 'forward'
+  /** By servers: the retention of completed tasks ends. */
+  | 'deleteExpired'
+  /** By servers: leases end. */
+  | 'recover'
+  /** By servers: sets are held for too long. */
+  | 'reclaimSets'
+  /** By servers: it is time for groups to be aggregated. */
+  | 'groups'
+  /** By servers, which are otherwise no longer listed. */
+  | 'announceServer'
+  /** By schedulers, which are otherwise no longer listed. */
+  | 'announceScheduler'
+  /** By callers that wait for the end of a task: it may end without a notification. */
+  | 'task';
+
+/** All maintenance jobs: for a broker that does nothing by itself. */
+export const MAINTENANCE_JOBS: readonly MaintenanceJob[] = [
+  ...(['dequeue', 'forward', 'deleteExpired', 'recover', 'reclaimSets', 'groups', 'task'] as const),
+  ...(['announceServer', 'announceScheduler'] as const),
+];
+
 /** A task to add. */
 export interface NewTask {
   /** The task. */

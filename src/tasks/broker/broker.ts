@@ -10,6 +10,7 @@ import type {
   GroupLimits,
   GroupTaking,
   LeasedTask,
+  MaintenanceJob,
   NewTask,
   Page,
   QueueStats,
@@ -33,18 +34,18 @@ export type * from './lease-holder.ts';
  * `ERR_BROKER_UNAVAILABLE` (the connection failed) the change may have been made. A run is identified by its lease alone: an
  * operation with a lease that is not the task's present one rejects with `ERR_LEASE_LOST`.
  *
- * Servers call the operations that depend on time again and again: `forward`, `recover`, … A broker in the process does that
- * work at the right millisecond by itself: see `isSelfDriven`.
+ * Some operations must be called again and again, because they depend on time: `forward`, `recover`, … A broker lists those that it
+ * needs in `maintenance`. One that runs in the process does them by itself, to the millisecond, and lists none.
  */
 export interface TaskBroker {
   /** Where the time of everything that uses this broker comes from. */
   readonly clock: Clock;
 
   /**
-   * Whether the broker forwards, expires and reclaims tasks by itself when they are due, and notifies its listeners of all
-   * work. Then nothing needs to poll; the operations are there all the same.
+   * The operations that servers, schedulers and waiting callers must call periodically. If one is missing, the broker does that
+   * work by itself at the right time, and notifies its listeners of every result.
    */
-  readonly isSelfDriven: boolean;
+  readonly maintenance: readonly MaintenanceJob[];
 
   /** Resolves when the broker answers. */
   ping(): Promise<void>;

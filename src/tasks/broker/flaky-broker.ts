@@ -90,7 +90,7 @@ export function flakyBroker(broker: Broker, options: FlakyBrokerOptions = {}): F
 
 class BadNetwork {
   readonly clock: Broker['clock'];
-  readonly isSelfDriven: boolean;
+  readonly maintenance: Broker['maintenance'];
   isFlaky = true;
   readonly #broker: Broker;
   readonly #options: FlakyBrokerOptions;
@@ -111,7 +111,7 @@ class BadNetwork {
     requireFiniteNumber('options.seed', seed);
     this.#broker = broker;
     this.clock = broker.clock;
-    this.isSelfDriven = broker.isSelfDriven;
+    this.maintenance = broker.maintenance;
     this.#options = options;
     this.#random = random ?? seededRandom(seed);
   }

@@ -1,4 +1,4 @@
-const SECOND_MS = 1_000;
+import { LAST_DATE_MS, SECOND_MS } from '../../core/units.ts';
 
 /**
  * Every so often: at the multiples of a whole number of seconds since the epoch, by UTC. So whoever schedules it, and
@@ -14,9 +14,6 @@ export class IntervalSchedule {
 
   next(afterMs: number): number | undefined {
     const nextMs = (Math.floor(afterMs / this.intervalMs) + 1) * this.intervalMs;
-    return nextMs <= LAST_MS ? nextMs : undefined;
+    return nextMs <= LAST_DATE_MS ? nextMs : undefined;
   }
 }
-
-/** The last moment a Date can have. */
-const LAST_MS = 8.64e15;

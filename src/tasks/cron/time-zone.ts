@@ -1,6 +1,5 @@
 import { wrongValue } from '../../core/errors.ts';
-
-const SECOND_MS = 1_000;
+import { SECOND_MS } from '../../core/units.ts';
 
 /** What time the clocks on the wall show somewhere: the host's table of time zones, asked for offsets. */
 export class TimeZone {

@@ -1,8 +1,7 @@
 import { Cron } from 'croner';
+import { DAY_MS } from '../../core/units.ts';
 import type { CronFields } from './cron-fields.ts';
 import type { TimeZone } from './time-zone.ts';
-
-const DAY_MS = 86_400_000;
 
 /**
  * When five fields come to pass in a time zone.

@@ -10,8 +10,8 @@ import {
 import { isThenable } from '../../core/thenable.ts';
 import { RevokeTask } from '../revoke-task.ts';
 import type { Middleware } from '../server/handler.ts';
-import type { ReceivedTask } from '../server/received-task.ts';
-import type { TaskContext } from '../server/task-context.ts';
+import type { ReceivedTask } from '../server/handler.ts';
+import type { TaskContext } from '../server/handler.ts';
 import { ATTRIBUTE } from './span-attributes.ts';
 import { recordError } from './span-error.ts';
 import { contextOf } from './task-headers.ts';

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+import { MINUTE_MS } from '../../core/units.ts';
 import type { NewTask, ScheduleEntry } from '../broker/broker.ts';
 import { MOST_SET_BACK_MS } from '../broker/broker-settings.ts';
 import type { CronSpec } from '../cron-spec.ts';
@@ -5,7 +7,7 @@ import { formatTaskOptions } from '../entry-options.ts';
 import { newTaskOf } from '../new-task.ts';
 import type { TaskOptions } from '../task-options.ts';
 import type { Task } from '../task.ts';
-import { newestTicks, type Backfill } from './backfill.ts';
+import type { Backfill } from './scheduler-options.ts';
 
 /**
  * An entry of a scheduler, and how far it has come:
@@ -139,4 +141,84 @@ export class ScheduledEntry {
 /** A clock was wrong when it came to that tick, and is right now: waiting for that tick would be silence. */
 function isFarAhead(tickMs: number, nowMs: number): boolean {
   return tickMs > nowMs + MOST_SET_BACK_MS;
+}
+
+/** Where the search for the newest ticks begins, at least. */
+const SHORTEST_SPAN_MS = MINUTE_MS;
+
+/**
+ * The newest ticks of a span, `afterMs` excluded, `count` at most, oldest first. It looks back further and further, so the
+ * cost is that of the ticks that are found, not of the years that have passed.
+ */
+export function newestTicks(
+  spec: CronSpec,
+  afterMs: number,
+  untilMs: number,
+  count: number,
+): readonly number[] {
+  const first = spec.next(afterMs);
+  if (first === undefined || first > untilMs) return [];
+  const second = spec.next(first);
+  if (second === undefined || second > untilMs) return [first];
+  let spanMs = Math.max((second - first) * count, SHORTEST_SPAN_MS);
+  for (;;) {
+    const fromMs = Math.max(afterMs, untilMs - spanMs);
+    const ticks = ticksIn(spec, fromMs, untilMs, count);
+    if (ticks.length === count || fromMs === afterMs) return ticks;
+    spanMs *= 2;
+  }
+}
+
+function ticksIn(spec: CronSpec, afterMs: number, untilMs: number, count: number): number[] {
+  const ticks: number[] = [];
+  for (let at = spec.next(afterMs); at !== undefined && at <= untilMs; at = spec.next(at)) {
+    ticks.push(at);
+    if (ticks.length > count) ticks.shift();
+  }
+  return ticks;
+}
+
+/** Hexadecimal digits of an entry's id: 128 bits. */
+const ID_LENGTH = 32;
+
+/** The task's options, and over them those it was registered with: one by one, and headers one by one. Frozen: callbacks see it. */
+export function mergeTaskOptions(base: TaskOptions, over: TaskOptions): TaskOptions {
+  const isTimed = over.processAt !== undefined || over.processInMs !== undefined;
+  const timeless = isTimed ? { ...base, processAt: undefined, processInMs: undefined } : base;
+  const merged = Object.fromEntries([...definedOf(timeless), ...definedOf(over)]) as TaskOptions;
+  if (base.headers === undefined && over.headers === undefined) return Object.freeze(merged);
+  return Object.freeze({ ...merged, headers: Object.freeze({ ...base.headers, ...over.headers }) });
+}
+
+/**
+ * What makes an entry the one it is: its spec and time zone, the task's type and payload, and all options. The same
+ * wherever it is registered, and in whatever order options and headers are named.
+ */
+export function identityOf(cronSpec: string, location: string, task: Task, options: TaskOptions): string {
+  const { headers = {}, ...others } = mergeTaskOptions(task.options, options);
+  return JSON.stringify([
+    cronSpec.trim(),
+    location,
+    task.type,
+    task.hasPayload ? Buffer.from(task.payload).toString('base64') : null,
+    definedOf(others).sort(byName).map(plain),
+    Object.entries(headers).sort(byName),
+  ]);
+}
+
+/** An entry's id, if it was not given one: the same in every scheduler, so that its history survives a restart. */
+export function entryIdOf(identity: string): string {
+  return createHash('sha256').update(identity).digest('hex').slice(0, ID_LENGTH);
+}
+
+function definedOf(options: TaskOptions): [string, unknown][] {
+  return Object.entries(options).filter(([, value]) => value !== undefined);
+}
+
+function plain([name, value]: [string, unknown]): readonly [string, unknown] {
+  return [name, value instanceof Date ? value.getTime() : value];
+}
+
+function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }

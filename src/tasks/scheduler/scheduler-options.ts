@@ -2,18 +2,19 @@ import { outOfRange, wrongType } from '../../core/errors.ts';
 import {
   requireFiniteNumber,
   requireFunction,
+  requireIntegerAtLeast,
   requireOptions,
+  requireString,
   type OptionNames,
 } from '../../core/validate.ts';
 import type { Broker } from '../broker/broker.ts';
 import { requireBroker } from '../broker/require-broker.ts';
 import { TimeZone } from '../cron/time-zone.ts';
 import { requireText } from '../require-text.ts';
-import { guardedLogger, requireLogger, silentLogger, type Logger } from '../server/logger.ts';
+import { guardedLogger, requireLogger, silentLogger, type Logger } from '../logger.ts';
 import type { TaskInfo } from '../task-info.ts';
 import { requireTaskOptions, TASK_OPTIONS, type TaskOptions } from '../task-options.ts';
 import type { Task } from '../task.ts';
-import { resolveBackfill, type Backfill, type BackfillOptions } from './backfill.ts';
 
 /** What a scheduler is made from. */
 export interface SchedulerOptions {
@@ -50,6 +51,16 @@ export const SCHEDULER_OPTIONS: OptionNames<SchedulerOptions> = {
   ...{ enqueueErrorHandler: true, heartbeatIntervalMs: true, logger: true },
 };
 
+/** Which ticks are made up for that passed while no scheduler ran, or while all were asleep. */
+export interface BackfillOptions {
+  /** How old a tick may be, in milliseconds; may be `Infinity`. @default Infinity */
+  readonly maxAgeMs?: number | undefined;
+  /** How many at most: the newest ones, oldest first. An integer of at least 1. @default 100 */
+  readonly maxTicks?: number | undefined;
+}
+
+const BACKFILL_OPTIONS: OptionNames<BackfillOptions> = { maxAgeMs: true, maxTicks: true };
+
 /** What an entry is registered with: how its tasks are processed, and how it is scheduled. */
 export interface ScheduleOptions extends TaskOptions {
   /** Names the entry. @default made from all there is to it: the same in every scheduler, and after a restart */
@@ -85,6 +96,12 @@ export type EnqueueErrorHandler = (
   tick: ScheduleTick,
 ) => unknown;
 
+/** Backfill options with every default filled in. */
+export interface Backfill {
+  readonly maxAgeMs: number;
+  readonly maxTicks: number;
+}
+
 /** The options with every default filled in. */
 export interface ResolvedSchedulerOptions {
   readonly broker: Broker;
@@ -96,6 +113,8 @@ export interface ResolvedSchedulerOptions {
   readonly heartbeatIntervalMs: number;
   readonly logger: Logger;
 }
+
+const DEFAULT_MAX_TICKS = 100;
 
 /** asynq's. */
 const HEARTBEAT_INTERVAL_MS = 10_000;
@@ -119,7 +138,7 @@ export function resolveSchedulerOptions(
   } = options;
   const { heartbeatIntervalMs = HEARTBEAT_INTERVAL_MS, logger = silentLogger } = options;
   requireBroker('options.broker', broker);
-  if (typeof location !== 'string') throw wrongType('options.location', 'a string', location);
+  requireString('options.location', location);
   new TimeZone('options.location', location);
   if (preEnqueue !== undefined) requireFunction('options.preEnqueue', preEnqueue);
   if (postEnqueue !== undefined) requireFunction('options.postEnqueue', postEnqueue);
@@ -145,4 +164,16 @@ export function requireScheduleOptions(subject: string, options: ScheduleOptions
   requireTaskOptions(subject, options, SCHEDULE_OPTIONS);
   if (options.id !== undefined) requireText('options.id', options.id);
   if (options.backfill !== undefined) resolveBackfill(subject, options.backfill);
+}
+
+/** @returns undefined if none are. @throws TypeError or RangeError - an option is wrong. */
+export function resolveBackfill(subject: string, value: BackfillOptions | boolean): Backfill | undefined {
+  if (value === false) return undefined;
+  if (value !== true) requireOptions(subject, value, BACKFILL_OPTIONS, 'options.backfill');
+  const { maxAgeMs = Infinity, maxTicks = DEFAULT_MAX_TICKS } = value === true ? {} : value;
+  if (typeof maxAgeMs !== 'number')
+    throw wrongType('options.backfill.maxAgeMs', 'a number of milliseconds', maxAgeMs);
+  if (!(maxAgeMs >= 0)) throw outOfRange('options.backfill.maxAgeMs', 'at least 0 milliseconds', maxAgeMs);
+  requireIntegerAtLeast('options.backfill.maxTicks', 1, maxTicks);
+  return { maxAgeMs, maxTicks };
 }

@@ -1,5 +1,7 @@
+import { BackOff } from '../../core/back-off.ts';
 import { EscapementError } from '../../core/errors.ts';
 import { isThenable } from '../../core/thenable.ts';
+import { MINUTE_MS } from '../../core/units.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { TaskRecord } from '../broker/broker.ts';
 import { TaskInfo } from '../task-info.ts';
@@ -7,11 +9,10 @@ import type { ScheduledEntry } from './scheduled-entry.ts';
 import type { ResolvedSchedulerOptions, ScheduleTick } from './scheduler-options.ts';
 
 /** A broker that fails is tried again after that long, then twice that, and so on. */
-const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 30_000;
+const PAUSES = { firstMs: 250, longestMs: 30_000, jitter: 0 };
 
 /** How long the schema of a task may take, in milliseconds. */
-const LONGEST_CHECK_MS = 120_000;
+const LONGEST_CHECK_MS = 2 * MINUTE_MS;
 
 /** Whom a runner tells. */
 export interface TickListener {
@@ -131,7 +132,8 @@ export class TickRunner {
   /** Calls the broker again and again while it cannot be reached, until the entry's next tick is due. */
   async #persist<R>(entry: ScheduledEntry, call: () => Promise<R>): Promise<Outcome<R>> {
     const untilMs = entry.spec.next(this.#wallNow()) ?? Infinity;
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+    const backOff = new BackOff(PAUSES);
+    for (;;) {
       try {
         return { kind: 'answered', answer: await call() };
       } catch (error) {
@@ -140,7 +142,7 @@ export class TickRunner {
           { err: error, entryId: entry.id },
           'scheduler: the broker has failed, and is tried again',
         );
-        await this.#pause(Math.min(pauseMs, untilMs - this.#wallNow()));
+        await this.#pause(Math.min(backOff.next(), untilMs - this.#wallNow()));
         if (!this.#isServed(entry) || this.#wallNow() >= untilMs) return { kind: 'lost', error };
       }
     }

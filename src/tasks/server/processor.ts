@@ -1,133 +1,113 @@
+import { BackOff } from '../../core/back-off.ts';
+import { inOwnTurn } from '../../core/own-turn.ts';
+import { TurnBudget } from '../../core/turn-budget.ts';
+import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { LeasedTask } from '../broker/broker.ts';
-import { BackOff } from './back-off.ts';
-import { HostTurn } from './host-turn.ts';
-import { serverClosed } from './interruptions.ts';
-import { Latch } from './latch.ts';
+import { endedWithin, settledWithin } from '../settled-within.ts';
+import type { LeaseKeeper } from './leases.ts';
 import { QueuePicker, type Quota } from './queue-picker.ts';
-import type { RunTable } from './run-table.ts';
-import type { ServerParts } from './server-parts.ts';
-import { endedWithin, settledWithin } from './settled-within.ts';
-import { TaskRun, type Moment, type RunSettings } from './task-run.ts';
-import type { TaskWorker } from './task-worker.ts';
+import type { Reports } from './reports.ts';
+import { serverClosed, TaskRun, type Moment, type RunSettings, type RunTable } from './run.ts';
+import type { ResolvedServerOptions } from './server-options.ts';
 
-/** What a processor needs. */
-export interface ProcessorOptions {
-  readonly parts: ServerParts;
+/** The components that a processor works with. */
+export interface ProcessorParts {
+  readonly timer: SystemTimer;
+  /** Woken by `runs` too. */
+  readonly latch: Latch;
   readonly runs: RunTable;
-  readonly worker: TaskWorker;
-  /** Tasks were taken, and are about to run. */
-  readonly onTaken: (runs: readonly TaskRun[]) => void;
-  /** They could not be taken. */
-  readonly onError: (error: unknown) => void;
+  readonly leases: LeaseKeeper;
+  readonly reports: Reports;
+  readonly settings: RunSettings;
 }
 
 /**
- * Takes tasks while there is room, and has them worked on: one loop, however many places there are.
+ * Takes tasks while places are free, and starts them: one loop, whatever the concurrency.
  *
- *      room? ──► queues that may have something? ──► their quotas ──► dequeue, all queues at once ──► work
- *        ▲ no: a place becomes free   ▲ no: a hint, or the time to poll          │
- *        └────────────────────────────┴──────────────────────────────────────────┘
+ *      free places? ──► queues that may have tasks? ──► their quotas ──► dequeue, all queues at once ──► start the runs
+ *        ▲ no: until a place is free   ▲ no: until a notification, or the time to poll          │
+ *        └─────────────────────────────┴────────────────────────────────────────────────────────┘
  *
- * One call takes as many tasks as there is room for. A queue that the broker cannot be asked for rests for a while (B11),
- * and does not keep the others from being served.
+ * One call takes as many tasks as there are free places. A queue whose dequeue has failed rests for a while, and does not keep the
+ * others from being served. (asynq tries a failing broker again without any wait.)
  */
 export class Processor {
-  readonly #options: ProcessorOptions;
-  readonly #settings: RunSettings;
+  readonly #options: ResolvedServerOptions;
+  readonly #parts: ProcessorParts;
   readonly #picker: QueuePicker;
-  readonly #latch: Latch;
-  /** Of queues that could not be asked. */
+  readonly #isPolling: boolean;
+  /** Of queues whose dequeue has failed. */
   readonly #backOffs = new Map<string, BackOff>();
   readonly #turn = new HostTurn();
   #nextPollMs = 0;
   #isStopped = false;
   #loop: Promise<void> = Promise.resolve();
-  #whenIdle: (() => void) | undefined;
 
-  constructor(options: ProcessorOptions) {
-    const { broker, options: serverOptions, timer } = options.parts;
-    const { queues, strictPriority, leaseMs, baseContext } = serverOptions;
+  constructor(options: ResolvedServerOptions, parts: ProcessorParts) {
     this.#options = options;
-    this.#settings = { broker, leaseMs, baseContext };
-    this.#picker = new QueuePicker(queues, strictPriority);
-    this.#latch = new Latch(timer);
+    this.#parts = parts;
+    this.#picker = new QueuePicker(options.queues, options.strictPriority);
+    this.#isPolling = options.broker.maintenance.includes('dequeue');
   }
 
   start(): void {
     this.#loop = this.#run();
   }
 
-  /** There may be something in a queue. */
-  hint(queue: string): void {
-    if (this.#picker.markReady(queue)) this.#latch.wake();
+  /** A queue may have tasks. */
+  notify(queue: string): void {
+    if (this.#picker.markReady(queue)) this.#parts.latch.wake();
   }
 
-  /** There may be something in any queue. */
-  hintAll(): void {
+  /** Any queue may have tasks. */
+  notifyAll(): void {
     this.#picker.markAllReady();
-    this.#latch.wake();
+    this.#parts.latch.wake();
   }
 
-  /** A place is free. */
-  freed(run: TaskRun): void {
-    this.#options.runs.remove(run);
-    this.#latch.wake();
-    if (this.#options.runs.size === 0) this.#whenIdle?.();
-  }
-
-  /** Takes nothing more. */
+  /** Takes no more tasks. */
   stop(): void {
     this.#isStopped = true;
-    this.#latch.wake();
+    this.#parts.latch.wake();
   }
 
-  /** Waits for what runs; interrupts it when the time for that is over. */
+  /** Waits for the runs, and interrupts those that have not ended in time. */
   async shutdown(): Promise<void> {
-    const { runs, worker, parts } = this.#options;
-    const { shutdownTimeoutMs, leaseMs } = parts.options;
+    const { shutdownTimeoutMs, graceMs, leaseMs } = this.#options;
+    const { timer, runs } = this.#parts;
     this.stop();
-    const idle = this.#idle();
+    const idle = this.#loop.then(() => runs.empty());
     const isWorking = (): boolean => runs.size > 0;
-    if ((await endedWithin(parts.timer, shutdownTimeoutMs, idle, isWorking)) || !isWorking()) return;
+    if ((await endedWithin(timer, shutdownTimeoutMs, idle, isWorking)) || !isWorking()) return;
     const reason = serverClosed();
-    for (const run of runs.list()) worker.interrupt(run, reason);
+    for (const run of runs.list()) run.interrupt(reason);
     // The grace ends by itself; a write that takes longer than the lease makes no difference.
-    await settledWithin(parts.timer, parts.options.graceMs + leaseMs, idle);
-  }
-
-  async #idle(): Promise<void> {
-    await this.#loop;
-    if (this.#options.runs.size === 0) return;
-    await new Promise<void>((resolve) => {
-      this.#whenIdle = resolve;
-    });
+    await settledWithin(timer, graceMs + leaseMs, idle);
   }
 
   async #run(): Promise<void> {
-    const { runs, parts } = this.#options;
-    const { clock } = parts.broker;
+    const { runs, latch, timer } = this.#parts;
     while (!this.#isStopped) {
-      if (runs.room === 0) await this.#latch.wait();
-      else if (this.#picker.hasReady) await this.#round(runs.room);
-      else if (parts.broker.isSelfDriven) await this.#latch.wait();
-      else if (clock.now() >= this.#nextPollMs) this.#poll();
-      else await this.#latch.wait(this.#nextPollMs - clock.now());
+      if (runs.capacityLeft === 0) await latch.wait();
+      else if (this.#picker.hasReady) await this.#round(runs.capacityLeft);
+      else if (!this.#isPolling) await latch.wait();
+      else if (timer.clock.now() >= this.#nextPollMs) this.#poll();
+      else await latch.wait(this.#nextPollMs - timer.clock.now());
     }
   }
 
-  async #round(room: number): Promise<void> {
-    const quotas = this.#picker.pick(room);
+  async #round(places: number): Promise<void> {
+    const quotas = this.#picker.pick(places);
     const [first] = quotas;
-    for (const { queue } of quotas) this.#picker.markEmpty(queue); // a hint from now on may be of something new
+    for (const { queue } of quotas) this.#picker.markEmpty(queue); // a notification from now on may be of a new task
     if (quotas.length === 1 && first !== undefined) await this.#take(first);
     else await Promise.all(quotas.map((quota) => this.#take(quota)));
     if (!this.#picker.hasReady) this.#setNextPoll();
   }
 
-  /** What a queue gives is worked on, whatever others say. Never rejects. */
-
+  /** Starts what one queue returns, without waiting for the other queues. Never rejects. */
   async #take({ queue, limit }: Quota): Promise<void> {
-    const { broker, leaseMs } = this.#settings;
+    const { broker, leaseMs } = this.#options;
     const moment: Moment = { nowMs: broker.clock.now(), wallNowMs: broker.clock.wallNow() };
     let taken: readonly LeasedTask[];
     try {
@@ -138,59 +118,53 @@ export class Processor {
     }
     this.#backOffs.delete(queue);
     if (taken.length === limit) this.#picker.markReady(queue);
-    if (taken.length > 0) await this.#work(taken.map((leased) => this.#enter(leased, moment)));
+    if (taken.length > 0) await this.#start(taken.map((leased) => this.#enter(leased, moment)));
   }
 
   #enter(leased: LeasedTask, moment: Moment): TaskRun {
-    const run = new TaskRun(leased, moment, this.#settings);
-    this.#options.runs.add(run);
+    const run = new TaskRun(leased, moment, this.#parts.settings);
+    this.#parts.runs.add(run);
     return run;
   }
 
-  /** The host has its turn now and then: else handlers that never wait would keep leases from being renewed. */
-  async #work(runs: readonly TaskRun[]): Promise<void> {
-    const { worker, onTaken } = this.#options;
-    const { clock } = this.#settings.broker;
-    if (!this.#isStopped) onTaken(runs);
+  async #start(runs: readonly TaskRun[]): Promise<void> {
+    const { timer, leases, reports } = this.#parts;
+    if (!this.#isStopped) leases.watch(runs);
     for (const [i, run] of runs.entries()) {
-      let nowMs = clock.now();
+      let nowMs = timer.clock.now();
       if (this.#turn.isDue(nowMs)) {
         await this.#turn.next();
-        nowMs = clock.now();
+        nowMs = timer.clock.now();
       }
       if (this.#mustStop()) {
-        await this.#putBack(runs.slice(i));
+        // The last one first: each goes to the head of its queue.
+        for (const left of runs.slice(i).reverse()) await left.putBack();
         return;
       }
-      worker.work(run, nowMs);
+      reports.started(run);
+      run.start(nowMs);
     }
   }
 
-  /** A call, because it may change while the loop waits, and the compiler does not know. */
+  /** A method, so that TypeScript does not narrow the flag across awaits. */
   #mustStop(): boolean {
     return this.#isStopped;
   }
 
-  /** The last one first: each goes to the head of its queue. */
-  async #putBack(runs: readonly TaskRun[]): Promise<void> {
-    for (const run of runs.toReversed()) await this.#options.worker.putBack(run);
-  }
-
-  /** The broker could not be asked for a queue: it is left alone for a while, whatever hints say. */
+  /** Leaves a queue alone for a while, whatever is notified. */
   #rest(queue: string, error: unknown): void {
-    const { parts, onError } = this.#options;
     const backOff = this.#backOffs.get(queue) ?? new BackOff();
     this.#backOffs.set(queue, backOff);
     this.#picker.markReady(queue);
     this.#picker.setResting(queue, true);
-    if (!this.#isStopped) parts.timer.schedule(backOff.next(), this.#endRest, queue);
-    parts.logger.warn({ queue, err: error }, 'tasks not taken');
-    onError(error);
+    if (!this.#isStopped) this.#parts.timer.schedule(backOff.next(), this.#endRest, queue);
+    this.#options.logger.warn({ queue, err: error }, 'tasks not taken');
+    this.#parts.reports.health(error);
   }
 
   readonly #endRest = (queue: string): void => {
     this.#picker.setResting(queue, false);
-    this.#latch.wake();
+    this.#parts.latch.wake();
   };
 
   #poll(): void {
@@ -198,9 +172,84 @@ export class Processor {
     this.#setNextPoll();
   }
 
-  /** asynq's: from half the interval to one and a half. */
+  /** As asynq: from half the interval to one and a half. */
   #setNextPoll(): void {
-    const { broker, options } = this.#options.parts;
-    this.#nextPollMs = broker.clock.now() + options.pollIntervalMs * (0.5 + Math.random());
+    this.#nextPollMs = this.#parts.timer.clock.now() + this.#options.pollIntervalMs * (0.5 + Math.random());
+  }
+}
+
+/**
+ * Where one loop waits until it may have something to do. A wake-up before the wait is kept, so that none is missed between a
+ * check and the wait that follows it.
+ */
+export class Latch {
+  readonly #timer: SystemTimer;
+  #isSet = false;
+  #resolve: (() => void) | undefined;
+
+  constructor(timer: SystemTimer) {
+    this.#timer = timer;
+  }
+
+  wake(): void {
+    if (this.#resolve === undefined) {
+      this.#isSet = true;
+      return;
+    }
+    const resolve = this.#resolve;
+    this.#resolve = undefined;
+    resolve();
+  }
+
+  /** Resolves when it is woken, or after `timeoutMs`. */
+  async wait(timeoutMs?: number): Promise<void> {
+    if (this.#isSet) {
+      this.#isSet = false;
+      return;
+    }
+    const woken = new Promise<void>((resolve) => {
+      this.#resolve = resolve;
+    });
+    if (timeoutMs === undefined) return woken;
+    const id = this.#timer.schedule(timeoutMs, wakeLatch, this);
+    await woken;
+    this.#timer.cancel(id);
+  }
+}
+
+const wakeLatch = (latch: Latch): void => {
+  latch.wake();
+};
+
+/** How long handlers may hold the event loop before the host has its turn, in milliseconds. */
+const LONGEST_TURN_MS = 10;
+
+/**
+ * Gives the host its turn between handlers that never wait: after many of them, or after a few slow ones. Otherwise no lease would
+ * be renewed and no cancellation received while there are tasks.
+ */
+class HostTurn {
+  readonly #budget = new TurnBudget();
+  #startedMs = 0;
+  /** Whether the start of this turn of the event loop is known. */
+  #isTimed = false;
+
+  /** Called before a handler. @returns whether the host is due a turn first: see `next`. */
+  isDue(nowMs: number): boolean {
+    if (!this.#isTimed) this.#time(nowMs);
+    return this.#budget.spend() || nowMs - this.#startedMs > LONGEST_TURN_MS;
+  }
+
+  /** Resolves in the next turn. */
+  next(): Promise<void> {
+    return this.#budget.next();
+  }
+
+  #time(nowMs: number): void {
+    this.#isTimed = true;
+    this.#startedMs = nowMs;
+    inOwnTurn(() => {
+      this.#isTimed = false;
+    });
   }
 }

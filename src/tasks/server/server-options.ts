@@ -1,6 +1,9 @@
 import { availableParallelism } from 'node:os';
-import { outOfRange, wrongType, wrongValue } from '../../core/errors.ts';
+import { outOfRange, wrongValue } from '../../core/errors.ts';
+import { reportUncaught } from '../../core/report-uncaught.ts';
+import { DAY_MS, SECOND_MS } from '../../core/units.ts';
 import {
+  requireBoolean,
   requireFiniteNumber,
   requireFunction,
   requireIntegerAtLeast,
@@ -12,101 +15,101 @@ import type { MetricsProvider } from '../../metrics/provider.ts';
 import { requireMetrics } from '../../metrics/require-metrics.ts';
 import type { Broker } from '../broker/broker.ts';
 import { requireBroker } from '../broker/require-broker.ts';
+import { guardedLogger, requireLogger, silentLogger, type Logger } from '../logger.ts';
 import { requireQueueName } from '../require-text.ts';
 import type { Task } from '../task.ts';
-import { guardedLogger, requireLogger, silentLogger, type Logger } from './logger.ts';
-import type { ReceivedTask } from './received-task.ts';
-import { defaultRetryDelayMs, type RetryDelay } from './retry-delay.ts';
-import type { TaskContext } from './task-context.ts';
+import type { ReceivedTask, TaskContext } from './handler.ts';
 
 /**
- * Makes one task of those of a group, oldest first. It has two minutes. If it takes longer or throws, the tasks return to their
- * group then (on Redis within another minute), its answer is dropped, and it is called again, also while the call before still
- * hangs. At most three calls are waited for at once.
+ * Makes one task of the tasks of a group, which are passed oldest first. It has two minutes. If it takes longer or throws, the tasks
+ * return to their group at the end of that time (on Redis within another minute), its result is ignored, and it is called again,
+ * even if the first call still has not settled. At most three calls are awaited at once.
  */
 export type GroupAggregator = (group: string, tasks: readonly ReceivedTask[]) => Task | Promise<Task>;
 
-/** Told of every error of a handler, and of every run that was interrupted, but not of those that shutting down has. */
+/** Called for every handler error and every interrupted run, except interruptions by shutdown. */
 export type TaskErrorHandler = (error: unknown, task: ReceivedTask, context: TaskContext) => void;
 
-/** What a server is made from. All is checked then; a wrong option is a `TypeError` or `RangeError`. */
+/**
+ * Returns how long to wait, in milliseconds, before a task is retried that has failed `retried` times before. The parameters have the
+ * order of asynq's `RetryDelayFunc`.
+ */
+export type RetryDelay = (retried: number, error: unknown, task: ReceivedTask) => number;
+
+/** Options of a `Server`. All are validated by the constructor; a wrong option is a `TypeError` or `RangeError`. */
 export interface ServerOptions {
-  /** Where tasks come from. The server does not close it. */
+  /** Broker of the tasks. The server does not close it. */
   readonly broker: Broker;
-  /** Tasks in work at once: an integer of at least 1. @default os.availableParallelism() */
+  /** Number of tasks that are processed at once: an integer of at least 1. @default os.availableParallelism() */
   readonly concurrency?: number | undefined;
   /**
-   * The queues that are served, with their priorities: integers of at least 1.
+   * The queues to serve, with their priorities: integers of at least 1.
    *
    * @default { default: 1 }
    * @example { critical: 6, default: 3, low: 1 } // six tenths, three tenths and one tenth of the tasks, while all have some
    */
   readonly queues?: Readonly<Record<string, number>> | undefined;
-  /** Whether nothing is taken from a queue while one of higher priority has something. @default false */
+  /** Whether no task is taken from a queue while one of higher priority has tasks. @default false */
   readonly strictPriority?: boolean | undefined;
   /**
-   * How long to wait before a task is tried again, in milliseconds.
+   * How long to wait before a failed task is retried, in milliseconds.
    *
    * @default asynq's: n⁴ + 15 + (0 … 29) · (n + 1) seconds after n earlier failures
    * @example () => 1_000
    */
   readonly retryDelayMs?: RetryDelay | undefined;
   /**
-   * Whether an error counts: as a failure, and as one of the task's retries. One that does not is always tried again.
-   * It is asked first, before retries are counted.
+   * Whether an error counts as a failure, and as one of the task's retries. A task whose error does not count is always retried.
+   * Called before retries are counted.
    *
    * @default every error counts
    */
   readonly isFailure?: ((error: unknown) => boolean) | undefined;
-  /** @default none */
+  /** Called for errors of handlers. @default none */
   readonly errorHandler?: TaskErrorHandler | undefined;
   /** How long `shutdown` waits for running tasks before it interrupts them, in milliseconds. @default 8_000 */
   readonly shutdownTimeoutMs?: number | undefined;
   /**
-   * How long a handler has to settle after its signal has fired, in milliseconds; what it then says counts. After that the
-   * run is given up, and its place is free, although the handler may still run. @default 1_000
+   * How long a handler has to settle after its signal has fired, in milliseconds; its outcome then counts. After that the run is
+   * given up, and the server takes another task, although the handler may still run. @default 1_000
    */
   readonly graceMs?: number | undefined;
-  /** How often an empty broker is asked again, in milliseconds; not one that is self-driven. @default 1_000 */
+  /** How often an empty queue is polled, in milliseconds; only if the broker needs it. @default 1_000 */
   readonly pollIntervalMs?: number | undefined;
-  /** How often tasks are looked for that are due, in milliseconds; not with a self-driven broker. @default 5_000 */
+  /** How often the server checks for tasks that are due, in milliseconds; only if the broker needs it. @default 5_000 */
   readonly delayedTaskCheckIntervalMs?: number | undefined;
-  /** Told, every so often, whether the broker answers; and at once if it does not when tasks are taken. @default none */
+  /**
+   * Called with undefined or an error, after each check whether the broker answers, and with an error when tasks cannot be taken.
+   *
+   * @default none
+   */
   readonly healthCheck?: ((error: unknown) => void) | undefined;
-  /** @default 15_000 */
+  /** How often the broker is checked for `healthCheck`, in milliseconds. @default 15_000 */
   readonly healthCheckIntervalMs?: number | undefined;
-  /** Without one the groups of the queues are left alone. @default none */
+  /** Aggregates the groups of the queues. @default none: this server does not aggregate */
   readonly groupAggregator?: GroupAggregator | undefined;
-  /** A group is aggregated when nothing has come for that long, in milliseconds. @default 60_000 */
+  /** A group is aggregated when no task was added to it for that long, in milliseconds. @default 60_000 */
   readonly groupGracePeriodMs?: number | undefined;
-  /** … or when its oldest task has waited for that long. @default any time */
+  /** A group is also aggregated when its oldest task has waited for that long, in milliseconds. @default any time */
   readonly groupMaxDelayMs?: number | undefined;
-  /** … or when it has that many tasks: an integer of at least 1. @default any number */
+  /** A group is also aggregated when it has that many tasks: an integer of at least 1. @default any number */
   readonly groupMaxSize?: number | undefined;
-  /** How often completed tasks are removed, in milliseconds; not with a self-driven broker. @default 8_000 */
+  /** How often expired completed tasks are removed, in milliseconds; only if the broker needs it. @default 8_000 */
   readonly janitorIntervalMs?: number | undefined;
   /** How many are removed at once: an integer of at least 1. @default 100 */
   readonly janitorBatchSize?: number | undefined;
   /**
-   * How long a task stays ours without a sign of life, in milliseconds, at least 1000: that long after a crash somebody
-   * else may have it. Renewed six times in that time. @default 30_000
+   * Length of a lease, in milliseconds, at least 1000: that long after a crash another worker may take the task. A lease is renewed
+   * six times in that time. @default 30_000
    */
   readonly leaseMs?: number | undefined;
-  /**
-   * Whether a thread renews leases too, with a connection of its own: then a handler may hold the event loop for longer than
-   * a lease. It renews none after the task's deadline and `graceMs`. The thread starts with the first task, and a server that
-   * waits leaves it asleep. Only with a `RedisBroker` on the system's clock. If it cannot be had, the logger is warned.
-   *
-   * @default true
-   */
-  readonly leaseThread?: boolean | undefined;
-  /** How often the worker of a task may be gone before the task is archived: an integer of at least 0. @default 3 */
+  /** How often a task may lose its lease before it is archived: an integer of at least 0. @default 3 */
   readonly maxRecoveries?: number | undefined;
-  /** What handlers find in `context.values`. @default nothing */
+  /** The values that `context.values` inherits from. @default nothing */
   readonly baseContext?: Readonly<Record<string, unknown>> | undefined;
-  /** A pino logger, or what has its methods. @default silent */
+  /** A pino logger, or an object with its methods. @default silent */
   readonly logger?: Logger | undefined;
-  /** Gets `escapement_task_duration_seconds` and `escapement_tasks_in_progress`. @default none */
+  /** Receives `escapement_task_duration_seconds` and `escapement_tasks_in_progress`. @default none */
   readonly metrics?: MetricsProvider | undefined;
 }
 
@@ -114,7 +117,7 @@ const OPTIONS: OptionNames<ServerOptions> = {
   ...{ broker: true, concurrency: true, queues: true, strictPriority: true },
   ...{ retryDelayMs: true, isFailure: true, errorHandler: true, maxRecoveries: true },
   ...{ shutdownTimeoutMs: true, graceMs: true, pollIntervalMs: true, delayedTaskCheckIntervalMs: true },
-  ...{ healthCheck: true, healthCheckIntervalMs: true, leaseMs: true, leaseThread: true },
+  ...{ healthCheck: true, healthCheckIntervalMs: true, leaseMs: true },
   ...{ groupAggregator: true, groupGracePeriodMs: true, groupMaxDelayMs: true, groupMaxSize: true },
   ...{ janitorIntervalMs: true, janitorBatchSize: true, baseContext: true, logger: true, metrics: true },
 };
@@ -144,29 +147,26 @@ export interface ResolvedServerOptions {
   readonly janitorIntervalMs: number;
   readonly janitorBatchSize: number;
   readonly leaseMs: number;
-  readonly leaseThread: boolean;
   readonly maxRecoveries: number;
   readonly baseContext: Readonly<Record<string, unknown>> | null;
   readonly logger: Logger;
   readonly metrics: MetricsProvider | undefined;
 }
 
-/** A lease that is renewed more often than the network answers would be lost for nothing. */
-const MIN_LEASE_MS = 1_000;
+/** A shorter lease could end while a slow network delays its renewal. */
+const MIN_LEASE_MS = SECOND_MS;
 
 const DEFAULT_QUEUES = { default: 1 };
 
 export function resolveServerOptions(options: ServerOptions): ResolvedServerOptions {
   requireOptions('Server', options, OPTIONS);
   const { broker, concurrency = availableParallelism(), queues = DEFAULT_QUEUES } = options;
-  const { strictPriority = false, leaseThread = true, janitorBatchSize = 100, maxRecoveries = 3 } = options;
+  const { strictPriority = false, janitorBatchSize = 100, maxRecoveries = 3 } = options;
   const { groupMaxSize, baseContext = null, logger = silentLogger, metrics } = options;
   requireBroker('options.broker', broker);
   requireIntegerAtLeast('options.concurrency', 1, concurrency);
   requireQueues(queues);
-  for (const [name, value] of Object.entries({ strictPriority, leaseThread })) {
-    if (typeof value !== 'boolean') throw wrongType(`options.${name}`, 'a boolean', value);
-  }
+  requireBoolean('options.strictPriority', strictPriority);
   if (groupMaxSize !== undefined) requireIntegerAtLeast('options.groupMaxSize', 1, groupMaxSize);
   requireIntegerAtLeast('options.janitorBatchSize', 1, janitorBatchSize);
   requireIntegerAtLeast('options.maxRecoveries', 0, maxRecoveries);
@@ -174,16 +174,7 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
   requireLogger('options.logger', logger);
   requireMetrics(metrics);
   return {
-    ...{
-      broker,
-      concurrency,
-      strictPriority,
-      leaseThread,
-      janitorBatchSize,
-      maxRecoveries,
-      baseContext,
-      metrics,
-    },
+    ...{ broker, concurrency, strictPriority, janitorBatchSize, maxRecoveries, baseContext, metrics },
     ...callbacksOf(options),
     ...durationsOf(options),
     queues: { ...queues },
@@ -210,7 +201,7 @@ function callbacksOf(options: ServerOptions): Pick<ResolvedServerOptions, Callba
   return callbacks;
 }
 
-/** Every duration: what it is by default, and the least it can be, in milliseconds. */
+/** Default and minimum of each duration, in milliseconds. */
 const DURATIONS = {
   shutdownTimeoutMs: [8_000, 0],
   graceMs: [1_000, 0],
@@ -245,4 +236,32 @@ function requireQueues(queues: Readonly<Record<string, number>>): void {
     requireQueueName('a name of options.queues', name);
     requireIntegerAtLeast(`options.queues.${name}`, 1, priority);
   }
+}
+
+/** Spreads tasks that have failed together, in seconds. */
+const SPREAD_S = 30;
+/** The shortest default delay, in seconds. */
+const LEAST_S = 15;
+/** A hundred years: the longest delay, so that the time of the retry is still a valid date. */
+const LONGEST_MS = 100 * 365 * DAY_MS;
+
+/**
+ * Returns asynq's delay, in milliseconds: n⁴ + 15 + (0 … 29) · (n + 1) seconds after n earlier failures. That is 15 to 44 s at first,
+ * and about 20 days over all of the default 25 retries.
+ */
+export function defaultRetryDelayMs(retried: number): number {
+  const spread = Math.floor(Math.random() * SPREAD_S) * (retried + 1);
+  return Math.min((retried ** 4 + LEAST_S + spread) * SECOND_MS, LONGEST_MS);
+}
+
+/** Returns the delay of the user's function, or asynq's if that throws or returns no valid delay. */
+export function retryDelayOf(delay: RetryDelay, retried: number, error: unknown, task: ReceivedTask): number {
+  try {
+    const delayMs: unknown = delay(retried, error, task);
+    if (typeof delayMs === 'number' && delayMs >= 0) return Math.min(delayMs, LONGEST_MS);
+    if (typeof delayMs === 'number' && delayMs < 0) return 0;
+  } catch (thrown) {
+    reportUncaught(thrown);
+  }
+  return defaultRetryDelayMs(retried);
 }

@@ -6,18 +6,26 @@ import { EscapementError, wrongType } from '../../core/errors.ts';
 import type { ServerState } from '../broker/broker.ts';
 import { isServeMux, type ServeMux } from '../serve-mux.ts';
 import type { Handler } from './handler.ts';
-import { serverClosed } from './interruptions.ts';
-import { listenToSignals } from './run-on-signals.ts';
+import type { ServerEvents } from './reports.ts';
+import { serverClosed } from './run.ts';
 import { ServerComponents } from './server-components.ts';
-import type { ServerEvents } from './server-events.ts';
 import { resolveServerOptions, type ResolvedServerOptions, type ServerOptions } from './server-options.ts';
 
-/** `new`: not started yet. `stopped`: takes nothing more, what runs goes on. `closed`: shuts down, or has. */
+/**
+ * - `new`: not started yet.
+ * - `active`: takes tasks.
+ * - `stopped`: takes no more tasks; running tasks go on.
+ * - `closed`: shutting down, or shut down.
+ */
 export type ServerStatus = 'new' | 'active' | 'stopped' | 'closed';
 
+/** Windows has no SIGTSTP. */
+const STOP_SIGNALS: readonly NodeJS.Signals[] = process.platform === 'win32' ? [] : ['SIGTSTP'];
+const END_SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
+
 /**
- * Takes tasks from queues and has them handled. At least once: a task whose worker was gone, whose lease was lost, or whose
- * run was interrupted by a shutdown is handled again.
+ * Takes tasks from queues and passes them to a handler, at least once: a task is handled again if its worker died, its lease was
+ * lost, or its run was interrupted by a shutdown.
  *
  * An active server keeps the process alive.
  *
@@ -29,7 +37,7 @@ export type ServerStatus = 'new' | 'active' | 'stopped' | 'closed';
  * ```
  */
 export class Server extends EventEmitter<ServerEvents> {
-  /** Names it among the servers of the broker. */
+  /** Unique among the servers of the broker. */
   readonly id = randomUUID();
   readonly #options: ResolvedServerOptions;
   #status: ServerStatus = 'new';
@@ -37,24 +45,24 @@ export class Server extends EventEmitter<ServerEvents> {
   #startedAtMs = 0;
   #components: ServerComponents | undefined;
   #closing: Promise<void> | undefined;
-  #tellClosing: () => void = () => undefined;
+  #notifyClosing: () => void = () => undefined;
   /** Resolves when the shutdown begins. */
   readonly #whenClosing = new Promise<void>((resolve) => {
-    this.#tellClosing = resolve;
+    this.#notifyClosing = resolve;
   });
 
-  /** @throws TypeError or RangeError - an option is wrong. */
+  /** @throws TypeError or RangeError - an option has a wrong type or value. */
   constructor(options: ServerOptions) {
     super();
     this.#options = resolveServerOptions(options);
   }
 
-  /** What it does now. */
+  /** Current status. */
   get status(): ServerStatus {
     return this.#status;
   }
 
-  /** Tasks that are being handled, or whose outcome is being written. */
+  /** Number of tasks that are being handled, or whose outcome is being written. */
   get activeCount(): number {
     return this.#components?.runs.size ?? 0;
   }
@@ -63,8 +71,8 @@ export class Server extends EventEmitter<ServerEvents> {
    * Starts taking tasks.
    *
    * @throws TypeError - `handler` is not a function or a mux.
-   * @throws EscapementError `ERR_SERVER_STATE` - it was started before. `ERR_SERVER_CLOSED` - it was shut down. What `ping`
-   * rejects with: then it can be started again.
+   * @throws EscapementError `ERR_SERVER_STATE` - the server was started before. `ERR_SERVER_CLOSED` - it was shut down. Also what
+   * `ping` rejects with; then `start` can be called again.
    */
   async start(handler: Handler | ServeMux): Promise<void> {
     const called = callable(handler);
@@ -79,7 +87,7 @@ export class Server extends EventEmitter<ServerEvents> {
     }
   }
 
-  /** Takes nothing more. What runs goes on, until `shutdown`. Does nothing if it is not active. */
+  /** Takes no more tasks. Running tasks go on, until `shutdown`. Does nothing if the server is not active. */
   stop(): void {
     if (this.#status !== 'active') return;
     this.#status = 'stopped';
@@ -87,9 +95,9 @@ export class Server extends EventEmitter<ServerEvents> {
   }
 
   /**
-   * Stops, and waits `shutdownTimeoutMs` for what runs. What is not done then is interrupted, has `graceMs` to settle, and
-   * goes back to the head of its queue. If nothing runs, a broker that does not answer holds this up for two seconds at most.
-   * Idempotent. Never rejects.
+   * Stops, and waits up to `shutdownTimeoutMs` for running tasks. Those that are not done then are interrupted, have `graceMs` to
+   * settle, and return to the head of their queue. If no task runs, a broker that does not answer delays this by two seconds at
+   * most. Idempotent. Never rejects.
    */
   shutdown(): Promise<void> {
     this.#closing ??= this.#shutdown();
@@ -102,28 +110,29 @@ export class Server extends EventEmitter<ServerEvents> {
   }
 
   /**
-   * Starts, and shuts down at SIGTERM or SIGINT; at SIGTSTP it takes nothing more. Resolves when it is over, also if
-   * somebody else shuts it down.
+   * Starts the server, and shuts it down at SIGTERM or SIGINT; at SIGTSTP it takes no more tasks. Resolves when the server is shut
+   * down, also by `shutdown`.
    *
-   * @throws as of `start`.
+   * @throws the errors of `start`.
    */
   async run(handler: Handler | ServeMux): Promise<void> {
     let end: () => void = () => undefined;
     const signalled = new Promise<void>((resolve) => {
       end = resolve;
     });
-    const removeListeners = listenToSignals({
-      end,
-      stop: () => {
-        this.stop();
-      },
-    });
+    const stop = (): void => {
+      this.stop();
+    };
+    // A second signal does nothing: a terminal and a process manager often send two.
+    for (const signal of END_SIGNALS) process.on(signal, end);
+    for (const signal of STOP_SIGNALS) process.on(signal, stop);
     try {
       await this.start(handler);
       await Promise.race([signalled, this.#whenClosing]);
       await this.shutdown();
     } finally {
-      removeListeners();
+      for (const signal of END_SIGNALS) process.off(signal, end);
+      for (const signal of STOP_SIGNALS) process.off(signal, stop);
     }
   }
 
@@ -153,16 +162,16 @@ export class Server extends EventEmitter<ServerEvents> {
 
   async #shutdown(): Promise<void> {
     this.#status = 'closed';
-    this.#tellClosing();
+    this.#notifyClosing();
     try {
       await this.#starting;
     } catch {
-      // Whoever has started it was told.
+      // The caller of start has received it.
     }
     await this.#components?.shutdown();
   }
 
-  /** A call, because it may change while it is awaited, and the compiler does not know. */
+  /** A method, so that TypeScript does not narrow the status across awaits. */
   #mustClose(): boolean {
     return this.#status === 'closed';
   }
@@ -190,7 +199,7 @@ function callable(handler: Handler | ServeMux): Handler {
 }
 
 function startedError(status: ServerStatus): EscapementError {
-  return new EscapementError('ERR_SERVER_STATE', `the server was started before: it is ${status}`, {
+  return new EscapementError('ERR_SERVER_STATE', `the server was started before, and is ${status}`, {
     op: 'Server.start',
   });
 }

@@ -1,4 +1,5 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { DAY_MS, LAST_DATE_MS, SECOND_MS } from '../../core/units.ts';
 import type { TaskMessage } from '../task-message.ts';
 import { wireError } from './wire-error.ts';
 
@@ -7,11 +8,7 @@ import { wireError } from './wire-error.ts';
  * comes early; a duration, so that none becomes 0, which is "none" on both sides.
  */
 
-const MS_PER_SECOND = 1_000;
 const NANOS_PER_MS = 1_000_000;
-
-/** The last moment a `Date` knows: whatever is later, a Go program means "never in our lives". */
-const LAST_MS = 8_640_000_000_000_000;
 
 /** January 1 of year 1, which Go prints as nothing. Without the field Go would read 1970, and print that. */
 const GO_ZERO_SECONDS = -62_135_596_800n;
@@ -20,7 +17,7 @@ const GO_ZERO_SECONDS = -62_135_596_800n;
  * A timeout that says "any time", as Go has no word for it: a message with neither timeout nor deadline is an error in its
  * eyes, and may run for half an hour. A hundred years.
  */
-export const ANY_TIME_MS = 36_525 * 86_400_000;
+export const ANY_TIME_MS = 36_525 * DAY_MS;
 
 /** The timeout that is written, in milliseconds. */
 export function wireTimeoutOf({ timeoutMs, deadlineMs }: TaskMessage): number {
@@ -29,26 +26,26 @@ export function wireTimeoutOf({ timeoutMs, deadlineMs }: TaskMessage): number {
 
 /** A moment or a duration, in whole seconds. */
 export function secondsOf(ms: number): bigint {
-  return BigInt(Math.ceil(finite(ms) / MS_PER_SECOND));
+  return BigInt(Math.ceil(finite(ms) / SECOND_MS));
 }
 
 /** The other way round. */
 export function msOf(seconds: bigint): number {
-  return withinDates(Number(seconds) * MS_PER_SECOND);
+  return withinDates(Number(seconds) * SECOND_MS);
 }
 
 /** A moment; 0, which is never, as Go's zero time. */
 export function timestampOf(ms: number): Pick<Timestamp, 'seconds' | 'nanos'> {
   if (ms === 0) return { seconds: GO_ZERO_SECONDS, nanos: 0 };
   const wholeMs = Math.ceil(finite(ms));
-  const seconds = Math.floor(wholeMs / MS_PER_SECOND);
-  return { seconds: BigInt(seconds), nanos: (wholeMs - seconds * MS_PER_SECOND) * NANOS_PER_MS };
+  const seconds = Math.floor(wholeMs / SECOND_MS);
+  return { seconds: BigInt(seconds), nanos: (wholeMs - seconds * SECOND_MS) * NANOS_PER_MS };
 }
 
 /** The other way round; 0 also for what is not there. */
 export function momentOf(timestamp: Timestamp | undefined): number {
   if (timestamp === undefined || timestamp.seconds <= GO_ZERO_SECONDS) return 0;
-  return withinDates(Number(timestamp.seconds) * MS_PER_SECOND + Math.ceil(timestamp.nanos / NANOS_PER_MS));
+  return withinDates(Number(timestamp.seconds) * SECOND_MS + Math.ceil(timestamp.nanos / NANOS_PER_MS));
 }
 
 function finite(ms: number): number {
@@ -56,6 +53,7 @@ function finite(ms: number): number {
   return ms;
 }
 
+/** A later time is Go's way to mean "never". */
 function withinDates(ms: number): number {
-  return Math.max(-LAST_MS, Math.min(ms, LAST_MS));
+  return Math.max(-LAST_DATE_MS, Math.min(ms, LAST_DATE_MS));
 }

@@ -18,7 +18,7 @@ const limits = { graceMs: 1, maxDelayMs: 0, maxSize: 0 };
 
 /** Every operation there is: the compiler sees to it. */
 type Calls = Record<
-  Exclude<keyof Broker, 'clock' | 'isSelfDriven' | 'close' | 'leaseHolder'>,
+  Exclude<keyof Broker, 'clock' | 'maintenance' | 'close' | 'leaseHolder'>,
   (broker: Broker, task: LeasedTask) => Promise<unknown>
 >;
 

@@ -3,7 +3,7 @@ import { defineTask, Task, type BackfillOptions, type Broker, type StandardSchem
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseCronSpec } from '../../../src/tasks/cron-spec.ts';
-import { newestTicks } from '../../../src/tasks/scheduler/backfill.ts';
+import { newestTicks } from '../../../src/tasks/scheduler/scheduled-entry.ts';
 import {
   DAY_MS,
   HOUR_MS,

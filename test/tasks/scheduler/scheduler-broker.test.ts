@@ -124,7 +124,7 @@ describe('the heartbeat', () => {
     await using world = await openWorld();
     const beats: string[] = [];
     const broker = withMethods(world.broker, {
-      isSelfDriven: false,
+      maintenance: ['announceScheduler'],
       announceScheduler: (_id, read, ttlMs) => {
         beats.push(`${world.clock.wallNow() - START_MS} ${read().length} ${ttlMs}`);
         return Promise.resolve();

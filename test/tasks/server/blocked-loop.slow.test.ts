@@ -37,10 +37,13 @@ interface Program {
   readonly blockMs?: number;
   /** Options of the server. */
   readonly options?: object;
+  /** Options of the broker. */
+  readonly brokerOptions?: object;
 }
 
 /** A program that has one task handled, and ends by itself. It says what happens, a line each. */
-function sourceOf(url: string, { type, hold = HOLDS.waits, blockMs = BLOCK_MS, options }: Program): string {
+function sourceOf(url: string, program: Program): string {
+  const { type, hold = HOLDS.waits, blockMs = BLOCK_MS, options, brokerOptions } = program;
   const load = (name: string): string =>
     type === 'commonjs' ? `require('${name}')` : `await import('${name}')`;
   return `(async () => {
@@ -49,7 +52,7 @@ function sourceOf(url: string, { type, hold = HOLDS.waits, blockMs = BLOCK_MS, o
     const { Server } = ${load('escapement/tasks')};
     const say = (...words) => writeSync(1, words.join(' ') + '\\n');
     const blockMs = ${blockMs};
-    const broker = new RedisBroker({ url: '${url}' });
+    const broker = new RedisBroker({ url: '${url}', ...${JSON.stringify(brokerOptions ?? {})} });
     const warn = (fields, message) => message.includes('thread') && say('warning', fields.err.message, fields.err.cause);
     const logger = { debug() {}, info() {}, warn, error() {} };
     const server = new Server({ broker, leaseMs: ${LEASE_MS}, logger, ...${JSON.stringify(options ?? {})} });
@@ -170,7 +173,7 @@ describe('a handler that holds the event loop for longer than a lease', { concur
   it(
     'loses it without the thread, and is told afterwards',
     async (context) => {
-      const running = await run(context, { options: { leaseThread: false } });
+      const running = await run(context, { brokerOptions: { leaseThread: false } });
       const { epoch } = (await firstRecovered(running)) ?? { epoch: 0 };
       expect(epoch).toBeGreaterThan(Number(await running.epoch()));
       expect(await running.ended).toBe(0);

@@ -227,8 +227,8 @@ describe('what is logged', () => {
   });
 
   it.each<['archive' | 'retry', number, string, string]>([
-    ['retry', 3, 'task recovered: its worker was gone', 'retry'],
-    ['archive', 0, 'task archived: its worker was gone too often', 'archived'],
+    ['retry', 3, 'task recovered: its lease was lost', 'retry'],
+    ['archive', 0, 'task archived: its lease was lost too often', 'archived'],
   ])('of a task that has lost its worker comes after %s', async (method, maxRecoveries, message, state) => {
     const world = await openWorld();
     const { broker } = failing(world, method, 1);

@@ -1,29 +1,15 @@
 import { SystemTimer } from 'escapement';
 import { ManualClock } from 'escapement/testing';
 import { describe, expect, it, vi } from 'vitest';
-import { BackOff } from '../../../src/tasks/server/back-off.ts';
-import { Latch } from '../../../src/tasks/server/latch.ts';
-import { Periodic } from '../../../src/tasks/server/periodic.ts';
-import { RunTable } from '../../../src/tasks/server/run-table.ts';
-import { settledWithin } from '../../../src/tasks/server/settled-within.ts';
-import type { TaskRun } from '../../../src/tasks/server/task-run.ts';
+
+import { Latch } from '../../../src/tasks/server/processor.ts';
+import { Periodic } from '../../../src/tasks/periodic.ts';
+import { RunTable } from '../../../src/tasks/server/run.ts';
+import { settledWithin } from '../../../src/tasks/settled-within.ts';
+import type { TaskRun } from '../../../src/tasks/server/run.ts';
 
 const clock = new ManualClock();
 const timer = new SystemTimer({ clock });
-
-describe('a back-off', () => {
-  it('doubles up to ten seconds, spread over the upper half, and starts anew', () => {
-    const backOff = new BackOff();
-    for (let i = 0; i < 20; i++) {
-      const mostMs = Math.min(100 * 2 ** i, 10_000);
-      const waitMs = backOff.next();
-      expect(waitMs).toBeGreaterThanOrEqual(mostMs / 2);
-      expect(waitMs).toBeLessThanOrEqual(mostMs);
-    }
-    backOff.reset();
-    expect(backOff.next()).toBeLessThanOrEqual(100);
-  });
-});
 
 describe('a latch', () => {
   it('keeps a wake-up that comes before the wait, once', async () => {
@@ -53,11 +39,11 @@ describe('something periodic', () => {
   it('is never done twice at once; asked for meanwhile it is done once more', async () => {
     const ends: (() => void)[] = [];
     const job = (): Promise<void> => new Promise((resolve) => ends.push(resolve));
-    const periodic = new Periodic({ timer, intervalMs: 100, job, onError: () => undefined });
+    const periodic = new Periodic({ intervalMs: 100, run: job, failed: () => undefined }, timer);
     periodic.start();
     await clock.advanceAsync(100);
-    periodic.trigger();
-    periodic.trigger();
+    void periodic.trigger();
+    void periodic.trigger();
     expect(ends).toHaveLength(1);
     ends[0]?.();
     await clock.advanceAsync(0);
@@ -68,13 +54,13 @@ describe('something periodic', () => {
     await clock.advanceAsync(1);
     expect(ends).toHaveLength(3);
     const shutDown = vi.fn();
-    void periodic.shutdown().then(shutDown);
+    void periodic.stop().then(shutDown);
     await clock.advanceAsync(1_000);
     expect(shutDown).not.toHaveBeenCalled();
     ends[2]?.();
     await clock.advanceAsync(1_000);
     expect(shutDown).toHaveBeenCalled();
-    periodic.trigger();
+    void periodic.trigger();
     expect([ends.length, timer.size]).toEqual([3, 0]);
   });
 });
@@ -95,14 +81,15 @@ describe('waiting, but not for ever', () => {
 
 describe('the table of runs', () => {
   it('gives places out again, and takes a run back only once', () => {
-    const table = new RunTable(2);
+    const latch = { wake: vi.fn() };
+    const table = new RunTable(2, latch);
     const [a, b, c] = [{ place: -1 }, { place: -1 }, { place: -1 }] as unknown as [TaskRun, TaskRun, TaskRun];
     table.add(a);
     table.add(b);
-    expect([table.room, table.size]).toEqual([0, 2]);
+    expect([table.capacityLeft, table.size]).toEqual([0, 2]);
     table.remove(a);
     table.remove(a);
-    expect([table.room, table.list()]).toEqual([1, [b]]);
+    expect([table.capacityLeft, table.list(), latch.wake.mock.calls.length]).toEqual([1, [b], 1]);
     table.add(c);
     table.remove(a);
     expect([c.place, table.list()]).toEqual([0, [c, b]]);

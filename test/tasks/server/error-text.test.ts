@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { errorText } from '../../../src/tasks/server/error-text.ts';
+import { errorText } from '../../../src/tasks/error-text.ts';
 
 class Silent extends Error {
   override name = 'Silent';
@@ -15,12 +15,12 @@ it.each([
   ['an error', new Error('disk full'), 'disk full'],
   ['a string', 'disk full', 'disk full'],
   ['an error without a message', new Silent(), 'Silent'],
-  ['an error without anything', Object.assign(new Error(''), { name: '' }), 'an error that says nothing'],
+  ['an error without anything', Object.assign(new Error(''), { name: '' }), 'unknown error'],
   ['nothing', undefined, 'thrown: undefined'],
   ['a blank string', ' ', "thrown: ' '"],
   ['a number', 42, 'thrown: 42'],
   ['an object', { status: 503 }, 'thrown: { status: 503 }'],
-  ['what throws when it is looked at', trap, 'an error that cannot be shown'],
+  ['what throws when it is looked at', trap, 'unknown error: it cannot be read'],
 ])('says of %s what it is', (_what, thrown, text) => {
   expect(errorText(thrown)).toBe(text);
 });

@@ -2,46 +2,39 @@ import { EscapementError, SystemTimer } from 'escapement';
 import type { LeaseHolder, LeasedTask } from 'escapement/tasks';
 import { ManualClock } from 'escapement/testing';
 import { describe, expect, it, vi } from 'vitest';
-import { LeaseKeeper } from '../../../src/tasks/server/lease-keeper.ts';
-import { silentLogger } from '../../../src/tasks/server/logger.ts';
-import { RunTable } from '../../../src/tasks/server/run-table.ts';
-import { TaskRun } from '../../../src/tasks/server/task-run.ts';
+import { LeaseKeeper } from '../../../src/tasks/server/leases.ts';
+import { silentLogger } from '../../../src/tasks/logger.ts';
+import { RunTable } from '../../../src/tasks/server/run.ts';
+import { TaskRun } from '../../../src/tasks/server/run.ts';
 
-/** A run whose lease was over long ago, for all we know: nothing has come in time, as when the process was blocked. */
+/** A run whose lease ended long ago, as far as is known here: no reply has come in time, as when the process was blocked. */
 function blocked(
   extendLeases: () => Promise<readonly LeasedTask[]>,
   holder?: LeaseHolder,
-): {
-  clock: ManualClock;
-  run: TaskRun;
-  lost: TaskRun[];
-} {
+): { clock: ManualClock; run: TaskRun } {
   const clock = new ManualClock({ nowMs: 100_000 });
-  const broker = { clock, extendLeases } as never;
-  const leased = { message: { timeoutMs: 0, deadlineMs: 0 } } as LeasedTask;
-  const run = new TaskRun(leased, { nowMs: 0, wallNowMs: 0 }, { broker, leaseMs: 30_000, baseContext: null });
-  const runs = new RunTable(1);
-  const lost: TaskRun[] = [];
   const timer = new SystemTimer({ clock });
+  const broker = { clock, extendLeases, leaseHolder: () => holder };
+  const options = { broker, leaseMs: 30_000, graceMs: 1_000, logger: silentLogger, baseContext: null };
+  const leased = { message: { timeoutMs: 0, deadlineMs: 0 } } as LeasedTask;
+  const run = new TaskRun(leased, { nowMs: 0, wallNowMs: 0 }, { ...options, timer } as never);
+  const runs = new RunTable(1, { wake: vi.fn() });
   runs.add(run);
-  new LeaseKeeper({
-    ...{ broker, timer, runs, leaseMs: 30_000, graceMs: 1_000, holder, logger: silentLogger },
-    onLost: (one) => lost.push(one),
-  }).watch([run]);
-  return { clock, run, lost };
+  new LeaseKeeper(options as never, timer, runs).watch([run]);
+  return { clock, run };
 }
 
 it('after the process was blocked for too long the broker is asked: the lease may still be ours', async () => {
-  const { clock, run, lost } = blocked(() => Promise.resolve([]));
+  const { clock, run } = blocked(() => Promise.resolve([]));
   await clock.advanceAsync(5_000);
-  expect([lost, run.leaseUntilMs]).toEqual([[], 135_000]);
+  expect([run.isLeaseLost, run.leaseUntilMs]).toEqual([false, 135_000]);
 });
 
 it('if it does not answer, it is lost', async () => {
   const refuse = vi.fn(() => Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer')));
-  const { clock, run, lost } = blocked(refuse);
+  const { clock, run } = blocked(refuse);
   await clock.advanceAsync(5_000);
-  expect(lost).toEqual([run]);
+  expect(run.isLeaseLost).toBe(true);
 });
 
 describe('with somebody who renews them while the loop is held', () => {
@@ -57,23 +50,20 @@ describe('with somebody who renews them while the loop is held', () => {
     Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'the answer came too late'));
 
   it('a lease that was renewed in time is not lost, if the broker does not answer', async () => {
-    const { clock, lost } = blocked(refuse, holder(Number.MAX_SAFE_INTEGER));
+    const { clock, run } = blocked(refuse, holder(Number.MAX_SAFE_INTEGER));
     await clock.advanceAsync(5_000);
-    expect(lost).toEqual([]);
+    expect(run.isLeaseLost).toBe(false);
   });
 
   it('it is lost if that is over, too', async () => {
-    const { clock, run, lost } = blocked(refuse, holder(1));
+    const { clock, run } = blocked(refuse, holder(1));
     await clock.advanceAsync(5_000);
-    expect(lost).toEqual([run]);
+    expect(run.isLeaseLost).toBe(true);
   });
 
   it('it is lost if the broker says so', async () => {
-    const { clock, run, lost } = blocked(
-      () => Promise.resolve([run.leased]),
-      holder(Number.MAX_SAFE_INTEGER),
-    );
+    const { clock, run } = blocked(() => Promise.resolve([run.leased]), holder(Number.MAX_SAFE_INTEGER));
     await clock.advanceAsync(5_000);
-    expect(lost).toEqual([run]);
+    expect(run.isLeaseLost).toBe(true);
   });
 });

@@ -89,7 +89,7 @@ describe('B13: a worker that is gone is no failure', () => {
     expect(await world.find(info)).toMatchObject({
       state: 'retry',
       nextProcessAtMs: WALL_MS + 11_000,
-      message: { retried: 0, lastError: 'the lease of the task is over' },
+      message: { retried: 0, lastError: 'the lease of the task is lost' },
     });
     await world.advance(1_000);
     expect([types, await world.state(info)]).toEqual([['job'], 'gone']);
@@ -118,7 +118,7 @@ describe('B13: a worker that is gone is no failure', () => {
     }
     expect(await world.find(info)).toMatchObject({
       state: 'archived',
-      message: { lastError: 'the lease of the task is over' },
+      message: { lastError: 'the lease of the task is lost' },
     });
   });
 

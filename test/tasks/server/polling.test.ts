@@ -1,11 +1,11 @@
-import { Task, type Broker, type ServerOptions } from 'escapement/tasks';
+import { MAINTENANCE_JOBS, Task, type Broker, type ServerOptions } from 'escapement/tasks';
 import { describe, expect, it, vi } from 'vitest';
 import { Held, openWorld, withMethods, type World } from './support/world.ts';
 
 /** A broker that has to be asked, and gives no hints. */
 function polled(world: World, methods: Partial<Broker> = {}): Broker {
   return withMethods(world.broker as Broker, {
-    isSelfDriven: false,
+    maintenance: MAINTENANCE_JOBS,
     subscribe: (listener) =>
       world.broker.subscribe({ cancel: (request) => listener.cancel?.(request) ?? false }),
     ...methods,

@@ -1,7 +1,7 @@
 import { defaultRetryDelayMs } from 'escapement/tasks';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { MessageTask } from '../../../src/tasks/server/received-task.ts';
-import { retryDelayOf } from '../../../src/tasks/server/retry-delay.ts';
+import { MessageTask } from '../../../src/tasks/server/handler.ts';
+import { retryDelayOf } from '../../../src/tasks/server/server-options.ts';
 
 const task = new MessageTask({} as never, undefined);
 

@@ -23,7 +23,6 @@ describe('options', () => {
       janitorIntervalMs: 8_000,
       janitorBatchSize: 100,
       leaseMs: 30_000,
-      leaseThread: true,
       maxRecoveries: 3,
     });
   });
@@ -50,7 +49,6 @@ describe('a wrong option is refused, and shown', () => {
       TypeError,
     ],
     [{ strictPriority: 1 }, 'options.strictPriority must be a boolean. Received 1', TypeError],
-    [{ leaseThread: 'no' }, "options.leaseThread must be a boolean. Received 'no'", TypeError],
     [{ retryDelayMs: 5 }, 'options.retryDelayMs must be a function. Received 5', TypeError],
     [{ isFailure: true }, 'options.isFailure must be a function. Received true', TypeError],
     [{ errorHandler: 'x' }, "options.errorHandler must be a function. Received 'x'", TypeError],

@@ -1,7 +1,6 @@
+import { DAY_MS, utcDay } from '../../../core/units.ts';
 /** asynq's. */
 const DAYS_KEPT = 90;
-
-const DAY_MS = 86_400_000;
 
 /** What was processed on one day, by UTC. */
 export interface DayCount {
@@ -50,9 +49,9 @@ export class DayCounters {
   }
 }
 
-/** `2026-11-21`, of the day that is `daysAgo` before today. */
+/** Returns the day that is `daysAgo` before today, as `2026-11-21`. */
 export function dateOf(wallNowMs: number, daysAgo: number): string {
-  return new Date(wallNowMs - daysAgo * DAY_MS).toISOString().slice(0, 10);
+  return utcDay(wallNowMs - daysAgo * DAY_MS);
 }
 
 function dayOf(wallMs: number): number {

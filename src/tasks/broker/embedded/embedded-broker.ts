@@ -37,7 +37,7 @@ export type EmbeddedBrokerOptions = BrokerSettings;
  * ```
  */
 export class EmbeddedBroker extends BrokerBase {
-  override readonly isSelfDriven = true;
+  override readonly maintenance = [];
   /** Undefined once the broker is closed. */
   #store: TaskStore | undefined;
 
@@ -73,7 +73,7 @@ export class EmbeddedBroker extends BrokerBase {
     return consoleView(this, () => {
       const queues = this.#store && [...this.#store.queues.values()];
       return {
-        ...{ clock: undefined, isSelfDriven: undefined, state: queues ? 'open' : 'closed' },
+        ...{ clock: undefined, maintenance: undefined, state: queues ? 'open' : 'closed' },
         queues: queues?.length,
         tasks: queues?.reduce((tasks, { rows }) => tasks + rows.size, 0),
       };

@@ -1,10 +1,11 @@
 import { systemClock, type Clock } from '../../../core/clock.ts';
 import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
-import type { OptionNames } from '../../../core/validate.ts';
+import { requireBoolean, type OptionNames } from '../../../core/validate.ts';
 import type { RedisInfo } from '../../redis-info.ts';
 import type { TaskState } from '../../task-state.ts';
 import { brokerClosed } from '../broker-errors.ts';
 import { BROKER_SETTINGS, resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
+import { MAINTENANCE_JOBS } from '../broker-types.ts';
 import type {
   Broker,
   BrokerListener,
@@ -49,9 +50,26 @@ import { repair } from './repair.ts';
 import { numberOf } from './replies.ts';
 
 /** Options of a `RedisBroker`. All are checked when it is made. */
-export type RedisBrokerOptions = RedisConnectionOptions & BrokerSettings;
+export type RedisBrokerOptions = RedisConnectionOptions & BrokerSettings & LeaseThreadOptions;
 
-const OPTIONS: OptionNames<RedisBrokerOptions> = { ...BROKER_SETTINGS, ...CONNECTION_OPTIONS };
+/** Options for the leases of tasks that block the event loop. */
+export interface LeaseThreadOptions {
+  /**
+   * Whether a thread renews the leases of the servers of this process too, with a connection of its own: then a handler may hold
+   * the event loop for longer than a lease. It does not renew a lease after the task's deadline and the server's `graceMs`. The
+   * thread starts with the first task, and sleeps while no task runs. Only on the system's clock. If it cannot be started, the
+   * server's logger is warned.
+   *
+   * @default true
+   */
+  readonly leaseThread?: boolean;
+}
+
+const OPTIONS: OptionNames<RedisBrokerOptions> = {
+  ...BROKER_SETTINGS,
+  ...CONNECTION_OPTIONS,
+  leaseThread: true,
+};
 
 /**
  * A broker on Redis, 6.2 or later, or on Valkey, for a fleet: clients, servers and inspectors of as many processes as there
@@ -69,7 +87,7 @@ const OPTIONS: OptionNames<RedisBrokerOptions> = { ...BROKER_SETTINGS, ...CONNEC
  */
 export class RedisBroker implements Broker {
   readonly clock: Clock;
-  readonly isSelfDriven = false;
+  readonly maintenance = MAINTENANCE_JOBS;
   readonly #connection: RedisConnection;
   readonly #parts: Parts;
   readonly #options: RedisBrokerOptions;
@@ -83,6 +101,7 @@ export class RedisBroker implements Broker {
    */
   constructor(options: RedisBrokerOptions) {
     const resolved = resolveBrokerSettings('RedisBroker', options, OPTIONS);
+    requireBoolean('options.leaseThread', options.leaseThread ?? true);
     this.#connection = new RedisConnection(options);
     this.clock = resolved.clock;
     this.#options = options;
@@ -181,7 +200,7 @@ export class RedisBroker implements Broker {
 
   /** A thread: it starts with the first lease. There is none with a clock of your own, which a thread cannot read. */
   leaseHolder(options: LeaseHolderOptions): LeaseHolder | undefined {
-    if (this.#isClosed || this.clock !== systemClock) return undefined;
+    if (this.#isClosed || this.clock !== systemClock || this.#options.leaseThread === false) return undefined;
     const thread = new LeaseThread({
       ...options,
       file: leaseThreadFile,
@@ -349,7 +368,7 @@ export class RedisBroker implements Broker {
   /** @internal What a console prints: no password. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
-      ...{ clock: undefined, isSelfDriven: undefined },
+      ...{ clock: undefined, maintenance: undefined },
       ...('url' in this.#options
         ? { url: withoutCredentials(this.#options.url) }
         : { address: addressOf(this.#options.client) }),

@@ -237,11 +237,14 @@ describe('without a thread', () => {
     expect(errors).toEqual([]);
   });
 
-  it('there is none with a clock of one’s own, and none of an embedded broker', async () => {
+  it('there is none if it is turned off, with a clock of one’s own, or of an embedded broker', async () => {
     const options = { queues: [QUEUE], places: 1, leaseMs: LEASE_MS, onError: vi.fn() };
     const broker = new RedisBroker({ url: 'redis://localhost:1', clock: { ...systemClock } });
     cleanups.push(() => broker.close());
     expect(broker.leaseHolder(options)).toBeUndefined();
+    const without = new RedisBroker({ url: 'redis://localhost:1', leaseThread: false });
+    cleanups.push(() => without.close());
+    expect(without.leaseHolder(options)).toBeUndefined();
     expect('leaseHolder' in (await EmbeddedBroker.open())).toBe(false);
   });
 });

@@ -1,12 +1,12 @@
-import type { SystemTimer } from '../../timer/system-timer.ts';
+import type { SystemTimer } from '../timer/system-timer.ts';
 
 /**
- * How long something that ends waits for a broker that does not answer, in milliseconds, if nothing depends on the answer: what
- * is in the broker ends by itself. Containers are killed ten seconds after SIGTERM.
+ * How long a shutdown waits for a broker that does not answer, in milliseconds, if nothing depends on the answer: what the broker
+ * keeps expires by itself. Containers are killed ten seconds after SIGTERM.
  */
 export const UNANSWERED_MS = 1_000;
 
-/** Waits until a promise has settled, however, but not for ever. @returns whether it has. */
+/** Waits until a promise has settled, or until `limitMs` have passed. @returns whether it has settled. */
 export async function settledWithin(
   timer: SystemTimer,
   limitMs: number,
@@ -26,8 +26,8 @@ export async function settledWithin(
 }
 
 /**
- * Waits until a component has ended: for `limitMs` while it works on something, and no longer than {@link UNANSWERED_MS} if only
- * the broker is waited for. @returns whether it has ended.
+ * Waits until a component has ended: up to `limitMs` while it works, and at most {@link UNANSWERED_MS} if it only waits for the
+ * broker. @returns whether it has ended.
  */
 export async function endedWithin(
   timer: SystemTimer,

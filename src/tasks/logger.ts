@@ -1,14 +1,14 @@
-import { requireMethods } from '../../core/validate.ts';
+import { requireMethods } from '../core/validate.ts';
 
-/** Where a server says what happens to it. A pino logger is one. */
+/** Receives the log of a server or a scheduler. A pino logger is one. */
 export interface Logger {
-  /** What only helps to find a fault. */
+  /** Details that help to find a fault. */
   debug(fields: object, message: string): void;
-  /** What happens now and then. */
+  /** Normal events. */
   info(fields: object, message: string): void;
-  /** What went wrong, and is tried again. */
+  /** Errors that are handled: the operation is tried again, or a task is archived. */
   warn(fields: object, message: string): void;
-  /** What went wrong, and somebody should look at. */
+  /** Errors that need attention. */
   error(fields: object, message: string): void;
 }
 
@@ -16,7 +16,7 @@ const METHODS: readonly (keyof Logger)[] = ['debug', 'info', 'warn', 'error'];
 
 const nothing = (): void => undefined;
 
-/** Says nothing. */
+/** Logs nothing. */
 export const silentLogger: Logger = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 
 /** @throws TypeError - it is not a logger. */
@@ -24,7 +24,7 @@ export function requireLogger(argument: string, value: unknown): asserts value i
   requireMethods(argument, 'a Logger with debug, info, warn and error', METHODS, value);
 }
 
-/** A logger that throws must not stop what it is told of. */
+/** Returns a logger that ignores what `logger` throws: there is no place left to report it to. */
 export function guardedLogger(logger: Logger): Logger {
   if (logger === silentLogger) return logger;
   const guard =
@@ -33,7 +33,7 @@ export function guardedLogger(logger: Logger): Logger {
       try {
         logger[level](fields, message);
       } catch {
-        // There is nobody left to tell.
+        // A logger that throws must not stop what it logs.
       }
     };
   return { debug: guard('debug'), info: guard('info'), warn: guard('warn'), error: guard('error') };

@@ -1,8 +1,8 @@
 import type { EventEmitter } from 'node:events';
 import { reportUncaught } from '../core/report-uncaught.ts';
 
-/** Emits an event; a listener that throws is an uncaught exception, and stops nothing here. */
-export function tell<E extends Record<keyof E, unknown[]>, K extends keyof E & string>(
+/** Emits an event. What a listener throws is reported as an uncaught exception and does not affect the caller. */
+export function emit<E extends Record<keyof E, unknown[]>, K extends keyof E & string>(
   emitter: EventEmitter<E>,
   event: K,
   ...args: E[K]

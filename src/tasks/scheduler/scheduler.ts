@@ -1,30 +1,31 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { hostname } from 'node:os';
-import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { EscapementError } from '../core/errors.ts';
-import { reportUncaught } from '../core/report-uncaught.ts';
-import { SystemTimer, type TimerId } from '../timer/system-timer.ts';
-import { parseCronSpec } from './cron-spec.ts';
-import { schedulerEntryInfoOf, type SchedulerEntryInfo } from './inspector-info.ts';
-import { resolveBackfill } from './scheduler/backfill.ts';
-import { entryIdOf, identityOf, mergeTaskOptions } from './scheduler/entry-identity.ts';
-import { Heartbeat } from './scheduler/heartbeat.ts';
-import { ScheduledEntry } from './scheduler/scheduled-entry.ts';
+import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
+import { EscapementError } from '../../core/errors.ts';
+import { reportUncaught } from '../../core/report-uncaught.ts';
+import { MINUTE_MS } from '../../core/units.ts';
+import { SystemTimer, type TimerId } from '../../timer/system-timer.ts';
+import type { ScheduleEntry } from '../broker/broker.ts';
+import { parseCronSpec } from '../cron-spec.ts';
+import { schedulerEntryInfoOf, type SchedulerEntryInfo } from '../inspector-info.ts';
+import { emit } from '../emit.ts';
+import { Periodic } from '../periodic.ts';
+import { settledWithin, UNANSWERED_MS } from '../settled-within.ts';
+import type { TaskInfo } from '../task-info.ts';
+import { requireTask, type Task } from '../task.ts';
+import { entryIdOf, identityOf, mergeTaskOptions, ScheduledEntry } from './scheduled-entry.ts';
 import {
   requireScheduleOptions,
+  resolveBackfill,
   resolveSchedulerOptions,
   SCHEDULER_OPTIONS,
   type ResolvedSchedulerOptions,
   type ScheduleOptions,
   type SchedulerOptions,
   type ScheduleTick,
-} from './scheduler/scheduler-options.ts';
-import { TickRunner } from './scheduler/tick-runner.ts';
-import { settledWithin, UNANSWERED_MS } from './server/settled-within.ts';
-import type { TaskInfo } from './task-info.ts';
-import { requireTask, type Task } from './task.ts';
-import { tell } from './tell.ts';
+} from './scheduler-options.ts';
+import { TickRunner } from './tick-runner.ts';
 
 /** What a scheduler tells. */
 export interface SchedulerEvents {
@@ -39,7 +40,10 @@ export interface SchedulerEvents {
 }
 
 /** How long one wait is at most, in milliseconds: after it the wall clock is looked at, which may have been set. */
-const LONGEST_WAIT_MS = 60_000;
+const LONGEST_WAIT_MS = MINUTE_MS;
+
+/** A broker lists a scheduler for so many intervals after its last heartbeat: one that is late does no harm. */
+const INTERVALS_TO_LIVE = 2;
 
 /**
  * Enqueues tasks by the calendar.
@@ -70,7 +74,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
   readonly #options: ResolvedSchedulerOptions;
   readonly #timer: SystemTimer;
   readonly #runner: TickRunner;
-  readonly #heartbeat: Heartbeat;
+  readonly #heartbeat: Periodic;
   readonly #entries = new Map<string, ScheduledEntry>();
   #state: 'new' | 'starting' | 'active' | 'closed' = 'new';
   #wakeup: TimerId | undefined;
@@ -82,9 +86,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     this.#options = resolveSchedulerOptions('Scheduler', options, SCHEDULER_OPTIONS);
     this.#timer = new SystemTimer({ name: 'scheduler', clock: this.#options.broker.clock });
     this.#runner = new TickRunner(this.#options, this.#timer, this.#listener());
-    this.#heartbeat = new Heartbeat(this.#options, this.#timer, this.id, () =>
-      Array.from(this.#entries.values(), (entry) => entry.toScheduleEntry()),
-    );
+    this.#heartbeat = this.#makeHeartbeat();
   }
 
   /**
@@ -166,7 +168,8 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     for (const entry of this.#entries.values()) this.#begin(entry);
     this.#arm();
     this.#options.logger.info({ id: this.id, entries: this.#entries.size }, 'scheduler: started');
-    await this.#heartbeat.start();
+    this.#heartbeat.start();
+    await this.#heartbeat.trigger();
   }
 
   /** Enqueues nothing more, waits for what is on its way, and forgets its entries. The broker stays open. Idempotent. */
@@ -191,6 +194,31 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
 
   get #isClosed(): boolean {
     return this.#state === 'closed';
+  }
+
+  /** Lists the entries at the broker: at once, and every interval if the broker forgets them. */
+  #makeHeartbeat(): Periodic {
+    const { broker, heartbeatIntervalMs, logger } = this.#options;
+    const read = (): readonly ScheduleEntry[] =>
+      Array.from(this.#entries.values(), (entry) => entry.toScheduleEntry());
+    const job = {
+      intervalMs: broker.maintenance.includes('announceScheduler') ? heartbeatIntervalMs : undefined,
+      run: () => broker.announceScheduler(this.id, read, heartbeatIntervalMs * INTERVALS_TO_LIVE),
+      failed: (error: unknown) => {
+        logger.warn({ err: error, id: this.id }, 'scheduler: its entries are not listed');
+      },
+    };
+    return new Periodic(job, this.#timer);
+  }
+
+  async #withdraw(): Promise<void> {
+    const { broker, logger } = this.#options;
+    await this.#heartbeat.stop();
+    try {
+      await broker.withdrawScheduler(this.id);
+    } catch (error) {
+      logger.warn({ err: error, id: this.id }, 'scheduler: its entries are still listed');
+    }
   }
 
   #makeEntry(cronSpec: string, task: Task, options: ScheduleOptions): ScheduledEntry {
@@ -238,7 +266,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     this.#state = 'closed';
     this.#arm();
     await this.#runner.stop();
-    if (hasRun) await settledWithin(this.#timer, UNANSWERED_MS, this.#heartbeat.stop());
+    if (hasRun) await settledWithin(this.#timer, UNANSWERED_MS, this.#withdraw());
     this.#timer.close();
     this.#entries.clear();
     this.#options.logger.info({ id: this.id }, 'scheduler: shut down');
@@ -247,17 +275,17 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
   #listener(): ConstructorParameters<typeof TickRunner>[2] {
     return {
       enqueued: (info, tick) => {
-        tell(this, 'enqueued', info, tick);
+        emit(this, 'enqueued', info, tick);
       },
       enqueuedElsewhere: (tick) => {
-        tell(this, 'enqueuedElsewhere', tick);
+        emit(this, 'enqueuedElsewhere', tick);
       },
       enqueueFailed: (error, tick) => {
-        tell(this, 'enqueueFailed', error, tick);
+        emit(this, 'enqueueFailed', error, tick);
       },
       threw: (error) => {
         if (this.listenerCount('error') === 0) reportUncaught(error);
-        else tell(this, 'error', error);
+        else emit(this, 'error', error);
       },
     };
   }

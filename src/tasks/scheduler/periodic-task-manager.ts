@@ -1,22 +1,29 @@
 import { EventEmitter } from 'node:events';
-import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { EscapementError, outOfRange, wrongType } from '../core/errors.ts';
-import { requireFiniteNumber, requireMethods, requireOptions, type OptionNames } from '../core/validate.ts';
-import { SystemTimer } from '../timer/system-timer.ts';
-import { parseCronSpec } from './cron-spec.ts';
+import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
+import { EscapementError, outOfRange, wrongType } from '../../core/errors.ts';
+import { MINUTE_MS } from '../../core/units.ts';
+import {
+  requireFiniteNumber,
+  requireMethods,
+  requireOptions,
+  type OptionNames,
+} from '../../core/validate.ts';
+import { SystemTimer } from '../../timer/system-timer.ts';
+import { parseCronSpec } from '../cron-spec.ts';
+import { emit } from '../emit.ts';
+import type { Logger } from '../logger.ts';
+import { Periodic } from '../periodic.ts';
+import { settledWithin } from '../settled-within.ts';
+import { requireTask, type Task } from '../task.ts';
+import { identityOf } from './scheduled-entry.ts';
 import { Scheduler } from './scheduler.ts';
-import { identityOf } from './scheduler/entry-identity.ts';
 import {
   requireScheduleOptions,
   resolveSchedulerOptions,
   SCHEDULER_OPTIONS,
   type ScheduleOptions,
   type SchedulerOptions,
-} from './scheduler/scheduler-options.ts';
-import type { Logger } from './server/logger.ts';
-import { settledWithin } from './server/settled-within.ts';
-import { requireTask, type Task } from './task.ts';
-import { tell } from './tell.ts';
+} from './scheduler-options.ts';
 
 /** A task that is wanted again and again. */
 export interface PeriodicTaskConfig {
@@ -72,10 +79,10 @@ export interface SyncChange {
 }
 
 /** asynq's. */
-const SYNC_INTERVAL_MS = 180_000;
+const SYNC_INTERVAL_MS = 3 * MINUTE_MS;
 
 /** How long a provider may take, in milliseconds. */
-const LONGEST_ANSWER_MS = 120_000;
+const LONGEST_ANSWER_MS = 2 * MINUTE_MS;
 
 /**
  * A scheduler whose entries follow a list that changes while it runs.
@@ -97,6 +104,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   readonly #location: string;
   readonly #logger: Logger;
   readonly #timer: SystemTimer;
+  readonly #syncs: Periodic;
   /** Ids of entries, by what they are. */
   readonly #entries = new Map<string, string>();
   #state: 'new' | 'starting' | 'active' | 'closed' = 'new';
@@ -116,6 +124,16 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     this.#location = location;
     this.#logger = logger;
     this.#timer = new SystemTimer({ name: 'periodic-task-manager', clock: broker.clock });
+    const job = {
+      intervalMs: syncIntervalMs,
+      run: async () => {
+        await this.sync();
+      },
+      failed: (error: unknown) => {
+        this.#syncFailed(error);
+      },
+    };
+    this.#syncs = new Periodic(job, this.#timer);
   }
 
   /**
@@ -142,7 +160,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     }
     this.#requireOpen();
     this.#state = 'active';
-    this.#awaitSync();
+    this.#syncs.start();
   }
 
   /**
@@ -163,6 +181,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   /** Asks no more, and shuts the scheduler down. Does not wait for a provider. Idempotent. */
   async shutdown(): Promise<void> {
     this.#state = 'closed';
+    void this.#syncs.stop();
     this.#timer.close();
     await this.scheduler.shutdown();
   }
@@ -200,11 +219,11 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     this.#requireOpen();
     const change = this.#apply(configs, (error, config) => {
       this.#logger.error({ err: error, cronSpec: specOf(config) }, 'periodic tasks: a config is wrong');
-      tell(this, 'configRejected', error, config);
+      emit(this, 'configRejected', error, config);
     });
     if (change.added + change.removed > 0)
       this.#logger.info(change, 'periodic tasks: the entries have changed');
-    tell(this, 'synced', change);
+    emit(this, 'synced', change);
     return change;
   }
 
@@ -250,21 +269,10 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     return wanted;
   }
 
-  #awaitSync(): void {
-    this.#timer.schedule(this.#syncIntervalMs, syncOne, () => {
-      void this.#syncInTime();
-    });
-  }
-
-  async #syncInTime(): Promise<void> {
-    try {
-      await this.sync();
-    } catch (error) {
-      if (this.#state !== 'active') return;
-      this.#logger.error({ err: error }, 'periodic tasks: the provider has failed');
-      tell(this, 'syncFailed', error);
-    }
-    if (this.#state === 'active') this.#awaitSync();
+  #syncFailed(error: unknown): void {
+    if (this.#state !== 'active') return;
+    this.#logger.error({ err: error }, 'periodic tasks: the provider has failed');
+    emit(this, 'syncFailed', error);
   }
 
   #undo(): void {
@@ -300,9 +308,4 @@ function keyOf({ cronSpec, task, options = {} }: PeriodicTaskConfig, location: s
 
 function specOf(config: PeriodicTaskConfig | null | undefined): string {
   return String(config?.cronSpec);
-}
-
-/** One callback for all managers. */
-function syncOne(sync: () => void): void {
-  sync();
 }

@@ -1,0 +1,18 @@
+/**
+ * Runs asynchronous actions one after another, in the order in which they were added: a lock without an unlock.
+ *
+ *      run(a) ──► a ──► b ──► c ──► idle          run(b), run(c) while a runs
+ *
+ * WHY not a queue: a promise chain is one. An action that rejects fails for its caller alone; the next one runs all the same. Costs
+ * two promises an action.
+ */
+export class Serial {
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Runs an action after those that were added before. @returns its outcome. */
+  run<R>(action: () => Promise<R>): Promise<R> {
+    const result = this.#last.then(action);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+}

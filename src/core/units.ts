@@ -1,0 +1,16 @@
+/*
+ * Spans of time in milliseconds, and dates by UTC. One place, so that no file has to be checked for a missing zero.
+ */
+
+export const SECOND_MS = 1_000;
+export const MINUTE_MS = 60 * SECOND_MS;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
+/** The last time that a `Date` can hold, in milliseconds since the epoch: in the year 275760. */
+export const LAST_DATE_MS = 8_640_000_000_000_000;
+
+/** Returns the day of a time by UTC, as `2026-11-21`. For the years 0 to 9999. */
+export function utcDay(wallMs: number): string {
+  return new Date(wallMs).toISOString().slice(0, 'YYYY-MM-DD'.length);
+}

@@ -1,0 +1,165 @@
+import { MINUTE_MS } from '../../core/units.ts';
+import type { SystemTimer } from '../../timer/system-timer.ts';
+import type { LeasedTask, MaintenanceJob, ServerState } from '../broker/broker.ts';
+import { Periodic, type PeriodicJob } from '../periodic.ts';
+import type { Groups } from './groups.ts';
+import { MessageTask } from './handler.ts';
+import type { Reports } from './reports.ts';
+import { leaseLost } from './run.ts';
+import { retryDelayOf, type ResolvedServerOptions } from './server-options.ts';
+
+/** As asynq: a server that has died is no longer listed after ten seconds. */
+const ANNOUNCE_INTERVAL_MS = 5_000;
+const ANNOUNCE_TTL_MS = 10_000;
+/** As asynq. */
+const RECOVER_INTERVAL_MS = MINUTE_MS;
+/** How far the clocks of a fleet may differ, in milliseconds: a lease that ended on one clock may last on another. */
+const SKEW_MS = 30_000;
+/** As asynq: the longest interval between two checks of all groups, in milliseconds. */
+const LONGEST_GROUPS_INTERVAL_MS = 7_000;
+
+/** The components that the jobs work with. */
+export interface MaintenanceParts {
+  readonly groups: Groups;
+  readonly reports: Reports;
+  readonly readState: () => ServerState;
+}
+
+type JobName = 'announce' | 'ping' | 'forward' | 'deleteExpired' | 'recover' | 'groups';
+
+/**
+ * The table of jobs. A job of the broker has an interval only if the broker asks for it.
+ *
+ *      job            runs every                       and when
+ *      announce       5 s                              the server starts, or its status changes
+ *      ping           healthCheckIntervalMs
+ *      forward        delayedTaskCheckIntervalMs
+ *      deleteExpired  janitorIntervalMs
+ *      recover        60 s                             the server has subscribed, or a lease has ended
+ *      groups         groupGracePeriodMs, at most 7 s  the server has subscribed
+ */
+function jobsOf(
+  options: ResolvedServerOptions,
+  { groups, reports, readState }: MaintenanceParts,
+): Record<JobName, PeriodicJob> {
+  const { broker, logger, queueNames, janitorBatchSize } = options;
+  const every = (job: MaintenanceJob, intervalMs: number): number | undefined =>
+    broker.maintenance.includes(job) ? intervalMs : undefined;
+  const warn =
+    (message: string) =>
+    (error: unknown): void => {
+      logger.warn({ err: error }, message);
+    };
+  return {
+    announce: {
+      intervalMs: every('announceServer', ANNOUNCE_INTERVAL_MS),
+      run: () => broker.announceServer(readState, ANNOUNCE_TTL_MS),
+      failed: warn('server not announced'),
+    },
+    ping: {
+      intervalMs: options.healthCheck === undefined ? undefined : options.healthCheckIntervalMs,
+      run: async () => {
+        await broker.ping();
+        reports.health(undefined);
+      },
+      failed: (error) => {
+        reports.health(error);
+      },
+    },
+    forward: {
+      intervalMs: every('forward', options.delayedTaskCheckIntervalMs),
+      run: async () => {
+        while ((await broker.forward(queueNames)) > 0);
+      },
+      failed: warn('due tasks not forwarded'),
+    },
+    deleteExpired: {
+      intervalMs: every('deleteExpired', options.janitorIntervalMs),
+      run: async () => {
+        while ((await broker.deleteExpired(queueNames, janitorBatchSize)) > 0);
+      },
+      failed: warn('completed tasks not removed'),
+    },
+    recover: {
+      intervalMs: every('recover', RECOVER_INTERVAL_MS),
+      run: () => recoverAll(options),
+      failed: warn('tasks not recovered'),
+    },
+    groups: {
+      intervalMs: every('groups', Math.min(LONGEST_GROUPS_INTERVAL_MS, options.groupGracePeriodMs)),
+      run: () => groups.checkAll(),
+      failed: warn('groups not listed'),
+    },
+  };
+}
+
+/** Runs the jobs of a server beside its processing of tasks. */
+export class Maintenance {
+  readonly #options: ResolvedServerOptions;
+  readonly #readState: () => ServerState;
+  readonly #jobs: ReadonlyMap<string, Periodic>;
+
+  constructor(options: ResolvedServerOptions, timer: SystemTimer, parts: MaintenanceParts) {
+    const jobs = Object.entries(jobsOf(options, parts));
+    this.#options = options;
+    this.#readState = parts.readState;
+    this.#jobs = new Map(jobs.map(([name, job]) => [name, new Periodic(job, timer)]));
+  }
+
+  start(): void {
+    for (const job of this.#jobs.values()) job.start();
+    this.trigger('announce');
+  }
+
+  /** Runs a job now; if it is running, once more. */
+  trigger(name: JobName): void {
+    void this.#jobs.get(name)?.trigger();
+  }
+
+  async shutdown(): Promise<void> {
+    await Promise.all([this.#withdraw(), ...Array.from(this.#jobs.values(), (job) => job.stop())]);
+  }
+
+  async #withdraw(): Promise<void> {
+    const { broker, logger } = this.#options;
+    await this.#jobs.get('announce')?.stop();
+    try {
+      await broker.withdrawServer(this.#readState().id);
+    } catch (error) {
+      logger.warn({ err: error }, 'server not withdrawn');
+    }
+  }
+}
+
+/**
+ * Recovers tasks whose worker is gone: their lease has ended, or they are active without one. They are retried, without counting
+ * as failed. A task that has lost its worker too often is archived: it may be what kills the workers.
+ */
+async function recoverAll(options: ResolvedServerOptions): Promise<void> {
+  const { broker, queueNames, leaseMs } = options;
+  if (broker.maintenance.includes('reclaimSets')) await broker.reclaimSets(queueNames);
+  const graceMs = broker.maintenance.includes('recover') ? SKEW_MS : 0;
+  for (const task of await broker.recover(queueNames, graceMs, leaseMs)) await recover(options, task);
+}
+
+/** If it fails, another server recovers the task later: it is leased like any other. */
+async function recover(options: ResolvedServerOptions, leased: LeasedTask): Promise<void> {
+  const { broker, logger, maxRecoveries, retryDelayMs } = options;
+  const { id, queue, type, retried } = leased.message;
+  const reason = leaseLost();
+  const failure = { error: reason.message, isFailure: false, isRecovery: true };
+  const fields = { taskId: id, queue, type, recoveries: leased.recoveries };
+  try {
+    if (leased.recoveries >= maxRecoveries) {
+      await broker.archive(leased, { ...failure, isFailure: true });
+      logger.warn(fields, 'task archived: its lease was lost too often');
+      return;
+    }
+    const task = new MessageTask(leased.message, undefined);
+    const delayMs = retryDelayOf(retryDelayMs, retried, reason, task);
+    await broker.retry(leased, failure, broker.clock.wallNow() + delayMs);
+    logger.warn(fields, 'task recovered: its lease was lost');
+  } catch (error) {
+    logger.warn({ ...fields, err: error }, 'task not recovered');
+  }
+}

@@ -1,0 +1,228 @@
+import type { EventEmitter } from 'node:events';
+import { reportUncaught } from '../../core/report-uncaught.ts';
+import { guarded, observeDuration } from '../../metrics/guarded.ts';
+import type { MetricsProvider } from '../../metrics/provider.ts';
+import type { CancelOutcome } from '../broker/broker.ts';
+import { emit } from '../emit.ts';
+import type { TaskMessage } from '../task-message.ts';
+import type { ReceivedTask } from './handler.ts';
+import type { Ending, RunTable, TaskRun } from './run.ts';
+import type { ResolvedServerOptions } from './server-options.ts';
+
+/** Event about a run of a task. */
+export interface TaskEvent {
+  /** The task, as its handler receives it. */
+  readonly task: ReceivedTask;
+  /** Id of the task, unique in its queue. */
+  readonly taskId: string;
+  /** Queue of the task. */
+  readonly queue: string;
+  /** Type of the task. */
+  readonly type: string;
+  /** Number of failures before this run. */
+  readonly retryCount: number;
+  /** Number of failures after which the task is retried. */
+  readonly maxRetry: number;
+}
+
+/** Event about a run that has ended. */
+export interface TaskOverEvent extends TaskEvent {
+  /** Time from the start of the run until its handler settled, or until the run was given up. */
+  readonly durationMs: number;
+}
+
+/** Event about a run that has ended without success. */
+export interface TaskFailedEvent extends TaskOverEvent {
+  /** What the handler has thrown, or the reason of the interruption. */
+  readonly error: unknown;
+}
+
+/** Event about a run whose task is retried. */
+export interface TaskRetriedEvent extends TaskFailedEvent {
+  /** When the task runs again. */
+  readonly retryAt: Date;
+  /** Whether the run has counted as one of the task's retries. */
+  readonly isFailure: boolean;
+}
+
+/** Event about a run that was cancelled. */
+export interface TaskCancelledEvent extends TaskFailedEvent {
+  /** What has become of the task. */
+  readonly outcome: CancelOutcome;
+}
+
+/** Event about a group that was not aggregated. */
+export interface GroupFailedEvent {
+  /** Queue of the group. */
+  readonly queue: string;
+  /** Name of the group. */
+  readonly group: string;
+  /** The tasks that were passed to `groupAggregator`: they return to their group two minutes later. */
+  readonly tasks: readonly ReceivedTask[];
+  /** Why it was not aggregated. */
+  readonly error: unknown;
+}
+
+/**
+ * Events of a server. Each `started` is followed by exactly one of the others, as soon as the broker has recorded the outcome of
+ * the run.
+ */
+export interface ServerEvents {
+  /** A handler is about to be called. */
+  started: [event: TaskEvent];
+  /** The task is done, or was revoked. */
+  completed: [event: TaskOverEvent];
+  /** The task has failed, and is retried. */
+  retried: [event: TaskRetriedEvent];
+  /** The task has failed for the last time. */
+  archived: [event: TaskFailedEvent];
+  /** The run was cancelled. */
+  cancelled: [event: TaskCancelledEvent];
+  /** The run was interrupted by the shutdown, and its task is back at the head of its queue. */
+  released: [event: TaskFailedEvent];
+  /** The lease was lost, so no outcome was written; or the outcome could not be written before the lease was over. */
+  lost: [event: TaskFailedEvent];
+  /**
+   * `groupAggregator` has thrown, has not settled within two minutes (`ERR_OPERATION_EXPIRED`) or before the server was shut down
+   * (`ERR_SERVER_CLOSED`), or the task it returned was refused. It will be called again.
+   */
+  groupFailed: [event: GroupFailedEvent];
+}
+
+/** Reports what a server does: to the listeners of its events, to its metrics, and to `healthCheck`. Never throws. */
+export class Reports {
+  readonly #emitter: EventEmitter<ServerEvents>;
+  readonly #metrics: RunMetrics | undefined;
+  readonly #healthCheck: ((error: unknown) => void) | undefined;
+
+  constructor(
+    emitter: EventEmitter<ServerEvents>,
+    { metrics, healthCheck, queueNames }: ResolvedServerOptions,
+    runs: RunTable,
+  ) {
+    this.#emitter = emitter;
+    this.#metrics = metrics === undefined ? undefined : new RunMetrics(metrics, queueNames, runs);
+    this.#healthCheck = healthCheck;
+  }
+
+  started(run: TaskRun): void {
+    if (this.#emitter.listenerCount('started') > 0) emit(this.#emitter, 'started', eventOf(run));
+  }
+
+  /** @param endedAtMs - when its handler had settled, or the run was given up; on the monotonic clock. */
+  ended(run: TaskRun, ending: Ending, endedAtMs: number): void {
+    if (!run.hasStarted) return;
+    const durationMs = endedAtMs - run.startedAtMs;
+    this.#metrics?.ended(run.leased.message, ending.kind, durationMs);
+    if (this.#emitter.listenerCount(ending.kind) === 0) return;
+    const over = { ...eventOf(run), durationMs };
+    const failed = { ...over, error: ending.error };
+    switch (ending.kind) {
+      case 'completed':
+        emit(this.#emitter, 'completed', over);
+        return;
+      case 'retried': {
+        const { isFailure, atMs } = ending;
+        emit(this.#emitter, 'retried', { ...failed, retryAt: new Date(atMs), isFailure });
+        return;
+      }
+      case 'cancelled':
+        emit(this.#emitter, 'cancelled', { ...failed, outcome: ending.outcome });
+        return;
+      case 'archived':
+      case 'released':
+      case 'lost':
+        emit(this.#emitter, ending.kind, failed);
+    }
+  }
+
+  groupFailed(event: GroupFailedEvent): void {
+    emit(this.#emitter, 'groupFailed', event);
+  }
+
+  /** @param error - undefined if the broker answers. */
+  health(error: unknown): void {
+    try {
+      this.#healthCheck?.(error);
+    } catch (thrown) {
+      reportUncaught(thrown);
+    }
+  }
+
+  /** Removes the gauges, which would otherwise keep the server in memory. */
+  close(): void {
+    this.#metrics?.remove();
+  }
+}
+
+function eventOf({ task, leased }: TaskRun): TaskEvent {
+  const { id, queue, type, retried, maxRetry } = leased.message;
+  return { task, taskId: id, queue, type, retryCount: retried, maxRetry };
+}
+
+/** In seconds: from a quick query to half an hour, which is asynq's default timeout. */
+const BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800];
+
+type Histogram = ReturnType<MetricsProvider['histogram']>;
+
+class RunMetrics {
+  readonly #provider: MetricsProvider;
+  /** By queue, type and outcome; each is created at its first observation. */
+  readonly #durations = new Map<string, Map<string, Map<string, Histogram>>>();
+  readonly #gauges: { remove(): void }[] = [];
+
+  constructor(provider: MetricsProvider, queues: readonly string[], runs: RunTable) {
+    this.#provider = provider;
+    try {
+      for (const queue of queues) this.#gauges.push(inProgress(provider, queue, runs));
+    } catch (error) {
+      this.remove(); // without a server there will be no shutdown that removes them
+      throw error;
+    }
+  }
+
+  ended({ queue, type }: TaskMessage, outcome: string, durationMs: number): void {
+    guarded(() => {
+      observeDuration(this.#histogram(queue, type, outcome), durationMs);
+    });
+  }
+
+  remove(): void {
+    for (const gauge of this.#gauges.splice(0)) {
+      guarded(() => {
+        gauge.remove();
+      });
+    }
+  }
+
+  #histogram(queue: string, type: string, outcome: string): Histogram {
+    const byType = childOf(this.#durations, queue, () => new Map<string, Map<string, Histogram>>());
+    const byOutcome = childOf(byType, type, () => new Map<string, Histogram>());
+    return childOf(byOutcome, outcome, () =>
+      this.#provider.histogram(
+        'escapement_task_duration_seconds',
+        'How long the runs of tasks took, by what became of them.',
+        BUCKETS,
+        { queue, type, outcome },
+      ),
+    );
+  }
+}
+
+function inProgress(metrics: MetricsProvider, queue: string, runs: RunTable): { remove(): void } {
+  return metrics.observableGauge(
+    'escapement_tasks_in_progress',
+    'Tasks that are being processed by the servers of this process.',
+    () => runs.list().filter(({ leased }) => leased.message.queue === queue).length,
+    { queue },
+  );
+}
+
+function childOf<V>(parent: Map<string, V>, key: string, make: () => V): V {
+  let child = parent.get(key);
+  if (child === undefined) {
+    child = make();
+    parent.set(key, child);
+  }
+  return child;
+}

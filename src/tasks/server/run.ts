@@ -1,0 +1,398 @@
+import { setMaxListeners } from 'node:events';
+import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
+import { EscapementError, wrongValue } from '../../core/errors.ts';
+import { isThenable } from '../../core/thenable.ts';
+import type { SystemTimer, TimerId } from '../../timer/system-timer.ts';
+import type { Broker, CancelOutcome, LeasedTask } from '../broker/broker.ts';
+import { encodePayload } from '../payload.ts';
+import { printFilled } from '../show-bytes.ts';
+import type { TaskMessage } from '../task-message.ts';
+import { MessageTask, type Handler, type ReceivedTask, type TaskContext } from './handler.ts';
+
+/** A time, read from both clocks. */
+export interface Moment {
+  readonly nowMs: number;
+  readonly wallNowMs: number;
+}
+
+/** What the runs of a server share. */
+export interface RunSettings {
+  readonly broker: Broker;
+  readonly timer: SystemTimer;
+  readonly handler: Handler;
+  readonly settler: RunSettler;
+  readonly leaseMs: number;
+  readonly graceMs: number;
+  readonly baseContext: Readonly<Record<string, unknown>> | null;
+}
+
+/** Ends runs: see settling.ts. */
+export interface RunSettler {
+  /** Called when the handler has settled, and when a run is given up or put back. Never rejects. */
+  settle(run: TaskRun, hasFailed: boolean, error: unknown): Promise<void>;
+}
+
+/** How a run ends. */
+export type Ending =
+  | { readonly kind: 'completed'; readonly error?: undefined; readonly isRevoked: boolean }
+  | RetryEnding
+  | ArchiveEnding
+  | CancelledEnding
+  | { readonly kind: 'released'; readonly error: unknown }
+  | { readonly kind: 'lost'; readonly error: unknown };
+
+export interface RetryEnding {
+  readonly kind: 'retried';
+  readonly error: unknown;
+  readonly isFailure: boolean;
+  readonly atMs: number;
+}
+
+export interface ArchiveEnding {
+  readonly kind: 'archived';
+  readonly error: unknown;
+}
+
+interface CancelledEnding {
+  readonly kind: 'cancelled';
+  readonly error: unknown;
+  readonly outcome: CancelOutcome;
+  /** Whether the error counts, if the task is retried. */
+  readonly isFailure: boolean;
+  readonly atMs: number;
+}
+
+/**
+ * One lease of a task, from when it is taken until its place is free:
+ *
+ *      taken ──► started ──► settled, within the grace if it was interrupted ──► over: written, its place is free
+ *        │          │                                                             ▲
+ *        │          └──► interrupted ──► given up: the grace is over ─────────────┤
+ *        └──► interrupted before it was started ──────────────────────────────────┘
+ *
+ * Each run is settled exactly once: by its handler if that settles in time, else with the reason of the interruption. (asynq does
+ * not wait for an interrupted handler, ignores its outcome, and starts the next one beside it.)
+ *
+ * A run creates only what it needs: its signal, timeouts and context values are made at their first use, and a handler that
+ * returns no promise costs none.
+ */
+export class TaskRun {
+  readonly leased: LeasedTask;
+  readonly task: ReceivedTask;
+  readonly context: TaskContext;
+  readonly leasedAtMs: number;
+  readonly startedAtWallMs: number;
+  /** When it must end, in wall-clock milliseconds; 0 for never. */
+  readonly deadlineMs: number;
+  /** Its place in the table of runs. */
+  place = -1;
+  startedAtMs: number;
+  /** Until when no other worker can have the task, unless the broker replies otherwise; on the monotonic clock. */
+  leaseUntilMs: number;
+  hasStarted = false;
+  /** Its outcome is decided: if the handler settles now, it is too late. */
+  isOver = false;
+  isLeaseLost = false;
+  /** Why it was first interrupted, if it was. */
+  reason: EscapementError | undefined = undefined;
+  /** The outcome that was last requested, if it was cancelled. */
+  cancelOutcome: CancelOutcome | undefined = undefined;
+  readonly #settings: RunSettings;
+  /** Timer of its timeout; after an interruption, of its grace. */
+  #timerId: TimerId | undefined = undefined;
+  #controller: AbortController | undefined = undefined;
+
+  /** @param leasedAt - a time at or before that of the lease. */
+  constructor(leased: LeasedTask, leasedAt: Moment, settings: RunSettings) {
+    this.leased = leased;
+    this.task = new MessageTask(leased.message, undefined);
+    this.context = new RunContext(this, settings);
+    this.leasedAtMs = leasedAt.nowMs;
+    this.startedAtMs = leasedAt.nowMs;
+    this.startedAtWallMs = leasedAt.wallNowMs;
+    this.leaseUntilMs = leasedAt.nowMs + settings.leaseMs;
+    this.deadlineMs = deadlineOf(leased, leasedAt.wallNowMs);
+    this.#settings = settings;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      setMaxListeners(0, this.#controller.signal); // it ends with the run: its listeners are not a leak, however many there are
+      if (this.reason !== undefined) this.#controller.abort(this.reason);
+    }
+    return this.#controller.signal;
+  }
+
+  /** Calls the handler, unless the run was interrupted before or its deadline has passed. Never throws. */
+  start(nowMs: number): void {
+    const { timer, handler } = this.#settings;
+    const { deadlineMs } = this.leased.message;
+    this.startedAtMs = nowMs;
+    this.hasStarted = true;
+    if (deadlineMs > 0 && deadlineMs <= timer.clock.wallNow()) this.#abort(timedOut(this.leased.message));
+    if (this.reason !== undefined) {
+      this.#settle(true, this.reason);
+      return;
+    }
+    try {
+      const result = handler(this.task, this.context);
+      if (isThenable(result)) {
+        void this.#waitFor(result);
+        return;
+      }
+    } catch (error) {
+      this.#settle(true, error);
+      return;
+    }
+    this.#settle(false, undefined);
+  }
+
+  /**
+   * Fires the signal; the handler then has the grace to settle. A run that was interrupted before keeps its first reason and
+   * its grace.
+   */
+  interrupt(reason: EscapementError): void {
+    if (this.isOver) return;
+    if (reason.code === 'ERR_LEASE_LOST') this.isLeaseLost = true;
+    if (this.reason !== undefined) return;
+    this.#disarm();
+    this.#abort(reason);
+    if (this.hasStarted) this.#timerId = this.#settings.timer.schedule(this.#settings.graceMs, giveUp, this);
+  }
+
+  /** Interrupts the run; of several requests the last one decides the outcome. @returns whether it is in time. */
+  cancel(outcome: CancelOutcome): boolean {
+    if (this.isOver || this.isLeaseLost) return false;
+    this.cancelOutcome = outcome;
+    this.interrupt(new EscapementError('ERR_TASK_CANCELLED', 'the task was cancelled'));
+    return true;
+  }
+
+  /** Returns a run that was taken and not started to its queue. Never rejects. */
+  putBack(): Promise<void> {
+    this.#abort(serverClosed());
+    return this.#settings.settler.settle(this, true, this.reason);
+  }
+
+  /** Its outcome is decided. */
+  end(): void {
+    this.isOver = true;
+    this.#disarm();
+  }
+
+  /** @internal Its timeout or its deadline has passed. */
+  timeOut(): void {
+    this.interrupt(timedOut(this.leased.message));
+  }
+
+  /** @internal Its grace is over, and the handler has not settled. */
+  giveUp(): void {
+    this.#settle(true, this.reason);
+  }
+
+  async #waitFor(result: PromiseLike<unknown>): Promise<void> {
+    this.#armTimeout();
+    try {
+      await result;
+    } catch (error) {
+      this.#settle(true, error);
+      return;
+    }
+    this.#settle(false, undefined);
+  }
+
+  #settle(hasFailed: boolean, error: unknown): void {
+    void this.#settings.settler.settle(this, hasFailed, error);
+  }
+
+  /** Fires the signal, if it was created. Only the first reason counts. */
+  #abort(reason: EscapementError): void {
+    this.reason ??= reason;
+    this.#controller?.abort(this.reason);
+  }
+
+  #armTimeout(): void {
+    if (this.deadlineMs === 0 || this.reason !== undefined) return;
+    const waitedMs = this.startedAtMs - this.leasedAtMs;
+    const leftMs = this.deadlineMs - this.startedAtWallMs - waitedMs;
+    this.#timerId = this.#settings.timer.schedule(leftMs, timeOut, this);
+  }
+
+  #disarm(): void {
+    if (this.#timerId !== undefined) this.#settings.timer.cancel(this.#timerId); // one that has fired is ignored
+    this.#timerId = undefined;
+  }
+}
+
+const timeOut = (run: TaskRun): void => {
+  run.timeOut();
+};
+
+const giveUp = (run: TaskRun): void => {
+  run.giveUp();
+};
+
+/** The earlier of timeout and deadline. */
+function deadlineOf({ message: { timeoutMs, deadlineMs } }: LeasedTask, wallNowMs: number): number {
+  if (timeoutMs === 0) return deadlineMs;
+  const timeoutAtMs = wallNowMs + timeoutMs;
+  return deadlineMs === 0 ? timeoutAtMs : Math.min(timeoutAtMs, deadlineMs);
+}
+
+class RunContext implements TaskContext {
+  /** The name that users know: a console prints it. */
+  static readonly name = 'TaskContext';
+  readonly #run: TaskRun;
+  readonly #settings: RunSettings;
+  #values: Record<string, unknown> | undefined;
+
+  constructor(run: TaskRun, settings: RunSettings) {
+    this.#run = run;
+    this.#settings = settings;
+  }
+
+  get signal(): AbortSignal {
+    return this.#run.signal;
+  }
+
+  get taskId(): string {
+    return this.#run.leased.message.id;
+  }
+
+  get queue(): string {
+    return this.#run.leased.message.queue;
+  }
+
+  get retryCount(): number {
+    return this.#run.leased.message.retried;
+  }
+
+  get maxRetry(): number {
+    return this.#run.leased.message.maxRetry;
+  }
+
+  get deadlineMs(): number {
+    return this.#run.deadlineMs;
+  }
+
+  get leaseEpoch(): number {
+    return this.#run.leased.epoch;
+  }
+
+  get headers(): Readonly<Record<string, string>> {
+    return this.#run.leased.message.headers;
+  }
+
+  get values(): Record<string, unknown> {
+    this.#values ??= Object.create(this.#settings.baseContext) as Record<string, unknown>;
+    return this.#values;
+  }
+
+  writeResult(result: unknown): Promise<void> {
+    return unwatched(this.#writeResult(result));
+  }
+
+  progress(value: unknown): Promise<void> {
+    return unwatched(this.#writeProgress(value));
+  }
+
+  /** Printed by a console. Without the signal: reading it creates it. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      ...{ taskId: this.taskId, queue: this.queue, retryCount: this.retryCount, maxRetry: this.maxRetry },
+      ...{ deadlineMs: this.deadlineMs, leaseEpoch: this.leaseEpoch, headers: printFilled(this.headers) },
+    }));
+  }
+
+  async #writeResult(result: unknown): Promise<void> {
+    await this.#settings.broker.writeResult(this.#run.leased, encodePayload(result));
+  }
+
+  async #writeProgress(value: unknown): Promise<void> {
+    if (value instanceof Uint8Array) throw wrongValue('value', 'a JSON-serializable value', value);
+    const json = Buffer.from(encodePayload(value)).toString();
+    await this.#settings.broker.writeProgress(this.#run.leased, json);
+  }
+}
+
+/** A write of a run that was given up rejects, perhaps after its handler has stopped listening: that must not end the process. */
+function unwatched(written: Promise<void>): Promise<void> {
+  written.catch(() => undefined);
+  return written;
+}
+
+/**
+ * The runs of a server: as many places as its concurrency. A run knows the number of its place, so adding and removing are O(1)
+ * and allocate nothing.
+ */
+export class RunTable {
+  readonly #places: (TaskRun | undefined)[] = [];
+  readonly #free: number[] = [];
+  readonly #capacity: number;
+  /** Woken when a place becomes free. */
+  readonly #latch: { wake(): void };
+  #size = 0;
+  #whenEmpty: (() => void) | undefined;
+
+  constructor(capacity: number, latch: { wake(): void }) {
+    this.#capacity = capacity;
+    this.#latch = latch;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Number of free places. */
+  get capacityLeft(): number {
+    return this.#capacity - this.#size;
+  }
+
+  add(run: TaskRun): void {
+    const place = this.#free.pop() ?? this.#places.length;
+    run.place = place;
+    this.#places[place] = run;
+    this.#size++;
+  }
+
+  remove(run: TaskRun): void {
+    if (this.#places[run.place] !== run) return;
+    this.#places[run.place] = undefined;
+    this.#free.push(run.place);
+    this.#size--;
+    this.#latch.wake();
+    if (this.#size === 0) this.#whenEmpty?.();
+  }
+
+  /** Resolves when it is empty. For one caller. */
+  async empty(): Promise<void> {
+    if (this.#size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#whenEmpty = resolve;
+    });
+  }
+
+  /** Returns a copy: runs may be added and removed while it is read. O(concurrency). */
+  list(): TaskRun[] {
+    return this.#places.filter((run) => run !== undefined);
+  }
+}
+
+/* Why a run is interrupted: the reason of its signal, and the task's last error if no better one is known. */
+
+export function serverClosed(): EscapementError {
+  return new EscapementError('ERR_SERVER_CLOSED', 'the server is shutting down');
+}
+
+export function leaseLost(): EscapementError {
+  return new EscapementError('ERR_LEASE_LOST', 'the lease of the task is lost');
+}
+
+function timedOut({ timeoutMs, deadlineMs }: TaskMessage): EscapementError {
+  const limits = [
+    ...(timeoutMs > 0 ? [`its timeout of ${timeoutMs} ms`] : []),
+    ...(deadlineMs > 0 ? [`its deadline of ${new Date(deadlineMs).toISOString()}`] : []),
+  ];
+  return new EscapementError('ERR_TASK_TIMEOUT', `the task was not done within ${limits.join(' and ')}`);
+}
