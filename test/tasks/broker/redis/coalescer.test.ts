@@ -31,13 +31,13 @@ beforeEach(() => {
 });
 
 function askMany(count: number, key = 'k', item = 0): Promise<PromiseSettledResult<string>[]> {
-  return Promise.allSettled(Array.from({ length: count }, () => coalescer.ask(key, item)));
+  return Promise.allSettled(Array.from({ length: count }, () => coalescer.submit(key, item)));
 }
 
 const sizes = (): number[] => calls.map(({ items }) => items.length);
 
 it('asks once for what is asked for in one turn', async () => {
-  const answers = Promise.all([1, 2, 3].map((item) => coalescer.ask('k', item)));
+  const answers = Promise.all([1, 2, 3].map((item) => coalescer.submit('k', item)));
   await turn();
   expect(calls).toMatchObject([{ key: 'k', items: [1, 2, 3] }]);
   calls[0]?.answer();
@@ -74,7 +74,7 @@ it('puts together what is asked for while there is no room', async () => {
   await turn();
   const others = [];
   for (let each = 0; each < 3; each++) {
-    others.push(...[coalescer.ask('k', each)]);
+    others.push(...[coalescer.submit('k', each)]);
     await turn();
   }
   expect(calls).toHaveLength(10);
@@ -97,7 +97,7 @@ it('gives up what waits if nobody is there, of that key', async () => {
   expect(calls.slice(10)).toMatchObject([{ key: 'there' }, { key: 'there' }]);
   for (const { answer } of calls) answer();
   expect((await there).every(({ status }) => status === 'fulfilled')).toBe(true);
-  const again = coalescer.ask('gone', 7);
+  const again = coalescer.submit('gone', 7);
   await turn();
   calls.at(-1)?.answer();
   expect(await again).toBe('7');

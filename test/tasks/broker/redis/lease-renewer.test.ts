@@ -40,7 +40,7 @@ function started(answer: Answer = renewAll) {
   renewer.wake();
   const put = (place: number, id: string, queue = 0, untilMs = 0): void => {
     const long = board.put(place, { id, epoch: 7 }, queue, untilMs);
-    if (long !== undefined) renewer.tell(long);
+    if (long !== undefined) renewer.addLongId(long);
     if (board.mustWake()) renewer.wake();
   };
   return { board, put, asked, errors, open };

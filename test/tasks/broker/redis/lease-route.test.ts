@@ -5,7 +5,7 @@ import { createServer } from 'node:tls';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { RedisConnectionOptions } from '../../../../src/tasks/broker/redis/connection-options.ts';
-import { connect, leaseRouteOf } from '../../../../src/tasks/broker/redis/lease-route.ts';
+import { connect, leaseRouteOf } from '../../../../src/tasks/broker/redis/lease-thread.ts';
 import { RedisCluster } from '../../../redis/redis-cluster.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { RedisSentinels } from '../../../redis/redis-sentinels.ts';

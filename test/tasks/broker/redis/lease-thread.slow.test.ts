@@ -7,9 +7,11 @@ import type { LeasedTask, LeaseHolder } from 'escapement/tasks';
 import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { leaseRouteOf } from '../../../../src/tasks/broker/redis/lease-route.ts';
-import { leaseThreadFile } from '../../../../src/tasks/broker/redis/lease-thread-file.ts';
-import { LeaseThread } from '../../../../src/tasks/broker/redis/lease-thread.ts';
+import {
+  LeaseThread,
+  leaseRouteOf,
+  leaseThreadFile,
+} from '../../../../src/tasks/broker/redis/lease-thread.ts';
 import { freshDatabase } from '../../../redis/redis-case.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { until } from '../../../redis/until.ts';
@@ -207,7 +209,7 @@ describe('without a thread', () => {
     thread.hold(0, task, 0);
     await thread.close();
     expect(errors).toMatchObject([
-      { message: expect.stringContaining('there is no thread that renews leases') as string, cause },
+      { message: expect.stringContaining('the lease thread is not running') as string, cause },
     ]);
     expect(thread.renewedUntilMs(0)).toBe(0);
   });

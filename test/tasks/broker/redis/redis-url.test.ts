@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseRedisUrl } from '../../../../src/tasks/broker/redis/redis-url.ts';
+import { parseRedisUrl } from '../../../../src/tasks/broker/redis/connection-options.ts';
 
 const server = { kind: 'server', isTls: false, db: 0, server: { host: 'there', port: 6379 } };
 const sentinel = {
