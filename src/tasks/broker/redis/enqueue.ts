@@ -20,13 +20,13 @@ import { encoded, msOfSeconds, numberOf, secondsUp, textOf } from './script-valu
  * The group of a scheduled task is registered as well: see GROUP_NAMES in lua.ts.
  *
  * KEYS[1]  prefix of the queue's keys
- * KEYS[2]  SET of all queues; absent in a cluster, where it is on another node
+ * KEYS[2]  SET of all queues; see RedisAccess.keysWithQueues
  * ARGV[1]  now, in milliseconds
  */
 export const ADD_TASK = `
-local PREFIX, QUEUES, NOW_MS = KEYS[1], KEYS[2], ARGV[1]
+local QUEUES, NOW_MS = KEYS[2], ARGV[1]
 local PENDING, SCHEDULED, GROUPS = PREFIX .. 'pending', PREFIX .. 'scheduled', PREFIX .. 'groups'
-local TASK, GROUP, LATER, CHANNEL = PREFIX .. 't:', PREFIX .. 'g:', PREFIX .. 'x:later:', PREFIX .. 'x:work'
+local GROUP, LATER, CHANNEL = PREFIX .. 'g:', PREFIX .. 'x:later:', PREFIX .. 'x:work'
 local NOW, NOW_NS, DAY = math.ceil(NOW_MS / 1000), NOW_MS .. '000000', 86400
 local pushed, grown, added, checked, sound = {}, {}, 0, {}, {}
 local function check(kind, key)
@@ -85,7 +85,7 @@ local function add(id, msg, score, group, lock, ttl)
   return 1
 end
 local function finish()
-  if added > 0 and QUEUES then redis.call('SADD', QUEUES, string.match(PREFIX, '^asynq:{(.*)}:$')) end
+  if added > 0 and QUEUES then redis.call('SADD', QUEUES, queueName()) end
   if #pushed > 0 then
     local size = redis.call('LPUSH', PENDING, unpack(pushed))
     if size == #pushed then redis.pcall('PUBLISH', CHANNEL, '') end
@@ -219,10 +219,8 @@ export class Enqueuing {
 
   /** The KEYS of ADD_TASK. */
   async keysFor(redis: RedisAccess, queue: string): Promise<string[]> {
-    const { prefix } = redis.keysOf(queue);
-    if (!redis.isCluster) return [prefix, QUEUES_KEY];
-    await this.#register(redis, queue);
-    return [prefix];
+    if (redis.isCluster) await this.#register(redis, queue);
+    return redis.keysWithQueues(queue);
   }
 
   /** The next task registers the queue again. */

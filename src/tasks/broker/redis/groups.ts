@@ -6,7 +6,6 @@ import { requireDuration } from '../../task-options.ts';
 import { setLost } from '../broker-errors.ts';
 import type { GroupInfo, GroupLimits, GroupTaking, NewTask, TaskRecord, TaskSet } from '../broker.ts';
 import { ADD_TASK, argumentsOf, recordOfNew, type Enqueuing } from './enqueue.ts';
-import type { QueueKeys } from './keys.ts';
 import { FREE_LOCK, GROUP_NAMES } from './lua.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { Script, type ScriptArgument, type ScriptReply } from './script.ts';
@@ -15,19 +14,19 @@ import { listOf, messageIfOf, numberOf, secondsDown, secondsUp, textOf } from '.
 /**
  * Lists some groups of a queue with their sizes. A group whose key has a wrong type is left out: the others are aggregated anyway.
  *
- * KEYS[1]  SET groups
- * ARGV[1]  prefix of groups
- * ARGV[2]  cursor; 0 to begin
- * ARGV[3]  approximate number of groups
+ * KEYS[1]  prefix of the queue's keys
+ * ARGV[1]  cursor; 0 to begin
+ * ARGV[2]  approximate number of groups
  *
  * Returns the next cursor, 0 at the end, then name and size per group that has tasks. A group may be returned twice.
  */
 export const LIST_GROUPS = new Script(`
-need('set', KEYS[1])
-local found = redis.call('SSCAN', KEYS[1], ARGV[2], 'COUNT', ARGV[3])
+local GROUPS, GROUP = PREFIX .. 'groups', PREFIX .. 'g:'
+need('set', GROUPS)
+local found = redis.call('SSCAN', GROUPS, ARGV[1], 'COUNT', ARGV[2])
 local reply = { found[1] }
 for _, group in ipairs(found[2]) do
-  local _, size = wrongType('zset', ARGV[1] .. group)
+  local _, size = wrongType('zset', GROUP .. group)
   if size and size > 0 then
     reply[#reply + 1] = group
     reply[#reply + 1] = size
@@ -40,48 +39,45 @@ return reply
  * Takes the oldest tasks out of a group if the group is due: it has enough tasks, its oldest task has waited too long, or no task
  * was added for a while. Ids without a task, or whose task is elsewhere, are dropped.
  *
- * KEYS[1]  ZSET of the group
- * KEYS[2]  ZSET of the new set
- * KEYS[3]  ZSET of sets
- * KEYS[4]  SET groups
- * ARGV[1]  now
- * ARGV[2]  seconds without a new task after which the group is due
- * ARGV[3]  seconds that the oldest task waits at most; 0 for no limit
- * ARGV[4]  number of tasks that makes the group due; 0 for no number
- * ARGV[5]  number of tasks that are taken
- * ARGV[6]  when the tasks return to the group unless they are replaced
- * ARGV[7]  name of the group
- * ARGV[8]  prefix of tasks
+ * KEYS[1]  prefix of the queue's keys
+ * ARGV[1]  name of the group
+ * ARGV[2]  key of the new set
+ * ARGV[3]  now
+ * ARGV[4]  seconds without a new task after which the group is due
+ * ARGV[5]  seconds that the oldest task waits at most; 0 for no limit
+ * ARGV[6]  number of tasks that makes the group due; 0 for no number
+ * ARGV[7]  number of tasks that are taken
+ * ARGV[8]  when the tasks return to the group unless they are replaced
  * ARGV[9]  bytes after which no more tasks are taken
  *
  * Returns the seconds until the group is due (after the taking), or -1 if it is empty; then id and msg per task.
  */
 export const TAKE_GROUP = new Script(`${GROUP_NAMES}
-local GROUP, SET, TASK = KEYS[1], KEYS[2], ARGV[8]
-local now, grace, delay, enough = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-need('zset', GROUP, SET, KEYS[3])
-need('set', KEYS[4])
+local KEY, SET, SETS = GROUP .. ARGV[1], ARGV[2], PREFIX .. 'aggregation_sets'
+local now, grace, delay, enough = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+need('zset', KEY, SET, SETS)
+need('set', GROUPS)
 local function due()
-  local size = redis.call('ZCARD', GROUP)
+  local size = redis.call('ZCARD', KEY)
   if size == 0 then return -1 end
   if enough > 0 and size >= enough then return 0 end
-  local newest = tonumber(redis.call('ZRANGE', GROUP, -1, -1, 'WITHSCORES')[2])
+  local newest = tonumber(redis.call('ZRANGE', KEY, -1, -1, 'WITHSCORES')[2])
   local wait = newest + grace - now
   if delay > 0 then
-    local oldest = tonumber(redis.call('ZRANGE', GROUP, 0, 0, 'WITHSCORES')[2])
+    local oldest = tonumber(redis.call('ZRANGE', KEY, 0, 0, 'WITHSCORES')[2])
     wait = math.min(wait, oldest + delay - now)
   end
   return math.max(wait, 0)
 end
 local reply = { due() }
 if reply[1] > 0 then return reply end
-local rows = redis.call('ZRANGE', GROUP, 0, ARGV[5] - 1, 'WITHSCORES')
+local rows = redis.call('ZRANGE', KEY, 0, ARGV[7] - 1, 'WITHSCORES')
 local bytes, looked = tonumber(ARGV[9]), 0
 for i = 1, #rows, 2 do
   if bytes <= 0 then break end
   looked = looked + 1
   local id = rows[i]
-  local task = readTask(TASK .. id, 'msg', 'state')
+  local task = readTask(id, 'msg', 'state')
   if task[1] and task[2] == 'aggregating' then
     redis.call('ZADD', SET, rows[i + 1], id)
     bytes = bytes - #task[1]
@@ -89,10 +85,10 @@ for i = 1, #rows, 2 do
     reply[#reply + 1] = task[1]
   elseif isGhost(task) then redis.call('DEL', TASK .. id) end
 end
-if looked > 0 then redis.call('ZREMRANGEBYRANK', GROUP, 0, looked - 1) end
-if #reply > 1 then redis.call('ZADD', KEYS[3], ARGV[6], SET) end
+if looked > 0 then redis.call('ZREMRANGEBYRANK', KEY, 0, looked - 1) end
+if #reply > 1 then redis.call('ZADD', SETS, ARGV[8], SET) end
 reply[1] = due()
-if reply[1] == -1 then dropGroup(prefixOf(TASK), ARGV[7]) end
+if reply[1] == -1 then dropGroup(ARGV[1]) end
 return reply
 `);
 
@@ -100,25 +96,21 @@ return reply
  * Archives tasks of a set whose message cannot be decoded, or is the message of another task, and frees their locks. A set without
  * tasks is removed.
  *
- * KEYS[1]   ZSET of the set
- * KEYS[2]   ZSET of sets
- * KEYS[3]   ZSET archived
- * ARGV[1]   prefix of tasks
+ * KEYS[1]   prefix of the queue's keys
+ * ARGV[1]   key of the set
  * ARGV[2]   now
- * ARGV[3]   channel of settled tasks
- * ARGV[4…]  ids
+ * ARGV[3…]  ids
  */
 export const ARCHIVE_FROM_SET = new Script(`${FREE_LOCK}
-local SET, SETS = KEYS[1], KEYS[2]
-need('zset', SET, SETS, KEYS[3])
-for i = 4, #ARGV do
+local SET, SETS, ARCHIVED = ARGV[1], PREFIX .. 'aggregation_sets', PREFIX .. 'archived'
+need('zset', SET, SETS, ARCHIVED)
+for i = 3, #ARGV do
   local id = ARGV[i]
-  local task = ARGV[1] .. id
-  if redis.call('ZREM', SET, id) == 1 and readTask(task, 'msg')[1] then
-    redis.call('ZADD', KEYS[3], ARGV[2], id)
-    redis.call('HSET', task, 'state', 'archived')
-    freeLockOf(task, id)
-    redis.pcall('PUBLISH', ARGV[3], id)
+  if redis.call('ZREM', SET, id) == 1 and readTask(id, 'msg')[1] then
+    redis.call('ZADD', ARCHIVED, ARGV[2], id)
+    redis.call('HSET', TASK .. id, 'state', 'archived')
+    freeLockOf(id)
+    redis.pcall('PUBLISH', PREFIX .. 'x:settled', id)
   end
 end
 if redis.call('EXISTS', SET) == 0 then redis.call('ZREM', SETS, SET) end
@@ -153,7 +145,7 @@ for i = 9, #ARGV, 2 do
   if leaving[ARGV[i]] then freeLock(ARGV[i + 1], ARGV[i]) end
 end
 for _, member in ipairs(members) do
-  freeLockOf(TASK .. member, member)
+  freeLockOf(member)
   redis.call('DEL', TASK .. member)
 end
 redis.call('DEL', SET)
@@ -169,20 +161,17 @@ return outcome
  * server aggregates such a group until a new task enters it. What is registered as a set and cannot belong to this queue is
  * removed from the sets.
  *
- * KEYS[1]  ZSET of sets
- * KEYS[2]  SET groups
+ * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  now
- * ARGV[2]  prefix of groups
- * ARGV[3]  number of sets
- * ARGV[4]  channel of work
+ * ARGV[2]  number of sets
  *
- * Returns the number of tasks and the number of sets: there may be more if that is ARGV[3].
+ * Returns the number of tasks and the number of sets: there may be more if that is ARGV[2].
  */
 export const RECLAIM_SETS = new Script(`
-local SETS, GROUPS, GROUP = KEYS[1], KEYS[2], ARGV[2]
+local SETS, GROUPS, GROUP = PREFIX .. 'aggregation_sets', PREFIX .. 'groups', PREFIX .. 'g:'
 need('zset', SETS)
 need('set', GROUPS)
-local sets = redis.call('ZRANGEBYSCORE', SETS, '-inf', ARGV[1], 'LIMIT', 0, ARGV[3])
+local sets = redis.call('ZRANGEBYSCORE', SETS, '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
 local groupOf = {}
 for _, set in ipairs(sets) do
   local key = string.sub(set, 1, #GROUP) == GROUP and string.match(set, '^(.*):')
@@ -199,7 +188,7 @@ local function putBack(set, group)
   if #rows == 0 then return end
   count = count + #rows / 2
   redis.call('SADD', GROUPS, group)
-  redis.pcall('PUBLISH', ARGV[4], group)
+  redis.pcall('PUBLISH', PREFIX .. 'x:work', group)
 end
 for _, set in ipairs(sets) do
   if groupOf[set] then putBack(set, groupOf[set]) end
@@ -219,11 +208,10 @@ const SETS_PER_SCRIPT = 10;
 
 /** The groups that have tasks, by name. */
 export async function groups(redis: RedisAccess, queue: string): Promise<readonly GroupInfo[]> {
-  const { groups: key, groupPrefix } = redis.keysOf(queue);
   const infos = new Map<string, GroupInfo>();
   let cursor = '0';
   do {
-    const reply = listOf(await redis.run(LIST_GROUPS, [key], [groupPrefix, cursor, GROUPS_PER_SCRIPT]));
+    const reply = listOf(await redis.runIn(queue, LIST_GROUPS, [cursor, GROUPS_PER_SCRIPT]));
     for (let at = 1; at < reply.length; at += 2) {
       const group = textOf(reply[at]);
       infos.set(group, { group, size: numberOf(reply[at + 1]) });
@@ -244,29 +232,24 @@ export async function takeGroup(
   requireFiniteNumber('limits.maxDelayMs', maxDelayMs);
   requireIntegerAtLeast('limits.maxSize', 0, maxSize);
   requireDuration('holdMs', holdMs);
-  const keys = redis.keysOf(queue);
   const id = randomUUID();
-  const set = keys.aggregationSet(group, id);
+  const set = redis.keysOf(queue).aggregationSet(group, id);
   const nowMs = redis.wallNowMs;
   const reply = listOf(
-    await redis.run(
-      TAKE_GROUP,
-      [keys.group(group), set, keys.aggregationSets, keys.groups],
-      [
-        secondsDown(nowMs),
-        secondsUp(graceMs),
-        secondsUp(maxDelayMs),
-        maxSize,
-        maxSize === 0 ? MAX_SET_SIZE : maxSize,
-        secondsUp(nowMs + holdMs),
-        group,
-        keys.taskPrefix,
-        MAX_SET_BYTES,
-      ],
-    ),
+    await redis.runIn(queue, TAKE_GROUP, [
+      group,
+      set,
+      secondsDown(nowMs),
+      secondsUp(graceMs),
+      secondsUp(maxDelayMs),
+      maxSize,
+      maxSize === 0 ? MAX_SET_SIZE : maxSize,
+      secondsUp(nowMs + holdMs),
+      MAX_SET_BYTES,
+    ]),
   );
   const againInS = numberOf(reply[0]);
-  const messages = await readMembers(redis, keys, queue, set, reply);
+  const messages = await readMembers(redis, queue, set, reply);
   return {
     set: messages.length === 0 ? undefined : { id, queue, group, messages },
     againInMs: againInS < 0 ? undefined : againInS * 1_000,
@@ -276,7 +259,6 @@ export async function takeGroup(
 /** Tasks whose message cannot be decoded are archived: with them, the set could never be replaced. */
 async function readMembers(
   redis: RedisAccess,
-  keys: QueueKeys,
   queue: string,
   set: string,
   reply: readonly ScriptReply[],
@@ -290,8 +272,7 @@ async function readMembers(
     else messages.push(message);
   }
   if (unreadable.length > 0) {
-    const args = [keys.taskPrefix, secondsUp(redis.wallNowMs), keys.settledChannel, ...unreadable];
-    await redis.run(ARCHIVE_FROM_SET, [set, keys.aggregationSets, keys.archived], args);
+    await redis.runIn(queue, ARCHIVE_FROM_SET, [set, secondsUp(redis.wallNowMs), ...unreadable]);
   }
   return messages;
 }
@@ -321,10 +302,9 @@ export async function replaceSet(
 export async function reclaimSets(redis: RedisAccess, queues: readonly string[]): Promise<number> {
   let count = 0;
   for (const queue of new Set(queues)) {
-    const { aggregationSets, groups: key, groupPrefix, workChannel } = redis.keysOf(queue);
     for (let sets = SETS_PER_SCRIPT; sets === SETS_PER_SCRIPT;) {
-      const args = [secondsDown(redis.wallNowMs), groupPrefix, SETS_PER_SCRIPT, workChannel];
-      const reply = listOf(await redis.run(RECLAIM_SETS, [aggregationSets, key], args));
+      const args = [secondsDown(redis.wallNowMs), SETS_PER_SCRIPT];
+      const reply = listOf(await redis.runIn(queue, RECLAIM_SETS, args));
       count += numberOf(reply[0]);
       sets = numberOf(reply[1]);
     }

@@ -1,6 +1,6 @@
 import { QueueKeys } from './keys.ts';
 import type { HeldLease, LeaseBoard, LeaseId, LongId } from './lease-board.ts';
-import { HOLDS, WRITE_ANYWAY } from './lua.ts';
+import { LEASED } from './lua.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { Script, type ScriptArgument } from './script.ts';
 import { listOf, secondsUp } from './script-values.ts';
@@ -8,21 +8,19 @@ import { listOf, secondsUp } from './script-values.ts';
 /**
  * Extends leases of a queue.
  *
- * KEYS[1]   ZSET lease
- * ARGV[1]   prefix of tasks
- * ARGV[2]   when the leases end
- * ARGV[3…]  per task: id, epoch
+ * KEYS[1]   prefix of the queue's keys
+ * ARGV[1]   when the leases end
+ * ARGV[2…]  per task: id, epoch
  *
  * Returns per task 1, or 0 if its lease is lost.
  */
-export const EXTEND_LEASES = new Script(`${HOLDS}${WRITE_ANYWAY}
-local LEASE, TASK, score = KEYS[1], ARGV[1], ARGV[2]
-local outcomes = {}
+export const EXTEND_LEASES = new Script(`${LEASED}
+local score, outcomes = ARGV[1], {}
 need('zset', LEASE)
 writeAnyway(LEASE)
-for i = 3, #ARGV, 2 do
+for i = 2, #ARGV, 2 do
   local id, epoch = ARGV[i], ARGV[i + 1]
-  if holds(TASK .. id, LEASE, id, epoch) then
+  if holds(id, epoch) then
     redis.call('ZADD', LEASE, score, id)
     redis.call('HSET', TASK .. id, 'x:lease', epoch .. ':' .. score)
     outcomes[#outcomes + 1] = 1
@@ -163,12 +161,12 @@ export class LeaseRenewer {
  */
 export async function extendLeasesOf<T extends LeaseId>(
   redis: ScriptRunner,
-  { lease, taskPrefix }: QueueKeys,
+  { prefix }: QueueKeys,
   leases: readonly T[],
   untilMs: number,
 ): Promise<T[]> {
-  const args: ScriptArgument[] = [taskPrefix, secondsUp(untilMs)];
+  const args: ScriptArgument[] = [secondsUp(untilMs)];
   for (const { id, epoch } of leases) args.push(id, epoch);
-  const outcomes = listOf(await redis.run(EXTEND_LEASES, [lease], args));
+  const outcomes = listOf(await redis.run(EXTEND_LEASES, [prefix], args));
   return leases.filter((_, at) => outcomes[at] !== 1);
 }

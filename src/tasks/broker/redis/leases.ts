@@ -3,7 +3,7 @@ import { requireDuration } from '../../task-options.ts';
 import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask } from '../broker.ts';
 import { extendLeasesOf } from './lease-renewer.ts';
-import { FREE_LOCK, HOLDS, WRITE_ANYWAY } from './lua.ts';
+import { FREE_LOCK, LEASED } from './lua.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { Script, type ScriptArgument, type ScriptReply } from './script.ts';
 import { listOf, messageIfOf, nanosOf, numberOf, secondsDown, secondsUp, textOf } from './script-values.ts';
@@ -37,9 +37,9 @@ local function whole(number) return string.format('%.0f', number) end
  * task id, msg and recoveries: their epochs are consecutive.
  */
 export const DEQUEUE = new Script(`${NEXT_EPOCH}
-local PREFIX, limit, score = KEYS[1], tonumber(ARGV[1]), ARGV[2]
+local limit, score, bytes = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local PENDING, ACTIVE, LEASE = PREFIX .. 'pending', PREFIX .. 'active', PREFIX .. 'lease'
-local EPOCH, TASK, bytes = PREFIX .. 'x:epoch', PREFIX .. 't:', tonumber(ARGV[3])
+local EPOCH = PREFIX .. 'x:epoch'
 if redis.call('EXISTS', PREFIX .. 'paused') == 1 or need('list', PENDING) == 0 then return {} end
 need('list', ACTIVE)
 need('zset', LEASE)
@@ -53,7 +53,7 @@ while #ids < limit and bytes > 0 and looked < most do
     if bytes <= 0 then break end
     looked = looked + 1
     local id = found[i]
-    local task = readTask(TASK .. id, 'msg', 'x:recoveries', 'state')
+    local task = readTask(id, 'msg', 'x:recoveries', 'state')
     local isFree = task[3] == 'pending' or (task[3] == 'active' and not redis.call('ZSCORE', LEASE, id))
     if isGhost(task) then ghosts[#ghosts + 1] = TASK .. id
     elseif task[1] and isFree and not seen[id] then
@@ -87,19 +87,17 @@ return reply
  * Leases tasks again whose lease ended long ago, and active ones without a lease, which asynq's recoverer never finds because it
  * reads only the leases. Leases of tasks that are not active, and active ids without a task, are dropped.
  *
- * KEYS[1]  LIST active
- * KEYS[2]  ZSET lease
- * KEYS[3]  STRING epoch
- * ARGV[1]  leases that ended by then
+ * KEYS[1]  prefix of the queue's keys
+ * ARGV[1]  number of tasks, at most 1000
  * ARGV[2]  when the new leases end
- * ARGV[3]  prefix of tasks
- * ARGV[4]  number of tasks, at most 1000
- * ARGV[5]  bytes after which no more tasks are taken
+ * ARGV[3]  bytes after which no more tasks are taken
+ * ARGV[4]  leases that ended by then
  *
  * Returns what DEQUEUE returns.
  */
 export const RECOVER = new Script(`${NEXT_EPOCH}
-local ACTIVE, LEASE, TASK, limit, PIECE = KEYS[1], KEYS[2], ARGV[3], tonumber(ARGV[4]), 1000
+local limit, score, bytes, PIECE = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), 1000
+local ACTIVE, LEASE, EPOCH = PREFIX .. 'active', PREFIX .. 'lease', PREFIX .. 'x:epoch'
 need('list', ACTIVE)
 need('zset', LEASE)
 local ids, seen = {}, {}
@@ -107,7 +105,7 @@ local function find(id)
   if not seen[id] and #ids < limit then ids[#ids + 1] = id end
   seen[id] = true
 end
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', LEASE, '-inf', ARGV[1], 'LIMIT', 0, limit)) do find(id) end
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', LEASE, '-inf', ARGV[4], 'LIMIT', 0, limit)) do find(id) end
 local active = redis.call('LRANGE', ACTIVE, 0, -1)
 for first = 1, #active, PIECE do
   if #ids >= limit then break end
@@ -116,19 +114,19 @@ for first = 1, #active, PIECE do
   for n, id in ipairs(some) do if not scores[n] then find(id) end end
 end
 if #ids == 0 then return {} end
-local epoch = nextEpoch(KEYS[3])
-local reply, count, bytes = { epoch, #ids == limit and 1 or 0 }, 0, tonumber(ARGV[5])
+local epoch = nextEpoch(EPOCH)
+local reply, count = { epoch, #ids == limit and 1 or 0 }, 0
 for _, id in ipairs(ids) do
   if bytes <= 0 then
     reply[2] = 1
     break
   end
-  local task = readTask(TASK .. id, 'msg', 'x:recoveries', 'state')
+  local task = readTask(id, 'msg', 'x:recoveries', 'state')
   redis.call('LREM', ACTIVE, 0, id)
   if task[1] and task[3] == 'active' then
     redis.call('LPUSH', ACTIVE, id)
-    redis.call('ZADD', LEASE, ARGV[2], id)
-    redis.call('HSET', TASK .. id, 'x:lease', whole(epoch + count) .. ':' .. ARGV[2])
+    redis.call('ZADD', LEASE, score, id)
+    redis.call('HSET', TASK .. id, 'x:lease', whole(epoch + count) .. ':' .. score)
     count = count + 1
     bytes = bytes - #task[1]
     local at = #reply
@@ -138,65 +136,51 @@ for _, id in ipairs(ids) do
     if isGhost(task) then redis.call('DEL', TASK .. id) end
   end
 end
-if count > 0 then redis.call('SET', KEYS[3], whole(epoch + count - 1)) end
+if count > 0 then redis.call('SET', EPOCH, whole(epoch + count - 1)) end
 return reply
 `);
 
 /**
  * Returns a task to the head of its queue.
  *
- * KEYS[1]  HASH of the task
- * KEYS[2]  LIST active
- * KEYS[3]  ZSET lease
- * KEYS[4]  LIST pending
+ * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  id
  * ARGV[2]  epoch
  * ARGV[3]  now, in nanoseconds
- * ARGV[4]  channel of work
  *
  * Returns 1, or 0 if the lease is lost.
  */
-export const RELEASE = new Script(`${HOLDS}${WRITE_ANYWAY}
-local TASK, id = KEYS[1], ARGV[1]
-need('hash', TASK)
-need('list', KEYS[2], KEYS[4])
-need('zset', KEYS[3])
-if not holds(TASK, KEYS[3], id, ARGV[2]) then return 0 end
-writeAnyway(KEYS[3])
-local waiting = redis.call('RPUSH', KEYS[4], id)
-redis.call('LREM', KEYS[2], 1, id)
-redis.call('ZREM', KEYS[3], id)
-redis.call('HSET', TASK, 'state', 'pending', 'pending_since', ARGV[3])
-redis.call('HDEL', TASK, 'x:lease')
-if waiting == 1 then redis.pcall('PUBLISH', ARGV[4], '') end
+export const RELEASE = new Script(`${LEASED}
+local id, PENDING = ARGV[1], PREFIX .. 'pending'
+needLeased(id)
+need('list', PENDING)
+if not holds(id, ARGV[2]) then return 0 end
+writeAnyway(LEASE)
+local size = redis.call('RPUSH', PENDING, id)
+endLease(id)
+redis.call('HSET', TASK .. id, 'state', 'pending', 'pending_since', ARGV[3])
+if size == 1 then redis.pcall('PUBLISH', PREFIX .. 'x:work', '') end
 return 1
 `);
 
 /**
  * Archives a leased task whose message cannot be decoded, or is the message of another task, and frees its lock.
  *
- * KEYS[1]  HASH of the task
- * KEYS[2]  LIST active
- * KEYS[3]  ZSET lease
- * KEYS[4]  ZSET archived
+ * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  id
  * ARGV[2]  epoch
  * ARGV[3]  now
- * ARGV[4]  channel of settled tasks
  */
-export const ARCHIVE_UNREADABLE = new Script(`${FREE_LOCK}${HOLDS}
-local TASK, id = KEYS[1], ARGV[1]
-need('hash', TASK)
-need('list', KEYS[2])
-need('zset', KEYS[3], KEYS[4])
-if not holds(TASK, KEYS[3], id, ARGV[2]) then return end
-redis.call('LREM', KEYS[2], 1, id)
-redis.call('ZREM', KEYS[3], id)
-redis.call('ZADD', KEYS[4], ARGV[3], id)
-redis.call('HSET', TASK, 'state', 'archived')
-redis.call('HDEL', TASK, 'x:lease')
-freeLockOf(TASK, id)
-redis.pcall('PUBLISH', ARGV[4], id)
+export const ARCHIVE_UNREADABLE = new Script(`${FREE_LOCK}${LEASED}
+local id, ARCHIVED = ARGV[1], PREFIX .. 'archived'
+needLeased(id)
+need('zset', ARCHIVED)
+if not holds(id, ARGV[2]) then return end
+endLease(id)
+redis.call('ZADD', ARCHIVED, ARGV[3], id)
+redis.call('HSET', TASK .. id, 'state', 'archived')
+freeLockOf(id)
+redis.pcall('PUBLISH', PREFIX .. 'x:settled', id)
 `);
 
 /** What one script leases or extends at most: some milliseconds in which Redis does nothing else. */
@@ -214,10 +198,9 @@ export async function dequeue(
 ): Promise<readonly LeasedTask[]> {
   requireIntegerAtLeast('limit', 0, limit);
   requireDuration('leaseMs', leaseMs);
-  const { prefix } = redis.keysOf(queue);
   return takeSome(redis, queue, limit, (count) => {
     const untilS = secondsUp(redis.wallNowMs + leaseMs);
-    return redis.run(DEQUEUE, [prefix], [count, untilS, MAX_REPLY_BYTES]);
+    return redis.runIn(queue, DEQUEUE, [count, untilS, MAX_REPLY_BYTES]);
   });
 }
 
@@ -231,11 +214,10 @@ export async function recover(
   requireDuration('leaseMs', leaseMs);
   const recovered: LeasedTask[] = [];
   for (const queue of new Set(queues)) {
-    const { active, lease, epoch, taskPrefix } = redis.keysOf(queue);
     const some = await takeSome(redis, queue, MAX_PER_SCRIPT, (count) => {
       const nowMs = redis.wallNowMs;
-      const [endedS, untilS] = [secondsDown(nowMs - graceMs), secondsUp(nowMs + leaseMs)];
-      return redis.run(RECOVER, [active, lease, epoch], [endedS, untilS, taskPrefix, count, MAX_REPLY_BYTES]);
+      const args = [count, secondsUp(nowMs + leaseMs), MAX_REPLY_BYTES, secondsDown(nowMs - graceMs)];
+      return redis.runIn(queue, RECOVER, args);
     });
     recovered.push(...some);
   }
@@ -255,26 +237,21 @@ export async function extendLeases(
 }
 
 export async function release(redis: RedisAccess, task: LeasedTask): Promise<void> {
-  const { id, queue } = task.message;
-  const keys = redis.keysOf(queue);
-  await runUnderLease(
-    redis,
-    task,
-    RELEASE,
-    [keys.task(id), keys.active, keys.lease, keys.pending],
-    [id, task.epoch, nanosOf(redis.wallNowMs), keys.workChannel],
-  );
+  await runUnderLease(redis, task, RELEASE, [task.message.id, task.epoch, nanosOf(redis.wallNowMs)]);
 }
 
-/** Runs a script that returns 1, or 0 if the lease is lost. @throws EscapementError `ERR_LEASE_LOST` */
+/**
+ * Runs a script of a leased task that returns 1, or 0 if the lease is lost.
+ *
+ * @throws EscapementError `ERR_LEASE_LOST`
+ */
 export async function runUnderLease(
   redis: RedisAccess,
   task: LeasedTask,
   script: Script,
-  keys: readonly string[],
   args: readonly ScriptArgument[],
 ): Promise<void> {
-  if ((await redis.run(script, keys, args)) !== 1) throw leaseLost(task);
+  if ((await redis.runIn(task.message.queue, script, args)) !== 1) throw leaseLost(task);
 }
 
 /** Script by script, until there are enough tasks, or no more. Tasks that are leased are returned even if a later script fails. */
@@ -318,22 +295,11 @@ async function readTasks(
   for (let at = 2; at < reply.length; at += 3) {
     const [id, epoch] = [textOf(reply[at]), first + (at - 2) / 3];
     const message = messageIfOf(queue, id, reply[at + 1]);
-    if (message === undefined) unreadable.push(archiveUnreadable(redis, queue, id, epoch));
+    if (message === undefined)
+      unreadable.push(redis.runIn(queue, ARCHIVE_UNREADABLE, [id, epoch, secondsUp(redis.wallNowMs)]));
     else into.push({ message, epoch, recoveries: numberOf(reply[at + 2]) });
   }
   await Promise.all(unreadable);
-}
-
-async function archiveUnreadable(
-  redis: RedisAccess,
-  queue: string,
-  id: string,
-  epoch: number,
-): Promise<void> {
-  const keys = redis.keysOf(queue);
-  const { active, lease, archived, settledChannel } = keys;
-  const args = [id, epoch, secondsUp(redis.wallNowMs), settledChannel];
-  await redis.run(ARCHIVE_UNREADABLE, [keys.task(id), active, lease, archived], args);
 }
 
 async function extendSome(

@@ -2,7 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { systemClock, type Clock } from '../../../core/clock.ts';
 import type { ResolvedBrokerSettings } from '../broker-settings.ts';
 import type { RedisConnection } from './connection.ts';
-import { QueueKeys } from './keys.ts';
+import { QueueKeys, QUEUES_KEY } from './keys.ts';
 import type { Script, ScriptArgument, ScriptReply } from './script.ts';
 
 /** Queues whose keys are kept: more than a server serves. A program with a queue per user builds them again. */
@@ -78,6 +78,17 @@ export class RedisAccess {
       known.set(queue, keys);
     }
     return keys;
+  }
+
+  /** KEYS of a script of a queue that also needs the SET of all queues. In a cluster that is on another node, and left out. */
+  keysWithQueues(queue: string): string[] {
+    const { prefix } = this.keysOf(queue);
+    return this.isCluster ? [prefix] : [prefix, QUEUES_KEY];
+  }
+
+  /** Runs a script whose only key is the prefix of the queue's keys. Throws as `run`. */
+  runIn(queue: string, script: Script, args: readonly ScriptArgument[]): Promise<ScriptReply> {
+    return this.run(script, [this.keysOf(queue).prefix], args);
   }
 
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - Redis cannot be reached, or has not answered in time. */

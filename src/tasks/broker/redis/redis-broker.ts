@@ -307,15 +307,15 @@ export class RedisBroker implements Broker {
   }
 
   async deleteAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return await administration.deleteAll(this.#open('deleteAll'), queue, state, group);
+    return await administration.deleteAll(this.#open('deleteAll'), { queue, state, group });
   }
 
   async runAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return await administration.runAll(this.#open('runAll'), queue, state, group);
+    return await administration.runAll(this.#open('runAll'), { queue, state, group });
   }
 
   async archiveAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return await administration.archiveAll(this.#open('archiveAll'), queue, state, group);
+    return await administration.archiveAll(this.#open('archiveAll'), { queue, state, group });
   }
 
   async repair(queue: string, { apply }: { readonly apply: boolean }): Promise<readonly Defect[]> {

@@ -3,16 +3,16 @@ import { groups } from './groups.ts';
 import { requireQueue } from './inspection.ts';
 import type { QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
-import { Script, type ScriptReply } from './script.ts';
+import { Script, type ScriptArgument, type ScriptReply } from './script.ts';
 import { listOf, messageIfOf, numberOf, secondsDown, secondsUp, textOf } from './script-values.ts';
 
 /**
  * Checks whether ids that were read from a list or zset belong there, and removes those that do not. An id that has left it in the
  * meantime is ignored.
  *
- * KEYS[1]   LIST or ZSET
- * ARGV[1]   `list` or `zset`
- * ARGV[2]   prefix of tasks
+ * KEYS[1]   prefix of the queue's keys
+ * ARGV[1]   key of the LIST or ZSET
+ * ARGV[2]   `list` or `zset`
  * ARGV[3]   state of its tasks
  * ARGV[4]   1 to repair
  * ARGV[5…]  ids
@@ -20,16 +20,16 @@ import { listOf, messageIfOf, numberOf, secondsDown, secondsUp, textOf } from '.
  * Returns id and 1 per id without a task, id and 2 per id whose task is in another state.
  */
 export const CHECK_PLACE = new Script(`
-local PLACE, isList = KEYS[1], ARGV[1] == 'list'
+local PLACE, isList = ARGV[1], ARGV[2] == 'list'
 local function isThere(id)
   if isList then return redis.call('LPOS', PLACE, id) end
   return redis.call('ZSCORE', PLACE, id)
 end
-need(ARGV[1], PLACE)
+need(ARGV[2], PLACE)
 local reply = {}
 for i = 5, #ARGV do
   local id = ARGV[i]
-  local task = readTask(ARGV[2] .. id, 'msg', 'state')
+  local task = readTask(id, 'msg', 'state')
   if (not task[1] or task[2] ~= ARGV[3]) and isThere(id) then
     reply[#reply + 1] = id
     reply[#reply + 1] = task[1] and 2 or 1
@@ -45,23 +45,22 @@ return reply
  * Checks whether active tasks are leased, and gives those that are not a lease that has ended, so that they are recovered: asynq's
  * recoverer reads only the leases, and never finds them.
  *
- * KEYS[1]   ZSET lease
- * ARGV[1]   prefix of tasks
- * ARGV[2]   end of such a lease
- * ARGV[3]   1 to repair
- * ARGV[4…]  ids
+ * KEYS[1]   prefix of the queue's keys
+ * ARGV[1]   end of such a lease
+ * ARGV[2]   1 to repair
+ * ARGV[3…]  ids
  *
  * Returns the ids of those that are not leased.
  */
 export const CHECK_LEASES = new Script(`
-need('zset', KEYS[1])
-local reply = {}
-for i = 4, #ARGV do
+local LEASE, reply = PREFIX .. 'lease', {}
+need('zset', LEASE)
+for i = 3, #ARGV do
   local id = ARGV[i]
-  local task = readTask(ARGV[1] .. id, 'msg', 'state')
-  if task[1] and task[2] == 'active' and not redis.call('ZSCORE', KEYS[1], id) then
+  local task = readTask(id, 'msg', 'state')
+  if task[1] and task[2] == 'active' and not redis.call('ZSCORE', LEASE, id) then
     reply[#reply + 1] = id
-    if ARGV[3] == '1' then redis.call('ZADD', KEYS[1], ARGV[2], id) end
+    if ARGV[2] == '1' then redis.call('ZADD', LEASE, ARGV[1], id) end
   end
 end
 return reply
@@ -71,34 +70,27 @@ return reply
  * Checks whether tasks are where their state says, and adds those that are nowhere. A hash without a message is removed: it would
  * block its id for ever.
  *
- * KEYS[1]   LIST pending
- * KEYS[2]   LIST active
- * KEYS[3]   ZSET lease
- * KEYS[4]   ZSET scheduled
- * KEYS[5]   ZSET retry
- * KEYS[6]   ZSET archived
- * KEYS[7]   ZSET completed
- * KEYS[8]   SET groups
- * KEYS[9]   ZSET of sets
- * ARGV[1]   prefix of tasks
- * ARGV[2]   prefix of groups
- * ARGV[3]   now
- * ARGV[4]   1 to repair
- * ARGV[5…]  ids
+ * KEYS[1]   prefix of the queue's keys
+ * ARGV[1]   now
+ * ARGV[2]   1 to repair
+ * ARGV[3…]  ids
  *
  * Returns per defect id, 1 if the task has no message, 2 if it is nowhere, 3 if its group is not listed, and the group or ''.
  */
 export const CHECK_TASKS = new Script(`
-local TASK, GROUP, NOW, isRepaired = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1'
-local LISTS = { pending = KEYS[1], active = KEYS[2] }
-local ZSETS = { scheduled = KEYS[4], retry = KEYS[5], archived = KEYS[6], completed = KEYS[7] }
-need('list', KEYS[1], KEYS[2])
-need('zset', KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[9])
-need('set', KEYS[8])
+local NOW, isRepaired = ARGV[1], ARGV[2] == '1'
+local LEASE, SETS, GROUPS, GROUP = PREFIX .. 'lease', PREFIX .. 'aggregation_sets', PREFIX .. 'groups', PREFIX .. 'g:'
+local LISTS, ZSETS = {}, {}
+for _, state in ipairs({ 'pending', 'active' }) do LISTS[state] = PREFIX .. state end
+for _, state in ipairs({ 'scheduled', 'retry', 'archived', 'completed' }) do ZSETS[state] = PREFIX .. state end
+for _, list in pairs(LISTS) do need('list', list) end
+for _, zset in pairs(ZSETS) do need('zset', zset) end
+need('zset', LEASE, SETS)
+need('set', GROUPS)
 local reply, tasks = {}, {}
-local sets = redis.call('ZRANGE', KEYS[9], 0, -1)
+local sets = redis.call('ZRANGE', SETS, 0, -1)
 for _, set in ipairs(sets) do need('zset', set) end
-local function tell(id, what, where)
+local function report(id, what, where)
   local at = #reply
   reply[at + 1], reply[at + 2], reply[at + 3] = id, what, where
   return isRepaired
@@ -112,66 +104,65 @@ end
 local function checkGroup(id, group)
   local key = GROUP .. group
   if redis.call('ZSCORE', key, id) then
-    if redis.call('SISMEMBER', KEYS[8], group) == 0 and tell(id, 3, group) then redis.call('SADD', KEYS[8], group) end
-  elseif not isHeld(id) and tell(id, 2, '') then
+    if redis.call('SISMEMBER', GROUPS, group) == 0 and report(id, 3, group) then redis.call('SADD', GROUPS, group) end
+  elseif not isHeld(id) and report(id, 2, '') then
     redis.call('ZADD', key, NOW, id)
-    redis.call('SADD', KEYS[8], group)
+    redis.call('SADD', GROUPS, group)
   end
 end
 local function check(id, task)
   local state = task[2]
   if not task[1] then
-    if redis.call('EXISTS', TASK .. id) == 1 and tell(id, 1, '') then redis.call('DEL', TASK .. id) end
+    if redis.call('EXISTS', TASK .. id) == 1 and report(id, 1, '') then redis.call('DEL', TASK .. id) end
   elseif state == 'aggregating' then
     checkGroup(id, task[3] or '')
   elseif LISTS[state] then
-    if redis.call('LPOS', LISTS[state], id) or not tell(id, 2, '') then return end
+    if redis.call('LPOS', LISTS[state], id) or not report(id, 2, '') then return end
     redis.call('LPUSH', LISTS[state], id)
-    if state == 'active' then redis.call('ZADD', KEYS[3], 'NX', NOW, id) end
-  elseif not (ZSETS[state] and redis.call('ZSCORE', ZSETS[state], id)) and tell(id, 2, '') then
+    if state == 'active' then redis.call('ZADD', LEASE, 'NX', NOW, id) end
+  elseif not (ZSETS[state] and redis.call('ZSCORE', ZSETS[state], id)) and report(id, 2, '') then
     redis.call('ZADD', ZSETS[state] or ZSETS.archived, NOW, id)
     if not ZSETS[state] then redis.call('HSET', TASK .. id, 'state', 'archived') end
   end
 end
-for i = 5, #ARGV do
-  local task = readTask(TASK .. ARGV[i], 'msg', 'state', 'group')
+for i = 3, #ARGV do
+  local task = readTask(ARGV[i], 'msg', 'state', 'group')
   if task[2] == 'aggregating' then need('zset', GROUP .. (task[3] or '')) end
   tasks[i] = task
 end
-for i = 5, #ARGV do check(ARGV[i], tasks[i]) end
+for i = 3, #ARGV do check(ARGV[i], tasks[i]) end
 return reply
 `);
 
 /**
  * Checks whether registered groups have tasks, or scheduled tasks that will enter them, and removes the names of those that do not.
  *
- * KEYS[1]   SET groups
- * ARGV[1]   prefix of the queue's keys
- * ARGV[2]   1 to repair
- * ARGV[3…]  groups
+ * KEYS[1]   prefix of the queue's keys
+ * ARGV[1]   1 to repair
+ * ARGV[2…]  groups
  *
  * Returns the groups without tasks.
  */
 export const CHECK_GROUPS = new Script(`
-local PREFIX = ARGV[1]
-need('set', KEYS[1])
+local GROUPS, LATER = PREFIX .. 'groups', PREFIX .. 'x:later:'
+need('set', GROUPS)
 local function isExpected(group)
-  local ids = redis.pcall('SRANDMEMBER', PREFIX .. 'x:later:' .. group, 1000)
+  local ids = redis.pcall('SRANDMEMBER', LATER .. group, 1000)
   for _, id in ipairs(ids) do
-    local task = readTask(PREFIX .. 't:' .. id, 'msg', 'state', 'group')
+    local task = readTask(id, 'msg', 'state', 'group')
     if task[2] == 'scheduled' and task[3] == group then return true end
   end
   return false
 end
 local reply = {}
-for i = 3, #ARGV do
+for i = 2, #ARGV do
   local group = ARGV[i]
   local isEmpty = redis.call('EXISTS', PREFIX .. 'g:' .. group) == 0
-  if isEmpty and redis.call('SISMEMBER', KEYS[1], group) == 1 and not isExpected(group) then
+  if isEmpty and redis.call('SISMEMBER', GROUPS, group) == 1 and not isExpected(group) then
     reply[#reply + 1] = group
-    if ARGV[2] == '1' then
-      redis.call('SREM', KEYS[1], group)
-      redis.call('DEL', PREFIX .. 'x:later:' .. group)
+    if ARGV[1] == '1' then
+      redis.call('SREM', GROUPS, group)
+      redis.call('DEL', LATER .. group)
     end
   end
 end
@@ -181,22 +172,23 @@ return reply
 /**
  * Checks whether the tasks that hold locks exist and have not ended, and frees the other locks.
  *
- * KEYS     locks
- * ARGV[1]  prefix of tasks
- * ARGV[2]  1 to repair
+ * KEYS[1]   prefix of the queue's keys
+ * ARGV[1]   1 to repair
+ * ARGV[2…]  locks
  *
  * Returns lock and id per lock that is freed.
  */
 export const CHECK_LOCKS = new Script(`
 local reply = {}
-for _, lock in ipairs(KEYS) do
+for i = 2, #ARGV do
+  local lock = ARGV[i]
   local id = redis.pcall('GET', lock)
   local isLock = type(id) == 'string'
-  local state = isLock and readTask(ARGV[1] .. id, 'state')[1]
+  local state = isLock and readTask(id, 'state')[1]
   if isLock and (not state or state == 'completed' or state == 'archived') then
     reply[#reply + 1] = lock
     reply[#reply + 1] = id
-    if ARGV[2] == '1' then redis.call('DEL', lock) end
+    if ARGV[1] == '1' then redis.call('DEL', lock) end
   end
 end
 return reply
@@ -268,15 +260,11 @@ class Round {
   }
 
   async checkTasks(): Promise<void> {
-    const { taskPrefix, groupPrefix, pending, active, lease, ...places } = this.#keys;
-    const { scheduled, retry, archived, completed, groups: names, aggregationSets } = places;
-    const keys = [pending, active, lease, scheduled, retry, archived, completed, names, aggregationSets];
+    const { taskPrefix } = this.#keys;
     for await (const found of this.#scan(taskPrefix)) {
       const ids = found.map((name) => name.slice(taskPrefix.length));
       const unlisted = ids.filter((id) => !this.#listed.has(id));
-      const nowS = secondsUp(this.#redis.wallNowMs);
-      const args = [taskPrefix, groupPrefix, nowS, this.#flag, ...unlisted];
-      const reply = listOf(await this.#redis.run(CHECK_TASKS, keys, args));
+      const reply = await this.#run(CHECK_TASKS, [secondsUp(this.#redis.wallNowMs), this.#flag, ...unlisted]);
       for (let at = 0; at < reply.length; at += 3) {
         this.#report(OF_TASK[numberOf(reply[at + 1])], reply[at], textOf(reply[at + 2]));
       }
@@ -285,9 +273,8 @@ class Round {
   }
 
   async checkLocks(): Promise<void> {
-    const { prefix, taskPrefix } = this.#keys;
-    for await (const locks of this.#scan(`${prefix}unique:`)) {
-      const reply = listOf(await this.#redis.run(CHECK_LOCKS, locks, [taskPrefix, this.#flag]));
+    for await (const locks of this.#scan(`${this.#keys.prefix}unique:`)) {
+      const reply = await this.#run(CHECK_LOCKS, [this.#flag, ...locks]);
       for (let at = 0; at < reply.length; at += 2) {
         this.#report('leaked-lock', reply[at + 1], textOf(reply[at]));
       }
@@ -295,11 +282,10 @@ class Round {
   }
 
   async #checkGroups(): Promise<void> {
-    const { prefix, groups: key } = this.#keys;
-    const names = await this.#redis.send((client) => client.smembers(key));
+    const names = await this.#redis.send((client) => client.smembers(this.#keys.groups));
     for (let first = 0; first < names.length; first += PER_SCRIPT) {
-      const args = [prefix, this.#flag, ...names.slice(first, first + PER_SCRIPT)];
-      for (const group of listOf(await this.#redis.run(CHECK_GROUPS, [key], args))) {
+      const some = names.slice(first, first + PER_SCRIPT);
+      for (const group of await this.#run(CHECK_GROUPS, [this.#flag, ...some])) {
         this.#report('group-without-tasks', undefined, textOf(group));
       }
     }
@@ -310,18 +296,17 @@ class Round {
   }
 
   async #checkPlace(key: string, kind: string, state: string, ids: readonly string[]): Promise<void> {
-    const args = [kind, this.#keys.taskPrefix, state, this.#flag, ...ids];
-    const reply = listOf(await this.#redis.run(CHECK_PLACE, [key], args));
+    const reply = await this.#run(CHECK_PLACE, [key, kind, state, this.#flag, ...ids]);
     for (let at = 0; at < reply.length; at += 2) {
       this.#report(OF_PLACE[numberOf(reply[at + 1])], reply[at], key);
     }
   }
 
   async #checkLeases(ids: readonly string[]): Promise<void> {
-    const { lease, active, taskPrefix } = this.#keys;
-    const args = [taskPrefix, secondsDown(this.#redis.wallNowMs), this.#flag, ...ids];
-    const reply = listOf(await this.#redis.run(CHECK_LEASES, [lease], args));
-    for (const id of reply) this.#report('active-without-lease', id, active);
+    const args = [secondsDown(this.#redis.wallNowMs), this.#flag, ...ids];
+    for (const id of await this.#run(CHECK_LEASES, args)) {
+      this.#report('active-without-lease', id, this.#keys.active);
+    }
   }
 
   async #checkMessages(ids: readonly string[]): Promise<void> {
@@ -363,6 +348,10 @@ class Round {
         if (names.length > 0) yield names;
       }
     }
+  }
+
+  async #run(script: Script, args: readonly ScriptArgument[]): Promise<ScriptReply[]> {
+    return listOf(await this.#redis.runIn(this.#queue, script, args));
   }
 
   #report(kind: DefectKind | undefined, id: ScriptReply | undefined, where: string): void {

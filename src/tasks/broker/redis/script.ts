@@ -8,17 +8,22 @@ export type ScriptArgument = string | number | Buffer;
 export type ScriptReply = Buffer | number | null | Error | ScriptReply[];
 
 /**
- * The functions that every script has:
+ * The beginning of every script.
  *
+ * `PREFIX`: the first of its KEYS, in a script of a queue the beginning of all keys of the queue; `TASK`: that of its tasks.
+ * `queueName()`: the name of the queue.
  * `wrongType(kind, key)`: an error that names the key if it exists and has another type, else nil and its size.
  * `need(kind, ...)`: fails the script with that error, or returns the size of the last key. Both are for the time before the
  * first write: Redis does not undo the writes of a script that fails. A command that reads the size costs a third of TYPE and a
  * comparison.
- * `readTask(key, ...)`: fields of a task, or {} if the key has another type: one such key must not stop the other tasks of a list.
+ * `readTask(id, ...)`: fields of a task, or {} if its key has another type: one such key must not stop the other tasks of a list.
  * `isGhost(task)`: whether a hash that was read so, with `msg` as its first field, has no message. A Go server creates such a hash
  * when it dequeues an id without a task, or writes a result to one. It would block its id for ever.
  */
-const CHECKS = `
+const PREAMBLE = `
+local PREFIX = KEYS[1]
+local TASK = PREFIX .. 't:'
+local function queueName() return string.match(PREFIX, '^asynq:{(.*)}:$') end
 local SIZES = { list = 'LLEN', zset = 'ZCARD', set = 'SCARD', hash = 'HLEN', string = 'STRLEN' }
 local function wrongType(kind, key)
   local size = redis.pcall(SIZES[kind], key)
@@ -35,8 +40,8 @@ local function need(kind, ...)
   end
   return size
 end
-local function readTask(key, ...)
-  local task = redis.pcall('HMGET', key, ...)
+local function readTask(id, ...)
+  local task = redis.pcall('HMGET', TASK .. id, ...)
   return task.err and {} or task
 end
 local function isGhost(task) return task[1] == false end
@@ -55,7 +60,7 @@ export class Script {
   readonly #sha: string;
 
   constructor(source: string) {
-    this.#source = `${CHECKS.trim()}\n${source.trim()}`;
+    this.#source = `${PREAMBLE.trim()}\n${source.trim()}`;
     this.#sha = createHash('sha1').update(this.#source).digest('hex');
   }
 

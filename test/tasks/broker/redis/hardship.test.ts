@@ -162,7 +162,11 @@ describe('what another client has written', () => {
     const [first, refused] = await broker.enqueueMany([newTask(), newTask({ uniqueKey: lock })]);
     expect(first?.status).toBe('fulfilled');
     expect(refused).toMatchObject({
-      reason: { code: 'ERR_WIRE_MESSAGE', message: `the Redis key '${lock}' must be a string. It is a list` },
+      reason: {
+        code: 'ERR_WIRE_MESSAGE',
+        op: 'RedisBroker.enqueueMany',
+        message: `the Redis key '${lock}' must be a string. It is a list`,
+      },
     });
     expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ active: 0, pending: 1 });
     expect(await redis.zcard(`${P}lease`)).toBe(0);
