@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { findRedis } from './test/redis/find-redis.ts';
@@ -8,16 +9,29 @@ const source = (path: string): string => fileURLToPath(new URL(path, import.meta
 const NEED_REDIS = [
   'test/tasks/broker/redis/**',
   'test/property/redis-*.test.ts',
-  'test/redis/{redis-case,redis-process,redis-version,topologies}.test.ts',
+  'test/redis/{redis-case,redis-process,topologies}.test.ts',
   'test/bench/redis/**',
   'test/bench/scaling/hash-slot.test.ts',
   'test/tasks/server/blocked-loop.slow.test.ts',
   'test/cli/tasks/{connection,dash,redis.slow,repair}.test.ts',
 ];
 
+/** Tests that `npm test` runs less often than the others. */
+function repeatingTests(): string[] {
+  const files = readdirSync(source('./test'), { recursive: true, encoding: 'utf8' });
+  const tests = files
+    .map((path) => `test/${path.replaceAll('\\', '/')}`)
+    .filter((path) => path.endsWith('.test.ts'));
+  return tests.filter((path) => readFileSync(source(`./${path}`), 'utf8').includes("/runs.ts';"));
+}
+
+function hasSlowTests(mode: string): boolean {
+  return mode === 'all' || mode === 'slow';
+}
+
 /**
- * `npm test` runs what is fast. `npm run test:all` (`--mode all`) adds `*.slow.test.ts` and type tests, and repeats more often what
- * repeats itself; see test/runs.ts.
+ * `npm test` runs what is fast. `npm run test:all` (`--mode all`) adds `*.slow.test.ts`, and repeats more often what repeats itself;
+ * see test/runs.ts. `npm run test:slow` (`--mode slow`) runs what `npm test` has left for that.
  */
 export default defineConfig(({ mode }) => ({
   resolve: {
@@ -36,19 +50,14 @@ export default defineConfig(({ mode }) => ({
     ],
   },
   test: {
-    include: ['test/**/*.test.ts'],
+    include: mode === 'slow' ? ['test/**/*.slow.test.ts', ...repeatingTests()] : ['test/**/*.test.ts'],
     exclude: [
       ...configDefaults.exclude,
-      ...(mode === 'all' ? [] : ['test/**/*.slow.test.ts']),
-      ...(findRedis() === undefined ? NEED_REDIS : []),
+      ...(hasSlowTests(mode) ? [] : ['test/**/*.slow.test.ts']),
+      ...('lack' in findRedis() ? NEED_REDIS : []),
     ],
-    env: mode === 'all' ? { ESCAPEMENT_TESTS: 'all' } : {},
-    typecheck: {
-      enabled: mode === 'all',
-      tsconfig: 'test/types/tsconfig.json',
-      include: ['test/types/**/*.test-d.ts'],
-    },
-    globalSetup: ['test/redis/global-setup.ts'],
+    env: hasSlowTests(mode) ? { ESCAPEMENT_TESTS: 'all' } : {},
+    globalSetup: ['test/redis/global-setup.ts', 'test/temporary-folder.ts'],
     // A Redis that is not ours has one database for all of us.
     fileParallelism: (process.env['REDIS_URL'] ?? '') === '',
     pool: 'forks',

@@ -12,7 +12,12 @@ export default defineConfig({
           name: 'go',
           include: ['test/interop/**/*.interop.ts'],
           exclude: ['test/interop/node-timers/**'],
-          globalSetup: ['test/redis/global-setup.ts', 'test/interop/asynq/support/build-drivers.ts'],
+          env: { ESCAPEMENT_TESTS: 'all' },
+          globalSetup: [
+            'test/redis/global-setup.ts',
+            'test/temporary-folder.ts',
+            'test/interop/asynq/support/build-drivers.ts',
+          ],
           // They wait for others, most of the time.
           maxWorkers: 6,
         },

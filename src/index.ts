@@ -3,6 +3,7 @@ export type { Clock, ClockTimeout } from './core/clock.ts';
 export { EscapementError } from './core/errors.ts';
 export type { ArgumentError, EscapementErrorCode, EscapementErrorOptions } from './core/errors.ts';
 export { ManualClock } from './core/manual-clock.ts';
+export type { ManualClockOptions } from './core/manual-clock.ts';
 export type { SignalOptions } from './core/signal-options.ts';
 export type { MetricsProvider } from './metrics/provider.ts';
 export type { BucketSnapshot, LevelSnapshot, TimerSnapshot } from './timer/snapshot.ts';

@@ -17,6 +17,7 @@ export type {
 export { Inspector } from './tasks/inspector.ts';
 export type {
   CancelOptions,
+  DeleteQueueOptions,
   InspectorOptions,
   RepairOptions,
   WaitForOptions,

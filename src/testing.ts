@@ -1,5 +1,6 @@
 /** For tests, ours and yours: virtual time and integrity checkers. */
 export { ManualClock } from './core/manual-clock.ts';
+export type { ManualClockOptions } from './core/manual-clock.ts';
 export { checkTimer } from './timer/check-timer.ts';
 export { checkPurgatory } from './purgatory/check-purgatory.ts';
 export { checkQueue } from './workqueue/check-queue.ts';

@@ -26,6 +26,11 @@ export function runs(usual: number): number {
   return Math.max(1, Math.round(usual * SHARE));
 }
 
+/** The step of a loop over every byte of a file: 1, or `most` where fewer repetitions than usual are asked for. */
+export function stepOf(most: number): number {
+  return SHARE < 1 ? most : 1;
+}
+
 /** Parameters of `fc.assert`. */
 export function propertyRuns(usual: number = USUAL_RUNS): { numRuns: number; seed?: number; path?: string } {
   return {

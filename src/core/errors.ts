@@ -6,6 +6,10 @@ export type EscapementErrorCode =
   | 'ERR_INVALID_ARG_VALUE'
   /** A number is outside its range (`RangeError`). */
   | 'ERR_OUT_OF_RANGE'
+  /** An options object has a key that is not an option (`TypeError`). */
+  | 'ERR_UNKNOWN_OPTION'
+  /** A class without a public constructor was called with `new` (`TypeError`). */
+  | 'ERR_ILLEGAL_CONSTRUCTOR'
   /** The timer was closed: nothing can be added to it, and what slept in it is rejected. */
   | 'ERR_TIMER_CLOSED'
   /** A clock returned something that is not a time: `NaN`, infinity, a negative number, a string. */
@@ -173,7 +177,13 @@ export function wrongValue(argument: string, requirement: string, value: unknown
   return withCode(new TypeError(explain(argument, requirement, value)), 'ERR_INVALID_ARG_VALUE');
 }
 
-function withCode(error: TypeError | RangeError, code: EscapementErrorCode): ArgumentError {
+/** A class that a function makes, because that takes time: `TypeError` with code `ERR_ILLEGAL_CONSTRUCTOR`. */
+export function illegalConstructor(name: string, instead: string): ArgumentError {
+  const message = `${name} has no public constructor. Use ${instead}`;
+  return withCode(new TypeError(message), 'ERR_ILLEGAL_CONSTRUCTOR');
+}
+
+export function withCode(error: TypeError | RangeError, code: EscapementErrorCode): ArgumentError {
   return Object.assign(error, { code });
 }
 
@@ -184,13 +194,15 @@ function explain(argument: string, requirement: string, value: unknown): string 
 /** Longest piece of a received string that a message repeats, in characters. */
 const SHOWN_CHARACTERS = 60;
 
+export function cutShort(text: string): string {
+  return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text;
+}
+
 /** The value as a person would name it: `NaN`, `'10'` (a string), `[function retry]`, `[object Map]`. */
 function show(value: unknown): string {
   switch (typeof value) {
-    case 'string': {
-      const shown = value.length > SHOWN_CHARACTERS ? `${value.slice(0, SHOWN_CHARACTERS)}…` : value;
-      return `'${shown}' (a string)`;
-    }
+    case 'string':
+      return `'${cutShort(value)}' (a string)`;
     case 'bigint':
       return `${String(value)}n (a bigint)`;
     case 'function':

@@ -1,7 +1,7 @@
 import type { Clock, ClockTimeout } from './clock.ts';
 import { EscapementError, outOfRange } from './errors.ts';
 import { nextHostTurn, pendingOwnTurns } from './own-turn.ts';
-import { requireFiniteNumber, requireFunction, requireObject } from './validate.ts';
+import { requireFiniteNumber, requireFunction, requireOptions, type OptionNames } from './validate.ts';
 
 /** Wake-ups that may fire in one `advance` without time moving. A loop that re-arms itself with no delay has no end. */
 const MAX_WAKEUPS_AT_ONE_MOMENT = 100_000;
@@ -11,6 +11,16 @@ const MAX_TURNS_AT_ONE_MOMENT = 10_000;
 
 /** Past this many milliseconds a number can no longer hold every whole one. */
 const LAST_MS = Number.MAX_SAFE_INTEGER;
+
+/** Where the two readings of a {@link ManualClock} start. */
+export interface ManualClockOptions {
+  /** `now()`, in milliseconds: 0 or more. @default 0 */
+  readonly nowMs?: number;
+  /** `wallNow()`, in milliseconds since the Unix epoch. @default 0 */
+  readonly wallMs?: number;
+}
+
+const OPTIONS: OptionNames<ManualClockOptions> = { nowMs: true, wallMs: true };
 
 interface ManualWakeup {
   readonly atMs: number;
@@ -35,9 +45,9 @@ export class ManualClock implements Clock {
   readonly #wakeups = new Set<ManualWakeup>();
   #nowMs: number;
 
-  /** @param options - where the two readings start, in milliseconds; both default to 0. */
-  constructor(options: { nowMs?: number; wallMs?: number } = {}) {
-    requireObject('options', options);
+  /** @throws TypeError or RangeError - an option is wrong. */
+  constructor(options: ManualClockOptions = {}) {
+    requireOptions('ManualClock', options, OPTIONS);
     const { nowMs = 0, wallMs = 0 } = options;
     requireFiniteNumber('nowMs', nowMs);
     requireFiniteNumber('wallMs', wallMs);

@@ -1,4 +1,4 @@
-import { requireObject, requireSignal } from './validate.ts';
+import { requireOptions, requireSignal, type OptionNames } from './validate.ts';
 
 /** How long a call waits. */
 export interface SignalOptions {
@@ -6,9 +6,15 @@ export interface SignalOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The signal of options that a caller gave. */
-export function signalOf(options: SignalOptions): AbortSignal | undefined {
-  requireObject('options', options);
+export const SIGNAL_OPTIONS: OptionNames<SignalOptions> = { signal: true };
+
+/** The signal of options that a caller gave to `subject`. */
+export function signalOf(
+  subject: string,
+  options: SignalOptions,
+  names: OptionNames<SignalOptions> = SIGNAL_OPTIONS,
+): AbortSignal | undefined {
+  requireOptions(subject, options, names);
   const { signal } = options;
   if (signal !== undefined) requireSignal('options.signal', signal);
   return signal;

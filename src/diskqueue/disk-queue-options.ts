@@ -2,7 +2,13 @@ import { resolve } from 'node:path';
 import { systemClock, type Clock } from '../core/clock.ts';
 import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
 import { requireClock } from '../core/require-clock.ts';
-import { requireFunction, requireIntegerAtLeast, requireObject, requireOneOf } from '../core/validate.ts';
+import {
+  requireFunction,
+  requireIntegerAtLeast,
+  requireOneOf,
+  requireOptions,
+  type OptionNames,
+} from '../core/validate.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import { requireMetrics } from '../metrics/require-metrics.ts';
 import { hostFileSystem, type FileSystem } from './file-system.ts';
@@ -67,6 +73,12 @@ export interface DiskQueueOptions {
   readonly metrics?: MetricsProvider;
 }
 
+const OPTIONS: OptionNames<DiskQueueOptions> = {
+  ...{ name: true, dataPath: true, maxBytesPerFile: true, minMessageSize: true, maxMessageSize: true },
+  ...{ durability: true, syncEvery: true, syncTimeoutMs: true, maxBytesTotal: true, whenFull: true },
+  ...{ format: true, onCorruption: true, clock: true, metrics: true },
+};
+
 /** The options with every default filled in. */
 export interface ResolvedDiskQueueOptions {
   readonly name: string;
@@ -99,7 +111,7 @@ const LARGEST_MESSAGE = 2 ** 31 - 1;
 const LONGEST_NAME = 150;
 
 export function resolveDiskQueueOptions(options: DiskQueueOptions): ResolvedDiskQueueOptions {
-  requireObject('options', options);
+  requireOptions('DiskQueue.open', options, OPTIONS);
   const { name, dataPath, durability = 'always', format = 'checked', whenFull = 'reject' } = options;
   const { clock = systemClock, metrics, onCorruption = warn } = options;
   requireName(name);

@@ -1,4 +1,4 @@
-import { EscapementError, type EscapementErrorCode } from '../core/errors.ts';
+import { EscapementError, illegalConstructor, type EscapementErrorCode } from '../core/errors.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { AckSaver } from './ack-saver.ts';
@@ -59,6 +59,7 @@ export class DiskQueue implements BackendQueue {
     log: MessageLog,
     metrics: DiskQueueMetrics | undefined,
   ) {
+    if (!(lock instanceof QueueLock)) throw illegalConstructor('DiskQueue', 'await DiskQueue.open({ … })');
     this.#metrics = metrics;
     this.name = options.name;
     this.#options = options;
@@ -152,7 +153,7 @@ export class DiskQueue implements BackendQueue {
    */
   put(data: Uint8Array, options?: SignalOptions): Promise<void> {
     return this.#checked(data, () => {
-      const signal = options === undefined ? undefined : signalOf(options);
+      const signal = options === undefined ? undefined : signalOf('DiskQueue.put', options);
       signal?.throwIfAborted();
       if (this.#room.enter(data.length)) return this.#put(data);
       return this.#putWhenRoom(data, signal);
@@ -182,7 +183,7 @@ export class DiskQueue implements BackendQueue {
    * @throws EscapementError `ERR_QUEUE_CLOSED`. `ERR_QUEUE_IO` - the disk has refused: the message stays.
    */
   async receive(options: SignalOptions = {}): Promise<Delivery> {
-    const signal = signalOf(options);
+    const signal = signalOf('DiskQueue.receive', options);
     signal?.throwIfAborted();
     this.#requireOpen('receive');
     return (await this.#handOuts.take(signal)) as Delivery;

@@ -21,8 +21,9 @@ export class DummyBackendQueue implements BackendQueue {
   }
 
   /** Drops the message. */
-  async put(data: Uint8Array): Promise<void> {
+  async put(data: Uint8Array, options: SignalOptions = {}): Promise<void> {
     requireData(data);
+    signalOf('DummyBackendQueue.put', options)?.throwIfAborted();
     this.#requireOpen('put');
     this.#dropped++;
     return Promise.resolve();
@@ -30,7 +31,7 @@ export class DummyBackendQueue implements BackendQueue {
 
   /** Waits for the signal, or for the end. */
   async receive(options: SignalOptions = {}): Promise<Delivery> {
-    const signal = signalOf(options);
+    const signal = signalOf('DummyBackendQueue.receive', options);
     this.#requireOpen('receive');
     return this.#waiting.wait((delivery) => delivery, signal);
   }

@@ -1,7 +1,7 @@
 import TinyQueue from 'tinyqueue';
 import { EscapementError } from '../core/errors.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
-import { requireIntegerAtLeast, requireMethods, requireObject } from '../core/validate.ts';
+import { requireIntegerAtLeast, requireMethods, requireOptions, type OptionNames } from '../core/validate.ts';
 import { WaitLine, type WaitGroup } from '../core/wait-line.ts';
 import type { BackendQueue, Delivery } from './backend-queue.ts';
 import { MessageIterator } from './message-iterator.ts';
@@ -15,6 +15,8 @@ export interface OverflowQueueOptions {
   /** What takes over when memory is full. It belongs to this queue from now on: `close` closes it. */
   readonly backend: BackendQueue;
 }
+
+const OPTIONS: OptionNames<OverflowQueueOptions> = { memorySize: true, backend: true };
 
 /** A message that this queue has. */
 interface HeldMessage {
@@ -59,7 +61,7 @@ export class OverflowQueue implements BackendQueue {
 
   /** @throws RangeError `ERR_OUT_OF_RANGE`, TypeError `ERR_INVALID_ARG_TYPE` - an option of another value or type. */
   constructor(options: OverflowQueueOptions) {
-    requireObject('options', options);
+    requireOptions('OverflowQueue', options, OPTIONS);
     const { memorySize, backend } = options;
     requireIntegerAtLeast('memorySize', 0, memorySize);
     requireMethods('backend', 'a BackendQueue', BACKEND_METHODS, backend);
@@ -79,7 +81,7 @@ export class OverflowQueue implements BackendQueue {
    */
   async put(data: Uint8Array, options: SignalOptions = {}): Promise<void> {
     requireData(data);
-    signalOf(options)?.throwIfAborted();
+    signalOf('OverflowQueue.put', options)?.throwIfAborted();
     this.#requireOpen('put');
     this.#backend.requireMessage?.(data); // at `close` it may have to go there
     if (this.#inMemory >= this.#memorySize || this.#isBackendOlder) await this.#overflow(data, options);
@@ -90,7 +92,7 @@ export class OverflowQueue implements BackendQueue {
   }
 
   async receive(options: SignalOptions = {}): Promise<Delivery> {
-    const signal = signalOf(options);
+    const signal = signalOf('OverflowQueue.receive', options);
     signal?.throwIfAborted();
     return (await this.#take(signal)) as Delivery;
   }

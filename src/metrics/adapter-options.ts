@@ -1,6 +1,6 @@
 import { wrongType, type EscapementError } from '../core/errors.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
-import { requireFunction, requireObject } from '../core/validate.ts';
+import { requireFunction, requireObject, requireOptions, type OptionNames } from '../core/validate.ts';
 
 /** What every adapter takes. All options are checked when it is made. */
 export interface MetricsAdapterOptions {
@@ -27,11 +27,21 @@ export interface MetricsAdapterOptions {
   readonly onError?: (error: EscapementError) => void;
 }
 
+export const ADAPTER_OPTIONS: OptionNames<MetricsAdapterOptions> = {
+  prefix: true,
+  labels: true,
+  onError: true,
+};
+
 /** The options with every default filled in. */
 export type ResolvedAdapterOptions = Required<MetricsAdapterOptions>;
 
-export function resolveAdapterOptions(options: MetricsAdapterOptions): ResolvedAdapterOptions {
-  requireObject('options', options);
+export function resolveAdapterOptions(
+  subject: string,
+  options: MetricsAdapterOptions,
+  names: OptionNames<MetricsAdapterOptions>,
+): ResolvedAdapterOptions {
+  requireOptions(subject, options, names);
   const { prefix = '', labels = {}, onError = reportUncaught } = options;
   if (typeof prefix !== 'string') throw wrongType('prefix', 'a string', prefix);
   requireObject('labels', labels);

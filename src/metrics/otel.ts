@@ -1,7 +1,8 @@
 import { metrics, type Meter } from '@opentelemetry/api';
 import { wrongValue } from '../core/errors.ts';
-import { requireMethods } from '../core/validate.ts';
+import { requireMethods, type OptionNames } from '../core/validate.ts';
 import {
+  ADAPTER_OPTIONS,
   resolveAdapterOptions,
   type MetricsAdapterOptions,
   type ResolvedAdapterOptions,
@@ -19,6 +20,8 @@ export interface OpenTelemetryMetricsOptions extends MetricsAdapterOptions {
   readonly meter?: Meter;
 }
 
+const OPTIONS: OptionNames<OpenTelemetryMetricsOptions> = { ...ADAPTER_OPTIONS, meter: true };
+
 /**
  * Metrics for OpenTelemetry, through its API: give the result to the `metrics` option of whatever is to be measured.
  * Labels become attributes. Names and units are those of Prometheus, so that one dashboard fits both adapters.
@@ -29,7 +32,7 @@ export interface OpenTelemetryMetricsOptions extends MetricsAdapterOptions {
  * @throws TypeError if an option or the name of a metric is invalid
  */
 export function openTelemetryMetrics(options: OpenTelemetryMetricsOptions = {}): MetricsProvider {
-  const resolved = resolveAdapterOptions(options);
+  const resolved = resolveAdapterOptions('openTelemetryMetrics', options, OPTIONS);
   const { meter } = options;
   if (meter !== undefined) requireMethods('meter', 'a Meter of @opentelemetry/api', METER_METHODS, meter);
   if (resolved.prefix !== '') requireName('prefix', resolved.prefix);

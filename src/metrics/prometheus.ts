@@ -1,7 +1,8 @@
 import { Counter, Gauge, Histogram, register, type OpenMetricsContentType, type Registry } from 'prom-client';
 import { EscapementError, wrongValue } from '../core/errors.ts';
-import { requireMethods } from '../core/validate.ts';
+import { requireMethods, type OptionNames } from '../core/validate.ts';
 import {
+  ADAPTER_OPTIONS,
   resolveAdapterOptions,
   type MetricsAdapterOptions,
   type ResolvedAdapterOptions,
@@ -22,6 +23,8 @@ export interface PrometheusMetricsOptions extends MetricsAdapterOptions {
   readonly registry?: Registry | Registry<OpenMetricsContentType>;
 }
 
+const OPTIONS: OptionNames<PrometheusMetricsOptions> = { ...ADAPTER_OPTIONS, registry: true };
+
 /**
  * Metrics for Prometheus, through prom-client: give the result to the `metrics` option of whatever is to be measured.
  *
@@ -33,7 +36,7 @@ export interface PrometheusMetricsOptions extends MetricsAdapterOptions {
  *   with another type, other labels or other buckets
  */
 export function prometheusMetrics(options: PrometheusMetricsOptions = {}): MetricsProvider {
-  const resolved = resolveAdapterOptions(options);
+  const resolved = resolveAdapterOptions('prometheusMetrics', options, OPTIONS);
   const { registry = register } = options;
   requireMethods('registry', 'a Registry of prom-client', ['getSingleMetric', 'registerMetric'], registry);
   if (resolved.prefix !== '') requireMatch('prefix', METRIC_NAME, resolved.prefix);

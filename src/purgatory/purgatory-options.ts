@@ -2,7 +2,7 @@ import { systemClock, type Clock } from '../core/clock.ts';
 import { wrongType } from '../core/errors.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { requireClock } from '../core/require-clock.ts';
-import { requireFunction, requireMethods, requireObject } from '../core/validate.ts';
+import { requireFunction, requireMethods, requireOptions, type OptionNames } from '../core/validate.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import { requireMetrics } from '../metrics/require-metrics.ts';
 import type { Timer } from '../timer/timer.ts';
@@ -46,6 +46,15 @@ export interface PurgatoryOptions<K, T extends DelayedOperation = DelayedOperati
   readonly clock?: Clock;
 }
 
+const OPTIONS: OptionNames<PurgatoryOptions<unknown>> = {
+  timer: true,
+  timerEnabled: true,
+  keyOf: true,
+  onError: true,
+  metrics: true,
+  clock: true,
+};
+
 /** The options with every default filled in. */
 export interface ResolvedPurgatoryOptions<K, T extends DelayedOperation> {
   readonly timer: Timer | undefined;
@@ -63,7 +72,7 @@ export function resolvePurgatoryOptions<K, T extends DelayedOperation>(
   options: PurgatoryOptions<K, T>,
 ): ResolvedPurgatoryOptions<K, T> {
   if (typeof name !== 'string') throw wrongType('name', 'a string', name);
-  requireObject('options', options);
+  requireOptions('DelayedOperationPurgatory', options, OPTIONS);
   const { timer, timerEnabled = true, keyOf, onError = reportUncaught } = options;
   const { metrics, clock = systemClock } = options;
   if (timer !== undefined) requireMethods('timer', 'a Timer', TIMER_METHODS, timer);

@@ -1,11 +1,12 @@
 import { EscapementError, wrongType } from '../core/errors.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
+import { signalOf, SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
 import {
   invalidDelay,
   requireFunction,
-  requireObject,
   requireOneOf,
-  requireSignal,
+  requireOptions,
+  type OptionNames,
 } from '../core/validate.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 import { ConditionOperation, type Condition } from './condition-operation.ts';
@@ -41,12 +42,13 @@ export interface PurgatoryCloseOptions {
 }
 
 /** How long `wait` waits. */
-export interface WaitOptions {
+export interface WaitOptions extends SignalOptions {
   /** Milliseconds; `Infinity`: as long as it takes. */
   readonly timeoutMs: number;
-  /** Gives up when it fires. */
-  readonly signal?: AbortSignal;
 }
+
+const CLOSE_OPTIONS: OptionNames<PurgatoryCloseOptions> = { pending: true };
+const WAIT_OPTIONS: OptionNames<WaitOptions> = { ...SIGNAL_OPTIONS, timeoutMs: true };
 
 /**
  * Where operations wait for a condition or a deadline.
@@ -191,11 +193,10 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
     return new Promise<V>((resolve, reject) => {
       if (this.#isClosed) throw this.#closedError('wait');
       requireFunction('condition', condition);
-      requireObject('options', options);
-      const { timeoutMs, signal } = options;
+      const signal = signalOf('DelayedOperationPurgatory.wait', options, WAIT_OPTIONS);
+      const { timeoutMs } = options;
       if (typeof timeoutMs !== 'number' || !(timeoutMs > -Infinity))
         throw invalidDelay('timeoutMs', timeoutMs);
-      if (signal !== undefined) requireSignal('signal', signal);
       signal?.throwIfAborted();
       const keys = this.#keys.all(watchKeys);
       // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- as above
@@ -216,7 +217,7 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
    * @returns the operations that waited, in the order in which they were watched; those of `wait` are not among them.
    */
   close(options: PurgatoryCloseOptions = {}): T[] {
-    requireObject('options', options);
+    requireOptions('DelayedOperationPurgatory.close', options, CLOSE_OPTIONS);
     const { pending = 'complete' } = options;
     requireOneOf('pending', ['complete', 'drop'], pending);
     if (this.#isClosed) return [];

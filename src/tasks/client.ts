@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { EscapementError, wrongType } from '../core/errors.ts';
-import { requireFunction, requireObject } from '../core/validate.ts';
+import { requireFunction, requireObject, requireOptions, type OptionNames } from '../core/validate.ts';
 import type { Broker, NewTask, TaskRecord } from './broker/broker.ts';
 import { requireBroker } from './broker/require-broker.ts';
 import { newTaskOf } from './new-task.ts';
@@ -16,6 +16,8 @@ export interface ClientOptions {
   readonly broker: Broker;
 }
 
+const OPTIONS: OptionNames<ClientOptions> = { broker: true };
+
 /** What a client tells. */
 export interface ClientEvents {
   /** A task is with the broker. */
@@ -29,6 +31,8 @@ export interface EnqueueRequest {
   /** What is laid over the options of the task. */
   readonly options: TaskOptions;
 }
+
+const ENTRY: OptionNames<EnqueueRequest> = { task: true, options: true };
 
 /** Stands before the broker: may change what is enqueued, look at what comes of it, or refuse it by throwing. */
 export type ClientMiddleware = (
@@ -58,7 +62,7 @@ export class Client extends EventEmitter<ClientEvents> {
 
   constructor(options: ClientOptions) {
     super();
-    requireObject('options', options);
+    requireOptions('Client', options, OPTIONS);
     requireBroker('options.broker', options.broker);
     this.#broker = options.broker;
   }
@@ -85,7 +89,7 @@ export class Client extends EventEmitter<ClientEvents> {
     try {
       this.#requireOpen('Client.enqueue');
       requireTask('task', task);
-      requireTaskOptions(options);
+      requireTaskOptions('Client.enqueue', options);
       return this.#outermost === undefined && task.check === undefined
         ? this.#sendAtOnce(task, options)
         : this.#whileInFlight(() => (this.#outermost ?? this.#send)({ task, options }));
@@ -107,7 +111,7 @@ export class Client extends EventEmitter<ClientEvents> {
   ): Promise<PromiseSettledResult<TaskInfo>[]> {
     this.#requireOpen('Client.enqueueMany');
     if (!Array.isArray(tasks)) throw wrongType('tasks', 'an array', tasks);
-    requireTaskOptions(options);
+    requireTaskOptions('Client.enqueueMany', options);
     return this.#whileInFlight(() =>
       this.#outermost === undefined ? this.#together(tasks, options) : this.#eachAlone(tasks, options),
     );
@@ -226,8 +230,9 @@ function requestOf(entry: Task | EnqueueRequest, common: TaskOptions): EnqueueRe
   requireObject('an entry of tasks', entry);
   const { task, options = NO_OPTIONS } = entry as Partial<EnqueueRequest>; // a task has no task
   if (task === undefined) return { task: entry as Task, options: common };
+  requireOptions('Client.enqueueMany', entry, ENTRY, 'entry');
   if (common === NO_OPTIONS) return { task, options };
-  requireTaskOptions(options);
+  requireTaskOptions('Client.enqueueMany', options);
   return { task, options: { ...common, ...options } };
 }
 
@@ -235,5 +240,5 @@ function requireRequest(request: EnqueueRequest): void {
   requireObject('request', request);
   const { task, options } = request;
   requireTask('task', task);
-  requireTaskOptions(options);
+  requireTaskOptions('Client', options);
 }

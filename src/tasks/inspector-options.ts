@@ -1,4 +1,5 @@
-import type { SignalOptions } from '../core/signal-options.ts';
+import { SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
+import type { OptionNames } from '../core/validate.ts';
 import type { Broker, CancelOutcome } from './broker/broker.ts';
 
 /** What an inspector is made from. */
@@ -6,6 +7,16 @@ export interface InspectorOptions {
   /** What is looked at. The inspector does not close it. */
   readonly broker: Broker;
 }
+
+export const INSPECTOR_OPTIONS: OptionNames<InspectorOptions> = { broker: true };
+
+/** How a queue is deleted. */
+export interface DeleteQueueOptions {
+  /** Whether its tasks are deleted too, unless one is active. @default false */
+  readonly force?: boolean | undefined;
+}
+
+export const DELETE_QUEUE_OPTIONS: OptionNames<DeleteQueueOptions> = { force: true };
 
 /** How a run is cancelled. */
 export interface CancelOptions {
@@ -17,6 +28,8 @@ export interface CancelOptions {
   readonly waitMs?: number | undefined;
 }
 
+export const CANCEL_OPTIONS: OptionNames<CancelOptions> = { queue: true, outcome: true, waitMs: true };
+
 /** How queues are repaired. */
 export interface RepairOptions {
   /** Whether what is found is seen to. @default false */
@@ -25,8 +38,12 @@ export interface RepairOptions {
   readonly queues?: readonly string[] | undefined;
 }
 
+export const REPAIR_OPTIONS: OptionNames<RepairOptions> = { apply: true, queues: true };
+
 /** How the end of a task is waited for. */
 export interface WaitForOptions extends SignalOptions {
   /** Of which queue the task is, if only its id was given. @default 'default' */
   readonly queue?: string | undefined;
 }
+
+export const WAIT_FOR_OPTIONS: OptionNames<WaitForOptions> = { ...SIGNAL_OPTIONS, queue: true };

@@ -1,6 +1,12 @@
 import { wrongType } from '../core/errors.ts';
 import { signalOf } from '../core/signal-options.ts';
-import { requireFiniteNumber, requireIntegerAtLeast, requireObject, requireOneOf } from '../core/validate.ts';
+import {
+  requireFiniteNumber,
+  requireIntegerAtLeast,
+  requireObject,
+  requireOneOf,
+  requireOptions,
+} from '../core/validate.ts';
 import type { Broker, CancelOutcome, Defect, GroupInfo } from './broker/broker.ts';
 import { requireBroker } from './broker/require-broker.ts';
 import {
@@ -15,7 +21,18 @@ import {
   type SchedulerEntryInfo,
   type ServerInfo,
 } from './inspector-info.ts';
-import type { CancelOptions, InspectorOptions, RepairOptions, WaitForOptions } from './inspector-options.ts';
+import {
+  CANCEL_OPTIONS,
+  DELETE_QUEUE_OPTIONS,
+  INSPECTOR_OPTIONS,
+  REPAIR_OPTIONS,
+  WAIT_FOR_OPTIONS,
+  type CancelOptions,
+  type DeleteQueueOptions,
+  type InspectorOptions,
+  type RepairOptions,
+  type WaitForOptions,
+} from './inspector-options.ts';
 import { pageOf, type ListOptions } from './list-options.ts';
 import { encodePayload } from './payload.ts';
 import { requireExistingQueueName, requireText } from './require-text.ts';
@@ -49,7 +66,7 @@ export class Inspector {
   readonly #waits: TaskWaits;
 
   constructor(options: InspectorOptions) {
-    requireObject('options', options);
+    requireOptions('Inspector', options, INSPECTOR_OPTIONS);
     requireBroker('options.broker', options.broker);
     this.#broker = options.broker;
     this.#waits = new TaskWaits(options.broker);
@@ -109,9 +126,9 @@ export class Inspector {
    * @param options - `force`: with all of its tasks, if none is active.
    * @throws EscapementError `ERR_QUEUE_NOT_EMPTY` - it has tasks; with `force`, active ones.
    */
-  async deleteQueue(queue: string, options: { readonly force?: boolean | undefined } = {}): Promise<void> {
+  async deleteQueue(queue: string, options: DeleteQueueOptions = {}): Promise<void> {
     requireExistingQueueName('queue', queue);
-    requireObject('options', options);
+    requireOptions('Inspector.deleteQueue', options, DELETE_QUEUE_OPTIONS);
     const { force = false } = options;
     if (typeof force !== 'boolean') throw wrongType('options.force', 'a boolean', force);
     await this.#broker.removeQueue(queue, { force });
@@ -125,7 +142,7 @@ export class Inspector {
    * @returns what was found.
    */
   async repair(options: RepairOptions = {}): Promise<readonly Defect[]> {
-    requireObject('options', options);
+    requireOptions('Inspector.repair', options, REPAIR_OPTIONS);
     const { apply = false, queues } = options;
     if (typeof apply !== 'boolean') throw wrongType('options.apply', 'a boolean', apply);
     if (queues !== undefined) requireNames('options.queues', queues);
@@ -289,7 +306,7 @@ export class Inspector {
    */
   async cancelProcessing(id: string, options: CancelOptions = {}): Promise<boolean> {
     requireText('id', id);
-    requireObject('options', options);
+    requireOptions('Inspector.cancelProcessing', options, CANCEL_OPTIONS);
     const { queue, outcome = 'retry', waitMs = DEFAULT_CANCEL_WAIT_MS } = options;
     if (queue !== undefined) requireExistingQueueName('options.queue', queue);
     requireOneOf('options.outcome', OUTCOMES, outcome);
@@ -312,7 +329,7 @@ export class Inspector {
    * @throws the signal's reason - it fired.
    */
   async waitFor(task: string | TaskInfo, options: WaitForOptions = {}): Promise<TaskInfo> {
-    const signal = signalOf(options);
+    const signal = signalOf('Inspector.waitFor', options, WAIT_FOR_OPTIONS);
     if (typeof task !== 'string') requireObject('task', task);
     const { id, queue } =
       typeof task === 'string' ? { id: task, queue: options.queue ?? DEFAULT_QUEUE } : task;

@@ -1,5 +1,5 @@
 import { outOfRange } from '../core/errors.ts';
-import { requireIntegerAtLeast, requireObject } from '../core/validate.ts';
+import { requireIntegerAtLeast, requireOptions, type OptionNames } from '../core/validate.ts';
 import type { Page } from './broker/broker.ts';
 
 /** Which part of a list is wanted. */
@@ -9,6 +9,8 @@ export interface ListOptions {
   /** How many entries a page has, from 1 to 1000. @default 30 */
   readonly pageSize?: number | undefined;
 }
+
+const OPTIONS: OptionNames<ListOptions> = { page: true, pageSize: true };
 
 const DEFAULT_PAGE_SIZE = 30;
 
@@ -20,7 +22,7 @@ const MAX_PAGE = Math.floor(Number.MAX_SAFE_INTEGER / MAX_PAGE_SIZE);
 
 /** @throws TypeError or RangeError - an option is wrong. */
 export function pageOf(options: ListOptions): Page {
-  requireObject('options', options);
+  requireOptions('Inspector', options, OPTIONS);
   const { page = 1, pageSize = DEFAULT_PAGE_SIZE } = options;
   requireIntegerAtLeast('options.page', 1, page);
   if (page > MAX_PAGE) throw outOfRange('options.page', `at most ${MAX_PAGE}`, page);

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { EscapementError, outOfRange, wrongType } from '../core/errors.ts';
-import { requireFiniteNumber, requireMethods, requireObject } from '../core/validate.ts';
+import { requireFiniteNumber, requireMethods, requireOptions, type OptionNames } from '../core/validate.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 import { parseCronSpec } from './cron-spec.ts';
 import { Scheduler } from './scheduler.ts';
@@ -8,6 +8,7 @@ import { identityOf } from './scheduler/entry-identity.ts';
 import {
   requireScheduleOptions,
   resolveSchedulerOptions,
+  SCHEDULER_OPTIONS,
   type ScheduleOptions,
   type SchedulerOptions,
 } from './scheduler/scheduler-options.ts';
@@ -26,6 +27,8 @@ export interface PeriodicTaskConfig {
   readonly options?: ScheduleOptions | undefined;
 }
 
+const CONFIG: OptionNames<PeriodicTaskConfig> = { cronSpec: true, task: true, options: true };
+
 /** Knows which periodic tasks are wanted now: a file, a table of a database. */
 export interface PeriodicTaskConfigProvider {
   /** All entries there are to be now. */
@@ -39,6 +42,12 @@ export interface PeriodicTaskManagerOptions extends SchedulerOptions {
   /** How often the provider is asked, in milliseconds, at least 1. @default 180_000 */
   readonly syncIntervalMs?: number | undefined;
 }
+
+const OPTIONS: OptionNames<PeriodicTaskManagerOptions> = {
+  ...SCHEDULER_OPTIONS,
+  provider: true,
+  syncIntervalMs: true,
+};
 
 /** What a manager tells. Ticks are told by its `scheduler`. */
 export interface PeriodicTaskManagerEvents {
@@ -95,12 +104,12 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   /** @throws TypeError or RangeError - an option is wrong. */
   constructor(options: PeriodicTaskManagerOptions) {
     super();
-    const { broker, location, logger } = resolveSchedulerOptions(options);
-    const { provider, syncIntervalMs = SYNC_INTERVAL_MS } = options;
+    const { broker, location, logger } = resolveSchedulerOptions('PeriodicTaskManager', options, OPTIONS);
+    const { provider, syncIntervalMs = SYNC_INTERVAL_MS, ...schedulerOptions } = options;
     requireMethods('options.provider', 'an object with getConfigs', ['getConfigs'], provider);
     requireFiniteNumber('options.syncIntervalMs', syncIntervalMs);
     if (syncIntervalMs < 1) throw outOfRange('options.syncIntervalMs', 'at least 1 ms', syncIntervalMs);
-    this.scheduler = new Scheduler(options);
+    this.scheduler = new Scheduler(schedulerOptions);
     this.#provider = provider;
     this.#syncIntervalMs = syncIntervalMs;
     this.#location = location;
@@ -268,10 +277,10 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
 
 /** @throws TypeError or RangeError - something in it is wrong. */
 function requireConfig(config: PeriodicTaskConfig, location: string): void {
-  requireObject('a config', config);
+  requireOptions('PeriodicTaskManager', config, CONFIG, 'config');
   parseCronSpec(config.cronSpec, location);
   requireTask('task', config.task);
-  requireScheduleOptions(config.options ?? {});
+  requireScheduleOptions('PeriodicTaskManager', config.options ?? {});
 }
 
 function keyOf({ cronSpec, task, options = {} }: PeriodicTaskConfig, location: string): string {

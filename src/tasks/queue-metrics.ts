@@ -1,7 +1,13 @@
 import type { ClockTimeout } from '../core/clock.ts';
 import { EscapementError, outOfRange } from '../core/errors.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
-import { requireFiniteNumber, requireFunction, requireObject } from '../core/validate.ts';
+import {
+  requireFiniteNumber,
+  requireFunction,
+  requireObject,
+  requireOptions,
+  type OptionNames,
+} from '../core/validate.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import { requireMetrics } from '../metrics/require-metrics.ts';
 import type { Broker } from './broker/broker.ts';
@@ -24,6 +30,10 @@ export interface TaskQueueMetricsOptions {
    */
   readonly onError?: (error: unknown, queue: string | undefined) => void;
 }
+
+const OPTIONS: OptionNames<TaskQueueMetricsOptions> = {
+  ...{ broker: true, metrics: true, intervalMs: true, onError: true },
+};
 
 /** Measures the queues of a broker, until it is closed. */
 export interface TaskQueueMetrics {
@@ -70,7 +80,7 @@ class Sampler implements TaskQueueMetrics {
   #isClosed = false;
 
   constructor(options: TaskQueueMetricsOptions) {
-    requireObject('options', options);
+    requireOptions('taskQueueMetrics', options, OPTIONS);
     const { broker, metrics, intervalMs = DEFAULT_INTERVAL_MS, onError } = options;
     requireBroker('options.broker', broker);
     requireObject('options.metrics', metrics);

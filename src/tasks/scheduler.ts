@@ -13,6 +13,7 @@ import { ScheduledEntry } from './scheduler/scheduled-entry.ts';
 import {
   requireScheduleOptions,
   resolveSchedulerOptions,
+  SCHEDULER_OPTIONS,
   type ResolvedSchedulerOptions,
   type ScheduleOptions,
   type SchedulerOptions,
@@ -77,7 +78,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
   /** @throws TypeError or RangeError - an option is wrong. */
   constructor(options: SchedulerOptions) {
     super();
-    this.#options = resolveSchedulerOptions(options);
+    this.#options = resolveSchedulerOptions('Scheduler', options, SCHEDULER_OPTIONS);
     this.#timer = new SystemTimer({ name: 'scheduler', clock: this.#options.broker.clock });
     this.#runner = new TickRunner(this.#options, this.#timer, this.#listener());
     this.#heartbeat = new Heartbeat(this.#options, this.#timer, this.id, () =>
@@ -186,14 +187,14 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     const { location, backfill: defaultBackfill } = this.#options;
     const spec = parseCronSpec(cronSpec, location);
     requireTask('task', task);
-    requireScheduleOptions(options);
+    requireScheduleOptions('Scheduler.register', options);
     const { id, backfill, ...taskOptions } = options;
     return new ScheduledEntry(
       id ?? entryIdOf(identityOf(cronSpec, location, task, taskOptions)),
       spec,
       task,
       mergeTaskOptions(task.options, taskOptions),
-      backfill === undefined ? defaultBackfill : resolveBackfill('options.backfill', backfill),
+      backfill === undefined ? defaultBackfill : resolveBackfill('Scheduler.register', backfill),
     );
   }
 

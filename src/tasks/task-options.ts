@@ -1,5 +1,11 @@
 import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
-import { requireFiniteNumber, requireIntegerAtLeast, requireObject } from '../core/validate.ts';
+import {
+  requireFiniteNumber,
+  requireIntegerAtLeast,
+  requireObject,
+  requireOptions,
+  type OptionNames,
+} from '../core/validate.ts';
 import { requireQueueName, requireText } from './require-text.ts';
 
 /** How a task is to be processed. Given with the task, with `enqueue`, or with both: then the latter wins, one by one. */
@@ -30,6 +36,11 @@ export interface TaskOptions {
   /** Passed on to the handler; those of `enqueue` are laid over those of the task. @default none */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
+
+export const TASK_OPTIONS: OptionNames<TaskOptions> = {
+  ...{ queue: true, taskId: true, maxRetry: true, timeoutMs: true, deadline: true, uniqueTtlMs: true },
+  ...{ processAt: true, processInMs: true, retentionMs: true, group: true, headers: true },
+};
 
 /** All of them, made definite; times in wall-clock milliseconds. */
 export interface ResolvedTaskOptions {
@@ -63,8 +74,12 @@ const MAX_WALL_MS = 8.64e15;
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 
 /** @throws TypeError or RangeError - an option is wrong. */
-export function requireTaskOptions(options: TaskOptions): void {
-  requireObject('options', options);
+export function requireTaskOptions(
+  subject: string,
+  options: TaskOptions,
+  names: OptionNames<TaskOptions> = TASK_OPTIONS,
+): void {
+  requireOptions(subject, options, names);
   const { queue, taskId, maxRetry, timeoutMs, deadline, uniqueTtlMs, retentionMs, group, headers } = options;
   if (queue !== undefined) requireQueueName('options.queue', queue);
   if (taskId !== undefined) requireText('options.taskId', taskId);

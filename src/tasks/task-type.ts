@@ -1,9 +1,9 @@
 import { EscapementError } from '../core/errors.ts';
-import { requireMethods, requireObject } from '../core/validate.ts';
+import { requireMethods, requireObject, type OptionNames } from '../core/validate.ts';
 import { decodePayload } from './payload.ts';
 import { requireText } from './require-text.ts';
 import type { StandardSchema, StandardSchemaIssue } from './standard-schema.ts';
-import { layTaskOptions, requireTaskOptions, type TaskOptions } from './task-options.ts';
+import { layTaskOptions, requireTaskOptions, TASK_OPTIONS, type TaskOptions } from './task-options.ts';
 import { Task } from './task.ts';
 
 /** What a task type is declared with: how its tasks are processed unless they say otherwise, and what their payload is. */
@@ -11,6 +11,8 @@ export interface TaskTypeOptions<Input, Output> extends TaskOptions {
   /** What its payload must be: of zod, valibot, arktype or another such library. */
   readonly schema: StandardSchema<Input, Output>;
 }
+
+const OPTIONS: OptionNames<TaskTypeOptions<unknown, unknown>> = { ...TASK_OPTIONS, schema: true };
 
 /**
  * Declares a type of task once: its payload is checked when it is enqueued and when it is handled, and typed in both
@@ -46,7 +48,7 @@ export class TaskType<Input, Output = Input> {
 
   constructor(type: string, options: TaskTypeOptions<Input, Output>) {
     requireText('type', type);
-    requireTaskOptions(options);
+    requireTaskOptions('TaskType', options, OPTIONS);
     const { schema, ...taskOptions } = options;
     if (typeof schema === 'function') requireObject('options.schema', schema['~standard']);
     else requireObject('options.schema', schema);
@@ -58,7 +60,7 @@ export class TaskType<Input, Output = Input> {
 
   /** A task to enqueue; what is wrong with its payload is said then. Options given here are laid over the type's. */
   task(payload: Input, options: TaskOptions = {}): Task<Input> {
-    requireTaskOptions(options);
+    requireTaskOptions('TaskType.task', options);
     return new Task(this.type, payload, layTaskOptions(this.#options, options), this.#check);
   }
 

@@ -47,7 +47,7 @@ export class Task<P = unknown> {
     check?: PayloadCheck,
   ) {
     requireText('type', type);
-    requireTaskOptions(options);
+    requireTaskOptions('Task', options);
     this.type = type;
     this.hasPayload = payload !== undefined;
     this.payload = payload === undefined ? NIL_PAYLOAD : encodePayload(payload);

@@ -5,8 +5,9 @@ import {
   requireFiniteNumber,
   requireFunction,
   requireIntegerAtLeast,
-  requireObject,
   requireOneOf,
+  requireOptions,
+  type OptionNames,
 } from '../core/validate.ts';
 import { noopMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import { requireMetrics } from '../metrics/require-metrics.ts';
@@ -86,6 +87,12 @@ export interface SystemTimerOptions {
   readonly metrics?: MetricsProvider;
 }
 
+const OPTIONS: OptionNames<SystemTimerOptions> = {
+  ...{ name: true, tickMs: true, wheelSize: true, startMs: true, clock: true, rounding: true },
+  ...{ autoStart: true, executor: true, maxTasksPerTurn: true, asyncContext: true },
+  ...{ onError: true, metrics: true },
+};
+
 /** The options with every default filled in. */
 export interface ResolvedSystemTimerOptions {
   readonly name: string;
@@ -106,7 +113,7 @@ export interface ResolvedSystemTimerOptions {
 const MAX_WHEEL_SIZE = 2 ** 20;
 
 export function resolveOptions(options: SystemTimerOptions): ResolvedSystemTimerOptions {
-  requireObject('options', options);
+  requireOptions('SystemTimer', options, OPTIONS);
   const { name = 'timer', tickMs = 1, wheelSize = 64, clock = systemClock, rounding = 'up' } = options;
   const { autoStart = true, executor, maxTasksPerTurn = 10_000, asyncContext = false } = options;
   const { onError, metrics = noopMetrics } = options;

@@ -47,7 +47,7 @@ const NO_GENERATION = -1;
 
 const SLOT_BITS = 26;
 const SLOT_LIMIT = 2 ** SLOT_BITS;
-const GENERATION_MASK = 2 ** 27 - 1;
+const GENERATION_BITS = 27;
 
 /** The smallest table, in slots. */
 const FIRST_CAPACITY = 256;
@@ -61,8 +61,9 @@ export class TimerTable {
   readonly #isUsed = (slot: number): boolean => this.#isEntry(slot);
   /** By sentinel. Few: a wheel makes its buckets when it needs them. */
   readonly #lists = new Map<number, TimerTaskList>();
+  readonly #generationMask: number;
   /** Random, so that an id of another timer is as good as never valid here. */
-  readonly #firstGeneration = Math.floor(Math.random() * (GENERATION_MASK + 1));
+  readonly #firstGeneration: number;
   /** Two views of the same rows. */
   #rows = this.#memory.values;
   #expirations = new Float64Array(this.#rows.buffer);
@@ -71,6 +72,12 @@ export class TimerTable {
   #top = NO_SLOT + 1;
   #firstFree = NO_SLOT;
   #size = 0;
+
+  /** @param generationBits - fewer only in a test, which uses a slot up. */
+  constructor(generationBits: number = GENERATION_BITS) {
+    this.#generationMask = 2 ** generationBits - 1;
+    this.#firstGeneration = Math.floor(Math.random() * 2 ** generationBits);
+  }
 
   /** Entries in use. */
   get size(): number {
@@ -96,7 +103,7 @@ export class TimerTable {
   release(slot: number): void {
     const rows = this.#rows;
     const row = slot * ROW_INT32S;
-    const generation = ((rows[row + GENERATION] as number) + 1) & GENERATION_MASK;
+    const generation = ((rows[row + GENERATION] as number) + 1) & this.#generationMask;
     rows[row + GENERATION] = generation;
     rows[row + LIST] = FREE;
     this.#size--;

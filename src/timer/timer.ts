@@ -1,3 +1,4 @@
+import type { OptionNames } from '../core/validate.ts';
 import type { TimerTask } from './timer-task.ts';
 
 /** What `close` does with the tasks that wait. */
@@ -10,6 +11,8 @@ export interface TimerCloseOptions {
    */
   readonly pending?: 'drop' | 'run';
 }
+
+export const TIMER_CLOSE_OPTIONS: OptionNames<TimerCloseOptions> = { pending: true };
 
 /** Runs tasks after a delay. After Kafka's interface of this name. */
 export interface Timer {

@@ -2,7 +2,7 @@ import { setImmediate as hostImmediate } from 'node:timers/promises';
 import { illegalConstructor, invalidArgument } from './host-error.ts';
 import { Timeout } from './timeout.ts';
 
-/** Options of the functions here. */
+/** Options of the functions here. Others are ignored, as the host ignores them: programs must run as they did with its own. */
 export interface TimerOptions {
   /** Rejects with an `AbortError` when it fires. */
   readonly signal?: AbortSignal | undefined;

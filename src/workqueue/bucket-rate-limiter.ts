@@ -1,7 +1,7 @@
 import { readClock, systemClock, type Clock } from '../core/clock.ts';
 import { outOfRange, wrongType } from '../core/errors.ts';
 import { requireClock } from '../core/require-clock.ts';
-import { requireIntegerAtLeast, requireObject } from '../core/validate.ts';
+import { requireIntegerAtLeast, requireOptions, type OptionNames } from '../core/validate.ts';
 import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
 
 /** Options of a {@link BucketRateLimiter}. */
@@ -13,6 +13,8 @@ export interface BucketRateLimiterOptions {
   /** Where time comes from. @default systemClock */
   readonly clock?: Clock;
 }
+
+const OPTIONS: OptionNames<BucketRateLimiterOptions> = { ratePerSecond: true, burst: true, clock: true };
 
 const MS_PER_S = 1_000;
 
@@ -35,7 +37,7 @@ export class BucketRateLimiter<T> implements RateLimiter<T> {
 
   /** @throws RangeError `ERR_OUT_OF_RANGE` - `ratePerSecond` or `burst` is 0 or less. */
   constructor(options: BucketRateLimiterOptions) {
-    requireObject('options', options);
+    requireOptions('BucketRateLimiter', options, OPTIONS);
     const { ratePerSecond, burst, clock = systemClock } = options;
     if (typeof ratePerSecond !== 'number') throw wrongType('ratePerSecond', 'a number', ratePerSecond);
     if (!(ratePerSecond > 0)) throw outOfRange('ratePerSecond', 'more than 0', ratePerSecond);

@@ -1,19 +1,21 @@
-import { systemClock, type Clock } from '../core/clock.ts';
-import { requireObject } from '../core/validate.ts';
-import { BucketRateLimiter } from './bucket-rate-limiter.ts';
+import { requireOptions, type OptionNames } from '../core/validate.ts';
+import { BucketRateLimiter, type BucketRateLimiterOptions } from './bucket-rate-limiter.ts';
 import { ItemExponentialFailureRateLimiter } from './item-exponential-failure-rate-limiter.ts';
 import { MaxOfRateLimiter } from './max-of-rate-limiter.ts';
 import type { RateLimiter } from './rate-limiter.ts';
+
+const OPTIONS: OptionNames<Pick<BucketRateLimiterOptions, 'clock'>> = { clock: true };
 
 /**
  * What controllers use unless they know better: per item 5 ms, doubled with each failure up to 1 000 s, and for all
  * together 10 retries a second after a burst of 100. client-go's default of the same name.
  */
-export function defaultControllerRateLimiter<T>(options: { clock?: Clock } = {}): RateLimiter<T> {
-  requireObject('options', options);
-  const { clock = systemClock } = options;
+export function defaultControllerRateLimiter<T>(
+  options: Pick<BucketRateLimiterOptions, 'clock'> = {},
+): RateLimiter<T> {
+  requireOptions('defaultControllerRateLimiter', options, OPTIONS);
   return new MaxOfRateLimiter(
     new ItemExponentialFailureRateLimiter<T>({ baseDelayMs: 5, maxDelayMs: 1_000_000 }),
-    new BucketRateLimiter<T>({ ratePerSecond: 10, burst: 100, clock }),
+    new BucketRateLimiter<T>({ ratePerSecond: 10, burst: 100, ...options }),
   );
 }

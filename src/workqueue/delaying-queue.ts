@@ -1,11 +1,11 @@
 import { systemClock, type Clock } from '../core/clock.ts';
 import { outOfRange, wrongType } from '../core/errors.ts';
-import { requireMethods, requireObject } from '../core/validate.ts';
+import { requireMethods, requireOptions, type OptionNames } from '../core/validate.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 import { WaitingItems } from './waiting-items.ts';
 import { INTERNALS } from './work-queue-internals.ts';
-import type { WorkQueueOptions } from './work-queue-options.ts';
+import { WORK_QUEUE_OPTIONS, type WorkQueueOptions } from './work-queue-options.ts';
 import { WorkQueue } from './work-queue.ts';
 
 /** Options of a `DelayingQueue`. All are checked when it is made. */
@@ -19,6 +19,8 @@ export interface DelayingQueueOptions<T> extends WorkQueueOptions<T> {
    */
   readonly timer?: SystemTimer;
 }
+
+const OPTIONS: OptionNames<DelayingQueueOptions<unknown>> = { ...WORK_QUEUE_OPTIONS, timer: true };
 
 const TIMER_METHODS = ['schedule', 'reschedule', 'cancel', 'close'] satisfies (keyof SystemTimer)[];
 
@@ -39,9 +41,10 @@ export class DelayingQueue<T> extends WorkQueue<T> {
    * @throws TypeError `ERR_INVALID_ARG_TYPE` or RangeError `ERR_OUT_OF_RANGE` - an option of another type or value.
    */
   constructor(options: DelayingQueueOptions<T> = {}) {
-    const { timer } = optionsOf(options);
-    const { clock = timer?.clock ?? systemClock } = options;
-    super({ ...options, clock });
+    requireDelayingQueueOptions('DelayingQueue', options);
+    const { timer, ...rest } = options;
+    const { clock = timer?.clock ?? systemClock } = rest;
+    super({ ...rest, clock });
     this.#timer = timer;
     this.#isTimerShared = timer !== undefined;
     this.#waiting = new WaitingItems(
@@ -121,8 +124,8 @@ export class DelayingQueue<T> extends WorkQueue<T> {
   }
 }
 
-function optionsOf<T>(options: DelayingQueueOptions<T>): DelayingQueueOptions<T> {
-  requireObject('options', options);
+/** For a subclass to call before this class does, so that the error names the subclass. */
+export function requireDelayingQueueOptions<T>(subject: string, options: DelayingQueueOptions<T>): void {
+  requireOptions(subject, options, OPTIONS);
   if (options.timer !== undefined) requireMethods('timer', 'a SystemTimer', TIMER_METHODS, options.timer);
-  return options;
 }

@@ -1,5 +1,5 @@
 import { requireFailureBound, requireDelay } from './limiter-options.ts';
-import { requireObject } from '../core/validate.ts';
+import { requireOptions, type OptionNames } from '../core/validate.ts';
 import { FailureCounts } from './failure-counts.ts';
 import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
 
@@ -18,6 +18,10 @@ export interface ItemExponentialFailureOptions {
   readonly maxItems?: number;
 }
 
+const OPTIONS: OptionNames<ItemExponentialFailureOptions> = {
+  ...{ baseDelayMs: true, maxDelayMs: true, maxItems: true },
+};
+
 /** 2 to a higher power is no number any more. */
 const HIGHEST_EXPONENT = 1_023;
 
@@ -33,7 +37,7 @@ export class ItemExponentialFailureRateLimiter<T> implements RateLimiter<T> {
 
   /** @throws RangeError `ERR_OUT_OF_RANGE` - a delay that is negative or not finite, or `maxItems` below 2. */
   constructor(options: ItemExponentialFailureOptions) {
-    requireObject('options', options);
+    requireOptions('ItemExponentialFailureRateLimiter', options, OPTIONS);
     const { baseDelayMs, maxDelayMs, maxItems = Infinity } = options;
     requireDelay('baseDelayMs', baseDelayMs);
     requireDelay('maxDelayMs', maxDelayMs);

@@ -1,4 +1,4 @@
-import { requireIntegerAtLeast, requireObject } from '../core/validate.ts';
+import { requireIntegerAtLeast, requireOptions, type OptionNames } from '../core/validate.ts';
 import { FailureCounts } from './failure-counts.ts';
 import { requireFailureBound, requireDelay } from './limiter-options.ts';
 import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
@@ -15,6 +15,10 @@ export interface ItemFastSlowOptions {
   readonly maxItems?: number;
 }
 
+const OPTIONS: OptionNames<ItemFastSlowOptions> = {
+  ...{ fastDelayMs: true, slowDelayMs: true, maxFastAttempts: true, maxItems: true },
+};
+
 /** Tries an item a few times soon, and then seldom. After client-go's limiter of this name. */
 export class ItemFastSlowRateLimiter<T> implements RateLimiter<T> {
   readonly #fastDelayMs: number;
@@ -24,7 +28,7 @@ export class ItemFastSlowRateLimiter<T> implements RateLimiter<T> {
 
   /** @throws RangeError `ERR_OUT_OF_RANGE` - a delay that is negative or not finite, or a count that is none. */
   constructor(options: ItemFastSlowOptions) {
-    requireObject('options', options);
+    requireOptions('ItemFastSlowRateLimiter', options, OPTIONS);
     const { fastDelayMs, slowDelayMs, maxFastAttempts, maxItems = Infinity } = options;
     requireDelay('fastDelayMs', fastDelayMs);
     requireDelay('slowDelayMs', slowDelayMs);

@@ -1,17 +1,20 @@
 import { isAbortError } from '../core/abort-error.ts';
 import { isThenable } from '../core/thenable.ts';
 import { TurnBudget } from '../core/turn-budget.ts';
-import { requireFunction, requireIntegerAtLeast, requireObject, requireSignal } from '../core/validate.ts';
+import { signalOf, SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
+import { requireFunction, requireIntegerAtLeast, type OptionNames } from '../core/validate.ts';
 
 /** Options of {@link parallelizeUntil}. */
-export interface ParallelizeOptions {
+export interface ParallelizeOptions extends SignalOptions {
   /** Pieces that a worker takes at once, and runs in order: an integer of at least 1. @default 1 */
   readonly chunkSize?: number;
   /** No piece is started after it has fired. @default never */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Told, before the promise rejects, which pieces were not run: ascending, and at least one. */
   readonly onNotRun?: (pieces: number[]) => void;
 }
+
+const OPTIONS: OptionNames<ParallelizeOptions> = { ...SIGNAL_OPTIONS, chunkSize: true, onNotRun: true };
 
 /**
  * Runs the pieces 0 … `pieces - 1`, each once, by a number of workers at once.
@@ -33,10 +36,9 @@ export async function parallelizeUntil(
   requireIntegerAtLeast('workers', 1, workers);
   requireIntegerAtLeast('pieces', 0, pieces);
   requireFunction('run', run);
-  requireObject('options', options);
-  const { chunkSize = 1, signal, onNotRun } = options;
+  const signal = signalOf('parallelizeUntil', options, OPTIONS);
+  const { chunkSize = 1, onNotRun } = options;
   requireIntegerAtLeast('chunkSize', 1, chunkSize);
-  if (signal !== undefined) requireSignal('options.signal', signal);
   if (onNotRun !== undefined) requireFunction('onNotRun', onNotRun);
   await new PieceRun(pieces, chunkSize, run, signal).finish(workers, onNotRun);
 }

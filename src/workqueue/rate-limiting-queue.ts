@@ -1,4 +1,4 @@
-import { DelayingQueue, type DelayingQueueOptions } from './delaying-queue.ts';
+import { DelayingQueue, requireDelayingQueueOptions, type DelayingQueueOptions } from './delaying-queue.ts';
 import { requireLimiter } from './limiter-options.ts';
 import type { RateLimiter } from './rate-limiter.ts';
 import { requireRetryOptions, RetryOutcomes, type RetryOptions } from './retry-outcomes.ts';
@@ -12,7 +12,7 @@ import { WorkerRun, type Worker } from './worker-run.ts';
  * ```ts
  * const queue = new RateLimitingQueue<string>(defaultControllerRateLimiter());
  * queue.add('default/web');
- * await queue.run(reconcile, { concurrency: 4, signal, onDrop: (key, error) => log.error({ key, error }) });
+ * await queue.run(reconcile, { concurrency: 4, signal, onDrop: (error, key) => log.error({ key, error }) });
  * ```
  */
 export class RateLimitingQueue<T> extends DelayingQueue<T> {
@@ -24,6 +24,7 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
    */
   constructor(rateLimiter: RateLimiter<T>, options: DelayingQueueOptions<T> = {}) {
     requireLimiter('rateLimiter', rateLimiter);
+    requireDelayingQueueOptions('RateLimitingQueue', options);
     super(options);
     this.#rateLimiter = rateLimiter;
   }

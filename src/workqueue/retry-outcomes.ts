@@ -1,26 +1,35 @@
 import { reportUncaught } from '../core/report-uncaught.ts';
-import { requireFunction, requireIntegerAtLeast } from '../core/validate.ts';
+import { requireFunction, requireIntegerAtLeast, type OptionNames } from '../core/validate.ts';
 import { IDLE, type ItemEntry } from './item-entry.ts';
 import type { RateLimiter } from './rate-limiter.ts';
-import { requireRunOptions, tellError, type Outcomes, type RunOptions, type Worker } from './worker-run.ts';
+import {
+  requireRunOptions,
+  RUN_OPTIONS,
+  tellError,
+  type Outcomes,
+  type RunOptions,
+  type Worker,
+} from './worker-run.ts';
 
 /** Options of `RateLimitingQueue.run`. */
 export interface RetryOptions<T> extends RunOptions<T> {
   /** How often an item that fails is tried again: an integer, 0 or more, or `Infinity`. @default 5 */
   readonly maxRetries?: number | undefined;
   /**
-   * Told of each item that is given up, and why.
+   * Called with the last error of each item that is given up.
    *
    * @default the error is thrown in a turn of its own: an uncaught exception of the host
    */
-  readonly onDrop?: ((item: NoInfer<T>, error: unknown) => void) | undefined;
+  readonly onDrop?: ((error: unknown, item: NoInfer<T>) => void) | undefined;
 }
+
+const RETRY_OPTIONS: OptionNames<RetryOptions<unknown>> = { ...RUN_OPTIONS, maxRetries: true, onDrop: true };
 
 /** As often as in client-go's example of a controller. */
 const MAX_RETRIES = 5;
 
 export function requireRetryOptions<T>(worker: Worker<T>, options: RetryOptions<T>): void {
-  requireRunOptions(worker, options);
+  requireRunOptions('RateLimitingQueue.run', worker, options, RETRY_OPTIONS);
   const { maxRetries = MAX_RETRIES, onDrop } = options;
   if (maxRetries !== Infinity) requireIntegerAtLeast('maxRetries', 0, maxRetries);
   if (onDrop !== undefined) requireFunction('onDrop', onDrop);
@@ -85,7 +94,7 @@ export class RetryOutcomes<T> implements Outcomes<T> {
     this.succeeded(key);
     try {
       if (onDrop === undefined) reportUncaught(error);
-      else onDrop(item, error);
+      else onDrop(error, item);
     } catch (thrown) {
       reportUncaught(thrown);
     }

@@ -1,5 +1,5 @@
 import { outOfRange } from '../core/errors.ts';
-import { requireFiniteNumber, requireFunction, requireObject } from '../core/validate.ts';
+import { requireFiniteNumber, requireFunction, requireOptions, type OptionNames } from '../core/validate.ts';
 import { requireLimiter } from './limiter-options.ts';
 import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
 
@@ -16,6 +16,8 @@ export interface JitterOptions {
   readonly random?: () => number;
 }
 
+const OPTIONS: OptionNames<JitterOptions> = { fraction: true, random: true };
+
 /**
  * Shortens each delay by chance, so that what failed together is not tried again together.
  *
@@ -29,7 +31,7 @@ export class WithJitterRateLimiter<T> implements RateLimiter<T> {
   /** @throws RangeError `ERR_OUT_OF_RANGE` - `fraction` is not from 0 to 1. */
   constructor(limiter: RateLimiter<T>, options: JitterOptions = {}) {
     requireLimiter('limiter', limiter);
-    requireObject('options', options);
+    requireOptions('WithJitterRateLimiter', options, OPTIONS);
     const { fraction = 0.5, random = Math.random } = options;
     requireFiniteNumber('fraction', fraction);
     if (fraction < 0 || fraction > 1) throw outOfRange('fraction', 'from 0 to 1', fraction);

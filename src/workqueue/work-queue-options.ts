@@ -1,7 +1,12 @@
 import { systemClock, type Clock } from '../core/clock.ts';
 import { wrongType } from '../core/errors.ts';
 import { requireClock } from '../core/require-clock.ts';
-import { requireFunction, requireIntegerAtLeast, requireObject } from '../core/validate.ts';
+import {
+  requireFunction,
+  requireIntegerAtLeast,
+  requireOptions,
+  type OptionNames,
+} from '../core/validate.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import { requireMetrics } from '../metrics/require-metrics.ts';
 
@@ -30,6 +35,10 @@ export interface WorkQueueOptions<T> {
   readonly maxSize?: number;
 }
 
+export const WORK_QUEUE_OPTIONS: OptionNames<WorkQueueOptions<unknown>> = {
+  ...{ name: true, clock: true, metrics: true, keyOf: true, maxSize: true },
+};
+
 /** The options with every default filled in. */
 export interface ResolvedWorkQueueOptions<T> {
   readonly name: string;
@@ -40,7 +49,7 @@ export interface ResolvedWorkQueueOptions<T> {
 }
 
 export function resolveWorkQueueOptions<T>(options: WorkQueueOptions<T>): ResolvedWorkQueueOptions<T> {
-  requireObject('options', options);
+  requireOptions('WorkQueue', options, WORK_QUEUE_OPTIONS);
   const { name = 'workqueue', clock = systemClock, metrics, keyOf = identity, maxSize = Infinity } = options;
   if (typeof name !== 'string') throw wrongType('name', 'a string', name);
   requireClock('clock', clock);

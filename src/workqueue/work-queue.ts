@@ -114,7 +114,7 @@ export class WorkQueue<T> {
    * down before there was room: the item was not added then.
    */
   async addWhenRoom(item: T, options: SignalOptions = {}): Promise<void> {
-    const signal = signalOf(options);
+    const signal = signalOf('WorkQueue.addWhenRoom', options);
     signal?.throwIfAborted();
     if (this.#items.isShutDown) throw this.#shutDownError();
     const mustWait = this.#items.ready.size >= this.#maxSize && this.#needsRoom(this.#keyOf(item));
@@ -134,7 +134,7 @@ export class WorkQueue<T> {
    */
   get(options?: SignalOptions): Promise<Taken<T>> {
     try {
-      const signal = options === undefined ? undefined : signalOf(options);
+      const signal = options === undefined ? undefined : signalOf('WorkQueue.get', options);
       signal?.throwIfAborted();
       const entry = this.#items.take();
       if (entry !== undefined || this.#items.hasEnded) return Promise.resolve(takenOf(entry));
@@ -173,7 +173,7 @@ export class WorkQueue<T> {
    * The signal gives up the waiting; the shutdown stays.
    */
   async shutDownWithDrain(options: SignalOptions = {}): Promise<void> {
-    const signal = signalOf(options);
+    const signal = signalOf('WorkQueue.shutDownWithDrain', options);
     this.#stopAdding();
     await this.#items.drained(signal);
   }
@@ -185,7 +185,7 @@ export class WorkQueue<T> {
 
   /** As the queue itself in a `for await`; with a signal, whose reason the loop then throws. */
   leases(options: SignalOptions = {}): AsyncIterableIterator<Lease<T>, undefined, undefined> {
-    return new LeaseIterator(this.#items, signalOf(options));
+    return new LeaseIterator(this.#items, signalOf('WorkQueue.leases', options));
   }
 
   /**
@@ -199,7 +199,7 @@ export class WorkQueue<T> {
    * the taking, and the promise rejects with it.
    */
   async run(worker: Worker<T>, options: RunOptions<T> = {}): Promise<void> {
-    requireRunOptions(worker, options);
+    requireRunOptions('WorkQueue.run', worker, options);
     await new WorkerRun(this.#items, worker, plainOutcomes(options)).run(options);
   }
 

@@ -2,7 +2,8 @@ import { isAbortError } from '../core/abort-error.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { isThenable } from '../core/thenable.ts';
 import { TurnBudget } from '../core/turn-budget.ts';
-import { requireFunction, requireIntegerAtLeast, requireObject, requireSignal } from '../core/validate.ts';
+import { signalOf, SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
+import { requireFunction, requireIntegerAtLeast, type OptionNames } from '../core/validate.ts';
 import { WaitGroup } from '../core/wait-line.ts';
 import type { ItemEntry } from './item-entry.ts';
 import type { ItemQueue } from './item-queue.ts';
@@ -19,7 +20,7 @@ export interface WorkerContext {
 export type Worker<T> = (item: T, context: WorkerContext) => unknown;
 
 /** Options of `run`. */
-export interface RunOptions<T> {
+export interface RunOptions<T> extends SignalOptions {
   /** Items in work at once: an integer of at least 1. @default 1 */
   readonly concurrency?: number | undefined;
   /** Stops the run when it fires. @default never */
@@ -43,12 +44,22 @@ export interface Outcomes<T> {
   failed(error: unknown, item: T, entry: ItemEntry<T>): boolean;
 }
 
-export function requireRunOptions<T>(worker: Worker<T>, options: RunOptions<T>): void {
+export const RUN_OPTIONS: OptionNames<RunOptions<unknown>> = {
+  ...SIGNAL_OPTIONS,
+  concurrency: true,
+  onError: true,
+};
+
+export function requireRunOptions<T>(
+  subject: string,
+  worker: Worker<T>,
+  options: RunOptions<T>,
+  names: OptionNames<RunOptions<T>> = RUN_OPTIONS,
+): void {
   requireFunction('worker', worker);
-  requireObject('options', options);
-  const { concurrency = 1, signal, onError } = options;
+  signalOf(subject, options, names);
+  const { concurrency = 1, onError } = options;
   requireIntegerAtLeast('concurrency', 1, concurrency);
-  if (signal !== undefined) requireSignal('options.signal', signal);
   if (onError !== undefined) requireFunction('onError', onError);
 }
 

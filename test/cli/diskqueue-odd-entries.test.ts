@@ -119,7 +119,7 @@ describe('a file that may not be read', () => {
         writeFileSync(`${folder}/${file}`, '');
         chmodSync(`${folder}/${file}`, 0);
       }
-      const { stdout, stderr, code } = await finished(startBound(['diskqueue', command, folder]));
+      const { stdout, stderr, code } = await finished(startBound(['diskqueue', command], folder));
       const denied = (file: string): string => `escapement: ${folder}/${file}: permission denied\n`;
       expect(stderr).toBe(denied('odd.0000000001.segment') + denied('other.cursor'));
       expect(stdout.toString()).toMatch(/events[^]*orders/);

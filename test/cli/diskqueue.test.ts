@@ -80,7 +80,7 @@ describe('escapement', () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', ['a']);
     chmodSync(`${folder}/orders.0000000001.segment`, 0);
-    const { stderr, code } = await finished(startBound(['diskqueue', 'verify', folder]));
+    const { stderr, code } = await finished(startBound(['diskqueue', 'verify'], folder));
     expect(stderr).toBe(`escapement: ${folder}/orders.0000000001.segment: permission denied\n`);
     expect(code).toBe(2);
   });

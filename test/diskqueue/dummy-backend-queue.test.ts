@@ -12,6 +12,7 @@ describe('DummyBackendQueue', () => {
     await queue.empty();
     expect(queue.dropped).toBe(3);
     expect(await rejection(queue.put('text' as never))).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+    expect(await rejection(queue.put(bytes('a'), { signal: AbortSignal.abort('gone') }))).toBe('gone');
     expect(queue.dropped).toBe(3);
   });
 

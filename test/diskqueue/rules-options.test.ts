@@ -57,6 +57,17 @@ describe.each(FORMATS)('%s: an option that is wrong', (format) => {
   });
 });
 
+test.each([[], [{ name: 'spool', dataPath: 'x' }]])('new DiskQueue(%j) throws, and names open', (...args) => {
+  const Constructor = DiskQueue as unknown as new (...args: unknown[]) => DiskQueue;
+  expect(() => new Constructor(...args)).toThrow(
+    expect.objectContaining({
+      name: 'TypeError',
+      code: 'ERR_ILLEGAL_CONSTRUCTOR',
+      message: 'DiskQueue has no public constructor. Use await DiskQueue.open({ … })',
+    }),
+  );
+});
+
 test('checked: files of less than 256 bytes are refused, which hold no message beside a header and a footer', async () => {
   const error = await rejection(openQueue({ format: 'checked', maxBytesPerFile: 255 }));
   expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' });

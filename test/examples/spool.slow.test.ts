@@ -143,7 +143,8 @@ describe.concurrent('the spool, run for real', { timeout: 120_000 }, () => {
 
   it.skipIf(process.platform === 'win32')('is a command in a pipeline', async () => {
     const quoted = shipping('shell', 'shell').map((word) => `'${word}'`);
-    const { code, stdout } = await run('sh', ['-c', `seq -f 'line %g' 20000 | node ${quoted.join(' ')}`]);
+    const lines = 'for (let i = 1; i <= 20000; i++) console.log("line " + i)';
+    const { code, stdout } = await run('sh', ['-c', `node -e '${lines}' | node ${quoted.join(' ')}`]);
 
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
     expect(collected.get('/shell')).toEqual(numbered(1, 20_000));

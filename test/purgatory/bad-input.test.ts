@@ -194,7 +194,7 @@ describe('wait', () => {
     const fixture = busy();
     const options = { timeoutMs: 5, signal } as unknown as WaitOptions;
     const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options));
-    expectError(error, TYPE, 'signal', shown);
+    expectError(error, TYPE, 'options.signal', shown);
   });
 });
 

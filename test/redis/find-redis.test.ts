@@ -24,15 +24,17 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+const SAYS_VERSION = "echo 'Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=1'";
+
 /** A program on the PATH, in the words of a shell that finds nothing but what the test has made. */
-function program(name: string, script = 'exit 0'): void {
+function program(name: string, script = SAYS_VERSION): void {
   const file = join(path, name);
   writeFileSync(file, `#!/bin/sh\n${script}\n`);
   chmodSync(file, 0o755);
 }
 
 /** What an installer does for us. */
-const INSTALLS_REDIS = `echo '#!/bin/sh' > "$BIN/redis-server"; /bin/chmod +x "$BIN/redis-server"`;
+const INSTALLS_REDIS = `printf '#!/bin/sh\\necho v=7.0.15\\n' > "$BIN/redis-server"; /bin/chmod +x "$BIN/redis-server"`;
 
 /** A machine with no more than the fakes; its commands are really run. */
 function machine({ isRoot = true, ...env }: { isRoot?: boolean; REDIS_URL?: string } = {}): System {
@@ -72,7 +74,37 @@ describe('Redis for the tests', () => {
   it('is not a file that cannot be run, or a folder', () => {
     writeFileSync(join(path, 'redis-server'), '');
     mkdirSync(join(path, 'valkey-server'));
-    expect(findRedis(machine())).toBeUndefined();
+    expect(findRedis(machine())).toEqual({ lack: 'Redis is not on the PATH.' });
+  });
+
+  it.each([
+    'Redis server v=6.2.0 sha=00000000:0 malloc=jemalloc-5.1.0 bits=64 build=1',
+    'Redis server v=10.1.0 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=1',
+    'Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=1',
+  ])('is recent enough: %s', (version) => {
+    program('redis-server', `echo '${version}'`);
+    expect(findRedis(machine())).toHaveProperty('program');
+  });
+
+  it.each(['Redis server v=6.0.16 sha=00000000:0', 'Redis server v=5.3.0 sha=0', 'something else'])(
+    'is not what is too old: %s',
+    (version) => {
+      program('redis-server', `echo '${version}'`);
+      const message = `The tests need Redis 6.2 or later, or Valkey. ${join(path, 'redis-server')} is '${version}'.`;
+      expect(findRedis(machine())).toEqual({ lack: message });
+      expect(() => requireRedisProgram(machine())).toThrow(`${message} \`npm run test:setup\``);
+    },
+  );
+
+  it('is valkey-server if redis-server is too old', () => {
+    program('redis-server', "echo 'Redis server v=6.0.16'");
+    program('valkey-server');
+    expect(findRedis(machine())).toEqual({ program: join(path, 'valkey-server') });
+  });
+
+  it('is not a program that fails', () => {
+    program('redis-server', 'exit 1');
+    expect(findRedis(machine())).toEqual({ lack: expect.stringContaining('Command failed') as string });
   });
 
   it('is needed on the PATH for a server of our own, also with REDIS_URL', () => {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { programOnPath, thisSystem, type System } from './system.ts';
 
 /** Where the tests have their Redis from. */
@@ -5,9 +6,14 @@ export type FoundRedis =
   /** `REDIS_URL`: a server that belongs to somebody else, see `freshDatabase`. */
   | { readonly url: string }
   /** The path of `redis-server` or `valkey-server`: the tests start their own. */
-  | { readonly program: string };
+  | { readonly program: string }
+  /** Neither, and why: a sentence. */
+  | { readonly lack: string };
 
 const PROGRAMS = ['redis-server', 'valkey-server'];
+
+/** Scripts of ours and of asynq need it. Valkey's own numbers are above it. */
+const OLDEST = [6, 2] as const;
 
 export const WHAT_TO_INSTALL =
   '`npm run test:setup` installs Redis 6.2 or later, or Valkey, with the package manager of the system. Or put `redis-server` or ' +
@@ -15,24 +21,45 @@ export const WHAT_TO_INSTALL =
   '`brew install redis`), or set REDIS_URL to an empty database that the tests may write to.';
 
 /** Finds Redis by `REDIS_URL` or on the PATH. Installs nothing. */
-export function findRedis(system: Pick<System, 'env'> = thisSystem): FoundRedis | undefined {
+export function findRedis(system: Pick<System, 'env'> = thisSystem): FoundRedis {
   const url = system.env['REDIS_URL'] ?? '';
-  if (url !== '') return { url };
-  const program = redisOnPath(system);
-  return program === undefined ? undefined : { program };
+  return url === '' ? redisOnPath(system) : { url };
 }
 
 /**
  * Returns the path of a server program, for servers that a test starts and stops, also where `REDIS_URL` is set.
  *
- * @throws Error - it is not on the PATH; its message says what to install.
+ * @throws Error - it is not on the PATH, or too old; the message says what to install.
  */
 export function requireRedisProgram(system: Pick<System, 'env'> = thisSystem): string {
-  const program = redisOnPath(system);
-  if (program === undefined) throw new Error(`Redis is not on the PATH. ${WHAT_TO_INSTALL}`);
-  return program;
+  const found = redisOnPath(system);
+  if ('lack' in found) throw new Error(`${found.lack} ${WHAT_TO_INSTALL}`);
+  return found.program;
 }
 
-function redisOnPath(system: Pick<System, 'env'>): string | undefined {
-  return PROGRAMS.map((program) => programOnPath(program, system)).find((path) => path !== undefined);
+/** @returns what is wrong with a server of that version, if anything is. */
+export function lackOf(server: string, version: string): string | undefined {
+  const [major = 0, minor = 0] = (/\d+\.\d+/.exec(version)?.[0] ?? '').split('.').map(Number);
+  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return undefined;
+  return `The tests need Redis ${OLDEST.join('.')} or later, or Valkey. ${server} is '${version}'.`;
+}
+
+function redisOnPath(system: Pick<System, 'env'>): Exclude<FoundRedis, { url: string }> {
+  let lack: string | undefined;
+  for (const name of PROGRAMS) {
+    const program = programOnPath(name, system);
+    if (program === undefined) continue;
+    const wrong = lackOf(program, versionOf(program));
+    if (wrong === undefined) return { program };
+    lack ??= wrong;
+  }
+  return { lack: lack ?? 'Redis is not on the PATH.' };
+}
+
+function versionOf(program: string): string {
+  try {
+    return execFileSync(program, ['--version'], { encoding: 'utf8', stdio: 'pipe' }).trim();
+  } catch (error) {
+    return (error as Error).message;
+  }
 }

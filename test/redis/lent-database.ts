@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis';
+import { lackOf } from './find-redis.ts';
 import type { FreshDatabase } from './redis-case.ts';
 
 /** All that the tests write begins so. */
@@ -13,18 +14,21 @@ export class LentDatabase {
     this.#url = url;
   }
 
-  /** @throws Error - it cannot be reached, or has something in it. */
-  async requireEmpty(): Promise<void> {
+  /** @throws Error - it cannot be reached, is of a server that is too old, or has something in it. */
+  async requireUsable(): Promise<void> {
     await this.#use(async (redis) => {
+      const [, version = 'unknown'] = /^redis_version:(.*?)\r?$/m.exec(await redis.info('server')) ?? [];
+      const lack = lackOf('The server of REDIS_URL', version);
+      if (lack !== undefined) throw new Error(lack);
       const keys = await redis.dbsize();
-      if (keys === 0) return;
-      throw new Error(`REDIS_URL is a database with ${keys} keys, and the tests need an empty one`);
+      if (keys > 0)
+        throw new Error(`REDIS_URL is a database with ${keys} keys, and the tests need an empty one`);
     });
   }
 
   async take(): Promise<FreshDatabase> {
     if (this.#isTaken) throw new Error('there is one database at a time, as long as REDIS_URL is set');
-    await this.requireEmpty();
+    await this.requireUsable();
     this.#isTaken = true;
     return {
       url: this.#url,

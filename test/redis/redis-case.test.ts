@@ -1,4 +1,6 @@
 import { Redis } from 'ioredis';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LentDatabase } from './lent-database.ts';
 import { freshDatabase } from './redis-case.ts';
@@ -66,8 +68,27 @@ describe('a database that is not ours', () => {
     await expect(new LentDatabase(server.url).take()).rejects.toThrow('REDIS_URL is a database with 1 key');
   });
 
+  it('is not used if its server is too old', async () => {
+    const old = createServer((socket) => {
+      socket.on('data', (bytes) => {
+        const commands = String(bytes).match(/^\*\d+\r\n\$\d+\r\n\w+/gm) ?? [];
+        for (const command of commands) {
+          socket.write(
+            command.toLowerCase().endsWith('info') ? '$20\r\nredis_version:6.0.16\r\n' : '+OK\r\n',
+          );
+        }
+      });
+    }).listen(0, '127.0.0.1');
+    await once(old, 'listening');
+    const { port } = old.address() as AddressInfo;
+    await expect(new LentDatabase(`redis://127.0.0.1:${port}`).requireUsable()).rejects.toThrow(
+      "The tests need Redis 6.2 or later, or Valkey. The server of REDIS_URL is '6.0.16'.",
+    );
+    old.close();
+  });
+
   it('says that it cannot be reached', async () => {
-    await expect(new LentDatabase('redis://127.0.0.1:1').requireEmpty()).rejects.toThrow(
+    await expect(new LentDatabase('redis://127.0.0.1:1').requireUsable()).rejects.toThrow(
       /REDIS_URL.*ECONNREFUSED/,
     );
   });

@@ -37,6 +37,8 @@ const LAST_PORT = 65_535;
 const ATTEMPTS = 5;
 const POLL_MS = 5;
 
+let program: string | undefined;
+
 /** A real server, on a port of the loopback, that keeps nothing and does not outlive this process. */
 export class RedisProcess {
   readonly port: number;
@@ -142,8 +144,9 @@ export class RedisProcess {
 
   #spawn(): ChildProcess {
     const { args = [], isSentinel = false, isClusterNode = false } = this.#settings;
+    program ??= requireRedisProgram();
     const command = [
-      ...[requireRedisProgram(), this.#configPath],
+      ...[program, this.#configPath],
       ...(isSentinel ? ['--sentinel'] : ['--save', '', '--appendonly', 'no']),
       ...['--port', String(this.port), '--bind', '127.0.0.1'],
       ...(isClusterNode ? ['--cluster-enabled', 'yes'] : []),

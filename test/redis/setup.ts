@@ -5,7 +5,7 @@ import { installRedis } from './install-redis.ts';
 
 try {
   const found = findRedis();
-  if (found === undefined) console.log(`installed ${await installRedis()}`);
+  if ('lack' in found) console.log(`installed ${await installRedis()}`);
   else console.log(`nothing to install: ${'url' in found ? 'REDIS_URL is set' : `found ${found.program}`}`);
 } catch (error) {
   console.error((error as Error).message);

@@ -284,6 +284,6 @@ test('a signal that is none makes sleep reject, and nothing sleeps', async () =>
   const error: unknown = await timer
     .sleep(5, undefined, { signal: {} as AbortSignal })
     .catch((reason: unknown) => reason);
-  expectError(error, 'signal', [{}, ...TYPE, '[object Object]']);
+  expectError(error, 'options.signal', [{}, ...TYPE, '[object Object]']);
   expect(timer.size).toBe(size);
 });

@@ -4,6 +4,15 @@ import { describe, expect, test, vi } from 'vitest';
 import { HandClock } from './support/hand-clock.ts';
 import { Journal, TestTask } from './support/tasks.ts';
 
+test('a callback that is scheduled without an argument is called with undefined', () => {
+  const clock = new ManualClock();
+  const timer = new SystemTimer({ clock });
+  const calls: unknown[][] = [];
+  timer.schedule(5, (...args: unknown[]) => calls.push(args));
+  clock.advance(5);
+  expect(calls).toEqual([[undefined]]);
+});
+
 describe('add and schedule never run user code', () => {
   test.each([0, -0, -1, -1e9, 1])('with a delay of %d', (delayMs) => {
     const timer = new SystemTimer({ clock: new ManualClock({ nowMs: 100 }) });

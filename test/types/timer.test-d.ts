@@ -44,6 +44,15 @@ test('schedule ties the argument to the callback', () => {
   timer.cancel(5);
 });
 
+test('schedule needs no argument for a callback that takes none', async () => {
+  const timer = new SystemTimer({ clock: new ManualClock() });
+  expectTypeOf(timer.schedule(5, () => undefined)).toEqualTypeOf<TimerId>();
+  timer.schedule(5, (name?: string) => name);
+  // @ts-expect-error -- the callback needs an argument
+  timer.schedule(5, (name: string) => name);
+  await new Promise<void>((resolve) => timer.schedule(5, resolve));
+});
+
 test('sleep resolves with its value, or with nothing', () => {
   const timer = new SystemTimer({ clock: new ManualClock() });
   expectTypeOf(timer.sleep(5)).toEqualTypeOf<Promise<void>>();

@@ -112,7 +112,7 @@ test('a rate limiting queue is a delaying queue', () => {
   expectTypeOf<(typeof queue)['numRequeues']>().toEqualTypeOf<(item: Pod) => number>();
   void queue.run(() => undefined, {
     maxRetries: Infinity,
-    onDrop: (item, error) => {
+    onDrop: (error, item) => {
       expectTypeOf(item).toEqualTypeOf<Pod>();
       expectTypeOf(error).toEqualTypeOf<unknown>();
     },

@@ -21,7 +21,7 @@ function expectSound(table: ItemTable<unknown>): void {
   const idle = entries.filter(({ phase }) => phase === IDLE);
   expect(table.idle).toBe(idle.length);
   expect(table.size).toBe(entries.length - idle.length);
-  for (const entry of idle) expect(entry.item).toBeUndefined();
+  expect(idle.filter(({ item }) => item !== undefined)).toEqual([]);
 }
 
 const LEAST = 256;

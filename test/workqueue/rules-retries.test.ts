@@ -41,7 +41,7 @@ function make(limiter?: RateLimiter<string>): Fixture {
       onError: (error, item) => {
         note('error', item, error);
       },
-      onDrop: (item, error) => {
+      onDrop: (error, item) => {
         note('drop', item, error);
       },
     },
@@ -252,7 +252,7 @@ describe('callbacks of a run that use the queue', () => {
       },
       {
         maxRetries: 0,
-        onDrop: (item) => {
+        onDrop: (_error, item) => {
           dropped.push(item);
           queue.add(item);
           checkQueue(queue);

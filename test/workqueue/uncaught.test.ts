@@ -12,7 +12,7 @@ test('what nobody handles is an uncaught exception in a turn of its own, and the
       const run = queue.run((item) => {
         if (item === 'b') queue.shutDown();
         throw new Error('worker ' + item);
-      }, { maxRetries: 0, onDrop: (item) => console.log('dropped', item), ...options });
+      }, { maxRetries: 0, onDrop: (error, item) => console.log('dropped', item), ...options });
       await run;
       await queue.shutDownWithDrain();
       await new Promise((resolve) => setImmediate(resolve));

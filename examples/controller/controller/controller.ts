@@ -70,7 +70,7 @@ export class Controller {
       onError: (error, key) => {
         this.#tell({ kind: 'failed', key, error });
       },
-      onDrop: (key, error) => {
+      onDrop: (error, key) => {
         this.#tell({ kind: 'dropped', key, error });
       },
     });

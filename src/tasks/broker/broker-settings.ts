@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from '../../core/clock.ts';
 import { requireClock } from '../../core/require-clock.ts';
-import { requireIntegerAtLeast, requireObject } from '../../core/validate.ts';
+import { requireIntegerAtLeast, requireOptions, type OptionNames } from '../../core/validate.ts';
 import { requireDuration } from '../task-options.ts';
 
 /**
@@ -38,12 +38,20 @@ export interface BrokerSettings {
   readonly archiveRetentionMs?: number;
 }
 
+export const BROKER_SETTINGS: OptionNames<BrokerSettings> = {
+  ...{ clock: true, maxArchived: true, archiveRetentionMs: true },
+};
+
 /** The settings with every default filled in. */
 export type ResolvedBrokerSettings = Required<BrokerSettings>;
 
 /** @throws TypeError or RangeError - a setting is wrong. */
-export function resolveBrokerSettings(options: BrokerSettings): ResolvedBrokerSettings {
-  requireObject('options', options);
+export function resolveBrokerSettings(
+  subject: string,
+  options: BrokerSettings,
+  names: OptionNames<BrokerSettings> = BROKER_SETTINGS,
+): ResolvedBrokerSettings {
+  requireOptions(subject, options, names);
   const {
     clock = systemClock,
     maxArchived = DEFAULT_MAX_ARCHIVED,

@@ -1,5 +1,10 @@
 import { EscapementError, outOfRange, wrongType } from '../../core/errors.ts';
-import { requireFiniteNumber, requireFunction, requireObject } from '../../core/validate.ts';
+import {
+  requireFiniteNumber,
+  requireFunction,
+  requireOptions,
+  type OptionNames,
+} from '../../core/validate.ts';
 import type { Broker, Subscription } from './broker.ts';
 import { requireBroker } from './require-broker.ts';
 import { seededRandom } from './seeded-random.ts';
@@ -17,6 +22,8 @@ export interface FlakyRates {
   readonly delayMs?: number | undefined;
 }
 
+const RATES: OptionNames<FlakyRates> = { failRate: true, loseReplyRate: true, delayMs: true };
+
 /** Options of {@link flakyBroker}. */
 export interface FlakyBrokerOptions extends FlakyRates {
   /** Rates of single operations, instead of the others. */
@@ -26,6 +33,8 @@ export interface FlakyBrokerOptions extends FlakyRates {
   /** The same operations in the same order have the same fate again. @default 1 */
   readonly seed?: number;
 }
+
+const OPTIONS: OptionNames<FlakyBrokerOptions> = { ...RATES, operations: true, random: true, seed: true };
 
 /** How often what has happened. */
 export interface FlakyCounts {
@@ -106,12 +115,12 @@ class BadNetwork {
   readonly #planned = new Map<BrokerOperation, Fate[]>();
 
   constructor(broker: Broker, options: FlakyBrokerOptions) {
-    requireObject('options', options);
+    requireOptions('flakyBroker', options, OPTIONS);
     requireRates('options', options);
     const { operations = {}, random, seed = 1 } = options;
-    requireObject('options.operations', operations);
+    requireOptions('flakyBroker', operations, { ...OPERATIONS, close: true }, 'options.operations');
     for (const [name, rates] of Object.entries(operations)) {
-      requireObject(`options.operations.${name}`, rates);
+      requireOptions('flakyBroker', rates, RATES, `options.operations.${name}`);
       requireRates(`options.operations.${name}`, rates);
     }
     if (random !== undefined) requireFunction('options.random', random);

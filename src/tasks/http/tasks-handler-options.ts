@@ -1,7 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { outOfRange, wrongType, wrongValue } from '../../core/errors.ts';
 import { isThenable } from '../../core/thenable.ts';
-import { requireFunction, requireIntegerAtLeast, requireObject } from '../../core/validate.ts';
+import {
+  requireFunction,
+  requireIntegerAtLeast,
+  requireOptions,
+  type OptionNames,
+} from '../../core/validate.ts';
 import type { Broker } from '../broker/broker.ts';
 import { requireBroker } from '../broker/require-broker.ts';
 import type { RedisInfo } from '../redis-info.ts';
@@ -69,6 +74,12 @@ export interface TasksHandlerOptions {
   readonly onError?: (error: unknown, request: IncomingMessage) => void;
 }
 
+const OPTIONS: OptionNames<TasksHandlerOptions> = {
+  ...{ broker: true, rootPath: true, authorize: true, allowedHosts: true, readOnly: true },
+  ...{ maxBodyBytes: true, formatPayload: true, formatResult: true, maxPayloadLength: true },
+  ...{ maxResultLength: true, prometheusUrl: true, redisInfo: true, onError: true },
+};
+
 /** The options with every default filled in. */
 export interface ResolvedTasksHandlerOptions {
   readonly broker: Broker;
@@ -95,7 +106,7 @@ const MAX_SHOWN_LENGTH = 1_000_000;
 
 /** @throws TypeError or RangeError - an option is wrong. */
 export function resolveHandlerOptions(options: TasksHandlerOptions): ResolvedTasksHandlerOptions {
-  requireObject('options', options);
+  requireOptions('tasksHandler', options, OPTIONS);
   const {
     broker,
     rootPath = '',

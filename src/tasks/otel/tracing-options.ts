@@ -1,6 +1,6 @@
 import { propagation, trace, type TextMapPropagator, type Tracer } from '@opentelemetry/api';
 import { wrongType } from '../../core/errors.ts';
-import { requireMethods, requireObject } from '../../core/validate.ts';
+import { requireMethods, requireOptions, type OptionNames } from '../../core/validate.ts';
 import { requireText } from '../require-text.ts';
 
 /** Options of {@link openTelemetryTracing}. */
@@ -32,6 +32,10 @@ export interface OpenTelemetryTracingOptions {
   readonly newTrace?: boolean | undefined;
 }
 
+const OPTIONS: OptionNames<OpenTelemetryTracingOptions> = {
+  ...{ tracer: true, propagator: true, system: true, newTrace: true },
+};
+
 /** All of them, made definite. */
 export interface TracingSettings {
   readonly tracer: () => Tracer;
@@ -46,7 +50,7 @@ const PROPAGATOR_METHODS: readonly (keyof TextMapPropagator)[] = ['inject', 'ext
 
 /** @throws TypeError - an option is wrong. */
 export function resolveTracingOptions(options: OpenTelemetryTracingOptions): TracingSettings {
-  requireObject('options', options);
+  requireOptions('openTelemetryTracing', options, OPTIONS);
   const { tracer, propagator = propagation, system = 'escapement', newTrace = false } = options;
   if (tracer !== undefined) {
     requireMethods('options.tracer', 'a Tracer of @opentelemetry/api', TRACER_METHODS, tracer);

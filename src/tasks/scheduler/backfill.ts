@@ -1,5 +1,5 @@
 import { outOfRange, wrongType } from '../../core/errors.ts';
-import { requireIntegerAtLeast, requireObject } from '../../core/validate.ts';
+import { requireIntegerAtLeast, requireOptions, type OptionNames } from '../../core/validate.ts';
 import type { CronSpec } from '../cron-spec.ts';
 
 /** Which ticks are made up for that passed while no scheduler ran, or while all were asleep. */
@@ -9,6 +9,8 @@ export interface BackfillOptions {
   /** How many at most: the newest ones, oldest first. An integer of at least 1. @default 100 */
   readonly maxTicks?: number | undefined;
 }
+
+const OPTIONS: OptionNames<BackfillOptions> = { maxAgeMs: true, maxTicks: true };
 
 /** The options with every default filled in. */
 export interface Backfill {
@@ -22,14 +24,14 @@ const DEFAULT_MAX_TICKS = 100;
 const SHORTEST_SPAN_MS = 60_000;
 
 /** @returns undefined if none are. @throws TypeError or RangeError - an option is wrong. */
-export function resolveBackfill(argument: string, value: BackfillOptions | boolean): Backfill | undefined {
+export function resolveBackfill(subject: string, value: BackfillOptions | boolean): Backfill | undefined {
   if (value === false) return undefined;
-  if (value !== true) requireObject(argument, value);
+  if (value !== true) requireOptions(subject, value, OPTIONS, 'options.backfill');
   const { maxAgeMs = Infinity, maxTicks = DEFAULT_MAX_TICKS } = value === true ? {} : value;
   if (typeof maxAgeMs !== 'number')
-    throw wrongType(`${argument}.maxAgeMs`, 'a number of milliseconds', maxAgeMs);
-  if (!(maxAgeMs >= 0)) throw outOfRange(`${argument}.maxAgeMs`, 'at least 0 milliseconds', maxAgeMs);
-  requireIntegerAtLeast(`${argument}.maxTicks`, 1, maxTicks);
+    throw wrongType('options.backfill.maxAgeMs', 'a number of milliseconds', maxAgeMs);
+  if (!(maxAgeMs >= 0)) throw outOfRange('options.backfill.maxAgeMs', 'at least 0 milliseconds', maxAgeMs);
+  requireIntegerAtLeast('options.backfill.maxTicks', 1, maxTicks);
   return { maxAgeMs, maxTicks };
 }
 

@@ -1,13 +1,17 @@
-import { wrongType } from '../../core/errors.ts';
-import { requireFiniteNumber, requireFunction, requireObject } from '../../core/validate.ts';
-import { outOfRange } from '../../core/errors.ts';
+import { outOfRange, wrongType } from '../../core/errors.ts';
+import {
+  requireFiniteNumber,
+  requireFunction,
+  requireOptions,
+  type OptionNames,
+} from '../../core/validate.ts';
 import type { Broker } from '../broker/broker.ts';
 import { requireBroker } from '../broker/require-broker.ts';
 import { TimeZone } from '../cron/time-zone.ts';
 import { requireText } from '../require-text.ts';
 import { guardedLogger, requireLogger, silentLogger, type Logger } from '../server/logger.ts';
 import type { TaskInfo } from '../task-info.ts';
-import { requireTaskOptions, type TaskOptions } from '../task-options.ts';
+import { requireTaskOptions, TASK_OPTIONS, type TaskOptions } from '../task-options.ts';
 import type { Task } from '../task.ts';
 import { resolveBackfill, type Backfill, type BackfillOptions } from './backfill.ts';
 
@@ -41,6 +45,11 @@ export interface SchedulerOptions {
   readonly logger?: Logger | undefined;
 }
 
+export const SCHEDULER_OPTIONS: OptionNames<SchedulerOptions> = {
+  ...{ broker: true, location: true, backfill: true, preEnqueue: true, postEnqueue: true },
+  ...{ enqueueErrorHandler: true, heartbeatIntervalMs: true, logger: true },
+};
+
 /** What an entry is registered with: how its tasks are processed, and how it is scheduled. */
 export interface ScheduleOptions extends TaskOptions {
   /** Names the entry. @default made from all there is to it: the same in every scheduler, and after a restart */
@@ -48,6 +57,8 @@ export interface ScheduleOptions extends TaskOptions {
   /** Whether its missed ticks are made up for. @default as the scheduler's */
   readonly backfill?: BackfillOptions | boolean | undefined;
 }
+
+const SCHEDULE_OPTIONS: OptionNames<ScheduleOptions> = { ...TASK_OPTIONS, id: true, backfill: true };
 
 /** A moment of an entry. */
 export interface ScheduleTick {
@@ -92,8 +103,12 @@ const HEARTBEAT_INTERVAL_MS = 10_000;
 /** What is shown lives for whole seconds in Redis. */
 const MIN_HEARTBEAT_INTERVAL_MS = 1_000;
 
-export function resolveSchedulerOptions(options: SchedulerOptions): ResolvedSchedulerOptions {
-  requireObject('options', options);
+export function resolveSchedulerOptions(
+  subject: string,
+  options: SchedulerOptions,
+  names: OptionNames<SchedulerOptions>,
+): ResolvedSchedulerOptions {
+  requireOptions(subject, options, names);
   const {
     broker,
     location = 'UTC',
@@ -120,14 +135,14 @@ export function resolveSchedulerOptions(options: SchedulerOptions): ResolvedSche
   requireLogger('options.logger', logger);
   return {
     ...{ broker, location, preEnqueue, postEnqueue, enqueueErrorHandler, heartbeatIntervalMs },
-    backfill: resolveBackfill('options.backfill', backfill),
+    backfill: resolveBackfill(subject, backfill),
     logger: guardedLogger(logger),
   };
 }
 
 /** @throws TypeError or RangeError - an option is wrong. */
-export function requireScheduleOptions(options: ScheduleOptions): void {
-  requireTaskOptions(options);
+export function requireScheduleOptions(subject: string, options: ScheduleOptions): void {
+  requireTaskOptions(subject, options, SCHEDULE_OPTIONS);
   if (options.id !== undefined) requireText('options.id', options.id);
-  if (options.backfill !== undefined) resolveBackfill('options.backfill', options.backfill);
+  if (options.backfill !== undefined) resolveBackfill(subject, options.backfill);
 }

@@ -5,6 +5,8 @@ import {
   requireFunction,
   requireIntegerAtLeast,
   requireObject,
+  requireOptions,
+  type OptionNames,
 } from '../../core/validate.ts';
 import type { MetricsProvider } from '../../metrics/provider.ts';
 import { requireMetrics } from '../../metrics/require-metrics.ts';
@@ -108,6 +110,15 @@ export interface ServerOptions {
   readonly metrics?: MetricsProvider | undefined;
 }
 
+const OPTIONS: OptionNames<ServerOptions> = {
+  ...{ broker: true, concurrency: true, queues: true, strictPriority: true },
+  ...{ retryDelayMs: true, isFailure: true, errorHandler: true, maxRecoveries: true },
+  ...{ shutdownTimeoutMs: true, graceMs: true, pollIntervalMs: true, delayedTaskCheckIntervalMs: true },
+  ...{ healthCheck: true, healthCheckIntervalMs: true, leaseMs: true, leaseThread: true },
+  ...{ groupAggregator: true, groupGracePeriodMs: true, groupMaxDelayMs: true, groupMaxSize: true },
+  ...{ janitorIntervalMs: true, janitorBatchSize: true, baseContext: true, logger: true, metrics: true },
+};
+
 /** The options with every default filled in. */
 export interface ResolvedServerOptions {
   readonly broker: Broker;
@@ -146,7 +157,7 @@ const MIN_LEASE_MS = 1_000;
 const DEFAULT_QUEUES = { default: 1 };
 
 export function resolveServerOptions(options: ServerOptions): ResolvedServerOptions {
-  requireObject('options', options);
+  requireOptions('Server', options, OPTIONS);
   const { broker, concurrency = availableParallelism(), queues = DEFAULT_QUEUES } = options;
   const { strictPriority = false, leaseThread = true, janitorBatchSize = 100, maxRecoveries = 3 } = options;
   const { groupMaxSize, baseContext = null, logger = silentLogger, metrics } = options;

@@ -1,8 +1,13 @@
 import { spawn, type ChildProcess } from 'node:child_process';
+import { chmodSync, cpSync, lchownSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { temporaryFolder } from './queue-folder.ts';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** The built command. */
-export const COMMAND = fileURLToPath(new URL('../../../dist/cli.js', import.meta.url));
+export const COMMAND = join(ROOT, 'dist/cli.js');
 
 export interface CommandResult {
   readonly stdout: Buffer;
@@ -14,24 +19,35 @@ export interface CommandResult {
 /** Starts `escapement …`, with nothing of a terminal about it. */
 export function startCommand(
   words: readonly string[],
-  before: readonly string[] = [],
   more: Readonly<Record<string, string>> = {},
 ): ChildProcess {
   const env = { ...process.env, NO_COLOR: undefined, FORCE_COLOR: undefined, REDIS_URL: undefined, ...more };
-  const [program = '', ...args] = [...before, process.execPath, COMMAND, ...words];
-  return spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  return spawn(process.execPath, [COMMAND, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
 /** Starts another copy of the command. */
-export function startCopy(command: string, words: readonly string[]): ChildProcess {
+export function startCopy(
+  command: string,
+  words: readonly string[],
+  flags: readonly string[] = [],
+): ChildProcess {
   const env = { ...process.env, REDIS_URL: undefined };
-  return spawn(process.execPath, [command, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  return spawn(process.execPath, [...flags, command, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
-/** The same for a process that permissions hold for, which they do not for root. */
-export function startBound(words: readonly string[]): ChildProcess {
-  const isRoot = process.getuid?.() === 0;
-  return startCommand(words, isRoot ? ['setpriv', '--bounding-set', '-dac_override,-dac_read_search'] : []);
+const NOBODY = 65_534;
+
+/** Makes Node another user before it loads a program. The process begins as root, whose Node others may not be able to run. */
+const AS_NOBODY = `data:text/javascript,process.setgroups([]);process.setgid(${NOBODY});process.setuid(${NOBODY})`;
+
+/** Starts the command for a user that permissions hold for, which they do not for root. The folder is that user's. */
+export function startBound(words: readonly string[], folder: string): ChildProcess {
+  if (process.getuid?.() !== 0) return startCommand([...words, folder]);
+  const home = temporaryFolder();
+  for (const file of ['package.json', 'dist/cli.js']) cpSync(join(ROOT, file), join(home, file));
+  chmodSync(home, 0o755);
+  for (const file of ['.', ...readdirSync(folder)]) lchownSync(join(folder, file), NOBODY, NOBODY);
+  return startCopy(join(home, 'dist/cli.js'), [...words, folder], ['--import', AS_NOBODY]);
 }
 
 export function finished(child: ChildProcess): Promise<CommandResult> {

@@ -19,7 +19,7 @@ interface Ended {
 
 /** Runs the built command. */
 async function tasks(env: Readonly<Record<string, string>>, ...words: string[]): Promise<Ended> {
-  const { stdout, stderr, code } = await finished(startCommand(['tasks', ...words], [], env));
+  const { stdout, stderr, code } = await finished(startCommand(['tasks', ...words], env));
   return { stdout: stdout.toString(), stderr, code };
 }
 

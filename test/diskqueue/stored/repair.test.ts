@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decodeSegmentHeader } from '../../../src/diskqueue/checked/segment-format.ts';
 import { CannotRepair } from '../../../src/diskqueue/stored/cannot-repair.ts';
+import { propertyRuns, stepOf } from '../../runs.ts';
 import { MemoryDisk } from './memory-disk.ts';
 import {
   bytesOf,
@@ -54,7 +55,7 @@ describe('repair of a queue with one flipped bit', () => {
     const records = await recordsIn(whole);
     expect(records).toHaveLength(MESSAGES.length);
     for (const path of pathsOf(whole, '.segment')) {
-      for (let at = 0; at < bytesOf(whole, path).length; at++) {
+      for (let at = 0; at < bytesOf(whole, path).length; at += stepOf(7)) {
         const disk = new MemoryDisk(whole.contents);
         (bytesOf(disk, path)[at] as number) ^= 1 << (at % 8);
         bytesOf(disk, path)[at] = (bytesOf(whole, path)[at] as number) ^ (1 << (at % 8));
@@ -118,7 +119,7 @@ describe('repair of a queue with many flipped bits', () => {
           await expectInOrder(disk);
         },
       ),
-      { numRuns: 300 },
+      propertyRuns(),
     );
   }, 60_000);
 });
@@ -128,7 +129,7 @@ describe('repair of a queue with a file that was cut off', () => {
     const whole = await queueOf(MESSAGES);
     const records = await recordsIn(whole);
     for (const path of pathsOf(whole, '.segment')) {
-      for (let length = 0; length < bytesOf(whole, path).length; length += 3) {
+      for (let length = 0; length < bytesOf(whole, path).length; length += 3 * stepOf(5)) {
         const disk = new MemoryDisk(whole.contents);
         disk.contents.set(path, bytesOf(whole, path).subarray(0, length));
         await repair(disk);
@@ -212,7 +213,8 @@ describe('repair of a damaged cursor', () => {
     const whole = await queueOf(MESSAGES, { acked: 12 });
     const [path = ''] = pathsOf(whole, '.cursor');
     const starts = [0, 64, 4_096, 8_192, 8_256]; // of its head, its two slots, and its first ranges
-    for (const at of starts.flatMap((start) => Array.from({ length: 64 }, (_, i) => start + i))) {
+    const bytes = starts.flatMap((start) => Array.from({ length: 64 }, (_, i) => start + i));
+    for (const at of bytes.filter((_, i) => i % stepOf(5) === 0)) {
       const disk = new MemoryDisk(whole.contents);
       bytesOf(disk, path)[at] = (bytesOf(whole, path)[at] as number) ^ (1 << (at % 8));
       expect(await repair(disk)).toEqual([]);
@@ -290,7 +292,7 @@ describe('repair of a file from whose midst bytes are missing', () => {
     let repaired = 0;
     for (const path of pathsOf(whole, '.segment')) {
       for (const missing of [7, 50, 75, 100, 150]) {
-        for (let at = 130; at + missing < bytesOf(whole, path).length; at += 23) {
+        for (let at = 130; at + missing < bytesOf(whole, path).length; at += 23 * stepOf(3)) {
           const disk = new MemoryDisk(whole.contents);
           const bytes = bytesOf(disk, path);
           disk.contents.set(path, Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + missing)]));

@@ -1,5 +1,6 @@
 /* eslint-disable @typescript-eslint/require-await -- `async` makes a rejection of what is thrown; there is nothing to wait for */
 import type { Clock } from '../../../core/clock.ts';
+import { illegalConstructor } from '../../../core/errors.ts';
 import type { TaskState } from '../../task-state.ts';
 import type {
   Broker,
@@ -62,13 +63,15 @@ export class EmbeddedBroker implements Broker {
   #store: TaskStore | undefined;
 
   private constructor(store: TaskStore) {
+    if (!(store instanceof TaskStore))
+      throw illegalConstructor('EmbeddedBroker', 'await EmbeddedBroker.open({ … })');
     this.clock = store.clock;
     this.#store = store;
   }
 
   /** @throws TypeError or RangeError - an option is wrong. */
   static async open(options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
-    return new EmbeddedBroker(new TaskStore(resolveBrokerSettings(options)));
+    return new EmbeddedBroker(new TaskStore(resolveBrokerSettings('EmbeddedBroker.open', options)));
   }
 
   async ping(): Promise<void> {

@@ -6,6 +6,7 @@ import {
   requireIntegerAtLeast,
   requireMethods,
   requireObject,
+  type OptionNames,
 } from '../../../core/validate.ts';
 
 /** State of the connection to Redis. */
@@ -70,6 +71,10 @@ export interface RedisClientOptions extends RedisConnectionSettings {
 
 /** How a broker connects to Redis. */
 export type RedisConnectionOptions = RedisUrlOptions | RedisClientOptions;
+
+export const CONNECTION_OPTIONS: OptionNames<RedisConnectionOptions> = {
+  ...{ timeoutMs: true, onHealth: true, url: true, username: true, password: true, tls: true, client: true },
+};
 
 /** Validated {@link RedisConnectionOptions}. */
 export interface ConnectionPlan {

@@ -1,8 +1,9 @@
 import { systemClock, type Clock } from '../../../core/clock.ts';
+import type { OptionNames } from '../../../core/validate.ts';
 import type { RedisInfo } from '../../redis-info.ts';
 import type { TaskState } from '../../task-state.ts';
 import { brokerClosed } from '../broker-errors.ts';
-import { resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
+import { BROKER_SETTINGS, resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
 import type {
   Broker,
   BrokerListener,
@@ -27,7 +28,7 @@ import type {
   TaskSet,
   Tick,
 } from '../broker.ts';
-import type { RedisConnectionOptions } from './connection-options.ts';
+import { CONNECTION_OPTIONS, type RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
 import { describeRedis, parseInfo } from './describe-redis.ts';
 import { Enqueuing, lastTickMs } from './enqueue.ts';
@@ -46,6 +47,8 @@ import * as administration from './task-administration.ts';
 
 /** Options of a `RedisBroker`. All are validated by its constructor. */
 export type RedisBrokerOptions = RedisConnectionOptions & BrokerSettings;
+
+const OPTIONS: OptionNames<RedisBrokerOptions> = { ...BROKER_SETTINGS, ...CONNECTION_OPTIONS };
 
 /**
  * A broker on Redis, 6.2 or later, or on Valkey, for a fleet: any number of clients, servers and inspectors in as many processes,
@@ -79,7 +82,7 @@ export class RedisBroker implements Broker {
    * @throws TypeError or RangeError - an option is not valid.
    */
   constructor(options: RedisBrokerOptions) {
-    const settings = resolveBrokerSettings(options);
+    const settings = resolveBrokerSettings('RedisBroker', options, OPTIONS);
     this.#options = options;
     this.#connection = new RedisConnection(options);
     this.clock = settings.clock;

@@ -12,6 +12,7 @@ import {
   take,
   takeAll,
 } from '../../../conformance/broker/support.ts';
+import { runs } from '../../../runs.ts';
 import { redisSetup, type RedisSetup } from './setup.ts';
 
 const P = `asynq:{${QUEUE}}:`;
@@ -189,7 +190,7 @@ describe('a queue that is whole', () => {
     const { broker } = setup;
     const isDone = { value: false };
     const working = (async () => {
-      for (let round = 0; round < 150; round++) {
+      for (let round = 0; round < runs(150); round++) {
         await broker.enqueueMany(Array.from({ length: 20 }, () => newTask({ retentionMs: LONG_MS })));
         for (const [n, task] of (await broker.dequeue(QUEUE, 20, LONG_MS)).entries()) {
           if (n % 3 === 0) await broker.complete(task);
