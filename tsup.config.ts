@@ -29,7 +29,10 @@ const subpaths = {
   'metrics/otel': 'src/metrics-otel.ts',
 };
 
-/** Not exported. Each part is a file of its own, so that a bundler leaves out the parts that a program does not import. */
+/**
+ * Not exported. Each part is a file of its own, so that a bundler leaves out the parts that a program does not import. A class
+ * with a method that is named by a symbol of ours is left out only with its file.
+ */
 const parts = {
   'parts/errors': 'src/core/errors.ts',
   'parts/clock': 'src/core/clock.ts',
@@ -37,7 +40,12 @@ const parts = {
   'parts/timer-task': 'src/timer/timer-task.ts',
   'parts/timer': 'src/timer/system-timer.ts',
   'parts/purgatory': 'src/purgatory/purgatory.ts',
-  'parts/work-queue': 'src/workqueue/rate-limiting-queue.ts',
+  'parts/work-queue': 'src/workqueue/work-queue.ts',
+  'parts/rate-limiting-queue': 'src/workqueue/rate-limiting-queue.ts',
+  'parts/rate-limiters': 'src/workqueue/default-controller-rate-limiter.ts',
+  'parts/fast-slow': 'src/workqueue/item-fast-slow-rate-limiter.ts',
+  'parts/with-jitter': 'src/workqueue/with-jitter-rate-limiter.ts',
+  'parts/with-max-wait': 'src/workqueue/with-max-wait-rate-limiter.ts',
 };
 
 const library: Options = {

@@ -50,7 +50,7 @@ export type EscapementErrorCode =
   | 'ERR_TASK_STATE'
   /** The task that was waited for is archived: it failed for the last time, or somebody has archived it. */
   | 'ERR_TASK_ARCHIVED'
-  /** The payload is not what the task's schema asks for. */
+  /** The payload is not what the task's schema asks for; or it, or the result, is read as JSON and is not. */
   | 'ERR_TASK_PAYLOAD'
   /** A run took longer than its timeout or deadline. */
   | 'ERR_TASK_TIMEOUT'
@@ -136,16 +136,18 @@ export class EscapementError extends Error {
     return typeof value === 'object' && value !== null && BRAND in value;
   }
 
-  /** A plain object for structured logs: `name`, `code`, `message`, and `op`, `cause` and `stack` if there are any. */
+  /**
+   * Returns what `JSON.stringify` writes: `name`, `code`, `message`, and `op` and `cause` if there are any. The stack is left out:
+   * it names files of the machine, and JSON is often an answer to a client. Loggers take it from the error itself.
+   */
   toJSON(): Record<string, unknown> {
-    const { name, code, message, op, stack, cause } = this;
+    const { name, code, message, op, cause } = this;
     return {
       name,
       code,
       message,
       ...(op === undefined ? {} : { op }),
       ...(cause === undefined ? {} : { cause: cause instanceof Error ? describeCause(cause) : cause }),
-      ...(stack === undefined ? {} : { stack }),
     };
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock, ClockTimeout } from './clock.ts';
+import { CONSOLE_VIEW, consoleView } from './console-view.ts';
 import { EscapementError, outOfRange } from './errors.ts';
 import { nextHostTurn, pendingOwnTurns } from './own-turn.ts';
 import { requireFiniteNumber, requireFunction, requireOptions, type OptionNames } from './validate.ts';
@@ -110,6 +111,15 @@ export class ManualClock implements Clock {
       await this.#settle();
     }
     this.#moveTo(targetMs);
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      nowMs: this.now(),
+      wallMs: this.wallNow(),
+      pendingWakeups: this.pendingWakeups,
+    }));
   }
 
   async #settle(): Promise<void> {

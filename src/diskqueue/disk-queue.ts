@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, illegalConstructor, type EscapementErrorCode } from '../core/errors.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
@@ -252,6 +253,15 @@ export class DiskQueue implements BackendQueue {
   /** `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      dataPath: this.#options.folder,
+      ...{ depth: this.depth, bytes: this.bytes, durability: this.#options.durability },
+      state: this.#closing === undefined ? 'open' : 'closed',
+    }));
   }
 
   /** What is wrong with a message is a rejection. */

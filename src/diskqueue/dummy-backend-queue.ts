@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError } from '../core/errors.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { WaitLine } from '../core/wait-line.ts';
@@ -52,6 +53,11 @@ export class DummyBackendQueue implements BackendQueue {
   /** As `close`. */
   delete(): Promise<void> {
     return this.close();
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({ dropped: this.dropped, state: this.#isClosed ? 'closed' : 'open' }));
   }
 
   #requireOpen(operation: string): void {

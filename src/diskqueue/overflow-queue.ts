@@ -1,4 +1,5 @@
 import TinyQueue from 'tinyqueue';
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError } from '../core/errors.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { requireIntegerAtLeast, requireMethods, requireOptions, type OptionNames } from '../core/validate.ts';
@@ -136,6 +137,15 @@ export class OverflowQueue implements BackendQueue {
   /** `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      ...{ depth: this.depth, inMemory: this.#inMemory, memorySize: this.#memorySize },
+      state: this.#closing === undefined ? 'open' : 'closed',
+      backend: this.#backend,
+    }));
   }
 
   /** @returns a promise of undefined only to those who are dismissed with their group. */

@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError } from '../core/errors.ts';
 import { invalidDelay } from '../core/validate.ts';
 import { DROPPED, isTimerTask, TimerTask } from '../timer/timer-task.ts';
@@ -164,6 +165,11 @@ export abstract class DelayedOperation extends TimerTask {
     if (wasTimed && !wasWaiting) this._isStale = true;
     this._purgatory?.timeoutGone(this);
     return wasWaiting || wasTimed;
+  }
+
+  /** @internal What a console prints. */
+  override [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({ ...super[CONSOLE_VIEW](), isCompleted: this.isCompleted }));
   }
 
   /** @internal The timer was closed, and has dropped it. */

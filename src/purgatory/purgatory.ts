@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { signalOf, SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
@@ -240,6 +241,16 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
   /** `close()`, for `using`. */
   [Symbol.dispose](): void {
     this.close();
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      watched: this.watched,
+      watchedKeys: this.watchedKeys,
+      numDelayed: this.numDelayed,
+      closed: this.#isClosed,
+    }));
   }
 
   /** @internal For the integrity checker. */

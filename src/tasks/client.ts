@@ -1,11 +1,12 @@
 import { EventEmitter } from 'node:events';
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
 import { requireFunction, requireObject, requireOptions, type OptionNames } from '../core/validate.ts';
 import type { Broker, NewTask, TaskRecord } from './broker/broker.ts';
 import { requireBroker } from './broker/require-broker.ts';
 import { newTaskOf } from './new-task.ts';
 import { tell } from './tell.ts';
-import { taskInfoOf, type TaskInfo } from './task-info.ts';
+import { TaskInfo } from './task-info.ts';
 import { settleEach } from './settle-each.ts';
 import { requireTaskOptions, type TaskOptions } from './task-options.ts';
 import { requireTask, type Task } from './task.ts';
@@ -131,6 +132,15 @@ export class Client extends EventEmitter<ClientEvents> {
     return this.close();
   }
 
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      state: this.#closing === undefined ? 'open' : 'closed',
+      inFlight: this.#inFlight,
+      broker: this.#broker,
+    }));
+  }
+
   /**
    * Where nothing but the broker is waited for, and the options were required to be right. An async function would cost
    * more than all that is done here.
@@ -211,7 +221,7 @@ export class Client extends EventEmitter<ClientEvents> {
   }
 
   #told(record: TaskRecord): TaskInfo {
-    const info = taskInfoOf(record);
+    const info = new TaskInfo(record);
     tell(this, 'enqueued', info);
     return info;
   }

@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { wrongType } from '../core/errors.ts';
 import { signalOf } from '../core/signal-options.ts';
 import {
@@ -36,7 +37,7 @@ import {
 import { pageOf, type ListOptions } from './list-options.ts';
 import { encodePayload } from './payload.ts';
 import { requireExistingQueueName, requireText } from './require-text.ts';
-import { taskInfoOf, type TaskInfo } from './task-info.ts';
+import { TaskInfo } from './task-info.ts';
 import { requireDuration } from './task-options.ts';
 import type { TaskState } from './task-state.ts';
 import { TaskWaits } from './task-waits.ts';
@@ -80,6 +81,14 @@ export class Inspector {
   /** `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      state: this.#waits.isClosed ? 'closed' : 'open',
+      broker: this.#broker,
+    }));
   }
 
   // Queues.
@@ -158,7 +167,7 @@ export class Inspector {
   /** All that is known of a task. */
   async getTaskInfo(queue: string, id: string): Promise<TaskInfo> {
     requireTaskName(queue, id);
-    return taskInfoOf(await this.#broker.task(queue, id));
+    return new TaskInfo(await this.#broker.task(queue, id));
   }
 
   /** The next one first. */
@@ -328,7 +337,10 @@ export class Inspector {
    * `ERR_TASK_NOT_FOUND` - it was never there; or is gone: done and not retained, or deleted. `ERR_INSPECTOR_CLOSED`.
    * @throws the signal's reason - it fired.
    */
-  async waitFor(task: string | TaskInfo, options: WaitForOptions = {}): Promise<TaskInfo> {
+  async waitFor(
+    task: string | Pick<TaskInfo, 'id' | 'queue'>,
+    options: WaitForOptions = {},
+  ): Promise<TaskInfo> {
     const signal = signalOf('Inspector.waitFor', options, WAIT_FOR_OPTIONS);
     if (typeof task !== 'string') requireObject('task', task);
     const { id, queue } =
@@ -365,7 +377,9 @@ export class Inspector {
     group?: string,
   ): Promise<readonly TaskInfo[]> {
     requireQueueAndGroup(queue, state, group);
-    return (await this.#broker.tasks(queue, state, pageOf(options), group)).map(taskInfoOf);
+    return (await this.#broker.tasks(queue, state, pageOf(options), group)).map(
+      (record) => new TaskInfo(record),
+    );
   }
 
   async #deleteAll(queue: string, state: TaskState, group?: string): Promise<number> {

@@ -1,4 +1,4 @@
-import { wrongValue } from '../core/errors.ts';
+import { EscapementError, wrongValue } from '../core/errors.ts';
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -18,9 +18,13 @@ export function encodePayload(payload: unknown): Uint8Array {
   return Buffer.from(json);
 }
 
-/** What a schema is asked about: undefined if there is no payload. @throws SyntaxError - it is not JSON. */
-export function decodePayload(payload: Uint8Array): unknown {
-  return payload.length === 0 ? undefined : decodeJson(payload);
+/** As `decodeJson`. @throws EscapementError `ERR_TASK_PAYLOAD` - `what` is not JSON. */
+export function parseJson(what: string, bytes: Uint8Array): unknown {
+  try {
+    return decodeJson(bytes);
+  } catch (cause) {
+    throw new EscapementError('ERR_TASK_PAYLOAD', `${what} is not JSON`, { cause });
+  }
 }
 
 /** @throws SyntaxError - it is not JSON. */

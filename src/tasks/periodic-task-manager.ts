@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, outOfRange, wrongType } from '../core/errors.ts';
 import { requireFiniteNumber, requireMethods, requireOptions, type OptionNames } from '../core/validate.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
@@ -171,6 +172,15 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     return this.shutdown();
   }
 
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      state: this.#state,
+      entries: this.#entries.size,
+      syncIntervalMs: this.#syncIntervalMs,
+    }));
+  }
+
   async #configs(): Promise<readonly PeriodicTaskConfig[]> {
     const configs: unknown = await this.#answerInTime(this.#provider.getConfigs());
     if (!Array.isArray(configs)) throw wrongType('what getConfigs() gives', 'an array', configs);
@@ -189,7 +199,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     const configs = await this.#configs();
     this.#requireOpen();
     const change = this.#apply(configs, (error, config) => {
-      this.#logger.error({ error, cronSpec: specOf(config) }, 'periodic tasks: a config is wrong');
+      this.#logger.error({ err: error, cronSpec: specOf(config) }, 'periodic tasks: a config is wrong');
       tell(this, 'configRejected', error, config);
     });
     if (change.added + change.removed > 0)
@@ -251,7 +261,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
       await this.sync();
     } catch (error) {
       if (this.#state !== 'active') return;
-      this.#logger.error({ error }, 'periodic tasks: the provider has failed');
+      this.#logger.error({ err: error }, 'periodic tasks: the provider has failed');
       tell(this, 'syncFailed', error);
     }
     if (this.#state === 'active') this.#awaitSync();

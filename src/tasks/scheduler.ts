@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { hostname } from 'node:os';
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError } from '../core/errors.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { SystemTimer, type TimerId } from '../timer/system-timer.ts';
@@ -177,6 +178,15 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
   /** `shutdown()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.shutdown();
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      state: this.#state,
+      location: this.#options.location,
+      entries: this.#entries.size,
+    }));
   }
 
   get #isClosed(): boolean {

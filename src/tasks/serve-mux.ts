@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType, wrongValue } from '../core/errors.ts';
 import { requireFunction } from '../core/validate.ts';
 import type { Handler, Middleware } from './server/handler.ts';
@@ -73,6 +74,15 @@ export class ServeMux {
   /** Processes a task with its handler. @throws EscapementError `ERR_HANDLER_NOT_FOUND` - it has none. */
   async process(context: TaskContext, task: ReceivedTask): Promise<void> {
     await this.handler(task, context);
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      handler: undefined,
+      patterns: [...this.#handlers.keys()],
+      middleware: this.#middleware.length,
+    }));
   }
 
   #add(pattern: string, handler: Handler): void {

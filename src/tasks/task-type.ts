@@ -1,6 +1,6 @@
 import { EscapementError } from '../core/errors.ts';
 import { requireMethods, requireObject, type OptionNames } from '../core/validate.ts';
-import { decodePayload } from './payload.ts';
+import { parseJson } from './payload.ts';
 import { requireText } from './require-text.ts';
 import type { StandardSchema, StandardSchemaIssue } from './standard-schema.ts';
 import { layTaskOptions, requireTaskOptions, TASK_OPTIONS, type TaskOptions } from './task-options.ts';
@@ -94,12 +94,8 @@ export function isTaskType(value: unknown): value is TaskType<unknown> {
 }
 
 /** What its handler will be given: a Date that has become a string in JSON is a string here too. */
-function payloadOf(task: Pick<Task, 'type' | 'payload'>): unknown {
-  try {
-    return decodePayload(task.payload);
-  } catch (cause) {
-    throw new EscapementError('ERR_TASK_PAYLOAD', `payload of '${task.type}' is not JSON`, { cause });
-  }
+function payloadOf({ type, payload }: Pick<Task, 'type' | 'payload'>): unknown {
+  return payload.length === 0 ? undefined : parseJson(`payload of '${type}'`, payload);
 }
 
 function tell({ path = [], message }: StandardSchemaIssue): string {

@@ -2,7 +2,7 @@ import type { ClockTimeout } from '../core/clock.ts';
 import { EscapementError } from '../core/errors.ts';
 import { isUnavailable } from './broker/is-unavailable.ts';
 import type { Broker, Subscription } from './broker/broker.ts';
-import { taskInfoOf, type TaskInfo } from './task-info.ts';
+import { TaskInfo } from './task-info.ts';
 
 /** How often a task is looked at if the broker may not tell of its end, or could not be asked, in milliseconds. */
 const POLL_INTERVAL_MS = 1_000;
@@ -83,6 +83,10 @@ export class TaskWaits {
 
   constructor(broker: Broker) {
     this.#broker = broker;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
   async wait(queue: string, id: string, signal: AbortSignal | undefined): Promise<TaskInfo> {
@@ -182,7 +186,7 @@ export class TaskWaits {
     try {
       const record = await this.#broker.task(wait.queue, wait.id);
       wait.retentionMs = record.message.retentionMs;
-      if (record.state === 'completed') wait.resolve(taskInfoOf(record));
+      if (record.state === 'completed') wait.resolve(new TaskInfo(record));
       else if (record.state === 'archived') wait.reject(archived(wait, record.message.lastError));
       else if (!this.#broker.isSelfDriven) this.#lookLater(wait);
     } catch (error) {

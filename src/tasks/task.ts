@@ -1,7 +1,9 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { wrongType, wrongValue } from '../core/errors.ts';
 import { requireText } from './require-text.ts';
 import { requireTaskOptions, type TaskOptions } from './task-options.ts';
 import { encodePayload, decodeJson } from './payload.ts';
+import { printBytes, printFilled } from './show-bytes.ts';
 
 /** What is to be checked before a task is taken: see {@link TaskType}. */
 export type PayloadCheck = (task: Task) => void | Promise<void>;
@@ -64,6 +66,15 @@ export class Task<P = unknown> {
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller says what it expects
   json<T = P>(): T {
     return decodeJson(this.payload) as T;
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      ...{ hasPayload: undefined, check: undefined },
+      payload: printBytes(this.payload),
+      options: printFilled(this.options),
+    }));
   }
 }
 

@@ -1,4 +1,5 @@
 import { readClock, type Clock } from '../core/clock.ts';
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { invalidDelay, requireFunction, requireOneOf, requireOptions } from '../core/validate.ts';
@@ -262,6 +263,16 @@ export class SystemTimer implements Timer {
   /** `close()`, for `using`. */
   [Symbol.dispose](): void {
     this.close();
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      size: this.size,
+      levels: this.#wheels.levels,
+      nextExpirationMs: this.nextExpirationMs(),
+      closed: this.#driver.isClosed,
+    }));
   }
 
   /** @internal For the integrity checker. */

@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { invalidDelay } from '../core/validate.ts';
 import type { EntryCallback } from './reference-page.ts';
 
@@ -83,6 +84,16 @@ export abstract class TimerTask {
   /** Whether `cancel` took effect and it was not added again since. */
   get isCancelled(): boolean {
     return this._entry === CANCELLED;
+  }
+
+  /** Its public fields and state, for `JSON.stringify`: without the timer that it waits in. */
+  toJSON(): unknown {
+    return this[CONSOLE_VIEW]();
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({ pending: this.pending, isCancelled: this.isCancelled }));
   }
 }
 

@@ -50,6 +50,13 @@ export class TimerWheels {
     this.#isPlain = this.#roundsUp && tickMs === 1;
   }
 
+  /** How many wheels there are. */
+  get levels(): number {
+    let levels = 0;
+    for (let wheel: TimingWheel | undefined = this.first; wheel; wheel = wheel.overflowWheel) levels++;
+    return levels;
+  }
+
   /** Whether buckets are left that are overdue. What was in them may have been cancelled since the last turn. */
   get isBehind(): boolean {
     if (this.#goalMs === Infinity) return false;

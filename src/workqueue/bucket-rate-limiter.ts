@@ -1,4 +1,5 @@
 import { readClock, systemClock, type Clock } from '../core/clock.ts';
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { outOfRange, wrongType } from '../core/errors.ts';
 import { requireClock } from '../core/require-clock.ts';
 import { requireIntegerAtLeast, requireOptions, type OptionNames } from '../core/validate.ts';
@@ -65,5 +66,10 @@ export class BucketRateLimiter<T> implements RateLimiter<T> {
 
   numRequeues(_item?: T): number {
     return 0;
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({ ratePerSecond: this.#ratePerMs * MS_PER_S, burst: this.#burst }));
   }
 }

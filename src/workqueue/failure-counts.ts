@@ -17,6 +17,11 @@ export class FailureCounts<T> {
     this.#perGeneration = Math.max(Math.floor(maxItems / 2), 1);
   }
 
+  /** Items that are remembered. */
+  get size(): number {
+    return this.#young.size + this.#old.size;
+  }
+
   get(item: T): number {
     return this.#young.get(item) ?? this.#old.get(item) ?? 0;
   }

@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { requireFailureBound, requireDelay } from './limiter-options.ts';
 import { requireOptions, type OptionNames } from '../core/validate.ts';
 import { FailureCounts } from './failure-counts.ts';
@@ -58,5 +59,14 @@ export class ItemExponentialFailureRateLimiter<T> implements RateLimiter<T> {
 
   numRequeues(item: T): number {
     return this.#failures.get(item);
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      baseDelayMs: this.#baseDelayMs,
+      maxDelayMs: this.#maxDelayMs,
+      items: this.#failures.size,
+    }));
   }
 }

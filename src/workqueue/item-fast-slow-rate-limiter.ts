@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { requireIntegerAtLeast, requireOptions, type OptionNames } from '../core/validate.ts';
 import { FailureCounts } from './failure-counts.ts';
 import { requireFailureBound, requireDelay } from './limiter-options.ts';
@@ -51,5 +52,15 @@ export class ItemFastSlowRateLimiter<T> implements RateLimiter<T> {
 
   numRequeues(item: T): number {
     return this.#failures.get(item);
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      fastDelayMs: this.#fastDelayMs,
+      slowDelayMs: this.#slowDelayMs,
+      maxFastAttempts: this.#maxFastAttempts,
+      items: this.#failures.size,
+    }));
   }
 }

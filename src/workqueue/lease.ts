@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import type { ItemEntry } from './item-entry.ts';
 import type { ItemQueue } from './item-queue.ts';
 
@@ -13,6 +14,8 @@ export interface Lease<T> {
 
 /** The lease of one hand-out: it can end that one alone, and not the next one of the same key. */
 export class HandOut<T> implements Lease<T> {
+  /** As users know it: a console prints it. */
+  static readonly name = 'Lease';
   readonly item: T;
   readonly #queue: ItemQueue<T>;
   readonly #entry: ItemEntry<T>;
@@ -31,5 +34,14 @@ export class HandOut<T> implements Lease<T> {
 
   [Symbol.dispose](): void {
     this.done();
+  }
+
+  /** What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({ state: this.#isHeld ? 'held' : 'done' }));
+  }
+
+  get #isHeld(): boolean {
+    return this.#entry.isHeld && this.#entry.handOut === this.#handOut;
   }
 }

@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { requireLimiter } from './limiter-options.ts';
 import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
 
@@ -25,5 +26,10 @@ export class MaxOfRateLimiter<T> implements RateLimiter<T> {
     let most = 0;
     for (const limiter of this.#limiters) most = Math.max(most, limiter.numRequeues(item));
     return most;
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({ limiters: this.#limiters }));
   }
 }

@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { DelayingQueue, requireDelayingQueueOptions, type DelayingQueueOptions } from './delaying-queue.ts';
 import { requireLimiter } from './limiter-options.ts';
 import type { RateLimiter } from './rate-limiter.ts';
@@ -58,5 +59,10 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
     requireRetryOptions(worker, options);
     const outcomes = new RetryOutcomes(this, this.#rateLimiter, options);
     await new WorkerRun(this[INTERNALS].items, worker, outcomes).run(options);
+  }
+
+  /** @internal What a console prints. */
+  override [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({ ...super[CONSOLE_VIEW](), rateLimiter: this.#rateLimiter }));
   }
 }

@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { outOfRange } from '../core/errors.ts';
 import { requireFiniteNumber, requireFunction, requireOptions, type OptionNames } from '../core/validate.ts';
 import { requireLimiter } from './limiter-options.ts';
@@ -51,5 +52,10 @@ export class WithJitterRateLimiter<T> implements RateLimiter<T> {
 
   numRequeues(item: T): number {
     return this.#limiter.numRequeues(item);
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({ limiter: this.#limiter, fraction: this.#fraction }));
   }
 }

@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { requireDelay, requireLimiter } from './limiter-options.ts';
 import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
 
@@ -27,5 +28,10 @@ export class WithMaxWaitRateLimiter<T> implements RateLimiter<T> {
 
   numRequeues(item: T): number {
     return this.#limiter.numRequeues(item);
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({ limiter: this.#limiter, maxDelayMs: this.#maxDelayMs }));
   }
 }

@@ -1,3 +1,4 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, type EscapementErrorCode } from '../core/errors.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { WaitLine } from '../core/wait-line.ts';
@@ -201,6 +202,17 @@ export class WorkQueue<T> {
   async run(worker: Worker<T>, options: RunOptions<T> = {}): Promise<void> {
     requireRunOptions('WorkQueue.run', worker, options);
     await new WorkerRun(this.#items, worker, plainOutcomes(options)).run(options);
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      length: this.length,
+      processing: this.processing,
+      waiting: this[INTERNALS].waiting?.size,
+      maxSize: this.#maxSize === Infinity ? undefined : this.#maxSize,
+      shuttingDown: this.shuttingDown,
+    }));
   }
 
   /** Whether an add of the key would make the queue longer. */

@@ -42,19 +42,22 @@ describe('EscapementError', () => {
     expect(new EscapementError('ERR_TIMER_CLOSED', 'm') instanceof Special).toBe(false);
   });
 
-  it('becomes a log line with its cause', () => {
+  it('becomes JSON with its cause and without a stack', () => {
     const inner = new EscapementError('ERR_CLOCK_STALLED', 'inner');
     const error = new EscapementError('ERR_TIMER_CLOSED', 'outer', { op: 'x', cause: new Error('why') });
-    expect(JSON.parse(JSON.stringify(error))).toMatchObject({
+    expect(JSON.parse(JSON.stringify(error))).toEqual({
       name: 'EscapementError',
       code: 'ERR_TIMER_CLOSED',
       message: 'outer',
       op: 'x',
       cause: { name: 'Error', message: 'why' },
     });
-    expect(error.toJSON()['stack']).toContain('outer');
     const nested = new EscapementError('ERR_TIMER_CLOSED', 'outer', { cause: inner });
-    expect(nested.toJSON()['cause']).toMatchObject({ code: 'ERR_CLOCK_STALLED' });
+    expect(nested.toJSON()['cause']).toEqual({
+      name: 'EscapementError',
+      code: 'ERR_CLOCK_STALLED',
+      message: 'inner',
+    });
     const plain = new EscapementError('ERR_TIMER_CLOSED', 'outer', { cause: 'text' });
     expect(plain.toJSON()['cause']).toBe('text');
   });

@@ -118,6 +118,41 @@ describe('the package', () => {
     },
   );
 
+  it.each(['module', 'commonjs'] as const)('prints what users are given under its own name: %s', (type) => {
+    const names = ['escapement', 'escapement/diskqueue', 'escapement/tasks'];
+    const load = names.map((name) => (type === 'module' ? `await import('${name}')` : `require('${name}')`));
+    const { stdout, stderr } = runProgram(
+      `(async () => {
+        const [{ WorkQueue, SystemTimer }, { OverflowQueue, DummyBackendQueue }, { EmbeddedBroker, Client, Server, Task }] = [${load.join(', ')}];
+        const queue = new WorkQueue();
+        queue.add('web');
+        for await (const lease of queue) { console.log(lease.constructor.name, lease); break; }
+        const messages = new OverflowQueue({ memorySize: 1, backend: new DummyBackendQueue() });
+        await messages.put(Buffer.from('hello'));
+        const delivery = await messages.receive();
+        console.log(delivery.constructor.name, delivery);
+        console.log(new SystemTimer({ name: 'http' }));
+        const broker = await EmbeddedBroker.open();
+        const server = new Server({ broker });
+        await server.start((task, context) => {
+          console.log(task.constructor.name, task, context.constructor.name);
+          void server.shutdown();
+        });
+        const info = await new Client({ broker }).enqueue(new Task('ping', 1));
+        console.log(info.constructor.name);
+      })();`,
+      { type },
+    );
+    expect(stderr).toBe('');
+    expect(stdout.trim().split('\n')).toEqual([
+      "Lease Lease { item: 'web', state: 'held' }",
+      "Delivery Delivery { bytes: 5, state: 'in flight' }",
+      "SystemTimer { name: 'http', size: 0, levels: 1, closed: false }",
+      'TaskInfo',
+      "ReceivedTask ReceivedTask { type: 'ping', payload: '1' } TaskContext",
+    ]);
+  });
+
   it('prints an uncaught error under its own name', () => {
     const { stderr } = runProgram(`
       import { DelayedOperationPurgatory } from 'escapement';

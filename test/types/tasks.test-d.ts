@@ -85,6 +85,11 @@ test('an inspector', async () => {
   const info = await inspector.getTaskInfo('a', 'b');
   expectTypeOf(info.state).toEqualTypeOf<TaskState>();
   expectTypeOf(info.completedAt).toEqualTypeOf<Date | undefined>();
+  expectTypeOf(info.json()).toBeUnknown();
+  expectTypeOf(info.json<{ to: string }>()).toEqualTypeOf<{ to: string }>();
+  expectTypeOf(info.resultJson()).toBeUnknown();
+  expectTypeOf(info.resultJson<{ sum: number }>()).toEqualTypeOf<{ sum: number } | undefined>();
+  expectTypeOf(inspector.waitFor({ id: 'a', queue: 'b' })).resolves.toEqualTypeOf<TaskInfo>();
   expectTypeOf(inspector.waitFor(info, { signal: AbortSignal.abort() })).resolves.toEqualTypeOf<TaskInfo>();
   expectTypeOf(inspector.waitFor('a', { queue: 'b' })).resolves.toEqualTypeOf<TaskInfo>();
   expectTypeOf(inspector.cancelProcessing('a', { outcome: 'archive' })).resolves.toEqualTypeOf<boolean>();

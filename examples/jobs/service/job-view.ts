@@ -14,9 +14,9 @@ export interface JobView {
   readonly sizes: readonly (StoredSize & { readonly url: string })[];
 }
 
-export function jobView({ id, state, retried, lastError, progress, result }: TaskInfo): JobView {
-  const sizes =
-    result === undefined ? [] : resizeResult.parse(JSON.parse(Buffer.from(result).toString())).sizes;
+export function jobView(info: TaskInfo): JobView {
+  const { id, state, retried, lastError, progress } = info;
+  const sizes = info.result === undefined ? [] : resizeResult.parse(info.resultJson()).sizes;
   return {
     ...{ id, state, retried, lastError, progress },
     sizes: sizes.map((size) => ({ ...size, url: imageUrl(id, size.width) })),

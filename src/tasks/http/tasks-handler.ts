@@ -11,7 +11,7 @@ import { queueRoutes } from './queue-routes.ts';
 import { RequestGuard, requireJsonType } from './request-guard.ts';
 import { RouteTable, type Match, type Method, type Route } from './route-table.ts';
 import { serverRoutes } from './server-routes.ts';
-import { shorten, showBytes } from './show-bytes.ts';
+import { shorten, showBytes } from '../show-bytes.ts';
 import { taskRoutes } from './task-routes.ts';
 import {
   resolveHandlerOptions,

@@ -47,7 +47,7 @@ export class Heartbeat {
     try {
       await broker.withdrawScheduler(this.#id);
     } catch (error) {
-      logger.warn({ error, id: this.#id }, 'scheduler: its entries are still shown');
+      logger.warn({ err: error, id: this.#id }, 'scheduler: its entries are still shown');
     }
   }
 
@@ -65,7 +65,7 @@ export class Heartbeat {
     try {
       await broker.announceScheduler(this.#id, this.#read, heartbeatIntervalMs * INTERVALS_TO_LIVE);
     } catch (error) {
-      logger.warn({ error, id: this.#id }, 'scheduler: its entries are not shown');
+      logger.warn({ err: error, id: this.#id }, 'scheduler: its entries are not shown');
     }
   }
 

@@ -2,7 +2,7 @@ import { EscapementError } from '../../core/errors.ts';
 import { isThenable } from '../../core/thenable.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { TaskRecord } from '../broker/broker.ts';
-import { taskInfoOf, type TaskInfo } from '../task-info.ts';
+import { TaskInfo } from '../task-info.ts';
 import type { ScheduledEntry } from './scheduled-entry.ts';
 import type { ResolvedSchedulerOptions, ScheduleTick } from './scheduler-options.ts';
 
@@ -84,7 +84,7 @@ export class TickRunner {
       return true;
     }
     logger.error(
-      { error: outcome.error, entryId: entry.id },
+      { err: outcome.error, entryId: entry.id },
       'scheduler: cannot find out which ticks were missed',
     );
     if (outcome.kind === 'refused') entry.learnMark(undefined, this.#wallNow());
@@ -137,7 +137,7 @@ export class TickRunner {
       } catch (error) {
         if (isRefusal(error)) return { kind: 'refused', error };
         this.#options.logger.warn(
-          { error, entryId: entry.id },
+          { err: error, entryId: entry.id },
           'scheduler: the broker has failed, and is tried again',
         );
         await this.#pause(Math.min(pauseMs, untilMs - this.#wallNow()));
@@ -148,7 +148,7 @@ export class TickRunner {
 
   async #report(record: TaskRecord | undefined, tick: ScheduleTick): Promise<void> {
     const { postEnqueue, logger } = this.#options;
-    const info = record === undefined ? undefined : taskInfoOf(record);
+    const info = record === undefined ? undefined : new TaskInfo(record);
     this.#call(() => postEnqueue?.(info, undefined, tick));
     if (info === undefined) {
       this.#listener.enqueuedElsewhere(tick);
@@ -161,7 +161,7 @@ export class TickRunner {
 
   #reportFailure(entry: ScheduledEntry, error: unknown, tick: ScheduleTick): void {
     const { postEnqueue, enqueueErrorHandler, logger } = this.#options;
-    logger.error({ error, entryId: entry.id }, 'scheduler: a task was not enqueued');
+    logger.error({ err: error, entryId: entry.id }, 'scheduler: a task was not enqueued');
     this.#call(() => postEnqueue?.(undefined, error, tick));
     this.#call(() => enqueueErrorHandler?.(entry.task, entry.options, error, tick));
     this.#listener.enqueueFailed(error, tick);
@@ -173,7 +173,7 @@ export class TickRunner {
     try {
       await broker.recordEnqueueEvent(entryId, { taskId: info.id, atMs: this.#wallNow() });
     } catch (error) {
-      logger.warn({ error, entryId }, 'scheduler: an enqueue is missing in the history');
+      logger.warn({ err: error, entryId }, 'scheduler: an enqueue is missing in the history');
     }
   }
 

@@ -1,4 +1,6 @@
+import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { decodeJson } from '../payload.ts';
+import { printBytes, printFilled } from '../show-bytes.ts';
 import type { TaskMessage } from '../task-message.ts';
 
 /**
@@ -24,6 +26,8 @@ export interface ReceivedTask<P = unknown> {
 
 /** A task that is read from its message. */
 export class MessageTask<P = undefined> implements ReceivedTask<P> {
+  /** As users know it: a console prints it. */
+  static readonly name = 'ReceivedTask';
   readonly #message: TaskMessage;
   #payload: Uint8Array | undefined;
   readonly data: P;
@@ -53,5 +57,14 @@ export class MessageTask<P = undefined> implements ReceivedTask<P> {
 
   withData<D>(data: D): ReceivedTask<D> {
     return new MessageTask(this.#message, data);
+  }
+
+  /** What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      type: this.type,
+      payload: printBytes(this.#message.payload),
+      headers: printFilled(this.headers),
+    }));
   }
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { hostname } from 'node:os';
+import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { EscapementError, wrongType } from '../../core/errors.ts';
 import type { ServerState } from '../broker/broker.ts';
 import { isServeMux, type ServeMux } from '../serve-mux.ts';
@@ -129,6 +130,16 @@ export class Server extends EventEmitter<ServerEvents> {
   /** Resolves when the broker answers. */
   ping(): Promise<void> {
     return this.#options.broker.ping();
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      state: this.#status,
+      concurrency: this.#options.concurrency,
+      active: this.activeCount,
+      queues: this.#options.queues,
+    }));
   }
 
   async #start(handler: Handler): Promise<void> {

@@ -1,6 +1,8 @@
+import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { wrongValue } from '../../core/errors.ts';
 import type { Broker, LeasedTask } from '../broker/broker.ts';
 import { encodePayload } from '../payload.ts';
+import { printFilled } from '../show-bytes.ts';
 
 /** What a handler learns besides its task, and what it can say while it runs. */
 export interface TaskContext {
@@ -50,6 +52,8 @@ export interface ContextSource {
 }
 
 export class RunContext implements TaskContext {
+  /** As users know it: a console prints it. */
+  static readonly name = 'TaskContext';
   readonly #source: ContextSource;
   readonly #broker: Broker;
   readonly #base: Readonly<Record<string, unknown>> | null;
@@ -104,6 +108,14 @@ export class RunContext implements TaskContext {
 
   progress(value: unknown): Promise<void> {
     return unwatched(this.#writeProgress(value));
+  }
+
+  /** What a console prints. The signal is left out: reading it makes it. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      ...{ taskId: this.taskId, queue: this.queue, retryCount: this.retryCount, maxRetry: this.maxRetry },
+      ...{ deadlineMs: this.deadlineMs, leaseEpoch: this.leaseEpoch, headers: printFilled(this.headers) },
+    }));
   }
 
   async #writeResult(result: unknown): Promise<void> {

@@ -1,3 +1,4 @@
+import { EscapementError } from 'escapement';
 import {
   Client,
   defineTask,
@@ -250,6 +251,20 @@ describe('callbacks', () => {
     await world.broker.deleteTask('default', 'one');
     await world.clock.advance(HOUR_MS);
     expect(calls.slice(5)).toEqual([pre(3), ['post', true, undefined]]);
+  });
+
+  it('of the logger are given the error itself as `err`, whose stack pino prints', async () => {
+    await using world = await openWorld();
+    const logged: unknown[] = [];
+    const nothing = (): void => undefined;
+    const error = (fields: object): unknown => logged.push(fields);
+    const { scheduler } = world.scheduler({
+      logger: { debug: nothing, info: nothing, warn: nothing, error },
+    });
+    const entryId = scheduler.register('@hourly', new Task('t'), { taskId: 'one' });
+    await scheduler.start();
+    await world.clock.advance(2 * HOUR_MS);
+    expect(logged).toEqual([{ err: expect.any(EscapementError) as EscapementError, entryId }]);
   });
 
   it('that throw or reject stop nothing, and are told', async () => {

@@ -1,8 +1,6 @@
-import { shorten, showBytes } from '../../../tasks/http/show-bytes.ts';
+import { bytesJson, shorten, showBytes } from '../../../tasks/show-bytes.ts';
 import { printable } from '../../terminal/text.ts';
 import type { Content } from '../target/tasks-target.ts';
-
-const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** How bytes of users are shown to people. */
 export interface ContentStyle {
@@ -29,9 +27,5 @@ export function contentJson(
   const encoding = `${name}Encoding`;
   if (content === undefined) return { [name]: null, [encoding]: null };
   if (!(content instanceof Uint8Array)) return { [name]: content.shown, [encoding]: 'shown' };
-  try {
-    return { [name]: UTF8.decode(content), [encoding]: 'utf8' };
-  } catch {
-    return { [name]: Buffer.from(content).toString('base64'), [encoding]: 'base64' };
-  }
+  return bytesJson(name, content);
 }

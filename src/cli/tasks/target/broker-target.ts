@@ -4,7 +4,7 @@ import { Client } from '../../../tasks/client.ts';
 import type { RedisBroker } from '../../../tasks/broker/redis/redis-broker.ts';
 import type { DailyStats, SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import { Inspector } from '../../../tasks/inspector.ts';
-import { taskInfoOf } from '../../../tasks/task-info.ts';
+import { TaskInfo } from '../../../tasks/task-info.ts';
 import { Task } from '../../../tasks/task.ts';
 import { CommandError } from '../../command-error.ts';
 import {
@@ -83,7 +83,9 @@ export class BrokerTarget implements TasksTarget {
   }
 
   async tasks({ queue, state, group }: TaskList, { page, pageSize }: PageView): Promise<readonly TaskView[]> {
-    return (await this.#broker.tasks(queue, state, { page, size: pageSize }, group)).map(taskInfoOf);
+    return (await this.#broker.tasks(queue, state, { page, size: pageSize }, group)).map(
+      (record) => new TaskInfo(record),
+    );
   }
 
   task(queue: string, id: string): Promise<TaskView> {

@@ -1,5 +1,6 @@
 /* eslint-disable @typescript-eslint/require-await -- `async` makes a rejection of what is thrown; there is nothing to wait for */
 import type { Clock } from '../../../core/clock.ts';
+import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
 import { illegalConstructor } from '../../../core/errors.ts';
 import type { TaskState } from '../../task-state.ts';
 import type {
@@ -308,6 +309,18 @@ export class EmbeddedBroker implements Broker {
   async removeQueue(queue: string, options: { readonly force: boolean }): Promise<void> {
     const store = this.#open('removeQueue');
     await clear(store, administration.detachQueue(store, queue, options.force));
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => {
+      const queues = this.#store && [...this.#store.queues.values()];
+      return {
+        ...{ clock: undefined, isSelfDriven: undefined, state: queues ? 'open' : 'closed' },
+        queues: queues?.length,
+        tasks: queues?.reduce((tasks, { rows }) => tasks + rows.size, 0),
+      };
+    });
   }
 
   /** @internal For the integrity checker. */

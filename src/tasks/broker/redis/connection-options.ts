@@ -211,7 +211,7 @@ type Fail = (requirement: string) => Error;
  * A URL for messages. Everything before the last `@` may be part of a password that was not encoded, and other clients accept a
  * password in the query.
  */
-function withoutCredentials(url: string): string {
+export function withoutCredentials(url: string): string {
   return url.replace(/^([a-z-]*:\/\/)?.*@/su, '$1***@').replace(/(password=)[^&#]*/giu, '$1***');
 }
 

@@ -1,4 +1,4 @@
-import type { Cluster, Redis } from 'ioredis';
+import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import type { QueueLocation, RedisInfo } from '../../redis-info.ts';
 import { queueNames } from './inspection.ts';
 import type { RedisAccess } from './redis-access.ts';
@@ -53,13 +53,13 @@ async function locateQueues(redis: RedisAccess): Promise<readonly QueueLocation[
 }
 
 /** With sentinels, the address of the primary. */
-function addressOf(client: Redis | Cluster): string {
+export function addressOf(client: Redis | Cluster): string {
   if (client.isCluster) {
     const nodes = (client as Cluster).nodes('all').map(({ options }) => options);
     return nodes.map(({ host = '', port = 0 }) => hostAndPort(host, port)).join(',');
   }
-  const { options, stream } = client as Redis;
-  const { remoteAddress = '', remotePort = 0 } = stream;
+  const { options, stream } = client as { options: RedisOptions; stream?: Redis['stream'] }; // none before it connects
+  const { remoteAddress = '', remotePort = 0 } = stream ?? {};
   if (options.sentinels != null) return hostAndPort(remoteAddress, remotePort);
   return options.path ?? hostAndPort(options.host ?? remoteAddress, options.port ?? remotePort);
 }

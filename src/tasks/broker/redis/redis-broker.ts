@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../../../core/clock.ts';
+import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
 import type { OptionNames } from '../../../core/validate.ts';
 import type { RedisInfo } from '../../redis-info.ts';
 import type { TaskState } from '../../task-state.ts';
@@ -28,9 +29,9 @@ import type {
   TaskSet,
   Tick,
 } from '../broker.ts';
-import { CONNECTION_OPTIONS, type RedisConnectionOptions } from './connection-options.ts';
+import { CONNECTION_OPTIONS, withoutCredentials, type RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
-import { describeRedis, parseInfo } from './describe-redis.ts';
+import { addressOf, describeRedis, parseInfo } from './describe-redis.ts';
 import { Enqueuing, lastTickMs } from './enqueue.ts';
 import { groups, reclaimSets, replaceSet, takeGroup } from './groups.ts';
 import { history, queueNames, queueStats, task, tasks } from './inspection.ts';
@@ -336,6 +337,17 @@ export class RedisBroker implements Broker {
   async removeQueue(queue: string, { force }: { readonly force: boolean }): Promise<void> {
     await removeQueue(this.#open('removeQueue'), queue, force);
     this.#enqueuing.forget(queue);
+  }
+
+  /** @internal What a console prints: no password. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      ...{ clock: undefined, isSelfDriven: undefined },
+      ...('url' in this.#options
+        ? { url: withoutCredentials(this.#options.url) }
+        : { address: addressOf(this.#options.client) }),
+      state: this.#isClosed ? 'closed' : this.#connection.health.state,
+    }));
   }
 
   /** The access of an operation, whose errors name it. */
