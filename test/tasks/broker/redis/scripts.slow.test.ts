@@ -277,7 +277,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-test('every script is checked here', () => {
+test('every script of the broker has a case', () => {
   expect(Object.keys(CASES).sort()).toEqual([...scripts.keys()].sort());
 });
 
@@ -372,7 +372,7 @@ async function recovered({ broker, redis }: ScriptsWorld): Promise<LeasedTask> {
 async function allScripts(): Promise<Map<string, Script>> {
   const found = new Map<string, Script>();
   for (const file of readdirSync(FOLDER)) {
-    if (file === 'lease-thread-main.ts') continue; // To import it is to run it.
+    if (file === 'lease-thread-main.ts') continue; // Importing it runs it.
     const exports = (await import(new URL(file, FOLDER).href)) as Record<string, unknown>;
     for (const [name, value] of Object.entries(exports)) if (value instanceof Script) found.set(name, value);
   }
