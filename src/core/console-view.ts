@@ -5,7 +5,7 @@ export const CONSOLE_VIEW: unique symbol = Symbol.for('nodejs.util.inspect.custo
  * Returns what a console prints in place of an object: its public fields, and those that `read` returns, under the name of
  * its class. Fields that are undefined, and own fields whose names begin with an underscore, are left out.
  *
- * WHY an object and not text: the console formats it as any other, with its depth, colours, line length and cycles.
+ * WHY an object and not text: the console formats it as any other, with its depth, colours and line length.
  */
 export function consoleView(object: object, read: () => object): object {
   const View = class {}; // eslint-disable-line @typescript-eslint/no-extraneous-class -- a name is all it has

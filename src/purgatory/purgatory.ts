@@ -85,6 +85,7 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
 
   /**
    * @throws TypeError `ERR_INVALID_ARG_TYPE` - `name` is not a string, or an option is of another type.
+   * `ERR_UNKNOWN_OPTION` - an unknown option.
    */
   constructor(name: string, options: PurgatoryOptions<K, T> = {}) {
     const { timer, timerEnabled, keyOf, onError, metrics, clock } = resolvePurgatoryOptions(name, options);

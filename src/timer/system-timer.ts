@@ -72,6 +72,7 @@ export class SystemTimer implements Timer {
    * @throws RangeError `ERR_OUT_OF_RANGE` - `tickMs` below 1, `wheelSize` below 2, either not an integer, or
    * `startMs` after the clock's now.
    * @throws TypeError `ERR_INVALID_ARG_TYPE` or `ERR_INVALID_ARG_VALUE` - an option of another type or word.
+   * `ERR_UNKNOWN_OPTION` - an unknown option.
    * @throws EscapementError `ERR_CLOCK_INVALID` - the clock returned something that is not a time. Every method that reads the
    * clock throws this, and has changed nothing. A wake-up reports it to `onError` once, and reads the clock again every second.
    */

@@ -39,6 +39,7 @@ export class DelayingQueue<T> extends WorkQueue<T> {
 
   /**
    * @throws TypeError `ERR_INVALID_ARG_TYPE` or RangeError `ERR_OUT_OF_RANGE` - an option of another type or value.
+   * TypeError `ERR_UNKNOWN_OPTION` - an unknown option.
    */
   constructor(options: DelayingQueueOptions<T> = {}) {
     requireDelayingQueueOptions('DelayingQueue', options);

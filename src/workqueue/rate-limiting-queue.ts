@@ -22,6 +22,7 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
   /**
    * @param rateLimiter - asked by the key of an item, if there is a `keyOf`.
    * @throws TypeError `ERR_INVALID_ARG_TYPE` or RangeError `ERR_OUT_OF_RANGE` - an argument of another type or value.
+   * TypeError `ERR_UNKNOWN_OPTION` - an unknown option.
    */
   constructor(rateLimiter: RateLimiter<T>, options: DelayingQueueOptions<T> = {}) {
     requireLimiter('rateLimiter', rateLimiter);

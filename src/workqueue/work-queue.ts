@@ -63,6 +63,7 @@ export class WorkQueue<T> {
 
   /**
    * @throws TypeError `ERR_INVALID_ARG_TYPE` or RangeError `ERR_OUT_OF_RANGE` - an option of another type or value.
+   * TypeError `ERR_UNKNOWN_OPTION` - an unknown option.
    */
   constructor(options: WorkQueueOptions<T> = {}) {
     const resolved = resolveWorkQueueOptions(options);

@@ -58,13 +58,13 @@ describe('in real time, a process', () => {
   test('sees no rejection that nobody handles, whatever becomes of a check', () => {
     const { status, lines, stderr } = run(`
       class Remote extends AsyncDelayedOperation {
-        async tryCompleteAsync() { await new Promise((resolve) => setTimeout(resolve, 30)); throw new Error('late'); }
+        async tryCompleteAsync() { await new Promise((resolve) => setTimeout(resolve, 300)); throw new Error('late'); }
         onComplete(reason) { say(reason); }
         onExpiration() {}
       }
       const quiet = new DelayedOperationPurgatory('quiet', { onError: (error) => say(error.message) });
       quiet.tryCompleteElseWatch(new Remote(10), ['x']);
-      const condition = () => new Promise((_, reject) => { setTimeout(reject, 30, new Error('late')); });
+      const condition = () => new Promise((_, reject) => { setTimeout(reject, 300, new Error('late')); });
       await quiet.wait(['x'], condition, { timeoutMs: 10 }).catch((error) => say(error.code));
       const signal = AbortSignal.timeout(10);
       await quiet.wait(['x'], condition, { timeoutMs: 1_000, signal }).catch((error) => say(error.name));

@@ -92,17 +92,22 @@ const wrapper = fc.record({
   ),
 });
 
+/** A recipe without its kind, which is not an option. */
+function optionsOf<R extends Recipe>(recipe: R): Omit<R, 'kind'> {
+  return Object.fromEntries(Object.entries(recipe).filter(([name]) => name !== 'kind')) as Omit<R, 'kind'>;
+}
+
 function make(recipe: Recipe, now: () => number): RateLimiter<number> {
   switch (recipe.kind) {
     case 'bucket':
       return new BucketRateLimiter({
-        ...recipe,
+        ...optionsOf(recipe),
         clock: { now, wallNow: now, setTimeout: () => expect.fail('a limiter arms nothing') },
       });
     case 'exponential':
-      return new ItemExponentialFailureRateLimiter(recipe);
+      return new ItemExponentialFailureRateLimiter(optionsOf(recipe));
     case 'fastSlow':
-      return new ItemFastSlowRateLimiter(recipe);
+      return new ItemFastSlowRateLimiter(optionsOf(recipe));
     case 'foreign': {
       let calls = 0;
       const when = (): number => recipe.delays[calls++ % recipe.delays.length] ?? 0;

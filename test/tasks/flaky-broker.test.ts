@@ -65,7 +65,7 @@ describe('a flaky broker', () => {
     await flaky.ping();
     expect(flaky.counts).toEqual({ calls: 4, failed: 2, repliesLost: 1 });
     expect(() => {
-      flaky.failNext('close');
+      flaky.failNext('close' as 'ping');
     }).toThrow(TypeError);
   });
 

@@ -1,62 +1,62 @@
 import type { TaskMessage } from '../task-message.ts';
 import type { TaskState } from '../task-state.ts';
 
-/* What a broker takes and gives: see broker.ts. */
+/* Arguments and results of broker operations: see broker.ts. */
 
-/** A task that is to be added. */
+/** A task to add. */
 export interface NewTask {
-  /** What it says. */
+  /** The task. */
   readonly message: TaskMessage;
-  /** When it is for; 0, and whatever is past, is now. */
+  /** When it is due, in wall-clock milliseconds; 0 or a time in the past is now. */
   readonly processAtMs: number;
-  /** How long its lock holds at most; 0 for none. Of a task for later, from then on. */
+  /** How long its unique lock holds at most; 0 for no lock. For a scheduled task, from when it is due. */
   readonly uniqueTtlMs: number;
 }
 
-/** A moment of a schedule. */
+/** One occurrence of a schedule. */
 export interface Tick {
-  /** Names the entry in its queue, the same wherever it is scheduled. */
+  /** Identifies the entry in its queue; the same in every scheduler that has the entry. */
   readonly entryKey: string;
-  /** When it is, in wall-clock milliseconds. */
+  /** When it occurs, in wall-clock milliseconds. */
   readonly atMs: number;
 }
 
-/** A task that somebody processes. */
+/** A task that a server processes. */
 export interface LeasedTask {
-  /** What it says. */
+  /** The task. */
   readonly message: TaskMessage;
   /**
-   * Grows with every lease that tasks of this id have had, also of one that is gone: with the id, what a broker knows a
-   * lease by. A fencing token for what the task changes.
+   * Grows with every lease of tasks with this id, removed ones included: with the id it identifies the lease. Handlers can use
+   * it as a fencing token.
    */
   readonly epoch: number;
-  /** How often its worker was gone. */
+  /** How often it was recovered because its worker was lost. */
   readonly recoveries: number;
 }
 
-/** Why a run is not done. */
+/** Why a run did not succeed. */
 export interface TaskFailure {
-  /** For people; empty if there is nothing to say. */
+  /** Error message; may be empty. */
   readonly error: string;
-  /** Whether it counts: as failed, and as a retry. */
+  /** Whether it counts as failed and as a retry. */
   readonly isFailure: boolean;
-  /** Whether it counts as a worker that was gone. */
+  /** Whether it counts as a recovery: its worker was lost. */
   readonly isRecovery?: boolean;
 }
 
-/** A task as a broker shows it. */
+/** A task as a broker returns it. */
 export interface TaskRecord {
-  /** What it says. */
+  /** The task. */
   readonly message: TaskMessage;
-  /** Where it is. */
+  /** Its state. */
   readonly state: TaskState;
-  /** When it is processed next: of pending ones now. 0 if it is not. */
+  /** When it is processed next, in wall-clock milliseconds; for a pending task the current time, 0 if it is not. */
   readonly nextProcessAtMs: number;
-  /** What a run had to show, if anything. */
+  /** Result of a run; undefined if there is none. */
   readonly result: Uint8Array | undefined;
-  /** JSON. */
+  /** Progress of a run as JSON; undefined if there is none. */
   readonly progress: string | undefined;
-  /** Active, and its lease is over. */
+  /** Whether it is active and its lease is over. */
   readonly isOrphaned: boolean;
 }
 
@@ -64,216 +64,216 @@ export interface TaskRecord {
 export interface GroupInfo {
   /** Its name. */
   readonly group: string;
-  /** Its tasks. */
+  /** Number of its tasks. */
   readonly size: number;
 }
 
-/** When a group is taken. */
+/** When a group is aggregated: when any of these holds. */
 export interface GroupLimits {
-  /** Nothing has come for that long, in milliseconds. */
+  /** No task has come for that long, in milliseconds. */
   readonly graceMs: number;
-  /** 0 for none. */
+  /** Its oldest task has waited for that long, in milliseconds; 0 for no limit. */
   readonly maxDelayMs: number;
-  /** 0 for none. */
+  /** It has that many tasks; 0 for no limit. */
   readonly maxSize: number;
 }
 
-/** What came of looking at a group. */
+/** Result of `takeGroup`. */
 export interface GroupTaking {
-  /** Undefined if it is not time yet. */
+  /** The tasks that were taken; undefined if it is not time yet. */
   readonly set: TaskSet | undefined;
-  /** When to ask again, in milliseconds; undefined if the group is empty now. */
+  /** When to try again, in milliseconds from now; undefined if the group is empty. */
   readonly againInMs: number | undefined;
 }
 
 /** Tasks that were taken out of a group. */
 export interface TaskSet {
-  /** Unique. */
+  /** Unique id. */
   readonly id: string;
-  /** Where its tasks are from. */
+  /** Queue of its tasks. */
   readonly queue: string;
-  /** Where they go back to. */
+  /** Group they return to if they are not replaced. */
   readonly group: string;
-  /** The oldest first. */
+  /** The tasks, the oldest first. */
   readonly messages: readonly TaskMessage[];
 }
 
-/** What somebody who serves queues, or waits for a task, wants to hear. Must not throw. */
+/** Callbacks for events of a broker. They must not throw. */
 export interface BrokerListener {
-  /** There may be something to dequeue. */
+  /** There may be a task to dequeue. */
   work?(queue: string): void;
-  /** There may be something to recover. */
+  /** There may be a task to recover. */
   leaseExpired?(queue: string): void;
-  /** A group has grown, or has come back. */
+  /** A group has a new task, or tasks that were returned to it. */
   grouped?(queue: string, group: string): void;
-  /** A task is completed, archived or gone. */
+  /** A task was completed, archived or removed. */
   settled?(queue: string, id: string): void;
-  /** A run has said how far it is. */
+  /** A run has reported progress. */
   progressed?(queue: string, id: string): void;
-  /** The broker was closed: nothing more is told. */
+  /** The broker was closed: no event follows. */
   closed?(): void;
-  /** @returns whether the task runs here, and is told to stop. */
+  /** A task should stop. @returns whether it runs here and was interrupted. */
   cancel?(request: CancelRequest): boolean;
 }
 
-/** What is told, until it is closed. */
+/** A listener's subscription. */
 export interface Subscription {
-  /** Nothing is told any more. Idempotent. */
+  /** Ends it: the listener is not called any more. Idempotent. */
   close(): Promise<void>;
 }
 
 /** What becomes of a task that is cancelled while it runs. */
 export type CancelOutcome = 'retry' | 'archive' | 'delete';
 
-/** Somebody wants a run to stop. */
+/** Request to stop a run. */
 export interface CancelRequest {
-  /** Of the task that runs. */
+  /** Id of the task. */
   readonly taskId: string;
-  /** Undefined: of whatever queue. */
+  /** Queue of the task; undefined for any. */
   readonly queue: string | undefined;
   /** What becomes of the task. */
   readonly outcome: CancelOutcome;
 }
 
-/** A server, as it shows itself. */
+/** State of a server. */
 export interface ServerState {
-  /** Unique. */
+  /** Unique id. */
   readonly id: string;
-  /** The name of its machine. */
+  /** Host name of its machine. */
   readonly host: string;
-  /** Of its process. */
+  /** Process id. */
   readonly pid: number;
-  /** Tasks it works on at once, at most. */
+  /** Maximum number of tasks it processes at once. */
   readonly concurrency: number;
-  /** Those it serves, with their priorities. */
+  /** Its queues with their priorities. */
   readonly queues: Readonly<Record<string, number>>;
   /** Whether priorities are strict. */
   readonly strictPriority: boolean;
-  /** Whether it takes tasks, takes none, or shuts down. */
+  /** `'active'` takes tasks, `'stopped'` takes none, `'closed'` shuts down. */
   readonly status: 'active' | 'stopped' | 'closed';
-  /** Wall-clock milliseconds. */
+  /** When it started, in wall-clock milliseconds. */
   readonly startedAtMs: number;
-  /** What it works on. */
+  /** The runs in progress. */
   readonly workers: readonly WorkerState[];
 }
 
-/** A run, as its server shows it. */
+/** A run of a server. */
 export interface WorkerState {
-  /** Of its task. */
+  /** Id of its task. */
   readonly taskId: string;
-  /** Of its task. */
+  /** Type of its task. */
   readonly taskType: string;
-  /** Of its task. */
+  /** Payload of its task. */
   readonly payload: Uint8Array;
-  /** Where the task is from. */
+  /** Queue of its task. */
   readonly queue: string;
-  /** Wall-clock milliseconds. */
+  /** When it started, in wall-clock milliseconds. */
   readonly startedAtMs: number;
-  /** When it must be over, in wall-clock milliseconds; 0 for never. */
+  /** Its deadline, in wall-clock milliseconds; 0 for none. */
   readonly deadlineMs: number;
 }
 
-/** An entry of a scheduler, as it shows it. */
+/** An entry of a scheduler. */
 export interface ScheduleEntry {
-  /** Unique in its scheduler; the same in all that have the entry. */
+  /** Id, unique in its scheduler; the same in every scheduler that has the entry. */
   readonly id: string;
-  /** As it was registered: `@every 1m`. */
+  /** Schedule as it was registered: `@every 1m`. */
   readonly spec: string;
-  /** Of its tasks. */
+  /** Type of its tasks. */
   readonly taskType: string;
-  /** Of its tasks. */
+  /** Payload of its tasks. */
   readonly payload: Uint8Array;
-  /** As asynq writes them: `Queue("low")`. */
+  /** Task options in asynq's notation: `Queue("low")`. */
   readonly options: readonly string[];
-  /** 0 if there is none: it does not run yet, or never comes. */
+  /** Next tick, in wall-clock milliseconds; 0 if there is none: the scheduler has not started, or the schedule has ended. */
   readonly nextEnqueueAtMs: number;
-  /** 0 if there was none. */
+  /** Previous tick, in wall-clock milliseconds; 0 if there was none. */
   readonly prevEnqueueAtMs: number;
 }
 
 /** A tick that was enqueued. */
 export interface EnqueueEvent {
-  /** Of its task. */
+  /** Id of its task. */
   readonly taskId: string;
   /** When, in wall-clock milliseconds. */
   readonly atMs: number;
 }
 
-/** A part of a list. */
+/** A page of a list. */
 export interface Page {
-  /** From 1. */
+  /** Number of the page, from 1. */
   readonly page: number;
-  /** How many, at least 1. */
+  /** Entries per page, at least 1. */
   readonly size: number;
 }
 
-/** A queue, in numbers. */
+/** Counts and sizes of a queue. */
 export interface QueueStats {
   /** Its name. */
   readonly queue: string;
-  /** Tasks by state; with those that are held as a set, which are aggregating. */
+  /** Tasks by state. Tasks in sets count as aggregating. */
   readonly counts: Readonly<Record<TaskState, number>>;
-  /** Groups that have tasks. */
+  /** Number of groups that have tasks. */
   readonly groups: number;
-  /** How long the next pending one has waited; 0 if there is none. */
+  /** How long the next pending task has waited, in milliseconds; 0 if there is none. */
   readonly latencyMs: number;
-  /** What it takes, estimated. */
+  /** Estimate of the memory it takes, in bytes. */
   readonly memoryBytes: number;
-  /** Today, by UTC; with those that failed. */
+  /** Runs of today by UTC, failed ones included. */
   readonly processed: number;
   /** Of those, the failed ones. */
   readonly failed: number;
-  /** Ever. */
+  /** Runs since the queue was created, failed ones included. */
   readonly processedTotal: number;
   /** Of those, the failed ones. */
   readonly failedTotal: number;
-  /** Whether nothing is dequeued. */
+  /** Whether it is paused: nothing is dequeued. */
   readonly isPaused: boolean;
-  /** When somebody looked, in wall-clock milliseconds. */
+  /** When this was read, in wall-clock milliseconds. */
   readonly atMs: number;
 }
 
-/** A day of a queue. */
+/** Counts of a queue on one day. */
 export interface DayStats {
   /** Its name. */
   readonly queue: string;
-  /** `2026-11-21`. */
+  /** UTC date: `2026-11-21`. */
   readonly date: string;
-  /** Runs that were done or failed. */
+  /** Runs, failed ones included. */
   readonly processed: number;
   /** Of those, the failed ones. */
   readonly failed: number;
 }
 
-/** What can be wrong with a queue; behind each what repairing it does. */
+/** What can be wrong with a queue, and what a repair does about it. */
 export type DefectKind =
-  /** An id is in a list, and there is no such task: it is taken out. */
+  /** An id is in a list, and there is no task with that id: it is removed from the list. */
   | 'id-without-task'
-  /** An id is in a list, and its task is in another state: it is taken out. */
+  /** An id is in a list, and its task is in another state: it is removed from the list. */
   | 'id-in-wrong-list'
-  /** A task is in no list, so nobody would ever find it: it comes into that of its state; an active one is recovered. */
+  /** A task is in no list, so no server would find it: it is added to the list of its state; an active one is recovered. */
   | 'task-in-no-list'
-  /** A task has lost what it says: what is left of it is removed. */
+  /** A task has lost its message: the rest of it is removed. */
   | 'task-without-message'
-  /** A task is active and nobody has leased it: it is recovered. */
+  /** A task is active and has no lease: it is recovered. */
   | 'active-without-lease'
-  /** A group has tasks and is not among the groups, so nobody would aggregate them: it is added. */
+  /** A group has tasks and is not in the list of groups, so no server would aggregate it: it is added to the list. */
   | 'group-not-listed'
-  /** A group is among the groups and has no tasks, now or later: it is removed from them. `where` is its name. */
+  /** A group is in the list of groups and has no tasks: it is removed from the list. `where` is its name. */
   | 'group-without-tasks'
-  /** A lock is held by a task that is gone, or over: it is freed. */
+  /** A lock is held by a task that was removed or has ended: it is freed. */
   | 'leaked-lock'
-  /** What a task says cannot be read: it is left as it is. */
+  /** A message cannot be decoded: it is left as it is. */
   | 'unreadable-message';
 
-/** Something that is wrong with a queue. */
+/** A defect of a queue. */
 export interface Defect {
-  /** What it is. */
+  /** Kind of defect. */
   readonly kind: DefectKind;
-  /** Where. */
+  /** Name of the queue. */
   readonly queue: string;
-  /** Of the task; empty if it is about a group. */
+  /** Id of the task; empty if the defect is about a group. */
   readonly id: string;
-  /** The list, the lock or the group; empty if it is in none. */
+  /** The list, the lock or the group; may be empty. */
   readonly where: string;
 }

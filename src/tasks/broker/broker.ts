@@ -27,218 +27,223 @@ export type * from './broker-types.ts';
 export type * from './lease-holder.ts';
 
 /**
- * Where tasks are kept: the seam between `Client`, `Server`, `Scheduler` and `Inspector`, and memory or Redis.
+ * The life of a task: what `Client`, `Server` and `Scheduler` need of a broker, in memory or on Redis.
  *
- * Every operation is atomic: it checks first and writes last, and one that rejects has changed nothing; unless the way to
- * the broker has failed (`ERR_BROKER_UNAVAILABLE`), when nobody can know. The only identity of a run is its lease: what
- * comes with one that is not the task's present lease rejects with `ERR_LEASE_LOST`.
+ * Every operation is atomic: it checks first and writes last, and one that rejects has changed nothing; except that after
+ * `ERR_BROKER_UNAVAILABLE` (the connection failed) the change may have been made. A run is identified by its lease alone: an
+ * operation with a lease that is not the task's present one rejects with `ERR_LEASE_LOST`.
  *
- * What depends on time is asked for by those who serve a queue, again and again: `forward`, `expiredLeases`, … A broker
- * in the process knows of it at the right millisecond by itself, and says so: see `isSelfDriven`.
+ * Servers call the operations that depend on time again and again: `forward`, `recover`, … A broker in the process does that
+ * work at the right millisecond by itself: see `isSelfDriven`.
  */
-export interface Broker {
-  /** What everybody who works with this broker reads the time from. */
+export interface TaskBroker {
+  /** Where the time of everything that uses this broker comes from. */
   readonly clock: Clock;
 
   /**
-   * Whether it forwards, expires and reclaims by itself, at the very moment, and tells its listeners of all there is to
-   * do. Then nobody needs to poll; the operations are there all the same.
+   * Whether the broker forwards, expires and reclaims tasks by itself when they are due, and notifies its listeners of all
+   * work. Then nothing needs to poll; the operations are there all the same.
    */
   readonly isSelfDriven: boolean;
 
   /** Resolves when the broker answers. */
   ping(): Promise<void>;
 
-  /** Everything rejects with `ERR_BROKER_CLOSED` from now on. Idempotent. */
+  /** Closes the broker: operations reject with `ERR_BROKER_CLOSED` from now on. Idempotent. */
   close(): Promise<void>;
 
-  // Writing.
+  // Enqueueing.
 
   /**
-   * Adds a task: scheduled if it is for later, else aggregating if it has a group, else pending.
+   * Adds a task: scheduled if `processAtMs` is in the future, else aggregating if it has a group, else pending.
    *
-   * @throws EscapementError `ERR_TASK_DUPLICATE` - another one holds the lock of its `uniqueKey`. `ERR_TASK_ID_CONFLICT` -
-   * its queue has one of that id, in whatever state; no lock is taken.
+   * @throws EscapementError `ERR_TASK_DUPLICATE` - another task holds the lock of its `uniqueKey`. `ERR_TASK_ID_CONFLICT` -
+   * its queue has a task with that id, in whatever state; no lock is taken.
    */
   enqueue(task: NewTask): Promise<TaskRecord>;
 
-  /** Adds many with as few round trips as it takes. Each is added or not for itself; outcomes are in their order. */
+  /** Adds tasks with as few round trips as possible. Each succeeds or fails by itself; outcomes are in order of the tasks. */
   enqueueMany(tasks: readonly NewTask[]): Promise<readonly PromiseSettledResult<TaskRecord>[]>;
 
   /**
-   * Adds the task of a tick of a schedule, unless this tick or a later one was added before, by whomever. The broker's time
-   * decides what is early, not that of the caller: one scheduler with a wrong clock must not silence the others.
+   * Adds the task of a tick of a schedule, unless a scheduler has added this tick or a later one. The broker's clock decides
+   * what is early, not the caller's: one scheduler with a wrong clock must not silence the others.
    *
-   * @returns undefined if it was. A later tick that is more than two hours ahead of the broker's time does not count: the
-   * clock was wrong when it was added.
-   * @throws EscapementError `ERR_TICK_EARLY` - the tick is more than five minutes ahead of the broker's time. An error as of
-   * `enqueue` has used up the tick.
+   * @returns undefined if the tick was added before. A later tick that is more than two hours ahead of the broker's time does
+   * not count: the clock was wrong when it was added.
+   * @throws EscapementError `ERR_TICK_EARLY` - the tick is more than five minutes ahead of the broker's time. After an error of
+   * `enqueue` the tick counts as added.
    */
   enqueueTick(task: NewTask, tick: Tick): Promise<TaskRecord | undefined>;
 
-  /** The latest tick that was added; undefined if there was none. */
+  /** Returns the latest tick that was added; undefined if there is none. */
   lastTickMs(queue: string, entryKey: string): Promise<number | undefined>;
 
   // Processing.
 
-  /** Leases the first tasks of a queue, `limit` at most; none if it is paused. */
+  /** Leases the first tasks of a queue, at most `limit`; none if it is paused. */
   dequeue(queue: string, limit: number, leaseMs: number): Promise<readonly LeasedTask[]>;
 
   /**
-   * The task is done: retained as completed for the `retentionMs` of the message that is passed, or removed if that is 0 (of a
+   * Completes a task: it is retained for the `retentionMs` of the message that is passed, or removed if that is 0 (as for a
    * revoked task, whatever its own is). Frees its lock. Counts as processed.
    */
   complete(task: LeasedTask): Promise<void>;
 
-  /** It failed, and runs again at `atMs`. Counts as processed and failed, and as one retry, if that is a failure. */
+  /** Schedules a failed task to run again at `atMs`. A failure counts as processed, as failed, and as one retry. */
   retry(task: LeasedTask, failure: TaskFailure, atMs: number): Promise<void>;
 
-  /** It failed for the last time. Counts as processed and failed. Frees its lock. */
+  /** Archives a task that failed for the last time. Counts as processed and failed. Frees its lock. */
   archive(task: LeasedTask, failure: TaskFailure): Promise<void>;
 
-  /** It goes back to the head of its queue, as if it had not been leased. */
+  /** Returns a task to the head of its queue, as if it had not been leased. */
   release(task: LeasedTask): Promise<void>;
 
-  /** It was cancelled, and is not wanted any more. Frees its lock. */
+  /** Removes a task that was cancelled. Frees its lock. */
   discard(task: LeasedTask): Promise<void>;
 
-  /** One that is over can be extended until somebody recovers the task. @returns those whose lease is lost. */
+  /** Extends leases, expired ones too unless the task was recovered. @returns the tasks whose lease is lost. */
   extendLeases(tasks: readonly LeasedTask[], leaseMs: number): Promise<readonly LeasedTask[]>;
 
   /**
-   * Somebody who renews leases whatever the event loop of the process does. Nobody needs to have one: a broker that is gone
-   * with the process has none.
-   *
-   * @returns undefined if there is none.
+   * Returns something that renews leases even while the event loop is blocked; undefined if the broker has none. A broker
+   * whose tasks end with the process needs none.
    */
   leaseHolder?(options: LeaseHolderOptions): LeaseHolder | undefined;
 
-  /** Keeps what a run has to show; a later result replaces it. */
+  /** Stores the result of a run; a later one replaces it. */
   writeResult(task: LeasedTask, result: Uint8Array): Promise<void>;
 
-  /** Keeps how far a run has got: JSON. */
+  /** Stores the progress of a run: JSON. */
   writeProgress(task: LeasedTask, progress: string): Promise<void>;
 
-  // Forwarding and recovering.
+  // Maintenance.
 
-  /** Moves what is due to where it is processed. @returns how many. */
+  /** Moves scheduled and retry tasks that are due to their queue or group. @returns how many. */
   forward(queues: readonly string[]): Promise<number>;
 
   /**
-   * Active tasks whose lease ended more than `graceMs` ago, or that have none: under a lease of their own, which only this
-   * caller has, and which ends like any other if it does nothing.
+   * Leases active tasks whose lease ended more than `graceMs` ago, or that have none. The lease is like any other: if nothing
+   * extends it, it ends.
    */
   recover(queues: readonly string[], graceMs: number, leaseMs: number): Promise<readonly LeasedTask[]>;
 
-  /** Removes completed tasks whose retention is over, and trims the archive, `limit` of a queue at most. @returns how many. */
+  /** Removes expired completed tasks and trims the archive, at most `limit` tasks a queue. @returns how many. */
   deleteExpired(queues: readonly string[], limit: number): Promise<number>;
 
   // Aggregation.
 
-  /** The groups of a queue that have tasks. */
+  /** Returns the groups of a queue that have tasks. */
   groups(queue: string): Promise<readonly GroupInfo[]>;
 
   /**
-   * Takes tasks out of a group if it is time: it has `maxSize`, or its oldest has waited for `maxDelayMs`, or nothing has
+   * Takes tasks out of a group if it is time: it has `maxSize` tasks, or its oldest has waited for `maxDelayMs`, or no task has
    * come for `graceMs`. The oldest come first.
    *
-   * @param holdMs - after that long they are back in the group, unless they were replaced.
+   * @param holdMs - after that time they are back in the group, unless they were replaced.
    */
   takeGroup(queue: string, group: string, limits: GroupLimits, holdMs: number): Promise<GroupTaking>;
 
   /**
-   * Adds a task that stands for the tasks of a set, and removes those and their locks. Both, or neither. It may take the
-   * place of one of them: its id, and its lock.
+   * Adds a task that replaces the tasks of a set, and removes those and their locks. Both, or neither. The new task may have
+   * the id and the lock of one of them.
    *
-   * @throws EscapementError `ERR_LEASE_LOST` - the set is back in its group, was replaced, or is gone with its queue.
+   * @throws EscapementError `ERR_LEASE_LOST` - the set is back in its group, was replaced, or was removed with its queue.
    */
   replaceSet(set: TaskSet, task: NewTask): Promise<TaskRecord>;
 
-  /** Puts sets that were held for too long back into their groups. @returns how many tasks. */
+  /** Returns sets that were held for too long to their groups. @returns how many tasks. */
   reclaimSets(queues: readonly string[]): Promise<number>;
 
-  // Hints and cancellation.
+  // Notifications and cancellation.
 
   /**
-   * Tells somebody what happens in some queues, soon after. What matters is never told by that alone.
+   * Notifies a listener of events in some queues, soon after each. A notification may be lost: it saves time, and nothing may
+   * depend on it alone.
    *
-   * @param queues - he may hear of others, too.
+   * @param queues - the listener may be notified of others, too.
    */
   subscribe(listener: BrokerListener, queues: readonly string[]): Promise<Subscription>;
 
   /**
-   * Asks whoever runs the task to stop.
+   * Requests the server that runs a task to stop it.
    *
-   * @returns whether one that does has answered within `waitMs`.
+   * @returns whether a server that runs it has answered within `waitMs`.
    */
   cancel(request: CancelRequest, waitMs: number): Promise<boolean>;
 
   // Servers and schedulers.
 
-  /** Shows a server to whoever asks; for `ttlMs`, unless the broker can tell by itself whether it is alive. */
+  /** Lists a server in `servers` for `ttlMs`, unless the broker can tell by itself whether it is alive. */
   announceServer(read: () => ServerState, ttlMs: number): Promise<void>;
-  /** It is gone. Does nothing if it was. */
+  /** Removes a server from the list. Does nothing if it is not there. */
   withdrawServer(id: string): Promise<void>;
-  /** Those that are alive. */
-  servers(): Promise<readonly ServerState[]>;
-
-  /** As of servers. */
+  /** Lists the entries of a scheduler in `scheduleEntries`, as `announceServer` does. */
   announceScheduler(id: string, read: () => readonly ScheduleEntry[], ttlMs: number): Promise<void>;
-  /** It is gone. Does nothing if it was. */
+  /** Removes a scheduler from the list. Does nothing if it is not there. */
   withdrawScheduler(id: string): Promise<void>;
-  /** Of all schedulers that are alive. */
-  scheduleEntries(): Promise<readonly ScheduleEntry[]>;
-
-  /** Keeps the last thousand. */
+  /** Stores an event of a schedule entry; the last thousand are kept. */
   recordEnqueueEvent(entryId: string, event: EnqueueEvent): Promise<void>;
-  /** The newest first. */
+}
+
+/**
+ * Administration: what `Inspector` needs of a broker. Operations on a queue that does not exist reject with
+ * `ERR_QUEUE_NOT_FOUND`, those on a task with `ERR_TASK_NOT_FOUND`.
+ */
+export interface BrokerAdministration {
+  /** Returns the servers that are alive. */
+  servers(): Promise<readonly ServerState[]>;
+  /** Returns the entries of all schedulers that are alive. */
+  scheduleEntries(): Promise<readonly ScheduleEntry[]>;
+  /** Returns events of a schedule entry, the newest first. */
   enqueueEvents(entryId: string, page: Page): Promise<readonly EnqueueEvent[]>;
 
-  // Inspecting. Of a queue that is not there: `ERR_QUEUE_NOT_FOUND`; of a task: `ERR_TASK_NOT_FOUND`.
-
-  /** Names of all queues that ever had a task and were not removed. */
+  /** Returns the names of all queues that ever had a task and were not removed. */
   queues(): Promise<readonly string[]>;
-  /** What a queue has, and has done. */
+  /** Returns counts and sizes of a queue. */
   queueStats(queue: string): Promise<QueueStats>;
-  /** Of the last days, today first, by UTC. */
+  /** Returns the counts of the last days by UTC, today first. */
   history(queue: string, days: number): Promise<readonly DayStats[]>;
-  /** One task. */
+  /** Returns one task. */
   task(queue: string, id: string): Promise<TaskRecord>;
-  /** Pending: the next one first. Scheduled and retry: the earliest first. Others: the oldest first. */
+  /** Returns a page of a state. Pending: the next one first. Scheduled and retry: the earliest first. Others: the oldest first. */
   tasks(queue: string, state: TaskState, page: Page, group?: string): Promise<readonly TaskRecord[]>;
 
-  /** @throws EscapementError `ERR_TASK_STATE` - it is active, or in a set that somebody aggregates; as below. */
+  /** @throws EscapementError `ERR_TASK_STATE` - the task is active, or in a set that is being aggregated; as below. */
   deleteTask(queue: string, id: string): Promise<void>;
-  /** @throws EscapementError `ERR_TASK_STATE` - it is active, or pending. */
+  /** Makes a task pending. @throws EscapementError `ERR_TASK_STATE` - it is active, or pending. */
   runTask(queue: string, id: string): Promise<void>;
-  /** @throws EscapementError `ERR_TASK_STATE` - it is active, or archived. */
+  /** @throws EscapementError `ERR_TASK_STATE` - the task is active, or archived. */
   archiveTask(queue: string, id: string): Promise<void>;
-  /** @throws EscapementError `ERR_TASK_STATE` - it is not scheduled. */
+  /** @throws EscapementError `ERR_TASK_STATE` - the task is not scheduled. */
   updatePayload(queue: string, id: string, payload: Uint8Array): Promise<void>;
 
-  /** Of what waits, the earliest first. @returns how many. In pieces: what comes meanwhile may or may not be among them. */
+  /** Deletes all tasks of a state in pieces: tasks that come meanwhile may or may not be among them. @returns how many. */
   deleteAll(queue: string, state: TaskState, group?: string): Promise<number>;
-  /** As `deleteAll`: they become pending. */
+  /** Makes all tasks of a state pending, as `deleteAll`; scheduled and retry tasks in order of their time. */
   runAll(queue: string, state: TaskState, group?: string): Promise<number>;
-  /** As `deleteAll`: they are archived. */
+  /** Archives all tasks of a state, as `deleteAll`. */
   archiveAll(queue: string, state: TaskState, group?: string): Promise<number>;
 
   /**
-   * Looks for what no operation of ours leaves behind, but a crash of Redis, another program or a hand can: see `DefectKind`.
-   * Others may work on the queue meanwhile. O(everything there is).
+   * Finds what no operation leaves behind, but a crash of Redis, another program or a manual change can: see `DefectKind`.
+   * Other programs may work on the queue meanwhile. O(all tasks).
    *
-   * @param options - `apply` to see to it; else nothing changes.
+   * @param options - `apply` to repair it; else nothing changes.
    */
   repair(queue: string, options: { readonly apply: boolean }): Promise<readonly Defect[]>;
 
-  /** Nothing is dequeued while it is paused. @throws EscapementError `ERR_QUEUE_STATE` - it is. */
+  /** Pauses a queue: nothing is dequeued. @throws EscapementError `ERR_QUEUE_STATE` - it is paused. */
   pause(queue: string): Promise<void>;
-  /** @throws EscapementError `ERR_QUEUE_STATE` - it is not paused. */
+  /** @throws EscapementError `ERR_QUEUE_STATE` - the queue is not paused. */
   resume(queue: string): Promise<void>;
   /**
    * Removes a queue with everything in it.
    *
-   * @throws EscapementError `ERR_QUEUE_NOT_EMPTY` - it has tasks in any state, and no `force`; or active ones.
+   * @throws EscapementError `ERR_QUEUE_NOT_EMPTY` - it has tasks in any state, and `force` is not set; or active tasks.
    */
   removeQueue(queue: string, options: { readonly force: boolean }): Promise<void>;
 }
+
+/** Where tasks are kept: memory or Redis. `Client`, `Server`, `Scheduler` and `Inspector` work with any broker. */
+export interface Broker extends TaskBroker, BrokerAdministration {}

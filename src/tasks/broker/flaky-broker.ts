@@ -6,11 +6,14 @@ import {
   type OptionNames,
 } from '../../core/validate.ts';
 import type { Broker, Subscription } from './broker.ts';
+import {
+  BROKER_OPERATION_NAMES,
+  BROKER_OPERATIONS,
+  type AnyOperation,
+  type BrokerOperation,
+} from './broker-base.ts';
 import { requireBroker } from './require-broker.ts';
 import { seededRandom } from './seeded-random.ts';
-
-/** Something that a broker is asked for. */
-export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'isSelfDriven' | 'leaseHolder'>;
 
 /** How bad the way to the broker is. */
 export interface FlakyRates {
@@ -58,24 +61,6 @@ export interface FlakyBroker extends Broker {
   loseNextReply(operation: BrokerOperation, times?: number): void;
 }
 
-/** All but `close`, which nothing can be expected of afterwards. */
-const OPERATIONS: Readonly<Record<Exclude<BrokerOperation, 'close'>, true>> = {
-  ...{ ping: true, enqueue: true, enqueueMany: true, enqueueTick: true, lastTickMs: true, dequeue: true },
-  ...{ complete: true, retry: true, archive: true, release: true, discard: true, extendLeases: true },
-  ...{ writeResult: true, writeProgress: true, forward: true, recover: true, deleteExpired: true },
-  ...{ groups: true, takeGroup: true, replaceSet: true, reclaimSets: true, subscribe: true, cancel: true },
-  ...{ announceServer: true, withdrawServer: true, servers: true, announceScheduler: true },
-  ...{ withdrawScheduler: true, scheduleEntries: true, recordEnqueueEvent: true, enqueueEvents: true },
-  ...{ queues: true, queueStats: true, history: true, task: true, tasks: true, deleteTask: true },
-  ...{ runTask: true, archiveTask: true, updatePayload: true, deleteAll: true, runAll: true },
-  ...{ archiveAll: true, repair: true, pause: true, resume: true, removeQueue: true },
-};
-
-/** Each with arguments and a result of its own, which do not matter here. */
-type Operations = Readonly<Record<BrokerOperation, (...args: readonly unknown[]) => Promise<unknown>>>;
-
-const OPERATION_NAMES = Object.keys(OPERATIONS) as readonly BrokerOperation[];
-
 type Fate = 'fails' | 'loses its reply' | 'goes through';
 
 /**
@@ -95,9 +80,9 @@ type Fate = 'fails' | 'loses its reply' | 'goes through';
 export function flakyBroker(broker: Broker, options: FlakyBrokerOptions = {}): FlakyBroker {
   requireBroker('broker', broker);
   const network = new BadNetwork(broker, options);
-  const operations = OPERATION_NAMES.map((operation) => [
+  const operations = BROKER_OPERATION_NAMES.map((operation) => [
     operation,
-    (...args: readonly unknown[]) => network.call(operation, args),
+    (...args: unknown[]) => network.call(operation, args),
   ]);
   const flaky: unknown = Object.assign(network, Object.fromEntries(operations));
   return flaky as FlakyBroker;
@@ -108,7 +93,6 @@ class BadNetwork {
   readonly isSelfDriven: boolean;
   isFlaky = true;
   readonly #broker: Broker;
-  readonly #operations: Operations;
   readonly #options: FlakyBrokerOptions;
   readonly #random: () => number;
   readonly #counts = { calls: 0, failed: 0, repliesLost: 0 };
@@ -118,7 +102,7 @@ class BadNetwork {
     requireOptions('flakyBroker', options, OPTIONS);
     requireRates('options', options);
     const { operations = {}, random, seed = 1 } = options;
-    requireOptions('flakyBroker', operations, { ...OPERATIONS, close: true }, 'options.operations');
+    requireOptions('flakyBroker', operations, { ...BROKER_OPERATIONS, close: true }, 'options.operations');
     for (const [name, rates] of Object.entries(operations)) {
       requireOptions('flakyBroker', rates, RATES, `options.operations.${name}`);
       requireRates(`options.operations.${name}`, rates);
@@ -126,7 +110,6 @@ class BadNetwork {
     if (random !== undefined) requireFunction('options.random', random);
     requireFiniteNumber('options.seed', seed);
     this.#broker = broker;
-    this.#operations = broker as unknown as Operations;
     this.clock = broker.clock;
     this.isSelfDriven = broker.isSelfDriven;
     this.#options = options;
@@ -149,7 +132,7 @@ class BadNetwork {
     this.#plan(operation, 'loses its reply', times);
   }
 
-  async call(operation: BrokerOperation, args: readonly unknown[]): Promise<unknown> {
+  async call(operation: BrokerOperation, args: unknown[]): Promise<unknown> {
     this.#counts.calls++;
     const rates = this.#options.operations?.[operation] ?? this.#options;
     const fate = this.#fateOf(operation, rates);
@@ -158,7 +141,7 @@ class BadNetwork {
       this.#counts.failed++;
       throw unavailable(operation);
     }
-    const answer = this.#operations[operation](...args);
+    const answer = (this.#broker[operation] as AnyOperation).apply(this.#broker, args) as Promise<unknown>;
     if (fate === 'goes through') return answer;
     this.#counts.repliesLost++;
     await this.#lose(operation, answer);
@@ -177,7 +160,7 @@ class BadNetwork {
   }
 
   #plan(operation: BrokerOperation, fate: Fate, times: number): void {
-    if (!OPERATION_NAMES.includes(operation))
+    if (!BROKER_OPERATION_NAMES.includes(operation))
       throw wrongType('operation', 'an operation of a broker', operation);
     const planned = this.#planned.get(operation) ?? [];
     this.#planned.set(operation, [...planned, ...Array.from({ length: times }, () => fate)]);

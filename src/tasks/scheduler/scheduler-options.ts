@@ -73,11 +73,11 @@ export type PreEnqueue = (task: Task, options: TaskOptions, tick: ScheduleTick) 
 
 /**
  * Given what was enqueued, or why nothing was; with neither, another scheduler has enqueued this tick. As of errors, see
- * {@link PreEnqueue}.
+ * {@link PreEnqueue}. The parameters have the order of asynq's `PostEnqueueFunc`.
  */
 export type PostEnqueue = (info: TaskInfo | undefined, error: unknown, tick: ScheduleTick) => unknown;
 
-/** As of errors, see {@link PreEnqueue}. */
+/** As of errors, see {@link PreEnqueue}. The parameters have the order of asynq's `EnqueueErrorHandler`. */
 export type EnqueueErrorHandler = (
   task: Task,
   options: TaskOptions,

@@ -1,7 +1,10 @@
 import { reportUncaught } from '../../core/report-uncaught.ts';
 import type { ReceivedTask } from './received-task.ts';
 
-/** How long to wait, in milliseconds, before a task is tried again that has failed `retried` times before. */
+/**
+ * How long to wait, in milliseconds, before a task is tried again that has failed `retried` times before. The parameters have the
+ * order of asynq's `RetryDelayFunc`.
+ */
 export type RetryDelay = (retried: number, error: unknown, task: ReceivedTask) => number;
 
 const MS_PER_S = 1_000;

@@ -1,43 +1,23 @@
-/* eslint-disable @typescript-eslint/require-await -- `async` makes a rejection of what is thrown; there is nothing to wait for */
-import type { Clock } from '../../../core/clock.ts';
 import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
 import { illegalConstructor } from '../../../core/errors.ts';
-import type { TaskState } from '../../task-state.ts';
-import type {
-  Broker,
-  BrokerListener,
-  CancelRequest,
-  DayStats,
-  Defect,
-  EnqueueEvent,
-  GroupInfo,
-  GroupLimits,
-  GroupTaking,
-  LeasedTask,
-  NewTask,
-  Page,
-  QueueStats,
-  ScheduleEntry,
-  ServerState,
-  Subscription,
-  TaskFailure,
-  TaskRecord,
-  TaskSet,
-  Tick,
-} from '../broker.ts';
-import * as administration from './administration.ts';
-import * as aggregation from './aggregation.ts';
-import { brokerClosed } from '../broker-errors.ts';
-import { applyToAll, ARCHIVE_ALL, clear, DELETE_ALL, RUN_ALL } from './bulk.ts';
-import { INTERNALS, type EmbeddedBrokerInternals } from './embedded-broker-internals.ts';
+import type { BrokerListener, Subscription } from '../broker.ts';
+import { BrokerBase, type OperationResults } from '../broker-base.ts';
 import { resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
-import * as enqueuing from './enqueuing.ts';
-import * as forwarding from './forwarding.ts';
+import * as administration from './administration.ts';
+import * as groups from './groups.ts';
 import * as inspection from './inspection.ts';
-import * as leases from './leases.ts';
-import { recordOf } from './record.ts';
-import { Registry } from './registry.ts';
+import * as life from './life-of-a-task.ts';
+import { Members } from './members.ts';
 import { TaskStore } from './task-store.ts';
+
+/** The door for the integrity checker, which may come from another loaded copy of the package. */
+export const INTERNALS: unique symbol = Symbol.for('escapement.embedded-broker.internals');
+
+/** What the integrity checker sees of an embedded broker. */
+export interface EmbeddedBrokerInternals {
+  /** Undefined once the broker is closed. */
+  readonly store: TaskStore | undefined;
+}
 
 /** Options of an `EmbeddedBroker`. */
 export type EmbeddedBrokerOptions = BrokerSettings;
@@ -45,9 +25,9 @@ export type EmbeddedBrokerOptions = BrokerSettings;
 /**
  * A broker in the memory of the process: nothing to install, nothing to configure. Its tasks are gone with the process.
  *
- * Every operation is done when it returns; its promise is settled already. What is due, whose lease ends, what was retained
- * for long enough is seen to by one timer, to the millisecond: nobody polls. That timer keeps the process alive while
- * somebody is subscribed (a server, say), and not otherwise: what waits would have nobody to run it.
+ * Every operation is done when it returns; its promise is settled already. One timer forwards due tasks, ends leases and
+ * removes expired tasks, to the millisecond: nothing polls. The timer keeps the process alive while there is a subscription
+ * (a server has one), and not otherwise, because then nothing would run the tasks.
  *
  * @example
  * ```ts
@@ -56,259 +36,36 @@ export type EmbeddedBrokerOptions = BrokerSettings;
  * const server = new Server({ broker });
  * ```
  */
-export class EmbeddedBroker implements Broker {
-  readonly clock: Clock;
-  readonly isSelfDriven = true;
-  readonly #registry = new Registry();
-  /** Undefined once it is closed: a broker that somebody still has keeps nothing. */
+export class EmbeddedBroker extends BrokerBase {
+  override readonly isSelfDriven = true;
+  /** Undefined once the broker is closed. */
   #store: TaskStore | undefined;
 
   private constructor(store: TaskStore) {
-    if (!(store instanceof TaskStore))
+    if (!(store instanceof TaskStore)) {
       throw illegalConstructor('EmbeddedBroker', 'await EmbeddedBroker.open({ … })');
-    this.clock = store.clock;
+    }
+    super(store.clock, operationsOf(store, new Members()));
     this.#store = store;
   }
 
   /** @throws TypeError or RangeError - an option is wrong. */
+  // eslint-disable-next-line @typescript-eslint/require-await -- async, so that a wrong option rejects
   static async open(options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
     return new EmbeddedBroker(new TaskStore(resolveBrokerSettings('EmbeddedBroker.open', options)));
   }
 
-  async ping(): Promise<void> {
-    this.#open('ping');
-  }
-
-  /** Forgets everything, at once; a bulk operation that is under way stops, and rejects. */
-  async close(): Promise<void> {
+  /** Forgets everything at once; a bulk operation in progress stops and rejects. */
+  override close(): Promise<void> {
+    this.closeOperations();
     this.#store?.close();
     this.#store = undefined;
+    return Promise.resolve();
   }
 
-  /** `close()`, for `await using`. */
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
-  // Writing.
-
-  async enqueue(task: NewTask): Promise<TaskRecord> {
-    return enqueuing.enqueue(this.#open('enqueue'), task);
-  }
-
-  async enqueueMany(tasks: readonly NewTask[]): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
-    return enqueuing.enqueueMany(this.#open('enqueueMany'), tasks);
-  }
-
-  async enqueueTick(task: NewTask, tick: Tick): Promise<TaskRecord | undefined> {
-    return enqueuing.enqueueTick(this.#open('enqueueTick'), task, tick);
-  }
-
-  async lastTickMs(queue: string, entryKey: string): Promise<number | undefined> {
-    return this.#open('lastTickMs').queues.get(queue)?.ticks.get(entryKey);
-  }
-
-  // Processing.
-
-  async dequeue(queue: string, limit: number, leaseMs: number): Promise<readonly LeasedTask[]> {
-    return leases.dequeue(this.#open('dequeue'), queue, limit, leaseMs);
-  }
-
-  async complete(task: LeasedTask): Promise<void> {
-    leases.complete(this.#open('complete'), task);
-  }
-
-  async retry(task: LeasedTask, failure: TaskFailure, atMs: number): Promise<void> {
-    leases.retry(this.#open('retry'), task, failure, atMs);
-  }
-
-  async archive(task: LeasedTask, failure: TaskFailure): Promise<void> {
-    leases.archive(this.#open('archive'), task, failure);
-  }
-
-  async release(task: LeasedTask): Promise<void> {
-    leases.release(this.#open('release'), task);
-  }
-
-  async discard(task: LeasedTask): Promise<void> {
-    leases.discard(this.#open('discard'), task);
-  }
-
-  async extendLeases(tasks: readonly LeasedTask[], leaseMs: number): Promise<readonly LeasedTask[]> {
-    return leases.extendLeases(this.#open('extendLeases'), tasks, leaseMs);
-  }
-
-  async writeResult(task: LeasedTask, result: Uint8Array): Promise<void> {
-    leases.writeResult(this.#open('writeResult'), task, result);
-  }
-
-  async writeProgress(task: LeasedTask, progress: string): Promise<void> {
-    leases.writeProgress(this.#open('writeProgress'), task, progress);
-  }
-
-  // Forwarding and recovering.
-
-  async forward(queues: readonly string[]): Promise<number> {
-    return forwarding.forward(this.#open('forward'), queues);
-  }
-
-  async recover(queues: readonly string[], graceMs: number, leaseMs: number): Promise<readonly LeasedTask[]> {
-    return leases.recover(this.#open('recover'), queues, graceMs, leaseMs);
-  }
-
-  async deleteExpired(queues: readonly string[], limit: number): Promise<number> {
-    return forwarding.deleteExpired(this.#open('deleteExpired'), queues, limit);
-  }
-
-  // Aggregation.
-
-  async groups(queue: string): Promise<readonly GroupInfo[]> {
-    return aggregation.groups(this.#open('groups'), queue);
-  }
-
-  async takeGroup(queue: string, group: string, limits: GroupLimits, holdMs: number): Promise<GroupTaking> {
-    return aggregation.takeGroup(this.#open('takeGroup'), queue, group, limits, holdMs);
-  }
-
-  async replaceSet(set: TaskSet, task: NewTask): Promise<TaskRecord> {
-    return aggregation.replaceSet(this.#open('replaceSet'), set, task);
-  }
-
-  async reclaimSets(queues: readonly string[]): Promise<number> {
-    return aggregation.reclaimSets(this.#open('reclaimSets'), queues);
-  }
-
-  // Hints and cancellation.
-
-  /** Whoever listens hears of all queues. */
-  async subscribe(listener: BrokerListener, _queues?: readonly string[]): Promise<Subscription> {
-    const store = this.#open('subscribe');
-    store.subscribe(listener);
-    let isOver = false;
-    return {
-      close: async () => {
-        if (!isOver) store.unsubscribe(listener);
-        isOver = true;
-      },
-    };
-  }
-
-  /** Whoever runs the task answers at once: `waitMs` is not needed. */
-  async cancel(request: CancelRequest, _waitMs: number): Promise<boolean> {
-    return this.#open('cancel').hints.cancel(request);
-  }
-
-  // Servers and schedulers.
-
-  async announceServer(read: () => ServerState, _ttlMs: number): Promise<void> {
-    this.#open('announceServer');
-    this.#registry.announceServer(read);
-  }
-
-  async withdrawServer(id: string): Promise<void> {
-    this.#open('withdrawServer');
-    this.#registry.withdrawServer(id);
-  }
-
-  async servers(): Promise<readonly ServerState[]> {
-    this.#open('servers');
-    return this.#registry.servers();
-  }
-
-  async announceScheduler(id: string, read: () => readonly ScheduleEntry[], _ttlMs: number): Promise<void> {
-    this.#open('announceScheduler');
-    this.#registry.announceScheduler(id, read);
-  }
-
-  async withdrawScheduler(id: string): Promise<void> {
-    this.#open('withdrawScheduler');
-    this.#registry.withdrawScheduler(id);
-  }
-
-  async scheduleEntries(): Promise<readonly ScheduleEntry[]> {
-    this.#open('scheduleEntries');
-    return this.#registry.scheduleEntries();
-  }
-
-  async recordEnqueueEvent(entryId: string, event: EnqueueEvent): Promise<void> {
-    this.#open('recordEnqueueEvent');
-    this.#registry.recordEvent(entryId, event);
-  }
-
-  async enqueueEvents(entryId: string, page: Page): Promise<readonly EnqueueEvent[]> {
-    this.#open('enqueueEvents');
-    return this.#registry.events(entryId, page);
-  }
-
-  // Inspecting.
-
-  async queues(): Promise<readonly string[]> {
-    return inspection.queueNames(this.#open('queues'));
-  }
-
-  async queueStats(queue: string): Promise<QueueStats> {
-    return inspection.queueStats(this.#open('queueStats'), queue);
-  }
-
-  async history(queue: string, days: number): Promise<readonly DayStats[]> {
-    return inspection.history(this.#open('history'), queue, days);
-  }
-
-  async task(queue: string, id: string): Promise<TaskRecord> {
-    const store = this.#open('task');
-    return recordOf(store, store.row(queue, id));
-  }
-
-  async tasks(queue: string, state: TaskState, page: Page, group?: string): Promise<readonly TaskRecord[]> {
-    return inspection.tasks(this.#open('tasks'), queue, state, page, group);
-  }
-
-  async deleteTask(queue: string, id: string): Promise<void> {
-    administration.deleteTask(this.#open('deleteTask'), queue, id);
-  }
-
-  async runTask(queue: string, id: string): Promise<void> {
-    administration.runTask(this.#open('runTask'), queue, id);
-  }
-
-  async archiveTask(queue: string, id: string): Promise<void> {
-    administration.archiveTask(this.#open('archiveTask'), queue, id);
-  }
-
-  async updatePayload(queue: string, id: string, payload: Uint8Array): Promise<void> {
-    administration.updatePayload(this.#open('updatePayload'), queue, id, payload);
-  }
-
-  async deleteAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return applyToAll(this.#open('deleteAll'), DELETE_ALL, queue, state, group);
-  }
-
-  async runAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return applyToAll(this.#open('runAll'), RUN_ALL, queue, state, group);
-  }
-
-  async archiveAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return applyToAll(this.#open('archiveAll'), ARCHIVE_ALL, queue, state, group);
-  }
-
-  /** Nothing is ever wrong: there is nobody but us. */
-  async repair(queue: string, _options: { readonly apply: boolean }): Promise<readonly Defect[]> {
-    this.#open('repair').queue(queue);
-    return [];
-  }
-
-  async pause(queue: string): Promise<void> {
-    administration.pause(this.#open('pause'), queue);
-  }
-
-  async resume(queue: string): Promise<void> {
-    administration.resume(this.#open('resume'), queue);
-  }
-
-  /** The queue is gone at once; what its tasks hold is given back in pieces. */
-  async removeQueue(queue: string, options: { readonly force: boolean }): Promise<void> {
-    const store = this.#open('removeQueue');
-    await clear(store, administration.detachQueue(store, queue, options.force));
+  /** The listener is notified of events in all queues. */
+  override subscribe(listener: BrokerListener, queues: readonly string[] = []): Promise<Subscription> {
+    return super.subscribe(listener, queues);
   }
 
   /** @internal What a console prints. */
@@ -327,9 +84,83 @@ export class EmbeddedBroker implements Broker {
   [INTERNALS](): EmbeddedBrokerInternals {
     return { store: this.#store };
   }
+}
 
-  #open(operation: string): TaskStore {
-    if (this.#store === undefined) throw brokerClosed(`EmbeddedBroker.${operation}`);
-    return this.#store;
-  }
+/* eslint-disable @typescript-eslint/no-confusing-void-expression -- an operation without a result returns undefined */
+function operationsOf(store: TaskStore, members: Members): OperationResults {
+  const { DELETE, RUN, ARCHIVE, changeTask, changeAll } = administration;
+  return {
+    ping: () => undefined,
+
+    enqueue: (task) => life.enqueue(store, task),
+    enqueueMany: (tasks) => life.enqueueMany(store, tasks),
+    enqueueTick: (task, tick) => life.enqueueTick(store, task, tick),
+    lastTickMs: (queue, entryKey) => store.queues.get(queue)?.ticks.get(entryKey),
+    dequeue: (queue, limit, leaseMs) => life.dequeue(store, queue, limit, leaseMs),
+    complete: (task) => life.complete(store, task),
+    retry: (task, failure, atMs) => life.retry(store, task, failure, atMs),
+    archive: (task, failure) => life.archive(store, task, failure),
+    release: (task) => life.release(store, task),
+    discard: (task) => life.discard(store, task),
+    extendLeases: (tasks, leaseMs) => life.extendLeases(store, tasks, leaseMs),
+    writeResult: (task, result) => life.writeResult(store, task, result),
+    writeProgress: (task, progress) => life.writeProgress(store, task, progress),
+    forward: (queues) => life.forward(store, queues),
+    recover: (queues, graceMs, leaseMs) => life.recover(store, queues, graceMs, leaseMs),
+    deleteExpired: (queues, limit) => life.deleteExpired(store, queues, limit),
+
+    groups: (queue) => groups.groups(store, queue),
+    takeGroup: (queue, group, limits, holdMs) => groups.takeGroup(store, queue, group, limits, holdMs),
+    replaceSet: (set, task) => groups.replaceSet(store, set, task),
+    reclaimSets: (queues) => groups.reclaimSets(store, queues),
+
+    subscribe: (listener) => subscribe(store, listener),
+    cancel: (request) => store.notifications.cancel(request),
+
+    announceServer: (read) => members.announceServer(read),
+    withdrawServer: (id) => members.withdrawServer(id),
+    servers: () => members.servers(),
+    announceScheduler: (id, read) => members.announceScheduler(id, read),
+    withdrawScheduler: (id) => members.withdrawScheduler(id),
+    scheduleEntries: () => members.scheduleEntries(),
+    recordEnqueueEvent: (entryId, event) => members.recordEvent(entryId, event),
+    enqueueEvents: (entryId, page) => members.events(entryId, page),
+
+    queues: () => inspection.queueNames(store),
+    queueStats: (queue) => inspection.queueStats(store, queue),
+    history: (queue, days) => inspection.history(store, queue, days),
+    task: (queue, id) => inspection.recordOf(store, store.row(queue, id)),
+    tasks: (queue, state, page, group) => inspection.tasks(store, queue, state, page, group),
+
+    deleteTask: (queue, id) => changeTask(store, DELETE, queue, id),
+    runTask: (queue, id) => changeTask(store, RUN, queue, id),
+    archiveTask: (queue, id) => changeTask(store, ARCHIVE, queue, id),
+    updatePayload: (queue, id, payload) => administration.updatePayload(store, queue, id, payload),
+    deleteAll: (queue, state, group) => changeAll(store, DELETE, queue, state, group),
+    runAll: (queue, state, group) => changeAll(store, RUN, queue, state, group),
+    archiveAll: (queue, state, group) => changeAll(store, ARCHIVE, queue, state, group),
+    repair: (queue) => noDefects(store, queue),
+    pause: (queue) => administration.pause(store, queue),
+    resume: (queue) => administration.resume(store, queue),
+    removeQueue: (queue, { force }) => administration.removeQueue(store, queue, force),
+  };
+}
+/* eslint-enable @typescript-eslint/no-confusing-void-expression */
+
+function subscribe(store: TaskStore, listener: BrokerListener): Subscription {
+  store.subscribe(listener);
+  let isOver = false;
+  return {
+    close: () => {
+      if (!isOver) store.unsubscribe(listener);
+      isOver = true;
+      return Promise.resolve();
+    },
+  };
+}
+
+/** No other program can change the broker's memory, so there is nothing to repair. */
+function noDefects(store: TaskStore, queue: string): readonly [] {
+  store.queue(queue);
+  return [];
 }

@@ -2,14 +2,29 @@ import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import type { DayStats, Page, QueueStats, TaskRecord } from '../broker.ts';
 import { dateOf } from './day-counters.ts';
-import { memoryBytesOf } from './memory-estimate.ts';
-import type { QueueState } from './queue-state.ts';
-import { recordOf } from './record.ts';
-import type { TaskList } from './task-list.ts';
-import type { TaskRow } from './task-row.ts';
+import { listOf, type QueueState, type TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
-/** What there is to see of queues and their tasks; nothing here changes anything. */
+/* Reads of queues and tasks. Nothing here changes anything. */
+
+/**
+ * Returns a copy of a row for callers outside the broker.
+ *
+ * @param wallNowMs - the wall clock's time, if the caller has read it.
+ */
+export function recordOf({ clock }: TaskStore, row: TaskRow, wallNowMs?: number): TaskRecord {
+  const { message, atMs, result, progress } = row;
+  const { state } = listOf(row);
+  const isWaiting = state === 'scheduled' || state === 'retry';
+  return {
+    message,
+    state,
+    nextProcessAtMs: state === 'pending' ? (wallNowMs ?? clock.wallNow()) : isWaiting ? atMs : 0,
+    result,
+    progress,
+    isOrphaned: state === 'active' && atMs <= clock.now(),
+  };
+}
 
 /** By name. */
 export function queueNames(store: TaskStore): readonly string[] {
@@ -46,7 +61,7 @@ export function history(store: TaskStore, name: string, days: number): readonly 
   });
 }
 
-/** A page far behind costs a walk to it; of what waits for a moment, a short one: see rows-by-moment.ts. */
+/** A page far from the head costs a walk to it; a short one for scheduled and retry tasks: see rows-by-time.ts. */
 export function tasks(
   store: TaskStore,
   name: string,
@@ -58,9 +73,9 @@ export function tasks(
   requireIntegerAtLeast('page.size', 1, page.size);
   const queue = store.queue(name);
   const skip = (page.page - 1) * page.size;
-  const isByMoment = state === 'scheduled' || state === 'retry';
-  const rows = isByMoment
-    ? queue.lists[state].byMoment.slice(skip, page.size)
+  const isByTime = state === 'scheduled' || state === 'retry';
+  const rows = isByTime
+    ? queue.lists[state].byTime.slice(skip, page.size)
     : slice(queue.listsOf(state, group), skip, page.size);
   return rows.map((row) => recordOf(store, row));
 }
@@ -87,4 +102,55 @@ function countsOf(queue: QueueState): Record<TaskState, number> {
     counts[state] = state === 'aggregating' ? queue.countAggregating() : queue.lists[state].size;
   }
   return counts;
+}
+
+/**
+ * Memory of a task without its content: its row, its message, its entries among the ids and in the timer. Measured in
+ * test/leak/broker.leak.slow.test.ts.
+ */
+const BYTES_PER_TASK = 350;
+
+/** The object around the bytes of a payload, and the buffer behind it. */
+const BYTES_PER_PAYLOAD = 100;
+
+/** V8 keeps a string of Latin characters, such as an id, in a byte each. */
+const BYTES_PER_CHARACTER = 1;
+
+/** A name and a value in an object whose shape others share. */
+const BYTES_PER_HEADER = 64;
+
+/** Rows of a list that are measured for the rest, as in asynq. */
+const SAMPLED = 20;
+
+/** Estimates the memory of a queue from a sample of its tasks. O(groups), however many tasks there are. */
+export function memoryBytesOf(queue: QueueState): number {
+  let bytes = 0;
+  for (const state of TASK_STATES) {
+    for (const list of queue.listsOf(state)) bytes += bytesOf(list);
+  }
+  for (const { list } of queue.sets.values()) bytes += bytesOf(list);
+  return Math.round(bytes);
+}
+
+function bytesOf(list: TaskList): number {
+  let sampled = 0;
+  let bytes = 0;
+  for (const row of list) {
+    bytes += bytesOfRow(row);
+    if (++sampled === SAMPLED) break;
+  }
+  return sampled === 0 ? 0 : (bytes / sampled) * list.size;
+}
+
+function bytesOfRow({ message, result, progress }: TaskRow): number {
+  const { id, payload, headers, uniqueKey, lastError } = message;
+  const characters = id.length + uniqueKey.length + lastError.length + (progress?.length ?? 0);
+  let bytes =
+    (payload.byteLength > 0 ? BYTES_PER_PAYLOAD : 0) +
+    BYTES_PER_TASK +
+    payload.byteLength +
+    (result?.byteLength ?? 0) +
+    characters * BYTES_PER_CHARACTER;
+  for (const name in headers) bytes += BYTES_PER_HEADER + (headers[name]?.length ?? 0) * BYTES_PER_CHARACTER;
+  return bytes;
 }

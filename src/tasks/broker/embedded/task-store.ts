@@ -5,10 +5,8 @@ import { requireDuration } from '../../task-options.ts';
 import type { BrokerListener, NewTask } from '../broker.ts';
 import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from '../broker-errors.ts';
 import type { ResolvedBrokerSettings } from '../broker-settings.ts';
-import { Hints } from './hints.ts';
-import { QueueState, type ListedState } from './queue-state.ts';
-import { listOf, NO_TIMER, TaskRow } from './task-row.ts';
-import { UniqueLocks } from './unique-locks.ts';
+import { Notifications } from './notifications.ts';
+import { listOf, NO_TIMER, QueueState, TaskRow, type ListedState } from './task-lists.ts';
 
 /**
  * The tasks of the embedded broker, and the only ways in which they move:
@@ -17,14 +15,14 @@ import { UniqueLocks } from './unique-locks.ts';
  *         └──► [a group]                                      ├──► [completed] ──(retention)──► remove
  *                                                             └──► [archived] ──(retention)──► remove
  *
- * Each box is an intrusive list (task-list.ts), so each arrow is O(1). What waits for a moment has an entry in the one
- * timer: 32 bytes, one wake-up for all. A move takes the row out of where it was, with its timer; what calls these methods
- * has checked that it may.
+ * Each box is an intrusive list (task-lists.ts), so each arrow is O(1). A row that waits for a time has an entry in the one
+ * timer: 32 bytes, one wake-up for all. A move takes the row out of its list and cancels its entry; callers check first
+ * whether the move is allowed.
  */
 export class TaskStore {
   readonly clock: Clock;
   readonly timer: SystemTimer;
-  readonly hints = new Hints();
+  readonly notifications = new Notifications();
   readonly locks = new UniqueLocks();
   readonly queues = new Map<string, QueueState>();
   readonly #maxArchived: number;
@@ -44,22 +42,22 @@ export class TaskStore {
     return this.#isClosed;
   }
 
-  /** Nothing moves by itself any more, and nobody is told. */
+  /** Stops the timer and all notifications. */
   close(): void {
     this.#isClosed = true;
     this.timer.close();
-    this.hints.close();
+    this.notifications.close();
   }
 
-  /** What waits keeps the process alive from now on: there is somebody whom it matters to. */
+  /** From now on waiting tasks keep the process alive: there is a server, or a caller of `waitFor`. */
   subscribe(listener: BrokerListener): void {
-    this.hints.add(listener);
+    this.notifications.add(listener);
     this.timer.ref();
   }
 
   unsubscribe(listener: BrokerListener): void {
-    this.hints.remove(listener);
-    if (this.hints.listeners.length === 0) this.timer.unref();
+    this.notifications.remove(listener);
+    if (this.notifications.listeners.length === 0) this.timer.unref();
   }
 
   /** @throws EscapementError `ERR_QUEUE_NOT_FOUND` */
@@ -124,12 +122,12 @@ export class TaskStore {
     return row;
   }
 
-  /** To the end of the queue, as somebody wants it now. */
+  /** To the end of the queue. */
   makePending(row: TaskRow): void {
     const queue = this.#leave(row);
     row.atMs = this.clock.wallNow();
     queue.lists.pending.push(row);
-    this.hints.work(queue);
+    this.notifications.work(queue);
   }
 
   /** To the head of the queue. */
@@ -137,7 +135,7 @@ export class TaskStore {
     const queue = this.#leave(row);
     row.atMs = this.clock.wallNow();
     queue.lists.pending.unshift(row);
-    this.hints.work(queue);
+    this.notifications.work(queue);
   }
 
   /** Under a new lease, of an epoch that no lease of this broker had: not even one of an earlier task of that id. */
@@ -165,7 +163,7 @@ export class TaskStore {
     const queue = this.#leave(row);
     this.locks.free(row);
     this.#wait(row, queue, 'completed', wallNowMs + retentionMs, wallNowMs);
-    this.hints.settled(queue, row.message.id);
+    this.notifications.settled(queue, row.message.id);
   }
 
   /** To the archive, which gives up its oldest if it has too many. */
@@ -175,7 +173,7 @@ export class TaskStore {
     const { archived } = queue.lists;
     this.locks.free(row);
     this.#wait(row, queue, 'archived', wallNowMs + this.#archiveRetentionMs, wallNowMs);
-    this.hints.settled(queue, row.message.id);
+    this.notifications.settled(queue, row.message.id);
     while (archived.head !== undefined && archived.size > this.#maxArchived) this.remove(archived.head);
   }
 
@@ -184,7 +182,7 @@ export class TaskStore {
     const queue = this.#leave(row);
     this.locks.free(row);
     queue.rows.delete(row.message.id);
-    this.hints.settled(queue, row.message.id);
+    this.notifications.settled(queue, row.message.id);
   }
 
   /** What is due goes to where it is processed. */
@@ -199,12 +197,12 @@ export class TaskStore {
     if (group === '') {
       row.atMs = wallNowMs;
       queue.lists.pending.push(row);
-      this.hints.work(queue);
+      this.notifications.work(queue);
     } else {
       row.atMs = this.clock.now();
       row.serial = ++this.#serial;
       queue.group(group).push(row);
-      this.hints.grouped(queue, group);
+      this.notifications.grouped(queue, group);
     }
   }
 
@@ -233,13 +231,13 @@ export class TaskStore {
     row.timer = NO_TIMER;
   }
 
-  /** The moment of a row, by the monotonic clock: one for all, so that a row needs no closure. */
+  /** Called when the entry of a row fires: one function for all rows, so that a row needs no closure. */
   readonly #wake = (row: TaskRow): void => {
     row.timer = NO_TIMER;
     const { list } = row;
     if (list === undefined || list.queue.isRemoved) return;
     if (list.state === 'active') {
-      this.hints.leaseExpired(list.queue);
+      this.notifications.leaseExpired(list.queue);
       return;
     }
     const aheadMs = row.atMs - this.clock.wallNow();
@@ -255,9 +253,51 @@ function isUnique({ uniqueTtlMs, message }: NewTask): boolean {
 }
 
 /**
- * `randomUUID` adds its id together piece by piece, and V8 keeps the pieces, in some 400 bytes, until somebody looks at a
- * character. Flat it is 90 bytes, and found sooner.
+ * `randomUUID` concatenates its id piece by piece, and V8 keeps the pieces, in some 400 bytes, until a character is read. A
+ * flat string takes 90 bytes, and is found sooner in a map.
  */
 function flatten(text: string): void {
   text.charCodeAt(0);
+}
+
+/** The lock of a unique key. */
+export interface UniqueLock {
+  readonly owner: TaskRow;
+  /** On the monotonic clock. */
+  readonly endsAtMs: number;
+}
+
+/**
+ * Locks by their unique keys. An expired lock is noticed when it is next wanted, so it needs no timer; and because a lock is
+ * freed with its task at the latest, there are never more locks than tasks. Every operation is O(1).
+ */
+export class UniqueLocks {
+  readonly #locks = new Map<string, UniqueLock>();
+
+  get size(): number {
+    return this.#locks.size;
+  }
+
+  /** The task that holds a lock. */
+  ownerOf(key: string, nowMs: number): TaskRow | undefined {
+    const lock = this.#locks.get(key);
+    if (lock === undefined || lock.endsAtMs <= nowMs) return undefined;
+    // A removed queue frees its locks in pieces, later.
+    return lock.owner.list?.queue.isRemoved === true ? undefined : lock.owner;
+  }
+
+  /** Takes a lock that is free. */
+  take(key: string, owner: TaskRow, endsAtMs: number): void {
+    this.#locks.set(key, { owner, endsAtMs });
+  }
+
+  /** Frees the lock of a task, if the task still holds it. */
+  free(row: TaskRow): void {
+    const { uniqueKey } = row.message;
+    if (uniqueKey !== '' && this.#locks.get(uniqueKey)?.owner === row) this.#locks.delete(uniqueKey);
+  }
+
+  entries(): Iterable<readonly [string, UniqueLock]> {
+    return this.#locks;
+  }
 }

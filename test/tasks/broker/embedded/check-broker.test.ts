@@ -1,9 +1,8 @@
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
-import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker-internals.ts';
-import type { QueueState } from '../../../../src/tasks/broker/embedded/queue-state.ts';
-import { NO_TIMER, type TaskRow } from '../../../../src/tasks/broker/embedded/task-row.ts';
+import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
+import { NO_TIMER, type QueueState, type TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
 import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import { newTask, putIntoEach, QUEUE } from '../../../conformance/broker/support.ts';
 
@@ -13,62 +12,65 @@ interface Broken {
   readonly row: (id: string) => TaskRow;
 }
 
-/** What can be wrong with a broker, and how it is said. */
+/** Damages, with the error that reports each. */
 const DAMAGES: Record<string, readonly [(broken: Broken) => void, RegExp]> = {
   'a count that is off': [
     ({ queue }) => void (queue.lists.pending.size += 1),
-    /2 are pending, but there are 1/,
+    /the list 'pending' has size 2, but 1 rows/,
   ],
-  'a link back that leads elsewhere': [
+  'a wrong link back': [
     ({ row }) => {
       row('pending').previous = row('active');
     },
-    /its link back leads elsewhere/,
+    /its link back is wrong/,
   ],
-  'a list that ends elsewhere': [
+  'a wrong tail of a list': [
     ({ queue }) => void (queue.lists.pending.tail = undefined),
-    /ends elsewhere/,
+    /the list 'pending' has the wrong tail/,
   ],
-  'a row that says it is elsewhere': [
+  'a row whose own list is another one': [
     ({ row, queue }) => {
       row('pending').list = queue.lists.active;
     },
-    /it says that it is elsewhere/,
+    /its own list is another one/,
   ],
-  'an id that leads nowhere': [({ queue }) => void queue.rows.delete('retry'), /its id leads elsewhere/],
-  'an id of a task that is nowhere': [
+  'a row whose id is missing': [
+    ({ queue }) => void queue.rows.delete('retry'),
+    /its id is that of another row/,
+  ],
+  'an id without a task in a list': [
     ({ queue, row }) => {
       queue.rows.set('ghost', row('retry'));
     },
     /8 tasks have an id, but 7 are in a list/,
   ],
-  'a task that waits for no moment': [
+  'a scheduled task without a timer entry': [
     ({ row }) => {
       row('scheduled').timer = NO_TIMER;
     },
-    /'scheduled' of queue 'default', scheduled: it waits for no moment/,
+    /'scheduled' of queue 'default', scheduled: it has no timer entry/,
   ],
-  'a lease that nobody will see end': [
+  'a lease without a timer entry': [
     ({ row }) => {
       row('active').timer = NO_TIMER;
     },
-    /its lease goes on, and nobody will see it end/,
+    /its lease goes on without a timer entry/,
   ],
-  'a timer that was cancelled': [
+  'a timer entry that was cancelled': [
     ({ row, store }) => void store.timer.cancel(row('retry').timer),
-    /is in no timer/,
+    /its timer entry does not exist/,
   ],
-  'a timer of nobody': [
+  'a timer entry without an owner': [
     ({ store }) => void store.timer.schedule(1, () => undefined, 0),
     /entries are in the timer/,
   ],
   'an empty group': [({ queue }) => void queue.group('empty'), /group 'empty' has no tasks/],
-  'a lock of a task that is gone': [
+  'a lock of a task that does not exist': [
     ({ queue }) => {
       queue.take(queue.rows.get('unique') as TaskRow);
       queue.rows.delete('unique');
     },
-    /its owner 'unique' is gone/,
+    /its owner 'unique' does not exist/,
   ],
   'a lock of a task with another key': [
     ({ row, store }) => {
@@ -93,7 +95,7 @@ describe('checkBroker', () => {
     }).toThrow(claim);
   });
 
-  test('has nothing to say of a broker that is closed', async () => {
+  test('finds nothing in a closed broker', async () => {
     const broker = await EmbeddedBroker.open();
     await broker.close();
     checkBroker(broker);

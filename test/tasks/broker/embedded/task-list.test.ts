@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { QueueState } from '../../../../src/tasks/broker/embedded/queue-state.ts';
-import { TaskList } from '../../../../src/tasks/broker/embedded/task-list.ts';
-import { TaskRow } from '../../../../src/tasks/broker/embedded/task-row.ts';
+import { QueueState } from '../../../../src/tasks/broker/embedded/task-lists.ts';
+import { TaskList } from '../../../../src/tasks/broker/embedded/task-lists.ts';
+import { TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
 import { newTask } from '../../../conformance/broker/support.ts';
 
 function makeList(...ids: readonly string[]): { list: TaskList; rows: TaskRow[] } {

@@ -2,7 +2,7 @@ import { EscapementError, type Clock } from 'escapement';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
-import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker-internals.ts';
+import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import {
   expectCode,
   failure,

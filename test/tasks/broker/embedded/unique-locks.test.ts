@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { QueueState } from '../../../../src/tasks/broker/embedded/queue-state.ts';
-import { TaskRow } from '../../../../src/tasks/broker/embedded/task-row.ts';
-import { UniqueLocks } from '../../../../src/tasks/broker/embedded/unique-locks.ts';
+import { QueueState } from '../../../../src/tasks/broker/embedded/task-lists.ts';
+import { TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
+import { UniqueLocks } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import { newTask } from '../../../conformance/broker/support.ts';
 
 function makeRow(queue = new QueueState('q')): TaskRow {

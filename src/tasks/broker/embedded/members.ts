@@ -6,11 +6,11 @@ import type { EnqueueEvent, Page, ScheduleEntry, ServerState } from '../broker.t
 /** asynq's. */
 const EVENTS_KEPT = 1_000;
 
-/** Entries that the events of are kept; one more takes the place of the one that was quiet for longest. */
+/** Schedule entries whose events are kept; one more replaces the entry that has been quiet for longest. */
 const ENTRIES_KEPT = 1_000;
 
-/** Who works with the broker. It keeps how to ask them, not what they said: in one process that is always true. */
-export class Registry {
+/** Servers and schedulers of the broker. It keeps functions that read their state, so that the state is always current. */
+export class Members {
   readonly #servers = new Map<string, () => ServerState>();
   readonly #schedulers = new Map<string, () => readonly ScheduleEntry[]>();
   readonly #events = new Map<string, EnqueueEvent[]>();
@@ -41,7 +41,7 @@ export class Registry {
 
   recordEvent(entryId: string, event: EnqueueEvent): void {
     const events = this.#events.get(entryId) ?? [];
-    // Put in anew: the last one of the map is the one that was used last.
+    // Inserted anew, so that the map stays in order of the latest event.
     this.#events.delete(entryId);
     this.#events.set(entryId, events);
     events.push(event);
@@ -61,7 +61,7 @@ export class Registry {
   }
 }
 
-/** What somebody else's function says; if it throws, nothing, and the rest is still to be seen. */
+/** Calls a function of a server or scheduler; one that throws must not hide the others. */
 function tryRead<T>(read: () => readonly T[]): readonly T[] {
   try {
     return read();

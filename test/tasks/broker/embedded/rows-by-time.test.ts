@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { RowsByMoment } from '../../../../src/tasks/broker/embedded/rows-by-moment.ts';
-import { TaskRow } from '../../../../src/tasks/broker/embedded/task-row.ts';
+import { RowsByTime } from '../../../../src/tasks/broker/embedded/rows-by-time.ts';
+import { TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
 import { newTask } from '../../../conformance/broker/support.ts';
 
 let serial = 0;
@@ -13,9 +13,9 @@ function makeRow(atMs: number): TaskRow {
   return row;
 }
 
-const byMoment = (a: TaskRow, b: TaskRow): number => a.atMs - b.atMs || a.serial - b.serial;
+const byTime = (a: TaskRow, b: TaskRow): number => a.atMs - b.atMs || a.serial - b.serial;
 
-describe('rows by their moment', () => {
+describe('rows by time', () => {
   test('are as in an array that was sorted, whatever comes and goes: those of one moment in their order', () => {
     const action = fc.record({
       // Many at once, so that pages fill and split; at few moments, so that many share one.
@@ -26,7 +26,7 @@ describe('rows by their moment', () => {
     });
     fc.assert(
       fc.property(fc.array(action, { maxLength: 6 }), (actions) => {
-        const rows = new RowsByMoment();
+        const rows = new RowsByTime<TaskRow>();
         let model: TaskRow[] = [];
         for (const { add, remove, skip, count } of actions) {
           for (const atMs of add) {
@@ -34,7 +34,7 @@ describe('rows by their moment', () => {
             rows.add(row);
             model.push(row);
           }
-          model.sort(byMoment);
+          model.sort(byTime);
           for (const at of remove) {
             const row = model[at % model.length];
             if (row === undefined) break;
@@ -55,10 +55,10 @@ describe('rows by their moment', () => {
     ['backwards', (i: number) => -i],
     ['all at one moment', () => 7],
   ])('may come %s, and go from either end', (_, atMsOf) => {
-    const rows = new RowsByMoment();
+    const rows = new RowsByTime<TaskRow>();
     const all = Array.from({ length: 2_000 }, (__, i) => makeRow(atMsOf(i)));
     for (const row of all) rows.add(row);
-    all.sort(byMoment);
+    all.sort(byTime);
     expect(same([...rows], all)).toBe(true);
     for (let i = 0; i < 1_000; i++) {
       expect(rows.first === all[i]).toBe(true);
@@ -69,14 +69,14 @@ describe('rows by their moment', () => {
   });
 
   test('do not give up one that is not there', () => {
-    const rows = new RowsByMoment();
+    const rows = new RowsByTime<TaskRow>();
     expect(() => {
       rows.remove(makeRow(1));
-    }).toThrow('is not where its moment is');
+    }).toThrow('no row with time 1');
     rows.add(makeRow(1));
     expect(() => {
       rows.remove(makeRow(1));
-    }).toThrow('is not where its moment is');
+    }).toThrow('no row with time 1');
   });
 });
 

@@ -1,13 +1,57 @@
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
+import { requireQueueName } from '../../require-text.ts';
 import { requireDuration } from '../../task-options.ts';
-import type { LeasedTask, TaskFailure } from '../broker.ts';
-import { leaseLost } from '../broker-errors.ts';
-import { queueOf, type TaskRow } from './task-row.ts';
+import type { LeasedTask, NewTask, TaskFailure, TaskRecord, Tick } from '../broker.ts';
+import { leaseLost, tickEarly } from '../broker-errors.ts';
+import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
+import { recordOf } from './inspection.ts';
+import { listOf, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
-const NONE: readonly LeasedTask[] = Object.freeze([]);
+/* The life of a task, from enqueueing to the end of its runs. Each function checks first, then moves rows of the store. */
 
-/** Tasks that are processed: who has them, and how it ends. */
+export function enqueue(store: TaskStore, task: NewTask): TaskRecord {
+  store.check(task);
+  const row = store.add(task);
+  return recordOf(store, row, row.atMs);
+}
+
+export function enqueueMany(
+  store: TaskStore,
+  tasks: readonly NewTask[],
+): readonly PromiseSettledResult<TaskRecord>[] {
+  return tasks.map((task) => {
+    try {
+      return { status: 'fulfilled', value: enqueue(store, task) };
+    } catch (reason) {
+      return { status: 'rejected', reason };
+    }
+  });
+}
+
+export function enqueueTick(store: TaskStore, task: NewTask, tick: Tick): TaskRecord | undefined {
+  const { entryKey, atMs } = tick;
+  requireQueueName('task.message.queue', task.message.queue);
+  const wallNowMs = store.clock.wallNow();
+  if (atMs > wallNowMs + MOST_AHEAD_MS) throw tickEarly(tick);
+  const { ticks } = store.openQueue(task.message.queue);
+  const lastMs = ticks.get(entryKey);
+  if (lastMs !== undefined && lastMs >= atMs && lastMs <= wallNowMs + MOST_SET_BACK_MS) return undefined;
+  // Deleted first, so that the map stays in order of the latest tick.
+  ticks.delete(entryKey);
+  ticks.set(entryKey, atMs);
+  forgetTicksBefore(Math.min(wallNowMs, atMs) - MARK_KEPT_MS, ticks);
+  return enqueue(store, task);
+}
+
+function forgetTicksBefore(oldestMs: number, ticks: Map<string, number>): void {
+  for (const [entryKey, atMs] of ticks) {
+    if (atMs >= oldestMs) return;
+    ticks.delete(entryKey);
+  }
+}
+
+const NO_TASKS: readonly LeasedTask[] = Object.freeze([]);
 
 export function dequeue(
   store: TaskStore,
@@ -18,9 +62,9 @@ export function dequeue(
   requireIntegerAtLeast('limit', 0, limit);
   requireDuration('leaseMs', leaseMs);
   const queue = store.queues.get(name);
-  if (queue === undefined || queue.isPaused) return NONE;
+  if (queue === undefined || queue.isPaused) return NO_TASKS;
   const { pending } = queue.lists;
-  if (pending.size === 0) return NONE;
+  if (pending.size === 0) return NO_TASKS;
   const nowMs = store.clock.now();
   const leased: LeasedTask[] = [];
   while (leased.length < limit) {
@@ -33,7 +77,7 @@ export function dequeue(
 
 export function complete(store: TaskStore, task: LeasedTask): void {
   const row = leasedRow(store, task);
-  const { days } = queueOf(row);
+  const { days } = listOf(row).queue;
   const wallNowMs = store.clock.wallNow();
   const { retentionMs } = task.message;
   if (retentionMs > 0) {
@@ -48,7 +92,7 @@ export function complete(store: TaskStore, task: LeasedTask): void {
 export function retry(store: TaskStore, task: LeasedTask, failure: TaskFailure, atMs: number): void {
   requireDuration('atMs', atMs);
   const row = leasedRow(store, task);
-  const { days } = queueOf(row);
+  const { days } = listOf(row).queue;
   const wallNowMs = store.clock.wallNow();
   const { message } = row;
   const retried = message.retried + (failure.isFailure ? 1 : 0);
@@ -60,7 +104,7 @@ export function retry(store: TaskStore, task: LeasedTask, failure: TaskFailure, 
 
 export function archive(store: TaskStore, task: LeasedTask, failure: TaskFailure): void {
   const row = leasedRow(store, task);
-  const { days } = queueOf(row);
+  const { days } = listOf(row).queue;
   const wallNowMs = store.clock.wallNow();
   row.message = { ...row.message, lastError: failure.error, lastFailedAtMs: wallNowMs };
   if (failure.isRecovery === true) row.recoveries++;
@@ -100,10 +144,10 @@ export function writeResult(store: TaskStore, task: LeasedTask, result: Uint8Arr
 export function writeProgress(store: TaskStore, task: LeasedTask, progress: string): void {
   const row = leasedRow(store, task);
   row.progress = progress;
-  store.hints.progressed(queueOf(row), row.message.id);
+  store.notifications.progressed(listOf(row).queue, row.message.id);
 }
 
-/** Those that were leased first come first. O(active). */
+/** In the order in which they were leased. O(active). */
 export function recover(
   store: TaskStore,
   names: readonly string[],
@@ -137,4 +181,37 @@ function leasedRow(store: TaskStore, task: LeasedTask): TaskRow {
   const row = findLeased(store, task);
   if (row === undefined) throw leaseLost(task);
   return row;
+}
+
+/** The earliest first. The timer does it too, unless the wall clock was put forward. O(due tasks). */
+export function forward(store: TaskStore, names: readonly string[]): number {
+  const wallNowMs = store.clock.wallNow();
+  let count = 0;
+  for (const name of new Set(names)) {
+    const lists = store.queues.get(name)?.lists;
+    if (lists === undefined) continue;
+    for (const list of [lists.scheduled, lists.retry]) {
+      for (let row = list.first; row !== undefined && row.atMs <= wallNowMs; row = list.first, count++) {
+        store.forward(row);
+      }
+    }
+  }
+  return count;
+}
+
+/** O(completed and archived tasks). */
+export function deleteExpired(store: TaskStore, names: readonly string[], limit: number): number {
+  requireIntegerAtLeast('limit', 1, limit);
+  const wallNowMs = store.clock.wallNow();
+  let count = 0;
+  for (const name of new Set(names)) {
+    const expired: TaskRow[] = [];
+    const { completed = [], archived = [] } = store.queues.get(name)?.lists ?? {};
+    for (const list of [completed, archived]) {
+      for (const row of list) if (row.atMs <= wallNowMs && expired.length < limit) expired.push(row);
+    }
+    for (const row of expired) store.remove(row);
+    count += expired.length;
+  }
+  return count;
 }

@@ -4,11 +4,8 @@ import { wrongValue } from '../../../core/errors.ts';
 import { requireDuration } from '../../task-options.ts';
 import type { GroupInfo, GroupLimits, GroupTaking, NewTask, TaskRecord, TaskSet } from '../broker.ts';
 import { setLost } from '../broker-errors.ts';
-import { HeldSet } from './held-set.ts';
-import type { QueueState } from './queue-state.ts';
-import { recordOf } from './record.ts';
-import { TaskList } from './task-list.ts';
-import type { TaskRow } from './task-row.ts';
+import { recordOf } from './inspection.ts';
+import { NO_TIMER, TaskList, type HeldSet, type QueueState, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** Groups: tasks that wait for others, and become one. */
@@ -77,11 +74,12 @@ function dueInMs(list: TaskList, { graceMs, maxDelayMs, maxSize }: GroupLimits, 
 
 function hold(store: TaskStore, list: TaskList, count: number, holdMs: number): TaskSet {
   const { queue, group } = list;
-  const held = new HeldSet(
-    randomUUID(),
-    new TaskList(queue, 'aggregating', group, true),
-    store.clock.now() + holdMs,
-  );
+  const held: HeldSet = {
+    id: randomUUID(),
+    list: new TaskList(queue, 'aggregating', group, true),
+    endsAtMs: store.clock.now() + holdMs,
+    timer: NO_TIMER,
+  };
   const messages = [];
   for (let row = list.head; row !== undefined && messages.length < count; row = list.head) {
     queue.take(row);
@@ -114,7 +112,7 @@ function reclaim(store: TaskStore, held: HeldSet): number {
     list.insertAfter(previous, row);
     previous = row;
   }
-  store.hints.grouped(queue, group);
+  store.notifications.grouped(queue, group);
   return size;
 }
 

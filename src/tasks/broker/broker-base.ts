@@ -1,0 +1,89 @@
+import type { Clock } from '../../core/clock.ts';
+import type { Broker } from './broker.ts';
+import { brokerClosed } from './broker-errors.ts';
+
+/** An operation of a broker: a method whose promise settles when it is done. */
+export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'isSelfDriven' | 'leaseHolder' | 'close'>;
+
+/** Operations that may return their result without a promise. */
+export type OperationResults = {
+  readonly [O in BrokerOperation]: (
+    ...args: Parameters<Broker[O]>
+  ) => ReturnType<Broker[O]> | Awaited<ReturnType<Broker[O]>>;
+};
+
+/** Every operation; TypeScript checks that none is missing. */
+export const BROKER_OPERATIONS: Readonly<Record<BrokerOperation, true>> = {
+  ...{ ping: true, enqueue: true, enqueueMany: true, enqueueTick: true, lastTickMs: true, dequeue: true },
+  ...{ complete: true, retry: true, archive: true, release: true, discard: true, extendLeases: true },
+  ...{ writeResult: true, writeProgress: true, forward: true, recover: true, deleteExpired: true },
+  ...{ groups: true, takeGroup: true, replaceSet: true, reclaimSets: true, subscribe: true, cancel: true },
+  ...{ announceServer: true, withdrawServer: true, servers: true, announceScheduler: true },
+  ...{ withdrawScheduler: true, scheduleEntries: true, recordEnqueueEvent: true, enqueueEvents: true },
+  ...{ queues: true, queueStats: true, history: true, task: true, tasks: true, deleteTask: true },
+  ...{ runTask: true, archiveTask: true, updatePayload: true, deleteAll: true, runAll: true },
+  ...{ archiveAll: true, repair: true, pause: true, resume: true, removeQueue: true },
+};
+
+export const BROKER_OPERATION_NAMES = Object.keys(BROKER_OPERATIONS) as readonly BrokerOperation[];
+
+/** An operation without its types: those of its arguments and its result do not matter to what wraps all of them. */
+export type AnyOperation = (...args: unknown[]) => unknown;
+
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging, @typescript-eslint/no-empty-object-type -- the static block defines every operation
+export interface BrokerBase extends Broker {}
+
+/**
+ * A broker that rejects every operation with `ERR_BROKER_CLOSED` once it is closed. A subclass passes its operations to the
+ * constructor, and closes what they work on in `close`.
+ */
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- as above
+export abstract class BrokerBase {
+  /** Where the time of everything that uses this broker comes from. */
+  readonly clock: Clock;
+  /** Undefined once the broker is closed, so that a reference to it keeps nothing in memory. */
+  #operations: OperationResults | undefined;
+
+  constructor(clock: Clock, operations: OperationResults) {
+    this.clock = clock;
+    this.#operations = operations;
+  }
+
+  static {
+    for (const operation of BROKER_OPERATION_NAMES) {
+      // Four named parameters, which is the most that an operation has: a rest parameter would allocate an array per call.
+      // eslint-disable-next-line @typescript-eslint/require-await -- async, so that what an operation throws rejects
+      const method = async function (
+        this: BrokerBase,
+        a: unknown,
+        b: unknown,
+        c: unknown,
+        d: unknown,
+      ): Promise<unknown> {
+        return (this.#open(operation)[operation] as AnyOperation)(a, b, c, d);
+      };
+      Object.defineProperty(method, 'name', { value: operation });
+      Object.defineProperty(this.prototype, operation, { value: method, writable: true, configurable: true });
+    }
+  }
+
+  /** Closes the broker. Idempotent. */
+  abstract close(): Promise<void>;
+
+  /** `close()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** Rejects operations from now on. @returns whether the broker was open. */
+  protected closeOperations(): boolean {
+    const wasOpen = this.#operations !== undefined;
+    this.#operations = undefined;
+    return wasOpen;
+  }
+
+  #open(operation: string): OperationResults {
+    if (this.#operations === undefined) throw brokerClosed(`${this.constructor.name}.${operation}`);
+    return this.#operations;
+  }
+}

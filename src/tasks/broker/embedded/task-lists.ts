@@ -1,0 +1,220 @@
+import type { TimerId } from '../../../timer/system-timer.ts';
+import type { TaskMessage } from '../../task-message.ts';
+import type { TaskState } from '../../task-state.ts';
+import { DayCounters } from './day-counters.ts';
+import { RowsByTime } from './rows-by-time.ts';
+
+/*
+ * Rows, lists and queues of the embedded broker. A row is a task; every row of a queue is in exactly one list, and its state
+ * is its list's, so that the two cannot differ:
+ *
+ *      queue ─┬─ lists ── active, pending, scheduled, retry, archived, completed
+ *             ├─ groups ── one list per group that has tasks      (aggregating)
+ *             └─ sets ──── one list per set taken out of a group  (aggregating, held)
+ *
+ *      head ⇄ row ⇄ row ⇄ … ⇄ tail        the links are in the rows: a list of a million costs nothing beside them
+ *
+ * Everything is O(1) but walks.
+ */
+
+/** The timer id of a row without a deadline. Timers never give it. */
+export const NO_TIMER = 0 as TimerId;
+
+/** A task of the embedded broker. */
+export class TaskRow {
+  message: TaskMessage;
+  list: TaskList | undefined = undefined;
+  next: TaskRow | undefined = undefined;
+  previous: TaskRow | undefined = undefined;
+  /**
+   * Wall clock: when a scheduled or retried task is due; when a completed or archived one expires; since when one is
+   * pending. Monotonic clock: when the lease of an active task ends; when an aggregating one joined its group.
+   */
+  atMs = 0;
+  timer: TimerId = NO_TIMER;
+  /** Active: the epoch of its lease. Otherwise a number that grows with each task that comes to a state: arrival order. */
+  serial = 0;
+  recoveries = 0;
+  result: Uint8Array | undefined = undefined;
+  progress: string | undefined = undefined;
+
+  constructor(message: TaskMessage) {
+    this.message = message;
+  }
+}
+
+/** Rows in arrival order: those of one state of a queue, of one group, or of one set that was taken out of a group. */
+export class TaskList {
+  readonly queue: QueueState;
+  /** State of every row in the list. */
+  readonly state: TaskState;
+  /** Empty unless its rows are aggregating. */
+  readonly group: string;
+  /** Whether its rows are being aggregated at present: nothing else may be done with them. */
+  readonly isHeld: boolean;
+  head: TaskRow | undefined = undefined;
+  tail: TaskRow | undefined = undefined;
+  size = 0;
+
+  constructor(queue: QueueState, state: TaskState, group = '', isHeld = false) {
+    this.queue = queue;
+    this.state = state;
+    this.group = group;
+    this.isHeld = isHeld;
+  }
+
+  /** The row that a bulk operation begins with. */
+  get first(): TaskRow | undefined {
+    return this.head;
+  }
+
+  /** Adds a row that is in no list at the end. */
+  push(row: TaskRow): void {
+    this.insertAfter(this.tail, row);
+  }
+
+  /** Adds a row that is in no list at the beginning. */
+  unshift(row: TaskRow): void {
+    this.insertAfter(undefined, row);
+  }
+
+  /** Adds a row that is in no list after a row of this list; after undefined, at the beginning. */
+  insertAfter(previous: TaskRow | undefined, row: TaskRow): void {
+    const next = previous === undefined ? this.head : previous.next;
+    row.list = this;
+    row.previous = previous;
+    row.next = next;
+    if (previous === undefined) this.head = row;
+    else previous.next = row;
+    if (next === undefined) this.tail = row;
+    else next.previous = row;
+    this.size++;
+  }
+
+  /** Removes a row that is in this list. */
+  remove(row: TaskRow): void {
+    const { previous, next } = row;
+    if (previous === undefined) this.head = next;
+    else previous.next = next;
+    if (next === undefined) this.tail = previous;
+    else next.previous = previous;
+    row.list = undefined;
+    row.previous = undefined;
+    row.next = undefined;
+    this.size--;
+  }
+
+  /** From the head. The loop may add and remove rows, except the row that it was given last. */
+  *[Symbol.iterator](): Generator<TaskRow, void, undefined> {
+    for (let row = this.head; row !== undefined; row = row.next) yield row;
+  }
+}
+
+/** Rows that wait for a time: scheduled, or for a retry. The first one is the earliest, not the first that arrived. */
+export class WaitingList extends TaskList {
+  readonly byTime = new RowsByTime<TaskRow>();
+
+  override get first(): TaskRow | undefined {
+    return this.byTime.first;
+  }
+
+  override push(row: TaskRow): void {
+    super.push(row);
+    this.byTime.add(row);
+  }
+
+  override remove(row: TaskRow): void {
+    super.remove(row);
+    this.byTime.remove(row);
+  }
+}
+
+/** Tasks that were taken out of a group to be aggregated. */
+export interface HeldSet {
+  readonly id: string;
+  readonly list: TaskList;
+  /** When they go back, on the monotonic clock. */
+  readonly endsAtMs: number;
+  timer: TimerId;
+}
+
+/** A state with one list in a queue. Aggregating tasks have one for each group and each set. */
+export type ListedState = Exclude<TaskState, 'aggregating'>;
+
+/** A queue: its tasks by id, each in its list. */
+export class QueueState {
+  readonly name: string;
+  readonly rows = new Map<string, TaskRow>();
+  readonly lists: Readonly<Record<ListedState, TaskList>> & {
+    readonly scheduled: WaitingList;
+    readonly retry: WaitingList;
+  };
+  /** Groups that have tasks. */
+  readonly groups = new Map<string, TaskList>();
+  /** Sets that were taken out of groups, by id. */
+  readonly sets = new Map<string, HeldSet>();
+  /** The latest tick of every schedule entry. */
+  readonly ticks = new Map<string, number>();
+  readonly days = new DayCounters();
+  isPaused = false;
+  isRemoved = false;
+  /** Whether a notification of that kind is on its way. */
+  isWorkNotified = false;
+  isLeaseNotified = false;
+
+  constructor(name: string) {
+    this.name = name;
+    this.lists = {
+      active: new TaskList(this, 'active'),
+      pending: new TaskList(this, 'pending'),
+      scheduled: new WaitingList(this, 'scheduled'),
+      retry: new WaitingList(this, 'retry'),
+      archived: new TaskList(this, 'archived'),
+      completed: new TaskList(this, 'completed'),
+    };
+  }
+
+  /** The list of a group, created if the group has no tasks. */
+  group(name: string): TaskList {
+    let list = this.groups.get(name);
+    if (list === undefined) {
+      list = new TaskList(this, 'aggregating', name);
+      this.groups.set(name, list);
+    }
+    return list;
+  }
+
+  /** Takes a row out of its list. A group without tasks is removed. */
+  take(row: TaskRow): void {
+    const { list } = row;
+    if (list === undefined) return;
+    list.remove(row);
+    if (list.size === 0 && list.group !== '' && !list.isHeld) this.groups.delete(list.group);
+  }
+
+  /** The lists of a state. For aggregating tasks those of all groups, or of one, without the sets. */
+  *listsOf(state: TaskState, group?: string): Generator<TaskList> {
+    if (state !== 'aggregating') {
+      yield this.lists[state];
+    } else if (group === undefined) {
+      yield* this.groups.values();
+    } else {
+      const list = this.groups.get(group);
+      if (list !== undefined) yield list;
+    }
+  }
+
+  /** Number of aggregating tasks, those of sets included. O(groups). */
+  countAggregating(): number {
+    let count = 0;
+    for (const { size } of this.groups.values()) count += size;
+    for (const { list } of this.sets.values()) count += list.size;
+    return count;
+  }
+}
+
+/** The list of a row that is in one. */
+export function listOf(row: TaskRow): TaskList {
+  if (row.list === undefined) throw new Error(`task '${row.message.id}' is in no list`);
+  return row.list;
+}
