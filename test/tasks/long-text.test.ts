@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { connectionOf } from '../../src/cli/tasks/connection/connection.ts';
 import { duration, time, wholeNumber } from '../../src/cli/tasks/options.ts';
 import { HttpApi } from '../../src/cli/tasks/target/http-api.ts';
-import { parseRedisUrl } from '../../src/tasks/broker/redis/redis-url.ts';
+import { parseRedisUrl } from '../../src/tasks/broker/redis/connection-options.ts';
 import { parseCronSpec } from '../../src/tasks/cron-spec.ts';
 import { parseTaskOptions } from '../../src/tasks/entry-options.ts';
 import { parseGoDuration } from '../../src/tasks/go-duration.ts';

@@ -1,6 +1,6 @@
 import type { ConnectionOptions } from 'node:tls';
 import type { Cluster, Redis } from 'ioredis';
-import { wrongValue } from '../../../core/errors.ts';
+import { wrongType, wrongValue } from '../../../core/errors.ts';
 import {
   requireFunction,
   requireIntegerAtLeast,
@@ -8,47 +8,46 @@ import {
   requireObject,
   type OptionNames,
 } from '../../../core/validate.ts';
-import { parseRedisUrl, type RedisAddress, type RedisCredentials } from './redis-url.ts';
 
-/** How the way to Redis is. */
+/** State of the connection to Redis. */
 export type RedisHealth = RedisReachable | RedisUnavailable;
 
-/** Nothing is known to be wrong. */
+/** No failure is known. */
 export interface RedisReachable {
-  /** Not there yet, or there. */
+  /** Not connected yet, or connected. */
   readonly state: 'connecting' | 'ready';
 }
 
-/** Not there, or not any more; it is tried again and again. */
+/** Not connected, or no longer connected; the broker tries again and again. */
 export interface RedisUnavailable {
-  /** That it is so. */
+  /** The connection has failed. */
   readonly state: 'unavailable';
-  /** Why, as far as it is known. */
+  /** Error of the last attempt, if it is known. */
   readonly cause: unknown;
 }
 
-/** What both ways to have a connection know. */
+/** Options of both kinds of connection. */
 export interface RedisConnectionSettings {
   /**
    * How long an operation waits for Redis, in milliseconds: first for a connection if there is none, then for the answer.
    * After that it rejects with `ERR_BROKER_UNAVAILABLE`. At least 1. @default 5_000
    */
   readonly timeoutMs?: number;
-  /** Is told of each change once, after it has happened; what it throws is an uncaught exception. */
+  /** Called once after each change; an error that it throws is an uncaught exception. */
   readonly onHealth?: (health: RedisHealth) => void;
 }
 
-/** A connection that we make and close. */
+/** A connection that the broker makes and closes. */
 export interface RedisUrlOptions extends RedisConnectionSettings {
   /**
    * - `redis://[user:password@]host[:6379][/db]`, or `rediss://` with TLS;
    * - `redis-socket://[user:password@]/path/of/socket[?db=0]`;
    * - `redis-sentinel://[user:password@]host[:26379],host…[/db]?master=name`, or `rediss-sentinel://` with TLS, to the
    *   sentinels and to the servers. User and password are those of the sentinels;
-   * - `redis-cluster://[user:password@]host[:6379],host…`, or `rediss-cluster://` with TLS: some nodes, which tell the others.
+   * - `redis-cluster://[user:password@]host[:6379],host…`, or `rediss-cluster://` with TLS: some nodes, which list the others.
    *
-   * What else than letters, digits and `-._~` is in user, password and path is percent-encoded. asynq means the same by them,
-   * but ignores the user, and has none for clusters.
+   * In user, password and path every character except letters, digits and `-._~` is percent-encoded. asynq accepts the same URLs,
+   * but ignores the user, and has no URL for clusters.
    *
    * @example 'redis://worker:s%40cret@redis.internal:6379/2'
    */
@@ -57,34 +56,34 @@ export interface RedisUrlOptions extends RedisConnectionSettings {
   readonly username?: string;
   /** The password of the servers. @default that of the URL, except with sentinels */
   readonly password?: string;
-  /** Certificates and so on, for URLs with TLS. @default what Node trusts */
+  /** TLS options, such as certificates, for URLs with TLS. @default the certificates that Node trusts */
   readonly tls?: ConnectionOptions;
 }
 
-/** A connection that somebody else makes and closes. */
+/** A connection that the program makes and closes. */
 export interface RedisClientOptions extends RedisConnectionSettings {
   /**
    * A client of ioredis, 5.4 or later, without `keyPrefix`. Set `maxRetriesPerRequest: 0` and `enableOfflineQueue: false`, or
-   * what was given up may still happen long afterwards. Hints come over a duplicate of it.
+   * an operation that has rejected may still happen much later. Notifications use a duplicate of the client.
    */
   readonly client: Redis | Cluster;
 }
 
-/** How a broker gets to Redis. */
+/** How a broker connects to Redis. */
 export type RedisConnectionOptions = RedisUrlOptions | RedisClientOptions;
 
 export const CONNECTION_OPTIONS: OptionNames<RedisConnectionOptions> = {
   ...{ timeoutMs: true, onHealth: true, url: true, username: true, password: true, tls: true, client: true },
 };
 
-/** The same, looked through. */
+/** Validated {@link RedisConnectionOptions}. */
 export interface ConnectionPlan {
   readonly timeoutMs: number;
   readonly onHealth: ((health: RedisHealth) => void) | undefined;
   readonly source: { readonly client: Redis | Cluster } | { readonly server: ServerPlan };
 }
 
-/** Where to, and as whom. */
+/** The servers, and the user. */
 export interface ServerPlan {
   readonly address: RedisAddress;
   readonly username: string | undefined;
@@ -100,7 +99,7 @@ export function planConnection(options: RedisConnectionOptions): ConnectionPlan 
   const { timeoutMs = DEFAULT_TIMEOUT_MS, onHealth } = options;
   requireIntegerAtLeast('options.timeoutMs', 1, timeoutMs);
   if (onHealth !== undefined) requireFunction('options.onHealth', onHealth);
-  const source = 'client' in options ? clientOf(options) : { server: serverOf(options) };
+  const source = 'client' in options ? clientOf(options) : { server: serverPlan(options) };
   return { timeoutMs, onHealth, source };
 }
 
@@ -111,17 +110,16 @@ function clientOf(options: RedisClientOptions): { readonly client: Redis | Clust
   if ('url' in options) throw wrongValue('options', 'either a url or a client', options);
   requireMethods('options.client', 'a Redis or Cluster of ioredis', CLIENT_METHODS, client);
   const { keyPrefix = '' } = client.options;
-  // Scripts make keys from others: half of them would have the prefix.
+  // Scripts build keys from other keys: only some of them would have the prefix.
   if (keyPrefix !== '') throw wrongValue('options.client.options.keyPrefix', 'empty', keyPrefix);
   return { client };
 }
 
-function serverOf({ url, username, password, tls }: RedisUrlOptions): ServerPlan {
+function serverPlan({ url, username, password, tls }: RedisUrlOptions): ServerPlan {
   const address = parseRedisUrl('options.url', url);
   if (tls !== undefined) {
     requireObject('options.tls', tls);
-    if (!address.isTls)
-      throw wrongValue('options.tls', 'absent, or the URL one that begins with rediss', tls);
+    if (!address.isTls) throw wrongValue('options.tls', 'absent unless the URL begins with rediss', tls);
   }
   const ofUrl: RedisCredentials = address.kind === 'sentinel' ? {} : address;
   return {
@@ -130,4 +128,167 @@ function serverOf({ url, username, password, tls }: RedisUrlOptions): ServerPlan
     password: password ?? ofUrl.password,
     tls: address.isTls ? (tls ?? {}) : undefined,
   };
+}
+
+/** A host name or an IP address, without brackets. */
+export interface RedisHost {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Decoded; an empty part is absent. */
+export interface RedisCredentials {
+  readonly username?: string;
+  readonly password?: string;
+}
+
+/** A parsed URL. With sentinels, the credentials are those of the sentinels: the servers have others. */
+export type RedisAddress = RedisCredentials &
+  (
+    | { readonly kind: 'server'; readonly isTls: boolean; readonly db: number; readonly server: RedisHost }
+    | { readonly kind: 'socket'; readonly isTls: false; readonly db: number; readonly path: string }
+    | {
+        readonly kind: 'sentinel';
+        readonly isTls: boolean;
+        readonly db: number;
+        readonly sentinels: readonly RedisHost[];
+        readonly master: string;
+      }
+    | { readonly kind: 'cluster'; readonly isTls: boolean; readonly nodes: readonly RedisHost[] }
+  );
+
+/** The parts of a URL before decoding. Node's own parser supports one host only. */
+interface UrlParts {
+  readonly scheme: string;
+  readonly userInfo: string | undefined;
+  readonly hosts: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+/** Hosts hold no `@` and a path begins with `/`, so that each part ends in one way only: a long URL costs O(n). */
+const PARTS = /^([a-z-]+):\/\/(?:([^/?#]*)@)?([^@/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/u;
+
+const SERVER_PORT = 6379;
+const SENTINEL_PORT = 26_379;
+const LAST_PORT = 65_535;
+
+const SCHEMES =
+  'a URL that begins with redis://, rediss://, redis-socket://, redis-sentinel://, rediss-sentinel://, ' +
+  'redis-cluster:// or rediss-cluster://';
+
+/**
+ * Parses a URL of Redis: those of asynq, with the same meaning, and those of clusters.
+ *
+ * @throws TypeError - it is not valid; the message contains neither user name nor password.
+ */
+export function parseRedisUrl(argument: string, url: unknown): RedisAddress {
+  if (typeof url !== 'string') throw wrongType(argument, 'a string', url);
+  const fail: Fail = (requirement) => wrongValue(argument, requirement, withoutCredentials(url));
+  const parts = split(url, fail);
+  const credentials = credentialsOf(parts, fail);
+  switch (parts.scheme) {
+    case 'redis':
+    case 'rediss':
+      return { ...credentials, ...serverOf(parts, fail) };
+    case 'redis-socket':
+      return { ...credentials, ...socketOf(parts, fail) };
+    case 'redis-sentinel':
+    case 'rediss-sentinel':
+      return { ...credentials, ...sentinelsOf(parts, fail) };
+    case 'redis-cluster':
+    case 'rediss-cluster':
+      return { ...credentials, ...clusterOf(parts, fail) };
+    default:
+      throw fail(SCHEMES);
+  }
+}
+
+/** Returns the error for a URL that is not valid. */
+type Fail = (requirement: string) => Error;
+
+/**
+ * A URL for messages. Everything before the last `@` may be part of a password that was not encoded, and other clients accept a
+ * password in the query.
+ */
+export function withoutCredentials(url: string): string {
+  return url.replace(/^([a-z-]*:\/\/)?.*@/su, '$1***@').replace(/(password=)[^&#]*/giu, '$1***');
+}
+
+function split(url: string, fail: Fail): UrlParts {
+  const match = PARTS.exec(url);
+  if (match === null) throw fail(SCHEMES);
+  const [, scheme = '', userInfo, hosts = '', path = '', query = ''] = match;
+  return { scheme, userInfo, hosts, path, query: new URLSearchParams(query) };
+}
+
+function serverOf(parts: UrlParts, fail: Fail): RedisAddress {
+  onlyQuery(parts, [], fail);
+  const server = hostOf(parts.hosts === '' ? 'localhost' : parts.hosts, SERVER_PORT, fail);
+  return { kind: 'server', isTls: isTls(parts), db: databaseOf(parts.path.slice(1), fail), server };
+}
+
+function socketOf(parts: UrlParts, fail: Fail): RedisAddress {
+  onlyQuery(parts, ['db'], fail);
+  const path = decode(parts.path, fail);
+  if (parts.hosts !== '' || path.length < 2) throw fail('a URL with an absolute path after redis-socket://');
+  return { kind: 'socket', isTls: false, db: databaseOf(parts.query.get('db') ?? '', fail), path };
+}
+
+function sentinelsOf(parts: UrlParts, fail: Fail): RedisAddress {
+  onlyQuery(parts, ['master'], fail);
+  const master = parts.query.get('master') ?? '';
+  if (master === '') throw fail('a URL that names the primary, as in ?master=mymaster');
+  const sentinels = parts.hosts.split(',').map((host) => hostOf(host, SENTINEL_PORT, fail));
+  const db = databaseOf(parts.path.slice(1), fail);
+  return { kind: 'sentinel', isTls: isTls(parts), db, sentinels, master };
+}
+
+function clusterOf(parts: UrlParts, fail: Fail): RedisAddress {
+  onlyQuery(parts, [], fail);
+  const db = databaseOf(parts.path.slice(1), fail);
+  if (db !== 0) throw fail('a URL without a database: a cluster has only 0');
+  const nodes = parts.hosts.split(',').map((host) => hostOf(host, SERVER_PORT, fail));
+  return { kind: 'cluster', isTls: isTls(parts), nodes };
+}
+
+function isTls({ scheme }: UrlParts): boolean {
+  return scheme.startsWith('rediss');
+}
+
+function credentialsOf({ userInfo }: UrlParts, fail: Fail): RedisCredentials {
+  if (userInfo === undefined) return {};
+  const colon = userInfo.indexOf(':');
+  const username = decode(colon < 0 ? userInfo : userInfo.slice(0, colon), fail);
+  const password = colon < 0 ? '' : decode(userInfo.slice(colon + 1), fail);
+  return { ...(username === '' ? {} : { username }), ...(password === '' ? {} : { password }) };
+}
+
+function hostOf(text: string, defaultPort: number, fail: Fail): RedisHost {
+  const match = /^(?:\[([^\]]+)\]|([^:[\],]+))(?::(\d+))?$/u.exec(text);
+  const port = Number(match?.[3] ?? defaultPort);
+  const host = decode(match?.[1] ?? match?.[2] ?? '', fail);
+  if (host === '' || port < 1 || port > LAST_PORT)
+    throw fail('a URL with hosts as in host, host:6379 or [::1]:6379');
+  return { host, port };
+}
+
+function databaseOf(text: string, fail: Fail): number {
+  if (!/^\d{0,9}$/u.test(text)) throw fail('a URL with the number of a database');
+  return Number(text);
+}
+
+/** A misspelt parameter would be ignored silently. */
+function onlyQuery({ query }: UrlParts, known: readonly string[], fail: Fail): void {
+  for (const name of query.keys()) {
+    if (!known.includes(name)) throw fail(`a URL without ?${name}=`);
+  }
+}
+
+function decode(text: string, fail: Fail): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw fail('a URL whose percent signs are encoded as %25');
+  }
 }

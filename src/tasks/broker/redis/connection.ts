@@ -1,31 +1,33 @@
 import type { Cluster, Redis } from 'ioredis';
-import { planConnection, type RedisConnectionOptions, type RedisHealth } from './connection-options.ts';
-import { ConnectionWatch } from './connection-watch.ts';
-import { commonSettings, makeClient, type RedisClient } from './make-client.ts';
-import { withQuietStream } from './quiet-stream.ts';
-import { brokerClosed, commandTimedOut, isTimeout, toBrokerError } from './redis-errors.ts';
-import type { RedisHost } from './redis-url.ts';
-import { RedisSubscriber, type RedisMessageListener } from './redis-subscriber.ts';
-import { SentinelWatch } from './sentinel-watch.ts';
+import { reportUncaught } from '../../../core/report-uncaught.ts';
+import { brokerClosed } from '../broker-errors.ts';
+import { commonSettings, isClusterClient, makeClient, withQuietStream, type RedisClient } from './client.ts';
+import {
+  planConnection,
+  type RedisConnectionOptions,
+  type RedisHealth,
+  type RedisHost,
+} from './connection-options.ts';
+import { commandTimedOut, isTimeout, toBrokerError, unavailable, withoutPassword } from './redis-errors.ts';
+import { RedisSubscriber, SentinelWatch, type RedisMessageListener } from './redis-subscriber.ts';
 
-/** How long closing waits for connections to end, in milliseconds: they are cut before. */
+/** How long closing waits for connections to end, in milliseconds: they have been cut by then. */
 const CLOSE_MS = 250;
 
 /**
- * The way to Redis, the only one that makes clients: one connection for commands, and one that listens to channels as soon as
- * somebody wants to.
+ * The connection to Redis: one socket for commands, and one for channels from the first subscription on.
  *
- * HOW it fails. What is asked is sent once and answered, or rejects in time:
+ * HOW it fails. A command is sent once and answered, or it rejects in time:
  *
  *   there is no connection      waits for one, `timeoutMs` at most; nothing is sent
- *   the connection is lost      rejects at once; it may have happened
- *   no answer in `timeoutMs`    rejects, and the connection is given up: what is asked next waits for a new one, which
- *                               a server that does not answer never completes. So little is left in its socket for the
- *                               moment when it goes on, and nobody would wait for it
- *   Redis cannot now            rejects; see `toBrokerError`
+ *   the connection is lost      rejects immediately; the command may have run
+ *   no answer in `timeoutMs`    rejects, and the connection is given up: the next commands wait for a new one, which a
+ *                               server that hangs never completes. So few commands are left in its socket, which it runs
+ *                               when it goes on, although their callers have given up
+ *   Redis cannot serve now      rejects; see `toBrokerError`
  *
- * It connects again and again meanwhile, ever more slowly. In a cluster that is so for each of its nodes, and the health is
- * that of the whole.
+ * In the meantime it connects again and again, at growing intervals. In a cluster that holds for each of its nodes, and the
+ * health is that of the cluster.
  */
 export class RedisConnection {
   readonly #client: RedisClient;
@@ -36,35 +38,35 @@ export class RedisConnection {
   readonly #sentinels?: SentinelWatch;
   #isClosed = false;
   #isGivingUp = false;
-  /** What sentinels have said, if it is not clear yet that we are there. */
+  /** The primary that sentinels have reported, until the client is known to be connected to it. */
   #primary: RedisHost | undefined;
 
   /**
-   * Connects, and does not wait for it.
+   * Begins to connect.
    *
-   * @throws TypeError or RangeError - an option is wrong.
+   * @throws TypeError or RangeError - an option is not valid.
    */
   constructor(options: RedisConnectionOptions) {
     const { timeoutMs, onHealth, source } = planConnection(options);
     this.#isOwn = 'server' in source;
     this.#timeoutMs = timeoutMs;
     this.#client = 'server' in source ? makeClient(source.server, timeoutMs) : source.client;
-    // Also after it was closed, while connections end: an error that nobody listens to is printed.
+    // Also after closing, while connections end: ioredis prints an error without a listener.
     if (this.#isOwn) this.#client.on('error', ignore);
     this.#watch = new ConnectionWatch(this.#client, onHealth);
     this.#subscriber = new RedisSubscriber(() => this.#makeListener(), timeoutMs);
     if ('server' in source) {
       this.#sentinels = new SentinelWatch(source.server, timeoutMs, (primary) => {
-        this.#goOver(primary);
+        this.#follow(primary);
       });
       this.#client.on('ready', () => {
-        this.#leaveOthers();
+        this.#leaveFormerPrimary();
       });
     }
     if (this.#client.status === 'wait') this.#client.connect().catch(ignore);
   }
 
-  /** For what {@link RedisConnection.run} cannot do: defining scripts. Whoever sends commands with it is on its own. */
+  /** For tests: commands that are sent with it are not covered by the rules above. */
   get commands(): RedisClient {
     return this.#client;
   }
@@ -80,8 +82,8 @@ export class RedisConnection {
   /**
    * Sends a command, or several at once.
    *
-   * @param op - who wants to, for errors.
-   * @throws EscapementError `ERR_BROKER_UNAVAILABLE` - see above. `ERR_BROKER_CLOSED`. Other errors of Redis are as they are.
+   * @param op - the operation that errors name.
+   * @throws EscapementError `ERR_BROKER_UNAVAILABLE` - see above. `ERR_BROKER_CLOSED`. `ERR_WIRE_MESSAGE` - a key has a wrong type.
    */
   async run<T>(op: string, send: (client: RedisClient) => Promise<T>): Promise<T> {
     if (this.#isClosed) throw brokerClosed(op);
@@ -96,7 +98,7 @@ export class RedisConnection {
   /**
    * Listens to a channel until {@link RedisConnection.unsubscribe}, also after the connection was lost and is back.
    *
-   * @throws EscapementError `ERR_BROKER_UNAVAILABLE` - Redis has not confirmed it in time; it does not listen then.
+   * @throws EscapementError `ERR_BROKER_UNAVAILABLE` - Redis has not confirmed it in time; the listener is removed.
    */
   subscribe(op: string, channel: string, listener: RedisMessageListener): Promise<void> {
     return this.#subscriber.subscribe(op, channel, listener);
@@ -107,8 +109,8 @@ export class RedisConnection {
   }
 
   /**
-   * Ends what it has opened, at once: who waits for an answer is told `ERR_BROKER_CLOSED`. A client that was passed in stays as
-   * it is, and what it was asked is waited for. Idempotent.
+   * Ends its connections immediately; pending operations reject with `ERR_BROKER_CLOSED`. A client that was passed in stays open,
+   * and operations that it has sent settle as usual. Idempotent.
    */
   async close(): Promise<void> {
     if (this.#isClosed) return;
@@ -141,15 +143,15 @@ export class RedisConnection {
     }
   }
 
-  /** The primary is another one. A connection that is only being made is not interrupted: ioredis would not try again. */
-  #goOver(primary: RedisHost): void {
+  /** Moves to another primary. A connection that is only being made is not interrupted: ioredis would not try again. */
+  #follow(primary: RedisHost): void {
     this.#primary = primary;
     this.#subscriber.reconnect();
-    if (this.#client.status === 'ready') this.#leaveOthers();
+    if (this.#client.status === 'ready') this.#leaveFormerPrimary();
   }
 
-  /** Ends the connection if it is to another server than the primary that we have heard of last. */
-  #leaveOthers(): void {
+  /** Ends the connection unless it leads to the primary that sentinels have reported last. */
+  #leaveFormerPrimary(): void {
     const client = this.#client;
     const primary = this.#primary;
     this.#primary = undefined;
@@ -158,7 +160,7 @@ export class RedisConnection {
     if (remoteAddress !== primary.host || remotePort !== primary.port) client.disconnect(true);
   }
 
-  /** Ends the connection to a server that does not answer. Only one that is ours: others may have other things to wait for. */
+  /** Ends the connection to a server that does not answer; not that of a client that was passed in, which may have other users. */
   async #giveUp(): Promise<void> {
     if (!this.#isOwn || this.#isGivingUp) return;
     this.#isGivingUp = true;
@@ -177,7 +179,7 @@ export class RedisConnection {
     };
     const client = this.#client;
     if (!isClusterClient(client)) return withQuietStream(client.duplicate(settings));
-    // What is published to one node of a cluster is heard at all of them.
+    // A message that is published to one node of a cluster is received at all of them.
     const nodes = client.nodes('master');
     const node = nodes[Math.floor(Math.random() * nodes.length)];
     if (node === undefined) throw new Error('no node of the cluster is known');
@@ -185,11 +187,7 @@ export class RedisConnection {
   }
 }
 
-function isClusterClient(client: RedisClient): client is Cluster {
-  return client.isCluster;
-}
-
-/** A cluster does not tell which of its nodes has not answered. One that is ended is found again when it is needed. */
+/** A client of a cluster does not report which node has not answered. A node that is disconnected is connected again when it is used. */
 async function endSilentNodes(cluster: Cluster): Promise<void> {
   await Promise.all(
     cluster.nodes().map(async (node) => {
@@ -200,7 +198,7 @@ async function endSilentNodes(cluster: Cluster): Promise<void> {
   );
 }
 
-/** Ends a client for good. One that waits for its next attempt to connect is ended already, and does not say so. */
+/** Ends a client for good. One that waits for its next attempt to connect has ended already, and emits no event. */
 function disconnect(client: RedisClient): Promise<void> {
   return new Promise((resolve) => {
     const late = setTimeout(resolve, client.status === 'reconnecting' ? 0 : CLOSE_MS);
@@ -213,5 +211,118 @@ function disconnect(client: RedisClient): Promise<void> {
 }
 
 function ignore(): void {
-  // What fails is told by the client's events, or does not matter any more.
+  // The events of the client have reported the error, or it no longer matters.
+}
+
+/** An operation that waits for the connection. */
+interface Waiter {
+  readonly op: string;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+  readonly timeout: NodeJS.Timeout;
+}
+
+/**
+ * Follows the events of a client, reports each change of its health once, and lets operations wait for the connection.
+ *
+ * A client emits more events than there are changes: an error and an end for every attempt that fails, in an order that depends
+ * on the failure.
+ */
+class ConnectionWatch {
+  readonly #client: RedisClient;
+  readonly #onHealth: ((health: RedisHealth) => void) | undefined;
+  readonly #waiters = new Set<Waiter>();
+  #health: RedisHealth = { state: 'connecting' };
+  /** The first error of the last attempt that had one: it is the cause, and later ones only report that there is no connection. */
+  #lastError: Error | undefined;
+  #hasFailed = false;
+
+  readonly #onConnecting = (): void => {
+    this.#hasFailed = false;
+  };
+  readonly #onReady = (): void => {
+    // ioredis 5 also emits it for a connection that it has ended because of a wrong password.
+    if (!this.isReady) return;
+    this.#lastError = undefined;
+    this.#hasFailed = false;
+    this.#become({ state: 'ready' });
+    for (const waiter of this.#waiters) this.#settle(waiter).resolve();
+  };
+  readonly #onError = (error: Error): void => {
+    if (!this.#hasFailed) this.#lastError = withoutPassword(error);
+    this.#hasFailed = true;
+    if (!this.isReady) this.#lost();
+  };
+  readonly #onClose = (): void => {
+    this.#lost();
+  };
+
+  constructor(client: RedisClient, onHealth: ((health: RedisHealth) => void) | undefined) {
+    this.#client = client;
+    this.#onHealth = onHealth;
+    client.on('connecting', this.#onConnecting);
+    client.on('ready', this.#onReady);
+    client.on('error', this.#onError);
+    client.on('close', this.#onClose);
+    client.on('end', this.#onClose);
+    if (this.isReady) this.#health = { state: 'ready' };
+  }
+
+  get health(): RedisHealth {
+    return this.#health;
+  }
+
+  /**
+   * Read from the client, a little before its events. A connection that is ending is not ready, although its status still is: the
+   * client would refuse every command immediately, and a caller that retries in a loop would never let it end.
+   */
+  get isReady(): boolean {
+    const client = this.#client;
+    return client.status === 'ready' && ('stream' in client ? client.stream.writable : true);
+  }
+
+  /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - it is not ready within the limit. */
+  untilReady(op: string, limitMs: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timeout = setTimeout(() => {
+        this.#settle(waiter).reject(
+          unavailable(op, this.#lastError ?? new Error(`no answer for ${limitMs} ms`)),
+        );
+      }, limitMs);
+      const waiter: Waiter = { op, resolve, reject, timeout };
+      this.#waiters.add(waiter);
+    });
+  }
+
+  /** Reports nothing more; pending operations reject. */
+  close(): void {
+    const client = this.#client;
+    client.off('connecting', this.#onConnecting);
+    client.off('ready', this.#onReady);
+    client.off('error', this.#onError);
+    client.off('close', this.#onClose);
+    client.off('end', this.#onClose);
+    for (const waiter of this.#waiters) this.#settle(waiter).reject(brokerClosed(waiter.op));
+  }
+
+  #settle(waiter: Waiter): Waiter {
+    clearTimeout(waiter.timeout);
+    this.#waiters.delete(waiter);
+    return waiter;
+  }
+
+  #lost(): void {
+    if (this.#health.state === 'unavailable') return;
+    this.#become({ state: 'unavailable', cause: this.#lastError ?? new Error('the connection was closed') });
+  }
+
+  #become(health: RedisHealth): void {
+    if (health.state === this.#health.state) return;
+    this.#health = health;
+    try {
+      this.#onHealth?.(health);
+    } catch (error) {
+      reportUncaught(error);
+    }
+  }
 }

@@ -10,16 +10,16 @@ type SlotRange = readonly [
   ...nodes: (readonly [host: string | null, port: number])[],
 ];
 
-/** What Redis reports about itself, in asynqmon's shape; a cluster in that of its page on clusters. */
-export async function describeRedis(access: RedisAccess): Promise<RedisInfo> {
-  if (access.isCluster) return await describeCluster(access);
-  return await access.ask(async (client) => {
+/** Returns what Redis reports about itself in the shape of asynqmon's page, or of its page on clusters. */
+export async function describeRedis(redis: RedisAccess): Promise<RedisInfo> {
+  if (redis.isCluster) return await describeCluster(redis);
+  return await redis.send(async (client) => {
     const text = await client.info();
     return { address: addressOf(client), info: parseInfo(text), raw_info: text, cluster: false };
   });
 }
 
-/** The lines of `INFO` and `CLUSTER INFO`. A value may have colons. */
+/** Parses the lines of `INFO` and `CLUSTER INFO`. A value may contain colons. */
 export function parseInfo(text: string): Readonly<Record<string, string>> {
   const lines = text.split('\r\n').filter((line) => line.includes(':') && !line.startsWith('#'));
   return Object.fromEntries(
@@ -27,24 +27,24 @@ export function parseInfo(text: string): Readonly<Record<string, string>> {
   );
 }
 
-async function describeCluster(access: RedisAccess): Promise<RedisInfo> {
-  const text = await access.ask((client) => client.cluster('INFO'));
+async function describeCluster(redis: RedisAccess): Promise<RedisInfo> {
+  const text = await redis.send((client) => client.cluster('INFO'));
   return {
-    address: await access.ask((client) => Promise.resolve(addressOf(client))),
+    address: await redis.send((client) => Promise.resolve(addressOf(client))),
     info: parseInfo(text),
     raw_info: text,
     cluster: true,
-    raw_cluster_nodes: (await access.ask((client) => client.cluster('NODES'))) as string,
-    queue_locations: await locateQueues(access),
+    raw_cluster_nodes: (await redis.send((client) => client.cluster('NODES'))) as string,
+    queue_locations: await locateQueues(redis),
   };
 }
 
-async function locateQueues(access: RedisAccess): Promise<readonly QueueLocation[]> {
-  const ranges = (await access.ask((client) => client.cluster('SLOTS'))) as unknown as readonly SlotRange[];
+async function locateQueues(redis: RedisAccess): Promise<readonly QueueLocation[]> {
+  const ranges = (await redis.send((client) => client.cluster('SLOTS'))) as unknown as readonly SlotRange[];
   return await Promise.all(
-    (await queueNames(access)).map(async (queue) => {
-      const { pending } = access.keysOf(queue);
-      const keyslot = await access.ask((client) => client.cluster('KEYSLOT', pending));
+    (await queueNames(redis)).map(async (queue) => {
+      const { pending } = redis.keysOf(queue);
+      const keyslot = await redis.send((client) => client.cluster('KEYSLOT', pending));
       const range = ranges.find(([first, last]) => first <= keyslot && keyslot <= last);
       const [, , ...nodes] = range ?? [keyslot, keyslot];
       return { queue, keyslot, nodes: nodes.map(([host, port]) => hostAndPort(host ?? '', port)) };
@@ -52,7 +52,7 @@ async function locateQueues(access: RedisAccess): Promise<readonly QueueLocation
   );
 }
 
-/** With sentinels, that of the primary. */
+/** With sentinels, the address of the primary. */
 export function addressOf(client: Redis | Cluster): string {
   if (client.isCluster) {
     const nodes = (client as Cluster).nodes('all').map(({ options }) => options);

@@ -1,73 +1,152 @@
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
-import type { TaskMessage } from '../../task-message.ts';
 import { hasOwnKeys } from '../../require-text.ts';
 import { isTaskState, type TaskState } from '../../task-state.ts';
 import { queueNotFound, taskNotFound } from '../broker-errors.ts';
 import type { DayStats, Page, QueueStats, TaskRecord } from '../broker.ts';
-import { QUEUES_KEY } from './keys.ts';
-import { sourcesOf, type Source } from './places.ts';
+import { groups } from './groups.ts';
+import { groupKeyOfSet, QUEUES_KEY, utcDay, type QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
-import { msOfSeconds } from './redis-time.ts';
-import { bytesOf, listOf, messageFor, numberOf, textOf, unreadable } from './replies.ts';
-import type { ScriptReply } from './script.ts';
-import { LIST_TASKS } from './scripts/list-tasks.ts';
-import { QUEUE_STATS } from './scripts/queue-stats.ts';
-import { TASK } from './scripts/task.ts';
+import { Script, type ScriptReply } from './script.ts';
+import { bytesOf, listOf, messageOrStandIn, msOfSeconds, numberOf, textOf } from './script-values.ts';
 
-/** What there is to see of queues and their tasks; nothing here changes anything. */
+/* Operations that only read. */
+
+/**
+ * Reads the numbers of a queue. Its memory is estimated from the first tasks of each state, as in asynq.
+ *
+ * KEYS[1]  prefix of the queue's keys
+ * ARGV[1]  number of tasks per state, and of groups, whose memory is measured
+ * ARGV[2]  today, as in the keys of counts
+ *
+ * Returns the number of active, pending, scheduled, retry, archived, completed and aggregating tasks, the number of groups, since
+ * when the next task is pending in nanoseconds, bytes, the runs and failed runs of today, all of them, and 1 if the queue is paused.
+ */
+export const QUEUE_STATS = new Script(`
+local sample, bytes = tonumber(ARGV[1]), 0
+local GROUPS, SETS, PENDING = PREFIX .. 'groups', PREFIX .. 'aggregation_sets', PREFIX .. 'pending'
+local PROCESSED, FAILED = PREFIX .. 'processed', PREFIX .. 'failed'
+local COUNTS = { PROCESSED .. ':' .. ARGV[2], FAILED .. ':' .. ARGV[2], PROCESSED, FAILED }
+need('set', GROUPS)
+need('zset', SETS)
+need('string', unpack(COUNTS))
+local function weigh(key, size, ids)
+  local sum = 0
+  for _, id in ipairs(ids) do sum = sum + (redis.call('MEMORY', 'USAGE', TASK .. id) or 0) end
+  if #ids > 0 then bytes = bytes + sum / #ids * size + (redis.call('MEMORY', 'USAGE', key) or 0) end
+end
+local reply = {}
+for i, state in ipairs({ 'active', 'pending', 'scheduled', 'retry', 'archived', 'completed' }) do
+  local key, isList = PREFIX .. state, i <= 2
+  reply[i] = need(isList and 'list' or 'zset', key)
+  weigh(key, reply[i], isList and redis.call('LRANGE', key, -sample, -1) or redis.call('ZRANGE', key, 0, sample - 1))
+end
+local aggregating, groups = 0, 0
+local before, weighed, inWeighed = bytes, 0, 0
+local function addUp(key)
+  local size = need('zset', key)
+  if size > 0 and weighed < sample then
+    weigh(key, size, redis.call('ZRANGE', key, 0, sample - 1))
+    weighed, inWeighed = weighed + 1, inWeighed + size
+  end
+  aggregating = aggregating + size
+  return size
+end
+for _, group in ipairs(redis.call('SMEMBERS', GROUPS)) do
+  if addUp(PREFIX .. 'g:' .. group) > 0 then groups = groups + 1 end
+end
+for _, set in ipairs(redis.call('ZRANGE', SETS, 0, -1)) do addUp(set) end
+if inWeighed > 0 then bytes = before + (bytes - before) / inWeighed * aggregating end
+local head = redis.call('LINDEX', PENDING, -1)
+reply[7], reply[8] = aggregating, groups
+reply[9] = head and readTask(head, 'pending_since')[1] or 0
+reply[10] = bytes
+for i, key in ipairs(COUNTS) do reply[10 + i] = redis.call('GET', key) or 0 end
+reply[15] = redis.call('EXISTS', PREFIX .. 'paused')
+return reply
+`);
+
+/**
+ * Reads a task.
+ *
+ * KEYS[1]  prefix of the queue's keys
+ * ARGV[1]  id
+ *
+ * Returns {} if there is no such task; else msg, state, result, progress, and when its lease ends or it is due.
+ */
+export const TASK = new Script(`
+local id, SCORES = ARGV[1], { active = PREFIX .. 'lease', scheduled = PREFIX .. 'scheduled', retry = PREFIX .. 'retry' }
+need('hash', TASK .. id)
+need('zset', SCORES.active, SCORES.scheduled, SCORES.retry)
+local task = redis.call('HMGET', TASK .. id, 'msg', 'state', 'result', 'x:progress')
+if not task[1] then return {} end
+local source = SCORES[task[2]]
+task[5] = source and redis.call('ZSCORE', source, id)
+return task
+`);
+
+/**
+ * Reads a range of a zset, or of a list from its end. Ids without a task are left out.
+ *
+ * KEYS[1]  prefix of the queue's keys
+ * ARGV[1]  key of the LIST or ZSET
+ * ARGV[2]  state of its tasks
+ * ARGV[3]  index of the first task
+ * ARGV[4]  index of the last task
+ *
+ * Returns per task id, msg, result, progress, and its score, or when its lease ends if it is active.
+ */
+export const LIST_TASKS = new Script(`
+local KEY, state, LEASE = ARGV[1], ARGV[2], PREFIX .. 'lease'
+local isList = state == 'active' or state == 'pending'
+local first, last = tonumber(ARGV[3]), tonumber(ARGV[4])
+need('zset', LEASE)
+need(isList and 'list' or 'zset', KEY)
+local rows
+if isList then rows = redis.call('LRANGE', KEY, -last - 1, -first - 1)
+else rows = redis.call('ZRANGE', KEY, first, last, 'WITHSCORES') end
+local reply = {}
+local function show(id, score)
+  local task = readTask(id, 'msg', 'result', 'x:progress')
+  if not task[1] then return end
+  local at = #reply
+  if state == 'active' then score = redis.call('ZSCORE', LEASE, id) end
+  reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4], reply[at + 5] = id, task[1], task[2], task[3], score
+end
+if isList then for i = #rows, 1, -1 do show(rows[i], false) end
+else for i = 1, #rows, 2 do show(rows[i], rows[i + 1]) end end
+return reply
+`);
 
 const DAY_MS = 86_400_000;
 const NANOS_PER_MS = 1_000_000;
 
-/** asynq's: tasks of each state that are weighed. */
+/** asynq's: tasks per state whose memory is measured. */
 const SAMPLE = 20;
 
-/** What one script shows at most. */
 const TASKS_PER_SCRIPT = 1_000;
 
-/** By name; without those whose keys could be those of another queue. */
-export async function queueNames(access: RedisAccess): Promise<readonly string[]> {
-  return (await access.ask((client) => client.smembers(QUEUES_KEY))).filter(hasOwnKeys).sort();
+/** By name; without queues whose keys could be keys of another queue. */
+export async function queueNames(redis: RedisAccess): Promise<readonly string[]> {
+  return (await redis.send((client) => client.smembers(QUEUES_KEY))).filter(hasOwnKeys).sort();
 }
 
 /** @throws EscapementError `ERR_QUEUE_NOT_FOUND` */
-export async function requireQueue(access: RedisAccess, queue: string): Promise<void> {
-  const isThere = await access.ask((client) => client.sismember(QUEUES_KEY, queue));
+export async function requireQueue(redis: RedisAccess, queue: string): Promise<void> {
+  const isThere = await redis.send((client) => client.sismember(QUEUES_KEY, queue));
   if (isThere !== 1) throw queueNotFound(queue);
 }
 
-export async function queueStats(access: RedisAccess, queue: string): Promise<QueueStats> {
-  const keys = access.keysOf(queue);
-  await requireQueue(access, queue);
-  const nowMs = access.wallNowMs;
-  const reply = listOf(
-    await access.run(
-      QUEUE_STATS,
-      [
-        keys.active,
-        keys.pending,
-        keys.scheduled,
-        keys.retry,
-        keys.archived,
-        keys.completed,
-        keys.groups,
-        keys.aggregationSets,
-        keys.processedOn(nowMs),
-        keys.failedOn(nowMs),
-        keys.processed,
-        keys.failed,
-        keys.paused,
-      ],
-      [keys.taskPrefix, keys.groupPrefix, SAMPLE],
-    ),
-  ).map(numberOf);
+export async function queueStats(redis: RedisAccess, queue: string): Promise<QueueStats> {
+  await requireQueue(redis, queue);
+  const nowMs = redis.wallNowMs;
+  const reply = listOf(await redis.runIn(queue, QUEUE_STATS, [SAMPLE, utcDay(nowMs)])).map(numberOf);
   const [active = 0, pending = 0, scheduled = 0, retry = 0, archived = 0, completed = 0] = reply;
-  const [aggregating = 0, groups = 0, sinceNs = 0, memoryBytes = 0] = reply.slice(6);
+  const [aggregating = 0, groupCount = 0, sinceNs = 0, memoryBytes = 0] = reply.slice(6);
   const [processed = 0, failed = 0, processedTotal = 0, failedTotal = 0, paused = 0] = reply.slice(10);
   return {
     queue,
     counts: { active, pending, scheduled, retry, archived, completed, aggregating },
-    groups,
+    groups: groupCount,
     latencyMs: sinceNs === 0 ? 0 : Math.max(nowMs - sinceNs / NANOS_PER_MS, 0),
     memoryBytes,
     processed,
@@ -79,42 +158,36 @@ export async function queueStats(access: RedisAccess, queue: string): Promise<Qu
   };
 }
 
-export async function history(
-  access: RedisAccess,
-  queue: string,
-  days: number,
-): Promise<readonly DayStats[]> {
+export async function history(redis: RedisAccess, queue: string, days: number): Promise<readonly DayStats[]> {
   requireIntegerAtLeast('days', 1, days);
-  const keys = access.keysOf(queue);
-  await requireQueue(access, queue);
-  const nowMs = access.wallNowMs;
-  const moments = Array.from({ length: days }, (_, daysAgo) => nowMs - daysAgo * DAY_MS);
-  const names = moments.flatMap((ms) => [keys.processedOn(ms), keys.failedOn(ms)]);
-  const counts = await access.ask((client) => client.mget(...names));
-  return moments.map((ms, day) => ({
+  const keys = redis.keysOf(queue);
+  await requireQueue(redis, queue);
+  const nowMs = redis.wallNowMs;
+  const times = Array.from({ length: days }, (_, daysAgo) => nowMs - daysAgo * DAY_MS);
+  const names = times.flatMap((ms) => [keys.processedOn(ms), keys.failedOn(ms)]);
+  const counts = await redis.send((client) => client.mget(...names));
+  return times.map((ms, day) => ({
     queue,
-    date: new Date(ms).toISOString().slice(0, 'YYYY-MM-DD'.length),
+    date: utcDay(ms),
     processed: Number(counts[2 * day] ?? 0),
     failed: Number(counts[2 * day + 1] ?? 0),
   }));
 }
 
-export async function task(access: RedisAccess, queue: string, id: string): Promise<TaskRecord> {
-  const keys = access.keysOf(queue);
-  const reply = listOf(await access.run(TASK, [keys.task(id), keys.lease, keys.scheduled, keys.retry], [id]));
+export async function task(redis: RedisAccess, queue: string, id: string): Promise<TaskRecord> {
+  const reply = listOf(await redis.runIn(queue, TASK, [id]));
   const state = textOf(reply[1]);
   if (!isTaskState(state)) {
-    await requireQueue(access, queue);
+    await requireQueue(redis, queue);
     throw taskNotFound(queue, id);
   }
-  const [message, , result, progress, lease, due] = reply;
-  const score = state === 'active' ? lease : due;
-  return recordOf(access, queue, id, state, { message, result, progress, score });
+  const [message, , result, progress, score] = reply;
+  return recordOf(redis, queue, id, state, { message, result, progress, score });
 }
 
-/** A page far behind what comes first costs Redis a walk to it only if the tasks are in a list: active or pending ones. */
+/** For active and pending tasks, which are in lists, Redis walks to the page: O(tasks before it). */
 export async function tasks(
-  access: RedisAccess,
+  redis: RedisAccess,
   queue: string,
   state: TaskState,
   page: Page,
@@ -122,15 +195,15 @@ export async function tasks(
 ): Promise<readonly TaskRecord[]> {
   requireIntegerAtLeast('page.page', 1, page.page);
   requireIntegerAtLeast('page.size', 1, page.size);
-  await requireQueue(access, queue);
+  await requireQueue(redis, queue);
   const records: TaskRecord[] = [];
   let skip = (page.page - 1) * page.size;
-  for (const source of await sourcesOf(access, queue, state, group, true)) {
+  for (const source of await sourcesOf(redis, queue, state, group, true)) {
     if (skip >= source.size) {
       skip -= source.size;
       continue;
     }
-    await readFrom(access, queue, state, source, skip, page.size, records);
+    await readFrom(redis, queue, state, source, skip, page.size, records);
     if (records.length >= page.size) break;
     skip = 0;
   }
@@ -138,7 +211,7 @@ export async function tasks(
 }
 
 async function readFrom(
-  access: RedisAccess,
+  redis: RedisAccess,
   queue: string,
   state: TaskState,
   source: Source,
@@ -146,16 +219,12 @@ async function readFrom(
   upTo: number,
   records: TaskRecord[],
 ): Promise<void> {
-  const { lease, taskPrefix } = access.keysOf(queue);
-  const kind = source.isList ? 'list' : 'zset';
-  const asksLease = state === 'active' ? 1 : 0;
   for (let first = skip; first < source.size && records.length < upTo; first += TASKS_PER_SCRIPT) {
     const last = first + Math.min(TASKS_PER_SCRIPT, upTo - records.length) - 1;
-    const args = [kind, first, last, taskPrefix, asksLease];
-    const reply = listOf(await access.run(LIST_TASKS, [source.key, lease], args));
+    const reply = listOf(await redis.runIn(queue, LIST_TASKS, [source.key, state, first, last]));
     for (let at = 0; at < reply.length; at += 5) {
       const [id, message, result, progress, score] = reply.slice(at, at + 5);
-      records.push(recordOf(access, queue, textOf(id), state, { message, result, progress, score }));
+      records.push(recordOf(redis, queue, textOf(id), state, { message, result, progress, score }));
     }
   }
 }
@@ -164,34 +233,70 @@ interface Fields {
   readonly message: ScriptReply | undefined;
   readonly result: ScriptReply | undefined;
   readonly progress: ScriptReply | undefined;
-  /** Of the zset it is in; of an active one when its lease ends. */
+  /** Its score in the zset of its state; for an active task when its lease ends. */
   readonly score: ScriptReply | undefined;
 }
 
 function recordOf(
-  access: RedisAccess,
+  redis: RedisAccess,
   queue: string,
   id: string,
   state: TaskState,
   { message, result, progress, score }: Fields,
 ): TaskRecord {
-  const nowMs = access.wallNowMs;
-  const isWaiting = state === 'scheduled' || state === 'retry';
+  const nowMs = redis.wallNowMs;
+  const isLater = state === 'scheduled' || state === 'retry';
   const atMs = msOfSeconds(numberOf(score));
   return {
-    message: readable(queue, id, message),
+    message: messageOrStandIn(queue, id, message),
     state,
-    nextProcessAtMs: state === 'pending' ? nowMs : isWaiting ? atMs : 0,
+    nextProcessAtMs: state === 'pending' ? nowMs : isLater ? atMs : 0,
     result: bytesOf(result),
     progress: Buffer.isBuffer(progress) ? textOf(progress) : undefined,
     isOrphaned: state === 'active' && atMs <= nowMs,
   };
 }
 
-function readable(queue: string, id: string, message: ScriptReply | undefined): TaskMessage {
-  try {
-    return messageFor(queue, id, message);
-  } catch (error) {
-    return unreadable(queue, id, bytesOf(message), error);
+/** A key that holds tasks of a state. */
+export interface Source {
+  readonly key: string;
+  /** The group; empty for a set and for other states. */
+  readonly group: string;
+  readonly size: number;
+}
+
+/**
+ * Returns the keys that hold the tasks of a state.
+ *
+ * @param group - for aggregating tasks; undefined for those of all groups.
+ * @param withSets - whether to include tasks in sets, which a server is aggregating.
+ */
+export async function sourcesOf(
+  redis: RedisAccess,
+  queue: string,
+  state: TaskState,
+  group: string | undefined,
+  withSets: boolean,
+): Promise<readonly Source[]> {
+  const keys = redis.keysOf(queue);
+  if (state === 'active' || state === 'pending') {
+    const size = await redis.send((client) => client.llen(keys[state]));
+    return [{ key: keys[state], group: '', size }];
   }
+  if (state !== 'aggregating') return [await zset(redis, keys[state], '')];
+  const sources: Source[] = [];
+  if (group !== undefined) sources.push(await zset(redis, keys.group(group), group));
+  else for (const info of await groups(redis, queue)) sources.push({ ...info, key: keys.group(info.group) });
+  if (withSets) sources.push(...(await setsOf(redis, keys, group)));
+  return sources;
+}
+
+async function setsOf(redis: RedisAccess, keys: QueueKeys, group: string | undefined): Promise<Source[]> {
+  const names = await redis.send((client) => client.zrange(keys.aggregationSets, '0', '-1'));
+  const ofGroup = names.filter((key) => group === undefined || groupKeyOfSet(key) === keys.group(group));
+  return await Promise.all(ofGroup.map((key) => zset(redis, key, '')));
+}
+
+async function zset(redis: RedisAccess, key: string, group: string): Promise<Source> {
+  return { key, group, size: await redis.send((client) => client.zcard(key)) };
 }

@@ -1,33 +1,40 @@
 import { requireExistingQueueName } from '../../require-text.ts';
 
 /*
- * Every key that asynq has in Redis, and those that we add, with its type. Times in them are Unix seconds, unless it says otherwise.
+ * Every key of asynq, and the keys and channels that we add, whose names contain `x:`. This is the only file that builds keys, except
+ * for the scripts: a script may build keys of a queue from a prefix that it is given. asynq computes the key of a unique lock in the
+ * client and writes it into the message, so unique-key.ts does, too.
  *
- * What is between `{` and `}` tells a cluster where a key lives: all keys of one queue are together, so a script may touch
- * all of them. Text of users goes in as it is: in queue names, groups and ids nothing is escaped. Keys of two queues cannot meet,
- * because names with `}:` are refused, nor can those of two tasks. The key of group `a:SETID` would be that of a set of group `a`,
- * whose SETID is a random UUID.
+ * The conventions of the scripts:
+ *
+ *   - KEYS are whole keys, or the prefix of a queue in scripts that run often, which need many keys: less goes over the wire.
+ *   - Times and durations, in keys and in ARGV, are whole Unix seconds unless the text names another unit.
+ *   - '' stands for an absent value, and `ARGV[3…]  per task: id, epoch` for groups of arguments up to the last one.
+ *
+ * A cluster places a key by the part between `{` and `}`: all keys of a queue are on one node, so a script may use all of them.
+ * Queue names, groups and ids are not escaped. Keys of two queues cannot be equal, because names with `}:` are refused, nor can those
+ * of two tasks. The key of the group `a:SETID` would be that of a set of group `a`, whose SETID is a random UUID.
  */
 
-/** SET of the names of all queues: a queue is in it before its first task is. */
+/** SET of the names of all queues: a queue is added before its first task. */
 export const QUEUES_KEY = 'asynq:queues';
 
-/** ZSET: {@link serverKey} by when it expires. */
+/** ZSET of {@link serverKey}, scored by when it expires. */
 export const SERVERS_KEY = 'asynq:servers';
 
-/** ZSET: {@link workersKey} by when it expires. */
+/** ZSET of {@link workersKey}, scored by when it expires. */
 export const WORKERS_KEY = 'asynq:workers';
 
-/** ZSET: {@link schedulerKey} by when it expires. */
+/** ZSET of {@link schedulerKey}, scored by when it expires. */
 export const SCHEDULERS_KEY = 'asynq:schedulers';
 
-/** Channel: the id of a task that is to be cancelled, of whatever queue. */
+/** Channel: the id of a task whose run must stop, in any queue. */
 export const CANCEL_CHANNEL = 'asynq:cancel';
 
-/** Ours. Channel: somebody wants a run to stop; JSON, see cancellation.ts. */
+/** Ours. Channel: requests to stop a run, in JSON; see notifications.ts. */
 export const CANCEL_REQUEST_CHANNEL = 'asynq:x:cancel';
 
-/** Ours. Channel of one who waits for an answer to that. */
+/** Ours. Channel: the answer to one such request. */
 export function cancelReplyChannel(id: string): string {
   return `asynq:x:cancel-reply:${id}`;
 }
@@ -37,65 +44,65 @@ export function serverKey(host: string, pid: number, serverId: string): string {
   return `asynq:servers:{${host}:${pid}:${serverId}}`;
 }
 
-/** HASH that expires: a WorkerInfo by the id of its task. */
+/** HASH that expires: the id of a task and its WorkerInfo. */
 export function workersKey(host: string, pid: number, serverId: string): string {
   return `asynq:workers:{${host}:${pid}:${serverId}}`;
 }
 
-/** LIST that expires: a SchedulerEntry each, the last one first. */
+/** LIST of SchedulerEntry that expires, the last one first. */
 export function schedulerKey(schedulerId: string): string {
   return `asynq:schedulers:{${schedulerId}}`;
 }
 
-/** ZSET: a SchedulerEnqueueEvent by its time, a thousand at most. */
+/** ZSET of SchedulerEnqueueEvent, scored by its time: a thousand at most. */
 export function schedulerHistoryKey(entryId: string): string {
   return `asynq:scheduler_history:${entryId}`;
 }
 
-/** The keys of a queue; those that every task needs are made once. */
+/** The keys of a queue. Those without a parameter are built once. */
 export class QueueKeys {
-  /** What all of them begin with. */
+  /** Beginning of every key of the queue. */
   readonly prefix: string;
-  /** What {@link QueueKeys.task} begins with: scripts make keys from it. */
+  /** Beginning of {@link QueueKeys.task}. */
   readonly taskPrefix: string;
-  /** What {@link QueueKeys.group} begins with: scripts make keys from it. */
+  /** Beginning of {@link QueueKeys.group}. */
   readonly groupPrefix: string;
-  /** LIST of ids: in on the left, out on the right. */
+  /** LIST of ids: added on the left, taken from the right. */
   readonly pending: string;
   /** LIST of ids. */
   readonly active: string;
-  /** ZSET: an id by when its lease ends. */
+  /** ZSET of ids, scored by when the lease ends. */
   readonly lease: string;
-  /** ZSET: an id by when it is due. */
+  /** ZSET of ids, scored by when the task is due. */
   readonly scheduled: string;
-  /** ZSET: an id by when it is due. */
+  /** ZSET of ids, scored by when the task is due. */
   readonly retry: string;
-  /** ZSET: an id by when it was archived. */
+  /** ZSET of ids, scored by when the task was archived. */
   readonly archived: string;
-  /** ZSET: an id by when its retention is over. */
+  /** ZSET of ids, scored by when the retention ends. */
   readonly completed: string;
-  /** STRING: since when it is paused; it is paused if the key is there. */
+  /** STRING: since when the queue is paused. It is paused if the key exists. */
   readonly paused: string;
-  /** SET of the groups that have tasks. */
+  /** SET of the groups that have tasks; see GROUP_NAMES in lua.ts. */
   readonly groups: string;
-  /** ZSET: {@link QueueKeys.aggregationSet} by when its tasks go back. */
+  /** ZSET of {@link QueueKeys.aggregationSet}, scored by when its tasks return to the group. */
   readonly aggregationSets: string;
-  /** STRING, a number: runs, with those that failed, ever. */
+  /** STRING, a number: all runs, including failed ones. */
   readonly processed: string;
-  /** STRING, a number: runs that failed, ever. */
+  /** STRING, a number: all failed runs. */
   readonly failed: string;
   /** Ours. STRING, a number: the epoch of the latest lease. */
   readonly epoch: string;
-  /** Ours. HASH: by the key of a schedule entry the latest tick that was added, in milliseconds. */
+  /** Ours. HASH: the key of a schedule entry and its latest tick that was added, in milliseconds. */
   readonly ticks: string;
-  /** Ours. Channel: there is something to do; see hints.ts. */
+  /** Ours. Channel: a task is pending, or a group has grown; see notifications.ts. */
   readonly workChannel: string;
-  /** Ours. Channel: tasks are completed, archived or gone. */
+  /** Ours. Channel: tasks were completed, archived or removed. */
   readonly settledChannel: string;
-  /** Ours. Channel: a run has said how far it is. */
+  /** Ours. Channel: the progress of a run has changed. */
   readonly progressChannel: string;
 
-  /** @throws TypeError - a queue cannot have that name. */
+  /** @throws TypeError - the name is not a valid queue name. */
   constructor(queue: string) {
     requireExistingQueueName('queue', queue);
     this.prefix = `asynq:{${queue}}:`;
@@ -120,38 +127,38 @@ export class QueueKeys {
     this.progressChannel = `${this.prefix}x:progress`;
   }
 
-  /** HASH of `msg`, `state` and what else a task has. */
+  /** HASH of `msg`, `state` and other fields of a task. */
   task(id: string): string {
     return this.taskPrefix + id;
   }
 
-  /** ZSET: an id by when it was added. */
+  /** ZSET of ids, scored by when they were added. */
   group(group: string): string {
     return this.groupPrefix + group;
   }
 
-  /** ZSET: as the group had it. */
+  /** ZSET of ids, with the scores of the group. */
   aggregationSet(group: string, setId: string): string {
     return `${this.groupPrefix}${group}:${setId}`;
   }
 
-  /** STRING that expires, a number: runs of a UTC day, with those that failed. */
+  /** STRING that expires, a number: the runs of a UTC day, including failed ones. */
   processedOn(wallMs: number): string {
     return `${this.processed}:${utcDay(wallMs)}`;
   }
 
-  /** STRING that expires, a number: runs of a UTC day that failed. */
+  /** STRING that expires, a number: the failed runs of a UTC day. */
   failedOn(wallMs: number): string {
     return `${this.failed}:${utcDay(wallMs)}`;
   }
 }
 
-/** The group's key of a set's key, as asynq finds it: an id of a set has no colon. */
+/** The key of the group of a set, found as in asynq: the id of a set has no colon. */
 export function groupKeyOfSet(setKey: string): string {
   return setKey.slice(0, setKey.lastIndexOf(':'));
 }
 
-/** A day, as the counts of days have it. */
+/** A UTC day, as in the keys of counts. */
 export function utcDay(wallMs: number): string {
   return new Date(wallMs).toISOString().slice(0, 'YYYY-MM-DD'.length);
 }

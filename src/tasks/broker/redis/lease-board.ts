@@ -1,40 +1,44 @@
-import type { LeaseId } from './extend-leases.ts';
-
-/** Longest id that has room in its place, in characters: an UUID has 36. */
+/** Longest id that fits into a place, in characters: a UUID has 36. */
 const ID_LENGTH = 42;
 
-/** Whatever characters they are: to count their bytes first takes as long as to write them. */
+/** For any characters: counting their bytes first takes as long as writing them. */
 const ID_BYTES = 3 * ID_LENGTH;
 
-/** In the place of the length of an id that has no room: the thread is told of it. */
-const TOLD = 0xff_ff;
+/** Instead of the length of an id that does not fit: the thread receives the id in a message. */
+const SENT = 0xff_ff;
 
-/** Generations begin anew after that. */
+/** Generations start again at 1 after that. */
 const LAST_GENERATION = 2 ** 31 - 1;
 
-/** The memory that both have. Arrays of places, except `asleep`. */
+/** The shared memory: one element per place, except for `asleep`. */
 export interface LeaseCells {
-  /** One number: 1 if the thread does not look at the board, and must be woken. */
+  /** One number: 1 if the thread does not read the board and must be woken. */
   readonly asleep: Int32Array<SharedArrayBuffer>;
-  /** 0 for a place that is free; another number for each task that is in it. */
+  /** 0 for a free place; a new number for each task that is put there. */
   readonly generations: Int32Array<SharedArrayBuffer>;
   readonly epochs: Float64Array<SharedArrayBuffer>;
-  /** Until when it may be renewed; 0 for ever. */
+  /** Until when the lease may be renewed; 0 for no limit. */
   readonly endsMs: Float64Array<SharedArrayBuffer>;
-  /** Until when it was renewed: all that the thread writes. */
+  /** Until when it was renewed: the only array that the thread writes. */
   readonly renewedMs: Float64Array<SharedArrayBuffer>;
-  /** Index of its queue. */
+  /** Index of the task's queue. */
   readonly queues: Uint16Array<SharedArrayBuffer>;
   readonly idLengths: Uint16Array<SharedArrayBuffer>;
   /** UTF-8, `ID_BYTES` for each place. */
   readonly ids: Uint8Array<SharedArrayBuffer>;
 }
 
-/** An id that has no room on the board. */
+/** An id that is too long for the board. */
 export interface LongId {
   readonly place: number;
   readonly generation: number;
   readonly id: string;
+}
+
+/** What identifies a lease in Redis. */
+export interface LeaseId {
+  readonly id: string;
+  readonly epoch: number;
 }
 
 /** A lease on the board. */
@@ -52,13 +56,13 @@ export interface HeldLease extends LeaseId {
  *     id, queue, … │ 9f3c…  0 │          │ 41d0…  0 │   ◄── main
  *     renewed      │ 12:00:30 │          │ 0        │   ◄── thread
  *
- * WHY not messages: each costs both sides microseconds and wakes the thread, and thousands of tasks a second are over long
- * before their lease is. Here a task costs some writes, the thread looks six times in a lease, and nobody waits for anybody:
- * a loop that is held the next moment has said all there is to say.
+ * WHY not messages: each costs both sides microseconds and wakes the thread, and thousands of tasks a second end long before their
+ * lease does. Here a task costs some writes, the thread reads the board six times per lease, and neither side waits for the other:
+ * an event loop that is blocked by the next task has already written all that the thread needs.
  *
- * WHY without locks: what the thread reads while it is written is the id of one task and the epoch of another, and no task has
- * that lease: Redis says that it is lost, and the generation that was read is over by then. A renewal that is written to a
- * place that has another task meanwhile is of an earlier lease, and ends before that one's does.
+ * WHY without locks: what the thread reads during a write may be the id of one task and the epoch of another. No task has that
+ * lease: Redis reports it as lost, and the generation that was read has ended by then. A renewal that is written to a place that
+ * holds another task by then belongs to an earlier lease, and ends before the later one does.
  */
 export class LeaseBoard {
   readonly #cells: LeaseCells;
@@ -74,9 +78,9 @@ export class LeaseBoard {
     return this.#cells.generations.length;
   }
 
-  // The one who has tasks.
+  // The side of the event loop.
 
-  /** @returns the id, if the thread must be told of it. */
+  /** @returns the id, if it must be sent to the thread. */
   put(place: number, { id, epoch }: LeaseId, queue: number, untilMs: number): LongId | undefined {
     const { generations, epochs, endsMs, renewedMs, queues, idLengths } = this.#cells;
     const generation = (this.#generation % LAST_GENERATION) + 1;
@@ -86,7 +90,7 @@ export class LeaseBoard {
     endsMs[place] = untilMs;
     renewedMs[place] = 0;
     queues[place] = queue;
-    idLengths[place] = isLong ? TOLD : this.#bytes.write(id, place * ID_BYTES);
+    idLengths[place] = isLong ? SENT : this.#bytes.write(id, place * ID_BYTES);
     Atomics.store(generations, place, generation);
     return isLong ? { place, generation, id } : undefined;
   }
@@ -105,28 +109,28 @@ export class LeaseBoard {
     return Atomics.load(asleep, 0) === 1 && Atomics.exchange(asleep, 0, 0) === 1;
   }
 
-  // The thread.
+  // The side of the thread.
 
-  /** From now on who puts something there wakes us. What came just before it has woken nobody: look once more. */
+  /** From now on a task that is put there wakes the thread. One that was put there just before has not: read the board once more. */
   sleep(): void {
     Atomics.store(this.#cells.asleep, 0, 1);
   }
 
-  /** 0 if it is free, or may not be renewed any more. */
+  /** The generation in a place; 0 if it is free, or its lease may no longer be renewed. */
   generationAt(place: number, nowMs: number): number {
     const generation = Atomics.load(this.#cells.generations, place);
     const endMs = this.#cells.endsMs[place] as number;
     return endMs === 0 || endMs > nowMs ? generation : 0;
   }
 
-  /** @param longIds - those that were told, by place. */
+  /** @param longIds - those that were sent, by place. */
   read(place: number, generation: number, longIds: ReadonlyMap<number, LongId>): HeldLease | undefined {
     const { epochs, queues, idLengths } = this.#cells;
     const length = idLengths[place] as number;
-    const told = longIds.get(place);
-    if (length === TOLD && told?.generation !== generation) return undefined;
+    const sent = longIds.get(place);
+    if (length === SENT && sent?.generation !== generation) return undefined;
     const at = place * ID_BYTES;
-    const id = length === TOLD ? (told as LongId).id : this.#bytes.toString('utf8', at, at + length);
+    const id = length === SENT ? (sent as LongId).id : this.#bytes.toString('utf8', at, at + length);
     return { place, generation, id, epoch: epochs[place] as number, queue: queues[place] as number };
   }
 
@@ -136,7 +140,7 @@ export class LeaseBoard {
   }
 }
 
-/** For that many places: 160 bytes each. */
+/** 160 bytes per place. */
 export function makeLeaseCells(places: number): LeaseCells {
   const shared = (bytesPerPlace: number): SharedArrayBuffer => new SharedArrayBuffer(places * bytesPerPlace);
   return {

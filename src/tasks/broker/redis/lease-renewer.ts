@@ -1,40 +1,71 @@
-import { extendLeases } from './extend-leases.ts';
 import { QueueKeys } from './keys.ts';
-import type { HeldLease, LeaseBoard, LongId } from './lease-board.ts';
+import type { HeldLease, LeaseBoard, LeaseId, LongId } from './lease-board.ts';
+import { LEASED } from './lua.ts';
 import type { RedisAccess } from './redis-access.ts';
+import { Script, type ScriptArgument } from './script.ts';
+import { listOf, secondsUp } from './script-values.ts';
 
-/** Renewals in the time of a lease: five may fail. */
-const BEATS_PER_LEASE = 6;
+/**
+ * Extends leases of a queue.
+ *
+ * KEYS[1]   prefix of the queue's keys
+ * ARGV[1]   when the leases end
+ * ARGV[2…]  per task: id, epoch
+ *
+ * Returns per task 1, or 0 if its lease is lost.
+ */
+export const EXTEND_LEASES = new Script(`${LEASED}
+local score, outcomes = ARGV[1], {}
+need('zset', LEASE)
+writeAnyway(LEASE)
+for i = 2, #ARGV, 2 do
+  local id, epoch = ARGV[i], ARGV[i + 1]
+  if holds(id, epoch) then
+    redis.call('ZADD', LEASE, score, id)
+    redis.call('HSET', TASK .. id, 'x:lease', epoch .. ':' .. score)
+    outcomes[#outcomes + 1] = 1
+  else
+    outcomes[#outcomes + 1] = 0
+  end
+end
+return outcomes
+`);
+
+/** How often a lease is renewed in its time: five renewals may fail. */
+const RENEWALS_PER_LEASE = 6;
 
 /** What one script extends at most: some milliseconds in which Redis does nothing else. */
 const MAX_PER_SCRIPT = 1_000;
+
+/** What runs scripts. */
+type ScriptRunner = Pick<RedisAccess, 'run'>;
 
 /** What leases are renewed with. */
 export interface LeaseRenewerOptions {
   readonly board: LeaseBoard;
   readonly queues: readonly string[];
   readonly leaseMs: number;
-  /** A way to Redis. Called when there is something to renew, the first time. */
-  readonly open: () => Pick<RedisAccess, 'run'>;
-  /** It does not work. Called once, until it works again. */
+  /** Connects to Redis. Called before the first renewal. */
+  readonly open: () => ScriptRunner;
+  /** Called when a renewal fails; then not again before one has succeeded. */
   readonly onError: (error: unknown) => void;
 }
 
 /**
- * Looks at the board at every beat, and renews what it has seen there before: what is shorter than a beat is none of its
- * business, and a server that has nothing else needs no connection. With nothing on the board it sleeps.
+ * Reads the board at an interval, and renews the leases that it has seen there before: a task that is shorter than the interval
+ * costs nothing, and a server without longer tasks needs no connection. While the board is empty it sleeps.
  *
- * A lease that is lost is left alone: whoever has it finds that out for himself.
+ * A lease that is lost is not renewed again: the server finds out by itself.
  */
 export class LeaseRenewer {
   readonly #options: LeaseRenewerOptions;
   readonly #keys: readonly QueueKeys[];
-  /** By place, the generation that was there at the last beat. */
+  /** By place, the generation that was there an interval ago. */
   readonly #seen: Int32Array;
   /** By place, the generation whose lease is lost. */
   readonly #lost: Int32Array;
   readonly #longIds = new Map<number, LongId>();
-  #redis: Pick<RedisAccess, 'run'> | undefined;
+  #redis: ScriptRunner | undefined;
   #isArmed = false;
   #isRenewing = false;
   #isFailing = false;
@@ -46,31 +77,32 @@ export class LeaseRenewer {
     this.#lost = new Int32Array(options.board.places);
   }
 
-  /** Something is on the board. */
+  /** Called after a task was put on the board while it slept. */
   wake(): void {
     if (this.#isArmed) return;
     this.#isArmed = true;
-    setTimeout(this.#beat, this.#options.leaseMs / BEATS_PER_LEASE);
+    setTimeout(this.#onInterval, this.#options.leaseMs / RENEWALS_PER_LEASE);
   }
 
-  tell(longId: LongId): void {
+  /** Called with each id that is too long for the board. */
+  addLongId(longId: LongId): void {
     this.#longIds.set(longId.place, longId);
   }
 
-  readonly #beat = (): void => {
+  readonly #onInterval = (): void => {
     this.#isArmed = false;
     const { board } = this.#options;
-    const { isEmpty, due } = this.#look();
+    const { isEmpty, due } = this.#readBoard();
     if (isEmpty) {
       board.sleep();
-      if (!this.#look().isEmpty && board.mustWake()) this.wake();
+      if (!this.#readBoard().isEmpty && board.mustWake()) this.wake();
       return;
     }
     if (due.length > 0 && !this.#isRenewing) void this.#renew(due);
     this.wake();
   };
 
-  #look(): { readonly isEmpty: boolean; readonly due: readonly HeldLease[] } {
+  #readBoard(): { readonly isEmpty: boolean; readonly due: readonly HeldLease[] } {
     const { board } = this.#options;
     const nowMs = Date.now();
     const due: HeldLease[] = [];
@@ -90,11 +122,14 @@ export class LeaseRenewer {
   async #renew(leases: readonly HeldLease[]): Promise<void> {
     this.#isRenewing = true;
     try {
-      const ofQueues = this.#keys.map((keys, queue) => ({
-        keys,
-        some: leases.filter((lease) => lease.queue === queue),
-      }));
-      await Promise.all(ofQueues.map(({ keys, some }) => this.#extend(keys, some)));
+      await Promise.all(
+        this.#keys.map((keys, queue) =>
+          this.#extend(
+            keys,
+            leases.filter((lease) => lease.queue === queue),
+          ),
+        ),
+      );
       this.#isFailing = false;
     } catch (error) {
       if (!this.#isFailing) this.#options.onError(error);
@@ -110,11 +145,28 @@ export class LeaseRenewer {
       this.#redis ??= open();
       const some = leases.slice(first, first + MAX_PER_SCRIPT);
       const untilMs = Date.now() + leaseMs;
-      const lost = new Set(await extendLeases(this.#redis, keys, some, untilMs));
+      const lost = new Set(await extendLeasesOf(this.#redis, keys, some, untilMs));
       for (const lease of some) {
         if (lost.has(lease)) this.#lost[lease.place] = lease.generation;
         else board.renewed(lease, untilMs);
       }
     }
   }
+}
+
+/**
+ * Extends leases of one queue until `untilMs`, at most a thousand. The thread and the event loop share it.
+ *
+ * @returns those that are lost.
+ */
+export async function extendLeasesOf<T extends LeaseId>(
+  redis: ScriptRunner,
+  { prefix }: QueueKeys,
+  leases: readonly T[],
+  untilMs: number,
+): Promise<T[]> {
+  const args: ScriptArgument[] = [secondsUp(untilMs)];
+  for (const { id, epoch } of leases) args.push(id, epoch);
+  const outcomes = listOf(await redis.run(EXTEND_LEASES, [prefix], args));
+  return leases.filter((_, at) => outcomes[at] !== 1);
 }

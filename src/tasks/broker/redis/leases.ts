@@ -1,283 +1,326 @@
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import { requireDuration } from '../../task-options.ts';
-import type { TaskMessage } from '../../task-message.ts';
-import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { leaseLost } from '../broker-errors.ts';
-import type { LeasedTask, TaskFailure } from '../broker.ts';
-import { Coalescer } from './coalescer.ts';
-import { extendLeases } from './extend-leases.ts';
-import { utcDay, type QueueKeys } from './keys.ts';
+import type { LeasedTask } from '../broker.ts';
+import { extendLeasesOf } from './lease-renewer.ts';
+import { FREE_LOCK, LEASED } from './lua.ts';
 import type { RedisAccess } from './redis-access.ts';
-import { nanosOf, secondsDown, secondsUp } from './redis-time.ts';
-import { listOf, messageIfOf, numberOf, textOf } from './replies.ts';
-import type { Script, ScriptArgument, ScriptReply } from './script.ts';
-import { ARCHIVE_UNREADABLE } from './scripts/archive-unreadable.ts';
-import { ARCHIVE } from './scripts/archive.ts';
-import { COMPLETE } from './scripts/complete.ts';
-import { DEQUEUE } from './scripts/dequeue.ts';
-import { DISCARD } from './scripts/discard.ts';
-import { RECOVER } from './scripts/recover.ts';
-import { RELEASE } from './scripts/release.ts';
-import { RETRY } from './scripts/retry.ts';
-import { WRITE_FIELD } from './scripts/write-field.ts';
+import { Script, type ScriptArgument, type ScriptReply } from './script.ts';
+import { listOf, messageIfOf, nanosOf, numberOf, secondsDown, secondsUp, textOf } from './script-values.ts';
 
-/** What one script moves at most: some milliseconds in which Redis does nothing else. */
+/**
+ * `nextEpoch(key)`: an epoch greater than all before it, also if a failover has lost the latest one: it is at least the time in
+ * microseconds. A value that is not a number that Lua represents exactly is replaced.
+ * `whole(number)`: its digits.
+ */
+const NEXT_EPOCH = `
+local function nextEpoch(key)
+  need('string', key)
+  local time = redis.call('TIME')
+  local last = tonumber(redis.call('GET', key) or 0)
+  if not (last and last < 2 ^ 53) then last = 0 end
+  return math.max(last + 1, time[1] * 1000000 + time[2])
+end
+local function whole(number) return string.format('%.0f', number) end
+`;
+
+/**
+ * Leases the first tasks of a queue, unless it is paused. Ids without a task, or whose task is elsewhere, are dropped: leasing
+ * them would create a task without a message, or run one twice.
+ *
+ * KEYS[1]  prefix of the queue's keys
+ * ARGV[1]  number of tasks, at most 1000
+ * ARGV[2]  when the leases end
+ * ARGV[3]  bytes after which no more tasks are taken
+ *
+ * Returns {} if the list is empty or the queue is paused; else the epoch of the first task, 1 if there may be more tasks, and per
+ * task id, msg and recoveries: their epochs are consecutive.
+ */
+export const DEQUEUE = new Script(`${NEXT_EPOCH}
+local limit, score, bytes = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local PENDING, ACTIVE, LEASE = PREFIX .. 'pending', PREFIX .. 'active', PREFIX .. 'lease'
+local EPOCH = PREFIX .. 'x:epoch'
+if redis.call('EXISTS', PREFIX .. 'paused') == 1 or need('list', PENDING) == 0 then return {} end
+need('list', ACTIVE)
+need('zset', LEASE)
+local reply, ids, leases, ghosts, seen = { nextEpoch(EPOCH), 1 }, {}, {}, {}, {}
+local looked, most = 0, limit + 1000
+while #ids < limit and bytes > 0 and looked < most do
+  local want = math.min(limit - #ids, most - looked)
+  local found = redis.call('LRANGE', PENDING, -looked - want, -looked - 1)
+  if #found < want then reply[2] = 0 end
+  for i = #found, 1, -1 do
+    if bytes <= 0 then break end
+    looked = looked + 1
+    local id = found[i]
+    local task = readTask(id, 'msg', 'x:recoveries', 'state')
+    local isFree = task[3] == 'pending' or (task[3] == 'active' and not redis.call('ZSCORE', LEASE, id))
+    if isGhost(task) then ghosts[#ghosts + 1] = TASK .. id
+    elseif task[1] and isFree and not seen[id] then
+      seen[id] = true
+      bytes = bytes - #task[1]
+      ids[#ids + 1] = id
+      leases[#leases + 1] = score
+      leases[#leases + 1] = id
+      local at = #reply
+      reply[at + 1], reply[at + 2], reply[at + 3] = id, task[1], task[2] or 0
+    end
+  end
+  if #found < want then break end
+end
+if bytes <= 0 then reply[2] = 1 end
+redis.call('LTRIM', PENDING, 0, -looked - 1)
+if #ghosts > 0 then redis.call('DEL', unpack(ghosts)) end
+if #ids == 0 then return reply end
+local epoch = reply[1]
+redis.call('LPUSH', ACTIVE, unpack(ids))
+redis.call('ZADD', LEASE, unpack(leases))
+redis.call('SET', EPOCH, whole(epoch + #ids - 1))
+for i, id in ipairs(ids) do
+  redis.call('HSET', TASK .. id, 'state', 'active', 'x:lease', whole(epoch + i - 1) .. ':' .. score)
+  redis.call('HDEL', TASK .. id, 'pending_since')
+end
+return reply
+`);
+
+/**
+ * Leases tasks again whose lease ended long ago, and active ones without a lease, which asynq's recoverer never finds because it
+ * reads only the leases. Leases of tasks that are not active, and active ids without a task, are dropped.
+ *
+ * KEYS[1]  prefix of the queue's keys
+ * ARGV[1]  number of tasks, at most 1000
+ * ARGV[2]  when the new leases end
+ * ARGV[3]  bytes after which no more tasks are taken
+ * ARGV[4]  leases that ended by then
+ *
+ * Returns what DEQUEUE returns.
+ */
+export const RECOVER = new Script(`${NEXT_EPOCH}
+local limit, score, bytes, PIECE = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), 1000
+local ACTIVE, LEASE, EPOCH = PREFIX .. 'active', PREFIX .. 'lease', PREFIX .. 'x:epoch'
+need('list', ACTIVE)
+need('zset', LEASE)
+local ids, seen = {}, {}
+local function find(id)
+  if not seen[id] and #ids < limit then ids[#ids + 1] = id end
+  seen[id] = true
+end
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', LEASE, '-inf', ARGV[4], 'LIMIT', 0, limit)) do find(id) end
+local active = redis.call('LRANGE', ACTIVE, 0, -1)
+for first = 1, #active, PIECE do
+  if #ids >= limit then break end
+  local some = { unpack(active, first, math.min(first + PIECE - 1, #active)) }
+  local scores = redis.call('ZMSCORE', LEASE, unpack(some))
+  for n, id in ipairs(some) do if not scores[n] then find(id) end end
+end
+if #ids == 0 then return {} end
+local epoch = nextEpoch(EPOCH)
+local reply, count = { epoch, #ids == limit and 1 or 0 }, 0
+for _, id in ipairs(ids) do
+  if bytes <= 0 then
+    reply[2] = 1
+    break
+  end
+  local task = readTask(id, 'msg', 'x:recoveries', 'state')
+  redis.call('LREM', ACTIVE, 0, id)
+  if task[1] and task[3] == 'active' then
+    redis.call('LPUSH', ACTIVE, id)
+    redis.call('ZADD', LEASE, score, id)
+    redis.call('HSET', TASK .. id, 'x:lease', whole(epoch + count) .. ':' .. score)
+    count = count + 1
+    bytes = bytes - #task[1]
+    local at = #reply
+    reply[at + 1], reply[at + 2], reply[at + 3] = id, task[1], task[2] or 0
+  else
+    redis.call('ZREM', LEASE, id)
+    if isGhost(task) then redis.call('DEL', TASK .. id) end
+  end
+end
+if count > 0 then redis.call('SET', EPOCH, whole(epoch + count - 1)) end
+return reply
+`);
+
+/**
+ * Returns a task to the head of its queue.
+ *
+ * KEYS[1]  prefix of the queue's keys
+ * ARGV[1]  id
+ * ARGV[2]  epoch
+ * ARGV[3]  now, in nanoseconds
+ *
+ * Returns 1, or 0 if the lease is lost.
+ */
+export const RELEASE = new Script(`${LEASED}
+local id, PENDING = ARGV[1], PREFIX .. 'pending'
+needLeased(id)
+need('list', PENDING)
+if not holds(id, ARGV[2]) then return 0 end
+writeAnyway(LEASE)
+local size = redis.call('RPUSH', PENDING, id)
+endLease(id)
+redis.call('HSET', TASK .. id, 'state', 'pending', 'pending_since', ARGV[3])
+if size == 1 then redis.pcall('PUBLISH', PREFIX .. 'x:work', '') end
+return 1
+`);
+
+/**
+ * Archives a leased task whose message cannot be decoded, or is the message of another task, and frees its lock.
+ *
+ * KEYS[1]  prefix of the queue's keys
+ * ARGV[1]  id
+ * ARGV[2]  epoch
+ * ARGV[3]  now
+ */
+export const ARCHIVE_UNREADABLE = new Script(`${FREE_LOCK}${LEASED}
+local id, ARCHIVED = ARGV[1], PREFIX .. 'archived'
+needLeased(id)
+need('zset', ARCHIVED)
+if not holds(id, ARGV[2]) then return end
+endLease(id)
+redis.call('ZADD', ARCHIVED, ARGV[3], id)
+redis.call('HSET', TASK .. id, 'state', 'archived')
+freeLockOf(id)
+redis.pcall('PUBLISH', PREFIX .. 'x:settled', id)
+`);
+
+/** What one script leases or extends at most: some milliseconds in which Redis does nothing else. */
 const MAX_PER_SCRIPT = 1_000;
 
-/** What one script answers, and what is taken at once, at most, in bytes but for the last task: it has to arrive in time. */
+/** Bytes of one script's reply, and of one call, except for the last task: the reply must arrive in time. */
 const MAX_REPLY_BYTES = 8_388_608;
 const MAX_TAKEN_BYTES = 8 * MAX_REPLY_BYTES;
 
-/** asynq's: a day's count is kept for that long. */
-const DAY_COUNT_MS = 90 * 86_400_000;
-
-/** Tasks that are processed: who has them, and how it ends. */
-export class Leases {
-  readonly #access: RedisAccess;
-  readonly #done: Coalescer<LeasedTask, number>;
-
-  constructor(access: RedisAccess) {
-    this.#access = access;
-    this.#done = new Coalescer({
-      run: (queue, tasks) => this.#completeAll(queue, tasks),
-      bytesOf: ({ message }) => (message.retentionMs > 0 ? message.payload.length : 0),
-    });
-  }
-
-  async dequeue(queue: string, limit: number, leaseMs: number): Promise<readonly LeasedTask[]> {
-    requireIntegerAtLeast('limit', 0, limit);
-    requireDuration('leaseMs', leaseMs);
-    const { prefix } = this.#access.keysOf(queue);
-    return this.#takeSome(queue, limit, (count) => {
-      const untilS = secondsUp(this.#access.wallNowMs + leaseMs);
-      return this.#access.run(DEQUEUE, [prefix], [count, untilS, MAX_REPLY_BYTES]);
-    });
-  }
-
-  async complete(task: LeasedTask): Promise<void> {
-    if ((await this.#done.ask(task.message.queue, task)) !== 1) throw leaseLost(task);
-  }
-
-  async retry(task: LeasedTask, failure: TaskFailure, atMs: number): Promise<void> {
-    requireDuration('atMs', atMs);
-    const { message, epoch } = task;
-    const { keys, expiresS } = this.#failing(message, 'retry');
-    const retried = message.retried + (failure.isFailure ? 1 : 0);
-    await this.#hold(task, RETRY, keys, [
-      message.id,
-      epoch,
-      encoded({ ...message, retried, lastError: failure.error, lastFailedAtMs: this.#access.wallNowMs }),
-      secondsUp(atMs),
-      flag(failure.isFailure),
-      flag(failure.isRecovery),
-      expiresS,
-    ]);
-  }
-
-  async archive(task: LeasedTask, failure: TaskFailure): Promise<void> {
-    const { message, epoch } = task;
-    const { keys, expiresS } = this.#failing(message, 'archived');
-    const nowMs = this.#access.wallNowMs;
-    const { taskPrefix, settledChannel } = this.#access.keysOf(message.queue);
-    const { maxArchived, archiveRetentionMs } = this.#access.options;
-    await this.#hold(task, ARCHIVE, keys, [
-      message.id,
-      epoch,
-      encoded({ ...message, lastError: failure.error, lastFailedAtMs: nowMs }),
-      secondsUp(nowMs),
-      flag(failure.isRecovery),
-      expiresS,
-      message.uniqueKey,
-      taskPrefix,
-      secondsDown(nowMs - archiveRetentionMs),
-      maxArchived,
-      settledChannel,
-    ]);
-  }
-
-  async release(task: LeasedTask): Promise<void> {
-    const { id, queue } = task.message;
-    const keys = this.#access.keysOf(queue);
-    await this.#hold(
-      task,
-      RELEASE,
-      [keys.task(id), keys.active, keys.lease, keys.pending],
-      [id, task.epoch, nanosOf(this.#access.wallNowMs), keys.workChannel],
-    );
-  }
-
-  async discard(task: LeasedTask): Promise<void> {
-    const { id, queue, uniqueKey } = task.message;
-    const keys = this.#access.keysOf(queue);
-    await this.#hold(
-      task,
-      DISCARD,
-      [keys.task(id), keys.active, keys.lease],
-      [id, task.epoch, uniqueKey, keys.settledChannel],
-    );
-  }
-
-  async extend(tasks: readonly LeasedTask[], leaseMs: number): Promise<readonly LeasedTask[]> {
-    requireDuration('leaseMs', leaseMs);
-    const lost = await Promise.all(
-      [...byQueue(tasks)].map(([queue, some]) => this.#extendSome(queue, some, leaseMs)),
-    );
-    return lost.flat();
-  }
-
-  writeResult(task: LeasedTask, result: Uint8Array): Promise<void> {
-    return this.#writeField(task, 'result', Buffer.from(result), '');
-  }
-
-  writeProgress(task: LeasedTask, progress: string): Promise<void> {
-    const { progressChannel } = this.#access.keysOf(task.message.queue);
-    return this.#writeField(task, 'x:progress', progress, progressChannel);
-  }
-
-  async recover(queues: readonly string[], graceMs: number, leaseMs: number): Promise<readonly LeasedTask[]> {
-    requireDuration('graceMs', graceMs);
-    requireDuration('leaseMs', leaseMs);
-    const recovered: LeasedTask[] = [];
-    for (const queue of new Set(queues)) {
-      const { active, lease, epoch, taskPrefix } = this.#access.keysOf(queue);
-      const some = await this.#takeSome(queue, MAX_PER_SCRIPT, (count) => {
-        const nowMs = this.#access.wallNowMs;
-        const [endedS, untilS] = [secondsDown(nowMs - graceMs), secondsUp(nowMs + leaseMs)];
-        const args = [endedS, untilS, taskPrefix, count, MAX_REPLY_BYTES];
-        return this.#access.run(RECOVER, [active, lease, epoch], args);
-      });
-      recovered.push(...some);
-    }
-    return recovered;
-  }
-
-  /** Script by script, until it is enough, or there is no more. What is taken is ours, whatever becomes of the next one. */
-  async #takeSome(
-    queue: string,
-    limit: number,
-    take: (count: number) => Promise<ScriptReply>,
-  ): Promise<LeasedTask[]> {
-    const taken: LeasedTask[] = [];
-    let bytes = 0;
-    for (let left = limit; left > 0 && bytes < MAX_TAKEN_BYTES;) {
-      const count = Math.min(left, MAX_PER_SCRIPT);
-      let reply: ScriptReply[];
-      try {
-        reply = listOf(await take(count));
-        await this.#read(queue, reply, taken);
-      } catch (error) {
-        if (taken.length === 0) throw error;
-        break;
-      }
-      if (numberOf(reply[1]) === 0) break;
-      left -= Math.floor(reply.length / 3);
-      bytes += bytesIn(reply);
-    }
-    return taken;
-  }
-
-  /**
-   * A message that cannot be read, or is that of another task, is archived as it is: what ends a run would not find the task
-   * that it was leased as, which would be recovered for ever.
-   */
-  async #read(queue: string, reply: readonly ScriptReply[], into: LeasedTask[]): Promise<void> {
-    const first = numberOf(reply[0]);
-    const unreadable: Promise<unknown>[] = [];
-    for (let at = 2; at < reply.length; at += 3) {
-      const [id, epoch] = [textOf(reply[at]), first + (at - 2) / 3];
-      const message = messageIfOf(queue, id, reply[at + 1]);
-      if (message === undefined) unreadable.push(this.#archiveUnreadable(queue, id, epoch));
-      else into.push({ message, epoch, recoveries: numberOf(reply[at + 2]) });
-    }
-    await Promise.all(unreadable);
-  }
-
-  async #archiveUnreadable(queue: string, id: string, epoch: number): Promise<void> {
-    const keys = this.#access.keysOf(queue);
-    const { active, lease, archived, settledChannel } = keys;
-    const args = [id, epoch, secondsUp(this.#access.wallNowMs), settledChannel];
-    await this.#access.run(ARCHIVE_UNREADABLE, [keys.task(id), active, lease, archived], args);
-  }
-
-  async #completeAll(queue: string, tasks: readonly LeasedTask[]): Promise<readonly number[]> {
-    const nowMs = this.#access.wallNowMs;
-    const args: ScriptArgument[] = [utcDay(nowMs), this.#expiresS(nowMs)];
-    for (const { message, epoch } of tasks) {
-      args.push(message.id, epoch, message.uniqueKey);
-      if (message.retentionMs === 0) args.push('', '');
-      else args.push(secondsUp(nowMs + message.retentionMs), encoded({ ...message, completedAtMs: nowMs }));
-    }
-    return listOf(await this.#access.run(COMPLETE, [this.#access.keysOf(queue).prefix], args)).map(numberOf);
-  }
-
-  async #extendSome(queue: string, tasks: readonly LeasedTask[], leaseMs: number): Promise<LeasedTask[]> {
-    const keys = this.#access.keysOf(queue);
-    const lost: LeasedTask[] = [];
-    for (let first = 0; first < tasks.length; first += MAX_PER_SCRIPT) {
-      const some = tasks.slice(first, first + MAX_PER_SCRIPT);
-      const ids = some.map((task) => ({ id: task.message.id, epoch: task.epoch, task }));
-      const gone = await extendLeases(this.#access, keys, ids, this.#access.wallNowMs + leaseMs);
-      lost.push(...gone.map(({ task }) => task));
-    }
-    return lost;
-  }
-
-  #writeField(task: LeasedTask, field: string, value: ScriptArgument, channel: string): Promise<void> {
-    const { id, queue } = task.message;
-    const keys = this.#access.keysOf(queue);
-    return this.#hold(
-      task,
-      WRITE_FIELD,
-      [keys.task(id), keys.lease],
-      [id, task.epoch, field, value, channel],
-    );
-  }
-
-  /** The keys of a task that has failed; `place` is where it goes. */
-  #failing({ queue, id }: TaskMessage, place: 'retry' | 'archived'): { keys: string[]; expiresS: number } {
-    const keys: QueueKeys = this.#access.keysOf(queue);
-    const nowMs = this.#access.wallNowMs;
-    return {
-      keys: [
-        keys.task(id),
-        keys.active,
-        keys.lease,
-        keys[place],
-        keys.processed,
-        keys.processedOn(nowMs),
-        keys.failed,
-        keys.failedOn(nowMs),
-      ],
-      expiresS: this.#expiresS(nowMs),
-    };
-  }
-
-  #expiresS(nowMs: number): number {
-    return secondsUp(nowMs + DAY_COUNT_MS);
-  }
-
-  /** Runs a script that answers whether the lease is the present one. */
-  async #hold(
-    task: LeasedTask,
-    script: Script,
-    keys: readonly string[],
-    args: readonly ScriptArgument[],
-  ): Promise<void> {
-    if ((await this.#access.run(script, keys, args)) !== 1) throw leaseLost(task);
-  }
+export async function dequeue(
+  redis: RedisAccess,
+  queue: string,
+  limit: number,
+  leaseMs: number,
+): Promise<readonly LeasedTask[]> {
+  requireIntegerAtLeast('limit', 0, limit);
+  requireDuration('leaseMs', leaseMs);
+  return takeSome(redis, queue, limit, (count) => {
+    const untilS = secondsUp(redis.wallNowMs + leaseMs);
+    return redis.runIn(queue, DEQUEUE, [count, untilS, MAX_REPLY_BYTES]);
+  });
 }
 
-function encoded(message: TaskMessage): Buffer {
-  const { buffer, byteOffset, byteLength } = encodeTaskMessage(message);
-  return Buffer.from(buffer, byteOffset, byteLength);
+export async function recover(
+  redis: RedisAccess,
+  queues: readonly string[],
+  graceMs: number,
+  leaseMs: number,
+): Promise<readonly LeasedTask[]> {
+  requireDuration('graceMs', graceMs);
+  requireDuration('leaseMs', leaseMs);
+  const recovered: LeasedTask[] = [];
+  for (const queue of new Set(queues)) {
+    const some = await takeSome(redis, queue, MAX_PER_SCRIPT, (count) => {
+      const nowMs = redis.wallNowMs;
+      const args = [count, secondsUp(nowMs + leaseMs), MAX_REPLY_BYTES, secondsDown(nowMs - graceMs)];
+      return redis.runIn(queue, RECOVER, args);
+    });
+    recovered.push(...some);
+  }
+  return recovered;
+}
+
+export async function extendLeases(
+  redis: RedisAccess,
+  tasks: readonly LeasedTask[],
+  leaseMs: number,
+): Promise<readonly LeasedTask[]> {
+  requireDuration('leaseMs', leaseMs);
+  const lost = await Promise.all(
+    [...byQueue(tasks)].map(([queue, some]) => extendSome(redis, queue, some, leaseMs)),
+  );
+  return lost.flat();
+}
+
+export async function release(redis: RedisAccess, task: LeasedTask): Promise<void> {
+  await runUnderLease(redis, task, RELEASE, [task.message.id, task.epoch, nanosOf(redis.wallNowMs)]);
+}
+
+/**
+ * Runs a script of a leased task that returns 1, or 0 if the lease is lost.
+ *
+ * @throws EscapementError `ERR_LEASE_LOST`
+ */
+export async function runUnderLease(
+  redis: RedisAccess,
+  task: LeasedTask,
+  script: Script,
+  args: readonly ScriptArgument[],
+): Promise<void> {
+  if ((await redis.runIn(task.message.queue, script, args)) !== 1) throw leaseLost(task);
+}
+
+/** Script by script, until there are enough tasks, or no more. Tasks that are leased are returned even if a later script fails. */
+async function takeSome(
+  redis: RedisAccess,
+  queue: string,
+  limit: number,
+  take: (count: number) => Promise<ScriptReply>,
+): Promise<LeasedTask[]> {
+  const taken: LeasedTask[] = [];
+  let bytes = 0;
+  for (let left = limit; left > 0 && bytes < MAX_TAKEN_BYTES;) {
+    const count = Math.min(left, MAX_PER_SCRIPT);
+    let reply: ScriptReply[];
+    try {
+      reply = listOf(await take(count));
+      await readTasks(redis, queue, reply, taken);
+    } catch (error) {
+      if (taken.length === 0) throw error;
+      break;
+    }
+    if (numberOf(reply[1]) === 0) break;
+    left -= Math.floor(reply.length / 3);
+    bytes += bytesIn(reply);
+  }
+  return taken;
+}
+
+/**
+ * A task whose message cannot be decoded, or belongs to another task, is archived as it is: the scripts that settle a run would
+ * not find it under the id of its message, and it would be recovered for ever.
+ */
+async function readTasks(
+  redis: RedisAccess,
+  queue: string,
+  reply: readonly ScriptReply[],
+  into: LeasedTask[],
+): Promise<void> {
+  const first = numberOf(reply[0]);
+  const unreadable: Promise<unknown>[] = [];
+  for (let at = 2; at < reply.length; at += 3) {
+    const [id, epoch] = [textOf(reply[at]), first + (at - 2) / 3];
+    const message = messageIfOf(queue, id, reply[at + 1]);
+    if (message === undefined)
+      unreadable.push(redis.runIn(queue, ARCHIVE_UNREADABLE, [id, epoch, secondsUp(redis.wallNowMs)]));
+    else into.push({ message, epoch, recoveries: numberOf(reply[at + 2]) });
+  }
+  await Promise.all(unreadable);
+}
+
+async function extendSome(
+  redis: RedisAccess,
+  queue: string,
+  tasks: readonly LeasedTask[],
+  leaseMs: number,
+): Promise<LeasedTask[]> {
+  const keys = redis.keysOf(queue);
+  const lost: LeasedTask[] = [];
+  for (let first = 0; first < tasks.length; first += MAX_PER_SCRIPT) {
+    const some = tasks.slice(first, first + MAX_PER_SCRIPT);
+    const ids = some.map((task) => ({ id: task.message.id, epoch: task.epoch, task }));
+    const gone = await extendLeasesOf(redis, keys, ids, redis.wallNowMs + leaseMs);
+    lost.push(...gone.map(({ task }) => task));
+  }
+  return lost;
 }
 
 function bytesIn(reply: readonly ScriptReply[]): number {
   return reply.reduce<number>((sum, each) => sum + (Buffer.isBuffer(each) ? each.length : 0), 0);
-}
-
-function flag(is: boolean | undefined): ScriptArgument {
-  return is === true ? 1 : 0;
 }
 
 function byQueue(tasks: readonly LeasedTask[]): Map<string, LeasedTask[]> {

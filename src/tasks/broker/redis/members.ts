@@ -19,123 +19,162 @@ import {
   workersKey,
 } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
-import { secondsDown, secondsUp } from './redis-time.ts';
-import type { ScriptArgument } from './script.ts';
-import { ANNOUNCE_SCHEDULER } from './scripts/announce-scheduler.ts';
-import { ANNOUNCE_SERVER } from './scripts/announce-server.ts';
-import { RECORD_EVENT } from './scripts/record-event.ts';
+import { Script, type ScriptArgument } from './script.ts';
+import { secondsDown, secondsUp } from './script-values.ts';
+
+/* Servers and schedulers, which announce themselves again and again: an announcement that is not renewed expires. */
+
+/**
+ * Announces a server with its workers.
+ *
+ * KEYS[1]   STRING of the server
+ * KEYS[2]   HASH of its workers
+ * ARGV[1]   seconds until they expire
+ * ARGV[2]   ServerInfo
+ * ARGV[3…]  per worker: id of its task, WorkerInfo
+ */
+export const ANNOUNCE_SERVER = new Script(`
+redis.call('SETEX', KEYS[1], ARGV[1], ARGV[2])
+redis.call('DEL', KEYS[2])
+for i = 3, #ARGV, 2 do redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1]) end
+redis.call('EXPIRE', KEYS[2], ARGV[1])
+`);
+
+/**
+ * Announces the entries of a scheduler. The last one becomes the first of the list, as in asynq.
+ *
+ * KEYS[1]   LIST of its entries
+ * ARGV[1]   seconds until they expire
+ * ARGV[2…]  per entry: SchedulerEntry
+ */
+export const ANNOUNCE_SCHEDULER = new Script(`
+redis.call('DEL', KEYS[1])
+for i = 2, #ARGV do redis.call('LPUSH', KEYS[1], ARGV[i]) end
+redis.call('EXPIRE', KEYS[1], ARGV[1])
+`);
+
+/**
+ * Records an event of a schedule entry, and keeps the latest ones.
+ *
+ * KEYS[1]  ZSET of its events
+ * ARGV[1]  time of the event
+ * ARGV[2]  SchedulerEnqueueEvent
+ * ARGV[3]  number of events that are kept
+ * ARGV[4]  seconds until all of them expire
+ */
+export const RECORD_EVENT = new Script(`
+need('zset', KEYS[1])
+redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])
+redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -ARGV[3] - 1)
+redis.call('EXPIRE', KEYS[1], ARGV[4])
+`);
 
 /** asynq's. */
 const MAX_EVENTS = 1_000;
 
-/** Servers and schedulers, which show themselves again and again: what is not renewed is gone. */
-export class Members {
-  readonly #access: RedisAccess;
+export async function announceServer(redis: RedisAccess, server: ServerState, ttlMs: number): Promise<void> {
+  const { host, pid, id } = server;
+  const keys = [serverKey(host, pid, id), workersKey(host, pid, id)] as const;
+  const args: ScriptArgument[] = [secondsUp(ttlMs), Buffer.from(encodeServer(server))];
+  for (const worker of server.workers) args.push(worker.taskId, Buffer.from(encodeWorker(server, worker)));
+  await register(redis, SERVERS_KEY, keys[0], ttlMs);
+  await register(redis, WORKERS_KEY, keys[1], ttlMs);
+  await redis.run(ANNOUNCE_SERVER, keys, args);
+}
 
-  constructor(access: RedisAccess) {
-    this.#access = access;
-  }
-
-  async announceServer(server: ServerState, ttlMs: number): Promise<void> {
-    const { host, pid, id } = server;
-    const keys = [serverKey(host, pid, id), workersKey(host, pid, id)] as const;
-    const args: ScriptArgument[] = [secondsUp(ttlMs), Buffer.from(encodeServer(server))];
-    for (const worker of server.workers) args.push(worker.taskId, Buffer.from(encodeWorker(server, worker)));
-    await this.#register(SERVERS_KEY, keys[0], ttlMs);
-    await this.#register(WORKERS_KEY, keys[1], ttlMs);
-    await this.#access.run(ANNOUNCE_SERVER, keys, args);
-  }
-
-  /** A server is known by its id; its keys have its host and its process, too. */
-  async withdrawServer(id: string): Promise<void> {
-    await this.#withdraw(SERVERS_KEY, id);
-    await this.#withdraw(WORKERS_KEY, id);
-  }
-
-  async servers(): Promise<readonly ServerState[]> {
-    const names = await this.#alive(SERVERS_KEY);
-    const servers = await Promise.all(names.map((name) => this.#server(name)));
-    return servers.flat();
-  }
-
-  async announceScheduler(id: string, entries: readonly ScheduleEntry[], ttlMs: number): Promise<void> {
-    const key = schedulerKey(id);
-    await this.#register(SCHEDULERS_KEY, key, ttlMs);
-    const list = entries.map((entry) => Buffer.from(encodeScheduleEntry(entry)));
-    await this.#access.run(ANNOUNCE_SCHEDULER, [key], [secondsUp(ttlMs), ...list]);
-  }
-
-  async withdrawScheduler(id: string): Promise<void> {
-    const key = schedulerKey(id);
-    await this.#access.ask((client) => client.zrem(SCHEDULERS_KEY, key));
-    await this.#access.ask((client) => client.del(key));
-  }
-
-  async scheduleEntries(): Promise<readonly ScheduleEntry[]> {
-    const names = await this.#alive(SCHEDULERS_KEY);
-    const lists = await Promise.all(
-      names.map((name) => this.#access.ask((client) => client.lrangeBuffer(name, '0', '-1'))),
-    );
-    return lists.flatMap((list) => readable(list.reverse(), decodeScheduleEntry));
-  }
-
-  async recordEnqueueEvent(entryId: string, event: EnqueueEvent): Promise<void> {
-    const args = [
-      secondsDown(event.atMs),
-      Buffer.from(encodeEnqueueEvent(event)),
-      MAX_EVENTS,
-      secondsUp(HISTORY_KEPT_MS),
-    ];
-    await this.#access.run(RECORD_EVENT, [schedulerHistoryKey(entryId)], args);
-  }
-
-  async enqueueEvents(entryId: string, { page, size }: Page): Promise<readonly EnqueueEvent[]> {
-    requireIntegerAtLeast('page.page', 1, page);
-    requireIntegerAtLeast('page.size', 1, size);
-    const [first, last] = [(page - 1) * size, page * size - 1];
-    const events = await this.#access.ask((client) =>
-      client.zrevrangeBuffer(schedulerHistoryKey(entryId), String(first), String(last)),
-    );
-    return readable(events, decodeEnqueueEvent);
-  }
-
-  /** Those that have not expired. Reads only: who announces itself removes the others. */
-  #alive(registry: string): Promise<string[]> {
-    const nowS = secondsDown(this.#access.wallNowMs);
-    return this.#access.ask((client) => client.zrangebyscore(registry, nowS, '+inf'));
-  }
-
-  async #register(registry: string, key: string, ttlMs: number): Promise<void> {
-    const nowMs = this.#access.wallNowMs;
-    await this.#access.ask((client) =>
-      Promise.all([
-        client.zadd(registry, secondsUp(nowMs + ttlMs), key),
-        client.zremrangebyscore(registry, '-inf', secondsDown(nowMs) - 1),
-      ]),
-    );
-  }
-
-  async #withdraw(registry: string, id: string): Promise<void> {
-    const names = await this.#access.ask((client) => client.zrange(registry, '0', '-1'));
-    for (const name of names) {
-      if (!name.endsWith(`:${id}}`)) continue;
-      await this.#access.ask((client) => client.zrem(registry, name));
-      await this.#access.ask((client) => client.del(name));
-    }
-  }
-
-  /** Nothing if it has expired meanwhile. */
-  async #server(name: string): Promise<ServerState[]> {
-    const workersName = name.replace(SERVERS_KEY, WORKERS_KEY);
-    const [info, rows] = await this.#access.ask((client) =>
-      Promise.all([client.getBuffer(name), client.hvalsBuffer(workersName)]),
-    );
-    const workers = readable(rows, decodeWorker);
-    return readable(info === null ? [] : [info], decodeServer).map((server) => ({ ...server, workers }));
+/** The caller knows only the id of the server; its keys contain its host and process as well. */
+export async function withdrawServer(redis: RedisAccess, id: string): Promise<void> {
+  for (const registry of [SERVERS_KEY, WORKERS_KEY]) {
+    const names = await redis.send((client) => client.zrange(registry, '0', '-1'));
+    for (const name of names) if (name.endsWith(`:${id}}`)) await withdraw(redis, registry, name);
   }
 }
 
-/** One that nobody can read, because a later version has written it, does not hide the others. */
+export async function servers(redis: RedisAccess): Promise<readonly ServerState[]> {
+  const names = await alive(redis, SERVERS_KEY);
+  return (await Promise.all(names.map((name) => readServer(redis, name)))).flat();
+}
+
+export async function announceScheduler(
+  redis: RedisAccess,
+  id: string,
+  entries: readonly ScheduleEntry[],
+  ttlMs: number,
+): Promise<void> {
+  const key = schedulerKey(id);
+  await register(redis, SCHEDULERS_KEY, key, ttlMs);
+  const list = entries.map((entry) => Buffer.from(encodeScheduleEntry(entry)));
+  await redis.run(ANNOUNCE_SCHEDULER, [key], [secondsUp(ttlMs), ...list]);
+}
+
+export async function withdrawScheduler(redis: RedisAccess, id: string): Promise<void> {
+  await withdraw(redis, SCHEDULERS_KEY, schedulerKey(id));
+}
+
+export async function scheduleEntries(redis: RedisAccess): Promise<readonly ScheduleEntry[]> {
+  const names = await alive(redis, SCHEDULERS_KEY);
+  const lists = await Promise.all(
+    names.map((name) => redis.send((client) => client.lrangeBuffer(name, '0', '-1'))),
+  );
+  return lists.flatMap((list) => readable(list.reverse(), decodeScheduleEntry));
+}
+
+export async function recordEnqueueEvent(
+  redis: RedisAccess,
+  entryId: string,
+  event: EnqueueEvent,
+): Promise<void> {
+  const bytes = Buffer.from(encodeEnqueueEvent(event));
+  const args = [secondsDown(event.atMs), bytes, MAX_EVENTS, secondsUp(HISTORY_KEPT_MS)];
+  await redis.run(RECORD_EVENT, [schedulerHistoryKey(entryId)], args);
+}
+
+export async function enqueueEvents(
+  redis: RedisAccess,
+  entryId: string,
+  { page, size }: Page,
+): Promise<readonly EnqueueEvent[]> {
+  requireIntegerAtLeast('page.page', 1, page);
+  requireIntegerAtLeast('page.size', 1, size);
+  const [first, last] = [String((page - 1) * size), String(page * size - 1)];
+  const events = await redis.send((client) =>
+    client.zrevrangeBuffer(schedulerHistoryKey(entryId), first, last),
+  );
+  return readable(events, decodeEnqueueEvent);
+}
+
+/** Keys that have not expired. Only reads: the next announcement removes the others. */
+function alive(redis: RedisAccess, registry: string): Promise<string[]> {
+  const nowS = secondsDown(redis.wallNowMs);
+  return redis.send((client) => client.zrangebyscore(registry, nowS, '+inf'));
+}
+
+async function register(redis: RedisAccess, registry: string, key: string, ttlMs: number): Promise<void> {
+  const nowMs = redis.wallNowMs;
+  await redis.send((client) =>
+    Promise.all([
+      client.zadd(registry, secondsUp(nowMs + ttlMs), key),
+      client.zremrangebyscore(registry, '-inf', secondsDown(nowMs) - 1),
+    ]),
+  );
+}
+
+async function withdraw(redis: RedisAccess, registry: string, key: string): Promise<void> {
+  await redis.send((client) => client.zrem(registry, key));
+  await redis.send((client) => client.del(key));
+}
+
+/** One server; none if it has expired in the meantime. */
+async function readServer(redis: RedisAccess, name: string): Promise<ServerState[]> {
+  const workersName = name.replace(SERVERS_KEY, WORKERS_KEY);
+  const [info, rows] = await redis.send((client) =>
+    Promise.all([client.getBuffer(name), client.hvalsBuffer(workersName)]),
+  );
+  const workers = readable(rows, decodeWorker);
+  return readable(info === null ? [] : [info], decodeServer).map((server) => ({ ...server, workers }));
+}
+
+/** A message that cannot be decoded, because a later version wrote it, does not hide the others. */
 function readable<T>(messages: readonly Buffer[], decode: (message: Uint8Array) => T): T[] {
   return messages.flatMap((message) => {
     try {

@@ -1,82 +1,124 @@
 import type { Cluster, Redis } from 'ioredis';
 import { systemClock, type Clock } from '../../../core/clock.ts';
-import type { RedisConnection } from './connection.ts';
-import { QueueKeys } from './keys.ts';
 import type { ResolvedBrokerSettings } from '../broker-settings.ts';
+import type { RedisConnection } from './connection.ts';
+import { QueueKeys, QUEUES_KEY } from './keys.ts';
 import type { Script, ScriptArgument, ScriptReply } from './script.ts';
 
-/** What errors of the connection name: it is part of whatever was asked for. */
-const OPERATION = 'RedisBroker';
-
-/** Queues whose keys are at hand: more than anybody serves. A program with a queue for each user makes them anew. */
+/** Queues whose keys are kept: more than a server serves. A program with a queue per user builds them again. */
 const MAX_KNOWN_QUEUES = 1_000;
 
-/** What every operation of the broker needs: a client, the time, and keys. */
+/**
+ * What an operation of the broker needs: a client, the time, and keys. There is one access per operation: every error of the
+ * connection names the operation.
+ *
+ * The operations are functions over their access, in one file per topic, beside the scripts that they run. Only a topic that
+ * keeps state between calls is a class: `Enqueuing` and `Completing` coalesce calls, `Notifications` keeps listeners.
+ */
 export class RedisAccess {
-  readonly options: ResolvedBrokerSettings;
+  /** The operation, as a user would write it: `RedisBroker.enqueue`. */
+  readonly op: string;
+  readonly settings: ResolvedBrokerSettings;
   readonly #connection: RedisConnection;
-  readonly #keys = new Map<string, QueueKeys>();
+  readonly #shared: Shared;
 
-  constructor(connection: RedisConnection, options: ResolvedBrokerSettings) {
+  constructor(
+    connection: RedisConnection,
+    settings: ResolvedBrokerSettings,
+    op = 'RedisBroker',
+    shared: Shared = { keys: new Map(), accesses: new Map() },
+  ) {
     this.#connection = connection;
-    this.options = options;
+    this.settings = settings;
+    this.op = op;
+    this.#shared = shared;
   }
 
-  /** Whether keys that have no common hash tag may be on different nodes. */
+  /** The access of an operation, made once. */
+  for(operation: string): RedisAccess {
+    const { accesses } = this.#shared;
+    let access = accesses.get(operation);
+    if (access === undefined) {
+      access = new RedisAccess(this.#connection, this.settings, `RedisBroker.${operation}`, this.#shared);
+      accesses.set(operation, access);
+    }
+    return access;
+  }
+
+  /** Whether keys without a common hash tag may be on different nodes. */
   get isCluster(): boolean {
     return this.#connection.isCluster;
   }
 
   get clock(): Clock {
-    return this.options.clock;
+    return this.settings.clock;
   }
 
   get wallNowMs(): number {
-    return this.options.clock.wallNow();
+    return this.settings.clock.wallNow();
   }
 
-  /** Whole milliseconds, for scripts that make seconds and nanoseconds of them. */
+  /** Whole milliseconds, for scripts that convert them to seconds and nanoseconds. */
   get wallNowDigits(): string {
     return String(Math.floor(this.wallNowMs));
   }
 
-  /** As `wallNowDigits`, if the broker has a clock of its own (in tests); else empty: Redis reads its own clock then. */
+  /** As `wallNowDigits` if the broker has its own clock (in tests); else empty: then the script reads the clock of Redis. */
   get virtualNowDigits(): string {
     return this.clock === systemClock ? '' : this.wallNowDigits;
   }
 
-  /** @throws TypeError - a queue cannot have that name. */
+  /** @throws TypeError - the name is not a valid queue name. */
   keysOf(queue: string): QueueKeys {
-    let keys = this.#keys.get(queue);
+    const { keys: known } = this.#shared;
+    let keys = known.get(queue);
     if (keys === undefined) {
       keys = new QueueKeys(queue);
-      if (this.#keys.size === MAX_KNOWN_QUEUES) this.#keys.clear();
-      this.#keys.set(queue, keys);
+      if (known.size === MAX_KNOWN_QUEUES) known.clear();
+      known.set(queue, keys);
     }
     return keys;
   }
 
-  /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - Redis cannot be reached, or has not answered. */
-  run(script: Script, keys: readonly string[], args: readonly ScriptArgument[]): Promise<ScriptReply> {
-    return this.ask((client) => script.run(client, keys, args));
+  /** KEYS of a script of a queue that also needs the SET of all queues. In a cluster that is on another node, and left out. */
+  keysWithQueues(queue: string): string[] {
+    const { prefix } = this.keysOf(queue);
+    return this.isCluster ? [prefix] : [prefix, QUEUES_KEY];
   }
 
-  /** As `run`, for a command, or some that have nothing to do with one another. */
-  async ask<T>(question: (client: Redis | Cluster) => Promise<T>): Promise<T> {
-    return await this.#connection.run(OPERATION, question);
+  /** Runs a script whose only key is the prefix of the queue's keys. Throws as `run`. */
+  runIn(queue: string, script: Script, args: readonly ScriptArgument[]): Promise<ScriptReply> {
+    return this.run(script, [this.keysOf(queue).prefix], args);
+  }
+
+  /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - Redis cannot be reached, or has not answered in time. */
+  run(script: Script, keys: readonly string[], args: readonly ScriptArgument[]): Promise<ScriptReply> {
+    return this.send((client) => script.run(client, keys, args));
+  }
+
+  /** As `run`, for a command, or for several that do not depend on one another. */
+  send<T>(commands: (client: Redis | Cluster) => Promise<T>): Promise<T> {
+    return this.#connection.run(this.op, commands);
   }
 
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - as for `run`. */
-  async subscribe(channel: string, tell: (message: Buffer) => void): Promise<void> {
-    await this.#connection.subscribe(OPERATION, channel, tell);
+  subscribe(channel: string, listener: (message: Buffer) => void): Promise<void> {
+    return this.#connection.subscribe(this.op, channel, listener);
   }
 
-  unsubscribe(channel: string, tell: (message: Buffer) => void): void {
-    this.#connection.unsubscribe(channel, tell);
+  unsubscribe(channel: string, listener: (message: Buffer) => void): void {
+    this.#connection.unsubscribe(channel, listener);
   }
 
-  /** What cannot be told is not told: a hint. */
+  /** Best effort: an error is ignored. */
   publish(channel: string, message: string): void {
-    this.ask((client) => client.publish(channel, message)).catch(() => undefined);
+    this.send((client) => client.publish(channel, message)).catch(() => undefined);
   }
+}
+
+/** What the accesses of one broker have in common. */
+interface Shared {
+  readonly keys: Map<string, QueueKeys>;
+  /** By operation. */
+  readonly accesses: Map<string, RedisAccess>;
 }

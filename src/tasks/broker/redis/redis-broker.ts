@@ -30,26 +30,24 @@ import type {
   TaskSet,
   Tick,
 } from '../broker.ts';
-import * as administration from './administration.ts';
-import * as aggregation from './aggregation.ts';
-import { CONNECTION_OPTIONS, type RedisConnectionOptions } from './connection-options.ts';
+import { CONNECTION_OPTIONS, withoutCredentials, type RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
 import { addressOf, describeRedis, parseInfo } from './describe-redis.ts';
-import { Enqueuing } from './enqueuing.ts';
-import * as forwarding from './forwarding.ts';
-import { Hints } from './hints.ts';
-import * as inspection from './inspection.ts';
-import { leaseRouteOf } from './lease-route.ts';
-import { leaseThreadFile } from './lease-thread-file.ts';
-import { LeaseThread } from './lease-thread.ts';
-import { Leases } from './leases.ts';
-import { Members } from './members.ts';
+import { Enqueuing, lastTickMs } from './enqueue.ts';
+import { groups, reclaimSets, replaceSet, takeGroup } from './groups.ts';
+import { history, queueNames, queueStats, task, tasks } from './inspection.ts';
+import { LeaseThread, leaseRouteOf, leaseThreadFile } from './lease-thread.ts';
+import { dequeue, extendLeases, recover, release } from './leases.ts';
+import { deleteExpired, forward } from './maintenance.ts';
+import * as members from './members.ts';
+import { cancel, Notifications } from './notifications.ts';
+import { pause, removeQueue, resume } from './queue-administration.ts';
 import { RedisAccess } from './redis-access.ts';
-import { withoutCredentials } from './redis-url.ts';
 import { repair } from './repair.ts';
-import { numberOf } from './replies.ts';
+import { archive, Completing, discard, retry, writeProgress, writeResult } from './settle.ts';
+import * as administration from './task-administration.ts';
 
-/** Options of a `RedisBroker`. All are checked when it is made. */
+/** Options of a `RedisBroker`. All are validated by its constructor. */
 export type RedisBrokerOptions = RedisConnectionOptions & BrokerSettings & LeaseThreadOptions;
 
 /** Options for the leases of tasks that block the event loop. */
@@ -72,11 +70,11 @@ const OPTIONS: OptionNames<RedisBrokerOptions> = {
 };
 
 /**
- * A broker on Redis, 6.2 or later, or on Valkey, for a fleet: clients, servers and inspectors of as many processes as there
- * are, written in Node or, with asynq, in Go. What it keeps is what asynq keeps, to the byte; what it adds is in fields and
- * keys that asynq leaves alone, whose names begin with `x:`.
+ * A broker on Redis, 6.2 or later, or on Valkey, for a fleet: any number of clients, servers and inspectors in as many processes,
+ * written in Node or, with asynq, in Go. It stores exactly the bytes that asynq stores; what it adds is in fields and keys that
+ * asynq ignores, whose names begin with `x:`.
  *
- * Times are kept in whole seconds, as asynq keeps them: what is due comes up to a second late, and never early.
+ * Times are stored in whole seconds, as in asynq: a due task may come up to a second late, and never early.
  *
  * @example
  * ```ts
@@ -88,56 +86,55 @@ const OPTIONS: OptionNames<RedisBrokerOptions> = {
 export class RedisBroker implements Broker {
   readonly clock: Clock;
   readonly maintenance = MAINTENANCE_JOBS;
-  readonly #connection: RedisConnection;
-  readonly #parts: Parts;
   readonly #options: RedisBrokerOptions;
+  readonly #connection: RedisConnection;
+  readonly #redis: RedisAccess;
+  readonly #enqueuing: Enqueuing;
+  readonly #completing: Completing;
+  readonly #notifications = new Notifications();
   readonly #threads = new Set<LeaseThread>();
   #isClosed = false;
 
   /**
-   * Connects at once, and does not wait for it: operations do.
+   * Begins to connect; operations wait for the connection.
    *
-   * @throws TypeError or RangeError - an option is wrong.
+   * @throws TypeError or RangeError - an option is not valid.
    */
   constructor(options: RedisBrokerOptions) {
-    const resolved = resolveBrokerSettings('RedisBroker', options, OPTIONS);
+    const settings = resolveBrokerSettings('RedisBroker', options, OPTIONS);
     requireBoolean('options.leaseThread', options.leaseThread ?? true);
-    this.#connection = new RedisConnection(options);
-    this.clock = resolved.clock;
     this.#options = options;
-    const access = new RedisAccess(this.#connection, resolved);
-    this.#parts = {
-      access,
-      enqueuing: new Enqueuing(access),
-      leases: new Leases(access),
-      members: new Members(access),
-      hints: new Hints(access),
-    };
+    this.#connection = new RedisConnection(options);
+    this.clock = settings.clock;
+    this.#redis = new RedisAccess(this.#connection, settings);
+    this.#enqueuing = new Enqueuing(this.#redis);
+    this.#completing = new Completing(this.#redis);
   }
 
   async ping(): Promise<void> {
-    await this.#open('ping').access.ask((client) => client.ping());
+    await this.#open('ping').send((client) => client.ping());
   }
 
-  /** What Redis says of itself, by name: its command `INFO`; of a cluster, that of one node. */
+  /** Returns what Redis reports about itself, by name: its command `INFO`; for a cluster, that of one node. */
   async info(): Promise<Readonly<Record<string, string>>> {
-    return parseInfo(await this.#open('info').access.ask((client) => client.info()));
+    return parseInfo(await this.#open('info').send((client) => client.info()));
   }
 
   /**
-   * What asynqmon's page on Redis shows: for the option `redisInfo` of `tasksHandler`. Of a cluster, where its queues are.
+   * Returns what asynqmon's page on Redis shows, with the nodes of the queues if it is a cluster: for the option `redisInfo` of
+   * `tasksHandler`.
    *
    * @example tasksHandler({ broker, redisInfo: () => broker.redisInfo() })
    */
   async redisInfo(): Promise<RedisInfo> {
-    return await describeRedis(this.#open('redisInfo').access);
+    return await describeRedis(this.#open('redisInfo'));
   }
 
-  /** A client that was passed in stays open. What has no answer yet rejects. */
+  /** Closes the broker; pending operations reject. A client that was passed in stays open. Idempotent. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#parts.hints.close();
+    this.#notifications.close();
     await Promise.all([...this.#threads].map((thread) => thread.close()));
     await this.#connection.close();
   }
@@ -149,56 +146,54 @@ export class RedisBroker implements Broker {
 
   // Writing.
 
-  async enqueue(task: NewTask): Promise<TaskRecord> {
-    return await this.#open('enqueue').enqueuing.enqueue(task);
+  async enqueue(newTask: NewTask): Promise<TaskRecord> {
+    return await this.#enqueuing.enqueue(this.#open('enqueue'), newTask);
   }
 
-  async enqueueMany(tasks: readonly NewTask[]): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
-    return await this.#open('enqueueMany').enqueuing.enqueueMany(tasks);
+  async enqueueMany(newTasks: readonly NewTask[]): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
+    return await this.#enqueuing.enqueueMany(this.#open('enqueueMany'), newTasks);
   }
 
-  async enqueueTick(task: NewTask, tick: Tick): Promise<TaskRecord | undefined> {
-    return await this.#open('enqueueTick').enqueuing.enqueueTick(task, tick);
+  async enqueueTick(newTask: NewTask, tick: Tick): Promise<TaskRecord | undefined> {
+    return await this.#enqueuing.enqueueTick(this.#open('enqueueTick'), newTask, tick);
   }
 
   async lastTickMs(queue: string, entryKey: string): Promise<number | undefined> {
-    const { access } = this.#open('lastTickMs');
-    const { ticks } = access.keysOf(queue);
-    const last = await access.ask((client) => client.hgetBuffer(ticks, entryKey));
-    return last === null ? undefined : numberOf(last);
+    return await lastTickMs(this.#open('lastTickMs'), queue, entryKey);
   }
 
   // Processing.
 
   async dequeue(queue: string, limit: number, leaseMs: number): Promise<readonly LeasedTask[]> {
-    return await this.#open('dequeue').leases.dequeue(queue, limit, leaseMs);
+    return await dequeue(this.#open('dequeue'), queue, limit, leaseMs);
   }
 
-  async complete(task: LeasedTask): Promise<void> {
-    await this.#open('complete').leases.complete(task);
+  async complete(leased: LeasedTask): Promise<void> {
+    this.#open('complete');
+    await this.#completing.complete(leased);
   }
 
-  async retry(task: LeasedTask, failure: TaskFailure, atMs: number): Promise<void> {
-    await this.#open('retry').leases.retry(task, failure, atMs);
+  async retry(leased: LeasedTask, failure: TaskFailure, atMs: number): Promise<void> {
+    await retry(this.#open('retry'), leased, failure, atMs);
   }
 
-  async archive(task: LeasedTask, failure: TaskFailure): Promise<void> {
-    await this.#open('archive').leases.archive(task, failure);
+  async archive(leased: LeasedTask, failure: TaskFailure): Promise<void> {
+    await archive(this.#open('archive'), leased, failure);
   }
 
-  async release(task: LeasedTask): Promise<void> {
-    await this.#open('release').leases.release(task);
+  async release(leased: LeasedTask): Promise<void> {
+    await release(this.#open('release'), leased);
   }
 
-  async discard(task: LeasedTask): Promise<void> {
-    await this.#open('discard').leases.discard(task);
+  async discard(leased: LeasedTask): Promise<void> {
+    await discard(this.#open('discard'), leased);
   }
 
-  async extendLeases(tasks: readonly LeasedTask[], leaseMs: number): Promise<readonly LeasedTask[]> {
-    return await this.#open('extendLeases').leases.extend(tasks, leaseMs);
+  async extendLeases(leased: readonly LeasedTask[], leaseMs: number): Promise<readonly LeasedTask[]> {
+    return await extendLeases(this.#open('extendLeases'), leased, leaseMs);
   }
 
-  /** A thread: it starts with the first lease. There is none with a clock of your own, which a thread cannot read. */
+  /** A thread, which starts with the first lease. Undefined for a broker with its own clock, which a thread cannot read. */
   leaseHolder(options: LeaseHolderOptions): LeaseHolder | undefined {
     if (this.#isClosed || this.clock !== systemClock || this.#options.leaseThread === false) return undefined;
     const thread = new LeaseThread({
@@ -211,158 +206,156 @@ export class RedisBroker implements Broker {
     return thread;
   }
 
-  async writeResult(task: LeasedTask, result: Uint8Array): Promise<void> {
-    await this.#open('writeResult').leases.writeResult(task, result);
+  async writeResult(leased: LeasedTask, result: Uint8Array): Promise<void> {
+    await writeResult(this.#open('writeResult'), leased, result);
   }
 
-  async writeProgress(task: LeasedTask, progress: string): Promise<void> {
-    await this.#open('writeProgress').leases.writeProgress(task, progress);
+  async writeProgress(leased: LeasedTask, progress: string): Promise<void> {
+    await writeProgress(this.#open('writeProgress'), leased, progress);
   }
 
   // Forwarding and recovering.
 
   async forward(queues: readonly string[]): Promise<number> {
-    return await forwarding.forward(this.#open('forward').access, queues);
+    return await forward(this.#open('forward'), queues);
   }
 
   async recover(queues: readonly string[], graceMs: number, leaseMs: number): Promise<readonly LeasedTask[]> {
-    return await this.#open('recover').leases.recover(queues, graceMs, leaseMs);
+    return await recover(this.#open('recover'), queues, graceMs, leaseMs);
   }
 
   async deleteExpired(queues: readonly string[], limit: number): Promise<number> {
-    return await forwarding.deleteExpired(this.#open('deleteExpired').access, queues, limit);
+    return await deleteExpired(this.#open('deleteExpired'), queues, limit);
   }
 
   // Aggregation.
 
   async groups(queue: string): Promise<readonly GroupInfo[]> {
-    return await aggregation.groups(this.#open('groups').access, queue);
+    return await groups(this.#open('groups'), queue);
   }
 
   async takeGroup(queue: string, group: string, limits: GroupLimits, holdMs: number): Promise<GroupTaking> {
-    return await aggregation.takeGroup(this.#open('takeGroup').access, queue, group, limits, holdMs);
+    return await takeGroup(this.#open('takeGroup'), queue, group, limits, holdMs);
   }
 
-  async replaceSet(set: TaskSet, task: NewTask): Promise<TaskRecord> {
-    const { access, enqueuing } = this.#open('replaceSet');
-    return await aggregation.replaceSet(access, enqueuing, set, task);
+  async replaceSet(set: TaskSet, newTask: NewTask): Promise<TaskRecord> {
+    return await replaceSet(this.#open('replaceSet'), this.#enqueuing, set, newTask);
   }
 
   async reclaimSets(queues: readonly string[]): Promise<number> {
-    return await forwarding.reclaimSets(this.#open('reclaimSets').access, queues);
+    return await reclaimSets(this.#open('reclaimSets'), queues);
   }
 
-  // Hints and cancellation.
+  // Notifications and cancellation.
 
   async subscribe(listener: BrokerListener, queues: readonly string[]): Promise<Subscription> {
-    return await this.#open('subscribe').hints.subscribe(listener, queues);
+    return await this.#notifications.subscribe(this.#open('subscribe'), listener, queues);
   }
 
-  /** A Go server does as it is told as well, in its own way, which is to retry the task; it does not answer. */
+  /** A Go server cancels the run as well, always with the outcome `retry`; it does not answer. */
   async cancel(request: CancelRequest, waitMs: number): Promise<boolean> {
-    return await this.#open('cancel').hints.cancel(request, waitMs);
+    return await cancel(this.#open('cancel'), request, waitMs);
   }
 
   // Servers and schedulers.
 
   async announceServer(read: () => ServerState, ttlMs: number): Promise<void> {
-    await this.#open('announceServer').members.announceServer(read(), ttlMs);
+    await members.announceServer(this.#open('announceServer'), read(), ttlMs);
   }
 
   async withdrawServer(id: string): Promise<void> {
-    await this.#open('withdrawServer').members.withdrawServer(id);
+    await members.withdrawServer(this.#open('withdrawServer'), id);
   }
 
   async servers(): Promise<readonly ServerState[]> {
-    return await this.#open('servers').members.servers();
+    return await members.servers(this.#open('servers'));
   }
 
   async announceScheduler(id: string, read: () => readonly ScheduleEntry[], ttlMs: number): Promise<void> {
-    await this.#open('announceScheduler').members.announceScheduler(id, read(), ttlMs);
+    await members.announceScheduler(this.#open('announceScheduler'), id, read(), ttlMs);
   }
 
   async withdrawScheduler(id: string): Promise<void> {
-    await this.#open('withdrawScheduler').members.withdrawScheduler(id);
+    await members.withdrawScheduler(this.#open('withdrawScheduler'), id);
   }
 
   async scheduleEntries(): Promise<readonly ScheduleEntry[]> {
-    return await this.#open('scheduleEntries').members.scheduleEntries();
+    return await members.scheduleEntries(this.#open('scheduleEntries'));
   }
 
   async recordEnqueueEvent(entryId: string, event: EnqueueEvent): Promise<void> {
-    await this.#open('recordEnqueueEvent').members.recordEnqueueEvent(entryId, event);
+    await members.recordEnqueueEvent(this.#open('recordEnqueueEvent'), entryId, event);
   }
 
   async enqueueEvents(entryId: string, page: Page): Promise<readonly EnqueueEvent[]> {
-    return await this.#open('enqueueEvents').members.enqueueEvents(entryId, page);
+    return await members.enqueueEvents(this.#open('enqueueEvents'), entryId, page);
   }
 
   // Inspecting.
 
   async queues(): Promise<readonly string[]> {
-    return await inspection.queueNames(this.#open('queues').access);
+    return await queueNames(this.#open('queues'));
   }
 
   async queueStats(queue: string): Promise<QueueStats> {
-    return await inspection.queueStats(this.#open('queueStats').access, queue);
+    return await queueStats(this.#open('queueStats'), queue);
   }
 
   async history(queue: string, days: number): Promise<readonly DayStats[]> {
-    return await inspection.history(this.#open('history').access, queue, days);
+    return await history(this.#open('history'), queue, days);
   }
 
   async task(queue: string, id: string): Promise<TaskRecord> {
-    return await inspection.task(this.#open('task').access, queue, id);
+    return await task(this.#open('task'), queue, id);
   }
 
   async tasks(queue: string, state: TaskState, page: Page, group?: string): Promise<readonly TaskRecord[]> {
-    return await inspection.tasks(this.#open('tasks').access, queue, state, page, group);
+    return await tasks(this.#open('tasks'), queue, state, page, group);
   }
 
   async deleteTask(queue: string, id: string): Promise<void> {
-    await administration.deleteTask(this.#open('deleteTask').access, queue, id);
+    await administration.deleteTask(this.#open('deleteTask'), queue, id);
   }
 
   async runTask(queue: string, id: string): Promise<void> {
-    await administration.runTask(this.#open('runTask').access, queue, id);
+    await administration.runTask(this.#open('runTask'), queue, id);
   }
 
   async archiveTask(queue: string, id: string): Promise<void> {
-    await administration.archiveTask(this.#open('archiveTask').access, queue, id);
+    await administration.archiveTask(this.#open('archiveTask'), queue, id);
   }
 
   async updatePayload(queue: string, id: string, payload: Uint8Array): Promise<void> {
-    await administration.updatePayload(this.#open('updatePayload').access, queue, id, payload);
+    await administration.updatePayload(this.#open('updatePayload'), queue, id, payload);
   }
 
   async deleteAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return await administration.deleteAll(this.#open('deleteAll').access, queue, state, group);
+    return await administration.deleteAll(this.#open('deleteAll'), { queue, state, group });
   }
 
   async runAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return await administration.runAll(this.#open('runAll').access, queue, state, group);
+    return await administration.runAll(this.#open('runAll'), { queue, state, group });
   }
 
   async archiveAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return await administration.archiveAll(this.#open('archiveAll').access, queue, state, group);
+    return await administration.archiveAll(this.#open('archiveAll'), { queue, state, group });
   }
 
   async repair(queue: string, { apply }: { readonly apply: boolean }): Promise<readonly Defect[]> {
-    return await repair(this.#open('repair').access, queue, apply);
+    return await repair(this.#open('repair'), queue, apply);
   }
 
   async pause(queue: string): Promise<void> {
-    await administration.pause(this.#open('pause').access, queue);
+    await pause(this.#open('pause'), queue);
   }
 
   async resume(queue: string): Promise<void> {
-    await administration.resume(this.#open('resume').access, queue);
+    await resume(this.#open('resume'), queue);
   }
 
   async removeQueue(queue: string, { force }: { readonly force: boolean }): Promise<void> {
-    const { access, enqueuing } = this.#open('removeQueue');
-    await administration.removeQueue(access, queue, force);
-    enqueuing.forget(queue);
+    await removeQueue(this.#open('removeQueue'), queue, force);
+    this.#enqueuing.forget(queue);
   }
 
   /** @internal What a console prints: no password. */
@@ -376,17 +369,9 @@ export class RedisBroker implements Broker {
     }));
   }
 
-  #open(operation: string): Parts {
+  /** The access of an operation, whose errors name it. */
+  #open(operation: string): RedisAccess {
     if (this.#isClosed) throw brokerClosed(`RedisBroker.${operation}`);
-    return this.#parts;
+    return this.#redis.for(operation);
   }
-}
-
-/** What the broker's operations are made of. */
-interface Parts {
-  readonly access: RedisAccess;
-  readonly enqueuing: Enqueuing;
-  readonly leases: Leases;
-  readonly members: Members;
-  readonly hints: Hints;
 }

@@ -1,13 +1,13 @@
 import { EscapementError } from '../../../core/errors.ts';
 
 /**
- * What a server answers that is there and cannot do it now: it starts, stops, is a replica since a failover, waits for a
- * replica or a disk, or the cluster moves slots. A script of an old server says it in the middle of its own message.
+ * Replies of a server that is there and cannot serve now: it starts, stops, is a replica since a failover, waits for a replica or
+ * a disk, or the cluster moves slots. For a script, an old server has them in the middle of a message of its own.
  */
 const NOT_NOW =
   /(?:^|: -)(?:LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|UNKILLABLE|NOREPLICAS|MISCONF|NOMASTERLINK) /u;
 
-/** How ioredis says that there is no connection, or none any more. */
+/** Messages of ioredis when there is no connection, or no longer one. */
 const NO_CONNECTION =
   /^(?:Connection is closed|Command timed out|connect ETIMEDOUT|Stream isn't writeable|Cluster isn't ready|Cluster is |None of startup nodes|All sentinels are unreachable|Too many Cluster redirections|Socket timeout|No subscriber for the cluster|Redis is already connecting)/u;
 
@@ -17,35 +17,49 @@ const NO_CONNECTION_NAMES: ReadonlySet<string> = new Set([
   'AbortError',
 ]);
 
-/** The commands that have a password among their arguments. */
+/** What `wrongType` of script.ts reports. Redis surrounds it with the place in the script. */
+const WRONG_TYPE = /the Redis key '.*' must be a \w+\. It is a \w+/su;
+
+/** The commands with a password among their arguments. */
 const WITH_PASSWORD: ReadonlySet<string> = new Set(['auth', 'hello']);
 
-/** How a server ends its message about a command that it does not know. */
+/** The end of a server's message about a command that it does not know. */
 const REPEATED_ARGUMENTS = /, with args beginning with: [^\n]*/u;
 
-/** How ioredis says that it has given up a command, in our words: we know no such limit. */
+/** Replaces the message of ioredis about a retry limit, which is not an option of ours. */
 const CONNECTION_LOST = 'the connection was lost before the answer';
 
 /**
- * The error of a broker for one of its client. If Redis is out of reach, does not answer in time, or says that it cannot
- * now, that is `ERR_BROKER_UNAVAILABLE`: what was asked for may have happened. All others stay themselves.
+ * Returns the error of a broker for an error of its client. If Redis cannot be reached, does not answer in time, or cannot serve
+ * now, that is `ERR_BROKER_UNAVAILABLE`: the operation may have happened. A key of a wrong type is `ERR_WIRE_MESSAGE`. All other
+ * errors are returned as they are.
  */
 export function toBrokerError(error: unknown, op: string): unknown {
+  if (!(error instanceof Error) || error instanceof EscapementError) return error;
+  // First, because the name of a key is text of users and may look like any reply.
+  const wrongType = WRONG_TYPE.exec(error.message)?.[0];
+  if (wrongType !== undefined)
+    return new EscapementError('ERR_WIRE_MESSAGE', wrongType, { op, cause: error });
   return isOutOfReach(error) ? unavailable(op, error) : withoutPassword(error);
 }
 
-/** The way to Redis has failed, and `cause` is how, without a password. */
+/** Returns the error of a script that several operations share, for one of them. */
+export function errorOfOperation(error: unknown, op: string): unknown {
+  if (!(error instanceof EscapementError) || error.op === op) return error;
+  return new EscapementError(error.code, error.message, { op, cause: error.cause });
+}
+
+/** Redis cannot be reached because of `cause`, whose passwords are removed. */
 export function unavailable(op: string, cause: unknown): EscapementError {
   withoutPassword(cause);
-  const why = reasonOf(cause);
-  const said = nameOf(cause) === 'MaxRetriesPerRequestError' ? CONNECTION_LOST : why;
-  return new EscapementError('ERR_BROKER_UNAVAILABLE', `Redis is unavailable: ${said}`, { op, cause });
+  const isLost = cause instanceof Error && cause.name === 'MaxRetriesPerRequestError';
+  const reason = isLost ? CONNECTION_LOST : reasonOf(cause);
+  return new EscapementError('ERR_BROKER_UNAVAILABLE', `Redis is unavailable: ${reason}`, { op, cause });
 }
 
 /**
- * Takes passwords out of an error of the client, and out of the errors in it: every error of ours has gone through this.
- * ioredis puts the command that failed, with its arguments, on the error; a server that does not know the command repeats
- * them in its message.
+ * Removes passwords from an error of the client, and from the errors in it. ioredis puts the command that failed, with its
+ * arguments, on the error; a server that does not know the command repeats them in its message.
  *
  * @returns the same error.
  */
@@ -68,40 +82,31 @@ function hideArguments(error: Error & { command?: { readonly name?: unknown } })
   if (error.stack !== undefined) error.stack = error.stack.replace(REPEATED_ARGUMENTS, '');
 }
 
-export function brokerClosed(op: string): EscapementError {
-  return new EscapementError('ERR_BROKER_CLOSED', 'the broker is closed', { op });
-}
-
 const TIMED_OUT = 'Command timed out';
 
-/** What ioredis says too, if it has a limit. */
+/** The same as ioredis reports if it has a limit. */
 export function commandTimedOut(): Error {
   return new Error(TIMED_OUT);
 }
 
-/** The server has not answered in time: whether it will is not known, so no more is asked on that connection. */
+/** The server has not answered in time. It may still answer, so nothing more is sent on that connection. */
 export function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.message === TIMED_OUT;
 }
 
-/** The server is a replica: it was the primary when we connected, or is none of ours. */
+/** The server is a replica: it was the primary when the client connected, or the client was given the wrong server. */
 export function isReadOnly(error: Error): boolean {
   return /(?:^|: -)READONLY /u.test(error.message);
 }
 
-function isOutOfReach(error: unknown): boolean {
-  if (!(error instanceof Error) || error instanceof EscapementError) return false;
+function isOutOfReach(error: Error): boolean {
   if (error.name === 'ReplyError') return NOT_NOW.test(error.message);
   return 'syscall' in error || NO_CONNECTION_NAMES.has(error.name) || NO_CONNECTION.test(error.message);
 }
 
-/** Of a cluster none of whose nodes is of use, with what the last one said. */
+/** For a cluster without a usable node, it includes the error of the last node. */
 function reasonOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const { lastNodeError } = cause as Error & { lastNodeError?: unknown };
   return lastNodeError instanceof Error ? `${cause.message} ${lastNodeError.message}` : cause.message;
-}
-
-function nameOf(error: unknown): string {
-  return error instanceof Error ? error.name : '';
 }

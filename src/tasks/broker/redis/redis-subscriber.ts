@@ -1,18 +1,20 @@
 import type { Redis } from 'ioredis';
 import { reportUncaught } from '../../../core/report-uncaught.ts';
-import { reconnectDelayMs } from './reconnect-delay.ts';
-import { brokerClosed, unavailable } from './redis-errors.ts';
+import { brokerClosed } from '../broker-errors.ts';
+import { makeSentinelClient, reconnectDelayMs } from './client.ts';
+import type { RedisHost, ServerPlan } from './connection-options.ts';
+import { unavailable } from './redis-errors.ts';
 
-/** Is given what was published. */
+/** Receives the messages of a channel. */
 export type RedisMessageListener = (message: Buffer) => void;
 
-/** How often a connection that only listens is asked whether it is one, in milliseconds: silence is all that it has. */
+/** Interval of pings, in milliseconds: without them, a connection that was lost and one without messages look the same. */
 const PING_MS = 10_000;
 
 /**
- * A connection of its own that listens to channels, made when the first one is asked for and ended with the last.
+ * A connection that listens to channels: opened for the first one, and closed after the last.
  *
- * It is subscribed again whenever it was lost. What is published meanwhile is lost, as pub/sub has it.
+ * After a loss it connects and subscribes again. Messages that are published in the meantime are lost, as always in pub/sub.
  */
 export class RedisSubscriber {
   readonly #connect: () => Redis;
@@ -25,30 +27,30 @@ export class RedisSubscriber {
   #lastError: Error | undefined;
   #isClosed = false;
 
-  /** @param connect - a client that does not connect yet, and never again: to a node that is there, if it is a cluster. */
+  /** @param connect - returns a client that connects when `connect` is called, and once: for a cluster, to one of its nodes. */
   constructor(connect: () => Redis, timeoutMs: number) {
     this.#connect = connect;
     this.#timeoutMs = timeoutMs;
   }
 
   /**
-   * Listens to a channel until `unsubscribe`; what a listener throws is an uncaught exception.
+   * Listens to a channel until `unsubscribe`; an error that a listener throws is an uncaught exception.
    *
-   * @throws EscapementError `ERR_BROKER_UNAVAILABLE` - Redis has not confirmed it in time; it does not listen then.
+   * @throws EscapementError `ERR_BROKER_UNAVAILABLE` - Redis has not confirmed it in time; the listener is removed.
    */
   async subscribe(op: string, channel: string, listener: RedisMessageListener): Promise<void> {
     if (this.#isClosed) throw brokerClosed(op);
     this.#add(channel, listener);
     try {
       if (this.#client?.status === 'ready') await this.#client.subscribe(channel);
-      else await this.#untilSubscribed(op);
+      else await this.#untilSubscribed();
     } catch (error) {
       this.unsubscribe(channel, listener);
       throw this.#failed(op, error);
     }
   }
 
-  /** As `subscribe`, for the first channel, and as soon as there is a connection: it is tried for ever. */
+  /** As `subscribe`, for the first channel, without waiting: it tries to connect for ever. */
   listen(channel: string, listener: RedisMessageListener): void {
     this.#add(channel, listener);
     this.#open();
@@ -59,7 +61,7 @@ export class RedisSubscriber {
     this.#client?.disconnect();
   }
 
-  /** Does nothing if it does not listen. */
+  /** Does nothing if the listener is not subscribed. */
   unsubscribe(channel: string, listener: RedisMessageListener): void {
     const listeners = this.#listeners.get(channel);
     if (listeners?.delete(listener) !== true || listeners.size > 0) return;
@@ -81,7 +83,7 @@ export class RedisSubscriber {
     this.#listeners.set(channel, listeners.add(listener));
   }
 
-  async #untilSubscribed(op: string): Promise<void> {
+  async #untilSubscribed(): Promise<void> {
     if (this.#client === undefined && this.#timer === undefined) this.#open();
     await new Promise<void>((resolve, reject) => {
       const settled = (settle: () => void) => () => {
@@ -98,7 +100,7 @@ export class RedisSubscriber {
         },
       };
       const timeout = setTimeout(() => {
-        waiter.reject(this.#lastError ?? new Error(`${op} has had no answer`));
+        waiter.reject(this.#lastError ?? new Error(`no answer for ${this.#timeoutMs} ms`));
       }, this.#timeoutMs);
       this.#waiters.add(waiter);
     });
@@ -121,7 +123,7 @@ export class RedisSubscriber {
       if (this.#client === client) this.#reopenLater();
     });
     client.on('messageBuffer', (channel: Buffer, message: Buffer) => {
-      this.#tell(channel.toString(), message);
+      this.#notify(channel.toString(), message);
     });
     client
       .connect()
@@ -161,7 +163,7 @@ export class RedisSubscriber {
   }
 
   readonly #onFailure = (error: unknown): void => {
-    // The first one tells why; what comes after it is that there is no connection.
+    // The first error is the cause; later ones only report that there is no connection.
     if (error instanceof Error) this.#lastError ??= error;
   };
 
@@ -169,7 +171,7 @@ export class RedisSubscriber {
     return this.#isClosed ? brokerClosed(op) : unavailable(op, error);
   }
 
-  #tell(channel: string, message: Buffer): void {
+  #notify(channel: string, message: Buffer): void {
     for (const listener of [...(this.#listeners.get(channel) ?? [])]) {
       try {
         listener(message);
@@ -177,5 +179,39 @@ export class RedisSubscriber {
         reportUncaught(error);
       }
     }
+  }
+}
+
+/** Channel on which sentinels publish a new primary: `name host port host port`, the old one first. */
+const SWITCH_CHANNEL = '+switch-master';
+
+/**
+ * Listens to the sentinels for a new primary.
+ *
+ * A primary that was replaced while it was running accepts writes for some ten seconds more, until the sentinels make it a replica;
+ * then these writes are lost. It listens to each sentinel: the first one that publishes the new primary may be any of them.
+ */
+export class SentinelWatch {
+  readonly #subscribers: readonly RedisSubscriber[];
+
+  constructor(plan: ServerPlan, timeoutMs: number, onSwitch: (primary: RedisHost) => void) {
+    const { address } = plan;
+    if (address.kind !== 'sentinel') {
+      this.#subscribers = [];
+      return;
+    }
+    this.#subscribers = address.sentinels.map(
+      (sentinel) => new RedisSubscriber(() => makeSentinelClient(plan, sentinel, timeoutMs), timeoutMs),
+    );
+    for (const subscriber of this.#subscribers) {
+      subscriber.listen(SWITCH_CHANNEL, (message) => {
+        const [master, , , host = '', port] = message.toString().split(' ');
+        if (master === address.master) onSwitch({ host, port: Number(port) });
+      });
+    }
+  }
+
+  close(): void {
+    for (const subscriber of this.#subscribers) subscriber.close();
   }
 }

@@ -1,23 +1,29 @@
 import { createHash } from 'node:crypto';
 import type { Cluster, Redis } from 'ioredis';
-import { EscapementError } from '../../../core/errors.ts';
 
-/** What ioredis sends as it is. */
+/** What ioredis sends without a conversion of ours. */
 export type ScriptArgument = string | number | Buffer;
 
-/** What Redis answers, with bytes for every string. An error among the elements of a reply is that of one task. */
+/** What Redis returns, with bytes for every string. An error among the elements of a reply belongs to one task. */
 export type ScriptReply = Buffer | number | null | Error | ScriptReply[];
 
 /**
+ * The beginning of every script.
+ *
+ * `PREFIX`: the first of its KEYS, in a script of a queue the beginning of all keys of the queue; `TASK`: that of its tasks.
+ * `queueName()`: the name of the queue.
  * `wrongType(kind, key)`: an error that names the key if it exists and has another type, else nil and its size.
- * `need(kind, ...)`: fails the script with that error. Both are for the time before the first write: Redis does not take back
- * what a script that fails has written. A command that reads the size costs a third of a TYPE and a comparison.
- * `readTask(key, ...)`: fields of a task, or nothing if the key has another type. Among the tasks of a list one such key must not
- * stop the others.
- * `isGhost(task)`: whether a hash that was read so, with `msg` as its first field, has no message: what a Go server makes of an
- * id without a task when it dequeues it (B3), or writes a result to (B5). It would keep its id from being used for ever.
+ * `need(kind, ...)`: fails the script with that error, or returns the size of the last key. Both are for the time before the
+ * first write: Redis does not undo the writes of a script that fails. A command that reads the size costs a third of TYPE and a
+ * comparison.
+ * `readTask(id, ...)`: fields of a task, or {} if its key has another type: one such key must not stop the other tasks of a list.
+ * `isGhost(task)`: whether a hash that was read so, with `msg` as its first field, has no message. A Go server creates such a hash
+ * when it dequeues an id without a task, or writes a result to one. It would block its id for ever.
  */
-const CHECKS = `
+const PREAMBLE = `
+local PREFIX = KEYS[1]
+local TASK = PREFIX .. 't:'
+local function queueName() return string.match(PREFIX, '^asynq:{(.*)}:$') end
 local SIZES = { list = 'LLEN', zset = 'ZCARD', set = 'SCARD', hash = 'HLEN', string = 'STRLEN' }
 local function wrongType(kind, key)
   local size = redis.pcall(SIZES[kind], key)
@@ -34,33 +40,31 @@ local function need(kind, ...)
   end
   return size
 end
-local function readTask(key, ...)
-  local task = redis.pcall('HMGET', key, ...)
+local function readTask(id, ...)
+  local task = redis.pcall('HMGET', TASK .. id, ...)
   return task.err and {} or task
 end
 local function isGhost(task) return task[1] == false end
 `;
 
-/** As `wrongType` writes it. */
-const WRONG_TYPE = /the Redis key '.*' must be a \w+\. It is a \w+/su;
-
 /**
- * A Lua script: one atomic step of the broker. Each has a file of its own, which says what its KEYS and ARGV are.
+ * A Lua script: one atomic step of the broker. It stands beside the function that runs it, under a header that lists its KEYS and
+ * ARGV, one a line, and what it returns; see keys.ts for the conventions.
  *
- * All of them check first and write last: Redis does not take back what a script that fails has written. Each checks that every
- * key it will write has the right type, because a command that finds another one fails. Hence also `pcall` for PUBLISH, which
- * comes last: a user may lack the permission, and the listeners poll as well.
+ * Every script checks first and writes last: Redis does not undo the writes of a script that fails. Each checks the type of every
+ * key that it writes, because a command fails at a key of another type. For the same reason PUBLISH, which comes last, is a
+ * `pcall`: the user may lack the permission, and listeners poll as well.
  */
 export class Script {
   readonly #source: string;
   readonly #sha: string;
 
   constructor(source: string) {
-    this.#source = `${CHECKS.trim()}\n${source.trim()}`;
+    this.#source = `${PREAMBLE.trim()}\n${source.trim()}`;
     this.#sha = createHash('sha1').update(this.#source).digest('hex');
   }
 
-  /** By its digest; Redis is given the text only if it does not know it: it was started anew, or is another one. */
+  /** Runs it by its digest; sends the text only if Redis does not have it, after a restart or a failover. */
   async run(
     client: Redis | Cluster,
     keys: readonly string[],
@@ -70,26 +74,8 @@ export class Script {
     try {
       return (await client.callBuffer('evalsha', [this.#sha, ...rest])) as ScriptReply;
     } catch (error) {
-      if (!isUnknownScript(error)) throw scriptError(error);
-      return await this.#load(client, rest);
-    }
-  }
-
-  async #load(client: Redis | Cluster, rest: readonly ScriptArgument[]): Promise<ScriptReply> {
-    try {
+      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
       return (await client.callBuffer('eval', [this.#source, ...rest])) as ScriptReply;
-    } catch (error) {
-      throw scriptError(error);
     }
   }
-}
-
-/** What `wrongType` reports, without what Redis adds to the message of a script that has failed. */
-export function scriptError(error: unknown): unknown {
-  const found = error instanceof Error && WRONG_TYPE.exec(error.message)?.[0];
-  return typeof found === 'string' ? new EscapementError('ERR_WIRE_MESSAGE', found, { cause: error }) : error;
-}
-
-function isUnknownScript(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('NOSCRIPT');
 }

@@ -3,7 +3,7 @@ import { EscapementError } from 'escapement';
 import { beforeEach, expect, it } from 'vitest';
 import { Coalescer } from '../../../../src/tasks/broker/redis/coalescer.ts';
 
-/** What was asked for at once, and how to answer. */
+/** A batch, and how to settle it. */
 interface Call {
   readonly key: string;
   readonly items: readonly number[];
@@ -11,7 +11,7 @@ interface Call {
   readonly fail: (error: Error) => void;
 }
 
-const UNAVAILABLE = new EscapementError('ERR_BROKER_UNAVAILABLE', 'nobody is there', { op: 'test' });
+const UNAVAILABLE = new EscapementError('ERR_BROKER_UNAVAILABLE', 'no broker', { op: 'test' });
 
 let calls: Call[];
 let coalescer: Coalescer<number, string>;
@@ -31,20 +31,20 @@ beforeEach(() => {
 });
 
 function askMany(count: number, key = 'k', item = 0): Promise<PromiseSettledResult<string>[]> {
-  return Promise.allSettled(Array.from({ length: count }, () => coalescer.ask(key, item)));
+  return Promise.allSettled(Array.from({ length: count }, () => coalescer.submit(key, item)));
 }
 
 const sizes = (): number[] => calls.map(({ items }) => items.length);
 
-it('asks once for what is asked for in one turn', async () => {
-  const answers = Promise.all([1, 2, 3].map((item) => coalescer.ask('k', item)));
+it('items that are submitted in one turn share a batch', async () => {
+  const answers = Promise.all([1, 2, 3].map((item) => coalescer.submit('k', item)));
   await turn();
   expect(calls).toMatchObject([{ key: 'k', items: [1, 2, 3] }]);
   calls[0]?.answer();
   expect(await answers).toEqual(['1', '2', '3']);
 });
 
-it('has no more under way than can be answered in time', async () => {
+it('no more items are in progress than Redis can answer in time', async () => {
   const answers = askMany(100_000);
   await turn();
   expect(sizes()).toEqual(Array<number>(10).fill(500));
@@ -56,7 +56,7 @@ it('has no more under way than can be answered in time', async () => {
   expect((await answers).every(({ status }) => status === 'fulfilled')).toBe(true);
 });
 
-it('counts bytes as well, and lets the largest go alone', async () => {
+it('bytes are limited as well, and an item above the limit has a batch of its own', async () => {
   const answers = askMany(3, 'k', 100_000_000);
   await turn();
   expect(sizes()).toEqual([1]);
@@ -69,12 +69,12 @@ it('counts bytes as well, and lets the largest go alone', async () => {
   expect(await answers).toHaveLength(3);
 });
 
-it('puts together what is asked for while there is no room', async () => {
+it('items that are submitted while batches wait share the next batch', async () => {
   const first = askMany(5_000 + 1);
   await turn();
   const others = [];
   for (let each = 0; each < 3; each++) {
-    others.push(...[coalescer.ask('k', each)]);
+    others.push(...[coalescer.submit('k', each)]);
     await turn();
   }
   expect(calls).toHaveLength(10);
@@ -86,7 +86,7 @@ it('puts together what is asked for while there is no room', async () => {
   await first;
 });
 
-it('gives up what waits if nobody is there, of that key', async () => {
+it('waiting items of a key fail when its broker is unavailable, and those of other keys run', async () => {
   const here = askMany(6_000, 'gone');
   const there = askMany(1_000, 'there');
   await turn();
@@ -97,13 +97,13 @@ it('gives up what waits if nobody is there, of that key', async () => {
   expect(calls.slice(10)).toMatchObject([{ key: 'there' }, { key: 'there' }]);
   for (const { answer } of calls) answer();
   expect((await there).every(({ status }) => status === 'fulfilled')).toBe(true);
-  const again = coalescer.ask('gone', 7);
+  const again = coalescer.submit('gone', 7);
   await turn();
   calls.at(-1)?.answer();
   expect(await again).toBe('7');
 });
 
-it('goes on after a piece that is refused', async () => {
+it('a batch that fails does not stop the others', async () => {
   const answers = askMany(5_500);
   await turn();
   calls[0]?.fail(new Error('refused'));

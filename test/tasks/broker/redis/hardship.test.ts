@@ -32,7 +32,7 @@ afterEach(async () => {
 describe('a Redis whose memory is full', () => {
   const fill = (): Promise<unknown> => redis.config('SET', 'maxmemory', '1');
 
-  it('refuses new tasks, and nothing of them is there', async () => {
+  it('refuses new tasks, and stores nothing of them', async () => {
     await fill();
     const outcomes = await broker.enqueueMany([newTask(), newTask({ group: 'g' })]);
     for (const outcome of outcomes) {
@@ -41,7 +41,7 @@ describe('a Redis whose memory is full', () => {
     expect(await redis.dbsize()).toBe(0);
   });
 
-  it('lets tasks be taken, be kept and end in whatever way', async () => {
+  it('lets tasks be dequeued, their leases be extended, and their runs end in every way', async () => {
     const ids = ['complete', 'retain', 'retry', 'archive', 'release', 'discard'];
     for (const id of ids) {
       await broker.enqueue(newTask({ id, retentionMs: id === 'retain' ? LONG_MS : 0 }));
@@ -70,7 +70,7 @@ describe('a user who may not publish', () => {
     broker = new RedisBroker({ url: server.url.replace('://', '://mute:any@') });
   });
 
-  it('changes what it says that it has changed', async () => {
+  it('changes everything that its operations report', async () => {
     await broker.enqueue(newTask({ id: 'a' }));
     await broker.enqueue(newTask({ id: 'b', group: 'g' }));
     await broker.complete(await take(broker));
@@ -83,7 +83,7 @@ describe('a scheduler whose clock is a day ahead', () => {
   const DAY_MS = 86_400_000;
   const now = (): number => Math.floor(Date.now());
 
-  it('enqueues nothing and silences nobody, because the clock of Redis decides', async () => {
+  it('enqueues nothing and stops no other scheduler, because the clock of Redis decides', async () => {
     const atMs = now();
     const tomorrow = vi.spyOn(Date, 'now').mockReturnValue(atMs + DAY_MS);
     try {
@@ -96,7 +96,7 @@ describe('a scheduler whose clock is a day ahead', () => {
     expect(await broker.enqueueTick(newTask(), { entryKey: 'e', atMs })).toBeDefined();
   });
 
-  it('and that has left its mark before ticks were checked: the mark is replaced by the next tick', async () => {
+  it('and whose mark is stored already: the next tick replaces the mark', async () => {
     await redis.hset(`${P}x:ticks`, 'e', now() + DAY_MS);
     const tick = { entryKey: 'e', atMs: now() };
     expect(await broker.enqueueTick(newTask(), tick)).toBeDefined();
@@ -125,7 +125,7 @@ describe('a queue of many groups', () => {
     expect(names).toHaveLength(GROUPS);
   });
 
-  it('shows and changes one of them', async () => {
+  it('allows to list and run the tasks of one group', async () => {
     expect(await broker.tasks(QUEUE, 'aggregating', { page: 1, size: 10 }, 'group-7')).toHaveLength(1);
     expect(await broker.tasks(QUEUE, 'aggregating', { page: 1, size: 10 }, 'none')).toEqual([]);
     expect(await broker.runAll(QUEUE, 'aggregating', 'group-7')).toBe(1);
@@ -140,7 +140,7 @@ describe('a queue of many groups', () => {
 });
 
 describe('what another client has written', () => {
-  it('of another queue is archived, and not run again and again', async () => {
+  it('under the id of a task, a message of another queue, is archived and not run again and again', async () => {
     await broker.enqueue(newTask({ id: 'stray' }));
     const { message } = newTask({ id: 'stray', queue: 'elsewhere' });
     await redis.hset(`${P}t:stray`, 'msg', Buffer.from(encodeTaskMessage(message)));
@@ -148,7 +148,7 @@ describe('what another client has written', () => {
     expect((await broker.task(QUEUE, 'stray')).state).toBe('archived');
   });
 
-  it('in the place of a lock stops neither its task nor those beside it', async () => {
+  it('at the key of a lock stops neither its task nor the others', async () => {
     const lock = `${P}unique:t:1`;
     await broker.enqueueMany([
       newTask({ id: 'a' }),
@@ -162,13 +162,17 @@ describe('what another client has written', () => {
     const [first, refused] = await broker.enqueueMany([newTask(), newTask({ uniqueKey: lock })]);
     expect(first?.status).toBe('fulfilled');
     expect(refused).toMatchObject({
-      reason: { code: 'ERR_WIRE_MESSAGE', message: `the Redis key '${lock}' must be a string. It is a list` },
+      reason: {
+        code: 'ERR_WIRE_MESSAGE',
+        op: 'RedisBroker.enqueueMany',
+        message: `the Redis key '${lock}' must be a string. It is a list`,
+      },
     });
     expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ active: 0, pending: 1 });
     expect(await redis.zcard(`${P}lease`)).toBe(0);
   });
 
-  it('as progress hides nothing', async () => {
+  it('as progress, text that is not JSON, hides no task', async () => {
     const inspector = new Inspector({ broker });
     await broker.enqueue(newTask({ id: 'a' }));
     await redis.hset(`${P}t:a`, 'x:progress', '{no json');
@@ -185,7 +189,7 @@ describe('tasks with large payloads', () => {
     for (let at = 0; at < COUNT; at++) await broker.enqueue(newTask({ id: `large-${at}`, payload }));
   });
 
-  it('are taken in pieces that arrive in time, in their order, and none of them is left', async () => {
+  it('are dequeued in several scripts, in their order, and none is left', async () => {
     const tasks = await broker.dequeue(QUEUE, 100, LONG_MS);
     expect(tasks.map(({ message }) => message.id)).toEqual(
       Array.from({ length: COUNT }, (_, at) => `large-${at}`),
@@ -195,7 +199,7 @@ describe('tasks with large payloads', () => {
     expect(await broker.queueStats(QUEUE)).toMatchObject({ counts: { active: 0, pending: 0 } });
   });
 
-  it('are recovered in such pieces, too', async () => {
+  it('are recovered in several scripts', async () => {
     expect(await broker.dequeue(QUEUE, COUNT, 0)).toHaveLength(COUNT);
     await redis.del(`${P}lease`);
     const tasks = await broker.recover([QUEUE], 0, LONG_MS);
@@ -203,7 +207,7 @@ describe('tasks with large payloads', () => {
   });
 });
 
-it('gives a silent connection up once, however many wait on it', async () => {
+it('a silent connection is given up once, however many operations wait for it', async () => {
   const warnings: string[] = [];
   const hear = ({ name }: Error): unknown => warnings.push(name);
   process.on('warning', hear);

@@ -10,7 +10,7 @@ function boards(places = 2): { ours: LeaseBoard; theirs: LeaseBoard } {
 const TOLD_NOTHING = new Map<number, LongId>();
 const EPOCH = 1_795_282_097_865_947;
 
-it('shows what is put there', () => {
+it('the thread reads the lease that the event loop has put on the board', () => {
   const { ours, theirs } = boards();
   ours.put(1, { id: 'größe-1', epoch: EPOCH }, 3, 0);
   const generation = theirs.generationAt(1, 0);
@@ -20,7 +20,7 @@ it('shows what is put there', () => {
   expect(theirs.generationAt(0, 0)).toBe(0);
 });
 
-it('shows it until it is freed, or may not be renewed any more', () => {
+it('a lease is on the board until it is freed, or its limit has passed', () => {
   const { ours, theirs } = boards();
   ours.put(0, { id: 'a', epoch: 1 }, 0, 1_000);
   ours.put(1, { id: 'b', epoch: 1 }, 0, 0);
@@ -30,7 +30,7 @@ it('shows it until it is freed, or may not be renewed any more', () => {
   ]);
 });
 
-it('an id that is too long is told', () => {
+it('an id that is too long for the board is returned, and read with the help of a message', () => {
   const { ours, theirs } = boards();
   const longest = '€'.repeat(42);
   expect(ours.put(0, { id: longest, epoch: 1 }, 0, 0)).toBeUndefined();
@@ -43,7 +43,7 @@ it('an id that is too long is told', () => {
   expect(theirs.read(0, 3, new Map([[0, long]]))?.id).toBe(long.id);
 });
 
-it('a renewal counts for the task that is there', () => {
+it('a renewal is ignored if the place holds another task by then', () => {
   const { ours, theirs } = boards();
   ours.put(0, { id: 'a', epoch: 1 }, 0, 0);
   const first = theirs.read(0, 1, TOLD_NOTHING);
@@ -55,7 +55,7 @@ it('a renewal counts for the task that is there', () => {
   expect(ours.renewedUntilMs(0)).toBe(0);
 });
 
-it('who sleeps is woken once', () => {
+it('a thread that sleeps is woken once', () => {
   const { ours, theirs } = boards();
   expect(ours.mustWake()).toBe(false);
   theirs.sleep();

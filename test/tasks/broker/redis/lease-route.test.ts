@@ -5,7 +5,7 @@ import { createServer } from 'node:tls';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { RedisConnectionOptions } from '../../../../src/tasks/broker/redis/connection-options.ts';
-import { connect, leaseRouteOf } from '../../../../src/tasks/broker/redis/lease-route.ts';
+import { connect, leaseRouteOf } from '../../../../src/tasks/broker/redis/lease-thread.ts';
 import { RedisCluster } from '../../../redis/redis-cluster.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { RedisSentinels } from '../../../redis/redis-sentinels.ts';
@@ -60,8 +60,8 @@ async function tlsServer(): Promise<{ readonly port: number }> {
   return proxy.address() as AddressInfo;
 }
 
-describe('a thread finds the same server', () => {
-  it('by an URL', async () => {
+describe('a thread connects to the same server', () => {
+  it('by a URL', async () => {
     const { port } = await secretServer();
     const options = {
       url: `redis://:wrong@127.0.0.1:${port}/3`,
@@ -71,7 +71,7 @@ describe('a thread finds the same server', () => {
     expect(await read(options)).toBe('here');
   });
 
-  it('by a client, whatever functions it has besides', async () => {
+  it('by a client whose other options contain functions', async () => {
     const { port } = await secretServer();
     const retryStrategy = (): number => 10;
     const client = clientOf({ port, host: '127.0.0.1', db: 3, password: 'secret', retryStrategy });
@@ -108,20 +108,20 @@ describe('a thread finds the same server', () => {
   });
 });
 
-describe('there is no way for a thread', () => {
-  it('with functions', () => {
+describe('a thread cannot connect', () => {
+  it('from options that contain functions', () => {
     const tls = { checkServerIdentity: () => undefined };
     expect(() => structuredClone(leaseRouteOf({ url: 'rediss://localhost', tls }))).toThrow(
       /could not be cloned/,
     );
   });
 
-  it('with a connector of the client’s own', () => {
+  it('from a client with a connector of its own', () => {
     const client = clientOf({ Connector: Object as never });
     expect(() => leaseRouteOf({ client })).toThrow('the client has a connector of its own');
   });
 
-  it('to a cluster that knows no node', () => {
+  it('from a client of a cluster that knows no node', () => {
     const client = new Cluster([{ port: 1 }], { lazyConnect: true });
     expect(() => leaseRouteOf({ client })).toThrow('no node of the cluster is known');
   });

@@ -7,9 +7,11 @@ import type { LeasedTask, LeaseHolder } from 'escapement/tasks';
 import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { leaseRouteOf } from '../../../../src/tasks/broker/redis/lease-route.ts';
-import { leaseThreadFile } from '../../../../src/tasks/broker/redis/lease-thread-file.ts';
-import { LeaseThread } from '../../../../src/tasks/broker/redis/lease-thread.ts';
+import {
+  LeaseThread,
+  leaseRouteOf,
+  leaseThreadFile,
+} from '../../../../src/tasks/broker/redis/lease-thread.ts';
 import { freshDatabase } from '../../../redis/redis-case.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { until } from '../../../redis/until.ts';
@@ -75,8 +77,8 @@ async function world(url?: string): Promise<World> {
   };
 }
 
-describe('a thread', () => {
-  it('renews what it holds, and nothing that was let go', async () => {
+describe('a lease thread', () => {
+  it('renews the leases that it holds, and none that were released', async () => {
     const { holder, take, leaseEnds, broker, errors } = await world();
     const [kept, gone] = [await take(), await take()];
     const first = await leaseEnds();
@@ -94,7 +96,7 @@ describe('a thread', () => {
     expect(errors).toEqual([]);
   });
 
-  it('keeps the epoch: the lease is the same', async () => {
+  it('keeps the epoch of a lease that it renews', async () => {
     const { holder, take, url, broker } = await world();
     const task = await take();
     holder.hold(0, task, 0);
@@ -110,10 +112,10 @@ describe('a thread', () => {
     await broker.complete(task);
   });
 
-  it('does not take back what is lost', async () => {
+  it('does not renew a lease that is lost', async () => {
     const { holder, take, broker } = await world();
     const task = await take();
-    await until('somebody else has it', async () => (await broker.recover([QUEUE], 0, 60_000)).length === 1);
+    await until('another worker has it', async () => (await broker.recover([QUEUE], 0, 60_000)).length === 1);
     const other = await take();
     holder.hold(0, task, 0);
     holder.hold(1, other, 0);
@@ -122,7 +124,7 @@ describe('a thread', () => {
     expect(await broker.extendLeases([task], LEASE_MS)).toEqual([task]);
   });
 
-  it('renews a task for no longer than it may', async () => {
+  it('does not renew a lease after its limit', async () => {
     const { holder, take, broker } = await world();
     const [limited, other] = [await take(), await take()];
     holder.hold(0, limited, Date.now() + LEASE_MS);
@@ -135,7 +137,7 @@ describe('a thread', () => {
     expect(recovered).toMatchObject([{ message: limited.message }]);
   });
 
-  it('has no connection before it needs one, and none when it is closed, by the holder or the broker', async () => {
+  it('has no connection before the first renewal, nor after the holder or the broker is closed', async () => {
     const { holder, take, connections, broker } = await world();
     const task = await take();
     const before = await connections();
@@ -156,7 +158,7 @@ describe('a thread', () => {
     expect(broker.leaseHolder({ queues: [], places: 1, leaseMs: 1, onError: vi.fn() })).toBeUndefined();
   });
 
-  it('goes on when Redis was gone, and says so once', async () => {
+  it('continues after an outage of Redis, and reports the outage once', async () => {
     const server = await RedisProcess.start();
     cleanups.push(() => server.stop());
     const { holder, take, errors } = await world(server.url);
@@ -172,7 +174,7 @@ describe('a thread', () => {
   });
 });
 
-describe('without a thread', () => {
+describe('a lease thread that is not running', () => {
   /** A thread of that program. */
   function threadOf(program: () => URL) {
     const errors: unknown[] = [];
@@ -199,20 +201,20 @@ describe('without a thread', () => {
   it.each([
     ['it throws', `throw new Error('no')`, new Error('no')],
     ['it ends', `process.exit(3)`, 'exit code 3'],
-  ])('because %s, that is told once, and it is not started again', async (_, source, cause) => {
+  ])('because %s reports that once, and is not started again', async (_, source, cause) => {
     const { thread, errors } = threadOf(programOf(source));
     thread.hold(0, task, 0);
-    await until('it is told', () => Promise.resolve(errors.length > 0));
+    await until('it is reported', () => Promise.resolve(errors.length > 0));
     thread.release(0);
     thread.hold(0, task, 0);
     await thread.close();
     expect(errors).toMatchObject([
-      { message: expect.stringContaining('there is no thread that renews leases') as string, cause },
+      { message: expect.stringContaining('the lease thread is not running') as string, cause },
     ]);
     expect(thread.renewedUntilMs(0)).toBe(0);
   });
 
-  it('because it has no file, or no way, that is told', () => {
+  it('that cannot find its program reports that once', () => {
     const missing = threadOf(() => {
       throw new Error('no file');
     });
@@ -221,7 +223,7 @@ describe('without a thread', () => {
     expect(missing.errors).toMatchObject([{ cause: new Error('no file') }]);
   });
 
-  it('nothing is told of one that is closed', async () => {
+  it('that is closed reports nothing', async () => {
     const { thread, errors } = threadOf(programOf(`setInterval(() => {}, 1000)`));
     thread.hold(0, task, 0);
     await thread.close();
@@ -229,7 +231,7 @@ describe('without a thread', () => {
     expect(errors).toEqual([]);
   });
 
-  it('a queue that is not the server’s is nobody’s business', () => {
+  it('does not start for a task of a queue that it was not made for', () => {
     const { thread, errors } = threadOf(() => {
       throw new Error('it starts');
     });
@@ -237,7 +239,7 @@ describe('without a thread', () => {
     expect(errors).toEqual([]);
   });
 
-  it('there is none if it is turned off, with a clock of one’s own, or of an embedded broker', async () => {
+  it('does not exist if it is turned off, for a broker with its own clock, nor for an embedded broker', async () => {
     const options = { queues: [QUEUE], places: 1, leaseMs: LEASE_MS, onError: vi.fn() };
     const broker = new RedisBroker({ url: 'redis://localhost:1', clock: { ...systemClock } });
     cleanups.push(() => broker.close());
@@ -249,6 +251,6 @@ describe('without a thread', () => {
   });
 });
 
-it('its program is where the package has it', () => {
+it('the program of the lease thread is in the package', () => {
   expect(existsSync(leaseThreadFile())).toBe(true);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseRedisUrl } from '../../../../src/tasks/broker/redis/redis-url.ts';
+import { parseRedisUrl } from '../../../../src/tasks/broker/redis/connection-options.ts';
 
 const server = { kind: 'server', isTls: false, db: 0, server: { host: 'there', port: 6379 } };
 const sentinel = {
@@ -65,7 +65,7 @@ describe('a URL of Redis', () => {
   });
 });
 
-describe('a URL that is none', () => {
+describe('a URL that is not valid', () => {
   it.each([
     ['', 'begins with redis://'],
     ['there:6379', 'begins with redis://'],
@@ -123,7 +123,7 @@ describe('a URL that is none', () => {
     expect(parse).not.toThrow(/secret/);
   });
 
-  it('may be no string', () => {
+  it('is refused if it is not a string', () => {
     expect(() => parseRedisUrl('url', 5)).toThrow('url must be a string. Received 5');
   });
 });

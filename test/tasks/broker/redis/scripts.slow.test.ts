@@ -28,7 +28,7 @@ interface Case {
   readonly replaces?: RegExp;
 }
 
-const FOLDER = new URL('../../../../src/tasks/broker/redis/scripts/', import.meta.url);
+const FOLDER = new URL('../../../../src/tasks/broker/redis/', import.meta.url);
 const AT_ONCE = { graceMs: 0, maxDelayMs: 0, maxSize: 1 };
 const LATER_MS = 10 * LONG_MS;
 const SERVER = {
@@ -277,7 +277,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-test('every script is checked here', () => {
+test('every script of the broker has a case', () => {
   expect(Object.keys(CASES).sort()).toEqual([...scripts.keys()].sort());
 });
 
@@ -372,6 +372,7 @@ async function recovered({ broker, redis }: ScriptsWorld): Promise<LeasedTask> {
 async function allScripts(): Promise<Map<string, Script>> {
   const found = new Map<string, Script>();
   for (const file of readdirSync(FOLDER)) {
+    if (file === 'lease-thread-main.ts') continue; // Importing it runs it.
     const exports = (await import(new URL(file, FOLDER).href)) as Record<string, unknown>;
     for (const [name, value] of Object.entries(exports)) if (value instanceof Script) found.set(name, value);
   }

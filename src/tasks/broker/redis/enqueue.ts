@@ -1,0 +1,311 @@
+import { requireQueueName } from '../../require-text.ts';
+import { requireDuration } from '../../task-options.ts';
+import { taskDuplicate, taskIdConflict, tickEarly } from '../broker-errors.ts';
+import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
+import type { NewTask, TaskRecord, Tick } from '../broker.ts';
+import { Coalescer } from './coalescer.ts';
+import { QUEUES_KEY } from './keys.ts';
+import type { RedisAccess } from './redis-access.ts';
+import { errorOfOperation, toBrokerError } from './redis-errors.ts';
+import { Script, type ScriptArgument, type ScriptReply } from './script.ts';
+import { encoded, msOfSeconds, numberOf, secondsUp, textOf } from './script-values.ts';
+
+/**
+ * `add(id, msg, score, group, lock, ttl)`: adds a task: scheduled if it has a score, aggregating if it has a group, else pending.
+ * It returns 1, 2 or 3 for pending, scheduled and aggregating, 0 if the id is taken, the id of the task that holds the lock, or
+ * an error if a key that it needs has a wrong type. Only that task is refused then.
+ * `damage(score, group)`: returns that error beforehand.
+ * `finish()`: after the last task, registers the queue, adds the ids to the pending list, and notifies the servers.
+ *
+ * The group of a scheduled task is registered as well: see GROUP_NAMES in lua.ts.
+ *
+ * KEYS[1]  prefix of the queue's keys
+ * KEYS[2]  SET of all queues; see RedisAccess.keysWithQueues
+ * ARGV[1]  now, in milliseconds
+ */
+export const ADD_TASK = `
+local QUEUES, NOW_MS = KEYS[2], ARGV[1]
+local PENDING, SCHEDULED, GROUPS = PREFIX .. 'pending', PREFIX .. 'scheduled', PREFIX .. 'groups'
+local GROUP, LATER, CHANNEL = PREFIX .. 'g:', PREFIX .. 'x:later:', PREFIX .. 'x:work'
+local NOW, NOW_NS, DAY = math.ceil(NOW_MS / 1000), NOW_MS .. '000000', 86400
+local pushed, grown, added, checked, sound = {}, {}, 0, {}, {}
+local function check(kind, key)
+  if checked[key] == nil then checked[key] = wrongType(kind, key) or false end
+  return checked[key]
+end
+local function damage(score, group)
+  local wrong = QUEUES and check('set', QUEUES)
+  if wrong then return wrong end
+  if score ~= '' then wrong = check('zset', SCHEDULED)
+  elseif group == '' then wrong = check('list', PENDING) end
+  if wrong or group == '' then return wrong end
+  return check('set', GROUPS) or (score ~= '' and check('set', LATER .. group) or check('zset', GROUP .. group))
+end
+local function write(id, msg, state, group, lock, ttl, ...)
+  redis.call('HSET', TASK .. id, 'msg', msg, 'state', state, ...)
+  if group ~= '' then redis.call('HSET', TASK .. id, 'group', group) end
+  if lock ~= '' then
+    redis.call('HSET', TASK .. id, 'unique_key', lock)
+    redis.call('SET', lock, id, 'EX', ttl)
+  end
+  added = added + 1
+end
+local function schedule(id, score, group)
+  redis.call('ZADD', SCHEDULED, score, id)
+  if group == '' then return end
+  redis.call('SADD', GROUPS, group)
+  redis.call('SADD', LATER .. group, id)
+  local ttl = score - NOW + DAY
+  if redis.call('TTL', LATER .. group) < ttl then redis.call('EXPIRE', LATER .. group, ttl) end
+end
+local function add(id, msg, score, group, lock, ttl)
+  local place = score ~= '' and SCHEDULED or PENDING
+  if group ~= '' or not sound[place] then
+    local wrong = damage(score, group)
+    if wrong then return wrong end
+    sound[place] = group == ''
+  end
+  local owner = lock ~= '' and redis.pcall('GET', lock)
+  if owner then return type(owner) == 'string' and owner or wrongType('string', lock) end
+  if redis.call('EXISTS', TASK .. id) == 1 then return 0 end
+  if score ~= '' then
+    schedule(id, score, group)
+    write(id, msg, 'scheduled', group, lock, ttl)
+    return 2
+  end
+  if group ~= '' then
+    redis.call('ZADD', GROUP .. group, NOW, id)
+    redis.call('SADD', GROUPS, group)
+    write(id, msg, 'aggregating', group, lock, ttl)
+    grown[group] = true
+    return 3
+  end
+  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS)
+  pushed[#pushed + 1] = id
+  return 1
+end
+local function finish()
+  if added > 0 and QUEUES then redis.call('SADD', QUEUES, queueName()) end
+  if #pushed > 0 then
+    local size = redis.call('LPUSH', PENDING, unpack(pushed))
+    if size == #pushed then redis.pcall('PUBLISH', CHANNEL, '') end
+  end
+  for group in pairs(grown) do redis.pcall('PUBLISH', CHANNEL, group) end
+end
+`;
+
+/**
+ * Adds tasks to a queue in their order, each independently of the others.
+ *
+ * KEYS      those of ADD_TASK
+ * ARGV[1]   now, in milliseconds
+ * ARGV[2…]  per task: id, msg, score or '', group or '', lock or '', seconds until the lock expires or ''
+ *
+ * Returns per task what ADD_TASK's `add` returns.
+ */
+export const ENQUEUE = new Script(`${ADD_TASK}
+local outcomes = {}
+for i = 2, #ARGV, 6 do
+  outcomes[#outcomes + 1] = add(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5])
+end
+finish()
+return outcomes
+`);
+
+/**
+ * Adds the task of a tick, unless that tick or a later one was added. The tick counts as added even if the task is refused. A tick
+ * that is too far ahead of the time is refused; the mark of a later one that is too far ahead is ignored. Each tick also checks
+ * some marks of other entries, and removes those of entries that have not ticked for long: eventually all of them.
+ *
+ * KEYS        those of ADD_TASK
+ * ARGV[1]     now, in milliseconds
+ * ARGV[2…7]   the task, as for ENQUEUE
+ * ARGV[8]     key of the schedule entry
+ * ARGV[9]     the tick, in milliseconds
+ * ARGV[10]    now, in milliseconds, or '' for the clock of Redis
+ * ARGV[11]    milliseconds that a tick may be ahead of now
+ * ARGV[12]    milliseconds that a mark may be ahead of now
+ * ARGV[13]    milliseconds that a mark is kept after its tick
+ *
+ * Returns what `add` returns, nil if the tick or a later one was added before, or -1 if it is too far ahead.
+ */
+export const ENQUEUE_TICK = new Script(`${ADD_TASK}
+local TICKS = PREFIX .. 'x:ticks'
+need('hash', TICKS)
+if ARGV[6] ~= '' then need('string', ARGV[6]) end
+local wrong = damage(ARGV[4], ARGV[5])
+if wrong then return wrong end
+local time = redis.call('TIME')
+local now = tonumber(ARGV[10]) or time[1] * 1000 + time[2] / 1000
+local last, tick = tonumber(redis.call('HGET', TICKS, ARGV[8]) or ''), tonumber(ARGV[9])
+if tick > now + ARGV[11] then return -1 end
+if last and last >= tick and last <= now + ARGV[12] then return nil end
+redis.call('HSET', TICKS, ARGV[8], ARGV[9])
+redis.call('PEXPIRE', TICKS, ARGV[13])
+local oldest = math.min(now, tick) - ARGV[13]
+local marks = redis.call('HRANDFIELD', TICKS, 10, 'WITHVALUES')
+for i = 1, #marks, 2 do
+  if (tonumber(marks[i + 1]) or 0) < oldest then redis.call('HDEL', TICKS, marks[i]) end
+end
+local outcome = add(ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7])
+finish()
+return outcome
+`);
+
+/** By what `add` returns; 0 is a conflict. */
+const STATES = [undefined, 'pending', 'scheduled', 'aggregating'] as const;
+
+/** How long a queue counts as registered, in milliseconds, and for how many queues that is remembered. */
+const REGISTERED_MS = 5_000;
+const MAX_REGISTERED = 1_000;
+
+/** A new task, and its arguments of ENQUEUE. */
+interface TaskArguments {
+  readonly task: NewTask;
+  /** When it is due, in seconds; 0 for now. */
+  readonly score: number;
+  readonly args: readonly ScriptArgument[];
+}
+
+/** Adds tasks. Calls of one turn of the event loop share a script. */
+export class Enqueuing {
+  readonly #tasks: Coalescer<TaskArguments, ScriptReply>;
+  /** In a cluster. */
+  readonly #registeredUntilMs = new Map<string, number>();
+
+  constructor(redis: RedisAccess) {
+    const shared = redis.for('enqueue');
+    this.#tasks = new Coalescer({
+      run: (queue, tasks) => this.#enqueueAll(shared, queue, tasks),
+      bytesOf: ({ task }) => task.message.payload.length,
+    });
+  }
+
+  async enqueue(redis: RedisAccess, task: NewTask): Promise<TaskRecord> {
+    const added = argumentsOf(task, redis.wallNowMs);
+    let reply: ScriptReply;
+    try {
+      reply = await this.#tasks.submit(task.message.queue, added);
+    } catch (error) {
+      throw errorOfOperation(error, redis.op);
+    }
+    return recordOfNew(redis, added, reply);
+  }
+
+  enqueueMany(
+    redis: RedisAccess,
+    tasks: readonly NewTask[],
+  ): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
+    return Promise.allSettled(tasks.map((task) => this.enqueue(redis, task)));
+  }
+
+  async enqueueTick(redis: RedisAccess, task: NewTask, tick: Tick): Promise<TaskRecord | undefined> {
+    const { entryKey, atMs } = tick;
+    requireDuration('tick.atMs', atMs);
+    const added = argumentsOf(task, redis.wallNowMs);
+    const reply = await redis.run(ENQUEUE_TICK, await this.keysFor(redis, task.message.queue), [
+      redis.wallNowDigits,
+      ...added.args,
+      entryKey,
+      atMs,
+      redis.virtualNowDigits,
+      MOST_AHEAD_MS,
+      MOST_SET_BACK_MS,
+      MARK_KEPT_MS,
+    ]);
+    if (reply === -1) throw tickEarly(tick);
+    return reply === null ? undefined : recordOfNew(redis, added, reply);
+  }
+
+  /** The KEYS of ADD_TASK. */
+  async keysFor(redis: RedisAccess, queue: string): Promise<string[]> {
+    if (redis.isCluster) await this.#register(redis, queue);
+    return redis.keysWithQueues(queue);
+  }
+
+  /** The next task registers the queue again. */
+  forget(queue: string): void {
+    this.#registeredUntilMs.delete(queue);
+  }
+
+  /**
+   * In a cluster the set of queues is on another node. That a queue is in it is assumed for a while, not for ever: another process
+   * may remove the queue, and a task that is added then would be in a queue that no inspector lists.
+   */
+  async #register(redis: RedisAccess, queue: string): Promise<void> {
+    const nowMs = redis.clock.now();
+    if ((this.#registeredUntilMs.get(queue) ?? 0) > nowMs) return;
+    await redis.send((client) => client.sadd(QUEUES_KEY, queue));
+    if (this.#registeredUntilMs.size >= MAX_REGISTERED) this.#registeredUntilMs.clear();
+    this.#registeredUntilMs.set(queue, nowMs + REGISTERED_MS);
+  }
+
+  async #enqueueAll(
+    redis: RedisAccess,
+    queue: string,
+    tasks: readonly TaskArguments[],
+  ): Promise<readonly ScriptReply[]> {
+    const args: ScriptArgument[] = [redis.wallNowDigits];
+    for (const task of tasks) args.push(...task.args);
+    return (await redis.run(ENQUEUE, await this.keysFor(redis, queue), args)) as ScriptReply[];
+  }
+}
+
+export async function lastTickMs(
+  redis: RedisAccess,
+  queue: string,
+  entryKey: string,
+): Promise<number | undefined> {
+  const { ticks } = redis.keysOf(queue);
+  const last = await redis.send((client) => client.hgetBuffer(ticks, entryKey));
+  return last === null ? undefined : numberOf(last);
+}
+
+/**
+ * @throws TypeError or RangeError - the name of the queue or one of the times is not valid.
+ * @throws EscapementError `ERR_WIRE_MESSAGE` - the message cannot be encoded.
+ */
+export function argumentsOf(task: NewTask, wallNowMs: number): TaskArguments {
+  const { message, processAtMs, uniqueTtlMs } = task;
+  requireQueueName('task.message.queue', message.queue);
+  requireDuration('processAtMs', processAtMs);
+  requireDuration('uniqueTtlMs', uniqueTtlMs);
+  requireDuration('message.retentionMs', message.retentionMs);
+  const isLater = processAtMs > wallNowMs;
+  const score = isLater ? secondsUp(processAtMs) : 0;
+  const lock = uniqueTtlMs > 0 ? message.uniqueKey : '';
+  const lockMs = uniqueTtlMs + (isLater ? processAtMs - wallNowMs : 0);
+  return {
+    task,
+    score,
+    args: [
+      message.id,
+      encoded(message),
+      isLater ? score : '',
+      message.group,
+      lock,
+      lock === '' ? '' : secondsUp(lockMs),
+    ],
+  };
+}
+
+/** @throws EscapementError `ERR_TASK_ID_CONFLICT`, `ERR_TASK_DUPLICATE` or `ERR_WIRE_MESSAGE` - the task was refused. */
+export function recordOfNew(
+  redis: RedisAccess,
+  { task, score }: TaskArguments,
+  reply: ScriptReply,
+): TaskRecord {
+  const { queue, id } = task.message;
+  if (reply instanceof Error) throw toBrokerError(reply, redis.op);
+  if (typeof reply !== 'number') throw taskDuplicate(queue, textOf(reply));
+  const state = STATES[reply];
+  if (state === undefined) throw taskIdConflict(queue, id);
+  return {
+    message: task.message,
+    state,
+    nextProcessAtMs: state === 'pending' ? redis.wallNowMs : state === 'scheduled' ? msOfSeconds(score) : 0,
+    result: undefined,
+    progress: undefined,
+    isOrphaned: false,
+  };
+}

@@ -1,0 +1,313 @@
+import { randomUUID } from 'node:crypto';
+import { wrongValue } from '../../../core/errors.ts';
+import { requireFiniteNumber, requireIntegerAtLeast } from '../../../core/validate.ts';
+import type { TaskMessage } from '../../task-message.ts';
+import { requireDuration } from '../../task-options.ts';
+import { setLost } from '../broker-errors.ts';
+import type { GroupInfo, GroupLimits, GroupTaking, NewTask, TaskRecord, TaskSet } from '../broker.ts';
+import { ADD_TASK, argumentsOf, recordOfNew, type Enqueuing } from './enqueue.ts';
+import { FREE_LOCK, GROUP_NAMES } from './lua.ts';
+import type { RedisAccess } from './redis-access.ts';
+import { Script, type ScriptArgument, type ScriptReply } from './script.ts';
+import { listOf, messageIfOf, numberOf, secondsDown, secondsUp, textOf } from './script-values.ts';
+
+/**
+ * Lists some groups of a queue with their sizes. A group whose key has a wrong type is left out: the others are aggregated anyway.
+ *
+ * KEYS[1]  prefix of the queue's keys
+ * ARGV[1]  cursor; 0 to begin
+ * ARGV[2]  approximate number of groups
+ *
+ * Returns the next cursor, 0 at the end, then name and size per group that has tasks. A group may be returned twice.
+ */
+export const LIST_GROUPS = new Script(`
+local GROUPS, GROUP = PREFIX .. 'groups', PREFIX .. 'g:'
+need('set', GROUPS)
+local found = redis.call('SSCAN', GROUPS, ARGV[1], 'COUNT', ARGV[2])
+local reply = { found[1] }
+for _, group in ipairs(found[2]) do
+  local _, size = wrongType('zset', GROUP .. group)
+  if size and size > 0 then
+    reply[#reply + 1] = group
+    reply[#reply + 1] = size
+  end
+end
+return reply
+`);
+
+/**
+ * Takes the oldest tasks out of a group if the group is due: it has enough tasks, its oldest task has waited too long, or no task
+ * was added for a while. Ids without a task, or whose task is elsewhere, are dropped.
+ *
+ * KEYS[1]  prefix of the queue's keys
+ * ARGV[1]  name of the group
+ * ARGV[2]  key of the new set
+ * ARGV[3]  now
+ * ARGV[4]  seconds without a new task after which the group is due
+ * ARGV[5]  seconds that the oldest task waits at most; 0 for no limit
+ * ARGV[6]  number of tasks that makes the group due; 0 for no number
+ * ARGV[7]  number of tasks that are taken
+ * ARGV[8]  when the tasks return to the group unless they are replaced
+ * ARGV[9]  bytes after which no more tasks are taken
+ *
+ * Returns the seconds until the group is due (after the taking), or -1 if it is empty; then id and msg per task.
+ */
+export const TAKE_GROUP = new Script(`${GROUP_NAMES}
+local KEY, SET, SETS = GROUP .. ARGV[1], ARGV[2], PREFIX .. 'aggregation_sets'
+local now, grace, delay, enough = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+need('zset', KEY, SET, SETS)
+need('set', GROUPS)
+local function due()
+  local size = redis.call('ZCARD', KEY)
+  if size == 0 then return -1 end
+  if enough > 0 and size >= enough then return 0 end
+  local newest = tonumber(redis.call('ZRANGE', KEY, -1, -1, 'WITHSCORES')[2])
+  local wait = newest + grace - now
+  if delay > 0 then
+    local oldest = tonumber(redis.call('ZRANGE', KEY, 0, 0, 'WITHSCORES')[2])
+    wait = math.min(wait, oldest + delay - now)
+  end
+  return math.max(wait, 0)
+end
+local reply = { due() }
+if reply[1] > 0 then return reply end
+local rows = redis.call('ZRANGE', KEY, 0, ARGV[7] - 1, 'WITHSCORES')
+local bytes, looked = tonumber(ARGV[9]), 0
+for i = 1, #rows, 2 do
+  if bytes <= 0 then break end
+  looked = looked + 1
+  local id = rows[i]
+  local task = readTask(id, 'msg', 'state')
+  if task[1] and task[2] == 'aggregating' then
+    redis.call('ZADD', SET, rows[i + 1], id)
+    bytes = bytes - #task[1]
+    reply[#reply + 1] = id
+    reply[#reply + 1] = task[1]
+  elseif isGhost(task) then redis.call('DEL', TASK .. id) end
+end
+if looked > 0 then redis.call('ZREMRANGEBYRANK', KEY, 0, looked - 1) end
+if #reply > 1 then redis.call('ZADD', SETS, ARGV[8], SET) end
+reply[1] = due()
+if reply[1] == -1 then dropGroup(ARGV[1]) end
+return reply
+`);
+
+/**
+ * Archives tasks of a set whose message cannot be decoded, or is the message of another task, and frees their locks. A set without
+ * tasks is removed.
+ *
+ * KEYS[1]   prefix of the queue's keys
+ * ARGV[1]   key of the set
+ * ARGV[2]   now
+ * ARGV[3…]  ids
+ */
+export const ARCHIVE_FROM_SET = new Script(`${FREE_LOCK}
+local SET, SETS, ARCHIVED = ARGV[1], PREFIX .. 'aggregation_sets', PREFIX .. 'archived'
+need('zset', SET, SETS, ARCHIVED)
+for i = 3, #ARGV do
+  local id = ARGV[i]
+  if redis.call('ZREM', SET, id) == 1 and readTask(id, 'msg')[1] then
+    redis.call('ZADD', ARCHIVED, ARGV[2], id)
+    redis.call('HSET', TASK .. id, 'state', 'archived')
+    freeLockOf(id)
+    redis.pcall('PUBLISH', PREFIX .. 'x:settled', id)
+  end
+end
+if redis.call('EXISTS', SET) == 0 then redis.call('ZREM', SETS, SET) end
+`);
+
+/**
+ * Replaces the tasks of a set by one task: removes them with their locks and adds it, or does neither.
+ *
+ * KEYS       those of ADD_TASK
+ * ARGV[1]    now, in milliseconds
+ * ARGV[2…7]  the new task, as for ENQUEUE
+ * ARGV[8]    key of the set
+ * ARGV[9…]   per task of the set that has a lock: id, lock
+ *
+ * Returns what ADD_TASK's `add` returns, or nil if the set is no longer held.
+ */
+export const REPLACE_SET = new Script(`${FREE_LOCK}${ADD_TASK}
+local SETS, SET, id, lock = PREFIX .. 'aggregation_sets', ARGV[8], ARGV[2], ARGV[6]
+need('zset', SETS, SET)
+if not redis.call('ZSCORE', SETS, SET) then return nil end
+local members = redis.call('ZRANGE', SET, 0, -1)
+if #members == 0 then return nil end
+local wrong = damage(ARGV[4], ARGV[5])
+if wrong then return wrong end
+local leaving = {}
+for _, member in ipairs(members) do leaving[member] = true end
+if lock ~= '' then need('string', lock) end
+local owner = lock ~= '' and redis.call('GET', lock)
+if owner and not leaving[owner] then return owner end
+if not leaving[id] and redis.call('EXISTS', TASK .. id) == 1 then return 0 end
+for i = 9, #ARGV, 2 do
+  if leaving[ARGV[i]] then freeLock(ARGV[i + 1], ARGV[i]) end
+end
+for _, member in ipairs(members) do
+  freeLockOf(member)
+  redis.call('DEL', TASK .. member)
+end
+redis.call('DEL', SET)
+redis.call('ZREM', SETS, SET)
+local outcome = add(id, ARGV[3], ARGV[4], ARGV[5], lock, ARGV[7])
+finish()
+redis.pcall('PUBLISH', PREFIX .. 'x:settled', table.concat(members, '\\0'))
+return outcome
+`);
+
+/**
+ * Puts sets that were held too long back into their groups, and adds the names of these groups: asynq leaves the names out, and no
+ * server aggregates such a group until a new task enters it. What is registered as a set and cannot belong to this queue is
+ * removed from the sets.
+ *
+ * KEYS[1]  prefix of the queue's keys
+ * ARGV[1]  now
+ * ARGV[2]  number of sets
+ *
+ * Returns the number of tasks and the number of sets: there may be more if that is ARGV[2].
+ */
+export const RECLAIM_SETS = new Script(`
+local SETS, GROUPS, GROUP = PREFIX .. 'aggregation_sets', PREFIX .. 'groups', PREFIX .. 'g:'
+need('zset', SETS)
+need('set', GROUPS)
+local sets = redis.call('ZRANGEBYSCORE', SETS, '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
+local groupOf = {}
+for _, set in ipairs(sets) do
+  local key = string.sub(set, 1, #GROUP) == GROUP and string.match(set, '^(.*):')
+  if key and #key > #GROUP then
+    need('zset', set, key)
+    groupOf[set] = string.sub(key, #GROUP + 1)
+  end
+end
+local count = 0
+local function putBack(set, group)
+  local rows = redis.call('ZRANGE', set, 0, -1, 'WITHSCORES')
+  for i = 1, #rows, 2 do redis.call('ZADD', GROUP .. group, rows[i + 1], rows[i]) end
+  redis.call('DEL', set)
+  if #rows == 0 then return end
+  count = count + #rows / 2
+  redis.call('SADD', GROUPS, group)
+  redis.pcall('PUBLISH', PREFIX .. 'x:work', group)
+end
+for _, set in ipairs(sets) do
+  if groupOf[set] then putBack(set, groupOf[set]) end
+  redis.call('ZREM', SETS, set)
+end
+return { count, #sets }
+`);
+
+/** What one script takes at most from a group without a limit: the rest becomes a set of its own. */
+const MAX_SET_SIZE = 10_000;
+
+/** Bytes after which a script takes no more tasks of a group, so that its reply arrives in time. */
+const MAX_SET_BYTES = 8_388_608;
+
+const GROUPS_PER_SCRIPT = 1_000;
+const SETS_PER_SCRIPT = 10;
+
+/** The groups that have tasks, by name. */
+export async function groups(redis: RedisAccess, queue: string): Promise<readonly GroupInfo[]> {
+  const infos = new Map<string, GroupInfo>();
+  let cursor = '0';
+  do {
+    const reply = listOf(await redis.runIn(queue, LIST_GROUPS, [cursor, GROUPS_PER_SCRIPT]));
+    for (let at = 1; at < reply.length; at += 2) {
+      const group = textOf(reply[at]);
+      infos.set(group, { group, size: numberOf(reply[at + 1]) });
+    }
+    cursor = textOf(reply[0]);
+  } while (cursor !== '0');
+  return [...infos.values()].sort((a, b) => (a.group < b.group ? -1 : 1));
+}
+
+export async function takeGroup(
+  redis: RedisAccess,
+  queue: string,
+  group: string,
+  { graceMs, maxDelayMs, maxSize }: GroupLimits,
+  holdMs: number,
+): Promise<GroupTaking> {
+  requireFiniteNumber('limits.graceMs', graceMs);
+  requireFiniteNumber('limits.maxDelayMs', maxDelayMs);
+  requireIntegerAtLeast('limits.maxSize', 0, maxSize);
+  requireDuration('holdMs', holdMs);
+  const id = randomUUID();
+  const set = redis.keysOf(queue).aggregationSet(group, id);
+  const nowMs = redis.wallNowMs;
+  const reply = listOf(
+    await redis.runIn(queue, TAKE_GROUP, [
+      group,
+      set,
+      secondsDown(nowMs),
+      secondsUp(graceMs),
+      secondsUp(maxDelayMs),
+      maxSize,
+      maxSize === 0 ? MAX_SET_SIZE : maxSize,
+      secondsUp(nowMs + holdMs),
+      MAX_SET_BYTES,
+    ]),
+  );
+  const againInS = numberOf(reply[0]);
+  const messages = await readMembers(redis, queue, set, reply);
+  return {
+    set: messages.length === 0 ? undefined : { id, queue, group, messages },
+    againInMs: againInS < 0 ? undefined : againInS * 1_000,
+  };
+}
+
+/** Tasks whose message cannot be decoded are archived: with them, the set could never be replaced. */
+async function readMembers(
+  redis: RedisAccess,
+  queue: string,
+  set: string,
+  reply: readonly ScriptReply[],
+): Promise<TaskMessage[]> {
+  const messages: TaskMessage[] = [];
+  const unreadable: string[] = [];
+  for (let at = 1; at < reply.length; at += 2) {
+    const id = textOf(reply[at]);
+    const message = messageIfOf(queue, id, reply[at + 1]);
+    if (message === undefined) unreadable.push(id);
+    else messages.push(message);
+  }
+  if (unreadable.length > 0) {
+    await redis.runIn(queue, ARCHIVE_FROM_SET, [set, secondsUp(redis.wallNowMs), ...unreadable]);
+  }
+  return messages;
+}
+
+export async function replaceSet(
+  redis: RedisAccess,
+  enqueuing: Enqueuing,
+  { queue, group, id, messages }: TaskSet,
+  task: NewTask,
+): Promise<TaskRecord> {
+  if (task.message.queue !== queue) {
+    throw wrongValue('task.message.queue', `the queue of the set, '${queue}'`, task.message.queue);
+  }
+  const added = argumentsOf(task, redis.wallNowMs);
+  const locks: ScriptArgument[] = [];
+  for (const message of messages) if (message.uniqueKey !== '') locks.push(message.id, message.uniqueKey);
+  const reply = await redis.run(REPLACE_SET, await enqueuing.keysFor(redis, queue), [
+    redis.wallNowDigits,
+    ...added.args,
+    redis.keysOf(queue).aggregationSet(group, id),
+    ...locks,
+  ]);
+  if (reply === null) throw setLost(queue, group);
+  return recordOfNew(redis, added, reply);
+}
+
+export async function reclaimSets(redis: RedisAccess, queues: readonly string[]): Promise<number> {
+  let count = 0;
+  for (const queue of new Set(queues)) {
+    for (let sets = SETS_PER_SCRIPT; sets === SETS_PER_SCRIPT;) {
+      const args = [secondsDown(redis.wallNowMs), SETS_PER_SCRIPT];
+      const reply = listOf(await redis.runIn(queue, RECLAIM_SETS, args));
+      count += numberOf(reply[0]);
+      sets = numberOf(reply[1]);
+    }
+  }
+  return count;
+}
