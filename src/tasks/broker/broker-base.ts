@@ -1,4 +1,6 @@
 import type { Clock } from '../../core/clock.ts';
+import { EscapementError } from '../../core/errors.ts';
+import { isThenable } from '../../core/thenable.ts';
 import type { Broker } from './broker.ts';
 import { brokerClosed } from './broker-errors.ts';
 
@@ -52,7 +54,6 @@ export abstract class BrokerBase {
   static {
     for (const operation of BROKER_OPERATION_NAMES) {
       // Four named parameters, which is the most that an operation has: a rest parameter would allocate an array per call.
-      // eslint-disable-next-line @typescript-eslint/require-await -- async, so that what an operation throws rejects
       const method = async function (
         this: BrokerBase,
         a: unknown,
@@ -60,7 +61,12 @@ export abstract class BrokerBase {
         c: unknown,
         d: unknown,
       ): Promise<unknown> {
-        return (this.#open(operation)[operation] as AnyOperation)(a, b, c, d);
+        try {
+          const result = (this.#open(operation)[operation] as AnyOperation)(a, b, c, d);
+          return isThenable(result) ? await result : result;
+        } catch (error) {
+          throw this.#withOperation(error, operation);
+        }
       };
       Object.defineProperty(method, 'name', { value: operation });
       Object.defineProperty(this.prototype, operation, { value: method, writable: true, configurable: true });
@@ -82,8 +88,30 @@ export abstract class BrokerBase {
     return wasOpen;
   }
 
+  /** Whether the broker was closed. */
+  protected get isClosed(): boolean {
+    return this.#operations === undefined;
+  }
+
+  /** @throws EscapementError `ERR_BROKER_CLOSED` */
+  protected requireOpen(operation: string): void {
+    if (this.isClosed) throw brokerClosed(this.#nameOf(operation));
+  }
+
   #open(operation: string): OperationResults {
-    if (this.#operations === undefined) throw brokerClosed(`${this.constructor.name}.${operation}`);
+    if (this.#operations === undefined) throw brokerClosed(this.#nameOf(operation));
     return this.#operations;
+  }
+
+  /** Every error of an operation names it. */
+  #withOperation(error: unknown, operation: string): unknown {
+    if (error instanceof EscapementError && error.op === undefined) {
+      Object.assign(error, { op: this.#nameOf(operation) });
+    }
+    return error;
+  }
+
+  #nameOf(operation: string): string {
+    return `${this.constructor.name}.${operation}`;
   }
 }

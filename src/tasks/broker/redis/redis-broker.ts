@@ -1,35 +1,11 @@
-import { systemClock, type Clock } from '../../../core/clock.ts';
+import { systemClock } from '../../../core/clock.ts';
 import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
 import { requireBoolean, type OptionNames } from '../../../core/validate.ts';
 import type { RedisInfo } from '../../redis-info.ts';
-import type { TaskState } from '../../task-state.ts';
-import { brokerClosed } from '../broker-errors.ts';
 import { BROKER_SETTINGS, resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
 import { MAINTENANCE_JOBS } from '../broker-types.ts';
-import type {
-  Broker,
-  BrokerListener,
-  CancelRequest,
-  DayStats,
-  Defect,
-  EnqueueEvent,
-  GroupInfo,
-  GroupLimits,
-  GroupTaking,
-  LeasedTask,
-  LeaseHolder,
-  LeaseHolderOptions,
-  NewTask,
-  Page,
-  QueueStats,
-  ScheduleEntry,
-  ServerState,
-  Subscription,
-  TaskFailure,
-  TaskRecord,
-  TaskSet,
-  Tick,
-} from '../broker.ts';
+import type { LeaseHolder, LeaseHolderOptions } from '../broker.ts';
+import { BrokerBase, type BrokerOperation, type OperationResults } from '../broker-base.ts';
 import { CONNECTION_OPTIONS, withoutCredentials, type RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
 import { addressOf, describeRedis, parseInfo } from './describe-redis.ts';
@@ -83,17 +59,13 @@ const OPTIONS: OptionNames<RedisBrokerOptions> = {
  * const server = new Server({ broker });
  * ```
  */
-export class RedisBroker implements Broker {
-  readonly clock: Clock;
-  readonly maintenance = MAINTENANCE_JOBS;
+export class RedisBroker extends BrokerBase {
+  override readonly maintenance = MAINTENANCE_JOBS;
   readonly #options: RedisBrokerOptions;
   readonly #connection: RedisConnection;
   readonly #redis: RedisAccess;
-  readonly #enqueuing: Enqueuing;
-  readonly #completing: Completing;
-  readonly #notifications = new Notifications();
+  readonly #notifications: Notifications;
   readonly #threads = new Set<LeaseThread>();
-  #isClosed = false;
 
   /**
    * Begins to connect; operations wait for the connection.
@@ -103,21 +75,20 @@ export class RedisBroker implements Broker {
   constructor(options: RedisBrokerOptions) {
     const settings = resolveBrokerSettings('RedisBroker', options, OPTIONS);
     requireBoolean('options.leaseThread', options.leaseThread ?? true);
+    const connection = new RedisConnection(options);
+    const redis = new RedisAccess(connection, settings);
+    const notifications = new Notifications();
+    super(settings.clock, operationsOf(redis, notifications));
     this.#options = options;
-    this.#connection = new RedisConnection(options);
-    this.clock = settings.clock;
-    this.#redis = new RedisAccess(this.#connection, settings);
-    this.#enqueuing = new Enqueuing(this.#redis);
-    this.#completing = new Completing(this.#redis);
-  }
-
-  async ping(): Promise<void> {
-    await this.#open('ping').send((client) => client.ping());
+    this.#connection = connection;
+    this.#redis = redis;
+    this.#notifications = notifications;
   }
 
   /** Returns what Redis reports about itself, by name: its command `INFO`; for a cluster, that of one node. */
   async info(): Promise<Readonly<Record<string, string>>> {
-    return parseInfo(await this.#open('info').send((client) => client.info()));
+    this.requireOpen('info');
+    return parseInfo(await this.#redis.for('info').send((client) => client.info()));
   }
 
   /**
@@ -127,75 +98,13 @@ export class RedisBroker implements Broker {
    * @example tasksHandler({ broker, redisInfo: () => broker.redisInfo() })
    */
   async redisInfo(): Promise<RedisInfo> {
-    return await describeRedis(this.#open('redisInfo'));
-  }
-
-  /** Closes the broker; pending operations reject. A client that was passed in stays open. Idempotent. */
-  async close(): Promise<void> {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    this.#notifications.close();
-    await Promise.all([...this.#threads].map((thread) => thread.close()));
-    await this.#connection.close();
-  }
-
-  /** `close()`, for `await using`. */
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
-  // Writing.
-
-  async enqueue(newTask: NewTask): Promise<TaskRecord> {
-    return await this.#enqueuing.enqueue(this.#open('enqueue'), newTask);
-  }
-
-  async enqueueMany(newTasks: readonly NewTask[]): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
-    return await this.#enqueuing.enqueueMany(this.#open('enqueueMany'), newTasks);
-  }
-
-  async enqueueTick(newTask: NewTask, tick: Tick): Promise<TaskRecord | undefined> {
-    return await this.#enqueuing.enqueueTick(this.#open('enqueueTick'), newTask, tick);
-  }
-
-  async lastTickMs(queue: string, entryKey: string): Promise<number | undefined> {
-    return await lastTickMs(this.#open('lastTickMs'), queue, entryKey);
-  }
-
-  // Processing.
-
-  async dequeue(queue: string, limit: number, leaseMs: number): Promise<readonly LeasedTask[]> {
-    return await dequeue(this.#open('dequeue'), queue, limit, leaseMs);
-  }
-
-  async complete(leased: LeasedTask): Promise<void> {
-    this.#open('complete');
-    await this.#completing.complete(leased);
-  }
-
-  async retry(leased: LeasedTask, failure: TaskFailure, atMs: number): Promise<void> {
-    await retry(this.#open('retry'), leased, failure, atMs);
-  }
-
-  async archive(leased: LeasedTask, failure: TaskFailure): Promise<void> {
-    await archive(this.#open('archive'), leased, failure);
-  }
-
-  async release(leased: LeasedTask): Promise<void> {
-    await release(this.#open('release'), leased);
-  }
-
-  async discard(leased: LeasedTask): Promise<void> {
-    await discard(this.#open('discard'), leased);
-  }
-
-  async extendLeases(leased: readonly LeasedTask[], leaseMs: number): Promise<readonly LeasedTask[]> {
-    return await extendLeases(this.#open('extendLeases'), leased, leaseMs);
+    this.requireOpen('redisInfo');
+    return await describeRedis(this.#redis.for('redisInfo'));
   }
 
   /** A thread, which starts with the first lease. Undefined for a broker with its own clock, which a thread cannot read. */
-  leaseHolder(options: LeaseHolderOptions): LeaseHolder | undefined {
-    if (this.#isClosed || this.clock !== systemClock || this.#options.leaseThread === false) return undefined;
+  override leaseHolder(options: LeaseHolderOptions): LeaseHolder | undefined {
+    if (this.isClosed || this.clock !== systemClock || this.#options.leaseThread === false) return undefined;
     const thread = new LeaseThread({
       ...options,
       file: leaseThreadFile,
@@ -206,156 +115,12 @@ export class RedisBroker implements Broker {
     return thread;
   }
 
-  async writeResult(leased: LeasedTask, result: Uint8Array): Promise<void> {
-    await writeResult(this.#open('writeResult'), leased, result);
-  }
-
-  async writeProgress(leased: LeasedTask, progress: string): Promise<void> {
-    await writeProgress(this.#open('writeProgress'), leased, progress);
-  }
-
-  // Forwarding and recovering.
-
-  async forward(queues: readonly string[]): Promise<number> {
-    return await forward(this.#open('forward'), queues);
-  }
-
-  async recover(queues: readonly string[], graceMs: number, leaseMs: number): Promise<readonly LeasedTask[]> {
-    return await recover(this.#open('recover'), queues, graceMs, leaseMs);
-  }
-
-  async deleteExpired(queues: readonly string[], limit: number): Promise<number> {
-    return await deleteExpired(this.#open('deleteExpired'), queues, limit);
-  }
-
-  // Aggregation.
-
-  async groups(queue: string): Promise<readonly GroupInfo[]> {
-    return await groups(this.#open('groups'), queue);
-  }
-
-  async takeGroup(queue: string, group: string, limits: GroupLimits, holdMs: number): Promise<GroupTaking> {
-    return await takeGroup(this.#open('takeGroup'), queue, group, limits, holdMs);
-  }
-
-  async replaceSet(set: TaskSet, newTask: NewTask): Promise<TaskRecord> {
-    return await replaceSet(this.#open('replaceSet'), this.#enqueuing, set, newTask);
-  }
-
-  async reclaimSets(queues: readonly string[]): Promise<number> {
-    return await reclaimSets(this.#open('reclaimSets'), queues);
-  }
-
-  // Notifications and cancellation.
-
-  async subscribe(listener: BrokerListener, queues: readonly string[]): Promise<Subscription> {
-    return await this.#notifications.subscribe(this.#open('subscribe'), listener, queues);
-  }
-
-  /** A Go server cancels the run as well, always with the outcome `retry`; it does not answer. */
-  async cancel(request: CancelRequest, waitMs: number): Promise<boolean> {
-    return await cancel(this.#open('cancel'), request, waitMs);
-  }
-
-  // Servers and schedulers.
-
-  async announceServer(read: () => ServerState, ttlMs: number): Promise<void> {
-    await members.announceServer(this.#open('announceServer'), read(), ttlMs);
-  }
-
-  async withdrawServer(id: string): Promise<void> {
-    await members.withdrawServer(this.#open('withdrawServer'), id);
-  }
-
-  async servers(): Promise<readonly ServerState[]> {
-    return await members.servers(this.#open('servers'));
-  }
-
-  async announceScheduler(id: string, read: () => readonly ScheduleEntry[], ttlMs: number): Promise<void> {
-    await members.announceScheduler(this.#open('announceScheduler'), id, read(), ttlMs);
-  }
-
-  async withdrawScheduler(id: string): Promise<void> {
-    await members.withdrawScheduler(this.#open('withdrawScheduler'), id);
-  }
-
-  async scheduleEntries(): Promise<readonly ScheduleEntry[]> {
-    return await members.scheduleEntries(this.#open('scheduleEntries'));
-  }
-
-  async recordEnqueueEvent(entryId: string, event: EnqueueEvent): Promise<void> {
-    await members.recordEnqueueEvent(this.#open('recordEnqueueEvent'), entryId, event);
-  }
-
-  async enqueueEvents(entryId: string, page: Page): Promise<readonly EnqueueEvent[]> {
-    return await members.enqueueEvents(this.#open('enqueueEvents'), entryId, page);
-  }
-
-  // Inspecting.
-
-  async queues(): Promise<readonly string[]> {
-    return await queueNames(this.#open('queues'));
-  }
-
-  async queueStats(queue: string): Promise<QueueStats> {
-    return await queueStats(this.#open('queueStats'), queue);
-  }
-
-  async history(queue: string, days: number): Promise<readonly DayStats[]> {
-    return await history(this.#open('history'), queue, days);
-  }
-
-  async task(queue: string, id: string): Promise<TaskRecord> {
-    return await task(this.#open('task'), queue, id);
-  }
-
-  async tasks(queue: string, state: TaskState, page: Page, group?: string): Promise<readonly TaskRecord[]> {
-    return await tasks(this.#open('tasks'), queue, state, page, group);
-  }
-
-  async deleteTask(queue: string, id: string): Promise<void> {
-    await administration.deleteTask(this.#open('deleteTask'), queue, id);
-  }
-
-  async runTask(queue: string, id: string): Promise<void> {
-    await administration.runTask(this.#open('runTask'), queue, id);
-  }
-
-  async archiveTask(queue: string, id: string): Promise<void> {
-    await administration.archiveTask(this.#open('archiveTask'), queue, id);
-  }
-
-  async updatePayload(queue: string, id: string, payload: Uint8Array): Promise<void> {
-    await administration.updatePayload(this.#open('updatePayload'), queue, id, payload);
-  }
-
-  async deleteAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return await administration.deleteAll(this.#open('deleteAll'), { queue, state, group });
-  }
-
-  async runAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return await administration.runAll(this.#open('runAll'), { queue, state, group });
-  }
-
-  async archiveAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    return await administration.archiveAll(this.#open('archiveAll'), { queue, state, group });
-  }
-
-  async repair(queue: string, { apply }: { readonly apply: boolean }): Promise<readonly Defect[]> {
-    return await repair(this.#open('repair'), queue, apply);
-  }
-
-  async pause(queue: string): Promise<void> {
-    await pause(this.#open('pause'), queue);
-  }
-
-  async resume(queue: string): Promise<void> {
-    await resume(this.#open('resume'), queue);
-  }
-
-  async removeQueue(queue: string, { force }: { readonly force: boolean }): Promise<void> {
-    await removeQueue(this.#open('removeQueue'), queue, force);
-    this.#enqueuing.forget(queue);
+  /** Closes the broker; pending operations reject. A client that was passed in stays open. Idempotent. */
+  override async close(): Promise<void> {
+    if (!this.closeOperations()) return;
+    this.#notifications.close();
+    await Promise.all([...this.#threads].map((thread) => thread.close()));
+    await this.#connection.close();
   }
 
   /** @internal What a console prints: no password. */
@@ -365,13 +130,80 @@ export class RedisBroker implements Broker {
       ...('url' in this.#options
         ? { url: withoutCredentials(this.#options.url) }
         : { address: addressOf(this.#options.client) }),
-      state: this.#isClosed ? 'closed' : this.#connection.health.state,
+      state: this.isClosed ? 'closed' : this.#connection.health.state,
     }));
   }
+}
 
+function operationsOf(redis: RedisAccess, notifications: Notifications): OperationResults {
+  const enqueuing = new Enqueuing(redis);
+  const completing = new Completing(redis);
   /** The access of an operation, whose errors name it. */
-  #open(operation: string): RedisAccess {
-    if (this.#isClosed) throw brokerClosed(`RedisBroker.${operation}`);
-    return this.#redis.for(operation);
-  }
+  const at = (operation: BrokerOperation): RedisAccess => redis.for(operation);
+  return {
+    ping: () =>
+      at('ping').send(async (client) => {
+        await client.ping();
+      }),
+
+    enqueue: (newTask) => enqueuing.enqueue(at('enqueue'), newTask),
+    enqueueMany: (newTasks) => enqueuing.enqueueMany(at('enqueueMany'), newTasks),
+    enqueueTick: (newTask, tick) => enqueuing.enqueueTick(at('enqueueTick'), newTask, tick),
+    lastTickMs: (queue, entryKey) => lastTickMs(at('lastTickMs'), queue, entryKey),
+
+    dequeue: (queue, limit, leaseMs) => dequeue(at('dequeue'), queue, limit, leaseMs),
+    complete: (leased) => completing.complete(leased),
+    retry: (leased, failure, atMs) => retry(at('retry'), leased, failure, atMs),
+    archive: (leased, failure) => archive(at('archive'), leased, failure),
+    release: (leased) => release(at('release'), leased),
+    discard: (leased) => discard(at('discard'), leased),
+    extendLeases: (leased, leaseMs) => extendLeases(at('extendLeases'), leased, leaseMs),
+    writeResult: (leased, result) => writeResult(at('writeResult'), leased, result),
+    writeProgress: (leased, progress) => writeProgress(at('writeProgress'), leased, progress),
+
+    forward: (queues) => forward(at('forward'), queues),
+    recover: (queues, graceMs, leaseMs) => recover(at('recover'), queues, graceMs, leaseMs),
+    deleteExpired: (queues, limit) => deleteExpired(at('deleteExpired'), queues, limit),
+
+    groups: (queue) => groups(at('groups'), queue),
+    takeGroup: (queue, group, limits, holdMs) => takeGroup(at('takeGroup'), queue, group, limits, holdMs),
+    replaceSet: (set, newTask) => replaceSet(at('replaceSet'), enqueuing, set, newTask),
+    reclaimSets: (queues) => reclaimSets(at('reclaimSets'), queues),
+
+    subscribe: (listener, queues) => notifications.subscribe(at('subscribe'), listener, queues),
+    cancel: (request, waitMs) => cancel(at('cancel'), request, waitMs),
+
+    announceServer: (read, ttlMs) => members.announceServer(at('announceServer'), read(), ttlMs),
+    withdrawServer: (id) => members.withdrawServer(at('withdrawServer'), id),
+    servers: () => members.servers(at('servers')),
+    announceScheduler: (id, read, ttlMs) =>
+      members.announceScheduler(at('announceScheduler'), id, read(), ttlMs),
+    withdrawScheduler: (id) => members.withdrawScheduler(at('withdrawScheduler'), id),
+    scheduleEntries: () => members.scheduleEntries(at('scheduleEntries')),
+    recordEnqueueEvent: (entryId, event) =>
+      members.recordEnqueueEvent(at('recordEnqueueEvent'), entryId, event),
+    enqueueEvents: (entryId, page) => members.enqueueEvents(at('enqueueEvents'), entryId, page),
+
+    queues: () => queueNames(at('queues')),
+    queueStats: (queue) => queueStats(at('queueStats'), queue),
+    history: (queue, days) => history(at('history'), queue, days),
+    task: (queue, id) => task(at('task'), queue, id),
+    tasks: (queue, state, page, group) => tasks(at('tasks'), queue, state, page, group),
+
+    deleteTask: (queue, id) => administration.deleteTask(at('deleteTask'), queue, id),
+    runTask: (queue, id) => administration.runTask(at('runTask'), queue, id),
+    archiveTask: (queue, id) => administration.archiveTask(at('archiveTask'), queue, id),
+    updatePayload: (queue, id, payload) =>
+      administration.updatePayload(at('updatePayload'), queue, id, payload),
+    deleteAll: (queue, state, group) => administration.deleteAll(at('deleteAll'), { queue, state, group }),
+    runAll: (queue, state, group) => administration.runAll(at('runAll'), { queue, state, group }),
+    archiveAll: (queue, state, group) => administration.archiveAll(at('archiveAll'), { queue, state, group }),
+    repair: (queue, { apply }) => repair(at('repair'), queue, apply),
+    pause: (queue) => pause(at('pause'), queue),
+    resume: (queue) => resume(at('resume'), queue),
+    removeQueue: async (queue, { force }) => {
+      await removeQueue(at('removeQueue'), queue, force);
+      enqueuing.forget(queue);
+    },
+  };
 }
