@@ -63,7 +63,7 @@ export default defineConfig(({ mode }) => ({
     pool: 'forks',
     maxWorkers: '100%',
     execArgv: ['--expose-gc'],
-    testTimeout: 30_000,
+    testTimeout: hasSlowTests(mode) ? 120_000 : 30_000,
     coverage: {
       provider: 'custom',
       customProviderModule: source('./tools/node_modules/@vitest/coverage-v8/dist/index.js'),

@@ -49,7 +49,9 @@ class Contender {
   constructor() {
     const node = [process.execPath, '--input-type=module', '--eval', LISTENS_TO_LINES];
     const [program = '', ...words] = hasNamespaces ? ['unshare', ...NAMESPACE, ...node] : node;
-    this.process = spawn(program, words, { cwd: ROOT });
+    // One that is killed while it opens leaves a link in its folder of temporary files.
+    const env = { ...process.env, TMPDIR: temporaryFolder() };
+    this.process = spawn(program, words, { cwd: ROOT, env });
     this.process.stdin.on('error', () => undefined); // it was killed
     this.#lines = createInterface({ input: this.process.stdout })[Symbol.asyncIterator]();
     onTestFinished(() => {
@@ -192,15 +194,16 @@ describe.skipIf(process.platform === 'win32').each(PLACES)('the lock, on %s', (_
 describe.skipIf(process.platform === 'win32')('an owner', () => {
   test('that is paused stays the owner when its backlog is full', async () => {
     const place = shortPlace(process.platform);
+    const { dataPath, name } = place;
     const [owner] = new Contenders().take(1);
     await owner?.open(place);
     owner?.process.kill('SIGSTOP');
-    await fillBacklog(join(place.dataPath, `${place.name}.lock`));
-    expect(await rejection(openQueue(place))).toMatchObject(LOCKED);
-    expect(await QueueLock.isHeld(place.dataPath, place.name)).toBe(true);
+    await fillBacklog(join(dataPath, `${name}.lock`));
+    expect(await rejection(openQueue({ dataPath, name }))).toMatchObject(LOCKED);
+    expect(await QueueLock.isHeld(dataPath, name)).toBe(true);
     owner?.process.kill('SIGCONT');
     await owner?.close(place);
-    expect((await openQueue(place)).depth).toBe(0);
+    expect((await openQueue({ dataPath, name })).depth).toBe(0);
   });
 
   test('of another user stays the owner, and the error says whose it is', async () => {
