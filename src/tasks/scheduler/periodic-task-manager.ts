@@ -25,29 +25,29 @@ import {
   type SchedulerOptions,
 } from './scheduler-options.ts';
 
-/** A task that is wanted again and again. */
+/** A task to enqueue periodically. */
 export interface PeriodicTaskConfig {
   /** See {@link parseCronSpec}. */
   readonly cronSpec: string;
-  /** What is enqueued at each tick. */
+  /** The task to enqueue at each tick. */
   readonly task: Task;
-  /** As of `Scheduler.register`. */
+  /** Options, as of `Scheduler.register`. */
   readonly options?: ScheduleOptions | undefined;
 }
 
 const CONFIG: OptionNames<PeriodicTaskConfig> = { cronSpec: true, task: true, options: true };
 
-/** Knows which periodic tasks are wanted now: a file, a table of a database. */
+/** Returns the periodic tasks, from a file or a database, for example. */
 export interface PeriodicTaskConfigProvider {
-  /** All entries there are to be now. */
+  /** Returns all entries that the scheduler must have now. */
   getConfigs(): readonly PeriodicTaskConfig[] | Promise<readonly PeriodicTaskConfig[]>;
 }
 
-/** What a manager is made from. */
+/** Options of a `PeriodicTaskManager`. */
 export interface PeriodicTaskManagerOptions extends SchedulerOptions {
-  /** Is asked for the entries. */
+  /** Source of the entries. */
   readonly provider: PeriodicTaskConfigProvider;
-  /** How often the provider is asked, in milliseconds, at least 1. @default 180_000 */
+  /** How often the provider is called, in milliseconds, at least 1. @default 180_000 */
   readonly syncIntervalMs?: number | undefined;
 }
 
@@ -57,28 +57,28 @@ const OPTIONS: OptionNames<PeriodicTaskManagerOptions> = {
   syncIntervalMs: true,
 };
 
-/** What a manager tells. Ticks are told by its `scheduler`. */
+/** Events of a `PeriodicTaskManager`. Its `scheduler` emits those of ticks. */
 export interface PeriodicTaskManagerEvents {
-  /** The provider was asked: so many entries are new, and so many are gone. */
+  /** The entries are those of the provider. */
   synced: [change: SyncChange];
   /**
-   * The provider has failed, has not answered within two minutes (`ERR_OPERATION_EXPIRED`), or what it gave is not a list. The
-   * entries are those of before, and it is asked again at the next interval.
+   * The provider has failed, has not settled within two minutes (`ERR_OPERATION_EXPIRED`), or its result is not an array. The
+   * entries have not changed, and it is called again at the next interval.
    */
   syncFailed: [error: unknown];
-  /** One config is wrong; the others are not touched by that. It is tried again at each sync. */
+  /** A config is wrong; the others are not affected. It is tried again at each sync. */
   configRejected: [error: unknown, config: PeriodicTaskConfig];
 }
 
-/** What a sync has changed. */
+/** Changes made by a sync. */
 export interface SyncChange {
-  /** New entries. */
+  /** Number of new entries. */
   readonly added: number;
-  /** Entries that are gone. */
+  /** Number of removed entries. */
   readonly removed: number;
 }
 
-/** asynq's. */
+/** As asynq. */
 const SYNC_INTERVAL_MS = 3 * MINUTE_MS;
 
 /** How long a provider may take, in milliseconds. */
@@ -87,8 +87,8 @@ const LONGEST_ANSWER_MS = 2 * MINUTE_MS;
 /**
  * A scheduler whose entries follow a list that changes while it runs.
  *
- * Two configs are one and the same if their spec, task (type and payload) and options are, headers included: such an entry goes
- * on, and one that is twice in the list is there once.
+ * Two configs are the same entry if their spec, task (type and payload) and options, including headers, are equal: such an entry goes
+ * on, and a duplicate in the list is ignored.
  *
  * @example
  * ```ts
@@ -97,7 +97,7 @@ const LONGEST_ANSWER_MS = 2 * MINUTE_MS;
  * ```
  */
 export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents> {
-  /** What enqueues: for its events and its entries. */
+  /** The scheduler that enqueues, for its events and its entries. */
   readonly scheduler: Scheduler;
   readonly #provider: PeriodicTaskConfigProvider;
   readonly #syncIntervalMs: number;
@@ -105,12 +105,12 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   readonly #logger: Logger;
   readonly #timer: SystemTimer;
   readonly #syncs: Periodic;
-  /** Ids of entries, by what they are. */
+  /** Ids of entries, by their identity. */
   readonly #entries = new Map<string, string>();
   #state: 'new' | 'starting' | 'active' | 'closed' = 'new';
   #syncing: Promise<SyncChange> | undefined;
 
-  /** @throws TypeError or RangeError - an option is wrong. */
+  /** @throws TypeError or RangeError - an option has a wrong type or value. */
   constructor(options: PeriodicTaskManagerOptions) {
     super();
     const { broker, location, logger } = resolveSchedulerOptions('PeriodicTaskManager', options, OPTIONS);
@@ -137,10 +137,10 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   }
 
   /**
-   * Asks the provider for the first time, and starts the scheduler.
+   * Calls the provider for the first time, and starts the scheduler.
    *
-   * @throws What the provider throws. TypeError or RangeError - a config is wrong. EscapementError `ERR_SCHEDULER_STATE` -
-   * it runs already, or was shut down. After any but the last, it can be started again.
+   * @throws the error of the provider. TypeError or RangeError - a config is wrong. EscapementError `ERR_SCHEDULER_STATE` - the
+   * manager runs already, or was shut down. Unless it was shut down, it can be started again.
    */
   async start(): Promise<void> {
     if (this.#state !== 'new')
@@ -164,9 +164,9 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   }
 
   /**
-   * Asks the provider now rather than at the next interval; while it is being asked already, that is the answer.
+   * Calls the provider now rather than at the next interval; if a call is pending, uses its result.
    *
-   * @throws What the provider throws; nothing has changed then. EscapementError `ERR_SCHEDULER_STATE` - it does not run.
+   * @throws the error of the provider; nothing has changed then. EscapementError `ERR_SCHEDULER_STATE` - the manager does not run.
    */
   async sync(): Promise<SyncChange> {
     if (this.#state !== 'active') {
@@ -178,7 +178,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     return this.#syncing;
   }
 
-  /** Asks no more, and shuts the scheduler down. Does not wait for a provider. Idempotent. */
+  /** Stops, and shuts the scheduler down. Does not wait for the provider. Idempotent. */
   async shutdown(): Promise<void> {
     this.#state = 'closed';
     void this.#syncs.stop();
@@ -202,11 +202,11 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
 
   async #configs(): Promise<readonly PeriodicTaskConfig[]> {
     const configs: unknown = await this.#answerInTime(this.#provider.getConfigs());
-    if (!Array.isArray(configs)) throw wrongType('what getConfigs() gives', 'an array', configs);
+    if (!Array.isArray(configs)) throw wrongType('the result of getConfigs()', 'an array', configs);
     return configs as readonly PeriodicTaskConfig[];
   }
 
-  /** A provider that hangs is asked again: see `syncFailed`. Its late answer is dropped. */
+  /** A provider that hangs is called again: see `syncFailed`. Its late result is ignored. */
   async #answerInTime(answer: unknown): Promise<unknown> {
     if (await settledWithin(this.#timer, LONGEST_ANSWER_MS, Promise.resolve(answer))) return answer;
     this.#requireOpen();
@@ -227,7 +227,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     return change;
   }
 
-  /** What is gone is taken out first: what comes may have its id. */
+  /** Entries are removed first: a new one may have the id of an old one. */
   #apply(
     configs: readonly PeriodicTaskConfig[],
     reject: (error: unknown, config: PeriodicTaskConfig) => void,

@@ -10,7 +10,7 @@ import type { Task } from '../task.ts';
 import type { Backfill } from './scheduler-options.ts';
 
 /**
- * An entry of a scheduler, and how far it has come:
+ * An entry of a scheduler, and its position:
  *
  *      mark        begun           settled          now      next
  *      ──┼───×──×────┼────×───×───────×────×───×─────┼─────────×──►
@@ -18,14 +18,14 @@ import type { Backfill } from './scheduler-options.ts';
  *        missed: only                 due: with no backfill
  *        with backfill                only the last of them
  *
- * A tick is settled when it was enqueued by whomever, refused, or given up. While a scheduler runs, no entry is passed over:
- * if several ticks have passed at once (the process was suspended, the wall clock was set), the last one runs, at least.
+ * A tick is settled when any scheduler has enqueued it, or when it was refused or given up. While a scheduler runs, no entry is
+ * skipped: if several ticks have passed at once (the process was suspended, the wall clock was set), at least the last one runs.
  */
 export class ScheduledEntry {
   readonly id: string;
   readonly spec: CronSpec;
   readonly task: Task;
-  /** The task's, and those of the entry over them. */
+  /** The task's options, overridden by those of the entry. */
   readonly options: TaskOptions;
   readonly #backfill: Backfill | undefined;
   #begunMs = 0;
@@ -44,17 +44,17 @@ export class ScheduledEntry {
     this.#backfill = backfill;
   }
 
-  /** The first tick that has not come yet; `Infinity` if none will. */
+  /** The first tick in the future; `Infinity` if there is none. */
   get nextMs(): number {
     return this.#nextMs;
   }
 
-  /** The last tick that was enqueued, by whomever; 0 if none was. */
+  /** The last tick that any scheduler has enqueued; 0 if there is none. */
   get prevMs(): number {
     return this.#prevMs;
   }
 
-  /** Whether somebody must find out first how far others have come. */
+  /** Whether the latest tick of other schedulers must be read first. */
   get asksForMark(): boolean {
     return this.#asksForMark;
   }
@@ -63,7 +63,7 @@ export class ScheduledEntry {
     return this.taskAt(0).message.queue;
   }
 
-  /** Its scheduler runs: ticks count from now on. */
+  /** Its scheduler has started: ticks count from now on. */
   begin(nowMs: number): void {
     this.#begunMs = nowMs;
     this.#settledMs = nowMs;
@@ -71,32 +71,32 @@ export class ScheduledEntry {
     this.#asksForMark = this.#backfill !== undefined;
   }
 
-  /** @returns whether a tick has come since it was asked last. */
+  /** @returns whether a tick has come since the last call. */
   passTo(nowMs: number): boolean {
     if (isFarAhead(this.#settledMs, nowMs)) this.begin(nowMs);
     if (this.#nextMs > nowMs) return false;
     this.#nextMs = this.spec.next(this.#nextMs) ?? Infinity;
     if (this.#nextMs > nowMs) return true;
-    // A long pause: others may have done all of that, and one question is cheaper than a try each.
+    // A long pause: other schedulers may have enqueued these ticks, and one read is cheaper than an attempt for each.
     this.#asksForMark = this.#backfill !== undefined;
     this.#nextMs = this.spec.next(nowMs) ?? Infinity;
     return true;
   }
 
-  /** @param markMs - the latest tick that was enqueued; undefined if none ever was, or nobody can know. */
+  /** @param markMs - the latest tick that was enqueued; undefined if there is none, or if it cannot be read. */
   learnMark(markMs: number | undefined, nowMs: number): void {
     this.#asksForMark = false;
     if (markMs === undefined || isFarAhead(markMs, nowMs)) {
       this.#knowsPast = true;
       return;
     }
-    // At the start it may be long ago: what is after it was missed. Later on it can only spare work.
+    // At the start it may be long ago: the ticks after it were missed. Later it only saves work.
     this.#settledMs = this.#knowsPast ? Math.max(this.#settledMs, markMs) : markMs;
     this.#knowsPast = true;
     this.#prevMs = Math.max(this.#prevMs, markMs);
   }
 
-  /** Ticks to enqueue, oldest first. */
+  /** Returns the ticks to enqueue, oldest first. */
   dueAt(nowMs: number): readonly number[] {
     const live = Math.max(this.#settledMs, this.#begunMs);
     if (this.#backfill === undefined) return newestTicks(this.spec, live, nowMs, 1);
@@ -114,12 +114,12 @@ export class ScheduledEntry {
     this.#prevMs = Math.max(this.#prevMs, tickMs);
   }
 
-  /** The broker could not be reached until the next tick was due: what can be made up for then is not lost. */
+  /** The broker was unavailable until the next tick was due. With backfill the tick is not lost: it is enqueued later. */
   giveUp(tickMs: number): void {
     if (this.#backfill === undefined) this.settle(tickMs);
   }
 
-  /** What is enqueued at a tick: the same, down to its id, whoever enqueues it. */
+  /** Returns the task of a tick: the same, including its id, in every scheduler. */
   taskAt(tickMs: number): NewTask {
     const { taskId = `${this.id}:${tickMs}` } = this.options;
     return newTaskOf(this.task, { ...this.options, taskId }, tickMs);
@@ -138,16 +138,16 @@ export class ScheduledEntry {
   }
 }
 
-/** A clock was wrong when it came to that tick, and is right now: waiting for that tick would be silence. */
+/** The clock was wrong when it reached that tick, and is right now: an entry that waited for it would not run for long. */
 function isFarAhead(tickMs: number, nowMs: number): boolean {
   return tickMs > nowMs + MOST_SET_BACK_MS;
 }
 
-/** Where the search for the newest ticks begins, at least. */
+/** The shortest span that is searched for the newest ticks, in milliseconds. */
 const SHORTEST_SPAN_MS = MINUTE_MS;
 
 /**
- * The newest ticks of a span, `afterMs` excluded, `count` at most, oldest first. It looks back further and further, so the
+ * Returns the newest ticks of a span, at most `count`, oldest first; `afterMs` is excluded. It doubles the span it searches, so the
  * cost is that of the ticks that are found, not of the years that have passed.
  */
 export function newestTicks(
@@ -181,7 +181,7 @@ function ticksIn(spec: CronSpec, afterMs: number, untilMs: number, count: number
 /** Hexadecimal digits of an entry's id: 128 bits. */
 const ID_LENGTH = 32;
 
-/** The task's options, and over them those it was registered with: one by one, and headers one by one. Frozen: callbacks see it. */
+/** Returns the task's options, overridden one by one, as are headers, by those of the entry. Frozen: callbacks receive it. */
 export function mergeTaskOptions(base: TaskOptions, over: TaskOptions): TaskOptions {
   const isTimed = over.processAt !== undefined || over.processInMs !== undefined;
   const timeless = isTimed ? { ...base, processAt: undefined, processInMs: undefined } : base;
@@ -191,8 +191,8 @@ export function mergeTaskOptions(base: TaskOptions, over: TaskOptions): TaskOpti
 }
 
 /**
- * What makes an entry the one it is: its spec and time zone, the task's type and payload, and all options. The same
- * wherever it is registered, and in whatever order options and headers are named.
+ * Returns what identifies an entry: its spec and time zone, the task's type and payload, and all options. The same in every process,
+ * and for any order of options and headers.
  */
 export function identityOf(cronSpec: string, location: string, task: Task, options: TaskOptions): string {
   const { headers = {}, ...others } = mergeTaskOptions(task.options, options);
@@ -206,7 +206,7 @@ export function identityOf(cronSpec: string, location: string, task: Task, optio
   ]);
 }
 
-/** An entry's id, if it was not given one: the same in every scheduler, so that its history survives a restart. */
+/** Returns the default id of an entry: the same in every scheduler, so that its history survives a restart. */
 export function entryIdOf(identity: string): string {
   return createHash('sha256').update(identity).digest('hex').slice(0, ID_LENGTH);
 }

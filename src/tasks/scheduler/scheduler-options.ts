@@ -16,14 +16,14 @@ import type { TaskInfo } from '../task-info.ts';
 import { requireTaskOptions, TASK_OPTIONS, type TaskOptions } from '../task-options.ts';
 import type { Task } from '../task.ts';
 
-/** What a scheduler is made from. */
+/** Options of a `Scheduler`. */
 export interface SchedulerOptions {
-  /** Where tasks go. The scheduler does not close it. */
+  /** Broker of the tasks. The scheduler does not close it. */
   readonly broker: Broker;
-  /** The time zone of specs that name none. @default 'UTC' @example 'Europe/Berlin' */
+  /** Time zone of the specs without one. @default 'UTC' @example 'Europe/Berlin' */
   readonly location?: string | undefined;
   /**
-   * Whether ticks that were missed are made up for: see {@link Scheduler}. An entry may say otherwise.
+   * Whether missed ticks are enqueued later: see {@link Scheduler}. An entry may have its own setting.
    *
    * @default false
    * @example { maxAgeMs: 86_400_000, maxTicks: 10 }
@@ -31,18 +31,17 @@ export interface SchedulerOptions {
   readonly backfill?: BackfillOptions | boolean | undefined;
   /** Called before a task is enqueued. */
   readonly preEnqueue?: PreEnqueue | undefined;
-  /** Called when that is over. */
+  /** Called after a task was enqueued, or was not. */
   readonly postEnqueue?: PostEnqueue | undefined;
   /** Called when a task was not enqueued. */
   readonly enqueueErrorHandler?: EnqueueErrorHandler | undefined;
   /**
-   * How often the scheduler shows that it is there, in milliseconds, at least 1000; only where the broker cannot tell
-   * by itself.
+   * How often the scheduler announces itself to the broker, in milliseconds, at least 1000; only if the broker needs it.
    *
    * @default 10_000
    */
   readonly heartbeatIntervalMs?: number | undefined;
-  /** Is told what happens. @default silent */
+  /** A pino logger, or an object with its methods. @default silent */
   readonly logger?: Logger | undefined;
 }
 
@@ -51,44 +50,46 @@ export const SCHEDULER_OPTIONS: OptionNames<SchedulerOptions> = {
   ...{ enqueueErrorHandler: true, heartbeatIntervalMs: true, logger: true },
 };
 
-/** Which ticks are made up for that passed while no scheduler ran, or while all were asleep. */
+/** Limits for the ticks that are enqueued later because no scheduler ran at their time, or all were suspended. */
 export interface BackfillOptions {
-  /** How old a tick may be, in milliseconds; may be `Infinity`. @default Infinity */
+  /** Maximum age of a tick, in milliseconds; may be `Infinity`. @default Infinity */
   readonly maxAgeMs?: number | undefined;
-  /** How many at most: the newest ones, oldest first. An integer of at least 1. @default 100 */
+  /** Maximum number of ticks: the newest ones, oldest first. An integer of at least 1. @default 100 */
   readonly maxTicks?: number | undefined;
 }
 
 const BACKFILL_OPTIONS: OptionNames<BackfillOptions> = { maxAgeMs: true, maxTicks: true };
 
-/** What an entry is registered with: how its tasks are processed, and how it is scheduled. */
+/** Options of an entry: how its tasks are processed, and how it is scheduled. */
 export interface ScheduleOptions extends TaskOptions {
-  /** Names the entry. @default made from all there is to it: the same in every scheduler, and after a restart */
+  /** Id of the entry. @default a hash of its spec, task and options: the same in every scheduler, and after a restart */
   readonly id?: string | undefined;
-  /** Whether its missed ticks are made up for. @default as the scheduler's */
+  /** Whether its missed ticks are enqueued later. @default that of the scheduler */
   readonly backfill?: BackfillOptions | boolean | undefined;
 }
 
 const SCHEDULE_OPTIONS: OptionNames<ScheduleOptions> = { ...TASK_OPTIONS, id: true, backfill: true };
 
-/** A moment of an entry. */
+/** A tick of an entry. */
 export interface ScheduleTick {
-  /** What `register` has returned. */
+  /** The id that `register` has returned. */
   readonly entryId: string;
-  /** When it is. */
+  /** Time of the tick. */
   readonly at: Date;
 }
 
-/** What it returns is not waited for. What it throws stops nothing: it is an `error` event, or uncaught. */
+/**
+ * Its result is not awaited. An error that it throws is emitted as an `error` event, or is an uncaught exception, and stops nothing.
+ */
 export type PreEnqueue = (task: Task, options: TaskOptions, tick: ScheduleTick) => unknown;
 
 /**
- * Given what was enqueued, or why nothing was; with neither, another scheduler has enqueued this tick. As of errors, see
- * {@link PreEnqueue}. The parameters have the order of asynq's `PostEnqueueFunc`.
+ * Receives the task that was enqueued, or the error; with neither, another scheduler has enqueued this tick. For errors that it
+ * throws, see {@link PreEnqueue}. The parameters have the order of asynq's `PostEnqueueFunc`.
  */
 export type PostEnqueue = (info: TaskInfo | undefined, error: unknown, tick: ScheduleTick) => unknown;
 
-/** As of errors, see {@link PreEnqueue}. The parameters have the order of asynq's `EnqueueErrorHandler`. */
+/** For errors that it throws, see {@link PreEnqueue}. The parameters have the order of asynq's `EnqueueErrorHandler`. */
 export type EnqueueErrorHandler = (
   task: Task,
   options: TaskOptions,
@@ -116,10 +117,10 @@ export interface ResolvedSchedulerOptions {
 
 const DEFAULT_MAX_TICKS = 100;
 
-/** asynq's. */
+/** As asynq. */
 const HEARTBEAT_INTERVAL_MS = 10_000;
 
-/** What is shown lives for whole seconds in Redis. */
+/** Redis keeps an announcement for whole seconds. */
 const MIN_HEARTBEAT_INTERVAL_MS = 1_000;
 
 export function resolveSchedulerOptions(
@@ -166,7 +167,7 @@ export function requireScheduleOptions(subject: string, options: ScheduleOptions
   if (options.backfill !== undefined) resolveBackfill(subject, options.backfill);
 }
 
-/** @returns undefined if none are. @throws TypeError or RangeError - an option is wrong. */
+/** @returns undefined if no missed ticks are enqueued. @throws TypeError or RangeError - an option is wrong. */
 export function resolveBackfill(subject: string, value: BackfillOptions | boolean): Backfill | undefined {
   if (value === false) return undefined;
   if (value !== true) requireOptions(subject, value, BACKFILL_OPTIONS, 'options.backfill');

@@ -27,19 +27,19 @@ import {
 } from './scheduler-options.ts';
 import { TickRunner } from './tick-runner.ts';
 
-/** What a scheduler tells. */
+/** Events of a `Scheduler`. */
 export interface SchedulerEvents {
   /** This scheduler has enqueued the task of a tick. */
   enqueued: [info: TaskInfo, tick: ScheduleTick];
   /** Another scheduler was first. */
   enqueuedElsewhere: [tick: ScheduleTick];
-  /** The broker has refused, or could not be reached until the next tick was due. */
+  /** The broker has refused the task, or was unavailable until the next tick was due. */
   enqueueFailed: [error: unknown, tick: ScheduleTick];
-  /** A callback of the options has thrown. With nobody to hear it, it is an uncaught exception. */
+  /** A callback of the options has thrown. Without a listener it is an uncaught exception. */
   error: [error: unknown];
 }
 
-/** How long one wait is at most, in milliseconds: after it the wall clock is looked at, which may have been set. */
+/** The longest wait, in milliseconds: after it the wall clock is read again, which may have been set. */
 const LONGEST_WAIT_MS = MINUTE_MS;
 
 /** A broker lists a scheduler for so many intervals after its last heartbeat: one that is late does no harm. */
@@ -48,17 +48,17 @@ const INTERVALS_TO_LIVE = 2;
 /**
  * Enqueues tasks by the calendar.
  *
- * HOW. One timer waits for the earliest tick of all entries, and looks at the wall clock once a minute at least. At a
- * tick the task is enqueued under an id that is made from the entry and the moment, and the broker takes each tick of an entry
- * once. So there may be any number of schedulers with the same entries, and no leader: each tick is enqueued once, by
- * whoever comes first, and none is late when a scheduler dies.
+ * HOW. One timer waits for the earliest tick of all entries, and reads the wall clock at least once a minute. At a tick the task is
+ * enqueued under an id that is made from the entry and the time, and the broker accepts each tick of an entry once. So there may be
+ * any number of schedulers with the same entries, and no leader: each tick is enqueued once, by the first scheduler, and no tick is
+ * late when a scheduler dies.
  *
- * Ticks that pass while no scheduler runs are not made up for, unless the entry has a `backfill`: then those since the last
- * tick that was enqueued are, when a scheduler starts, oldest first and within its bounds. An entry that never ticked has
- * none to make up for. While a scheduler runs, an entry that several ticks have passed of at once (the machine was
- * asleep, the wall clock was set) runs once at least. If the wall clock is set back by up to two hours, no tick is enqueued
- * twice: the entry waits until the clock has come as far again. If it is set back further, it was wrong before: the entry goes on
- * from the present time. A tick more than five minutes ahead of the broker's time (on Redis that of Redis) is refused.
+ * Ticks that pass while no scheduler runs are skipped, unless the entry has a `backfill`: then, when a scheduler starts, it enqueues
+ * those since the last tick that was enqueued, oldest first and within the limits. An entry that never ticked has missed none. While
+ * a scheduler runs, an entry of which several ticks pass at once (the machine was suspended, the wall clock was set) runs at least
+ * once. If the wall clock is set back by up to two hours, no tick is enqueued twice: the entry waits until the clock has reached the
+ * same time again. If it is set back further, it was wrong before: the entry goes on from the present time. A tick more than five
+ * minutes ahead of the broker's time (on Redis that of Redis) is refused.
  *
  * @example
  * ```ts
@@ -69,7 +69,7 @@ const INTERVALS_TO_LIVE = 2;
  * ```
  */
 export class Scheduler extends EventEmitter<SchedulerEvents> {
-  /** Names this scheduler among others: `host:pid:uuid`. */
+  /** Id of this scheduler: `host:pid:uuid`. */
   readonly id = `${hostname()}:${process.pid}:${randomUUID()}`;
   readonly #options: ResolvedSchedulerOptions;
   readonly #timer: SystemTimer;
@@ -80,7 +80,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
   #wakeup: TimerId | undefined;
   #closing: Promise<void> | undefined;
 
-  /** @throws TypeError or RangeError - an option is wrong. */
+  /** @throws TypeError or RangeError - an option has a wrong type or value. */
   constructor(options: SchedulerOptions) {
     super();
     this.#options = resolveSchedulerOptions('Scheduler', options, SCHEDULER_OPTIONS);
@@ -90,15 +90,15 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
   }
 
   /**
-   * Adds an entry; also while the scheduler runs, from the next tick on.
+   * Adds an entry. If the scheduler runs, the entry starts with its next tick.
    *
    * @param cronSpec - see {@link parseCronSpec}.
-   * @param options - laid over the task's. With a `taskId`, a tick is refused while the task of another is there; without,
-   * each tick has its own. A `processInMs` counts from the tick.
+   * @param options - override the task's options. With a `taskId`, a tick is refused while the task of another tick exists; without
+   * it, each tick has its own id. A `processInMs` counts from the tick.
    * @returns the entry's id.
    * @throws TypeError or RangeError - an argument is wrong.
-   * @throws EscapementError `ERR_SCHEDULE_ENTRY` - there is one of that id: of the same spec, task and options, if none was
-   * given. `ERR_SCHEDULER_STATE` - the scheduler was shut down.
+   * @throws EscapementError `ERR_SCHEDULE_ENTRY` - there is an entry with that id; without an `id`: with the same spec, task and
+   * options. `ERR_SCHEDULER_STATE` - the scheduler was shut down.
    */
   register(cronSpec: string, task: Task, options: ScheduleOptions = {}): string {
     if (this.#state === 'closed') throw this.#stateError('register', 'was shut down');
@@ -122,9 +122,9 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
   }
 
   /**
-   * Takes an entry out. What is on its way to the broker arrives.
+   * Removes an entry. A task that is being enqueued is still enqueued.
    *
-   * @throws EscapementError `ERR_SCHEDULE_ENTRY` - there is none of that id.
+   * @throws EscapementError `ERR_SCHEDULE_ENTRY` - there is no entry with that id.
    */
   unregister(id: string): void {
     const entry = this.#entries.get(id);
@@ -139,21 +139,21 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     this.#heartbeat.hasten();
   }
 
-  /** Whether there is an entry of that id. */
+  /** Whether there is an entry with that id. */
   has(id: string): boolean {
     return this.#entries.has(id);
   }
 
-  /** The entries, in the order they were registered in. None after `shutdown`. */
+  /** Returns the entries, in the order in which they were registered. Empty after `shutdown`. */
   entries(): readonly SchedulerEntryInfo[] {
     return Array.from(this.#entries.values(), (entry) => schedulerEntryInfoOf(entry.toScheduleEntry()));
   }
 
   /**
-   * Starts to enqueue: from the next tick of each entry on, or from the last one that was enqueued, with backfill.
+   * Starts to enqueue: from the next tick of each entry, or with `backfill` from the last one that was enqueued.
    *
-   * @throws EscapementError `ERR_SCHEDULER_STATE` - it runs already, or was shut down. Whatever the broker says if it does
-   * not answer; then `start` can be called again.
+   * @throws EscapementError `ERR_SCHEDULER_STATE` - the scheduler runs already, or was shut down. Also what the broker's `ping`
+   * rejects with; then `start` can be called again.
    */
   async start(): Promise<void> {
     if (this.#state === 'closed') throw this.#stateError('start', 'was shut down');
@@ -172,7 +172,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     await this.#heartbeat.trigger();
   }
 
-  /** Enqueues nothing more, waits for what is on its way, and forgets its entries. The broker stays open. Idempotent. */
+  /** Stops, waits for tasks that are being enqueued, and removes all entries. The broker stays open. Idempotent. */
   shutdown(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -241,7 +241,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     if (entry.asksForMark) this.#runner.serve(entry);
   }
 
-  /** One wake-up for all: O(entries), which is microseconds for thousands, and at most once a tick. */
+  /** One wake-up for all entries: O(entries), which is microseconds for thousands, and at most once a tick. */
   #arm(): void {
     if (this.#wakeup !== undefined) this.#timer.cancel(this.#wakeup);
     this.#wakeup = undefined;
@@ -301,7 +301,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
   }
 }
 
-/** One callback for all schedulers. */
+/** One callback for all schedulers, so that the timer needs no closure. */
 function wake(wakeOne: () => void): void {
   wakeOne();
 }

@@ -8,31 +8,31 @@ import { TaskInfo } from '../task-info.ts';
 import type { ScheduledEntry } from './scheduled-entry.ts';
 import type { ResolvedSchedulerOptions, ScheduleTick } from './scheduler-options.ts';
 
-/** A broker that fails is tried again after that long, then twice that, and so on. */
+/** Without jitter: each entry has its own ticks, so schedulers do not return to the broker in step. */
 const PAUSES = { firstMs: 250, longestMs: 30_000, jitter: 0 };
 
 /** How long the schema of a task may take, in milliseconds. */
 const LONGEST_CHECK_MS = 2 * MINUTE_MS;
 
-/** Whom a runner tells. */
+/** Receives the outcomes of ticks. */
 export interface TickListener {
   enqueued(info: TaskInfo, tick: ScheduleTick): void;
   enqueuedElsewhere(tick: ScheduleTick): void;
   enqueueFailed(error: unknown, tick: ScheduleTick): void;
-  /** A callback of the user's has thrown. */
+  /** A callback of the user has thrown. */
   threw(error: unknown): void;
 }
 
-/** What has come of a call to the broker; `lost`: it could not be reached for as long as it mattered. */
+/** Outcome of a call to the broker; `lost`: the broker was unavailable until the next tick was due. */
 type Outcome<R> =
   | { readonly kind: 'answered'; readonly answer: R }
   | { readonly kind: 'refused' | 'lost'; readonly error: unknown };
 
 /**
- * Enqueues what is due: for each entry one tick after the other, oldest first; different entries at the same time.
+ * Enqueues the ticks that are due: those of an entry one after another, oldest first; those of different entries concurrently.
  *
- * Every scheduler tries every tick, and the broker takes it from the first one (`enqueueTick`). There is no leader to
- * elect: when a scheduler dies, the others need not notice, and no tick is late.
+ * Every scheduler tries every tick, and the broker accepts it from the first one (`enqueueTick`). There is no leader to elect: when a
+ * scheduler dies, the others need not notice, and no tick is late.
  */
 export class TickRunner {
   readonly #options: ResolvedSchedulerOptions;
@@ -48,7 +48,7 @@ export class TickRunner {
     this.#listener = listener;
   }
 
-  /** Enqueues what is due of an entry. If that is being done, it goes on with what has come since. */
+  /** Enqueues the due ticks of an entry. If that is under way, it includes the ticks that have come since. */
   serve(entry: ScheduledEntry): void {
     if (this.#served.has(entry)) return;
     this.#served.add(entry);
@@ -57,7 +57,7 @@ export class TickRunner {
     void run.then(() => this.#runs.delete(run));
   }
 
-  /** Waits for what is on its way to the broker; tries nothing again, and begins nothing. */
+  /** Waits for pending calls of the broker; starts and repeats none. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await Promise.all(this.#runs);
@@ -72,11 +72,11 @@ export class TickRunner {
         if (!this.#isServed(entry) || !(await this.#enqueue(entry, atMs))) break;
       }
     }
-    // In the same breath as the last look: a tick that comes later finds nobody at it, and is served anew.
+    // Runs synchronously after the last check, so that a later tick starts a new run.
     this.#served.delete(entry);
   }
 
-  /** @returns false if the broker could not be reached until the next tick was due. */
+  /** @returns false if the broker was unavailable until the next tick was due. */
   async #readMark(entry: ScheduledEntry): Promise<boolean> {
     const { broker, logger } = this.#options;
     const outcome = await this.#persist(entry, () => broker.lastTickMs(entry.queue, entry.id));
@@ -92,7 +92,7 @@ export class TickRunner {
     return outcome.kind === 'refused';
   }
 
-  /** @returns false if the broker could not be reached until the next tick was due. */
+  /** @returns false if the broker was unavailable until the next tick was due. */
   async #enqueue(entry: ScheduledEntry, atMs: number): Promise<boolean> {
     const { preEnqueue } = this.#options;
     const tick: ScheduleTick = { entryId: entry.id, at: new Date(atMs) };
@@ -123,13 +123,13 @@ export class TickRunner {
     return this.#persist(entry, () => broker.enqueueTick(task, { entryKey: entry.id, atMs }));
   }
 
-  /** A schema that hangs holds up its entry for a while, but not for good, and not the shutdown. */
+  /** A schema that hangs delays its entry, but neither for ever nor the shutdown. */
   #settlesInTime(check: Promise<void>): Promise<boolean> {
     const late = this.#pause(LONGEST_CHECK_MS).then(() => false);
     return Promise.race([check.then(() => true), late]);
   }
 
-  /** Calls the broker again and again while it cannot be reached, until the entry's next tick is due. */
+  /** Repeats a call while the broker is unavailable, until the entry's next tick is due. */
   async #persist<R>(entry: ScheduledEntry, call: () => Promise<R>): Promise<Outcome<R>> {
     const untilMs = entry.spec.next(this.#wallNow()) ?? Infinity;
     const backOff = new BackOff(PAUSES);
@@ -169,7 +169,7 @@ export class TickRunner {
     this.#listener.enqueueFailed(error, tick);
   }
 
-  /** The history is for people: what is missing in it is told, and no more. */
+  /** The history is for people: a gap in it is only logged. */
   async #record(info: TaskInfo, { entryId }: ScheduleTick): Promise<void> {
     const { broker, logger } = this.#options;
     try {
@@ -211,8 +211,8 @@ function checkExpired(): EscapementError {
 }
 
 /**
- * Whether a broker has refused rather than failed. If it has failed, nobody knows what it has done; but trying again is safe,
- * for it takes a tick once. If the answer was all that was lost, the tick seems to be another scheduler's.
+ * Whether a broker has refused a call rather than failed. After a failure the change may have been made; but trying again is safe,
+ * because the broker accepts a tick once. If only the reply was lost, the tick seems to be another scheduler's.
  */
 function isRefusal(error: unknown): boolean {
   return error instanceof EscapementError && error.code !== 'ERR_BROKER_UNAVAILABLE';

@@ -2,11 +2,11 @@
 interface PickedQueue {
   readonly name: string;
   readonly weight: number;
-  /** Of smooth weighted round robin: how far it is behind its share. */
+  /** In smooth weighted round robin: how far it is behind its share. */
   credit: number;
-  /** Whether there may be something in it. */
+  /** Whether it may have tasks. */
   isReady: boolean;
-  /** Whether it is left alone at present, whatever may be in it. */
+  /** Whether it is skipped at present. */
   isResting: boolean;
   quota: number;
 }
@@ -18,15 +18,15 @@ export interface Quota {
 }
 
 /**
- * Says from which queues the next tasks are taken.
+ * Chooses the queues from which the next tasks are taken.
  *
- * HOW. Only queues that may have something are asked. With strict priority the first of them gets everything that is
- * left. Otherwise smooth weighted round robin deals out places one by one (nginx's: each pick, every queue gains its
- * weight, the one with the most is picked and pays the sum), so shares hold over any number of rounds, and a queue that
- * is empty neither saves up nor loses its turn. Whole rounds of it are worked out at once.
+ * HOW. Only queues that may have tasks are chosen. With strict priority the first of them gets all free places. Otherwise smooth
+ * weighted round robin distributes places one by one (as in nginx: at each pick every queue gains its weight, the one with the most
+ * credit is picked and pays the sum), so shares hold over any number of rounds, and an empty queue neither gains nor loses credit.
+ * Whole rounds are computed at once. O(queues) a call, plus O(queues) for each place of the last, partial round.
  *
- * WHY not asynq's shuffled list: it takes one task at a time and from the first queue that has one; here a round takes
- * many, with one call per queue.
+ * WHY not asynq's shuffled list: it takes one task at a time from the first queue that has one; here a round takes many, with one
+ * call per queue.
  */
 export class QueuePicker {
   readonly #queues: readonly PickedQueue[];
@@ -50,12 +50,12 @@ export class QueuePicker {
     this.#isStrict = isStrict;
   }
 
-  /** Whether some queue may have something, and does not rest. */
+  /** Whether a queue may have tasks, and does not rest. */
   get hasReady(): boolean {
     return this.#queues.some(isPickable);
   }
 
-  /** There may be something in a queue. @returns whether it is one of these. */
+  /** A queue may have tasks. @returns whether it is served here. */
   markReady(name: string): boolean {
     const queue = this.#byName.get(name);
     if (queue !== undefined) queue.isReady = true;
@@ -66,21 +66,21 @@ export class QueuePicker {
     for (const queue of this.#queues) queue.isReady = true;
   }
 
-  /** There is nothing in a queue until it is marked ready. */
+  /** A queue has no tasks until it is marked ready. */
   markEmpty(name: string): void {
     const queue = this.#byName.get(name);
     if (queue !== undefined) queue.isReady = false;
   }
 
-  /** Leaves a queue alone, or not any more. */
+  /** Skips a queue, or stops skipping it. */
   setResting(name: string, isResting: boolean): void {
     const queue = this.#byName.get(name);
     if (queue !== undefined) queue.isResting = isResting;
   }
 
   /**
-   * Deals out places among the queues that may have something; those of a queue that turns out not to have as many are
-   * for the next call. Of strict priority it is one queue at a time.
+   * Distributes places among the queues that may have tasks; places that a queue does not fill are for the next call. With strict
+   * priority it returns one queue at a time.
    */
   pick(places: number): Quota[] {
     const ready = this.#queues.filter(isPickable);
@@ -96,7 +96,7 @@ function isPickable({ isReady, isResting }: PickedQueue): boolean {
   return isReady && !isResting;
 }
 
-/** After as many picks as the sum of the weights everybody has had the weight, and all credits are as before. */
+/** After as many picks as the sum of the weights, each queue was picked as often as its weight, and all credits are as before. */
 function deal(queues: readonly PickedQueue[], places: number): void {
   const sum = queues.reduce((total, { weight }) => total + weight, 0);
   const rounds = Math.floor(places / sum);
