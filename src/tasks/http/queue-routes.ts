@@ -62,7 +62,7 @@ export async function listGroupSizes({ inspector, queue }: Call): Promise<readon
 
 /**
  * A queue that is removed meanwhile is left out, and so is one that cannot be read: neither takes the others with it, as
- * one bad id does in asynqmon (B15).
+ * one bad id does in asynqmon: its server fails the whole request.
  */
 async function ofEachQueue<R>(call: Call, read: (queue: string) => Promise<R>): Promise<readonly R[]> {
   const outcomes = await Promise.allSettled((await call.inspector.queues()).map(read));

@@ -1,10 +1,11 @@
+import { DAY_MS, utcDay } from '../../../core/units.ts';
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import { hasOwnKeys } from '../../require-text.ts';
 import { isTaskState, type TaskState } from '../../task-state.ts';
 import { queueNotFound, taskNotFound } from '../broker-errors.ts';
 import type { DayStats, Page, QueueStats, TaskRecord } from '../broker.ts';
 import { groups } from './groups.ts';
-import { groupKeyOfSet, QUEUES_KEY, utcDay, type QueueKeys } from './keys.ts';
+import { groupKeyOfSet, QUEUES_KEY, type QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { Script, type ScriptReply } from './script.ts';
 import { bytesOf, listOf, messageOrStandIn, msOfSeconds, numberOf, textOf } from './script-values.ts';
@@ -117,7 +118,6 @@ else for i = 1, #rows, 2 do show(rows[i], rows[i + 1]) end end
 return reply
 `);
 
-const DAY_MS = 86_400_000;
 const NANOS_PER_MS = 1_000_000;
 
 /** asynq's: tasks per state whose memory is measured. */

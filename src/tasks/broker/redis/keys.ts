@@ -1,3 +1,4 @@
+import { utcDay } from '../../../core/units.ts';
 import { requireExistingQueueName } from '../../require-text.ts';
 
 /*
@@ -156,9 +157,4 @@ export class QueueKeys {
 /** The key of the group of a set, found as in asynq: the id of a set has no colon. */
 export function groupKeyOfSet(setKey: string): string {
   return setKey.slice(0, setKey.lastIndexOf(':'));
-}
-
-/** A UTC day, as in the keys of counts. */
-export function utcDay(wallMs: number): string {
-  return new Date(wallMs).toISOString().slice(0, 'YYYY-MM-DD'.length);
 }

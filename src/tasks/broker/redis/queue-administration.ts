@@ -1,6 +1,7 @@
+import { DAY_MS, utcDay } from '../../../core/units.ts';
 import { queueNotEmpty, queueNotFound, queueState } from '../broker-errors.ts';
 import { requireQueue } from './inspection.ts';
-import { QUEUES_KEY, utcDay } from './keys.ts';
+import { QUEUES_KEY } from './keys.ts';
 import { FREE_LOCK } from './lua.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { Script } from './script.ts';
@@ -125,7 +126,6 @@ return { 0, 0 }
 /** What one script removes at most: some milliseconds in which Redis does nothing else. */
 const TASKS_PER_SCRIPT = 500;
 
-const DAY_MS = 86_400_000;
 /** Days that may have counts: from tomorrow, for a process whose clock is ahead, to a day that is certainly too old. */
 const DAYS_COUNTED = 93;
 

@@ -1,8 +1,8 @@
+import { DAY_MS, utcDay } from '../../../core/units.ts';
 import { requireDuration } from '../../task-options.ts';
 import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask, TaskFailure } from '../broker.ts';
 import { Coalescer } from './coalescer.ts';
-import { utcDay } from './keys.ts';
 import { runUnderLease } from './leases.ts';
 import { FREE_LOCK, LEASED, TRIM } from './lua.ts';
 import type { RedisAccess } from './redis-access.ts';
@@ -196,7 +196,7 @@ return 1
 `);
 
 /** How long asynq keeps the count of a day. */
-const DAY_COUNT_MS = 90 * 86_400_000;
+const DAY_COUNT_MS = 90 * DAY_MS;
 
 /** Completes tasks. Calls of one turn of the event loop share a script. */
 export class Completing {
