@@ -53,6 +53,7 @@ const EXPORTS = {
     'Client',
     'EmbeddedBroker',
     'Inspector',
+    'MAINTENANCE_JOBS',
     'PeriodicTaskManager',
     'RevokeTask',
     'Scheduler',
