@@ -8,7 +8,7 @@ import {
   requireOneOf,
   requireOptions,
 } from '../core/validate.ts';
-import type { Broker, CancelOutcome, Defect, GroupInfo } from './broker/broker.ts';
+import type { Broker, CancelOutcome, Defect, GroupInfo, TaskTarget } from './broker/broker.ts';
 import { requireBroker } from './broker/require-broker.ts';
 import {
   dailyStatsOf,
@@ -39,7 +39,7 @@ import { encodePayload } from './payload.ts';
 import { requireExistingQueueName, requireText } from './require-text.ts';
 import { TaskInfo } from './task-info.ts';
 import { requireDuration } from './task-options.ts';
-import type { TaskState } from './task-state.ts';
+import { TASK_CHANGES, TASK_STATES, type TaskChange, type TaskState } from './task-state.ts';
 import { TaskWaits } from './task-waits.ts';
 
 const OUTCOMES: readonly CancelOutcome[] = ['retry', 'archive', 'delete'];
@@ -170,57 +170,94 @@ export class Inspector {
     return new TaskInfo(await this.#broker.task(queue, id));
   }
 
+  /**
+   * Returns a page of the tasks in a state. Pending tasks: the next one first; scheduled and retry tasks: the earliest first;
+   * others: the oldest first.
+   *
+   * @param group - of aggregating tasks, their group.
+   */
+  async list(
+    queue: string,
+    state: TaskState,
+    options: ListOptions = {},
+    group?: string,
+  ): Promise<readonly TaskInfo[]> {
+    requireExistingQueueName('queue', queue);
+    requireState(state, group);
+    const records = await this.#broker.tasks(queue, state, pageOf(options), group);
+    return records.map((record) => new TaskInfo(record));
+  }
+
+  /**
+   * Deletes, runs (makes pending) or archives one task, or all in a state: in pieces, so that no other program waits for long.
+   *
+   * @param target - the task's id, or a state; of aggregating tasks, with their group.
+   * @returns how many tasks were changed.
+   * @throws EscapementError `ERR_TASK_STATE` - the change is refused in that state; see `TASK_CHANGES`.
+   *
+   * @example
+   * ```ts
+   * await inspector.change('default', { id: 'a' }, 'run');
+   * await inspector.change('default', { state: 'archived' }, 'delete');
+   * ```
+   */
+  async change(queue: string, target: TaskTarget, change: TaskChange): Promise<number> {
+    requireExistingQueueName('queue', queue);
+    requireObject('target', target);
+    if ('id' in target) requireText('id', target.id);
+    else requireState(target.state, target.group);
+    requireOneOf('change', Object.keys(TASK_CHANGES), change);
+    return this.#broker.change(queue, target, change);
+  }
+
   /** The next one first. */
   listPendingTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
-    return this.#list(queue, 'pending', options);
+    return this.list(queue, 'pending', options);
   }
 
   /** Those that somebody processes, or did until lately: see `isOrphaned`. The oldest first. */
   listActiveTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
-    return this.#list(queue, 'active', options);
+    return this.list(queue, 'active', options);
   }
 
   /** The earliest first. */
   listScheduledTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
-    return this.#list(queue, 'scheduled', options);
+    return this.list(queue, 'scheduled', options);
   }
 
   /** The earliest first. */
   listRetryTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
-    return this.#list(queue, 'retry', options);
+    return this.list(queue, 'retry', options);
   }
 
   /** The oldest first. */
   listArchivedTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
-    return this.#list(queue, 'archived', options);
+    return this.list(queue, 'archived', options);
   }
 
   /** The oldest first. */
   listCompletedTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
-    return this.#list(queue, 'completed', options);
+    return this.list(queue, 'completed', options);
   }
 
   /** The oldest first. */
   listAggregatingTasks(queue: string, group: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
-    return this.#list(queue, 'aggregating', options, group);
+    return this.list(queue, 'aggregating', options, group);
   }
 
   /** @throws EscapementError `ERR_TASK_STATE` - it is active: it can be cancelled. */
   async deleteTask(queue: string, id: string): Promise<void> {
-    requireTaskName(queue, id);
-    await this.#broker.deleteTask(queue, id);
+    await this.change(queue, { id }, 'delete');
   }
 
   /** Makes it pending. @throws EscapementError `ERR_TASK_STATE` - it is already, or active. */
   async runTask(queue: string, id: string): Promise<void> {
-    requireTaskName(queue, id);
-    await this.#broker.runTask(queue, id);
+    await this.change(queue, { id }, 'run');
   }
 
   /** @throws EscapementError `ERR_TASK_STATE` - it is archived already, or active: it can be cancelled. */
   async archiveTask(queue: string, id: string): Promise<void> {
-    requireTaskName(queue, id);
-    await this.#broker.archiveTask(queue, id);
+    await this.change(queue, { id }, 'archive');
   }
 
   /**
@@ -238,72 +275,72 @@ export class Inspector {
 
   /** Deletes all pending tasks. @returns how many. */
   deleteAllPendingTasks(queue: string): Promise<number> {
-    return this.#deleteAll(queue, 'pending');
+    return this.change(queue, { state: 'pending' }, 'delete');
   }
 
   /** Deletes all scheduled tasks. @returns how many. */
   deleteAllScheduledTasks(queue: string): Promise<number> {
-    return this.#deleteAll(queue, 'scheduled');
+    return this.change(queue, { state: 'scheduled' }, 'delete');
   }
 
   /** Deletes all tasks that wait for a retry. @returns how many. */
   deleteAllRetryTasks(queue: string): Promise<number> {
-    return this.#deleteAll(queue, 'retry');
+    return this.change(queue, { state: 'retry' }, 'delete');
   }
 
   /** Deletes all archived tasks. @returns how many. */
   deleteAllArchivedTasks(queue: string): Promise<number> {
-    return this.#deleteAll(queue, 'archived');
+    return this.change(queue, { state: 'archived' }, 'delete');
   }
 
   /** Deletes all completed tasks. @returns how many. */
   deleteAllCompletedTasks(queue: string): Promise<number> {
-    return this.#deleteAll(queue, 'completed');
+    return this.change(queue, { state: 'completed' }, 'delete');
   }
 
   /** Deletes all tasks of a group. @returns how many. */
   deleteAllAggregatingTasks(queue: string, group: string): Promise<number> {
-    return this.#deleteAll(queue, 'aggregating', group);
+    return this.change(queue, { state: 'aggregating', group }, 'delete');
   }
 
   /** Makes pending all scheduled tasks. @returns how many. */
   runAllScheduledTasks(queue: string): Promise<number> {
-    return this.#runAll(queue, 'scheduled');
+    return this.change(queue, { state: 'scheduled' }, 'run');
   }
 
   /** Makes pending all tasks that wait for a retry. @returns how many. */
   runAllRetryTasks(queue: string): Promise<number> {
-    return this.#runAll(queue, 'retry');
+    return this.change(queue, { state: 'retry' }, 'run');
   }
 
   /** Makes pending all archived tasks. @returns how many. */
   runAllArchivedTasks(queue: string): Promise<number> {
-    return this.#runAll(queue, 'archived');
+    return this.change(queue, { state: 'archived' }, 'run');
   }
 
   /** Makes pending all tasks of a group. @returns how many. */
   runAllAggregatingTasks(queue: string, group: string): Promise<number> {
-    return this.#runAll(queue, 'aggregating', group);
+    return this.change(queue, { state: 'aggregating', group }, 'run');
   }
 
   /** Archives all pending tasks. @returns how many. */
   archiveAllPendingTasks(queue: string): Promise<number> {
-    return this.#archiveAll(queue, 'pending');
+    return this.change(queue, { state: 'pending' }, 'archive');
   }
 
   /** Archives all scheduled tasks. @returns how many. */
   archiveAllScheduledTasks(queue: string): Promise<number> {
-    return this.#archiveAll(queue, 'scheduled');
+    return this.change(queue, { state: 'scheduled' }, 'archive');
   }
 
   /** Archives all tasks that wait for a retry. @returns how many. */
   archiveAllRetryTasks(queue: string): Promise<number> {
-    return this.#archiveAll(queue, 'retry');
+    return this.change(queue, { state: 'retry' }, 'archive');
   }
 
   /** Archives all tasks of a group. @returns how many. */
   archiveAllAggregatingTasks(queue: string, group: string): Promise<number> {
-    return this.#archiveAll(queue, 'aggregating', group);
+    return this.change(queue, { state: 'aggregating', group }, 'archive');
   }
 
   // Runs.
@@ -369,33 +406,6 @@ export class Inspector {
     requireText('entryId', entryId);
     return (await this.#broker.enqueueEvents(entryId, pageOf(options))).map(enqueueEventOf);
   }
-
-  async #list(
-    queue: string,
-    state: TaskState,
-    options: ListOptions = {},
-    group?: string,
-  ): Promise<readonly TaskInfo[]> {
-    requireQueueAndGroup(queue, state, group);
-    return (await this.#broker.tasks(queue, state, pageOf(options), group)).map(
-      (record) => new TaskInfo(record),
-    );
-  }
-
-  async #deleteAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    requireQueueAndGroup(queue, state, group);
-    return this.#broker.deleteAll(queue, state, group);
-  }
-
-  async #runAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    requireQueueAndGroup(queue, state, group);
-    return this.#broker.runAll(queue, state, group);
-  }
-
-  async #archiveAll(queue: string, state: TaskState, group?: string): Promise<number> {
-    requireQueueAndGroup(queue, state, group);
-    return this.#broker.archiveAll(queue, state, group);
-  }
 }
 
 function requireTaskName(queue: unknown, id: unknown): void {
@@ -403,8 +413,8 @@ function requireTaskName(queue: unknown, id: unknown): void {
   requireText('id', id);
 }
 
-function requireQueueAndGroup(queue: unknown, state: TaskState, group: unknown): void {
-  requireExistingQueueName('queue', queue);
+function requireState(state: TaskState, group: unknown): void {
+  requireOneOf('state', TASK_STATES, state);
   if (state === 'aggregating') requireText('group', group);
 }
 

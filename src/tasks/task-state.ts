@@ -39,3 +39,15 @@ export const TASK_STATES: readonly TaskState[] = [
 export function isTaskState(word: string): word is TaskState {
   return (TASK_STATES as readonly string[]).includes(word);
 }
+
+/** What an inspector can do to tasks. */
+export type TaskChange = 'delete' | 'run' | 'archive';
+
+/** By change: how errors name it, and the states of tasks for which it is refused. */
+export const TASK_CHANGES: Readonly<
+  Record<TaskChange, { readonly done: string; readonly refused: readonly TaskState[] }>
+> = {
+  delete: { done: 'deleted', refused: ['active'] },
+  run: { done: 'run now', refused: ['active', 'pending'] },
+  archive: { done: 'archived', refused: ['active', 'archived'] },
+};

@@ -61,7 +61,7 @@ describe('in real time, a process', () => {
       isBad = true;
       await client.enqueue(task);
       say('cancelled ' + await broker.cancel({ taskId: 'a', queue: 'q', outcome: 'retry' }, 1));
-      await broker.deleteAll('q', 'pending');
+      await broker.change('q', { state: 'pending' }, 'delete');
       say('servers ' + (await broker.servers()).length);
       await broker.close();
     `);

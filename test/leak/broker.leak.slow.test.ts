@@ -38,7 +38,7 @@ describe('a million scheduled tasks', () => {
       expect(memoryBytes / bytes).toBeLessThan(1.5);
       expect(clock.pendingWakeups).toBe(1);
 
-      expect(await broker.deleteAll(QUEUE, 'scheduled')).toBe(COUNT);
+      expect(await broker.change(QUEUE, { state: 'scheduled' }, 'delete')).toBe(COUNT);
       expect(clock.pendingWakeups).toBe(0);
       // The timer keeps what its pages need, and the table of ids its smallest size.
       expect((await heldBytes()) - before).toBeLessThan(20_000_000);
@@ -68,17 +68,17 @@ const ENDS: Record<string, (broker: EmbeddedBroker, clock: ManualClock, task: Ne
     'it is deleted from the archive': async (broker, _, task) => {
       await broker.enqueue(task);
       await broker.archive(await take(broker), failure());
-      await broker.deleteTask(QUEUE, task.message.id);
+      await broker.change(QUEUE, { id: task.message.id }, 'delete');
     },
     'it was scheduled, and is deleted': async (broker, _, task) => {
       await broker.enqueue({ ...task, processAtMs: LONG_MS });
-      await broker.deleteAll(QUEUE, 'scheduled');
+      await broker.change(QUEUE, { state: 'scheduled' }, 'delete');
     },
     'its group was replaced': async (broker, _, task) => {
       await broker.enqueue({ ...task, message: { ...task.message, group: 'g' } });
       const { set } = await broker.takeGroup(QUEUE, 'g', { graceMs: 0, maxDelayMs: 0, maxSize: 0 }, LONG_MS);
       if (set !== undefined) await broker.replaceSet(set, newTask({ group: 'sums' }));
-      await broker.deleteAll(QUEUE, 'aggregating');
+      await broker.change(QUEUE, { state: 'aggregating' }, 'delete');
     },
     'its worker was gone': async (broker, clock, task) => {
       await broker.enqueue(task);

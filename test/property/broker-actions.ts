@@ -128,7 +128,7 @@ const action = fc.oneof(
     weight: 5,
     arbitrary: fc.record({
       do: fc.constant('one'),
-      how: fc.constantFrom('deleteTask', 'runTask', 'archiveTask'),
+      change: fc.constantFrom('delete', 'run', 'archive'),
       queue,
       id,
     }),
@@ -137,7 +137,7 @@ const action = fc.oneof(
     weight: 3,
     arbitrary: fc.record({
       do: fc.constant('all'),
-      how: fc.constantFrom('deleteAll', 'runAll', 'archiveAll'),
+      change: fc.constantFrom('delete', 'run', 'archive'),
       queue,
       state,
       group: fc.option(someGroup, { nil: undefined }),

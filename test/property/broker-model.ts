@@ -2,10 +2,12 @@ import type {
   GroupLimits,
   LeasedTask,
   NewTask,
+  TaskChange,
   TaskFailure,
   TaskRecord,
   TaskSet,
   TaskState,
+  TaskTarget,
   Tick,
 } from 'escapement/tasks';
 import { GROUPS } from './broker-actions.ts';
@@ -23,6 +25,13 @@ import {
   type ModelSet,
   type ModelTask,
 } from './broker-model-parts.ts';
+
+/** States in which a change is refused. */
+const REFUSED: Readonly<Record<TaskChange, readonly TaskState[]>> = {
+  delete: ['active'],
+  run: ['active', 'pending'],
+  archive: ['active', 'archived'],
+};
 
 /** What broker.ts says, with arrays that are searched and sorted every time. Both clocks show the same. */
 export class BrokerModel {
@@ -219,16 +228,16 @@ export class BrokerModel {
     return counts;
   }
 
-  deleteTask(queue: string, id: string): void {
-    this.#remove(this.#byHand(queue, id, ['active']));
-  }
-
-  runTask(queue: string, id: string): void {
-    this.#enter(this.#byHand(queue, id, ['active', 'pending']), 'pending', this.#nowMs);
-  }
-
-  archiveTask(queue: string, id: string): void {
-    this.#archive(this.#byHand(queue, id, ['active', 'archived']));
+  change(queue: string, target: TaskTarget, change: TaskChange): number {
+    const refused = REFUSED[change];
+    const apply = (row: ModelTask): void => {
+      if (change === 'delete') this.#remove(row);
+      else if (change === 'archive') this.#archive(row);
+      else this.#enter(row, 'pending', this.#nowMs);
+    };
+    if ('state' in target) return this.#all(queue, target.state, target.group, refused, apply);
+    apply(this.#byHand(queue, target.id, refused));
+    return 1;
   }
 
   updatePayload(queue: string, id: string, payload: Uint8Array): void {
@@ -241,24 +250,6 @@ export class BrokerModel {
       'aggregating',
     ]);
     row.message = { ...row.message, payload };
-  }
-
-  deleteAll(queue: string, state: TaskState, group?: string): number {
-    return this.#all(queue, state, group, ['active'], (row) => {
-      this.#remove(row);
-    });
-  }
-
-  runAll(queue: string, state: TaskState, group?: string): number {
-    return this.#all(queue, state, group, ['active', 'pending'], (row) => {
-      this.#enter(row, 'pending', this.#nowMs);
-    });
-  }
-
-  archiveAll(queue: string, state: TaskState, group?: string): number {
-    return this.#all(queue, state, group, ['active', 'archived'], (row) => {
-      this.#archive(row);
-    });
   }
 
   pause(queue: string): void {

@@ -132,16 +132,14 @@ export class BrokerWorld {
         return;
       }
       case 'one': {
-        const { how, queue, id } = action;
-        return this.#same(broker[how](queue, id), () => {
-          model[how](queue, id);
-        });
+        const { change, queue, id } = action;
+        return this.#same(broker.change(queue, { id }, change), () => model.change(queue, { id }, change));
       }
       case 'all': {
-        const { how, queue, state } = action;
+        const { change, queue, state } = action;
         // In which order groups come is not promised: what is moved comes from one.
-        const group = how === 'deleteAll' ? action.group : (action.group ?? 'x');
-        return this.#same(broker[how](queue, state, group), () => model[how](queue, state, group));
+        const target = { state, group: change === 'delete' ? action.group : (action.group ?? 'x') };
+        return this.#same(broker.change(queue, target, change), () => model.change(queue, target, change));
       }
       case 'updatePayload': {
         const payload = Uint8Array.of(++this.#written % 256);

@@ -140,9 +140,9 @@ export class Member {
   #byHand(): Promise<unknown> {
     const [queue, id] = [this.#queue(), this.#one(IDS)];
     return this.#one([
-      () => this.#broker.deleteTask(queue, id),
-      () => this.#broker.runTask(queue, id),
-      () => this.#broker.archiveTask(queue, id),
+      () => this.#broker.change(queue, { id }, 'delete'),
+      () => this.#broker.change(queue, { id }, 'run'),
+      () => this.#broker.change(queue, { id }, 'archive'),
       () => this.#broker.updatePayload(queue, id, new Uint8Array(1)),
       () => this.#broker.task(queue, id),
     ])();
@@ -151,9 +151,9 @@ export class Member {
   #administer(): Promise<unknown> {
     const [queue, state] = [this.#queue(), this.#one(TASK_STATES)];
     return this.#one([
-      () => this.#broker.deleteAll(queue, state),
-      () => this.#broker.runAll(queue, state),
-      () => this.#broker.archiveAll(queue, state),
+      () => this.#broker.change(queue, { state }, 'delete'),
+      () => this.#broker.change(queue, { state }, 'run'),
+      () => this.#broker.change(queue, { state }, 'archive'),
       () => this.#broker.tasks(queue, state, { page: 1, size: 10 }),
       () => this.#broker.queueStats(queue),
       () => this.#broker.pause(queue),

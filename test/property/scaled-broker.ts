@@ -132,13 +132,8 @@ export class ScaledBroker implements TestedBroker {
   readonly deleteExpired: Broker['deleteExpired'] = (...args) => this.#inner.deleteExpired(...args);
   readonly groups: Broker['groups'] = (...args) => this.#inner.groups(...args);
   readonly queues: Broker['queues'] = () => this.#inner.queues();
-  readonly deleteTask: Broker['deleteTask'] = (...args) => this.#inner.deleteTask(...args);
-  readonly runTask: Broker['runTask'] = (...args) => this.#inner.runTask(...args);
-  readonly archiveTask: Broker['archiveTask'] = (...args) => this.#inner.archiveTask(...args);
+  readonly change: Broker['change'] = (...args) => this.#inner.change(...args);
   readonly updatePayload: Broker['updatePayload'] = (...args) => this.#inner.updatePayload(...args);
-  readonly deleteAll: Broker['deleteAll'] = (...args) => this.#inner.deleteAll(...args);
-  readonly runAll: Broker['runAll'] = (...args) => this.#inner.runAll(...args);
-  readonly archiveAll: Broker['archiveAll'] = (...args) => this.#inner.archiveAll(...args);
   readonly pause: Broker['pause'] = (...args) => this.#inner.pause(...args);
   readonly resume: Broker['resume'] = (...args) => this.#inner.resume(...args);
   readonly removeQueue: Broker['removeQueue'] = (...args) => this.#inner.removeQueue(...args);

@@ -22,9 +22,8 @@ export const BROKER_OPERATIONS: Readonly<Record<BrokerOperation, true>> = {
   ...{ groups: true, takeGroup: true, replaceSet: true, reclaimSets: true, subscribe: true, cancel: true },
   ...{ announceServer: true, withdrawServer: true, servers: true, announceScheduler: true },
   ...{ withdrawScheduler: true, scheduleEntries: true, recordEnqueueEvent: true, enqueueEvents: true },
-  ...{ queues: true, queueStats: true, history: true, task: true, tasks: true, deleteTask: true },
-  ...{ runTask: true, archiveTask: true, updatePayload: true, deleteAll: true, runAll: true },
-  ...{ archiveAll: true, repair: true, pause: true, resume: true, removeQueue: true },
+  ...{ queues: true, queueStats: true, history: true, task: true, tasks: true, change: true },
+  ...{ updatePayload: true, repair: true, pause: true, resume: true, removeQueue: true },
 };
 
 export const BROKER_OPERATION_NAMES = Object.keys(BROKER_OPERATIONS) as readonly BrokerOperation[];

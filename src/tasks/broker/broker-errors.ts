@@ -4,9 +4,9 @@ import { MOST_AHEAD_MS } from './broker-settings.ts';
 
 /** The errors of brokers, each said in one way. */
 
-/** @param operation - as a user would write it: `EmbeddedBroker.enqueue`. */
-export function brokerClosed(operation: string): EscapementError {
-  return new EscapementError('ERR_BROKER_CLOSED', 'the broker is closed', { op: operation });
+/** @param op - the operation, as a user would write it: `EmbeddedBroker.enqueue`. Default: the one that rejects with it. */
+export function brokerClosed(op?: string): EscapementError {
+  return new EscapementError('ERR_BROKER_CLOSED', 'the broker is closed', op === undefined ? {} : { op });
 }
 
 export function taskDuplicate(queue: string, ownerId: string): EscapementError {

@@ -226,6 +226,10 @@ export interface EnqueueEvent {
   readonly atMs: number;
 }
 
+/** One task of a queue, or all in a state; those that are aggregating of one group, or of all. */
+export type TaskTarget =
+  { readonly id: string } | { readonly state: TaskState; readonly group?: string | undefined };
+
 /** A page of a list. */
 export interface Page {
   /** Number of the page, from 1. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.ts';
-import type { TaskState } from '../task-state.ts';
+import type { TaskChange, TaskState } from '../task-state.ts';
 import type {
   BrokerListener,
   CancelRequest,
@@ -20,6 +20,7 @@ import type {
   TaskFailure,
   TaskRecord,
   TaskSet,
+  TaskTarget,
   Tick,
 } from './broker-types.ts';
 import type { LeaseHolder, LeaseHolderOptions } from './lease-holder.ts';
@@ -210,21 +211,18 @@ export interface BrokerAdministration {
   /** Returns a page of a state. Pending: the next one first. Scheduled and retry: the earliest first. Others: the oldest first. */
   tasks(queue: string, state: TaskState, page: Page, group?: string): Promise<readonly TaskRecord[]>;
 
-  /** @throws EscapementError `ERR_TASK_STATE` - the task is active, or in a set that is being aggregated; as below. */
-  deleteTask(queue: string, id: string): Promise<void>;
-  /** Makes a task pending. @throws EscapementError `ERR_TASK_STATE` - it is active, or pending. */
-  runTask(queue: string, id: string): Promise<void>;
-  /** @throws EscapementError `ERR_TASK_STATE` - the task is active, or archived. */
-  archiveTask(queue: string, id: string): Promise<void>;
+  /**
+   * Deletes, runs (makes pending) or archives one task, or all of a state. All are changed in pieces, scheduled and retry tasks in
+   * order of their time; tasks that come meanwhile may or may not be among them.
+   *
+   * @returns how many tasks were changed.
+   * @throws EscapementError `ERR_TASK_STATE` - the change is refused in that state (see `TASK_CHANGES`), or the task is in a
+   * set that is being aggregated.
+   */
+  change(queue: string, target: TaskTarget, change: TaskChange): Promise<number>;
+
   /** @throws EscapementError `ERR_TASK_STATE` - the task is not scheduled. */
   updatePayload(queue: string, id: string, payload: Uint8Array): Promise<void>;
-
-  /** Deletes all tasks of a state in pieces: tasks that come meanwhile may or may not be among them. @returns how many. */
-  deleteAll(queue: string, state: TaskState, group?: string): Promise<number>;
-  /** Makes all tasks of a state pending, as `deleteAll`; scheduled and retry tasks in order of their time. */
-  runAll(queue: string, state: TaskState, group?: string): Promise<number>;
-  /** Archives all tasks of a state, as `deleteAll`. */
-  archiveAll(queue: string, state: TaskState, group?: string): Promise<number>;
 
   /**
    * Finds what no operation leaves behind, but a crash of Redis, another program or a manual change can: see `DefectKind`.

@@ -1,6 +1,6 @@
-import type { Inspector } from '../inspector.ts';
-import type { ListOptions } from '../list-options.ts';
+import type { TaskTarget } from '../broker/broker.ts';
 import type { TaskInfo } from '../task-info.ts';
+import type { TaskChange, TaskState } from '../task-state.ts';
 import type { Action, Call } from './api.ts';
 import { doEach } from './batch.ts';
 import { listGroupSizes, showQueue } from './queue-routes.ts';
@@ -14,159 +14,84 @@ import {
   showTask,
 } from './show-task.ts';
 
-type List = (inspector: Inspector, call: Call, page: ListOptions) => Promise<readonly TaskInfo[]>;
-type Count = (inspector: Inspector, call: Call) => Promise<number>;
-
-/** What can be done with the tasks of a state, besides deleting one. */
+/** The tasks of a state: how they are shown, and what else than deleting asynqmon's API can do with them. */
 interface TaskList {
-  readonly path: string;
-  readonly list: List;
+  readonly state: TaskState;
   readonly show: (call: Call, task: TaskInfo) => object;
-  /** What its list has besides the tasks and the queue. */
-  readonly more?: (call: Call) => Promise<object>;
-  readonly deleteAll: Count;
-  readonly runAll?: Count;
-  readonly archiveAll?: Count;
+  readonly changes: readonly TaskChange[];
 }
 
 const TASK_LISTS: readonly TaskList[] = [
-  {
-    path: '/queues/{queue}/pending_tasks',
-    list: (inspector, { queue }, page) => inspector.listPendingTasks(queue, page),
-    show: showPendingTask,
-    deleteAll: (inspector, { queue }) => inspector.deleteAllPendingTasks(queue),
-    archiveAll: (inspector, { queue }) => inspector.archiveAllPendingTasks(queue),
-  },
-  {
-    path: '/queues/{queue}/scheduled_tasks',
-    list: (inspector, { queue }, page) => inspector.listScheduledTasks(queue, page),
-    show: showScheduledTask,
-    deleteAll: (inspector, { queue }) => inspector.deleteAllScheduledTasks(queue),
-    runAll: (inspector, { queue }) => inspector.runAllScheduledTasks(queue),
-    archiveAll: (inspector, { queue }) => inspector.archiveAllScheduledTasks(queue),
-  },
-  {
-    path: '/queues/{queue}/retry_tasks',
-    list: (inspector, { queue }, page) => inspector.listRetryTasks(queue, page),
-    show: showScheduledTask,
-    deleteAll: (inspector, { queue }) => inspector.deleteAllRetryTasks(queue),
-    runAll: (inspector, { queue }) => inspector.runAllRetryTasks(queue),
-    archiveAll: (inspector, { queue }) => inspector.archiveAllRetryTasks(queue),
-  },
-  {
-    path: '/queues/{queue}/archived_tasks',
-    list: (inspector, { queue }, page) => inspector.listArchivedTasks(queue, page),
-    show: showArchivedTask,
-    deleteAll: (inspector, { queue }) => inspector.deleteAllArchivedTasks(queue),
-    runAll: (inspector, { queue }) => inspector.runAllArchivedTasks(queue),
-  },
-  {
-    path: '/queues/{queue}/completed_tasks',
-    list: (inspector, { queue }, page) => inspector.listCompletedTasks(queue, page),
-    show: showCompletedTask,
-    deleteAll: (inspector, { queue }) => inspector.deleteAllCompletedTasks(queue),
-  },
-  {
-    path: '/queues/{queue}/groups/{group}/aggregating_tasks',
-    list: (inspector, { queue, group }, page) => inspector.listAggregatingTasks(queue, group, page),
-    show: showAggregatingTask,
-    more: async (call) => ({ groups: await listGroupSizes(call) }),
-    deleteAll: (inspector, { queue, group }) => inspector.deleteAllAggregatingTasks(queue, group),
-    runAll: (inspector, { queue, group }) => inspector.runAllAggregatingTasks(queue, group),
-    archiveAll: (inspector, { queue, group }) => inspector.archiveAllAggregatingTasks(queue, group),
-  },
+  { state: 'pending', show: showPendingTask, changes: ['delete', 'archive'] },
+  { state: 'scheduled', show: showScheduledTask, changes: ['delete', 'run', 'archive'] },
+  { state: 'retry', show: showScheduledTask, changes: ['delete', 'run', 'archive'] },
+  { state: 'archived', show: showArchivedTask, changes: ['delete', 'run'] },
+  { state: 'completed', show: showCompletedTask, changes: ['delete'] },
+  { state: 'aggregating', show: showAggregatingTask, changes: ['delete', 'run', 'archive'] },
 ];
+
+/** asynqmon's names of the results: of all tasks that were changed, and of a batch. */
+const RESULTS: Readonly<Record<TaskChange, readonly [all: string, done: string, failed: string]>> = {
+  delete: ['deleted', 'deleted_ids', 'failed_ids'],
+  run: ['scheduled', 'pending_ids', 'error_ids'],
+  archive: ['archived', 'archived_ids', 'error_ids'],
+};
 
 /** Operations on the tasks of each state but the active ones. */
 export const taskRoutes: readonly Route<Action>[] = [
-  { method: 'GET', pattern: '/queues/{queue}/tasks/{task}', action: getTask },
-  ...TASK_LISTS.flatMap((tasks) => [
-    ...readAndDelete(tasks),
-    ...(tasks.runAll === undefined ? [] : run(tasks.path, tasks.runAll)),
-    ...(tasks.archiveAll === undefined ? [] : archive(tasks.path, tasks.archiveAll)),
+  {
+    method: 'GET',
+    pattern: '/queues/{queue}/tasks/{task}',
+    action: async (call) => showTask(call, await call.inspector.getTaskInfo(call.queue, call.task)),
+  },
+  ...TASK_LISTS.flatMap((list): Route<Action>[] => [
+    { method: 'GET', pattern: pathOf(list.state), action: (call) => showList(call, list) },
+    ...list.changes.flatMap((change) => changeRoutes(list.state, change)),
   ]),
 ];
 
-async function getTask(call: Call): Promise<object> {
-  return showTask(call, await call.inspector.getTaskInfo(call.queue, call.task));
+function pathOf(state: TaskState): string {
+  const groups = state === 'aggregating' ? '/groups/{group}' : '';
+  return `/queues/{queue}${groups}/${state}_tasks`;
 }
 
-function readAndDelete({ path, list, show, more, deleteAll }: TaskList): Route<Action>[] {
+async function showList(call: Call, { state, show }: TaskList): Promise<object> {
+  const { inspector, queue, page } = call;
+  const isGroup = state === 'aggregating';
+  const tasks = await inspector.list(queue, state, page, isGroup ? call.group : undefined);
+  const stats = showQueue(await inspector.getQueueInfo(queue));
+  const groups = isGroup ? { groups: await listGroupSizes(call) } : {};
+  return { tasks: tasks.map((task) => show(call, task)), stats, ...groups };
+}
+
+/** The routes that change one task, all tasks of a state, and those of a batch. */
+function changeRoutes(state: TaskState, change: TaskChange): readonly Route<Action>[] {
+  const path = pathOf(state);
+  const [changedAll, done, failed] = RESULTS[change];
+  const isDelete = change === 'delete';
   return [
     {
-      method: 'GET',
-      pattern: path,
-      action: async (call) => {
-        const tasks = await list(call.inspector, call, call.page);
-        const stats = showQueue(await call.inspector.getQueueInfo(call.queue));
-        return { tasks: tasks.map((task) => show(call, task)), stats, ...(await more?.(call)) };
+      method: isDelete ? 'DELETE' : 'POST',
+      pattern: isDelete ? `${path}/{task}` : `${path}/{task}:${change}`,
+      action: async ({ inspector, queue, task }) => {
+        await inspector.change(queue, { id: task }, change);
       },
     },
     {
-      method: 'DELETE',
-      pattern: `${path}/{task}`,
-      action: ({ inspector, queue, task }) => inspector.deleteTask(queue, task),
-    },
-    {
-      method: 'DELETE',
-      pattern: `${path}:delete_all`,
-      action: async (call) => ({ deleted: await deleteAll(call.inspector, call) }),
-    },
-    {
-      method: 'POST',
-      pattern: `${path}:batch_delete`,
+      method: isDelete ? 'DELETE' : 'POST',
+      pattern: `${path}:${change}_all`,
       action: async (call) => {
-        const { inspector, queue } = call;
-        const { done, failed } = await doEach(await call.taskIds(), (id) => inspector.deleteTask(queue, id));
-        return { deleted_ids: done, failed_ids: failed };
+        const target: TaskTarget = state === 'aggregating' ? { state, group: call.group } : { state };
+        return { [changedAll]: await call.inspector.change(call.queue, target, change) };
       },
     },
-  ];
-}
-
-function run(path: string, runAll: Count): Route<Action>[] {
-  return [
     {
       method: 'POST',
-      pattern: `${path}/{task}:run`,
-      action: ({ inspector, queue, task }) => inspector.runTask(queue, task),
-    },
-    {
-      method: 'POST',
-      pattern: `${path}:run_all`,
-      action: async (call) => ({ scheduled: await runAll(call.inspector, call) }),
-    },
-    {
-      method: 'POST',
-      pattern: `${path}:batch_run`,
+      pattern: `${path}:batch_${change}`,
       action: async (call) => {
         const { inspector, queue } = call;
-        const { done, failed } = await doEach(await call.taskIds(), (id) => inspector.runTask(queue, id));
-        return { pending_ids: done, error_ids: failed };
-      },
-    },
-  ];
-}
-
-function archive(path: string, archiveAll: Count): Route<Action>[] {
-  return [
-    {
-      method: 'POST',
-      pattern: `${path}/{task}:archive`,
-      action: ({ inspector, queue, task }) => inspector.archiveTask(queue, task),
-    },
-    {
-      method: 'POST',
-      pattern: `${path}:archive_all`,
-      action: async (call) => ({ archived: await archiveAll(call.inspector, call) }),
-    },
-    {
-      method: 'POST',
-      pattern: `${path}:batch_archive`,
-      action: async (call) => {
-        const { inspector, queue } = call;
-        const { done, failed } = await doEach(await call.taskIds(), (id) => inspector.archiveTask(queue, id));
-        return { archived_ids: done, error_ids: failed };
+        const outcome = await doEach(await call.taskIds(), (id) => inspector.change(queue, { id }, change));
+        return { [done]: outcome.done, [failed]: outcome.failed };
       },
     },
   ];

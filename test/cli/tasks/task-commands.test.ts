@@ -265,7 +265,7 @@ describe('escapement tasks task', () => {
     const { add, broker, surroundings } = await openTarget('broker');
     await add('a');
     let goOn: () => void = () => undefined;
-    broker.deleteAll = () => new Promise((resolve) => (goOn = () => { resolve(1); })); // prettier-ignore
+    broker.change = () => new Promise((resolve) => (goOn = () => { resolve(1); })); // prettier-ignore
     const err = new FakeStream(true);
     const deleted = tasksCommand(['task', 'deleteall', ...Q, '-s', 'pending'], { ...surroundings, err });
     await expect.poll(() => err.written, { timeout: 20_000 }).toContain('default');

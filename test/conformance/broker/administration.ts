@@ -52,25 +52,25 @@ const DELETE: Outcomes = {
 
 interface Operation {
   readonly outcomes: Outcomes;
-  readonly one: (broker: Broker, message: TaskMessage) => Promise<void>;
+  readonly one: (broker: Broker, message: TaskMessage) => Promise<number>;
   readonly all: (broker: Broker, state: TaskState, group?: string) => Promise<number>;
 }
 
 const OPERATIONS: Record<string, Operation> = {
   run: {
     outcomes: RUN,
-    one: (broker, { queue, id }) => broker.runTask(queue, id),
-    all: (broker, state, group) => broker.runAll(QUEUE, state, group),
+    one: (broker, { queue, id }) => broker.change(queue, { id }, 'run'),
+    all: (broker, state, group) => broker.change(QUEUE, { state, group }, 'run'),
   },
   archive: {
     outcomes: ARCHIVE,
-    one: (broker, { queue, id }) => broker.archiveTask(queue, id),
-    all: (broker, state, group) => broker.archiveAll(QUEUE, state, group),
+    one: (broker, { queue, id }) => broker.change(queue, { id }, 'archive'),
+    all: (broker, state, group) => broker.change(QUEUE, { state, group }, 'archive'),
   },
   delete: {
     outcomes: DELETE,
-    one: (broker, { queue, id }) => broker.deleteTask(queue, id),
-    all: (broker, state, group) => broker.deleteAll(QUEUE, state, group),
+    one: (broker, { queue, id }) => broker.change(queue, { id }, 'delete'),
+    all: (broker, state, group) => broker.change(QUEUE, { state, group }, 'delete'),
   },
 };
 
@@ -144,7 +144,7 @@ export function describeAdministration(make: BrokerFactory): void {
     it('waits behind those that are there, and is processed as ever', async ({ broker }) => {
       const { id } = await putInto(broker, 'archived');
       await broker.enqueue(newTask({ id: 'there' }));
-      await broker.runTask(QUEUE, id);
+      await broker.change(QUEUE, { id }, 'run');
       expect(await takeAll(broker)).toEqual(['there', id]);
     });
 
@@ -157,7 +157,7 @@ export function describeAdministration(make: BrokerFactory): void {
       ] as const) {
         await broker.enqueue(newTask({ id, processAtMs: laterMs + hours * 3_600_000 }));
       }
-      await broker.runAll(QUEUE, 'scheduled');
+      await broker.change(QUEUE, { state: 'scheduled' }, 'run');
       expect(await takeAll(broker)).toEqual(['a', 'b', 'c']);
     });
 
@@ -168,9 +168,9 @@ export function describeAdministration(make: BrokerFactory): void {
     }) => {
       await broker.enqueue(newTask({ id: 'a', retentionMs: 1_000 }));
       await broker.complete(await take(broker));
-      await broker.runTask(QUEUE, 'a');
+      await broker.change(QUEUE, { id: 'a' }, 'run');
       await broker.enqueue(newTask({ id: 'b', processAtMs: broker.clock.wallNow() + 1_000 }));
-      await broker.runTask(QUEUE, 'b');
+      await broker.change(QUEUE, { id: 'b' }, 'run');
       await advance(1_000 + 2 * precisionMs);
       await broker.forward([QUEUE]);
       await broker.deleteExpired([QUEUE], 100);
@@ -231,7 +231,7 @@ export function describeAdministration(make: BrokerFactory): void {
   describe('a queue', () => {
     it('that has no tasks is removed', async ({ broker }) => {
       const message = await putInto(broker, 'pending');
-      await broker.deleteTask(QUEUE, message.id);
+      await broker.change(QUEUE, { id: message.id }, 'delete');
       await broker.removeQueue(QUEUE, { force: false });
       expect(await broker.queues()).toEqual([]);
       await expectCode('ERR_QUEUE_NOT_FOUND', broker.removeQueue(QUEUE, { force: false }));

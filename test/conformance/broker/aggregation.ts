@@ -46,8 +46,8 @@ export function describeAggregation(make: BrokerFactory): void {
         { group: 'other', size: 1 },
         { group: GROUP, size: 2 },
       ]);
-      await broker.deleteTask(QUEUE, 'a');
-      await broker.archiveTask(QUEUE, 'b');
+      await broker.change(QUEUE, { id: 'a' }, 'delete');
+      await broker.change(QUEUE, { id: 'b' }, 'archive');
       expect(await broker.groups(QUEUE)).toEqual([{ group: 'other', size: 1 }]);
     });
   });
@@ -125,12 +125,12 @@ export function describeAggregation(make: BrokerFactory): void {
       });
       for (const message of set.messages) {
         expect(await stateOf(broker, message)).toBe('aggregating');
-        await expectCode('ERR_TASK_STATE', broker.runTask(QUEUE, message.id));
-        await expectCode('ERR_TASK_STATE', broker.archiveTask(QUEUE, message.id));
-        await expectCode('ERR_TASK_STATE', broker.deleteTask(QUEUE, message.id));
+        await expectCode('ERR_TASK_STATE', broker.change(QUEUE, { id: message.id }, 'run'));
+        await expectCode('ERR_TASK_STATE', broker.change(QUEUE, { id: message.id }, 'archive'));
+        await expectCode('ERR_TASK_STATE', broker.change(QUEUE, { id: message.id }, 'delete'));
         await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueue(newTask({ id: message.id })));
       }
-      expect(await broker.deleteAll(QUEUE, 'aggregating', GROUP)).toBe(0);
+      expect(await broker.change(QUEUE, { state: 'aggregating', group: GROUP }, 'delete')).toBe(0);
       await expectCode('ERR_QUEUE_NOT_EMPTY', broker.removeQueue(QUEUE, { force: false }));
     });
 

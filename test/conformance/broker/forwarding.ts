@@ -63,7 +63,7 @@ export function describeForwarding(make: BrokerFactory): void {
       precisionMs,
     }) => {
       const message = await putInto(broker, 'aggregating', { group: 'g' });
-      await broker.runTask(QUEUE, message.id);
+      await broker.change(QUEUE, { id: message.id }, 'run');
       expect(await broker.groups(QUEUE)).toEqual([]);
       await broker.retry(await take(broker), failure(), broker.clock.wallNow() + 2_000);
       await advance(2_000 + precisionMs);
@@ -166,7 +166,7 @@ export function describeForwarding(make: BrokerFactory): void {
           { error: 'gone', isFailure: false, isRecovery: true },
           broker.clock.wallNow() + LONG_MS,
         );
-        expect(await broker.runAll(QUEUE, 'retry')).toBe(1);
+        expect(await broker.change(QUEUE, { state: 'retry' }, 'run')).toBe(1);
       }
       const task = await take(broker);
       expect([task.recoveries, task.message.retried]).toEqual([2, 0]);

@@ -32,9 +32,9 @@ const SETTLING: Record<string, (broker: Broker) => Promise<unknown>> = {
   'is completed': async (broker) => broker.complete(await take(broker)),
   'is archived': async (broker) => broker.archive(await take(broker), failure()),
   'is discarded': async (broker) => broker.discard(await take(broker)),
-  'is deleted': (broker) => broker.deleteTask(QUEUE, 'a'),
-  'is archived by hand': (broker) => broker.archiveTask(QUEUE, 'a'),
-  'is deleted with all others': (broker) => broker.deleteAll(QUEUE, 'pending'),
+  'is deleted': (broker) => broker.change(QUEUE, { id: 'a' }, 'delete'),
+  'is archived by hand': (broker) => broker.change(QUEUE, { id: 'a' }, 'archive'),
+  'is deleted with all others': (broker) => broker.change(QUEUE, { state: 'pending' }, 'delete'),
 };
 
 export function describeHints(make: BrokerFactory): void {

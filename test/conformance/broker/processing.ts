@@ -191,7 +191,7 @@ export function describeProcessing(make: BrokerFactory): void {
         { error: 'gone', isFailure: false, isRecovery: true },
         later(broker),
       );
-      await broker.runTask(QUEUE, id);
+      await broker.change(QUEUE, { id }, 'run');
       const task = await take(broker);
       expect([task.recoveries, task.message.retried]).toEqual([1, 0]);
     });

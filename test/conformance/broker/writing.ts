@@ -25,10 +25,10 @@ const FREEING: Record<string, (broker: Broker, message: TaskMessage) => Promise<
   'it is completed': async (broker) => broker.complete(await take(broker)),
   'it is archived': async (broker) => broker.archive(await take(broker), failure()),
   'it is discarded': async (broker) => broker.discard(await take(broker)),
-  'it is deleted': (broker, { queue, id }) => broker.deleteTask(queue, id),
-  'somebody archives it': (broker, { queue, id }) => broker.archiveTask(queue, id),
-  'all are deleted': (broker, { queue }) => broker.deleteAll(queue, 'pending'),
-  'all are archived': (broker, { queue }) => broker.archiveAll(queue, 'pending'),
+  'it is deleted': (broker, { queue, id }) => broker.change(queue, { id }, 'delete'),
+  'somebody archives it': (broker, { queue, id }) => broker.change(queue, { id }, 'archive'),
+  'all are deleted': (broker, { queue }) => broker.change(queue, { state: 'pending' }, 'delete'),
+  'all are archived': (broker, { queue }) => broker.change(queue, { state: 'pending' }, 'archive'),
   'its queue is removed': (broker, { queue }) => broker.removeQueue(queue, { force: true }),
 };
 
@@ -113,7 +113,7 @@ export function describeWriting(make: BrokerFactory): void {
       await broker.enqueue(
         newTask({ id: 'a', processAtMs: endMs, uniqueKey: 'key', uniqueTtlMs: endMs, retentionMs: endMs }),
       );
-      await broker.runTask(QUEUE, 'a');
+      await broker.change(QUEUE, { id: 'a' }, 'run');
       await broker.complete(await take(broker));
       expect(await idsIn(broker, 'completed')).toEqual(['a']);
     });
@@ -167,7 +167,7 @@ export function describeWriting(make: BrokerFactory): void {
     it('is free again when its task is gone', async ({ broker }) => {
       const { id } = await putInto(broker, 'active');
       await putInto(broker, 'archived', { id: 'other' });
-      await broker.deleteTask(QUEUE, 'other');
+      await broker.change(QUEUE, { id: 'other' }, 'delete');
       await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueue(newTask({ id })));
       await expect(broker.enqueue(newTask({ id: 'other' }))).resolves.toMatchObject({ state: 'pending' });
     });
@@ -213,9 +213,9 @@ export function describeWriting(make: BrokerFactory): void {
         broker,
       }) => {
         await putInto(broker, state, { uniqueKey: KEY });
-        expect(await broker.deleteAll(QUEUE, state)).toBe(1);
+        expect(await broker.change(QUEUE, { state }, 'delete')).toBe(1);
         await putInto(broker, state, { uniqueKey: KEY });
-        expect(await broker.archiveAll(QUEUE, state)).toBe(1);
+        expect(await broker.change(QUEUE, { state }, 'archive')).toBe(1);
         await broker.enqueue(newTask({ uniqueKey: KEY }));
       });
     }

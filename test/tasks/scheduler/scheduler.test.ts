@@ -248,7 +248,7 @@ describe('callbacks', () => {
     await world.clock.advance(HOUR_MS);
     const conflict = expect.objectContaining({ code: 'ERR_TASK_ID_CONFLICT' }) as unknown;
     expect(calls.slice(2)).toEqual([pre(2), ['post', false, conflict], ['error', 't', conflict]]);
-    await world.broker.deleteTask('default', 'one');
+    await world.broker.change('default', { id: 'one' }, 'delete');
     await world.clock.advance(HOUR_MS);
     expect(calls.slice(5)).toEqual([pre(3), ['post', true, undefined]]);
   });

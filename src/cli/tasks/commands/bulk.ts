@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import type { TaskState } from '../../../tasks/task-state.ts';
+import type { TaskChange, TaskState } from '../../../tasks/task-state.ts';
 import { ProgressBar } from '../../terminal/progress-bar.ts';
 import { count, printable } from '../../terminal/text.ts';
 import { addQueue, text } from '../options.ts';
@@ -16,7 +16,7 @@ interface Bulk {
   /** What the tasks are afterwards. */
   readonly done: string;
   readonly states: readonly TaskState[];
-  readonly run: (target: TasksTarget, list: TaskList) => Promise<number>;
+  readonly change: TaskChange;
 }
 
 const BULKS: readonly Bulk[] = [
@@ -25,21 +25,21 @@ const BULKS: readonly Bulk[] = [
     description: 'archive all tasks of a state',
     done: 'archived',
     states: ['pending', 'scheduled', 'retry', 'aggregating'],
-    run: (target, list) => target.archiveAll(list),
+    change: 'archive',
   },
   {
     name: 'deleteall',
     description: 'delete all tasks of a state',
     done: 'deleted',
     states: ['pending', 'scheduled', 'retry', 'archived', 'completed', 'aggregating'],
-    run: (target, list) => target.deleteAll(list),
+    change: 'delete',
   },
   {
     name: 'runall',
     description: 'make all tasks of a state pending',
     done: 'pending',
     states: ['scheduled', 'retry', 'archived', 'aggregating'],
-    run: (target, list) => target.runAll(list),
+    change: 'run',
   },
 ];
 
@@ -57,7 +57,7 @@ export function addBulkCommands(group: Command, surroundings: Surroundings): voi
 
 async function runBulk(run: Run<ListOptions>, bulk: Bulk): Promise<void> {
   const list = listOf(run.options);
-  const changed = await watched(run, list, () => bulk.run(run.target, list));
+  const changed = await watched(run, list, () => run.target.change(list.queue, list, bulk.change));
   await print(
     run,
     () => ({ ...list, [bulk.done]: changed }),

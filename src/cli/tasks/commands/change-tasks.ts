@@ -1,5 +1,6 @@
 import { Option, type Command } from 'commander';
 import type { CancelOutcome } from '../../../tasks/broker/broker.ts';
+import type { TaskChange } from '../../../tasks/task-state.ts';
 import { CommandError } from '../../command-error.ts';
 import { printable } from '../../terminal/text.ts';
 import { addQueue, texts } from '../options.ts';
@@ -28,14 +29,12 @@ export function addChangeCommands(group: Command, surroundings: Surroundings): v
       .argument('[id...]', 'the tasks', texts)
       .addOption(new Option('-i, --id <id>', 'a task; may be repeated').argParser(texts));
   does<ChangeOptions>(several('archive', 'archive tasks: they are not tried again'), surroundings, (run) =>
-    change(run, 'archived', (id) => run.target.archiveTask(run.options.queue, id)),
+    changeEach(run, 'archived', 'archive'),
   );
   const remove = several('delete', 'delete tasks').aliases(['remove', 'rm']);
-  does<ChangeOptions>(remove, surroundings, (run) =>
-    change(run, 'deleted', (id) => run.target.deleteTask(run.options.queue, id)),
-  );
+  does<ChangeOptions>(remove, surroundings, (run) => changeEach(run, 'deleted', 'delete'));
   does<ChangeOptions>(several('run', 'make tasks pending, whatever they wait for'), surroundings, (run) =>
-    change(run, 'pending', (id) => run.target.runTask(run.options.queue, id)),
+    changeEach(run, 'pending', 'run'),
   );
 }
 
@@ -71,14 +70,10 @@ function showAnswer(isAnswered: boolean | undefined): string {
   return isAnswered ? 'told to stop' : 'asked to stop; nobody has answered';
 }
 
-async function change(
-  run: Run<ChangeOptions>,
-  done: string,
-  work: (id: string) => Promise<void>,
-): Promise<void> {
+async function changeEach(run: Run<ChangeOptions>, done: string, change: TaskChange): Promise<void> {
   const ids = [...(run.options.id ?? []), ...run.words];
   if (ids.length === 0) throw new CommandError('say which task with --id');
-  const outcome = await withEach(run, ids, work);
+  const outcome = await withEach(run, ids, (id) => run.target.change(run.options.queue, { id }, change));
   await print(
     run,
     () => ({ [done]: outcome.done.map(({ name }) => name), ...failedJson(outcome) }),

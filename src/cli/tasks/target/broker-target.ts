@@ -1,11 +1,12 @@
 import { EscapementError } from '../../../core/errors.ts';
-import type { Broker, Defect, GroupInfo } from '../../../tasks/broker/broker.ts';
+import type { Broker, Defect, GroupInfo, TaskTarget } from '../../../tasks/broker/broker.ts';
 import { Client } from '../../../tasks/client.ts';
 import type { RedisBroker } from '../../../tasks/broker/redis/redis-broker.ts';
 import type { DailyStats, SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import { Inspector } from '../../../tasks/inspector.ts';
 import { TaskInfo } from '../../../tasks/task-info.ts';
 import { Task } from '../../../tasks/task.ts';
+import type { TaskChange } from '../../../tasks/task-state.ts';
 import { CommandError } from '../../command-error.ts';
 import {
   NotActive,
@@ -98,16 +99,8 @@ export class BrokerTarget implements TasksTarget {
     return client.enqueue(task);
   }
 
-  deleteTask(queue: string, id: string): Promise<void> {
-    return this.#inspector.deleteTask(queue, id);
-  }
-
-  runTask(queue: string, id: string): Promise<void> {
-    return this.#inspector.runTask(queue, id);
-  }
-
-  archiveTask(queue: string, id: string): Promise<void> {
-    return this.#inspector.archiveTask(queue, id);
+  change(queue: string, target: TaskTarget, change: TaskChange): Promise<number> {
+    return this.#inspector.change(queue, target, change);
   }
 
   async cancelTask({ id, queue, outcome }: Cancelling): Promise<boolean> {
@@ -115,18 +108,6 @@ export class BrokerTarget implements TasksTarget {
     const areActive = await Promise.all(queues.map((name) => this.#isActive(name, id)));
     if (!areActive.includes(true)) throw new NotActive(id);
     return this.#inspector.cancelProcessing(id, { queue, outcome });
-  }
-
-  deleteAll({ queue, state, group }: TaskList): Promise<number> {
-    return this.#broker.deleteAll(queue, state, group);
-  }
-
-  runAll({ queue, state, group }: TaskList): Promise<number> {
-    return this.#broker.runAll(queue, state, group);
-  }
-
-  archiveAll({ queue, state, group }: TaskList): Promise<number> {
-    return this.#broker.archiveAll(queue, state, group);
   }
 
   repair(queues: readonly string[] | undefined, apply: boolean): Promise<readonly Defect[]> {

@@ -1,5 +1,6 @@
-import type { Defect, GroupInfo } from '../../../tasks/broker/broker.ts';
+import type { Defect, GroupInfo, TaskTarget } from '../../../tasks/broker/broker.ts';
 import type { DailyStats, SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
+import { TASK_CHANGES, type TaskChange } from '../../../tasks/task-state.ts';
 import { CommandError } from '../../command-error.ts';
 import { HttpStatusError, type HttpApi } from './http-api.ts';
 import {
@@ -94,27 +95,23 @@ export class HttpTarget implements TasksTarget {
     return Promise.reject(notOverHttp('enqueuing a task'));
   }
 
-  async deleteTask(queue: string, id: string): Promise<void> {
-    const list = await this.#listOf(queue, id);
-    if (list.state === 'active') throw new CommandError(`task '${id}' is active: cancel it`);
-    await this.#api.delete(taskPath(list, id));
+  change(queue: string, target: TaskTarget, change: TaskChange): Promise<number> {
+    if ('id' in target) return this.#changeTask(queue, target.id, change);
+    return this.#changeAll({ queue, state: target.state, group: target.group }, change);
   }
 
-  async runTask(queue: string, id: string): Promise<void> {
+  async #changeTask(queue: string, id: string, change: TaskChange): Promise<number> {
     const list = await this.#listOf(queue, id);
-    if (list.state === 'completed') throw notOverHttp('running a completed task again');
-    if (list.state === 'active' || list.state === 'pending') {
-      throw new CommandError(`task '${id}' is ${list.state} already`);
+    const { state } = list;
+    if (state === 'active' && change !== 'run') throw new CommandError(`task '${id}' is active: cancel it`);
+    if (TASK_CHANGES[change].refused.includes(state)) {
+      throw new CommandError(`task '${id}' is ${state} already`);
     }
-    await this.#api.post(`${taskPath(list, id)}:run`);
-  }
-
-  async archiveTask(queue: string, id: string): Promise<void> {
-    const list = await this.#listOf(queue, id);
-    if (list.state === 'completed') throw notOverHttp('archiving a completed task');
-    if (list.state === 'archived') throw new CommandError(`task '${id}' is archived already`);
-    if (list.state === 'active') throw new CommandError(`task '${id}' is active: cancel it`);
-    await this.#api.post(`${taskPath(list, id)}:archive`);
+    if (state === 'completed' && change === 'run') throw notOverHttp('running a completed task again');
+    if (state === 'completed' && change === 'archive') throw notOverHttp('archiving a completed task');
+    if (change === 'delete') await this.#api.delete(taskPath(list, id));
+    else await this.#api.post(`${taskPath(list, id)}:${change}`);
+    return 1;
   }
 
   /** The API wants to know the queue, and says nothing of an answer. */
@@ -131,20 +128,10 @@ export class HttpTarget implements TasksTarget {
     }
   }
 
-  async deleteAll(list: TaskList): Promise<number> {
-    const path = `${listPath(list)}:delete_all`;
-    const { deleted } = (await this.#api.deleteAll(path)) as { deleted: number };
-    return deleted;
-  }
-
-  async runAll(list: TaskList): Promise<number> {
-    const { scheduled } = (await this.#api.postAll(`${listPath(list)}:run_all`)) as { scheduled: number };
-    return scheduled;
-  }
-
-  async archiveAll(list: TaskList): Promise<number> {
-    const { archived } = (await this.#api.postAll(`${listPath(list)}:archive_all`)) as { archived: number };
-    return archived;
+  async #changeAll(list: TaskList, change: TaskChange): Promise<number> {
+    const path = `${listPath(list)}:${change}_all`;
+    const answer = await (change === 'delete' ? this.#api.deleteAll(path) : this.#api.postAll(path));
+    return (answer as Readonly<Record<string, number>>)[CHANGED[change]] ?? 0;
   }
 
   redisInfo(): Promise<undefined> {
@@ -195,6 +182,13 @@ export class HttpTarget implements TasksTarget {
     }
   }
 }
+
+/** The field of the answer that has the number of tasks that were changed. */
+const CHANGED: Readonly<Record<TaskChange, string>> = {
+  delete: 'deleted',
+  run: 'scheduled',
+  archive: 'archived',
+};
 
 function queuePath(queue: string): string {
   return `/queues/${segment(queue)}`;

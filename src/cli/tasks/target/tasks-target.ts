@@ -1,4 +1,4 @@
-import type { CancelOutcome, Defect, GroupInfo } from '../../../tasks/broker/broker.ts';
+import type { CancelOutcome, Defect, GroupInfo, TaskTarget } from '../../../tasks/broker/broker.ts';
 import type {
   DailyStats,
   QueueInfo,
@@ -9,7 +9,7 @@ import type {
 } from '../../../tasks/inspector-info.ts';
 import type { TaskInfo } from '../../../tasks/task-info.ts';
 import type { TaskOptions } from '../../../tasks/task-options.ts';
-import type { TaskState } from '../../../tasks/task-state.ts';
+import type { TaskChange, TaskState } from '../../../tasks/task-state.ts';
 import { CommandError } from '../../command-error.ts';
 
 /** Thrown by `cancelTask`: there is nothing to cancel. */
@@ -107,21 +107,13 @@ export interface TasksTarget {
   tasks(list: TaskList, page: PageView): Promise<readonly TaskView[]>;
   task(queue: string, id: string): Promise<TaskView>;
   enqueue(task: Enqueuing): Promise<TaskView>;
-  deleteTask(queue: string, id: string): Promise<void>;
-  runTask(queue: string, id: string): Promise<void>;
-  archiveTask(queue: string, id: string): Promise<void>;
+  /** @returns how many tasks were changed. */
+  change(queue: string, target: TaskTarget, change: TaskChange): Promise<number>;
   /**
    * @returns whether the server that runs it has answered; undefined if no answer is waited for.
    * @throws NotActive
    */
   cancelTask(cancelling: Cancelling): Promise<boolean | undefined>;
-
-  /** @returns how many. */
-  deleteAll(list: TaskList): Promise<number>;
-  /** @returns how many. */
-  runAll(list: TaskList): Promise<number>;
-  /** @returns how many. */
-  archiveAll(list: TaskList): Promise<number>;
 
   /** @param queues - undefined for all. @param apply - whether what is found is seen to. */
   repair(queues: readonly string[] | undefined, apply: boolean): Promise<readonly Defect[]>;

@@ -1,5 +1,6 @@
 import { inOwnTurn } from '../../../core/own-turn.ts';
-import type { TaskState } from '../../task-state.ts';
+import { TASK_CHANGES, type TaskChange, type TaskState } from '../../task-state.ts';
+import type { TaskTarget } from '../broker.ts';
 import { brokerClosed, bulkState, queueNotEmpty, queueState, taskState } from '../broker-errors.ts';
 import { listOf, type QueueState, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
@@ -9,64 +10,48 @@ import type { TaskStore } from './task-store.ts';
 /** Rows that are changed in one turn of the event loop: a millisecond or less. */
 const ROWS_PER_TURN = 1_000;
 
-/** Something that can be done to one task, or to all of a state. */
-export interface Change {
-  /** The operation that does it to all. */
-  readonly all: string;
-  readonly verb: string;
-  /** States in which it cannot be done. */
-  readonly except: readonly TaskState[];
-  apply(store: TaskStore, row: TaskRow): void;
-}
-
-export const DELETE: Change = {
-  all: 'deleteAll',
-  verb: 'deleted',
-  except: ['active'],
-  apply(store, row) {
+const APPLY: Readonly<Record<TaskChange, (store: TaskStore, row: TaskRow) => void>> = {
+  delete: (store, row) => {
     store.remove(row);
   },
-};
-
-export const RUN: Change = {
-  all: 'runAll',
-  verb: 'run now',
-  except: ['active', 'pending'],
-  apply(store, row) {
+  run: (store, row) => {
     store.makePending(row);
   },
-};
-
-export const ARCHIVE: Change = {
-  all: 'archiveAll',
-  verb: 'archived',
-  except: ['active', 'archived'],
-  apply(store, row) {
+  archive: (store, row) => {
     store.makeArchived(row);
   },
 };
 
-export function changeTask(store: TaskStore, change: Change, queue: string, id: string): void {
-  const row = store.row(queue, id);
+export function change(
+  store: TaskStore,
+  queue: string,
+  target: TaskTarget,
+  change: TaskChange,
+): number | Promise<number> {
+  if (!('id' in target)) return changeAll(store, queue, target.state, target.group, change);
+  const row = store.row(queue, target.id);
   const { state, isHeld } = listOf(row);
-  if (change.except.includes(state)) throw taskState(queue, id, state, change.verb);
-  if (isHeld) throw taskState(queue, id, 'being aggregated', change.verb);
-  change.apply(store, row);
+  const { done, refused } = TASK_CHANGES[change];
+  if (refused.includes(state)) throw taskState(queue, target.id, state, done);
+  if (isHeld) throw taskState(queue, target.id, 'being aggregated', done);
+  APPLY[change](store, row);
+  return 1;
 }
 
 /**
  * Changes every task of a state, a thousand a turn, and no more than there were at first: so it ends even if others arrive as
  * fast. It always takes the first row of a list, so it has no position that could become wrong between turns.
  */
-export async function changeAll(
+async function changeAll(
   store: TaskStore,
-  change: Change,
   name: string,
   state: TaskState,
   group: string | undefined,
+  change: TaskChange,
 ): Promise<number> {
   const queue = store.queue(name);
-  if (change.except.includes(state)) throw bulkState(state, change.verb);
+  const { done: verb, refused } = TASK_CHANGES[change];
+  if (refused.includes(state)) throw bulkState(state, verb);
   let left = 0;
   for (const list of queue.listsOf(state, group)) left += list.size;
   let done = 0;
@@ -75,7 +60,7 @@ export async function changeAll(
     done += changed;
     left -= changed;
     if (changed < ROWS_PER_TURN || left === 0) break;
-    await nextTurn(store, change.all);
+    await nextTurn(store);
     if (queue.isRemoved) break;
   }
   return done;
@@ -84,7 +69,7 @@ export async function changeAll(
 /** @returns how many rows it changed: fewer than `limit` if there are no more. */
 function changeSome(
   store: TaskStore,
-  change: Change,
+  change: TaskChange,
   queue: QueueState,
   state: TaskState,
   group: string | undefined,
@@ -93,7 +78,7 @@ function changeSome(
   let done = 0;
   for (const list of queue.listsOf(state, group)) {
     for (let row = list.first; row !== undefined; row = list.first) {
-      change.apply(store, row);
+      APPLY[change](store, row);
       if (++done === limit) return done;
     }
   }
@@ -132,13 +117,13 @@ export async function removeQueue(store: TaskStore, name: string, force: boolean
   for (const row of queue.rows.values()) {
     store.remove(row);
     if (--left > 0) continue;
-    await nextTurn(store, 'removeQueue');
+    await nextTurn(store);
     left = ROWS_PER_TURN;
   }
   queue.sets.clear();
 }
 
-async function nextTurn(store: TaskStore, operation: string): Promise<void> {
+async function nextTurn(store: TaskStore): Promise<void> {
   await new Promise<void>(inOwnTurn);
-  if (store.isClosed) throw brokerClosed(`EmbeddedBroker.${operation}`);
+  if (store.isClosed) throw brokerClosed();
 }

@@ -88,7 +88,6 @@ export class EmbeddedBroker extends BrokerBase {
 
 /* eslint-disable @typescript-eslint/no-confusing-void-expression -- an operation without a result returns undefined */
 function operationsOf(store: TaskStore, members: Members): OperationResults {
-  const { DELETE, RUN, ARCHIVE, changeTask, changeAll } = administration;
   return {
     ping: () => undefined,
 
@@ -132,13 +131,8 @@ function operationsOf(store: TaskStore, members: Members): OperationResults {
     task: (queue, id) => inspection.recordOf(store, store.row(queue, id)),
     tasks: (queue, state, page, group) => inspection.tasks(store, queue, state, page, group),
 
-    deleteTask: (queue, id) => changeTask(store, DELETE, queue, id),
-    runTask: (queue, id) => changeTask(store, RUN, queue, id),
-    archiveTask: (queue, id) => changeTask(store, ARCHIVE, queue, id),
+    change: (queue, target, change) => administration.change(store, queue, target, change),
     updatePayload: (queue, id, payload) => administration.updatePayload(store, queue, id, payload),
-    deleteAll: (queue, state, group) => changeAll(store, DELETE, queue, state, group),
-    runAll: (queue, state, group) => changeAll(store, RUN, queue, state, group),
-    archiveAll: (queue, state, group) => changeAll(store, ARCHIVE, queue, state, group),
     repair: (queue) => noDefects(store, queue),
     pause: (queue) => administration.pause(store, queue),
     resume: (queue) => administration.resume(store, queue),

@@ -190,14 +190,9 @@ function operationsOf(redis: RedisAccess, notifications: Notifications): Operati
     task: (queue, id) => task(at('task'), queue, id),
     tasks: (queue, state, page, group) => tasks(at('tasks'), queue, state, page, group),
 
-    deleteTask: (queue, id) => administration.deleteTask(at('deleteTask'), queue, id),
-    runTask: (queue, id) => administration.runTask(at('runTask'), queue, id),
-    archiveTask: (queue, id) => administration.archiveTask(at('archiveTask'), queue, id),
+    change: (queue, target, change) => administration.change(at('change'), queue, target, change),
     updatePayload: (queue, id, payload) =>
       administration.updatePayload(at('updatePayload'), queue, id, payload),
-    deleteAll: (queue, state, group) => administration.deleteAll(at('deleteAll'), { queue, state, group }),
-    runAll: (queue, state, group) => administration.runAll(at('runAll'), { queue, state, group }),
-    archiveAll: (queue, state, group) => administration.archiveAll(at('archiveAll'), { queue, state, group }),
     repair: (queue, { apply }) => repair(at('repair'), queue, apply),
     pause: (queue) => pause(at('pause'), queue),
     resume: (queue) => resume(at('resume'), queue),

@@ -1,5 +1,6 @@
 import type { TaskMessage } from '../../task-message.ts';
-import type { TaskState } from '../../task-state.ts';
+import { TASK_CHANGES, type TaskChange, type TaskState } from '../../task-state.ts';
+import type { TaskTarget } from '../broker.ts';
 import { bulkState, taskNotFound, taskState } from '../broker-errors.ts';
 import { requireQueue, sourcesOf } from './inspection.ts';
 import { FREE_LOCK, GROUP_NAMES, TRIM } from './lua.ts';
@@ -240,18 +241,38 @@ return #ids
 /** What one script changes at most: asynq's scripts have no limit, and a long one stops everything else in Redis. */
 const TASKS_PER_SCRIPT = 500;
 
-export function deleteTask(redis: RedisAccess, queue: string, id: string): Promise<void> {
-  return changeTask(redis, queue, id, 'deleted', DELETE_TASK, [id]);
+interface ChangeScripts {
+  readonly one: Script;
+  readonly some: Script;
+  /** The arguments of both, after those that name the tasks. */
+  readonly args: (redis: RedisAccess) => readonly ScriptArgument[];
 }
 
-export function runTask(redis: RedisAccess, queue: string, id: string): Promise<void> {
-  return changeTask(redis, queue, id, 'run now', RUN_TASK, [id, nanosOf(redis.wallNowMs)]);
-}
+const SCRIPTS: Readonly<Record<TaskChange, ChangeScripts>> = {
+  delete: { one: DELETE_TASK, some: DELETE_SOME, args: () => [] },
+  run: { one: RUN_TASK, some: RUN_SOME, args: ({ wallNowMs }) => [nanosOf(wallNowMs)] },
+  archive: {
+    one: ARCHIVE_TASK,
+    some: ARCHIVE_SOME,
+    args: (redis) => {
+      const nowMs = redis.wallNowMs;
+      return [secondsUp(nowMs), ...archiveLimits(redis, nowMs)];
+    },
+  },
+};
 
-export function archiveTask(redis: RedisAccess, queue: string, id: string): Promise<void> {
-  const nowMs = redis.wallNowMs;
-  const args = [id, secondsUp(nowMs), ...archiveLimits(redis, nowMs)];
-  return changeTask(redis, queue, id, 'archived', ARCHIVE_TASK, args);
+export async function change(
+  redis: RedisAccess,
+  queue: string,
+  target: TaskTarget,
+  change: TaskChange,
+): Promise<number> {
+  await requireQueue(redis, queue);
+  if (!('id' in target)) return await changeAll(redis, queue, target.state, target.group, change);
+  const { one, args } = SCRIPTS[change];
+  const reply = await redis.runIn(queue, one, [target.id, ...args(redis)]);
+  checkOutcome(queue, target.id, TASK_CHANGES[change].done, reply);
+  return 1;
 }
 
 /** Reads, changes and writes the message, again if it was changed in between. */
@@ -274,64 +295,27 @@ export async function updatePayload(
   }
 }
 
-async function changeTask(
-  redis: RedisAccess,
-  queue: string,
-  id: string,
-  verb: string,
-  script: Script,
-  args: readonly ScriptArgument[],
-): Promise<void> {
-  await requireQueue(redis, queue);
-  checkOutcome(queue, id, verb, await redis.runIn(queue, script, args));
-}
-
 function checkOutcome(queue: string, id: string, verb: string, reply: ScriptReply): void {
   if (reply === 0) throw taskNotFound(queue, id);
   if (reply !== 1) throw taskState(queue, id, textOf(reply), verb);
 }
 
-/** The tasks of a state, for aggregating ones of all groups or of one. */
-interface Selection {
-  readonly queue: string;
-  readonly state: TaskState;
-  readonly group: string | undefined;
-}
-
-export function deleteAll(redis: RedisAccess, selection: Selection): Promise<number> {
-  return changeAll(redis, selection, 'deleted', ['active'], DELETE_SOME, () => []);
-}
-
-export function runAll(redis: RedisAccess, selection: Selection): Promise<number> {
-  return changeAll(redis, selection, 'run now', ['active', 'pending'], RUN_SOME, () => [
-    nanosOf(redis.wallNowMs),
-  ]);
-}
-
-export function archiveAll(redis: RedisAccess, selection: Selection): Promise<number> {
-  return changeAll(redis, selection, 'archived', ['active', 'archived'], ARCHIVE_SOME, () => {
-    const nowMs = redis.wallNowMs;
-    return [secondsUp(nowMs), ...archiveLimits(redis, nowMs)];
-  });
-}
-
 /** Changes no more tasks than there were at first, so that it ends even if tasks are added as fast. */
 async function changeAll(
   redis: RedisAccess,
-  { queue, state, group }: Selection,
-  verb: string,
-  refused: readonly TaskState[],
-  script: Script,
-  args: () => readonly ScriptArgument[],
+  queue: string,
+  state: TaskState,
+  group: string | undefined,
+  change: TaskChange,
 ): Promise<number> {
-  await requireQueue(redis, queue);
+  const { done: verb, refused } = TASK_CHANGES[change];
   if (refused.includes(state)) throw bulkState(state, verb);
+  const { some, args } = SCRIPTS[change];
   let done = 0;
   for (const source of await sourcesOf(redis, queue, state, group, false)) {
     for (let left = source.size; left > 0;) {
       const limit = Math.min(left, TASKS_PER_SCRIPT);
-      const all = [state, source.group, limit, ...args()];
-      const count = numberOf(await redis.runIn(queue, script, all));
+      const count = numberOf(await redis.runIn(queue, some, [state, source.group, limit, ...args(redis)]));
       done += count;
       left = count < limit ? 0 : left - count;
     }

@@ -27,11 +27,11 @@ describe('the archive', () => {
     const { broker } = await open({ maxArchived: 3 });
     for (const id of ['a', 'b', 'c']) await putInto(broker, 'archived', { id });
     const { message } = await broker.enqueue(newTask({ id: 'd' }));
-    await broker.archiveTask(QUEUE, 'd');
+    await broker.change(QUEUE, { id: 'd' }, 'archive');
     expect(await idsIn(broker, 'archived')).toEqual(['b', 'c', 'd']);
     expect(await stateOf(broker, { ...message, id: 'a' })).toBe('gone');
     for (let i = 0; i < 5; i++) await broker.enqueue(newTask({ id: `e${i}` }));
-    expect(await broker.archiveAll(QUEUE, 'pending')).toBe(5);
+    expect(await broker.change(QUEUE, { state: 'pending' }, 'archive')).toBe(5);
     expect(await idsIn(broker, 'archived')).toEqual(['e2', 'e3', 'e4']);
     await broker.enqueue(newTask({ id: 'a' }));
     checkBroker(broker);
@@ -50,7 +50,7 @@ describe('the archive', () => {
   test('keeps ten thousand, for ninety days, unless it is told otherwise', async () => {
     const { broker, clock } = await open({});
     await broker.enqueueMany(Array.from({ length: 10_001 }, (_, i) => newTask({ id: `${i}` })));
-    await broker.archiveAll(QUEUE, 'pending');
+    await broker.change(QUEUE, { state: 'pending' }, 'archive');
     expect((await broker.queueStats(QUEUE)).counts.archived).toBe(10_000);
     await clock.advanceAsync(90 * 86_400_000 - 1);
     expect((await broker.queueStats(QUEUE)).counts.archived).toBe(10_000);

@@ -8,9 +8,9 @@ const MANY = 5_500;
 type Bulk = (broker: EmbeddedBroker) => Promise<unknown>;
 
 const BULKS: Record<string, Bulk> = {
-  deleteAll: (broker) => broker.deleteAll(QUEUE, 'scheduled'),
-  runAll: (broker) => broker.runAll(QUEUE, 'scheduled'),
-  archiveAll: (broker) => broker.archiveAll(QUEUE, 'scheduled'),
+  deleteAll: (broker) => broker.change(QUEUE, { state: 'scheduled' }, 'delete'),
+  runAll: (broker) => broker.change(QUEUE, { state: 'scheduled' }, 'run'),
+  archiveAll: (broker) => broker.change(QUEUE, { state: 'scheduled' }, 'archive'),
   removeQueue: (broker) => broker.removeQueue(QUEUE, { force: true }),
 };
 
@@ -58,7 +58,7 @@ describe('what is done to very many tasks (B17)', () => {
 
   test('stops when the queue is removed', async () => {
     const broker = await fill();
-    const done = broker.runAll(QUEUE, 'scheduled');
+    const done = broker.change(QUEUE, { state: 'scheduled' }, 'run');
     await broker.removeQueue(QUEUE, { force: true });
     expect(await done).toBe(1_000);
     await broker.enqueue(newTask());
@@ -69,7 +69,7 @@ describe('what is done to very many tasks (B17)', () => {
   test('ends, although more come all the time', async () => {
     const broker = await fill();
     let added = 0;
-    const deleted = await duringTurnsOf(broker.deleteAll(QUEUE, 'scheduled'), () => {
+    const deleted = await duringTurnsOf(broker.change(QUEUE, { state: 'scheduled' }, 'delete'), () => {
       for (let i = 0; i < 2_000; i++, added++) void broker.enqueue(newTask({ processAtMs: LONG_MS }));
     });
     expect(deleted).toBe(MANY);
@@ -78,8 +78,8 @@ describe('what is done to very many tasks (B17)', () => {
 
   test('takes what is there when it comes to it', async () => {
     const broker = await fill();
-    const done = broker.archiveAll(QUEUE, 'scheduled');
-    const others = broker.deleteAll(QUEUE, 'scheduled');
+    const done = broker.change(QUEUE, { state: 'scheduled' }, 'archive');
+    const others = broker.change(QUEUE, { state: 'scheduled' }, 'delete');
     expect((await done) + (await others)).toBe(MANY);
     expect(await count(broker, 'scheduled')).toBe(0);
     checkBroker(broker);

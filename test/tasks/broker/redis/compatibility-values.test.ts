@@ -184,7 +184,7 @@ describe('rule 9: values are bytes', () => {
     const { broker } = world();
     const { id } = await world().client.enqueue(new Task('t', 'other', { processInMs: HOUR_MS }));
     await broker.updatePayload(QUEUE, id, BYTES);
-    await broker.runTask(QUEUE, id);
+    await broker.change(QUEUE, { id }, 'run');
     await broker.retry(await take(broker), failure, HOUR_MS);
     expect(Buffer.from((await world().messageOf(id)).payload)).toEqual(BYTES);
     await world().client.enqueue(new Task('t', BYTES, { group: 'g' }));

@@ -36,7 +36,7 @@ describe('rule 1: scores are whole seconds', () => {
     await broker.reclaimSets([QUEUE]);
     for (const task of await broker.dequeue(QUEUE, 2, 1_000.5)) await broker.complete(task);
     await broker.recover([QUEUE], 0.5, 999.9);
-    await broker.archiveAll(QUEUE, 'pending');
+    await broker.change(QUEUE, { state: 'pending' }, 'archive');
     const zsets = [];
     for (const key of await redis.keys('asynq:*')) if ((await redis.type(key)) === 'zset') zsets.push(key);
     expect(zsets.length).toBeGreaterThan(6);
@@ -68,7 +68,9 @@ describe('rule 2: pending_since is digits, of nanoseconds', () => {
     }
     if (way.startsWith('run')) {
       await broker.enqueue(newTask({ id, processAtMs: broker.clock.wallNow() + HOUR_MS }));
-      await (way === 'runTask' ? broker.runTask(QUEUE, id) : broker.runAll(QUEUE, 'scheduled'));
+      await (way === 'runTask'
+        ? broker.change(QUEUE, { id }, 'run')
+        : broker.change(QUEUE, { state: 'scheduled' }, 'run'));
     }
     const since = await redis.hget(keys.task(id), 'pending_since');
     expect(since).toMatch(/^\d{13}000000$/);
@@ -83,7 +85,7 @@ describe('rule 3: no id is left without its hash', () => {
     const { broker, redis } = world();
     await putIntoEach(broker);
     for (const id of ['pending', 'scheduled', 'retry', 'archived', 'completed', 'aggregating']) {
-      await broker.deleteTask(QUEUE, id);
+      await broker.change(QUEUE, { id }, 'delete');
       expect(await problemsIn(redis, QUEUE)).toEqual([]);
     }
     expect(await redis.keys(`${keys.taskPrefix}*`)).toEqual([keys.task('active')]);
@@ -142,7 +144,7 @@ describe('rule 8: a queue with tasks is registered', () => {
   it('also if another process has removed it since', async () => {
     const { broker, redis } = world();
     const { id } = await world().client.enqueue(new Task('t'));
-    await broker.deleteTask(QUEUE, id);
+    await broker.change(QUEUE, { id }, 'delete');
     const other = new RedisBroker({ url: world().url });
     await other.removeQueue(QUEUE, { force: false });
     await other.close();

@@ -151,12 +151,12 @@ describe('the name of a group', () => {
   const names = (): Promise<string[]> => redis.smembers(`${P}groups`);
 
   for (const [verb, leave] of Object.entries({
-    deleted: () => broker.deleteTask(QUEUE, 'a'),
-    'run now': () => broker.runTask(QUEUE, 'a'),
-    archived: () => broker.archiveTask(QUEUE, 'a'),
-    'deleted with all scheduled ones': () => broker.deleteAll(QUEUE, 'scheduled'),
-    'run with all scheduled ones': () => broker.runAll(QUEUE, 'scheduled'),
-    'archived with all scheduled ones': () => broker.archiveAll(QUEUE, 'scheduled'),
+    deleted: () => broker.change(QUEUE, { id: 'a' }, 'delete'),
+    'run now': () => broker.change(QUEUE, { id: 'a' }, 'run'),
+    archived: () => broker.change(QUEUE, { id: 'a' }, 'archive'),
+    'deleted with all scheduled ones': () => broker.change(QUEUE, { state: 'scheduled' }, 'delete'),
+    'run with all scheduled ones': () => broker.change(QUEUE, { state: 'scheduled' }, 'run'),
+    'archived with all scheduled ones': () => broker.change(QUEUE, { state: 'scheduled' }, 'archive'),
   })) {
     test(`is removed when its only scheduled task is ${verb}`, async () => {
       await later('a');
@@ -169,12 +169,12 @@ describe('the name of a group', () => {
   test('stays while another task is scheduled for it, and while it has tasks', async () => {
     await later('a');
     await later('b');
-    await broker.deleteTask(QUEUE, 'a');
+    await broker.change(QUEUE, { id: 'a' }, 'delete');
     expect(await names()).toEqual(['g']);
     await setup.advance(LONG_MS + 5_000);
     await broker.forward([QUEUE]);
     expect(await broker.groups(QUEUE)).toEqual([{ group: 'g', size: 1 }]);
-    await broker.deleteTask(QUEUE, 'b');
+    await broker.change(QUEUE, { id: 'b' }, 'delete');
     expect(await names()).toEqual([]);
   });
 

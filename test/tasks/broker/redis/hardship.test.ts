@@ -74,7 +74,7 @@ describe('a user who may not publish', () => {
     await broker.enqueue(newTask({ id: 'a' }));
     await broker.enqueue(newTask({ id: 'b', group: 'g' }));
     await broker.complete(await take(broker));
-    await broker.deleteTask(QUEUE, 'b');
+    await broker.change(QUEUE, { id: 'b' }, 'delete');
     expect(await redis.exists(`${P}t:a`, `${P}t:b`)).toBe(0);
   });
 });
@@ -128,8 +128,8 @@ describe('a queue of many groups', () => {
   it('allows to list and run the tasks of one group', async () => {
     expect(await broker.tasks(QUEUE, 'aggregating', { page: 1, size: 10 }, 'group-7')).toHaveLength(1);
     expect(await broker.tasks(QUEUE, 'aggregating', { page: 1, size: 10 }, 'none')).toEqual([]);
-    expect(await broker.runAll(QUEUE, 'aggregating', 'group-7')).toBe(1);
-    expect(await broker.runAll(QUEUE, 'aggregating', 'none')).toBe(0);
+    expect(await broker.change(QUEUE, { state: 'aggregating', group: 'group-7' }, 'run')).toBe(1);
+    expect(await broker.change(QUEUE, { state: 'aggregating', group: 'none' }, 'run')).toBe(0);
     expect(await broker.queueStats(QUEUE)).toMatchObject({ counts: { aggregating: GROUPS - 1, pending: 1 } });
   });
 

@@ -71,12 +71,12 @@ const CASES: Record<string, readonly Case[]> = {
   ],
   ARCHIVE_SOME: (['pending', 'scheduled', 'aggregating'] as const).map((state) => ({
     act: ({ broker }: ScriptsWorld) =>
-      broker.archiveAll(QUEUE, state, state === 'aggregating' ? 'group' : undefined),
+      broker.change(QUEUE, { state, group: state === 'aggregating' ? 'group' : undefined }, 'archive'),
     skips: state === 'scheduled' ? /\}:t:|:g:|:x:later:/u : /\}:t:|:unique:|:x:later:/u,
   })),
   ARCHIVE_TASK: [
     ...['pending', 'scheduled', 'late-grouped', 'retry', 'completed', 'aggregating'].map((id) => ({
-      act: ({ broker }: ScriptsWorld) => broker.archiveTask(QUEUE, id),
+      act: ({ broker }: ScriptsWorld) => broker.change(QUEUE, { id }, 'archive'),
       skips: /\}:t:(?:old|archived)|:g:late|:x:later:/u,
     })),
   ],
@@ -127,12 +127,12 @@ const CASES: Record<string, readonly Case[]> = {
   ],
   DELETE_SOME: (['pending', 'scheduled', 'archived', 'aggregating'] as const).map((state) => ({
     act: ({ broker }: ScriptsWorld) =>
-      broker.deleteAll(QUEUE, state, state === 'aggregating' ? 'group' : undefined),
+      broker.change(QUEUE, { state, group: state === 'aggregating' ? 'group' : undefined }, 'delete'),
     skips: state === 'scheduled' ? /\}:t:|:g:|:x:later:/u : /\}:t:|:unique:|:x:later:/u,
   })),
   DELETE_TASK: ['locked', 'scheduled', 'late-grouped', 'retry', 'completed', 'archived', 'aggregating'].map(
     (id) => ({
-      act: ({ broker }: ScriptsWorld) => broker.deleteTask(QUEUE, id),
+      act: ({ broker }: ScriptsWorld) => broker.change(QUEUE, { id }, 'delete'),
       skips: /:unique:|:g:late|:x:later:/u,
     }),
   ),
@@ -230,11 +230,11 @@ const CASES: Record<string, readonly Case[]> = {
   RETRY: [{ act: async ({ broker }) => broker.retry(await take(broker), failure(), LATER_MS) }],
   RUN_SOME: (['scheduled', 'archived', 'aggregating'] as const).map((state) => ({
     act: ({ broker }: ScriptsWorld) =>
-      broker.runAll(QUEUE, state, state === 'aggregating' ? 'group' : undefined),
+      broker.change(QUEUE, { state, group: state === 'aggregating' ? 'group' : undefined }, 'run'),
     skips: state === 'scheduled' ? /\}:t:|:g:|:x:later:/u : /\}:t:|:x:later:/u,
   })),
   RUN_TASK: ['scheduled', 'late-grouped', 'retry', 'archived', 'completed', 'aggregating'].map((id) => ({
-    act: ({ broker }) => broker.runTask(QUEUE, id),
+    act: ({ broker }) => broker.change(QUEUE, { id }, 'run'),
     skips: /:g:late|:x:later:/u,
   })),
   TAKE_GROUP: [
