@@ -60,6 +60,7 @@ const EXPORTS = {
     'ServeMux',
     'Server',
     'SkipRetry',
+    'TASK_CHANGES',
     'Task',
     'TaskType',
     'defaultRetryDelayMs',
