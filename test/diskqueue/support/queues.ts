@@ -114,9 +114,13 @@ export async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-/** Enough turns for whatever is on its way in memory. */
+/** Enough turns for what is under way in memory and in the file system, which is slow on a busy machine. */
 export async function settled(): Promise<void> {
-  for (let i = 0; i < 20; i++) await nextTurn();
+  for (let turn = 0, quiet = 0; quiet < 20 && turn < 10_000; turn++) {
+    await nextTurn();
+    const isBusy = process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'));
+    quiet = isBusy ? 0 : quiet + 1;
+  }
 }
 
 /** Whether a promise is pending after some turns. */
