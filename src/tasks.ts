@@ -73,7 +73,7 @@ export type { TaskInfo } from './tasks/task-info.ts';
 export type { TaskMessage } from './tasks/task-message.ts';
 export type { TaskOptions } from './tasks/task-options.ts';
 export { TASK_CHANGES } from './tasks/task-state.ts';
-export type { TaskChange, TaskState } from './tasks/task-state.ts';
+export type { TaskChange, TaskChangeRule, TaskState } from './tasks/task-state.ts';
 export { defineTask, TaskType } from './tasks/task-type.ts';
 export type { TaskData, TaskReader, TaskTypeOptions } from './tasks/task-type.ts';
 export { Task } from './tasks/task.ts';

@@ -43,10 +43,16 @@ export function isTaskState(word: string): word is TaskState {
 /** What an inspector can do to tasks. */
 export type TaskChange = 'delete' | 'run' | 'archive';
 
+/** A row of {@link TASK_CHANGES}. */
+export interface TaskChangeRule {
+  /** How errors name the change: `deleted`. */
+  readonly done: string;
+  /** States in which a task cannot be changed so. */
+  readonly refused: readonly TaskState[];
+}
+
 /** By change: how errors name it, and the states of tasks for which it is refused. */
-export const TASK_CHANGES: Readonly<
-  Record<TaskChange, { readonly done: string; readonly refused: readonly TaskState[] }>
-> = {
+export const TASK_CHANGES: Readonly<Record<TaskChange, TaskChangeRule>> = {
   delete: { done: 'deleted', refused: ['active'] },
   run: { done: 'run now', refused: ['active', 'pending'] },
   archive: { done: 'archived', refused: ['active', 'archived'] },

@@ -228,7 +228,16 @@ export interface EnqueueEvent {
 
 /** One task of a queue, or all in a state; those that are aggregating of one group, or of all. */
 export type TaskTarget =
-  { readonly id: string } | { readonly state: TaskState; readonly group?: string | undefined };
+  | {
+      /** Id of the task. */
+      readonly id: string;
+    }
+  | {
+      /** State of the tasks. */
+      readonly state: TaskState;
+      /** Group of aggregating tasks. @default all groups */
+      readonly group?: string | undefined;
+    };
 
 /** A page of a list. */
 export interface Page {
