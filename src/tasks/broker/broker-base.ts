@@ -42,10 +42,13 @@ export interface BrokerBase extends Broker {}
 export abstract class BrokerBase {
   /** Where the time of everything that uses this broker comes from. */
   readonly clock: Clock;
+  readonly #name: string;
   /** Undefined once the broker is closed, so that a reference to it keeps nothing in memory. */
   #operations: OperationResults | undefined;
 
-  constructor(clock: Clock, operations: OperationResults) {
+  /** @param name - what errors call the class: that of the constructor does not survive a minifier. */
+  constructor(name: string, clock: Clock, operations: OperationResults) {
+    this.#name = name;
     this.clock = clock;
     this.#operations = operations;
   }
@@ -111,6 +114,6 @@ export abstract class BrokerBase {
   }
 
   #nameOf(operation: string): string {
-    return `${this.constructor.name}.${operation}`;
+    return `${this.#name}.${operation}`;
   }
 }

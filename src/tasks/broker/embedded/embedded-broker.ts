@@ -45,7 +45,7 @@ export class EmbeddedBroker extends BrokerBase {
     if (!(store instanceof TaskStore)) {
       throw illegalConstructor('EmbeddedBroker', 'await EmbeddedBroker.open({ … })');
     }
-    super(store.clock, operationsOf(store, new Members()));
+    super('EmbeddedBroker', store.clock, operationsOf(store, new Members()));
     this.#store = store;
   }
 

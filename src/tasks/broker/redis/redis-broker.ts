@@ -78,7 +78,7 @@ export class RedisBroker extends BrokerBase {
     const connection = new RedisConnection(options);
     const redis = new RedisAccess(connection, settings);
     const notifications = new Notifications();
-    super(settings.clock, operationsOf(redis, notifications));
+    super('RedisBroker', settings.clock, operationsOf(redis, notifications));
     this.#options = options;
     this.#connection = connection;
     this.#redis = redis;
