@@ -1,0 +1,115 @@
+import { outOfRange } from './errors.ts';
+import { unknownOption } from './unknown-option.ts';
+import {
+  requireFiniteNumber,
+  requireIntegerAtLeast,
+  requireMethods,
+  requireObject,
+  requireOneOf,
+} from './validate.ts';
+
+/**
+ * Options, each described once: a table has one row per option, with its check and its default.
+ *
+ *     const OPTIONS = {
+ *       broker: [requireBroker],                 // required
+ *       concurrency: [integer(1), 10],           // optional, with a default
+ *       errorHandler: [requireFunction, undefined], // optional, without one
+ *     } satisfies OptionTable<ServerOptions>;
+ *
+ * The compiler rejects a table that lacks an option or has another one. `readOptions` checks and fills in what a caller gave, and
+ * rejects names that are not in the table: a misspelt option would silently have its default.
+ */
+export type OptionTable<Options> = {
+  readonly [Name in NameIn<Options>]: readonly [check: Check, byDefault?: unknown];
+};
+
+/** Throws a `TypeError` or `RangeError` that names the argument, if the value is not valid. */
+export type Check = (argument: string, value: unknown) => void;
+
+/** Distributes over a union, whose `keyof` has only the names that its members share. */
+type NameIn<Options> = Options extends unknown ? keyof Options & string : never;
+
+/** The options of a table with every default filled in. */
+export type Resolved<Options, Table> = {
+  readonly [Name in keyof Table & keyof Options]: Table[Name] extends readonly [Check, infer Default]
+    ? Exclude<Options[Name], undefined> | OtherThan<Exclude<Options[Name], undefined>, Default>
+    : Options[Name];
+};
+
+type OtherThan<Value, Default> = Default extends Value ? never : Default;
+
+type Rows = Readonly<Record<string, readonly [Check, unknown?]>>;
+
+/**
+ * Returns the options that a caller gave, with the defaults of those that are missing or undefined.
+ *
+ * @param subject - what takes the options, as a user would write it: `SystemTimer.close`.
+ * @throws TypeError or RangeError - an option is missing, wrong or unknown.
+ */
+export function readOptions<Options extends object, Table extends OptionTable<Options>>(
+  subject: string,
+  given: Options,
+  table: Table,
+  argument = 'options',
+): Resolved<Options, Table> {
+  checkOptions(subject, given, table, argument);
+  const resolved: Record<string, unknown> = {};
+  for (const [name, row] of Object.entries(table as Rows)) {
+    resolved[name] = given[name as keyof Options] ?? row[1];
+  }
+  return resolved as Resolved<Options, Table>;
+}
+
+/** Checks options as {@link readOptions} does, and makes no object: for calls that are made millions of times. */
+export function checkOptions(subject: string, given: unknown, table: Rows, argument = 'options'): void {
+  requireObject(argument, given);
+  const values = given as Readonly<Record<string, unknown>>;
+  for (const key in values) {
+    if (Object.hasOwn(table, key) || !Object.hasOwn(values, key)) continue;
+    throw unknownOption(`${subject}: ${argument}`, key, Object.keys(table));
+  }
+  for (const name in table) {
+    const row = table[name];
+    const value = values[name];
+    if (row !== undefined && (value !== undefined || row.length === 1)) row[0](`${argument}.${name}`, value);
+  }
+}
+
+/* @__NO_SIDE_EFFECTS__ */
+export function integer(minimum: number, maximum = Number.MAX_SAFE_INTEGER): Check {
+  return (argument, value) => {
+    requireIntegerAtLeast(argument, minimum, value);
+    if (value > maximum) throw outOfRange(argument, `at most ${maximum}`, value);
+  };
+}
+
+/** Also a number of milliseconds that is not an integer. */
+/* @__NO_SIDE_EFFECTS__ */
+export function milliseconds(minimum: number): Check {
+  return (argument, value) => {
+    requireFiniteNumber(argument, value);
+    if (value < minimum) throw outOfRange(argument, `at least ${minimum} ms`, value);
+  };
+}
+
+/* @__NO_SIDE_EFFECTS__ */
+export function orInfinity(check: Check): Check {
+  return (argument, value) => {
+    if (value !== Infinity) check(argument, value);
+  };
+}
+
+/* @__NO_SIDE_EFFECTS__ */
+export function oneOf(...allowed: readonly string[]): Check {
+  return (argument, value) => {
+    requireOneOf(argument, allowed, value);
+  };
+}
+
+/* @__NO_SIDE_EFFECTS__ */
+export function objectWith(description: string, ...methods: readonly string[]): Check {
+  return (argument, value) => {
+    requireMethods(argument, description, methods, value);
+  };
+}
