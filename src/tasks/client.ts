@@ -3,7 +3,7 @@ import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
 import { requireFunction, requireObject, requireOptions, type OptionNames } from '../core/validate.ts';
 import type { Broker, NewTask, TaskRecord } from './broker/broker.ts';
-import { requireBroker } from './broker/require-broker.ts';
+import { requireBroker } from './broker/broker-checks.ts';
 import { newTaskOf } from './new-task.ts';
 import { emit } from './emit.ts';
 import { TaskInfo } from './task-info.ts';

@@ -9,7 +9,7 @@ import {
   requireOptions,
 } from '../core/validate.ts';
 import type { Broker, CancelOutcome, Defect, GroupInfo, TaskTarget } from './broker/broker.ts';
-import { requireBroker } from './broker/require-broker.ts';
+import { requireBroker } from './broker/broker-checks.ts';
 import {
   dailyStatsOf,
   enqueueEventOf,

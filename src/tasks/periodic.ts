@@ -1,7 +1,7 @@
 import { CoalescedRun } from '../core/coalesced-run.ts';
 import { SECOND_MS } from '../core/units.ts';
 import type { SystemTimer, TimerId } from '../timer/system-timer.ts';
-import { isUnavailable } from './broker/is-unavailable.ts';
+import { isUnavailable } from './broker/broker-errors.ts';
 
 /** When a job without an interval is tried again after the broker was unavailable. */
 const RETRY_MS = SECOND_MS;

@@ -11,8 +11,8 @@ import {
 import type { MetricsProvider } from '../metrics/provider.ts';
 import { requireMetrics } from '../metrics/require-metrics.ts';
 import type { Broker } from './broker/broker.ts';
-import { isUnavailable } from './broker/is-unavailable.ts';
-import { requireBroker } from './broker/require-broker.ts';
+import { isUnavailable } from './broker/broker-errors.ts';
+import { requireBroker } from './broker/broker-checks.ts';
 import { QueueSeries } from './queue-series.ts';
 
 /** Options of {@link taskQueueMetrics}. */

@@ -2,7 +2,7 @@ import type { ClockTimeout } from '../core/clock.ts';
 import { EscapementError } from '../core/errors.ts';
 import { SECOND_MS } from '../core/units.ts';
 import { DelayedOperationPurgatory } from '../purgatory/purgatory.ts';
-import { isUnavailable } from './broker/is-unavailable.ts';
+import { isUnavailable } from './broker/broker-errors.ts';
 import type { Broker, Subscription } from './broker/broker.ts';
 import { TaskInfo } from './task-info.ts';
 

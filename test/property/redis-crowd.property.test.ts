@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import type { LeasedTask, TaskSet } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { seededRandom } from '../../src/tasks/broker/seeded-random.ts';
+import { seededRandom } from '../../src/tasks/broker/flaky-broker.ts';
 import { freshDatabase, type FreshDatabase } from '../redis/redis-case.ts';
 import { checkRedis } from './check-redis.ts';
 import { Member, QUEUES } from './redis-crowd.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { EmbeddedBroker, Task, Client, type Broker } from 'escapement/tasks';
 import { ManualClock, flakyBroker, type FlakyBrokerOptions } from 'escapement/testing';
-import { seededRandom } from '../../src/tasks/broker/seeded-random.ts';
+import { seededRandom } from '../../src/tasks/broker/flaky-broker.ts';
 import { settled, watch } from '../workqueue/support/outcome.ts';
 import { openBench } from './support/bench.ts';
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { Client, EmbeddedBroker, Inspector, Server, MAINTENANCE_JOBS, type Broker } from 'escapement/tasks';
 import { checkBroker, flakyBroker, ManualClock, type FlakyBroker } from 'escapement/testing';
-import { seededRandom } from '../../src/tasks/broker/seeded-random.ts';
+import { seededRandom } from '../../src/tasks/broker/flaky-broker.ts';
 import { START_MS } from './support/bench.ts';
 import { enqueueSurely, startSurely } from './support/surely.ts';
 

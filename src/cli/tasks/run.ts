@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { EscapementError } from '../../core/errors.ts';
-import { isUnavailable } from '../../tasks/broker/is-unavailable.ts';
+import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
 import { CommandError } from '../command-error.ts';
 import { EXIT_CODES } from '../exit-code.ts';
 import { toJson } from '../terminal/json.ts';

@@ -7,12 +7,14 @@ import { brokerClosed } from './broker-errors.ts';
 /** An operation of a broker: a method whose promise settles when it is done. */
 export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'maintenance' | 'leaseHolder' | 'close'>;
 
-/** Operations that may return their result without a promise. */
-export type OperationResults = {
-  readonly [O in BrokerOperation]: (
-    ...args: Parameters<Broker[O]>
-  ) => ReturnType<Broker[O]> | Awaited<ReturnType<Broker[O]>>;
-};
+/** How a broker carries out an operation. The result may be returned without a promise. */
+export type Operation<Context, O extends BrokerOperation> = (
+  context: Context,
+  ...args: Parameters<Broker[O]>
+) => ReturnType<Broker[O]> | Awaited<ReturnType<Broker[O]>>;
+
+/** All operations of a broker, as functions of what the broker works on. */
+export type Operations<Context> = { readonly [O in BrokerOperation]: Operation<Context, O> };
 
 /** Every operation; TypeScript checks that none is missing. */
 export const BROKER_OPERATIONS: Readonly<Record<BrokerOperation, true>> = {
@@ -31,41 +33,47 @@ export const BROKER_OPERATION_NAMES = Object.keys(BROKER_OPERATIONS) as readonly
 /** An operation without its types: those of its arguments and its result do not matter to what wraps all of them. */
 export type AnyOperation = (...args: unknown[]) => unknown;
 
-// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging, @typescript-eslint/no-empty-object-type -- the static block defines every operation
-export interface BrokerBase extends Broker {}
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging, @typescript-eslint/no-empty-object-type, @typescript-eslint/no-unused-vars -- the static block defines every operation
+export interface BrokerBase<Context extends object> extends Broker {}
 
 /**
- * A broker that rejects every operation with `ERR_BROKER_CLOSED` once it is closed. A subclass passes its operations to the
- * constructor, and closes what they work on in `close`.
+ * A broker that rejects every operation with `ERR_BROKER_CLOSED` once it is closed, and whose errors name their operation. A
+ * subclass passes its operations to the constructor, with the context that they work on, and closes the context in `close`.
  */
 // eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- as above
-export abstract class BrokerBase {
+export abstract class BrokerBase<Context extends object> {
   /** Where the time of everything that uses this broker comes from. */
   readonly clock: Clock;
   readonly #name: string;
+  readonly #operations: Operations<Context>;
   /** Undefined once the broker is closed, so that a reference to it keeps nothing in memory. */
-  #operations: OperationResults | undefined;
+  #context: Context | undefined;
 
   /** @param name - what errors call the class: that of the constructor does not survive a minifier. */
-  constructor(name: string, clock: Clock, operations: OperationResults) {
+  constructor(name: string, clock: Clock, operations: Operations<Context>, context: Context) {
     this.#name = name;
     this.clock = clock;
     this.#operations = operations;
+    this.#context = context;
   }
 
   static {
     for (const operation of BROKER_OPERATION_NAMES) {
+      const isBatch = operation === 'enqueueMany';
       // Four named parameters, which is the most that an operation has: a rest parameter would allocate an array per call.
       const method = async function (
-        this: BrokerBase,
+        this: BrokerBase<object>,
         a: unknown,
         b: unknown,
         c: unknown,
         d: unknown,
       ): Promise<unknown> {
         try {
-          const result = (this.#open(operation)[operation] as AnyOperation)(a, b, c, d);
-          return isThenable(result) ? await result : result;
+          const run = this.#operations[operation] as AnyOperation;
+          const result = run(this.#openContext(), a, b, c, d);
+          const settled = isThenable(result) ? await result : result;
+          if (isBatch) this.#nameReasons(settled as Outcomes, operation);
+          return settled;
         } catch (error) {
           throw this.#withOperation(error, operation);
         }
@@ -83,37 +91,47 @@ export abstract class BrokerBase {
     return this.close();
   }
 
-  /** Rejects operations from now on. @returns whether the broker was open. */
-  protected closeOperations(): boolean {
-    const wasOpen = this.#operations !== undefined;
-    this.#operations = undefined;
-    return wasOpen;
+  /** What the operations work on; undefined once the broker is closed. */
+  protected get context(): Context | undefined {
+    return this.#context;
   }
 
-  /** Whether the broker was closed. */
-  protected get isClosed(): boolean {
-    return this.#operations === undefined;
+  /** Rejects operations from now on. @returns the context if the broker was open. */
+  protected closeOperations(): Context | undefined {
+    const context = this.#context;
+    this.#context = undefined;
+    return context;
+  }
+
+  /** Runs a method that other brokers do not have, under the rules of operations. */
+  protected async perform<T>(method: string, run: (context: Context) => Promise<T>): Promise<T> {
+    try {
+      return await run(this.#openContext());
+    } catch (error) {
+      throw this.#withOperation(error, method);
+    }
   }
 
   /** @throws EscapementError `ERR_BROKER_CLOSED` */
-  protected requireOpen(operation: string): void {
-    if (this.isClosed) throw brokerClosed(this.#nameOf(operation));
+  #openContext(): Context {
+    if (this.#context === undefined) throw brokerClosed();
+    return this.#context;
   }
 
-  #open(operation: string): OperationResults {
-    if (this.#operations === undefined) throw brokerClosed(this.#nameOf(operation));
-    return this.#operations;
-  }
-
-  /** Every error of an operation names it. */
-  #withOperation(error: unknown, operation: string): unknown {
-    if (error instanceof EscapementError && error.op === undefined) {
-      Object.assign(error, { op: this.#nameOf(operation) });
+  #nameReasons(outcomes: Outcomes, operation: string): void {
+    for (const outcome of outcomes) {
+      if (outcome.status === 'rejected') outcome.reason = this.#withOperation(outcome.reason, operation);
     }
-    return error;
   }
 
-  #nameOf(operation: string): string {
-    return `${this.#name}.${operation}`;
+  /** Returns the error with the name of the operation. Operations that share a request to the broker share its error: each has a copy. */
+  #withOperation(error: unknown, operation: string): unknown {
+    if (!(error instanceof EscapementError)) return error;
+    const op = `${this.#name}.${operation}`;
+    if (error.op === undefined) return Object.assign(error, { op });
+    if (error.op === op || !error.op.startsWith(`${this.#name}.`)) return error;
+    return new EscapementError(error.code, error.message, { op, cause: error.cause });
   }
 }
+
+type Outcomes = PromiseSettledResult<unknown>[];

@@ -2,19 +2,24 @@ import { EscapementError } from '../../core/errors.ts';
 import type { LeasedTask, Tick } from './broker.ts';
 import { MOST_AHEAD_MS } from './broker-settings.ts';
 
-/** The errors of brokers, each said in one way. */
+/* The errors of brokers, each with one code and one message. Those without an `op` get the name of their operation from BrokerBase. */
 
-/** @param op - the operation, as a user would write it: `EmbeddedBroker.enqueue`. Default: the one that rejects with it. */
-export function brokerClosed(op?: string): EscapementError {
-  return new EscapementError('ERR_BROKER_CLOSED', 'the broker is closed', op === undefined ? {} : { op });
+/** Whether the broker could not be reached, or has not answered: the next attempt may succeed. */
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof EscapementError && error.code === 'ERR_BROKER_UNAVAILABLE';
+}
+
+export function brokerClosed(): EscapementError {
+  return new EscapementError('ERR_BROKER_CLOSED', 'the broker is closed');
 }
 
 export function taskDuplicate(queue: string, ownerId: string): EscapementError {
-  return new EscapementError('ERR_TASK_DUPLICATE', `task '${ownerId}' of queue '${queue}' is like this one`);
+  const message = `duplicate of task '${ownerId}' in queue '${queue}': its unique lock is still held`;
+  return new EscapementError('ERR_TASK_DUPLICATE', message);
 }
 
 export function taskIdConflict(queue: string, id: string): EscapementError {
-  return new EscapementError('ERR_TASK_ID_CONFLICT', `queue '${queue}' has a task '${id}'`);
+  return new EscapementError('ERR_TASK_ID_CONFLICT', `queue '${queue}' already has a task '${id}'`);
 }
 
 export function tickEarly({ entryKey, atMs }: Tick): EscapementError {
@@ -46,7 +51,7 @@ export function leaseLost({ message, epoch }: LeasedTask): EscapementError {
 }
 
 export function setLost(queue: string, group: string): EscapementError {
-  const message = `the set that was taken out of group '${group}' of queue '${queue}' is back, or gone`;
+  const message = `the set of group '${group}' of queue '${queue}' was returned to the group, replaced or removed`;
   return new EscapementError('ERR_LEASE_LOST', message);
 }
 

@@ -1,21 +1,17 @@
 import { systemClock, type Clock } from '../../core/clock.ts';
+import { integer, type OptionTable, type Resolved } from '../../core/options.ts';
 import { requireClock } from '../../core/require-clock.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/units.ts';
-import { requireIntegerAtLeast, requireOptions, type OptionNames } from '../../core/validate.ts';
 import { requireDuration } from '../task-options.ts';
 
 /**
- * The history of a schedule entry is kept for that long after its last event, as the counts of days are. The entry may be gone, and
- * no broker is told of that: a scheduler that has it may start again.
+ * How long the history of a schedule entry is kept after its last event, as the counts of days are. No operation reports that an
+ * entry was removed: a scheduler that has it may start again.
  */
 export const HISTORY_KEPT_MS = 90 * DAY_MS;
 
-/** The mark of its latest tick is kept for longer: with it a yearly entry makes up for the tick that it has missed. */
+/** How long the mark of its latest tick is kept: longer, so that a yearly entry makes up for the tick that it has missed. */
 export const MARK_KEPT_MS = 400 * DAY_MS;
-
-/** asynq's. */
-const DEFAULT_MAX_ARCHIVED = 10_000;
-const DEFAULT_ARCHIVE_RETENTION_MS = 90 * DAY_MS;
 
 /**
  * How far the tick of a schedule may be ahead of the broker's time, in milliseconds: clocks of a fleet differ, but a clock that
@@ -29,37 +25,22 @@ export const MOST_AHEAD_MS = 5 * MINUTE_MS;
  */
 export const MOST_SET_BACK_MS = 2 * HOUR_MS;
 
-/** What every broker can be told. All is checked when it is made. */
+/** Options of every broker. All are validated when it is made. */
 export interface BrokerSettings {
-  /** Where time comes from, for everybody who works with the broker. @default systemClock */
+  /** Where the time of everything that uses the broker comes from. @default systemClock */
   readonly clock?: Clock;
-  /** Tasks that the archive of a queue keeps: one more takes the place of the oldest. At least 0. @default 10_000 */
+  /** Number of tasks that the archive of a queue keeps: one more replaces the oldest. At least 0. @default 10_000 */
   readonly maxArchived?: number;
   /** How long the archive keeps a task, in milliseconds. @default 7_776_000_000: 90 days */
   readonly archiveRetentionMs?: number;
 }
 
-export const BROKER_SETTINGS: OptionNames<BrokerSettings> = {
-  ...{ clock: true, maxArchived: true, archiveRetentionMs: true },
-};
+/** The defaults of the archive are asynq's. */
+export const BROKER_SETTINGS = {
+  clock: [requireClock, systemClock],
+  maxArchived: [integer(0), 10_000],
+  archiveRetentionMs: [requireDuration, 90 * DAY_MS],
+} satisfies OptionTable<BrokerSettings>;
 
 /** The settings with every default filled in. */
-export type ResolvedBrokerSettings = Required<BrokerSettings>;
-
-/** @throws TypeError or RangeError - a setting is wrong. */
-export function resolveBrokerSettings(
-  subject: string,
-  options: BrokerSettings,
-  names: OptionNames<BrokerSettings> = BROKER_SETTINGS,
-): ResolvedBrokerSettings {
-  requireOptions(subject, options, names);
-  const {
-    clock = systemClock,
-    maxArchived = DEFAULT_MAX_ARCHIVED,
-    archiveRetentionMs = DEFAULT_ARCHIVE_RETENTION_MS,
-  } = options;
-  requireClock('options.clock', clock);
-  requireIntegerAtLeast('options.maxArchived', 0, maxArchived);
-  requireDuration('options.archiveRetentionMs', archiveRetentionMs);
-  return { clock, maxArchived, archiveRetentionMs };
-}
+export type ResolvedBrokerSettings = Resolved<BrokerSettings, typeof BROKER_SETTINGS>;

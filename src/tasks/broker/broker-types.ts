@@ -317,3 +317,36 @@ export interface Defect {
   /** The list, the lock or the group; may be empty. */
   readonly where: string;
 }
+
+/** Options of a {@link LeaseHolder}. */
+export interface LeaseHolderOptions {
+  /** Queues of the tasks. */
+  readonly queues: readonly string[];
+  /** Maximum number of leases that are held at once: they have the slots 0 … slots - 1. */
+  readonly slots: number;
+  /** Length of a lease, in milliseconds. It is renewed six times in that time. */
+  readonly leaseMs: number;
+  /** Called when renewing is impossible, and once each time it begins to fail. */
+  readonly onError: (error: unknown) => void;
+}
+
+/**
+ * Renews leases even while the event loop is blocked: a handler that computes for a minute keeps its task. The server renews
+ * them too, and finds out which are lost, so a server without a holder only lacks that.
+ */
+export interface LeaseHolder {
+  /**
+   * Renews the lease of a task from now on, even if the event loop is blocked after this call. Takes less than a microsecond.
+   * Never throws.
+   *
+   * @param slot - a free slot.
+   * @param untilWallMs - when renewing ends, in wall-clock milliseconds; 0 for never.
+   */
+  hold(slot: number, task: LeasedTask, untilWallMs: number): void;
+  /** Stops renewing the lease in a slot, which is free then. */
+  release(slot: number): void;
+  /** Returns until when the lease in a slot was renewed, in wall-clock milliseconds; 0 if it was not. */
+  renewedUntilMs(slot: number): number;
+  /** Stops renewing. Idempotent. Never rejects. */
+  close(): Promise<void>;
+}

@@ -10,6 +10,8 @@ import type {
   GroupLimits,
   GroupTaking,
   LeasedTask,
+  LeaseHolder,
+  LeaseHolderOptions,
   MaintenanceJob,
   NewTask,
   Page,
@@ -23,10 +25,8 @@ import type {
   TaskTarget,
   Tick,
 } from './broker-types.ts';
-import type { LeaseHolder, LeaseHolderOptions } from './lease-holder.ts';
 
 export type * from './broker-types.ts';
-export type * from './lease-holder.ts';
 
 /**
  * The life of a task: what `Client`, `Server` and `Scheduler` need of a broker, in memory or on Redis.

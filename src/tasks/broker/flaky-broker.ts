@@ -1,73 +1,78 @@
 import { EscapementError, outOfRange, wrongType } from '../../core/errors.ts';
 import {
-  requireFiniteNumber,
-  requireFunction,
-  requireOptions,
-  type OptionNames,
-} from '../../core/validate.ts';
+  checkOptions,
+  milliseconds,
+  readOptions,
+  type OptionTable,
+  type Resolved,
+} from '../../core/options.ts';
+import { requireFiniteNumber, requireFunction } from '../../core/validate.ts';
 import type { Broker, Subscription } from './broker.ts';
-import {
-  BROKER_OPERATION_NAMES,
-  BROKER_OPERATIONS,
-  type AnyOperation,
-  type BrokerOperation,
-} from './broker-base.ts';
-import { requireBroker } from './require-broker.ts';
-import { seededRandom } from './seeded-random.ts';
+import { BROKER_OPERATION_NAMES, type AnyOperation, type BrokerOperation } from './broker-base.ts';
+import { requireBroker } from './broker-checks.ts';
 
-/** How bad the way to the broker is. */
+/** How often operations of a flaky broker fail, and how long they take. */
 export interface FlakyRates {
-  /** How likely an operation never gets there, from 0 to 1: it rejects, and nothing has happened. @default 0 */
+  /** Probability that an operation fails before it reaches the broker, from 0 to 1: it rejects, and has not happened. @default 0 */
   readonly failRate?: number | undefined;
-  /** How likely its answer is lost, from 0 to 1: it rejects, and it has happened. @default 0 */
+  /** Probability that its reply is lost, from 0 to 1: it rejects, and has happened. @default 0 */
   readonly loseReplyRate?: number | undefined;
-  /** How long it may take to get there, in milliseconds: any time up to that. @default 0 */
+  /** Maximum time until it reaches the broker, in milliseconds: it takes a random part of that. @default 0 */
   readonly delayMs?: number | undefined;
 }
 
-const RATES: OptionNames<FlakyRates> = { failRate: true, loseReplyRate: true, delayMs: true };
-
 /** Options of {@link flakyBroker}. */
 export interface FlakyBrokerOptions extends FlakyRates {
-  /** Rates of single operations, instead of the others. */
+  /** Rates of single operations, which replace the others. */
   readonly operations?: Readonly<Partial<Record<BrokerOperation, FlakyRates>>>;
-  /** Where the dice come from, a number from 0 to below 1. @default those of `seed` */
+  /** Returns random numbers from 0 to below 1. @default a generator that starts with `seed` */
   readonly random?: () => number;
-  /** The same operations in the same order have the same fate again. @default 1 */
+  /** Start of the random numbers: the same operations in the same order fail again. @default 1 */
   readonly seed?: number;
 }
 
-const OPTIONS: OptionNames<FlakyBrokerOptions> = { ...RATES, operations: true, random: true, seed: true };
+const RATES = {
+  failRate: [requireProbability, 0],
+  loseReplyRate: [requireProbability, 0],
+  delayMs: [milliseconds(0), 0],
+} satisfies OptionTable<FlakyRates>;
 
-/** How often what has happened. */
+const OPTIONS = {
+  ...RATES,
+  operations: [requireOperations, undefined],
+  random: [requireFunction, undefined],
+  seed: [requireFiniteNumber, 1],
+} satisfies OptionTable<FlakyBrokerOptions>;
+
+/** Counts of a flaky broker. */
 export interface FlakyCounts {
-  /** All of them. */
+  /** Calls of all operations. */
   readonly calls: number;
-  /** Calls that never got there. */
+  /** Calls that failed before they reached the broker. */
   readonly failed: number;
-  /** Calls whose answer was lost. */
+  /** Calls whose reply was lost. */
   readonly repliesLost: number;
 }
 
-/** A broker that is not always there. */
+/** A broker behind a network that fails. */
 export interface FlakyBroker extends Broker {
-  /** Whether it is as bad as its rates say; if not, everything goes through. On at first. */
+  /** Whether operations fail at the given rates; if false, all succeed. True at first. */
   isFlaky: boolean;
-  /** Until now. */
+  /** Counts until now. */
   readonly counts: FlakyCounts;
-  /** The next calls of an operation never get there, whatever the dice say, and whether it is flaky or not. */
+  /** Makes the next calls of an operation fail before they reach the broker, whatever the rates and `isFlaky` are. */
   failNext(operation: BrokerOperation, times?: number): void;
-  /** The answers to the next calls of an operation are lost. */
+  /** Makes the replies to the next calls of an operation get lost, in the same way. */
   loseNextReply(operation: BrokerOperation, times?: number): void;
 }
 
-type Fate = 'fails' | 'loses its reply' | 'goes through';
+type Fate = 'fails' | 'loses its reply' | 'succeeds';
 
 /**
- * A broker behind a bad network, for tests: of any broker, also of yours. What it does not let through, or loses the answer
- * to, rejects with `ERR_BROKER_UNAVAILABLE`, and whoever asked cannot tell the one from the other. Hints come as ever.
+ * Returns a broker behind a network that fails, for tests of anything that uses a broker. An operation that fails, or whose reply
+ * is lost, rejects with `ERR_BROKER_UNAVAILABLE`: the caller cannot distinguish the two. Notifications are not affected.
  *
- * @throws TypeError or RangeError - an argument is wrong.
+ * @throws TypeError or RangeError - an argument is not valid.
  *
  * @example
  * ```ts
@@ -93,27 +98,18 @@ class BadNetwork {
   readonly maintenance: Broker['maintenance'];
   isFlaky = true;
   readonly #broker: Broker;
-  readonly #options: FlakyBrokerOptions;
+  readonly #options: Resolved<FlakyBrokerOptions, typeof OPTIONS>;
   readonly #random: () => number;
   readonly #counts = { calls: 0, failed: 0, repliesLost: 0 };
   readonly #planned = new Map<BrokerOperation, Fate[]>();
 
   constructor(broker: Broker, options: FlakyBrokerOptions) {
-    requireOptions('flakyBroker', options, OPTIONS);
-    requireRates('options', options);
-    const { operations = {}, random, seed = 1 } = options;
-    requireOptions('flakyBroker', operations, { ...BROKER_OPERATIONS, close: true }, 'options.operations');
-    for (const [name, rates] of Object.entries(operations)) {
-      requireOptions('flakyBroker', rates, RATES, `options.operations.${name}`);
-      requireRates(`options.operations.${name}`, rates);
-    }
-    if (random !== undefined) requireFunction('options.random', random);
-    requireFiniteNumber('options.seed', seed);
+    this.#options = readOptions('flakyBroker', options, OPTIONS);
+    requireSum('options', options);
+    this.#random = this.#options.random ?? seededRandom(this.#options.seed);
     this.#broker = broker;
     this.clock = broker.clock;
     this.maintenance = broker.maintenance;
-    this.#options = options;
-    this.#random = random ?? seededRandom(seed);
   }
 
   get counts(): FlakyCounts {
@@ -142,20 +138,19 @@ class BadNetwork {
       throw unavailable(operation);
     }
     const answer = (this.#broker[operation] as AnyOperation).apply(this.#broker, args) as Promise<unknown>;
-    if (fate === 'goes through') return answer;
+    if (fate === 'succeeds') return answer;
     this.#counts.repliesLost++;
     await this.#lose(operation, answer);
     throw unavailable(operation);
   }
 
-  /** Also that it was refused is not known. */
   async #lose(operation: BrokerOperation, answer: Promise<unknown>): Promise<void> {
     try {
       const reply = await answer;
-      // Nobody can end it any more: as if the connection had broken.
+      // No caller has the subscription, so none can end it: a connection that breaks ends it, too.
       if (operation === 'subscribe') await (reply as Subscription).close();
     } catch {
-      // Nobody will ever know.
+      // The error is lost with the reply.
     }
   }
 
@@ -169,10 +164,10 @@ class BadNetwork {
   #fateOf(operation: BrokerOperation, { failRate = 0, loseReplyRate = 0 }: FlakyRates): Fate {
     const planned = this.#planned.get(operation)?.shift();
     if (planned !== undefined) return planned;
-    if (!this.isFlaky) return 'goes through';
-    const dice = this.#random();
-    if (dice < failRate) return 'fails';
-    return dice < failRate + loseReplyRate ? 'loses its reply' : 'goes through';
+    if (!this.isFlaky) return 'succeeds';
+    const chance = this.#random();
+    if (chance < failRate) return 'fails';
+    return chance < failRate + loseReplyRate ? 'loses its reply' : 'succeeds';
   }
 
   async #delay({ delayMs = 0 }: FlakyRates): Promise<void> {
@@ -184,18 +179,41 @@ class BadNetwork {
   }
 }
 
-function requireRates(argument: string, { failRate = 0, loseReplyRate = 0, delayMs = 0 }: FlakyRates): void {
-  const numbers = { failRate, loseReplyRate, delayMs };
-  for (const [name, value] of Object.entries(numbers)) {
-    requireFiniteNumber(`${argument}.${name}`, value);
-    if (value < 0) throw outOfRange(`${argument}.${name}`, 'at least 0', value);
-  }
+function requireOperations(argument: string, operations: unknown): void {
+  const table = Object.fromEntries(
+    [...BROKER_OPERATION_NAMES, 'close'].map((name) => [name, [requireRates, undefined] as const]),
+  );
+  checkOptions('flakyBroker', operations, table, argument);
+}
+
+function requireRates(argument: string, rates: unknown): void {
+  checkOptions('flakyBroker', rates, RATES, argument);
+  requireSum(argument, rates as FlakyRates);
+}
+
+function requireSum(argument: string, { failRate = 0, loseReplyRate = 0 }: FlakyRates): void {
   const sum = failRate + loseReplyRate;
   if (sum > 1) throw outOfRange(`${argument}.failRate + ${argument}.loseReplyRate`, 'at most 1', sum);
+}
+
+function requireProbability(argument: string, value: unknown): void {
+  if (typeof value !== 'number') throw wrongType(argument, 'a number', value);
+  if (!(value >= 0 && value <= 1)) throw outOfRange(argument, 'a number from 0 to 1', value);
 }
 
 function unavailable(operation: BrokerOperation): EscapementError {
   return new EscapementError('ERR_BROKER_UNAVAILABLE', 'the broker has not answered', {
     op: `FlakyBroker.${operation}`,
   });
+}
+
+/** Returns a generator of numbers from 0 to below 1, the same for the same seed: a Weyl sequence, mixed by two multiplications. */
+export function seededRandom(seed: number): () => number {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x9e3779b9) | 0;
+    let mixed = Math.imul(state ^ (state >>> 16), 0x85ebca6b);
+    mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+    return ((mixed ^ (mixed >>> 16)) >>> 0) / 2 ** 32;
+  };
 }

@@ -1,5 +1,5 @@
 import { inOwnTurn } from '../../core/own-turn.ts';
-import { isUnavailable } from '../broker/is-unavailable.ts';
+import { isUnavailable } from '../broker/broker-errors.ts';
 
 /** How many tasks of a batch are on their way at once, and processed in one turn of the event loop: a millisecond or two. */
 const AT_ONCE = 50;

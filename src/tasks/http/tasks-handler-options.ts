@@ -8,7 +8,7 @@ import {
   type OptionNames,
 } from '../../core/validate.ts';
 import type { Broker } from '../broker/broker.ts';
-import { requireBroker } from '../broker/require-broker.ts';
+import { requireBroker } from '../broker/broker-checks.ts';
 import type { RedisInfo } from '../redis-info.ts';
 import { requireAllowedHosts } from './request-guard.ts';
 

@@ -8,7 +8,7 @@ import {
   type OptionNames,
 } from '../../core/validate.ts';
 import type { Broker } from '../broker/broker.ts';
-import { requireBroker } from '../broker/require-broker.ts';
+import { requireBroker } from '../broker/broker-checks.ts';
 import { TimeZone } from '../cron/time-zone.ts';
 import { requireText } from '../require-text.ts';
 import { guardedLogger, requireLogger, silentLogger, type Logger } from '../logger.ts';

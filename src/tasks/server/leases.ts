@@ -30,7 +30,7 @@ export class LeaseKeeper {
     this.#timer = timer;
     this.#runs = runs;
     this.#holder = broker.leaseHolder?.({
-      ...{ queues: queueNames, places: concurrency, leaseMs },
+      ...{ queues: queueNames, slots: concurrency, leaseMs },
       onError: (error) => {
         logger.warn({ err: error }, 'leases not renewed by their thread');
       },

@@ -14,7 +14,7 @@ import {
 import type { MetricsProvider } from '../../metrics/provider.ts';
 import { requireMetrics } from '../../metrics/require-metrics.ts';
 import type { Broker } from '../broker/broker.ts';
-import { requireBroker } from '../broker/require-broker.ts';
+import { requireBroker } from '../broker/broker-checks.ts';
 import { guardedLogger, requireLogger, silentLogger, type Logger } from '../logger.ts';
 import { requireQueueName } from '../require-text.ts';
 import type { Task } from '../task.ts';

@@ -1,4 +1,4 @@
-import { isUnavailable } from '../../../tasks/broker/is-unavailable.ts';
+import { isUnavailable } from '../../../tasks/broker/broker-errors.ts';
 import type { RedisBroker, RedisBrokerOptions } from 'escapement/tasks/redis';
 import { CommandError } from '../../command-error.ts';
 import { BrokerTarget } from '../target/broker-target.ts';

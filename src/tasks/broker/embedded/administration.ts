@@ -1,11 +1,9 @@
 import { inOwnTurn } from '../../../core/own-turn.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../task-state.ts';
-import type { TaskTarget } from '../broker.ts';
+import type { Operations } from '../broker-base.ts';
 import { brokerClosed, bulkState, queueNotEmpty, queueState, taskState } from '../broker-errors.ts';
 import { listOf, type QueueState, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
-
-/* What an administrator does with tasks and queues. */
 
 /** Rows that are changed in one turn of the event loop: a millisecond or less. */
 const ROWS_PER_TURN = 1_000;
@@ -22,21 +20,63 @@ const APPLY: Readonly<Record<TaskChange, (store: TaskStore, row: TaskRow) => voi
   },
 };
 
-export function change(
-  store: TaskStore,
-  queue: string,
-  target: TaskTarget,
-  change: TaskChange,
-): number | Promise<number> {
-  if (!('id' in target)) return changeAll(store, queue, target.state, target.group, change);
-  const row = store.row(queue, target.id);
-  const { state, isHeld } = listOf(row);
-  const { done, refused } = TASK_CHANGES[change];
-  if (refused.includes(state)) throw taskState(queue, target.id, state, done);
-  if (isHeld) throw taskState(queue, target.id, 'being aggregated', done);
-  APPLY[change](store, row);
-  return 1;
-}
+/** Operations that change tasks and queues from outside. */
+export const ADMINISTRATION = {
+  change(store, queue, target, change) {
+    if (!('id' in target)) return changeAll(store, queue, target.state, target.group, change);
+    const row = store.row(queue, target.id);
+    const { state, isHeld } = listOf(row);
+    const { done, refused } = TASK_CHANGES[change];
+    if (refused.includes(state)) throw taskState(queue, target.id, state, done);
+    if (isHeld) throw taskState(queue, target.id, 'being aggregated', done);
+    APPLY[change](store, row);
+    return 1;
+  },
+
+  updatePayload(store, queue, id, payload) {
+    const row = store.row(queue, id);
+    const { state } = listOf(row);
+    if (state !== 'scheduled') throw taskState(queue, id, state, 'changed');
+    row.message = { ...row.message, payload: payload.slice() };
+  },
+
+  /** No other program can change the broker's memory, so there is nothing to repair. */
+  repair(store, queue) {
+    store.queue(queue);
+    return [];
+  },
+
+  pause(store, name) {
+    const queue = store.queue(name);
+    if (queue.isPaused) throw queueState(name, 'paused already');
+    queue.isPaused = true;
+  },
+
+  resume(store, name) {
+    const queue = store.queue(name);
+    if (!queue.isPaused) throw queueState(name, 'not paused');
+    queue.isPaused = false;
+    if (queue.lists.pending.size > 0) store.notifications.work(queue);
+  },
+
+  /** Removes a queue at once; then what its tasks hold (timers, locks), a thousand tasks a turn. */
+  async removeQueue(store, name, { force }) {
+    const queue = store.queue(name);
+    if (queue.lists.active.size > 0) throw queueNotEmpty(name, 'active tasks');
+    if (!force && queue.rows.size > 0) throw queueNotEmpty(name, `${queue.rows.size} tasks`);
+    queue.isRemoved = true;
+    store.queues.delete(name);
+    for (const { timer } of queue.sets.values()) store.timer.cancel(timer);
+    let left = ROWS_PER_TURN;
+    for (const row of queue.rows.values()) {
+      store.remove(row);
+      if (--left > 0) continue;
+      await nextTurn(store);
+      left = ROWS_PER_TURN;
+    }
+    queue.sets.clear();
+  },
+} satisfies Partial<Operations<TaskStore>>;
 
 /**
  * Changes every task of a state, a thousand a turn, and no more than there were at first: so it ends even if others arrive as
@@ -83,44 +123,6 @@ function changeSome(
     }
   }
   return done;
-}
-
-export function updatePayload(store: TaskStore, queue: string, id: string, payload: Uint8Array): void {
-  const row = store.row(queue, id);
-  const { state } = listOf(row);
-  if (state !== 'scheduled') throw taskState(queue, id, state, 'changed');
-  row.message = { ...row.message, payload: payload.slice() };
-}
-
-export function pause(store: TaskStore, name: string): void {
-  const queue = store.queue(name);
-  if (queue.isPaused) throw queueState(name, 'paused already');
-  queue.isPaused = true;
-}
-
-export function resume(store: TaskStore, name: string): void {
-  const queue = store.queue(name);
-  if (!queue.isPaused) throw queueState(name, 'not paused');
-  queue.isPaused = false;
-  if (queue.lists.pending.size > 0) store.notifications.work(queue);
-}
-
-/** Removes a queue at once; then what its tasks hold (timers, locks), a thousand tasks a turn. */
-export async function removeQueue(store: TaskStore, name: string, force: boolean): Promise<void> {
-  const queue = store.queue(name);
-  if (queue.lists.active.size > 0) throw queueNotEmpty(name, 'active tasks');
-  if (!force && queue.rows.size > 0) throw queueNotEmpty(name, `${queue.rows.size} tasks`);
-  queue.isRemoved = true;
-  store.queues.delete(name);
-  for (const { timer } of queue.sets.values()) store.timer.cancel(timer);
-  let left = ROWS_PER_TURN;
-  for (const row of queue.rows.values()) {
-    store.remove(row);
-    if (--left > 0) continue;
-    await nextTurn(store);
-    left = ROWS_PER_TURN;
-  }
-  queue.sets.clear();
 }
 
 async function nextTurn(store: TaskStore): Promise<void> {

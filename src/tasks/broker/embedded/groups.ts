@@ -1,67 +1,60 @@
 import { randomUUID } from 'node:crypto';
-import { requireFiniteNumber, requireIntegerAtLeast } from '../../../core/validate.ts';
-import { wrongValue } from '../../../core/errors.ts';
 import { requireDuration } from '../../task-options.ts';
-import type { GroupInfo, GroupLimits, GroupTaking, NewTask, TaskRecord, TaskSet } from '../broker.ts';
+import type { GroupInfo, GroupLimits, GroupTaking, TaskSet } from '../broker.ts';
+import type { Operations } from '../broker-base.ts';
+import { requireGroupLimits, requireQueueOfSet } from '../broker-checks.ts';
 import { setLost } from '../broker-errors.ts';
 import { recordOf } from './inspection.ts';
 import { NO_TIMER, TaskList, type HeldSet, type QueueState, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
-/** Groups: tasks that wait for others, and become one. */
-
 const EMPTY: GroupTaking = Object.freeze({ set: undefined, againInMs: undefined });
 
-export function groups(store: TaskStore, name: string): readonly GroupInfo[] {
-  const infos: GroupInfo[] = [];
-  for (const { group, size } of store.queues.get(name)?.groups.values() ?? []) infos.push({ group, size });
-  return infos;
-}
+/** Aggregation: the tasks of a group are taken out of it as a set, and one task replaces the set. */
+export const GROUPS = {
+  groups(store, name) {
+    const infos: GroupInfo[] = [];
+    for (const { group, size } of store.queues.get(name)?.groups.values() ?? []) infos.push({ group, size });
+    return infos;
+  },
 
-export function takeGroup(
-  store: TaskStore,
-  name: string,
-  group: string,
-  limits: GroupLimits,
-  holdMs: number,
-): GroupTaking {
-  requireLimits(limits);
-  requireDuration('holdMs', holdMs);
-  const queue = store.queues.get(name);
-  const list = queue?.groups.get(group);
-  if (queue === undefined || list === undefined) return EMPTY;
-  const nowMs = store.clock.now();
-  if (dueInMs(list, limits, nowMs) > 0) return { set: undefined, againInMs: dueInMs(list, limits, nowMs) };
-  const set = hold(store, list, limits.maxSize === 0 ? list.size : limits.maxSize, holdMs);
-  return { set, againInMs: list.size === 0 ? undefined : dueInMs(list, limits, nowMs) };
-}
-
-export function replaceSet(store: TaskStore, set: TaskSet, task: NewTask): TaskRecord {
-  const { queue: name, group, id } = set;
-  if (task.message.queue !== name) {
-    throw wrongValue('task.message.queue', `the queue of the set, '${name}'`, task.message.queue);
-  }
-  const queue = store.queues.get(name);
-  const held = queue?.sets.get(id);
-  if (queue === undefined || held === undefined) throw setLost(name, group);
-  store.check(task, { has: (row) => row.list === held.list });
-  drop(store, queue, held);
-  for (let row = held.list.head; row !== undefined; row = held.list.head) store.remove(row);
-  return recordOf(store, store.add(task));
-}
-
-export function reclaimSets(store: TaskStore, names: readonly string[]): number {
-  const nowMs = store.clock.now();
-  let count = 0;
-  for (const name of new Set(names)) {
+  takeGroup(store, name, group, limits, holdMs) {
+    requireGroupLimits(limits);
+    requireDuration('holdMs', holdMs);
     const queue = store.queues.get(name);
-    if (queue === undefined) continue;
-    for (const held of [...queue.sets.values()]) {
-      if (held.endsAtMs <= nowMs) count += reclaim(store, held);
+    const list = queue?.groups.get(group);
+    if (queue === undefined || list === undefined) return EMPTY;
+    const nowMs = store.clock.now();
+    if (dueInMs(list, limits, nowMs) > 0) return { set: undefined, againInMs: dueInMs(list, limits, nowMs) };
+    const set = hold(store, list, limits.maxSize === 0 ? list.size : limits.maxSize, holdMs);
+    return { set, againInMs: list.size === 0 ? undefined : dueInMs(list, limits, nowMs) };
+  },
+
+  replaceSet(store, set, task) {
+    const { queue: name, group, id } = set;
+    requireQueueOfSet(set, task);
+    const queue = store.queues.get(name);
+    const held = queue?.sets.get(id);
+    if (queue === undefined || held === undefined) throw setLost(name, group);
+    store.check(task, { has: (row) => row.list === held.list });
+    drop(store, queue, held);
+    for (let row = held.list.head; row !== undefined; row = held.list.head) store.remove(row);
+    return recordOf(store, store.add(task));
+  },
+
+  reclaimSets(store, names) {
+    const nowMs = store.clock.now();
+    let count = 0;
+    for (const name of new Set(names)) {
+      const queue = store.queues.get(name);
+      if (queue === undefined) continue;
+      for (const held of [...queue.sets.values()]) {
+        if (held.endsAtMs <= nowMs) count += reclaim(store, held);
+      }
     }
-  }
-  return count;
-}
+    return count;
+  },
+} satisfies Partial<Operations<TaskStore>>;
 
 /** How long until it is time; 0 or less if it is. Of a group that has tasks. */
 function dueInMs(list: TaskList, { graceMs, maxDelayMs, maxSize }: GroupLimits, nowMs: number): number {
@@ -119,10 +112,4 @@ function reclaim(store: TaskStore, held: HeldSet): number {
 function drop(store: TaskStore, queue: QueueState, held: HeldSet): void {
   store.timer.cancel(held.timer);
   queue.sets.delete(held.id);
-}
-
-function requireLimits({ graceMs, maxDelayMs, maxSize }: GroupLimits): void {
-  requireFiniteNumber('limits.graceMs', graceMs);
-  requireFiniteNumber('limits.maxDelayMs', maxDelayMs);
-  requireIntegerAtLeast('limits.maxSize', 0, maxSize);
 }

@@ -1,11 +1,11 @@
+import { DAY_MS, utcDay } from '../../../core/units.ts';
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import { TASK_STATES, type TaskState } from '../../task-state.ts';
-import type { DayStats, Page, QueueStats, TaskRecord } from '../broker.ts';
-import { dateOf } from './day-counters.ts';
+import type { TaskRecord } from '../broker.ts';
+import type { Operations } from '../broker-base.ts';
+import { requirePage } from '../broker-checks.ts';
 import { listOf, type QueueState, type TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
-
-/* Reads of queues and tasks. Nothing here changes anything. */
 
 /**
  * Returns a copy of a row for callers outside the broker.
@@ -26,59 +26,55 @@ export function recordOf({ clock }: TaskStore, row: TaskRow, wallNowMs?: number)
   };
 }
 
-/** By name. */
-export function queueNames(store: TaskStore): readonly string[] {
-  return [...store.queues.keys()].sort();
-}
+/** Operations that only read. */
+export const INSPECTION = {
+  /** By name. */
+  queues: (store) => [...store.queues.keys()].sort(),
 
-export function queueStats(store: TaskStore, name: string): QueueStats {
-  const queue = store.queue(name);
-  const wallNowMs = store.clock.wallNow();
-  const { head } = queue.lists.pending;
-  const today = queue.days.of(wallNowMs, 0);
-  return {
-    queue: name,
-    counts: countsOf(queue),
-    groups: queue.groups.size,
-    latencyMs: head === undefined ? 0 : Math.max(wallNowMs - head.atMs, 0),
-    memoryBytes: memoryBytesOf(queue),
-    processed: today.processed,
-    failed: today.failed,
-    processedTotal: queue.days.processedTotal,
-    failedTotal: queue.days.failedTotal,
-    isPaused: queue.isPaused,
-    atMs: wallNowMs,
-  };
-}
+  queueStats(store, name) {
+    const queue = store.queue(name);
+    const wallNowMs = store.clock.wallNow();
+    const { head } = queue.lists.pending;
+    const today = queue.days.of(wallNowMs, 0);
+    return {
+      queue: name,
+      counts: countsOf(queue),
+      groups: queue.groups.size,
+      latencyMs: head === undefined ? 0 : Math.max(wallNowMs - head.atMs, 0),
+      memoryBytes: memoryBytesOf(queue),
+      processed: today.processed,
+      failed: today.failed,
+      processedTotal: queue.days.processedTotal,
+      failedTotal: queue.days.failedTotal,
+      isPaused: queue.isPaused,
+      atMs: wallNowMs,
+    };
+  },
 
-export function history(store: TaskStore, name: string, days: number): readonly DayStats[] {
-  requireIntegerAtLeast('days', 1, days);
-  const queue = store.queue(name);
-  const wallNowMs = store.clock.wallNow();
-  return Array.from({ length: days }, (_, daysAgo) => {
-    const { processed, failed } = queue.days.of(wallNowMs, daysAgo);
-    return { queue: name, date: dateOf(wallNowMs, daysAgo), processed, failed };
-  });
-}
+  history(store, name, days) {
+    requireIntegerAtLeast('days', 1, days);
+    const queue = store.queue(name);
+    const wallNowMs = store.clock.wallNow();
+    return Array.from({ length: days }, (_, daysAgo) => {
+      const { processed, failed } = queue.days.of(wallNowMs, daysAgo);
+      return { queue: name, date: utcDay(wallNowMs - daysAgo * DAY_MS), processed, failed };
+    });
+  },
 
-/** A page far from the head costs a walk to it; a short one for scheduled and retry tasks: see rows-by-time.ts. */
-export function tasks(
-  store: TaskStore,
-  name: string,
-  state: TaskState,
-  page: Page,
-  group: string | undefined,
-): readonly TaskRecord[] {
-  requireIntegerAtLeast('page.page', 1, page.page);
-  requireIntegerAtLeast('page.size', 1, page.size);
-  const queue = store.queue(name);
-  const skip = (page.page - 1) * page.size;
-  const isByTime = state === 'scheduled' || state === 'retry';
-  const rows = isByTime
-    ? queue.lists[state].byTime.slice(skip, page.size)
-    : slice(queue.listsOf(state, group), skip, page.size);
-  return rows.map((row) => recordOf(store, row));
-}
+  task: (store, queue, id) => recordOf(store, store.row(queue, id)),
+
+  /** A page far from the head costs a walk to it; a short one for scheduled and retry tasks: see rows-by-time.ts. */
+  tasks(store, name, state, page, group) {
+    requirePage(page);
+    const queue = store.queue(name);
+    const skip = (page.page - 1) * page.size;
+    const isByTime = state === 'scheduled' || state === 'retry';
+    const rows = isByTime
+      ? queue.lists[state].byTime.slice(skip, page.size)
+      : slice(queue.listsOf(state, group), skip, page.size);
+    return rows.map((row) => recordOf(store, row));
+  },
+} satisfies Partial<Operations<TaskStore>>;
 
 function slice(lists: Iterable<TaskList>, skip: number, count: number): TaskRow[] {
   const rows: TaskRow[] = [];

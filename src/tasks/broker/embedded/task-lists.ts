@@ -1,7 +1,7 @@
+import { DAY_MS } from '../../../core/units.ts';
 import type { TimerId } from '../../../timer/system-timer.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import type { TaskState } from '../../task-state.ts';
-import { DayCounters } from './day-counters.ts';
 import { RowsByTime } from './rows-by-time.ts';
 
 /*
@@ -12,12 +12,12 @@ import { RowsByTime } from './rows-by-time.ts';
  *             ├─ groups ── one list per group that has tasks      (aggregating)
  *             └─ sets ──── one list per set taken out of a group  (aggregating, held)
  *
- *      head ⇄ row ⇄ row ⇄ … ⇄ tail        the links are in the rows: a list of a million costs nothing beside them
+ *      head ⇄ row ⇄ row ⇄ … ⇄ tail        the links are in the rows: a list of a million rows needs no other memory
  *
- * Everything is O(1) but walks.
+ * Every operation is O(1), except iteration.
  */
 
-/** The timer id of a row without a deadline. Timers never give it. */
+/** The timer id of a row without a timer entry. No timer returns it. */
 export const NO_TIMER = 0 as TimerId;
 
 /** A task of the embedded broker. */
@@ -32,7 +32,7 @@ export class TaskRow {
    */
   atMs = 0;
   timer: TimerId = NO_TIMER;
-  /** Active: the epoch of its lease. Otherwise a number that grows with each task that comes to a state: arrival order. */
+  /** Active: the epoch of its lease. Otherwise a number that grows with each row that enters a state: arrival order. */
   serial = 0;
   recoveries = 0;
   result: Uint8Array | undefined = undefined;
@@ -50,7 +50,7 @@ export class TaskList {
   readonly state: TaskState;
   /** Empty unless its rows are aggregating. */
   readonly group: string;
-  /** Whether its rows are being aggregated at present: nothing else may be done with them. */
+  /** Whether its rows are being aggregated: no other operation may change them. */
   readonly isHeld: boolean;
   head: TaskRow | undefined = undefined;
   tail: TaskRow | undefined = undefined;
@@ -63,7 +63,7 @@ export class TaskList {
     this.isHeld = isHeld;
   }
 
-  /** The row that a bulk operation begins with. */
+  /** Row that a bulk operation begins with. */
   get first(): TaskRow | undefined {
     return this.head;
   }
@@ -104,13 +104,13 @@ export class TaskList {
     this.size--;
   }
 
-  /** From the head. The loop may add and remove rows, except the row that it was given last. */
+  /** From the head. The loop may add and remove rows, except the current one. */
   *[Symbol.iterator](): Generator<TaskRow, void, undefined> {
     for (let row = this.head; row !== undefined; row = row.next) yield row;
   }
 }
 
-/** Rows that wait for a time: scheduled, or for a retry. The first one is the earliest, not the first that arrived. */
+/** Scheduled rows, or those of retries. The first one is the earliest, not the first that arrived. */
 export class WaitingList extends TaskList {
   readonly byTime = new RowsByTime<TaskRow>();
 
@@ -129,11 +129,65 @@ export class WaitingList extends TaskList {
   }
 }
 
+/** Days whose counts are kept, as in asynq. */
+const DAYS_KEPT = 90;
+
+/** Runs of one UTC day. */
+interface DayCount {
+  processed: number;
+  failed: number;
+}
+
+const NOTHING: Readonly<DayCount> = Object.freeze({ processed: 0, failed: 0 });
+
+/** Counts the runs of a queue, by day and in total. Counting is O(1); days beyond the last 90 are removed. */
+export class DayCounters {
+  processedTotal = 0;
+  failedTotal = 0;
+  readonly #days = new Map<number, DayCount>();
+  #today = NaN;
+  #todayCount: DayCount = NOTHING;
+
+  count(wallNowMs: number, hasFailed: boolean): void {
+    const today = this.#countOfDay(wallNowMs);
+    today.processed++;
+    this.processedTotal++;
+    if (!hasFailed) return;
+    today.failed++;
+    this.failedTotal++;
+  }
+
+  /** Returns the counts of the day that is `daysAgo` before today. */
+  of(wallNowMs: number, daysAgo: number): Readonly<DayCount> {
+    return this.#days.get(dayOf(wallNowMs) - daysAgo) ?? NOTHING;
+  }
+
+  /** Number of days that are kept. */
+  get size(): number {
+    return this.#days.size;
+  }
+
+  #countOfDay(wallNowMs: number): DayCount {
+    const day = dayOf(wallNowMs);
+    if (day === this.#today) return this.#todayCount;
+    const count = this.#days.get(day) ?? { processed: 0, failed: 0 };
+    this.#days.set(day, count);
+    this.#today = day;
+    this.#todayCount = count;
+    for (const old of this.#days.keys()) if (old <= day - DAYS_KEPT) this.#days.delete(old);
+    return count;
+  }
+}
+
+function dayOf(wallMs: number): number {
+  return Math.floor(wallMs / DAY_MS);
+}
+
 /** Tasks that were taken out of a group to be aggregated. */
 export interface HeldSet {
   readonly id: string;
   readonly list: TaskList;
-  /** When they go back, on the monotonic clock. */
+  /** When its tasks return to the group, on the monotonic clock. */
   readonly endsAtMs: number;
   timer: TimerId;
 }
@@ -158,7 +212,7 @@ export class QueueState {
   readonly days = new DayCounters();
   isPaused = false;
   isRemoved = false;
-  /** Whether a notification of that kind is on its way. */
+  /** Whether a notification of that kind is pending. */
   isWorkNotified = false;
   isLeaseNotified = false;
 
@@ -174,7 +228,7 @@ export class QueueState {
     };
   }
 
-  /** The list of a group, created if the group has no tasks. */
+  /** Returns the list of a group, which is created if the group has no tasks. */
   group(name: string): TaskList {
     let list = this.groups.get(name);
     if (list === undefined) {
@@ -184,7 +238,7 @@ export class QueueState {
     return list;
   }
 
-  /** Takes a row out of its list. A group without tasks is removed. */
+  /** Removes a row from its list. A group without tasks is removed. */
   take(row: TaskRow): void {
     const { list } = row;
     if (list === undefined) return;
@@ -192,7 +246,7 @@ export class QueueState {
     if (list.size === 0 && list.group !== '' && !list.isHeld) this.groups.delete(list.group);
   }
 
-  /** The lists of a state. For aggregating tasks those of all groups, or of one, without the sets. */
+  /** Yields the lists of a state; for aggregating tasks those of all groups or of one, without the sets. */
   *listsOf(state: TaskState, group?: string): Generator<TaskList> {
     if (state !== 'aggregating') {
       yield this.lists[state];
@@ -204,7 +258,7 @@ export class QueueState {
     }
   }
 
-  /** Number of aggregating tasks, those of sets included. O(groups). */
+  /** Returns the number of aggregating tasks, including those in sets. O(groups). */
   countAggregating(): number {
     let count = 0;
     for (const { size } of this.groups.values()) count += size;
@@ -213,7 +267,7 @@ export class QueueState {
   }
 }
 
-/** The list of a row that is in one. */
+/** Returns the list of a row. @throws Error - it is in none. */
 export function listOf(row: TaskRow): TaskList {
   if (row.list === undefined) throw new Error(`task '${row.message.id}' is in no list`);
   return row.list;

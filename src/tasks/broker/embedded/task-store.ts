@@ -1,10 +1,10 @@
 import type { Clock } from '../../../core/clock.ts';
 import { SystemTimer } from '../../../timer/system-timer.ts';
-import { requireQueueName } from '../../require-text.ts';
-import { requireDuration } from '../../task-options.ts';
-import type { BrokerListener, NewTask } from '../broker.ts';
+import type { BrokerListener, NewTask, Subscription } from '../broker.ts';
+import { requireNewTask } from '../broker-checks.ts';
 import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from '../broker-errors.ts';
 import type { ResolvedBrokerSettings } from '../broker-settings.ts';
+import { Members } from './members.ts';
 import { Notifications } from './notifications.ts';
 import { listOf, NO_TIMER, QueueState, TaskRow, type ListedState } from './task-lists.ts';
 
@@ -22,6 +22,7 @@ import { listOf, NO_TIMER, QueueState, TaskRow, type ListedState } from './task-
 export class TaskStore {
   readonly clock: Clock;
   readonly timer: SystemTimer;
+  readonly members = new Members();
   readonly notifications = new Notifications();
   readonly locks = new UniqueLocks();
   readonly queues = new Map<string, QueueState>();
@@ -49,15 +50,19 @@ export class TaskStore {
     this.notifications.close();
   }
 
-  /** From now on waiting tasks keep the process alive: there is a server, or a caller of `waitFor`. */
-  subscribe(listener: BrokerListener): void {
+  /** While there is a subscription (of a server, or of a caller of `waitFor`), the timer keeps the process alive. */
+  subscribe(listener: BrokerListener): Subscription {
     this.notifications.add(listener);
     this.timer.ref();
-  }
-
-  unsubscribe(listener: BrokerListener): void {
-    this.notifications.remove(listener);
-    if (this.notifications.listeners.length === 0) this.timer.unref();
+    let isOver = false;
+    return {
+      close: () => {
+        if (!isOver) this.notifications.remove(listener);
+        isOver = true;
+        if (this.notifications.listeners.length === 0) this.timer.unref();
+        return Promise.resolve();
+      },
+    };
   }
 
   /** @throws EscapementError `ERR_QUEUE_NOT_FOUND` */
@@ -74,7 +79,7 @@ export class TaskStore {
     return row;
   }
 
-  /** The queue of that name, made if there is none. */
+  /** Returns the queue of that name, which is created if there is none. */
   openQueue(name: string): QueueState {
     let queue = this.queues.get(name);
     if (queue === undefined) {
@@ -85,18 +90,14 @@ export class TaskStore {
   }
 
   /**
-   * Checks whether a task may come, as if `leaving` were not there any more.
+   * Checks whether a task may be added, as if the rows that are `leaving` were removed.
    *
    * @throws TypeError or RangeError - the name of its queue, or one of its times, is not valid.
    * @throws EscapementError `ERR_TASK_DUPLICATE` or `ERR_TASK_ID_CONFLICT`
    */
   check(task: NewTask, leaving?: { has(row: TaskRow): boolean }): void {
-    const { id, queue, uniqueKey, retentionMs } = task.message;
-    requireQueueName('task.message.queue', queue);
-    // Here and not when they are needed: what is half done then stays so.
-    requireDuration('processAtMs', task.processAtMs);
-    requireDuration('uniqueTtlMs', task.uniqueTtlMs);
-    requireDuration('message.retentionMs', retentionMs);
+    const { id, queue, uniqueKey } = task.message;
+    requireNewTask(task);
     if (isUnique(task)) {
       const owner = this.locks.ownerOf(uniqueKey, this.clock.now());
       if (owner !== undefined && leaving?.has(owner) !== true) throw taskDuplicate(queue, owner.message.id);
@@ -105,7 +106,7 @@ export class TaskStore {
     if (namesake !== undefined && leaving?.has(namesake) !== true) throw taskIdConflict(queue, id);
   }
 
-  /** Adds a task that was checked. */
+  /** Adds a task that `check` has accepted. */
   add(task: NewTask): TaskRow {
     const { message, processAtMs, uniqueTtlMs } = task;
     const wallNowMs = this.clock.wallNow();
@@ -122,7 +123,7 @@ export class TaskStore {
     return row;
   }
 
-  /** To the end of the queue. */
+  /** Moves a row to the end of its queue. */
   makePending(row: TaskRow): void {
     const queue = this.#leave(row);
     row.atMs = this.clock.wallNow();
@@ -130,15 +131,15 @@ export class TaskStore {
     this.notifications.work(queue);
   }
 
-  /** To the head of the queue. */
-  giveBack(row: TaskRow): void {
+  /** Moves a row to the head of its queue. */
+  release(row: TaskRow): void {
     const queue = this.#leave(row);
     row.atMs = this.clock.wallNow();
     queue.lists.pending.unshift(row);
     this.notifications.work(queue);
   }
 
-  /** Under a new lease, of an epoch that no lease of this broker had: not even one of an earlier task of that id. */
+  /** Leases a row. No lease of this broker has had its epoch, not even one of an earlier task with that id. */
   lease(row: TaskRow, leaseMs: number, nowMs: number): void {
     const queue = this.#leave(row);
     row.serial = ++this.#serial;
@@ -158,7 +159,7 @@ export class TaskStore {
     else this.#wait(row, queue, 'retry', wallNowMs, wallNowMs);
   }
 
-  /** Retained until then. */
+  /** Retains a row for `retentionMs`. */
   makeCompleted(row: TaskRow, retentionMs: number, wallNowMs: number): void {
     const queue = this.#leave(row);
     this.locks.free(row);
@@ -166,7 +167,7 @@ export class TaskStore {
     this.notifications.settled(queue, row.message.id);
   }
 
-  /** To the archive, which gives up its oldest if it has too many. */
+  /** Moves a row to the archive, which removes its oldest row if it has too many. */
   makeArchived(row: TaskRow): void {
     const wallNowMs = this.clock.wallNow();
     const queue = this.#leave(row);
@@ -177,7 +178,7 @@ export class TaskStore {
     while (archived.head !== undefined && archived.size > this.#maxArchived) this.remove(archived.head);
   }
 
-  /** It is gone. */
+  /** Removes a row from the broker. */
   remove(row: TaskRow): void {
     const queue = this.#leave(row);
     this.locks.free(row);
@@ -185,13 +186,13 @@ export class TaskStore {
     this.notifications.settled(queue, row.message.id);
   }
 
-  /** What is due goes to where it is processed. */
+  /** Moves a due row to its queue or group. */
   forward(row: TaskRow): void {
     const queue = this.#leave(row);
     this.#makeReady(row, queue, this.clock.wallNow());
   }
 
-  /** To where a task belongs that nothing holds back any more. */
+  /** Adds a row that is in no list to its queue or group. */
   #makeReady(row: TaskRow, queue: QueueState, wallNowMs: number): void {
     const { group } = row.message;
     if (group === '') {
@@ -218,7 +219,7 @@ export class TaskStore {
     row.timer = this.timer.schedule(leaseMs, this.#wake, row);
   }
 
-  /** Takes a row out of where it is, whatever it waits for there. */
+  /** Removes a row from its list, and its entry from the timer. */
   #leave(row: TaskRow): QueueState {
     const { queue } = listOf(row);
     if (row.timer !== NO_TIMER) this.#disarm(row);
@@ -241,7 +242,7 @@ export class TaskStore {
       return;
     }
     const aheadMs = row.atMs - this.clock.wallNow();
-    // The wall clock was put back, or runs slower: what is due by it is not yet.
+    // The wall clock was set back, or runs slower than the monotonic clock: the row is not due yet.
     if (aheadMs > 0) row.timer = this.timer.schedule(aheadMs, this.#wake, row);
     else if (list.state === 'scheduled' || list.state === 'retry') this.forward(row);
     else this.remove(row);
@@ -254,7 +255,7 @@ function isUnique({ uniqueTtlMs, message }: NewTask): boolean {
 
 /**
  * `randomUUID` concatenates its id piece by piece, and V8 keeps the pieces, in some 400 bytes, until a character is read. A
- * flat string takes 90 bytes, and is found sooner in a map.
+ * flat string takes 90 bytes, and a map finds it faster.
  */
 function flatten(text: string): void {
   text.charCodeAt(0);
@@ -278,7 +279,7 @@ export class UniqueLocks {
     return this.#locks.size;
   }
 
-  /** The task that holds a lock. */
+  /** Returns the task that holds a lock. */
   ownerOf(key: string, nowMs: number): TaskRow | undefined {
     const lock = this.#locks.get(key);
     if (lock === undefined || lock.endsAtMs <= nowMs) return undefined;

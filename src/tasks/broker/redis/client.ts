@@ -1,6 +1,13 @@
 import type { ConnectionOptions } from 'node:tls';
 import { Cluster, Redis, type ClusterOptions, type RedisOptions } from 'ioredis';
-import type { RedisHost, ServerPlan } from './connection-options.ts';
+import { BackOff, type BackOffOptions } from '../../../core/back-off.ts';
+import {
+  CONNECTION_OPTIONS,
+  type RedisConnectionOptions,
+  type RedisHost,
+  type RedisUrlOptions,
+  type ServerPlan,
+} from './connection-options.ts';
 import { isReadOnly } from './redis-errors.ts';
 
 /* How clients of ioredis are made. Only the files of a connection use this one. */
@@ -13,6 +20,9 @@ export function isClusterClient(client: RedisClient): client is Cluster {
 
 /** Replies are plain values, whatever the version of the protocol. */
 export type ConnectionSettings = Omit<RedisOptions, 'replyMapping'> & { readonly replyMapping: 'legacy' };
+
+/** Waits between attempts to connect: most connections that are lost are back at once, and the longest wait delays only the last. */
+export const RECONNECT: BackOffOptions = { firstMs: 50, longestMs: 3_000 };
 
 /** How long a connection that is given up may take to end in order, in milliseconds; then it is cut. */
 const DISCONNECT_MS = 50;
@@ -45,14 +55,12 @@ export function commonSettings(timeoutMs: number): ConnectionSettings {
 
 /** Returns a client that connects when `connect` is called, and then again after every loss. */
 export function makeClient(plan: ServerPlan, timeoutMs: number): RedisClient {
-  const { address, username, password, tls } = plan;
+  const { address, tls } = plan;
   const settings: ConnectionSettings = {
     ...commonSettings(timeoutMs),
-    retryStrategy: reconnectDelayMs,
+    retryStrategy: reconnectDelays(),
     lazyConnect: true,
-    ...(username === undefined ? {} : { username }),
-    ...(password === undefined ? {} : { password }),
-    ...(tls === undefined ? {} : { tls }),
+    ...pickSet(plan, ['username', 'password', 'tls']),
   };
   switch (address.kind) {
     case 'server':
@@ -67,7 +75,7 @@ export function makeClient(plan: ServerPlan, timeoutMs: number): RedisClient {
         name: address.master,
         sentinels: [...address.sentinels],
         sentinelCommandTimeout: timeoutMs,
-        sentinelRetryStrategy: reconnectDelayMs,
+        sentinelRetryStrategy: reconnectDelays(),
         ...(address.username === undefined ? {} : { sentinelUsername: address.username }),
         ...(address.password === undefined ? {} : { sentinelPassword: address.password }),
       });
@@ -77,6 +85,15 @@ export function makeClient(plan: ServerPlan, timeoutMs: number): RedisClient {
       return cluster;
     }
   }
+}
+
+/** Returns the delays before attempts to connect, which ioredis counts from 1 after each loss. */
+export function reconnectDelays(): (attempt: number) => number {
+  const backOff = new BackOff(RECONNECT);
+  return (attempt) => {
+    if (attempt === 1) backOff.reset();
+    return backOff.next();
+  };
 }
 
 /** Returns a client of one of the sentinels themselves, which connects when `connect` is called, and once. */
@@ -90,8 +107,7 @@ export function makeSentinelClient(
     ...sentinel,
     retryStrategy: null,
     lazyConnect: true,
-    ...(address.username === undefined ? {} : { username: address.username }),
-    ...(address.password === undefined ? {} : { password: address.password }),
+    ...pickSet(address, ['username', 'password']),
     ...(tls === undefined ? {} : { tls }),
   });
 }
@@ -103,7 +119,7 @@ export function clusterSettings(
   return {
     enableOfflineQueue: false,
     lazyConnect: true,
-    clusterRetryStrategy: reconnectDelayMs,
+    clusterRetryStrategy: reconnectDelays(),
     redisOptions: settings,
     // A certificate is for a name, which must not be resolved to an address first.
     ...(settings.tls === undefined ? {} : { dnsLookup: keepName }),
@@ -156,18 +172,76 @@ function ignore(): void {
   // ioredis has reported the first error.
 }
 
-/** The first wait, in milliseconds: most connections that are lost are back at once. */
-const FIRST_RETRY_MS = 50;
-/** The longest wait, in milliseconds: that late may a Redis that is back be noticed. */
-const LONGEST_RETRY_MS = 3_000;
+/** The options of a client that determine the server and the user. */
+const WHERE = [
+  ...(['host', 'port', 'path', 'family', 'db', 'username', 'password', 'tls'] as const),
+  ...(['keepAlive', 'noDelay'] as const),
+  ...(['sentinels', 'name', 'sentinelUsername', 'sentinelPassword', 'sentinelTLS'] as const),
+  ...(['enableTLSForSentinelMode', 'natMap'] as const),
+];
 
-/**
- * Returns how long to wait before the next attempt to connect: twice as long each time, up to three seconds, and a random part of
- * the upper half of that, so that a fleet does not return in step.
- *
- * @param attempt - from 1.
- */
-export function reconnectDelayMs(attempt: number): number {
-  const mostMs = Math.min(FIRST_RETRY_MS * 2 ** Math.min(attempt - 1, 10), LONGEST_RETRY_MS);
-  return Math.ceil(mostMs * (0.5 + Math.random() / 2));
+type Where = Partial<Pick<RedisOptions, (typeof WHERE)[number]>>;
+
+/** How a broker connects to Redis. It can be sent to a thread unless it contains functions. */
+export type ConnectionRoute =
+  | { readonly kind: 'url'; readonly options: RedisUrlOptions }
+  | { readonly kind: 'server'; readonly where: Where; readonly timeoutMs: number }
+  | {
+      readonly kind: 'cluster';
+      readonly nodes: readonly Where[];
+      readonly where: Where;
+      readonly natMap: ClusterOptions['natMap'];
+      readonly timeoutMs: number;
+    };
+
+/** @throws Error - the client that was passed in connects in a way that cannot be copied. */
+export function routeOf(options: RedisConnectionOptions): ConnectionRoute {
+  if ('url' in options)
+    return {
+      kind: 'url',
+      options: { url: options.url, ...pickSet(options, ['username', 'password', 'tls', 'timeoutMs']) },
+    };
+  const { timeoutMs = CONNECTION_OPTIONS.timeoutMs[1] } = options;
+  const { client } = options;
+  if (!isClusterClient(client)) return { kind: 'server', where: whereOf(client.options), timeoutMs };
+  const nodes = client.nodes().map((node) => pickSet(node.options, ['host', 'port']));
+  if (nodes.length === 0) throw new Error('no node of the cluster is known');
+  const { redisOptions = {}, natMap } = client.options;
+  return { kind: 'cluster', nodes, where: whereOf(redisOptions), natMap, timeoutMs };
+}
+
+/** Returns options that connect on that route. Called in the thread. */
+export function optionsOfRoute(route: ConnectionRoute): RedisConnectionOptions {
+  if (route.kind === 'url') return route.options;
+  return { client: clientOf(route), timeoutMs: route.timeoutMs };
+}
+
+function clientOf(route: Exclude<ConnectionRoute, { kind: 'url' }>): RedisClient {
+  const settings = {
+    ...commonSettings(route.timeoutMs),
+    retryStrategy: reconnectDelays(),
+    sentinelRetryStrategy: reconnectDelays(),
+    lazyConnect: true,
+    ...route.where,
+  };
+  if (route.kind === 'server') return new Redis(settings);
+  const { nodes, natMap } = route;
+  return new Cluster([...nodes], {
+    ...clusterSettings(settings),
+    ...(natMap === undefined ? {} : { natMap }),
+  });
+}
+
+function whereOf(options: RedisOptions): Where {
+  if (options.Connector !== undefined) throw new Error('the client has a connector of its own');
+  return pickSet(options, WHERE);
+}
+
+/** Returns those of the named options that are set. */
+function pickSet<T extends object, K extends keyof T>(
+  options: T,
+  names: readonly K[],
+): { -readonly [Name in K]?: NonNullable<T[Name]> } {
+  const set = names.filter((name) => options[name] !== undefined && options[name] !== null);
+  return Object.fromEntries(set.map((name) => [name, options[name]])) as ReturnType<typeof pickSet<T, K>>;
 }

@@ -1,11 +1,11 @@
 import { inOwnTurn } from '../../../core/own-turn.ts';
-import { isUnavailable } from '../is-unavailable.ts';
+import { isUnavailable } from '../broker-errors.ts';
 
-/** What {@link Coalescer} is made of. */
+/** Options of a {@link Coalescer}. */
 export interface CoalescerOptions<T, R> {
   /** Processes items of one key. @returns their results in their order. */
   readonly run: (key: string, items: readonly T[]) => Promise<readonly R[]>;
-  /** Size of an item. */
+  /** Returns the size of an item. */
   readonly bytesOf: (item: T) => number;
 }
 
@@ -27,7 +27,7 @@ const MAX_ITEMS = 500;
 const MAX_BYTES = 1_048_576;
 
 /**
- * Limits of what is in progress. Redis answers in order, and each answer has a time limit: behind a million items no operation of
+ * Limits of the items in progress. Redis answers in order, and each answer has a time limit: behind a million items no operation of
  * the process would have its answer in time.
  */
 const MAX_RUNNING_ITEMS = 10 * MAX_ITEMS;

@@ -1,13 +1,8 @@
 import type { ConnectionOptions } from 'node:tls';
 import type { Cluster, Redis } from 'ioredis';
-import { wrongType, wrongValue } from '../../../core/errors.ts';
-import {
-  requireFunction,
-  requireIntegerAtLeast,
-  requireMethods,
-  requireObject,
-  type OptionNames,
-} from '../../../core/validate.ts';
+import { wrongValue } from '../../../core/errors.ts';
+import { integer, readOptions, type OptionTable } from '../../../core/options.ts';
+import { requireFunction, requireMethods, requireObject, requireString } from '../../../core/validate.ts';
 
 /** State of the connection to Redis. */
 export type RedisHealth = RedisReachable | RedisUnavailable;
@@ -72,9 +67,15 @@ export interface RedisClientOptions extends RedisConnectionSettings {
 /** How a broker connects to Redis. */
 export type RedisConnectionOptions = RedisUrlOptions | RedisClientOptions;
 
-export const CONNECTION_OPTIONS: OptionNames<RedisConnectionOptions> = {
-  ...{ timeoutMs: true, onHealth: true, url: true, username: true, password: true, tls: true, client: true },
-};
+export const CONNECTION_OPTIONS = {
+  timeoutMs: [integer(1), 5_000],
+  onHealth: [requireFunction, undefined],
+  url: [requireString, undefined],
+  username: [requireString, undefined],
+  password: [requireString, undefined],
+  tls: [requireObject, undefined],
+  client: [requireClient, undefined],
+} satisfies OptionTable<RedisConnectionOptions>;
 
 /** Validated {@link RedisConnectionOptions}. */
 export interface ConnectionPlan {
@@ -91,36 +92,33 @@ export interface ServerPlan {
   readonly tls: ConnectionOptions | undefined;
 }
 
-const DEFAULT_TIMEOUT_MS = 5_000;
-
-/** @throws TypeError or RangeError - an option is wrong. */
+/**
+ * @param options - may have options of other tables, too.
+ * @throws TypeError or RangeError - an option is not valid.
+ */
 export function planConnection(options: RedisConnectionOptions): ConnectionPlan {
   requireObject('options', options);
-  const { timeoutMs = DEFAULT_TIMEOUT_MS, onHealth } = options;
-  requireIntegerAtLeast('options.timeoutMs', 1, timeoutMs);
-  if (onHealth !== undefined) requireFunction('options.onHealth', onHealth);
-  const source = 'client' in options ? clientOf(options) : { server: serverPlan(options) };
-  return { timeoutMs, onHealth, source };
+  const own = Object.entries(options).filter(([name]) => Object.hasOwn(CONNECTION_OPTIONS, name));
+  const given = Object.fromEntries(own) as unknown as RedisConnectionOptions;
+  const { timeoutMs, onHealth } = readOptions('RedisBroker', given, CONNECTION_OPTIONS);
+  if (!('client' in options)) return { timeoutMs, onHealth, source: { server: serverPlan(options) } };
+  if ('url' in options) throw wrongValue('options', 'either a url or a client', options);
+  return { timeoutMs, onHealth, source: { client: options.client } };
 }
 
 const CLIENT_METHODS = ['sendCommand', 'evalsha', 'duplicate', 'subscribe', 'disconnect', 'on'];
 
-function clientOf(options: RedisClientOptions): { readonly client: Redis | Cluster } {
-  const { client } = options;
-  if ('url' in options) throw wrongValue('options', 'either a url or a client', options);
-  requireMethods('options.client', 'a Redis or Cluster of ioredis', CLIENT_METHODS, client);
-  const { keyPrefix = '' } = client.options;
+function requireClient(argument: string, client: unknown): void {
+  requireMethods(argument, 'a Redis or Cluster of ioredis', CLIENT_METHODS, client);
+  const { keyPrefix = '' } = (client as Redis | Cluster).options;
   // Scripts build keys from other keys: only some of them would have the prefix.
-  if (keyPrefix !== '') throw wrongValue('options.client.options.keyPrefix', 'empty', keyPrefix);
-  return { client };
+  if (keyPrefix !== '') throw wrongValue(`${argument}.options.keyPrefix`, 'empty', keyPrefix);
 }
 
 function serverPlan({ url, username, password, tls }: RedisUrlOptions): ServerPlan {
   const address = parseRedisUrl('options.url', url);
-  if (tls !== undefined) {
-    requireObject('options.tls', tls);
-    if (!address.isTls) throw wrongValue('options.tls', 'absent unless the URL begins with rediss', tls);
-  }
+  if (tls !== undefined && !address.isTls)
+    throw wrongValue('options.tls', 'absent unless the URL begins with rediss', tls);
   const ofUrl: RedisCredentials = address.kind === 'sentinel' ? {} : address;
   return {
     address,
@@ -183,32 +181,19 @@ const SCHEMES =
  * @throws TypeError - it is not valid; the message contains neither user name nor password.
  */
 export function parseRedisUrl(argument: string, url: unknown): RedisAddress {
-  if (typeof url !== 'string') throw wrongType(argument, 'a string', url);
+  requireString(argument, url);
   const fail: Fail = (requirement) => wrongValue(argument, requirement, withoutCredentials(url));
   const parts = split(url, fail);
-  const credentials = credentialsOf(parts, fail);
-  switch (parts.scheme) {
-    case 'redis':
-    case 'rediss':
-      return { ...credentials, ...serverOf(parts, fail) };
-    case 'redis-socket':
-      return { ...credentials, ...socketOf(parts, fail) };
-    case 'redis-sentinel':
-    case 'rediss-sentinel':
-      return { ...credentials, ...sentinelsOf(parts, fail) };
-    case 'redis-cluster':
-    case 'rediss-cluster':
-      return { ...credentials, ...clusterOf(parts, fail) };
-    default:
-      throw fail(SCHEMES);
-  }
+  const read = ADDRESSES[parts.scheme.replace('rediss', 'redis')];
+  if (read === undefined || parts.scheme === 'rediss-socket') throw fail(SCHEMES);
+  return { ...credentialsOf(parts, fail), ...read(parts, fail) };
 }
 
 /** Returns the error for a URL that is not valid. */
 type Fail = (requirement: string) => Error;
 
 /**
- * A URL for messages. Everything before the last `@` may be part of a password that was not encoded, and other clients accept a
+ * Returns a URL for messages. Everything before the last `@` may be part of a password that was not encoded, and other clients accept a
  * password in the query.
  */
 export function withoutCredentials(url: string): string {
@@ -221,6 +206,14 @@ function split(url: string, fail: Fail): UrlParts {
   const [, scheme = '', userInfo, hosts = '', path = '', query = ''] = match;
   return { scheme, userInfo, hosts, path, query: new URLSearchParams(query) };
 }
+
+/** By scheme without TLS. */
+const ADDRESSES: Readonly<Record<string, (parts: UrlParts, fail: Fail) => RedisAddress>> = {
+  redis: serverOf,
+  'redis-socket': socketOf,
+  'redis-sentinel': sentinelsOf,
+  'redis-cluster': clusterOf,
+};
 
 function serverOf(parts: UrlParts, fail: Fail): RedisAddress {
   onlyQuery(parts, [], fail);

@@ -82,16 +82,15 @@ export class RedisConnection {
   /**
    * Sends a command, or several at once.
    *
-   * @param op - the operation that errors name.
    * @throws EscapementError `ERR_BROKER_UNAVAILABLE` - see above. `ERR_BROKER_CLOSED`. `ERR_WIRE_MESSAGE` - a key has a wrong type.
    */
-  async run<T>(op: string, send: (client: RedisClient) => Promise<T>): Promise<T> {
-    if (this.#isClosed) throw brokerClosed(op);
-    if (!this.#watch.isReady) await this.#watch.untilReady(op, this.#timeoutMs);
+  async run<T>(send: (client: RedisClient) => Promise<T>): Promise<T> {
+    if (this.#isClosed) throw brokerClosed();
+    if (!this.#watch.isReady) await this.#watch.untilReady(this.#timeoutMs);
     try {
       return await this.#inTime(send(this.#client));
     } catch (error) {
-      throw this.#failed(op, error);
+      throw this.#failed(error);
     }
   }
 
@@ -100,8 +99,8 @@ export class RedisConnection {
    *
    * @throws EscapementError `ERR_BROKER_UNAVAILABLE` - Redis has not confirmed it in time; the listener is removed.
    */
-  subscribe(op: string, channel: string, listener: RedisMessageListener): Promise<void> {
-    return this.#subscriber.subscribe(op, channel, listener);
+  subscribe(channel: string, listener: RedisMessageListener): Promise<void> {
+    return this.#subscriber.subscribe(channel, listener);
   }
 
   unsubscribe(channel: string, listener: RedisMessageListener): void {
@@ -121,10 +120,10 @@ export class RedisConnection {
     if (this.#isOwn) await disconnect(this.#client);
   }
 
-  #failed(op: string, error: unknown): unknown {
-    if (this.#isClosed) return brokerClosed(op);
+  #failed(error: unknown): unknown {
+    if (this.#isClosed) return brokerClosed();
     if (isTimeout(error)) void this.#giveUp();
-    return toBrokerError(error, op);
+    return toBrokerError(error);
   }
 
   /** A client that was passed in may have no limit of its own. */
@@ -216,7 +215,6 @@ function ignore(): void {
 
 /** An operation that waits for the connection. */
 interface Waiter {
-  readonly op: string;
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
   readonly timeout: NodeJS.Timeout;
@@ -282,14 +280,13 @@ class ConnectionWatch {
   }
 
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - it is not ready within the limit. */
-  untilReady(op: string, limitMs: number): Promise<void> {
+  untilReady(limitMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const timeout = setTimeout(() => {
-        this.#settle(waiter).reject(
-          unavailable(op, this.#lastError ?? new Error(`no answer for ${limitMs} ms`)),
-        );
+        const cause = this.#lastError ?? new Error(`no answer for ${limitMs} ms`);
+        this.#settle(waiter).reject(unavailable(cause));
       }, limitMs);
-      const waiter: Waiter = { op, resolve, reject, timeout };
+      const waiter: Waiter = { resolve, reject, timeout };
       this.#waiters.add(waiter);
     });
   }
@@ -302,7 +299,7 @@ class ConnectionWatch {
     client.off('error', this.#onError);
     client.off('close', this.#onClose);
     client.off('end', this.#onClose);
-    for (const waiter of this.#waiters) this.#settle(waiter).reject(brokerClosed(waiter.op));
+    for (const waiter of this.#waiters) this.#settle(waiter).reject(brokerClosed());
   }
 
   #settle(waiter: Waiter): Waiter {

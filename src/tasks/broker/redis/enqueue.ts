@@ -1,14 +1,13 @@
-import { requireQueueName } from '../../require-text.ts';
 import { requireDuration } from '../../task-options.ts';
+import { requireNewTask } from '../broker-checks.ts';
 import { taskDuplicate, taskIdConflict, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
-import type { NewTask, TaskRecord, Tick } from '../broker.ts';
+import type { NewTask, TaskRecord } from '../broker.ts';
 import { Coalescer } from './coalescer.ts';
-import { QUEUES_KEY } from './keys.ts';
-import type { RedisAccess } from './redis-access.ts';
-import { errorOfOperation, toBrokerError } from './redis-errors.ts';
-import { Script, type ScriptArgument, type ScriptReply } from './script.ts';
-import { encoded, msOfSeconds, numberOf, secondsUp, textOf } from './script-values.ts';
+import type { RedisAccess, RedisOperations } from './redis-access.ts';
+import { toBrokerError } from './redis-errors.ts';
+import { encoded, listOf, msOfSeconds, numberOf, Script, secondsUp, textOf } from './script.ts';
+import type { ScriptArgument, ScriptReply } from './script.ts';
 
 /**
  * `add(id, msg, score, group, lock, ttl)`: adds a task: scheduled if it has a score, aggregating if it has a group, else pending.
@@ -17,16 +16,14 @@ import { encoded, msOfSeconds, numberOf, secondsUp, textOf } from './script-valu
  * `damage(score, group)`: returns that error beforehand.
  * `finish()`: after the last task, registers the queue, adds the ids to the pending list, and notifies the servers.
  *
- * The group of a scheduled task is registered as well: see GROUP_NAMES in lua.ts.
+ * The group of a scheduled task is registered as well: see `dropGroup` in lua.ts.
  *
  * KEYS[1]  prefix of the queue's keys
- * KEYS[2]  SET of all queues; see RedisAccess.keysWithQueues
+ * KEYS[2]  SET of all queues; see RedisAccess.keysToEnqueue
  * ARGV[1]  now, in milliseconds
  */
 export const ADD_TASK = `
 local QUEUES, NOW_MS = KEYS[2], ARGV[1]
-local PENDING, SCHEDULED, GROUPS = PREFIX .. 'pending', PREFIX .. 'scheduled', PREFIX .. 'groups'
-local GROUP, LATER, CHANNEL = PREFIX .. 'g:', PREFIX .. 'x:later:', PREFIX .. 'x:work'
 local NOW, NOW_NS, DAY = math.ceil(NOW_MS / 1000), NOW_MS .. '000000', 86400
 local pushed, grown, added, checked, sound = {}, {}, 0, {}, {}
 local function check(kind, key)
@@ -59,11 +56,11 @@ local function schedule(id, score, group)
   if redis.call('TTL', LATER .. group) < ttl then redis.call('EXPIRE', LATER .. group, ttl) end
 end
 local function add(id, msg, score, group, lock, ttl)
-  local place = score ~= '' and SCHEDULED or PENDING
-  if group ~= '' or not sound[place] then
+  local list = score ~= '' and SCHEDULED or PENDING
+  if group ~= '' or not sound[list] then
     local wrong = damage(score, group)
     if wrong then return wrong end
-    sound[place] = group == ''
+    sound[list] = group == ''
   end
   local owner = lock ~= '' and redis.pcall('GET', lock)
   if owner then return type(owner) == 'string' and owner or wrongType('string', lock) end
@@ -88,9 +85,9 @@ local function finish()
   if added > 0 and QUEUES then redis.call('SADD', QUEUES, queueName()) end
   if #pushed > 0 then
     local size = redis.call('LPUSH', PENDING, unpack(pushed))
-    if size == #pushed then redis.pcall('PUBLISH', CHANNEL, '') end
+    if size == #pushed then redis.pcall('PUBLISH', WORK, '') end
   end
-  for group in pairs(grown) do redis.pcall('PUBLISH', CHANNEL, group) end
+  for group in pairs(grown) do redis.pcall('PUBLISH', WORK, group) end
 end
 `;
 
@@ -130,7 +127,6 @@ return outcomes
  * Returns what `add` returns, nil if the tick or a later one was added before, or -1 if it is too far ahead.
  */
 export const ENQUEUE_TICK = new Script(`${ADD_TASK}
-local TICKS = PREFIX .. 'x:ticks'
 need('hash', TICKS)
 if ARGV[6] ~= '' then need('string', ARGV[6]) end
 local wrong = damage(ARGV[4], ARGV[5])
@@ -155,110 +151,55 @@ return outcome
 /** By what `add` returns; 0 is a conflict. */
 const STATES = [undefined, 'pending', 'scheduled', 'aggregating'] as const;
 
-/** How long a queue counts as registered, in milliseconds, and for how many queues that is remembered. */
-const REGISTERED_MS = 5_000;
-const MAX_REGISTERED = 1_000;
-
 /** A new task, and its arguments of ENQUEUE. */
-interface TaskArguments {
+export interface TaskArguments {
   readonly task: NewTask;
   /** When it is due, in seconds; 0 for now. */
   readonly score: number;
   readonly args: readonly ScriptArgument[];
 }
 
-/** Adds tasks. Calls of one turn of the event loop share a script. */
-export class Enqueuing {
-  readonly #tasks: Coalescer<TaskArguments, ScriptReply>;
-  /** In a cluster. */
-  readonly #registeredUntilMs = new Map<string, number>();
+/** Operations that add tasks. Calls of `enqueue` in one turn of the event loop share a script. */
+export const ENQUEUEING = {
+  enqueue,
 
-  constructor(redis: RedisAccess) {
-    const shared = redis.for('enqueue');
-    this.#tasks = new Coalescer({
-      run: (queue, tasks) => this.#enqueueAll(shared, queue, tasks),
-      bytesOf: ({ task }) => task.message.payload.length,
-    });
-  }
+  enqueueMany: (redis, tasks) => Promise.allSettled(tasks.map((task) => enqueue(redis, task))),
 
-  async enqueue(redis: RedisAccess, task: NewTask): Promise<TaskRecord> {
-    const added = argumentsOf(task, redis.wallNowMs);
-    let reply: ScriptReply;
-    try {
-      reply = await this.#tasks.submit(task.message.queue, added);
-    } catch (error) {
-      throw errorOfOperation(error, redis.op);
-    }
-    return recordOfNew(redis, added, reply);
-  }
-
-  enqueueMany(
-    redis: RedisAccess,
-    tasks: readonly NewTask[],
-  ): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
-    return Promise.allSettled(tasks.map((task) => this.enqueue(redis, task)));
-  }
-
-  async enqueueTick(redis: RedisAccess, task: NewTask, tick: Tick): Promise<TaskRecord | undefined> {
+  async enqueueTick(redis, task, tick) {
     const { entryKey, atMs } = tick;
     requireDuration('tick.atMs', atMs);
+    const { queue } = task.message;
     const added = argumentsOf(task, redis.wallNowMs);
-    const reply = await redis.run(ENQUEUE_TICK, await this.keysFor(redis, task.message.queue), [
-      redis.wallNowDigits,
-      ...added.args,
-      entryKey,
-      atMs,
-      redis.virtualNowDigits,
-      MOST_AHEAD_MS,
-      MOST_SET_BACK_MS,
-      MARK_KEPT_MS,
+    const reply = await redis.run(ENQUEUE_TICK, await redis.keysToEnqueue(queue), [
+      ...[redis.wallNowDigits, ...added.args, entryKey, atMs, redis.virtualNowDigits],
+      ...[MOST_AHEAD_MS, MOST_SET_BACK_MS, MARK_KEPT_MS],
     ]);
     if (reply === -1) throw tickEarly(tick);
     return reply === null ? undefined : recordOfNew(redis, added, reply);
-  }
+  },
 
-  /** The KEYS of ADD_TASK. */
-  async keysFor(redis: RedisAccess, queue: string): Promise<string[]> {
-    if (redis.isCluster) await this.#register(redis, queue);
-    return redis.keysWithQueues(queue);
-  }
+  async lastTickMs(redis, queue, entryKey) {
+    const { ticks } = redis.keysOf(queue);
+    const last = await redis.send((client) => client.hgetBuffer(ticks, entryKey));
+    return last === null ? undefined : numberOf(last);
+  },
+} satisfies RedisOperations;
 
-  /** The next task registers the queue again. */
-  forget(queue: string): void {
-    this.#registeredUntilMs.delete(queue);
-  }
-
-  /**
-   * In a cluster the set of queues is on another node. That a queue is in it is assumed for a while, not for ever: another process
-   * may remove the queue, and a task that is added then would be in a queue that no inspector lists.
-   */
-  async #register(redis: RedisAccess, queue: string): Promise<void> {
-    const nowMs = redis.clock.now();
-    if ((this.#registeredUntilMs.get(queue) ?? 0) > nowMs) return;
-    await redis.send((client) => client.sadd(QUEUES_KEY, queue));
-    if (this.#registeredUntilMs.size >= MAX_REGISTERED) this.#registeredUntilMs.clear();
-    this.#registeredUntilMs.set(queue, nowMs + REGISTERED_MS);
-  }
-
-  async #enqueueAll(
-    redis: RedisAccess,
-    queue: string,
-    tasks: readonly TaskArguments[],
-  ): Promise<readonly ScriptReply[]> {
-    const args: ScriptArgument[] = [redis.wallNowDigits];
-    for (const task of tasks) args.push(...task.args);
-    return (await redis.run(ENQUEUE, await this.keysFor(redis, queue), args)) as ScriptReply[];
-  }
+async function enqueue(redis: RedisAccess, task: NewTask): Promise<TaskRecord> {
+  const added = argumentsOf(task, redis.wallNowMs);
+  return recordOfNew(redis, added, await redis.newTasks.submit(task.message.queue, added));
 }
 
-export async function lastTickMs(
-  redis: RedisAccess,
-  queue: string,
-  entryKey: string,
-): Promise<number | undefined> {
-  const { ticks } = redis.keysOf(queue);
-  const last = await redis.send((client) => client.hgetBuffer(ticks, entryKey));
-  return last === null ? undefined : numberOf(last);
+/** Collects the tasks that are added in one turn. */
+export function newTasks(redis: RedisAccess): Coalescer<TaskArguments, ScriptReply> {
+  return new Coalescer({
+    run: async (queue, tasks) => {
+      const args: ScriptArgument[] = [redis.wallNowDigits];
+      for (const task of tasks) args.push(...task.args);
+      return listOf(await redis.run(ENQUEUE, await redis.keysToEnqueue(queue), args));
+    },
+    bytesOf: ({ task }) => task.message.payload.length,
+  });
 }
 
 /**
@@ -267,41 +208,28 @@ export async function lastTickMs(
  */
 export function argumentsOf(task: NewTask, wallNowMs: number): TaskArguments {
   const { message, processAtMs, uniqueTtlMs } = task;
-  requireQueueName('task.message.queue', message.queue);
-  requireDuration('processAtMs', processAtMs);
-  requireDuration('uniqueTtlMs', uniqueTtlMs);
-  requireDuration('message.retentionMs', message.retentionMs);
+  requireNewTask(task);
   const isLater = processAtMs > wallNowMs;
   const score = isLater ? secondsUp(processAtMs) : 0;
   const lock = uniqueTtlMs > 0 ? message.uniqueKey : '';
   const lockMs = uniqueTtlMs + (isLater ? processAtMs - wallNowMs : 0);
-  return {
-    task,
-    score,
-    args: [
-      message.id,
-      encoded(message),
-      isLater ? score : '',
-      message.group,
-      lock,
-      lock === '' ? '' : secondsUp(lockMs),
-    ],
-  };
+  const args = [message.id, encoded(message), isLater ? score : '', message.group, lock];
+  args.push(lock === '' ? '' : secondsUp(lockMs));
+  return { task, score, args };
 }
 
 /** @throws EscapementError `ERR_TASK_ID_CONFLICT`, `ERR_TASK_DUPLICATE` or `ERR_WIRE_MESSAGE` - the task was refused. */
 export function recordOfNew(
   redis: RedisAccess,
-  { task, score }: TaskArguments,
+  { task: { message }, score }: TaskArguments,
   reply: ScriptReply,
 ): TaskRecord {
-  const { queue, id } = task.message;
-  if (reply instanceof Error) throw toBrokerError(reply, redis.op);
-  if (typeof reply !== 'number') throw taskDuplicate(queue, textOf(reply));
+  if (reply instanceof Error) throw toBrokerError(reply);
+  if (typeof reply !== 'number') throw taskDuplicate(message.queue, textOf(reply));
   const state = STATES[reply];
-  if (state === undefined) throw taskIdConflict(queue, id);
+  if (state === undefined) throw taskIdConflict(message.queue, message.id);
   return {
-    message: task.message,
+    message,
     state,
     nextProcessAtMs: state === 'pending' ? redis.wallNowMs : state === 'scheduled' ? msOfSeconds(score) : 0,
     result: undefined,

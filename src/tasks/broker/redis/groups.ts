@@ -1,15 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { wrongValue } from '../../../core/errors.ts';
-import { requireFiniteNumber, requireIntegerAtLeast } from '../../../core/validate.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import { requireDuration } from '../../task-options.ts';
+import { requireGroupLimits, requireQueueOfSet } from '../broker-checks.ts';
 import { setLost } from '../broker-errors.ts';
-import type { GroupInfo, GroupLimits, GroupTaking, NewTask, TaskRecord, TaskSet } from '../broker.ts';
-import { ADD_TASK, argumentsOf, recordOfNew, type Enqueuing } from './enqueue.ts';
-import { FREE_LOCK, GROUP_NAMES } from './lua.ts';
-import type { RedisAccess } from './redis-access.ts';
-import { Script, type ScriptArgument, type ScriptReply } from './script.ts';
-import { listOf, messageIfOf, numberOf, secondsDown, secondsUp, textOf } from './script-values.ts';
+import type { GroupInfo } from '../broker.ts';
+import { ADD_TASK, argumentsOf, recordOfNew } from './enqueue.ts';
+import type { RedisAccess, RedisOperations } from './redis-access.ts';
+import { listOf, messageIfOf, numberOf, Script, secondsDown, secondsUp, textOf } from './script.ts';
+import type { ScriptArgument, ScriptReply } from './script.ts';
 
 /**
  * Lists some groups of a queue with their sizes. A group whose key has a wrong type is left out: the others are aggregated anyway.
@@ -21,7 +19,6 @@ import { listOf, messageIfOf, numberOf, secondsDown, secondsUp, textOf } from '.
  * Returns the next cursor, 0 at the end, then name and size per group that has tasks. A group may be returned twice.
  */
 export const LIST_GROUPS = new Script(`
-local GROUPS, GROUP = PREFIX .. 'groups', PREFIX .. 'g:'
 need('set', GROUPS)
 local found = redis.call('SSCAN', GROUPS, ARGV[1], 'COUNT', ARGV[2])
 local reply = { found[1] }
@@ -52,8 +49,8 @@ return reply
  *
  * Returns the seconds until the group is due (after the taking), or -1 if it is empty; then id and msg per task.
  */
-export const TAKE_GROUP = new Script(`${GROUP_NAMES}
-local KEY, SET, SETS = GROUP .. ARGV[1], ARGV[2], PREFIX .. 'aggregation_sets'
+export const TAKE_GROUP = new Script(`
+local KEY, SET = GROUP .. ARGV[1], ARGV[2]
 local now, grace, delay, enough = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 need('zset', KEY, SET, SETS)
 need('set', GROUPS)
@@ -72,10 +69,10 @@ end
 local reply = { due() }
 if reply[1] > 0 then return reply end
 local rows = redis.call('ZRANGE', KEY, 0, ARGV[7] - 1, 'WITHSCORES')
-local bytes, looked = tonumber(ARGV[9]), 0
+local bytes, read = tonumber(ARGV[9]), 0
 for i = 1, #rows, 2 do
   if bytes <= 0 then break end
-  looked = looked + 1
+  read = read + 1
   local id = rows[i]
   local task = readTask(id, 'msg', 'state')
   if task[1] and task[2] == 'aggregating' then
@@ -85,7 +82,7 @@ for i = 1, #rows, 2 do
     reply[#reply + 1] = task[1]
   elseif isGhost(task) then redis.call('DEL', TASK .. id) end
 end
-if looked > 0 then redis.call('ZREMRANGEBYRANK', KEY, 0, looked - 1) end
+if read > 0 then redis.call('ZREMRANGEBYRANK', KEY, 0, read - 1) end
 if #reply > 1 then redis.call('ZADD', SETS, ARGV[8], SET) end
 reply[1] = due()
 if reply[1] == -1 then dropGroup(ARGV[1]) end
@@ -101,16 +98,14 @@ return reply
  * ARGV[2]   now
  * ARGV[3…]  ids
  */
-export const ARCHIVE_FROM_SET = new Script(`${FREE_LOCK}
-local SET, SETS, ARCHIVED = ARGV[1], PREFIX .. 'aggregation_sets', PREFIX .. 'archived'
+export const ARCHIVE_FROM_SET = new Script(`
+local SET = ARGV[1]
 need('zset', SET, SETS, ARCHIVED)
 for i = 3, #ARGV do
   local id = ARGV[i]
   if redis.call('ZREM', SET, id) == 1 and readTask(id, 'msg')[1] then
-    redis.call('ZADD', ARCHIVED, ARGV[2], id)
-    redis.call('HSET', TASK .. id, 'state', 'archived')
-    freeLockOf(id)
-    redis.pcall('PUBLISH', PREFIX .. 'x:settled', id)
+    archive(id, ARGV[2])
+    redis.pcall('PUBLISH', SETTLED, id)
   end
 end
 if redis.call('EXISTS', SET) == 0 then redis.call('ZREM', SETS, SET) end
@@ -127,8 +122,8 @@ if redis.call('EXISTS', SET) == 0 then redis.call('ZREM', SETS, SET) end
  *
  * Returns what ADD_TASK's `add` returns, or nil if the set is no longer held.
  */
-export const REPLACE_SET = new Script(`${FREE_LOCK}${ADD_TASK}
-local SETS, SET, id, lock = PREFIX .. 'aggregation_sets', ARGV[8], ARGV[2], ARGV[6]
+export const REPLACE_SET = new Script(`${ADD_TASK}
+local SET, id, lock = ARGV[8], ARGV[2], ARGV[6]
 need('zset', SETS, SET)
 if not redis.call('ZSCORE', SETS, SET) then return nil end
 local members = redis.call('ZRANGE', SET, 0, -1)
@@ -152,7 +147,7 @@ redis.call('DEL', SET)
 redis.call('ZREM', SETS, SET)
 local outcome = add(id, ARGV[3], ARGV[4], ARGV[5], lock, ARGV[7])
 finish()
-redis.pcall('PUBLISH', PREFIX .. 'x:settled', table.concat(members, '\\0'))
+redis.pcall('PUBLISH', SETTLED, table.concat(members, '\\0'))
 return outcome
 `);
 
@@ -168,7 +163,6 @@ return outcome
  * Returns the number of tasks and the number of sets: there may be more if that is ARGV[2].
  */
 export const RECLAIM_SETS = new Script(`
-local SETS, GROUPS, GROUP = PREFIX .. 'aggregation_sets', PREFIX .. 'groups', PREFIX .. 'g:'
 need('zset', SETS)
 need('set', GROUPS)
 local sets = redis.call('ZRANGEBYSCORE', SETS, '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
@@ -188,7 +182,7 @@ local function putBack(set, group)
   if #rows == 0 then return end
   count = count + #rows / 2
   redis.call('SADD', GROUPS, group)
-  redis.pcall('PUBLISH', PREFIX .. 'x:work', group)
+  redis.pcall('PUBLISH', WORK, group)
 end
 for _, set in ipairs(sets) do
   if groupOf[set] then putBack(set, groupOf[set]) end
@@ -206,8 +200,58 @@ const MAX_SET_BYTES = 8_388_608;
 const GROUPS_PER_SCRIPT = 1_000;
 const SETS_PER_SCRIPT = 10;
 
-/** The groups that have tasks, by name. */
-export async function groups(redis: RedisAccess, queue: string): Promise<readonly GroupInfo[]> {
+/** Operations of aggregation: a set of tasks is taken out of a group, and one task replaces the set. */
+export const GROUPS = {
+  groups: groupsOf,
+
+  async takeGroup(redis, queue, group, limits, holdMs) {
+    requireGroupLimits(limits);
+    requireDuration('holdMs', holdMs);
+    const { graceMs, maxDelayMs, maxSize } = limits;
+    const id = randomUUID();
+    const set = redis.keysOf(queue).aggregationSet(group, id);
+    const nowMs = redis.wallNowMs;
+    const limitsS = [secondsDown(nowMs), secondsUp(graceMs), secondsUp(maxDelayMs)];
+    const count = maxSize === 0 ? MAX_SET_SIZE : maxSize;
+    const args = [group, set, ...limitsS, maxSize, count, secondsUp(nowMs + holdMs), MAX_SET_BYTES];
+    const reply = listOf(await redis.runIn(queue, TAKE_GROUP, args));
+    const againInS = numberOf(reply[0]);
+    const messages = await readMembers(redis, queue, set, reply);
+    return {
+      set: messages.length === 0 ? undefined : { id, queue, group, messages },
+      againInMs: againInS < 0 ? undefined : againInS * 1_000,
+    };
+  },
+
+  async replaceSet(redis, set, task) {
+    requireQueueOfSet(set, task);
+    const { queue, group, id, messages } = set;
+    const added = argumentsOf(task, redis.wallNowMs);
+    const locks: ScriptArgument[] = [];
+    for (const message of messages) if (message.uniqueKey !== '') locks.push(message.id, message.uniqueKey);
+    const setKey = redis.keysOf(queue).aggregationSet(group, id);
+    const args = [redis.wallNowDigits, ...added.args, setKey, ...locks];
+    const reply = await redis.run(REPLACE_SET, await redis.keysToEnqueue(queue), args);
+    if (reply === null) throw setLost(queue, group);
+    return recordOfNew(redis, added, reply);
+  },
+
+  async reclaimSets(redis, queues) {
+    let count = 0;
+    for (const queue of new Set(queues)) {
+      for (let sets = SETS_PER_SCRIPT; sets === SETS_PER_SCRIPT;) {
+        const args = [secondsDown(redis.wallNowMs), SETS_PER_SCRIPT];
+        const reply = listOf(await redis.runIn(queue, RECLAIM_SETS, args));
+        count += numberOf(reply[0]);
+        sets = numberOf(reply[1]);
+      }
+    }
+    return count;
+  },
+} satisfies RedisOperations;
+
+/** Returns the groups that have tasks, by name. */
+export async function groupsOf(redis: RedisAccess, queue: string): Promise<readonly GroupInfo[]> {
   const infos = new Map<string, GroupInfo>();
   let cursor = '0';
   do {
@@ -219,41 +263,6 @@ export async function groups(redis: RedisAccess, queue: string): Promise<readonl
     cursor = textOf(reply[0]);
   } while (cursor !== '0');
   return [...infos.values()].sort((a, b) => (a.group < b.group ? -1 : 1));
-}
-
-export async function takeGroup(
-  redis: RedisAccess,
-  queue: string,
-  group: string,
-  { graceMs, maxDelayMs, maxSize }: GroupLimits,
-  holdMs: number,
-): Promise<GroupTaking> {
-  requireFiniteNumber('limits.graceMs', graceMs);
-  requireFiniteNumber('limits.maxDelayMs', maxDelayMs);
-  requireIntegerAtLeast('limits.maxSize', 0, maxSize);
-  requireDuration('holdMs', holdMs);
-  const id = randomUUID();
-  const set = redis.keysOf(queue).aggregationSet(group, id);
-  const nowMs = redis.wallNowMs;
-  const reply = listOf(
-    await redis.runIn(queue, TAKE_GROUP, [
-      group,
-      set,
-      secondsDown(nowMs),
-      secondsUp(graceMs),
-      secondsUp(maxDelayMs),
-      maxSize,
-      maxSize === 0 ? MAX_SET_SIZE : maxSize,
-      secondsUp(nowMs + holdMs),
-      MAX_SET_BYTES,
-    ]),
-  );
-  const againInS = numberOf(reply[0]);
-  const messages = await readMembers(redis, queue, set, reply);
-  return {
-    set: messages.length === 0 ? undefined : { id, queue, group, messages },
-    againInMs: againInS < 0 ? undefined : againInS * 1_000,
-  };
 }
 
 /** Tasks whose message cannot be decoded are archived: with them, the set could never be replaced. */
@@ -275,39 +284,4 @@ async function readMembers(
     await redis.runIn(queue, ARCHIVE_FROM_SET, [set, secondsUp(redis.wallNowMs), ...unreadable]);
   }
   return messages;
-}
-
-export async function replaceSet(
-  redis: RedisAccess,
-  enqueuing: Enqueuing,
-  { queue, group, id, messages }: TaskSet,
-  task: NewTask,
-): Promise<TaskRecord> {
-  if (task.message.queue !== queue) {
-    throw wrongValue('task.message.queue', `the queue of the set, '${queue}'`, task.message.queue);
-  }
-  const added = argumentsOf(task, redis.wallNowMs);
-  const locks: ScriptArgument[] = [];
-  for (const message of messages) if (message.uniqueKey !== '') locks.push(message.id, message.uniqueKey);
-  const reply = await redis.run(REPLACE_SET, await enqueuing.keysFor(redis, queue), [
-    redis.wallNowDigits,
-    ...added.args,
-    redis.keysOf(queue).aggregationSet(group, id),
-    ...locks,
-  ]);
-  if (reply === null) throw setLost(queue, group);
-  return recordOfNew(redis, added, reply);
-}
-
-export async function reclaimSets(redis: RedisAccess, queues: readonly string[]): Promise<number> {
-  let count = 0;
-  for (const queue of new Set(queues)) {
-    for (let sets = SETS_PER_SCRIPT; sets === SETS_PER_SCRIPT;) {
-      const args = [secondsDown(redis.wallNowMs), SETS_PER_SCRIPT];
-      const reply = listOf(await redis.runIn(queue, RECLAIM_SETS, args));
-      count += numberOf(reply[0]);
-      sets = numberOf(reply[1]);
-    }
-  }
-  return count;
 }

@@ -2,15 +2,14 @@ import { DAY_MS, utcDay } from '../../../core/units.ts';
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import { hasOwnKeys } from '../../require-text.ts';
 import { isTaskState, type TaskState } from '../../task-state.ts';
+import { requirePage } from '../broker-checks.ts';
 import { queueNotFound, taskNotFound } from '../broker-errors.ts';
-import type { DayStats, Page, QueueStats, TaskRecord } from '../broker.ts';
-import { groups } from './groups.ts';
+import type { TaskRecord } from '../broker.ts';
+import { groupsOf } from './groups.ts';
 import { groupKeyOfSet, QUEUES_KEY, type QueueKeys } from './keys.ts';
-import type { RedisAccess } from './redis-access.ts';
-import { Script, type ScriptReply } from './script.ts';
-import { bytesOf, listOf, messageOrStandIn, msOfSeconds, numberOf, textOf } from './script-values.ts';
-
-/* Operations that only read. */
+import type { RedisAccess, RedisOperations } from './redis-access.ts';
+import { bytesOf, listOf, messageOrStandIn, msOfSeconds, numberOf, Script, textOf } from './script.ts';
+import type { ScriptReply } from './script.ts';
 
 /**
  * Reads the numbers of a queue. Its memory is estimated from the first tasks of each state, as in asynq.
@@ -24,8 +23,6 @@ import { bytesOf, listOf, messageOrStandIn, msOfSeconds, numberOf, textOf } from
  */
 export const QUEUE_STATS = new Script(`
 local sample, bytes = tonumber(ARGV[1]), 0
-local GROUPS, SETS, PENDING = PREFIX .. 'groups', PREFIX .. 'aggregation_sets', PREFIX .. 'pending'
-local PROCESSED, FAILED = PREFIX .. 'processed', PREFIX .. 'failed'
 local COUNTS = { PROCESSED .. ':' .. ARGV[2], FAILED .. ':' .. ARGV[2], PROCESSED, FAILED }
 need('set', GROUPS)
 need('zset', SETS)
@@ -53,7 +50,7 @@ local function addUp(key)
   return size
 end
 for _, group in ipairs(redis.call('SMEMBERS', GROUPS)) do
-  if addUp(PREFIX .. 'g:' .. group) > 0 then groups = groups + 1 end
+  if addUp(GROUP .. group) > 0 then groups = groups + 1 end
 end
 for _, set in ipairs(redis.call('ZRANGE', SETS, 0, -1)) do addUp(set) end
 if inWeighed > 0 then bytes = before + (bytes - before) / inWeighed * aggregating end
@@ -62,7 +59,7 @@ reply[7], reply[8] = aggregating, groups
 reply[9] = head and readTask(head, 'pending_since')[1] or 0
 reply[10] = bytes
 for i, key in ipairs(COUNTS) do reply[10 + i] = redis.call('GET', key) or 0 end
-reply[15] = redis.call('EXISTS', PREFIX .. 'paused')
+reply[15] = redis.call('EXISTS', PAUSED)
 return reply
 `);
 
@@ -75,9 +72,9 @@ return reply
  * Returns {} if there is no such task; else msg, state, result, progress, and when its lease ends or it is due.
  */
 export const TASK = new Script(`
-local id, SCORES = ARGV[1], { active = PREFIX .. 'lease', scheduled = PREFIX .. 'scheduled', retry = PREFIX .. 'retry' }
+local id, SCORES = ARGV[1], { active = LEASE, scheduled = SCHEDULED, retry = RETRY }
 need('hash', TASK .. id)
-need('zset', SCORES.active, SCORES.scheduled, SCORES.retry)
+need('zset', LEASE, SCHEDULED, RETRY)
 local task = redis.call('HMGET', TASK .. id, 'msg', 'state', 'result', 'x:progress')
 if not task[1] then return {} end
 local source = SCORES[task[2]]
@@ -97,7 +94,7 @@ return task
  * Returns per task id, msg, result, progress, and its score, or when its lease ends if it is active.
  */
 export const LIST_TASKS = new Script(`
-local KEY, state, LEASE = ARGV[1], ARGV[2], PREFIX .. 'lease'
+local KEY, state = ARGV[1], ARGV[2]
 local isList = state == 'active' or state == 'pending'
 local first, last = tonumber(ARGV[3]), tonumber(ARGV[4])
 need('zset', LEASE)
@@ -125,7 +122,79 @@ const SAMPLE = 20;
 
 const TASKS_PER_SCRIPT = 1_000;
 
-/** By name; without queues whose keys could be keys of another queue. */
+/** Operations that only read. */
+export const INSPECTION = {
+  queues: queueNames,
+
+  async queueStats(redis, queue) {
+    await requireQueue(redis, queue);
+    const nowMs = redis.wallNowMs;
+    const reply = listOf(await redis.runIn(queue, QUEUE_STATS, [SAMPLE, utcDay(nowMs)])).map(numberOf);
+    const [active = 0, pending = 0, scheduled = 0, retry = 0, archived = 0, completed = 0] = reply;
+    const [aggregating = 0, groupCount = 0, sinceNs = 0, memoryBytes = 0] = reply.slice(6);
+    const [processed = 0, failed = 0, processedTotal = 0, failedTotal = 0, paused = 0] = reply.slice(10);
+    return {
+      queue,
+      counts: { active, pending, scheduled, retry, archived, completed, aggregating },
+      groups: groupCount,
+      latencyMs: sinceNs === 0 ? 0 : Math.max(nowMs - sinceNs / NANOS_PER_MS, 0),
+      memoryBytes,
+      processed,
+      failed,
+      processedTotal,
+      failedTotal,
+      isPaused: paused === 1,
+      atMs: nowMs,
+    };
+  },
+
+  async history(redis, queue, days) {
+    requireIntegerAtLeast('days', 1, days);
+    const keys = redis.keysOf(queue);
+    await requireQueue(redis, queue);
+    const nowMs = redis.wallNowMs;
+    const times = Array.from({ length: days }, (_, daysAgo) => nowMs - daysAgo * DAY_MS);
+    const names = times.flatMap((ms) => [keys.processedOn(ms), keys.failedOn(ms)]);
+    const counts = await redis.send((client) => client.mget(...names));
+    return times.map((ms, day) => ({
+      queue,
+      date: utcDay(ms),
+      processed: Number(counts[2 * day] ?? 0),
+      failed: Number(counts[2 * day + 1] ?? 0),
+    }));
+  },
+
+  async task(redis, queue, id) {
+    const reply = listOf(await redis.runIn(queue, TASK, [id]));
+    const state = textOf(reply[1]);
+    if (!isTaskState(state)) {
+      await requireQueue(redis, queue);
+      throw taskNotFound(queue, id);
+    }
+    const [message, , result, progress, score] = reply;
+    return recordOf(redis, queue, id, state, { message, result, progress, score });
+  },
+
+  /** For active and pending tasks, which are in lists, Redis walks to the page: O(tasks before it). */
+  async tasks(redis, queue, state, page, group) {
+    requirePage(page);
+    await requireQueue(redis, queue);
+    const records: TaskRecord[] = [];
+    let skip = (page.page - 1) * page.size;
+    for (const source of await sourcesOf(redis, queue, state, group, true)) {
+      if (skip >= source.size) {
+        skip -= source.size;
+        continue;
+      }
+      await readFrom(redis, queue, state, source, skip, page.size, records);
+      if (records.length >= page.size) break;
+      skip = 0;
+    }
+    return records;
+  },
+} satisfies RedisOperations;
+
+/** Returns the names in order, without queues whose keys could be keys of another queue. */
 export async function queueNames(redis: RedisAccess): Promise<readonly string[]> {
   return (await redis.send((client) => client.smembers(QUEUES_KEY))).filter(hasOwnKeys).sort();
 }
@@ -134,80 +203,6 @@ export async function queueNames(redis: RedisAccess): Promise<readonly string[]>
 export async function requireQueue(redis: RedisAccess, queue: string): Promise<void> {
   const isThere = await redis.send((client) => client.sismember(QUEUES_KEY, queue));
   if (isThere !== 1) throw queueNotFound(queue);
-}
-
-export async function queueStats(redis: RedisAccess, queue: string): Promise<QueueStats> {
-  await requireQueue(redis, queue);
-  const nowMs = redis.wallNowMs;
-  const reply = listOf(await redis.runIn(queue, QUEUE_STATS, [SAMPLE, utcDay(nowMs)])).map(numberOf);
-  const [active = 0, pending = 0, scheduled = 0, retry = 0, archived = 0, completed = 0] = reply;
-  const [aggregating = 0, groupCount = 0, sinceNs = 0, memoryBytes = 0] = reply.slice(6);
-  const [processed = 0, failed = 0, processedTotal = 0, failedTotal = 0, paused = 0] = reply.slice(10);
-  return {
-    queue,
-    counts: { active, pending, scheduled, retry, archived, completed, aggregating },
-    groups: groupCount,
-    latencyMs: sinceNs === 0 ? 0 : Math.max(nowMs - sinceNs / NANOS_PER_MS, 0),
-    memoryBytes,
-    processed,
-    failed,
-    processedTotal,
-    failedTotal,
-    isPaused: paused === 1,
-    atMs: nowMs,
-  };
-}
-
-export async function history(redis: RedisAccess, queue: string, days: number): Promise<readonly DayStats[]> {
-  requireIntegerAtLeast('days', 1, days);
-  const keys = redis.keysOf(queue);
-  await requireQueue(redis, queue);
-  const nowMs = redis.wallNowMs;
-  const times = Array.from({ length: days }, (_, daysAgo) => nowMs - daysAgo * DAY_MS);
-  const names = times.flatMap((ms) => [keys.processedOn(ms), keys.failedOn(ms)]);
-  const counts = await redis.send((client) => client.mget(...names));
-  return times.map((ms, day) => ({
-    queue,
-    date: utcDay(ms),
-    processed: Number(counts[2 * day] ?? 0),
-    failed: Number(counts[2 * day + 1] ?? 0),
-  }));
-}
-
-export async function task(redis: RedisAccess, queue: string, id: string): Promise<TaskRecord> {
-  const reply = listOf(await redis.runIn(queue, TASK, [id]));
-  const state = textOf(reply[1]);
-  if (!isTaskState(state)) {
-    await requireQueue(redis, queue);
-    throw taskNotFound(queue, id);
-  }
-  const [message, , result, progress, score] = reply;
-  return recordOf(redis, queue, id, state, { message, result, progress, score });
-}
-
-/** For active and pending tasks, which are in lists, Redis walks to the page: O(tasks before it). */
-export async function tasks(
-  redis: RedisAccess,
-  queue: string,
-  state: TaskState,
-  page: Page,
-  group: string | undefined,
-): Promise<readonly TaskRecord[]> {
-  requireIntegerAtLeast('page.page', 1, page.page);
-  requireIntegerAtLeast('page.size', 1, page.size);
-  await requireQueue(redis, queue);
-  const records: TaskRecord[] = [];
-  let skip = (page.page - 1) * page.size;
-  for (const source of await sourcesOf(redis, queue, state, group, true)) {
-    if (skip >= source.size) {
-      skip -= source.size;
-      continue;
-    }
-    await readFrom(redis, queue, state, source, skip, page.size, records);
-    if (records.length >= page.size) break;
-    skip = 0;
-  }
-  return records;
 }
 
 async function readFrom(
@@ -286,7 +281,8 @@ export async function sourcesOf(
   if (state !== 'aggregating') return [await zset(redis, keys[state], '')];
   const sources: Source[] = [];
   if (group !== undefined) sources.push(await zset(redis, keys.group(group), group));
-  else for (const info of await groups(redis, queue)) sources.push({ ...info, key: keys.group(info.group) });
+  else
+    for (const info of await groupsOf(redis, queue)) sources.push({ ...info, key: keys.group(info.group) });
   if (withSets) sources.push(...(await setsOf(redis, keys, group)));
   return sources;
 }

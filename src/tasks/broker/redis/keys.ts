@@ -2,13 +2,13 @@ import { utcDay } from '../../../core/units.ts';
 import { requireExistingQueueName } from '../../require-text.ts';
 
 /*
- * Every key of asynq, and the keys and channels that we add, whose names contain `x:`. This is the only file that builds keys, except
- * for the scripts: a script may build keys of a queue from a prefix that it is given. asynq computes the key of a unique lock in the
- * client and writes it into the message, so unique-key.ts does, too.
+ * Every key of asynq, and the keys and channels that we add, whose names contain `x:`. No other file builds keys, except that the key
+ * of a unique lock is computed by the client, as in asynq, and is part of the message: see unique-key.ts.
  *
  * The conventions of the scripts:
  *
- *   - KEYS are whole keys, or the prefix of a queue in scripts that run often, which need many keys: less goes over the wire.
+ *   - KEYS[1] of a script of a queue is the prefix of its keys, as QUEUE_KEYS has them: less goes over the wire. Other KEYS are
+ *     whole keys.
  *   - Times and durations, in keys and in ARGV, are whole Unix seconds unless the text names another unit.
  *   - '' stands for an absent value, and `ARGV[3…]  per task: id, epoch` for groups of arguments up to the last one.
  *
@@ -60,80 +60,78 @@ export function schedulerHistoryKey(entryId: string): string {
   return `asynq:scheduler_history:${entryId}`;
 }
 
-/** The keys of a queue. Those without a parameter are built once. */
+/**
+ * The keys of a queue: name in scripts, and what follows the prefix of the queue. A name that ends in `Prefix` is the beginning of
+ * keys, a name that ends in `Channel` is a channel.
+ */
+export const QUEUE_KEYS = {
+  /** HASHes of `msg`, `state` and other fields of a task; the id follows. */
+  taskPrefix: ['TASK', 't:'],
+  /** ZSETs of ids, scored by when they were added; the name of the group follows. */
+  groupPrefix: ['GROUP', 'g:'],
+  /** STRINGs that expire, each the id of the task that holds a unique lock; see unique-key.ts. */
+  lockPrefix: ['LOCK', 'unique:'],
+  /** LIST of ids: added on the left, taken from the right. */
+  pending: ['PENDING', 'pending'],
+  /** LIST of ids. */
+  active: ['ACTIVE', 'active'],
+  /** ZSET of ids, scored by when the lease ends. */
+  lease: ['LEASE', 'lease'],
+  /** ZSET of ids, scored by when the task is due. */
+  scheduled: ['SCHEDULED', 'scheduled'],
+  /** ZSET of ids, scored by when the task is due. */
+  retry: ['RETRY', 'retry'],
+  /** ZSET of ids, scored by when the task was archived. */
+  archived: ['ARCHIVED', 'archived'],
+  /** ZSET of ids, scored by when the retention ends. */
+  completed: ['COMPLETED', 'completed'],
+  /** STRING: since when the queue is paused. It is paused if the key exists. */
+  paused: ['PAUSED', 'paused'],
+  /** SET of the groups that have tasks; see `dropGroup` in lua.ts. */
+  groups: ['GROUPS', 'groups'],
+  /** ZSET of {@link QueueKeys.aggregationSet}, scored by when its tasks return to the group. */
+  aggregationSets: ['SETS', 'aggregation_sets'],
+  /** STRING, a number: all runs, including failed ones. */
+  processed: ['PROCESSED', 'processed'],
+  /** STRING, a number: all failed runs. */
+  failed: ['FAILED', 'failed'],
+  /** Ours. SETs that expire: ids of the scheduled tasks of a group; the name of the group follows. See `dropGroup` in lua.ts. */
+  laterPrefix: ['LATER', 'x:later:'],
+  /** Ours. STRING, a number: the epoch of the latest lease. */
+  epoch: ['EPOCH', 'x:epoch'],
+  /** Ours. HASH: the key of a schedule entry and its latest tick that was added, in milliseconds. */
+  ticks: ['TICKS', 'x:ticks'],
+  /** Ours. A task is pending, or a group has grown; see notifications.ts. */
+  workChannel: ['WORK', 'x:work'],
+  /** Ours. Tasks were completed, archived or removed. */
+  settledChannel: ['SETTLED', 'x:settled'],
+  /** Ours. The progress of a run has changed. */
+  progressChannel: ['PROGRESS', 'x:progress'],
+} as const;
+
+type KeysByName = { readonly [Name in keyof typeof QUEUE_KEYS]: string };
+
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging, @typescript-eslint/no-empty-object-type -- the constructor sets every key
+export interface QueueKeys extends KeysByName {}
+
+/** The keys of one queue. */
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- as above
 export class QueueKeys {
   /** Beginning of every key of the queue. */
   readonly prefix: string;
-  /** Beginning of {@link QueueKeys.task}. */
-  readonly taskPrefix: string;
-  /** Beginning of {@link QueueKeys.group}. */
-  readonly groupPrefix: string;
-  /** LIST of ids: added on the left, taken from the right. */
-  readonly pending: string;
-  /** LIST of ids. */
-  readonly active: string;
-  /** ZSET of ids, scored by when the lease ends. */
-  readonly lease: string;
-  /** ZSET of ids, scored by when the task is due. */
-  readonly scheduled: string;
-  /** ZSET of ids, scored by when the task is due. */
-  readonly retry: string;
-  /** ZSET of ids, scored by when the task was archived. */
-  readonly archived: string;
-  /** ZSET of ids, scored by when the retention ends. */
-  readonly completed: string;
-  /** STRING: since when the queue is paused. It is paused if the key exists. */
-  readonly paused: string;
-  /** SET of the groups that have tasks; see GROUP_NAMES in lua.ts. */
-  readonly groups: string;
-  /** ZSET of {@link QueueKeys.aggregationSet}, scored by when its tasks return to the group. */
-  readonly aggregationSets: string;
-  /** STRING, a number: all runs, including failed ones. */
-  readonly processed: string;
-  /** STRING, a number: all failed runs. */
-  readonly failed: string;
-  /** Ours. STRING, a number: the epoch of the latest lease. */
-  readonly epoch: string;
-  /** Ours. HASH: the key of a schedule entry and its latest tick that was added, in milliseconds. */
-  readonly ticks: string;
-  /** Ours. Channel: a task is pending, or a group has grown; see notifications.ts. */
-  readonly workChannel: string;
-  /** Ours. Channel: tasks were completed, archived or removed. */
-  readonly settledChannel: string;
-  /** Ours. Channel: the progress of a run has changed. */
-  readonly progressChannel: string;
 
   /** @throws TypeError - the name is not a valid queue name. */
   constructor(queue: string) {
     requireExistingQueueName('queue', queue);
     this.prefix = `asynq:{${queue}}:`;
-    this.taskPrefix = `${this.prefix}t:`;
-    this.groupPrefix = `${this.prefix}g:`;
-    this.pending = `${this.prefix}pending`;
-    this.active = `${this.prefix}active`;
-    this.lease = `${this.prefix}lease`;
-    this.scheduled = `${this.prefix}scheduled`;
-    this.retry = `${this.prefix}retry`;
-    this.archived = `${this.prefix}archived`;
-    this.completed = `${this.prefix}completed`;
-    this.paused = `${this.prefix}paused`;
-    this.groups = `${this.prefix}groups`;
-    this.aggregationSets = `${this.prefix}aggregation_sets`;
-    this.processed = `${this.prefix}processed`;
-    this.failed = `${this.prefix}failed`;
-    this.epoch = `${this.prefix}x:epoch`;
-    this.ticks = `${this.prefix}x:ticks`;
-    this.workChannel = `${this.prefix}x:work`;
-    this.settledChannel = `${this.prefix}x:settled`;
-    this.progressChannel = `${this.prefix}x:progress`;
+    const keys = Object.entries(QUEUE_KEYS).map(([name, [, rest]]) => [name, this.prefix + rest]);
+    Object.assign(this, Object.fromEntries(keys));
   }
 
-  /** HASH of `msg`, `state` and other fields of a task. */
   task(id: string): string {
     return this.taskPrefix + id;
   }
 
-  /** ZSET of ids, scored by when they were added. */
   group(group: string): string {
     return this.groupPrefix + group;
   }
@@ -154,7 +152,7 @@ export class QueueKeys {
   }
 }
 
-/** The key of the group of a set, found as in asynq: the id of a set has no colon. */
+/** Returns the key of the group of a set, found as in asynq: the id of a set has no colon. */
 export function groupKeyOfSet(setKey: string): string {
   return setKey.slice(0, setKey.lastIndexOf(':'));
 }

@@ -1,7 +1,8 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
-import { LeaseBoard } from './lease-board.ts';
-import { LeaseRenewer } from './lease-renewer.ts';
-import { connect, type FromLeaseThread, type LeaseThreadData, type ToLeaseThread } from './lease-thread.ts';
+import { optionsOfRoute } from './client.ts';
+import { RedisConnection } from './connection.ts';
+import { LeaseBoard, LeaseRenewer } from './lease-renewer.ts';
+import type { FromLeaseThread, LeaseThreadData, ToLeaseThread } from './lease-thread.ts';
 
 /* The program of the thread that lease-thread.ts starts: importing this file runs it. */
 
@@ -13,11 +14,8 @@ const renewer = new LeaseRenewer({
   queues,
   leaseMs,
   open: () => {
-    const connection = connect(route);
-    return {
-      run: (script, keys, args) =>
-        connection.run('RedisBroker.leaseHolder', (client) => script.run(client, keys, args)),
-    };
+    const connection = new RedisConnection(optionsOfRoute(route));
+    return { run: (script, keys, args) => connection.run((client) => script.run(client, keys, args)) };
   },
   onError: (error) => {
     const message: FromLeaseThread = { error };

@@ -1,26 +1,16 @@
 import { existsSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { Cluster, Redis, type ClusterOptions, type RedisOptions } from 'ioredis';
-import type { LeasedTask } from '../broker.ts';
-import type { LeaseHolder, LeaseHolderOptions } from '../lease-holder.ts';
-import {
-  clusterSettings,
-  commonSettings,
-  isClusterClient,
-  reconnectDelayMs,
-  type RedisClient,
-} from './client.ts';
-import { planConnection, type RedisConnectionOptions, type RedisUrlOptions } from './connection-options.ts';
-import { RedisConnection } from './connection.ts';
-import { LeaseBoard, makeLeaseCells, type LeaseCells, type LongId } from './lease-board.ts';
+import type { LeasedTask, LeaseHolder, LeaseHolderOptions } from '../broker.ts';
+import type { ConnectionRoute } from './client.ts';
+import { LeaseBoard, makeLeaseCells, type LeaseCells, type LongId } from './lease-renewer.ts';
 
-/** What the thread starts with; see lease-thread-main.ts. */
+/** Data that the thread starts with; see lease-thread-main.ts. */
 export interface LeaseThreadData {
   readonly cells: LeaseCells;
   readonly queues: readonly string[];
   readonly leaseMs: number;
-  readonly route: LeaseRoute;
+  readonly route: ConnectionRoute;
 }
 
 /** Messages to the thread: to wake it after a task was put on the board, and ids that are too long for the board. */
@@ -31,12 +21,12 @@ export interface FromLeaseThread {
   readonly error: unknown;
 }
 
-/** What a thread is made of. */
+/** Options of a {@link LeaseThread}. */
 export interface LeaseThreadOptions extends LeaseHolderOptions {
   /** Returns the program of the thread. Called when it starts, as `route`. @throws unknown - it cannot be found. */
   readonly file: () => URL;
   /** Returns how the thread connects to Redis. */
-  readonly route: () => LeaseRoute;
+  readonly route: () => ConnectionRoute;
   readonly onClose: (thread: LeaseThread) => void;
 }
 
@@ -57,26 +47,26 @@ export class LeaseThread implements LeaseHolder {
 
   constructor(options: LeaseThreadOptions) {
     this.#options = options;
-    this.#cells = makeLeaseCells(options.places);
+    this.#cells = makeLeaseCells(options.slots);
     this.#board = new LeaseBoard(this.#cells);
     this.#queues = new Map(options.queues.map((queue, index) => [queue, index]));
   }
 
-  hold(place: number, { message: { id, queue }, epoch }: LeasedTask, untilWallMs: number): void {
+  hold(slot: number, { message: { id, queue }, epoch }: LeasedTask, untilWallMs: number): void {
     const index = this.#queues.get(queue);
     if (this.#isOver || index === undefined) return;
-    const longId = this.#board.put(place, { id, epoch }, index, untilWallMs);
+    const longId = this.#board.put(slot, { id, epoch }, index, untilWallMs);
     if (this.#worker === undefined) this.#start();
     else if (this.#board.mustWake()) this.#send('wake');
     if (longId !== undefined) this.#send(longId);
   }
 
-  release(place: number): void {
-    this.#board.free(place);
+  release(slot: number): void {
+    this.#board.free(slot);
   }
 
-  renewedUntilMs(place: number): number {
-    return this.#board.renewedUntilMs(place);
+  renewedUntilMs(slot: number): number {
+    return this.#board.renewedUntilMs(slot);
   }
 
   async close(): Promise<void> {
@@ -136,72 +126,4 @@ export function leaseThreadFile(): URL {
   const file = PROGRAM_FILES.map((path) => new URL(path, here)).find((url) => existsSync(url));
   if (file === undefined) throw new Error('cannot find the file tasks/redis-lease-thread.js of escapement');
   return file;
-}
-
-/** The options of a client that determine the server and the user. */
-const WHERE = [
-  ...(['host', 'port', 'path', 'family', 'db', 'username', 'password', 'tls'] as const),
-  ...(['keepAlive', 'noDelay'] as const),
-  ...(['sentinels', 'name', 'sentinelUsername', 'sentinelPassword', 'sentinelTLS'] as const),
-  ...(['enableTLSForSentinelMode', 'natMap'] as const),
-];
-
-type Where = Pick<RedisOptions, (typeof WHERE)[number]>;
-
-/** How a thread connects to Redis. It can be sent to the thread unless it contains functions. */
-export type LeaseRoute =
-  | { readonly kind: 'url'; readonly options: RedisUrlOptions }
-  | { readonly kind: 'server'; readonly where: Where; readonly timeoutMs: number }
-  | {
-      readonly kind: 'cluster';
-      readonly nodes: readonly Where[];
-      readonly where: Where;
-      readonly natMap: ClusterOptions['natMap'];
-      readonly timeoutMs: number;
-    };
-
-/** @throws Error - the client that was passed in connects in a way that cannot be copied. */
-export function leaseRouteOf(options: RedisConnectionOptions): LeaseRoute {
-  if ('url' in options)
-    return { kind: 'url', options: pickSet(options, ['url', 'username', 'password', 'tls', 'timeoutMs']) };
-  const { timeoutMs } = planConnection(options);
-  const { client } = options;
-  if (!isClusterClient(client)) return { kind: 'server', where: whereOf(client.options), timeoutMs };
-  const nodes = client.nodes().map((node) => pickSet(node.options, ['host', 'port']));
-  if (nodes.length === 0) throw new Error('no node of the cluster is known');
-  const { redisOptions = {}, natMap } = client.options;
-  return { kind: 'cluster', nodes, where: whereOf(redisOptions), natMap, timeoutMs };
-}
-
-/** Connects with the first operation. Called in the thread. */
-export function connect(route: LeaseRoute): RedisConnection {
-  if (route.kind === 'url') return new RedisConnection(route.options);
-  return new RedisConnection({ client: clientOf(route), timeoutMs: route.timeoutMs });
-}
-
-function clientOf(route: Exclude<LeaseRoute, { kind: 'url' }>): RedisClient {
-  const settings = {
-    ...commonSettings(route.timeoutMs),
-    retryStrategy: reconnectDelayMs,
-    sentinelRetryStrategy: reconnectDelayMs,
-    lazyConnect: true,
-    ...route.where,
-  };
-  if (route.kind === 'server') return new Redis(settings);
-  const { nodes, natMap } = route;
-  return new Cluster([...nodes], {
-    ...clusterSettings(settings),
-    ...(natMap === undefined ? {} : { natMap }),
-  });
-}
-
-function whereOf(options: RedisOptions): Where {
-  if (options.Connector !== undefined) throw new Error('the client has a connector of its own');
-  return pickSet(options, WHERE);
-}
-
-/** The named options that are set. */
-function pickSet<T extends object, K extends keyof T>(options: T, names: readonly K[]): Pick<T, K> {
-  const set = names.filter((name) => options[name] !== undefined && options[name] !== null);
-  return Object.fromEntries(set.map((name) => [name, options[name]])) as Pick<T, K>;
 }

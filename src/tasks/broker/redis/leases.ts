@@ -3,21 +3,20 @@ import { requireDuration } from '../../task-options.ts';
 import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask } from '../broker.ts';
 import { extendLeasesOf } from './lease-renewer.ts';
-import { FREE_LOCK, LEASED } from './lua.ts';
-import type { RedisAccess } from './redis-access.ts';
-import { Script, type ScriptArgument, type ScriptReply } from './script.ts';
-import { listOf, messageIfOf, nanosOf, numberOf, secondsDown, secondsUp, textOf } from './script-values.ts';
+import type { RedisAccess, RedisOperations } from './redis-access.ts';
+import { listOf, messageIfOf, nanosOf, numberOf, Script, secondsDown, secondsUp, textOf } from './script.ts';
+import type { ScriptArgument, ScriptReply } from './script.ts';
 
 /**
- * `nextEpoch(key)`: an epoch greater than all before it, also if a failover has lost the latest one: it is at least the time in
+ * `nextEpoch()`: an epoch greater than all before it, also if a failover has lost the latest one: it is at least the time in
  * microseconds. A value that is not a number that Lua represents exactly is replaced.
  * `whole(number)`: its digits.
  */
 const NEXT_EPOCH = `
-local function nextEpoch(key)
-  need('string', key)
+local function nextEpoch()
+  need('string', EPOCH)
   local time = redis.call('TIME')
-  local last = tonumber(redis.call('GET', key) or 0)
+  local last = tonumber(redis.call('GET', EPOCH) or 0)
   if not (last and last < 2 ^ 53) then last = 0 end
   return math.max(last + 1, time[1] * 1000000 + time[2])
 end
@@ -38,20 +37,18 @@ local function whole(number) return string.format('%.0f', number) end
  */
 export const DEQUEUE = new Script(`${NEXT_EPOCH}
 local limit, score, bytes = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
-local PENDING, ACTIVE, LEASE = PREFIX .. 'pending', PREFIX .. 'active', PREFIX .. 'lease'
-local EPOCH = PREFIX .. 'x:epoch'
-if redis.call('EXISTS', PREFIX .. 'paused') == 1 or need('list', PENDING) == 0 then return {} end
+if redis.call('EXISTS', PAUSED) == 1 or need('list', PENDING) == 0 then return {} end
 need('list', ACTIVE)
 need('zset', LEASE)
-local reply, ids, leases, ghosts, seen = { nextEpoch(EPOCH), 1 }, {}, {}, {}, {}
-local looked, most = 0, limit + 1000
-while #ids < limit and bytes > 0 and looked < most do
-  local want = math.min(limit - #ids, most - looked)
-  local found = redis.call('LRANGE', PENDING, -looked - want, -looked - 1)
+local reply, ids, leases, ghosts, seen = { nextEpoch(), 1 }, {}, {}, {}, {}
+local read, most = 0, limit + 1000
+while #ids < limit and bytes > 0 and read < most do
+  local want = math.min(limit - #ids, most - read)
+  local found = redis.call('LRANGE', PENDING, -read - want, -read - 1)
   if #found < want then reply[2] = 0 end
   for i = #found, 1, -1 do
     if bytes <= 0 then break end
-    looked = looked + 1
+    read = read + 1
     local id = found[i]
     local task = readTask(id, 'msg', 'x:recoveries', 'state')
     local isFree = task[3] == 'pending' or (task[3] == 'active' and not redis.call('ZSCORE', LEASE, id))
@@ -69,7 +66,7 @@ while #ids < limit and bytes > 0 and looked < most do
   if #found < want then break end
 end
 if bytes <= 0 then reply[2] = 1 end
-redis.call('LTRIM', PENDING, 0, -looked - 1)
+redis.call('LTRIM', PENDING, 0, -read - 1)
 if #ghosts > 0 then redis.call('DEL', unpack(ghosts)) end
 if #ids == 0 then return reply end
 local epoch = reply[1]
@@ -97,7 +94,6 @@ return reply
  */
 export const RECOVER = new Script(`${NEXT_EPOCH}
 local limit, score, bytes, PIECE = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), 1000
-local ACTIVE, LEASE, EPOCH = PREFIX .. 'active', PREFIX .. 'lease', PREFIX .. 'x:epoch'
 need('list', ACTIVE)
 need('zset', LEASE)
 local ids, seen = {}, {}
@@ -114,7 +110,7 @@ for first = 1, #active, PIECE do
   for n, id in ipairs(some) do if not scores[n] then find(id) end end
 end
 if #ids == 0 then return {} end
-local epoch = nextEpoch(EPOCH)
+local epoch = nextEpoch()
 local reply, count = { epoch, #ids == limit and 1 or 0 }, 0
 for _, id in ipairs(ids) do
   if bytes <= 0 then
@@ -150,16 +146,16 @@ return reply
  *
  * Returns 1, or 0 if the lease is lost.
  */
-export const RELEASE = new Script(`${LEASED}
-local id, PENDING = ARGV[1], PREFIX .. 'pending'
+export const RELEASE = new Script(`
+local id = ARGV[1]
 needLeased(id)
 need('list', PENDING)
 if not holds(id, ARGV[2]) then return 0 end
 writeAnyway(LEASE)
 local size = redis.call('RPUSH', PENDING, id)
 endLease(id)
-redis.call('HSET', TASK .. id, 'state', 'pending', 'pending_since', ARGV[3])
-if size == 1 then redis.pcall('PUBLISH', PREFIX .. 'x:work', '') end
+makePending(id, ARGV[3])
+if size == 1 then redis.pcall('PUBLISH', WORK, '') end
 return 1
 `);
 
@@ -171,16 +167,14 @@ return 1
  * ARGV[2]  epoch
  * ARGV[3]  now
  */
-export const ARCHIVE_UNREADABLE = new Script(`${FREE_LOCK}${LEASED}
-local id, ARCHIVED = ARGV[1], PREFIX .. 'archived'
+export const ARCHIVE_UNREADABLE = new Script(`
+local id = ARGV[1]
 needLeased(id)
 need('zset', ARCHIVED)
 if not holds(id, ARGV[2]) then return end
 endLease(id)
-redis.call('ZADD', ARCHIVED, ARGV[3], id)
-redis.call('HSET', TASK .. id, 'state', 'archived')
-freeLockOf(id)
-redis.pcall('PUBLISH', PREFIX .. 'x:settled', id)
+archive(id, ARGV[3])
+redis.pcall('PUBLISH', SETTLED, id)
 `);
 
 /** What one script leases or extends at most: some milliseconds in which Redis does nothing else. */
@@ -190,55 +184,43 @@ const MAX_PER_SCRIPT = 1_000;
 const MAX_REPLY_BYTES = 8_388_608;
 const MAX_TAKEN_BYTES = 8 * MAX_REPLY_BYTES;
 
-export async function dequeue(
-  redis: RedisAccess,
-  queue: string,
-  limit: number,
-  leaseMs: number,
-): Promise<readonly LeasedTask[]> {
-  requireIntegerAtLeast('limit', 0, limit);
-  requireDuration('leaseMs', leaseMs);
-  return takeSome(redis, queue, limit, (count) => {
-    const untilS = secondsUp(redis.wallNowMs + leaseMs);
-    return redis.runIn(queue, DEQUEUE, [count, untilS, MAX_REPLY_BYTES]);
-  });
-}
-
-export async function recover(
-  redis: RedisAccess,
-  queues: readonly string[],
-  graceMs: number,
-  leaseMs: number,
-): Promise<readonly LeasedTask[]> {
-  requireDuration('graceMs', graceMs);
-  requireDuration('leaseMs', leaseMs);
-  const recovered: LeasedTask[] = [];
-  for (const queue of new Set(queues)) {
-    const some = await takeSome(redis, queue, MAX_PER_SCRIPT, (count) => {
-      const nowMs = redis.wallNowMs;
-      const args = [count, secondsUp(nowMs + leaseMs), MAX_REPLY_BYTES, secondsDown(nowMs - graceMs)];
-      return redis.runIn(queue, RECOVER, args);
+export const LEASES = {
+  async dequeue(redis, queue, limit, leaseMs) {
+    requireIntegerAtLeast('limit', 0, limit);
+    requireDuration('leaseMs', leaseMs);
+    return takeSome(redis, queue, limit, (count) => {
+      const untilS = secondsUp(redis.wallNowMs + leaseMs);
+      return redis.runIn(queue, DEQUEUE, [count, untilS, MAX_REPLY_BYTES]);
     });
-    recovered.push(...some);
-  }
-  return recovered;
-}
+  },
 
-export async function extendLeases(
-  redis: RedisAccess,
-  tasks: readonly LeasedTask[],
-  leaseMs: number,
-): Promise<readonly LeasedTask[]> {
-  requireDuration('leaseMs', leaseMs);
-  const lost = await Promise.all(
-    [...byQueue(tasks)].map(([queue, some]) => extendSome(redis, queue, some, leaseMs)),
-  );
-  return lost.flat();
-}
+  async recover(redis, queues, graceMs, leaseMs) {
+    requireDuration('graceMs', graceMs);
+    requireDuration('leaseMs', leaseMs);
+    const recovered: LeasedTask[] = [];
+    for (const queue of new Set(queues)) {
+      const some = await takeSome(redis, queue, MAX_PER_SCRIPT, (count) => {
+        const nowMs = redis.wallNowMs;
+        const args = [count, secondsUp(nowMs + leaseMs), MAX_REPLY_BYTES, secondsDown(nowMs - graceMs)];
+        return redis.runIn(queue, RECOVER, args);
+      });
+      recovered.push(...some);
+    }
+    return recovered;
+  },
 
-export async function release(redis: RedisAccess, task: LeasedTask): Promise<void> {
-  await runUnderLease(redis, task, RELEASE, [task.message.id, task.epoch, nanosOf(redis.wallNowMs)]);
-}
+  async extendLeases(redis, tasks, leaseMs) {
+    requireDuration('leaseMs', leaseMs);
+    const lost = await Promise.all(
+      [...byQueue(tasks)].map(([queue, some]) => extendSome(redis, queue, some, leaseMs)),
+    );
+    return lost.flat();
+  },
+
+  async release(redis, task) {
+    await runUnderLease(redis, task, RELEASE, [task.message.id, task.epoch, nanosOf(redis.wallNowMs)]);
+  },
+} satisfies RedisOperations;
 
 /**
  * Runs a script of a leased task that returns 1, or 0 if the lease is lost.

@@ -1,18 +1,53 @@
-/*
- * Lua functions that scripts of several topics share. A script puts them in front of its own text, and behind what script.ts puts in
- * front of every script.
- */
+import { QUEUE_KEYS } from './keys.ts';
 
-/**
- * `freeLock(lock, id)`: deletes a unique lock if the task still holds it. The lock is a key that a client has written. If it is not
- * the key of a lock, it must not stop a script in the middle of its writes, which may belong to other tasks.
- * `freeLockOf(id)`: the same for the lock that the task's hash names. Where asynq adds a task with a lock to a group, only the msg
- * names the lock, as field 10, which is `82` and a length.
- */
-export const FREE_LOCK = `
+/** Functions that scripts of several topics share. Each part may use those above it. */
+const LIBRARY: readonly string[] = [
+  `local function queueName() return string.match(PREFIX, '^asynq:{(.*)}:$') end`,
+
+  // An error that names the key if it exists and has another type, else nil and its size. A command that reads the size costs a
+  // third of TYPE and a comparison.
+  `
+local SIZES = { list = 'LLEN', zset = 'ZCARD', set = 'SCARD', hash = 'HLEN', string = 'STRLEN' }
+local function wrongType(kind, key)
+  local size = redis.pcall(SIZES[kind], key)
+  if type(size) == 'number' then return nil, size end
+  if not string.find(size.err, 'WRONGTYPE', 1, true) then return size end
+  local is = redis.call('TYPE', key).ok
+  return { err = "ERR the Redis key '" .. key .. "' must be a " .. kind .. '. It is a ' .. is }
+end`,
+
+  // Fails the script with that error, or returns the size of the last key.
+  `
+local function need(kind, ...)
+  local wrong, size
+  for _, key in ipairs({ ... }) do
+    wrong, size = wrongType(kind, key)
+    if wrong then error(string.gsub(wrong.err, '^ERR ', ''), 0) end
+  end
+  return size
+end`,
+
+  // Fields of a task, or {} if its key has another type: one such key must not stop the other tasks of a list.
+  `
+local function readTask(id, ...)
+  local task = redis.pcall('HMGET', TASK .. id, ...)
+  return task.err and {} or task
+end`,
+
+  // Whether a hash that was read with `msg` as its first field has no message. A Go server creates such a hash when it dequeues an id
+  // without a task, or writes a result to one. It would block its id for ever.
+  `local function isGhost(task) return task[1] == false end`,
+
+  // Deletes a unique lock if the task still holds it. The lock is a key that a client has written. If it is not the key of a lock, it
+  // must not stop a script in the middle of its writes, which may belong to other tasks.
+  `
 local function freeLock(lock, id)
   if lock and lock ~= '' and redis.pcall('GET', lock) == id then redis.call('DEL', lock) end
-end
+end`,
+
+  // The same for the lock that the task's hash names. Where asynq adds a task with a lock to a group, only the msg names the lock, as
+  // field 10, which is `82` and a length.
+  `
 local function lockIn(msg)
   local at = 1
   local function varint()
@@ -35,45 +70,50 @@ end
 local function freeLockOf(id)
   local fields = readTask(id, 'unique_key', 'group', 'msg')
   freeLock(fields[1] or (fields[2] and fields[3] and lockIn(fields[3])), id)
-end
-`;
+end`,
 
-/**
- * A task's lease is `EPOCH:SCORE` in the field `x:lease` of its hash, where SCORE is its score in the ZSET of leases. A Go server
- * that leases the task again writes another score and does not know the field, so the value that is left there no longer matches.
- *
- * `needLeased(id)`: fails if a key of a leased task has a wrong type.
- * `holds(id, epoch)`: whether that lease is the task's present one.
- * `endLease(id)`: removes it.
- * `writeAnyway(zset)`: a Redis whose memory is full refuses a script at its first write, unless that command can only free memory.
- * This one does nothing, so tasks can end and leases can be extended in the memory that is left: only that frees memory.
- */
-export const LEASED = `
-local ACTIVE, LEASE = PREFIX .. 'active', PREFIX .. 'lease'
+  // A task's lease is `EPOCH:SCORE` in the field `x:lease` of its hash, where SCORE is its score in the ZSET of leases. A Go server
+  // that leases the task again writes another score and does not write the field, so the value that is left there no longer matches.
+  // `needLeased`: fails if a key of a leased task has a wrong type.
+  `
 local function needLeased(id)
   need('hash', TASK .. id)
   need('list', ACTIVE)
   need('zset', LEASE)
-end
+end`,
+  // Whether that lease is the task's present one.
+  `
 local function holds(id, epoch)
   local score = redis.call('ZSCORE', LEASE, id)
   return score and redis.pcall('HGET', TASK .. id, 'x:lease') == epoch .. ':' .. score
-end
+end`,
+  `
 local function endLease(id)
   redis.call('LREM', ACTIVE, 1, id)
   redis.call('ZREM', LEASE, id)
   redis.call('HDEL', TASK .. id, 'x:lease')
-end
-local function writeAnyway(zset) redis.call('ZREMRANGEBYRANK', zset, 1, 0) end
-`;
+end`,
 
-/**
- * `giveUp(source, state, ids)`: removes ids from a zset, and their tasks with their locks if they are in that state: the id of a
- * removed task may belong to a new task.
- * `trim(cutoff, max, limit)`: removes archived tasks that are too old or too many, and returns how many. Both need FREE_LOCK.
- */
-export const TRIM = `
-local ARCHIVED = PREFIX .. 'archived'
+  // A Redis whose memory is full refuses a script at its first write, unless that command can only free memory. This one does nothing,
+  // so tasks can end and leases can be extended in the memory that is left: only that frees memory.
+  `local function writeAnyway(zset) redis.call('ZREMRANGEBYRANK', zset, 1, 0) end`,
+
+  `
+local function makePending(id, nowNs)
+  redis.call('HSET', TASK .. id, 'state', 'pending', 'pending_since', nowNs)
+end`,
+
+  // Adds a task to the archive and frees its lock. The caller removes it from where it was.
+  `
+local function archive(id, now)
+  redis.call('ZADD', ARCHIVED, now, id)
+  redis.call('HSET', TASK .. id, 'state', 'archived')
+  freeLockOf(id)
+end`,
+
+  // Removes ids from a zset, and their tasks with their locks if they are in that state: the id of a removed task may belong to a new
+  // task.
+  `
 local function giveUp(source, state, ids)
   for _, id in ipairs(ids) do
     local task = readTask(id, 'msg', 'state')
@@ -84,32 +124,62 @@ local function giveUp(source, state, ids)
     redis.call('ZREM', source, id)
   end
   return #ids
-end
+end`,
+
+  // Removes archived tasks that are too old or too many, and returns how many.
+  `
 local function trim(cutoff, max, limit)
   local old = redis.call('ZRANGEBYSCORE', ARCHIVED, '-inf', cutoff, 'LIMIT', 0, limit)
   local count = giveUp(ARCHIVED, 'archived', old)
   local over = math.min(redis.call('ZCARD', ARCHIVED) - max, limit - count)
   if over <= 0 then return count end
   return count + giveUp(ARCHIVED, 'archived', redis.call('ZRANGE', ARCHIVED, 0, over - 1))
-end
-`;
+end`,
 
-/**
- * The names of groups. A name is in the SET of groups while the group has tasks, and also while scheduled tasks will enter it:
- * the forwarder of a Go server moves them there and does not add the name, and then no server would aggregate them. Their ids
- * are in `x:later:GROUP`, a SET that expires, because a Go server that moves or deletes such a task does not know it.
- *
- * `dropGroup(group)`: removes the name if the group has neither kind of task.
- * `leaveLater(group, id)`: a task is no longer scheduled.
- */
-export const GROUP_NAMES = `
-local GROUPS, GROUP, LATER = PREFIX .. 'groups', PREFIX .. 'g:', PREFIX .. 'x:later:'
+  // Removes the name of a group that has no tasks. A name is in the SET of groups while the group has tasks, and also while scheduled
+  // tasks will enter it: the forwarder of a Go server moves them there and does not add the name, and then no server would aggregate
+  // them. Their ids are in `x:later:GROUP`, a SET that expires, because a Go server that moves or deletes such a task does not update it.
+  `
 local function dropGroup(group)
   if redis.call('EXISTS', GROUP .. group, LATER .. group) == 0 then redis.call('SREM', GROUPS, group) end
-end
+end`,
+  // A task of a group, or of none, is no longer scheduled.
+  `
 local function leaveLater(group, id)
   if not group or group == '' then return end
   redis.pcall('SREM', LATER .. group, id)
   dropGroup(group)
-end
-`;
+end`,
+];
+
+interface Part {
+  readonly source: string;
+  readonly use: RegExp;
+}
+
+const FUNCTIONS: readonly Part[] = LIBRARY.map((source) => {
+  const names = Array.from(source.matchAll(/^local function (\w+)/gmu), ([, name = '']) => name);
+  return { source: source.trim(), use: new RegExp(String.raw`\b(?:${names.join('|')})\(`, 'u') };
+});
+
+const KEYS: readonly Part[] = Object.values(QUEUE_KEYS).map(([name, rest]) => ({
+  source: `local ${name} = PREFIX .. '${rest}'`,
+  use: new RegExp(String.raw`\b${name}\b`, 'u'),
+}));
+
+const IN_FRONT: readonly Part[] = [
+  { source: 'local PREFIX = KEYS[1]', use: /\bPREFIX\b/u },
+  ...KEYS,
+  ...FUNCTIONS,
+].reverse();
+
+/**
+ * Returns the text of a script with what it uses in front: functions of the library, the keys of the queue under the names of
+ * QUEUE_KEYS, and `PREFIX`, the first of its KEYS.
+ */
+export function withLibrary(script: string): string {
+  return IN_FRONT.reduce(
+    (text, { source, use }) => (use.test(text) ? `${source}\n${text}` : text),
+    script.trim(),
+  );
+}

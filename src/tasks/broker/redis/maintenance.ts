@@ -1,8 +1,6 @@
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
-import { FREE_LOCK, GROUP_NAMES, TRIM } from './lua.ts';
-import type { RedisAccess } from './redis-access.ts';
-import { Script } from './script.ts';
-import { listOf, nanosOf, numberOf, secondsDown, secondsUp } from './script-values.ts';
+import type { RedisAccess, RedisOperations } from './redis-access.ts';
+import { listOf, nanosOf, numberOf, Script, secondsDown, secondsUp } from './script.ts';
 import { archiveLimits } from './settle.ts';
 
 /**
@@ -17,9 +15,8 @@ import { archiveLimits } from './settle.ts';
  *
  * Returns the number of tasks that were moved, and the number of ids that were read: there may be more if that is ARGV[4].
  */
-export const FORWARD = new Script(`${GROUP_NAMES}
-local PENDING, CHANNEL, limit = PREFIX .. 'pending', PREFIX .. 'x:work', tonumber(ARGV[4])
-local due = {}
+export const FORWARD = new Script(`
+local limit, due = tonumber(ARGV[4]), {}
 for _, state in ipairs({ 'scheduled', 'retry' }) do
   local source, ids = PREFIX .. state, {}
   if need('zset', source) > 0 then
@@ -46,7 +43,7 @@ local function move(id, group, state)
     grown[group] = true
   else
     redis.call('LPUSH', PENDING, id)
-    redis.call('HSET', TASK .. id, 'state', 'pending', 'pending_since', ARGV[2])
+    makePending(id, ARGV[2])
     pushed = pushed + 1
   end
 end
@@ -55,8 +52,8 @@ for _, one in ipairs(due) do
   if one.task[1] and one.task[2] == one.state then move(one.id, one.group, one.state)
   elseif isGhost(one.task) then redis.call('DEL', TASK .. one.id) end
 end
-if pushed > 0 and isIdle then redis.pcall('PUBLISH', CHANNEL, '') end
-for group in pairs(grown) do redis.pcall('PUBLISH', CHANNEL, group) end
+if pushed > 0 and isIdle then redis.pcall('PUBLISH', WORK, '') end
+for group in pairs(grown) do redis.pcall('PUBLISH', WORK, group) end
 return { moved, #due }
 `);
 
@@ -71,13 +68,12 @@ return { moved, #due }
  *
  * Returns the number of tasks that were removed.
  */
-export const DELETE_EXPIRED = new Script(`${FREE_LOCK}${TRIM}
-local COMPLETED = PREFIX .. 'completed'
+export const DELETE_EXPIRED = new Script(`
 local completed, archived = need('zset', COMPLETED), need('zset', ARCHIVED)
 local limit, ids = tonumber(ARGV[2]), {}
 if completed > 0 then ids = redis.call('ZRANGEBYSCORE', COMPLETED, '-inf', ARGV[1], 'LIMIT', 0, limit) end
 giveUp(COMPLETED, 'completed', ids)
-if #ids > 0 then redis.pcall('PUBLISH', PREFIX .. 'x:settled', table.concat(ids, '\\0')) end
+if #ids > 0 then redis.pcall('PUBLISH', SETTLED, table.concat(ids, '\\0')) end
 if archived == 0 then return #ids end
 return #ids + trim(ARGV[3], tonumber(ARGV[4]), limit - #ids)
 `);
@@ -85,11 +81,25 @@ return #ids + trim(ARGV[3], tonumber(ARGV[4]), limit - #ids)
 /** What one script moves at most: some milliseconds in which Redis does nothing else. */
 const TASKS_PER_SCRIPT = 500;
 
-/** The earliest first. O(due tasks). */
-export async function forward(redis: RedisAccess, queues: readonly string[]): Promise<number> {
-  const counts = await Promise.all([...new Set(queues)].map((queue) => forwardQueue(redis, queue)));
-  return counts.reduce((sum, count) => sum + count, 0);
-}
+/** Operations that are called periodically. */
+export const MAINTENANCE = {
+  /** The earliest first. O(due tasks). */
+  async forward(redis, queues) {
+    const counts = await Promise.all([...new Set(queues)].map((queue) => forwardQueue(redis, queue)));
+    return counts.reduce((sum, count) => sum + count, 0);
+  },
+
+  async deleteExpired(redis, queues, limit) {
+    requireIntegerAtLeast('limit', 1, limit);
+    let count = 0;
+    for (const queue of new Set(queues)) {
+      const nowMs = redis.wallNowMs;
+      const args = [secondsDown(nowMs), limit, ...archiveLimits(redis, nowMs)];
+      count += numberOf(await redis.runIn(queue, DELETE_EXPIRED, args));
+    }
+    return count;
+  },
+} satisfies RedisOperations;
 
 async function forwardQueue(redis: RedisAccess, queue: string): Promise<number> {
   let count = 0;
@@ -99,21 +109,6 @@ async function forwardQueue(redis: RedisAccess, queue: string): Promise<number> 
     const reply = listOf(await redis.runIn(queue, FORWARD, args));
     count += numberOf(reply[0]);
     read = numberOf(reply[1]);
-  }
-  return count;
-}
-
-export async function deleteExpired(
-  redis: RedisAccess,
-  queues: readonly string[],
-  limit: number,
-): Promise<number> {
-  requireIntegerAtLeast('limit', 1, limit);
-  let count = 0;
-  for (const queue of new Set(queues)) {
-    const nowMs = redis.wallNowMs;
-    const args = [secondsDown(nowMs), limit, ...archiveLimits(redis, nowMs)];
-    count += numberOf(await redis.runIn(queue, DELETE_EXPIRED, args));
   }
   return count;
 }

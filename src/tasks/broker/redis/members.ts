@@ -1,5 +1,4 @@
 import { EscapementError } from '../../../core/errors.ts';
-import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import {
   decodeEnqueueEvent,
   decodeScheduleEntry,
@@ -8,7 +7,8 @@ import {
 } from '../../wire/scheduler-codec.ts';
 import { decodeServer, decodeWorker, encodeServer, encodeWorker } from '../../wire/server-codec.ts';
 import { HISTORY_KEPT_MS } from '../broker-settings.ts';
-import type { EnqueueEvent, Page, ScheduleEntry, ServerState } from '../broker.ts';
+import type { ServerState } from '../broker.ts';
+import { requirePage } from '../broker-checks.ts';
 import {
   SCHEDULERS_KEY,
   SERVERS_KEY,
@@ -18,9 +18,9 @@ import {
   serverKey,
   workersKey,
 } from './keys.ts';
-import type { RedisAccess } from './redis-access.ts';
-import { Script, type ScriptArgument } from './script.ts';
-import { secondsDown, secondsUp } from './script-values.ts';
+import type { RedisAccess, RedisOperations } from './redis-access.ts';
+import { Script, secondsDown, secondsUp } from './script.ts';
+import type { ScriptArgument } from './script.ts';
 
 /* Servers and schedulers, which announce themselves again and again: an announcement that is not renewed expires. */
 
@@ -72,78 +72,65 @@ redis.call('EXPIRE', KEYS[1], ARGV[4])
 /** asynq's. */
 const MAX_EVENTS = 1_000;
 
-export async function announceServer(redis: RedisAccess, server: ServerState, ttlMs: number): Promise<void> {
-  const { host, pid, id } = server;
-  const keys = [serverKey(host, pid, id), workersKey(host, pid, id)] as const;
-  const args: ScriptArgument[] = [secondsUp(ttlMs), Buffer.from(encodeServer(server))];
-  for (const worker of server.workers) args.push(worker.taskId, Buffer.from(encodeWorker(server, worker)));
-  await register(redis, SERVERS_KEY, keys[0], ttlMs);
-  await register(redis, WORKERS_KEY, keys[1], ttlMs);
-  await redis.run(ANNOUNCE_SERVER, keys, args);
-}
+/** Operations on servers and schedulers. */
+export const MEMBERS = {
+  async announceServer(redis, read, ttlMs) {
+    const server = read();
+    const { host, pid, id } = server;
+    const keys = [serverKey(host, pid, id), workersKey(host, pid, id)] as const;
+    const args: ScriptArgument[] = [secondsUp(ttlMs), Buffer.from(encodeServer(server))];
+    for (const worker of server.workers) args.push(worker.taskId, Buffer.from(encodeWorker(server, worker)));
+    await register(redis, SERVERS_KEY, keys[0], ttlMs);
+    await register(redis, WORKERS_KEY, keys[1], ttlMs);
+    await redis.run(ANNOUNCE_SERVER, keys, args);
+  },
 
-/** The caller knows only the id of the server; its keys contain its host and process as well. */
-export async function withdrawServer(redis: RedisAccess, id: string): Promise<void> {
-  for (const registry of [SERVERS_KEY, WORKERS_KEY]) {
-    const names = await redis.send((client) => client.zrange(registry, '0', '-1'));
-    for (const name of names) if (name.endsWith(`:${id}}`)) await withdraw(redis, registry, name);
-  }
-}
+  /** The keys of a server contain its host and its process as well, which are not passed. */
+  async withdrawServer(redis, id) {
+    for (const registry of [SERVERS_KEY, WORKERS_KEY]) {
+      const names = await redis.send((client) => client.zrange(registry, '0', '-1'));
+      for (const name of names) if (name.endsWith(`:${id}}`)) await withdraw(redis, registry, name);
+    }
+  },
 
-export async function servers(redis: RedisAccess): Promise<readonly ServerState[]> {
-  const names = await alive(redis, SERVERS_KEY);
-  return (await Promise.all(names.map((name) => readServer(redis, name)))).flat();
-}
+  async servers(redis) {
+    const names = await alive(redis, SERVERS_KEY);
+    return (await Promise.all(names.map((name) => readServer(redis, name)))).flat();
+  },
 
-export async function announceScheduler(
-  redis: RedisAccess,
-  id: string,
-  entries: readonly ScheduleEntry[],
-  ttlMs: number,
-): Promise<void> {
-  const key = schedulerKey(id);
-  await register(redis, SCHEDULERS_KEY, key, ttlMs);
-  const list = entries.map((entry) => Buffer.from(encodeScheduleEntry(entry)));
-  await redis.run(ANNOUNCE_SCHEDULER, [key], [secondsUp(ttlMs), ...list]);
-}
+  async announceScheduler(redis, id, read, ttlMs) {
+    const entries = read().map((entry) => Buffer.from(encodeScheduleEntry(entry)));
+    const key = schedulerKey(id);
+    await register(redis, SCHEDULERS_KEY, key, ttlMs);
+    await redis.run(ANNOUNCE_SCHEDULER, [key], [secondsUp(ttlMs), ...entries]);
+  },
 
-export async function withdrawScheduler(redis: RedisAccess, id: string): Promise<void> {
-  await withdraw(redis, SCHEDULERS_KEY, schedulerKey(id));
-}
+  withdrawScheduler: (redis, id) => withdraw(redis, SCHEDULERS_KEY, schedulerKey(id)),
 
-export async function scheduleEntries(redis: RedisAccess): Promise<readonly ScheduleEntry[]> {
-  const names = await alive(redis, SCHEDULERS_KEY);
-  const lists = await Promise.all(
-    names.map((name) => redis.send((client) => client.lrangeBuffer(name, '0', '-1'))),
-  );
-  return lists.flatMap((list) => readable(list.reverse(), decodeScheduleEntry));
-}
+  async scheduleEntries(redis) {
+    const names = await alive(redis, SCHEDULERS_KEY);
+    const lists = await Promise.all(
+      names.map((name) => redis.send((client) => client.lrangeBuffer(name, '0', '-1'))),
+    );
+    return lists.flatMap((list) => readable(list.reverse(), decodeScheduleEntry));
+  },
 
-export async function recordEnqueueEvent(
-  redis: RedisAccess,
-  entryId: string,
-  event: EnqueueEvent,
-): Promise<void> {
-  const bytes = Buffer.from(encodeEnqueueEvent(event));
-  const args = [secondsDown(event.atMs), bytes, MAX_EVENTS, secondsUp(HISTORY_KEPT_MS)];
-  await redis.run(RECORD_EVENT, [schedulerHistoryKey(entryId)], args);
-}
+  async recordEnqueueEvent(redis, entryId, event) {
+    const bytes = Buffer.from(encodeEnqueueEvent(event));
+    const args = [secondsDown(event.atMs), bytes, MAX_EVENTS, secondsUp(HISTORY_KEPT_MS)];
+    await redis.run(RECORD_EVENT, [schedulerHistoryKey(entryId)], args);
+  },
 
-export async function enqueueEvents(
-  redis: RedisAccess,
-  entryId: string,
-  { page, size }: Page,
-): Promise<readonly EnqueueEvent[]> {
-  requireIntegerAtLeast('page.page', 1, page);
-  requireIntegerAtLeast('page.size', 1, size);
-  const [first, last] = [String((page - 1) * size), String(page * size - 1)];
-  const events = await redis.send((client) =>
-    client.zrevrangeBuffer(schedulerHistoryKey(entryId), first, last),
-  );
-  return readable(events, decodeEnqueueEvent);
-}
+  async enqueueEvents(redis, entryId, page) {
+    requirePage(page);
+    const [first, last] = [String((page.page - 1) * page.size), String(page.page * page.size - 1)];
+    const key = schedulerHistoryKey(entryId);
+    const events = await redis.send((client) => client.zrevrangeBuffer(key, first, last));
+    return readable(events, decodeEnqueueEvent);
+  },
+} satisfies RedisOperations;
 
-/** Keys that have not expired. Only reads: the next announcement removes the others. */
+/** Returns the keys that have not expired. It only reads: the next announcement removes the others. */
 function alive(redis: RedisAccess, registry: string): Promise<string[]> {
   const nowS = secondsDown(redis.wallNowMs);
   return redis.send((client) => client.zrangebyscore(registry, nowS, '+inf'));
@@ -164,7 +151,7 @@ async function withdraw(redis: RedisAccess, registry: string, key: string): Prom
   await redis.send((client) => client.del(key));
 }
 
-/** One server; none if it has expired in the meantime. */
+/** Returns one server; none if it has expired in the meantime. */
 async function readServer(redis: RedisAccess, name: string): Promise<ServerState[]> {
   const workersName = name.replace(SERVERS_KEY, WORKERS_KEY);
   const [info, rows] = await redis.send((client) =>

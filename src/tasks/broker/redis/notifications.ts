@@ -43,30 +43,31 @@ type Channel = readonly [name: string, onMessage: (message: Buffer) => void];
  * Pub/sub messages about queues that servers serve or clients watch. asynq has nothing like it, and polls.
  *
  * A queue's channel of work has two kinds of messages: an empty one means that the pending list is no longer empty; one with text
- * means that the group of that name has grown. A server that was given fewer tasks than it wanted knows that the list was empty,
- * so a task that is enqueued behind others needs no message.
+ * means that the group of that name has grown. A server that was given fewer tasks than it requested has emptied the
+ * list, so a task that is enqueued behind others needs no message.
  */
 export class Notifications {
   readonly #listeners = new Set<BrokerListener>();
 
-  /** A listener is notified of what it has methods for. */
+  /** Notifies a listener of the events that it has methods for. */
   async subscribe(
     redis: RedisAccess,
     listener: BrokerListener,
     queues: readonly string[],
   ): Promise<Subscription> {
+    const { connection } = redis;
     const channels = [...new Set(queues)].flatMap((queue) => channelsOf(redis, listener, queue));
     if (listener.cancel !== undefined) channels.push(...cancelChannelsOf(redis, listener));
     const subscribed: Channel[] = [];
     const close = (): void => {
       this.#listeners.delete(listener);
-      for (const [name, onMessage] of subscribed.splice(0)) redis.unsubscribe(name, onMessage);
+      for (const [name, onMessage] of subscribed.splice(0)) connection.unsubscribe(name, onMessage);
     };
     try {
       this.#listeners.add(listener);
       for (const channel of channels) {
         subscribed.push(channel);
-        await redis.subscribe(...channel);
+        await connection.subscribe(...channel);
       }
     } catch (error) {
       close();
@@ -123,11 +124,11 @@ function channelsOf(redis: RedisAccess, listener: BrokerListener, queue: string)
 }
 
 /**
- * Our own message contains the outcome and requests an answer; asynq's, which follows it, is for Go servers, which know one
+ * Our own message contains the outcome and requests an answer; asynq's, which follows it, is for Go servers, which have one
  * outcome and do not answer. A listener receives both, and ignores the second one unless it comes alone.
  */
 function cancelChannelsOf(redis: RedisAccess, listener: BrokerListener): Channel[] {
-  const { clock } = redis;
+  const { clock } = redis.settings;
   const echoUntilMs = new Map<string, number>();
   return [
     [
@@ -140,7 +141,8 @@ function cancelChannelsOf(redis: RedisAccess, listener: BrokerListener): Channel
         for (const [id, untilMs] of echoUntilMs) if (untilMs <= nowMs) echoUntilMs.delete(id);
         echoUntilMs.set(taskId, nowMs + ECHO_MS);
         const isStopping = listener.cancel?.({ taskId, queue, outcome }) === true;
-        if (isStopping && replyTo !== undefined) redis.publish(replyTo, '1');
+        if (!isStopping || replyTo === undefined) return;
+        redis.send((client) => client.publish(replyTo, '1')).catch(() => undefined); // the caller waits no longer than its limit
       },
     ],
     [
@@ -173,8 +175,8 @@ export async function cancel(
   const onAnswer = (): void => {
     settle(true);
   };
-  await redis.subscribe(replyTo, onAnswer);
-  const timeout = redis.clock.setTimeout(() => {
+  await redis.connection.subscribe(replyTo, onAnswer);
+  const timeout = redis.settings.clock.setTimeout(() => {
     settle(false);
   }, waitMs);
   try {
@@ -182,7 +184,7 @@ export async function cancel(
     return await answer;
   } finally {
     timeout.cancel();
-    redis.unsubscribe(replyTo, onAnswer);
+    redis.connection.unsubscribe(replyTo, onAnswer);
   }
 }
 

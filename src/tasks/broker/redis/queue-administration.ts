@@ -2,12 +2,8 @@ import { DAY_MS, utcDay } from '../../../core/units.ts';
 import { queueNotEmpty, queueNotFound, queueState } from '../broker-errors.ts';
 import { requireQueue } from './inspection.ts';
 import { QUEUES_KEY } from './keys.ts';
-import { FREE_LOCK } from './lua.ts';
-import type { RedisAccess } from './redis-access.ts';
-import { Script } from './script.ts';
-import { listOf, numberOf, secondsDown } from './script-values.ts';
-
-/* What an inspector does to a whole queue. */
+import type { RedisAccess, RedisOperations } from './redis-access.ts';
+import { listOf, numberOf, Script, secondsDown } from './script.ts';
 
 /**
  * Pauses a queue. A queue that was removed in the meantime does not come back paused.
@@ -21,7 +17,7 @@ import { listOf, numberOf, secondsDown } from './script-values.ts';
 export const PAUSE = new Script(`
 if KEYS[2] then need('set', KEYS[2]) end
 if KEYS[2] and redis.call('SISMEMBER', KEYS[2], queueName()) == 0 then return -1 end
-return redis.call('SETNX', PREFIX .. 'paused', ARGV[1])
+return redis.call('SETNX', PAUSED, ARGV[1])
 `);
 
 /**
@@ -32,18 +28,11 @@ return redis.call('SETNX', PREFIX .. 'paused', ARGV[1])
  * Returns 1, or 0 if it is not paused.
  */
 export const RESUME = new Script(`
-local size = need('list', PREFIX .. 'pending')
-if redis.call('DEL', PREFIX .. 'paused') == 0 then return 0 end
-if size > 0 then redis.pcall('PUBLISH', PREFIX .. 'x:work', '') end
+local size = need('list', PENDING)
+if redis.call('DEL', PAUSED) == 0 then return 0 end
+if size > 0 then redis.pcall('PUBLISH', WORK, '') end
 return 1
 `);
-
-/** The keys of a queue that contain ids, except for the groups and sets themselves. */
-const PLACES = `
-local ACTIVE, PENDING, GROUPS, SETS = PREFIX .. 'active', PREFIX .. 'pending', PREFIX .. 'groups', PREFIX .. 'aggregation_sets'
-local GROUP, LATER = PREFIX .. 'g:', PREFIX .. 'x:later:'
-local ZSETS = { PREFIX .. 'scheduled', PREFIX .. 'retry', PREFIX .. 'archived', PREFIX .. 'completed' }
-`;
 
 /**
  * Removes some tasks of a queue in any state, with their locks; none if it has active tasks.
@@ -53,8 +42,8 @@ local ZSETS = { PREFIX .. 'scheduled', PREFIX .. 'retry', PREFIX .. 'archived', 
  *
  * Returns the number of tasks that were removed, or -1 if the queue has active tasks.
  */
-export const CLEAR_SOME = new Script(`${FREE_LOCK}${PLACES}
-local limit = tonumber(ARGV[1])
+export const CLEAR_SOME = new Script(`
+local ZSETS, limit = { SCHEDULED, RETRY, ARCHIVED, COMPLETED }, tonumber(ARGV[1])
 if need('list', ACTIVE) > 0 then return -1 end
 need('list', PENDING)
 need('zset', SETS, unpack(ZSETS))
@@ -83,7 +72,7 @@ remove(ids)
 for _, zset in ipairs(ZSETS) do clear(zset) end
 for _, group in ipairs(groups) do
   clear(GROUP .. group)
-  if redis.call('EXISTS', GROUP .. group, PREFIX .. 'scheduled') == 0 then
+  if redis.call('EXISTS', GROUP .. group, SCHEDULED) == 0 then
     redis.call('SREM', GROUPS, group)
     redis.call('DEL', LATER .. group)
   end
@@ -92,7 +81,7 @@ for _, set in ipairs(sets) do
   clear(set)
   if redis.call('EXISTS', set) == 0 then redis.call('ZREM', SETS, set) end
 end
-if #removed > 0 then redis.pcall('PUBLISH', PREFIX .. 'x:settled', table.concat(removed, '\\0')) end
+if #removed > 0 then redis.pcall('PUBLISH', SETTLED, table.concat(removed, '\\0')) end
 return #removed
 `);
 
@@ -105,7 +94,8 @@ return #removed
  *
  * Returns the number of active tasks and of all tasks: the queue was removed if there are none.
  */
-export const REMOVE_QUEUE = new Script(`${PLACES}
+export const REMOVE_QUEUE = new Script(`
+local ZSETS = { SCHEDULED, RETRY, ARCHIVED, COMPLETED }
 local active = need('list', ACTIVE)
 local size = active + need('list', PENDING)
 local groups = need('set', GROUPS) > 0 and redis.call('SMEMBERS', GROUPS) or {}
@@ -116,9 +106,8 @@ for _, set in ipairs(redis.call('ZRANGE', SETS, 0, -1)) do size = size + need('z
 if KEYS[2] then need('set', KEYS[2]) end
 if size > 0 then return { active, size } end
 for _, group in ipairs(groups) do redis.call('DEL', LATER .. group) end
-for _, day in ipairs(ARGV) do redis.call('DEL', PREFIX .. 'processed:' .. day, PREFIX .. 'failed:' .. day) end
-redis.call('DEL', ACTIVE, PENDING, GROUPS, SETS, unpack(ZSETS))
-for _, name in ipairs({ 'lease', 'paused', 'processed', 'failed', 'x:epoch', 'x:ticks' }) do redis.call('DEL', PREFIX .. name) end
+for _, day in ipairs(ARGV) do redis.call('DEL', PROCESSED .. ':' .. day, FAILED .. ':' .. day) end
+redis.call('DEL', ACTIVE, PENDING, GROUPS, SETS, LEASE, PAUSED, PROCESSED, FAILED, EPOCH, TICKS, unpack(ZSETS))
 if KEYS[2] then redis.call('SREM', KEYS[2], queueName()) end
 return { 0, 0 }
 `);
@@ -129,33 +118,37 @@ const TASKS_PER_SCRIPT = 500;
 /** Days that may have counts: from tomorrow, for a process whose clock is ahead, to a day that is certainly too old. */
 const DAYS_COUNTED = 93;
 
-export async function pause(redis: RedisAccess, queue: string): Promise<void> {
-  await requireQueue(redis, queue);
-  const reply = await redis.run(PAUSE, redis.keysWithQueues(queue), [secondsDown(redis.wallNowMs)]);
-  if (reply === -1) throw queueNotFound(queue);
-  if (reply !== 1) throw queueState(queue, 'paused already');
-}
+/** Operations that change a whole queue. */
+export const QUEUE_ADMINISTRATION = {
+  async pause(redis, queue) {
+    await requireQueue(redis, queue);
+    const reply = await redis.run(PAUSE, redis.keysWithQueues(queue), [secondsDown(redis.wallNowMs)]);
+    if (reply === -1) throw queueNotFound(queue);
+    if (reply !== 1) throw queueState(queue, 'paused already');
+  },
 
-export async function resume(redis: RedisAccess, queue: string): Promise<void> {
-  await requireQueue(redis, queue);
-  if ((await redis.runIn(queue, RESUME, [])) !== 1) throw queueState(queue, 'not paused');
-}
+  async resume(redis, queue) {
+    await requireQueue(redis, queue);
+    if ((await redis.runIn(queue, RESUME, [])) !== 1) throw queueState(queue, 'not paused');
+  },
 
-/** Removes the tasks first, in pieces: an interruption leaves a queue with fewer tasks, and no other trace. */
-export async function removeQueue(redis: RedisAccess, queue: string, force: boolean): Promise<void> {
-  await requireQueue(redis, queue);
-  const nowMs = redis.wallNowMs;
-  const days = Array.from({ length: DAYS_COUNTED }, (_, at) => utcDay(nowMs + (1 - at) * DAY_MS));
-  for (;;) {
-    if (force) await clear(redis, queue);
-    const reply = listOf(await redis.run(REMOVE_QUEUE, redis.keysWithQueues(queue), days));
-    const [active = 0, size = 0] = reply.map(numberOf);
-    if (size === 0) break;
-    if (active > 0) throw queueNotEmpty(queue, 'active tasks');
-    if (!force) throw queueNotEmpty(queue, `${size} tasks`);
-  }
-  if (redis.isCluster) await unregister(redis, queue);
-}
+  /** Removes the tasks first, in pieces: an interruption leaves a queue with fewer tasks, and no other trace. */
+  async removeQueue(redis, queue, { force }) {
+    await requireQueue(redis, queue);
+    const nowMs = redis.wallNowMs;
+    const days = Array.from({ length: DAYS_COUNTED }, (_, at) => utcDay(nowMs + (1 - at) * DAY_MS));
+    for (;;) {
+      if (force) await clear(redis, queue);
+      const reply = listOf(await redis.run(REMOVE_QUEUE, redis.keysWithQueues(queue), days));
+      const [active = 0, size = 0] = reply.map(numberOf);
+      if (size === 0) break;
+      if (active > 0) throw queueNotEmpty(queue, 'active tasks');
+      if (!force) throw queueNotEmpty(queue, `${size} tasks`);
+    }
+    if (redis.isCluster) await unregister(redis, queue);
+    redis.unregistered(queue);
+  },
+} satisfies RedisOperations;
 
 /** In a cluster this is a separate step. A task that was added in between registers the queue again. */
 async function unregister(redis: RedisAccess, queue: string): Promise<void> {

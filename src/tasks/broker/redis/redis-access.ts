@@ -1,57 +1,44 @@
 import type { Cluster, Redis } from 'ioredis';
-import { systemClock, type Clock } from '../../../core/clock.ts';
+import { systemClock } from '../../../core/clock.ts';
+import type { Operations } from '../broker-base.ts';
 import type { ResolvedBrokerSettings } from '../broker-settings.ts';
 import type { RedisConnection } from './connection.ts';
+import { newTasks } from './enqueue.ts';
 import { QueueKeys, QUEUES_KEY } from './keys.ts';
+import { Notifications } from './notifications.ts';
 import type { Script, ScriptArgument, ScriptReply } from './script.ts';
+import { doneTasks } from './settle.ts';
+
+/** Some of the operations of a Redis broker. They are in one file per topic, beside the scripts that they run. */
+export type RedisOperations = Partial<Operations<RedisAccess>>;
 
 /** Queues whose keys are kept: more than a server serves. A program with a queue per user builds them again. */
 const MAX_KNOWN_QUEUES = 1_000;
 
-/**
- * What an operation of the broker needs: a client, the time, and keys. There is one access per operation: every error of the
- * connection names the operation.
- *
- * The operations are functions over their access, in one file per topic, beside the scripts that they run. Only a topic that
- * keeps state between calls is a class: `Enqueuing` and `Completing` coalesce calls, `Notifications` keeps listeners.
- */
+/** How long a queue counts as registered in a cluster, in milliseconds, and for how many queues that is remembered. */
+const REGISTERED_MS = 5_000;
+const MAX_REGISTERED = 1_000;
+
+/** What the operations of a Redis broker work on: a connection, the time, keys, and calls that share a script. */
 export class RedisAccess {
-  /** The operation, as a user would write it: `RedisBroker.enqueue`. */
-  readonly op: string;
+  readonly connection: RedisConnection;
   readonly settings: ResolvedBrokerSettings;
-  readonly #connection: RedisConnection;
-  readonly #shared: Shared;
+  /** Tasks that are being added. */
+  readonly newTasks = newTasks(this);
+  /** Tasks that are being completed. */
+  readonly doneTasks = doneTasks(this);
+  readonly notifications = new Notifications();
+  readonly #keys = new Map<string, QueueKeys>();
+  readonly #registeredUntilMs = new Map<string, number>();
 
-  constructor(
-    connection: RedisConnection,
-    settings: ResolvedBrokerSettings,
-    op = 'RedisBroker',
-    shared: Shared = { keys: new Map(), accesses: new Map() },
-  ) {
-    this.#connection = connection;
+  constructor(connection: RedisConnection, settings: ResolvedBrokerSettings) {
+    this.connection = connection;
     this.settings = settings;
-    this.op = op;
-    this.#shared = shared;
-  }
-
-  /** The access of an operation, made once. */
-  for(operation: string): RedisAccess {
-    const { accesses } = this.#shared;
-    let access = accesses.get(operation);
-    if (access === undefined) {
-      access = new RedisAccess(this.#connection, this.settings, `RedisBroker.${operation}`, this.#shared);
-      accesses.set(operation, access);
-    }
-    return access;
   }
 
   /** Whether keys without a common hash tag may be on different nodes. */
   get isCluster(): boolean {
-    return this.#connection.isCluster;
-  }
-
-  get clock(): Clock {
-    return this.settings.clock;
+    return this.connection.isCluster;
   }
 
   get wallNowMs(): number {
@@ -65,17 +52,16 @@ export class RedisAccess {
 
   /** As `wallNowDigits` if the broker has its own clock (in tests); else empty: then the script reads the clock of Redis. */
   get virtualNowDigits(): string {
-    return this.clock === systemClock ? '' : this.wallNowDigits;
+    return this.settings.clock === systemClock ? '' : this.wallNowDigits;
   }
 
   /** @throws TypeError - the name is not a valid queue name. */
   keysOf(queue: string): QueueKeys {
-    const { keys: known } = this.#shared;
-    let keys = known.get(queue);
+    let keys = this.#keys.get(queue);
     if (keys === undefined) {
       keys = new QueueKeys(queue);
-      if (known.size === MAX_KNOWN_QUEUES) known.clear();
-      known.set(queue, keys);
+      if (this.#keys.size === MAX_KNOWN_QUEUES) this.#keys.clear();
+      this.#keys.set(queue, keys);
     }
     return keys;
   }
@@ -84,6 +70,27 @@ export class RedisAccess {
   keysWithQueues(queue: string): string[] {
     const { prefix } = this.keysOf(queue);
     return this.isCluster ? [prefix] : [prefix, QUEUES_KEY];
+  }
+
+  /**
+   * KEYS of a script that adds tasks to a queue. In a cluster it registers the queue first, and assumes for a while that it still
+   * is, not for ever: another process may remove the queue, and a task that is added then would be in a queue that no inspector lists.
+   */
+  async keysToEnqueue(queue: string): Promise<string[]> {
+    if (this.isCluster) {
+      const nowMs = this.settings.clock.now();
+      if ((this.#registeredUntilMs.get(queue) ?? 0) <= nowMs) {
+        await this.send((client) => client.sadd(QUEUES_KEY, queue));
+        if (this.#registeredUntilMs.size >= MAX_REGISTERED) this.#registeredUntilMs.clear();
+        this.#registeredUntilMs.set(queue, nowMs + REGISTERED_MS);
+      }
+    }
+    return this.keysWithQueues(queue);
+  }
+
+  /** The queue was removed: the next task registers it again. */
+  unregistered(queue: string): void {
+    this.#registeredUntilMs.delete(queue);
   }
 
   /** Runs a script whose only key is the prefix of the queue's keys. Throws as `run`. */
@@ -98,27 +105,6 @@ export class RedisAccess {
 
   /** As `run`, for a command, or for several that do not depend on one another. */
   send<T>(commands: (client: Redis | Cluster) => Promise<T>): Promise<T> {
-    return this.#connection.run(this.op, commands);
+    return this.connection.run(commands);
   }
-
-  /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - as for `run`. */
-  subscribe(channel: string, listener: (message: Buffer) => void): Promise<void> {
-    return this.#connection.subscribe(this.op, channel, listener);
-  }
-
-  unsubscribe(channel: string, listener: (message: Buffer) => void): void {
-    this.#connection.unsubscribe(channel, listener);
-  }
-
-  /** Best effort: an error is ignored. */
-  publish(channel: string, message: string): void {
-    this.send((client) => client.publish(channel, message)).catch(() => undefined);
-  }
-}
-
-/** What the accesses of one broker have in common. */
-interface Shared {
-  readonly keys: Map<string, QueueKeys>;
-  /** By operation. */
-  readonly accesses: Map<string, RedisAccess>;
 }

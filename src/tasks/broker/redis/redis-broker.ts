@@ -1,27 +1,29 @@
+import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { systemClock } from '../../../core/clock.ts';
 import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
-import { requireBoolean, type OptionNames } from '../../../core/validate.ts';
-import type { RedisInfo } from '../../redis-info.ts';
-import { BROKER_SETTINGS, resolveBrokerSettings, type BrokerSettings } from '../broker-settings.ts';
+import { readOptions, type OptionTable } from '../../../core/options.ts';
+import { requireBoolean } from '../../../core/validate.ts';
+import type { QueueLocation, RedisInfo } from '../../redis-info.ts';
+import { BROKER_SETTINGS, type BrokerSettings } from '../broker-settings.ts';
 import { MAINTENANCE_JOBS } from '../broker-types.ts';
 import type { LeaseHolder, LeaseHolderOptions } from '../broker.ts';
-import { BrokerBase, type BrokerOperation, type OperationResults } from '../broker-base.ts';
+import { BrokerBase, type Operations } from '../broker-base.ts';
+import { routeOf } from './client.ts';
 import { CONNECTION_OPTIONS, withoutCredentials, type RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
-import { addressOf, describeRedis, parseInfo } from './describe-redis.ts';
-import { Enqueuing, lastTickMs } from './enqueue.ts';
-import { groups, reclaimSets, replaceSet, takeGroup } from './groups.ts';
-import { history, queueNames, queueStats, task, tasks } from './inspection.ts';
-import { LeaseThread, leaseRouteOf, leaseThreadFile } from './lease-thread.ts';
-import { dequeue, extendLeases, recover, release } from './leases.ts';
-import { deleteExpired, forward } from './maintenance.ts';
-import * as members from './members.ts';
-import { cancel, Notifications } from './notifications.ts';
-import { pause, removeQueue, resume } from './queue-administration.ts';
+import { ENQUEUEING } from './enqueue.ts';
+import { GROUPS } from './groups.ts';
+import { INSPECTION, queueNames } from './inspection.ts';
+import { LeaseThread, leaseThreadFile } from './lease-thread.ts';
+import { LEASES } from './leases.ts';
+import { MAINTENANCE } from './maintenance.ts';
+import { MEMBERS } from './members.ts';
+import { cancel } from './notifications.ts';
+import { QUEUE_ADMINISTRATION } from './queue-administration.ts';
 import { RedisAccess } from './redis-access.ts';
 import { repair } from './repair.ts';
-import { archive, Completing, discard, retry, writeProgress, writeResult } from './settle.ts';
-import * as administration from './task-administration.ts';
+import { SETTLING } from './settle.ts';
+import { TASK_ADMINISTRATION } from './task-administration.ts';
 
 /** Options of a `RedisBroker`. All are validated by its constructor. */
 export type RedisBrokerOptions = RedisConnectionOptions & BrokerSettings & LeaseThreadOptions;
@@ -39,10 +41,26 @@ export interface LeaseThreadOptions {
   readonly leaseThread?: boolean;
 }
 
-const OPTIONS: OptionNames<RedisBrokerOptions> = {
+const OPTIONS = {
   ...BROKER_SETTINGS,
   ...CONNECTION_OPTIONS,
-  leaseThread: true,
+  leaseThread: [requireBoolean, true],
+} satisfies OptionTable<RedisBrokerOptions>;
+
+const OPERATIONS: Operations<RedisAccess> = {
+  ping: async (redis) => void (await redis.send((client) => client.ping())),
+  ...ENQUEUEING,
+  ...LEASES,
+  ...SETTLING,
+  ...MAINTENANCE,
+  ...GROUPS,
+  ...MEMBERS,
+  ...INSPECTION,
+  ...TASK_ADMINISTRATION,
+  ...QUEUE_ADMINISTRATION,
+  repair: (redis, queue, { apply }) => repair(redis, queue, apply),
+  subscribe: (redis, listener, queues) => redis.notifications.subscribe(redis, listener, queues),
+  cancel,
 };
 
 /**
@@ -59,12 +77,9 @@ const OPTIONS: OptionNames<RedisBrokerOptions> = {
  * const server = new Server({ broker });
  * ```
  */
-export class RedisBroker extends BrokerBase {
+export class RedisBroker extends BrokerBase<RedisAccess> {
   override readonly maintenance = MAINTENANCE_JOBS;
   readonly #options: RedisBrokerOptions;
-  readonly #connection: RedisConnection;
-  readonly #redis: RedisAccess;
-  readonly #notifications: Notifications;
   readonly #threads = new Set<LeaseThread>();
 
   /**
@@ -73,42 +88,36 @@ export class RedisBroker extends BrokerBase {
    * @throws TypeError or RangeError - an option is not valid.
    */
   constructor(options: RedisBrokerOptions) {
-    const settings = resolveBrokerSettings('RedisBroker', options, OPTIONS);
-    requireBoolean('options.leaseThread', options.leaseThread ?? true);
-    const connection = new RedisConnection(options);
-    const redis = new RedisAccess(connection, settings);
-    const notifications = new Notifications();
-    super('RedisBroker', settings.clock, operationsOf(redis, notifications));
+    const settings = readOptions('RedisBroker', options, OPTIONS);
+    super('RedisBroker', settings.clock, OPERATIONS, new RedisAccess(new RedisConnection(options), settings));
     this.#options = options;
-    this.#connection = connection;
-    this.#redis = redis;
-    this.#notifications = notifications;
   }
 
   /** Returns what Redis reports about itself, by name: its command `INFO`; for a cluster, that of one node. */
   async info(): Promise<Readonly<Record<string, string>>> {
-    this.requireOpen('info');
-    return parseInfo(await this.#redis.for('info').send((client) => client.info()));
+    return await this.perform('info', async (redis) =>
+      parseInfo(await redis.send((client) => client.info())),
+    );
   }
 
   /**
-   * Returns what asynqmon's page on Redis shows, with the nodes of the queues if it is a cluster: for the option `redisInfo` of
+   * Returns the content of asynqmon's page on Redis, with the nodes of the queues if it is a cluster: for the option `redisInfo` of
    * `tasksHandler`.
    *
    * @example tasksHandler({ broker, redisInfo: () => broker.redisInfo() })
    */
   async redisInfo(): Promise<RedisInfo> {
-    this.requireOpen('redisInfo');
-    return await describeRedis(this.#redis.for('redisInfo'));
+    return await this.perform('redisInfo', describe);
   }
 
-  /** A thread, which starts with the first lease. Undefined for a broker with its own clock, which a thread cannot read. */
+  /** Returns a thread, which starts with the first lease; undefined for a broker with its own clock, which a thread cannot read. */
   override leaseHolder(options: LeaseHolderOptions): LeaseHolder | undefined {
-    if (this.isClosed || this.clock !== systemClock || this.#options.leaseThread === false) return undefined;
+    const isPossible = this.context !== undefined && this.clock === systemClock;
+    if (!isPossible || this.#options.leaseThread === false) return undefined;
     const thread = new LeaseThread({
       ...options,
       file: leaseThreadFile,
-      route: () => leaseRouteOf(this.#options),
+      route: () => routeOf(this.#options),
       onClose: () => this.#threads.delete(thread),
     });
     this.#threads.add(thread);
@@ -117,10 +126,11 @@ export class RedisBroker extends BrokerBase {
 
   /** Closes the broker; pending operations reject. A client that was passed in stays open. Idempotent. */
   override async close(): Promise<void> {
-    if (!this.closeOperations()) return;
-    this.#notifications.close();
+    const redis = this.closeOperations();
+    if (redis === undefined) return;
+    redis.notifications.close();
     await Promise.all([...this.#threads].map((thread) => thread.close()));
-    await this.#connection.close();
+    await redis.connection.close();
   }
 
   /** @internal What a console prints: no password. */
@@ -130,75 +140,71 @@ export class RedisBroker extends BrokerBase {
       ...('url' in this.#options
         ? { url: withoutCredentials(this.#options.url) }
         : { address: addressOf(this.#options.client) }),
-      state: this.isClosed ? 'closed' : this.#connection.health.state,
+      state: this.context === undefined ? 'closed' : this.context.connection.health.state,
     }));
   }
 }
 
-function operationsOf(redis: RedisAccess, notifications: Notifications): OperationResults {
-  const enqueuing = new Enqueuing(redis);
-  const completing = new Completing(redis);
-  /** The access of an operation, whose errors name it. */
-  const at = (operation: BrokerOperation): RedisAccess => redis.for(operation);
+/** A range of slots, as `CLUSTER SLOTS` writes it: the primary is the first node. */
+type SlotRange = readonly [
+  first: number,
+  last: number,
+  ...nodes: (readonly [host: string | null, port: number])[],
+];
+
+async function describe(redis: RedisAccess): Promise<RedisInfo> {
+  if (redis.isCluster) return await describeCluster(redis);
+  return await redis.send(async (client) => {
+    const text = await client.info();
+    return { address: addressOf(client), info: parseInfo(text), raw_info: text, cluster: false };
+  });
+}
+
+/** Parses the lines of `INFO` and `CLUSTER INFO`. A value may contain colons. */
+function parseInfo(text: string): Readonly<Record<string, string>> {
+  const lines = text.split('\r\n').filter((line) => line.includes(':') && !line.startsWith('#'));
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
+  );
+}
+
+async function describeCluster(redis: RedisAccess): Promise<RedisInfo> {
+  const text = await redis.send((client) => client.cluster('INFO'));
   return {
-    ping: () =>
-      at('ping').send(async (client) => {
-        await client.ping();
-      }),
-
-    enqueue: (newTask) => enqueuing.enqueue(at('enqueue'), newTask),
-    enqueueMany: (newTasks) => enqueuing.enqueueMany(at('enqueueMany'), newTasks),
-    enqueueTick: (newTask, tick) => enqueuing.enqueueTick(at('enqueueTick'), newTask, tick),
-    lastTickMs: (queue, entryKey) => lastTickMs(at('lastTickMs'), queue, entryKey),
-
-    dequeue: (queue, limit, leaseMs) => dequeue(at('dequeue'), queue, limit, leaseMs),
-    complete: (leased) => completing.complete(leased),
-    retry: (leased, failure, atMs) => retry(at('retry'), leased, failure, atMs),
-    archive: (leased, failure) => archive(at('archive'), leased, failure),
-    release: (leased) => release(at('release'), leased),
-    discard: (leased) => discard(at('discard'), leased),
-    extendLeases: (leased, leaseMs) => extendLeases(at('extendLeases'), leased, leaseMs),
-    writeResult: (leased, result) => writeResult(at('writeResult'), leased, result),
-    writeProgress: (leased, progress) => writeProgress(at('writeProgress'), leased, progress),
-
-    forward: (queues) => forward(at('forward'), queues),
-    recover: (queues, graceMs, leaseMs) => recover(at('recover'), queues, graceMs, leaseMs),
-    deleteExpired: (queues, limit) => deleteExpired(at('deleteExpired'), queues, limit),
-
-    groups: (queue) => groups(at('groups'), queue),
-    takeGroup: (queue, group, limits, holdMs) => takeGroup(at('takeGroup'), queue, group, limits, holdMs),
-    replaceSet: (set, newTask) => replaceSet(at('replaceSet'), enqueuing, set, newTask),
-    reclaimSets: (queues) => reclaimSets(at('reclaimSets'), queues),
-
-    subscribe: (listener, queues) => notifications.subscribe(at('subscribe'), listener, queues),
-    cancel: (request, waitMs) => cancel(at('cancel'), request, waitMs),
-
-    announceServer: (read, ttlMs) => members.announceServer(at('announceServer'), read(), ttlMs),
-    withdrawServer: (id) => members.withdrawServer(at('withdrawServer'), id),
-    servers: () => members.servers(at('servers')),
-    announceScheduler: (id, read, ttlMs) =>
-      members.announceScheduler(at('announceScheduler'), id, read(), ttlMs),
-    withdrawScheduler: (id) => members.withdrawScheduler(at('withdrawScheduler'), id),
-    scheduleEntries: () => members.scheduleEntries(at('scheduleEntries')),
-    recordEnqueueEvent: (entryId, event) =>
-      members.recordEnqueueEvent(at('recordEnqueueEvent'), entryId, event),
-    enqueueEvents: (entryId, page) => members.enqueueEvents(at('enqueueEvents'), entryId, page),
-
-    queues: () => queueNames(at('queues')),
-    queueStats: (queue) => queueStats(at('queueStats'), queue),
-    history: (queue, days) => history(at('history'), queue, days),
-    task: (queue, id) => task(at('task'), queue, id),
-    tasks: (queue, state, page, group) => tasks(at('tasks'), queue, state, page, group),
-
-    change: (queue, target, change) => administration.change(at('change'), queue, target, change),
-    updatePayload: (queue, id, payload) =>
-      administration.updatePayload(at('updatePayload'), queue, id, payload),
-    repair: (queue, { apply }) => repair(at('repair'), queue, apply),
-    pause: (queue) => pause(at('pause'), queue),
-    resume: (queue) => resume(at('resume'), queue),
-    removeQueue: async (queue, { force }) => {
-      await removeQueue(at('removeQueue'), queue, force);
-      enqueuing.forget(queue);
-    },
+    address: await redis.send((client) => Promise.resolve(addressOf(client))),
+    info: parseInfo(text),
+    raw_info: text,
+    cluster: true,
+    raw_cluster_nodes: (await redis.send((client) => client.cluster('NODES'))) as string,
+    queue_locations: await locateQueues(redis),
   };
+}
+
+async function locateQueues(redis: RedisAccess): Promise<readonly QueueLocation[]> {
+  const ranges = (await redis.send((client) => client.cluster('SLOTS'))) as unknown as readonly SlotRange[];
+  return await Promise.all(
+    (await queueNames(redis)).map(async (queue) => {
+      const { pending } = redis.keysOf(queue);
+      const keyslot = await redis.send((client) => client.cluster('KEYSLOT', pending));
+      const range = ranges.find(([first, last]) => first <= keyslot && keyslot <= last);
+      const [, , ...nodes] = range ?? [keyslot, keyslot];
+      return { queue, keyslot, nodes: nodes.map(([host, port]) => hostAndPort(host ?? '', port)) };
+    }),
+  );
+}
+
+/** Returns the address of a server or of all nodes; with sentinels, that of the primary. */
+function addressOf(client: Redis | Cluster): string {
+  if (client.isCluster) {
+    const nodes = (client as Cluster).nodes('all').map(({ options }) => options);
+    return nodes.map(({ host = '', port = 0 }) => hostAndPort(host, port)).join(',');
+  }
+  const { options, stream } = client as { options: RedisOptions; stream?: Redis['stream'] }; // none before it connects
+  const { remoteAddress = '', remotePort = 0 } = stream ?? {};
+  if (options.sentinels != null) return hostAndPort(remoteAddress, remotePort);
+  return options.path ?? hostAndPort(options.host ?? remoteAddress, options.port ?? remotePort);
+}
+
+function hostAndPort(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

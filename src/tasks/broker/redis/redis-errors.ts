@@ -1,7 +1,7 @@
 import { EscapementError } from '../../../core/errors.ts';
 
 /**
- * Replies of a server that is there and cannot serve now: it starts, stops, is a replica since a failover, waits for a replica or
+ * Replies of a server that is reachable and cannot serve now: it starts, stops, is a replica since a failover, waits for a replica or
  * a disk, or the cluster moves slots. For a script, an old server has them in the middle of a message of its own.
  */
 const NOT_NOW =
@@ -17,7 +17,7 @@ const NO_CONNECTION_NAMES: ReadonlySet<string> = new Set([
   'AbortError',
 ]);
 
-/** What `wrongType` of script.ts reports. Redis surrounds it with the place in the script. */
+/** The error of `wrongType` in lua.ts. Redis surrounds it with the line of the script. */
 const WRONG_TYPE = /the Redis key '.*' must be a \w+\. It is a \w+/su;
 
 /** The commands with a password among their arguments. */
@@ -34,27 +34,20 @@ const CONNECTION_LOST = 'the connection was lost before the answer';
  * now, that is `ERR_BROKER_UNAVAILABLE`: the operation may have happened. A key of a wrong type is `ERR_WIRE_MESSAGE`. All other
  * errors are returned as they are.
  */
-export function toBrokerError(error: unknown, op: string): unknown {
+export function toBrokerError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof EscapementError) return error;
   // First, because the name of a key is text of users and may look like any reply.
   const wrongType = WRONG_TYPE.exec(error.message)?.[0];
-  if (wrongType !== undefined)
-    return new EscapementError('ERR_WIRE_MESSAGE', wrongType, { op, cause: error });
-  return isOutOfReach(error) ? unavailable(op, error) : withoutPassword(error);
+  if (wrongType !== undefined) return new EscapementError('ERR_WIRE_MESSAGE', wrongType, { cause: error });
+  return isOutOfReach(error) ? unavailable(error) : withoutPassword(error);
 }
 
-/** Returns the error of a script that several operations share, for one of them. */
-export function errorOfOperation(error: unknown, op: string): unknown {
-  if (!(error instanceof EscapementError) || error.op === op) return error;
-  return new EscapementError(error.code, error.message, { op, cause: error.cause });
-}
-
-/** Redis cannot be reached because of `cause`, whose passwords are removed. */
-export function unavailable(op: string, cause: unknown): EscapementError {
+/** Returns the error for a Redis that cannot be reached because of `cause`, whose passwords are removed. */
+export function unavailable(cause: unknown): EscapementError {
   withoutPassword(cause);
   const isLost = cause instanceof Error && cause.name === 'MaxRetriesPerRequestError';
   const reason = isLost ? CONNECTION_LOST : reasonOf(cause);
-  return new EscapementError('ERR_BROKER_UNAVAILABLE', `Redis is unavailable: ${reason}`, { op, cause });
+  return new EscapementError('ERR_BROKER_UNAVAILABLE', `Redis is unavailable: ${reason}`, { cause });
 }
 
 /**
@@ -84,17 +77,17 @@ function hideArguments(error: Error & { command?: { readonly name?: unknown } })
 
 const TIMED_OUT = 'Command timed out';
 
-/** The same as ioredis reports if it has a limit. */
+/** Returns the error that ioredis reports if it has a limit. */
 export function commandTimedOut(): Error {
   return new Error(TIMED_OUT);
 }
 
-/** The server has not answered in time. It may still answer, so nothing more is sent on that connection. */
+/** Whether the server has not answered in time. It may still answer, so nothing more is sent on that connection. */
 export function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.message === TIMED_OUT;
 }
 
-/** The server is a replica: it was the primary when the client connected, or the client was given the wrong server. */
+/** Whether the server is a replica: it was the primary when the client connected, or the client was given the wrong server. */
 export function isReadOnly(error: Error): boolean {
   return /(?:^|: -)READONLY /u.test(error.message);
 }
@@ -104,7 +97,7 @@ function isOutOfReach(error: Error): boolean {
   return 'syscall' in error || NO_CONNECTION_NAMES.has(error.name) || NO_CONNECTION.test(error.message);
 }
 
-/** For a cluster without a usable node, it includes the error of the last node. */
+/** Returns the message of an error; for a cluster without a usable node, with the error of the last node. */
 function reasonOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const { lastNodeError } = cause as Error & { lastNodeError?: unknown };

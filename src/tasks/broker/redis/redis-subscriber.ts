@@ -1,7 +1,8 @@
 import type { Redis } from 'ioredis';
+import { BackOff } from '../../../core/back-off.ts';
 import { reportUncaught } from '../../../core/report-uncaught.ts';
 import { brokerClosed } from '../broker-errors.ts';
-import { makeSentinelClient, reconnectDelayMs } from './client.ts';
+import { makeSentinelClient, RECONNECT } from './client.ts';
 import type { RedisHost, ServerPlan } from './connection-options.ts';
 import { unavailable } from './redis-errors.ts';
 
@@ -20,9 +21,9 @@ export class RedisSubscriber {
   readonly #connect: () => Redis;
   readonly #timeoutMs: number;
   readonly #listeners = new Map<string, Set<RedisMessageListener>>();
+  readonly #backOff = new BackOff(RECONNECT);
   readonly #waiters = new Set<{ resolve: () => void; reject: (error: Error) => void }>();
   #client: Redis | undefined;
-  #attempts = 0;
   #timer: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
   #isClosed = false;
@@ -38,15 +39,15 @@ export class RedisSubscriber {
    *
    * @throws EscapementError `ERR_BROKER_UNAVAILABLE` - Redis has not confirmed it in time; the listener is removed.
    */
-  async subscribe(op: string, channel: string, listener: RedisMessageListener): Promise<void> {
-    if (this.#isClosed) throw brokerClosed(op);
+  async subscribe(channel: string, listener: RedisMessageListener): Promise<void> {
+    if (this.#isClosed) throw brokerClosed();
     this.#add(channel, listener);
     try {
       if (this.#client?.status === 'ready') await this.#client.subscribe(channel);
       else await this.#untilSubscribed();
     } catch (error) {
       this.unsubscribe(channel, listener);
-      throw this.#failed(op, error);
+      throw this.#isClosed ? brokerClosed() : unavailable(error);
     }
   }
 
@@ -137,7 +138,7 @@ export class RedisSubscriber {
   async #subscribeAll(client: Redis): Promise<void> {
     await client.subscribe(...this.#listeners.keys());
     if (this.#client !== client) return;
-    this.#attempts = 0;
+    this.#backOff.reset();
     for (const { resolve } of this.#waiters) resolve();
     this.#timer = setInterval(() => {
       client.ping().catch(() => {
@@ -151,7 +152,7 @@ export class RedisSubscriber {
     this.#client = undefined;
     this.#timer = setTimeout(() => {
       this.#open();
-    }, reconnectDelayMs(++this.#attempts));
+    }, this.#backOff.next());
   }
 
   #end(): void {
@@ -166,10 +167,6 @@ export class RedisSubscriber {
     // The first error is the cause; later ones only report that there is no connection.
     if (error instanceof Error) this.#lastError ??= error;
   };
-
-  #failed(op: string, error: unknown): Error {
-    return this.#isClosed ? brokerClosed(op) : unavailable(op, error);
-  }
 
   #notify(channel: string, message: Buffer): void {
     for (const listener of [...(this.#listeners.get(channel) ?? [])]) {

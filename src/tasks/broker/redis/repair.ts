@@ -1,10 +1,10 @@
 import type { Defect, DefectKind } from '../broker.ts';
-import { groups } from './groups.ts';
+import { groupsOf } from './groups.ts';
 import { requireQueue } from './inspection.ts';
 import type { QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
-import { Script, type ScriptArgument, type ScriptReply } from './script.ts';
-import { listOf, messageIfOf, numberOf, secondsDown, secondsUp, textOf } from './script-values.ts';
+import { listOf, messageIfOf, numberOf, Script, secondsDown, secondsUp, textOf } from './script.ts';
+import type { ScriptArgument, ScriptReply } from './script.ts';
 
 /**
  * Checks whether ids that were read from a list or zset belong there, and removes those that do not. An id that has left it in the
@@ -53,7 +53,7 @@ return reply
  * Returns the ids of those that are not leased.
  */
 export const CHECK_LEASES = new Script(`
-local LEASE, reply = PREFIX .. 'lease', {}
+local reply = {}
 need('zset', LEASE)
 for i = 3, #ARGV do
   local id = ARGV[i]
@@ -79,13 +79,10 @@ return reply
  */
 export const CHECK_TASKS = new Script(`
 local NOW, isRepaired = ARGV[1], ARGV[2] == '1'
-local LEASE, SETS, GROUPS, GROUP = PREFIX .. 'lease', PREFIX .. 'aggregation_sets', PREFIX .. 'groups', PREFIX .. 'g:'
-local LISTS, ZSETS = {}, {}
-for _, state in ipairs({ 'pending', 'active' }) do LISTS[state] = PREFIX .. state end
-for _, state in ipairs({ 'scheduled', 'retry', 'archived', 'completed' }) do ZSETS[state] = PREFIX .. state end
-for _, list in pairs(LISTS) do need('list', list) end
-for _, zset in pairs(ZSETS) do need('zset', zset) end
-need('zset', LEASE, SETS)
+local LISTS = { pending = PENDING, active = ACTIVE }
+local ZSETS = { scheduled = SCHEDULED, retry = RETRY, archived = ARCHIVED, completed = COMPLETED }
+need('list', PENDING, ACTIVE)
+need('zset', SCHEDULED, RETRY, ARCHIVED, COMPLETED, LEASE, SETS)
 need('set', GROUPS)
 local reply, tasks = {}, {}
 local sets = redis.call('ZRANGE', SETS, 0, -1)
@@ -144,7 +141,6 @@ return reply
  * Returns the groups without tasks.
  */
 export const CHECK_GROUPS = new Script(`
-local GROUPS, LATER = PREFIX .. 'groups', PREFIX .. 'x:later:'
 need('set', GROUPS)
 local function isExpected(group)
   local ids = redis.pcall('SRANDMEMBER', LATER .. group, 1000)
@@ -157,7 +153,7 @@ end
 local reply = {}
 for i = 2, #ARGV do
   local group = ARGV[i]
-  local isEmpty = redis.call('EXISTS', PREFIX .. 'g:' .. group) == 0
+  local isEmpty = redis.call('EXISTS', GROUP .. group) == 0
   if isEmpty and redis.call('SISMEMBER', GROUPS, group) == 1 and not isExpected(group) then
     reply[#reply + 1] = group
     if ARGV[1] == '1' then
@@ -210,8 +206,8 @@ const OF_TASK: readonly (DefectKind | undefined)[] = [
 ];
 
 /**
- * Checks a queue from both sides: from lists to tasks, then from tasks to lists; then its locks. What looks wrong is checked again
- * by the script that would repair it, in one atomic step, because another process may have been in the middle of a change.
+ * Checks a queue from both sides: from lists to tasks, then from tasks to lists; then its locks. A defect is checked again by
+ * the script that repairs it, in one atomic step, because another process may have been in the middle of a change.
  */
 export async function repair(redis: RedisAccess, queue: string, apply: boolean): Promise<Defect[]> {
   await requireQueue(redis, queue);
@@ -251,7 +247,7 @@ class Round {
       await this.#checkZset(keys[state], state);
     }
     await this.#checkZset(keys.lease, 'active');
-    for (const { group } of await groups(this.#redis, this.#queue)) {
+    for (const { group } of await groupsOf(this.#redis, this.#queue)) {
       await this.#checkZset(keys.group(group), 'aggregating');
     }
     await this.#checkGroups();
@@ -273,7 +269,7 @@ class Round {
   }
 
   async checkLocks(): Promise<void> {
-    for await (const locks of this.#scan(`${this.#keys.prefix}unique:`)) {
+    for await (const locks of this.#scan(this.#keys.lockPrefix)) {
       const reply = await this.#run(CHECK_LOCKS, [this.#flag, ...locks]);
       for (let at = 0; at < reply.length; at += 2) {
         this.#report('leaked-lock', reply[at + 1], textOf(reply[at]));

@@ -1,55 +1,19 @@
 import { createHash } from 'node:crypto';
 import type { Cluster, Redis } from 'ioredis';
+import { EscapementError } from '../../../core/errors.ts';
+import type { TaskMessage } from '../../task-message.ts';
+import { decodeTaskMessage, encodeTaskMessage } from '../../wire/task-message-codec.ts';
+import { withLibrary } from './lua.ts';
 
-/** What ioredis sends without a conversion of ours. */
+/** An argument of a script, which ioredis sends as it is. */
 export type ScriptArgument = string | number | Buffer;
 
-/** What Redis returns, with bytes for every string. An error among the elements of a reply belongs to one task. */
+/** A reply of a script, with bytes for every string. An error among the elements of a reply belongs to one task. */
 export type ScriptReply = Buffer | number | null | Error | ScriptReply[];
 
 /**
- * The beginning of every script.
- *
- * `PREFIX`: the first of its KEYS, in a script of a queue the beginning of all keys of the queue; `TASK`: that of its tasks.
- * `queueName()`: the name of the queue.
- * `wrongType(kind, key)`: an error that names the key if it exists and has another type, else nil and its size.
- * `need(kind, ...)`: fails the script with that error, or returns the size of the last key. Both are for the time before the
- * first write: Redis does not undo the writes of a script that fails. A command that reads the size costs a third of TYPE and a
- * comparison.
- * `readTask(id, ...)`: fields of a task, or {} if its key has another type: one such key must not stop the other tasks of a list.
- * `isGhost(task)`: whether a hash that was read so, with `msg` as its first field, has no message. A Go server creates such a hash
- * when it dequeues an id without a task, or writes a result to one. It would block its id for ever.
- */
-const PREAMBLE = `
-local PREFIX = KEYS[1]
-local TASK = PREFIX .. 't:'
-local function queueName() return string.match(PREFIX, '^asynq:{(.*)}:$') end
-local SIZES = { list = 'LLEN', zset = 'ZCARD', set = 'SCARD', hash = 'HLEN', string = 'STRLEN' }
-local function wrongType(kind, key)
-  local size = redis.pcall(SIZES[kind], key)
-  if type(size) == 'number' then return nil, size end
-  if not string.find(size.err, 'WRONGTYPE', 1, true) then return size end
-  local is = redis.call('TYPE', key).ok
-  return { err = "ERR the Redis key '" .. key .. "' must be a " .. kind .. '. It is a ' .. is }
-end
-local function need(kind, ...)
-  local wrong, size
-  for _, key in ipairs({ ... }) do
-    wrong, size = wrongType(kind, key)
-    if wrong then error(string.gsub(wrong.err, '^ERR ', ''), 0) end
-  end
-  return size
-end
-local function readTask(id, ...)
-  local task = redis.pcall('HMGET', TASK .. id, ...)
-  return task.err and {} or task
-end
-local function isGhost(task) return task[1] == false end
-`;
-
-/**
- * A Lua script: one atomic step of the broker. It stands beside the function that runs it, under a header that lists its KEYS and
- * ARGV, one a line, and what it returns; see keys.ts for the conventions.
+ * A Lua script: one atomic step of the broker. It stands beside the operation that runs it, under a header that lists its KEYS and
+ * ARGV, one a line, and what it returns; see keys.ts for the conventions, and lua.ts for the functions that all scripts may call.
  *
  * Every script checks first and writes last: Redis does not undo the writes of a script that fails. Each checks the type of every
  * key that it writes, because a command fails at a key of another type. For the same reason PUBLISH, which comes last, is a
@@ -60,7 +24,7 @@ export class Script {
   readonly #sha: string;
 
   constructor(source: string) {
-    this.#source = `${PREAMBLE.trim()}\n${source.trim()}`;
+    this.#source = withLibrary(source);
     this.#sha = createHash('sha1').update(this.#source).digest('hex');
   }
 
@@ -77,5 +41,96 @@ export class Script {
       if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
       return (await client.callBuffer('eval', [this.#source, ...rest])) as ScriptReply;
     }
+  }
+}
+
+/* Arguments and replies. asynq counts in whole seconds; see wire-time.ts for the times in messages. */
+
+/** Rounds up a due time or a duration: no task is due early, and no duration becomes 0. */
+export function secondsUp(ms: number): number {
+  return Math.ceil(ms / 1_000);
+}
+
+/** Rounds down a limit in the past: it includes all that has ended. */
+export function secondsDown(ms: number): number {
+  return Math.floor(ms / 1_000);
+}
+
+/** Returns digits: a number is not precise enough. */
+export function nanosOf(ms: number): string {
+  return `${Math.floor(ms)}000000`;
+}
+
+/** Last time that a `Date` can represent: a Go program may have written a later one. */
+const LAST_MS = 8_640_000_000_000_000;
+
+/** Returns the milliseconds of a score. */
+export function msOfSeconds(seconds: number): number {
+  return Math.min(seconds * 1_000, LAST_MS);
+}
+
+/** Returns the field `msg` of a task. */
+export function encoded(message: TaskMessage): Buffer {
+  const { buffer, byteOffset, byteLength } = encodeTaskMessage(message);
+  return Buffer.from(buffer, byteOffset, byteLength);
+}
+
+/** Returns a list; an empty one for a missing reply. */
+export function listOf(reply: ScriptReply | undefined): ScriptReply[] {
+  return Array.isArray(reply) ? reply : [];
+}
+
+/** Returns a number, which may be in digits; 0 for a missing reply. */
+export function numberOf(reply: ScriptReply | undefined): number {
+  if (reply === null || reply === undefined) return 0;
+  return Number(Buffer.isBuffer(reply) ? reply.toString('latin1') : reply);
+}
+
+/** Returns UTF-8 text; empty for a missing reply. */
+export function textOf(reply: ScriptReply | undefined): string {
+  return Buffer.isBuffer(reply) ? reply.toString() : '';
+}
+
+/** Returns a copy of the bytes: a reply is a view of everything that arrived with it. Undefined for a missing reply. */
+export function bytesOf(reply: ScriptReply | undefined): Uint8Array | undefined {
+  return Buffer.isBuffer(reply) ? new Uint8Array(reply) : undefined;
+}
+
+const NO_BYTES = new Uint8Array(0);
+
+/**
+ * Returns the message of the task with that id in that queue.
+ *
+ * @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be decoded, or is the message of another task.
+ */
+export function messageFor(queue: string, id: string, reply: ScriptReply | undefined): TaskMessage {
+  const message = decodeTaskMessage(bytesOf(reply) ?? NO_BYTES);
+  if (message.id === id && message.queue === queue) return message;
+  const other = `task '${message.id}' of queue '${message.queue}'`;
+  const problem = `task '${id}' of queue '${queue}' has the message of ${other}`;
+  throw new EscapementError('ERR_WIRE_MESSAGE', problem);
+}
+
+/** As {@link messageFor}; undefined if it cannot be decoded, or is the message of another task. */
+export function messageIfOf(
+  queue: string,
+  id: string,
+  reply: ScriptReply | undefined,
+): TaskMessage | undefined {
+  try {
+    return messageFor(queue, id, reply);
+  } catch {
+    return undefined;
+  }
+}
+
+/** As {@link messageFor}; for a message that cannot be decoded a stand-in with its bytes as payload, so that inspectors can list it. */
+export function messageOrStandIn(queue: string, id: string, reply: ScriptReply | undefined): TaskMessage {
+  try {
+    return messageFor(queue, id, reply);
+  } catch (error) {
+    if (!(error instanceof EscapementError) || error.code !== 'ERR_WIRE_MESSAGE') throw error;
+    const payload = bytesOf(reply) ?? NO_BYTES;
+    return { ...decodeTaskMessage(NO_BYTES), id, queue, payload, lastError: error.message };
   }
 }

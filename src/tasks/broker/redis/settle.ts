@@ -4,19 +4,18 @@ import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask, TaskFailure } from '../broker.ts';
 import { Coalescer } from './coalescer.ts';
 import { runUnderLease } from './leases.ts';
-import { FREE_LOCK, LEASED, TRIM } from './lua.ts';
-import type { RedisAccess } from './redis-access.ts';
-import { Script, type ScriptArgument } from './script.ts';
-import { encoded, listOf, numberOf, secondsDown, secondsUp } from './script-values.ts';
+import type { RedisAccess, RedisOperations } from './redis-access.ts';
+import { encoded, listOf, numberOf, Script, secondsDown, secondsUp } from './script.ts';
+import type { ScriptArgument } from './script.ts';
 
 /**
  * `needCounts(today)`: fails if a count has a wrong type.
- * `count(name, n, today, expireAt)`: adds to the count of a day and to the total. A total that is not a number, or as large as Redis
+ * `count(total, n, today, expireAt)`: adds to the count of a day and to the total. A total that is not a number, or as large as Redis
  * can count, starts again, as asynq's does.
  */
 const COUNT = `
 local function needCounts(today)
-  for _, name in ipairs({ 'processed', 'failed' }) do need('string', PREFIX .. name, PREFIX .. name .. ':' .. today) end
+  need('string', PROCESSED, FAILED, PROCESSED .. ':' .. today, FAILED .. ':' .. today)
 end
 local function addTo(key, n)
   local sum = redis.pcall('INCRBY', key, n)
@@ -24,8 +23,7 @@ local function addTo(key, n)
   redis.call('SET', key, n)
   return n
 end
-local function count(name, n, today, expireAt)
-  local total = PREFIX .. name
+local function count(total, n, today, expireAt)
   local day = total .. ':' .. today
   if addTo(day, n) == n then redis.call('EXPIREAT', day, expireAt) end
   addTo(total, n)
@@ -43,11 +41,10 @@ end
  *
  * Returns per task 1, or 0 if its lease is lost.
  */
-export const COMPLETE = new Script(`${FREE_LOCK}${COUNT}
-local ACTIVE, LEASE, COMPLETED = PREFIX .. 'active', PREFIX .. 'lease', PREFIX .. 'completed'
+export const COMPLETE = new Script(`${COUNT}
 need('zset', LEASE)
 need('list', ACTIVE)
-need('string', PREFIX .. 'processed', PREFIX .. 'processed:' .. ARGV[1])
+need('string', PROCESSED, PROCESSED .. ':' .. ARGV[1])
 local asked, isRetained = {}, false
 for i = 3, #ARGV, 5 do
   asked[#asked + 1] = ARGV[i]
@@ -82,13 +79,13 @@ for _, i in ipairs(done) do
 end
 redis.call('ZREM', LEASE, unpack(ids))
 if #gone > 0 then redis.call('DEL', unpack(gone)) end
-count('processed', #done, ARGV[1], ARGV[2])
-redis.pcall('PUBLISH', PREFIX .. 'x:settled', table.concat(ids, '\\0'))
+count(PROCESSED, #done, ARGV[1], ARGV[2])
+redis.pcall('PUBLISH', SETTLED, table.concat(ids, '\\0'))
 return outcomes
 `);
 
 /**
- * A task has failed, and will run again.
+ * For scripts of a task that has failed. They begin with these arguments, and return 1, or 0 if the lease is lost.
  *
  * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  id
@@ -97,57 +94,63 @@ return outcomes
  * ARGV[4]  when today's counts expire
  * ARGV[5]  msg
  * ARGV[6]  1 if its worker was lost
- * ARGV[7]  when it is due
- * ARGV[8]  1 if the run counts as a failure
  *
- * Returns 1, or 0 if the lease is lost.
+ * `mayMoveTo(zset)`: fails if a key has a wrong type, or returns whether the lease is the task's present one.
+ * `moveTo(zset, state, score)`: ends the run.
+ * `countFailure()`: counts it.
  */
-export const RETRY = new Script(`${LEASED}${COUNT}
-local id, today, expireAt, RETRY = ARGV[1], ARGV[3], ARGV[4], PREFIX .. 'retry'
-needLeased(id)
-need('zset', RETRY)
-needCounts(today)
-if not holds(id, ARGV[2]) then return 0 end
-writeAnyway(RETRY)
-redis.call('ZADD', RETRY, ARGV[7], id)
-endLease(id)
-redis.call('HSET', TASK .. id, 'msg', ARGV[5], 'state', 'retry')
-if ARGV[6] == '1' then redis.call('HINCRBY', TASK .. id, 'x:recoveries', 1) end
-if ARGV[8] == '1' then
-  count('processed', 1, today, expireAt)
-  count('failed', 1, today, expireAt)
+const FAIL = `${COUNT}
+local id, today, expireAt = ARGV[1], ARGV[3], ARGV[4]
+local function mayMoveTo(zset)
+  needLeased(id)
+  need('zset', zset)
+  needCounts(today)
+  return holds(id, ARGV[2])
 end
+local function moveTo(zset, state, score)
+  writeAnyway(zset)
+  redis.call('ZADD', zset, score, id)
+  endLease(id)
+  redis.call('HSET', TASK .. id, 'msg', ARGV[5], 'state', state)
+  if ARGV[6] == '1' then redis.call('HINCRBY', TASK .. id, 'x:recoveries', 1) end
+end
+local function countFailure()
+  count(PROCESSED, 1, today, expireAt)
+  count(FAILED, 1, today, expireAt)
+end
+`;
+
+/**
+ * Schedules a failed task to run again.
+ *
+ * KEYS, ARGV[1…6]  those of FAIL
+ * ARGV[7]          when it is due
+ * ARGV[8]          1 if the run counts as a failure
+ */
+export const RETRY = new Script(`${FAIL}
+if not mayMoveTo(RETRY) then return 0 end
+moveTo(RETRY, 'retry', ARGV[7])
+if ARGV[8] == '1' then countFailure() end
 return 1
 `);
 
 /**
- * A task has failed for the last time. The archive gives up tasks that are too old or too many, with their hashes and locks: an
- * archive that only drops ids, as asynq's does in some cases, leaves hashes that block these ids for ever.
+ * Archives a task that has failed for the last time. The archive gives up tasks that are too old or too many, with their hashes and
+ * locks: an archive that only drops ids, as asynq's does in some cases, leaves hashes that block these ids for ever.
  *
- * KEYS, ARGV[1…6]  those of RETRY
+ * KEYS, ARGV[1…6]  those of FAIL
  * ARGV[7]          now
  * ARGV[8]          lock or ''
  * ARGV[9]          tasks that were archived by then are given up
  * ARGV[10]         number of tasks that the archive keeps
- *
- * Returns 1, or 0 if the lease is lost.
  */
-export const ARCHIVE = new Script(`${FREE_LOCK}${LEASED}${COUNT}${TRIM}
-local id, today, expireAt = ARGV[1], ARGV[3], ARGV[4]
-needLeased(id)
-need('zset', ARCHIVED)
-needCounts(today)
-if not holds(id, ARGV[2]) then return 0 end
-writeAnyway(ARCHIVED)
-redis.call('ZADD', ARCHIVED, ARGV[7], id)
-endLease(id)
-redis.call('HSET', TASK .. id, 'msg', ARGV[5], 'state', 'archived')
-if ARGV[6] == '1' then redis.call('HINCRBY', TASK .. id, 'x:recoveries', 1) end
+export const ARCHIVE = new Script(`${FAIL}
+if not mayMoveTo(ARCHIVED) then return 0 end
+moveTo(ARCHIVED, 'archived', ARGV[7])
 freeLock(ARGV[8], id)
-count('processed', 1, today, expireAt)
-count('failed', 1, today, expireAt)
+countFailure()
 trim(ARGV[9], tonumber(ARGV[10]), 1000)
-redis.pcall('PUBLISH', PREFIX .. 'x:settled', id)
+redis.pcall('PUBLISH', SETTLED, id)
 return 1
 `);
 
@@ -161,14 +164,14 @@ return 1
  *
  * Returns 1, or 0 if the lease is lost.
  */
-export const DISCARD = new Script(`${FREE_LOCK}${LEASED}
+export const DISCARD = new Script(`
 local id = ARGV[1]
 needLeased(id)
 if not holds(id, ARGV[2]) then return 0 end
 endLease(id)
 redis.call('DEL', TASK .. id)
 freeLock(ARGV[3], id)
-redis.pcall('PUBLISH', PREFIX .. 'x:settled', id)
+redis.pcall('PUBLISH', SETTLED, id)
 return 1
 `);
 
@@ -185,7 +188,7 @@ return 1
  *
  * Returns 1, or 0 if the lease is lost.
  */
-export const WRITE_FIELD = new Script(`${LEASED}
+export const WRITE_FIELD = new Script(`
 local id = ARGV[1]
 need('hash', TASK .. id)
 need('zset', LEASE)
@@ -198,21 +201,48 @@ return 1
 /** How long asynq keeps the count of a day. */
 const DAY_COUNT_MS = 90 * DAY_MS;
 
-/** Completes tasks. Calls of one turn of the event loop share a script. */
-export class Completing {
-  readonly #tasks: Coalescer<LeasedTask, number>;
+/** Operations that end a run, or write what it reports. Calls of `complete` in one turn of the event loop share a script. */
+export const SETTLING = {
+  async complete(redis, task) {
+    if ((await redis.doneTasks.submit(task.message.queue, task)) !== 1) throw leaseLost(task);
+  },
 
-  constructor(redis: RedisAccess) {
-    const shared = redis.for('complete');
-    this.#tasks = new Coalescer({
-      run: (queue, tasks) => completeAll(shared, queue, tasks),
-      bytesOf: ({ message }) => (message.retentionMs > 0 ? message.payload.length : 0),
-    });
-  }
+  async retry(redis, task, failure, atMs) {
+    requireDuration('atMs', atMs);
+    const args = failureArguments(task, failure, failure.isFailure ? 1 : 0, redis.wallNowMs);
+    await runUnderLease(redis, task, RETRY, [...args, secondsUp(atMs), failure.isFailure ? 1 : 0]);
+  },
 
-  async complete(task: LeasedTask): Promise<void> {
-    if ((await this.#tasks.submit(task.message.queue, task)) !== 1) throw leaseLost(task);
-  }
+  async archive(redis, task, failure) {
+    const nowMs = redis.wallNowMs;
+    const args = failureArguments(task, failure, 0, nowMs);
+    args.push(secondsUp(nowMs), task.message.uniqueKey, ...archiveLimits(redis, nowMs));
+    await runUnderLease(redis, task, ARCHIVE, args);
+  },
+
+  async discard(redis, task) {
+    const { id, uniqueKey } = task.message;
+    await runUnderLease(redis, task, DISCARD, [id, task.epoch, uniqueKey]);
+  },
+
+  async writeResult(redis, task, result) {
+    const args = [task.message.id, task.epoch, 'result', Buffer.from(result), ''];
+    await runUnderLease(redis, task, WRITE_FIELD, args);
+  },
+
+  async writeProgress(redis, task, progress) {
+    const { progressChannel } = redis.keysOf(task.message.queue);
+    const args = [task.message.id, task.epoch, 'x:progress', progress, progressChannel];
+    await runUnderLease(redis, task, WRITE_FIELD, args);
+  },
+} satisfies RedisOperations;
+
+/** Collects the tasks that are completed in one turn. */
+export function doneTasks(redis: RedisAccess): Coalescer<LeasedTask, number> {
+  return new Coalescer({
+    run: (queue, tasks) => completeAll(redis, queue, tasks),
+    bytesOf: ({ message }) => (message.retentionMs > 0 ? message.payload.length : 0),
+  });
 }
 
 async function completeAll(
@@ -230,34 +260,14 @@ async function completeAll(
   return listOf(await redis.runIn(queue, COMPLETE, args)).map(numberOf);
 }
 
-export async function retry(
-  redis: RedisAccess,
-  task: LeasedTask,
-  failure: TaskFailure,
-  atMs: number,
-): Promise<void> {
-  requireDuration('atMs', atMs);
-  const nowMs = redis.wallNowMs;
-  const retried = task.message.retried + (failure.isFailure ? 1 : 0);
-  const args = failureArguments(task, retried, failure, nowMs);
-  args.push(secondsUp(atMs), failure.isFailure ? 1 : 0);
-  await runUnderLease(redis, task, RETRY, args);
-}
-
-export async function archive(redis: RedisAccess, task: LeasedTask, failure: TaskFailure): Promise<void> {
-  const nowMs = redis.wallNowMs;
-  const args = failureArguments(task, task.message.retried, failure, nowMs);
-  args.push(secondsUp(nowMs), task.message.uniqueKey, ...archiveLimits(redis, nowMs));
-  await runUnderLease(redis, task, ARCHIVE, args);
-}
-
-/** ARGV[1…6] of RETRY and ARCHIVE. */
+/** ARGV[1…6] of FAIL. */
 function failureArguments(
   { message, epoch }: LeasedTask,
-  retried: number,
   failure: TaskFailure,
+  retries: number,
   nowMs: number,
 ): ScriptArgument[] {
+  const retried = message.retried + retries;
   return [
     message.id,
     epoch,
@@ -268,24 +278,7 @@ function failureArguments(
   ];
 }
 
-export async function discard(redis: RedisAccess, task: LeasedTask): Promise<void> {
-  const { id, uniqueKey } = task.message;
-  await runUnderLease(redis, task, DISCARD, [id, task.epoch, uniqueKey]);
-}
-
-export function writeResult(redis: RedisAccess, task: LeasedTask, result: Uint8Array): Promise<void> {
-  const args = [task.message.id, task.epoch, 'result', Buffer.from(result), ''];
-  return runUnderLease(redis, task, WRITE_FIELD, args);
-}
-
-export function writeProgress(redis: RedisAccess, task: LeasedTask, progress: string): Promise<void> {
-  const { progressChannel } = redis.keysOf(task.message.queue);
-  const args = [task.message.id, task.epoch, 'x:progress', progress, progressChannel];
-  return runUnderLease(redis, task, WRITE_FIELD, args);
-}
-
 /** What the archive gives up, as arguments of the scripts that trim it. */
-export function archiveLimits(redis: RedisAccess, nowMs: number): [cutoffS: number, max: number] {
-  const { maxArchived, archiveRetentionMs } = redis.settings;
-  return [secondsDown(nowMs - archiveRetentionMs), maxArchived];
+export function archiveLimits({ settings }: RedisAccess, nowMs: number): [cutoffS: number, max: number] {
+  return [secondsDown(nowMs - settings.archiveRetentionMs), settings.maxArchived];
 }

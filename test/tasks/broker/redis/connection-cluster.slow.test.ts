@@ -38,7 +38,7 @@ describe('a connection to a cluster', () => {
     const { connection } = open({ url: redis.url });
     await count(connection);
     const heard: string[] = [];
-    await connection.subscribe('test', 'a', (message) => heard.push(message.toString()));
+    await connection.subscribe('a', (message) => heard.push(message.toString()));
     for (const [index, node] of redis.nodes.entries()) await node.ask(`PUBLISH a ${index}`);
     await until('all is heard', () => Promise.resolve(heard.length === redis.nodes.length));
     expect(heard.sort()).toEqual(['0', '1', '2']);
@@ -48,7 +48,7 @@ describe('a connection to a cluster', () => {
     const { connection } = open({ url: redis.url });
     await count(connection);
     const heard: string[] = [];
-    await connection.subscribe('test', 'a', (message) => heard.push(message.toString()));
+    await connection.subscribe('a', (message) => heard.push(message.toString()));
     for (const node of redis.nodes) await node.ask('CLIENT KILL TYPE pubsub');
     await until('it is heard again', async () => {
       await redis.nodes[0]?.ask('PUBLISH a A');
@@ -60,7 +60,7 @@ describe('a connection to a cluster', () => {
     const client = new Cluster(redis.nodes.map(({ port }) => ({ host: '127.0.0.1', port })));
     try {
       const { connection } = open({ client });
-      await connection.subscribe('test', 'a', () => undefined);
+      await connection.subscribe('a', () => undefined);
       for (const queue of QUEUES) expect(await count(connection, queue)).toBe(1);
       await connection.close();
       expect(await client.get('asynq:{q1}:count')).toBe('1');

@@ -40,7 +40,7 @@ describe('a server that goes away', () => {
     await until('it is noticed', () => Promise.resolve(health.length === 2));
     // Several attempts fail meanwhile.
     await expect(
-      open({ url: server.url, timeoutMs: 500 }).connection.run('ping', (client) => client.ping()),
+      open({ url: server.url, timeoutMs: 500 }).connection.run((client) => client.ping()),
     ).rejects.toThrow('ECONNREFUSED');
     await server.start();
     expect(await count(connection)).toBe(1);
@@ -75,13 +75,13 @@ describe('a server that goes away', () => {
   it('loses no listener', async () => {
     const { connection } = open({ url: server.url });
     const heard: string[] = [];
-    await connection.subscribe('test', 'a', (message) => heard.push(message.toString()));
-    await connection.subscribe('test', 'b', (message) => heard.push(message.toString()));
+    await connection.subscribe('a', (message) => heard.push(message.toString()));
+    await connection.subscribe('b', (message) => heard.push(message.toString()));
     await server.kill();
     await server.start();
     await until('both are heard again', async () => {
-      await connection.run('publish', (client) => client.publish('a', 'A'));
-      await connection.run('publish', (client) => client.publish('b', 'B'));
+      await connection.run((client) => client.publish('a', 'A'));
+      await connection.run((client) => client.publish('b', 'B'));
       return heard.includes('A') && heard.includes('B');
     });
   });
@@ -159,10 +159,10 @@ describe('a server that does not answer', () => {
     const { connection } = open({ url: server.url, timeoutMs: 200 });
     await count(connection);
     server.pause();
-    await expect(connection.subscribe('count', 'a', () => undefined)).rejects.toMatchObject(UNAVAILABLE);
+    await expect(connection.subscribe('a', () => undefined)).rejects.toMatchObject(UNAVAILABLE);
     server.resume();
     await until('it listens', async () => {
-      await connection.subscribe('count', 'a', () => undefined);
+      await connection.subscribe('a', () => undefined);
       return true;
     });
   });
@@ -172,7 +172,7 @@ describe('closing', () => {
   it('is prompt and rejects what waits for an answer, also while the server does not answer', async () => {
     const { connection, health } = open({ url: server.url });
     await count(connection);
-    await connection.subscribe('test', 'a', () => undefined);
+    await connection.subscribe('a', () => undefined);
     server.pause();
     const asked = count(connection);
     const closed = timeOf(connection.close());
@@ -180,7 +180,7 @@ describe('closing', () => {
     expect(await closed).toBeLessThan(PROMPT_MS);
     await connection.close();
     await expect(count(connection)).rejects.toMatchObject(CLOSED);
-    await expect(connection.subscribe('count', 'a', () => undefined)).rejects.toMatchObject(CLOSED);
+    await expect(connection.subscribe('a', () => undefined)).rejects.toMatchObject(CLOSED);
     expect(states(health)).toEqual(['ready']);
   });
 
@@ -191,7 +191,7 @@ describe('closing', () => {
     const { port } = silent.address() as AddressInfo;
     const { connection } = open({ url: `redis://127.0.0.1:${port}` });
     const asked = count(connection);
-    const listens = connection.subscribe('count', 'a', () => undefined);
+    const listens = connection.subscribe('a', () => undefined);
     await until('it has connected', () => Promise.resolve(connections.size >= 1));
     const closed = timeOf(connection.close());
     await expect(asked).rejects.toMatchObject(CLOSED);
@@ -215,7 +215,7 @@ describe('closing', () => {
 
   it('leaves no client at the server', async () => {
     const { connection } = open({ url: server.url });
-    await connection.subscribe('test', 'a', () => undefined);
+    await connection.subscribe('a', () => undefined);
     await connection.close();
     const redis = new Redis(server.url);
     await until('nobody else is there', async () => {

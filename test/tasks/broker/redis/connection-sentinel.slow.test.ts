@@ -16,7 +16,7 @@ afterEach(async () => {
 });
 
 async function portOf(connection: ReturnType<typeof open>['connection']): Promise<number> {
-  const info = await connection.run('info', (client) => client.info('server'));
+  const info = await connection.run((client) => client.info('server'));
   return Number(/tcp_port:(\d+)/.exec(info)?.[1]);
 }
 
@@ -27,7 +27,7 @@ describe('a connection by sentinels', () => {
     expect(await portOf(connection)).toBe(before.port);
     expect(await count(connection)).toBe(1);
     const heard: string[] = [];
-    await connection.subscribe('test', 'a', (message) => heard.push(message.toString()));
+    await connection.subscribe('a', (message) => heard.push(message.toString()));
 
     await redis.failover();
     const after = await redis.primary();
@@ -37,7 +37,7 @@ describe('a connection by sentinels', () => {
     expect(Number(await count(connection))).toBeGreaterThan(1);
     expect(health.at(-1)).toEqual({ state: 'ready' });
     await until('it is heard again', async () => {
-      await connection.run('publish', (client) => client.publish('a', 'A'));
+      await connection.run((client) => client.publish('a', 'A'));
       return heard.includes('A');
     });
   });
@@ -45,14 +45,14 @@ describe('a connection by sentinels', () => {
   it('goes to the next primary when the first one dies', async () => {
     const { connection, health } = open({ url: redis.url, password: PASSWORDS.server });
     const before = await redis.primary();
-    await connection.run('set', (client) => client.set('key', 'value'));
+    await connection.run((client) => client.set('key', 'value'));
     // Nothing is lost that the replica has.
-    await connection.run('wait', (client) => client.call('WAIT', '1', '5000'));
+    await connection.run((client) => client.call('WAIT', '1', '5000'));
     await before.kill();
     await redis.untilPrimaryIsNot(before);
     await countUntilItWorks(connection);
     expect(await portOf(connection)).toBe((await redis.primary()).port);
-    expect(await connection.run('get', (client) => client.get('key'))).toBe('value');
+    expect(await connection.run((client) => client.get('key'))).toBe('value');
     expect(health.map(({ state }) => state)).toEqual(['ready', 'unavailable', 'ready']);
   });
 

@@ -36,7 +36,7 @@ beforeEach(() => server.ask('FLUSHALL'));
 afterEach(closeAll);
 
 async function databaseOf(connection: RedisConnection): Promise<string> {
-  const info = await connection.run('info', (client) => client.call('CLIENT', 'INFO'));
+  const info = await connection.run((client) => client.call('CLIENT', 'INFO'));
   return / db=(\d+) /.exec(info as string)?.[1] ?? 'none';
 }
 
@@ -57,15 +57,15 @@ describe('a connection by URL', () => {
 
   it('has the user and the password of the URL', async () => {
     const { connection } = open({ url: `redis://worker:s%2540cret%3A%2F@127.0.0.1:${server.port}` });
-    expect(await connection.run('whoami', (client) => client.call('ACL', 'WHOAMI') as Promise<string>)).toBe(
+    expect(await connection.run((client) => client.call('ACL', 'WHOAMI') as Promise<string>)).toBe(
       'worker',
     );
-    await expect(connection.run('flush', (client) => client.call('FLUSHALL'))).rejects.toThrow(/^NOPERM/);
+    await expect(connection.run((client) => client.call('FLUSHALL'))).rejects.toThrow(/^NOPERM/);
   });
 
   it('has the user and the password of the options', async () => {
     const { connection } = open({ url: server.url, username: 'worker', password: 's%40cret:/' });
-    expect(await connection.run('whoami', (client) => client.call('ACL', 'WHOAMI') as Promise<string>)).toBe(
+    expect(await connection.run((client) => client.call('ACL', 'WHOAMI') as Promise<string>)).toBe(
       'worker',
     );
   });
@@ -132,7 +132,7 @@ describe('a connection by URL', () => {
   it('passes on what Redis refuses', async () => {
     const { connection } = open({ url: server.url });
     await expect(
-      connection.run('eval', (client) => client.eval("return redis.error_reply('NOT FOUND')", 0)),
+      connection.run((client) => client.eval("return redis.error_reply('NOT FOUND')", 0)),
     ).rejects.toThrow(/^NOT FOUND/);
   });
 
@@ -153,10 +153,10 @@ describe('listening', () => {
     const heard: string[] = [];
     const one = (message: Buffer): void => void heard.push(`one ${message.toString()}`);
     const other = (message: Buffer): void => void heard.push(`other ${message.toString()}`);
-    await Promise.all([connection.subscribe('test', 'a', one), connection.subscribe('test', 'b', other)]);
-    await connection.subscribe('test', 'a', other);
+    await Promise.all([connection.subscribe('a', one), connection.subscribe('b', other)]);
+    await connection.subscribe('a', other);
     const publish = (channel: string, text: string): Promise<number> =>
-      connection.run('publish', (client) => client.publish(channel, text));
+      connection.run((client) => client.publish(channel, text));
     await publish('a', '1');
     await publish('b', '2');
     connection.unsubscribe('a', one);
@@ -168,23 +168,23 @@ describe('listening', () => {
   it('has a connection only as long as somebody listens', async () => {
     const { connection } = open({ url: server.url });
     const clients = async (): Promise<number> => {
-      const list = connection.run('list', (client) => client.call('CLIENT', 'LIST', 'TYPE', 'PUBSUB'));
+      const list = connection.run((client) => client.call('CLIENT', 'LIST', 'TYPE', 'PUBSUB'));
       return ((await list) as string).split('id=').length - 1;
     };
     const listener = (): void => undefined;
     expect(await clients()).toBe(0);
-    await connection.subscribe('test', 'a', listener);
+    await connection.subscribe('a', listener);
     expect(await clients()).toBe(1);
     connection.unsubscribe('a', listener);
     connection.unsubscribe('a', listener);
     await until('the connection is gone', async () => (await clients()) === 0);
-    await connection.subscribe('test', 'a', listener);
+    await connection.subscribe('a', listener);
     expect(await clients()).toBe(1);
   });
 
   it('is unavailable when Redis is', async () => {
     const { connection } = open({ url: 'redis://127.0.0.1:1', timeoutMs: 200 });
-    await expect(connection.subscribe('count', 'a', () => undefined)).rejects.toMatchObject(
+    await expect(connection.subscribe('a', () => undefined)).rejects.toMatchObject(
       unavailableFor(/ECONNREFUSED/),
     );
   });
@@ -196,7 +196,7 @@ describe('a connection by client', () => {
     try {
       const { connection, health } = open({ client });
       expect(await count(connection)).toBe(1);
-      await connection.subscribe('test', 'a', () => undefined);
+      await connection.subscribe('a', () => undefined);
       await connection.close();
       await expect(count(connection)).rejects.toMatchObject(CLOSED);
       expect(await client.get('asynq:{default}:count')).toBe('1');

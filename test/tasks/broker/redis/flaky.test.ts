@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { Client, Inspector, Server } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { flakyBroker, ManualClock } from 'escapement/testing';
-import { seededRandom } from '../../../../src/tasks/broker/seeded-random.ts';
+import { seededRandom } from '../../../../src/tasks/broker/flaky-broker.ts';
 import { freshDatabase } from '../../../redis/redis-case.ts';
 import { enqueueSurely, startSurely } from '../../support/surely.ts';
 

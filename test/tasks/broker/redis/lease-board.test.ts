@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { LeaseBoard, makeLeaseCells, type LongId } from '../../../../src/tasks/broker/redis/lease-board.ts';
+import { LeaseBoard, makeLeaseCells, type LongId } from '../../../../src/tasks/broker/redis/lease-renewer.ts';
 
 /** The board, as both sides have it. */
-function boards(places = 2): { ours: LeaseBoard; theirs: LeaseBoard } {
-  const cells = makeLeaseCells(places);
+function boards(slots = 2): { ours: LeaseBoard; theirs: LeaseBoard } {
+  const cells = makeLeaseCells(slots);
   return { ours: new LeaseBoard(cells), theirs: new LeaseBoard(cells) };
 }
 
@@ -15,7 +15,7 @@ it('the thread reads the lease that the event loop has put on the board', () => 
   ours.put(1, { id: 'größe-1', epoch: EPOCH }, 3, 0);
   const generation = theirs.generationAt(1, 0);
   expect(theirs.read(1, generation, TOLD_NOTHING)).toEqual({
-    ...{ place: 1, generation, id: 'größe-1', epoch: EPOCH, queue: 3 },
+    ...{ slot: 1, generation, id: 'größe-1', epoch: EPOCH, queue: 3 },
   });
   expect(theirs.generationAt(0, 0)).toBe(0);
 });
@@ -37,13 +37,13 @@ it('an id that is too long for the board is returned, and read with the help of 
   ours.put(1, { id: 'next', epoch: 1 }, 0, 0);
   expect(theirs.read(0, 1, TOLD_NOTHING)?.id).toBe(longest);
   const long = ours.put(0, { id: 'x'.repeat(43), epoch: 1 }, 0, 0) as LongId;
-  expect(long).toEqual({ place: 0, generation: 3, id: 'x'.repeat(43) });
+  expect(long).toEqual({ slot: 0, generation: 3, id: 'x'.repeat(43) });
   expect(theirs.read(0, 3, TOLD_NOTHING)).toBeUndefined();
   expect(theirs.read(0, 3, new Map([[0, { ...long, generation: 1 }]]))).toBeUndefined();
   expect(theirs.read(0, 3, new Map([[0, long]]))?.id).toBe(long.id);
 });
 
-it('a renewal is ignored if the place holds another task by then', () => {
+it('a renewal is ignored if the slot holds another task by then', () => {
   const { ours, theirs } = boards();
   ours.put(0, { id: 'a', epoch: 1 }, 0, 0);
   const first = theirs.read(0, 1, TOLD_NOTHING);

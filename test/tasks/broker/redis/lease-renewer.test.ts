@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { LeaseBoard, makeLeaseCells } from '../../../../src/tasks/broker/redis/lease-board.ts';
+import { LeaseBoard, makeLeaseCells } from '../../../../src/tasks/broker/redis/lease-renewer.ts';
 import { LeaseRenewer } from '../../../../src/tasks/broker/redis/lease-renewer.ts';
 import type { ScriptArgument, ScriptReply } from '../../../../src/tasks/broker/redis/script.ts';
 
@@ -38,8 +38,8 @@ function started(answer: Answer = renewAll) {
     onError: (error) => errors.push(error),
   });
   renewer.wake();
-  const put = (place: number, id: string, queue = 0, untilMs = 0): void => {
-    const long = board.put(place, { id, epoch: 7 }, queue, untilMs);
+  const put = (slot: number, id: string, queue = 0, untilMs = 0): void => {
+    const long = board.put(slot, { id, epoch: 7 }, queue, untilMs);
     if (long !== undefined) renewer.addLongId(long);
     if (board.mustWake()) renewer.wake();
   };

@@ -4,8 +4,9 @@ import { pipeline } from 'node:stream';
 import { createServer } from 'node:tls';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
+import { optionsOfRoute, routeOf } from '../../../../src/tasks/broker/redis/client.ts';
 import type { RedisConnectionOptions } from '../../../../src/tasks/broker/redis/connection-options.ts';
-import { connect, leaseRouteOf } from '../../../../src/tasks/broker/redis/lease-thread.ts';
+import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
 import { RedisCluster } from '../../../redis/redis-cluster.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { RedisSentinels } from '../../../redis/redis-sentinels.ts';
@@ -18,9 +19,9 @@ afterEach(async () => {
 
 /** What a thread, which has only a copy of the route, finds where it leads to. */
 async function read(options: RedisConnectionOptions, key = 'where'): Promise<string | null> {
-  const connection = connect(structuredClone(leaseRouteOf(options)));
+  const connection = new RedisConnection(optionsOfRoute(structuredClone(routeOf(options))));
   try {
-    return await connection.run('test', (client) => client.get(key));
+    return await connection.run((client) => client.get(key));
   } finally {
     connection.commands.disconnect();
     await connection.close();
@@ -111,18 +112,18 @@ describe('a thread connects to the same server', () => {
 describe('a thread cannot connect', () => {
   it('from options that contain functions', () => {
     const tls = { checkServerIdentity: () => undefined };
-    expect(() => structuredClone(leaseRouteOf({ url: 'rediss://localhost', tls }))).toThrow(
+    expect(() => structuredClone(routeOf({ url: 'rediss://localhost', tls }))).toThrow(
       /could not be cloned/,
     );
   });
 
   it('from a client with a connector of its own', () => {
     const client = clientOf({ Connector: Object as never });
-    expect(() => leaseRouteOf({ client })).toThrow('the client has a connector of its own');
+    expect(() => routeOf({ client })).toThrow('the client has a connector of its own');
   });
 
   it('from a client of a cluster that knows no node', () => {
     const client = new Cluster([{ port: 1 }], { lazyConnect: true });
-    expect(() => leaseRouteOf({ client })).toThrow('no node of the cluster is known');
+    expect(() => routeOf({ client })).toThrow('no node of the cluster is known');
   });
 });

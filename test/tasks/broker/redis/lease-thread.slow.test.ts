@@ -7,11 +7,8 @@ import type { LeasedTask, LeaseHolder } from 'escapement/tasks';
 import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import {
-  LeaseThread,
-  leaseRouteOf,
-  leaseThreadFile,
-} from '../../../../src/tasks/broker/redis/lease-thread.ts';
+import { routeOf } from '../../../../src/tasks/broker/redis/client.ts';
+import { LeaseThread, leaseThreadFile } from '../../../../src/tasks/broker/redis/lease-thread.ts';
 import { freshDatabase } from '../../../redis/redis-case.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { until } from '../../../redis/until.ts';
@@ -50,7 +47,7 @@ async function world(url?: string): Promise<World> {
   const client = new Client({ broker });
   const errors: unknown[] = [];
   const holder = broker.leaseHolder({
-    ...{ queues: [QUEUE], places: 3, leaseMs: LEASE_MS },
+    ...{ queues: [QUEUE], slots: 3, leaseMs: LEASE_MS },
     onError: (error) => errors.push(error),
   });
   if (holder === undefined) throw new Error('there is one');
@@ -150,12 +147,12 @@ describe('a lease thread', () => {
     await holder.close();
     await holder.close();
     await until('its connection is gone', async () => (await connections()) === before);
-    const another = broker.leaseHolder({ queues: [QUEUE], places: 1, leaseMs: LEASE_MS, onError: vi.fn() });
+    const another = broker.leaseHolder({ queues: [QUEUE], slots: 1, leaseMs: LEASE_MS, onError: vi.fn() });
     another?.hold(0, task, 0);
     await until('another renews', () => Promise.resolve((another?.renewedUntilMs(0) ?? 0) > 0));
     await broker.close();
     await until('all are gone', async () => (await connections()) === 0);
-    expect(broker.leaseHolder({ queues: [], places: 1, leaseMs: 1, onError: vi.fn() })).toBeUndefined();
+    expect(broker.leaseHolder({ queues: [], slots: 1, leaseMs: 1, onError: vi.fn() })).toBeUndefined();
   });
 
   it('continues after an outage of Redis, and reports the outage once', async () => {
@@ -179,8 +176,8 @@ describe('a lease thread that is not running', () => {
   function threadOf(program: () => URL) {
     const errors: unknown[] = [];
     const thread = new LeaseThread({
-      ...{ queues: [QUEUE], places: 2, leaseMs: LEASE_MS, file: program, onClose: vi.fn() },
-      route: () => leaseRouteOf({ url: 'redis://localhost' }),
+      ...{ queues: [QUEUE], slots: 2, leaseMs: LEASE_MS, file: program, onClose: vi.fn() },
+      route: () => routeOf({ url: 'redis://localhost' }),
       onError: (error) => errors.push(error),
     });
     cleanups.push(() => thread.close());
@@ -240,7 +237,7 @@ describe('a lease thread that is not running', () => {
   });
 
   it('does not exist if it is turned off, for a broker with its own clock, nor for an embedded broker', async () => {
-    const options = { queues: [QUEUE], places: 1, leaseMs: LEASE_MS, onError: vi.fn() };
+    const options = { queues: [QUEUE], slots: 1, leaseMs: LEASE_MS, onError: vi.fn() };
     const broker = new RedisBroker({ url: 'redis://localhost:1', clock: { ...systemClock } });
     cleanups.push(() => broker.close());
     expect(broker.leaseHolder(options)).toBeUndefined();

@@ -34,7 +34,7 @@ function logged(value: unknown): string {
 async function saidBy({ connection, health }: Opened): Promise<unknown[]> {
   const rejected: unknown = await count(connection).catch((error: unknown) => error);
   const unheard: unknown = await connection
-    .subscribe('test', 'a', () => undefined)
+    .subscribe('a', () => undefined)
     .catch((error: unknown) => error);
   await until('it is unavailable', () =>
     Promise.resolve(health.some(({ state }) => state === 'unavailable')),

@@ -41,9 +41,9 @@ describe('an error of Redis', () => {
     named('ClusterAllFailedError'),
     named('AbortError'),
   ])('that may be gone the next time is the broker that is unavailable: %s', (error) => {
-    const said = toBrokerError(error, 'RedisBroker.ping');
+    const said = toBrokerError(error);
     expect(said).toBeInstanceOf(EscapementError);
-    expect(said).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', op: 'RedisBroker.ping', cause: error });
+    expect(said).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', cause: error });
   });
 
   it.each([
@@ -60,14 +60,14 @@ describe('an error of Redis', () => {
     'no error at all',
     undefined,
   ])('that will be there again stays itself: %s', (error) => {
-    expect(toBrokerError(error, 'RedisBroker.ping')).toBe(error);
+    expect(toBrokerError(error)).toBe(error);
   });
 
   it('does not speak of a limit that nobody has set', () => {
     const error = Object.assign(new Error('Reached the max retries per request limit (which is 0).'), {
       name: 'MaxRetriesPerRequestError',
     });
-    expect(toBrokerError(error, 'op')).toMatchObject({
+    expect(toBrokerError(error)).toMatchObject({
       message: 'Redis is unavailable: the connection was lost before the answer',
     });
   });
@@ -77,7 +77,7 @@ describe('an error of Redis', () => {
       name: 'ClusterAllFailedError',
       lastNodeError: new Error('ERR This instance has cluster support disabled'),
     });
-    expect(toBrokerError(error, 'op')).toMatchObject({
+    expect(toBrokerError(error)).toMatchObject({
       message:
         'Redis is unavailable: Failed to refresh slots cache. ERR This instance has cluster support disabled',
     });
