@@ -33,7 +33,7 @@ export const BROKER_OPERATION_NAMES = Object.keys(BROKER_OPERATIONS) as readonly
 /** An operation without its types: those of its arguments and its result do not matter to what wraps all of them. */
 export type AnyOperation = (...args: unknown[]) => unknown;
 
-// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging, @typescript-eslint/no-empty-object-type, @typescript-eslint/no-unused-vars -- the static block defines every operation
+// eslint-disable-next-line @typescript-eslint/no-empty-object-type, @typescript-eslint/no-unused-vars -- the static block defines every operation
 export interface BrokerBase<Context extends object> extends Broker {}
 
 /**

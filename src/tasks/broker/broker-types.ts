@@ -285,7 +285,7 @@ export interface DayStats {
   readonly failed: number;
 }
 
-/** What can be wrong with a queue, and what a repair does about it. */
+/** Kind of a defect of a queue, and how a repair removes it. */
 export type DefectKind =
   /** An id is in a list, and there is no task with that id: it is removed from the list. */
   | 'id-without-task'

@@ -69,7 +69,7 @@ export interface TaskBroker {
 
   /**
    * Adds the task of a tick of a schedule, unless a scheduler has added this tick or a later one. The broker's clock decides
-   * what is early, not the caller's: one scheduler with a wrong clock must not silence the others.
+   * what is early, not the caller's: one scheduler with a wrong clock must not stop the others.
    *
    * @returns undefined if the tick was added before. A later tick that is more than two hours ahead of the broker's time does
    * not count: the clock was wrong when it was added.
@@ -176,7 +176,7 @@ export interface TaskBroker {
 
   // Servers and schedulers.
 
-  /** Lists a server in `servers` for `ttlMs`, unless the broker can tell by itself whether it is alive. */
+  /** Lists a server in `servers` for `ttlMs`, unless the broker detects by itself whether it is alive. */
   announceServer(read: () => ServerState, ttlMs: number): Promise<void>;
   /** Removes a server from the list. Does nothing if it is not there. */
   withdrawServer(id: string): Promise<void>;
@@ -225,7 +225,7 @@ export interface BrokerAdministration {
   updatePayload(queue: string, id: string, payload: Uint8Array): Promise<void>;
 
   /**
-   * Finds what no operation leaves behind, but a crash of Redis, another program or a manual change can: see `DefectKind`.
+   * Finds defects that no operation causes, but a crash of Redis, another program or a manual change can: see `DefectKind`.
    * Other programs may work on the queue meanwhile. O(all tasks).
    *
    * @param options - `apply` to repair it; else nothing changes.

@@ -59,7 +59,7 @@ export const ADMINISTRATION = {
     if (queue.lists.pending.size > 0) store.notifications.work(queue);
   },
 
-  /** Removes a queue at once; then what its tasks hold (timers, locks), a thousand tasks a turn. */
+  /** Removes a queue immediately; then the timer entries and locks of its tasks, a thousand tasks a turn. */
   async removeQueue(store, name, { force }) {
     const queue = store.queue(name);
     if (queue.lists.active.size > 0) throw queueNotEmpty(name, 'active tasks');

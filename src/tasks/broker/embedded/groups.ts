@@ -56,7 +56,7 @@ export const GROUPS = {
   },
 } satisfies Partial<Operations<TaskStore>>;
 
-/** How long until it is time; 0 or less if it is. Of a group that has tasks. */
+/** Returns how long until a group with tasks is aggregated; 0 or less if that is now. */
 function dueInMs(list: TaskList, { graceMs, maxDelayMs, maxSize }: GroupLimits, nowMs: number): number {
   const { head, tail } = list;
   if (head === undefined || tail === undefined || (maxSize > 0 && list.size >= maxSize)) return 0;
@@ -88,7 +88,7 @@ function reclaimWhenOver({ store, held }: { store: TaskStore; held: HeldSet }): 
   reclaim(store, held);
 }
 
-/** Back to where they were: in front of what has come later. */
+/** Returns the tasks to their group, in front of those that were added later. @returns how many. */
 function reclaim(store: TaskStore, held: HeldSet): number {
   const { queue, group, size } = held.list;
   drop(store, queue, held);

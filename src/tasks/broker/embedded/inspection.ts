@@ -63,7 +63,7 @@ export const INSPECTION = {
 
   task: (store, queue, id) => recordOf(store, store.row(queue, id)),
 
-  /** A page far from the head costs a walk to it; a short one for scheduled and retry tasks: see rows-by-time.ts. */
+  /** O(rows before the page), less for scheduled and retry tasks: see rows-by-time.ts. */
   tasks(store, name, state, page, group) {
     requirePage(page);
     const queue = store.queue(name);

@@ -74,7 +74,7 @@ export class Notifications {
     if (this.#isHeard.progressed) this.#push('progressed', queue, id);
   }
 
-  /** Calls every listener at once. @returns whether one of them runs the task. */
+  /** Calls every listener synchronously. @returns whether one of them runs the task. */
   cancel(request: CancelRequest): boolean {
     let isCancelled = false;
     callEach(this.#listeners, (listener) => {

@@ -19,7 +19,7 @@ interface RowPage<R> {
  *      pages  [ 1 3 3 7 ] [ 8 9 ] [ 12 15 15 ] …      each in order, and before the next one
  *
  * A B-tree of one level. With a million rows, adding and removing one is two binary searches and a move of at most 2 KB;
- * a page of an inspector is a walk over some 5 000 pages, where an unordered list would need a look at every row, and block
+ * a page of an inspector is a walk over some 5 000 pages, where an unordered list would read every row, and block
  * the process for a tenth of a second. About 25 bytes a row.
  */
 export class RowsByTime<R extends TimedRow> {

@@ -21,7 +21,7 @@ export function isClusterClient(client: RedisClient): client is Cluster {
 /** Replies are plain values, whatever the version of the protocol. */
 export type ConnectionSettings = Omit<RedisOptions, 'replyMapping'> & { readonly replyMapping: 'legacy' };
 
-/** Waits between attempts to connect: most connections that are lost are back at once, and the longest wait delays only the last. */
+/** Delays between attempts to connect. Most connections that are lost are back at once; a Redis that is back is noticed within 3 s. */
 export const RECONNECT: BackOffOptions = { firstMs: 50, longestMs: 3_000 };
 
 /** How long a connection that is given up may take to end in order, in milliseconds; then it is cut. */
@@ -152,7 +152,7 @@ function sentinelTls(
 /**
  * Lets the sockets of a client fail more than once. ioredis handles only the first error of each, and a second one, as when both
  * sides abort a TLS handshake, would be an uncaught exception. No event comes after every first error and before every second
- * one, so the handler is added when the client is given its socket.
+ * one, so the handler is added when the client gets its socket.
  */
 export function withQuietStream<C extends Redis>(client: C): C {
   let { stream } = client;
@@ -205,7 +205,7 @@ export function routeOf(options: RedisConnectionOptions): ConnectionRoute {
   const { client } = options;
   if (!isClusterClient(client)) return { kind: 'server', where: whereOf(client.options), timeoutMs };
   const nodes = client.nodes().map((node) => pickSet(node.options, ['host', 'port']));
-  if (nodes.length === 0) throw new Error('no node of the cluster is known');
+  if (nodes.length === 0) throw new Error('the cluster client has no nodes');
   const { redisOptions = {}, natMap } = client.options;
   return { kind: 'cluster', nodes, where: whereOf(redisOptions), natMap, timeoutMs };
 }

@@ -7,7 +7,7 @@ import { requireFunction, requireMethods, requireObject, requireString } from '.
 /** State of the connection to Redis. */
 export type RedisHealth = RedisReachable | RedisUnavailable;
 
-/** No failure is known. */
+/** The connection has not failed. */
 export interface RedisReachable {
   /** Not connected yet, or connected. */
   readonly state: 'connecting' | 'ready';
@@ -17,7 +17,7 @@ export interface RedisReachable {
 export interface RedisUnavailable {
   /** The connection has failed. */
   readonly state: 'unavailable';
-  /** Error of the last attempt, if it is known. */
+  /** Error of the last attempt. */
   readonly cause: unknown;
 }
 

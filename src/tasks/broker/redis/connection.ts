@@ -8,8 +8,8 @@ import {
   type RedisHealth,
   type RedisHost,
 } from './connection-options.ts';
-import { commandTimedOut, isTimeout, toBrokerError, unavailable, withoutPassword } from './redis-errors.ts';
-import { RedisSubscriber, SentinelWatch, type RedisMessageListener } from './redis-subscriber.ts';
+import { commandTimedOut, isTimeout, toBrokerError, withoutPassword } from './redis-errors.ts';
+import { RedisSubscriber, SentinelWatch, Waiters, type RedisMessageListener } from './redis-subscriber.ts';
 
 /** How long closing waits for connections to end, in milliseconds: they have been cut by then. */
 const CLOSE_MS = 250;
@@ -23,7 +23,7 @@ const CLOSE_MS = 250;
  *   the connection is lost      rejects immediately; the command may have run
  *   no answer in `timeoutMs`    rejects, and the connection is given up: the next commands wait for a new one, which a
  *                               server that hangs never completes. So few commands are left in its socket, which it runs
- *                               when it goes on, although their callers have given up
+ *                               when it continues, although their callers have given up
  *   Redis cannot serve now      rejects; see `toBrokerError`
  *
  * In the meantime it connects again and again, at growing intervals. In a cluster that holds for each of its nodes, and the
@@ -38,7 +38,7 @@ export class RedisConnection {
   readonly #sentinels?: SentinelWatch;
   #isClosed = false;
   #isGivingUp = false;
-  /** The primary that sentinels have reported, until the client is known to be connected to it. */
+  /** The primary that sentinels have reported, until the client is connected to it. */
   #primary: RedisHost | undefined;
 
   /**
@@ -181,7 +181,7 @@ export class RedisConnection {
     // A message that is published to one node of a cluster is received at all of them.
     const nodes = client.nodes('master');
     const node = nodes[Math.floor(Math.random() * nodes.length)];
-    if (node === undefined) throw new Error('no node of the cluster is known');
+    if (node === undefined) throw new Error('the cluster client has no nodes');
     return withQuietStream(node.duplicate(settings));
   }
 }
@@ -213,13 +213,6 @@ function ignore(): void {
   // The events of the client have reported the error, or it no longer matters.
 }
 
-/** An operation that waits for the connection. */
-interface Waiter {
-  readonly resolve: () => void;
-  readonly reject: (error: Error) => void;
-  readonly timeout: NodeJS.Timeout;
-}
-
 /**
  * Follows the events of a client, reports each change of its health once, and lets operations wait for the connection.
  *
@@ -229,40 +222,41 @@ interface Waiter {
 class ConnectionWatch {
   readonly #client: RedisClient;
   readonly #onHealth: ((health: RedisHealth) => void) | undefined;
-  readonly #waiters = new Set<Waiter>();
+  readonly #waiters = new Waiters();
   #health: RedisHealth = { state: 'connecting' };
   /** The first error of the last attempt that had one: it is the cause, and later ones only report that there is no connection. */
   #lastError: Error | undefined;
   #hasFailed = false;
 
-  readonly #onConnecting = (): void => {
-    this.#hasFailed = false;
-  };
-  readonly #onReady = (): void => {
-    // ioredis 5 also emits it for a connection that it has ended because of a wrong password.
-    if (!this.isReady) return;
-    this.#lastError = undefined;
-    this.#hasFailed = false;
-    this.#become({ state: 'ready' });
-    for (const waiter of this.#waiters) this.#settle(waiter).resolve();
-  };
-  readonly #onError = (error: Error): void => {
-    if (!this.#hasFailed) this.#lastError = withoutPassword(error);
-    this.#hasFailed = true;
-    if (!this.isReady) this.#lost();
-  };
-  readonly #onClose = (): void => {
-    this.#lost();
+  readonly #listeners: Readonly<Record<string, (error: Error) => void>> = {
+    connecting: () => {
+      this.#hasFailed = false;
+    },
+    ready: () => {
+      // ioredis 5 also emits it for a connection that it has ended because of an invalid password.
+      if (!this.isReady) return;
+      this.#lastError = undefined;
+      this.#hasFailed = false;
+      this.#become({ state: 'ready' });
+      this.#waiters.settle();
+    },
+    error: (error) => {
+      if (!this.#hasFailed) this.#lastError = withoutPassword(error);
+      this.#hasFailed = true;
+      if (!this.isReady) this.#lost();
+    },
+    close: () => {
+      this.#lost();
+    },
+    end: () => {
+      this.#lost();
+    },
   };
 
   constructor(client: RedisClient, onHealth: ((health: RedisHealth) => void) | undefined) {
     this.#client = client;
     this.#onHealth = onHealth;
-    client.on('connecting', this.#onConnecting);
-    client.on('ready', this.#onReady);
-    client.on('error', this.#onError);
-    client.on('close', this.#onClose);
-    client.on('end', this.#onClose);
+    for (const [event, listener] of Object.entries(this.#listeners)) client.on(event, listener);
     if (this.isReady) this.#health = { state: 'ready' };
   }
 
@@ -281,31 +275,13 @@ class ConnectionWatch {
 
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - it is not ready within the limit. */
   untilReady(limitMs: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const timeout = setTimeout(() => {
-        const cause = this.#lastError ?? new Error(`no answer for ${limitMs} ms`);
-        this.#settle(waiter).reject(unavailable(cause));
-      }, limitMs);
-      const waiter: Waiter = { resolve, reject, timeout };
-      this.#waiters.add(waiter);
-    });
+    return this.#waiters.wait(limitMs, () => this.#lastError);
   }
 
   /** Reports nothing more; pending operations reject. */
   close(): void {
-    const client = this.#client;
-    client.off('connecting', this.#onConnecting);
-    client.off('ready', this.#onReady);
-    client.off('error', this.#onError);
-    client.off('close', this.#onClose);
-    client.off('end', this.#onClose);
-    for (const waiter of this.#waiters) this.#settle(waiter).reject(brokerClosed());
-  }
-
-  #settle(waiter: Waiter): Waiter {
-    clearTimeout(waiter.timeout);
-    this.#waiters.delete(waiter);
-    return waiter;
+    for (const [event, listener] of Object.entries(this.#listeners)) this.#client.off(event, listener);
+    this.#waiters.settle(brokerClosed);
   }
 
   #lost(): void {

@@ -69,15 +69,15 @@ return reply
  * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  id
  *
- * Returns {} if there is no such task; else msg, state, result, progress, and when its lease ends or it is due.
+ * Returns {} if there is no such task; else its state, msg, result, progress, and when its lease ends or it is due.
  */
 export const TASK = new Script(`
 local id, SCORES = ARGV[1], { active = LEASE, scheduled = SCHEDULED, retry = RETRY }
 need('hash', TASK .. id)
 need('zset', LEASE, SCHEDULED, RETRY)
-local task = redis.call('HMGET', TASK .. id, 'msg', 'state', 'result', 'x:progress')
-if not task[1] then return {} end
-local source = SCORES[task[2]]
+local task = redis.call('HMGET', TASK .. id, 'state', 'msg', 'result', 'x:progress')
+if not task[2] then return {} end
+local source = SCORES[task[1]]
 task[5] = source and redis.call('ZSCORE', source, id)
 return task
 `);
@@ -165,14 +165,11 @@ export const INSPECTION = {
   },
 
   async task(redis, queue, id) {
-    const reply = listOf(await redis.runIn(queue, TASK, [id]));
-    const state = textOf(reply[1]);
-    if (!isTaskState(state)) {
-      await requireQueue(redis, queue);
-      throw taskNotFound(queue, id);
-    }
-    const [message, , result, progress, score] = reply;
-    return recordOf(redis, queue, id, state, { message, result, progress, score });
+    const [word, ...fields] = listOf(await redis.runIn(queue, TASK, [id]));
+    const state = textOf(word);
+    if (isTaskState(state)) return recordOf(redis, queue, id, state, fields);
+    await requireQueue(redis, queue);
+    throw taskNotFound(queue, id);
   },
 
   /** For active and pending tasks, which are in lists, Redis walks to the page: O(tasks before it). */
@@ -218,26 +215,19 @@ async function readFrom(
     const last = first + Math.min(TASKS_PER_SCRIPT, upTo - records.length) - 1;
     const reply = listOf(await redis.runIn(queue, LIST_TASKS, [source.key, state, first, last]));
     for (let at = 0; at < reply.length; at += 5) {
-      const [id, message, result, progress, score] = reply.slice(at, at + 5);
-      records.push(recordOf(redis, queue, textOf(id), state, { message, result, progress, score }));
+      const [id, ...fields] = reply.slice(at, at + 5);
+      records.push(recordOf(redis, queue, textOf(id), state, fields));
     }
   }
 }
 
-interface Fields {
-  readonly message: ScriptReply | undefined;
-  readonly result: ScriptReply | undefined;
-  readonly progress: ScriptReply | undefined;
-  /** Its score in the zset of its state; for an active task when its lease ends. */
-  readonly score: ScriptReply | undefined;
-}
-
+/** @param score - its score in the zset of its state; for an active task when its lease ends. */
 function recordOf(
   redis: RedisAccess,
   queue: string,
   id: string,
   state: TaskState,
-  { message, result, progress, score }: Fields,
+  [message, result, progress, score]: readonly ScriptReply[],
 ): TaskRecord {
   const nowMs = redis.wallNowMs;
   const isLater = state === 'scheduled' || state === 'retry';

@@ -177,13 +177,14 @@ archive(id, ARGV[3])
 redis.pcall('PUBLISH', SETTLED, id)
 `);
 
-/** What one script leases or extends at most: some milliseconds in which Redis does nothing else. */
+/** Tasks that one script leases or extends at most: in these milliseconds Redis does nothing else. */
 const MAX_PER_SCRIPT = 1_000;
 
 /** Bytes of one script's reply, and of one call, except for the last task: the reply must arrive in time. */
 const MAX_REPLY_BYTES = 8_388_608;
 const MAX_TAKEN_BYTES = 8 * MAX_REPLY_BYTES;
 
+/** Operations that lease tasks, and that extend or return leases. */
 export const LEASES = {
   async dequeue(redis, queue, limit, leaseMs) {
     requireIntegerAtLeast('limit', 0, limit);
@@ -211,9 +212,8 @@ export const LEASES = {
 
   async extendLeases(redis, tasks, leaseMs) {
     requireDuration('leaseMs', leaseMs);
-    const lost = await Promise.all(
-      [...byQueue(tasks)].map(([queue, some]) => extendSome(redis, queue, some, leaseMs)),
-    );
+    const queues = new Set(tasks.map(({ message }) => message.queue));
+    const lost = await Promise.all([...queues].map((queue) => extendIn(redis, queue, tasks, leaseMs)));
     return lost.flat();
   },
 
@@ -236,7 +236,7 @@ export async function runUnderLease(
   if ((await redis.runIn(task.message.queue, script, args)) !== 1) throw leaseLost(task);
 }
 
-/** Script by script, until there are enough tasks, or no more. Tasks that are leased are returned even if a later script fails. */
+/** Runs one script after the other until there are enough tasks, or no more. Tasks that are leased are returned even if a later script fails. */
 async function takeSome(
   redis: RedisAccess,
   queue: string,
@@ -263,7 +263,7 @@ async function takeSome(
 }
 
 /**
- * A task whose message cannot be decoded, or belongs to another task, is archived as it is: the scripts that settle a run would
+ * Adds the tasks of a reply. One whose message cannot be decoded, or belongs to another task, is archived as it is: the scripts that settle a run would
  * not find it under the id of its message, and it would be recovered for ever.
  */
 async function readTasks(
@@ -284,34 +284,23 @@ async function readTasks(
   await Promise.all(unreadable);
 }
 
-async function extendSome(
+async function extendIn(
   redis: RedisAccess,
   queue: string,
   tasks: readonly LeasedTask[],
   leaseMs: number,
 ): Promise<LeasedTask[]> {
-  const keys = redis.keysOf(queue);
+  const inQueue = tasks.filter(({ message }) => message.queue === queue);
+  const leases = inQueue.map((task) => ({ id: task.message.id, epoch: task.epoch, task }));
   const lost: LeasedTask[] = [];
-  for (let first = 0; first < tasks.length; first += MAX_PER_SCRIPT) {
-    const some = tasks.slice(first, first + MAX_PER_SCRIPT);
-    const ids = some.map((task) => ({ id: task.message.id, epoch: task.epoch, task }));
-    const gone = await extendLeasesOf(redis, keys, ids, redis.wallNowMs + leaseMs);
-    lost.push(...gone.map(({ task }) => task));
+  for (let first = 0; first < leases.length; first += MAX_PER_SCRIPT) {
+    const some = leases.slice(first, first + MAX_PER_SCRIPT);
+    const lostOfSome = await extendLeasesOf(redis, redis.keysOf(queue), some, redis.wallNowMs + leaseMs);
+    lost.push(...lostOfSome.map(({ task }) => task));
   }
   return lost;
 }
 
 function bytesIn(reply: readonly ScriptReply[]): number {
   return reply.reduce<number>((sum, each) => sum + (Buffer.isBuffer(each) ? each.length : 0), 0);
-}
-
-function byQueue(tasks: readonly LeasedTask[]): Map<string, LeasedTask[]> {
-  const queues = new Map<string, LeasedTask[]>();
-  for (const task of tasks) {
-    const { queue } = task.message;
-    const some = queues.get(queue);
-    if (some === undefined) queues.set(queue, [task]);
-    else some.push(task);
-  }
-  return queues;
 }

@@ -51,10 +51,10 @@ end`,
 local function lockIn(msg)
   local at = 1
   local function varint()
-    local value, place, byte = 0, 1
+    local value, factor, byte = 0, 1
     repeat
       byte = string.byte(msg, at) or 0
-      value, place, at = value + byte % 128 * place, place * 128, at + 1
+      value, factor, at = value + byte % 128 * factor, factor * 128, at + 1
     until byte < 128
     return value
   end

@@ -154,9 +154,9 @@ export const QUEUE_ADMINISTRATION = {
 async function unregister(redis: RedisAccess, queue: string): Promise<void> {
   const { active, pending, scheduled, retry, archived, completed, groups, aggregationSets } =
     redis.keysOf(queue);
-  const places = [active, pending, scheduled, retry, archived, completed, groups, aggregationSets];
+  const lists = [active, pending, scheduled, retry, archived, completed, groups, aggregationSets];
   await redis.send((client) => client.srem(QUEUES_KEY, queue));
-  const isThere = await redis.send((client) => client.exists(...places));
+  const isThere = await redis.send((client) => client.exists(...lists));
   if (isThere > 0) await redis.send((client) => client.sadd(QUEUES_KEY, queue));
 }
 

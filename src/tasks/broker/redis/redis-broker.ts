@@ -48,7 +48,9 @@ const OPTIONS = {
 } satisfies OptionTable<RedisBrokerOptions>;
 
 const OPERATIONS: Operations<RedisAccess> = {
-  ping: async (redis) => void (await redis.send((client) => client.ping())),
+  async ping(redis) {
+    await redis.send((client) => client.ping());
+  },
   ...ENQUEUEING,
   ...LEASES,
   ...SETTLING,

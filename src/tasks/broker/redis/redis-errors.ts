@@ -23,7 +23,7 @@ const WRONG_TYPE = /the Redis key '.*' must be a \w+\. It is a \w+/su;
 /** The commands with a password among their arguments. */
 const WITH_PASSWORD: ReadonlySet<string> = new Set(['auth', 'hello']);
 
-/** The end of a server's message about a command that it does not know. */
+/** The end of a server's message about an unknown command. */
 const REPEATED_ARGUMENTS = /, with args beginning with: [^\n]*/u;
 
 /** Replaces the message of ioredis about a retry limit, which is not an option of ours. */
@@ -52,7 +52,7 @@ export function unavailable(cause: unknown): EscapementError {
 
 /**
  * Removes passwords from an error of the client, and from the errors in it. ioredis puts the command that failed, with its
- * arguments, on the error; a server that does not know the command repeats them in its message.
+ * arguments, on the error; a server that does not have the command repeats them in its message.
  *
  * @returns the same error.
  */
@@ -87,7 +87,7 @@ export function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.message === TIMED_OUT;
 }
 
-/** Whether the server is a replica: it was the primary when the client connected, or the client was given the wrong server. */
+/** Whether the server is a replica: it was the primary when the client connected, or the client was configured with the address of a replica. */
 export function isReadOnly(error: Error): boolean {
   return /(?:^|: -)READONLY /u.test(error.message);
 }

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { BackOff } from '../../../core/back-off.ts';
+import { EscapementError } from '../../../core/errors.ts';
 import { reportUncaught } from '../../../core/report-uncaught.ts';
 import { brokerClosed } from '../broker-errors.ts';
 import { makeSentinelClient, RECONNECT } from './client.ts';
@@ -22,7 +23,7 @@ export class RedisSubscriber {
   readonly #timeoutMs: number;
   readonly #listeners = new Map<string, Set<RedisMessageListener>>();
   readonly #backOff = new BackOff(RECONNECT);
-  readonly #waiters = new Set<{ resolve: () => void; reject: (error: Error) => void }>();
+  readonly #waiters = new Waiters();
   #client: Redis | undefined;
   #timer: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
@@ -47,7 +48,7 @@ export class RedisSubscriber {
       else await this.#untilSubscribed();
     } catch (error) {
       this.unsubscribe(channel, listener);
-      throw this.#isClosed ? brokerClosed() : unavailable(error);
+      throw this.#failed(error);
     }
   }
 
@@ -76,7 +77,7 @@ export class RedisSubscriber {
     this.#isClosed = true;
     this.#listeners.clear();
     this.#end();
-    for (const { reject } of this.#waiters) reject(new Error('closed'));
+    this.#waiters.settle(brokerClosed);
   }
 
   #add(channel: string, listener: RedisMessageListener): void {
@@ -86,25 +87,7 @@ export class RedisSubscriber {
 
   async #untilSubscribed(): Promise<void> {
     if (this.#client === undefined && this.#timer === undefined) this.#open();
-    await new Promise<void>((resolve, reject) => {
-      const settled = (settle: () => void) => () => {
-        clearTimeout(timeout);
-        this.#waiters.delete(waiter);
-        settle();
-      };
-      const waiter = {
-        resolve: settled(resolve),
-        reject: (error: Error) => {
-          settled(() => {
-            reject(error);
-          })();
-        },
-      };
-      const timeout = setTimeout(() => {
-        waiter.reject(this.#lastError ?? new Error(`no answer for ${this.#timeoutMs} ms`));
-      }, this.#timeoutMs);
-      this.#waiters.add(waiter);
-    });
+    await this.#waiters.wait(this.#timeoutMs, () => this.#lastError);
   }
 
   #open(): void {
@@ -139,7 +122,7 @@ export class RedisSubscriber {
     await client.subscribe(...this.#listeners.keys());
     if (this.#client !== client) return;
     this.#backOff.reset();
-    for (const { resolve } of this.#waiters) resolve();
+    this.#waiters.settle();
     this.#timer = setInterval(() => {
       client.ping().catch(() => {
         client.disconnect();
@@ -167,6 +150,11 @@ export class RedisSubscriber {
     // The first error is the cause; later ones only report that there is no connection.
     if (error instanceof Error) this.#lastError ??= error;
   };
+
+  #failed(error: unknown): unknown {
+    if (this.#isClosed) return brokerClosed();
+    return error instanceof EscapementError ? error : unavailable(error);
+  }
 
   #notify(channel: string, message: Buffer): void {
     for (const listener of [...(this.#listeners.get(channel) ?? [])]) {
@@ -211,4 +199,42 @@ export class SentinelWatch {
   close(): void {
     for (const subscriber of this.#subscribers) subscriber.close();
   }
+}
+
+/** Operations that wait for a connection. */
+export class Waiters {
+  readonly #waiters = new Set<Waiter>();
+
+  /**
+   * Resolves with `settle`.
+   *
+   * @param cause - returns why there is no connection, if that is known.
+   * @throws EscapementError `ERR_BROKER_UNAVAILABLE` - not in time.
+   */
+  wait(limitMs: number, cause: () => Error | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timeout = setTimeout(() => {
+        this.#waiters.delete(waiter);
+        reject(unavailable(cause() ?? new Error(`no answer for ${limitMs} ms`)));
+      }, limitMs);
+      const waiter = { resolve, reject, timeout };
+      this.#waiters.add(waiter);
+    });
+  }
+
+  /** Ends the wait of all operations. @param error - returns the error of each; if it is missing, they continue. */
+  settle(error?: () => Error): void {
+    for (const { resolve, reject, timeout } of this.#waiters) {
+      clearTimeout(timeout);
+      if (error === undefined) resolve();
+      else reject(error());
+    }
+    this.#waiters.clear();
+  }
+}
+
+interface Waiter {
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+  readonly timeout: NodeJS.Timeout;
 }

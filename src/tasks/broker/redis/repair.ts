@@ -3,38 +3,47 @@ import { groupsOf } from './groups.ts';
 import { requireQueue } from './inspection.ts';
 import type { QueueKeys } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
-import { listOf, messageIfOf, numberOf, Script, secondsDown, secondsUp, textOf } from './script.ts';
-import type { ScriptArgument, ScriptReply } from './script.ts';
+import { listOf, messageIfOf, Script, secondsDown, textOf } from './script.ts';
+
+/**
+ * For scripts that check ids. They begin with these arguments, and return per defect its kind, the id or '', and the list, lock or
+ * group, which may be ''.
+ *
+ * KEYS[1]   prefix of the queue's keys
+ * ARGV[1]   1 to repair
+ * ARGV[2]   key of a LIST or ZSET, or ''
+ * ARGV[3]   state of its tasks, or ''
+ * ARGV[4]   now
+ * ARGV[5…]  ids, groups or locks
+ *
+ * `report(kind, id, where)`: adds a defect to the reply. Returns whether the caller must repair it.
+ */
+const CHECK = `
+local LIST, state, NOW, reply = ARGV[2], ARGV[3], ARGV[4], {}
+local function report(kind, id, where)
+  local at = #reply
+  reply[at + 1], reply[at + 2], reply[at + 3] = kind, id, where
+  return ARGV[1] == '1'
+end
+`;
 
 /**
  * Checks whether ids that were read from a list or zset belong there, and removes those that do not. An id that has left it in the
  * meantime is ignored.
- *
- * KEYS[1]   prefix of the queue's keys
- * ARGV[1]   key of the LIST or ZSET
- * ARGV[2]   `list` or `zset`
- * ARGV[3]   state of its tasks
- * ARGV[4]   1 to repair
- * ARGV[5…]  ids
- *
- * Returns id and 1 per id without a task, id and 2 per id whose task is in another state.
  */
-export const CHECK_PLACE = new Script(`
-local PLACE, isList = ARGV[1], ARGV[2] == 'list'
+export const CHECK_PLACE = new Script(`${CHECK}
+local isList = LIST == PENDING or LIST == ACTIVE
 local function isThere(id)
-  if isList then return redis.call('LPOS', PLACE, id) end
-  return redis.call('ZSCORE', PLACE, id)
+  if isList then return redis.call('LPOS', LIST, id) end
+  return redis.call('ZSCORE', LIST, id)
 end
-need(ARGV[2], PLACE)
-local reply = {}
+need(isList and 'list' or 'zset', LIST)
 for i = 5, #ARGV do
   local id = ARGV[i]
   local task = readTask(id, 'msg', 'state')
-  if (not task[1] or task[2] ~= ARGV[3]) and isThere(id) then
-    reply[#reply + 1] = id
-    reply[#reply + 1] = task[1] and 2 or 1
-    if ARGV[4] == '1' then
-      if isList then redis.call('LREM', PLACE, 0, id) else redis.call('ZREM', PLACE, id) end
+  if (not task[1] or task[2] ~= state) and isThere(id) then
+    if report(task[1] and 'id-in-wrong-list' or 'id-without-task', id, LIST) then
+      if isList then redis.call('LREM', LIST, 0, id) else redis.call('ZREM', LIST, id) end
     end
   end
 end
@@ -42,56 +51,32 @@ return reply
 `);
 
 /**
- * Checks whether active tasks are leased, and gives those that are not a lease that has ended, so that they are recovered: asynq's
+ * Checks whether active tasks are leased, and adds a lease that has ended for those that are not, so that they are recovered: asynq's
  * recoverer reads only the leases, and never finds them.
- *
- * KEYS[1]   prefix of the queue's keys
- * ARGV[1]   end of such a lease
- * ARGV[2]   1 to repair
- * ARGV[3…]  ids
- *
- * Returns the ids of those that are not leased.
  */
-export const CHECK_LEASES = new Script(`
-local reply = {}
+export const CHECK_LEASES = new Script(`${CHECK}
 need('zset', LEASE)
-for i = 3, #ARGV do
+for i = 5, #ARGV do
   local id = ARGV[i]
   local task = readTask(id, 'msg', 'state')
-  if task[1] and task[2] == 'active' and not redis.call('ZSCORE', LEASE, id) then
-    reply[#reply + 1] = id
-    if ARGV[2] == '1' then redis.call('ZADD', LEASE, ARGV[1], id) end
-  end
+  local isLost = task[1] and task[2] == 'active' and not redis.call('ZSCORE', LEASE, id)
+  if isLost and report('active-without-lease', id, ACTIVE) then redis.call('ZADD', LEASE, NOW, id) end
 end
 return reply
 `);
 
 /**
- * Checks whether tasks are where their state says, and adds those that are nowhere. A hash without a message is removed: it would
+ * Checks whether tasks are in the list of their state, and adds those that are in none. A hash without a message is removed: it would
  * block its id for ever.
- *
- * KEYS[1]   prefix of the queue's keys
- * ARGV[1]   now
- * ARGV[2]   1 to repair
- * ARGV[3…]  ids
- *
- * Returns per defect id, 1 if the task has no message, 2 if it is nowhere, 3 if its group is not listed, and the group or ''.
  */
-export const CHECK_TASKS = new Script(`
-local NOW, isRepaired = ARGV[1], ARGV[2] == '1'
+export const CHECK_TASKS = new Script(`${CHECK}
 local LISTS = { pending = PENDING, active = ACTIVE }
 local ZSETS = { scheduled = SCHEDULED, retry = RETRY, archived = ARCHIVED, completed = COMPLETED }
 need('list', PENDING, ACTIVE)
 need('zset', SCHEDULED, RETRY, ARCHIVED, COMPLETED, LEASE, SETS)
 need('set', GROUPS)
-local reply, tasks = {}, {}
-local sets = redis.call('ZRANGE', SETS, 0, -1)
+local tasks, sets = {}, redis.call('ZRANGE', SETS, 0, -1)
 for _, set in ipairs(sets) do need('zset', set) end
-local function report(id, what, where)
-  local at = #reply
-  reply[at + 1], reply[at + 2], reply[at + 3] = id, what, where
-  return isRepaired
-end
 local function isHeld(id)
   for _, set in ipairs(sets) do
     if redis.call('ZSCORE', set, id) then return true end
@@ -101,46 +86,40 @@ end
 local function checkGroup(id, group)
   local key = GROUP .. group
   if redis.call('ZSCORE', key, id) then
-    if redis.call('SISMEMBER', GROUPS, group) == 0 and report(id, 3, group) then redis.call('SADD', GROUPS, group) end
-  elseif not isHeld(id) and report(id, 2, '') then
+    local isListed = redis.call('SISMEMBER', GROUPS, group) == 1
+    if not isListed and report('group-not-listed', id, group) then redis.call('SADD', GROUPS, group) end
+  elseif not isHeld(id) and report('task-in-no-list', id, '') then
     redis.call('ZADD', key, NOW, id)
     redis.call('SADD', GROUPS, group)
   end
 end
 local function check(id, task)
-  local state = task[2]
+  local is = task[2]
+  local list, zset = LISTS[is], ZSETS[is]
   if not task[1] then
-    if redis.call('EXISTS', TASK .. id) == 1 and report(id, 1, '') then redis.call('DEL', TASK .. id) end
-  elseif state == 'aggregating' then
+    local isGhostly = redis.call('EXISTS', TASK .. id) == 1
+    if isGhostly and report('task-without-message', id, '') then redis.call('DEL', TASK .. id) end
+  elseif is == 'aggregating' then
     checkGroup(id, task[3] or '')
-  elseif LISTS[state] then
-    if redis.call('LPOS', LISTS[state], id) or not report(id, 2, '') then return end
-    redis.call('LPUSH', LISTS[state], id)
-    if state == 'active' then redis.call('ZADD', LEASE, 'NX', NOW, id) end
-  elseif not (ZSETS[state] and redis.call('ZSCORE', ZSETS[state], id)) and report(id, 2, '') then
-    redis.call('ZADD', ZSETS[state] or ZSETS.archived, NOW, id)
-    if not ZSETS[state] then redis.call('HSET', TASK .. id, 'state', 'archived') end
+  elseif list then
+    if redis.call('LPOS', list, id) or not report('task-in-no-list', id, '') then return end
+    redis.call('LPUSH', list, id)
+    if is == 'active' then redis.call('ZADD', LEASE, 'NX', NOW, id) end
+  elseif not (zset and redis.call('ZSCORE', zset, id)) and report('task-in-no-list', id, '') then
+    redis.call('ZADD', zset or ARCHIVED, NOW, id)
+    if not zset then redis.call('HSET', TASK .. id, 'state', 'archived') end
   end
 end
-for i = 3, #ARGV do
-  local task = readTask(ARGV[i], 'msg', 'state', 'group')
-  if task[2] == 'aggregating' then need('zset', GROUP .. (task[3] or '')) end
-  tasks[i] = task
+for i = 5, #ARGV do
+  tasks[i] = readTask(ARGV[i], 'msg', 'state', 'group')
+  if tasks[i][2] == 'aggregating' then need('zset', GROUP .. (tasks[i][3] or '')) end
 end
-for i = 3, #ARGV do check(ARGV[i], tasks[i]) end
+for i = 5, #ARGV do check(ARGV[i], tasks[i]) end
 return reply
 `);
 
-/**
- * Checks whether registered groups have tasks, or scheduled tasks that will enter them, and removes the names of those that do not.
- *
- * KEYS[1]   prefix of the queue's keys
- * ARGV[1]   1 to repair
- * ARGV[2…]  groups
- *
- * Returns the groups without tasks.
- */
-export const CHECK_GROUPS = new Script(`
+/** Checks whether registered groups have tasks, or scheduled tasks that will enter them, and removes the names of those that do not. */
+export const CHECK_GROUPS = new Script(`${CHECK}
 need('set', GROUPS)
 local function isExpected(group)
   local ids = redis.pcall('SRANDMEMBER', LATER .. group, 1000)
@@ -150,13 +129,11 @@ local function isExpected(group)
   end
   return false
 end
-local reply = {}
-for i = 2, #ARGV do
+for i = 5, #ARGV do
   local group = ARGV[i]
   local isEmpty = redis.call('EXISTS', GROUP .. group) == 0
   if isEmpty and redis.call('SISMEMBER', GROUPS, group) == 1 and not isExpected(group) then
-    reply[#reply + 1] = group
-    if ARGV[1] == '1' then
+    if report('group-without-tasks', '', group) then
       redis.call('SREM', GROUPS, group)
       redis.call('DEL', LATER .. group)
     end
@@ -165,26 +142,15 @@ end
 return reply
 `);
 
-/**
- * Checks whether the tasks that hold locks exist and have not ended, and frees the other locks.
- *
- * KEYS[1]   prefix of the queue's keys
- * ARGV[1]   1 to repair
- * ARGV[2…]  locks
- *
- * Returns lock and id per lock that is freed.
- */
-export const CHECK_LOCKS = new Script(`
-local reply = {}
-for i = 2, #ARGV do
+/** Checks whether the tasks that hold locks exist and have not ended, and frees the other locks. */
+export const CHECK_LOCKS = new Script(`${CHECK}
+for i = 5, #ARGV do
   local lock = ARGV[i]
   local id = redis.pcall('GET', lock)
-  local isLock = type(id) == 'string'
-  local state = isLock and readTask(id, 'state')[1]
-  if isLock and (not state or state == 'completed' or state == 'archived') then
-    reply[#reply + 1] = lock
-    reply[#reply + 1] = id
-    if ARGV[1] == '1' then redis.call('DEL', lock) end
+  if type(id) == 'string' then
+    local is = readTask(id, 'state')[1]
+    local isLeaked = not is or is == 'completed' or is == 'archived'
+    if isLeaked and report('leaked-lock', id, lock) then redis.call('DEL', lock) end
   end
 end
 return reply
@@ -195,15 +161,6 @@ const PER_SCRIPT = 500;
 
 /** Keys that Redis visits for one step of a scan. */
 const PER_SCAN = 1_000;
-
-/** By the numbers that CHECK_PLACE and CHECK_TASKS return. */
-const OF_PLACE: readonly (DefectKind | undefined)[] = [undefined, 'id-without-task', 'id-in-wrong-list'];
-const OF_TASK: readonly (DefectKind | undefined)[] = [
-  undefined,
-  'task-without-message',
-  'task-in-no-list',
-  'group-not-listed',
-];
 
 /**
  * Checks a queue from both sides: from lists to tasks, then from tasks to lists; then its locks. A defect is checked again by
@@ -223,7 +180,7 @@ class Round {
   readonly #redis: RedisAccess;
   readonly #queue: string;
   readonly #keys: QueueKeys;
-  readonly #flag: 0 | 1;
+  readonly #apply: boolean;
   /** Ids that were found in the lists, where Redis would have to search for them. */
   readonly #listed = new Set<string>();
 
@@ -231,7 +188,7 @@ class Round {
     this.#redis = redis;
     this.#queue = queue;
     this.#keys = redis.keysOf(queue);
-    this.#flag = apply ? 1 : 0;
+    this.#apply = apply;
   }
 
   async checkLists(): Promise<void> {
@@ -239,8 +196,8 @@ class Round {
     for (const state of ['pending', 'active'] as const) {
       for await (const ids of this.#idsOf(keys[state], true)) {
         for (const id of ids) this.#listed.add(id);
-        await this.#checkPlace(keys[state], 'list', state, ids);
-        if (state === 'active') await this.#checkLeases(ids);
+        await this.#check(CHECK_PLACE, ids, keys[state], state);
+        if (state === 'active') await this.#check(CHECK_LEASES, ids);
       }
     }
     for (const state of ['scheduled', 'retry', 'archived', 'completed'] as const) {
@@ -250,7 +207,10 @@ class Round {
     for (const { group } of await groupsOf(this.#redis, this.#queue)) {
       await this.#checkZset(keys.group(group), 'aggregating');
     }
-    await this.#checkGroups();
+    const names = await this.#redis.send((client) => client.smembers(keys.groups));
+    for (let first = 0; first < names.length; first += PER_SCRIPT) {
+      await this.#check(CHECK_GROUPS, names.slice(first, first + PER_SCRIPT));
+    }
     const sets = await this.#redis.send((client) => client.zrange(keys.aggregationSets, '0', '-1'));
     for (const set of sets) await this.#checkZset(set, 'aggregating');
   }
@@ -260,48 +220,26 @@ class Round {
     for await (const found of this.#scan(taskPrefix)) {
       const ids = found.map((name) => name.slice(taskPrefix.length));
       const unlisted = ids.filter((id) => !this.#listed.has(id));
-      const reply = await this.#run(CHECK_TASKS, [secondsUp(this.#redis.wallNowMs), this.#flag, ...unlisted]);
-      for (let at = 0; at < reply.length; at += 3) {
-        this.#report(OF_TASK[numberOf(reply[at + 1])], reply[at], textOf(reply[at + 2]));
-      }
+      await this.#check(CHECK_TASKS, unlisted);
       await this.#checkMessages(ids);
     }
   }
 
   async checkLocks(): Promise<void> {
-    for await (const locks of this.#scan(this.#keys.lockPrefix)) {
-      const reply = await this.#run(CHECK_LOCKS, [this.#flag, ...locks]);
-      for (let at = 0; at < reply.length; at += 2) {
-        this.#report('leaked-lock', reply[at + 1], textOf(reply[at]));
-      }
-    }
-  }
-
-  async #checkGroups(): Promise<void> {
-    const names = await this.#redis.send((client) => client.smembers(this.#keys.groups));
-    for (let first = 0; first < names.length; first += PER_SCRIPT) {
-      const some = names.slice(first, first + PER_SCRIPT);
-      for (const group of await this.#run(CHECK_GROUPS, [this.#flag, ...some])) {
-        this.#report('group-without-tasks', undefined, textOf(group));
-      }
-    }
+    for await (const locks of this.#scan(this.#keys.lockPrefix)) await this.#check(CHECK_LOCKS, locks);
   }
 
   async #checkZset(key: string, state: string): Promise<void> {
-    for await (const ids of this.#idsOf(key, false)) await this.#checkPlace(key, 'zset', state, ids);
+    for await (const ids of this.#idsOf(key, false)) await this.#check(CHECK_PLACE, ids, key, state);
   }
 
-  async #checkPlace(key: string, kind: string, state: string, ids: readonly string[]): Promise<void> {
-    const reply = await this.#run(CHECK_PLACE, [key, kind, state, this.#flag, ...ids]);
-    for (let at = 0; at < reply.length; at += 2) {
-      this.#report(OF_PLACE[numberOf(reply[at + 1])], reply[at], key);
-    }
-  }
-
-  async #checkLeases(ids: readonly string[]): Promise<void> {
-    const args = [secondsDown(this.#redis.wallNowMs), this.#flag, ...ids];
-    for (const id of await this.#run(CHECK_LEASES, args)) {
-      this.#report('active-without-lease', id, this.#keys.active);
+  async #check(script: Script, ids: readonly string[], key = '', state = ''): Promise<void> {
+    const nowS = secondsDown(this.#redis.wallNowMs);
+    const args = [this.#apply ? 1 : 0, key, state, nowS, ...ids];
+    const reply = listOf(await this.#redis.runIn(this.#queue, script, args)).map(textOf);
+    for (let at = 0; at < reply.length; at += 3) {
+      const [kind, id = '', where = ''] = reply.slice(at, at + 3);
+      this.defects.push({ kind: kind as DefectKind, queue: this.#queue, id, where });
     }
   }
 
@@ -344,14 +282,6 @@ class Round {
         if (names.length > 0) yield names;
       }
     }
-  }
-
-  async #run(script: Script, args: readonly ScriptArgument[]): Promise<ScriptReply[]> {
-    return listOf(await this.#redis.runIn(this.#queue, script, args));
-  }
-
-  #report(kind: DefectKind | undefined, id: ScriptReply | undefined, where: string): void {
-    if (kind !== undefined) this.defects.push({ kind, queue: this.#queue, id: textOf(id), where });
   }
 }
 

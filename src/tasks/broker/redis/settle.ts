@@ -31,8 +31,8 @@ end
 `;
 
 /**
- * Completes tasks: they are retained as completed, or removed. Tasks whose lease is lost stay as they are; see lua.ts for what a
- * lease is.
+ * Completes tasks: they are retained as completed, or removed. Tasks whose lease is lost stay as they are; see lua.ts for the
+ * value of a lease.
  *
  * KEYS[1]   prefix of the queue's keys
  * ARGV[1]   today, as in the keys of counts
@@ -45,15 +45,15 @@ export const COMPLETE = new Script(`${COUNT}
 need('zset', LEASE)
 need('list', ACTIVE)
 need('string', PROCESSED, PROCESSED .. ':' .. ARGV[1])
-local asked, isRetained = {}, false
+local given, isRetained = {}, false
 for i = 3, #ARGV, 5 do
-  asked[#asked + 1] = ARGV[i]
+  given[#given + 1] = ARGV[i]
   if ARGV[i + 3] ~= '' then isRetained = true end
 end
 if isRetained then need('zset', COMPLETED) end
-local scores = redis.call('ZMSCORE', LEASE, unpack(asked))
-local outcomes, seen, done, ids, gone = {}, {}, {}, {}, {}
-for n, id in ipairs(asked) do
+local scores = redis.call('ZMSCORE', LEASE, unpack(given))
+local outcomes, seen, done, ids, removed = {}, {}, {}, {}, {}
+for n, id in ipairs(given) do
   local i = 5 * n - 2
   local tag = scores[n] and ARGV[i + 1] .. ':' .. scores[n]
   local isDone = tag and not seen[id] and redis.pcall('HGET', TASK .. id, 'x:lease') == tag
@@ -73,12 +73,12 @@ for _, i in ipairs(done) do
     redis.call('HSET', TASK .. id, 'msg', ARGV[i + 4], 'state', 'completed')
     redis.call('HDEL', TASK .. id, 'x:lease')
   else
-    gone[#gone + 1] = TASK .. id
+    removed[#removed + 1] = TASK .. id
   end
   freeLock(ARGV[i + 2], id)
 end
 redis.call('ZREM', LEASE, unpack(ids))
-if #gone > 0 then redis.call('DEL', unpack(gone)) end
+if #removed > 0 then redis.call('DEL', unpack(removed)) end
 count(PROCESSED, #done, ARGV[1], ARGV[2])
 redis.pcall('PUBLISH', SETTLED, table.concat(ids, '\\0'))
 return outcomes
@@ -278,7 +278,7 @@ function failureArguments(
   ];
 }
 
-/** What the archive gives up, as arguments of the scripts that trim it. */
+/** Returns the arguments of scripts that trim the archive. */
 export function archiveLimits({ settings }: RedisAccess, nowMs: number): [cutoffS: number, max: number] {
   return [secondsDown(nowMs - settings.archiveRetentionMs), settings.maxArchived];
 }
