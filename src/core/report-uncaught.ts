@@ -1,8 +1,19 @@
 import { inOwnTurn } from './own-turn.ts';
 
-/** Throws the error in a turn of its own, where it is the host's uncaught exception and interrupts nobody's loop. */
+/** Throws the error in a turn of its own, where it is the host's uncaught exception and interrupts no loop of ours. */
 export function reportUncaught(error: unknown): void {
   inOwnTurn(() => {
     throw error;
   });
+}
+
+/** Calls a function for each listener. What it throws is reported, and the other listeners are called. */
+export function callEach<L>(listeners: Iterable<L>, call: (listener: L) => void): void {
+  for (const listener of listeners) {
+    try {
+      call(listener);
+    } catch (error) {
+      reportUncaught(error);
+    }
+  }
 }

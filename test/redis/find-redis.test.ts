@@ -54,24 +54,24 @@ function machine({ isRoot = true, ...env }: { isRoot?: boolean; REDIS_URL?: stri
 const ENV = 'while case "$1" in *=*) true;; *) false;; esac; do shift; done; "$@"';
 
 describe('Redis for the tests', () => {
-  it('is what REDIS_URL says, whatever is on the PATH', () => {
+  it('the tests use REDIS_URL whatever is on the PATH', () => {
     program('redis-server');
     expect(findRedis(machine({ REDIS_URL: 'redis://there:1' }))).toEqual({ url: 'redis://there:1' });
   });
 
-  it.each(['redis-server', 'valkey-server'])('is %s on the PATH', (name) => {
+  it.each(['redis-server', 'valkey-server'])('the tests use %s on the PATH', (name) => {
     program(name);
     expect(findRedis(machine({ REDIS_URL: '' }))).toEqual({ program: join(path, name) });
     expect(commands).toEqual([]);
   });
 
-  it('is redis-server if both are there', () => {
+  it('the tests use redis-server if both programs are there', () => {
     program('valkey-server');
     program('redis-server');
     expect(findRedis(machine())).toEqual({ program: join(path, 'redis-server') });
   });
 
-  it('is not a file that cannot be run, or a folder', () => {
+  it('the tests do not use a file that is not executable, or a folder', () => {
     writeFileSync(join(path, 'redis-server'), '');
     mkdirSync(join(path, 'valkey-server'));
     expect(findRedis(machine())).toEqual({ lack: 'Redis is not on the PATH.' });
@@ -81,13 +81,13 @@ describe('Redis for the tests', () => {
     'Redis server v=6.2.0 sha=00000000:0 malloc=jemalloc-5.1.0 bits=64 build=1',
     'Redis server v=10.1.0 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=1',
     'Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=1',
-  ])('is recent enough: %s', (version) => {
+  ])('this version is recent enough: %s', (version) => {
     program('redis-server', `echo '${version}'`);
     expect(findRedis(machine())).toHaveProperty('program');
   });
 
   it.each(['Redis server v=6.0.16 sha=00000000:0', 'Redis server v=5.3.0 sha=0', 'something else'])(
-    'is not what is too old: %s',
+    'this version is too old: %s',
     (version) => {
       program('redis-server', `echo '${version}'`);
       const message = `The tests need Redis 6.2 or later, or Valkey. ${join(path, 'redis-server')} is '${version}'.`;
@@ -96,18 +96,18 @@ describe('Redis for the tests', () => {
     },
   );
 
-  it('is valkey-server if redis-server is too old', () => {
+  it('the tests use valkey-server if redis-server is too old', () => {
     program('redis-server', "echo 'Redis server v=6.0.16'");
     program('valkey-server');
     expect(findRedis(machine())).toEqual({ program: join(path, 'valkey-server') });
   });
 
-  it('is not a program that fails', () => {
+  it('the tests do not use a program that fails', () => {
     program('redis-server', 'exit 1');
     expect(findRedis(machine())).toEqual({ lack: expect.stringContaining('Command failed') as string });
   });
 
-  it('is needed on the PATH for a server of our own, also with REDIS_URL', () => {
+  it('a server of our own needs a program on the PATH, also with REDIS_URL', () => {
     const system = machine({ REDIS_URL: 'redis://there:1' });
     expect(() => requireRedisProgram(system)).toThrow('npm run test:setup');
     program('valkey-server');
@@ -120,7 +120,7 @@ describe('npm run test:setup', () => {
     program('env', ENV);
   });
 
-  it('installs Redis as root', async () => {
+  it('test:setup installs Redis as root', async () => {
     program('apt-get', INSTALLS_REDIS);
     expect(await installRedis(machine())).toBe(join(path, 'redis-server'));
     expect(commands).toEqual([
@@ -129,7 +129,7 @@ describe('npm run test:setup', () => {
     expect(said).toEqual(['installing Redis with apt-get']);
   });
 
-  it('fetches the list of packages if Redis is not on it', async () => {
+  it('test:setup fetches the list of packages if Redis is not in it', async () => {
     program('apt-get', `[ "$1" = update ] && : > "$BIN/list"; [ -e "$BIN/list" ] && { ${INSTALLS_REDIS}; }`);
     expect(await installRedis(machine())).toBe(join(path, 'redis-server'));
     expect(commands.map((command) => command.replace(/.*apt-get /, ''))).toEqual([
@@ -140,20 +140,20 @@ describe('npm run test:setup', () => {
     ]);
   });
 
-  it.each(['dnf', 'yum', 'apk', 'zypper', 'pacman'])('installs with %s', async (manager) => {
+  it.each(['dnf', 'yum', 'apk', 'zypper', 'pacman'])('test:setup installs with %s', async (manager) => {
     program(manager, `for package; do :; done; [ $package = valkey ] && { ${INSTALLS_REDIS}; }`);
     expect(await installRedis(machine())).toBe(join(path, 'redis-server'));
     expect(said).toEqual([`installing Redis with ${manager}`]);
   });
 
-  it('installs with a sudo that asks for no password', async () => {
+  it('test:setup installs with a sudo that needs no password', async () => {
     program('apt-get', `[ -n "$AS_ROOT" ] && { ${INSTALLS_REDIS}; }`);
     program('true');
     program('sudo', '[ "$1" = --non-interactive ] && shift && AS_ROOT=yes "$@"');
     expect(await installRedis(machine({ isRoot: false }))).toBe(join(path, 'redis-server'));
   });
 
-  it('installs with brew as a user, and never with brew as root', async () => {
+  it('test:setup installs with brew as a user, and never as root', async () => {
     program('brew', INSTALLS_REDIS);
     await expect(installRedis(machine())).rejects.toThrow('Redis is not on the PATH');
     expect(await installRedis(machine({ isRoot: false }))).toBe(join(path, 'redis-server'));
@@ -162,25 +162,25 @@ describe('npm run test:setup', () => {
 
   const message = /^Redis is not on the PATH\. .*apt-get install redis-server.*REDIS_URL/;
 
-  it('rejects if there is no package manager', async () => {
+  it('test:setup rejects if there is no package manager', async () => {
     await expect(installRedis(machine())).rejects.toThrow(message);
     expect(commands).toEqual([]);
   });
 
-  it('rejects if there is no sudo', async () => {
+  it('test:setup rejects if there is no sudo', async () => {
     program('apt-get', INSTALLS_REDIS);
     await expect(installRedis(machine({ isRoot: false }))).rejects.toThrow(message);
     expect(readdirSync(path)).toEqual(['apt-get', 'env']);
   });
 
-  it('rejects if sudo asks for a password', async () => {
+  it('test:setup rejects if sudo needs a password', async () => {
     program('apt-get', INSTALLS_REDIS);
     program('sudo', 'exit 1');
     await expect(installRedis(machine({ isRoot: false }))).rejects.toThrow(message);
     expect(commands).toEqual(['sudo --non-interactive env DEBIAN_FRONTEND=noninteractive true']);
   });
 
-  it('rejects if it cannot be installed', async () => {
+  it('test:setup rejects if Redis cannot be installed', async () => {
     program('apt-get', 'exit 100');
     await expect(installRedis(machine())).rejects.toThrow(message);
     expect(commands.at(-1)).toMatch(/apt-get update$/);

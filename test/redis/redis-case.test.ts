@@ -18,7 +18,7 @@ async function using<T>(url: string, work: (redis: Redis) => Promise<T>): Promis
 const keysOf = (url: string): Promise<string[]> => using(url, (redis) => redis.keys('*'));
 
 describe('a fresh database', () => {
-  it('is empty, also after somebody has written to it', async () => {
+  it('a fresh database is empty, also after a test has written to it', async () => {
     for (let turn = 0; turn < 100; turn++) {
       const { url, dispose } = await freshDatabase();
       expect(await keysOf(url)).toEqual([]);
@@ -27,7 +27,7 @@ describe('a fresh database', () => {
     }
   });
 
-  it.skipIf((process.env['REDIS_URL'] ?? '') !== '')('is not that of somebody else', async () => {
+  it.skipIf((process.env['REDIS_URL'] ?? '') !== '')('two tests have different databases', async () => {
     const [one, other] = await Promise.all([freshDatabase(), freshDatabase()]);
     await using(one.url, (redis) => redis.set('asynq:queues', 'value'));
     expect(await keysOf(other.url)).toEqual([]);
@@ -44,7 +44,7 @@ describe('a database that is not ours', () => {
   afterAll(() => server.stop());
   beforeEach(() => server.ask('FLUSHALL'));
 
-  it('is lent to one at a time', async () => {
+  it('the database of REDIS_URL is lent to one test at a time', async () => {
     const database = new LentDatabase(server.url);
     const { url, dispose } = await database.take();
     expect(url).toBe(server.url);
@@ -53,7 +53,7 @@ describe('a database that is not ours', () => {
     await (await database.take()).dispose();
   });
 
-  it('loses no key but ours', async () => {
+  it('the database of REDIS_URL loses only the keys of the tests', async () => {
     const { url, dispose } = await new LentDatabase(server.url).take();
     await using(url, async (redis) => {
       for (let id = 0; id < 5_000; id++) void redis.set(`asynq:{default}:t:${id}`, 'value');
@@ -63,12 +63,12 @@ describe('a database that is not ours', () => {
     expect(await keysOf(url)).toEqual(['theirs']);
   });
 
-  it('is not taken if there is anything in it', async () => {
+  it('the database of REDIS_URL is not used if it has a key', async () => {
     await server.ask('SET theirs value');
     await expect(new LentDatabase(server.url).take()).rejects.toThrow('REDIS_URL is a database with 1 key');
   });
 
-  it('is not used if its server is too old', async () => {
+  it('the database of REDIS_URL is not used if its server is too old', async () => {
     const old = createServer((socket) => {
       socket.on('data', (bytes) => {
         const commands = String(bytes).match(/^\*\d+\r\n\$\d+\r\n\w+/gm) ?? [];
@@ -87,7 +87,7 @@ describe('a database that is not ours', () => {
     old.close();
   });
 
-  it('says that it cannot be reached', async () => {
+  it('a REDIS_URL that cannot be reached is reported', async () => {
     await expect(new LentDatabase('redis://127.0.0.1:1').requireUsable()).rejects.toThrow(
       /REDIS_URL.*ECONNREFUSED/,
     );

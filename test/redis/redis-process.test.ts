@@ -20,30 +20,30 @@ async function start(...args: string[]): Promise<RedisProcess> {
 }
 
 describe('a server of our own', () => {
-  it('answers as soon as it is started', async () => {
+  it('a started server answers', async () => {
     const server = await start();
     expect(await server.ask('PING', 'SET key value', 'STRLEN key')).toEqual(['+PONG', '+OK', ':5']);
   });
 
-  it('runs where nobody else does', async () => {
+  it('two servers have different ports and folders', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await one.ask('SET key value');
     expect(await other.ask('EXISTS key')).toEqual([':0']);
   });
 
-  it('takes arguments', async () => {
+  it('a server is started with arguments', async () => {
     const server = await start('--requirepass', 'secret');
     expect(await server.ask('AUTH secret', 'PING')).toEqual(['+OK', '+PONG']);
     expect(await server.ask('PING')).toEqual([expect.stringMatching(/^-NOAUTH/)]);
   });
 
-  it('says why it does not start', async () => {
+  it('the reason is reported if a server does not start', async () => {
     await expect(RedisProcess.start({ args: ['--maxmemory', 'much'] })).rejects.toThrow(
       /has not started: [^]*argument must be a memory value/,
     );
   });
 
-  it('is gone when it is killed, and comes back empty on the same port', async () => {
+  it('a killed server can be started again, empty, on the same port', async () => {
     const server = await start();
     await server.ask('SET key value');
     await server.kill('SIGTERM');
@@ -52,7 +52,7 @@ describe('a server of our own', () => {
     expect(await server.ask('EXISTS key')).toEqual([':0']);
   });
 
-  it('does nothing while it is paused', async () => {
+  it('a paused server does not answer', async () => {
     const server = await start();
     server.pause();
     const answer = server.ask('PING');
@@ -62,7 +62,7 @@ describe('a server of our own', () => {
     expect(await answer).toEqual(['+PONG']);
   });
 
-  it('ends while it is paused, and leaves no folder', async () => {
+  it('a paused server can be stopped, and leaves no folder', async () => {
     const server = await start();
     server.pause();
     await server.stop();
@@ -74,23 +74,26 @@ describe('a server of our own', () => {
 describe('a server whose process of tests dies', () => {
   const starter = fileURLToPath(new URL('start-and-stay.ts', import.meta.url));
 
-  it.each(['SIGKILL', 'SIGINT'] as const)('dies of %s too, with its folder', async (signal) => {
-    const child = spawn(process.execPath, ['--import', 'tsx', starter], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
-    const { port, folder } = JSON.parse(line) as { port: number; folder: string };
-    expect(await askRedis(port, ['PING'])).toEqual(['+PONG']);
+  it.each(['SIGKILL', 'SIGINT'] as const)(
+    'a server ends with its folder when the test process dies of %s',
+    async (signal) => {
+      const child = spawn(process.execPath, ['--import', 'tsx', starter], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+      const { port, folder } = JSON.parse(line) as { port: number; folder: string };
+      expect(await askRedis(port, ['PING'])).toEqual(['+PONG']);
 
-    child.kill(signal);
-    await once(child, 'exit');
-    await vi.waitFor(async () => {
-      await expect(askRedis(port, ['PING'])).rejects.toThrow('ECONNREFUSED');
-      expect(existsSync(folder)).toBe(false);
-    }, 10_000);
-  });
+      child.kill(signal);
+      await once(child, 'exit');
+      await vi.waitFor(async () => {
+        await expect(askRedis(port, ['PING'])).rejects.toThrow('ECONNREFUSED');
+        expect(existsSync(folder)).toBe(false);
+      }, 10_000);
+    },
+  );
 
-  it('does not keep it alive', async () => {
+  it('a server does not keep the test process alive', async () => {
     const child = spawn(process.execPath, ['--import', 'tsx', starter, 'and-go'], { stdio: 'ignore' });
     expect(await once(child, 'exit')).toEqual([0, null]);
   });

@@ -11,7 +11,7 @@ describe('sentinels of our own', () => {
   }, 30_000);
   afterAll(() => redis.stop());
 
-  it('make the replica the primary when they are asked to', async () => {
+  it('sentinels make the replica the primary on request', async () => {
     const before = await redis.primary();
     await redis.failover();
     expect(await redis.primary()).not.toBe(before);
@@ -26,7 +26,7 @@ describe('a cluster of our own', () => {
   }, 30_000);
   afterAll(() => redis.stop());
 
-  it('has each slot on one node', async () => {
+  it('a cluster has each slot on one node', async () => {
     const answers = await Promise.allSettled(
       redis.nodes.map(({ url }) => withRedis(url, (node) => node.set('key', 'value'))),
     );

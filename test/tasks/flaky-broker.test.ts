@@ -8,7 +8,7 @@ import { openBench } from './support/bench.ts';
 const UNAVAILABLE = { code: 'ERR_BROKER_UNAVAILABLE' };
 
 describe('a flaky broker', () => {
-  test('lets everything through, if it has no rates', async () => {
+  test('a flaky broker without rates lets every operation succeed', async () => {
     const { broker, clock } = await openBench();
     const flaky = flakyBroker(broker);
     expect(flaky.clock).toBe(clock);
@@ -18,14 +18,14 @@ describe('a flaky broker', () => {
     expect(flaky.counts).toEqual({ calls: 2, failed: 0, repliesLost: 0 });
   });
 
-  test('fails before anything has happened', async () => {
+  test('an operation that fails has not happened', async () => {
     const { broker, inspector } = await openBench();
     const client = new Client({ broker: flakyBroker(broker, { failRate: 1 }) });
     await expect(client.enqueue(new Task('a'))).rejects.toMatchObject(UNAVAILABLE);
     expect(await inspector.queues()).toEqual([]);
   });
 
-  test('loses the answer to what has happened, also to what was refused', async () => {
+  test('an operation whose reply is lost has happened, or was refused', async () => {
     const { broker, inspector } = await openBench();
     const client = new Client({ broker: flakyBroker(broker, { loseReplyRate: 1 }) });
     const task = new Task('a', 1, { taskId: 'a' });
@@ -34,7 +34,7 @@ describe('a flaky broker', () => {
     expect(await inspector.getTaskInfo('default', 'a')).toMatchObject({ state: 'pending' });
   });
 
-  test('can be switched off and on', async () => {
+  test('a flaky broker can be switched off and on', async () => {
     const { broker } = await openBench();
     const flaky = flakyBroker(broker, { failRate: 1 });
     flaky.isFlaky = false;
@@ -43,7 +43,7 @@ describe('a flaky broker', () => {
     await expect(flaky.ping()).rejects.toMatchObject(UNAVAILABLE);
   });
 
-  test('has rates of single operations', async () => {
+  test('single operations can have rates of their own', async () => {
     const { broker } = await openBench();
     const flaky = flakyBroker(broker, {
       failRate: 1,
@@ -55,7 +55,7 @@ describe('a flaky broker', () => {
     expect(flaky.counts).toEqual({ calls: 3, failed: 1, repliesLost: 1 });
   });
 
-  test('fails when it is told to, even if it is switched off', async () => {
+  test('failNext and loseNextReply work even if the flaky broker is switched off', async () => {
     const { broker } = await openBench();
     const flaky = flakyBroker(broker);
     flaky.isFlaky = false;
@@ -69,7 +69,7 @@ describe('a flaky broker', () => {
     }).toThrow(TypeError);
   });
 
-  test('takes its time, on the clock of the broker', async () => {
+  test('operations are delayed on the clock of the broker', async () => {
     const clock = new ManualClock();
     const flaky = flakyBroker(await EmbeddedBroker.open({ clock }), { delayMs: 100, random: () => 0.5 });
     const pinged = watch(flaky.ping());
@@ -80,7 +80,7 @@ describe('a flaky broker', () => {
     expect(pinged.state).toBe('resolved');
   });
 
-  test('ends a subscription whose answer is lost', async () => {
+  test('a subscription whose reply is lost is ended', async () => {
     const { broker, client } = await openBench();
     const flaky = flakyBroker(broker);
     const told: string[] = [];
@@ -93,13 +93,13 @@ describe('a flaky broker', () => {
     expect(told).toEqual([]);
   });
 
-  test('closes the broker, whatever its rates', async () => {
+  test('closing a flaky broker closes its broker, whatever its rates are', async () => {
     const { broker } = await openBench();
     await flakyBroker(broker, { failRate: 1 }).close();
     await expect(broker.ping()).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED' });
   });
 
-  test('has the same fate again with the same seed', async () => {
+  test('the same operations fail again with the same seed', async () => {
     const fates = async (seed: number): Promise<string[]> => {
       const flaky = flakyBroker((await openBench()).broker, { failRate: 0.3, seed });
       const outcomes = await Promise.allSettled(Array.from({ length: 50 }, () => flaky.ping()));
@@ -109,7 +109,7 @@ describe('a flaky broker', () => {
     expect(await fates(7)).not.toEqual(await fates(8));
   });
 
-  test('is as bad as its rates', () => {
+  test('the random numbers are distributed evenly', () => {
     const random = seededRandom(3);
     const numbers = Array.from({ length: 10_000 }, random);
     expect(numbers.every((number) => number >= 0 && number < 1)).toBe(true);
@@ -130,7 +130,7 @@ describe('a flaky broker', () => {
     [{ operations: { ping: 1 as never } }, TypeError],
     [{ random: 1 as never }, TypeError],
     [{ seed: 'a' as never }, TypeError],
-  ])('refuses the options %j', async (options, error) => {
+  ])('flakyBroker rejects the options %j', async (options, error) => {
     const { broker } = await openBench();
     expect(() => flakyBroker(broker, options as FlakyBrokerOptions)).toThrow(error);
     expect(() => flakyBroker({} as Broker)).toThrow(TypeError);

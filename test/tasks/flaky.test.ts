@@ -24,7 +24,7 @@ afterEach(() => {
 });
 
 describe.each(['self-driven', 'that has to be driven'])('with a flaky broker %s', (kind) => {
-  test.each([1, 2, 3, 4, 5])('no task is lost (seed %i)', async (seed) => {
+  test.each([1, 2, 3, 4, 5])('no task is lost with a flaky broker (seed %i)', async (seed) => {
     const clock = new ManualClock({ wallMs: START_MS });
     const inner = await EmbeddedBroker.open({ clock });
     const rates = { failRate: 0.15, loseReplyRate: 0.15, delayMs: 50, seed };

@@ -78,11 +78,11 @@ export function describeAdministration(make: BrokerFactory): void {
   const it = caseWith(make);
 
   for (const [name, { outcomes, one, all }] of Object.entries(OPERATIONS)) {
-    describe(`${name}, by hand`, () => {
+    describe(`${name} by an inspector`, () => {
       for (const state of TASK_STATES) {
         const outcome = outcomes[state];
         if (outcome === undefined) {
-          it(`is refused to a task that is ${state}, and to all of them`, async ({ broker }) => {
+          it(`${name} of one task or all tasks is refused in state ${state}`, async ({ broker }) => {
             const message = await putInto(broker, state);
             const before = await everythingOf(broker);
             await expectCode('ERR_TASK_STATE', one(broker, message));
@@ -91,7 +91,9 @@ export function describeAdministration(make: BrokerFactory): void {
           });
           continue;
         }
-        it(`makes a task that is ${state} ${outcome}, and nothing else`, async ({ broker }) => {
+        it(`${name} makes a task that is ${state} ${outcome}, and changes no other task`, async ({
+          broker,
+        }) => {
           const other = await putInto(broker, 'active');
           const message = await putInto(broker, state);
           const processed = (await broker.queueStats(QUEUE)).processedTotal;
@@ -104,7 +106,9 @@ export function describeAdministration(make: BrokerFactory): void {
           if (outcome !== 'gone') expect((await broker.task(QUEUE, message.id)).message).toEqual(kept);
         });
 
-        it(`makes all tasks that are ${state} ${outcome}, and no others`, async ({ broker }) => {
+        it(`${name} makes all tasks that are ${state} ${outcome}, and changes no others`, async ({
+          broker,
+        }) => {
           const messages = [];
           for (let i = 0; i < 3; i++) messages.push(await putIntoThough(broker, state));
           const others = TASK_STATES.filter((other) => other !== state && other !== 'pending');
@@ -122,7 +126,7 @@ export function describeAdministration(make: BrokerFactory): void {
         });
       }
 
-      it('can be for one group', async ({ broker }) => {
+      it(`${name} can change the tasks of one group`, async ({ broker }) => {
         for (const group of ['x', 'y', 'x']) await putInto(broker, 'aggregating', { group });
         expect(await all(broker, 'aggregating', 'z')).toBe(0);
         expect(await all(broker, 'aggregating', 'x')).toBe(2);
@@ -131,7 +135,7 @@ export function describeAdministration(make: BrokerFactory): void {
         expect(await broker.groups(QUEUE)).toEqual([]);
       });
 
-      it('is done to very many (B17)', async ({ broker }) => {
+      it(`${name} changes thousands of tasks`, async ({ broker }) => {
         const processAtMs = broker.clock.wallNow() + LONG_MS;
         await broker.enqueueMany(Array.from({ length: 2_500 }, () => newTask({ processAtMs })));
         expect(await all(broker, 'scheduled')).toBe(2_500);
@@ -140,15 +144,17 @@ export function describeAdministration(make: BrokerFactory): void {
     });
   }
 
-  describe('a task that is run by hand', () => {
-    it('waits behind those that are there, and is processed as ever', async ({ broker }) => {
+  describe('a task that is run by an inspector', () => {
+    it('a task that is run by an inspector waits behind the pending tasks', async ({ broker }) => {
       const { id } = await putInto(broker, 'archived');
       await broker.enqueue(newTask({ id: 'there' }));
       await broker.change(QUEUE, { id }, 'run');
       expect(await takeAll(broker)).toEqual(['there', id]);
     });
 
-    it('comes in the order of its time, if all are', async ({ broker }) => {
+    it('all scheduled tasks that are run by an inspector become pending in order of their time', async ({
+      broker,
+    }) => {
       const laterMs = broker.clock.wallNow() + LONG_MS;
       for (const [id, hours] of [
         ['b', 2],
@@ -161,7 +167,7 @@ export function describeAdministration(make: BrokerFactory): void {
       expect(await takeAll(broker)).toEqual(['a', 'b', 'c']);
     });
 
-    it('does not go when its retention, or its time, would have come', async ({
+    it('a task that is run by an inspector stays when its former time or retention ends', async ({
       broker,
       advance,
       precisionMs,
@@ -179,7 +185,9 @@ export function describeAdministration(make: BrokerFactory): void {
   });
 
   describe('a payload', () => {
-    it('can be changed while the task is scheduled: nothing else changes', async ({ broker }) => {
+    it('a payload can be changed while the task is scheduled, and nothing else changes', async ({
+      broker,
+    }) => {
       const message = await putInto(broker, 'scheduled', { payload: Uint8Array.of(1) });
       const before = await broker.task(QUEUE, message.id);
       const payload = Uint8Array.of(2, 3);
@@ -192,7 +200,7 @@ export function describeAdministration(make: BrokerFactory): void {
 
     for (const state of TASK_STATES) {
       if (state === 'scheduled') continue;
-      it(`cannot be changed while it is ${state}`, async ({ broker }) => {
+      it(`a payload cannot be changed while the task is ${state}`, async ({ broker }) => {
         const { id } = await putInto(broker, state);
         await expectCode('ERR_TASK_STATE', broker.updatePayload(QUEUE, id, Uint8Array.of(1)));
         expect((await broker.task(QUEUE, id)).message.payload).toHaveLength(0);
@@ -201,7 +209,7 @@ export function describeAdministration(make: BrokerFactory): void {
   });
 
   describe('a pause', () => {
-    it('is begun once and ended once', async ({ broker }) => {
+    it('a queue can be paused once and resumed once', async ({ broker }) => {
       await putInto(broker, 'pending');
       await expectCode('ERR_QUEUE_STATE', broker.resume(QUEUE));
       await broker.pause(QUEUE);
@@ -212,7 +220,7 @@ export function describeAdministration(make: BrokerFactory): void {
       await expectCode('ERR_QUEUE_STATE', broker.resume(QUEUE));
     });
 
-    it('stops nothing but new runs', async ({ broker, advance, precisionMs }) => {
+    it('a pause stops only new runs', async ({ broker, advance, precisionMs }) => {
       await broker.enqueue(newTask({ id: 'a' }));
       const task = await take(broker);
       await broker.pause(QUEUE);
@@ -229,7 +237,7 @@ export function describeAdministration(make: BrokerFactory): void {
   });
 
   describe('a queue', () => {
-    it('that has no tasks is removed', async ({ broker }) => {
+    it('a queue without tasks is removed', async ({ broker }) => {
       const message = await putInto(broker, 'pending');
       await broker.change(QUEUE, { id: message.id }, 'delete');
       await broker.removeQueue(QUEUE, { force: false });
@@ -238,7 +246,7 @@ export function describeAdministration(make: BrokerFactory): void {
     });
 
     for (const state of TASK_STATES) {
-      it(`that has a task that is ${state} is not removed${state === 'active' ? ', not even by force' : ' unless by force'}`, async ({
+      it(`a queue with a task that is ${state} is not removed ${state === 'active' ? 'even with force' : 'without force'}`, async ({
         broker,
       }) => {
         const message = await putInto(broker, state);
@@ -253,7 +261,7 @@ export function describeAdministration(make: BrokerFactory): void {
       });
     }
 
-    it('leaves nothing behind when it is removed (B14)', async ({ broker, advance, precisionMs }) => {
+    it('a removed queue leaves no data behind', async ({ broker, advance, precisionMs }) => {
       await broker.enqueue(newTask({ processAtMs: broker.clock.wallNow() + 1_000, uniqueKey: 'scheduled' }));
       await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: 1_000 });
       await broker.complete(await take(broker));
@@ -285,7 +293,7 @@ export function describeAdministration(make: BrokerFactory): void {
       }
     });
 
-    it('is removed alone', async ({ broker }) => {
+    it('removing a queue does not change other queues', async ({ broker }) => {
       await putInto(broker, 'pending', { queue: 'other', uniqueKey: 'key' });
       await putInto(broker, 'pending');
       await broker.removeQueue(QUEUE, { force: true });

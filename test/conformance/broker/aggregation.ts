@@ -36,7 +36,7 @@ export function describeAggregation(make: BrokerFactory): void {
   const it = caseWith(make);
 
   describe('groups', () => {
-    it('are there while they have tasks', async ({ broker }) => {
+    it('a group is listed while it has tasks', async ({ broker }) => {
       expect(await broker.groups(QUEUE)).toEqual([]);
       await add(broker, 'a', 'b');
       await broker.enqueue(newTask({ group: 'other' }));
@@ -53,14 +53,14 @@ export function describeAggregation(make: BrokerFactory): void {
   });
 
   describe('a group', () => {
-    it('that is not there has nothing to take', async ({ broker }) => {
+    it('no set is taken out of a group that does not exist', async ({ broker }) => {
       const nothing = { set: undefined, againInMs: undefined };
       expect(await broker.takeGroup(QUEUE, GROUP, NEVER, LONG_MS)).toEqual(nothing);
       await broker.enqueue(newTask());
       expect(await broker.takeGroup(QUEUE, GROUP, NEVER, LONG_MS)).toEqual(nothing);
     });
 
-    it('is taken when it was quiet for the grace, and not before', async ({
+    it('a group is taken after graceMs without a new task, and not before', async ({
       broker,
       advance,
       precisionMs,
@@ -80,7 +80,7 @@ export function describeAggregation(make: BrokerFactory): void {
       expect(againInMs).toBeUndefined();
     });
 
-    it('is taken when its oldest has waited for too long, although more come', async ({
+    it('a group is taken when its oldest task has waited for maxDelayMs, although tasks are added', async ({
       broker,
       advance,
       precisionMs,
@@ -97,7 +97,9 @@ export function describeAggregation(make: BrokerFactory): void {
       expect(set && idsOfSet(set)).toEqual(['a', 'b']);
     });
 
-    it('is taken when it has enough, the oldest first, and the rest waits on', async ({ broker }) => {
+    it('a group is taken when it has maxSize tasks, the oldest first, and the rest stays', async ({
+      broker,
+    }) => {
       await add(broker, 'a');
       expect(await broker.takeGroup(QUEUE, GROUP, { ...NEVER, maxSize: 2 }, LONG_MS)).toMatchObject({
         set: undefined,
@@ -109,14 +111,14 @@ export function describeAggregation(make: BrokerFactory): void {
       expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 1 }]);
     });
 
-    it('that has more than enough is to be asked for again at once', async ({ broker }) => {
+    it('a group with more than maxSize tasks can be taken again immediately', async ({ broker }) => {
       await add(broker, 'a', 'b', 'c', 'd');
       expect((await broker.takeGroup(QUEUE, GROUP, { ...NEVER, maxSize: 2 }, LONG_MS)).againInMs).toBe(0);
     });
   });
 
   describe('a set', () => {
-    it('holds its tasks: they are aggregating, and nobody else gets them', async ({ broker }) => {
+    it('tasks in a set are aggregating, and are in no other set', async ({ broker }) => {
       await add(broker, 'a', 'b');
       const set = await takeSet(broker, 2);
       expect(await broker.groups(QUEUE)).toEqual([]);
@@ -134,7 +136,7 @@ export function describeAggregation(make: BrokerFactory): void {
       await expectCode('ERR_QUEUE_NOT_EMPTY', broker.removeQueue(QUEUE, { force: false }));
     });
 
-    it('is replaced by a task: both, at once, with the locks', async ({ broker }) => {
+    it('a set is replaced by a task in one step, and its locks are freed', async ({ broker }) => {
       await broker.enqueue(newTask({ id: 'a', group: GROUP, uniqueKey: 'key a' }));
       await broker.enqueue(newTask({ id: 'b', group: GROUP, uniqueKey: 'key b' }));
       await add(broker, 'c');
@@ -148,7 +150,7 @@ export function describeAggregation(make: BrokerFactory): void {
       expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 1 }]);
     });
 
-    it('may be replaced by one that aggregates again, or is for later', async ({ broker }) => {
+    it('a set can be replaced by a task of a group, or by a scheduled one', async ({ broker }) => {
       await add(broker, 'a', 'b');
       const [first, second] = [await takeSet(broker, 1), await takeSet(broker, 1)];
       expect((await broker.replaceSet(first, newTask({ group: 'upper' }))).state).toBe('aggregating');
@@ -157,7 +159,7 @@ export function describeAggregation(make: BrokerFactory): void {
       expect(await broker.groups(QUEUE)).toEqual([{ group: 'upper', size: 1 }]);
     });
 
-    it('stays as it is if its task is refused', async ({ broker }) => {
+    it('a set stays as it is if the task that replaces it is refused', async ({ broker }) => {
       await add(broker, 'a', 'b');
       await broker.enqueue(newTask({ id: 'there', uniqueKey: 'key' }));
       const set = await takeSet(broker, 2);
@@ -169,14 +171,14 @@ export function describeAggregation(make: BrokerFactory): void {
       await broker.replaceSet(set, newTask());
     });
 
-    it('may be replaced by one with the id of one of its tasks', async ({ broker }) => {
+    it('a set can be replaced by a task with the id of one of its tasks', async ({ broker }) => {
       await add(broker, 'a', 'b');
       await broker.replaceSet(await takeSet(broker, 2), newTask({ id: 'a' }));
       expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ pending: 1, aggregating: 0 });
       expect(await takeAll(broker)).toEqual(['a']);
     });
 
-    it('can be replaced once', async ({ broker }) => {
+    it('a set can be replaced only once', async ({ broker }) => {
       await add(broker, 'a');
       const set = await takeSet(broker, 1);
       await broker.replaceSet(set, newTask({ id: 'sum' }));
@@ -185,7 +187,7 @@ export function describeAggregation(make: BrokerFactory): void {
       expect(await takeAll(broker)).toEqual(['sum']);
     });
 
-    it('that was held for too long is back in its group, which is seen, and in its order (B2)', async ({
+    it('a set that was held for too long returns to its group in its former order, and the group is listed', async ({
       broker,
       advance,
       precisionMs,
@@ -205,7 +207,7 @@ export function describeAggregation(make: BrokerFactory): void {
       expect(idsOfSet(await takeSet(broker, 4))).toEqual(['a', 'b', 'c', 'd']);
     });
 
-    it('that is all there was comes back to a group that was gone (B2)', async ({
+    it('a set that was the whole group returns to the group, which is listed again', async ({
       broker,
       advance,
       precisionMs,
@@ -218,7 +220,7 @@ export function describeAggregation(make: BrokerFactory): void {
       expect(await broker.groups(QUEUE)).toEqual([{ group: GROUP, size: 1 }]);
     });
 
-    it('is gone with its queue', async ({ broker, advance, precisionMs }) => {
+    it('a set is removed with its queue', async ({ broker, advance, precisionMs }) => {
       await add(broker, 'a');
       const set = await takeSet(broker, 1, 1_000);
       await broker.removeQueue(QUEUE, { force: true });

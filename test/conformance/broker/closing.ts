@@ -71,7 +71,7 @@ export function describeClosing(make: BrokerFactory): void {
   const it = caseWith(make);
 
   describe('a broker that is closed', () => {
-    it('tells so', async ({ broker }) => {
+    it('a closed broker notifies its listeners', async ({ broker }) => {
       const heard: string[] = [];
       await broker.subscribe({ closed: () => heard.push('closed'), work: () => heard.push('work') }, [QUEUE]);
       await broker.close();
@@ -79,7 +79,7 @@ export function describeClosing(make: BrokerFactory): void {
       expect(heard).toEqual(['closed']);
     });
 
-    it('rejects everything, and can be closed again', async ({ broker }) => {
+    it('a closed broker rejects every operation, and can be closed again', async ({ broker }) => {
       await broker.enqueue(newTask());
       const task = await take(broker);
       const subscription = await broker.subscribe({}, [QUEUE]);

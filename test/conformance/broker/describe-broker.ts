@@ -3,7 +3,7 @@ import { describeAdministration } from './administration.ts';
 import { describeAggregation } from './aggregation.ts';
 import { describeClosing } from './closing.ts';
 import { describeForwarding } from './forwarding.ts';
-import { describeHints } from './hints.ts';
+import { describeNotifications } from './notifications.ts';
 import { describeInspecting } from './inspecting.ts';
 import { describeMembers } from './members.ts';
 import { describeProcessing } from './processing.ts';
@@ -24,8 +24,8 @@ export function describeBroker(make: BrokerFactory): void {
   describe('aggregation', () => {
     describeAggregation(make);
   });
-  describe('hints and cancellation', () => {
-    describeHints(make);
+  describe('notifications and cancellation', () => {
+    describeNotifications(make);
   });
   describe('servers and schedulers', () => {
     describeMembers(make);

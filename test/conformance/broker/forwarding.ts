@@ -19,8 +19,12 @@ import {
 export function describeForwarding(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  describe('what is due', () => {
-    it('is pending then, and not before', async ({ broker, advance, precisionMs }) => {
+  describe('a due task', () => {
+    it('a scheduled task is pending when it is due, and not before', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
       const message = newTask({ processAtMs: 0 }).message;
       await broker.enqueue({ message, processAtMs: broker.clock.wallNow() + 3_000, uniqueTtlMs: 0 });
       await advance(1_500);
@@ -31,7 +35,11 @@ export function describeForwarding(make: BrokerFactory): void {
       expect(await stateOf(broker, message)).toBe('pending');
     });
 
-    it('comes in the order of its time, behind what is pending', async ({ broker, advance, precisionMs }) => {
+    it('due tasks are added behind the pending tasks, in order of their time', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
       const nowMs = broker.clock.wallNow();
       await broker.enqueue(newTask({ id: 'third', processAtMs: nowMs + 5_000 }));
       await broker.enqueue(newTask({ id: 'first', processAtMs: nowMs + 1_000 }));
@@ -42,7 +50,7 @@ export function describeForwarding(make: BrokerFactory): void {
       expect(await takeAll(broker)).toEqual(['pending', 'first', 'second', 'third']);
     });
 
-    it('is forwarded by who asks for it, unless the broker has done so', async ({
+    it('forward moves due tasks that the broker has not moved by itself', async ({
       broker,
       advance,
       precisionMs,
@@ -57,7 +65,7 @@ export function describeForwarding(make: BrokerFactory): void {
       expect(await broker.queues()).not.toContain('nowhere');
     });
 
-    it('goes into its group if it has one, although it ran before, and the group is seen (B2)', async ({
+    it('a due task with a group is added to the group, also after a run, and the group is listed', async ({
       broker,
       advance,
       precisionMs,
@@ -73,8 +81,8 @@ export function describeForwarding(make: BrokerFactory): void {
     });
   });
 
-  describe('a lease that is over', () => {
-    it('leaves the task active, and orphaned, until somebody recovers it', async ({
+  describe('a lease that has ended', () => {
+    it('a task whose lease has ended is active and orphaned until it is recovered', async ({
       broker,
       advance,
       precisionMs,
@@ -99,7 +107,7 @@ export function describeForwarding(make: BrokerFactory): void {
       expect(await stateOf(broker, lost.message)).toBe('gone');
     });
 
-    it('is given up only after the grace', async ({ broker, advance, precisionMs }) => {
+    it('a lease is recovered only after the grace', async ({ broker, advance, precisionMs }) => {
       await broker.enqueue(newTask());
       const task = await take(broker, QUEUE, 1_000);
       await advance(2_000 + precisionMs);
@@ -108,7 +116,11 @@ export function describeForwarding(make: BrokerFactory): void {
       await broker.complete(task);
     });
 
-    it('can be extended until somebody has recovered the task', async ({ broker, advance, precisionMs }) => {
+    it('a lease that has ended can be extended until the task is recovered', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
       await broker.enqueue(newTask());
       const task = await take(broker, QUEUE, 1_000);
       await advance(1_000 + precisionMs);
@@ -118,11 +130,7 @@ export function describeForwarding(make: BrokerFactory): void {
       await broker.complete(task);
     });
 
-    it('is recovered once, whoever asks, and in the queues that are asked for', async ({
-      broker,
-      advance,
-      precisionMs,
-    }) => {
+    it('a task is recovered once, and only in the given queues', async ({ broker, advance, precisionMs }) => {
       for (const queue of ['a', 'b', 'c']) {
         await broker.enqueue(newTask({ queue }));
         await take(broker, queue, 1_000);
@@ -143,7 +151,11 @@ export function describeForwarding(make: BrokerFactory): void {
       expect(await broker.recover(['nowhere'], 0, LONG_MS)).toEqual([]);
     });
 
-    it('can be that of a recovery: then it is recovered again', async ({ broker, advance, precisionMs }) => {
+    it('a recovered task is recovered again when its new lease ends', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
       await broker.enqueue(newTask());
       await take(broker, QUEUE, 1_000);
       await advance(1_000 + precisionMs);
@@ -153,7 +165,7 @@ export function describeForwarding(make: BrokerFactory): void {
       expect(second?.epoch).toBeGreaterThan(first?.epoch ?? Infinity);
     });
 
-    it('counts as a worker that was gone when it is retried so', async ({ broker, advance, precisionMs }) => {
+    it('a retry with isRecovery counts as a recovery', async ({ broker, advance, precisionMs }) => {
       await broker.enqueue(newTask());
       for (const recoveries of [0, 1]) {
         expect((await take(broker, QUEUE, 1_000)).recoveries).toBe(recoveries);
@@ -172,7 +184,7 @@ export function describeForwarding(make: BrokerFactory): void {
       expect([task.recoveries, task.message.retried]).toEqual([2, 0]);
     });
 
-    it('is nothing to wait for once the task is done', async ({ broker, advance, precisionMs }) => {
+    it('the end of a lease has no effect once the task is done', async ({ broker, advance, precisionMs }) => {
       await broker.enqueue(newTask({ retentionMs: LONG_MS }));
       await broker.complete(await take(broker, QUEUE, 1_000));
       await broker.enqueue(newTask());
@@ -182,8 +194,12 @@ export function describeForwarding(make: BrokerFactory): void {
     });
   });
 
-  describe('what was retained for long enough', () => {
-    it('is deleted, and the rest is not', async ({ broker, advance, precisionMs }) => {
+  describe('a task whose retention has ended', () => {
+    it('a completed task is deleted when its retention has ended, and no other task', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
       for (const [id, retentionMs] of [
         ['short', 1_000],
         ['long', LONG_MS],

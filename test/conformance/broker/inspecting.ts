@@ -44,7 +44,7 @@ const OF_A_TASK = ['task', 'deleteTask', 'runTask', 'archiveTask', 'updatePayloa
 export function describeInspecting(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  describe('a queue that is not there', () => {
+  describe('a queue that does not exist', () => {
     for (const [name, operation] of Object.entries(OF_A_QUEUE)) {
       it(`is not found by ${name}`, async ({ broker }) => {
         await expectCode('ERR_QUEUE_NOT_FOUND', operation(broker, 'nowhere'));
@@ -53,7 +53,7 @@ export function describeInspecting(make: BrokerFactory): void {
     }
   });
 
-  describe('a task that is not there', () => {
+  describe('a task that does not exist', () => {
     for (const name of OF_A_TASK) {
       it(`is not found by ${name}`, async ({ broker }) => {
         await putInto(broker, 'pending', { id: 'other' });
@@ -63,7 +63,7 @@ export function describeInspecting(make: BrokerFactory): void {
   });
 
   describe('the numbers of a queue', () => {
-    it('count its tasks by state', async ({ broker }) => {
+    it('the statistics of a queue have its tasks by state', async ({ broker }) => {
       await putIntoEach(broker);
       const stats = await broker.queueStats(QUEUE);
       expect(stats.counts).toEqual(Object.fromEntries(TASK_STATES.map((state) => [state, 1])));
@@ -77,7 +77,7 @@ export function describeInspecting(make: BrokerFactory): void {
       });
     });
 
-    it('tell how long the next one has waited', async ({ broker, advance, precisionMs }) => {
+    it('the statistics of a queue have the latency', async ({ broker, advance, precisionMs }) => {
       await putInto(broker, 'active');
       expect((await broker.queueStats(QUEUE)).latencyMs).toBe(0);
       await broker.enqueue(newTask());
@@ -88,7 +88,7 @@ export function describeInspecting(make: BrokerFactory): void {
       expect(latencyMs).toBeLessThanOrEqual(4_000 + precisionMs);
     });
 
-    it('tell how much memory it takes, about', async ({ broker }) => {
+    it('the statistics of a queue have an estimate of its memory', async ({ broker }) => {
       await putInto(broker, 'pending');
       const empty = (await broker.queueStats(QUEUE)).memoryBytes;
       expect(empty).toBeGreaterThan(0);
@@ -100,7 +100,7 @@ export function describeInspecting(make: BrokerFactory): void {
       expect(full - empty).toBeLessThan(400_000);
     });
 
-    it('count what was processed, today and in all', async ({ broker }) => {
+    it('the statistics of a queue have the runs of today and in total', async ({ broker }) => {
       await broker.enqueueMany([newTask(), newTask(), newTask(), newTask(), newTask()]);
       await broker.complete(await take(broker));
       await broker.complete(await take(broker));
@@ -124,7 +124,7 @@ export function describeInspecting(make: BrokerFactory): void {
 
   describe('a list of tasks', () => {
     for (const state of TASK_STATES) {
-      it(`that are ${state} has those, and only those`, async ({ broker }) => {
+      it(`a list of tasks that are ${state} has those and no others`, async ({ broker }) => {
         await putIntoEach(broker);
         const [record, ...more] = await broker.tasks(QUEUE, state, page);
         expect(more).toEqual([]);
@@ -134,7 +134,7 @@ export function describeInspecting(make: BrokerFactory): void {
       });
     }
 
-    it('comes in pages, as they are processed', async ({ broker }) => {
+    it('pending tasks are listed in pages, in the order in which they are processed', async ({ broker }) => {
       const ids = Array.from({ length: 7 }, (_, i) => `task ${i}`);
       for (const id of ids) await broker.enqueue(newTask({ id }));
       const pages = await Promise.all(
@@ -146,7 +146,7 @@ export function describeInspecting(make: BrokerFactory): void {
     });
 
     for (const state of ['scheduled', 'retry'] as const) {
-      it(`that wait has the earliest first: ${state}`, async ({ broker }) => {
+      it(`tasks that are ${state} are listed by time, the earliest first`, async ({ broker }) => {
         const startMs = broker.clock.wallNow() + LONG_MS;
         const hours = [5, 1, 9, 3, 7, 2, 8, 4, 6];
         for (const hour of hours) {
@@ -162,7 +162,11 @@ export function describeInspecting(make: BrokerFactory): void {
     }
 
     for (const state of ['active', 'archived', 'completed'] as const) {
-      it(`that are ${state} has the oldest first`, async ({ broker, advance, precisionMs }) => {
+      it(`tasks that are ${state} are listed with the oldest first`, async ({
+        broker,
+        advance,
+        precisionMs,
+      }) => {
         for (const id of ['b', 'a', 'c']) {
           await putInto(broker, state, { id });
           await advance(precisionMs);
@@ -172,7 +176,7 @@ export function describeInspecting(make: BrokerFactory): void {
       });
     }
 
-    it('that aggregate can be of one group', async ({ broker, advance, precisionMs }) => {
+    it('aggregating tasks of one group can be listed', async ({ broker, advance, precisionMs }) => {
       for (const [id, group] of [
         ['a', 'x'],
         ['b', 'y'],
@@ -189,8 +193,8 @@ export function describeInspecting(make: BrokerFactory): void {
     });
   });
 
-  describe('a page, a number of days or of tasks', () => {
-    it('must be one', async ({ broker }) => {
+  describe('numbers of pages, days and tasks', () => {
+    it('pages, days and limits that are not valid are rejected', async ({ broker }) => {
       await putInto(broker, 'pending');
       for (const wrong of [
         { page: 0, size: 1 },

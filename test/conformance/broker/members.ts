@@ -43,7 +43,7 @@ export function describeMembers(make: BrokerFactory): void {
   const it = caseWith(make);
 
   describe('servers', () => {
-    it('are seen as they say they are, until they withdraw', async ({ broker }) => {
+    it('servers are listed with their state until they withdraw', async ({ broker }) => {
       expect(await broker.servers()).toEqual([]);
       await broker.announceServer(() => serverState('a'), TTL_MS);
       await broker.announceServer(() => serverState('b'), TTL_MS);
@@ -54,7 +54,7 @@ export function describeMembers(make: BrokerFactory): void {
       expect((await broker.servers()).map(({ id }) => id)).toEqual(['b']);
     });
 
-    it('are seen as they are now when they announce themselves again', async ({ broker }) => {
+    it('servers are listed with their new state when they announce themselves again', async ({ broker }) => {
       let state = serverState('a');
       await broker.announceServer(() => state, TTL_MS);
       state = { ...state, status: 'stopped', workers: [] };
@@ -64,7 +64,7 @@ export function describeMembers(make: BrokerFactory): void {
   });
 
   describe('schedulers', () => {
-    it('are seen with their entries, until they withdraw', async ({ broker }) => {
+    it('schedulers are listed with their entries until they withdraw', async ({ broker }) => {
       expect(await broker.scheduleEntries()).toEqual([]);
       let entries = [entry('1'), entry('2')];
       await broker.announceScheduler('a', () => entries, TTL_MS);
@@ -78,7 +78,7 @@ export function describeMembers(make: BrokerFactory): void {
       expect(await broker.scheduleEntries()).toEqual([]);
     });
 
-    it('leave a trace of what they have enqueued: the newest first, by pages, a thousand at most', async ({
+    it('the last 1 000 enqueue events of an entry are listed in pages, the newest first', async ({
       broker,
     }) => {
       expect(await broker.enqueueEvents('entry', { page: 1, size: 10 })).toEqual([]);

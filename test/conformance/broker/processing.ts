@@ -56,7 +56,7 @@ export function describeProcessing(make: BrokerFactory): void {
   const it = caseWith(make);
 
   describe('dequeue', () => {
-    it('gives the first tasks, in order, and no more than asked for', async ({ broker }) => {
+    it('dequeue leases the first tasks in order, at most limit', async ({ broker }) => {
       const tasks = Array.from({ length: 5 }, () => newTask());
       for (const task of tasks) await broker.enqueue(task);
       const ids = tasks.map(({ message }) => message.id);
@@ -66,12 +66,12 @@ export function describeProcessing(make: BrokerFactory): void {
       expect(await takeAll(broker)).toEqual([]);
     });
 
-    it('gives nothing of a queue that is not there, and makes none', async ({ broker }) => {
+    it('dequeue of a queue that does not exist returns no tasks and creates no queue', async ({ broker }) => {
       expect(await broker.dequeue('nowhere', 10, LONG_MS)).toEqual([]);
       expect(await broker.queues()).toEqual([]);
     });
 
-    it('gives nothing while the queue is paused', async ({ broker }) => {
+    it('dequeue returns no tasks while the queue is paused', async ({ broker }) => {
       await putInto(broker, 'pending');
       await broker.pause(QUEUE);
       expect(await takeAll(broker)).toEqual([]);
@@ -79,20 +79,20 @@ export function describeProcessing(make: BrokerFactory): void {
       expect(await takeAll(broker)).toHaveLength(1);
     });
 
-    it('gives a task to one only', async ({ broker }) => {
+    it('a task is leased to one caller only', async ({ broker }) => {
       await broker.enqueueMany(Array.from({ length: 40 }, () => newTask()));
       const taken = await Promise.all(Array.from({ length: 20 }, () => broker.dequeue(QUEUE, 3, LONG_MS)));
       const ids = taken.flat().map(({ message }) => message.id);
       expect([ids.length, new Set(ids).size]).toEqual([40, 40]);
     });
 
-    it('makes it active', async ({ broker }) => {
+    it('dequeue makes a task active', async ({ broker }) => {
       const message = await putInto(broker, 'active');
       const record = await broker.task(QUEUE, message.id);
       expect(record).toMatchObject({ state: 'active', nextProcessAtMs: 0, isOrphaned: false });
     });
 
-    it('counts up the epoch with every lease', async ({ broker }) => {
+    it('the epoch grows with every lease', async ({ broker }) => {
       await broker.enqueue(newTask());
       const first = await take(broker);
       await broker.release(first);
@@ -103,7 +103,7 @@ export function describeProcessing(make: BrokerFactory): void {
   });
 
   describe('a task that is done', () => {
-    it('is gone, and counts as processed', async ({ broker }) => {
+    it('a completed task without retention is removed, and counts as processed', async ({ broker }) => {
       const message = await putInto(broker, 'pending');
       await broker.complete(await take(broker));
       expect(await stateOf(broker, message)).toBe('gone');
@@ -115,7 +115,11 @@ export function describeProcessing(make: BrokerFactory): void {
       });
     });
 
-    it('is retained with its result, for as long as it says', async ({ broker, advance, precisionMs }) => {
+    it('a completed task is retained with its result for its retention', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
       await broker.enqueue(newTask({ id: 'a', retentionMs: 2_000 }));
       const task = await take(broker);
       await broker.writeResult(task, Uint8Array.of(1));
@@ -133,7 +137,9 @@ export function describeProcessing(make: BrokerFactory): void {
   });
 
   describe('a task that is revoked: completed with a message that has no retention', () => {
-    it('is gone with its lock, whatever its own retention, and counts as processed', async ({ broker }) => {
+    it('a revoked task is removed with its lock whatever its own retention is, and counts as processed', async ({
+      broker,
+    }) => {
       const parts = { retentionMs: LONG_MS, uniqueKey: 'only-one' };
       const message = await putInto(broker, 'pending', parts);
       const task = await take(broker);
@@ -145,7 +151,7 @@ export function describeProcessing(make: BrokerFactory): void {
   });
 
   describe('a task that failed', () => {
-    it('waits for its retry, and says what happened', async ({ broker, precisionMs }) => {
+    it('a failed task waits for its retry and has the error', async ({ broker, precisionMs }) => {
       const message = await putInto(broker, 'pending');
       const atMs = later(broker);
       await broker.retry(await take(broker), failure('boom'), atMs);
@@ -167,7 +173,11 @@ export function describeProcessing(make: BrokerFactory): void {
       });
     });
 
-    it('runs again when it is time, behind what waits', async ({ broker, advance, precisionMs }) => {
+    it('a failed task is pending at the time of its retry, behind the other pending tasks', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
       await broker.enqueue(newTask({ id: 'a' }));
       await broker.retry(await take(broker), failure(), broker.clock.wallNow() + 2_000);
       await broker.enqueue(newTask({ id: 'b' }));
@@ -177,14 +187,14 @@ export function describeProcessing(make: BrokerFactory): void {
       expect(await takeAll(broker)).toEqual(['b', 'a']);
     });
 
-    it('does not count if that is no failure', async ({ broker }) => {
+    it('a retry without isFailure does not count as failed', async ({ broker }) => {
       const { id } = await putInto(broker, 'pending');
       await broker.retry(await take(broker), { error: 'rate limited', isFailure: false }, later(broker));
       expect((await broker.task(QUEUE, id)).message).toMatchObject({ retried: 0, lastError: 'rate limited' });
       expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 0, failed: 0 });
     });
 
-    it('counts the workers that were gone apart', async ({ broker }) => {
+    it('recoveries are counted apart from retries', async ({ broker }) => {
       const { id } = await putInto(broker, 'pending');
       await broker.retry(
         await take(broker),
@@ -196,7 +206,9 @@ export function describeProcessing(make: BrokerFactory): void {
       expect([task.recoveries, task.message.retried]).toEqual([1, 0]);
     });
 
-    it('for the last time is archived, counts, and keeps its count of retries', async ({ broker }) => {
+    it('a task that failed for the last time is archived, counts as failed, and keeps its count of retries', async ({
+      broker,
+    }) => {
       const { id } = await putInto(broker, 'pending', { maxRetry: 1, retried: 1 });
       await broker.archive(await take(broker), failure('for good'));
       const record = await broker.task(QUEUE, id);
@@ -210,8 +222,8 @@ export function describeProcessing(make: BrokerFactory): void {
     });
   });
 
-  describe('a task that is given back', () => {
-    it('is the next one, and nothing counts', async ({ broker }) => {
+  describe('a task that is released', () => {
+    it('a released task is the next one, and does not count', async ({ broker }) => {
       for (const id of ['a', 'b', 'c']) await broker.enqueue(newTask({ id }));
       const [a, b] = await broker.dequeue(QUEUE, 2, LONG_MS);
       if (a === undefined || b === undefined) throw new Error('there were two');
@@ -224,7 +236,7 @@ export function describeProcessing(make: BrokerFactory): void {
   });
 
   describe('a task that is discarded', () => {
-    it('is gone, although it was to be retained, and nothing counts', async ({ broker }) => {
+    it('a discarded task is removed although it has a retention, and does not count', async ({ broker }) => {
       const message = await putInto(broker, 'pending', { retentionMs: LONG_MS });
       await broker.discard(await take(broker));
       expect(await stateOf(broker, message)).toBe('gone');
@@ -232,8 +244,8 @@ export function describeProcessing(make: BrokerFactory): void {
     });
   });
 
-  describe('what a run shows', () => {
-    it('is its latest result and its latest progress, also after a failure', async ({ broker }) => {
+  describe('the result and the progress of a run', () => {
+    it('a task has its latest result and progress, also after a failure', async ({ broker }) => {
       const { id } = await putInto(broker, 'pending');
       const task = await take(broker);
       const result = Uint8Array.of(1);
@@ -249,7 +261,7 @@ export function describeProcessing(make: BrokerFactory): void {
       expect(record.progress).toBe('{"percent":20}');
     });
 
-    it('does not bring back a task that is gone (B5)', async ({ broker }) => {
+    it('a late result or progress does not create a removed task again', async ({ broker }) => {
       const message = await putInto(broker, 'pending');
       const task = await take(broker);
       await broker.complete(task);
@@ -263,7 +275,7 @@ export function describeProcessing(make: BrokerFactory): void {
 
   describe('a lease', () => {
     for (const [ending, end] of Object.entries(ENDINGS)) {
-      it(`is lost when ${ending}: nothing that comes with it does anything (B4)`, async ({ broker }) => {
+      it(`a lease is lost when ${ending}, and operations with it change nothing`, async ({ broker }) => {
         await broker.enqueue(newTask({ retentionMs: LONG_MS }));
         const task = await take(broker);
         await end(broker, task);
@@ -274,7 +286,7 @@ export function describeProcessing(make: BrokerFactory): void {
       });
     }
 
-    it('is known by its id and its epoch, not by the object', async ({ broker }) => {
+    it('a lease is identified by id and epoch, not by the object', async ({ broker }) => {
       const message = await putInto(broker, 'pending');
       const { epoch, recoveries } = await take(broker);
       await expectCode('ERR_LEASE_LOST', broker.complete({ message, epoch: epoch + 1, recoveries }));
@@ -282,17 +294,13 @@ export function describeProcessing(make: BrokerFactory): void {
       expect(await stateOf(broker, message)).toBe('gone');
     });
 
-    it('of a task in a queue that is not there is lost', async ({ broker }) => {
+    it('a lease in a queue that does not exist is lost', async ({ broker }) => {
       const { message } = newTask({ queue: 'nowhere' });
       await expectCode('ERR_LEASE_LOST', broker.complete({ message, epoch: 1, recoveries: 0 }));
       expect(await broker.queues()).toEqual([]);
     });
 
-    it('can be extended with others: those that are lost are told', async ({
-      broker,
-      advance,
-      precisionMs,
-    }) => {
+    it('extendLeases returns the tasks whose lease is lost', async ({ broker, advance, precisionMs }) => {
       await broker.enqueueMany([newTask(), newTask(), newTask()]);
       const [a, b, c] = await broker.dequeue(QUEUE, 3, 4_000);
       if (a === undefined || b === undefined || c === undefined) throw new Error('there were three');

@@ -36,7 +36,7 @@ export function describeWriting(make: BrokerFactory): void {
   const it = caseWith(make);
 
   describe('a task that is enqueued', () => {
-    it('is pending', async ({ broker, precisionMs }) => {
+    it('an enqueued task is pending', async ({ broker, precisionMs }) => {
       const task = newTask();
       const record = await broker.enqueue(task);
       expect(record).toMatchObject({ state: 'pending', message: task.message, isOrphaned: false });
@@ -48,7 +48,7 @@ export function describeWriting(make: BrokerFactory): void {
       expect((await broker.task(QUEUE, task.message.id)).message).toEqual(task.message);
     });
 
-    it('for later is scheduled', async ({ broker, precisionMs }) => {
+    it('a task that is enqueued for later is scheduled', async ({ broker, precisionMs }) => {
       const processAtMs = broker.clock.wallNow() + LONG_MS;
       const record = await broker.enqueue(newTask({ processAtMs }));
       expect(record.state).toBe('scheduled');
@@ -57,19 +57,23 @@ export function describeWriting(make: BrokerFactory): void {
       expect(await takeAll(broker)).toEqual([]);
     });
 
-    it('for a moment that is past is pending', async ({ broker, advance, precisionMs }) => {
+    it('a task that is enqueued for a time in the past is pending', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
       await advance(precisionMs);
       const record = await broker.enqueue(newTask({ processAtMs: Math.max(1, broker.clock.wallNow() - 1) }));
       expect(record.state).toBe('pending');
     });
 
-    it('into a group aggregates', async ({ broker }) => {
+    it('a task that is enqueued into a group is aggregating', async ({ broker }) => {
       const record = await broker.enqueue(newTask({ group: 'g' }));
       expect(record).toMatchObject({ state: 'aggregating', nextProcessAtMs: 0 });
       expect(await takeAll(broker)).toEqual([]);
     });
 
-    it('into a group, for later, is scheduled and keeps its group (B8)', async ({
+    it('a task that is enqueued into a group for later is scheduled and keeps its group', async ({
       broker,
       advance,
       precisionMs,
@@ -85,7 +89,7 @@ export function describeWriting(make: BrokerFactory): void {
       expect(await broker.groups(QUEUE)).toEqual([{ group: 'g', size: 1 }]);
     });
 
-    it('comes out as it went in', async ({ broker, precisionMs }) => {
+    it('a message is dequeued as it was enqueued', async ({ broker, precisionMs }) => {
       const task = newTask({
         id: 'ид/1',
         type: 'тип: "x"',
@@ -108,7 +112,7 @@ export function describeWriting(make: BrokerFactory): void {
       expect(precisionMs).toBeGreaterThan(0);
     });
 
-    it('may be for the end of time, and retained until then', async ({ broker }) => {
+    it('a task may be scheduled and retained until the last valid date', async ({ broker }) => {
       const endMs = 8.64e15;
       await broker.enqueue(
         newTask({ id: 'a', processAtMs: endMs, uniqueKey: 'key', uniqueTtlMs: endMs, retentionMs: endMs }),
@@ -118,7 +122,7 @@ export function describeWriting(make: BrokerFactory): void {
       expect(await idsIn(broker, 'completed')).toEqual(['a']);
     });
 
-    it('is refused if one of its times is none, and changes nothing', async ({ broker }) => {
+    it('a task with a time that is not valid is rejected, and nothing changes', async ({ broker }) => {
       await putInto(broker, 'pending');
       const before = await everythingOf(broker);
       for (const wrong of [NaN, Infinity, -1]) {
@@ -133,7 +137,7 @@ export function describeWriting(make: BrokerFactory): void {
       expect(await everythingOf(broker)).toEqual(before);
     });
 
-    it('makes its queue, also one that was removed (B12)', async ({ broker }) => {
+    it('a task creates its queue, also one that was removed', async ({ broker }) => {
       expect(await broker.queues()).toEqual([]);
       await broker.enqueue(newTask({ queue: 'a' }));
       await broker.enqueue(newTask({ queue: 'b' }));
@@ -147,7 +151,7 @@ export function describeWriting(make: BrokerFactory): void {
 
   describe('an id', () => {
     for (const state of TASK_STATES) {
-      it(`of a task that is ${state} is taken`, async ({ broker }) => {
+      it(`an id cannot be used again while its task is ${state}`, async ({ broker }) => {
         const { id } = await putInto(broker, state);
         const before = await everythingOf(broker);
         for (const parts of [{}, { group: 'g' }, { processAtMs: broker.clock.wallNow() + LONG_MS }]) {
@@ -157,14 +161,14 @@ export function describeWriting(make: BrokerFactory): void {
       });
     }
 
-    it('is taken in its queue only', async ({ broker }) => {
+    it('an id can be used in another queue', async ({ broker }) => {
       const { id } = await putInto(broker, 'pending');
       await expect(broker.enqueue(newTask({ id, queue: 'other' }))).resolves.toMatchObject({
         state: 'pending',
       });
     });
 
-    it('is free again when its task is gone', async ({ broker }) => {
+    it('an id can be used again when its task is removed', async ({ broker }) => {
       const { id } = await putInto(broker, 'active');
       await putInto(broker, 'archived', { id: 'other' });
       await broker.change(QUEUE, { id: 'other' }, 'delete');
@@ -172,7 +176,7 @@ export function describeWriting(make: BrokerFactory): void {
       await expect(broker.enqueue(newTask({ id: 'other' }))).resolves.toMatchObject({ state: 'pending' });
     });
 
-    it('that is taken takes no lock (B7)', async ({ broker }) => {
+    it('a task that is refused because of its id takes no lock', async ({ broker }) => {
       const { id } = await putInto(broker, 'pending');
       await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueue(newTask({ id, uniqueKey: KEY })));
       await expect(broker.enqueue(newTask({ uniqueKey: KEY }))).resolves.toMatchObject({ state: 'pending' });
@@ -181,7 +185,7 @@ export function describeWriting(make: BrokerFactory): void {
 
   describe('a unique task', () => {
     for (const state of ['pending', 'active', 'scheduled', 'retry', 'aggregating'] as const) {
-      it(`keeps others out while it is ${state}`, async ({ broker }) => {
+      it(`a unique task holds its lock while it is ${state}`, async ({ broker }) => {
         await putInto(broker, state, { uniqueKey: KEY });
         const before = await everythingOf(broker);
         await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
@@ -193,7 +197,7 @@ export function describeWriting(make: BrokerFactory): void {
     }
 
     for (const [when, free] of Object.entries(FREEING)) {
-      it(`keeps nobody out any more when ${when} (B7)`, async ({ broker }) => {
+      it(`a unique task frees its lock when ${when}`, async ({ broker }) => {
         const task = newTask({ uniqueKey: KEY });
         await broker.enqueue(task);
         await free(broker, task.message);
@@ -203,13 +207,13 @@ export function describeWriting(make: BrokerFactory): void {
       });
     }
 
-    it('keeps nobody out any more when it is done, and retained', async ({ broker }) => {
+    it('a unique task that is completed and retained has freed its lock', async ({ broker }) => {
       await putInto(broker, 'completed', { uniqueKey: KEY });
       await broker.enqueue(newTask({ uniqueKey: KEY }));
     });
 
     for (const state of ['scheduled', 'retry', 'aggregating'] as const) {
-      it(`keeps nobody out any more when all that are ${state} are deleted, or archived (B7)`, async ({
+      it(`unique tasks free their locks when all that are ${state} are deleted or archived`, async ({
         broker,
       }) => {
         await putInto(broker, state, { uniqueKey: KEY });
@@ -220,7 +224,7 @@ export function describeWriting(make: BrokerFactory): void {
       });
     }
 
-    it('keeps others out for no longer than its time', async ({ broker, advance, precisionMs }) => {
+    it('a unique lock expires after its time', async ({ broker, advance, precisionMs }) => {
       const task = newTask({ uniqueKey: KEY, uniqueTtlMs: 2_000 });
       await broker.enqueue(task);
       await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
@@ -232,7 +236,11 @@ export function describeWriting(make: BrokerFactory): void {
       await expectCode('ERR_TASK_DUPLICATE', broker.enqueue(newTask({ uniqueKey: KEY })));
     });
 
-    it('for later keeps others out for its time from then on', async ({ broker, advance, precisionMs }) => {
+    it('the lock of a scheduled task expires its time after the task is due', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
       const processAtMs = broker.clock.wallNow() + 2_000;
       await broker.enqueue(newTask({ uniqueKey: KEY, uniqueTtlMs: 2_000, processAtMs }));
       await advance(2_500);
@@ -243,7 +251,7 @@ export function describeWriting(make: BrokerFactory): void {
   });
 
   describe('many tasks', () => {
-    it('are enqueued in their order', async ({ broker }) => {
+    it('enqueueMany adds tasks in their order', async ({ broker }) => {
       const tasks = Array.from({ length: 250 }, () => newTask());
       const outcomes = await broker.enqueueMany(tasks);
       expect(outcomes.map(({ status }) => status)).toEqual(tasks.map(() => 'fulfilled'));
@@ -251,9 +259,7 @@ export function describeWriting(make: BrokerFactory): void {
       expect(await broker.enqueueMany([])).toEqual([]);
     });
 
-    it('are taken or refused each for itself, and what is refused is said to be (B18)', async ({
-      broker,
-    }) => {
+    it('enqueueMany accepts or refuses each task by itself, with the reason', async ({ broker }) => {
       const { id } = await putInto(broker, 'pending');
       const tasks = [
         newTask({ id }),
@@ -282,7 +288,7 @@ export function describeWriting(make: BrokerFactory): void {
 
   describe('a queue whose name has a brace', () => {
     for (const queue of ['a{b', 'a}b', 'c}:g:g']) {
-      it(`is refused, and nothing is added: ${queue}`, async ({ broker }) => {
+      it(`a queue name with a brace is rejected, and nothing is added: ${queue}`, async ({ broker }) => {
         const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };
         await expectCode('ERR_INVALID_ARG_VALUE', broker.enqueue(newTask({ queue })));
         await expectCode('ERR_INVALID_ARG_VALUE', broker.enqueueTick(newTask({ queue }), tick));
@@ -292,7 +298,9 @@ export function describeWriting(make: BrokerFactory): void {
   });
 
   describe('a schedule entry that has not ticked for 400 days', () => {
-    it('is forgotten with the next ticks of other entries of its queue', async ({ broker }) => {
+    it('the mark of an entry without ticks for 400 days is removed by later ticks of other entries', async ({
+      broker,
+    }) => {
       const atMs = 1_600_000_000_000;
       await broker.enqueueTick(newTask(), { entryKey: 'gone', atMs });
       for (let day = 1; day <= 402; day++) {
@@ -306,7 +314,7 @@ export function describeWriting(make: BrokerFactory): void {
   });
 
   describe('a tick of a schedule', () => {
-    it('adds its task once, whoever asks', async ({ broker }) => {
+    it('a tick adds its task once, however many schedulers enqueue it', async ({ broker }) => {
       expect(await broker.lastTickMs(QUEUE, 'entry')).toBeUndefined();
       const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };
       const outcomes = await Promise.all(
@@ -318,7 +326,7 @@ export function describeWriting(make: BrokerFactory): void {
       expect(await takeAll(broker)).toHaveLength(1);
     });
 
-    it('is followed by later ones, and has nothing to do with those of others', async ({ broker }) => {
+    it('a tick does not affect later ticks or those of other entries', async ({ broker }) => {
       const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };
       await broker.enqueueTick(newTask(), tick);
       expect(await broker.enqueueTick(newTask(), { ...tick, atMs: tick.atMs + 1_000 })).toBeDefined();
@@ -328,7 +336,7 @@ export function describeWriting(make: BrokerFactory): void {
       expect(await broker.lastTickMs('other', 'entry')).toBe(tick.atMs);
     });
 
-    it('is refused if it is far ahead of the time of the broker, and then silences nobody', async ({
+    it('a tick that is far ahead of the time of the broker is refused, and does not stop other schedulers', async ({
       broker,
     }) => {
       const nowMs = Math.floor(broker.clock.wallNow());
@@ -339,7 +347,7 @@ export function describeWriting(make: BrokerFactory): void {
       expect(await broker.enqueueTick(newTask(), { entryKey: 'entry', atMs: nowMs + 290_000 })).toBeDefined();
     });
 
-    it('is used up by an error', async ({ broker }) => {
+    it('a tick whose task is refused counts as added', async ({ broker }) => {
       const { id } = await putInto(broker, 'pending');
       const tick = { entryKey: 'entry', atMs: 1_000_000_000_000 };
       await expectCode('ERR_TASK_ID_CONFLICT', broker.enqueueTick(newTask({ id }), tick));

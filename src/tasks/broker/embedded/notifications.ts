@@ -1,4 +1,4 @@
-import { reportUncaught } from '../../../core/report-uncaught.ts';
+import { callEach } from '../../../core/report-uncaught.ts';
 import type { BrokerListener, CancelRequest } from '../broker.ts';
 import type { QueueState } from './task-lists.ts';
 
@@ -107,18 +107,7 @@ export class Notifications {
   };
 }
 
-/** An error of one listener keeps no other from being called. */
-function callEach(listeners: readonly BrokerListener[], call: (listener: BrokerListener) => void): void {
-  for (const listener of listeners) {
-    try {
-      call(listener);
-    } catch (error) {
-      reportUncaught(error);
-    }
-  }
-}
-
-/** Whether there is a listener, by kind of event. */
+/** Returns whether there is a listener, by kind of event. */
 function heardBy(listeners: readonly BrokerListener[]): Record<Kind, boolean> {
   const isHeard = (kind: Kind): boolean => listeners.some((listener) => listener[kind] !== undefined);
   return Object.fromEntries(KINDS.map((kind) => [kind, isHeard(kind)])) as Record<Kind, boolean>;

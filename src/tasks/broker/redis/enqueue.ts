@@ -160,7 +160,7 @@ export interface TaskArguments {
 }
 
 /** Operations that add tasks. Calls of `enqueue` in one turn of the event loop share a script. */
-export const ENQUEUEING = {
+export const ENQUEUING = {
   enqueue,
 
   enqueueMany: (redis, tasks) => Promise.allSettled(tasks.map((task) => enqueue(redis, task))),

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { reportUncaught } from '../../../core/report-uncaught.ts';
+import { callEach } from '../../../core/report-uncaught.ts';
 import type { BrokerListener, CancelOutcome, CancelRequest, Subscription } from '../broker.ts';
 import { CANCEL_CHANNEL, CANCEL_REQUEST_CHANNEL, cancelReplyChannel } from './keys.ts';
 import type { RedisAccess } from './redis-access.ts';
@@ -86,13 +86,7 @@ export class Notifications {
     const listeners = [...this.#listeners];
     this.#listeners.clear();
     queueMicrotask(() => {
-      for (const listener of listeners) {
-        try {
-          listener.closed?.();
-        } catch (error) {
-          reportUncaught(error);
-        }
-      }
+      callEach(listeners, (listener) => listener.closed?.());
     });
   }
 }

@@ -11,7 +11,7 @@ import { BrokerBase, type Operations } from '../broker-base.ts';
 import { routeOf } from './client.ts';
 import { CONNECTION_OPTIONS, withoutCredentials, type RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
-import { ENQUEUEING } from './enqueue.ts';
+import { ENQUEUING } from './enqueue.ts';
 import { GROUPS } from './groups.ts';
 import { INSPECTION, queueNames } from './inspection.ts';
 import { LeaseThread, leaseThreadFile } from './lease-thread.ts';
@@ -51,7 +51,7 @@ const OPERATIONS: Operations<RedisAccess> = {
   async ping(redis) {
     await redis.send((client) => client.ping());
   },
-  ...ENQUEUEING,
+  ...ENQUEUING,
   ...LEASES,
   ...SETTLING,
   ...MAINTENANCE,

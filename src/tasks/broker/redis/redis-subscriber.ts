@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { BackOff } from '../../../core/back-off.ts';
 import { EscapementError } from '../../../core/errors.ts';
-import { reportUncaught } from '../../../core/report-uncaught.ts';
+import { callEach } from '../../../core/report-uncaught.ts';
 import { brokerClosed } from '../broker-errors.ts';
 import { makeSentinelClient, RECONNECT } from './client.ts';
 import type { RedisHost, ServerPlan } from './connection-options.ts';
@@ -107,7 +107,10 @@ export class RedisSubscriber {
       if (this.#client === client) this.#reopenLater();
     });
     client.on('messageBuffer', (channel: Buffer, message: Buffer) => {
-      this.#notify(channel.toString(), message);
+      const listeners = [...(this.#listeners.get(channel.toString()) ?? [])];
+      callEach(listeners, (listener) => {
+        listener(message);
+      });
     });
     client
       .connect()
@@ -154,16 +157,6 @@ export class RedisSubscriber {
   #failed(error: unknown): unknown {
     if (this.#isClosed) return brokerClosed();
     return error instanceof EscapementError ? error : unavailable(error);
-  }
-
-  #notify(channel: string, message: Buffer): void {
-    for (const listener of [...(this.#listeners.get(channel) ?? [])]) {
-      try {
-        listener(message);
-      } catch (error) {
-        reportUncaught(error);
-      }
-    }
   }
 }
 

@@ -23,7 +23,7 @@ async function open(options: { maxArchived?: number; archiveRetentionMs?: number
 }
 
 describe('the archive', () => {
-  test('keeps as many as it may, the latest ones, and their ids are free again (B6)', async () => {
+  test('the archive keeps the latest maxArchived tasks, and the ids of the others can be used again', async () => {
     const { broker } = await open({ maxArchived: 3 });
     for (const id of ['a', 'b', 'c']) await putInto(broker, 'archived', { id });
     const { message } = await broker.enqueue(newTask({ id: 'd' }));
@@ -37,7 +37,7 @@ describe('the archive', () => {
     checkBroker(broker);
   });
 
-  test('may keep none', async () => {
+  test('an archive with maxArchived 0 keeps no task', async () => {
     const { broker } = await open({ maxArchived: 0 });
     await broker.enqueue(newTask({ id: 'a', uniqueKey: 'key' }));
     await broker.archive(await take(broker), failure());
@@ -47,7 +47,7 @@ describe('the archive', () => {
     checkBroker(broker);
   });
 
-  test('keeps ten thousand, for ninety days, unless it is told otherwise', async () => {
+  test('the archive keeps 10 000 tasks for 90 days by default', async () => {
     const { broker, clock } = await open({});
     await broker.enqueueMany(Array.from({ length: 10_001 }, (_, i) => newTask({ id: `${i}` })));
     await broker.change(QUEUE, { state: 'pending' }, 'archive');
@@ -59,7 +59,7 @@ describe('the archive', () => {
     checkBroker(broker);
   });
 
-  test('keeps nothing for longer than it may', async () => {
+  test('the archive removes a task after archiveRetentionMs', async () => {
     const { broker, clock } = await open({ archiveRetentionMs: LONG_MS });
     await putInto(broker, 'archived', { id: 'a' });
     await clock.advanceAsync(LONG_MS / 2);

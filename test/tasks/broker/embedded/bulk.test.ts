@@ -38,25 +38,31 @@ async function count(broker: EmbeddedBroker, state: TaskState): Promise<number> 
   return (await broker.queueStats(QUEUE)).counts[state];
 }
 
-describe('what is done to very many tasks (B17)', () => {
-  test.each(Object.entries(BULKS))('leaves turns to others: %s', async (_, bulk) => {
-    const broker = await fill();
-    let turns = 0;
-    await duringTurnsOf(bulk(broker), () => {
-      turns++;
-    });
-    expect(turns).toBeGreaterThanOrEqual(5);
-    checkBroker(broker);
-  });
+describe('a bulk operation', () => {
+  test.each(Object.entries(BULKS))(
+    'a bulk operation lets other turns of the event loop run: %s',
+    async (_, bulk) => {
+      const broker = await fill();
+      let turns = 0;
+      await duringTurnsOf(bulk(broker), () => {
+        turns++;
+      });
+      expect(turns).toBeGreaterThanOrEqual(5);
+      checkBroker(broker);
+    },
+  );
 
-  test.each(Object.entries(BULKS))('stops when the broker is closed: %s', async (_, bulk) => {
-    const broker = await fill();
-    const done = bulk(broker);
-    await broker.close();
-    await expectCode('ERR_BROKER_CLOSED', done);
-  });
+  test.each(Object.entries(BULKS))(
+    'a bulk operation stops when the broker is closed: %s',
+    async (_, bulk) => {
+      const broker = await fill();
+      const done = bulk(broker);
+      await broker.close();
+      await expectCode('ERR_BROKER_CLOSED', done);
+    },
+  );
 
-  test('stops when the queue is removed', async () => {
+  test('a bulk operation stops when its queue is removed', async () => {
     const broker = await fill();
     const done = broker.change(QUEUE, { state: 'scheduled' }, 'run');
     await broker.removeQueue(QUEUE, { force: true });
@@ -66,7 +72,7 @@ describe('what is done to very many tasks (B17)', () => {
     checkBroker(broker);
   });
 
-  test('ends, although more come all the time', async () => {
+  test('a bulk operation ends although tasks are added all the time', async () => {
     const broker = await fill();
     let added = 0;
     const deleted = await duringTurnsOf(broker.change(QUEUE, { state: 'scheduled' }, 'delete'), () => {
@@ -76,7 +82,7 @@ describe('what is done to very many tasks (B17)', () => {
     expect(await count(broker, 'scheduled')).toBe(added);
   });
 
-  test('takes what is there when it comes to it', async () => {
+  test('a bulk operation changes tasks that enter the state while it runs', async () => {
     const broker = await fill();
     const done = broker.change(QUEUE, { state: 'scheduled' }, 'archive');
     const others = broker.change(QUEUE, { state: 'scheduled' }, 'delete');
@@ -86,8 +92,8 @@ describe('what is done to very many tasks (B17)', () => {
   });
 });
 
-describe('a queue with very many tasks that is removed', () => {
-  test('is gone at once, with its locks, and another one of that name is not touched', async () => {
+describe('removing a queue with many tasks', () => {
+  test('a removed queue does not exist from then on, its locks are free, and a new queue of that name is not changed', async () => {
     const broker = await fill();
     const removed = broker.removeQueue(QUEUE, { force: true });
     expect(await broker.queues()).toEqual([]);
@@ -100,7 +106,7 @@ describe('a queue with very many tasks that is removed', () => {
     checkBroker(broker);
   });
 
-  test('does nothing any more, also if its moments come meanwhile', async () => {
+  test('the tasks of a removed queue do nothing when their timers fire', async () => {
     const clock = new ManualClock();
     const broker = await EmbeddedBroker.open({ clock });
     await broker.enqueueMany(Array.from({ length: MANY }, () => newTask({ processAtMs: 1_000 })));

@@ -81,7 +81,7 @@ const DAMAGES: Record<string, readonly [(broken: Broken) => void, RegExp]> = {
 };
 
 describe('checkBroker', () => {
-  test.each(Object.entries(DAMAGES))('finds %s', async (_, [damage, claim]) => {
+  test.each(Object.entries(DAMAGES))('checkBroker finds %s', async (_, [damage, claim]) => {
     const broker = await EmbeddedBroker.open({ clock: new ManualClock() });
     await putIntoEach(broker);
     const { store } = broker[INTERNALS]();
@@ -95,7 +95,7 @@ describe('checkBroker', () => {
     }).toThrow(claim);
   });
 
-  test('finds nothing in a closed broker', async () => {
+  test('checkBroker finds no defect in a closed broker', async () => {
     const broker = await EmbeddedBroker.open();
     await broker.close();
     checkBroker(broker);

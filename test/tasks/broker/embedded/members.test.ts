@@ -12,7 +12,7 @@ const state = {
   workers: [],
 };
 
-test('a server is asked how it is when somebody looks', async () => {
+test('the state of a server is read when the servers are listed', async () => {
   const broker = await EmbeddedBroker.open({ clock: new ManualClock() });
   let status: 'active' | 'stopped' = 'active';
   await broker.announceServer(() => ({ ...state, id: 'a', status }), 1);
@@ -20,7 +20,7 @@ test('a server is asked how it is when somebody looks', async () => {
   expect((await broker.servers()).map((server) => server.status)).toEqual(['stopped']);
 });
 
-test('the events of a thousand entries are kept: those that were quiet for longest go first', async () => {
+test('the events of 1 000 schedule entries are kept, and those of the entry with the oldest last event are removed first', async () => {
   const broker = await EmbeddedBroker.open({ clock: new ManualClock() });
   const record = (entry: number): Promise<void> =>
     broker.recordEnqueueEvent(`entry ${entry}`, { taskId: 'a', atMs: entry });
@@ -32,7 +32,7 @@ test('the events of a thousand entries are kept: those that were quiet for longe
   expect([await count(0), await count(1), await count(2), await count(1_000)]).toEqual([2, 0, 1, 1]);
 });
 
-test('the events of an entry are forgotten 90 days after the last one, when another entry has one', async () => {
+test('the events of a schedule entry are removed 90 days after the last one, when another entry has an event', async () => {
   const broker = await EmbeddedBroker.open({ clock: new ManualClock() });
   const DAY_MS = 86_400_000;
   const page = { page: 1, size: 10 };

@@ -7,8 +7,8 @@ async function open(): Promise<EmbeddedBroker> {
   return EmbeddedBroker.open({ clock: new ManualClock() });
 }
 
-describe('a hint', () => {
-  test('comes after the operation, and once for all of a turn', async () => {
+describe('a notification', () => {
+  test('a work notification comes after the operation, once for all operations of a turn', async () => {
     const broker = await open();
     const heard: string[] = [];
     await broker.subscribe({ work: (queue) => heard.push(queue) });
@@ -22,7 +22,7 @@ describe('a hint', () => {
     expect(heard).toEqual(['a', 'b', 'a']);
   });
 
-  test('that a group has grown comes once for those that follow each other', async () => {
+  test('a group notification comes once for tasks that follow each other', async () => {
     const broker = await open();
     const heard: string[] = [];
     await broker.subscribe({ grouped: (_, group) => heard.push(group) });
@@ -30,7 +30,7 @@ describe('a hint', () => {
     expect(heard).toEqual(['x', 'y', 'x']);
   });
 
-  test('that a task is settled is about every one', async () => {
+  test('a settled notification comes for every task', async () => {
     const broker = await open();
     const heard: string[] = [];
     await broker.subscribe({ settled: (_, id) => heard.push(id) });
@@ -39,7 +39,7 @@ describe('a hint', () => {
     expect(heard).toEqual(['a', 'b', 'c']);
   });
 
-  test('does not come for a queue that is paused: there is nothing to do', async () => {
+  test('a paused queue causes no work notification', async () => {
     const broker = await open();
     await broker.enqueue(newTask());
     await broker.pause(QUEUE);
@@ -49,7 +49,7 @@ describe('a hint', () => {
     expect(heard).toEqual([]);
   });
 
-  test('may be answered at once', async () => {
+  test('a listener may call the broker', async () => {
     const broker = await open();
     const done: string[] = [];
     await broker.subscribe({
@@ -66,7 +66,7 @@ describe('a hint', () => {
     expect(done).toEqual(['a', 'b']);
   });
 
-  test('is not told after the broker was closed; that it was is told, once', async () => {
+  test('a closed broker notifies its listeners once that it is closed, and of nothing else', async () => {
     const broker = await open();
     const heard: string[] = [];
     await broker.subscribe({ work: () => heard.push('work'), closed: () => heard.push('closed') });
@@ -76,7 +76,7 @@ describe('a hint', () => {
     expect(heard).toEqual(['closed']);
   });
 
-  test('reaches the one that has subscribed twice twice, and once after one of them is closed', async () => {
+  test('a listener with two subscriptions is notified twice, and once after one of them is closed', async () => {
     const broker = await open();
     const heard: string[] = [];
     const listener = { work: (queue: string) => heard.push(queue) };

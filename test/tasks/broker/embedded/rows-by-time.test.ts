@@ -15,8 +15,8 @@ function makeRow(atMs: number): TaskRow {
 
 const byTime = (a: TaskRow, b: TaskRow): number => a.atMs - b.atMs || a.serial - b.serial;
 
-describe('rows by time', () => {
-  test('are as in an array that was sorted, whatever comes and goes: those of one moment in their order', () => {
+describe('RowsByTime', () => {
+  test('rows are in the same order as in a sorted array after any additions and removals', () => {
     const action = fc.record({
       // Many at once, so that pages fill and split; at few moments, so that many share one.
       add: fc.array(fc.nat({ max: 50 }), { maxLength: 400, size: 'max' }),
@@ -54,7 +54,7 @@ describe('rows by time', () => {
     ['in order', (i: number) => i],
     ['backwards', (i: number) => -i],
     ['all at one moment', () => 7],
-  ])('may come %s, and go from either end', (_, atMsOf) => {
+  ])('rows can be added %s and removed from either end', (_, atMsOf) => {
     const rows = new RowsByTime<TaskRow>();
     const all = Array.from({ length: 2_000 }, (__, i) => makeRow(atMsOf(i)));
     for (const row of all) rows.add(row);
@@ -68,7 +68,7 @@ describe('rows by time', () => {
     expect([rows.first, [...rows], rows.slice(0, 10)]).toEqual([undefined, [], []]);
   });
 
-  test('do not give up one that is not there', () => {
+  test('removing a row that is not there throws', () => {
     const rows = new RowsByTime<TaskRow>();
     expect(() => {
       rows.remove(makeRow(1));

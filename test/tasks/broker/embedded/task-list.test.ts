@@ -21,12 +21,12 @@ function idsOf(list: TaskList): string {
 }
 
 describe('a list of tasks', () => {
-  test('is empty at first', () => {
+  test('a new list of tasks is empty', () => {
     const { list } = makeList();
     expect([idsOf(list), list.head, list.tail]).toEqual(['', undefined, undefined]);
   });
 
-  test('takes rows at its end, at its beginning and behind another', () => {
+  test('a list adds rows at its end, at its beginning and after another row', () => {
     const { list, rows } = makeList('a', 'b');
     const [c, d, e] = ['c', 'd', 'e'].map((id) => new TaskRow(newTask({ id }).message)) as [
       TaskRow,
@@ -44,7 +44,7 @@ describe('a list of tasks', () => {
     ['a', 'bcd'],
     ['b', 'acd'],
     ['d', 'abc'],
-  ])('gives up its %s, which then is nowhere', (id, left) => {
+  ])('a list removes its %s, which is in no list then', (id, left) => {
     const { list, rows } = makeList('a', 'b', 'c', 'd');
     const row = rows.find(({ message }) => message.id === id) as TaskRow;
     list.remove(row);
@@ -52,7 +52,7 @@ describe('a list of tasks', () => {
     expect([row.list, row.next, row.previous]).toEqual([undefined, undefined, undefined]);
   });
 
-  test('gives up its only row', () => {
+  test('a list removes its only row', () => {
     const { list, rows } = makeList('a');
     list.remove(rows[0] as TaskRow);
     expect([idsOf(list), list.head, list.tail]).toEqual(['', undefined, undefined]);
@@ -60,7 +60,7 @@ describe('a list of tasks', () => {
 });
 
 describe('the groups of a queue', () => {
-  test('are there while they have rows', () => {
+  test('a group exists while it has rows', () => {
     const queue = new QueueState('q');
     const [a, b] = ['a', 'b'].map((id) => new TaskRow(newTask({ id }).message)) as [TaskRow, TaskRow];
     queue.group('g').push(a);

@@ -47,8 +47,8 @@ async function open(): Promise<{ broker: EmbeddedBroker; clock: SetClock }> {
   return { clock, broker: await EmbeddedBroker.open({ clock }) };
 }
 
-describe('what waits for a moment', () => {
-  test('is seen to at the very millisecond', async () => {
+describe('tasks with a deadline', () => {
+  test('tasks are forwarded, leases end and tasks are removed in the millisecond of their deadline', async () => {
     const { broker, clock } = await open();
     const { message } = await broker.enqueue(newTask({ processAtMs: START_MS + 86_400_001 }));
     await clock.manual.advanceAsync(86_400_000);
@@ -62,7 +62,7 @@ describe('what waits for a moment', () => {
     expect((await broker.task(QUEUE, message.id)).isOrphaned).toBe(true);
   });
 
-  test('has one wake-up, however much of it there is, of whatever kind', async () => {
+  test('deadlines of all kinds share one wake-up of the clock', async () => {
     const { broker, clock } = await open();
     expect(clock.manual.pendingWakeups).toBe(0);
     await putIntoEach(broker);
@@ -75,7 +75,7 @@ describe('what waits for a moment', () => {
     expect(clock.manual.pendingWakeups).toBe(0);
   });
 
-  test('costs no wake-up while nothing is due: a month of it', async () => {
+  test('a month without a due task takes no wake-up', async () => {
     const { broker, clock } = await open();
     await broker.enqueue(newTask({ processAtMs: START_MS + 30 * 86_400_000 }));
     await clock.manual.advanceAsync(30 * 86_400_000);
@@ -85,8 +85,8 @@ describe('what waits for a moment', () => {
   });
 });
 
-describe('a wall clock that is put back', () => {
-  test('makes what is due by it wait until it says so', async () => {
+describe('a wall clock that is set back', () => {
+  test('a scheduled task waits until the wall clock has reached its time again', async () => {
     const { broker, clock } = await open();
     const scheduled = await putInto(broker, 'scheduled');
     await broker.enqueue(newTask({ id: 'retained', retentionMs: LONG_MS }));
@@ -101,7 +101,7 @@ describe('a wall clock that is put back', () => {
     expect(await idsIn(broker, 'completed')).toEqual([]);
   });
 
-  test('has nothing to do with leases and locks: those last', async () => {
+  test('leases and locks last as long as without the change of the wall clock', async () => {
     const { broker, clock } = await open();
     await broker.enqueue(newTask({ uniqueKey: 'key', uniqueTtlMs: 5_000 }));
     await take(broker, QUEUE, 5_000);
@@ -116,8 +116,8 @@ describe('a wall clock that is put back', () => {
   });
 });
 
-describe('a wall clock that is put forward', () => {
-  test('makes what is due by it wait for its old moment, or for who asks', async () => {
+describe('a wall clock that is set forward', () => {
+  test('a task that became due waits for its timer or for a call of forward', async () => {
     const { broker, clock } = await open();
     await broker.enqueue(newTask({ id: 'late', processAtMs: START_MS + 2_000 }));
     await broker.enqueue(newTask({ id: 'early', processAtMs: START_MS + 1_000 }));
@@ -131,10 +131,10 @@ describe('a wall clock that is put forward', () => {
   });
 });
 
-describe('the process', () => {
+describe('the process of an embedded broker', () => {
   const hasRef = (broker: EmbeddedBroker): boolean | undefined => broker[INTERNALS]().store?.timer.hasRef();
 
-  test('is kept alive by what waits while somebody is subscribed, and not otherwise', async () => {
+  test('pending deadlines keep the process alive only while there is a subscription', async () => {
     const { broker } = await open();
     await broker.enqueue(newTask({ processAtMs: START_MS + 1_000 }));
     expect(hasRef(broker)).toBe(false);
@@ -148,8 +148,8 @@ describe('the process', () => {
   });
 });
 
-describe('days', () => {
-  test('are those of UTC, and are kept for ninety', async () => {
+describe('counts of days', () => {
+  test('counts are by UTC day, and are kept for 90 days', async () => {
     const clock = new ManualClock({ wallMs: Date.parse('2026-02-27T23:59:59.999Z') });
     const broker = await EmbeddedBroker.open({ clock });
     const work = async (): Promise<void> => {
@@ -182,7 +182,7 @@ describe('days', () => {
   });
 });
 
-describe('a broker that is opened', () => {
+describe('EmbeddedBroker.open', () => {
   test.each([
     [{ maxArchived: -1 }, RangeError],
     [{ maxArchived: 1.5 }, RangeError],
@@ -191,11 +191,11 @@ describe('a broker that is opened', () => {
     [{ archiveRetentionMs: NaN }, RangeError],
     [{ clock: {} }, TypeError],
     [null, TypeError],
-  ])('with %o is refused', async (options, type) => {
+  ])('the options %o are rejected', async (options, type) => {
     await expect(EmbeddedBroker.open(options as never)).rejects.toBeInstanceOf(type);
   });
 
-  test('says what is wrong as every part of the package does', async () => {
+  test('an error of an operation is an EscapementError with its code and its operation', async () => {
     const broker = await EmbeddedBroker.open();
     const error = await broker.task('nowhere', 'a').catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(EscapementError);

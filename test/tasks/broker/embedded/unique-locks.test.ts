@@ -10,8 +10,8 @@ function makeRow(queue = new QueueState('q')): TaskRow {
   return row;
 }
 
-describe('a lock', () => {
-  test('has an owner until its time is over', () => {
+describe('a unique lock', () => {
+  test('a lock has an owner until it expires', () => {
     const locks = new UniqueLocks();
     const row = makeRow();
     locks.take('key', row, 100);
@@ -22,7 +22,7 @@ describe('a lock', () => {
     ]);
   });
 
-  test('is freed by its owner, and by nobody else', () => {
+  test('a lock is freed by its owner only', () => {
     const locks = new UniqueLocks();
     const [first, second] = [makeRow(), makeRow()];
     locks.take('key', first, 100);
@@ -33,7 +33,7 @@ describe('a lock', () => {
     expect([locks.ownerOf('key', 200), locks.size]).toEqual([undefined, 0]);
   });
 
-  test('is nobody’s once the queue of its owner is removed', () => {
+  test('a lock has no owner once the queue of its owner is removed', () => {
     const locks = new UniqueLocks();
     const queue = new QueueState('q');
     locks.take('key', makeRow(queue), 100);

@@ -56,7 +56,7 @@ it('no more items are in progress than Redis can answer in time', async () => {
   expect((await answers).every(({ status }) => status === 'fulfilled')).toBe(true);
 });
 
-it('bytes are limited as well, and an item above the limit has a batch of its own', async () => {
+it('the bytes in progress are limited, and an item above the limit has a batch of its own', async () => {
   const answers = askMany(3, 'k', 100_000_000);
   await turn();
   expect(sizes()).toEqual([1]);
@@ -86,7 +86,7 @@ it('items that are submitted while batches wait share the next batch', async () 
   await first;
 });
 
-it('waiting items of a key fail when its broker is unavailable, and those of other keys run', async () => {
+it('pending items of a key fail when the broker is unavailable, and those of other keys run', async () => {
   const here = askMany(6_000, 'gone');
   const there = askMany(1_000, 'there');
   await turn();

@@ -36,11 +36,11 @@ describe('rule 4: there is a timeout or a deadline', () => {
     ['a deadline of less than a second', { deadline: 1 }, [0n, 1n]],
     ['any time', { timeoutMs: 0 }, [3_155_760_000n, 0n]],
     ['a deadline that is none', { deadline: 0 }, [3_155_760_000n, 0n]],
-  ])('if the client is given %s', async (_, options, expected) => {
+  ])('a message has a timeout or a deadline if the client is given %s', async (_, options, expected) => {
     expect(await written(options)).toEqual(expected);
   });
 
-  it('and any time stays that through retries', async () => {
+  it('a task without a time limit has none after its retries either', async () => {
     const { broker } = world();
     const { id } = await world().client.enqueue(new Task('t'), { timeoutMs: 0 });
     const leased = await take(broker);
@@ -52,18 +52,21 @@ describe('rule 4: there is a timeout or a deadline', () => {
 });
 
 describe('rule 5: strings are UTF-8', () => {
-  it.each(['half \ud83d of a pair', '\udc00'])('an error that is none is made one: %j', async (error) => {
-    const { broker } = world();
-    for (const way of ['retry', 'archive'] as const) {
-      const { id } = (await broker.enqueue(newTask())).message;
-      const leased = await take(broker);
-      if (way === 'retry') await broker.retry(leased, { ...failure, error }, HOUR_MS);
-      else await broker.archive(leased, { ...failure, error });
-      expect((await world().messageOf(id)).errorMsg).toBe(error.toWellFormed());
-    }
-  });
+  it.each(['half \ud83d of a pair', '\udc00'])(
+    'an error message that is not well-formed UTF-8 is stored as UTF-8: %j',
+    async (error) => {
+      const { broker } = world();
+      for (const way of ['retry', 'archive'] as const) {
+        const { id } = (await broker.enqueue(newTask())).message;
+        const leased = await take(broker);
+        if (way === 'retry') await broker.retry(leased, { ...failure, error }, HOUR_MS);
+        else await broker.archive(leased, { ...failure, error });
+        expect((await world().messageOf(id)).errorMsg).toBe(error.toWellFormed());
+      }
+    },
+  );
 
-  it('whatever a handler throws, its task does not stay with it', async () => {
+  it('a task is settled whatever its handler throws', async () => {
     const { broker } = world();
     const one = new Server({ broker, retryDelayMs: () => HOUR_MS, concurrency: 1 });
     await one.start((task) => {
@@ -81,7 +84,7 @@ describe('rule 5: strings are UTF-8', () => {
     await one.shutdown();
   });
 
-  it('names that are none are refused before anything is written', async () => {
+  it('names that are not valid are rejected before anything is written', async () => {
     const { broker, redis } = world();
     const half = '\ud83d';
     for (const options of [{ queue: half }, { taskId: half }, { group: half }, { headers: { a: half } }]) {
@@ -98,7 +101,7 @@ describe('rule 5: strings are UTF-8', () => {
 describe('rule 6: counts fit 32 bits', () => {
   const MOST = 2 ** 31 - 1;
 
-  it('the most retries that there are', async () => {
+  it('the maximum number of retries is stored as a 32-bit number', async () => {
     const { broker } = world();
     const { id } = await world().client.enqueue(new Task('t', null, { maxRetry: MOST }));
     expect((await world().messageOf(id)).retry).toBe(MOST);
@@ -107,7 +110,7 @@ describe('rule 6: counts fit 32 bits', () => {
     await expect(tooMany).rejects.toMatchObject({ code: 'ERR_WIRE_MESSAGE' });
   });
 
-  it('a task that has failed as often as can be said ends in the archive', async () => {
+  it('a task whose count of retries is at the maximum is archived', async () => {
     const { broker } = world();
     const { id } = (await broker.enqueue(newTask({ maxRetry: MOST, retried: MOST }))).message;
     const one = new Server({ broker });
@@ -118,7 +121,7 @@ describe('rule 6: counts fit 32 bits', () => {
     await one.shutdown();
   });
 
-  it('a server without limits is shown as one that has the greatest', async () => {
+  it('a server with unlimited concurrency is stored with the greatest 32-bit number', async () => {
     const { broker, redis } = world();
     const greatest = Number.MAX_SAFE_INTEGER;
     const state = { ...server, concurrency: greatest, queues: { [QUEUE]: greatest }, workers: [] };
@@ -131,7 +134,7 @@ describe('rule 6: counts fit 32 bits', () => {
 describe("rule 7: never is Go's zero time", () => {
   const GO_ZERO = { seconds: -62_135_596_800n, nanos: 0 };
 
-  it('of an entry that was never enqueued, and never will be', async () => {
+  it('a schedule entry that never ticks has no zero time of Go', async () => {
     const { broker, redis } = world();
     const entry = { id: 'e', spec: '@yearly', taskType: 't', payload: BYTES, options: [] };
     await broker.announceScheduler(
@@ -145,7 +148,7 @@ describe("rule 7: never is Go's zero time", () => {
     expect(await broker.scheduleEntries()).toMatchObject([{ nextEnqueueAtMs: 0, prevEnqueueAtMs: 0 }]);
   });
 
-  it('of a scheduler that has just started', async () => {
+  it('a scheduler that has just started has no zero time of Go', async () => {
     const { broker, redis } = world();
     const scheduler = new Scheduler({ broker });
     scheduler.register('@yearly', new Task('t'));
@@ -156,7 +159,7 @@ describe("rule 7: never is Go's zero time", () => {
     expect(await redis.exists(SCHEDULERS_KEY)).toBe(0);
   });
 
-  it('of a run that may take any time', async () => {
+  it('a run without a deadline has no zero time of Go', async () => {
     const { broker, redis } = world();
     await broker.announceServer(() => ({ ...server, workers: [worker] }), 10_000);
     const bytes = await redis.hgetBuffer(workersKey('h', 7, 's'), 'id');
@@ -165,7 +168,7 @@ describe("rule 7: never is Go's zero time", () => {
 });
 
 describe('rule 9: values are bytes', () => {
-  it('of payloads and results, there and back', async () => {
+  it('payloads and results are stored and read as bytes', async () => {
     const { broker, redis } = world();
     const { id } = await world().client.enqueue(new Task('t', BYTES, { retentionMs: HOUR_MS }));
     expect(Buffer.from((await world().messageOf(id)).payload)).toEqual(BYTES);
@@ -180,7 +183,7 @@ describe('rule 9: values are bytes', () => {
     expect(Buffer.from(listed?.result ?? [])).toEqual(BYTES);
   });
 
-  it('of what retries, groups and changes by hand write anew', async () => {
+  it('retries, groups and changes by an inspector keep the bytes of payloads', async () => {
     const { broker } = world();
     const { id } = await world().client.enqueue(new Task('t', 'other', { processInMs: HOUR_MS }));
     await broker.updatePayload(QUEUE, id, BYTES);
@@ -192,7 +195,7 @@ describe('rule 9: values are bytes', () => {
     expect(set?.messages.map(({ payload }) => Buffer.from(payload))).toEqual([BYTES]);
   });
 
-  it('of workers and entries', async () => {
+  it('payloads of workers and schedule entries are stored as bytes', async () => {
     const { broker } = world();
     const entry = { id: 'e', spec: '@yearly', taskType: 't', payload: BYTES, options: [] };
     await broker.announceServer(() => ({ ...server, workers: [worker] }), 10_000);

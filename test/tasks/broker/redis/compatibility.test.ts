@@ -15,7 +15,7 @@ import { AT_ONCE, BYTES, failure, HOUR_MS, keys, QUEUE, ruleWorlds, server, work
 const world = ruleWorlds();
 
 describe('rule 1: scores are whole seconds', () => {
-  it('through a whole life of tasks, whatever the times are', async () => {
+  it('scores are whole seconds in every state, whatever the times are', async () => {
     const { broker, redis, advance } = world();
     const { clock } = broker;
     await putIntoEach(broker);
@@ -43,7 +43,7 @@ describe('rule 1: scores are whole seconds', () => {
     expect(await problemsIn(redis, QUEUE)).toEqual([]);
   });
 
-  it('and nothing comes before its time', async () => {
+  it('rounding to seconds makes no task due early', async () => {
     const { broker, redis } = world();
     const atMs = broker.clock.wallNow() + 60_000.5;
     const { id } = (await broker.enqueue(newTask({ processAtMs: atMs }))).message;
@@ -52,36 +52,39 @@ describe('rule 1: scores are whole seconds', () => {
 });
 
 describe('rule 2: pending_since is digits, of nanoseconds', () => {
-  it.each(['enqueue', 'forward', 'release', 'runTask', 'runAll'])('by %s', async (way) => {
-    const { broker, redis } = world();
-    const { id } = newTask({ id: 'one' }).message;
-    const beforeMs = Math.floor(broker.clock.wallNow());
-    if (way === 'enqueue') await broker.enqueue(newTask({ id }));
-    if (way === 'forward') {
-      await broker.enqueue(newTask({ id, processAtMs: broker.clock.wallNow() + 1.5 }));
-      await world().advance(2_000);
-      await broker.forward([QUEUE]);
-    }
-    if (way === 'release') {
-      await broker.enqueue(newTask({ id }));
-      await broker.release(await take(broker));
-    }
-    if (way.startsWith('run')) {
-      await broker.enqueue(newTask({ id, processAtMs: broker.clock.wallNow() + HOUR_MS }));
-      await (way === 'runTask'
-        ? broker.change(QUEUE, { id }, 'run')
-        : broker.change(QUEUE, { state: 'scheduled' }, 'run'));
-    }
-    const since = await redis.hget(keys.task(id), 'pending_since');
-    expect(since).toMatch(/^\d{13}000000$/);
-    expect(BigInt(since ?? 0) / 1_000_000n).toBeGreaterThanOrEqual(beforeMs);
-    await take(broker);
-    expect(await redis.hexists(keys.task(id), 'pending_since')).toBe(0);
-  });
+  it.each(['enqueue', 'forward', 'release', 'runTask', 'runAll'])(
+    'pending_since is in nanoseconds after the task became pending by %s',
+    async (way) => {
+      const { broker, redis } = world();
+      const { id } = newTask({ id: 'one' }).message;
+      const beforeMs = Math.floor(broker.clock.wallNow());
+      if (way === 'enqueue') await broker.enqueue(newTask({ id }));
+      if (way === 'forward') {
+        await broker.enqueue(newTask({ id, processAtMs: broker.clock.wallNow() + 1.5 }));
+        await world().advance(2_000);
+        await broker.forward([QUEUE]);
+      }
+      if (way === 'release') {
+        await broker.enqueue(newTask({ id }));
+        await broker.release(await take(broker));
+      }
+      if (way.startsWith('run')) {
+        await broker.enqueue(newTask({ id, processAtMs: broker.clock.wallNow() + HOUR_MS }));
+        await (way === 'runTask'
+          ? broker.change(QUEUE, { id }, 'run')
+          : broker.change(QUEUE, { state: 'scheduled' }, 'run'));
+      }
+      const since = await redis.hget(keys.task(id), 'pending_since');
+      expect(since).toMatch(/^\d{13}000000$/);
+      expect(BigInt(since ?? 0) / 1_000_000n).toBeGreaterThanOrEqual(beforeMs);
+      await take(broker);
+      expect(await redis.hexists(keys.task(id), 'pending_since')).toBe(0);
+    },
+  );
 });
 
 describe('rule 3: no id is left without its hash', () => {
-  it('by anything that takes tasks away', async () => {
+  it('no operation that removes tasks leaves an id without its hash', async () => {
     const { broker, redis } = world();
     await putIntoEach(broker);
     for (const id of ['pending', 'scheduled', 'retry', 'archived', 'completed', 'aggregating']) {
@@ -91,7 +94,7 @@ describe('rule 3: no id is left without its hash', () => {
     expect(await redis.keys(`${keys.taskPrefix}*`)).toEqual([keys.task('active')]);
   });
 
-  it('and one that somebody else has left makes no task of nothing', async () => {
+  it('an id without a hash that another program has left becomes no task', async () => {
     const { broker, redis } = world();
     await broker.enqueue(newTask());
     await redis.rpush(keys.pending, 'ghost pending');
@@ -104,7 +107,7 @@ describe('rule 3: no id is left without its hash', () => {
     expect(await redis.keys(`${keys.taskPrefix}ghost*`)).toEqual([]);
   });
 
-  it('so that old dashboards can weigh every task of a list', async () => {
+  it('asynqmon can measure the memory of every task in a list', async () => {
     const { broker, redis } = world();
     await putIntoEach(broker);
     // What asynqmon's script does, which has no idea of a task that is not there.
@@ -116,7 +119,7 @@ describe('rule 3: no id is left without its hash', () => {
     }
   });
 
-  it('nor does a result that comes too late bring a hash back', async () => {
+  it('a result that is written too late creates no hash', async () => {
     const { broker, redis } = world();
     await broker.enqueue(newTask());
     const leased = await take(broker);
@@ -129,19 +132,19 @@ describe('rule 3: no id is left without its hash', () => {
 
 describe('rule 8: a queue with tasks is registered', () => {
   it.each([{}, { processInMs: HOUR_MS }, { group: 'g' }, { uniqueTtlMs: HOUR_MS }])(
-    'by %j',
+    'a queue is registered when a task is enqueued with the options %j',
     async (options) => {
       await world().client.enqueue(new Task('t', null, { queue: 'another' }), options);
       expect(await world().redis.smembers(QUEUES_KEY)).toEqual(['another']);
     },
   );
 
-  it('by a tick of a schedule', async () => {
+  it('a queue is registered when a tick is enqueued', async () => {
     await world().broker.enqueueTick(newTask({ queue: 'another' }), { entryKey: 'e', atMs: 1 });
     expect(await world().redis.smembers(QUEUES_KEY)).toEqual(['another']);
   });
 
-  it('also if another process has removed it since', async () => {
+  it('a queue that another process has removed is registered by the next task', async () => {
     const { broker, redis } = world();
     const { id } = await world().client.enqueue(new Task('t'));
     await broker.change(QUEUE, { id }, 'delete');
@@ -154,8 +157,8 @@ describe('rule 8: a queue with tasks is registered', () => {
   });
 });
 
-describe('rule 12: what we add is where Go leaves it alone', () => {
-  it('in no field of a message that asynq does not know', async () => {
+describe('rule 12: our additions are where Go ignores them', () => {
+  it('messages have only the fields of asynq', async () => {
     const { broker } = world();
     const { id } = await world().client.enqueue(
       new Task('t', null, { headers: { a: 'b' }, retentionMs: HOUR_MS }),
@@ -168,7 +171,7 @@ describe('rule 12: what we add is where Go leaves it alone', () => {
     expect([message.$unknown, message.headers]).toEqual([undefined, { a: 'b' }]);
   });
 
-  it('in fields and keys of our own, whose names say so', async () => {
+  it('our own fields and keys have x: in their names', async () => {
     const { broker, redis } = world();
     await putIntoEach(broker);
     await broker.enqueueTick(newTask({ id: 'tick' }), { entryKey: 'e', atMs: 1 });
@@ -185,27 +188,30 @@ describe('rule 12: what we add is where Go leaves it alone', () => {
   });
 });
 
-describe('rule 13: names that we make are safe in an address', () => {
-  it.each(['task', 'tick', 'entry'])('the id of a %s', async (what) => {
-    const { broker } = world();
-    const { id } = await world().client.enqueue(new Task('t'));
-    const scheduler = new Scheduler({ broker });
-    const tick = new Promise<string>((resolve) =>
-      scheduler.on('enqueued', (info) => {
-        resolve(info.id);
-      }),
-    );
-    const entry = scheduler.register('@every 1s', new Task('t', { any: '/:run' }, { queue: 'another' }));
-    await scheduler.start();
-    const ids: Record<string, string> = { task: id, tick: await tick, entry };
-    await scheduler.shutdown();
-    // asynqmon's own verbs are words: `…/ID:run`.
-    expect(ids[what]).toMatch(/^[\da-f-]{32,36}(:\d+)?$/);
-  });
+describe('rule 13: generated ids are safe in URLs', () => {
+  it.each(['task', 'tick', 'entry'])(
+    'the id of a %s has only characters that are safe in URLs',
+    async (what) => {
+      const { broker } = world();
+      const { id } = await world().client.enqueue(new Task('t'));
+      const scheduler = new Scheduler({ broker });
+      const tick = new Promise<string>((resolve) =>
+        scheduler.on('enqueued', (info) => {
+          resolve(info.id);
+        }),
+      );
+      const entry = scheduler.register('@every 1s', new Task('t', { any: '/:run' }, { queue: 'another' }));
+      await scheduler.start();
+      const ids: Record<string, string> = { task: id, tick: await tick, entry };
+      await scheduler.shutdown();
+      // asynqmon's own verbs are words: `…/ID:run`.
+      expect(ids[what]).toMatch(/^[\da-f-]{32,36}(:\d+)?$/);
+    },
+  );
 });
 
 describe('rule 14: a cluster has all keys of a queue together', () => {
-  it('each key of it has its tag, and no script needs one that has not, but the set of queues', async () => {
+  it('every key of a queue has its hash tag, and scripts use no other key except the set of queues', async () => {
     const { broker, redis } = world();
     await putIntoEach(broker);
     await putInto(broker, 'aggregating', { group: 'taken', uniqueKey: 'asynq:{default}:unique:t:' });

@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 describe('a connection to a cluster', () => {
-  it('runs scripts on the node of their queue', async () => {
+  it('scripts run on the cluster node of their queue', async () => {
     const { connection, health } = open({ url: redis.url });
     for (const queue of QUEUES) expect(await count(connection, queue)).toBe(1);
     const sizes = await Promise.all(redis.nodes.map((node) => node.ask('DBSIZE')));
@@ -28,13 +28,13 @@ describe('a connection to a cluster', () => {
     expect(health).toEqual([{ state: 'ready' }]);
   });
 
-  it('finds all nodes by one of them', async () => {
+  it('the URL of one node is enough to find all nodes of a cluster', async () => {
     const [first] = redis.nodes;
     const { connection } = open({ url: `redis-cluster://127.0.0.1:1,127.0.0.1:${first?.port ?? 0}` });
     for (const queue of QUEUES) expect(await count(connection, queue)).toBe(1);
   });
 
-  it('hears what is published at any node', async () => {
+  it('a listener receives messages that are published at any node', async () => {
     const { connection } = open({ url: redis.url });
     await count(connection);
     const heard: string[] = [];
@@ -44,7 +44,7 @@ describe('a connection to a cluster', () => {
     expect(heard.sort()).toEqual(['0', '1', '2']);
   });
 
-  it('hears again when the node is gone that it listens to', async () => {
+  it('a listener is subscribed at another node when its node is lost', async () => {
     const { connection } = open({ url: redis.url });
     await count(connection);
     const heard: string[] = [];
@@ -56,7 +56,7 @@ describe('a connection to a cluster', () => {
     });
   });
 
-  it('uses a client that was passed in and does not close it', async () => {
+  it('a client of a cluster that was passed in is used and not closed', async () => {
     const client = new Cluster(redis.nodes.map(({ port }) => ({ host: '127.0.0.1', port })));
     try {
       const { connection } = open({ client });
@@ -69,7 +69,7 @@ describe('a connection to a cluster', () => {
     }
   });
 
-  it('is closed promptly', async () => {
+  it('a connection to a cluster is closed promptly', async () => {
     const { connection } = open({ url: redis.url });
     expect(await timeOf(connection.close())).toBeLessThan(500);
     const ready = open({ url: redis.url });
@@ -78,8 +78,8 @@ describe('a connection to a cluster', () => {
   });
 });
 
-describe('a node that is gone', () => {
-  it('is missed by its queues only, and found again', async () => {
+describe('a cluster node that is lost', () => {
+  it('a lost node makes only its queues unavailable, until it is back', async () => {
     const { connection } = open({ url: redis.url, timeoutMs: 1_000 });
     for (const queue of QUEUES) await count(connection, queue);
     const [first] = redis.nodes;
@@ -91,7 +91,7 @@ describe('a node that is gone', () => {
     await countUntilItWorks(connection, QUEUES[0]);
   });
 
-  it('is asked little when it does not answer', async () => {
+  it('a node that does not answer gets few commands', async () => {
     const { connection } = open({ url: redis.url, timeoutMs: 200 });
     for (const queue of QUEUES) await count(connection, queue);
     const [first] = redis.nodes;
@@ -109,7 +109,7 @@ describe('a node that is gone', () => {
     expect(await count(later, QUEUES[0])).toBeLessThanOrEqual(8);
   });
 
-  it('is waited for when all of them are', async () => {
+  it('operations wait for a cluster whose nodes are all lost', async () => {
     const { connection, health } = open({ url: redis.url, timeoutMs: 500 });
     await count(connection);
     await Promise.all(redis.nodes.map((node) => node.kill()));

@@ -32,8 +32,8 @@ afterEach(async () => {
 
 const states = (health: readonly { readonly state: string }[]): string[] => health.map(({ state }) => state);
 
-describe('a server that goes away', () => {
-  it('is found again when it is back, and each change is told once', async () => {
+describe('a server that stops', () => {
+  it('the connection is ready again when the server is back, and each change of the health is reported once', async () => {
     const { connection, health } = open({ url: server.url });
     await count(connection);
     await server.kill();
@@ -48,7 +48,7 @@ describe('a server that goes away', () => {
     expect(connection.health).toEqual({ state: 'ready' });
   });
 
-  it('rejects at once what was asked, and does not ask it again', async () => {
+  it('commands in flight reject immediately when the connection is lost, and are not sent again', async () => {
     const { connection } = open({ url: server.url, timeoutMs: 10_000 });
     await count(connection);
     server.pause();
@@ -61,7 +61,7 @@ describe('a server that goes away', () => {
     expect(await count(connection)).toBe(1);
   });
 
-  it('is waited for, and not longer than it was said', async () => {
+  it('an operation waits for the connection until its time limit', async () => {
     await server.kill();
     const { connection, health } = open({ url: server.url, timeoutMs: 300 });
     const tookMs = await timeOf(
@@ -72,7 +72,7 @@ describe('a server that goes away', () => {
     expect(connection.health).toMatchObject({ state: 'unavailable', cause: { code: 'ECONNREFUSED' } });
   });
 
-  it('loses no listener', async () => {
+  it('listeners are subscribed again after an outage', async () => {
     const { connection } = open({ url: server.url });
     const heard: string[] = [];
     await connection.subscribe('a', (message) => heard.push(message.toString()));
@@ -88,7 +88,7 @@ describe('a server that goes away', () => {
 });
 
 describe('attempts to connect', () => {
-  it('become rarer', async () => {
+  it('attempts to connect become rarer', async () => {
     const connects: number[] = [];
     const refusing = createServer((socket) => {
       connects.push(performance.now());
@@ -106,7 +106,7 @@ describe('attempts to connect', () => {
 });
 
 describe('a server that does not answer', () => {
-  it('is given up in time and found again when it goes on', async () => {
+  it('the connection to a silent server is given up in time, and made again when the server continues', async () => {
     const { connection, health } = open({ url: server.url, timeoutMs: 300 });
     await count(connection);
     server.pause();
@@ -118,7 +118,7 @@ describe('a server that does not answer', () => {
     expect(states(health)).toEqual(['ready', 'unavailable', 'ready']);
   });
 
-  it('is asked nothing more, so it has little to catch up on', async () => {
+  it('a silent server gets no more commands after the time limit', async () => {
     const { connection } = open({ url: server.url, timeoutMs: 200 });
     await count(connection);
     server.pause();
@@ -130,7 +130,7 @@ describe('a server that does not answer', () => {
     expect(await count(connection)).toBeLessThanOrEqual(5);
   });
 
-  it('is found again by somebody who tries again at once and without end', async () => {
+  it('a caller that retries in a loop does not keep the connection from recovering', async () => {
     const { connection } = open({ url: server.url, timeoutMs: 200 });
     await count(connection);
     setTimeout(() => {
@@ -147,7 +147,7 @@ describe('a server that does not answer', () => {
     expect(attempts).toBeLessThan(50);
   });
 
-  it('is found again although it only pauses its clients', async () => {
+  it('the connection recovers from CLIENT PAUSE', async () => {
     const { connection } = open({ url: server.url, timeoutMs: 200 });
     await count(connection);
     await server.ask('CLIENT PAUSE 1000');
@@ -155,7 +155,7 @@ describe('a server that does not answer', () => {
     await countUntilItWorks(connection);
   });
 
-  it('is no reason to listen for ever', async () => {
+  it('a subscription at a silent server rejects in time', async () => {
     const { connection } = open({ url: server.url, timeoutMs: 200 });
     await count(connection);
     server.pause();
@@ -168,8 +168,8 @@ describe('a server that does not answer', () => {
   });
 });
 
-describe('closing', () => {
-  it('is prompt and rejects what waits for an answer, also while the server does not answer', async () => {
+describe('closing a connection', () => {
+  it('closing is prompt and rejects pending operations while the server does not answer', async () => {
     const { connection, health } = open({ url: server.url });
     await count(connection);
     await connection.subscribe('a', () => undefined);
@@ -184,7 +184,7 @@ describe('closing', () => {
     expect(states(health)).toEqual(['ready']);
   });
 
-  it('is prompt while it connects', async () => {
+  it('closing is prompt while the connection is being made', async () => {
     const connections = new Set<Socket>();
     const silent = createServer((socket) => connections.add(socket)).listen(0, '127.0.0.1');
     await once(silent, 'listening');
@@ -201,7 +201,7 @@ describe('closing', () => {
     silent.close();
   });
 
-  it('is prompt as soon as it is made, and between two attempts', async () => {
+  it('closing is prompt right after the start, and between two attempts to connect', async () => {
     const fresh = open({ url: server.url });
     expect(await timeOf(fresh.connection.close())).toBeLessThan(PROMPT_MS);
     await server.kill();
@@ -213,7 +213,7 @@ describe('closing', () => {
     expect(await closed).toBeLessThan(PROMPT_MS);
   });
 
-  it('leaves no client at the server', async () => {
+  it('closing leaves no client at the server', async () => {
     const { connection } = open({ url: server.url });
     await connection.subscribe('a', () => undefined);
     await connection.close();
@@ -226,7 +226,7 @@ describe('closing', () => {
   });
 
   it.each(['ready', 'listening', 'connecting', 'refused', 'paused'])(
-    'lets the process end by itself: %s',
+    'the process ends by itself after closing: %s',
     async (state) => {
       const program = fileURLToPath(new URL('close-and-end.ts', import.meta.url));
       if (state === 'paused') server.pause();

@@ -21,7 +21,7 @@ async function portOf(connection: ReturnType<typeof open>['connection']): Promis
 }
 
 describe('a connection by sentinels', () => {
-  it('goes to the primary, and to the next one after a failover', async () => {
+  it('a connection by sentinels leads to the primary, and to the next one after a failover', async () => {
     const { connection, health } = open({ url: redis.url, password: PASSWORDS.server });
     const before = await redis.primary();
     expect(await portOf(connection)).toBe(before.port);
@@ -42,7 +42,7 @@ describe('a connection by sentinels', () => {
     });
   });
 
-  it('goes to the next primary when the first one dies', async () => {
+  it('a connection by sentinels leads to the next primary when the first one dies', async () => {
     const { connection, health } = open({ url: redis.url, password: PASSWORDS.server });
     const before = await redis.primary();
     await connection.run((client) => client.set('key', 'value'));
@@ -56,7 +56,7 @@ describe('a connection by sentinels', () => {
     expect(health.map(({ state }) => state)).toEqual(['ready', 'unavailable', 'ready']);
   });
 
-  it('goes to the next primary when the first one stops answering', async () => {
+  it('a connection by sentinels leads to the next primary when the first one stops answering', async () => {
     const { connection } = open({ url: redis.url, password: PASSWORDS.server, timeoutMs: 500 });
     const before = await redis.primary();
     await count(connection);
@@ -67,7 +67,7 @@ describe('a connection by sentinels', () => {
     before.resume();
   });
 
-  it('needs one sentinel that answers', async () => {
+  it('one sentinel that answers is enough', async () => {
     const [first, second, third] = redis.sentinels;
     first?.pause();
     await second?.kill();
@@ -86,7 +86,7 @@ describe('a connection by sentinels', () => {
     await count(connection);
   });
 
-  it('does not show one kind of server the password of the other', async () => {
+  it('sentinels do not receive the password of the servers, nor the servers that of the sentinels', async () => {
     const { connection } = open({ url: redis.url, timeoutMs: 500 });
     await expect(count(connection)).rejects.toMatchObject(unavailableFor(/NOAUTH|Authentication required/));
   });

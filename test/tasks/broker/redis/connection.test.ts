@@ -41,7 +41,7 @@ async function databaseOf(connection: RedisConnection): Promise<string> {
 }
 
 describe('a connection by URL', () => {
-  it('runs scripts', async () => {
+  it('a connection by URL runs scripts', async () => {
     const { connection, health } = open({ url: server.url });
     expect(connection.health).toEqual({ state: 'connecting' });
     expect(await count(connection)).toBe(1);
@@ -51,26 +51,22 @@ describe('a connection by URL', () => {
     expect(connection.isCluster).toBe(false);
   });
 
-  it('has the database of the URL', async () => {
+  it('a connection uses the database of its URL', async () => {
     expect(await databaseOf(open({ url: `${server.url}/7` }).connection)).toBe('7');
   });
 
-  it('has the user and the password of the URL', async () => {
+  it('a connection uses the user and the password of its URL', async () => {
     const { connection } = open({ url: `redis://worker:s%2540cret%3A%2F@127.0.0.1:${server.port}` });
-    expect(await connection.run((client) => client.call('ACL', 'WHOAMI') as Promise<string>)).toBe(
-      'worker',
-    );
+    expect(await connection.run((client) => client.call('ACL', 'WHOAMI') as Promise<string>)).toBe('worker');
     await expect(connection.run((client) => client.call('FLUSHALL'))).rejects.toThrow(/^NOPERM/);
   });
 
-  it('has the user and the password of the options', async () => {
+  it('a connection uses the user and the password of its options', async () => {
     const { connection } = open({ url: server.url, username: 'worker', password: 's%40cret:/' });
-    expect(await connection.run((client) => client.call('ACL', 'WHOAMI') as Promise<string>)).toBe(
-      'worker',
-    );
+    expect(await connection.run((client) => client.call('ACL', 'WHOAMI') as Promise<string>)).toBe('worker');
   });
 
-  it('is unavailable with a database that is not there, and says why', async () => {
+  it('a connection to a database that does not exist is unavailable, and its error names the reason', async () => {
     const { connection, health } = open({ url: `${server.url}/16`, timeoutMs: 500 });
     await expect(count(connection)).rejects.toMatchObject({
       ...UNAVAILABLE,
@@ -80,7 +76,7 @@ describe('a connection by URL', () => {
     expect(await server.ask('DBSIZE')).toEqual([':0']);
   });
 
-  it('is unavailable with a wrong password, and says why', async () => {
+  it('a connection with a wrong password is unavailable, and its error names the reason', async () => {
     const { connection, health } = open({
       url: `redis://worker:no@127.0.0.1:${server.port}`,
       timeoutMs: 300,
@@ -94,17 +90,17 @@ describe('a connection by URL', () => {
     ]);
   });
 
-  it('is through a socket of the file system', async () => {
+  it('a connection can use a Unix socket', async () => {
     expect(await count(open({ url: `redis-socket://${socket}` }).connection)).toBe(1);
     expect(await databaseOf(open({ url: `redis-socket://${socket}?db=3` }).connection)).toBe('3');
   });
 
-  it('is encrypted', async () => {
+  it('a connection to a rediss URL is encrypted', async () => {
     const { connection } = open({ url: `rediss://localhost:${tlsPort}`, tls: { ca } });
     expect(await count(connection)).toBe(1);
   });
 
-  it('is unavailable with a certificate that nobody trusts, or for another host', async () => {
+  it('a server with an untrusted certificate, or one for another host, is unavailable', async () => {
     const untrusted = open({ url: `rediss://localhost:${tlsPort}`, timeoutMs: 300 });
     await expect(count(untrusted.connection)).rejects.toMatchObject({
       ...UNAVAILABLE,
@@ -121,7 +117,7 @@ describe('a connection by URL', () => {
     });
   });
 
-  it('survives that a handshake fails twice, as it does when both sides break it off', async () => {
+  it('a TLS handshake that fails twice causes no uncaught exception', async () => {
     const { connection } = open({ url: `rediss://localhost:${tlsPort}`, timeoutMs: 300 });
     connection.commands.once('error', () => {
       (connection.commands as Redis).stream.emit('error', new Error('the other side has given up too'));
@@ -129,14 +125,14 @@ describe('a connection by URL', () => {
     await expect(count(connection)).rejects.toMatchObject(UNAVAILABLE);
   });
 
-  it('passes on what Redis refuses', async () => {
+  it('an error reply of Redis is passed on', async () => {
     const { connection } = open({ url: server.url });
     await expect(
       connection.run((client) => client.eval("return redis.error_reply('NOT FOUND')", 0)),
     ).rejects.toThrow(/^NOT FOUND/);
   });
 
-  it('is unavailable at a replica', async () => {
+  it('a connection to a replica is unavailable', async () => {
     const replica = await RedisProcess.start({ args: ['--replicaof', `127.0.0.1 ${server.port}`] });
     try {
       const { connection } = open({ url: replica.url });
@@ -147,8 +143,8 @@ describe('a connection by URL', () => {
   });
 });
 
-describe('listening', () => {
-  it('gives what is published to the listeners of a channel', async () => {
+describe('subscriptions of a connection', () => {
+  it('messages reach the listeners of their channel', async () => {
     const { connection } = open({ url: server.url });
     const heard: string[] = [];
     const one = (message: Buffer): void => void heard.push(`one ${message.toString()}`);
@@ -165,7 +161,7 @@ describe('listening', () => {
     expect(heard).toEqual(['one 1', 'other 1', 'other 2', 'other 3']);
   });
 
-  it('has a connection only as long as somebody listens', async () => {
+  it('the connection for messages exists only while there are listeners', async () => {
     const { connection } = open({ url: server.url });
     const clients = async (): Promise<number> => {
       const list = connection.run((client) => client.call('CLIENT', 'LIST', 'TYPE', 'PUBSUB'));
@@ -182,7 +178,7 @@ describe('listening', () => {
     expect(await clients()).toBe(1);
   });
 
-  it('is unavailable when Redis is', async () => {
+  it('subscribing rejects when Redis is unavailable', async () => {
     const { connection } = open({ url: 'redis://127.0.0.1:1', timeoutMs: 200 });
     await expect(connection.subscribe('a', () => undefined)).rejects.toMatchObject(
       unavailableFor(/ECONNREFUSED/),
@@ -191,7 +187,7 @@ describe('listening', () => {
 });
 
 describe('a connection by client', () => {
-  it('uses it and does not close it', async () => {
+  it('a client that was passed in is used and not closed', async () => {
     const client = new Redis(server.url);
     try {
       const { connection, health } = open({ client });
@@ -209,7 +205,7 @@ describe('a connection by client', () => {
     }
   });
 
-  it('is ready if it is, and connects it if it does not by itself', async () => {
+  it('a client that was passed in is connected if it is not', async () => {
     const client = new Redis(server.url, { lazyConnect: true });
     try {
       expect(await count(open({ client }).connection)).toBe(1);
@@ -222,7 +218,7 @@ describe('a connection by client', () => {
     }
   });
 
-  it('has a limit of its own', async () => {
+  it('commands of a client that was passed in have a time limit', async () => {
     const client = new Redis(server.url);
     try {
       const { connection } = open({ client, timeoutMs: 200 });
@@ -237,7 +233,7 @@ describe('a connection by client', () => {
   });
 });
 
-describe('options', () => {
+describe('options of a connection', () => {
   const wrongType = { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' };
   const wrongValue = { name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' };
   const prefixed = new Redis({ lazyConnect: true, keyPrefix: 'p:' });
@@ -256,7 +252,7 @@ describe('options', () => {
     ['a client that is none', { client: {} }, wrongType],
     ['a client with a prefix', { client: prefixed }, wrongValue],
     ['a cluster with a prefix', { client: prefixedCluster }, wrongValue],
-  ])('are looked through: %s', (_, options, error) => {
+  ])('options of a connection are validated: %s', (_, options, error) => {
     expect(() => new RedisConnection(options as never)).toThrow(expect.objectContaining(error));
   });
 });

@@ -35,7 +35,7 @@ async function passUntil(clock: ManualClock, promise: Promise<unknown>): Promise
 }
 
 describe('with Redis behind a flaky network', () => {
-  test.each([1, 2, 3])('no task is lost (seed %i)', async (seed) => {
+  test.each([1, 2, 3])('no task is lost on Redis behind a flaky network (seed %i)', async (seed) => {
     const clock = new ManualClock({ wallMs: START_MS });
     const database = await freshDatabase();
     const inner = new RedisBroker({ url: database.url, clock });

@@ -52,7 +52,7 @@ const PLACES: Record<string, () => Promise<unknown>> = {
 
 describe('an id without a message', () => {
   for (const [place, put] of Object.entries(PLACES)) {
-    test(`that is ${place} is cleared by a running server, and can be used again`, async () => {
+    test(`an id without a message that is ${place} is removed by a running server, and can be used again`, async () => {
       await put();
       await redis.hset(`${P}t:ghost`, 'state', place.split(',')[0] ?? '');
       await serve();
@@ -61,7 +61,7 @@ describe('an id without a message', () => {
       expect(await takeAll(broker)).toEqual(['ghost']);
     });
 
-    test(`that is ${place} does not stop the tasks beside it, nor change a later task of that id`, async () => {
+    test(`an id without a message that is ${place} stops no other tasks, and does not change a later task with that id`, async () => {
       await put();
       await broker.enqueue(newTask({ id: 'ghost', processAtMs: broker.clock.wallNow() + 9 * LONG_MS }));
       await broker.enqueue(newTask({ id: 'other' }));
@@ -71,7 +71,7 @@ describe('an id without a message', () => {
     });
   }
 
-  test('that is in a group does not stop the group', async () => {
+  test('an id without a message does not stop its group', async () => {
     await broker.enqueue(newTask({ id: 'a', group: 'g' }));
     await redis.zadd(`${P}g:g`, 1, 'ghost');
     await redis.hset(`${P}t:ghost`, 'state', 'aggregating');
@@ -81,7 +81,7 @@ describe('an id without a message', () => {
     expect(await redis.exists(`${P}t:ghost`)).toBe(0);
   });
 
-  test('that is pending many times over is dropped in pieces, and what is behind it is taken', async () => {
+  test('many pending ids without a message are removed in pieces, and the tasks behind them are dequeued', async () => {
     const ghosts = Array.from({ length: 5_000 }, (_, n) => `ghost-${n}`);
     await redis.lpush(`${P}pending`, ...ghosts);
     await broker.enqueue(newTask({ id: 'a' }));
@@ -91,7 +91,7 @@ describe('an id without a message', () => {
 });
 
 describe('a task whose key has another type', () => {
-  test('does not stop its queue, wherever it is', async () => {
+  test('a task whose key has another type does not stop its queue', async () => {
     await broker.enqueueMany(['a', 'b', 'c'].map((id) => newTask({ id })));
     await redis.set(`${P}t:b`, 'x');
     expect(await takeAll(broker)).toEqual(['a', 'c']);
@@ -113,7 +113,7 @@ describe('a message that is not the one of its task', () => {
     ['that of another task', ofOther],
     ['unreadable', new Uint8Array([255, 255])],
   ] as const) {
-    test(`because it is ${name} is archived when it is dequeued`, async () => {
+    test(`a message that is ${name} is archived when it is dequeued`, async () => {
       await broker.enqueueMany(['a', 'odd', 'b'].map((id) => newTask({ id })));
       await write('odd', msg);
       expect(await takeAll(broker)).toEqual(['a', 'b']);
@@ -122,7 +122,7 @@ describe('a message that is not the one of its task', () => {
       expect(shown?.message.lastError).not.toBe('');
     });
 
-    test(`because it is ${name} is archived when it is recovered, and ends there`, async () => {
+    test(`a message that is ${name} is archived when it is recovered`, async () => {
       await broker.enqueue(newTask({ id: 'odd' }));
       await take(broker);
       await write('odd', msg);
@@ -134,7 +134,7 @@ describe('a message that is not the one of its task', () => {
       expect(await redis.exists(`${P}active`, `${P}lease`)).toBe(0);
     });
 
-    test(`because it is ${name} does not keep its group from being aggregated`, async () => {
+    test(`a message that is ${name} does not keep its group from being aggregated`, async () => {
       await broker.enqueueMany(['a', 'odd'].map((id) => newTask({ id, group: 'g' })));
       await write('odd', msg);
       await setup.advance(2_000);
@@ -158,7 +158,7 @@ describe('the name of a group', () => {
     'run with all scheduled ones': () => broker.change(QUEUE, { state: 'scheduled' }, 'run'),
     'archived with all scheduled ones': () => broker.change(QUEUE, { state: 'scheduled' }, 'archive'),
   })) {
-    test(`is removed when its only scheduled task is ${verb}`, async () => {
+    test(`the name of a group is removed when its only scheduled task is ${verb}`, async () => {
       await later('a');
       await leave();
       expect(await names()).toEqual([]);
@@ -166,7 +166,7 @@ describe('the name of a group', () => {
     });
   }
 
-  test('stays while another task is scheduled for it, and while it has tasks', async () => {
+  test('the name of a group stays while it has tasks or scheduled tasks', async () => {
     await later('a');
     await later('b');
     await broker.change(QUEUE, { id: 'a' }, 'delete');
@@ -178,7 +178,7 @@ describe('the name of a group', () => {
     expect(await names()).toEqual([]);
   });
 
-  test('whose scheduled task a Go program has deleted is found by repair', async () => {
+  test('repair finds the name of a group whose scheduled task a Go program has deleted', async () => {
     await later('a');
     await redis.del(`${P}t:a`);
     await redis.zrem(`${P}scheduled`, 'a');

@@ -32,7 +32,7 @@ afterEach(async () => {
 describe('a Redis whose memory is full', () => {
   const fill = (): Promise<unknown> => redis.config('SET', 'maxmemory', '1');
 
-  it('refuses new tasks, and stores nothing of them', async () => {
+  it('a full Redis refuses new tasks and stores no part of them', async () => {
     await fill();
     const outcomes = await broker.enqueueMany([newTask(), newTask({ group: 'g' })]);
     for (const outcome of outcomes) {
@@ -41,7 +41,7 @@ describe('a Redis whose memory is full', () => {
     expect(await redis.dbsize()).toBe(0);
   });
 
-  it('lets tasks be dequeued, their leases be extended, and their runs end in every way', async () => {
+  it('a full Redis lets tasks be dequeued, leases be extended and runs end', async () => {
     const ids = ['complete', 'retain', 'retry', 'archive', 'release', 'discard'];
     for (const id of ids) {
       await broker.enqueue(newTask({ id, retentionMs: id === 'retain' ? LONG_MS : 0 }));
@@ -70,7 +70,7 @@ describe('a user who may not publish', () => {
     broker = new RedisBroker({ url: server.url.replace('://', '://mute:any@') });
   });
 
-  it('changes everything that its operations report', async () => {
+  it('operations of a user without the permission to publish succeed', async () => {
     await broker.enqueue(newTask({ id: 'a' }));
     await broker.enqueue(newTask({ id: 'b', group: 'g' }));
     await broker.complete(await take(broker));
@@ -83,7 +83,7 @@ describe('a scheduler whose clock is a day ahead', () => {
   const DAY_MS = 86_400_000;
   const now = (): number => Math.floor(Date.now());
 
-  it('enqueues nothing and stops no other scheduler, because the clock of Redis decides', async () => {
+  it('a scheduler whose clock is a day ahead enqueues nothing and stops no other scheduler', async () => {
     const atMs = now();
     const tomorrow = vi.spyOn(Date, 'now').mockReturnValue(atMs + DAY_MS);
     try {
@@ -96,7 +96,7 @@ describe('a scheduler whose clock is a day ahead', () => {
     expect(await broker.enqueueTick(newTask(), { entryKey: 'e', atMs })).toBeDefined();
   });
 
-  it('and whose mark is stored already: the next tick replaces the mark', async () => {
+  it('a mark that is a day ahead is replaced by the next tick', async () => {
     await redis.hset(`${P}x:ticks`, 'e', now() + DAY_MS);
     const tick = { entryKey: 'e', atMs: now() };
     expect(await broker.enqueueTick(newTask(), tick)).toBeDefined();
@@ -114,7 +114,7 @@ describe('a queue of many groups', () => {
     await redis.sadd(`${P}groups`, 'stale');
   });
 
-  it('is counted, and lists each group once', async () => {
+  it('a queue of many groups lists each group once', async () => {
     const { counts, groups, memoryBytes } = await broker.queueStats(QUEUE);
     expect(counts.aggregating).toBe(GROUPS);
     expect(groups).toBe(GROUPS);
@@ -125,7 +125,7 @@ describe('a queue of many groups', () => {
     expect(names).toHaveLength(GROUPS);
   });
 
-  it('allows to list and run the tasks of one group', async () => {
+  it('the tasks of one of many groups can be listed and run', async () => {
     expect(await broker.tasks(QUEUE, 'aggregating', { page: 1, size: 10 }, 'group-7')).toHaveLength(1);
     expect(await broker.tasks(QUEUE, 'aggregating', { page: 1, size: 10 }, 'none')).toEqual([]);
     expect(await broker.change(QUEUE, { state: 'aggregating', group: 'group-7' }, 'run')).toBe(1);
@@ -133,14 +133,14 @@ describe('a queue of many groups', () => {
     expect(await broker.queueStats(QUEUE)).toMatchObject({ counts: { aggregating: GROUPS - 1, pending: 1 } });
   });
 
-  it('is removed without a trace', async () => {
+  it('a queue of many groups is removed completely', async () => {
     await broker.removeQueue(QUEUE, { force: true });
     expect(await redis.keys('*')).toEqual([]);
   });
 });
 
-describe('what another client has written', () => {
-  it('under the id of a task, a message of another queue, is archived and not run again and again', async () => {
+describe('data of other clients', () => {
+  it('a message of another queue under the id of a task is archived', async () => {
     await broker.enqueue(newTask({ id: 'stray' }));
     const { message } = newTask({ id: 'stray', queue: 'elsewhere' });
     await redis.hset(`${P}t:stray`, 'msg', Buffer.from(encodeTaskMessage(message)));
@@ -148,7 +148,7 @@ describe('what another client has written', () => {
     expect((await broker.task(QUEUE, 'stray')).state).toBe('archived');
   });
 
-  it('at the key of a lock stops neither its task nor the others', async () => {
+  it('a key of another type at a lock stops no task', async () => {
     const lock = `${P}unique:t:1`;
     await broker.enqueueMany([
       newTask({ id: 'a' }),
@@ -172,7 +172,7 @@ describe('what another client has written', () => {
     expect(await redis.zcard(`${P}lease`)).toBe(0);
   });
 
-  it('as progress, text that is not JSON, hides no task', async () => {
+  it('progress that is not JSON hides no task', async () => {
     const inspector = new Inspector({ broker });
     await broker.enqueue(newTask({ id: 'a' }));
     await redis.hset(`${P}t:a`, 'x:progress', '{no json');
@@ -189,7 +189,7 @@ describe('tasks with large payloads', () => {
     for (let at = 0; at < COUNT; at++) await broker.enqueue(newTask({ id: `large-${at}`, payload }));
   });
 
-  it('are dequeued in several scripts, in their order, and none is left', async () => {
+  it('tasks with large payloads are dequeued in several scripts, in their order', async () => {
     const tasks = await broker.dequeue(QUEUE, 100, LONG_MS);
     expect(tasks.map(({ message }) => message.id)).toEqual(
       Array.from({ length: COUNT }, (_, at) => `large-${at}`),
@@ -199,7 +199,7 @@ describe('tasks with large payloads', () => {
     expect(await broker.queueStats(QUEUE)).toMatchObject({ counts: { active: 0, pending: 0 } });
   });
 
-  it('are recovered in several scripts', async () => {
+  it('tasks with large payloads are recovered in several scripts', async () => {
     expect(await broker.dequeue(QUEUE, COUNT, 0)).toHaveLength(COUNT);
     await redis.del(`${P}lease`);
     const tasks = await broker.recover([QUEUE], 0, LONG_MS);

@@ -41,24 +41,27 @@ describe('the keys of a queue', () => {
     expect(keys.group('g')).toBe('asynq:{low}:g:g');
   });
 
-  it('have days by UTC', () => {
+  it('keys of counts have UTC days', () => {
     const lastOfTheDay = Date.UTC(2026, 10, 21, 23, 59, 59, 999);
     expect(keys.processedOn(lastOfTheDay)).toBe('asynq:{low}:processed:2026-11-21');
     expect(keys.failedOn(lastOfTheDay + 1)).toBe('asynq:{low}:failed:2026-11-22');
   });
 
-  it('have the lock that the message names', () => {
+  it('the key of a unique lock begins with the prefix of its queue', () => {
     const task = new Task('t', { user_id: 42 });
     const digest = '1181f89307fa271072c095747d5813cc';
     expect(uniqueKeyOf('low', task)).toBe(`${keys.prefix}unique:t:${digest}`);
   });
 
-  it.each(['low', 'a}b', '{', '{x}', 'with space', 'ä:😀'])('are together in a cluster: %s', (queue) => {
-    const tags = (Object.values(new QueueKeys(queue)) as string[]).map(hashTagOf);
-    expect(new Set(tags).size).toBe(1);
-  });
+  it.each(['low', 'a}b', '{', '{x}', 'with space', 'ä:😀'])(
+    'all keys of a queue are on one cluster node: %s',
+    (queue) => {
+      const tags = (Object.values(new QueueKeys(queue)) as string[]).map(hashTagOf);
+      expect(new Set(tags).size).toBe(1);
+    },
+  );
 
-  it.each(['}', '}x', '', ' ', '\ud83d', undefined])('are refused for %j', (queue) => {
+  it.each(['}', '}x', '', ' ', '\ud83d', undefined])('the queue name %j is rejected', (queue) => {
     expect(() => new QueueKeys(queue as string)).toThrow(/^queue must be/);
   });
 });

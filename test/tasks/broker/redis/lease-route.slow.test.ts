@@ -62,7 +62,7 @@ async function tlsServer(): Promise<{ readonly port: number }> {
 }
 
 describe('a thread connects to the same server', () => {
-  it('by a URL', async () => {
+  it('a lease thread connects by the URL of the broker', async () => {
     const { port } = await secretServer();
     const options = {
       url: `redis://:wrong@127.0.0.1:${port}/3`,
@@ -72,21 +72,21 @@ describe('a thread connects to the same server', () => {
     expect(await read(options)).toBe('here');
   });
 
-  it('by a client whose other options contain functions', async () => {
+  it('a lease thread connects by a client whose other options contain functions', async () => {
     const { port } = await secretServer();
     const retryStrategy = (): number => 10;
     const client = clientOf({ port, host: '127.0.0.1', db: 3, password: 'secret', retryStrategy });
     expect(await read({ client })).toBe('here');
   });
 
-  it('with TLS', async () => {
+  it('a lease thread connects with TLS', async () => {
     const { port } = await tlsServer();
     const tls = { ca: CERT };
     expect(await read({ url: `rediss://localhost:${port}`, tls })).toBe('here');
     expect(await read({ client: clientOf({ host: 'localhost', port, tls }) })).toBe('here');
   });
 
-  it('by a client of sentinels', async () => {
+  it('a lease thread connects by a client of sentinels', async () => {
     const redis = await RedisSentinels.start();
     cleanups.push(() => redis.stop());
     const [{ port } = { port: 0 }] = redis.sentinels;
@@ -96,7 +96,7 @@ describe('a thread connects to the same server', () => {
     expect(await read({ client })).toBe('here');
   });
 
-  it('by a client of a cluster', async () => {
+  it('a lease thread connects by a client of a cluster', async () => {
     const redis = await RedisCluster.start();
     cleanups.push(() => redis.stop());
     const client = new Cluster(redis.nodes.map(({ port }) => ({ host: '127.0.0.1', port })));
@@ -110,17 +110,17 @@ describe('a thread connects to the same server', () => {
 });
 
 describe('a thread cannot connect', () => {
-  it('from options that contain functions', () => {
+  it('options that contain functions cannot be sent to a lease thread', () => {
     const tls = { checkServerIdentity: () => undefined };
     expect(() => structuredClone(routeOf({ url: 'rediss://localhost', tls }))).toThrow(/could not be cloned/);
   });
 
-  it('from a client with a connector of its own', () => {
+  it('a client with a connector of its own cannot be copied for a lease thread', () => {
     const client = clientOf({ Connector: Object as never });
     expect(() => routeOf({ client })).toThrow('the client has a connector of its own');
   });
 
-  it('from a client of a cluster that knows no node', () => {
+  it('a client of a cluster without nodes cannot be copied for a lease thread', () => {
     const client = new Cluster([{ port: 1 }], { lazyConnect: true });
     expect(() => routeOf({ client })).toThrow('the cluster client has no nodes');
   });

@@ -75,7 +75,7 @@ async function world(url?: string): Promise<World> {
 }
 
 describe('a lease thread', () => {
-  it('renews the leases that it holds, and none that were released', async () => {
+  it('a lease thread renews the leases that it holds, and none that were released', async () => {
     const { holder, take, leaseEnds, broker, errors } = await world();
     const [kept, gone] = [await take(), await take()];
     const first = await leaseEnds();
@@ -93,7 +93,7 @@ describe('a lease thread', () => {
     expect(errors).toEqual([]);
   });
 
-  it('keeps the epoch of a lease that it renews', async () => {
+  it('a lease thread keeps the epoch of a lease that it renews', async () => {
     const { holder, take, url, broker } = await world();
     const task = await take();
     holder.hold(0, task, 0);
@@ -109,7 +109,7 @@ describe('a lease thread', () => {
     await broker.complete(task);
   });
 
-  it('does not renew a lease that is lost', async () => {
+  it('a lease thread does not renew a lease that is lost', async () => {
     const { holder, take, broker } = await world();
     const task = await take();
     await until('another worker has it', async () => (await broker.recover([QUEUE], 0, 60_000)).length === 1);
@@ -121,7 +121,7 @@ describe('a lease thread', () => {
     expect(await broker.extendLeases([task], LEASE_MS)).toEqual([task]);
   });
 
-  it('does not renew a lease after its limit', async () => {
+  it('a lease thread does not renew a lease after its limit', async () => {
     const { holder, take, broker } = await world();
     const [limited, other] = [await take(), await take()];
     holder.hold(0, limited, Date.now() + LEASE_MS);
@@ -134,7 +134,7 @@ describe('a lease thread', () => {
     expect(recovered).toMatchObject([{ message: limited.message }]);
   });
 
-  it('has no connection before the first renewal, nor after the holder or the broker is closed', async () => {
+  it('a lease thread has no connection before the first renewal, nor after it is closed', async () => {
     const { holder, take, connections, broker } = await world();
     const task = await take();
     const before = await connections();
@@ -155,7 +155,7 @@ describe('a lease thread', () => {
     expect(broker.leaseHolder({ queues: [], slots: 1, leaseMs: 1, onError: vi.fn() })).toBeUndefined();
   });
 
-  it('continues after an outage of Redis, and reports the outage once', async () => {
+  it('a lease thread continues after an outage of Redis, and reports the outage once', async () => {
     const server = await RedisProcess.start();
     cleanups.push(() => server.stop());
     const { holder, take, errors } = await world(server.url);
@@ -198,20 +198,23 @@ describe('a lease thread that is not running', () => {
   it.each([
     ['it throws', `throw new Error('no')`, new Error('no')],
     ['it ends', `process.exit(3)`, 'exit code 3'],
-  ])('because %s reports that once, and is not started again', async (_, source, cause) => {
-    const { thread, errors } = threadOf(programOf(source));
-    thread.hold(0, task, 0);
-    await until('it is reported', () => Promise.resolve(errors.length > 0));
-    thread.release(0);
-    thread.hold(0, task, 0);
-    await thread.close();
-    expect(errors).toMatchObject([
-      { message: expect.stringContaining('the lease thread is not running') as string, cause },
-    ]);
-    expect(thread.renewedUntilMs(0)).toBe(0);
-  });
+  ])(
+    'a lease thread that is not running because %s is reported once, and not started again',
+    async (_, source, cause) => {
+      const { thread, errors } = threadOf(programOf(source));
+      thread.hold(0, task, 0);
+      await until('it is reported', () => Promise.resolve(errors.length > 0));
+      thread.release(0);
+      thread.hold(0, task, 0);
+      await thread.close();
+      expect(errors).toMatchObject([
+        { message: expect.stringContaining('the lease thread is not running') as string, cause },
+      ]);
+      expect(thread.renewedUntilMs(0)).toBe(0);
+    },
+  );
 
-  it('that cannot find its program reports that once', () => {
+  it('a missing program of the lease thread is reported once', () => {
     const missing = threadOf(() => {
       throw new Error('no file');
     });
@@ -220,7 +223,7 @@ describe('a lease thread that is not running', () => {
     expect(missing.errors).toMatchObject([{ cause: new Error('no file') }]);
   });
 
-  it('that is closed reports nothing', async () => {
+  it('a closed lease thread reports nothing', async () => {
     const { thread, errors } = threadOf(programOf(`setInterval(() => {}, 1000)`));
     thread.hold(0, task, 0);
     await thread.close();
@@ -228,7 +231,7 @@ describe('a lease thread that is not running', () => {
     expect(errors).toEqual([]);
   });
 
-  it('does not start for a task of a queue that it was not made for', () => {
+  it('a lease thread does not start for a task of another queue', () => {
     const { thread, errors } = threadOf(() => {
       throw new Error('it starts');
     });
@@ -236,7 +239,7 @@ describe('a lease thread that is not running', () => {
     expect(errors).toEqual([]);
   });
 
-  it('does not exist if it is turned off, for a broker with its own clock, nor for an embedded broker', async () => {
+  it('there is no lease thread if it is turned off, if the broker has its own clock, or if the broker is embedded', async () => {
     const options = { queues: [QUEUE], slots: 1, leaseMs: LEASE_MS, onError: vi.fn() };
     const broker = new RedisBroker({ url: 'redis://localhost:1', clock: { ...systemClock } });
     cleanups.push(() => broker.close());

@@ -18,7 +18,7 @@ afterEach(async () => {
 });
 
 describe('a queue whose name another program has chosen', () => {
-  test('is not shown, changed or removed if its keys could be those of another queue', async () => {
+  test('a queue whose keys could be those of another queue is not listed, changed or removed', async () => {
     const { broker, redis } = setup;
     await broker.enqueue(newTask({ queue: 'c', id: 'a', group: 'g}:pending' }));
     await redis.sadd('asynq:queues', 'c}:g:g');
@@ -37,23 +37,26 @@ describe('a queue whose name another program has chosen', () => {
     expect((await broker.task('c', 'a')).state).toBe('aggregating');
   });
 
-  test.each(['a{b', 'a}b', '{x}'])('is shown and removed if its keys are its own: %s', async (queue) => {
-    const { redis } = setup;
-    const { message } = newTask({ queue, id: 'a' });
-    await redis.sadd('asynq:queues', queue);
-    await redis.lpush(`asynq:{${queue}}:pending`, 'a');
-    await redis.hset(
-      `asynq:{${queue}}:t:a`,
-      'state',
-      'pending',
-      'msg',
-      Buffer.from(encodeTaskMessage(message)),
-    );
-    expect(await inspector.queues()).toEqual([queue]);
-    expect(await inspector.listPendingTasks(queue)).toHaveLength(1);
-    await inspector.deleteQueue(queue, { force: true });
-    expect(await redis.keys('*')).toEqual([]);
-  });
+  test.each(['a{b', 'a}b', '{x}'])(
+    'a queue with an unusual name is listed and removed if its keys are its own: %s',
+    async (queue) => {
+      const { redis } = setup;
+      const { message } = newTask({ queue, id: 'a' });
+      await redis.sadd('asynq:queues', queue);
+      await redis.lpush(`asynq:{${queue}}:pending`, 'a');
+      await redis.hset(
+        `asynq:{${queue}}:t:a`,
+        'state',
+        'pending',
+        'msg',
+        Buffer.from(encodeTaskMessage(message)),
+      );
+      expect(await inspector.queues()).toEqual([queue]);
+      expect(await inspector.listPendingTasks(queue)).toHaveLength(1);
+      await inspector.deleteQueue(queue, { force: true });
+      expect(await redis.keys('*')).toEqual([]);
+    },
+  );
 });
 
 test('a schedule entry leaves nothing in Redis 400 days after it was unregistered', async () => {

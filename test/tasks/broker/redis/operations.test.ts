@@ -72,14 +72,14 @@ beforeEach(() => {
 afterEach(() => broker.close());
 
 describe.each(Object.entries(OPERATIONS))('RedisBroker.%s', (operation, run) => {
-  it('names itself in its error when Redis cannot be reached', async () => {
+  it('the operation names itself in its error when Redis cannot be reached', async () => {
     await expect(run(broker)).rejects.toMatchObject({
       code: 'ERR_BROKER_UNAVAILABLE',
       op: `RedisBroker.${operation}`,
     });
   });
 
-  it('names itself in its error when the broker is closed while it waits', async () => {
+  it('the operation names itself in its error when the broker is closed while it waits', async () => {
     const running = run(broker);
     await broker.close();
     await expect(running).rejects.toMatchObject({
@@ -88,7 +88,7 @@ describe.each(Object.entries(OPERATIONS))('RedisBroker.%s', (operation, run) => 
     });
   });
 
-  it('names itself in its error when the broker is closed', async () => {
+  it('the operation names itself in its error when the broker is closed', async () => {
     await broker.close();
     await expect(run(broker)).rejects.toMatchObject({
       code: 'ERR_BROKER_CLOSED',

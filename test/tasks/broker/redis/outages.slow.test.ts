@@ -50,7 +50,7 @@ async function statistic(server: RedisProcess, name: string): Promise<number> {
 }
 
 describe('tasks of a client and a server', () => {
-  it('are all done although Redis is restarted', async () => {
+  it('all tasks are done although Redis is restarted', async () => {
     const server = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
     const world = await startWorld(server.url);
     const endEnqueuing = world.keepEnqueuing();
@@ -65,7 +65,7 @@ describe('tasks of a client and a server', () => {
     expect(world.states).toEqual(['ready', 'unavailable', 'ready']);
   });
 
-  it('are all done although Redis stops answering, and it is not overrun', async () => {
+  it('all tasks are done although Redis stops answering, and Redis is not overloaded', async () => {
     const server = await startRedis();
     const world = await startWorld(server.url);
     const endEnqueuing = world.keepEnqueuing();
@@ -81,7 +81,7 @@ describe('tasks of a client and a server', () => {
     expect(world.states).toEqual(['ready', 'unavailable', 'ready']);
   });
 
-  it('are all done although Redis makes its clients wait', async () => {
+  it('all tasks are done although Redis pauses its clients', async () => {
     const server = await startRedis();
     const world = await startWorld(server.url);
     const endEnqueuing = world.keepEnqueuing();
@@ -94,7 +94,7 @@ describe('tasks of a client and a server', () => {
 
   // What a primary has taken and no replica has is gone with it: Redis promises no more. So they wait for the replica.
 
-  it('are all done although the primary dies', async () => {
+  it('all tasks are done although the primary dies', async () => {
     const redis = await startSentinels();
     const world = await startWorld(redis.url);
     await enqueueOnBoth(world, redis);
@@ -106,7 +106,7 @@ describe('tasks of a client and a server', () => {
     expect(world.states).toEqual(['ready', 'unavailable', 'ready']);
   }, 60_000);
 
-  it('are all done although the primary is replaced, if one that nobody follows takes no writes', async () => {
+  it('all tasks are done although the primary is replaced, if one without replicas refuses writes', async () => {
     const redis = await startSentinels('--min-replicas-to-write', '1');
     const world = await startWorld(redis.url);
     await enqueueOnBoth(world, redis);
@@ -118,7 +118,7 @@ describe('tasks of a client and a server', () => {
 });
 
 describe('a server and its broker', () => {
-  it('are closed promptly while Redis does not answer', async () => {
+  it('a server and its broker are closed promptly while Redis does not answer', async () => {
     const server = await startRedis();
     const world = await startWorld(server.url);
     const endEnqueuing = world.keepEnqueuing();

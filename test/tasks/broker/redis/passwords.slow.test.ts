@@ -33,9 +33,7 @@ function logged(value: unknown): string {
 /** What a connection that is refused says of it: to a caller, and to `onHealth`. */
 async function saidBy({ connection, health }: Opened): Promise<unknown[]> {
   const rejected: unknown = await count(connection).catch((error: unknown) => error);
-  const unheard: unknown = await connection
-    .subscribe('a', () => undefined)
-    .catch((error: unknown) => error);
+  const unheard: unknown = await connection.subscribe('a', () => undefined).catch((error: unknown) => error);
   await until('it is unavailable', () =>
     Promise.resolve(health.some(({ state }) => state === 'unavailable')),
   );
@@ -49,17 +47,17 @@ async function expectNoSecret(opened: Opened, told: RegExp): Promise<void> {
 }
 
 describe('a password that Redis refuses is in no error', () => {
-  it('of a connection by URL', async () => {
+  it('no error of a connection by URL has its password', async () => {
     const url = `redis://:${SECRET}@127.0.0.1:${server.port}`;
     await expectNoSecret(open({ url, timeoutMs: 300 }), /WRONGPASS/);
   });
 
-  it('of a connection with a user name', async () => {
+  it('no error of a connection with a user name has its password', async () => {
     const opened = open({ url: server.url, username: 'worker', password: SECRET, timeoutMs: 300 });
     await expectNoSecret(opened, /WRONGPASS/);
   });
 
-  it('of a server that does not know the command and repeats what it was sent', async () => {
+  it('no error has the password if the server repeats an unknown command', async () => {
     const old = await RedisProcess.start({ args: ['--rename-command', 'AUTH', 'other'] });
     const url = `redis://worker:${SECRET}@127.0.0.1:${old.port}`;
     await expectNoSecret(open({ url, timeoutMs: 300 }), /unknown command/);
@@ -67,7 +65,7 @@ describe('a password that Redis refuses is in no error', () => {
     await old.stop();
   });
 
-  it.each([2, 3] as const)('of a client that was passed in and speaks version %i', async (protocol) => {
+  it.each([2, 3] as const)('no error of a client with protocol %i has its password', async (protocol) => {
     const client = new Redis({
       ...{ protocol, port: server.port, username: 'default', password: SECRET },
       ...{ maxRetriesPerRequest: 0, retryStrategy: () => 50 },
@@ -77,7 +75,7 @@ describe('a password that Redis refuses is in no error', () => {
     client.disconnect();
   });
 
-  it('of a cluster', async () => {
+  it('no error of a cluster has its password', async () => {
     const redis = await RedisCluster.start();
     for (const node of redis.nodes) await node.ask('CONFIG SET requirepass another');
     const hosts = redis.nodes.map(({ port }) => `127.0.0.1:${port}`).join();
@@ -93,7 +91,7 @@ describe('a password that Redis refuses is in no error', () => {
     await redis.stop();
   });
 
-  it('of servers behind sentinels, or of the sentinels', async () => {
+  it('no error of servers with sentinels has their passwords', async () => {
     const redis = await RedisSentinels.start({ server: 'ofServers', sentinel: 'ofSentinels' });
     await expectNoSecret(open({ url: redis.url, password: SECRET, timeoutMs: 500 }), /WRONGPASS/);
     const url = redis.url.replace('ofSentinels', SECRET);
@@ -107,17 +105,17 @@ describe('an error of the client', () => {
   const refusal = (name: string, args: readonly string[]): Error =>
     Object.assign(new Error('WRONGPASS'), { command: { name, args } });
 
-  it('stays the same error, and loses its password', () => {
+  it('withoutPassword returns the same error without the password', () => {
     const error = refusal('auth', ['worker', SECRET]);
     expect(withoutPassword(error)).toBe(error);
     expect(error).toMatchObject({ message: 'WRONGPASS', command: { name: 'auth', args: [] } });
   });
 
-  it('keeps the arguments of other commands', () => {
+  it('withoutPassword keeps the arguments of other commands', () => {
     expect(withoutPassword(refusal('get', ['a']))).toMatchObject({ command: { name: 'get', args: ['a'] } });
   });
 
-  it('has none in those that it is made of, however they hang together', () => {
+  it('withoutPassword removes passwords from nested errors, also from circular ones', () => {
     const inner = refusal('HELLO', ['3', 'AUTH', 'worker', SECRET]);
     const middle = Object.assign(new Error('no node', { cause: inner }), {
       lastNodeError: refusal('auth', [SECRET]),

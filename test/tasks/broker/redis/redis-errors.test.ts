@@ -40,7 +40,7 @@ describe('an error of Redis', () => {
     named('MaxRetriesPerRequestError'),
     named('ClusterAllFailedError'),
     named('AbortError'),
-  ])('that may be gone the next time is the broker that is unavailable: %s', (error) => {
+  ])('an error that may be temporary becomes ERR_BROKER_UNAVAILABLE: %s', (error) => {
     const said = toBrokerError(error);
     expect(said).toBeInstanceOf(EscapementError);
     expect(said).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', cause: error });
@@ -59,11 +59,11 @@ describe('an error of Redis', () => {
     new EscapementError('ERR_TASK_NOT_FOUND', 'Connection is closed.'),
     'no error at all',
     undefined,
-  ])('that will be there again stays itself: %s', (error) => {
+  ])('an error that is permanent is returned unchanged: %s', (error) => {
     expect(toBrokerError(error)).toBe(error);
   });
 
-  it('does not speak of a limit that nobody has set', () => {
+  it('the message of a lost connection does not mention the retry limit of ioredis', () => {
     const error = Object.assign(new Error('Reached the max retries per request limit (which is 0).'), {
       name: 'MaxRetriesPerRequestError',
     });
@@ -72,7 +72,7 @@ describe('an error of Redis', () => {
     });
   });
 
-  it('says what the last node of a cluster has said', () => {
+  it('the message includes the error of the last node of a cluster', () => {
     const error = Object.assign(new Error('Failed to refresh slots cache.'), {
       name: 'ClusterAllFailedError',
       lastNodeError: new Error('ERR This instance has cluster support disabled'),

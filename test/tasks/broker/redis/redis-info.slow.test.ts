@@ -13,7 +13,7 @@ function open(url: string, password?: string): RedisBroker {
   return broker;
 }
 
-test('what Redis reports about itself has the shape of asynqmon, and no password', async () => {
+test('redisInfo has the shape of asynqmon, and no password', async () => {
   const redis = await RedisProcess.start({ args: ['--requirepass', 'secret'] });
   onTestFinished(() => redis.stop());
   const broker = open(`redis://:secret@127.0.0.1:${redis.port}/3`);
@@ -30,7 +30,7 @@ test('what Redis reports about itself has the shape of asynqmon, and no password
   expect(json).toMatchObject({ info: { redis_version: info['redis_version'] } });
 });
 
-test('what a cluster reports about itself tells where its queues are', async () => {
+test('redisInfo of a cluster has the nodes of its queues', async () => {
   const redis = await RedisCluster.start();
   onTestFinished(() => redis.stop());
   const broker = open(redis.url);
@@ -51,7 +51,7 @@ test('what a cluster reports about itself tells where its queues are', async () 
   ]);
 }, 30_000);
 
-test('with sentinels the address is that of the primary', async () => {
+test('the address in redisInfo is that of the primary if there are sentinels', async () => {
   const passwords = { server: 'of-servers', sentinel: 'of-sentinels' };
   const redis = await RedisSentinels.start(passwords);
   onTestFinished(() => redis.stop());

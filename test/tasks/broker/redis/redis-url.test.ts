@@ -35,14 +35,14 @@ describe('a URL of Redis', () => {
     ['redis://:a:b@there', { ...server, password: 'a:b' }],
     ['redis://:a@b@there', { ...server, password: 'a@b' }],
     ['rediss://there', { ...server, isTls: true }],
-  ])('names a server: %s', (url, address) => {
+  ])('the URL of a server is parsed: %s', (url, address) => {
     expect(parseRedisUrl('url', url)).toEqual(address);
   });
 
   it.each([
     ['redis-socket:///run/redis.sock', { db: 0, path: '/run/redis.sock' }],
     ['redis-socket://:pw@/run/my%20redis.sock?db=4', { db: 4, path: '/run/my redis.sock', password: 'pw' }],
-  ])('names a socket: %s', (url, address) => {
+  ])('the URL of a socket is parsed: %s', (url, address) => {
     expect(parseRedisUrl('url', url)).toEqual({ kind: 'socket', isTls: false, ...address });
   });
 
@@ -52,7 +52,7 @@ describe('a URL of Redis', () => {
     ['redis-sentinel://:pw@one,two:5?master=m', { ...sentinel, password: 'pw' }],
     ['redis-sentinel://one,two:5?master=my%20m', { ...sentinel, master: 'my m' }],
     ['rediss-sentinel://one,two:5?master=m', { ...sentinel, isTls: true }],
-  ])('names sentinels: %s', (url, address) => {
+  ])('the URL of sentinels is parsed: %s', (url, address) => {
     expect(parseRedisUrl('url', url)).toEqual(address);
   });
 
@@ -60,7 +60,7 @@ describe('a URL of Redis', () => {
     ['redis-cluster://one,[::1]:7000', cluster],
     ['redis-cluster://me:pw@one,[::1]:7000/0', { ...cluster, username: 'me', password: 'pw' }],
     ['rediss-cluster://one,[::1]:7000', { ...cluster, isTls: true }],
-  ])('names a cluster: %s', (url, address) => {
+  ])('the URL of a cluster is parsed: %s', (url, address) => {
     expect(parseRedisUrl('url', url)).toEqual(address);
   });
 });
@@ -91,7 +91,7 @@ describe('a URL that is not valid', () => {
     ['redis://there?db=1', 'without ?db='],
     ['redis://a%2@there', 'percent signs'],
     ['redis://there%zz', 'percent signs'],
-  ])('is refused: %s', (url, message) => {
+  ])('a URL that is not valid is rejected: %s', (url, message) => {
     expect(() => parseRedisUrl('options.url', url)).toThrow(
       expect.objectContaining({
         name: 'TypeError',
@@ -112,18 +112,18 @@ describe('a URL that is not valid', () => {
     'redis-sentinel://:secret@there',
     'redis-socket://:secret@there/path',
     'HTTP://me:secret\n@there',
-  ])('shows no password: %j', (url) => {
+  ])('the error for a URL has no password: %j', (url) => {
     expect(() => parseRedisUrl('url', url)).toThrow(/\*\*\*@there/);
     expect(() => parseRedisUrl('url', url)).not.toThrow(/secret/);
   });
 
-  it('shows no password of the query', () => {
+  it('the error for a URL has no password of the query', () => {
     const parse = (): unknown => parseRedisUrl('url', 'redis://there?password=secret&a=b');
     expect(parse).toThrow(/there\?password=\*\*\*&a=b/);
     expect(parse).not.toThrow(/secret/);
   });
 
-  it('is refused if it is not a string', () => {
+  it('a URL that is not a string is rejected', () => {
     expect(() => parseRedisUrl('url', 5)).toThrow('url must be a string. Received 5');
   });
 });

@@ -35,8 +35,8 @@ function meanwhile(method: 'callBuffer' | 'sismember', happen: () => Promise<unk
   Object.assign(client, { [method]: interposed });
 }
 
-describe('a queue that is removed while others work on it', () => {
-  test('lists no group and no set that has no tasks any more, if it has an active one then', async () => {
+describe('a queue that is removed while other processes use it', () => {
+  test('a queue that could not be removed lists no groups or sets without tasks', async () => {
     const { broker, redis } = setup;
     await broker.enqueue(newTask({ id: 'held', group: 'held' }));
     await broker.takeGroup(QUEUE, 'held', { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 }, LONG_MS);
@@ -52,7 +52,7 @@ describe('a queue that is removed while others work on it', () => {
     expect(await redis.exists(`${P}groups`, `${P}aggregation_sets`)).toBe(0);
   });
 
-  test('is not paused when it comes again', async () => {
+  test('a removed queue is not paused when it is created again', async () => {
     const { broker, redis } = setup;
     await broker.enqueue(newTask());
     meanwhile('sismember', () => broker.removeQueue(QUEUE, { force: true }));
@@ -61,8 +61,8 @@ describe('a queue that is removed while others work on it', () => {
   });
 });
 
-describe('a queue whose only tasks are in a set that somebody aggregates', () => {
-  test('is not removed without force', async () => {
+describe('a queue whose only tasks are in a set', () => {
+  test('a queue whose only tasks are in a set is not removed without force', async () => {
     const { broker } = setup;
     await broker.enqueue(newTask({ id: 'held', group: 'g' }));
     const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };

@@ -98,7 +98,7 @@ const DAMAGES: Record<string, Damage> = {
       expect(await takeAll(setup.broker)).toContain('pending');
     },
   },
-  'a task that is active and in no list (B4)': {
+  'a task that is active and in no list': {
     damage: async () => {
       await redis.lrem(`${P}active`, 0, 'active');
       await redis.zrem(`${P}lease`, 'active');
@@ -110,7 +110,7 @@ const DAMAGES: Record<string, Damage> = {
       expect(recovered.map(({ message }) => message.id)).toEqual(['active']);
     },
   },
-  'a task that is active without a lease (B3)': {
+  'a task that is active without a lease': {
     damage: () => redis.zrem(`${P}lease`, 'active'),
     found: [{ kind: 'active-without-lease', id: 'active' }],
     then: async () => {
@@ -128,7 +128,7 @@ const DAMAGES: Record<string, Damage> = {
       expect(await setup.broker.groups(QUEUE)).toEqual([{ group: 'group', size: 1 }]);
     },
   },
-  'a group that is not listed (B2)': {
+  'a group that is not listed': {
     damage: () => redis.srem(`${P}groups`, 'group'),
     found: [{ kind: 'group-not-listed', id: 'aggregating', where: 'group' }],
     then: async () => {
@@ -155,21 +155,21 @@ const DAMAGES: Record<string, Damage> = {
       await setup.broker.enqueue(newTask({ id: 'archived' }));
     },
   },
-  'a result that came after its task was gone (B5)': {
+  'a result that came after its task was removed': {
     damage: () => redis.hset(`${P}t:late`, 'result', 'x'),
     found: [{ kind: 'task-without-message', id: 'late', where: '' }],
     then: async () => {
       await setup.broker.enqueue(newTask({ id: 'late' }));
     },
   },
-  'a lock of a task that is gone (B7)': {
+  'a lock of a task that was removed': {
     damage: () => redis.set(`${P}unique:t:2`, 'nobody', 'EX', 100),
     found: [{ kind: 'leaked-lock', id: 'nobody', where: `${P}unique:t:2` }],
     then: async () => {
       await setup.broker.enqueue(newTask({ uniqueKey: `${P}unique:t:2` }));
     },
   },
-  'a lock of a task that is archived (B7)': {
+  'a lock of a task that is archived': {
     damage: () => redis.set(`${P}unique:t:2`, 'archived', 'EX', 100),
     found: [{ kind: 'leaked-lock', id: 'archived', where: `${P}unique:t:2` }],
     then: async () => {
@@ -178,15 +178,15 @@ const DAMAGES: Record<string, Damage> = {
   },
 };
 
-describe('a queue that is whole', () => {
-  test('has nothing to repair, with tasks in every state', async () => {
+describe('a queue without defects', () => {
+  test('a queue with tasks in every state has no defects', async () => {
     const before = await everythingOf(setup.broker);
     expect(await inspector.repair()).toEqual([]);
     expect(await inspector.repair({ apply: true })).toEqual([]);
     expect(await everythingOf(setup.broker)).toEqual(before);
   });
 
-  test('has nothing to repair while it is worked on', async () => {
+  test('a queue has no defects while servers use it', async () => {
     const { broker } = setup;
     const isDone = { value: false };
     const working = (async () => {
@@ -206,9 +206,9 @@ describe('a queue that is whole', () => {
   });
 });
 
-describe('what is wrong', () => {
+describe('a defect', () => {
   for (const [name, { damage, found, then }] of Object.entries(DAMAGES)) {
-    test(`${name} is found, and repaired if it is to be`, async () => {
+    test(`${name} is found, and repaired if requested`, async () => {
       await damage();
       const expected = found.map((defect) => expect.objectContaining({ ...defect, queue: QUEUE }) as Defect);
       expect(await inspector.repair()).toEqual(expected);
@@ -219,21 +219,21 @@ describe('what is wrong', () => {
     });
   }
 
-  test('a message that cannot be read is told of, and left alone', async () => {
+  test('a message that cannot be decoded is reported and not changed', async () => {
     await redis.hset(`${P}t:pending`, 'msg', Buffer.from([255, 255]));
     const defects = [{ kind: 'unreadable-message', queue: QUEUE, id: 'pending', where: '' }];
     expect(await inspector.repair({ apply: true })).toEqual(defects);
     expect(await inspector.repair()).toEqual(defects);
   });
 
-  test('a message of another task is reported, and left alone', async () => {
+  test('a message of another task is reported and not changed', async () => {
     const { message } = newTask({ id: 'other' });
     await redis.hset(`${P}t:pending`, 'msg', Buffer.from(encodeTaskMessage(message)));
     const defects = [{ kind: 'unreadable-message', queue: QUEUE, id: 'pending', where: '' }];
     expect(await inspector.repair({ apply: true })).toEqual(defects);
   });
 
-  test('is found among very many', async () => {
+  test('a defect is found among many tasks', async () => {
     await setup.broker.enqueueMany(Array.from({ length: 3_000 }, () => newTask()));
     await redis.lpush(`${P}pending`, 'ghost 1');
     await redis.rpush(`${P}pending`, 'ghost 2');
@@ -248,7 +248,7 @@ describe('what is wrong', () => {
     expect(await inspector.repair()).toEqual([]);
   });
 
-  test('is looked for in queues whose names mean something to Redis, and only in those', async () => {
+  test('repair handles queue names with characters of Redis patterns', async () => {
     const queue = 'a*[b]?\\';
     await setup.broker.enqueue(newTask({ queue }));
     await setup.broker.enqueue(newTask({ queue: 'axbc' }));
@@ -258,7 +258,7 @@ describe('what is wrong', () => {
     expect(await inspector.repair()).toMatchObject([{ id: 'late', queue: 'axbc' }]);
   });
 
-  test('is nothing in a task that somebody leases at that moment', async () => {
+  test('a task that is leased during a repair is not a defect', async () => {
     await take(setup.broker);
     expect(await inspector.repair({ apply: true })).toEqual([]);
   });

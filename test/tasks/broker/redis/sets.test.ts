@@ -9,8 +9,8 @@ beforeEach(async () => {
 });
 afterEach(() => setup.dispose());
 
-describe('tasks that are held as a set', () => {
-  test('are listed with those of their own group, also if its name begins like that of another one', async () => {
+describe('tasks in a set', () => {
+  test('tasks in a set are listed with those of their own group, also if its name is the beginning of another name', async () => {
     const { broker } = setup;
     await broker.enqueue(newTask({ id: 'own', group: 'a:b' }));
     const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };

@@ -37,11 +37,11 @@ const SETTLING: Record<string, (broker: Broker) => Promise<unknown>> = {
   'is deleted with all others': (broker) => broker.change(QUEUE, { state: 'pending' }, 'delete'),
 };
 
-export function describeHints(make: BrokerFactory): void {
+export function describeNotifications(make: BrokerFactory): void {
   const it = caseWith(make);
 
-  describe('who has subscribed', () => {
-    it('hears that there is work', async ({ broker }) => {
+  describe('a subscription', () => {
+    it('a listener is notified that there is work', async ({ broker }) => {
       const { heard, listener } = recorder();
       await broker.subscribe(listener, QUEUES);
       await broker.enqueue(newTask());
@@ -49,7 +49,7 @@ export function describeHints(make: BrokerFactory): void {
       await until(() => heard.includes(`work ${QUEUE}`) && heard.includes('work other'));
     });
 
-    it('hears that a task is given back, and that a queue is resumed', async ({ broker }) => {
+    it('a listener is notified that a task is released, and that a queue is resumed', async ({ broker }) => {
       await broker.enqueue(newTask());
       const task = await take(broker);
       const { heard, listener } = recorder();
@@ -62,14 +62,14 @@ export function describeHints(make: BrokerFactory): void {
       await until(() => heard.includes(`work ${QUEUE}`));
     });
 
-    it('hears that a group has grown', async ({ broker }) => {
+    it('a listener is notified that a group has grown', async ({ broker }) => {
       const { heard, listener } = recorder();
       await broker.subscribe(listener, QUEUES);
       await broker.enqueue(newTask({ group: 'g' }));
       await until(() => heard.includes(`grouped ${QUEUE} g`));
     });
 
-    it('hears how far a run is', async ({ broker }) => {
+    it('a listener is notified of progress', async ({ broker }) => {
       await broker.enqueue(newTask({ id: 'a' }));
       const { heard, listener } = recorder();
       await broker.subscribe(listener, QUEUES);
@@ -78,7 +78,7 @@ export function describeHints(make: BrokerFactory): void {
     });
 
     for (const [what, settle] of Object.entries(SETTLING)) {
-      it(`hears that a task ${what}`, async ({ broker }) => {
+      it(`a listener is notified that a task ${what}`, async ({ broker }) => {
         await broker.enqueue(newTask({ id: 'a' }));
         const { heard, listener } = recorder();
         await broker.subscribe(listener, QUEUES);
@@ -87,7 +87,7 @@ export function describeHints(make: BrokerFactory): void {
       });
     }
 
-    it('hears nothing any more once the subscription is closed; others do', async ({ broker }) => {
+    it('a listener is not notified after its subscription is closed, and others are', async ({ broker }) => {
       const [gone, there] = [recorder(), recorder()];
       const subscription = await broker.subscribe(gone.listener, QUEUES);
       await broker.subscribe(there.listener, QUEUES);
@@ -98,7 +98,7 @@ export function describeHints(make: BrokerFactory): void {
       expect(gone.heard).toEqual([]);
     });
 
-    it('may listen to some of it only', async ({ broker }) => {
+    it('a listener may have methods for some events only', async ({ broker }) => {
       const { heard, listener } = recorder();
       await broker.subscribe({}, QUEUES);
       await broker.subscribe(listener, QUEUES);
@@ -107,8 +107,8 @@ export function describeHints(make: BrokerFactory): void {
     });
   });
 
-  describe('who wants a run to stop', () => {
-    it('learns whether somebody runs it', async ({ broker }) => {
+  describe('a cancel request', () => {
+    it('a cancel request resolves with whether a server runs the task', async ({ broker }) => {
       const { id } = await putInto(broker, 'active');
       const request = { taskId: id, queue: QUEUE, outcome: 'archive' } as const;
       expect(await broker.cancel(request, 100)).toBe(false);
@@ -122,15 +122,19 @@ export function describeHints(make: BrokerFactory): void {
       expect(await broker.cancel({ ...request, queue: undefined }, 100)).toBe(false);
     });
 
-    it('may do so while there is no such task', async ({ broker }) => {
+    it('a cancel request for a task that does not exist resolves with false', async ({ broker }) => {
       await broker.subscribe({ cancel: () => false }, []);
       expect(await broker.cancel({ taskId: 'nothing', queue: 'nowhere', outcome: 'retry' }, 100)).toBe(false);
       expect(await broker.queues()).toEqual([]);
     });
   });
 
-  describe('what a broker does by itself', () => {
-    it('is told if it does so', async ({ broker, advance, precisionMs }) => {
+  describe('maintenance of a broker', () => {
+    it('listeners are notified of maintenance that a broker does by itself', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
       if (broker.maintenance.length > 0) return;
       await broker.enqueue(newTask());
       await take(broker, QUEUE, 1_000);
