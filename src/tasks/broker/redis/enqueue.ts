@@ -213,9 +213,12 @@ export function argumentsOf(task: NewTask, wallNowMs: number): TaskArguments {
   const score = isLater ? secondsUp(processAtMs) : 0;
   const lock = uniqueTtlMs > 0 ? message.uniqueKey : '';
   const lockMs = uniqueTtlMs + (isLater ? processAtMs - wallNowMs : 0);
-  const args = [message.id, encoded(message), isLater ? score : '', message.group, lock];
-  args.push(lock === '' ? '' : secondsUp(lockMs));
-  return { task, score, args };
+  const lockS = lock === '' ? '' : secondsUp(lockMs);
+  return {
+    task,
+    score,
+    args: [message.id, encoded(message), isLater ? score : '', message.group, lock, lockS],
+  };
 }
 
 /** @throws EscapementError `ERR_TASK_ID_CONFLICT`, `ERR_TASK_DUPLICATE` or `ERR_WIRE_MESSAGE` - the task was refused. */
