@@ -3,7 +3,7 @@ import { programOnPath, thisSystem, type System } from './system.ts';
 
 /** Where the tests have their Redis from. */
 export type FoundRedis =
-  /** `REDIS_URL`: a server that belongs to somebody else, see `freshDatabase`. */
+  /** `REDIS_URL`: a server that the tests have not started, see `freshDatabase`. */
   | { readonly url: string }
   /** The path of `redis-server` or `valkey-server`: the tests start their own. */
   | { readonly program: string }
@@ -29,7 +29,7 @@ export function findRedis(system: Pick<System, 'env'> = thisSystem): FoundRedis 
 /**
  * Returns the path of a server program, for servers that a test starts and stops, also where `REDIS_URL` is set.
  *
- * @throws Error - it is not on the PATH, or too old; the message says what to install.
+ * @throws Error - it is not on the PATH, or too old; the message names the program to install.
  */
 export function requireRedisProgram(system: Pick<System, 'env'> = thisSystem): string {
   const found = redisOnPath(system);
@@ -37,7 +37,7 @@ export function requireRedisProgram(system: Pick<System, 'env'> = thisSystem): s
   return found.program;
 }
 
-/** @returns what is wrong with a server of that version, if anything is. */
+/** @returns why a server of that version cannot be used; undefined if it can. */
 export function lackOf(server: string, version: string): string | undefined {
   const [major = 0, minor = 0] = (/\d+\.\d+/.exec(version)?.[0] ?? '').split('.').map(Number);
   if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return undefined;

@@ -31,7 +31,7 @@ const PACKAGE_MANAGERS: readonly PackageManager[] = [
   { program: 'brew', install: ['install'], packages: ['redis', 'valkey'], isOfUser: true },
 ];
 
-/** apt-get must not ask how to set a package up. */
+/** apt-get must not prompt for the configuration of a package. */
 const UNATTENDED = { DEBIAN_FRONTEND: 'noninteractive' };
 
 /**

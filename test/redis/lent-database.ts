@@ -41,7 +41,7 @@ export class LentDatabase {
 
   async #use(work: (redis: Redis) => Promise<void>): Promise<void> {
     const redis = new Redis(this.#url, { lazyConnect: true, retryStrategy: () => null });
-    // Whatever it is, the one who waits is told.
+    // Every error is passed to the caller that waits.
     let failure: unknown;
     redis.on('error', (error) => (failure = error));
     try {

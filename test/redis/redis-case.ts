@@ -5,7 +5,7 @@ import { RedisProcess } from './redis-process.ts';
 /** A database with nothing in it. */
 export interface FreshDatabase {
   readonly url: string;
-  /** Empties it, for somebody else. */
+  /** Empties it, for another test. */
   readonly dispose: () => Promise<void>;
 }
 

@@ -4,7 +4,7 @@ import { withRedis } from './with-redis.ts';
 
 const NODES = 3;
 const SLOTS = 16_384;
-/** After that a node is thought to be gone, in milliseconds. */
+/** Time after which a node counts as failed, in milliseconds. */
 const NODE_TIMEOUT_MS = 1_000;
 
 /** Three primaries that share the slots, and no replica. */
@@ -18,7 +18,7 @@ export class RedisCluster {
   static async start(): Promise<RedisCluster> {
     const args = [
       ...['--cluster-node-timeout', String(NODE_TIMEOUT_MS)],
-      // What has its node goes on while another one is gone.
+      // Queues of other nodes continue while one node is lost.
       ...['--cluster-require-full-coverage', 'no'],
     ];
     const nodes = await Promise.all(

@@ -33,7 +33,7 @@ exec "$@" 3<&-`;
 const CLUSTER_BUS_OFFSET = 10_000;
 const LAST_PORT = 65_535;
 
-/** A port that was free may be taken when the server asks for it. */
+/** A port that was free may be taken when the server binds it. */
 const ATTEMPTS = 5;
 const POLL_MS = 5;
 
@@ -56,7 +56,7 @@ export class RedisProcess {
     writeFileSync(this.#configPath, settings.config ?? '');
   }
 
-  /** Starts one, and waits until it answers. @throws Error - with what it said. */
+  /** Starts one, and waits until it answers. @throws Error - with its output. */
   static async start(settings: RedisSettings = {}): Promise<RedisProcess> {
     for (let attempt = 1; ; attempt++) {
       const server = new RedisProcess(settings.port ?? (await freePort(settings)), settings);
@@ -94,7 +94,7 @@ export class RedisProcess {
     }
   }
 
-  /** Ends the server, and waits until it is gone. Its folder stays. */
+  /** Ends the server, and waits until its process has ended. Its folder stays. */
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     const child = this.#child;
     if (child === undefined) return;
@@ -128,7 +128,7 @@ export class RedisProcess {
     }
   }
 
-  /** Asks the server for something, without a client. */
+  /** Sends commands to the server, without a client. */
   ask(...commands: string[]): Promise<string[]> {
     return askRedis(this.port, commands);
   }
@@ -153,7 +153,7 @@ export class RedisProcess {
       ...['--dir', this.folder, '--logfile', join(this.folder, 'log')],
       ...args,
     ];
-    // What it says before it has read where to log belongs there too.
+    // Its output before it has read the path of its log belongs there too.
     const log = openSync(join(this.folder, 'log'), 'a');
     // Apart from our group of processes: what a terminal sends to that is for us, and we decide.
     const child = spawn('/bin/sh', ['-c', KEEPER, 'sh', this.folder, ...command], {
@@ -172,7 +172,7 @@ function keeperOf(child: ChildProcess): Socket {
   return child.stdio[3] as Socket;
 }
 
-/** The server is gone: its id may soon be that of another process. */
+/** The server has ended: its id may soon be that of another process. */
 function tellKeeper(child: ChildProcess): void {
   keeperOf(child)
     .on('error', () => {

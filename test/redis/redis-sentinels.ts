@@ -51,7 +51,7 @@ export class RedisSentinels {
     return `redis-sentinel://${password}${hosts}?master=${MASTER}`;
   }
 
-  /** The server that the sentinels say is the primary. */
+  /** The server that the sentinels report as primary. */
   async primary(): Promise<RedisProcess> {
     const [first] = this.sentinels;
     const address = await this.#ask(first, (redis) =>

@@ -8,7 +8,7 @@ export interface System {
   readonly isRoot: boolean;
   /** Runs a command to its end. @returns whether it went well. */
   readonly run: (program: string, args: readonly string[]) => Promise<boolean>;
-  /** Tells a person what takes so long. */
+  /** Prints the reason of a long wait. */
   readonly say: (message: string) => void;
 }
 

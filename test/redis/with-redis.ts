@@ -1,10 +1,10 @@
 import { Redis } from 'ioredis';
 
-/** Asks a server of ours with a client of its own. */
+/** Calls a server of ours with a client of its own. */
 export async function withRedis<T>(url: string, work: (redis: Redis) => Promise<T>): Promise<T> {
   const redis = new Redis(url, { retryStrategy: () => null });
   redis.on('error', () => {
-    // The one who waits for the work is told.
+    // The caller receives the error.
   });
   try {
     return await work(redis);

@@ -16,7 +16,7 @@ const page = { page: 1, size: 1 };
 const set = { id: 'set', queue: QUEUE, group: 'g', messages: [] };
 const limits = { graceMs: 1, maxDelayMs: 0, maxSize: 0 };
 
-/** Every operation there is: the compiler sees to it. */
+/** Every operation: the compiler checks that none is missing. */
 type Calls = Record<
   Exclude<keyof Broker, 'clock' | 'maintenance' | 'close' | 'leaseHolder'>,
   (broker: Broker, task: LeasedTask) => Promise<unknown>

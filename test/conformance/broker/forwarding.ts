@@ -112,7 +112,7 @@ export function describeForwarding(make: BrokerFactory): void {
       const task = await take(broker, QUEUE, 1_000);
       await advance(2_000 + precisionMs);
       expect(await broker.recover([QUEUE], 30_000, LONG_MS)).toEqual([]);
-      // Nobody has taken it: it is still its holder's.
+      // No other caller has leased it: the lease is still valid.
       await broker.complete(task);
     });
 

@@ -20,7 +20,7 @@ const NOTHING = { active: 0, pending: 0, scheduled: 0, retry: 0, archived: 0, co
 
 const page = { page: 1, size: 10 };
 
-/** Everything that looks at, or changes, a queue that must be there. */
+/** Operations on a queue that must exist. */
 const OF_A_QUEUE: Record<string, (broker: Broker, queue: string) => Promise<unknown>> = {
   queueStats: (broker, queue) => broker.queueStats(queue),
   history: (broker, queue) => broker.history(queue, 1),

@@ -27,7 +27,7 @@ function recorder(): { heard: string[]; listener: BrokerListener } {
   return { heard, listener };
 }
 
-/** What ends a task, so that who waits for it need not wait any more. */
+/** Operations that end a task, so that callers that wait for it can continue. */
 const SETTLING: Record<string, (broker: Broker) => Promise<unknown>> = {
   'is completed': async (broker) => broker.complete(await take(broker)),
   'is archived': async (broker) => broker.archive(await take(broker), failure()),

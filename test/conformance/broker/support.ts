@@ -14,11 +14,11 @@ import { TASK_STATES } from '../../../src/tasks/task-state.ts';
 /** A fresh broker, with nothing in it. */
 export interface BrokerSetup {
   readonly broker: Broker;
-  /** How exactly it keeps times: what is due at a moment may come that much later, and durations last that much longer. */
+  /** Precision of times: a due task may come that much later, and a duration may last that much longer. */
   readonly precisionMs: number;
   /** Lets time pass, and what a broker does by itself meanwhile be done. */
   readonly advance: (ms: number) => Promise<void>;
-  /** Looks whether everything in it is as it must be, if it can. */
+  /** Checks the integrity of the broker, if that is possible. */
   readonly check?: () => void | Promise<void>;
   readonly dispose: () => Promise<void>;
 }
@@ -47,7 +47,7 @@ export const LONG_MS = 3_600_000;
 
 export const QUEUE = 'default';
 
-/** What a test says of a task; the rest is as asynq has it. */
+/** The fields of a task that a test sets; the others have the defaults of asynq. */
 export type TaskParts = Partial<TaskMessage> & {
   readonly processAtMs?: number;
   readonly uniqueTtlMs?: number;
@@ -156,7 +156,7 @@ export async function idsIn(
   return idsOf(await broker.tasks(queue, state, { page: 1, size: 10_000 }, group));
 }
 
-/** Everything there is to see of a queue: what an operation that was refused must not change. */
+/** Everything that can be read of a queue: an operation that is refused must not change it. */
 export async function everythingOf(broker: Broker, queue = QUEUE): Promise<unknown> {
   const { counts, groups, processedTotal, failedTotal, isPaused } = await broker.queueStats(queue);
   const records: TaskRecord[] = [];
@@ -167,7 +167,7 @@ export async function everythingOf(broker: Broker, queue = QUEUE): Promise<unkno
   return { counts, groups, processedTotal, failedTotal, isPaused, records, pending };
 }
 
-/** Waits, in real turns, for what a broker tells soon after. */
+/** Waits, in real turns, for a notification of a broker. */
 export async function until(isSo: () => boolean): Promise<void> {
   const giveUpAtMs = performance.now() + 5_000;
   while (!isSo()) {

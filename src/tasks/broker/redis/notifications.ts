@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { callEach } from '../../../core/report-uncaught.ts';
-import type { BrokerListener, CancelOutcome, CancelRequest, Subscription } from '../broker.ts';
+import type { BrokerListener, CancelOutcome } from '../broker.ts';
 import { CANCEL_CHANNEL, CANCEL_REQUEST_CHANNEL, cancelReplyChannel } from './keys.ts';
-import type { RedisAccess } from './redis-access.ts';
+import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import { Script } from './script.ts';
 
 /**
@@ -40,55 +40,72 @@ const SEPARATOR = '\0';
 type Channel = readonly [name: string, onMessage: (message: Buffer) => void];
 
 /**
- * Pub/sub messages about queues that servers serve or clients watch. asynq has nothing like it, and polls.
+ * Operations with pub/sub messages, of which asynq has only one, and polls.
  *
  * A queue's channel of work has two kinds of messages: an empty one means that the pending list is no longer empty; one with text
  * means that the group of that name has grown. A server that was given fewer tasks than it requested has emptied the
  * list, so a task that is enqueued behind others needs no message.
  */
-export class Notifications {
-  readonly #listeners = new Set<BrokerListener>();
-
+export const NOTIFICATIONS = {
   /** Notifies a listener of the events that it has methods for. */
-  async subscribe(
-    redis: RedisAccess,
-    listener: BrokerListener,
-    queues: readonly string[],
-  ): Promise<Subscription> {
-    const { connection } = redis;
+  async subscribe(redis, listener, queues) {
+    const { connection, listeners } = redis;
     const channels = [...new Set(queues)].flatMap((queue) => channelsOf(redis, listener, queue));
     if (listener.cancel !== undefined) channels.push(...cancelChannelsOf(redis, listener));
     const subscribed: Channel[] = [];
-    const close = (): void => {
-      this.#listeners.delete(listener);
+    const close = (): Promise<void> => {
+      listeners.delete(listener);
       for (const [name, onMessage] of subscribed.splice(0)) connection.unsubscribe(name, onMessage);
+      return Promise.resolve();
     };
     try {
-      this.#listeners.add(listener);
+      listeners.add(listener);
       for (const channel of channels) {
         subscribed.push(channel);
         await connection.subscribe(...channel);
       }
     } catch (error) {
-      close();
+      await close();
       throw error;
     }
-    return {
-      close: () => {
-        close();
-        return Promise.resolve();
-      },
-    };
-  }
+    return { close };
+  },
 
-  /** The last notification of every listener is that the broker is closed. */
-  close(): void {
-    const listeners = [...this.#listeners];
-    this.#listeners.clear();
-    queueMicrotask(() => {
-      callEach(listeners, (listener) => listener.closed?.());
+  async cancel(redis, { taskId, queue, outcome }, waitMs) {
+    const request: PublishedRequest = { taskId, queue, outcome };
+    if (waitMs <= 0) {
+      await publishRequest(redis, request);
+      return false;
+    }
+    const replyTo = cancelReplyChannel(randomUUID());
+    let settle: (isAnswered: boolean) => void = () => undefined;
+    const answer = new Promise<boolean>((resolve) => {
+      settle = resolve;
     });
-  }
+    const onAnswer = (): void => {
+      settle(true);
+    };
+    await redis.connection.subscribe(replyTo, onAnswer);
+    const timeout = redis.settings.clock.setTimeout(() => {
+      settle(false);
+    }, waitMs);
+    try {
+      await publishRequest(redis, { ...request, replyTo });
+      return await answer;
+    } finally {
+      timeout.cancel();
+      redis.connection.unsubscribe(replyTo, onAnswer);
+    }
+  },
+} satisfies RedisOperations;
+
+/** Notifies every listener that the broker is closed, and of nothing after that. */
+export function closeListeners({ listeners }: RedisAccess): void {
+  const closed = [...listeners];
+  listeners.clear();
+  queueMicrotask(() => {
+    callEach(closed, (listener) => listener.closed?.());
+  });
 }
 
 function channelsOf(redis: RedisAccess, listener: BrokerListener, queue: string): Channel[] {
@@ -150,44 +167,12 @@ function cancelChannelsOf(redis: RedisAccess, listener: BrokerListener): Channel
   ];
 }
 
-/** @returns whether a server that runs the task has answered within `waitMs`. */
-export async function cancel(
-  redis: RedisAccess,
-  { taskId, queue, outcome }: CancelRequest,
-  waitMs: number,
-): Promise<boolean> {
-  const request: PublishedRequest = { taskId, queue, outcome };
-  if (waitMs <= 0) {
-    await publishRequest(redis, request);
-    return false;
-  }
-  const replyTo = cancelReplyChannel(randomUUID());
-  let settle: (isAnswered: boolean) => void = () => undefined;
-  const answer = new Promise<boolean>((resolve) => {
-    settle = resolve;
-  });
-  const onAnswer = (): void => {
-    settle(true);
-  };
-  await redis.connection.subscribe(replyTo, onAnswer);
-  const timeout = redis.settings.clock.setTimeout(() => {
-    settle(false);
-  }, waitMs);
-  try {
-    await publishRequest(redis, { ...request, replyTo });
-    return await answer;
-  } finally {
-    timeout.cancel();
-    redis.connection.unsubscribe(replyTo, onAnswer);
-  }
-}
-
 async function publishRequest(redis: RedisAccess, request: PublishedRequest): Promise<void> {
   const args = [CANCEL_REQUEST_CHANNEL, JSON.stringify(request), CANCEL_CHANNEL, request.taskId];
   await redis.run(CANCEL, [CANCEL_REQUEST_CHANNEL], args);
 }
 
-/** Undefined if it is not a valid request: every client of Redis may publish. */
+/** Returns undefined if it is not a valid request: every client of Redis may publish. */
 function parse(message: Buffer): PublishedRequest | undefined {
   try {
     const request = JSON.parse(message.toString()) as Partial<PublishedRequest> | null;

@@ -1,11 +1,11 @@
 import type { Cluster, Redis } from 'ioredis';
 import { systemClock } from '../../../core/clock.ts';
+import type { BrokerListener } from '../broker.ts';
 import type { Operations } from '../broker-base.ts';
 import type { ResolvedBrokerSettings } from '../broker-settings.ts';
 import type { RedisConnection } from './connection.ts';
 import { newTasks } from './enqueue.ts';
 import { QueueKeys, QUEUES_KEY } from './keys.ts';
-import { Notifications } from './notifications.ts';
 import type { Script, ScriptArgument, ScriptReply } from './script.ts';
 import { doneTasks } from './settle.ts';
 
@@ -27,7 +27,8 @@ export class RedisAccess {
   readonly newTasks = newTasks(this);
   /** Tasks that are being completed. */
   readonly doneTasks = doneTasks(this);
-  readonly notifications = new Notifications();
+  /** Listeners with a subscription. */
+  readonly listeners = new Set<BrokerListener>();
   readonly #keys = new Map<string, QueueKeys>();
   readonly #registeredUntilMs = new Map<string, number>();
 

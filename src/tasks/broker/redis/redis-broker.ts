@@ -18,7 +18,7 @@ import { LeaseThread, leaseThreadFile } from './lease-thread.ts';
 import { LEASES } from './leases.ts';
 import { MAINTENANCE } from './maintenance.ts';
 import { MEMBERS } from './members.ts';
-import { cancel } from './notifications.ts';
+import { closeListeners, NOTIFICATIONS } from './notifications.ts';
 import { QUEUE_ADMINISTRATION } from './queue-administration.ts';
 import { RedisAccess } from './redis-access.ts';
 import { repair } from './repair.ts';
@@ -56,13 +56,12 @@ const OPERATIONS: Operations<RedisAccess> = {
   ...SETTLING,
   ...MAINTENANCE,
   ...GROUPS,
+  ...NOTIFICATIONS,
   ...MEMBERS,
   ...INSPECTION,
   ...TASK_ADMINISTRATION,
   ...QUEUE_ADMINISTRATION,
-  repair: (redis, queue, { apply }) => repair(redis, queue, apply),
-  subscribe: (redis, listener, queues) => redis.notifications.subscribe(redis, listener, queues),
-  cancel,
+  repair,
 };
 
 /**
@@ -130,7 +129,7 @@ export class RedisBroker extends BrokerBase<RedisAccess> {
   override async close(): Promise<void> {
     const redis = this.closeOperations();
     if (redis === undefined) return;
-    redis.notifications.close();
+    closeListeners(redis);
     await Promise.all([...this.#threads].map((thread) => thread.close()));
     await redis.connection.close();
   }

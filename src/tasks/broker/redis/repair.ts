@@ -166,7 +166,11 @@ const PER_SCAN = 1_000;
  * Checks a queue from both sides: from lists to tasks, then from tasks to lists; then its locks. A defect is checked again by
  * the script that repairs it, in one atomic step, because another process may have been in the middle of a change.
  */
-export async function repair(redis: RedisAccess, queue: string, apply: boolean): Promise<Defect[]> {
+export async function repair(
+  redis: RedisAccess,
+  queue: string,
+  { apply }: { readonly apply: boolean },
+): Promise<Defect[]> {
   await requireQueue(redis, queue);
   const round = new Round(redis, queue, apply);
   await round.checkLists();

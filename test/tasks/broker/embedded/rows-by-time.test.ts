@@ -18,7 +18,7 @@ const byTime = (a: TaskRow, b: TaskRow): number => a.atMs - b.atMs || a.serial -
 describe('RowsByTime', () => {
   test('rows are in the same order as in a sorted array after any additions and removals', () => {
     const action = fc.record({
-      // Many at once, so that pages fill and split; at few moments, so that many share one.
+      // Many rows, so that pages fill and split; few times, so that many rows share one.
       add: fc.array(fc.nat({ max: 50 }), { maxLength: 400, size: 'max' }),
       remove: fc.array(fc.nat(), { maxLength: 300, size: 'max' }),
       skip: fc.nat({ max: 1_000 }),

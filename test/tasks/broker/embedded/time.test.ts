@@ -19,7 +19,7 @@ import {
 
 const START_MS = 1_795_262_400_000;
 
-/** A wall clock that somebody sets. */
+/** A wall clock that the test sets. */
 class SetClock implements Clock {
   readonly manual = new ManualClock({ nowMs: 1_000, wallMs: START_MS });
   aheadMs = 0;

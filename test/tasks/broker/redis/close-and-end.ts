@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
 
-// A program that has a connection and closes it: nothing may keep it alive afterwards, or be said by it.
+// A program that closes its connection: nothing may keep it alive afterwards, and it must print nothing.
 const [url = '', state = ''] = process.argv.slice(2);
 const connection = new RedisConnection({ url, timeoutMs: 60_000 });
 const asked = connection.run((client) => client.ping()).catch(String);

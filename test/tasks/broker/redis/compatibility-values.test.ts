@@ -17,7 +17,7 @@ import { newTask, take } from '../../../conformance/broker/support.ts';
 import { until } from '../../../redis/until.ts';
 import { AT_ONCE, BYTES, failure, HOUR_MS, keys, QUEUE, ruleWorlds, server, worker } from './rule-world.ts';
 
-/* More of asynq's rules, about what values say; see compatibility.test.ts. */
+/* More of asynq's rules, about values; see compatibility.test.ts. */
 
 const world = ruleWorlds();
 

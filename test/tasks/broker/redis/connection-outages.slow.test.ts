@@ -17,7 +17,7 @@ import {
   unavailableFor,
 } from './connection-support.ts';
 
-/** Soon enough for somebody who shuts down. */
+/** Soon enough for a shutdown. */
 const PROMPT_MS = 500;
 
 let server: RedisProcess;

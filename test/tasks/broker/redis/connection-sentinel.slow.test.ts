@@ -82,7 +82,7 @@ describe('a connection by sentinels', () => {
       unavailableFor(/All sentinels are unreachable/),
     );
     expect(await timeOf(other.connection.close())).toBeLessThan(500);
-    // Who is there already does not need them.
+    // A connection that exists does not need them.
     await count(connection);
   });
 

@@ -7,7 +7,7 @@ import type {
 import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
 import { until } from '../../../redis/until.ts';
 
-/** A connection, and what it has said of itself. */
+/** A connection, and the changes of its health. */
 export interface Opened {
   readonly connection: RedisConnection;
   readonly health: RedisHealth[];

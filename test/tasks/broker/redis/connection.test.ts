@@ -16,7 +16,7 @@ let tlsPort: number;
 let socket: string;
 
 beforeAll(async () => {
-  // Its port is free: nobody else of us has it.
+  // Its port is free: no other test uses it.
   const other = await RedisProcess.start();
   tlsPort = other.port;
   await other.stop();

@@ -62,7 +62,7 @@ describe('with Redis behind a flaky network', () => {
     expect(broker.counts.repliesLost).toBeGreaterThan(TASKS / 10);
     expect(await inspector.getQueueInfo('default')).toMatchObject({ size: TASKS, completed: TASKS });
     await passUntil(clock, server.shutdown());
-    // A shutdown waits for a second of virtual time, in which Redis may not have answered; what it was asked goes on.
+    // A shutdown waits for a second of virtual time, in which Redis may not have answered; its operations continue.
     await expect.poll(() => inspector.servers(), { timeout: 20_000 }).toEqual([]);
     await inner.close();
     await database.dispose();

@@ -11,7 +11,7 @@ import { uniqueKeyOf } from '../../../../src/tasks/unique-key.ts';
 
 const keys = new QueueKeys('low');
 
-/** What is between the first `{` and the next `}`, as Redis has it; the whole key if that is nothing. */
+/** Returns the hash tag as Redis defines it: the text between the first `{` and the next `}`, or the whole key if that is empty. */
 function hashTagOf(key: string): string {
   const from = key.indexOf('{') + 1;
   const to = key.indexOf('}', from);

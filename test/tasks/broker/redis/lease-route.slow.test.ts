@@ -47,7 +47,7 @@ const tlsFile = (name: string): Buffer =>
   readFileSync(new URL(`../../../redis/tls/${name}`, import.meta.url));
 const CERT = tlsFile('cert.pem');
 
-/** A server that only speaks to who knows its certificate. */
+/** A server that accepts only clients that trust its certificate. */
 async function tlsServer(): Promise<{ readonly port: number }> {
   const redis = await RedisProcess.start();
   cleanups.push(() => redis.stop());

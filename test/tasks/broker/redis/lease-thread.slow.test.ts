@@ -31,7 +31,7 @@ interface World {
   readonly broker: RedisBroker;
   readonly errors: unknown[];
   readonly holder: LeaseHolder;
-  /** Leases the next task, which nobody else knows of. */
+  /** Leases the next task; no server has it. */
   readonly take: () => Promise<LeasedTask>;
   /** When leases end, by id, in seconds. */
   readonly leaseEnds: () => Promise<Record<string, number>>;

@@ -30,7 +30,7 @@ function logged(value: unknown): string {
   return [inspect(value, { depth: Infinity, showHidden: true }), plain, String(value)].join('\n');
 }
 
-/** What a connection that is refused says of it: to a caller, and to `onHealth`. */
+/** The errors of a connection that is refused: that of a caller, and that of `onHealth`. */
 async function saidBy({ connection, health }: Opened): Promise<unknown[]> {
   const rejected: unknown = await count(connection).catch((error: unknown) => error);
   const unheard: unknown = await connection.subscribe('a', () => undefined).catch((error: unknown) => error);

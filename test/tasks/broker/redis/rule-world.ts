@@ -5,10 +5,10 @@ import { QueueKeys } from '../../../../src/tasks/broker/redis/keys.ts';
 import { TaskMessageSchema } from '../../../../src/tasks/wire/asynq-messages.gen.ts';
 import { redisSetup, type RedisSetup } from './setup.ts';
 
-/** What the tests of asynq's rules have: a broker, a client, and a look at what is in Redis, which is checked after each. */
+/** The fixture of the tests of asynq's rules: a broker, a client, and a client of Redis. Redis is checked after each test. */
 export interface RuleWorld extends RedisSetup {
   readonly client: Client;
-  /** What a task of the default queue says, as protobuf has it. */
+  /** The protobuf message of a task of the default queue. */
   readonly messageOf: (id: string) => Promise<ReturnType<typeof fromBinary<typeof TaskMessageSchema>>>;
 }
 
