@@ -33,24 +33,25 @@ export const BROKER_OPERATION_NAMES = Object.keys(BROKER_OPERATIONS) as readonly
 /** An operation without its types: those of its arguments and its result do not matter to what wraps all of them. */
 export type AnyOperation = (...args: unknown[]) => unknown;
 
-// eslint-disable-next-line @typescript-eslint/no-empty-object-type, @typescript-eslint/no-unused-vars -- the static block defines every operation
-export interface BrokerBase<Context extends object> extends Broker {}
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging, @typescript-eslint/no-empty-object-type -- the static block defines every operation
+export interface BrokerBase extends Broker {}
 
 /**
  * A broker that rejects every operation with `ERR_BROKER_CLOSED` once it is closed, and whose errors name their operation. A
- * subclass passes its operations to the constructor, with the context that they work on, and closes the context in `close`.
+ * subclass passes its operations to the constructor, with the context that they work on, and closes the context in `close`. The
+ * context is not in the type of the class: it would be in the declarations of the package.
  */
 // eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- as above
-export abstract class BrokerBase<Context extends object> {
+export abstract class BrokerBase {
   /** Where the time of everything that uses this broker comes from. */
   readonly clock: Clock;
   readonly #name: string;
-  readonly #operations: Operations<Context>;
+  readonly #operations: Operations<never>;
   /** Undefined once the broker is closed, so that a reference to it keeps nothing in memory. */
-  #context: Context | undefined;
+  #context: object | undefined;
 
   /** @param name - what errors call the class: that of the constructor does not survive a minifier. */
-  constructor(name: string, clock: Clock, operations: Operations<Context>, context: Context) {
+  constructor(name: string, clock: Clock, operations: Operations<never>, context: object) {
     this.#name = name;
     this.clock = clock;
     this.#operations = operations;
@@ -62,7 +63,7 @@ export abstract class BrokerBase<Context extends object> {
       const isBatch = operation === 'enqueueMany';
       // Four named parameters, which is the most that an operation has: a rest parameter would allocate an array per call.
       const method = async function (
-        this: BrokerBase<object>,
+        this: BrokerBase,
         a: unknown,
         b: unknown,
         c: unknown,
@@ -91,29 +92,30 @@ export abstract class BrokerBase<Context extends object> {
     return this.close();
   }
 
-  /** What the operations work on; undefined once the broker is closed. */
-  protected get context(): Context | undefined {
-    return this.#context;
+  /** Whether the broker was closed. */
+  protected get isClosed(): boolean {
+    return this.#context === undefined;
   }
 
-  /** Rejects operations from now on. @returns the context if the broker was open. */
-  protected closeOperations(): Context | undefined {
-    const context = this.#context;
+  /** Rejects operations from now on. @returns whether the broker was open. */
+  protected closeOperations(): boolean {
+    const wasOpen = !this.isClosed;
     this.#context = undefined;
-    return context;
+    return wasOpen;
   }
 
   /** Runs a method that other brokers do not have, under the rules of operations. */
-  protected async perform<T>(method: string, run: (context: Context) => Promise<T>): Promise<T> {
+  protected async perform<T>(method: string, run: () => Promise<T>): Promise<T> {
     try {
-      return await run(this.#openContext());
+      this.#openContext();
+      return await run();
     } catch (error) {
       throw this.#withOperation(error, method);
     }
   }
 
   /** @throws EscapementError `ERR_BROKER_CLOSED` */
-  #openContext(): Context {
+  #openContext(): object {
     if (this.#context === undefined) throw brokerClosed();
     return this.#context;
   }

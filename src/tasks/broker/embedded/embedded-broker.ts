@@ -48,14 +48,17 @@ const OPERATIONS: Operations<TaskStore> = {
  * const server = new Server({ broker });
  * ```
  */
-export class EmbeddedBroker extends BrokerBase<TaskStore> {
+export class EmbeddedBroker extends BrokerBase {
   override readonly maintenance = [];
+  /** Undefined once the broker is closed. */
+  #store: TaskStore | undefined;
 
   private constructor(store: TaskStore) {
     if (!(store instanceof TaskStore)) {
       throw illegalConstructor('EmbeddedBroker', 'await EmbeddedBroker.open({ … })');
     }
     super('EmbeddedBroker', store.clock, OPERATIONS, store);
+    this.#store = store;
   }
 
   /** @throws TypeError or RangeError - an option is not valid. */
@@ -66,7 +69,9 @@ export class EmbeddedBroker extends BrokerBase<TaskStore> {
 
   /** Removes all tasks immediately; a bulk operation in progress stops and rejects. */
   override close(): Promise<void> {
-    this.closeOperations()?.close();
+    this.closeOperations();
+    this.#store?.close();
+    this.#store = undefined;
     return Promise.resolve();
   }
 
@@ -78,7 +83,7 @@ export class EmbeddedBroker extends BrokerBase<TaskStore> {
   /** @internal What a console prints. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => {
-      const queues = this.context && [...this.context.queues.values()];
+      const queues = this.#store && [...this.#store.queues.values()];
       return {
         ...{ clock: undefined, maintenance: undefined, state: queues ? 'open' : 'closed' },
         queues: queues?.length,
@@ -89,6 +94,6 @@ export class EmbeddedBroker extends BrokerBase<TaskStore> {
 
   /** @internal For the integrity checker. */
   [INTERNALS](): EmbeddedBrokerInternals {
-    return { store: this.context };
+    return { store: this.#store };
   }
 }

@@ -1,10 +1,16 @@
 import type { Clock } from '../../../core/clock.ts';
 import { SystemTimer } from '../../../timer/system-timer.ts';
-import type { BrokerListener, NewTask, Subscription } from '../broker.ts';
+import type {
+  BrokerListener,
+  EnqueueEvent,
+  NewTask,
+  ScheduleEntry,
+  ServerState,
+  Subscription,
+} from '../broker.ts';
 import { requireNewTask } from '../broker-checks.ts';
 import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from '../broker-errors.ts';
 import type { ResolvedBrokerSettings } from '../broker-settings.ts';
-import { Members } from './members.ts';
 import { Notifications } from './notifications.ts';
 import { listOf, NO_TIMER, QueueState, TaskRow, type ListedState } from './task-lists.ts';
 
@@ -22,7 +28,11 @@ import { listOf, NO_TIMER, QueueState, TaskRow, type ListedState } from './task-
 export class TaskStore {
   readonly clock: Clock;
   readonly timer: SystemTimer;
-  readonly members = new Members();
+  /** Read the states of servers and schedulers, so that the states are always current. */
+  readonly servers = new Map<string, () => ServerState>();
+  readonly schedulers = new Map<string, () => readonly ScheduleEntry[]>();
+  /** By schedule entry, in order of the latest event. */
+  readonly enqueueEvents = new Map<string, EnqueueEvent[]>();
   readonly notifications = new Notifications();
   readonly locks = new UniqueLocks();
   readonly queues = new Map<string, QueueState>();

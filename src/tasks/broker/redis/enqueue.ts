@@ -3,8 +3,7 @@ import { requireNewTask } from '../broker-checks.ts';
 import { taskDuplicate, taskIdConflict, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
 import type { NewTask, TaskRecord } from '../broker.ts';
-import { Coalescer } from './coalescer.ts';
-import type { RedisAccess, RedisOperations } from './redis-access.ts';
+import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
 import { toBrokerError } from './redis-errors.ts';
 import { encoded, listOf, msOfSeconds, numberOf, Script, secondsUp, textOf } from './script.ts';
 import type { ScriptArgument, ScriptReply } from './script.ts';
@@ -152,7 +151,7 @@ return outcome
 const STATES = [undefined, 'pending', 'scheduled', 'aggregating'] as const;
 
 /** A new task, and its arguments of ENQUEUE. */
-export interface TaskArguments {
+interface TaskArguments {
   readonly task: NewTask;
   /** When it is due, in seconds; 0 for now. */
   readonly score: number;
@@ -187,20 +186,17 @@ export const ENQUEUING = {
 
 async function enqueue(redis: RedisAccess, task: NewTask): Promise<TaskRecord> {
   const added = argumentsOf(task, redis.wallNowMs);
-  return recordOfNew(redis, added, await redis.newTasks.submit(task.message.queue, added));
+  return recordOfNew(redis, added, await redis.runShared(NEW_TASKS, task.message.queue, added));
 }
 
-/** Collects the tasks that are added in one turn. */
-export function newTasks(redis: RedisAccess): Coalescer<TaskArguments, ScriptReply> {
-  return new Coalescer({
-    run: async (queue, tasks) => {
-      const args: ScriptArgument[] = [redis.wallNowDigits];
-      for (const task of tasks) args.push(...task.args);
-      return listOf(await redis.run(ENQUEUE, await redis.keysToEnqueue(queue), args));
-    },
-    bytesOf: ({ task }) => task.message.payload.length,
-  });
-}
+const NEW_TASKS: SharedScript<TaskArguments, ScriptReply> = {
+  run: async (redis, queue, tasks) => {
+    const args: ScriptArgument[] = [redis.wallNowDigits];
+    for (const task of tasks) args.push(...task.args);
+    return listOf(await redis.run(ENQUEUE, await redis.keysToEnqueue(queue), args));
+  },
+  bytesOf: ({ task }) => task.message.payload.length,
+};
 
 /**
  * @throws TypeError or RangeError - the name of the queue or one of the times is not valid.

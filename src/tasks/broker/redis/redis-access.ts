@@ -3,11 +3,10 @@ import { systemClock } from '../../../core/clock.ts';
 import type { BrokerListener } from '../broker.ts';
 import type { Operations } from '../broker-base.ts';
 import type { ResolvedBrokerSettings } from '../broker-settings.ts';
+import { Coalescer } from './coalescer.ts';
 import type { RedisConnection } from './connection.ts';
-import { newTasks } from './enqueue.ts';
 import { QueueKeys, QUEUES_KEY } from './keys.ts';
 import type { Script, ScriptArgument, ScriptReply } from './script.ts';
-import { doneTasks } from './settle.ts';
 
 /** Some of the operations of a Redis broker. They are in one file per topic, beside the scripts that they run. */
 export type RedisOperations = Partial<Operations<RedisAccess>>;
@@ -19,16 +18,21 @@ const MAX_KNOWN_QUEUES = 1_000;
 const REGISTERED_MS = 5_000;
 const MAX_REGISTERED = 1_000;
 
+/** A script that calls of one turn of the event loop share. */
+export interface SharedScript<T, R> {
+  /** Runs the script for items of one queue. @returns their results in their order. */
+  readonly run: (redis: RedisAccess, queue: string, items: readonly T[]) => Promise<readonly R[]>;
+  /** Returns the size of an item. */
+  readonly bytesOf: (item: T) => number;
+}
+
 /** What the operations of a Redis broker work on: a connection, the time, keys, and calls that share a script. */
 export class RedisAccess {
   readonly connection: RedisConnection;
   readonly settings: ResolvedBrokerSettings;
-  /** Tasks that are being added. */
-  readonly newTasks = newTasks(this);
-  /** Tasks that are being completed. */
-  readonly doneTasks = doneTasks(this);
   /** Listeners with a subscription. */
   readonly listeners = new Set<BrokerListener>();
+  readonly #coalescers = new Map<object, Coalescer<unknown, unknown>>();
   readonly #keys = new Map<string, QueueKeys>();
   readonly #registeredUntilMs = new Map<string, number>();
 
@@ -102,6 +106,17 @@ export class RedisAccess {
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - Redis cannot be reached, or has not answered in time. */
   run(script: Script, keys: readonly string[], args: readonly ScriptArgument[]): Promise<ScriptReply> {
     return this.send((client) => script.run(client, keys, args));
+  }
+
+  /** Runs a script for an item, together with the other items of this turn. Throws as `run`. */
+  runShared<T, R>(script: SharedScript<T, R>, queue: string, item: T): Promise<R> {
+    let coalescer = this.#coalescers.get(script) as Coalescer<T, R> | undefined;
+    if (coalescer === undefined) {
+      const run = (key: string, items: readonly T[]): Promise<readonly R[]> => script.run(this, key, items);
+      coalescer = new Coalescer({ run, bytesOf: script.bytesOf });
+      this.#coalescers.set(script, coalescer as Coalescer<unknown, unknown>);
+    }
+    return coalescer.submit(queue, item);
   }
 
   /** As `run`, for a command, or for several that do not depend on one another. */

@@ -78,9 +78,10 @@ const OPERATIONS: Operations<RedisAccess> = {
  * const server = new Server({ broker });
  * ```
  */
-export class RedisBroker extends BrokerBase<RedisAccess> {
+export class RedisBroker extends BrokerBase {
   override readonly maintenance = MAINTENANCE_JOBS;
   readonly #options: RedisBrokerOptions;
+  readonly #redis: RedisAccess;
   readonly #threads = new Set<LeaseThread>();
 
   /**
@@ -90,14 +91,16 @@ export class RedisBroker extends BrokerBase<RedisAccess> {
    */
   constructor(options: RedisBrokerOptions) {
     const settings = readOptions('RedisBroker', options, OPTIONS);
-    super('RedisBroker', settings.clock, OPERATIONS, new RedisAccess(new RedisConnection(options), settings));
+    const redis = new RedisAccess(new RedisConnection(options), settings);
+    super('RedisBroker', settings.clock, OPERATIONS, redis);
     this.#options = options;
+    this.#redis = redis;
   }
 
   /** Returns what Redis reports about itself, by name: its command `INFO`; for a cluster, that of one node. */
   async info(): Promise<Readonly<Record<string, string>>> {
-    return await this.perform('info', async (redis) =>
-      parseInfo(await redis.send((client) => client.info())),
+    return await this.perform('info', async () =>
+      parseInfo(await this.#redis.send((client) => client.info())),
     );
   }
 
@@ -108,13 +111,12 @@ export class RedisBroker extends BrokerBase<RedisAccess> {
    * @example tasksHandler({ broker, redisInfo: () => broker.redisInfo() })
    */
   async redisInfo(): Promise<RedisInfo> {
-    return await this.perform('redisInfo', describe);
+    return await this.perform('redisInfo', () => describe(this.#redis));
   }
 
   /** Returns a thread, which starts with the first lease; undefined for a broker with its own clock, which a thread cannot read. */
   override leaseHolder(options: LeaseHolderOptions): LeaseHolder | undefined {
-    const isPossible = this.context !== undefined && this.clock === systemClock;
-    if (!isPossible || this.#options.leaseThread === false) return undefined;
+    if (this.isClosed || this.clock !== systemClock || this.#options.leaseThread === false) return undefined;
     const thread = new LeaseThread({
       ...options,
       file: leaseThreadFile,
@@ -127,11 +129,10 @@ export class RedisBroker extends BrokerBase<RedisAccess> {
 
   /** Closes the broker; pending operations reject. A client that was passed in stays open. Idempotent. */
   override async close(): Promise<void> {
-    const redis = this.closeOperations();
-    if (redis === undefined) return;
-    closeListeners(redis);
+    if (!this.closeOperations()) return;
+    closeListeners(this.#redis);
     await Promise.all([...this.#threads].map((thread) => thread.close()));
-    await redis.connection.close();
+    await this.#redis.connection.close();
   }
 
   /** @internal What a console prints: no password. */
@@ -141,7 +142,7 @@ export class RedisBroker extends BrokerBase<RedisAccess> {
       ...('url' in this.#options
         ? { url: withoutCredentials(this.#options.url) }
         : { address: addressOf(this.#options.client) }),
-      state: this.context === undefined ? 'closed' : this.context.connection.health.state,
+      state: this.isClosed ? 'closed' : this.#redis.connection.health.state,
     }));
   }
 }

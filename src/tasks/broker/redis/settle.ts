@@ -2,9 +2,8 @@ import { DAY_MS, utcDay } from '../../../core/units.ts';
 import { requireDuration } from '../../task-options.ts';
 import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask, TaskFailure } from '../broker.ts';
-import { Coalescer } from './coalescer.ts';
 import { runUnderLease } from './leases.ts';
-import type { RedisAccess, RedisOperations } from './redis-access.ts';
+import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
 import { encoded, listOf, numberOf, Script, secondsDown, secondsUp } from './script.ts';
 import type { ScriptArgument } from './script.ts';
 
@@ -204,7 +203,7 @@ const DAY_COUNT_MS = 90 * DAY_MS;
 /** Operations that end a run, or write what it reports. Calls of `complete` in one turn of the event loop share a script. */
 export const SETTLING = {
   async complete(redis, task) {
-    if ((await redis.doneTasks.submit(task.message.queue, task)) !== 1) throw leaseLost(task);
+    if ((await redis.runShared(DONE_TASKS, task.message.queue, task)) !== 1) throw leaseLost(task);
   },
 
   async retry(redis, task, failure, atMs) {
@@ -237,28 +236,19 @@ export const SETTLING = {
   },
 } satisfies RedisOperations;
 
-/** Collects the tasks that are completed in one turn. */
-export function doneTasks(redis: RedisAccess): Coalescer<LeasedTask, number> {
-  return new Coalescer({
-    run: (queue, tasks) => completeAll(redis, queue, tasks),
-    bytesOf: ({ message }) => (message.retentionMs > 0 ? message.payload.length : 0),
-  });
-}
-
-async function completeAll(
-  redis: RedisAccess,
-  queue: string,
-  tasks: readonly LeasedTask[],
-): Promise<readonly number[]> {
-  const nowMs = redis.wallNowMs;
-  const args: ScriptArgument[] = [utcDay(nowMs), secondsUp(nowMs + DAY_COUNT_MS)];
-  for (const { message, epoch } of tasks) {
-    args.push(message.id, epoch, message.uniqueKey);
-    if (message.retentionMs === 0) args.push('', '');
-    else args.push(secondsUp(nowMs + message.retentionMs), encoded({ ...message, completedAtMs: nowMs }));
-  }
-  return listOf(await redis.runIn(queue, COMPLETE, args)).map(numberOf);
-}
+const DONE_TASKS: SharedScript<LeasedTask, number> = {
+  run: async (redis, queue, tasks) => {
+    const nowMs = redis.wallNowMs;
+    const args: ScriptArgument[] = [utcDay(nowMs), secondsUp(nowMs + DAY_COUNT_MS)];
+    for (const { message, epoch } of tasks) {
+      args.push(message.id, epoch, message.uniqueKey);
+      if (message.retentionMs === 0) args.push('', '');
+      else args.push(secondsUp(nowMs + message.retentionMs), encoded({ ...message, completedAtMs: nowMs }));
+    }
+    return listOf(await redis.runIn(queue, COMPLETE, args)).map(numberOf);
+  },
+  bytesOf: ({ message }) => (message.retentionMs > 0 ? message.payload.length : 0),
+};
 
 /** ARGV[1…6] of FAIL. */
 function failureArguments(
