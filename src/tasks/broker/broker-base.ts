@@ -17,7 +17,7 @@ export type Operation<Context, O extends BrokerOperation> = (
 export type Operations<Context> = { readonly [O in BrokerOperation]: Operation<Context, O> };
 
 /** Every operation; TypeScript checks that none is missing. */
-export const BROKER_OPERATIONS: Readonly<Record<BrokerOperation, true>> = {
+const BROKER_OPERATIONS: Readonly<Record<BrokerOperation, true>> = {
   ...{ ping: true, enqueue: true, enqueueMany: true, enqueueTick: true, lastTickMs: true, dequeue: true },
   ...{ complete: true, retry: true, archive: true, release: true, discard: true, extendLeases: true },
   ...{ writeResult: true, writeProgress: true, forward: true, recover: true, deleteExpired: true },
