@@ -121,7 +121,7 @@ export function resolveDiskQueueOptions(options: DiskQueueOptions): ResolvedDisk
   requireOneOf('whenFull', ['reject', 'wait'], whenFull);
   requireFunction('onCorruption', onCorruption);
   requireClock('clock', clock);
-  requireMetrics(metrics);
+  if (metrics !== undefined) requireMetrics('metrics', metrics);
   const files = (options as { [FILE_SYSTEM]?: FileSystem })[FILE_SYSTEM] ?? hostFileSystem;
   return {
     ...{ name, folder: resolve(dataPath), durability, format, whenFull, clock, metrics, onCorruption, files },

@@ -79,7 +79,7 @@ export function resolvePurgatoryOptions<K, T extends DelayedOperation>(
   if (typeof timerEnabled !== 'boolean') throw wrongType('timerEnabled', 'a boolean', timerEnabled);
   if (keyOf !== undefined) requireFunction('keyOf', keyOf);
   requireFunction('onError', onError);
-  requireMetrics(metrics);
+  if (metrics !== undefined) requireMetrics('metrics', metrics);
   requireClock('clock', clock);
   return { timer, timerEnabled, keyOf, onError, metrics, clock };
 }

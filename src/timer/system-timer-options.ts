@@ -9,7 +9,7 @@ import {
   requireOptions,
   type OptionNames,
 } from '../core/validate.ts';
-import { noopMetrics, type MetricsProvider } from '../metrics/provider.ts';
+import type { MetricsProvider } from '../metrics/provider.ts';
 import { requireMetrics } from '../metrics/require-metrics.ts';
 import type { TimerErrorHandler } from './task-runner.ts';
 import type { Rounding } from './timer-wheels.ts';
@@ -106,7 +106,7 @@ export interface ResolvedSystemTimerOptions {
   readonly maxTasksPerTurn: number;
   readonly asyncContext: boolean;
   readonly onError: TimerErrorHandler | undefined;
-  readonly metrics: MetricsProvider;
+  readonly metrics: MetricsProvider | undefined;
 }
 
 /** A ring is an array: beyond this it would cost more than the levels it saves. */
@@ -116,7 +116,7 @@ export function resolveOptions(options: SystemTimerOptions): ResolvedSystemTimer
   requireOptions('SystemTimer', options, OPTIONS);
   const { name = 'timer', tickMs = 1, wheelSize = 64, clock = systemClock, rounding = 'up' } = options;
   const { autoStart = true, executor, maxTasksPerTurn = 10_000, asyncContext = false } = options;
-  const { onError, metrics = noopMetrics } = options;
+  const { onError, metrics } = options;
   if (typeof name !== 'string') throw wrongType('name', 'a string', name);
   requireIntegerAtLeast('tickMs', 1, tickMs);
   requireIntegerAtLeast('wheelSize', 2, wheelSize);
@@ -128,7 +128,7 @@ export function resolveOptions(options: SystemTimerOptions): ResolvedSystemTimer
   if (maxTasksPerTurn !== Infinity) requireIntegerAtLeast('maxTasksPerTurn', 1, maxTasksPerTurn);
   if (typeof asyncContext !== 'boolean') throw wrongType('asyncContext', 'a boolean', asyncContext);
   if (onError !== undefined) requireFunction('onError', onError);
-  requireMetrics(metrics);
+  if (metrics !== undefined) requireMetrics('metrics', metrics);
   const nowMs = readClock(clock);
   const { startMs = nowMs } = options;
   requireStart(startMs, nowMs);

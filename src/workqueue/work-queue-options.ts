@@ -53,7 +53,7 @@ export function resolveWorkQueueOptions<T>(options: WorkQueueOptions<T>): Resolv
   const { name = 'workqueue', clock = systemClock, metrics, keyOf = identity, maxSize = Infinity } = options;
   if (typeof name !== 'string') throw wrongType('name', 'a string', name);
   requireClock('clock', clock);
-  requireMetrics(metrics);
+  if (metrics !== undefined) requireMetrics('metrics', metrics);
   requireFunction('keyOf', keyOf);
   if (maxSize !== Infinity) requireIntegerAtLeast('maxSize', 1, maxSize);
   return { name, clock, metrics, keyOf, maxSize };

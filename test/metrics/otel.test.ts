@@ -84,7 +84,7 @@ describe('openTelemetryMetrics', () => {
     const waits = (await reader.read()).get('purgatory_wait_duration_seconds');
     expect(waits?.descriptor).toMatchObject({
       unit: 's',
-      description: 'How long operations waited, from add to completion.',
+      description: 'Time from the addition of an operation to its completion.',
     });
     expect(waits?.dataPoints[0]?.value).toMatchObject({
       count: 1,

@@ -1,5 +1,5 @@
 import { SpanStatusCode, type Span } from '@opentelemetry/api';
-import { guarded } from '../../metrics/guarded.ts';
+import { guarded } from '../../core/report-uncaught.ts';
 import { errorText } from '../error-text.ts';
 import { ATTRIBUTE } from './span-attributes.ts';
 

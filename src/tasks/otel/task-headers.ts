@@ -1,5 +1,5 @@
 import type { Context, TextMapGetter, TextMapPropagator, TextMapSetter } from '@opentelemetry/api';
-import { guarded } from '../../metrics/guarded.ts';
+import { guarded } from '../../core/report-uncaught.ts';
 
 type Headers = Readonly<Record<string, string>>;
 

@@ -1,6 +1,13 @@
 import type { EventEmitter } from 'node:events';
-import { reportUncaught } from '../../core/report-uncaught.ts';
-import { guarded, observeDuration } from '../../metrics/guarded.ts';
+import { guarded } from '../../core/report-uncaught.ts';
+import {
+  duration,
+  gauge,
+  labelled,
+  metricGroup,
+  removeGauges,
+  type MetricGroup,
+} from '../../metrics/metric-group.ts';
 import type { MetricsProvider } from '../../metrics/provider.ts';
 import type { CancelOutcome } from '../broker/broker.ts';
 import { emit } from '../emit.ts';
@@ -142,11 +149,9 @@ export class Reports {
 
   /** @param error - undefined if the broker answers. */
   health(error: unknown): void {
-    try {
+    guarded(() => {
       this.#healthCheck?.(error);
-    } catch (thrown) {
-      reportUncaught(thrown);
-    }
+    });
   }
 
   /** Removes the gauges, which would otherwise keep the server in memory. */
@@ -163,59 +168,48 @@ function eventOf({ task, leased }: TaskRun): TaskEvent {
 /** In seconds: from a quick query to half an hour, which is asynq's default timeout. */
 const BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800];
 
-type Histogram = ReturnType<MetricsProvider['histogram']>;
+/** Observes a duration in milliseconds. */
+type Observe = (durationMs: number) => void;
 
 class RunMetrics {
-  readonly #provider: MetricsProvider;
+  readonly #group: MetricGroup;
   /** By queue, type and outcome; each is created at its first observation. */
-  readonly #durations = new Map<string, Map<string, Map<string, Histogram>>>();
-  readonly #gauges: { remove(): void }[] = [];
+  readonly #durations = new Map<string, Map<string, Map<string, Observe>>>();
 
   constructor(provider: MetricsProvider, queues: readonly string[], runs: RunTable) {
-    this.#provider = provider;
-    try {
-      for (const queue of queues) this.#gauges.push(inProgress(provider, queue, runs));
-    } catch (error) {
-      this.remove(); // without a server there will be no shutdown that removes them
-      throw error;
+    this.#group = metricGroup(provider, {});
+    for (const queue of queues) {
+      gauge(
+        labelled(this.#group, { queue }),
+        'escapement_tasks_in_progress',
+        'Number of tasks that the servers of this process are processing.',
+        () => runs.list().filter(({ leased }) => leased.message.queue === queue).length,
+      );
     }
   }
 
   ended({ queue, type }: TaskMessage, outcome: string, durationMs: number): void {
     guarded(() => {
-      observeDuration(this.#histogram(queue, type, outcome), durationMs);
+      this.#duration(queue, type, outcome)(durationMs);
     });
   }
 
   remove(): void {
-    for (const gauge of this.#gauges.splice(0)) {
-      guarded(() => {
-        gauge.remove();
-      });
-    }
+    removeGauges(this.#group);
   }
 
-  #histogram(queue: string, type: string, outcome: string): Histogram {
-    const byType = childOf(this.#durations, queue, () => new Map<string, Map<string, Histogram>>());
-    const byOutcome = childOf(byType, type, () => new Map<string, Histogram>());
+  #duration(queue: string, type: string, outcome: string): Observe {
+    const byType = childOf(this.#durations, queue, () => new Map<string, Map<string, Observe>>());
+    const byOutcome = childOf(byType, type, () => new Map<string, Observe>());
     return childOf(byOutcome, outcome, () =>
-      this.#provider.histogram(
+      duration(
+        labelled(this.#group, { queue, type, outcome }),
         'escapement_task_duration_seconds',
-        'How long the runs of tasks took, by what became of them.',
+        'Duration of the runs of tasks, by outcome.',
         BUCKETS,
-        { queue, type, outcome },
       ),
     );
   }
-}
-
-function inProgress(metrics: MetricsProvider, queue: string, runs: RunTable): { remove(): void } {
-  return metrics.observableGauge(
-    'escapement_tasks_in_progress',
-    'Tasks that are being processed by the servers of this process.',
-    () => runs.list().filter(({ leased }) => leased.message.queue === queue).length,
-    { queue },
-  );
 }
 
 function childOf<V>(parent: Map<string, V>, key: string, make: () => V): V {
