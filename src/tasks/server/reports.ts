@@ -13,7 +13,8 @@ import type { CancelOutcome } from '../broker/broker.ts';
 import { emit } from '../emit.ts';
 import type { TaskMessage } from '../task-message.ts';
 import type { ReceivedTask } from './handler.ts';
-import type { Ending, RunTable, TaskRun } from './run.ts';
+import type { Ending } from './ending.ts';
+import type { RunTable, TaskRun } from './run.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 
 /** Event about a run of a task. */
@@ -116,31 +117,21 @@ export class Reports {
     if (this.#emitter.listenerCount('started') > 0) emit(this.#emitter, 'started', eventOf(run));
   }
 
-  /** @param endedAtMs - when its handler had settled, or the run was given up; on the monotonic clock. */
+  /** @param endedAtMs - when the handler settled, or the run was given up; on the monotonic clock. */
   ended(run: TaskRun, ending: Ending, endedAtMs: number): void {
     if (!run.hasStarted) return;
     const durationMs = endedAtMs - run.startedAtMs;
-    this.#metrics?.ended(run.leased.message, ending.kind, durationMs);
-    if (this.#emitter.listenerCount(ending.kind) === 0) return;
+    const name = eventNameOf(ending);
+    this.#metrics?.ended(run.leased.message, name, durationMs);
+    if (this.#emitter.listenerCount(name) === 0) return;
+    const { error, isFailure, atMs, cancelOutcome } = ending;
     const over = { ...eventOf(run), durationMs };
-    const failed = { ...over, error: ending.error };
-    switch (ending.kind) {
-      case 'completed':
-        emit(this.#emitter, 'completed', over);
-        return;
-      case 'retried': {
-        const { isFailure, atMs } = ending;
-        emit(this.#emitter, 'retried', { ...failed, retryAt: new Date(atMs), isFailure });
-        return;
-      }
-      case 'cancelled':
-        emit(this.#emitter, 'cancelled', { ...failed, outcome: ending.outcome });
-        return;
-      case 'archived':
-      case 'released':
-      case 'lost':
-        emit(this.#emitter, ending.kind, failed);
-    }
+    if (name === 'completed') emit(this.#emitter, name, over);
+    else if (name === 'retried') {
+      emit(this.#emitter, name, { ...over, error, retryAt: new Date(atMs), isFailure });
+    } else if (name === 'cancelled') {
+      emit(this.#emitter, name, { ...over, error, outcome: cancelOutcome ?? 'retry' });
+    } else emit(this.#emitter, name, { ...over, error });
   }
 
   groupFailed(event: GroupFailedEvent): void {
@@ -158,6 +149,13 @@ export class Reports {
   close(): void {
     this.#metrics?.remove();
   }
+}
+
+type EndedEvent = Exclude<keyof ServerEvents, 'started' | 'groupFailed'>;
+
+function eventNameOf({ kind, cancelOutcome }: Ending): EndedEvent {
+  if (cancelOutcome !== undefined || kind === 'discarded') return 'cancelled';
+  return kind === 'revoked' ? 'completed' : kind;
 }
 
 function eventOf({ task, leased }: TaskRun): TaskEvent {

@@ -83,7 +83,7 @@ describe('the table of runs', () => {
   it('gives places out again, and takes a run back only once', () => {
     const latch = { wake: vi.fn() };
     const table = new RunTable(2, latch);
-    const [a, b, c] = [{ place: -1 }, { place: -1 }, { place: -1 }] as unknown as [TaskRun, TaskRun, TaskRun];
+    const [a, b, c] = [{ slot: -1 }, { slot: -1 }, { slot: -1 }] as unknown as [TaskRun, TaskRun, TaskRun];
     table.add(a);
     table.add(b);
     expect([table.capacityLeft, table.size]).toEqual([0, 2]);
@@ -92,6 +92,6 @@ describe('the table of runs', () => {
     expect([table.capacityLeft, table.list(), latch.wake.mock.calls.length]).toEqual([1, [b], 1]);
     table.add(c);
     table.remove(a);
-    expect([c.place, table.list()]).toEqual([0, [c, b]]);
+    expect([c.slot, table.list()]).toEqual([0, [c, b]]);
   });
 });

@@ -17,7 +17,7 @@ function blocked(
   const broker = { clock, extendLeases, leaseHolder: () => holder };
   const options = { broker, leaseMs: 30_000, graceMs: 1_000, logger: silentLogger, baseContext: null };
   const leased = { message: { timeoutMs: 0, deadlineMs: 0 } } as LeasedTask;
-  const run = new TaskRun(leased, { nowMs: 0, wallNowMs: 0 }, { ...options, timer } as never);
+  const run = new TaskRun(leased, { nowMs: 0, wallNowMs: 0 }, { options, timer } as never);
   const runs = new RunTable(1, { wake: vi.fn() });
   runs.add(run);
   new LeaseKeeper(options as never, timer, runs).watch([run]);
