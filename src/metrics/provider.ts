@@ -1,3 +1,5 @@
+import { requireMethods } from '../core/validate.ts';
+
 /**
  * Receives the measurements of the parts of this package; an adapter passes them on to a metrics library.
  *
@@ -53,3 +55,9 @@ export const noopMetrics: MetricsProvider = {
   observableGauge: () => ({ remove: nothing }),
   histogram: () => ({ observe: nothing }),
 };
+
+const METHODS: readonly (keyof MetricsProvider)[] = ['counter', 'observableGauge', 'histogram'];
+
+export function requireMetrics(argument: string, value: unknown): void {
+  requireMethods(argument, 'a MetricsProvider', METHODS, value);
+}

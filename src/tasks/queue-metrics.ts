@@ -12,8 +12,7 @@ import {
   removeGauges,
   type MetricGroup,
 } from '../metrics/metric-group.ts';
-import type { MetricsProvider } from '../metrics/provider.ts';
-import { requireMetrics } from '../metrics/require-metrics.ts';
+import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import type { Broker, QueueStats } from './broker/broker.ts';
 import { isUnavailable } from './broker/is-unavailable.ts';
 import { requireBroker } from './broker/require-broker.ts';

@@ -9,8 +9,7 @@ import {
   requireIntegerAtLeast,
   requireObject,
 } from '../../core/validate.ts';
-import type { MetricsProvider } from '../../metrics/provider.ts';
-import { requireMetrics } from '../../metrics/require-metrics.ts';
+import { requireMetrics, type MetricsProvider } from '../../metrics/provider.ts';
 import type { Broker } from '../broker/broker.ts';
 import { requireBroker } from '../broker/require-broker.ts';
 import { guardedLogger, requireLogger, silentLogger, type Logger } from '../logger.ts';
