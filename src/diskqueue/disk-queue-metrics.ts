@@ -1,13 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import {
-  counter,
-  duration,
-  gauge,
-  measuredNow,
-  metricGroup,
-  removeGauges,
-  type MetricGroup,
-} from '../metrics/metric-group.ts';
+import { counter, duration, gauges, measuredNow } from '../metrics/measure.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import type { CorruptionEvent } from './message-log.ts';
 
@@ -23,30 +15,35 @@ const SYNC_BUCKETS = [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 0.1,
 /** Metrics of a disk queue that has a metrics provider. */
 export class DiskQueueMetrics {
   readonly #clock: Clock;
-  readonly #group: MetricGroup;
   readonly #puts: (messages: number) => void;
   readonly #damages: () => void;
   readonly #lost: (messages: number) => void;
   readonly #commits: (durationMs: number) => void;
   /** Counts an acknowledged message. */
   readonly acked: () => void;
+  /** Removes the gauges, which would keep a closed queue in memory. */
+  readonly remove: () => void;
 
   constructor(metrics: MetricsProvider, clock: Clock, queue: string, sizes: () => DiskQueueSizes) {
-    const group = metricGroup(metrics, { queue });
+    const labels = { queue };
     this.#clock = clock;
-    this.#group = group;
-    this.#puts = counter(group, 'diskqueue_puts_total', 'Number of messages that were put.');
-    this.acked = counter(group, 'diskqueue_acks_total', 'Number of messages that were acknowledged.');
-    this.#damages = counter(group, 'diskqueue_damages_total', 'Number of damaged spans that were skipped.');
-    this.#lost = counter(group, 'diskqueue_lost_messages_total', 'Number of messages lost to damage.');
+    const count = (name: string, help: string): ((by?: number) => void) =>
+      counter(metrics, name, help, labels);
+    this.#puts = count('diskqueue_puts_total', 'Messages that were put.');
+    this.acked = count('diskqueue_acks_total', 'Messages that were acknowledged.');
+    this.#damages = count('diskqueue_damages_total', 'Damaged spans that were skipped.');
+    this.#lost = count('diskqueue_lost_messages_total', 'Messages lost to damage.');
     this.#commits = duration(
-      group,
+      metrics,
       'diskqueue_commit_duration_seconds',
       'Duration of the write of a batch of messages, including its sync if there was one.',
       SYNC_BUCKETS,
+      labels,
     );
-    gauge(group, 'diskqueue_depth', 'Number of messages that are not acknowledged.', () => sizes().depth);
-    gauge(group, 'diskqueue_bytes', 'Bytes of the messages that are not acknowledged.', () => sizes().bytes);
+    this.remove = gauges(metrics, [
+      ['diskqueue_depth', 'Messages that are not acknowledged.', () => sizes().depth, labels],
+      ['diskqueue_bytes', 'Bytes of the messages that are not acknowledged.', () => sizes().bytes, labels],
+    ]);
   }
 
   now(): number {
@@ -63,10 +60,5 @@ export class DiskQueueMetrics {
     if (firstSequence !== undefined && lastSequence !== undefined) {
       this.#lost(lastSequence - firstSequence + 1);
     }
-  }
-
-  /** Removes the gauges, which would keep a closed queue in memory. */
-  remove(): void {
-    removeGauges(this.#group);
   }
 }

@@ -46,16 +46,6 @@ export interface MetricsProvider {
   };
 }
 
-const nothing = (): void => undefined;
-
-/** Measures nothing. */
-export const noopMetrics: MetricsProvider = {
-  counter: () => ({ inc: nothing }),
-  gauge: () => ({ set: nothing }),
-  observableGauge: () => ({ remove: nothing }),
-  histogram: () => ({ observe: nothing }),
-};
-
 const METHODS: readonly (keyof MetricsProvider)[] = ['counter', 'observableGauge', 'histogram'];
 
 export function requireMetrics(argument: string, value: unknown): void {

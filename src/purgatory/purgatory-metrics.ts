@@ -1,14 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import {
-  counter,
-  duration,
-  gauge,
-  labelled,
-  measuredNow,
-  metricGroup,
-  removeGauges,
-  type MetricGroup,
-} from '../metrics/metric-group.ts';
+import { counter, duration, gauges, measuredNow, type Gauge } from '../metrics/measure.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import type { CompletionReason } from './delayed-operation.ts';
 
@@ -28,7 +19,6 @@ const WAIT_BUCKETS = [0.001, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 60, 300];
 /** Metrics of a purgatory that has a metrics provider. */
 export class PurgatoryMetrics {
   readonly #clock: Clock;
-  readonly #group: MetricGroup;
   readonly #completed: ReadonlyMap<CompletionReason, () => void>;
   readonly #checks: (durationMs: number) => void;
   readonly #waits: (durationMs: number) => void;
@@ -36,61 +26,58 @@ export class PurgatoryMetrics {
   readonly cancelled: () => void;
   /** Counts an operation that expired although its condition held. */
   readonly missedTrigger: () => void;
+  /** Removes the gauges, which would keep a closed purgatory in memory. */
+  readonly remove: () => void;
 
   constructor(metrics: MetricsProvider, clock: Clock, purgatory: string, sizes: PurgatorySizes) {
-    const group = metricGroup(metrics, { purgatory });
+    const labels = { purgatory };
     this.#clock = clock;
-    this.#group = group;
     this.#completed = new Map(
-      REASONS.map((reason) => [
-        reason,
-        counter(
-          labelled(group, { reason }),
-          'purgatory_completed_total',
-          'Number of completed operations, by reason.',
-        ),
-      ]),
+      REASONS.map((reason) => {
+        const help = 'Completed operations, by reason.';
+        return [reason, counter(metrics, 'purgatory_completed_total', help, { ...labels, reason })];
+      }),
     );
     this.cancelled = counter(
-      group,
+      metrics,
       'purgatory_cancelled_total',
-      'Number of operations that were cancelled with their key.',
+      'Operations that were cancelled with their key.',
+      labels,
     );
     this.missedTrigger = counter(
-      group,
+      metrics,
       'purgatory_missed_triggers_total',
-      'Number of operations that expired although their condition held: a trigger is missing.',
+      'Operations that expired although their condition held: a trigger is missing.',
+      labels,
     );
     this.#checks = duration(
-      group,
+      metrics,
       'purgatory_check_duration_seconds',
       'Duration of the check of one key.',
       CHECK_BUCKETS,
+      labels,
     );
     this.#waits = duration(
-      group,
+      metrics,
       'purgatory_wait_duration_seconds',
       'Time from the addition of an operation to its completion.',
       WAIT_BUCKETS,
+      labels,
     );
-    gauge(
-      group,
-      'purgatory_size',
-      'Number of watch entries: an operation counts once for each of its keys.',
-      () => sizes.watched,
-    );
-    gauge(
-      group,
-      'purgatory_num_delayed_operations',
-      'Number of operations that have a pending timeout.',
-      () => sizes.numDelayed,
-    );
-    gauge(
-      group,
-      'purgatory_watched_keys',
-      'Number of keys that operations are watched under.',
-      () => sizes.watchedKeys,
-    );
+    const gauge = (name: string, help: string, read: () => number): Gauge => [name, help, read, labels];
+    this.remove = gauges(metrics, [
+      gauge(
+        'purgatory_size',
+        'Watch entries: an operation counts once for each of its keys.',
+        () => sizes.watched,
+      ),
+      gauge(
+        'purgatory_num_delayed_operations',
+        'Operations that have a pending timeout.',
+        () => sizes.numDelayed,
+      ),
+      gauge('purgatory_watched_keys', 'Keys that operations are watched under.', () => sizes.watchedKeys),
+    ]);
   }
 
   now(): number {
@@ -104,10 +91,5 @@ export class PurgatoryMetrics {
 
   checked(sinceMs: number): void {
     this.#checks(this.now() - sinceMs);
-  }
-
-  /** Removes the gauges, which would keep a closed purgatory in memory. */
-  remove(): void {
-    removeGauges(this.#group);
   }
 }

@@ -4,19 +4,12 @@ import { milliseconds, readOptions, type OptionTable, type Resolved } from '../c
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { SECOND_MS } from '../core/units.ts';
 import { requireFunction } from '../core/validate.ts';
-import {
-  counter,
-  gauge,
-  labelled,
-  metricGroup,
-  removeGauges,
-  type MetricGroup,
-} from '../metrics/metric-group.ts';
+import { counter, gauges, type Gauge } from '../metrics/measure.ts';
 import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import type { Broker, QueueStats } from './broker/broker.ts';
 import { isUnavailable } from './broker/is-unavailable.ts';
 import { requireBroker } from './broker/require-broker.ts';
-import { TASK_STATES } from './task-state.ts';
+import { TASK_STATES, type TaskState } from './task-state.ts';
 
 /** Options of {@link taskQueueMetrics}. */
 export interface TaskQueueMetricsOptions {
@@ -135,10 +128,9 @@ class Sampler implements TaskQueueMetrics {
   }
 
   #makeSeries(queue: string): QueueSeries {
-    const group = metricGroup(this.#options.metrics, { queue }, (error) => {
+    return new QueueSeries(this.#options.metrics, queue, (error) => {
       this.#report(error, queue);
     });
-    return new QueueSeries(group);
   }
 
   #drop(queue: string): void {
@@ -169,7 +161,7 @@ function codeOf(error: unknown): string | undefined {
 type Read = (stats: QueueStats) => number;
 
 const GAUGES: readonly (readonly [name: string, help: string, read: Read])[] = [
-  ['asynq_queue_size', 'Number of tasks in the queue, in all states.', sizeOf],
+  ['asynq_queue_size', 'Tasks in the queue, in all states.', sizeOf],
   [
     'asynq_queue_latency_seconds',
     'How long the next pending task has waited.',
@@ -189,54 +181,66 @@ const GAUGES: readonly (readonly [name: string, help: string, read: Read])[] = [
 
 /** The metrics of one queue. Only the gauges can be hidden: counters cannot be removed. */
 class QueueSeries {
-  readonly #group: MetricGroup;
+  readonly #metrics: MetricsProvider;
+  readonly #labels: { readonly queue: string };
+  readonly #onError: (error: unknown) => void;
   readonly #processed: (total: number) => void;
   readonly #failed: (total: number) => void;
   #stats: QueueStats | undefined;
+  #removeGauges: (() => void) | undefined;
 
-  constructor(group: MetricGroup) {
-    this.#group = group;
-    this.#processed = following(
-      counter(group, 'asynq_tasks_processed_total', 'Number of runs that have ended, including failed ones.'),
+  constructor(metrics: MetricsProvider, queue: string, onError: (error: unknown) => void) {
+    this.#metrics = metrics;
+    this.#labels = { queue };
+    this.#onError = onError;
+    this.#processed = this.#follow(
+      'asynq_tasks_processed_total',
+      'Runs that have ended, including failed ones.',
     );
-    this.#failed = following(counter(group, 'asynq_tasks_failed_total', 'Number of runs that have failed.'));
+    this.#failed = this.#follow('asynq_tasks_failed_total', 'Runs that have failed.');
   }
 
   show(stats: QueueStats): void {
-    const isHidden = this.#stats === undefined;
     this.#stats = stats;
     this.#processed(stats.processedTotal);
     this.#failed(stats.failedTotal);
-    if (isHidden) this.#addGauges();
+    this.#removeGauges ??= gauges(this.#metrics, this.#gauges(), this.#onError);
   }
 
   hide(): void {
+    const remove = this.#removeGauges;
     this.#stats = undefined;
-    removeGauges(this.#group);
+    this.#removeGauges = undefined;
+    remove?.();
   }
 
-  #addGauges(): void {
-    for (const [name, help, read] of GAUGES) gauge(this.#group, name, help, () => this.#read(read));
-    for (const state of TASK_STATES) {
-      const help = 'Number of tasks in the queue, by state.';
+  #gauges(): Gauge[] {
+    const labels = this.#labels;
+    const help = 'Tasks in the queue, by state.';
+    const stateGauge = (state: TaskState): Gauge => {
       const read = (): number => this.#read(({ counts }) => counts[state]);
-      gauge(labelled(this.#group, { state }), 'asynq_tasks_enqueued_total', help, read);
-    }
+      return ['asynq_tasks_enqueued_total', help, read, { ...labels, state }];
+    };
+    return [
+      ...GAUGES.map(([name, text, read]): Gauge => [name, text, () => this.#read(read), labels]),
+      ...TASK_STATES.map(stateGauge),
+    ];
   }
 
   #read(read: Read): number {
     return this.#stats === undefined ? NaN : read(this.#stats);
   }
-}
 
-/** Makes a counter follow a total. The total of a queue that was deleted and created again starts at 0. */
-function following(add: (by: number) => void): (total: number) => void {
-  let last = 0;
-  return (total) => {
-    const more = total < last ? total : total - last;
-    last = total;
-    if (more > 0) add(more);
-  };
+  /** Makes a counter follow a total. The total of a queue that was deleted and created again starts at 0. */
+  #follow(name: string, help: string): (total: number) => void {
+    const add = counter(this.#metrics, name, help, this.#labels, this.#onError);
+    let last = 0;
+    return (total) => {
+      const more = total < last ? total : total - last;
+      last = total;
+      if (more > 0) add(more);
+    };
+  }
 }
 
 function sizeOf({ counts }: QueueStats): number {

@@ -1,4 +1,4 @@
-import { counter, gauge, metricGroup, removeGauges } from '../metrics/metric-group.ts';
+import { counter, gauges } from '../metrics/measure.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 
 /**
@@ -15,15 +15,10 @@ export interface TimerMetrics {
 }
 
 export function timerMetrics(provider: MetricsProvider, timer: string, readSize: () => number): TimerMetrics {
-  const group = metricGroup(provider, { timer });
-  const woke = counter(group, 'timer_wakeups_total', 'Wake-ups by the clock.');
-  const ran = counter(group, 'timer_tasks_run_total', 'Tasks and callbacks that were run.');
-  gauge(group, 'timer_size', 'Pending tasks and callbacks.', readSize);
+  const labels = { timer };
   return {
-    woke,
-    ran,
-    remove: () => {
-      removeGauges(group);
-    },
+    woke: counter(provider, 'timer_wakeups_total', 'Wake-ups by the clock.', labels),
+    ran: counter(provider, 'timer_tasks_run_total', 'Tasks that were run.', labels),
+    remove: gauges(provider, [['timer_size', 'Pending tasks.', readSize, labels]]),
   };
 }

@@ -1,13 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import {
-  counter,
-  duration,
-  gauge,
-  measuredNow,
-  metricGroup,
-  removeGauges,
-  type MetricGroup,
-} from '../metrics/metric-group.ts';
+import { counter, duration, gauges, measuredNow, type Gauge } from '../metrics/measure.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import type { ItemEntry } from './item-entry.ts';
 
@@ -27,7 +19,6 @@ const MS_PER_S = 1_000;
  */
 export class WorkQueueMetrics {
   readonly #clock: Clock;
-  readonly #group: MetricGroup;
   readonly #adds: () => void;
   readonly #latency: (durationMs: number) => void;
   readonly #work: (durationMs: number) => void;
@@ -37,46 +28,54 @@ export class WorkQueueMetrics {
   readonly #addedAtMs = new Map<ItemEntry<unknown>, number>();
   /** When each entry was handed out: the first one is held longest. */
   readonly #heldSinceMs = new Map<ItemEntry<unknown>, number>();
+  /** Removes the gauges, which would keep a closed queue in memory. */
+  readonly remove: () => void;
 
   constructor(metrics: MetricsProvider, clock: Clock, name: string, sizes: () => QueueSizes) {
-    const group = metricGroup(metrics, { name });
+    const labels = { name };
     this.#clock = clock;
-    this.#group = group;
-    this.#adds = counter(group, 'workqueue_adds_total', 'Number of adds that the queue has accepted.');
-    this.retried = counter(group, 'workqueue_retries_total', 'Number of adds with a delay or a rate limit.');
+    this.#adds = counter(metrics, 'workqueue_adds_total', 'Accepted adds.', labels);
+    this.retried = counter(metrics, 'workqueue_retries_total', 'Adds with a delay or a rate limit.', labels);
     this.#latency = duration(
-      group,
+      metrics,
       'workqueue_queue_duration_seconds',
-      'Time that items waited in the queue before they were handed out.',
+      'Time that items waited before they were handed out.',
       BUCKETS,
+      labels,
     );
     this.#work = duration(
-      group,
+      metrics,
       'workqueue_work_duration_seconds',
       'Duration of the processing of an item.',
       BUCKETS,
+      labels,
     );
-    gauge(
-      group,
-      'workqueue_depth',
-      'Number of items to be processed, including those that were added again while they were processed.',
-      () => {
-        const { ready, heldAgain } = sizes();
-        return ready.size + heldAgain;
-      },
-    );
-    gauge(
-      group,
-      'workqueue_unfinished_work_seconds',
-      'Sum of the time that the items being processed have taken so far: its slope is the number of stuck workers.',
-      () => this.#unfinishedS(),
-    );
-    gauge(
-      group,
-      'workqueue_longest_running_processor_seconds',
-      'Longest time that an item being processed has taken so far.',
-      () => this.#longestS(),
-    );
+    const gauge = (gaugeName: string, help: string, read: () => number): Gauge => [
+      gaugeName,
+      help,
+      read,
+      labels,
+    ];
+    this.remove = gauges(metrics, [
+      gauge(
+        'workqueue_depth',
+        'Items to be processed, including those added again during processing.',
+        () => {
+          const { ready, heldAgain } = sizes();
+          return ready.size + heldAgain;
+        },
+      ),
+      gauge(
+        'workqueue_unfinished_work_seconds',
+        'Total time that items have been in processing: its slope is the number of stuck workers.',
+        () => this.#unfinishedS(),
+      ),
+      gauge(
+        'workqueue_longest_running_processor_seconds',
+        'Longest time that an item has been in processing.',
+        () => this.#longestS(),
+      ),
+    ]);
   }
 
   added(entry: ItemEntry<unknown>): void {
@@ -103,11 +102,6 @@ export class WorkQueueMetrics {
   putBack(entry: ItemEntry<unknown>): void {
     this.#heldSinceMs.delete(entry);
     if (!this.#addedAtMs.has(entry)) this.#addedAtMs.set(entry, measuredNow(this.#clock));
-  }
-
-  /** Removes the gauges, which would keep a closed queue in memory. */
-  remove(): void {
-    removeGauges(this.#group);
   }
 
   #unfinishedS(): number {

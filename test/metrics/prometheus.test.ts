@@ -49,7 +49,7 @@ describe('prometheusMetrics', () => {
     const { close } = measured(metrics);
     const { text, type } = await fetchFrom(registry);
     expect(type).toBe('text/plain; version=0.0.4; charset=utf-8');
-    expect(text).toContain('# HELP timer_size Pending tasks and callbacks.\n# TYPE timer_size gauge\n');
+    expect(text).toContain('# HELP timer_size Pending tasks.\n# TYPE timer_size gauge\n');
     expect(text.split('\n')).toEqual(
       expect.arrayContaining([
         'timer_size{timer="requests"} 3',

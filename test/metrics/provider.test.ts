@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
 import { ManualClock, SystemTimer, type MetricsProvider } from 'escapement';
-import { noopMetrics } from '../../src/metrics/provider.ts';
 
 /** Records what is measured, by name. */
 class RecordingMetrics implements MetricsProvider {
@@ -26,14 +25,6 @@ class RecordingMetrics implements MetricsProvider {
     return { observe: (value) => this.values.set(name, value) };
   }
 }
-
-it('noopMetrics ignores every measurement', () => {
-  noopMetrics.counter('c', 'help').inc();
-  noopMetrics.gauge('g', 'help').set(1);
-  noopMetrics.histogram('h', 'help', [1]).observe(1);
-  noopMetrics.observableGauge('o', 'help', () => expect.fail('it must not be read')).remove();
-  expect.assertions(0);
-});
 
 it('a provider reads the size of a timer, and counts its wake-ups and tasks by its name', () => {
   const metrics = new RecordingMetrics();

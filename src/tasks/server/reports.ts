@@ -1,13 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import { guarded } from '../../core/report-uncaught.ts';
-import {
-  duration,
-  gauge,
-  labelled,
-  metricGroup,
-  removeGauges,
-  type MetricGroup,
-} from '../../metrics/metric-group.ts';
+import { duration, gauges } from '../../metrics/measure.ts';
 import type { MetricsProvider } from '../../metrics/provider.ts';
 import type { CancelOutcome } from '../broker/broker.ts';
 import { emit } from '../emit.ts';
@@ -170,20 +163,20 @@ const BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_80
 type Observe = (durationMs: number) => void;
 
 class RunMetrics {
-  readonly #group: MetricGroup;
+  readonly #provider: MetricsProvider;
   /** By queue, type and outcome; each is created at its first observation. */
   readonly #durations = new Map<string, Map<string, Map<string, Observe>>>();
+  readonly remove: () => void;
 
   constructor(provider: MetricsProvider, queues: readonly string[], runs: RunTable) {
-    this.#group = metricGroup(provider, {});
-    for (const queue of queues) {
-      gauge(
-        labelled(this.#group, { queue }),
-        'escapement_tasks_in_progress',
-        'Number of tasks that the servers of this process are processing.',
-        () => runs.list().filter(({ leased }) => leased.message.queue === queue).length,
-      );
-    }
+    this.#provider = provider;
+    const help = 'Tasks that the servers of this process are processing.';
+    const inProgress = (queue: string): number =>
+      runs.list().filter(({ leased }) => leased.message.queue === queue).length;
+    this.remove = gauges(
+      provider,
+      queues.map((queue) => ['escapement_tasks_in_progress', help, () => inProgress(queue), { queue }]),
+    );
   }
 
   ended({ queue, type }: TaskMessage, outcome: string, durationMs: number): void {
@@ -192,19 +185,16 @@ class RunMetrics {
     });
   }
 
-  remove(): void {
-    removeGauges(this.#group);
-  }
-
   #duration(queue: string, type: string, outcome: string): Observe {
     const byType = childOf(this.#durations, queue, () => new Map<string, Map<string, Observe>>());
     const byOutcome = childOf(byType, type, () => new Map<string, Observe>());
     return childOf(byOutcome, outcome, () =>
       duration(
-        labelled(this.#group, { queue, type, outcome }),
+        this.#provider,
         'escapement_task_duration_seconds',
         'Duration of the runs of tasks, by outcome.',
         BUCKETS,
+        { queue, type, outcome },
       ),
     );
   }

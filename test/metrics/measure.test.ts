@@ -7,7 +7,7 @@ import {
   type DelayedOperation,
   type MetricsProvider,
 } from 'escapement';
-import { noopMetrics } from '../../src/metrics/provider.ts';
+import { noopMetrics } from './measured.ts';
 import { TestOperation } from '../purgatory/support/fixture.ts';
 
 /** Virtual time that can be wrong. */
