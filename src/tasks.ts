@@ -36,7 +36,7 @@ export { taskQueueMetrics } from './tasks/queue-metrics.ts';
 export type { TaskQueueMetrics, TaskQueueMetricsOptions } from './tasks/queue-metrics.ts';
 export { RevokeTask } from './tasks/revoke-task.ts';
 export { Scheduler } from './tasks/scheduler/scheduler.ts';
-export type { SchedulerEvents } from './tasks/scheduler/scheduler.ts';
+export type { SchedulerEvents } from './tasks/scheduler/tick-runner.ts';
 export type {
   BackfillOptions,
   EnqueueErrorHandler,

@@ -97,7 +97,7 @@ describe('middleware', () => {
   it('that gives no function is a TypeError', async () => {
     const mux = new ServeMux().handle('x', () => undefined).use(() => 5 as never);
     await expect(mux.process(context, received('x'))).rejects.toThrow(
-      'what middleware returns must be a function. Received 5',
+      'the result of middleware must be a function. Received 5',
     );
   });
 });
@@ -171,7 +171,7 @@ describe('what is wrong is said at once', () => {
     [
       'a pattern again',
       () => mux.handle('taken', () => undefined),
-      "must be one that has no handler yet. Received 'taken'",
+      "must be a pattern without a handler. Received 'taken'",
     ],
     [
       'no handler',
