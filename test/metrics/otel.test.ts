@@ -17,7 +17,7 @@ import { openTelemetryMetrics } from 'escapement/metrics/otel';
 import { READS, type SummedReads } from '../../src/metrics/summed-reads.ts';
 import { measured } from './measured.ts';
 
-/** Collects when it is told to. */
+/** Collects on demand. */
 class ManualReader extends MetricReader {
   protected override onForceFlush(): Promise<void> {
     return Promise.resolve();

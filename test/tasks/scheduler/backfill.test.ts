@@ -14,7 +14,7 @@ import {
   type World,
 } from './scheduler-world.ts';
 
-/** A scheduler runs for 90 minutes, and is gone for 5 hours. @returns what the next one does at its start. */
+/** A scheduler runs for 90 minutes, and none for 5 hours. @returns the events of the next one at its start. */
 async function afterAGap(
   world: World,
   backfill: BackfillOptions | boolean,

@@ -41,7 +41,7 @@ interface Program {
   readonly brokerOptions?: object;
 }
 
-/** A program that has one task handled, and ends by itself. It says what happens, a line each. */
+/** A program that processes one task and ends by itself. It prints each event on a line. */
 function sourceOf(url: string, program: Program): string {
   const { type, hold = HOLDS.waits, blockMs = BLOCK_MS, options, brokerOptions } = program;
   const load = (name: string): string =>

@@ -4,7 +4,7 @@ import type { CancelOutcome, Handler } from 'escapement/tasks';
 import { describe, expect, it, vi } from 'vitest';
 import { Held, openWorld, WALL_MS, type World } from './support/world.ts';
 
-/** Settles as soon as its signal fires: with its reason, or as the test says. */
+/** Settles as soon as its signal fires: with its reason, or as the test decides. */
 function obedient(settle: (reason: unknown) => unknown = fail): Handler {
   return async (_task, { signal }) => {
     await once(signal, 'abort');

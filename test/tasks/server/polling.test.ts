@@ -2,7 +2,7 @@ import { MAINTENANCE_JOBS, Task, type Broker, type ServerOptions } from 'escapem
 import { describe, expect, it, vi } from 'vitest';
 import { Held, openWorld, withMethods, type World } from './support/world.ts';
 
-/** A broker that has to be asked, and gives no hints. */
+/** A broker that must be polled, and sends no notifications. */
 function polled(world: World, methods: Partial<Broker> = {}): Broker {
   return withMethods(world.broker as Broker, {
     maintenance: MAINTENANCE_JOBS,
