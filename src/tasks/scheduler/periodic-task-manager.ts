@@ -223,7 +223,14 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     configs: readonly PeriodicTaskConfig[],
     reject: (error: unknown, config: PeriodicTaskConfig) => void,
   ): SyncChange {
-    const wanted = this.#wanted(configs, reject);
+    const wanted = new Map<string, PeriodicTaskConfig>();
+    for (const config of configs) {
+      try {
+        wanted.set(keyOf(config, this.#location), config);
+      } catch (error) {
+        reject(error, config);
+      }
+    }
     let removed = 0;
     let added = 0;
     for (const [key, id] of this.#entries) {
@@ -242,22 +249,6 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
       }
     }
     return { added, removed };
-  }
-
-  #wanted(
-    configs: readonly PeriodicTaskConfig[],
-    reject: (error: unknown, config: PeriodicTaskConfig) => void,
-  ): Map<string, PeriodicTaskConfig> {
-    const wanted = new Map<string, PeriodicTaskConfig>();
-    for (const config of configs) {
-      try {
-        requireConfig(config, this.#location);
-        wanted.set(keyOf(config, this.#location), config);
-      } catch (error) {
-        reject(error, config);
-      }
-    }
-    return wanted;
   }
 
   #syncFailed(error: unknown): void {
@@ -284,14 +275,12 @@ function stateError(what: string): EscapementError {
   return new EscapementError('ERR_SCHEDULER_STATE', `the periodic task manager ${what}`, { op: OP });
 }
 
-/** @throws TypeError or RangeError - a part of the config is wrong. */
-function requireConfig(config: PeriodicTaskConfig, location: string): void {
+/** Validates a config. @returns a key that is equal for equal configs. @throws TypeError or RangeError - the config is wrong. */
+function keyOf(config: PeriodicTaskConfig, location: string): string {
   checkOptions('PeriodicTaskManager', config, CONFIG, 'config');
-  parseCronSpec(config.cronSpec, location);
-  requireScheduleOptions('PeriodicTaskManager', config.options ?? {});
-}
-
-function keyOf({ cronSpec, task, options = {} }: PeriodicTaskConfig, location: string): string {
+  const { cronSpec, task, options = {} } = config;
+  parseCronSpec(cronSpec, location);
+  requireScheduleOptions('PeriodicTaskManager', options);
   const { id, backfill, ...taskOptions } = options;
   return JSON.stringify([id, backfill, identityOf(cronSpec, location, task, taskOptions)]);
 }
