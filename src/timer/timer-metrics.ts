@@ -17,8 +17,8 @@ export interface TimerMetrics {
 export function timerMetrics(provider: MetricsProvider, timer: string, readSize: () => number): TimerMetrics {
   const labels = { timer };
   return {
-    woke: counter(provider, 'timer_wakeups_total', 'Wake-ups by the clock.', labels),
-    ran: counter(provider, 'timer_tasks_run_total', 'Tasks that were run.', labels),
+    woke: counter(provider, 'timer_wakeups_total', 'Wake-ups.', labels),
+    ran: counter(provider, 'timer_tasks_run_total', 'Tasks run.', labels),
     remove: gauges(provider, [['timer_size', 'Pending tasks.', readSize, labels]]),
   };
 }
