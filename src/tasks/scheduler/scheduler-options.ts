@@ -136,7 +136,7 @@ export function resolveSchedulerOptions(options: SchedulerOptions): ResolvedSche
 export function requireScheduleOptions(subject: string, options: ScheduleOptions): void {
   requireTaskOptions(subject, options, SCHEDULE_OPTIONS);
   if (options.id !== undefined) requireText('options.id', options.id);
-  if (options.backfill !== undefined) requireBackfill('options.backfill', options.backfill);
+  if (options.backfill !== undefined) requireBackfill('options.backfill', options.backfill, subject);
 }
 
 /** @returns undefined if missed ticks are not enqueued. */
@@ -145,8 +145,8 @@ export function resolveBackfill(backfill: BackfillOptions | boolean): Backfill |
   return readOptions('Scheduler', backfill === true ? {} : backfill, BACKFILL_OPTIONS, 'options.backfill');
 }
 
-function requireBackfill(argument: string, value: unknown): void {
-  if (typeof value !== 'boolean') checkOptions('Scheduler', value, BACKFILL_OPTIONS, argument);
+function requireBackfill(argument: string, value: unknown, subject = 'Scheduler'): void {
+  if (typeof value !== 'boolean') checkOptions(subject, value, BACKFILL_OPTIONS, argument);
 }
 
 function requireTimeZone(argument: string, value: unknown): void {
