@@ -50,7 +50,7 @@ describe('escapement diskqueue dump', () => {
     makeNsqQueue(folder, 'events');
     const { stderr, code } = await diskQueue('dump', folder);
     expect([stderr, code]).toEqual([
-      `escapement: ${folder}: say which with --queue; there is: events, orders\n`,
+      `escapement: ${folder}: there are several queues; use --queue. Queues: events, orders\n`,
       2,
     ]);
     const { stdout } = await diskQueue('dump', folder, '--queue', 'events');
@@ -65,7 +65,7 @@ describe('escapement diskqueue dump', () => {
     damage(folder, 'orders.0000000001.segment', 128 + 24);
     const { stdout, stderr, code } = await diskQueue('dump', folder);
     expect(stdout).toBe('2\tmessage 2\n3\tmessage 3\n');
-    expect(stderr).toBe(`escapement: 1 damaged place left out; 'verify' says where\n`);
+    expect(stderr).toBe(`escapement: 1 damaged part left out; 'verify' lists them\n`);
     expect(code).toBe(1);
   });
 

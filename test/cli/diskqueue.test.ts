@@ -61,9 +61,7 @@ describe('escapement', () => {
     expect((await diskQueue('ls', '//')).stderr).not.toContain('no such folder');
     await makeQueue(folder, 'orders', ['a']);
     const { stderr } = await diskQueue('verify', folder, '--queue', 'order');
-    expect(stderr).toBe(
-      `escapement: ${folder}: there is no queue 'order' in this folder; there is: orders\n`,
-    );
+    expect(stderr).toBe(`escapement: ${folder}: there is no queue 'order' in this folder. Queues: orders\n`);
   });
 
   it('names what it cannot read', async () => {

@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { CommandError, describeError } from '../../src/cli/command-error.ts';
 import { Output } from '../../src/cli/terminal/output.ts';
 import { ProgressBar } from '../../src/cli/terminal/progress-bar.ts';
-import { toJson } from '../../src/cli/terminal/json.ts';
 import {
   count,
   formatBytes,
@@ -11,6 +10,7 @@ import {
   printable,
   printableBytes,
   table,
+  toJson,
 } from '../../src/cli/terminal/text.ts';
 import { EscapementError } from '../../src/core/errors.ts';
 import { COMMAND } from './support/command.ts';
@@ -140,7 +140,7 @@ describe('text', () => {
     const json = toJson({ [turning]: '\u007f\u009b\u2029\ud800' });
     expect(json).toBe(`{\n  "${escaped}": "\\u007f\\u009b\\u2029\\ud800"\n}`);
     expect(harmless(harmless('C:\\a\u001b'))).toBe('C:\\a\\x1b');
-    expect(table(['a'], ['left'], [['b\u001b\nc']], 80)).toContain('b\\x1b\\nc');
+    expect(table([['a', (cell) => cell]], ['b\u001b\nc'], 80)).toContain('b\\x1b\\nc');
     expect(printableBytes(Buffer.from('é€'))).toBe('é€');
     expect(printableBytes(Buffer.from([0x61, 0xe9, 0x0a]))).toBe('a\\xe9\\n');
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { connectionOf, type ConnectionOptions } from '../../../src/cli/tasks/connection/connection.ts';
+import { connectionOf, type ConnectionOptions } from '../../../src/cli/tasks/connection.ts';
 
 const redis = (url: string, more: object = {}): object => ({
   ...{ kind: 'redis', url, username: undefined, password: undefined, tls: undefined },
@@ -86,15 +86,15 @@ describe('connectionOf', () => {
   });
 
   it.each<[ConnectionOptions, RegExp]>([
-    [{ uri: 'ftp://u:secret@h' }, /'ftp' is no scheme that is known/],
-    [{ uri: 'redis://u:secret@' }, /no URI/],
-    [{ uri: 'redis://u:secret@x@h' }, /no URI/],
-    [{ uri: 'redis://u:x/secret@h' }, /no URI/],
-    [{ uri: 'redis://u:x?secret@h' }, /no URI/],
-    [{ uri: 'redis://u:x#secret@h' }, /no URI/],
-    [{ uri: 'u:secret@x@h' }, /no URI/],
-    [{ uri: 'http://u:secret@' }, /no URI/],
-    [{ uri: 'http://u:%secret@h' }, /no URI/],
+    [{ uri: 'ftp://u:secret@h' }, /'ftp' is not a known scheme/],
+    [{ uri: 'redis://u:secret@' }, /not a valid URI/],
+    [{ uri: 'redis://u:secret@x@h' }, /not a valid URI/],
+    [{ uri: 'redis://u:x/secret@h' }, /not a valid URI/],
+    [{ uri: 'redis://u:x?secret@h' }, /not a valid URI/],
+    [{ uri: 'redis://u:x#secret@h' }, /not a valid URI/],
+    [{ uri: 'u:secret@x@h' }, /not a valid URI/],
+    [{ uri: 'http://u:secret@' }, /not a valid URI/],
+    [{ uri: 'http://u:%secret@h' }, /not a valid URI/],
     [{ uri: 'http://u:secret@h', db: 1 }, /--db is for Redis, and http:\/\/h is not/],
     [{ uri: 'redis://u:secret@h', token: 't' }, /--token and --http_header are for the HTTP API/],
     [{ uri: 'http://h', password: 'secret' }, /--password over HTTP needs --username/],

@@ -8,7 +8,7 @@ import {
   type DashData,
   type DashState,
 } from '../../../src/cli/tasks/dash/dash-state.ts';
-import type { QueueView, TaskView } from '../../../src/cli/tasks/target/tasks-target.ts';
+import type { QueueView, TaskView } from '../../../src/tasks/http/asynqmon-json.ts';
 
 const queue = (name: string): QueueView => ({ queue: name }) as QueueView;
 const task = (id: string): TaskView => ({ id }) as TaskView;

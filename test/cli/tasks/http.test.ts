@@ -19,7 +19,7 @@ describe('the HTTP API', () => {
       expect(stdout).toContain('│ default │');
       expect(code).toBe(0);
     }
-    const elsewhere = `escapement: there is no API of tasks at ${uri} (HTTP 404)\n`;
+    const elsewhere = `escapement: there is no tasks API at ${uri} (HTTP 404)\n`;
     expect(await stats(uri)).toEqual({ stdout: '', stderr: elsewhere, code: 2 });
   });
 
@@ -63,12 +63,12 @@ describe('the HTTP API', () => {
   it('may be something else', async () => {
     const html = await serve((_, response) => response.end('<html>Welcome</html>'));
     expect((await stats(html)).stderr).toBe(
-      `escapement: ${html} does not answer as the API of tasks does: is it there?\n`,
+      `escapement: ${html} does not respond as the tasks API. Is it mounted there?\n`,
     );
     const failing = await serve((_, response) => response.writeHead(502).end('<html>Bad gateway</html>'));
     expect((await stats(failing)).stderr).toBe(`escapement: ${failing} refuses (HTTP 502)\n`);
     const other = await serve((_, response) => response.end('{"nonsense":1}'));
-    expect((await stats(other)).stderr).toMatch(/ does not answer as the API/);
+    expect((await stats(other)).stderr).toMatch(/ does not respond as the tasks API/);
     const hostile = await serve((_, response) => response.writeHead(400).end('a\u001b[2J\u009b\nb'));
     expect((await stats(hostile)).stderr).toBe('escapement: a\\x1b[2J\\x9b (HTTP 400)\n');
   });
@@ -81,7 +81,7 @@ describe('the HTTP API', () => {
     });
     const uri = await serve((_, response) => response.writeHead(302, { location: elsewhere }).end());
     expect((await stats(uri, '--token', 'secret')).stderr).toBe(
-      `escapement: ${uri} points elsewhere (HTTP 302)\n`,
+      `escapement: ${uri} redirects to another URL (HTTP 302)\n`,
     );
     expect(asked).toEqual([]);
   });
@@ -121,8 +121,10 @@ describe('the HTTP API', () => {
       if (request.url === '/api/queues') response.write('{'); // and no more
     });
     const api = new HttpApi(new URL(uri), {}, new AbortController().signal, 100);
-    await expect(api.get('/queues')).rejects.toThrow(`cannot reach ${uri}: no answer within 100 ms`);
-    await expect(api.get('/servers')).rejects.toThrow(Unreachable);
+    await expect(api.request('GET', '/queues')).rejects.toThrow(
+      `cannot reach ${uri}: no response within 100 ms`,
+    );
+    await expect(api.request('GET', '/servers')).rejects.toThrow(Unreachable);
   });
 
   it('has no way to what is called . or ..', async () => {

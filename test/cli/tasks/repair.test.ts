@@ -28,9 +28,9 @@ describe('escapement tasks repair', () => {
     const { stdout, stderr, code } = await tasksCommand(['repair', '-u', url]);
     expect([stderr, code]).toEqual(['', 1]);
     expect(stdout).toMatch(
-      /default │ id-without-task │ gh.+ost │ asynq:\{default\}:pending │ taken out of the list/,
+      /default │ id-without-task │ gh.+ost │ asynq:\{default\}:pending │ removed from the list/,
     );
-    expect(stdout).toMatch(/default │ task-in-no-list │ lost +│ +│ put into the list of its state/);
+    expect(stdout).toMatch(/default │ task-in-no-list │ lost +│ +│ added to the list of its state/);
     expect(stdout).not.toContain('\u001b');
     expect(await redis.lrange('asynq:{default}:pending', 0, -1)).toEqual(['gh\u001bost', 'fine']);
   });
@@ -48,7 +48,7 @@ describe('escapement tasks repair', () => {
     });
     expect(await redis.lrange('asynq:{default}:pending', 0, -1)).toEqual(['lost', 'fine']);
     expect(await tasksCommand(['repair', '-u', url])).toEqual({
-      stdout: 'nothing is wrong\n',
+      stdout: 'no defects\n',
       stderr: '',
       code: 0,
     });

@@ -121,7 +121,7 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
     await broker.subscribe({ cancel: (request) => asked.push(request) > 0 }, []);
     const { stdout, stderr, code } = await command('task', 'cancel', 'active');
     expect([stdout, stderr, code]).toEqual([
-      ...[way !== 'http' ? 'active: told to stop\n' : 'active: asked to stop\n', '', 0],
+      ...[way !== 'http' ? 'active: stopping\n' : 'active: stop requested\n', '', 0],
     ]);
     const answered = await json('task', 'cancel', 'active', ...Q);
     expect(answered.json).toEqual({
@@ -170,12 +170,12 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
 
   it.each([
     [['task', 'ls', '-s', 'pending'], /required option '-q, --queue <queue>'/],
-    [['task', 'ls', ...Q, '-s', 'nonsense'], /one of active, pending/],
+    [['task', 'ls', ...Q, '-s', 'nonsense'], /Allowed choices are active, pending/],
     [['task', 'ls', ...Q, '-s', 'pending', '--page', '0'], /whole number/],
     [['task', 'ls', ...Q, '-s', 'pending', '--size', '1001'], /from 1 to 1000/],
     [['task', 'ls', ...Q, '-s', 'aggregating'], /--group/],
     [['task', 'ls', ...Q, '-s', 'pending', '-g', 'g'], /--group is for aggregating/],
-    [['task', 'run', ...Q], /say which task/],
+    [['task', 'run', ...Q], /no task is given; use --id/],
     [['task', 'cancel'], /missing required argument/],
     [['task', 'cancel', 'a', '--outcome', 'nonsense'], /retry, archive, delete/],
     [['task', 'runall', ...Q, '-s', 'pending'], /Allowed choices are scheduled, retry/],
@@ -257,7 +257,7 @@ describe('escapement tasks task', () => {
     const cancel = (request: unknown): boolean => asked.push(request) < 0;
     await broker.subscribe({ cancel }, []);
     const { stdout, code } = await command('task', 'cancel', 'active', '--outcome', 'archive', ...Q);
-    expect([stdout, code]).toEqual(['active: asked to stop; nobody has answered\n', 0]);
+    expect([stdout, code]).toEqual(['active: stop requested; no server has answered\n', 0]);
     expect(asked).toEqual([{ taskId: 'active', queue: 'default', outcome: 'archive' }]);
   });
 
