@@ -46,7 +46,7 @@ export function addConnectionOptions(command: Command): void {
     new Option('--insecure', 'accept any certificate'),
     new Option('--token <token>', 'for the HTTP API: sent as Authorization: Bearer'),
     new Option('--http_header <header>', "for the HTTP API: 'Name: value'; may be repeated").argParser(
-      (line: string, before: readonly string[] = []) => [...before, line],
+      (line: string, before: readonly string[] | undefined) => [...(before ?? []), line],
     ),
   ];
   command.option('--json', 'print JSON');

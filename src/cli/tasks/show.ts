@@ -74,16 +74,18 @@ export function showDetails(details: readonly Detail[], paint = (name: string): 
 
 // Queues.
 
-export const QUEUE_COLUMNS: Columns<QueueView> = [
-  ['queue', ({ queue }) => queue],
-  ['state', showPaused],
-  ['size', ({ size }) => formatCount(size), 'right'],
-  ['latency', ({ latencyMs }) => showDuration(latencyMs), 'right'],
-  ['processed', ({ processed }) => formatCount(processed), 'right'],
-  ['failed', ({ failed }) => formatCount(failed), 'right'],
-  ['error rate', showErrorRate, 'right'],
-  ['memory', ({ memoryUsageBytes }) => formatBytes(memoryUsageBytes), 'right'],
-];
+export function queueColumns(): Columns<QueueView> {
+  return [
+    ['queue', ({ queue }) => queue],
+    ['state', showPaused],
+    ['size', ({ size }) => formatCount(size), 'right'],
+    ['latency', ({ latencyMs }) => showDuration(latencyMs), 'right'],
+    ['processed', ({ processed }) => formatCount(processed), 'right'],
+    ['failed', ({ failed }) => formatCount(failed), 'right'],
+    ['error rate', showErrorRate, 'right'],
+    ['memory', ({ memoryUsageBytes }) => formatBytes(memoryUsageBytes), 'right'],
+  ];
+}
 
 export function queueDetails(queue: QueueView): readonly Detail[] {
   const today = (count: number, total: number | undefined): string =>

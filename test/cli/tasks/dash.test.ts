@@ -176,7 +176,7 @@ describe('escapement tasks dash', () => {
     const refused = await command('dash');
     expect(refused).toEqual({
       stdout: '',
-      stderr: 'escapement: the dash needs a terminal; --once prints the queues once\n',
+      stderr: 'escapement: dash needs a terminal; --once prints the queues once\n',
       code: 2,
     });
     const once = await command('dash', '--once');

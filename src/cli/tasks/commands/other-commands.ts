@@ -113,17 +113,19 @@ async function listEvents(run: Run<PageOptions>): Promise<Report> {
 
 // Groups.
 
-export const GROUP_COLUMNS: Columns<GroupInfo> = [
-  ['group', ({ group }) => group],
-  ['tasks', ({ size }) => formatCount(size), 'right'],
-];
+export function groupColumns(): Columns<GroupInfo> {
+  return [
+    ['group', ({ group }) => group],
+    ['tasks', ({ size }) => formatCount(size), 'right'],
+  ];
+}
 
 async function listGroups(run: Run<{ queue: string }>): Promise<Report> {
   const { queue } = run.options;
   const groups = await run.target.groups(queue);
   return {
     json: () => ({ queue, groups: groups.map(({ group, size }) => ({ group, size })) }),
-    lines: () => [tableOf(run, GROUP_COLUMNS, groups)],
+    lines: () => [tableOf(run, groupColumns(), groups)],
   };
 }
 

@@ -5,7 +5,7 @@ import { texts, wholeNumber } from '../../options.ts';
 import { formatCount, printable, type Columns } from '../../terminal/text.ts';
 import { dayJson, infoJson } from '../info-json.ts';
 import { changeEach, does, tableOf, withEach, type Report, type Run, type Surroundings } from '../run.ts';
-import { QUEUE_COLUMNS, queueDetails, showDetails, showErrorRate } from '../show.ts';
+import { queueColumns, queueDetails, showDetails, showErrorRate } from '../show.ts';
 
 const DEFAULT_DAYS = 10;
 
@@ -49,7 +49,7 @@ async function listQueues(run: Run<unknown>): Promise<Report> {
   const queues = await run.target.queueInfos();
   return {
     json: () => ({ queues: queues.map(infoJson) }),
-    lines: () => [tableOf(run, QUEUE_COLUMNS, queues)],
+    lines: () => [tableOf(run, queueColumns(), queues)],
   };
 }
 

@@ -1,7 +1,7 @@
 import { TASK_STATES } from '../../../tasks/task-state.ts';
 import { formatCount, harmless, plainTable, printable } from '../../terminal/text.ts';
-import { GROUP_COLUMNS } from '../commands/other-commands.ts';
-import { QUEUE_COLUMNS, showDetails, showTime, taskColumns, taskDetails, type Detail } from '../show.ts';
+import { groupColumns } from '../commands/other-commands.ts';
+import { queueColumns, showDetails, showTime, taskColumns, taskDetails, type Detail } from '../show.ts';
 import { listShown, type DashData, type DashState } from './dash-state.ts';
 
 /** A line of the screen. */
@@ -67,7 +67,7 @@ function readAt({ readAtMs }: DashFrame): string {
 }
 
 function bodyOf(state: DashState, data: DashData, frame: DashFrame): readonly Line[] {
-  if (state.queue === undefined) return rowLines(plainTable(QUEUE_COLUMNS, data.queues), state, frame);
+  if (state.queue === undefined) return rowLines(plainTable(queueColumns(), data.queues), state, frame);
   if (state.taskId !== undefined) {
     const { task } = data;
     if (task !== undefined) return details(taskDetails(task, frame.nowMs));
@@ -75,7 +75,7 @@ function bodyOf(state: DashState, data: DashData, frame: DashFrame): readonly Li
   }
   const list =
     listShown(state) === undefined
-      ? plainTable(GROUP_COLUMNS, data.groups)
+      ? plainTable(groupColumns(), data.groups)
       : plainTable(taskColumns(state.state, frame.nowMs), data.tasks);
   return [...queueLines(state, data), ...rowLines(list, state, frame)];
 }

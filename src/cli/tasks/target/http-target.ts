@@ -7,12 +7,9 @@ import {
   serverFromJson,
   taskFromJson,
   type DayJson,
-  type EntryJson,
-  type EventJson,
   type EntryView,
   type QueueJson,
   type QueueView,
-  type ServerJson,
   type ServerView,
   type TaskJson,
   type TaskView,
@@ -58,14 +55,14 @@ export class HttpTarget implements TasksTarget {
   }
 
   async getQueueInfo(queue: string): Promise<QueueView> {
-    const { current } = await this.#get<{ current: QueueJson }>(queuePath(queue));
+    const { current } = (await this.#get(queuePath(queue))) as { current: QueueJson };
     return queueFromJson(current);
   }
 
   async history(queue: string, days: number): Promise<readonly DailyStats[]> {
-    const { history } = await this.#get<{ history: readonly DayJson[] }>(queuePath(queue));
+    const { history } = (await this.#get(queuePath(queue))) as { history: readonly DayJson[] };
     if (days <= SHORT_HISTORY_DAYS) return history.slice(0, days).map(dayFromJson);
-    const { stats } = await this.#get<{ stats: Record<string, readonly DayJson[]> }>('/queue_stats');
+    const { stats } = (await this.#get('/queue_stats')) as { stats: Record<string, readonly DayJson[]> };
     return (Object.hasOwn(stats, queue) ? (stats[queue] ?? []) : []).slice(0, days).map(dayFromJson);
   }
 
@@ -97,7 +94,8 @@ export class HttpTarget implements TasksTarget {
   }
 
   async getTaskInfo(queue: string, id: string): Promise<TaskView> {
-    return taskFromJson(await this.#get<TaskJson>(`${queuePath(queue)}/tasks/${segment(id)}`), 'pending');
+    const json = await this.#get(`${queuePath(queue)}/tasks/${segment(id)}`);
+    return taskFromJson(json as TaskJson, 'pending');
   }
 
   enqueue(): Promise<TaskView> {
@@ -149,11 +147,11 @@ export class HttpTarget implements TasksTarget {
   }
 
   servers(): Promise<readonly ServerView[]> {
-    return this.#list('/servers', 'servers', (server: ServerJson) => serverFromJson(server));
+    return this.#list('/servers', 'servers', serverFromJson);
   }
 
   schedulerEntries(): Promise<readonly EntryView[]> {
-    return this.#list('/scheduler_entries', 'entries', (entry: EntryJson) => entryFromJson(entry));
+    return this.#list('/scheduler_entries', 'entries', entryFromJson);
   }
 
   listSchedulerEnqueueEvents(
@@ -161,20 +159,20 @@ export class HttpTarget implements TasksTarget {
     page: ListOptions = {},
   ): Promise<readonly SchedulerEnqueueEvent[]> {
     const path = `/scheduler_entries/${segment(entryId)}/enqueue_events${queryOf(page)}`;
-    return this.#list(path, 'events', (event: EventJson) => eventFromJson(event));
+    return this.#list(path, 'events', eventFromJson);
   }
 
-  async #get<Json>(path: string): Promise<Json> {
-    return (await this.#api.request('GET', path)) as Json;
+  #get(path: string): Promise<unknown> {
+    return this.#api.request('GET', path);
   }
 
   /** Go writes null for an empty list. @throws Unreachable - there is no such list in the response. */
-  async #list<Json, View>(path: string, name: string, read: (json: Json) => View): Promise<readonly View[]> {
-    const response = await this.#get<Readonly<Record<string, readonly Json[] | null>> | null>(path);
+  async #list<View>(path: string, name: string, read: (json: never) => View): Promise<readonly View[]> {
+    const response = (await this.#get(path)) as Readonly<Record<string, unknown>> | null;
     const list = response?.[name];
     if (list === null) return [];
     if (!Array.isArray(list)) throw this.#api.notTheApi();
-    return (list as readonly Json[]).map(read);
+    return (list as never[]).map(read);
   }
 
   async #taskIfFound(queue: string, id: string): Promise<TaskView | undefined> {
