@@ -183,7 +183,7 @@ describe('escapement tasks dash', () => {
     expect(once.stdout).toMatch(
       /^escapement tasks {2}there .*\n\n {2}queue +state .*\n {2}default +run +1 .*\n$/,
     );
-    expect((await command('dash', '--json')).stderr).toMatch(/stats has --json/);
+    expect((await command('dash', '--json')).stderr).toMatch(/use stats --json/);
     expect((await command('dash', '--refresh', '500ms')).stderr).toMatch(/at least 1s/);
   });
 });
