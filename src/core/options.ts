@@ -20,9 +20,7 @@ import {
  * The compiler rejects a table that lacks an option or has another one. `readOptions` checks and fills in what a caller gave, and
  * rejects names that are not in the table: a misspelt option would silently have its default.
  */
-export type OptionTable<Options> = {
-  readonly [Name in NameIn<Options>]: readonly [check: Check, byDefault?: unknown];
-};
+export type OptionTable<Options> = Readonly<Record<NameIn<Options>, readonly [check: Check, byDefault?: unknown]>>;
 
 /** Throws a `TypeError` or `RangeError` that names the argument, if the value is not valid. */
 export type Check = (argument: string, value: unknown) => void;
@@ -37,7 +35,7 @@ export type Resolved<Options, Table> = {
     : Options[Name];
 };
 
-type OtherThan<Value, Default> = Default extends Value ? never : Default;
+type OtherThan<Value, Default> = Default extends Value ? never : Value extends Default ? never : Default;
 
 type Rows = Readonly<Record<string, readonly [Check, unknown?]>>;
 

@@ -194,7 +194,7 @@ describe('escapement tasks, built, with Redis', () => {
     };
     expect(await run('tasks', 'stats')).toEqual({
       stdout: '',
-      stderr: 'escapement: the way to Redis is a package that is not installed here: npm install ioredis\n',
+      stderr: 'escapement: Redis needs a package that is not installed: npm install ioredis\n',
       code: 2,
     });
     const other = await run('tasks', 'stats', '-u', `http://127.0.0.1:${await freePort()}`);
