@@ -69,7 +69,7 @@ describe('connectionOf', () => {
     expect(connectionOf(options, environment)).toMatchObject(expected);
   });
 
-  it('has what the HTTP API is to know of who asks', () => {
+  it('has the headers with which the HTTP API authorizes requests', () => {
     expect(http({ uri: 'https://h/x' })).toEqual({});
     expect(http({ uri: 'http://h' }, { ESCAPEMENT_TOKEN: 't' })).toEqual({ authorization: 'Bearer t' });
     expect(http({ uri: 'http://h', token: 'o' }, { ESCAPEMENT_TOKEN: 't' })).toEqual({
@@ -101,7 +101,7 @@ describe('connectionOf', () => {
     [{ uri: 'http://h', token: 'secret\n' }, /--token must be visible ASCII/],
     [{ uri: 'http://h', http_header: ['secret'] }, /'Name: value'/],
     [{ uri: 'http://h', http_header: ['a: secret\r\nb: c'] }, /'Name: value'/],
-  ])('%j cannot be, and no secret is told', (options, message) => {
+  ])('%j is rejected without a secret in the message', (options, message) => {
     expect(() => connectionOf(options, {})).toThrow(message);
     expect(() => connectionOf(options, {})).not.toThrow(/secret/);
   });

@@ -36,7 +36,7 @@ const texts = (state: DashState, frame: DashFrame = FRAME, data = DATA): string[
   dashLines(state, data, frame).map(({ text }) => text.trimEnd());
 
 describe('dashLines', () => {
-  it('has no more lines than the screen, with an error too, and the chosen row among them', () => {
+  it('has no more lines than the screen, with an error too, and the selected row among them', () => {
     expect(rowsThatFit(FRAME.height)).toBe(4);
     for (const row of [0, 7, 19]) {
       const lines = dashLines({ ...IN_QUEUE, row }, DATA, { ...FRAME, error: 'lost\u001b' });
@@ -64,14 +64,14 @@ describe('dashLines', () => {
     ]);
   });
 
-  it('tells nothing yet from nothing', () => {
+  it('distinguishes an empty list from one that is not read yet', () => {
     expect(texts(FIRST_STATE, FRAME, NO_DATA)).toContain('  there are none');
     expect(texts(FIRST_STATE, { ...FRAME, isReading: true, readAtMs: undefined }, NO_DATA)).toContain('  …');
     expect(texts({ ...IN_QUEUE, taskId: 'a' }, { ...FRAME, isReading: true }, NO_DATA)).toContain('  a …');
     expect(texts(IN_QUEUE, FRAME, NO_DATA)[3]).toContain('[pending -]');
   });
 
-  it('fits on whatever screen there is', () => {
+  it('fits on any screen', () => {
     expect(texts(IN_QUEUE, { ...FRAME, height: 3 })).toHaveLength(3);
     expect(texts({ ...FIRST_STATE, isHelp: true }, { ...FRAME, height: 24 }).join('\n')).toMatch(
       /ctrl-c +quit/,

@@ -23,7 +23,7 @@ describe('the HTTP API', () => {
     expect(await stats(uri)).toEqual({ stdout: '', stderr: elsewhere, code: 2 });
   });
 
-  it('is told who asks', async () => {
+  it('receives the credentials', async () => {
     const { broker } = await openBench();
     const authorize: TasksHandlerOptions['authorize'] = ({ headers }) =>
       headers.authorization === 'Bearer secret' || { challenge: 'Bearer' };
@@ -37,7 +37,7 @@ describe('the HTTP API', () => {
     expect(refused.code).toBe(2);
   });
 
-  it('answers only by names that are allowed, and says which option allows them', async () => {
+  it('responds only by allowed names, and the error names the option that allows them', async () => {
     const { broker } = await openBench();
     const handler = tasksHandler({ broker });
     const uri = await serve((request, response) => {
@@ -60,7 +60,7 @@ describe('the HTTP API', () => {
     expect(code).toBe(2);
   });
 
-  it('may be something else', async () => {
+  it('may be another server: the command reports it in one line', async () => {
     const html = await serve((_, response) => response.end('<html>Welcome</html>'));
     expect((await stats(html)).stderr).toBe(
       `escapement: ${html} does not respond as the tasks API. Is it mounted there?\n`,
@@ -73,7 +73,7 @@ describe('the HTTP API', () => {
     expect((await stats(hostile)).stderr).toBe('escapement: a\\x1b[2J\\x9b (HTTP 400)\n');
   });
 
-  it('is not followed elsewhere: the token would go with it', async () => {
+  it('is not followed to another URL, which would receive the token', async () => {
     const asked: unknown[] = [];
     const elsewhere = await serve(({ headers }, response) => {
       asked.push(headers);
@@ -86,7 +86,7 @@ describe('the HTTP API', () => {
     expect(asked).toEqual([]);
   });
 
-  it('may not be there: one line, without the password', async () => {
+  it('may be unreachable: the error is one line without the password', async () => {
     const free = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => free.once('listening', resolve));
     const { port } = free.address() as AddressInfo;
@@ -101,7 +101,7 @@ describe('the HTTP API', () => {
     expect([stdout, code]).toEqual(['', 2]);
   });
 
-  it('can be given up on with Ctrl-C', async () => {
+  it('can be interrupted with Ctrl-C', async () => {
     let asked: () => void = () => undefined;
     const whenAsked = new Promise<void>((resolve) => (asked = resolve));
     const uri = await serve(() => {
@@ -116,7 +116,7 @@ describe('the HTTP API', () => {
     expect([stdout.toString(), stderr, code]).toEqual(['', '', 130]);
   });
 
-  it('is not waited for for ever', async () => {
+  it('must respond in time', async () => {
     const uri = await serve((request, response) => {
       if (request.url === '/api/queues') response.write('{'); // and no more
     });
@@ -127,7 +127,7 @@ describe('the HTTP API', () => {
     await expect(api.request('GET', '/servers')).rejects.toThrow(Unreachable);
   });
 
-  it('has no way to what is called . or ..', async () => {
+  it('has no path for the names . and ..', async () => {
     const { broker } = await openBench();
     const uri = await serveTasks({ broker });
     for (const name of ['.', '..']) {
