@@ -19,11 +19,13 @@ class Alias extends Option {
   }
 }
 
-/** Adds an option that has other names. */
-export function addOption(command: Command, option: Option, ...aliases: readonly string[]): Command {
+/** Adds an option that may have other names. A name with `_`, as asynq has it, may be written with `-` too. */
+export function addOption(command: Command, option: Option, ...others: readonly string[]): void {
   command.addOption(option);
-  for (const flags of aliases) command.addOption(new Alias(flags, option));
-  return command;
+  const dashed = [option.flags, ...others]
+    .filter((flags) => flags.includes('_'))
+    .map((flags) => flags.replace(/^-\w, /, '').replaceAll('_', '-'));
+  for (const flags of [...others, ...dashed]) command.addOption(new Alias(flags, option));
 }
 
 /** Parses the name of a queue, a task or a group. */

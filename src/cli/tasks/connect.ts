@@ -50,10 +50,7 @@ export function addConnectionOptions(command: Command): void {
     ),
   ];
   command.option('--json', 'print JSON');
-  for (const option of options) {
-    const dashed = option.flags.includes('_') ? [option.flags.replaceAll('_', '-')] : [];
-    addOption(command, option.helpGroup(HEADING), ...dashed);
-  }
+  for (const option of options) addOption(command, option.helpGroup(HEADING));
 }
 
 /** The Redis broker is imported from the package, not bundled with the command, because it has a peer dependency. */
@@ -72,9 +69,13 @@ async function connectRedis(
   { RedisBroker }: RedisModule,
   signal: AbortSignal,
 ): Promise<TasksTarget> {
-  const { promise: failed, reject } = rejectable();
+  let fail: (reason: unknown) => void = () => undefined;
+  const failed = new Promise<never>((_, reject) => {
+    fail = reject;
+  });
+  failed.catch(() => undefined); // later errors of the connection are those of operations
   signal.addEventListener('abort', () => {
-    reject(signal.reason);
+    fail(signal.reason);
   });
   const broker = open(RedisBroker, {
     url,
@@ -82,7 +83,7 @@ async function connectRedis(
     ...(password === undefined ? {} : { password }),
     ...(tls === undefined ? {} : { tls }),
     onHealth: (health) => {
-      if (health.state === 'unavailable') reject(unreachable(name, health.cause));
+      if (health.state === 'unavailable') fail(unreachable(name, health.cause));
     },
   });
   try {
@@ -92,16 +93,6 @@ async function connectRedis(
     await broker.close();
     throw isUnavailable(error) ? unreachable(name, (error as Error).cause) : error;
   }
-}
-
-/** Later errors of the connection are those of operations, so the rejection is handled here. */
-function rejectable(): { readonly promise: Promise<never>; readonly reject: (reason: unknown) => void } {
-  let reject: (reason: unknown) => void = () => undefined;
-  const promise = new Promise<never>((_, rejectPromise) => {
-    reject = rejectPromise;
-  });
-  promise.catch(() => undefined);
-  return { promise, reject };
 }
 
 /** @throws CommandError - the URI is invalid in a way that only the broker checks; the message has no password. */

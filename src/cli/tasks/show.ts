@@ -22,8 +22,7 @@ const UNITS: readonly (readonly [letter: string, seconds: number])[] = [
 /** Returns a time: `2026-11-21 16:43:59 UTC`. */
 export function showTime(date: Date): string {
   if (Number.isNaN(date.getTime())) return '-';
-  const [day = '', time = ''] = date.toISOString().split('T');
-  return `${day} ${time.slice(0, 'hh:mm:ss'.length)} UTC`;
+  return date.toISOString().replace('T', ' ').replace(/\..*/, ' UTC');
 }
 
 /** Returns a duration in at most two units: `1d 2h`, `5m 3s`, `250ms`. */

@@ -211,7 +211,7 @@ describe('the Host of a request', () => {
     expect(await send('/api/queues', { headers: { host } })).toMatchObject({ status });
   });
 
-  test('may be any name if ' * ' is allowed', async () => {
+  test('may be any name if the wildcard is allowed', async () => {
     const { send } = await serveBehindPassword(['*']);
     expect(await send('/api/queues', { headers: { host: 'evil.example' } })).toMatchObject({ status: 200 });
     expect(await write({ host: 'a', origin: 'http://b' }, ['*'])).toMatchObject({ status: 403 });

@@ -15,16 +15,13 @@ type Parse = (word: string, before: never) => unknown;
 /** Task options: flags, help, parser, name of the task option, other flags. */
 const ROWS: readonly (readonly [string, string, Parse, keyof TaskOptions, ...string[]])[] = [
   ['-q, --queue <queue>', "queue of the task [default: 'default']", text, 'queue'],
-  ['--id <id>', 'id of the task [default: a UUID]', text, 'taskId', '--task_id <id>', '--task-id <id>'],
+  ['--id <id>', 'id of the task [default: a UUID]', text, 'taskId', '--task_id <id>'],
   ['--retry <n>', 'number of retries [default: 25]', wholeNumber(0, MAX_RETRIES), 'maxRetry'],
   ['--timeout <duration>', 'how long a run may take', duration(0), 'timeoutMs'],
   ['--deadline <time>', 'when the last run must be over', time, 'deadline'],
   ['--unique <duration>', 'how long duplicates are rejected', duration(1_000), 'uniqueTtlMs'],
-  ['--process_at <time>', 'when to process it [default: now]', time, 'processAt', '--process-at <time>'],
-  [
-    ...(['--process_in <duration>', 'when to process it, from now', duration(0), 'processInMs'] as const),
-    '--process-in <duration>',
-  ],
+  ['--process_at <time>', 'when to process it [default: now]', time, 'processAt'],
+  ['--process_in <duration>', 'when to process it, from now', duration(0), 'processInMs'],
   ['--retention <duration>', 'how long it is kept when it is done', duration(0), 'retentionMs'],
   ['-g, --group <group>', 'group with which it is aggregated', text, 'group'],
   ['--header <header>', "header for the handler: 'name=value'; may be repeated", header, 'headers'],
@@ -43,7 +40,7 @@ interface EnqueueOptions extends Readonly<Record<string, unknown>> {
 export function addEnqueue(group: Command, surroundings: Surroundings): void {
   const command = group.command('enqueue').description('add a task').addHelpText('after', HELP);
   const type = new Option('-t, --type_name <type>', 'type of the task').argParser(text);
-  addOption(command, type.makeOptionMandatory(), '--type <type>', '--type-name <type>');
+  addOption(command, type.makeOptionMandatory(), '--type <type>');
   command.option('-l, --payload <text>', 'payload, byte for byte');
   const options = ROWS.map(([flags, description, parse, name, ...aliases]) => {
     const option = new Option(flags, description).argParser(parse as (word: string) => unknown);

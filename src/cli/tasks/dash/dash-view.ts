@@ -10,8 +10,8 @@ export interface Line {
   readonly style?: 'bold' | 'inverse' | 'red';
 }
 
-/** What is shown besides the state and its data. */
-export interface DashFrame {
+/** What is known of the data. */
+export interface DashStatus {
   /** Name of the target. */
   readonly name: string;
   /** Whether the data is being read for the first time. */
@@ -20,6 +20,10 @@ export interface DashFrame {
   readonly error: string | undefined;
   /** When the data was read; undefined if it never was. */
   readonly readAtMs: number | undefined;
+}
+
+/** What is shown besides the state and its data. */
+export interface DashFrame extends DashStatus {
   readonly nowMs: number;
   /** Lines of the screen. */
   readonly height: number;

@@ -15,7 +15,7 @@ import {
   type DashData,
   type DashState,
 } from './dash-state.ts';
-import { dashLines, rowsThatFit, type DashFrame } from './dash-view.ts';
+import { dashLines, rowsThatFit, type DashFrame, type DashStatus } from './dash-view.ts';
 import { Screen } from './screen.ts';
 
 /** asynq's. */
@@ -88,9 +88,7 @@ export class Dash {
   readonly #screen: Screen;
   #state: DashState = FIRST_STATE;
   #data: DashData = NO_DATA;
-  #isReading = true;
-  #error: string | undefined;
-  #readAtMs: number | undefined;
+  #status: DashStatus;
   #next: NodeJS.Timeout | undefined;
   /** Number of requests to read; a read that is not the latest is discarded. */
   #requests = 0;
@@ -103,6 +101,7 @@ export class Dash {
     this.#target = target;
     this.#refreshMs = refreshMs;
     this.#screen = new Screen(surroundings.terminal.out);
+    this.#status = { name: target.name, isReading: true, error: undefined, readAtMs: undefined };
   }
 
   /** Resolves when the user quits. The screen is restored in any case. */
@@ -121,7 +120,7 @@ export class Dash {
     emitKeypressEvents(keyboard);
     try {
       await this.#screen.enter();
-      keyboard.setRawMode(true).on('keypress', this.#onKey).on('end', this.#onEnd).resume();
+      keyboard.setRawMode(true).on('keypress', this.#onKey).on('end', this.stop).resume();
       stream.on('resize', this.#onResize);
       terminal.signal.addEventListener('abort', abort, { once: true });
       this.#requestRead();
@@ -131,15 +130,15 @@ export class Dash {
       clearTimeout(this.#next);
       terminal.signal.removeEventListener('abort', abort);
       stream.off?.('resize', this.#onResize);
-      keyboard.off('keypress', this.#onKey).off('end', this.#onEnd).setRawMode(false).pause();
+      keyboard.off('keypress', this.#onKey).off('end', this.stop).setRawMode(false).pause();
       await this.#screen.leave();
     }
   }
 
   /** Quits, as a key does. */
-  stop(): void {
+  readonly stop = (): void => {
     this.#end();
-  }
+  };
 
   readonly #onKey = (character: string | undefined, { name, ctrl }: Key): void => {
     const key = ctrl === true ? `ctrl-${name ?? ''}` : (name ?? character ?? '');
@@ -154,14 +153,10 @@ export class Dash {
     this.#draw();
   };
 
-  readonly #onEnd = (): void => {
-    this.#end();
-  };
-
   /** Keeps the queues, which have the counts of the one that is shown. */
   #showOther(): void {
     this.#data = { ...NO_DATA, queues: this.#data.queues };
-    this.#isReading = true;
+    this.#status = { ...this.#status, isReading: true };
     this.#draw();
     this.#requestRead();
   }
@@ -198,27 +193,21 @@ export class Dash {
 
   #take(outcome: DashData | string): void {
     if (this.#isOver) return;
-    this.#isReading = false;
-    if (typeof outcome === 'string') this.#error = outcome;
-    else this.#show(outcome);
+    if (typeof outcome === 'string') this.#status = { ...this.#status, isReading: false, error: outcome };
+    else {
+      const readAtMs = this.#surroundings.now();
+      this.#status = { ...this.#status, isReading: false, error: undefined, readAtMs };
+      this.#data = this.#state.taskId === undefined ? outcome : { ...outcome, queues: this.#data.queues };
+      this.#state = settle(this.#state, outcome);
+    }
     this.#draw();
     this.#next = setTimeout(() => {
       this.#requestRead();
     }, this.#refreshMs);
   }
 
-  #show(data: DashData): void {
-    this.#data = this.#state.taskId === undefined ? data : { ...data, queues: this.#data.queues };
-    this.#error = undefined;
-    this.#readAtMs = this.#surroundings.now();
-    this.#state = settle(this.#state, data);
-  }
-
   #draw(): void {
-    const frame: DashFrame = {
-      ...{ name: this.#target.name, isReading: this.#isReading, error: this.#error },
-      ...{ readAtMs: this.#readAtMs, nowMs: this.#surroundings.now(), height: this.#screen.height },
-    };
+    const frame = { ...this.#status, nowMs: this.#surroundings.now(), height: this.#screen.height };
     this.#screen.draw(dashLines(this.#state, this.#data, frame)).catch(this.#end);
   }
 }
