@@ -339,7 +339,7 @@ export class Inspector {
    * Waits for the end of a task; without a limit, unless a signal is given. If the broker is in this process, waiting costs nothing;
    * otherwise the task is read every second. While the broker is unavailable, the wait goes on.
    *
-   * A completed task can be told from a deleted one only while it is retained: enqueue it with a retention of some seconds, more if
+   * A completed task can be distinguished from a deleted one only while it is retained: enqueue it with a retention of some seconds, more if
    * the broker is not in this process.
    *
    * @param task - the result of `enqueue`, or the id of a task of the queue in the options.
