@@ -20,7 +20,9 @@ import {
  * The compiler rejects a table that lacks an option or has another one. `readOptions` checks and fills in what a caller gave, and
  * rejects names that are not in the table: a misspelt option would silently have its default.
  */
-export type OptionTable<Options> = Readonly<Record<NameIn<Options>, readonly [check: Check, byDefault?: unknown]>>;
+export type OptionTable<Options> = Readonly<
+  Record<NameIn<Options>, readonly [check: Check, byDefault?: unknown]>
+>;
 
 /** Throws a `TypeError` or `RangeError` that names the argument, if the value is not valid. */
 export type Check = (argument: string, value: unknown) => void;
