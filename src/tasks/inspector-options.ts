@@ -1,7 +1,7 @@
 import { wrongType } from '../core/errors.ts';
 import { integer, oneOf, type Check, type OptionTable } from '../core/options.ts';
-import { SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
-import { requireBoolean } from '../core/validate.ts';
+import type { SignalOptions } from '../core/signal-options.ts';
+import { requireBoolean, requireSignal } from '../core/validate.ts';
 import type { Broker, CancelOutcome } from './broker/broker.ts';
 import { requireBroker } from './broker/require-broker.ts';
 import { requireExistingQueueName } from './require-text.ts';
@@ -66,7 +66,7 @@ export interface WaitForOptions extends SignalOptions {
 }
 
 export const WAIT_FOR_OPTIONS = {
-  ...SIGNAL_OPTIONS,
+  signal: [requireSignal, undefined],
   queue: [requireExistingQueueName, DEFAULT_QUEUE],
 } satisfies OptionTable<WaitForOptions>;
 
