@@ -20,10 +20,10 @@ export type {
   CancelOptions,
   DeleteQueueOptions,
   InspectorOptions,
+  ListOptions,
   RepairOptions,
   WaitForOptions,
 } from './tasks/inspector-options.ts';
-export type { ListOptions } from './tasks/list-options.ts';
 export { PeriodicTaskManager } from './tasks/scheduler/periodic-task-manager.ts';
 export type {
   PeriodicTaskConfig,
