@@ -20,10 +20,10 @@ export interface Quota {
 /**
  * Chooses the queues from which the next tasks are taken.
  *
- * HOW. Only queues that may have tasks are chosen. With strict priority the first of them gets all free places. Otherwise smooth
- * weighted round robin distributes places one by one (as in nginx: at each pick every queue gains its weight, the one with the most
+ * HOW. Only queues that may have tasks are chosen. With strict priority the first of them gets all free slots. Otherwise smooth
+ * weighted round robin distributes slots one by one (as in nginx: at each pick every queue gains its weight, the one with the most
  * credit is picked and pays the sum), so shares hold over any number of rounds, and an empty queue neither gains nor loses credit.
- * Whole rounds are computed at once. O(queues) a call, plus O(queues) for each place of the last, partial round.
+ * Whole rounds are computed at once. O(queues) a call, plus O(queues) for each slot of the last, partial round.
  *
  * WHY not asynq's shuffled list: it takes one task at a time from the first queue that has one; here a round takes many, with one
  * call per queue.
@@ -79,15 +79,15 @@ export class QueuePicker {
   }
 
   /**
-   * Distributes places among the queues that may have tasks; places that a queue does not fill are for the next call. With strict
+   * Distributes slots among the queues that may have tasks; slots that a queue does not fill are for the next call. With strict
    * priority it returns one queue at a time.
    */
-  pick(places: number): Quota[] {
+  pick(slots: number): Quota[] {
     const ready = this.#queues.filter(isPickable);
     const [first] = ready;
-    if (first === undefined || places <= 0) return [];
-    if (this.#isStrict || ready.length === 1) return [{ queue: first.name, limit: places }];
-    deal(ready, places);
+    if (first === undefined || slots <= 0) return [];
+    if (this.#isStrict || ready.length === 1) return [{ queue: first.name, limit: slots }];
+    deal(ready, slots);
     return ready.filter(({ quota }) => quota > 0).map(({ name, quota }) => ({ queue: name, limit: quota }));
   }
 }
@@ -97,11 +97,11 @@ function isPickable({ isReady, isResting }: PickedQueue): boolean {
 }
 
 /** After as many picks as the sum of the weights, each queue was picked as often as its weight, and all credits are as before. */
-function deal(queues: readonly PickedQueue[], places: number): void {
+function deal(queues: readonly PickedQueue[], slots: number): void {
   const sum = queues.reduce((total, { weight }) => total + weight, 0);
-  const rounds = Math.floor(places / sum);
+  const rounds = Math.floor(slots / sum);
   for (const queue of queues) queue.quota = queue.weight * rounds;
-  for (let left = places - rounds * sum; left > 0; left--) pickOne(queues, sum);
+  for (let left = slots - rounds * sum; left > 0; left--) pickOne(queues, sum);
 }
 
 function pickOne(queues: readonly PickedQueue[], sum: number): void {
