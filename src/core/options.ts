@@ -18,10 +18,11 @@ import {
  *     } satisfies OptionTable<ServerOptions>;
  *
  * The compiler rejects a table that lacks an option or has another one. `readOptions` checks and fills in what a caller gave, and
- * rejects names that are not in the table: a misspelt option would silently have its default.
+ * rejects names that are not in the table: a misspelt option would silently have its default. A row may have more columns, which
+ * only its owner reads.
  */
 export type OptionTable<Options> = {
-  readonly [Name in NameIn<Options>]: readonly [check: Check, byDefault?: unknown];
+  readonly [Name in NameIn<Options>]: readonly [check: Check, byDefault?: unknown, ...more: unknown[]];
 };
 
 /** Throws a `TypeError` or `RangeError` that names the argument, if the value is not valid. */
@@ -39,7 +40,7 @@ export type Resolved<Options, Table> = {
 
 type OtherThan<Value, Default> = Default extends Value ? never : Default;
 
-type Rows = Readonly<Record<string, readonly [Check, unknown?]>>;
+type Rows = Readonly<Record<string, readonly [Check, unknown?, ...unknown[]]>>;
 
 /**
  * Returns the options that a caller gave, with the defaults of those that are missing or undefined.

@@ -4,11 +4,11 @@ import { EscapementError, wrongType } from '../core/errors.ts';
 import { requireFunction, requireObject, requireOptions, type OptionNames } from '../core/validate.ts';
 import type { Broker, NewTask, TaskRecord } from './broker/broker.ts';
 import { requireBroker } from './broker/require-broker.ts';
-import { newTaskOf } from './new-task.ts';
 import { emit } from './emit.ts';
 import { TaskInfo } from './task-info.ts';
+import { newTaskOf } from './task-message.ts';
 import { settleEach } from './settle-each.ts';
-import { requireTaskOptions, type TaskOptions } from './task-options.ts';
+import { mergeTaskOptions, NO_TASK_OPTIONS, requireTaskOptions, type TaskOptions } from './task-options.ts';
 import { requireTask, type Task } from './task.ts';
 
 /** What a client is made from. */
@@ -40,8 +40,6 @@ export type ClientMiddleware = (
   request: EnqueueRequest,
   next: (request: EnqueueRequest) => Promise<TaskInfo>,
 ) => Promise<TaskInfo>;
-
-const NO_OPTIONS: TaskOptions = Object.freeze({});
 
 /**
  * Enqueues tasks.
@@ -86,7 +84,7 @@ export class Client extends EventEmitter<ClientEvents> {
    * @throws EscapementError `ERR_TASK_PAYLOAD`, `ERR_TASK_DUPLICATE`, `ERR_TASK_ID_CONFLICT`, `ERR_CLIENT_CLOSED` - it was
    * not enqueued. `ERR_BROKER_UNAVAILABLE` - it may have been; with a `taskId` it can be tried again safely.
    */
-  enqueue(task: Task, options: TaskOptions = NO_OPTIONS): Promise<TaskInfo> {
+  enqueue(task: Task, options: TaskOptions = NO_TASK_OPTIONS): Promise<TaskInfo> {
     try {
       this.#requireOpen('Client.enqueue');
       requireTask('task', task);
@@ -108,7 +106,7 @@ export class Client extends EventEmitter<ClientEvents> {
    */
   async enqueueMany(
     tasks: readonly (Task | EnqueueRequest)[],
-    options: TaskOptions = NO_OPTIONS,
+    options: TaskOptions = NO_TASK_OPTIONS,
   ): Promise<PromiseSettledResult<TaskInfo>[]> {
     this.#requireOpen('Client.enqueueMany');
     if (!Array.isArray(tasks)) throw wrongType('tasks', 'an array', tasks);
@@ -238,12 +236,12 @@ export class Client extends EventEmitter<ClientEvents> {
 
 function requestOf(entry: Task | EnqueueRequest, common: TaskOptions): EnqueueRequest {
   requireObject('an entry of tasks', entry);
-  const { task, options = NO_OPTIONS } = entry as Partial<EnqueueRequest>; // a task has no task
+  const { task, options = NO_TASK_OPTIONS } = entry as Partial<EnqueueRequest>; // a task has no task
   if (task === undefined) return { task: entry as Task, options: common };
   requireOptions('Client.enqueueMany', entry, ENTRY, 'entry');
-  if (common === NO_OPTIONS) return { task, options };
+  if (common === NO_TASK_OPTIONS) return { task, options };
   requireTaskOptions('Client.enqueueMany', options);
-  return { task, options: { ...common, ...options } };
+  return { task, options: mergeTaskOptions(common, options) };
 }
 
 function requireRequest(request: EnqueueRequest): void {

@@ -3,7 +3,7 @@ import { readCronFields } from './cron/cron-fields.ts';
 import { IntervalSchedule } from './cron/interval-schedule.ts';
 import { TimeZone } from './cron/time-zone.ts';
 import { WallSchedule } from './cron/wall-schedule.ts';
-import { parseGoDuration } from './go-duration.ts';
+import { parseGoDuration } from './go-text.ts';
 
 /** A cron spec that was read. */
 export interface CronSpec {

@@ -1,9 +1,16 @@
 import { EscapementError } from '../core/errors.ts';
-import { requireMethods, requireObject, type OptionNames } from '../core/validate.ts';
+import type { OptionTable } from '../core/options.ts';
+import { requireMethods, requireObject } from '../core/validate.ts';
 import { parseJson } from './payload.ts';
 import { requireText } from './require-text.ts';
 import type { StandardSchema, StandardSchemaIssue } from './standard-schema.ts';
-import { layTaskOptions, requireTaskOptions, TASK_OPTIONS, type TaskOptions } from './task-options.ts';
+import {
+  mergeTaskOptions,
+  NO_TASK_OPTIONS,
+  requireTaskOptions,
+  TASK_OPTIONS,
+  type TaskOptions,
+} from './task-options.ts';
 import { Task } from './task.ts';
 
 /** What a task type is declared with: how its tasks are processed unless they say otherwise, and what their payload is. */
@@ -12,7 +19,9 @@ export interface TaskTypeOptions<Input, Output> extends TaskOptions {
   readonly schema: StandardSchema<Input, Output>;
 }
 
-const OPTIONS: OptionNames<TaskTypeOptions<unknown, unknown>> = { ...TASK_OPTIONS, schema: true };
+const OPTIONS = { ...TASK_OPTIONS, schema: [requireSchema] } satisfies OptionTable<
+  TaskTypeOptions<unknown, unknown>
+>;
 
 /**
  * Declares a type of task once: its payload is checked when it is enqueued and when it is handled, and typed in both
@@ -50,18 +59,15 @@ export class TaskType<Input, Output = Input> {
     requireText('type', type);
     requireTaskOptions('TaskType', options, OPTIONS);
     const { schema, ...taskOptions } = options;
-    if (typeof schema === 'function') requireObject('options.schema', schema['~standard']);
-    else requireObject('options.schema', schema);
-    requireMethods('options.schema', 'a Standard Schema', ['validate'], schema['~standard']);
     this.type = type;
     this.#schema = schema;
     this.#options = taskOptions;
   }
 
   /** A task to enqueue; what is wrong with its payload is said then. Options given here are laid over the type's. */
-  task(payload: Input, options: TaskOptions = {}): Task<Input> {
+  task(payload: Input, options: TaskOptions = NO_TASK_OPTIONS): Task<Input> {
     requireTaskOptions('TaskType.task', options);
-    return new Task(this.type, payload, layTaskOptions(this.#options, options), this.#check);
+    return new Task(this.type, payload, mergeTaskOptions(this.#options, options), this.#check);
   }
 
   /** What a task carries, checked: for those who get tasks by the dozen, as `groupAggregator` does. @throws as `parse`. */
@@ -91,6 +97,13 @@ export type TaskData<T> = T extends TaskReader<infer Output> ? Output : never;
 export function isTaskType(value: unknown): value is TaskType<unknown> {
   const taskType = value as Partial<TaskType<unknown>> | null | undefined;
   return typeof taskType === 'object' && taskType !== null && typeof taskType.read === 'function';
+}
+
+/** A schema of arktype is a function. */
+function requireSchema(argument: string, schema: unknown): void {
+  if (typeof schema !== 'function') requireObject(argument, schema);
+  const { '~standard': standard } = schema as StandardSchema;
+  requireMethods(argument, 'a Standard Schema', ['validate'], standard);
 }
 
 /** What its handler will be given: a Date that has become a string in JSON is a string here too. */

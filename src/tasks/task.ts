@@ -1,7 +1,7 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { wrongType, wrongValue } from '../core/errors.ts';
 import { requireText } from './require-text.ts';
-import { requireTaskOptions, type TaskOptions } from './task-options.ts';
+import { NO_TASK_OPTIONS, requireTaskOptions, type TaskOptions } from './task-options.ts';
 import { encodePayload, decodeJson } from './payload.ts';
 import { printBytes, printFilled } from './show-bytes.ts';
 
@@ -9,8 +9,6 @@ import { printBytes, printFilled } from './show-bytes.ts';
 export type PayloadCheck = (task: Task) => void | Promise<void>;
 
 const NIL_PAYLOAD = new Uint8Array(0);
-
-const NO_OPTIONS: TaskOptions = Object.freeze({});
 
 /**
  * Something to do, to be enqueued: a type, which picks the handler, and a payload. Immutable.
@@ -45,7 +43,7 @@ export class Task<P = unknown> {
   constructor(
     type: string,
     payload?: P | Uint8Array,
-    options: TaskOptions = NO_OPTIONS,
+    options: TaskOptions = NO_TASK_OPTIONS,
     check?: PayloadCheck,
   ) {
     requireText('type', type);
@@ -53,7 +51,7 @@ export class Task<P = unknown> {
     this.type = type;
     this.hasPayload = payload !== undefined;
     this.payload = payload === undefined ? NIL_PAYLOAD : encodePayload(payload);
-    this.options = options === NO_OPTIONS ? NO_OPTIONS : copyOf(options);
+    this.options = options === NO_TASK_OPTIONS ? NO_TASK_OPTIONS : copyOf(options);
     this.check = check;
   }
 

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { parseGoDuration } from '../../tasks/go-duration.ts';
+import { parseGoDuration } from '../../tasks/go-text.ts';
 import { TASK_STATES, type TaskState } from '../../tasks/task-state.ts';
 
 /** What makes a value of a word. */

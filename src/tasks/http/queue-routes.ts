@@ -1,4 +1,4 @@
-import { formatGoDuration } from '../go-duration.ts';
+import { formatGoDuration } from '../go-text.ts';
 import type { DailyStats, QueueInfo } from '../inspector-info.ts';
 import type { Action, Call } from './api.ts';
 import type { Route } from './route-table.ts';

@@ -1,4 +1,5 @@
 import { outOfRange, wrongType } from '../../core/errors.ts';
+import type { OptionTable } from '../../core/options.ts';
 import {
   requireFiniteNumber,
   requireFunction,
@@ -68,7 +69,11 @@ export interface ScheduleOptions extends TaskOptions {
   readonly backfill?: BackfillOptions | boolean | undefined;
 }
 
-const SCHEDULE_OPTIONS: OptionNames<ScheduleOptions> = { ...TASK_OPTIONS, id: true, backfill: true };
+const SCHEDULE_OPTIONS = {
+  ...TASK_OPTIONS,
+  id: [requireText, undefined],
+  backfill: [() => undefined, undefined],
+} satisfies OptionTable<ScheduleOptions>;
 
 /** A tick of an entry. */
 export interface ScheduleTick {
@@ -163,7 +168,6 @@ export function resolveSchedulerOptions(
 /** @throws TypeError or RangeError - an option is wrong. */
 export function requireScheduleOptions(subject: string, options: ScheduleOptions): void {
   requireTaskOptions(subject, options, SCHEDULE_OPTIONS);
-  if (options.id !== undefined) requireText('options.id', options.id);
   if (options.backfill !== undefined) resolveBackfill(subject, options.backfill);
 }
 

@@ -14,7 +14,8 @@ import { Periodic } from '../periodic.ts';
 import { settledWithin, UNANSWERED_MS } from '../settled-within.ts';
 import type { TaskInfo } from '../task-info.ts';
 import { requireTask, type Task } from '../task.ts';
-import { entryIdOf, identityOf, mergeTaskOptions, ScheduledEntry } from './scheduled-entry.ts';
+import { mergeTaskOptions } from '../task-options.ts';
+import { entryIdOf, identityOf, ScheduledEntry } from './scheduled-entry.ts';
 import {
   requireScheduleOptions,
   resolveBackfill,
