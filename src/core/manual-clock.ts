@@ -2,7 +2,8 @@ import type { Clock, ClockTimeout } from './clock.ts';
 import { CONSOLE_VIEW, consoleView } from './console-view.ts';
 import { EscapementError, outOfRange } from './errors.ts';
 import { nextHostTurn, pendingOwnTurns } from './own-turn.ts';
-import { requireFiniteNumber, requireFunction, requireOptions, type OptionNames } from './validate.ts';
+import { milliseconds, readOptions, type OptionTable } from './options.ts';
+import { requireFiniteNumber, requireFunction } from './validate.ts';
 
 /** Wake-ups that may fire in one `advance` without time moving. A loop that re-arms itself with no delay has no end. */
 const MAX_WAKEUPS_AT_ONE_MOMENT = 100_000;
@@ -21,7 +22,10 @@ export interface ManualClockOptions {
   readonly wallMs?: number;
 }
 
-const OPTIONS: OptionNames<ManualClockOptions> = { nowMs: true, wallMs: true };
+const OPTIONS = {
+  nowMs: [milliseconds(0), 0],
+  wallMs: [requireFiniteNumber, 0],
+} satisfies OptionTable<ManualClockOptions>;
 
 interface ManualWakeup {
   readonly atMs: number;
@@ -48,11 +52,7 @@ export class ManualClock implements Clock {
 
   /** @throws TypeError or RangeError - an option is wrong. */
   constructor(options: ManualClockOptions = {}) {
-    requireOptions('ManualClock', options, OPTIONS);
-    const { nowMs = 0, wallMs = 0 } = options;
-    requireFiniteNumber('nowMs', nowMs);
-    requireFiniteNumber('wallMs', wallMs);
-    if (nowMs < 0) throw outOfRange('nowMs', 'at least 0', nowMs);
+    const { nowMs, wallMs } = readOptions('ManualClock', options, OPTIONS);
     this.#nowMs = nowMs;
     this.#wallOffsetMs = wallMs - nowMs;
   }

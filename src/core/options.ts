@@ -21,9 +21,9 @@ import {
  * rejects names that are not in the table: a misspelt option would silently have its default. A row may have more columns, which
  * only its owner reads.
  */
-export type OptionTable<Options> = {
-  readonly [Name in NameIn<Options>]: readonly [check: Check, byDefault?: unknown, ...more: unknown[]];
-};
+export type OptionTable<Options> = Readonly<
+  Record<NameIn<Options>, readonly [check: Check, byDefault?: unknown, ...more: unknown[]]>
+>;
 
 /** Throws a `TypeError` or `RangeError` that names the argument, if the value is not valid. */
 export type Check = (argument: string, value: unknown) => void;
@@ -38,7 +38,7 @@ export type Resolved<Options, Table> = {
     : Options[Name];
 };
 
-type OtherThan<Value, Default> = Default extends Value ? never : Default;
+type OtherThan<Value, Default> = Default extends Value ? never : Value extends Default ? never : Default;
 
 type Rows = Readonly<Record<string, readonly [Check, unknown?, ...unknown[]]>>;
 

@@ -1,4 +1,5 @@
-import { requireOptions, requireSignal, type OptionNames } from './validate.ts';
+import { checkOptions, type OptionTable } from './options.ts';
+import { requireSignal } from './validate.ts';
 
 /** How long a call waits. */
 export interface SignalOptions {
@@ -6,16 +7,10 @@ export interface SignalOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export const SIGNAL_OPTIONS: OptionNames<SignalOptions> = { signal: true };
+export const SIGNAL_OPTIONS = { signal: [requireSignal, undefined] } satisfies OptionTable<SignalOptions>;
 
-/** The signal of options that a caller gave to `subject`. */
-export function signalOf(
-  subject: string,
-  options: SignalOptions,
-  names: OptionNames<SignalOptions> = SIGNAL_OPTIONS,
-): AbortSignal | undefined {
-  requireOptions(subject, options, names);
-  const { signal } = options;
-  if (signal !== undefined) requireSignal('options.signal', signal);
-  return signal;
+/** Returns the signal of options that a caller gave to `subject`. */
+export function signalOf(subject: string, options: SignalOptions): AbortSignal | undefined {
+  checkOptions(subject, options, SIGNAL_OPTIONS);
+  return options.signal;
 }

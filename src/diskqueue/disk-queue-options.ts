@@ -1,14 +1,9 @@
 import { resolve } from 'node:path';
 import { systemClock, type Clock } from '../core/clock.ts';
-import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
+import { wrongType, wrongValue } from '../core/errors.ts';
+import { integer, oneOf, orInfinity, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
 import { requireClock } from '../core/require-clock.ts';
-import {
-  requireFunction,
-  requireIntegerAtLeast,
-  requireOneOf,
-  requireOptions,
-  type OptionNames,
-} from '../core/validate.ts';
+import { requireFunction, requireIntegerAtLeast, requireString } from '../core/validate.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import { requireMetrics } from '../metrics/require-metrics.ts';
 import { hostFileSystem, type FileSystem } from './file-system.ts';
@@ -73,32 +68,6 @@ export interface DiskQueueOptions {
   readonly metrics?: MetricsProvider;
 }
 
-const OPTIONS: OptionNames<DiskQueueOptions> = {
-  ...{ name: true, dataPath: true, maxBytesPerFile: true, minMessageSize: true, maxMessageSize: true },
-  ...{ durability: true, syncEvery: true, syncTimeoutMs: true, maxBytesTotal: true, whenFull: true },
-  ...{ format: true, onCorruption: true, clock: true, metrics: true },
-};
-
-/** The options with every default filled in. */
-export interface ResolvedDiskQueueOptions {
-  readonly name: string;
-  /** Absolute: the process may go elsewhere. */
-  readonly folder: string;
-  readonly maxBytesPerFile: number;
-  readonly minMessageSize: number;
-  readonly maxMessageSize: number;
-  readonly durability: Durability;
-  readonly syncEvery: number;
-  readonly syncTimeoutMs: number;
-  readonly maxBytesTotal: number;
-  readonly whenFull: 'reject' | 'wait';
-  readonly format: 'checked' | 'nsq';
-  readonly onCorruption: (event: CorruptionEvent) => void;
-  readonly clock: Clock;
-  readonly metrics: MetricsProvider | undefined;
-  readonly files: FileSystem;
-}
-
 /** @internal How tests put a file system of their own under a queue. */
 export const FILE_SYSTEM: unique symbol = Symbol.for('escapement.diskqueue.file-system');
 
@@ -110,47 +79,51 @@ const LARGEST_MESSAGE = 2 ** 31 - 1;
 /** Leaves room for what is added to it, in a file name of at most 255 bytes. */
 const LONGEST_NAME = 150;
 
+const OPTIONS = {
+  name: [requireName],
+  dataPath: [requirePath],
+  maxBytesPerFile: [integer(SMALLEST_FILE.nsq), 100 * MIB],
+  minMessageSize: [integer(0), 0],
+  maxMessageSize: [integer(0, LARGEST_MESSAGE), MIB],
+  durability: [oneOf('always', 'interval', 'os'), 'always'],
+  syncEvery: [integer(1), 2_500],
+  syncTimeoutMs: [integer(1), 2_000],
+  maxBytesTotal: [orInfinity(integer(1)), Infinity],
+  whenFull: [oneOf('reject', 'wait'), 'reject'],
+  format: [oneOf('checked', 'nsq'), 'checked'],
+  onCorruption: [requireFunction, warn],
+  clock: [requireClock, systemClock],
+  metrics: [requireMetrics, undefined],
+} satisfies OptionTable<DiskQueueOptions>;
+
+/** The options with every default filled in. */
+export interface ResolvedDiskQueueOptions extends Resolved<DiskQueueOptions, typeof OPTIONS> {
+  /** Absolute: the process may change its working directory. */
+  readonly folder: string;
+  readonly files: FileSystem;
+}
+
 export function resolveDiskQueueOptions(options: DiskQueueOptions): ResolvedDiskQueueOptions {
-  requireOptions('DiskQueue.open', options, OPTIONS);
-  const { name, dataPath, durability = 'always', format = 'checked', whenFull = 'reject' } = options;
-  const { clock = systemClock, metrics, onCorruption = warn } = options;
-  requireName(name);
-  if (typeof dataPath !== 'string' || dataPath === '') throw wrongType('dataPath', 'a path', dataPath);
-  requireOneOf('durability', ['always', 'interval', 'os'], durability);
-  requireOneOf('format', ['checked', 'nsq'], format);
-  requireOneOf('whenFull', ['reject', 'wait'], whenFull);
-  requireFunction('onCorruption', onCorruption);
-  requireClock('clock', clock);
-  requireMetrics(metrics);
+  const resolved = readOptions('DiskQueue.open', options, OPTIONS);
+  const { format, maxBytesPerFile, minMessageSize, maxMessageSize, dataPath } = resolved;
+  requireIntegerAtLeast('options.maxBytesPerFile', SMALLEST_FILE[format], maxBytesPerFile);
+  requireIntegerAtLeast('options.maxMessageSize', minMessageSize, maxMessageSize);
   const files = (options as { [FILE_SYSTEM]?: FileSystem })[FILE_SYSTEM] ?? hostFileSystem;
-  return {
-    ...{ name, folder: resolve(dataPath), durability, format, whenFull, clock, metrics, onCorruption, files },
-    ...resolveNumbers(options, format),
-  };
+  return { ...resolved, folder: resolve(dataPath), files };
 }
 
-function resolveNumbers(options: DiskQueueOptions, format: 'checked' | 'nsq') {
-  const { maxBytesPerFile = 100 * MIB, minMessageSize = 0, maxMessageSize = MIB } = options;
-  const { syncEvery = 2_500, syncTimeoutMs = 2_000, maxBytesTotal = Infinity } = options;
-  requireIntegerAtLeast('maxBytesPerFile', SMALLEST_FILE[format], maxBytesPerFile);
-  requireIntegerAtLeast('minMessageSize', 0, minMessageSize);
-  requireIntegerAtLeast('maxMessageSize', minMessageSize, maxMessageSize);
-  if (maxMessageSize > LARGEST_MESSAGE) {
-    throw outOfRange('maxMessageSize', `at most ${LARGEST_MESSAGE}`, maxMessageSize);
-  }
-  requireIntegerAtLeast('syncEvery', 1, syncEvery);
-  requireIntegerAtLeast('syncTimeoutMs', 1, syncTimeoutMs);
-  if (maxBytesTotal !== Infinity) requireIntegerAtLeast('maxBytesTotal', 1, maxBytesTotal);
-  return { maxBytesPerFile, minMessageSize, maxMessageSize, syncEvery, syncTimeoutMs, maxBytesTotal };
-}
-
-function requireName(name: unknown): void {
-  if (typeof name !== 'string') throw wrongType('name', 'a string', name);
+function requireName(argument: string, name: unknown): void {
+  requireString(argument, name);
   const isFileName = name !== '' && name !== '.' && name !== '..' && !/[/\\\0]/.test(name);
-  if (!isFileName) throw wrongValue('name', 'a name for files, without slashes', name);
+  if (!isFileName) throw wrongValue(argument, 'a name for files, without slashes', name);
   // The host writes half a surrogate pair as U+FFFD: the files would not be found under the name they were made with.
-  if (/\p{Surrogate}/u.test(name)) throw wrongValue('name', 'well-formed Unicode', name);
-  if (Buffer.byteLength(name) > LONGEST_NAME) throw wrongValue('name', `at most ${LONGEST_NAME} bytes`, name);
+  if (/\p{Surrogate}/u.test(name)) throw wrongValue(argument, 'well-formed Unicode', name);
+  if (Buffer.byteLength(name) > LONGEST_NAME)
+    throw wrongValue(argument, `at most ${LONGEST_NAME} bytes`, name);
+}
+
+function requirePath(argument: string, value: unknown): void {
+  if (typeof value !== 'string' || value === '') throw wrongType(argument, 'a path', value);
 }
 
 /** Damage must not pass in silence. */

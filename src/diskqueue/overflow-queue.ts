@@ -2,7 +2,7 @@ import TinyQueue from 'tinyqueue';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError } from '../core/errors.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
-import { requireIntegerAtLeast, requireMethods, requireOptions, type OptionNames } from '../core/validate.ts';
+import { integer, objectWith, readOptions, type OptionTable } from '../core/options.ts';
 import { WaitLine, type WaitGroup } from '../core/wait-line.ts';
 import type { BackendQueue, Delivery } from './backend-queue.ts';
 import { MessageIterator } from './message-iterator.ts';
@@ -17,7 +17,10 @@ export interface OverflowQueueOptions {
   readonly backend: BackendQueue;
 }
 
-const OPTIONS: OptionNames<OverflowQueueOptions> = { memorySize: true, backend: true };
+const OPTIONS = {
+  memorySize: [integer(0)],
+  backend: [objectWith('a BackendQueue', 'put', 'receive', 'empty', 'close', 'delete')],
+} satisfies OptionTable<OverflowQueueOptions>;
 
 /** A message that this queue has. */
 interface HeldMessage {
@@ -27,8 +30,6 @@ interface HeldMessage {
   /** The backend's own delivery, of a message that was taken from there: it is the backend's until it is done with. */
   readonly source: Delivery | undefined;
 }
-
-const BACKEND_METHODS: readonly (keyof BackendQueue)[] = ['put', 'receive', 'empty', 'close', 'delete'];
 
 /**
  * Messages in memory, and behind them a backend for those that do not fit.
@@ -62,10 +63,7 @@ export class OverflowQueue implements BackendQueue {
 
   /** @throws RangeError `ERR_OUT_OF_RANGE`, TypeError `ERR_INVALID_ARG_TYPE` - an option of another value or type. */
   constructor(options: OverflowQueueOptions) {
-    requireOptions('OverflowQueue', options, OPTIONS);
-    const { memorySize, backend } = options;
-    requireIntegerAtLeast('memorySize', 0, memorySize);
-    requireMethods('backend', 'a BackendQueue', BACKEND_METHODS, backend);
+    const { memorySize, backend } = readOptions('OverflowQueue', options, OPTIONS);
     this.#memorySize = memorySize;
     this.#backend = backend;
   }

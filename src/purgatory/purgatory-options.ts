@@ -1,8 +1,8 @@
 import { systemClock, type Clock } from '../core/clock.ts';
-import { wrongType } from '../core/errors.ts';
+import { objectWith, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { requireClock } from '../core/require-clock.ts';
-import { requireFunction, requireMethods, requireOptions, type OptionNames } from '../core/validate.ts';
+import { requireBoolean, requireFunction, requireString } from '../core/validate.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import { requireMetrics } from '../metrics/require-metrics.ts';
 import type { Timer } from '../timer/timer.ts';
@@ -46,40 +46,25 @@ export interface PurgatoryOptions<K, T extends DelayedOperation = DelayedOperati
   readonly clock?: Clock;
 }
 
-const OPTIONS: OptionNames<PurgatoryOptions<unknown>> = {
-  timer: true,
-  timerEnabled: true,
-  keyOf: true,
-  onError: true,
-  metrics: true,
-  clock: true,
-};
+const OPTIONS = {
+  timer: [objectWith('a Timer', 'add', 'close'), undefined],
+  timerEnabled: [requireBoolean, true],
+  keyOf: [requireFunction, undefined],
+  onError: [requireFunction, reportUncaught],
+  metrics: [requireMetrics, undefined],
+  clock: [requireClock, systemClock],
+} satisfies OptionTable<PurgatoryOptions<unknown>>;
 
 /** The options with every default filled in. */
-export interface ResolvedPurgatoryOptions<K, T extends DelayedOperation> {
-  readonly timer: Timer | undefined;
-  readonly timerEnabled: boolean;
-  readonly keyOf: ((key: K) => PlainKey) | undefined;
-  readonly onError: (error: unknown, operation: T) => void;
-  readonly metrics: MetricsProvider | undefined;
-  readonly clock: Clock;
-}
-
-const TIMER_METHODS: readonly (keyof Timer)[] = ['add', 'close'];
+export type ResolvedPurgatoryOptions<K, T extends DelayedOperation> = Resolved<
+  PurgatoryOptions<K, T>,
+  typeof OPTIONS
+>;
 
 export function resolvePurgatoryOptions<K, T extends DelayedOperation>(
   name: string,
   options: PurgatoryOptions<K, T>,
 ): ResolvedPurgatoryOptions<K, T> {
-  if (typeof name !== 'string') throw wrongType('name', 'a string', name);
-  requireOptions('DelayedOperationPurgatory', options, OPTIONS);
-  const { timer, timerEnabled = true, keyOf, onError = reportUncaught } = options;
-  const { metrics, clock = systemClock } = options;
-  if (timer !== undefined) requireMethods('timer', 'a Timer', TIMER_METHODS, timer);
-  if (typeof timerEnabled !== 'boolean') throw wrongType('timerEnabled', 'a boolean', timerEnabled);
-  if (keyOf !== undefined) requireFunction('keyOf', keyOf);
-  requireFunction('onError', onError);
-  requireMetrics(metrics);
-  requireClock('clock', clock);
-  return { timer, timerEnabled, keyOf, onError, metrics, clock };
+  requireString('name', name);
+  return readOptions('DelayedOperationPurgatory', options, OPTIONS);
 }

@@ -1,14 +1,9 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
-import { signalOf, SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
-import {
-  invalidDelay,
-  requireFunction,
-  requireOneOf,
-  requireOptions,
-  type OptionNames,
-} from '../core/validate.ts';
+import { oneOf, readOptions, type OptionTable } from '../core/options.ts';
+import { SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
+import { invalidDelay, requireFunction } from '../core/validate.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 import { ConditionOperation, type Condition } from './condition-operation.ts';
 import {
@@ -48,8 +43,10 @@ export interface WaitOptions extends SignalOptions {
   readonly timeoutMs: number;
 }
 
-const CLOSE_OPTIONS: OptionNames<PurgatoryCloseOptions> = { pending: true };
-const WAIT_OPTIONS: OptionNames<WaitOptions> = { ...SIGNAL_OPTIONS, timeoutMs: true };
+const CLOSE_OPTIONS = {
+  pending: [oneOf('complete', 'drop'), 'complete'],
+} satisfies OptionTable<PurgatoryCloseOptions>;
+const WAIT_OPTIONS = { ...SIGNAL_OPTIONS, timeoutMs: [requireTimeout] } satisfies OptionTable<WaitOptions>;
 
 /**
  * Where operations wait for a condition or a deadline.
@@ -195,10 +192,7 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
     return new Promise<V>((resolve, reject) => {
       if (this.#isClosed) throw this.#closedError('wait');
       requireFunction('condition', condition);
-      const signal = signalOf('DelayedOperationPurgatory.wait', options, WAIT_OPTIONS);
-      const { timeoutMs } = options;
-      if (typeof timeoutMs !== 'number' || !(timeoutMs > -Infinity))
-        throw invalidDelay('timeoutMs', timeoutMs);
+      const { signal, timeoutMs } = readOptions('DelayedOperationPurgatory.wait', options, WAIT_OPTIONS);
       signal?.throwIfAborted();
       const keys = this.#keys.all(watchKeys);
       // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- as above
@@ -219,9 +213,7 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
    * @returns the operations that waited, in the order in which they were watched; those of `wait` are not among them.
    */
   close(options: PurgatoryCloseOptions = {}): T[] {
-    requireOptions('DelayedOperationPurgatory.close', options, CLOSE_OPTIONS);
-    const { pending = 'complete' } = options;
-    requireOneOf('pending', ['complete', 'drop'], pending);
+    const { pending } = readOptions('DelayedOperationPurgatory.close', options, CLOSE_OPTIONS);
     if (this.#isClosed) return [];
     this.#isClosed = true;
     this.#checks.clear();
@@ -314,4 +306,8 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
 /** What users put in; the operations behind `wait` are ours. */
 function withoutConditions<T extends DelayedOperation>(operations: readonly DelayedOperation[]): T[] {
   return operations.filter((operation) => !(operation instanceof ConditionOperation)) as T[];
+}
+
+function requireTimeout(argument: string, value: unknown): void {
+  if (typeof value !== 'number' || !(value > -Infinity)) throw invalidDelay(argument, value);
 }

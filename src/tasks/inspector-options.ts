@@ -1,6 +1,9 @@
+import type { OptionTable } from '../core/options.ts';
 import { SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
 import type { OptionNames } from '../core/validate.ts';
 import type { Broker, CancelOutcome } from './broker/broker.ts';
+import { requireQueueName } from './require-text.ts';
+import { DEFAULT_QUEUE } from './task-options.ts';
 
 /** What an inspector is made from. */
 export interface InspectorOptions {
@@ -46,4 +49,7 @@ export interface WaitForOptions extends SignalOptions {
   readonly queue?: string | undefined;
 }
 
-export const WAIT_FOR_OPTIONS: OptionNames<WaitForOptions> = { ...SIGNAL_OPTIONS, queue: true };
+export const WAIT_FOR_OPTIONS = {
+  ...SIGNAL_OPTIONS,
+  queue: [requireQueueName, DEFAULT_QUEUE],
+} satisfies OptionTable<WaitForOptions>;

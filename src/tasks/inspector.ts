@@ -1,6 +1,6 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { wrongType } from '../core/errors.ts';
-import { signalOf } from '../core/signal-options.ts';
+import { readOptions } from '../core/options.ts';
 import {
   requireFiniteNumber,
   requireIntegerAtLeast,
@@ -44,7 +44,6 @@ import { TaskWaits } from './task-waits.ts';
 
 const OUTCOMES: readonly CancelOutcome[] = ['retry', 'archive', 'delete'];
 const DEFAULT_CANCEL_WAIT_MS = 1_000;
-const DEFAULT_QUEUE = 'default';
 
 /** Statistics are kept for ninety days. */
 const MAX_HISTORY_DAYS = 90;
@@ -378,10 +377,9 @@ export class Inspector {
     task: string | Pick<TaskInfo, 'id' | 'queue'>,
     options: WaitForOptions = {},
   ): Promise<TaskInfo> {
-    const signal = signalOf('Inspector.waitFor', options, WAIT_FOR_OPTIONS);
+    const { signal, queue: given } = readOptions('Inspector.waitFor', options, WAIT_FOR_OPTIONS);
     if (typeof task !== 'string') requireObject('task', task);
-    const { id, queue } =
-      typeof task === 'string' ? { id: task, queue: options.queue ?? DEFAULT_QUEUE } : task;
+    const { id, queue } = typeof task === 'string' ? { id: task, queue: given } : task;
     requireTaskName(queue, id);
     return this.#waits.wait(queue, id, signal);
   }

@@ -84,7 +84,7 @@ class Sampler implements TaskQueueMetrics {
     const { broker, metrics, intervalMs = DEFAULT_INTERVAL_MS, onError } = options;
     requireBroker('options.broker', broker);
     requireObject('options.metrics', metrics);
-    requireMetrics(metrics);
+    requireMetrics('options.metrics', metrics);
     requireFiniteNumber('options.intervalMs', intervalMs);
     if (intervalMs < MIN_INTERVAL_MS) {
       throw outOfRange('options.intervalMs', `at least ${MIN_INTERVAL_MS} ms`, intervalMs);

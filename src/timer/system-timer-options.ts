@@ -1,14 +1,8 @@
 import { readClock, systemClock, type Clock } from '../core/clock.ts';
-import { outOfRange, wrongType } from '../core/errors.ts';
+import { outOfRange } from '../core/errors.ts';
+import { integer, oneOf, orInfinity, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
 import { requireClock } from '../core/require-clock.ts';
-import {
-  requireFiniteNumber,
-  requireFunction,
-  requireIntegerAtLeast,
-  requireOneOf,
-  requireOptions,
-  type OptionNames,
-} from '../core/validate.ts';
+import { requireBoolean, requireFiniteNumber, requireFunction, requireString } from '../core/validate.ts';
 import { noopMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import { requireMetrics } from '../metrics/require-metrics.ts';
 import type { TimerErrorHandler } from './task-runner.ts';
@@ -87,60 +81,37 @@ export interface SystemTimerOptions {
   readonly metrics?: MetricsProvider;
 }
 
-const OPTIONS: OptionNames<SystemTimerOptions> = {
-  ...{ name: true, tickMs: true, wheelSize: true, startMs: true, clock: true, rounding: true },
-  ...{ autoStart: true, executor: true, maxTasksPerTurn: true, asyncContext: true },
-  ...{ onError: true, metrics: true },
-};
-
-/** The options with every default filled in. */
-export interface ResolvedSystemTimerOptions {
-  readonly name: string;
-  readonly tickMs: number;
-  readonly wheelSize: number;
-  readonly startMs: number;
-  readonly clock: Clock;
-  readonly rounding: Rounding;
-  readonly autoStart: boolean;
-  readonly executor: ((run: () => void) => void) | undefined;
-  readonly maxTasksPerTurn: number;
-  readonly asyncContext: boolean;
-  readonly onError: TimerErrorHandler | undefined;
-  readonly metrics: MetricsProvider;
-}
-
-/** A ring is an array: beyond this it would cost more than the levels it saves. */
+/** A ring is an array: beyond this size it would cost more than the levels it saves. */
 const MAX_WHEEL_SIZE = 2 ** 20;
 
-export function resolveOptions(options: SystemTimerOptions): ResolvedSystemTimerOptions {
-  requireOptions('SystemTimer', options, OPTIONS);
-  const { name = 'timer', tickMs = 1, wheelSize = 64, clock = systemClock, rounding = 'up' } = options;
-  const { autoStart = true, executor, maxTasksPerTurn = 10_000, asyncContext = false } = options;
-  const { onError, metrics = noopMetrics } = options;
-  if (typeof name !== 'string') throw wrongType('name', 'a string', name);
-  requireIntegerAtLeast('tickMs', 1, tickMs);
-  requireIntegerAtLeast('wheelSize', 2, wheelSize);
-  if (wheelSize > MAX_WHEEL_SIZE) throw outOfRange('wheelSize', `at most ${MAX_WHEEL_SIZE}`, wheelSize);
-  requireClock('clock', clock);
-  requireOneOf('rounding', ['up', 'down'], rounding);
-  if (typeof autoStart !== 'boolean') throw wrongType('autoStart', 'a boolean', autoStart);
-  if (executor !== undefined) requireFunction('executor', executor);
-  if (maxTasksPerTurn !== Infinity) requireIntegerAtLeast('maxTasksPerTurn', 1, maxTasksPerTurn);
-  if (typeof asyncContext !== 'boolean') throw wrongType('asyncContext', 'a boolean', asyncContext);
-  if (onError !== undefined) requireFunction('onError', onError);
-  requireMetrics(metrics);
-  const nowMs = readClock(clock);
-  const { startMs = nowMs } = options;
-  requireStart(startMs, nowMs);
-  return {
-    ...{ name, tickMs, wheelSize, startMs, clock, rounding },
-    ...{ autoStart, executor, maxTasksPerTurn, asyncContext, onError, metrics },
-  };
+const OPTIONS = {
+  name: [requireString, 'timer'],
+  tickMs: [integer(1), 1],
+  wheelSize: [integer(2, MAX_WHEEL_SIZE), 64],
+  startMs: [requireFiniteNumber, undefined],
+  clock: [requireClock, systemClock],
+  rounding: [oneOf('up', 'down'), 'up'],
+  autoStart: [requireBoolean, true],
+  executor: [requireFunction, undefined],
+  maxTasksPerTurn: [orInfinity(integer(1)), 10_000],
+  asyncContext: [requireBoolean, false],
+  onError: [requireFunction, undefined],
+  metrics: [requireMetrics, noopMetrics],
+} satisfies OptionTable<SystemTimerOptions>;
+
+/** The options with every default filled in. */
+export interface ResolvedSystemTimerOptions extends Resolved<SystemTimerOptions, typeof OPTIONS> {
+  readonly startMs: number;
 }
 
-/** A wheel ahead of the clock would take tasks for due that are not. */
-function requireStart(startMs: unknown, nowMs: number): void {
-  requireFiniteNumber('startMs', startMs);
-  if (startMs < 0) throw outOfRange('startMs', 'at least 0', startMs);
-  if (startMs > nowMs) throw outOfRange('startMs', `at most the clock's now, which is ${nowMs}`, startMs);
+export function resolveOptions(options: SystemTimerOptions): ResolvedSystemTimerOptions {
+  const resolved = readOptions('SystemTimer', options, OPTIONS);
+  const nowMs = readClock(resolved.clock);
+  const { startMs = nowMs } = resolved;
+  if (startMs < 0) throw outOfRange('options.startMs', 'at least 0', startMs);
+  // A wheel ahead of the clock would run tasks that are not due.
+  if (startMs > nowMs) {
+    throw outOfRange('options.startMs', `at most the clock's now, which is ${nowMs}`, startMs);
+  }
+  return { ...resolved, startMs };
 }

@@ -1,8 +1,9 @@
 import { readClock, type Clock } from '../core/clock.ts';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
+import { readOptions } from '../core/options.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
-import { invalidDelay, requireFunction, requireOneOf, requireOptions } from '../core/validate.ts';
+import { invalidDelay, requireFunction } from '../core/validate.ts';
 import {
   callInContext,
   ContextCall,
@@ -250,9 +251,7 @@ export class SystemTimer implements Timer {
    * @returns the tasks that waited, in order of expiration; scheduled callbacks and sleeps are not among them.
    */
   close(options: TimerCloseOptions = {}): TimerTask[] {
-    requireOptions('SystemTimer.close', options, TIMER_CLOSE_OPTIONS);
-    const { pending = 'drop' } = options;
-    requireOneOf('pending', ['drop', 'run'], pending);
+    const { pending } = readOptions('SystemTimer.close', options, TIMER_CLOSE_OPTIONS);
     if (this.#driver.isClosed) return [];
     this.#driver.close();
     const tasks = this.#gatherPending(pending === 'drop');

@@ -1,4 +1,4 @@
-import type { OptionNames } from '../core/validate.ts';
+import { oneOf, type OptionTable } from '../core/options.ts';
 import type { TimerTask } from './timer-task.ts';
 
 /** What `close` does with the tasks that wait. */
@@ -12,7 +12,9 @@ export interface TimerCloseOptions {
   readonly pending?: 'drop' | 'run';
 }
 
-export const TIMER_CLOSE_OPTIONS: OptionNames<TimerCloseOptions> = { pending: true };
+export const TIMER_CLOSE_OPTIONS = {
+  pending: [oneOf('drop', 'run'), 'drop'],
+} satisfies OptionTable<TimerCloseOptions>;
 
 /** Runs tasks after a delay. After Kafka's interface of this name. */
 export interface Timer {

@@ -1,8 +1,8 @@
 import { readClock, systemClock, type Clock } from '../core/clock.ts';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { outOfRange, wrongType } from '../core/errors.ts';
+import { integer, readOptions, type OptionTable } from '../core/options.ts';
 import { requireClock } from '../core/require-clock.ts';
-import { requireIntegerAtLeast, requireOptions, type OptionNames } from '../core/validate.ts';
 import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
 
 /** Options of a {@link BucketRateLimiter}. */
@@ -15,7 +15,11 @@ export interface BucketRateLimiterOptions {
   readonly clock?: Clock;
 }
 
-const OPTIONS: OptionNames<BucketRateLimiterOptions> = { ratePerSecond: true, burst: true, clock: true };
+const OPTIONS = {
+  ratePerSecond: [requireRate],
+  burst: [integer(1)],
+  clock: [requireClock, systemClock],
+} satisfies OptionTable<BucketRateLimiterOptions>;
 
 const MS_PER_S = 1_000;
 
@@ -38,12 +42,7 @@ export class BucketRateLimiter<T> implements RateLimiter<T> {
 
   /** @throws RangeError `ERR_OUT_OF_RANGE` - `ratePerSecond` or `burst` is 0 or less. */
   constructor(options: BucketRateLimiterOptions) {
-    requireOptions('BucketRateLimiter', options, OPTIONS);
-    const { ratePerSecond, burst, clock = systemClock } = options;
-    if (typeof ratePerSecond !== 'number') throw wrongType('ratePerSecond', 'a number', ratePerSecond);
-    if (!(ratePerSecond > 0)) throw outOfRange('ratePerSecond', 'more than 0', ratePerSecond);
-    requireIntegerAtLeast('burst', 1, burst);
-    requireClock('clock', clock);
+    const { ratePerSecond, burst, clock } = readOptions('BucketRateLimiter', options, OPTIONS);
     this.#ratePerMs = ratePerSecond / MS_PER_S;
     this.#burst = burst;
     this.#clock = clock;
@@ -72,4 +71,9 @@ export class BucketRateLimiter<T> implements RateLimiter<T> {
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({ ratePerSecond: this.#ratePerMs * MS_PER_S, burst: this.#burst }));
   }
+}
+
+function requireRate(argument: string, value: unknown): void {
+  if (typeof value !== 'number') throw wrongType(argument, 'a number', value);
+  if (!(value > 0)) throw outOfRange(argument, 'more than 0', value);
 }

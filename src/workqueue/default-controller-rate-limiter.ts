@@ -1,10 +1,14 @@
-import { requireOptions, type OptionNames } from '../core/validate.ts';
+import { systemClock } from '../core/clock.ts';
+import { readOptions, type OptionTable } from '../core/options.ts';
+import { requireClock } from '../core/require-clock.ts';
 import { BucketRateLimiter, type BucketRateLimiterOptions } from './bucket-rate-limiter.ts';
 import { ItemExponentialFailureRateLimiter } from './item-exponential-failure-rate-limiter.ts';
 import { MaxOfRateLimiter } from './max-of-rate-limiter.ts';
 import type { RateLimiter } from './rate-limiter.ts';
 
-const OPTIONS: OptionNames<Pick<BucketRateLimiterOptions, 'clock'>> = { clock: true };
+const OPTIONS = { clock: [requireClock, systemClock] } satisfies OptionTable<
+  Pick<BucketRateLimiterOptions, 'clock'>
+>;
 
 /**
  * What controllers use unless they know better: per item 5 ms, doubled with each failure up to 1 000 s, and for all
@@ -13,9 +17,9 @@ const OPTIONS: OptionNames<Pick<BucketRateLimiterOptions, 'clock'>> = { clock: t
 export function defaultControllerRateLimiter<T>(
   options: Pick<BucketRateLimiterOptions, 'clock'> = {},
 ): RateLimiter<T> {
-  requireOptions('defaultControllerRateLimiter', options, OPTIONS);
+  const { clock } = readOptions('defaultControllerRateLimiter', options, OPTIONS);
   return new MaxOfRateLimiter(
     new ItemExponentialFailureRateLimiter<T>({ baseDelayMs: 5, maxDelayMs: 1_000_000 }),
-    new BucketRateLimiter<T>({ ratePerSecond: 10, burst: 100, ...options }),
+    new BucketRateLimiter<T>({ ratePerSecond: 10, burst: 100, clock }),
   );
 }

@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from '../core/clock.ts';
 import { outOfRange, wrongType } from '../core/errors.ts';
-import { requireMethods, requireOptions, type OptionNames } from '../core/validate.ts';
+import { checkOptions, objectWith, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 import { WaitingItems } from './waiting-items.ts';
@@ -20,9 +20,10 @@ export interface DelayingQueueOptions<T> extends WorkQueueOptions<T> {
   readonly timer?: SystemTimer;
 }
 
-const OPTIONS: OptionNames<DelayingQueueOptions<unknown>> = { ...WORK_QUEUE_OPTIONS, timer: true };
-
-const TIMER_METHODS = ['schedule', 'reschedule', 'cancel', 'close'] satisfies (keyof SystemTimer)[];
+const OPTIONS = {
+  ...WORK_QUEUE_OPTIONS,
+  timer: [objectWith('a SystemTimer', 'schedule', 'reschedule', 'cancel', 'close'), undefined],
+} satisfies OptionTable<DelayingQueueOptions<unknown>>;
 
 /**
  * A work queue whose items may be added later.
@@ -127,6 +128,5 @@ export class DelayingQueue<T> extends WorkQueue<T> {
 
 /** For a subclass to call before this class does, so that the error names the subclass. */
 export function requireDelayingQueueOptions<T>(subject: string, options: DelayingQueueOptions<T>): void {
-  requireOptions(subject, options, OPTIONS);
-  if (options.timer !== undefined) requireMethods('timer', 'a SystemTimer', TIMER_METHODS, options.timer);
+  checkOptions(subject, options, OPTIONS);
 }

@@ -1,3 +1,6 @@
+/** The least number of items whose failures can be counted: one for each generation. */
+export const MIN_FAILURE_COUNTS = 2;
+
 /**
  * How often each item has failed.
  *

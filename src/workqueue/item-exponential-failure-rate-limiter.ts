@@ -1,7 +1,6 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { requireFailureBound, requireDelay } from './limiter-options.ts';
-import { requireOptions, type OptionNames } from '../core/validate.ts';
-import { FailureCounts } from './failure-counts.ts';
+import { integer, milliseconds, orInfinity, readOptions, type OptionTable } from '../core/options.ts';
+import { FailureCounts, MIN_FAILURE_COUNTS } from './failure-counts.ts';
 import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
 
 /** Options of an {@link ItemExponentialFailureRateLimiter}. */
@@ -19,9 +18,11 @@ export interface ItemExponentialFailureOptions {
   readonly maxItems?: number;
 }
 
-const OPTIONS: OptionNames<ItemExponentialFailureOptions> = {
-  ...{ baseDelayMs: true, maxDelayMs: true, maxItems: true },
-};
+const OPTIONS = {
+  baseDelayMs: [milliseconds(0)],
+  maxDelayMs: [milliseconds(0)],
+  maxItems: [orInfinity(integer(MIN_FAILURE_COUNTS)), Infinity],
+} satisfies OptionTable<ItemExponentialFailureOptions>;
 
 /** 2 to a higher power is no number any more. */
 const HIGHEST_EXPONENT = 1_023;
@@ -38,14 +39,10 @@ export class ItemExponentialFailureRateLimiter<T> implements RateLimiter<T> {
 
   /** @throws RangeError `ERR_OUT_OF_RANGE` - a delay that is negative or not finite, or `maxItems` below 2. */
   constructor(options: ItemExponentialFailureOptions) {
-    requireOptions('ItemExponentialFailureRateLimiter', options, OPTIONS);
-    const { baseDelayMs, maxDelayMs, maxItems = Infinity } = options;
-    requireDelay('baseDelayMs', baseDelayMs);
-    requireDelay('maxDelayMs', maxDelayMs);
-    requireFailureBound(maxItems);
-    this.#baseDelayMs = baseDelayMs;
-    this.#maxDelayMs = maxDelayMs;
-    this.#failures = new FailureCounts(maxItems);
+    const resolved = readOptions('ItemExponentialFailureRateLimiter', options, OPTIONS);
+    this.#baseDelayMs = resolved.baseDelayMs;
+    this.#maxDelayMs = resolved.maxDelayMs;
+    this.#failures = new FailureCounts(resolved.maxItems);
   }
 
   when(item: T): number {

@@ -1,7 +1,6 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { requireIntegerAtLeast, requireOptions, type OptionNames } from '../core/validate.ts';
-import { FailureCounts } from './failure-counts.ts';
-import { requireFailureBound, requireDelay } from './limiter-options.ts';
+import { integer, milliseconds, orInfinity, readOptions, type OptionTable } from '../core/options.ts';
+import { FailureCounts, MIN_FAILURE_COUNTS } from './failure-counts.ts';
 import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
 
 /** Options of an {@link ItemFastSlowRateLimiter}. */
@@ -16,9 +15,12 @@ export interface ItemFastSlowOptions {
   readonly maxItems?: number;
 }
 
-const OPTIONS: OptionNames<ItemFastSlowOptions> = {
-  ...{ fastDelayMs: true, slowDelayMs: true, maxFastAttempts: true, maxItems: true },
-};
+const OPTIONS = {
+  fastDelayMs: [milliseconds(0)],
+  slowDelayMs: [milliseconds(0)],
+  maxFastAttempts: [integer(0)],
+  maxItems: [orInfinity(integer(MIN_FAILURE_COUNTS)), Infinity],
+} satisfies OptionTable<ItemFastSlowOptions>;
 
 /** Tries an item a few times soon, and then seldom. After client-go's limiter of this name. */
 export class ItemFastSlowRateLimiter<T> implements RateLimiter<T> {
@@ -27,18 +29,13 @@ export class ItemFastSlowRateLimiter<T> implements RateLimiter<T> {
   readonly #maxFastAttempts: number;
   readonly #failures: FailureCounts<T>;
 
-  /** @throws RangeError `ERR_OUT_OF_RANGE` - a delay that is negative or not finite, or a count that is none. */
+  /** @throws RangeError `ERR_OUT_OF_RANGE` - a delay that is negative or not finite, or a count that is not an integer. */
   constructor(options: ItemFastSlowOptions) {
-    requireOptions('ItemFastSlowRateLimiter', options, OPTIONS);
-    const { fastDelayMs, slowDelayMs, maxFastAttempts, maxItems = Infinity } = options;
-    requireDelay('fastDelayMs', fastDelayMs);
-    requireDelay('slowDelayMs', slowDelayMs);
-    requireIntegerAtLeast('maxFastAttempts', 0, maxFastAttempts);
-    requireFailureBound(maxItems);
-    this.#fastDelayMs = fastDelayMs;
-    this.#slowDelayMs = slowDelayMs;
-    this.#maxFastAttempts = maxFastAttempts;
-    this.#failures = new FailureCounts(maxItems);
+    const resolved = readOptions('ItemFastSlowRateLimiter', options, OPTIONS);
+    this.#fastDelayMs = resolved.fastDelayMs;
+    this.#slowDelayMs = resolved.slowDelayMs;
+    this.#maxFastAttempts = resolved.maxFastAttempts;
+    this.#failures = new FailureCounts(resolved.maxItems);
   }
 
   when(item: T): number {

@@ -1,6 +1,5 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { requireLimiter } from './limiter-options.ts';
-import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
+import { cleanDelay, requireLimiter, type RateLimiter } from './rate-limiter.ts';
 
 /** Asks every limiter, and takes the longest delay. Without limiters there is none. After client-go's of this name. */
 export class MaxOfRateLimiter<T> implements RateLimiter<T> {

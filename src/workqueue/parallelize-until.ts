@@ -1,8 +1,9 @@
 import { isAbortError } from '../core/abort-error.ts';
 import { isThenable } from '../core/thenable.ts';
 import { TurnBudget } from '../core/turn-budget.ts';
-import { signalOf, SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
-import { requireFunction, requireIntegerAtLeast, type OptionNames } from '../core/validate.ts';
+import { integer, readOptions, type OptionTable } from '../core/options.ts';
+import { SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
+import { requireFunction, requireIntegerAtLeast } from '../core/validate.ts';
 
 /** Options of {@link parallelizeUntil}. */
 export interface ParallelizeOptions extends SignalOptions {
@@ -14,7 +15,11 @@ export interface ParallelizeOptions extends SignalOptions {
   readonly onNotRun?: (pieces: number[]) => void;
 }
 
-const OPTIONS: OptionNames<ParallelizeOptions> = { ...SIGNAL_OPTIONS, chunkSize: true, onNotRun: true };
+const OPTIONS = {
+  ...SIGNAL_OPTIONS,
+  chunkSize: [integer(1), 1],
+  onNotRun: [requireFunction, undefined],
+} satisfies OptionTable<ParallelizeOptions>;
 
 /**
  * Runs the pieces 0 … `pieces - 1`, each once, by a number of workers at once.
@@ -36,10 +41,7 @@ export async function parallelizeUntil(
   requireIntegerAtLeast('workers', 1, workers);
   requireIntegerAtLeast('pieces', 0, pieces);
   requireFunction('run', run);
-  const signal = signalOf('parallelizeUntil', options, OPTIONS);
-  const { chunkSize = 1, onNotRun } = options;
-  requireIntegerAtLeast('chunkSize', 1, chunkSize);
-  if (onNotRun !== undefined) requireFunction('onNotRun', onNotRun);
+  const { signal, chunkSize, onNotRun } = readOptions('parallelizeUntil', options, OPTIONS);
   await new PieceRun(pieces, chunkSize, run, signal).finish(workers, onNotRun);
 }
 

@@ -1,3 +1,5 @@
+import { requireMethods } from '../core/validate.ts';
+
 /**
  * Says how long an item has to wait before it is tried again.
  *
@@ -12,10 +14,16 @@ export interface RateLimiter<T> {
   numRequeues(item: T): number;
 }
 
+const METHODS: readonly (keyof RateLimiter<unknown>)[] = ['when', 'forget', 'numRequeues'];
+
+export function requireLimiter(argument: string, value: unknown): void {
+  requireMethods(argument, 'a RateLimiter with when, forget and numRequeues', METHODS, value);
+}
+
 /** The longest delay that leaves a limiter, in milliseconds: 285 000 years, which a timer can still add up. */
 const LONGEST_MS = Number.MAX_SAFE_INTEGER;
 
-/** Makes a delay of what may be none: from an overflow, or from somebody else's limiter. */
+/** Returns a valid delay for what a limiter returned, which may be an overflow or a user's mistake. */
 export function cleanDelay(delayMs: number): number {
   if (!(delayMs > 0)) return 0; // NaN too
   return Math.min(delayMs, LONGEST_MS);

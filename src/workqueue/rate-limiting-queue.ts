@@ -1,7 +1,6 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { DelayingQueue, requireDelayingQueueOptions, type DelayingQueueOptions } from './delaying-queue.ts';
-import { requireLimiter } from './limiter-options.ts';
-import type { RateLimiter } from './rate-limiter.ts';
+import { requireLimiter, type RateLimiter } from './rate-limiter.ts';
 import { requireRetryOptions, RetryOutcomes, type RetryOptions } from './retry-outcomes.ts';
 import { INTERNALS } from './work-queue-internals.ts';
 import { WorkerRun, type Worker } from './worker-run.ts';

@@ -1,5 +1,6 @@
+import { integer, orInfinity, type OptionTable } from '../core/options.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
-import { requireFunction, requireIntegerAtLeast, type OptionNames } from '../core/validate.ts';
+import { requireFunction } from '../core/validate.ts';
 import { IDLE, type ItemEntry } from './item-entry.ts';
 import type { RateLimiter } from './rate-limiter.ts';
 import {
@@ -23,16 +24,17 @@ export interface RetryOptions<T> extends RunOptions<T> {
   readonly onDrop?: ((error: unknown, item: NoInfer<T>) => void) | undefined;
 }
 
-const RETRY_OPTIONS: OptionNames<RetryOptions<unknown>> = { ...RUN_OPTIONS, maxRetries: true, onDrop: true };
-
 /** As often as in client-go's example of a controller. */
 const MAX_RETRIES = 5;
 
+const RETRY_OPTIONS = {
+  ...RUN_OPTIONS,
+  maxRetries: [orInfinity(integer(0)), MAX_RETRIES],
+  onDrop: [requireFunction, undefined],
+} satisfies OptionTable<RetryOptions<unknown>>;
+
 export function requireRetryOptions<T>(worker: Worker<T>, options: RetryOptions<T>): void {
   requireRunOptions('RateLimitingQueue.run', worker, options, RETRY_OPTIONS);
-  const { maxRetries = MAX_RETRIES, onDrop } = options;
-  if (maxRetries !== Infinity) requireIntegerAtLeast('maxRetries', 0, maxRetries);
-  if (onDrop !== undefined) requireFunction('onDrop', onDrop);
 }
 
 /** What the outcomes need of their queue. */

@@ -1,8 +1,8 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { outOfRange } from '../core/errors.ts';
-import { requireFiniteNumber, requireFunction, requireOptions, type OptionNames } from '../core/validate.ts';
-import { requireLimiter } from './limiter-options.ts';
-import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
+import { readOptions, type OptionTable } from '../core/options.ts';
+import { requireFiniteNumber, requireFunction } from '../core/validate.ts';
+import { cleanDelay, requireLimiter, type RateLimiter } from './rate-limiter.ts';
 
 /** Options of a {@link WithJitterRateLimiter}. */
 export interface JitterOptions {
@@ -17,7 +17,10 @@ export interface JitterOptions {
   readonly random?: () => number;
 }
 
-const OPTIONS: OptionNames<JitterOptions> = { fraction: true, random: true };
+const OPTIONS = {
+  fraction: [requireFraction, 0.5],
+  random: [requireFunction, Math.random],
+} satisfies OptionTable<JitterOptions>;
 
 /**
  * Shortens each delay by chance, so that what failed together is not tried again together.
@@ -32,11 +35,7 @@ export class WithJitterRateLimiter<T> implements RateLimiter<T> {
   /** @throws RangeError `ERR_OUT_OF_RANGE` - `fraction` is not from 0 to 1. */
   constructor(limiter: RateLimiter<T>, options: JitterOptions = {}) {
     requireLimiter('limiter', limiter);
-    requireOptions('WithJitterRateLimiter', options, OPTIONS);
-    const { fraction = 0.5, random = Math.random } = options;
-    requireFiniteNumber('fraction', fraction);
-    if (fraction < 0 || fraction > 1) throw outOfRange('fraction', 'from 0 to 1', fraction);
-    requireFunction('random', random);
+    const { fraction, random } = readOptions('WithJitterRateLimiter', options, OPTIONS);
     this.#limiter = limiter;
     this.#fraction = fraction;
     this.#random = random;
@@ -58,4 +57,9 @@ export class WithJitterRateLimiter<T> implements RateLimiter<T> {
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({ limiter: this.#limiter, fraction: this.#fraction }));
   }
+}
+
+function requireFraction(argument: string, value: unknown): void {
+  requireFiniteNumber(argument, value);
+  if (value < 0 || value > 1) throw outOfRange(argument, 'from 0 to 1', value);
 }

@@ -1,6 +1,6 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { requireDelay, requireLimiter } from './limiter-options.ts';
-import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
+import { milliseconds } from '../core/options.ts';
+import { cleanDelay, requireLimiter, type RateLimiter } from './rate-limiter.ts';
 
 /**
  * Shortens what a limiter says to at most `maxDelayMs`. The limiter counts on as before: a bucket that is overrun
@@ -13,7 +13,7 @@ export class WithMaxWaitRateLimiter<T> implements RateLimiter<T> {
   /** @throws RangeError `ERR_OUT_OF_RANGE` - `maxDelayMs` is negative or not finite. */
   constructor(limiter: RateLimiter<T>, maxDelayMs: number) {
     requireLimiter('limiter', limiter);
-    requireDelay('maxDelayMs', maxDelayMs);
+    milliseconds(0)('maxDelayMs', maxDelayMs);
     this.#limiter = limiter;
     this.#maxDelayMs = maxDelayMs;
   }

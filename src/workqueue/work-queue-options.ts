@@ -1,12 +1,7 @@
 import { systemClock, type Clock } from '../core/clock.ts';
-import { wrongType } from '../core/errors.ts';
+import { integer, orInfinity, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
 import { requireClock } from '../core/require-clock.ts';
-import {
-  requireFunction,
-  requireIntegerAtLeast,
-  requireOptions,
-  type OptionNames,
-} from '../core/validate.ts';
+import { requireFunction, requireString } from '../core/validate.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import { requireMetrics } from '../metrics/require-metrics.ts';
 
@@ -35,28 +30,19 @@ export interface WorkQueueOptions<T> {
   readonly maxSize?: number;
 }
 
-export const WORK_QUEUE_OPTIONS: OptionNames<WorkQueueOptions<unknown>> = {
-  ...{ name: true, clock: true, metrics: true, keyOf: true, maxSize: true },
-};
+export const WORK_QUEUE_OPTIONS = {
+  name: [requireString, 'workqueue'],
+  clock: [requireClock, systemClock],
+  metrics: [requireMetrics, undefined],
+  keyOf: [requireFunction, identity],
+  maxSize: [orInfinity(integer(1)), Infinity],
+} satisfies OptionTable<WorkQueueOptions<unknown>>;
 
 /** The options with every default filled in. */
-export interface ResolvedWorkQueueOptions<T> {
-  readonly name: string;
-  readonly clock: Clock;
-  readonly metrics: MetricsProvider | undefined;
-  readonly keyOf: (item: T) => unknown;
-  readonly maxSize: number;
-}
+export type ResolvedWorkQueueOptions<T> = Resolved<WorkQueueOptions<T>, typeof WORK_QUEUE_OPTIONS>;
 
 export function resolveWorkQueueOptions<T>(options: WorkQueueOptions<T>): ResolvedWorkQueueOptions<T> {
-  requireOptions('WorkQueue', options, WORK_QUEUE_OPTIONS);
-  const { name = 'workqueue', clock = systemClock, metrics, keyOf = identity, maxSize = Infinity } = options;
-  if (typeof name !== 'string') throw wrongType('name', 'a string', name);
-  requireClock('clock', clock);
-  requireMetrics(metrics);
-  requireFunction('keyOf', keyOf);
-  if (maxSize !== Infinity) requireIntegerAtLeast('maxSize', 1, maxSize);
-  return { name, clock, metrics, keyOf, maxSize };
+  return readOptions('WorkQueue', options, WORK_QUEUE_OPTIONS);
 }
 
 function identity(item: unknown): unknown {

@@ -2,8 +2,9 @@ import { isAbortError } from '../core/abort-error.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { isThenable } from '../core/thenable.ts';
 import { TurnBudget } from '../core/turn-budget.ts';
-import { signalOf, SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
-import { requireFunction, requireIntegerAtLeast, type OptionNames } from '../core/validate.ts';
+import { checkOptions, integer, type OptionTable } from '../core/options.ts';
+import { SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
+import { requireFunction } from '../core/validate.ts';
 import { WaitGroup } from '../core/wait-line.ts';
 import type { ItemEntry } from './item-entry.ts';
 import type { ItemQueue } from './item-queue.ts';
@@ -44,23 +45,20 @@ export interface Outcomes<T> {
   failed(error: unknown, item: T, entry: ItemEntry<T>): boolean;
 }
 
-export const RUN_OPTIONS: OptionNames<RunOptions<unknown>> = {
+export const RUN_OPTIONS = {
   ...SIGNAL_OPTIONS,
-  concurrency: true,
-  onError: true,
-};
+  concurrency: [integer(1), 1],
+  onError: [requireFunction, undefined],
+} satisfies OptionTable<RunOptions<unknown>>;
 
 export function requireRunOptions<T>(
   subject: string,
   worker: Worker<T>,
   options: RunOptions<T>,
-  names: OptionNames<RunOptions<T>> = RUN_OPTIONS,
+  table: OptionTable<RunOptions<unknown>> = RUN_OPTIONS,
 ): void {
   requireFunction('worker', worker);
-  signalOf(subject, options, names);
-  const { concurrency = 1, onError } = options;
-  requireIntegerAtLeast('concurrency', 1, concurrency);
-  if (onError !== undefined) requireFunction('onError', onError);
+  checkOptions(subject, options, table);
 }
 
 /** Tells `onError`; its own errors are the host's. */

@@ -56,7 +56,7 @@ function refusedBy(timer: SystemTimer, clock: ManualClock, action: () => unknown
 function expectError(error: unknown, argument: string, [, type, code, shown]: BadValue): void {
   expect(error).toBeInstanceOf(type);
   expect(error).toHaveProperty('code', code);
-  expect((error as Error).message).toMatch(new RegExp(`^${argument} must be `));
+  expect((error as Error).message).toMatch(new RegExp(`^(options\\.)?${argument} must be `));
   expect((error as Error).message).toContain(`Received ${shown}`);
 }
 

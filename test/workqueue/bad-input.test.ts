@@ -25,7 +25,7 @@ type Case = readonly [argument: string, value: unknown, kind: typeof RANGE, show
 
 function expectError(error: unknown, [argument, , kind, shown]: Case): void {
   expect(error).toMatchObject(kind);
-  expect((error as Error).message.startsWith(`${argument} must be `)).toBe(true);
+  expect((error as Error).message).toMatch(new RegExp(`^(options\\.)?${argument} must be `));
   expect((error as Error).message).toContain(`Received ${shown}`);
 }
 

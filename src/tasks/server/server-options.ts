@@ -172,7 +172,7 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
   requireIntegerAtLeast('options.maxRecoveries', 0, maxRecoveries);
   if (baseContext !== null) requireObject('options.baseContext', baseContext);
   requireLogger('options.logger', logger);
-  requireMetrics(metrics);
+  if (metrics !== undefined) requireMetrics('options.metrics', metrics);
   return {
     ...{ broker, concurrency, strictPriority, janitorBatchSize, maxRecoveries, baseContext, metrics },
     ...callbacksOf(options),
