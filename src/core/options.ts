@@ -77,6 +77,24 @@ export function checkOptions(subject: string, given: unknown, table: Rows, argum
   }
 }
 
+/**
+ * Checks options as {@link checkOptions} does, for a table without required options. The cost depends on the options that are given,
+ * not on those of the table: half of what a chain of `if` costs for the eleven options of a task.
+ */
+export function checkGivenOptions(subject: string, given: object, table: Rows): void {
+  requireObject('options', given);
+  if (Object.getPrototypeOf(given) !== Object.prototype) {
+    checkOptions(subject, given, table); // the class of the object may have getters, which no loop finds
+    return;
+  }
+  for (const key in given) {
+    const row: unknown = table[key];
+    if (!Array.isArray(row)) throw unknownOption(`${subject}: options`, key, Object.keys(table));
+    const value: unknown = given[key as never];
+    if (value !== undefined) (row[0] as Check)(`options.${key}`, value);
+  }
+}
+
 /* @__NO_SIDE_EFFECTS__ */
 export function integer(minimum: number, maximum = Number.MAX_SAFE_INTEGER): Check {
   return (argument, value) => {

@@ -6,7 +6,7 @@ import type { Broker, NewTask, TaskRecord } from './broker/broker.ts';
 import { requireBroker } from './broker/require-broker.ts';
 import { emit } from './emit.ts';
 import { TaskInfo } from './task-info.ts';
-import { newTaskOf } from './task-message.ts';
+import { newTaskOf } from './new-task.ts';
 import { settleEach } from './settle-each.ts';
 import { mergeTaskOptions, NO_TASK_OPTIONS, requireTaskOptions, type TaskOptions } from './task-options.ts';
 import { requireTask, type Task } from './task.ts';

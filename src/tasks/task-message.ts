@@ -1,15 +1,4 @@
-import { createHash } from 'node:crypto';
-import type { NewTask } from './broker/broker-types.ts';
-import { randomId } from './random-id.ts';
-import { requireQueueName } from './require-text.ts';
-import {
-  mergeTaskOptions,
-  NO_TASK_OPTIONS,
-  requireDuration,
-  TASK_OPTIONS,
-  type TaskOptions,
-} from './task-options.ts';
-import type { Task } from './task.ts';
+import { NO_HEADERS } from './task-options.ts';
 
 /**
  * A task as a broker stores it. Immutable: a change is written as another message.
@@ -50,8 +39,6 @@ export interface TaskMessage {
   readonly group: string;
 }
 
-const NO_HEADERS: TaskMessage['headers'] = Object.freeze({});
-
 /** A message without content. */
 export const BLANK_MESSAGE: TaskMessage = {
   id: '',
@@ -70,68 +57,6 @@ export const BLANK_MESSAGE: TaskMessage = {
   completedAtMs: 0,
   group: '',
 };
-
-/** Returns the task to add to a broker. Options in `over` override those of the task. Both have been checked. */
-export function newTaskOf(task: Task, over: TaskOptions, wallNowMs: number): NewTask {
-  const options = optionsOf(task.options, over);
-  const {
-    deadline,
-    headers,
-    queue = TASK_OPTIONS.queue[1],
-    uniqueTtlMs = TASK_OPTIONS.uniqueTtlMs[1],
-  } = options;
-  return {
-    processAtMs: dueTimeOf(options, wallNowMs),
-    uniqueTtlMs,
-    message: {
-      id: options.taskId ?? randomId(),
-      type: task.type,
-      queue,
-      payload: task.payload,
-      // Frozen: the handler receives the same object in each run.
-      headers: headers === undefined ? NO_HEADERS : Object.freeze({ ...headers }),
-      maxRetry: options.maxRetry ?? TASK_OPTIONS.maxRetry[1],
-      retried: 0,
-      lastError: '',
-      lastFailedAtMs: 0,
-      timeoutMs: options.timeoutMs ?? (deadline === undefined ? TASK_OPTIONS.timeoutMs[1] : 0),
-      deadlineMs: Number(deadline ?? TASK_OPTIONS.deadline[1]),
-      uniqueKey: uniqueTtlMs > 0 ? uniqueKeyOf(queue, task) : '',
-      retentionMs: options.retentionMs ?? TASK_OPTIONS.retentionMs[1],
-      completedAtMs: 0,
-      group: options.group ?? TASK_OPTIONS.group[1],
-    },
-  };
-}
-
-/** Mostly one of them is empty, and nothing has to be merged. */
-function optionsOf(base: TaskOptions, over: TaskOptions): TaskOptions {
-  if (over === NO_TASK_OPTIONS) return base;
-  return base === NO_TASK_OPTIONS ? over : mergeTaskOptions(base, over);
-}
-
-function dueTimeOf({ processAt, processInMs }: TaskOptions, wallNowMs: number): number {
-  if (processInMs !== undefined) return processInMs > 0 ? wallNowMs + processInMs : 0;
-  return processAt === undefined ? 0 : Number(processAt);
-}
-
-/** As asynq: two tasks of a queue are duplicates if their types and the bytes of their payloads are equal. */
-function uniqueKeyOf(queue: string, { type, payload, hasPayload }: Task): string {
-  const digest = hasPayload ? createHash('md5').update(payload).digest('hex') : '';
-  return `asynq:{${queue}}:unique:${type}:${digest}`;
-}
-
-/**
- * Checks a task that a broker is to add: here, and not when a value is used, because the change would then be half done.
- *
- * @throws TypeError or RangeError - the name of the queue or one of the times is not valid.
- */
-export function requireNewTask({ message, processAtMs, uniqueTtlMs }: NewTask): void {
-  requireQueueName('task.message.queue', message.queue);
-  requireDuration('processAtMs', processAtMs);
-  requireDuration('uniqueTtlMs', uniqueTtlMs);
-  requireDuration('message.retentionMs', message.retentionMs);
-}
 
 /** Returns whether the task is kept after its completion. */
 export function isRetained({ retentionMs }: Pick<TaskMessage, 'retentionMs'>): boolean {

@@ -1,5 +1,12 @@
 import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
-import { checkOptions, integer, milliseconds, type Check, type OptionTable } from '../core/options.ts';
+import {
+  checkGivenOptions,
+  checkOptions,
+  integer,
+  milliseconds,
+  type Check,
+  type OptionTable,
+} from '../core/options.ts';
 import { LAST_DATE_MS, MINUTE_MS } from '../core/units.ts';
 import { requireFiniteNumber, requireObject } from '../core/validate.ts';
 import { formatGoDuration, formatUnixDate, quoteGoString } from './go-text.ts';
@@ -36,11 +43,15 @@ export interface TaskOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
+export const DEFAULT_QUEUE = 'default';
+
 /** asynq's reader of options cuts an argument at the first `)`, so a name has it escaped, in a way that Go can read. */
 const quoted = (text: string): string => quoteGoString(text).replaceAll(')', '\\x29');
 const date = (at: Date | number): string => formatUnixDate(Number(at));
 const pairs = (headers: Readonly<Record<string, string>>): readonly string[] =>
   Object.entries(headers).map((pair) => JSON.stringify(pair).replaceAll(')', '\\u0029'));
+
+export const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 
 type TaskOptionTable = OptionTable<TaskOptions> & {
   readonly [Name in keyof TaskOptions]-?: readonly [
@@ -57,7 +68,7 @@ type TaskOptionTable = OptionTable<TaskOptions> & {
  */
 export const TASK_OPTIONS = {
   maxRetry: [integer(0, 2 ** 31 - 1), 25, 'MaxRetry', String], // asynq stores an int32
-  queue: [requireQueueName, 'default', 'Queue', quoted],
+  queue: [requireQueueName, DEFAULT_QUEUE, 'Queue', quoted],
   taskId: [requireText, undefined, 'TaskID', quoted],
   timeoutMs: [requireDuration, 30 * MINUTE_MS, 'Timeout', formatGoDuration],
   deadline: [requireTime, 0, 'Deadline', date],
@@ -66,7 +77,7 @@ export const TASK_OPTIONS = {
   processInMs: [requireDuration, undefined, 'ProcessIn', formatGoDuration],
   retentionMs: [requireDuration, 0, 'Retention', formatGoDuration],
   group: [requireText, '', 'Group', quoted],
-  headers: [requireHeaders, undefined, 'Header', pairs],
+  headers: [requireHeaders, NO_HEADERS, 'Header', pairs],
 } satisfies TaskOptionTable;
 
 export const NO_TASK_OPTIONS: TaskOptions = Object.freeze({});
@@ -78,7 +89,8 @@ export function requireTaskOptions(
   table: OptionTable<TaskOptions> = TASK_OPTIONS,
 ): void {
   if (options === NO_TASK_OPTIONS) return;
-  checkOptions(subject, options, table);
+  if (table === TASK_OPTIONS) checkGivenOptions(subject, options, table);
+  else checkOptions(subject, options, table);
   const { processAt, processInMs } = options;
   if (processAt !== undefined && processInMs !== undefined) {
     throw wrongValue('options.processInMs', 'undefined where there is options.processAt', processInMs);
@@ -90,17 +102,28 @@ export function requireTaskOptions(
  * counts as one option. Frozen: callbacks receive it.
  */
 export function mergeTaskOptions(base: TaskOptions, over: TaskOptions): TaskOptions {
-  const isTimed = over.processAt !== undefined || over.processInMs !== undefined;
-  const merged: Record<string, unknown> = {};
-  for (const name in TASK_OPTIONS) {
-    const own = over[name as keyof TaskOptions];
-    const isReplaced = own !== undefined || (isTimed && (name === 'processAt' || name === 'processInMs'));
-    const value = isReplaced ? own : base[name as keyof TaskOptions];
-    if (value !== undefined) merged[name] = value;
+  const merged: { -readonly [Name in keyof TaskOptions]: unknown } = { ...base };
+  if (hasDueTime(over)) {
+    delete merged.processAt;
+    delete merged.processInMs;
   }
-  if (merged['headers'] !== undefined)
-    merged['headers'] = Object.freeze({ ...base.headers, ...over.headers });
-  return Object.freeze(merged);
+  for (const name in over) {
+    const value = over[name as keyof TaskOptions];
+    if (value !== undefined) merged[name as keyof TaskOptions] = value;
+  }
+  if (merged.headers !== undefined) merged.headers = mergeHeaders(base, over);
+  return Object.freeze(merged) as TaskOptions;
+}
+
+/** Frozen: handlers receive it, the same object in each run. */
+export function mergeHeaders(base: TaskOptions, over: TaskOptions): Readonly<Record<string, string>> {
+  if (base.headers === undefined && over.headers === undefined) return NO_HEADERS;
+  return Object.freeze({ ...base.headers, ...over.headers });
+}
+
+/** Options that exclude each other: one of them replaces both. */
+export function hasDueTime({ processAt, processInMs }: TaskOptions): boolean {
+  return processAt !== undefined || processInMs !== undefined;
 }
 
 /** Formats options as asynq does: `MaxRetry(5)`, `Queue("low")`, `Timeout(30m0s)`. Times have whole seconds. */

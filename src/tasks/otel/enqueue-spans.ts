@@ -1,6 +1,6 @@
 import { context, SpanKind, trace, type Attributes, type Span } from '@opentelemetry/api';
 import type { ClientMiddleware, EnqueueRequest } from '../client.ts';
-import { TASK_OPTIONS } from '../task-options.ts';
+import { DEFAULT_QUEUE } from '../task-options.ts';
 import { ATTRIBUTE } from './span-attributes.ts';
 import { recordError } from './span-error.ts';
 import { headersOf } from './task-headers.ts';
@@ -34,7 +34,7 @@ function startSpan({ task, options }: EnqueueRequest, { tracer, system }: Tracin
     [ATTRIBUTE.system]: system,
     [ATTRIBUTE.operationName]: 'enqueue',
     [ATTRIBUTE.operationType]: 'send',
-    [ATTRIBUTE.destination]: options.queue ?? task.options.queue ?? TASK_OPTIONS.queue[1],
+    [ATTRIBUTE.destination]: options.queue ?? task.options.queue ?? DEFAULT_QUEUE,
     [ATTRIBUTE.taskType]: task.type,
   };
   const id = options.taskId ?? task.options.taskId;

@@ -4,7 +4,7 @@ import { MINUTE_MS } from '../../core/units.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import { DelayingQueue } from '../../workqueue/delaying-queue.ts';
 import type { GroupLimits, TaskSet } from '../broker/broker.ts';
-import { newTaskOf } from '../task-message.ts';
+import { newTaskOf } from '../new-task.ts';
 import { endedWithin, settledWithin } from '../settled-within.ts';
 import { requireTask, type Task } from '../task.ts';
 import { MessageTask, type ReceivedTask } from './handler.ts';
