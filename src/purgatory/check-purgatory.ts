@@ -1,8 +1,8 @@
 import { nameOfKey } from '../core/name-of-key.ts';
-import { chainOf, homeOf, isTimed, serialOf, type DelayedOperation } from './delayed-operation.ts';
+import { homeOf, isTimed, serialOf, type DelayedOperation } from './delayed-operation.ts';
 import { INTERNALS } from './purgatory-internals.ts';
 import type { DelayedOperationPurgatory } from './purgatory.ts';
-import type { Watcher, WatcherList } from './watcher-list.ts';
+import { firstWatcherOf, type Watcher, type WatcherList } from './watcher-list.ts';
 
 /**
  * Checks the whole structure of a purgatory: every link under every key in both directions, every operation's chain
@@ -72,7 +72,7 @@ function checkList(list: WatcherList, key: unknown): DelayedOperation[] {
 }
 
 function isInChain(sought: Watcher): boolean {
-  for (let watcher = chainOf(sought.operation); watcher !== undefined; watcher = watcher.sibling) {
+  for (let watcher = firstWatcherOf(sought.operation); watcher !== undefined; watcher = watcher.sibling) {
     if (watcher === sought) return true;
   }
   return false;
@@ -80,7 +80,7 @@ function isInChain(sought: Watcher): boolean {
 
 /** Every watcher of the operation must be linked under its key. */
 function checkChain(operation: DelayedOperation, lists: ReadonlyMap<unknown, WatcherList>): void {
-  for (let watcher = chainOf(operation); watcher !== undefined; watcher = watcher.sibling) {
+  for (let watcher = firstWatcherOf(operation); watcher !== undefined; watcher = watcher.sibling) {
     ensure(watcher.operation === operation, 'an operation has the watcher of another one');
     const where = nameOfKey(watcher.list.key);
     ensure(

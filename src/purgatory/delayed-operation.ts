@@ -2,7 +2,6 @@ import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError } from '../core/errors.ts';
 import { invalidDelay } from '../core/validate.ts';
 import { DROPPED, isTimerTask, TimerTask } from '../timer/timer-task.ts';
-import type { Watcher } from './watcher-list.ts';
 
 /**
  * How an operation came to its end:
@@ -73,7 +72,7 @@ export interface OperationHome {
  */
 export abstract class DelayedOperation extends TimerTask {
   private _purgatory: OperationHome | undefined = undefined;
-  private _chain: Watcher | undefined = undefined;
+  private _chain: object | undefined = undefined;
   private _serial = NOT_WATCHED;
   private _reason: CompletionReason | undefined = undefined;
   private _phase = IDLE;
@@ -329,19 +328,19 @@ export function setHome(operation: DelayedOperation, home: OperationHome | undef
   operation['_purgatory'] = home;
 }
 
-/** All watchers of an operation, the latest first. */
-export function chainOf(operation: DelayedOperation): Watcher | undefined {
+/** The chain of its watchers, of which only the latest is known here. */
+export function chainOf(operation: DelayedOperation): object | undefined {
   return operation['_chain'];
+}
+
+export function setChain(operation: DelayedOperation, chain: object | undefined, serial: number): void {
+  operation['_chain'] = chain;
+  operation['_serial'] = serial;
 }
 
 /** When it came, as a number that grows; NOT_WATCHED if it is under no key. */
 export function serialOf(operation: DelayedOperation): number {
   return operation['_serial'];
-}
-
-export function setChain(operation: DelayedOperation, chain: Watcher | undefined, serial: number): void {
-  operation['_chain'] = chain;
-  operation['_serial'] = serial;
 }
 
 /** Whether its timeout has been started by its purgatory, and is neither over nor cancelled. */

@@ -1,4 +1,4 @@
-import type { DelayedOperation } from './delayed-operation.ts';
+import { chainOf, type DelayedOperation } from './delayed-operation.ts';
 
 /**
  * One operation under one key. It hangs in two chains: the doubly linked list of its key, and the chain of all
@@ -44,4 +44,9 @@ export class WatcherList {
   get isEmpty(): boolean {
     return this.next === this;
   }
+}
+
+/** The watchers of an operation, the latest first; each has the next one as its sibling. */
+export function firstWatcherOf(operation: DelayedOperation): Watcher | undefined {
+  return chainOf(operation) as Watcher | undefined;
 }

@@ -1,6 +1,6 @@
-import { chainOf, NOT_WATCHED, serialOf, setChain, type DelayedOperation } from './delayed-operation.ts';
+import { NOT_WATCHED, serialOf, setChain, type DelayedOperation } from './delayed-operation.ts';
 import { KeyLists } from './key-lists.ts';
-import { Watcher, type WatcherList } from './watcher-list.ts';
+import { firstWatcherOf, Watcher, type WatcherList } from './watcher-list.ts';
 
 /*
  * Who waits for what.
@@ -57,7 +57,7 @@ export class Watchers {
 
   /** Takes an operation off all of its keys. O(keys). */
   remove(operation: DelayedOperation): void {
-    for (let watcher = chainOf(operation); watcher !== undefined; watcher = watcher.sibling) {
+    for (let watcher = firstWatcherOf(operation); watcher !== undefined; watcher = watcher.sibling) {
       if (this.#cursor === watcher) this.#cursor = watcher.next;
       watcher.unlink();
       if (watcher.list.isEmpty) this.#lists.emptied(watcher.list);

@@ -1,7 +1,7 @@
 import { INTERNALS, type TimerInternals } from './timer-internals.ts';
 import type { SystemTimer } from './system-timer.ts';
 import { isTaskCallback } from './async-context.ts';
-import type { TimerTaskList } from './timer-task-list.ts';
+import type { TimerTaskList } from './timer-table.ts';
 import { entryIn, isTimerTask } from './timer-task.ts';
 import type { TimerWheels } from './timer-wheels.ts';
 import type { TimingWheel } from './timing-wheel.ts';

@@ -1,5 +1,5 @@
 import TinyQueue from 'tinyqueue';
-import type { TimerTaskList } from './timer-task-list.ts';
+import type { TimerTaskList } from './timer-table.ts';
 
 /**
  * The buckets that wait, earliest first: what lets the timer sleep until something is due and never tick through

@@ -1,5 +1,4 @@
-import { TimerTaskList } from './timer-task-list.ts';
-import { NO_SLOT, type TimerTable } from './timer-table.ts';
+import { NO_SLOT, type TimerTable, TimerTaskList } from './timer-table.ts';
 
 /**
  * What is due and has not run: first in, first out, and still cancellable like anything that waits.

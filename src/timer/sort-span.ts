@@ -1,5 +1,4 @@
-import type { TimerTable } from './timer-table.ts';
-import type { TimerTaskList } from './timer-task-list.ts';
+import type { TimerTable, TimerTaskList } from './timer-table.ts';
 
 /*
  * HOW and WHY. When a pump comes late, a coarse bucket can be overdue from end to end. Moving its entries down

@@ -2,8 +2,7 @@ import { readClock, type Clock } from '../core/clock.ts';
 import { Wakeup } from '../core/wakeup.ts';
 import { ClockWaits } from './clock-waits.ts';
 import type { EntryCallback } from './reference-page.ts';
-import type { TimerTaskList } from './timer-task-list.ts';
-import { NO_SLOT } from './timer-table.ts';
+import { NO_SLOT, type TimerTaskList } from './timer-table.ts';
 import type { TaskHome } from './timer-task.ts';
 import type { TimerWheels } from './timer-wheels.ts';
 

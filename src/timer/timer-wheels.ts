@@ -1,8 +1,7 @@
 import { DelayQueue } from './delay-queue.ts';
 import { DueQueue } from './due-queue.ts';
-import type { TimerTaskList } from './timer-task-list.ts';
+import { TimerTable, type TimerTaskList } from './timer-table.ts';
 import { isWorthSorting, sortSpan } from './sort-span.ts';
-import { TimerTable } from './timer-table.ts';
 import { TimingWheel } from './timing-wheel.ts';
 
 /** The last moment there is: past it a number cannot hold every millisecond. 285 000 years. */

@@ -1,6 +1,5 @@
 import type { DelayQueue } from './delay-queue.ts';
-import { TimerTaskList } from './timer-task-list.ts';
-import type { TimerTable } from './timer-table.ts';
+import { type TimerTable, TimerTaskList } from './timer-table.ts';
 
 /*
  * Hierarchical timing wheels (Varghese and Lauck, 1987), in the shape Kafka gave them.

@@ -2,7 +2,7 @@ import { ManualClock, SystemTimer } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { describe, expect, test, vi } from 'vitest';
 import type { TimerInternals } from '../../src/timer/timer-internals.ts';
-import type { TimerTaskList } from '../../src/timer/timer-task-list.ts';
+import type { TimerTaskList } from '../../src/timer/timer-table.ts';
 import { detach } from '../../src/timer/timer-task.ts';
 import { TestTask } from './support/tasks.ts';
 

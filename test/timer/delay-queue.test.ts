@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { DelayQueue } from '../../src/timer/delay-queue.ts';
-import { TimerTaskList } from '../../src/timer/timer-task-list.ts';
-import { TimerTable } from '../../src/timer/timer-table.ts';
+import { TimerTable, TimerTaskList } from '../../src/timer/timer-table.ts';
 
 const table = new TimerTable();
 

@@ -1,6 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { TimerTaskList } from '../../src/timer/timer-task-list.ts';
-import { NO_SLOT, TimerTable } from '../../src/timer/timer-table.ts';
+import { NO_SLOT, TimerTable, TimerTaskList } from '../../src/timer/timer-table.ts';
 
 const callback = (): void => undefined;
 

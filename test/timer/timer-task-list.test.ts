@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { TimerTaskList } from '../../src/timer/timer-task-list.ts';
-import { TimerTable } from '../../src/timer/timer-table.ts';
+import { TimerTable, TimerTaskList } from '../../src/timer/timer-table.ts';
 
 test('a new list is empty, waits for nothing and is not queued', () => {
   const list = new TimerTaskList(new TimerTable(), 20);

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { DelayQueue } from '../../src/timer/delay-queue.ts';
-import type { TimerTaskList } from '../../src/timer/timer-task-list.ts';
-import { TimerTable } from '../../src/timer/timer-table.ts';
+import { TimerTable, type TimerTaskList } from '../../src/timer/timer-table.ts';
 import { TimingWheel } from '../../src/timer/timing-wheel.ts';
 
 function makeWheel(tickMs: number, wheelSize: number, startMs: number) {

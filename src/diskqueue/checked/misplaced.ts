@@ -1,4 +1,4 @@
-import type { SegmentFile } from './recover-segments.ts';
+import type { SegmentFile } from './segment.ts';
 
 /*
  * Somebody has copied a segment, or given it another name, or has put one there from a backup. What is in such a file

@@ -3,7 +3,7 @@ import { withFile } from '../with-file.ts';
 import { findEnd } from './find-end.ts';
 import { FIRST_SEQUENCE } from './cursor-format.ts';
 import { findMisplaced, type MisplacedFile } from './misplaced.ts';
-import { parseSegmentFileName, type Segment } from './segment.ts';
+import { parseSegmentFileName, type Segment, type SegmentFile } from './segment.ts';
 import { readFooter } from './segment-footer.ts';
 import {
   decodeSegmentHeader,
@@ -19,16 +19,6 @@ import type { DamagePiece } from './segment-scan.ts';
  * The end of a segment is known from the header of the next one, or from its own footer; only where neither is there,
  * in the last one after a crash, every record is read. So opening costs one segment at most, however many there are.
  */
-
-/** A file of a queue, before anybody knows what it holds. */
-export interface SegmentFile {
-  readonly path: string;
-  readonly number: number;
-  readonly size: number;
-  readonly header: SegmentHeader | undefined;
-  /** What its footer says, if that is its end: where its records end, and the sequence after that of the last one. */
-  readonly sealed: { readonly end: number; readonly next: number } | undefined;
-}
 
 /** Damage in a segment that had to be read. */
 export interface FoundDamage {

@@ -2,7 +2,7 @@ import type { FileSystem } from '../file-system.ts';
 import { withFile } from '../with-file.ts';
 import type { SequenceRange } from '../ack-ranges.ts';
 import { seedOfCrc32 } from './crc32.ts';
-import type { SegmentFile } from './recover-segments.ts';
+import type { SegmentFile } from './segment.ts';
 import {
   decodeFooter,
   decodeRecordHeader,

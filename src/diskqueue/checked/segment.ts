@@ -22,6 +22,16 @@ export interface Segment {
   tail?: { readonly offset: number; readonly bytes: Buffer } | undefined;
 }
 
+/** A file of a queue whose records have not been read yet. */
+export interface SegmentFile {
+  readonly path: string;
+  readonly number: number;
+  readonly size: number;
+  readonly header: SegmentHeader | undefined;
+  /** The content of a valid footer: where the records end, in bytes, and the sequence after that of the last one. */
+  readonly sealed: { readonly end: number; readonly next: number } | undefined;
+}
+
 /** With more digits a number would not be exact, nor the next one another: such a file is not ours. */
 const NAME = /^(.+)\.(\d{10,15})\.segment$/s;
 
