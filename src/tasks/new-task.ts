@@ -1,14 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { NewTask } from './broker/broker-types.ts';
 import { randomId } from './random-id.ts';
-import { requireQueueName } from './require-text.ts';
-import {
-  hasDueTime,
-  mergeHeaders,
-  requireDuration,
-  TASK_OPTIONS,
-  type TaskOptions,
-} from './task-options.ts';
+import { hasDueTime, mergeHeaders, TASK_OPTIONS, type TaskOptions } from './task-options.ts';
 import type { Task } from './task.ts';
 
 /** Returns the task to add to a broker. Options in `over` override those of the task. Both have been checked. */
@@ -49,16 +42,4 @@ function dueTimeOf({ processAt, processInMs }: TaskOptions, wallNowMs: number): 
 function uniqueKeyOf(queue: string, { type, payload, hasPayload }: Task): string {
   const digest = hasPayload ? createHash('md5').update(payload).digest('hex') : '';
   return `asynq:{${queue}}:unique:${type}:${digest}`;
-}
-
-/**
- * Checks a task that a broker is to add: here, and not when a value is used, because the change would then be half done.
- *
- * @throws TypeError or RangeError - the name of the queue or one of the times is not valid.
- */
-export function requireNewTask({ message, processAtMs, uniqueTtlMs }: NewTask): void {
-  requireQueueName('task.message.queue', message.queue);
-  requireDuration('processAtMs', processAtMs);
-  requireDuration('uniqueTtlMs', uniqueTtlMs);
-  requireDuration('message.retentionMs', message.retentionMs);
 }

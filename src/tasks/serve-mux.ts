@@ -5,7 +5,7 @@ import type { Handler, Middleware } from './server/handler.ts';
 import type { ReceivedTask } from './server/handler.ts';
 import type { TaskContext } from './server/handler.ts';
 import { requireText } from './require-text.ts';
-import { SkipRetry } from './skip-retry.ts';
+import { SkipRetry } from './handler-errors.ts';
 import { isTaskType, type TaskType } from './task-type.ts';
 
 interface Route {

@@ -1,5 +1,3 @@
-import { NO_HEADERS } from './task-options.ts';
-
 /**
  * A task as a broker stores it. Immutable: a change is written as another message.
  *
@@ -38,25 +36,6 @@ export interface TaskMessage {
   /** Name of the group; empty if there is none. */
   readonly group: string;
 }
-
-/** A message without content. */
-export const BLANK_MESSAGE: TaskMessage = {
-  id: '',
-  type: '',
-  queue: '',
-  payload: new Uint8Array(0),
-  headers: NO_HEADERS,
-  maxRetry: 0,
-  retried: 0,
-  lastError: '',
-  lastFailedAtMs: 0,
-  timeoutMs: 0,
-  deadlineMs: 0,
-  uniqueKey: '',
-  retentionMs: 0,
-  completedAtMs: 0,
-  group: '',
-};
 
 /** Returns whether the task is kept after its completion. */
 export function isRetained({ retentionMs }: Pick<TaskMessage, 'retentionMs'>): boolean {

@@ -8,7 +8,7 @@ import {
   type Span,
 } from '@opentelemetry/api';
 import { isThenable } from '../../core/thenable.ts';
-import { RevokeTask } from '../revoke-task.ts';
+import { RevokeTask } from '../handler-errors.ts';
 import type { Middleware } from '../server/handler.ts';
 import type { ReceivedTask } from '../server/handler.ts';
 import type { TaskContext } from '../server/handler.ts';

@@ -1,6 +1,6 @@
 import { SpanStatusCode, type Span } from '@opentelemetry/api';
 import { guarded } from '../../metrics/guarded.ts';
-import { errorText } from '../error-text.ts';
+import { errorText } from '../handler-errors.ts';
 import { ATTRIBUTE } from './span-attributes.ts';
 
 /** What the conventions say where an error has no class. */

@@ -4,9 +4,7 @@ import { EscapementError, type EscapementErrorCode } from '../../core/errors.ts'
 import { reportUncaught } from '../../core/report-uncaught.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { Broker, LeasedTask } from '../broker/broker.ts';
-import { errorText } from '../error-text.ts';
-import { RevokeTask } from '../revoke-task.ts';
-import { SkipRetry } from '../skip-retry.ts';
+import { errorText, RevokeTask, SkipRetry } from '../handler-errors.ts';
 import type { LeaseKeeper } from './leases.ts';
 import type { Reports } from './reports.ts';
 import {
