@@ -5,15 +5,15 @@ import { NO_TASK_OPTIONS, requireTaskOptions, type TaskOptions } from './task-op
 import { encodePayload, decodeJson } from './payload.ts';
 import { printBytes, printFilled } from './show-bytes.ts';
 
-/** What is to be checked before a task is taken: see {@link TaskType}. */
+/** Checks a task before it is enqueued: see {@link TaskType}. */
 export type PayloadCheck = (task: Task) => void | Promise<void>;
 
 const NIL_PAYLOAD = new Uint8Array(0);
 
 /**
- * Something to do, to be enqueued: a type, which picks the handler, and a payload. Immutable.
+ * A task to enqueue: a type, by which servers find its handler, and a payload. Immutable.
  *
- * @typeParam P - what the payload is before it becomes JSON.
+ * @typeParam P - type of the payload before it is encoded as JSON.
  *
  * @example
  * ```ts
@@ -22,23 +22,23 @@ const NIL_PAYLOAD = new Uint8Array(0);
  * ```
  */
 export class Task<P = unknown> {
-  /** Which handler it is for. */
+  /** Type of the task, by which a server finds its handler. */
   readonly type: string;
-  /** Bytes; empty if there is none. */
+  /** Payload, in bytes; empty if there is none. */
   readonly payload: Uint8Array;
-  /** Whether there is a payload, also an empty one: two tasks are alike only if both have, or neither. */
+  /** Whether there is a payload, even an empty one: a task without a payload is no duplicate of a task with an empty one. */
   readonly hasPayload: boolean;
-  /** How it is to be processed, unless `enqueue` says otherwise. */
+  /** Default options of the task, which those of `enqueue` override. */
   readonly options: TaskOptions;
   /** @internal */
   readonly check: PayloadCheck | undefined;
-  /** Only for the compiler. */
+  /** Exists only for the compiler. */
   declare protected readonly payloadType?: P;
 
   /**
-   * @param payload - bytes, which are copied, or anything that JSON can say.
+   * @param payload - bytes, which are copied, or a JSON-serializable value.
    * @param options - are copied, too.
-   * @throws TypeError or RangeError - an argument is wrong.
+   * @throws TypeError or RangeError - an argument is not valid.
    */
   constructor(
     type: string,
@@ -55,13 +55,13 @@ export class Task<P = unknown> {
     this.check = check;
   }
 
-  /** Passed on to the handler. */
+  /** Headers, which the handler receives. */
   get headers(): Readonly<Record<string, string>> {
     return this.options.headers ?? {};
   }
 
-  /** The payload, from JSON. @throws SyntaxError - it is none. */
-  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller says what it expects
+  /** Parses the payload as JSON. @throws SyntaxError - the payload is not JSON. */
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller declares what it expects
   json<T = P>(): T {
     return decodeJson(this.payload) as T;
   }
@@ -76,7 +76,7 @@ export class Task<P = unknown> {
   }
 }
 
-/** One object may be filled in anew for each of many tasks. */
+/** A caller may reuse one object of options for many tasks. */
 function copyOf(options: TaskOptions): TaskOptions {
   const { headers } = options;
   return headers === undefined ? { ...options } : { ...options, headers: { ...headers } };
@@ -91,5 +91,6 @@ export function requireTask(argument: string, value: unknown): asserts value is 
     typeof task.type === 'string' &&
     task.payload instanceof Uint8Array;
   if (!isTask) throw wrongType(argument, 'a Task', value);
-  if (task.options === undefined) throw wrongValue(argument, 'a Task that is to be enqueued', value);
+  if (task.options === undefined)
+    throw wrongValue(argument, 'a Task with options, not a received task', value);
 }
