@@ -12,7 +12,7 @@ export interface Clock {
   wallNow(): number;
   /**
    * Calls `callback` once, never synchronously, after about `delayMs` milliseconds. It may come late, or a
-   * little early: whoever waits for a moment reads `now()` again and re-arms.
+   * little early: a caller that waits for a deadline reads `now()` again and re-arms.
    */
   setTimeout(callback: () => void, delayMs: number): ClockTimeout;
 }
@@ -54,7 +54,7 @@ export const MAX_HOST_TIMEOUT_MS = 2 ** 31 - 1;
 type HostHandle = Parameters<typeof globalThis.clearTimeout>[0] &
   Partial<Pick<ClockTimeout, 'ref' | 'unref'>>;
 
-/** A timeout that a fake `setTimeout` has made, which must know of it at once. */
+/** A timeout of a fake `setTimeout`, which must be set at once. */
 class HostTimeout implements ClockTimeout {
   readonly #handle: HostHandle;
 
@@ -75,9 +75,9 @@ class HostTimeout implements ClockTimeout {
   }
 }
 
-/** Those that are not armed yet, in no order. */
+/** Timeouts that are not armed yet, in no order. */
 const unarmed: LazyTimeout[] = [];
-/** Whether somebody comes for them when the turn ends. */
+/** Whether a microtask will arm them when the turn ends. */
 let isAwaited = false;
 
 /**

@@ -10,102 +10,102 @@ export type EscapementErrorCode =
   | 'ERR_UNKNOWN_OPTION'
   /** A class without a public constructor was called with `new` (`TypeError`). */
   | 'ERR_ILLEGAL_CONSTRUCTOR'
-  /** The timer was closed: nothing can be added to it, and what slept in it is rejected. */
+  /** The timer is closed: it accepts no tasks, and pending sleeps reject. */
   | 'ERR_TIMER_CLOSED'
   /** A clock returned something that is not a time: `NaN`, infinity, a negative number, a string. */
   | 'ERR_CLOCK_INVALID'
-  /** Virtual time cannot advance, because something re-arms itself without a delay for ever. */
+  /** Virtual time cannot advance, because a callback re-arms itself without a delay for ever. */
   | 'ERR_CLOCK_STALLED'
-  /** The purgatory was closed: nothing can be watched in it, and who waited in it is rejected. */
+  /** The purgatory is closed: it watches no operations, and pending waits reject. */
   | 'ERR_PURGATORY_CLOSED'
-  /** An operation is watched already, here or elsewhere, and can only be in one place. */
+  /** The operation is watched already, here or in another purgatory. */
   | 'ERR_ALREADY_WATCHED'
-  /** What was waited for did not happen in time. */
+  /** The awaited condition did not hold in time. */
   | 'ERR_OPERATION_EXPIRED'
-  /** What was waited for was cancelled with its key. */
+  /** The wait was cancelled with its key. */
   | 'ERR_OPERATION_CANCELLED'
   /** Checks trigger one another for ever without completing anything. */
   | 'ERR_CHECK_ENDLESS'
-  /** An item was said to be done that nobody holds. */
+  /** `done()` was called for an item that is not being processed. */
   | 'ERR_NOT_PROCESSING'
-  /** A queue of limited size has no room for another item. */
+  /** The queue has reached its maximum size. */
   | 'ERR_QUEUE_FULL'
-  /** The queue was shut down: it takes no more items. */
+  /** The queue is shut down: it accepts no items. */
   | 'ERR_QUEUE_SHUT_DOWN'
-  /** The queue on disk is open already: in this process or in another one. */
+  /** The disk queue is open already, in this process or in another one. */
   | 'ERR_QUEUE_LOCKED'
-  /** The queue on disk is closed. */
+  /** The disk queue is closed. */
   | 'ERR_QUEUE_CLOSED'
-  /** A message is shorter or longer than the queue takes. */
+  /** The message is shorter or longer than the queue allows. */
   | 'ERR_MESSAGE_SIZE'
-  /** The disk, or the file system, has refused; `cause` is its error. */
+  /** A file operation failed; `cause` is the error of the file system. */
   | 'ERR_QUEUE_IO'
-  /** Another task holds the lock: one like it waits or runs. */
+  /** The unique lock is held by a duplicate of the task. */
   | 'ERR_TASK_DUPLICATE'
-  /** The queue has a task of that id, in whatever state. */
+  /** The queue has a task with this id, in any state. */
   | 'ERR_TASK_ID_CONFLICT'
-  /** The queue has no task of that id. */
+  /** The queue has no task with this id. */
   | 'ERR_TASK_NOT_FOUND'
-  /** The task's state does not allow what was asked for. */
+  /** The state of the task does not allow the operation. */
   | 'ERR_TASK_STATE'
-  /** The task that was waited for is archived: it failed for the last time, or somebody has archived it. */
+  /** The awaited task is archived: its last attempt failed, or it was archived by hand. */
   | 'ERR_TASK_ARCHIVED'
-  /** The payload is not what the task's schema asks for; or it, or the result, is read as JSON and is not. */
+  /** The payload does not match the schema of the task type, or a payload or result is not valid JSON. */
   | 'ERR_TASK_PAYLOAD'
   /** A run took longer than its timeout or deadline. */
   | 'ERR_TASK_TIMEOUT'
-  /** A run was cancelled from outside. */
+  /** The run was cancelled by `cancelProcessing`. */
   | 'ERR_TASK_CANCELLED'
-  /** The lease of a run is over, and somebody else may have the task. */
+  /** The lease of the run has expired: another worker may have the task. */
   | 'ERR_LEASE_LOST'
   /** No handler is registered for the task's type. */
   | 'ERR_HANDLER_NOT_FOUND'
-  /** There is no queue of that name. */
+  /** There is no queue with this name. */
   | 'ERR_QUEUE_NOT_FOUND'
-  /** A queue that is to be removed has tasks. */
+  /** The queue cannot be removed, because it has tasks. */
   | 'ERR_QUEUE_NOT_EMPTY'
-  /** The queue is paused already, or is not. */
+  /** The queue is paused already, or is not paused. */
   | 'ERR_QUEUE_STATE'
-  /** The broker was closed. */
+  /** The broker is closed. */
   | 'ERR_BROKER_CLOSED'
-  /** The broker cannot be reached, or has not answered: what was asked for may have happened. */
+  /** The broker cannot be reached or has not replied: the operation may have taken effect. */
   | 'ERR_BROKER_UNAVAILABLE'
-  /** What a broker keeps is not what it should be, is cut off, or cannot be said in its format; `cause` tells why. */
+  /** Stored data cannot be decoded, or a value cannot be encoded in the format of the broker; `cause` is the reason. */
   | 'ERR_WIRE_MESSAGE'
-  /** The client was closed. */
+  /** The client is closed. */
   | 'ERR_CLIENT_CLOSED'
-  /** The inspector was closed: nothing can be waited for with it. */
+  /** The inspector is closed: pending waits reject. */
   | 'ERR_INSPECTOR_CLOSED'
-  /** The server shuts down, or has: a run was interrupted by it, or somebody wanted to start it again. */
+  /** The server is shutting down or shut down: a run was interrupted, or `start` was called again. */
   | 'ERR_SERVER_CLOSED'
-  /** The server runs already, or does not yet. */
+  /** The server is running already, or is not running yet. */
   | 'ERR_SERVER_STATE'
-  /** The scheduler runs already, or was shut down. */
+  /** The scheduler is running already, or is shut down. */
   | 'ERR_SCHEDULER_STATE'
-  /** There is no schedule entry of that id, or there is one already. */
+  /** There is no schedule entry with this id, or there is one already. */
   | 'ERR_SCHEDULE_ENTRY'
-  /** The tick of a schedule is ahead of the broker's time: the scheduler's clock is wrong. */
+  /** The tick of a schedule is ahead of the time of the broker: the clock of the scheduler is wrong. */
   | 'ERR_TICK_EARLY'
-  /** The registry has a metric of that name already, of another type, with other labels or with other buckets. */
+  /** The registry has a metric with this name and another type, other labels or other buckets. */
   | 'ERR_METRIC_CONFLICT'
-  /** What is measured threw when it was read, or gave something that is no number. */
+  /** Reading a metric threw, or returned a value that is not a number. */
   | 'ERR_METRIC_READ';
 
-/** What an {@link EscapementError} is made from besides its message. */
+/** Optional properties of an {@link EscapementError}. */
 export interface EscapementErrorOptions {
   /** The operation that failed, as a user would write it: `SystemTimer.add`. */
   readonly op?: string;
-  /** The error underneath, when there is one. */
+  /** The error that caused this one, if there is one. */
   readonly cause?: unknown;
 }
 
 const BRAND = Symbol.for('escapement.error');
 
 /**
- * The one error class of the package: an operation that was called correctly and could not be carried out.
+ * The error class of the package: an operation was called correctly and failed.
  * Wrong arguments are a `TypeError` or `RangeError` with a `code` instead (see {@link ArgumentError}).
  *
- * `instanceof` looks at a brand, so it also holds for an error made by another loaded copy of the package
+ * `instanceof` checks a brand, so that it also holds for an error of another loaded copy of the package
  * (the ES module and the CommonJS build in one process).
  */
 export class EscapementError extends Error {
@@ -131,7 +131,7 @@ export class EscapementError extends Error {
 
   /** Whether a value is an error of this class, of this or another loaded copy of the package. */
   static override [Symbol.hasInstance](value: unknown): boolean {
-    // A subclass inherits this method, and asks about itself rather than about the brand.
+    // A subclass inherits this method, and must not accept every error with the brand.
     if (this !== EscapementError) return Function.prototype[Symbol.hasInstance].call(this, value);
     return typeof value === 'object' && value !== null && BRAND in value;
   }
@@ -158,7 +158,7 @@ function describeCause(cause: Error): unknown {
   return { name: cause.name, message: cause.message };
 }
 
-/** A `TypeError` or `RangeError` about an argument: its `code` tells programs which. */
+/** A `TypeError` or `RangeError` for an argument, with a `code` for programs. */
 export type ArgumentError = (TypeError | RangeError) & {
   /** Stable, for programs. */
   readonly code: EscapementErrorCode;

@@ -1,5 +1,5 @@
 /*
- * The host's time functions as they are at the moment. Each is looked up anew at every call, so that a test runner's
+ * The current time functions of the host. Each is looked up anew at every call, so that a test runner's
  * fake timers work whenever they are installed.
  */
 
@@ -38,7 +38,7 @@ export function isHost(setTimeout: TimeoutFunctions['setTimeout']): boolean {
   return setTimeout === original.setTimeout;
 }
 
-/** Milliseconds since an arbitrary origin, by whatever tells the time. */
+/** Milliseconds since an arbitrary origin, on the clock that belongs to the current `setTimeout`. */
 export function hostNow(): number {
   const { performance = original.performance } = globals;
   if (globals.setTimeout === original.setTimeout) return performance.now();
@@ -48,7 +48,7 @@ export function hostNow(): number {
   return faked(setTimeout).now();
 }
 
-/** A wake-up of the host was called, `delayMs` after `setAtMs`: whoever fakes it may tell the time by that alone. */
+/** A wake-up fired `delayMs` after `setAtMs`. A fake `setTimeout` without a fake `Date` shows its time only by that. */
 export function hostWoke(setTimeout: TimeoutFunctions['setTimeout'], setAtMs: number, delayMs: number): void {
   if (latest?.setTimeout === setTimeout) latest.reach(setAtMs + delayMs);
 }

@@ -33,7 +33,7 @@ interface ManualWakeup {
 }
 
 /**
- * Virtual time: it stands still until `advance` moves it, and wake-ups fire at exactly their own moment, in
+ * Virtual time: it stands still until `advance` moves it, and wake-ups fire at exactly their own deadline, in
  * order. The code under test is the production code, only its clock differs; nothing sleeps.
  *
  * @example
@@ -85,7 +85,7 @@ export class ManualClock implements Clock {
   }
 
   /**
-   * Moves time by `ms` milliseconds. The wake-ups due on the way fire, each while `now()` is its own moment,
+   * Moves time by `ms` milliseconds. The wake-ups due on the way fire, each while `now()` is its deadline,
    * also those that are armed on the way; an error that one throws ends the call where it stands.
    *
    * @throws RangeError `ERR_OUT_OF_RANGE` - `ms` is negative or not finite, or leads past 2^53 - 1.

@@ -41,7 +41,6 @@ export function requireOneOf(argument: string, allowed: readonly string[], value
   }
 }
 
-/** An options object, or anything else that can be taken apart. */
 export function requireObject(argument: string, value: unknown): void {
   if (typeof value !== 'object' || value === null) throw wrongType(argument, 'an object', value);
 }
@@ -71,7 +70,7 @@ export function requireOptions(
   }
 }
 
-/** An object of an interface, told by its methods. */
+/** Requires an object that has the methods of an interface. */
 export function requireMethods(
   argument: string,
   description: string,

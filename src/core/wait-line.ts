@@ -1,14 +1,14 @@
 /**
- * Promises that wait in line: whoever came first is served first, and one whose signal fires leaves the line at once,
- * so that nothing is ever given to somebody who has gone.
+ * Promises in line: the first one is served first, and one whose signal fires leaves the line at once, so that no value is
+ * given to a caller that has left.
  *
  * A circular doubly linked list through its sentinel: joining, serving and leaving are O(1).
  *
- * @typeParam V - what is given out.
+ * @typeParam V - the values that waiters receive.
  */
 export class WaitLine<V> {
   readonly #sentinel: Link<V> = { prev: undefined, next: undefined };
-  /** How many wait. */
+  /** Number of waiters. */
   size = 0;
 
   constructor() {
@@ -19,7 +19,7 @@ export class WaitLine<V> {
   /**
    * Joins the end of the line.
    *
-   * @param receive - makes what the promise resolves with, at the moment of the giving.
+   * @param receive - returns the value that the promise resolves with; called when the waiter is served.
    * @returns a promise that rejects with the signal's reason, if that fires first, and with what `receive` throws.
    */
   wait<R>(receive: (value: V) => R, signal?: AbortSignal, group?: WaitGroup<V>): Promise<R> {
@@ -32,29 +32,29 @@ export class WaitLine<V> {
     });
   }
 
-  /** Gives a value to whoever has waited longest; false if nobody waits. */
+  /** Gives a value to the first waiter in line; false if there is none. */
   give(value: V): boolean {
     if (this.size === 0) return false;
     (this.#sentinel.next as Waiter<V>).receive(value);
     return true;
   }
 
-  /** Gives a value to everybody who is in line now. */
+  /** Gives a value to every waiter that is in line now. */
   giveAll(value: V): void {
     for (let left = this.size; left > 0; left--) this.give(value);
   }
 
-  /** Sends everybody away. */
+  /** Rejects every waiter. */
   failAll(reason: unknown): void {
     while (this.size > 0) (this.#sentinel.next as Waiter<V>).fail(reason);
   }
 }
 
-/** Waiters that belong to one caller, who may leave with all of them: a loop that ends, workers that stop. */
+/** Waiters of one caller, which can leave together: those of a loop that ends, or of workers that stop. */
 export class WaitGroup<V> {
   readonly waiters = new Set<Waiter<V>>();
 
-  /** They leave their line, and get this value. */
+  /** Removes them from their line, and serves each with this value. */
   dismiss(value: V): void {
     for (const waiter of this.waiters) waiter.receive(value);
   }

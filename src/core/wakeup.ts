@@ -8,12 +8,12 @@ const NEVER_MS = Infinity;
 const RETRY_MS = 1_000;
 
 /**
- * One clock timeout that is moved from deadline to deadline: the only thing here that ever waits on a clock.
+ * One clock timeout that is moved from deadline to deadline: the only user of a clock's timeouts in this package.
  *
- * The clock may wake us early (rounding, a deadline beyond the host's limit): then we re-arm and say nothing.
- * It may wake us late: then the callback learns the time and catches up.
- * It may not know the time: then that is reported once, and the clock is read again every second until it does. The callback
- * runs then, whatever the deadline was.
+ * The clock may wake us early (rounding, a deadline beyond the host's limit): then it is re-armed, and the owner is not called.
+ * It may wake us late: then the callback receives the time and catches up.
+ * It may return an invalid time: then the error is reported once, and the clock is read again every second until it is valid.
+ * The callback runs then, whatever the deadline was.
  */
 export class Wakeup {
   readonly #clock: Clock;
@@ -67,7 +67,7 @@ export class Wakeup {
     else this.#timeout?.unref();
   }
 
-  /** The deadline is noted last: if the clock throws, nothing is armed and nothing says so. */
+  /** The deadline is noted last: if the clock throws, no wake-up is armed and `deadlineMs` is Infinity. */
   #arm(deadlineMs: number, nowMs: number): void {
     const delayMs = Math.min(Math.max(deadlineMs - nowMs, 0), MAX_HOST_TIMEOUT_MS);
     this.#timeout = this.#clock.setTimeout(this.#fire, delayMs);
@@ -84,7 +84,7 @@ export class Wakeup {
   }
 
   #fired(): void {
-    // A clock that calls back after cancel() must neither wake whoever disarmed us nor leave two timeouts armed.
+    // A clock that calls back after cancel() must neither wake an owner that has disarmed this wake-up nor leave two timeouts armed.
     if (this.#timeout === undefined) return;
     const wasRetrying = this.#isRetrying;
     const deadlineMs = wasRetrying ? 0 : this.#deadlineMs;

@@ -57,7 +57,7 @@ export interface DiskQueueOptions {
   /** `'checked'`: with checksums. `'nsq'`: the files of go-diskqueue, byte for byte. @default 'checked' */
   readonly format?: 'checked' | 'nsq';
   /**
-   * Told of damage that was found in the files and stepped over. It must not throw.
+   * Called for damage that was found in the files and skipped. It must not throw.
    *
    * @default a warning of the process
    */

@@ -122,7 +122,7 @@ export class DiskQueue implements BackendQueue {
       lock = await QueueLock.acquire(folder, name);
       log = await openLog(resolved, (event) => {
         metrics?.damaged(event);
-        tell(resolved.onCorruption, event);
+        notify(resolved.onCorruption, event);
       });
       return new DiskQueue(resolved, lock, log, metrics);
     } catch (error) {
@@ -391,8 +391,8 @@ function asIoError(error: unknown, queue: string, operation: string): unknown {
   });
 }
 
-/** Damage is told of from the midst of reading, which a handler must not break. */
-function tell(onCorruption: (event: CorruptionEvent) => void, event: CorruptionEvent): void {
+/** Called in the middle of reading, which an error of the handler must not interrupt. */
+function notify(onCorruption: (event: CorruptionEvent) => void, event: CorruptionEvent): void {
   try {
     onCorruption(event);
   } catch (error) {

@@ -81,18 +81,18 @@ export class SingleFlight<Answer, Context> {
     );
   }
 
-  /** What it says is told first: it may make the trigger that came meanwhile needless. */
-  #land(tell: () => void): void {
+  /** Reports the outcome first: it may make a trigger that came meanwhile needless. */
+  #land(report: () => void): void {
     const pending = this.#pending;
     this.#pending = undefined;
     this.#isInFlight = false;
-    tell();
+    report();
     if (pending !== undefined && this.#flyer.isStillWanted(pending.context))
       this.#startAgain(pending.context);
   }
 
   #startAgain(context: Context): void {
-    // What was told may have triggered it already.
+    // The report may have triggered it already.
     if (this.#isInFlight) return;
     if (++this.#inARow % MOST_IN_A_ROW === 0) this.#startLater(context);
     else this.#start(context);

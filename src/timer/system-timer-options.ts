@@ -8,7 +8,7 @@ import { requireMetrics } from '../metrics/require-metrics.ts';
 import type { TimerErrorHandler } from './task-runner.ts';
 import type { Rounding } from './timer-wheels.ts';
 
-/** Options of a `SystemTimer`. All are checked when it is made; a wrong one is a `TypeError` or `RangeError`. */
+/** Options of a `SystemTimer`, checked by its constructor: a wrong one is a `TypeError` or `RangeError`. */
 export interface SystemTimerOptions {
   /** Names the timer in errors and metrics. @default 'timer' */
   readonly name?: string;
@@ -29,7 +29,7 @@ export interface SystemTimerOptions {
   readonly wheelSize?: number;
   /** Where the wheels' clock starts, in milliseconds on `clock`; not after its now. @default clock.now() */
   readonly startMs?: number;
-  /** Where time comes from. @default systemClock */
+  /** The source of time. @default systemClock */
   readonly clock?: Clock;
   /**
    * `'up'`: never early, up to `tickMs` late. `'down'`: as Kafka, up to `tickMs - 1` ms early.
@@ -45,14 +45,14 @@ export interface SystemTimerOptions {
    */
   readonly autoStart?: boolean;
   /**
-   * Where due tasks run: it is given a function that runs those of one turn, to call once, now or later.
+   * Decides where due tasks run: it receives a function that runs those of one turn, to be called once, now or later.
    *
    * @default the wake-up's own turn
    * @example setImmediate // after the I/O that is ready
    */
   readonly executor?: (run: () => void) => void;
   /**
-   * Tasks that one wake-up runs at most, so that a mass expiry cannot hold the event loop; the rest runs in
+   * Most tasks that one wake-up runs, so that a mass expiry cannot hold the event loop; the others run in
    * turns that follow at once. An integer of at least 1, or `Infinity`. It does not bound `poll` or
    * `advanceClock`, where you are the driver. One wake-up also moves at most 65 536 tasks between wheels, unless this is
    * `Infinity`.
@@ -68,13 +68,14 @@ export interface SystemTimerOptions {
    */
   readonly asyncContext?: boolean;
   /**
-   * Told of every error that a task, a callback or the executor throws, and of a clock that is wrong when it wakes the timer.
+   * Called with every error that a task, a callback or the executor throws, and with that of a clock that is wrong when it wakes
+   * the timer.
    *
    * @default the error is thrown in a turn of its own: an uncaught exception of the host
    */
   readonly onError?: TimerErrorHandler;
   /**
-   * Gets `timer_size`, `timer_tasks_run_total` and `timer_wakeups_total`, labelled with the timer's name.
+   * Receives `timer_size`, `timer_tasks_run_total` and `timer_wakeups_total`, labelled with the timer's name.
    *
    * @default none
    */

@@ -4,7 +4,7 @@ import type { DueQueue } from './due-queue.ts';
 import { NO_SLOT, type TimerTable } from './timer-table.ts';
 import type { TimerTask } from './timer-task.ts';
 
-/** Told of what user code throws; `task` is undefined for a scheduled callback. */
+/** Called with what user code throws; `task` is undefined for a scheduled callback. */
 export type TimerErrorHandler = (error: unknown, task: TimerTask | undefined) => void;
 
 /** Runs what is due. Whatever user code does in there, the next task still runs. */

@@ -158,7 +158,7 @@ export class ItemQueue<T> {
     this.#metrics?.handedOut(entry);
   }
 
-  /** Tells those who wait for the end. */
+  /** Resolves the promises of callers that wait for the end. */
   #settle(): void {
     if (!this.hasEnded) return;
     this.#takers.giveAll(undefined);

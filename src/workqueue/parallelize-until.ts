@@ -11,7 +11,7 @@ export interface ParallelizeOptions extends SignalOptions {
   readonly chunkSize?: number;
   /** No piece is started after it has fired. @default never */
   readonly signal?: AbortSignal | undefined;
-  /** Told, before the promise rejects, which pieces were not run: ascending, and at least one. */
+  /** Called before the promise rejects, with the pieces that were not run: ascending, at least one. */
   readonly onNotRun?: (pieces: number[]) => void;
 }
 

@@ -6,7 +6,7 @@ import type { RateLimiter } from './rate-limiter.ts';
 import {
   requireRunOptions,
   RUN_OPTIONS,
-  tellError,
+  reportWorkerError,
   type Outcomes,
   type RunOptions,
   type Worker,
@@ -74,7 +74,7 @@ export class RetryOutcomes<T> implements Outcomes<T> {
 
   failed(error: unknown, item: T, entry: ItemEntry<T>): boolean {
     const { maxRetries = MAX_RETRIES } = this.#options;
-    tellError(this.#options, error, item);
+    reportWorkerError(this.#options, error, item);
     if (this.#queue.shuttingDown || this.numRequeues(entry.key) >= maxRetries)
       this.#giveUp(error, item, entry);
     else this.#retry(error, item, entry);

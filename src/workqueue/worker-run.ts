@@ -26,11 +26,11 @@ export interface RunOptions<T> extends SignalOptions {
   readonly concurrency?: number | undefined;
   /** Stops the run when it fires. @default never */
   readonly signal?: AbortSignal | undefined;
-  /** Told of what a worker throws. @default the first error stops the run, which rejects with it */
+  /** Called with each error that a worker throws. @default the first error stops the run, which rejects with it */
   readonly onError?: ((error: unknown, item: NoInfer<T>) => void) | undefined;
 }
 
-/** An entry as it was handed out: until the worker has it, somebody else may end that, and have the entry again. */
+/** An entry as it was delivered: before the worker receives it, the delivery may end, and the entry be delivered again. */
 interface Taken<T> {
   readonly entry: ItemEntry<T>;
   readonly item: T;
@@ -61,8 +61,8 @@ export function requireRunOptions<T>(
   checkOptions(subject, options, table);
 }
 
-/** Tells `onError`; its own errors are the host's. */
-export function tellError<T>({ onError }: RunOptions<T>, error: unknown, item: T): void {
+/** Calls `onError`. What that throws is an uncaught exception. */
+export function reportWorkerError<T>({ onError }: RunOptions<T>, error: unknown, item: T): void {
   try {
     onError?.(error, item);
   } catch (thrown) {
@@ -76,7 +76,7 @@ export function plainOutcomes<T>(options: RunOptions<T>): Outcomes<T> {
     numRequeues: () => 0,
     succeeded: () => undefined,
     failed: (error, item) => {
-      tellError(options, error, item);
+      reportWorkerError(options, error, item);
       return options.onError !== undefined;
     },
   };

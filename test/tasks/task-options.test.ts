@@ -14,7 +14,7 @@ function cut(option: string): readonly [name: string, argument: string] {
   return [option.slice(0, start), option.slice(start + 1, end)];
 }
 
-const LETTERS = { a: '\u0007', b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' } as const;
+const LETTERS: Record<string, string> = { a: '\u0007', b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' };
 
 /** Reads a string that Go's `%q` has written. */
 function unquote(quoted: string): string {
@@ -25,7 +25,7 @@ function unquote(quoted: string): string {
       (_, x?: string, u?: string, long?: string, letter = '') => {
         const hex = x ?? u ?? long;
         if (hex !== undefined) return String.fromCodePoint(Number.parseInt(hex, 16));
-        return LETTERS[letter as keyof typeof LETTERS] ?? letter;
+        return LETTERS[letter] ?? letter;
       },
     );
 }
