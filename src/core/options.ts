@@ -78,8 +78,8 @@ export function checkOptions(subject: string, given: unknown, table: Rows, argum
 }
 
 /**
- * Checks options as {@link checkOptions} does, for a table without required options. The cost depends on the options that are given,
- * not on those of the table: half of what a chain of `if` costs for the eleven options of a task.
+ * Checks options as {@link checkOptions} does, for a table without required options. The cost depends on the number of options
+ * that are given, not on those of the table.
  */
 export function checkGivenOptions(subject: string, given: object, table: Rows): void {
   requireObject('options', given);

@@ -2,7 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { anyCharacter } from '../any-character.ts';
 import { parseGoDuration } from '../../src/tasks/go-text.ts';
-import { formatTaskOptions, type TaskOptions } from '../../src/tasks/task-options.ts';
+import {
+  formatTaskOptions,
+  mergeTaskOptions,
+  requireTaskOptions,
+  type TaskOptions,
+} from '../../src/tasks/task-options.ts';
 
 const AT = Date.UTC(2026, 10, 1, 7, 5, 9);
 
@@ -22,10 +27,10 @@ function unquote(quoted: string): string {
     .slice(1, -1)
     .replaceAll(
       /\\(?:x(..)|u(....)|U(.{8})|(.))/gu,
-      (_, x?: string, u?: string, long?: string, letter = '') => {
+      (_, x?: string, u?: string, long?: string, letter?: string) => {
         const hex = x ?? u ?? long;
         if (hex !== undefined) return String.fromCodePoint(Number.parseInt(hex, 16));
-        return LETTERS[letter] ?? letter;
+        return LETTERS[letter ?? ''] ?? letter ?? '';
       },
     );
 }
@@ -150,5 +155,35 @@ describe('formatTaskOptions', () => {
         expect(read(formatTaskOptions(given))).toEqual(given);
       }),
     );
+  });
+});
+
+describe('mergeTaskOptions', () => {
+  it('replaces options one by one, except those that are undefined', () => {
+    const base = { queue: 'low', maxRetry: 5, headers: { a: '1', b: '2' } };
+    expect(mergeTaskOptions(base, { queue: undefined, maxRetry: 0, headers: { b: '3' } })).toEqual({
+      queue: 'low',
+      maxRetry: 0,
+      headers: { a: '1', b: '3' },
+    });
+  });
+
+  it('replaces processAt by processInMs, which exclude each other', () => {
+    expect(mergeTaskOptions({ processAt: 5 }, { processInMs: 6 })).toEqual({ processInMs: 6 });
+    expect(mergeTaskOptions({ processInMs: 6 }, { processAt: 5 })).toEqual({ processAt: 5 });
+    expect(mergeTaskOptions({ processInMs: 6 }, { queue: 'low' })).toEqual({ processInMs: 6, queue: 'low' });
+  });
+});
+
+describe('requireTaskOptions', () => {
+  it('checks the getters of a class, too', () => {
+    class Options {
+      get maxRetry(): number {
+        return -1;
+      }
+    }
+    expect(() => {
+      requireTaskOptions('Task', new Options());
+    }).toThrow(/^options.maxRetry must be .*-1/);
   });
 });
