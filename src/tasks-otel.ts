@@ -1,4 +1,3 @@
 /** Spans of OpenTelemetry for tasks. Needs `@opentelemetry/api`. */
 export { openTelemetryTracing } from './tasks/otel/open-telemetry-tracing.ts';
-export type { TaskTracing } from './tasks/otel/open-telemetry-tracing.ts';
-export type { OpenTelemetryTracingOptions } from './tasks/otel/tracing-options.ts';
+export type { OpenTelemetryTracingOptions, TaskTracing } from './tasks/otel/open-telemetry-tracing.ts';

@@ -20,10 +20,10 @@ export type {
   CancelOptions,
   DeleteQueueOptions,
   InspectorOptions,
+  ListOptions,
   RepairOptions,
   WaitForOptions,
 } from './tasks/inspector-options.ts';
-export type { ListOptions } from './tasks/list-options.ts';
 export { PeriodicTaskManager } from './tasks/scheduler/periodic-task-manager.ts';
 export type {
   PeriodicTaskConfig,
@@ -36,7 +36,7 @@ export { taskQueueMetrics } from './tasks/queue-metrics.ts';
 export type { TaskQueueMetrics, TaskQueueMetricsOptions } from './tasks/queue-metrics.ts';
 export { RevokeTask, SkipRetry } from './tasks/handler-errors.ts';
 export { Scheduler } from './tasks/scheduler/scheduler.ts';
-export type { SchedulerEvents } from './tasks/scheduler/scheduler.ts';
+export type { SchedulerEvents } from './tasks/scheduler/tick-runner.ts';
 export type {
   BackfillOptions,
   EnqueueErrorHandler,

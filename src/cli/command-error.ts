@@ -2,7 +2,7 @@ import { EscapementError } from '../core/errors.ts';
 import { CannotRepair } from '../diskqueue/stored/cannot-repair.ts';
 import { harmless } from './terminal/text.ts';
 
-/** What a command could not do, in words for whoever typed it. */
+/** An error with a message for the user of the command. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
@@ -22,14 +22,14 @@ const REASONS: Readonly<Record<string, string>> = {
   ENFILE: 'too many files are open',
 };
 
-/** An error for people: one harmless line, and no stack where the cause is outside of this program. */
+/** Returns an error as text for users: one harmless line, and the stack only if the error is a fault of this program. */
 export function describeError(error: unknown): string {
   const message = messageOf(error);
   if (message !== undefined) return harmless(message);
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-/** Undefined for what should not have happened. */
+/** Returns undefined for a fault of this program. */
 function messageOf(error: unknown): string | undefined {
   if (error instanceof CommandError || error instanceof CannotRepair) return error.message;
   if (error instanceof EscapementError && error.code === 'ERR_QUEUE_LOCKED') {
@@ -41,9 +41,9 @@ function messageOf(error: unknown): string | undefined {
 
 function describeSystemError({ code = '', message, path }: NodeJS.ErrnoException): string {
   const reason = REASONS[code];
-  if (reason === undefined) return message; // which names the file, if there is one
+  if (reason === undefined) return message; // it names the file, if there is one
   if (path === undefined) return reason;
-  // The host reads bytes of a name that are not UTF-8 as this character, and finds no file under the name that it makes.
+  // The host decodes bytes of a name that are not UTF-8 as this character, and there is no file with the decoded name.
   const isOddName = code === 'ENOENT' && path.includes('\ufffd');
   return `${path}: ${reason}${isOddName ? '; its name is not UTF-8' : ''}`;
 }

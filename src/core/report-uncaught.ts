@@ -6,3 +6,12 @@ export function reportUncaught(error: unknown): void {
     throw error;
   });
 }
+
+/** Calls user code; what it throws is an uncaught exception and does not stop the caller. */
+export function guarded(call: () => void): void {
+  try {
+    call();
+  } catch (error) {
+    reportUncaught(error);
+  }
+}

@@ -1,9 +1,9 @@
 import type { Clock } from '../core/clock.ts';
-import { guarded, measuredNow, observeDuration } from '../metrics/guarded.ts';
+import { counter, duration, gauges, measuredNow } from '../metrics/measure.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import type { CorruptionEvent } from './message-log.ts';
 
-/** What the gauges read. */
+/** Values of the gauges. */
 export interface DiskQueueSizes {
   readonly depth: number;
   readonly bytes: number;
@@ -12,35 +12,38 @@ export interface DiskQueueSizes {
 /** Upper bounds in seconds, from a tenth of a millisecond to ten seconds. */
 const SYNC_BUCKETS = [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 0.1, 0.5, 1, 10];
 
-/** What a queue on disk measures, if somebody wants to know. */
+/** Metrics of a disk queue that has a metrics provider. */
 export class DiskQueueMetrics {
   readonly #clock: Clock;
-  readonly #puts: { inc(by?: number): void };
-  readonly #acks: { inc(by?: number): void };
-  readonly #damages: { inc(by?: number): void };
-  readonly #lost: { inc(by?: number): void };
-  readonly #syncs: { observe(value: number): void };
-  readonly #gauges: { remove(): void }[] = [];
+  readonly #puts: (messages: number) => void;
+  readonly #damages: () => void;
+  readonly #lost: (messages: number) => void;
+  readonly #commits: (durationMs: number) => void;
+  /** Counts an acknowledged message. */
+  readonly acked: () => void;
+  /** Removes the gauges, which would keep a closed queue in memory. */
+  readonly remove: () => void;
 
   constructor(metrics: MetricsProvider, clock: Clock, queue: string, sizes: () => DiskQueueSizes) {
     const labels = { queue };
     this.#clock = clock;
-    this.#puts = metrics.counter('diskqueue_puts_total', 'Messages that were put.', labels);
-    this.#acks = metrics.counter('diskqueue_acks_total', 'Messages that were acknowledged.', labels);
-    this.#damages = metrics.counter('diskqueue_damages_total', 'Damage that was stepped over.', labels);
-    this.#lost = metrics.counter('diskqueue_lost_messages_total', 'Messages that damage has cost.', labels);
-    this.#syncs = metrics.histogram(
+    const count = (name: string, help: string): ((by?: number) => void) =>
+      counter(metrics, name, help, labels);
+    this.#puts = count('diskqueue_puts_total', 'Messages that were put.');
+    this.acked = count('diskqueue_acks_total', 'Messages that were acknowledged.');
+    this.#damages = count('diskqueue_damages_total', 'Damaged spans that were skipped.');
+    this.#lost = count('diskqueue_lost_messages_total', 'Messages lost to damage.');
+    this.#commits = duration(
+      metrics,
       'diskqueue_commit_duration_seconds',
-      'How long the write of a batch of messages took, with its sync if there was one.',
+      'Duration of the write of a batch of messages, including its sync if there was one.',
       SYNC_BUCKETS,
       labels,
     );
-    try {
-      this.#readSizes(metrics, labels, sizes);
-    } catch (error) {
-      this.remove(); // nobody else would: there is no queue to close
-      throw error;
-    }
+    this.remove = gauges(metrics, [
+      ['diskqueue_depth', 'Messages that are not acknowledged.', () => sizes().depth, labels],
+      ['diskqueue_bytes', 'Bytes of the messages that are not acknowledged.', () => sizes().bytes, labels],
+    ]);
   }
 
   now(): number {
@@ -48,41 +51,14 @@ export class DiskQueueMetrics {
   }
 
   committed(messages: number, sinceMs: number): void {
-    guarded(() => {
-      this.#puts.inc(messages);
-    });
-    observeDuration(this.#syncs, this.now() - sinceMs);
-  }
-
-  acked(): void {
-    guarded(() => {
-      this.#acks.inc();
-    });
+    this.#puts(messages);
+    this.#commits(this.now() - sinceMs);
   }
 
   damaged({ firstSequence, lastSequence }: CorruptionEvent): void {
-    guarded(() => {
-      this.#damages.inc();
-      if (firstSequence !== undefined && lastSequence !== undefined) {
-        this.#lost.inc(lastSequence - firstSequence + 1);
-      }
-    });
-  }
-
-  /** Takes the gauges back: a closed queue must not be held by its metrics. */
-  remove(): void {
-    for (const gauge of this.#gauges.splice(0)) {
-      guarded(() => {
-        gauge.remove();
-      });
+    this.#damages();
+    if (firstSequence !== undefined && lastSequence !== undefined) {
+      this.#lost(lastSequence - firstSequence + 1);
     }
-  }
-
-  #readSizes(metrics: MetricsProvider, labels: Record<string, string>, sizes: () => DiskQueueSizes): void {
-    const gauge = (name: string, help: string, read: () => number): void => {
-      this.#gauges.push(metrics.observableGauge(name, help, read, labels));
-    };
-    gauge('diskqueue_depth', 'Messages that are not acknowledged.', () => sizes().depth);
-    gauge('diskqueue_bytes', 'Bytes of the messages that are not acknowledged.', () => sizes().bytes);
   }
 }

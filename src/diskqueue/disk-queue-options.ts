@@ -4,8 +4,7 @@ import { wrongType, wrongValue } from '../core/errors.ts';
 import { integer, oneOf, orInfinity, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
 import { requireClock } from '../core/require-clock.ts';
 import { requireFunction, requireIntegerAtLeast, requireString } from '../core/validate.ts';
-import type { MetricsProvider } from '../metrics/provider.ts';
-import { requireMetrics } from '../metrics/require-metrics.ts';
+import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import { hostFileSystem, type FileSystem } from './file-system.ts';
 import type { CorruptionEvent } from './message-log.ts';
 

@@ -1,9 +1,8 @@
 import { metrics, type Meter } from '@opentelemetry/api';
 import { wrongValue } from '../core/errors.ts';
-import { requireMethods, type OptionNames } from '../core/validate.ts';
+import { objectWith, readOptions, type OptionTable } from '../core/options.ts';
 import {
   ADAPTER_OPTIONS,
-  resolveAdapterOptions,
   type MetricsAdapterOptions,
   type ResolvedAdapterOptions,
 } from './adapter-options.ts';
@@ -13,43 +12,43 @@ import { READS, SummedReads, type Labels } from './summed-reads.ts';
 /** Options of {@link openTelemetryMetrics}. */
 export interface OpenTelemetryMetricsOptions extends MetricsAdapterOptions {
   /**
-   * What makes the instruments.
+   * Creates the instruments.
    *
-   * @default the global meter provider's meter `escapement`, looked up whenever something is to be measured
+   * @default the global meter provider's meter `escapement`, looked up whenever an instrument is created
    */
   readonly meter?: Meter;
 }
 
-const OPTIONS: OptionNames<OpenTelemetryMetricsOptions> = { ...ADAPTER_OPTIONS, meter: true };
+const isMeter = objectWith(
+  'a Meter of @opentelemetry/api',
+  ...['createCounter', 'createGauge', 'createObservableGauge', 'createHistogram'],
+);
+
+const OPTIONS = {
+  ...ADAPTER_OPTIONS,
+  meter: [isMeter, undefined],
+} satisfies OptionTable<OpenTelemetryMetricsOptions>;
 
 /**
- * Metrics for OpenTelemetry, through its API: give the result to the `metrics` option of whatever is to be measured.
- * Labels become attributes. Names and units are those of Prometheus, so that one dashboard fits both adapters.
+ * Returns a metrics provider for OpenTelemetry, through its API: pass it to the `metrics` option of what is to be measured. Labels
+ * become attributes. Names and units are those of Prometheus, so that one dashboard fits both adapters.
  *
- * Gauges that can be read are read when a reader collects. Making what was closed again, under the same name,
- * continues its counters.
+ * Observable gauges are read when a reader collects. An object that was closed and created again, with the same name, continues its
+ * counters.
  *
- * @throws TypeError if an option or the name of a metric is invalid
+ * @throws TypeError - an option or the name of a metric is invalid.
  */
 export function openTelemetryMetrics(options: OpenTelemetryMetricsOptions = {}): MetricsProvider {
-  const resolved = resolveAdapterOptions('openTelemetryMetrics', options, OPTIONS);
-  const { meter } = options;
-  if (meter !== undefined) requireMethods('meter', 'a Meter of @opentelemetry/api', METER_METHODS, meter);
-  if (resolved.prefix !== '') requireName('prefix', resolved.prefix);
-  return new OpenTelemetryMetrics(meter, resolved);
+  const { meter, ...resolved } = readOptions('openTelemetryMetrics', options, OPTIONS);
+  if (resolved.prefix !== '') requireName('options.prefix', resolved.prefix);
+  return new OpenTelemetryMetrics(meter, { ...resolved, labels: { ...resolved.labels } });
 }
 
-const METER_METHODS: readonly (keyof Meter)[] = [
-  'createCounter',
-  'createGauge',
-  'createObservableGauge',
-  'createHistogram',
-];
 const METER_NAME = 'escapement';
-/** The SDK only warns of other names, and then nobody sees the metric. */
+/** For other names the SDK only logs a warning, and does not export the metric. */
 const METRIC_NAME = /^[a-z][a-z0-9_.\-/]{0,254}$/i;
 
-/** What an instrument is made from. */
+/** Arguments for an instrument. */
 interface Wanted {
   readonly meter: Meter;
   readonly name: string;
@@ -124,9 +123,9 @@ class OpenTelemetryMetrics implements MetricsProvider {
 }
 
 /**
- * The callback stays with the instrument for good, and holds nothing when nothing is measured: the SDK must not lose
- * a callback while it goes through them. Gauges end at 0 because a cumulative reader of the SDK repeats the last value
- * of attributes that are no longer observed, for ever.
+ * The callback is never removed from the instrument, and keeps nothing in memory when nothing is measured: the SDK must not lose a
+ * callback while it iterates over them. Gauges end at 0 because a cumulative reader of the SDK repeats the last value of attributes
+ * that are no longer observed, for ever.
  */
 function readWhenCollected({ meter, name, options }: Wanted): SummedReads {
   const reads = new SummedReads(name, true);
@@ -138,7 +137,7 @@ function readWhenCollected({ meter, name, options }: Wanted): SummedReads {
   return reads;
 }
 
-/** The gauges of a meter by name. Kept on the meter, since two callbacks for one series overwrite each other. */
+/** Returns the gauges of a meter by name. They are kept on the meter, since two callbacks for one series overwrite each other. */
 function readsOf(meter: Meter & { [READS]?: Map<string, SummedReads> }): Map<string, SummedReads> {
   const found = meter[READS];
   if (found !== undefined) return found;
@@ -147,7 +146,7 @@ function readsOf(meter: Meter & { [READS]?: Map<string, SummedReads> }): Map<str
   return reads;
 }
 
-/** OpenTelemetry wants the unit beside the name. */
+/** OpenTelemetry has the unit beside the name. */
 function unitOf(name: string): string {
   if (/_seconds(_total)?$/.test(name)) return 's';
   return /_bytes(_total)?$/.test(name) ? 'By' : '';
@@ -155,5 +154,5 @@ function unitOf(name: string): string {
 
 function requireName(argument: string, value: unknown): void {
   if (typeof value === 'string' && METRIC_NAME.test(value)) return;
-  throw wrongValue(argument, `a name that OpenTelemetry takes, ${String(METRIC_NAME)}`, value);
+  throw wrongValue(argument, `a valid name for OpenTelemetry, ${String(METRIC_NAME)}`, value);
 }

@@ -1,9 +1,8 @@
 import { Counter, Gauge, Histogram, register, type OpenMetricsContentType, type Registry } from 'prom-client';
 import { EscapementError, wrongValue } from '../core/errors.ts';
-import { requireMethods, type OptionNames } from '../core/validate.ts';
+import { objectWith, readOptions, type OptionTable } from '../core/options.ts';
 import {
   ADAPTER_OPTIONS,
-  resolveAdapterOptions,
   type MetricsAdapterOptions,
   type ResolvedAdapterOptions,
 } from './adapter-options.ts';
@@ -16,40 +15,41 @@ type AnyRegistry = Registry | Registry<OpenMetricsContentType>;
 /** Options of {@link prometheusMetrics}. */
 export interface PrometheusMetricsOptions extends MetricsAdapterOptions {
   /**
-   * Where the metrics are registered. Metrics that are in it already are used, so any number of providers share one.
+   * Registry of the metrics. Metrics that are in it already are used, so any number of providers can share one.
    *
    * @default prom-client's global `register`
    */
   readonly registry?: Registry | Registry<OpenMetricsContentType>;
 }
 
-const OPTIONS: OptionNames<PrometheusMetricsOptions> = { ...ADAPTER_OPTIONS, registry: true };
+const OPTIONS = {
+  ...ADAPTER_OPTIONS,
+  registry: [objectWith('a Registry of prom-client', 'getSingleMetric', 'registerMetric'), register],
+} satisfies OptionTable<PrometheusMetricsOptions>;
 
 /**
- * Metrics for Prometheus, through prom-client: give the result to the `metrics` option of whatever is to be measured.
+ * Returns a metrics provider for Prometheus, through prom-client: pass it to the `metrics` option of what is to be measured.
  *
- * Gauges that can be read are read when the registry is scraped, and nothing runs between scrapes. Making what was
- * closed again, under the same name, continues its counters.
+ * Observable gauges are read when the registry is scraped, and nothing runs between scrapes. An object that was closed and created
+ * again, with the same name, continues its counters.
  *
- * @throws TypeError if an option, the name of a metric or of a label is invalid
- * @throws EscapementError `ERR_METRIC_CONFLICT`, from whatever is measured, if the registry has a metric of that name
- *   with another type, other labels or other buckets
+ * @throws TypeError - an option, the name of a metric or the name of a label is invalid.
+ * @throws EscapementError `ERR_METRIC_CONFLICT` - thrown by what is measured, if the registry has a metric of that name with another
+ * type, other labels or other buckets.
  */
 export function prometheusMetrics(options: PrometheusMetricsOptions = {}): MetricsProvider {
-  const resolved = resolveAdapterOptions('prometheusMetrics', options, OPTIONS);
-  const { registry = register } = options;
-  requireMethods('registry', 'a Registry of prom-client', ['getSingleMetric', 'registerMetric'], registry);
-  if (resolved.prefix !== '') requireMatch('prefix', METRIC_NAME, resolved.prefix);
-  for (const label of Object.keys(resolved.labels)) requireMatch('labels', LABEL_NAME, label);
-  return new PrometheusMetrics(registry, resolved);
+  const { registry, ...resolved } = readOptions('prometheusMetrics', options, OPTIONS);
+  if (resolved.prefix !== '') requireMatch('options.prefix', METRIC_NAME, resolved.prefix);
+  for (const label of Object.keys(resolved.labels)) requireMatch('options.labels', LABEL_NAME, label);
+  return new PrometheusMetrics(registry, { ...resolved, labels: { ...resolved.labels } });
 }
 
 const METRIC_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
 const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
-/** A histogram says `le` of its buckets. prom-client looks for it when the metric is registered already. */
+/** `le` is the label of a histogram's buckets. prom-client checks for it only when the metric is registered. */
 const HISTOGRAM_LABEL_NAME = /^(?!le$)[a-zA-Z_][a-zA-Z0-9_]*$/;
 
-/** What a metric is to be. */
+/** Description of a metric to find or create. */
 interface Wanted {
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly name: string;
@@ -58,7 +58,7 @@ interface Wanted {
   readonly buckets?: readonly number[];
 }
 
-/** What prom-client's metrics have and its types do not tell. */
+/** Properties of prom-client's metrics that its types do not have. */
 interface Registered {
   readonly type: string;
   readonly labelNames: readonly string[];
@@ -85,7 +85,7 @@ class PrometheusMetrics implements MetricsProvider {
   gauge(name: string, help: string, labels?: Labels): { set(value: number): void } {
     const wanted = this.#want('gauge', name, help, labels);
     const found = this.#find(wanted) as (Gauge & Registered) | undefined;
-    if (found?.[READS] !== undefined) throw conflict(wanted, 'it is read when scraped, and cannot be set');
+    if (found?.[READS] !== undefined) throw conflict(wanted, 'it is read when scraped, so it cannot be set');
     return (found ?? new Gauge(this.#configure(wanted))).labels(wanted.labels);
   }
 
@@ -93,7 +93,7 @@ class PrometheusMetrics implements MetricsProvider {
     const wanted = this.#want('gauge', name, help, labels);
     const found = this.#find(wanted) as Registered | undefined;
     const reads = found === undefined ? readWhenScraped(this.#configure(wanted)) : found[READS];
-    if (reads === undefined) throw conflict(wanted, 'it is set by somebody, and not read when scraped');
+    if (reads === undefined) throw conflict(wanted, 'it is set, and not read when scraped');
     return { remove: reads.add(wanted.labels, { read, onError: this.#options.onError }) };
   }
 
@@ -122,7 +122,7 @@ class PrometheusMetrics implements MetricsProvider {
     return { name, help, labelNames: Object.keys(labels), registers: [this.#registry] };
   }
 
-  /** The registry is asked each time: it may have been cleared, or filled by another provider. */
+  /** Reads the registry each time: it may have been cleared, or filled by another provider. */
   #find(wanted: Wanted): unknown {
     const found = this.#registry.getSingleMetric(wanted.name);
     if (found !== undefined) requireSame(found as unknown as Registered, wanted);
@@ -143,7 +143,7 @@ function readWhenScraped(configuration: Configuration): SummedReads {
     ...configuration,
     collect() {
       this.reset();
-      this.remove({}); // a reset gauge without labels is 0, which nobody has read
+      this.remove({}); // a reset gauge without labels is 0, although nothing was read
       reads.report((labels, sum) => {
         this.set(labels, sum);
       });
@@ -155,7 +155,7 @@ function readWhenScraped(configuration: Configuration): SummedReads {
 
 function requireSame(found: Registered, wanted: Wanted): void {
   const { type, labels, buckets } = wanted;
-  if (found.type !== type) throw conflict(wanted, `it is a ${found.type}, and a ${type} is wanted`);
+  if (found.type !== type) throw conflict(wanted, `it is a ${found.type}, not a ${type}`);
   requireSameList(wanted, 'labels', [...found.labelNames].sort(), Object.keys(labels).sort());
   if (buckets !== undefined) requireSameList(wanted, 'buckets', found.buckets ?? [], buckets);
 }
@@ -167,16 +167,16 @@ function requireSameList(
   wants: readonly unknown[],
 ): void {
   if (has.join() === wants.join()) return;
-  throw conflict(wanted, `it has the ${what} [${has.join(', ')}], and [${wants.join(', ')}] are wanted`);
+  throw conflict(wanted, `its ${what} are [${has.join(', ')}], not [${wants.join(', ')}]`);
 }
 
 function conflict({ name }: Wanted, reason: string): EscapementError {
-  const advice = 'Give prometheusMetrics another prefix or registry';
-  const message = `The registry has a metric ${name} already: ${reason}. ${advice}`;
+  const advice = 'Pass another prefix or registry to prometheusMetrics';
+  const message = `the registry has a metric ${name} already: ${reason}. ${advice}`;
   return new EscapementError('ERR_METRIC_CONFLICT', message, { op: 'prometheusMetrics' });
 }
 
 function requireMatch(argument: string, pattern: RegExp, value: unknown): void {
   if (typeof value === 'string' && pattern.test(value)) return;
-  throw wrongValue(argument, `a name that Prometheus takes, ${String(pattern)}`, value);
+  throw wrongValue(argument, `a valid name for Prometheus, ${String(pattern)}`, value);
 }

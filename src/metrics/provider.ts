@@ -1,9 +1,12 @@
+import { requireMethods } from '../core/validate.ts';
+
 /**
- * Where measurements go. The parts of this package call it; nothing here knows Prometheus or OpenTelemetry.
- * Names follow the system each part is modelled on; values are in the unit that the name ends in.
+ * Receives the measurements of the parts of this package; an adapter passes them on to a metrics library.
+ *
+ * Names follow the system that each part is modelled on; values are in the unit that the name ends in.
  */
 export interface MetricsProvider {
-  /** A number that only grows. */
+  /** Creates a number that only grows. */
   counter(
     name: string,
     help: string,
@@ -12,7 +15,7 @@ export interface MetricsProvider {
     /** Adds `by`, which defaults to 1. */
     inc(by?: number): void;
   };
-  /** A number that is set. */
+  /** Creates a number that is set. */
   gauge(
     name: string,
     help: string,
@@ -21,17 +24,17 @@ export interface MetricsProvider {
     /** Replaces the value. */
     set(value: number): void;
   };
-  /** A number that is read when somebody asks for it, at no cost before that. */
+  /** Creates a number that is read when the metrics are collected, at no cost before that. */
   observableGauge(
     name: string,
     help: string,
     read: () => number,
     labels?: Record<string, string>,
   ): {
-    /** Stops reading: called when whatever is measured closes. */
+    /** Stops reading: called when the object that is measured closes. */
     remove(): void;
   };
-  /** A distribution; `buckets` are inclusive upper bounds, ascending. */
+  /** Creates a distribution; `buckets` are inclusive upper bounds, ascending. */
   histogram(
     name: string,
     help: string,
@@ -43,12 +46,8 @@ export interface MetricsProvider {
   };
 }
 
-const nothing = (): void => undefined;
+const METHODS: readonly (keyof MetricsProvider)[] = ['counter', 'observableGauge', 'histogram'];
 
-/** Measures nothing. The default everywhere. */
-export const noopMetrics: MetricsProvider = {
-  counter: () => ({ inc: nothing }),
-  gauge: () => ({ set: nothing }),
-  observableGauge: () => ({ remove: nothing }),
-  histogram: () => ({ observe: nothing }),
-};
+export function requireMetrics(argument: string, value: unknown): void {
+  requireMethods(argument, 'a MetricsProvider', METHODS, value);
+}

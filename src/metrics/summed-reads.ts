@@ -1,30 +1,30 @@
 import { EscapementError } from '../core/errors.ts';
-import { reportUncaught } from '../core/report-uncaught.ts';
+import { guarded } from '../core/report-uncaught.ts';
 
-/** Names and values: what tells one series of a metric from another. */
+/** Names and values that identify a series of a metric. */
 export type Labels = Readonly<Record<string, string>>;
 
-/** Something that is read when somebody scrapes. */
+/** A value that is read at each scrape. */
 export interface Reader {
   readonly read: () => number;
   readonly onError: (error: EscapementError) => void;
 }
 
-/** Everything that goes by one set of labels. */
+/** The readers of one set of labels. */
 interface Series {
   readonly labels: Labels;
   readonly readers: Set<Reader>;
   reported: boolean;
 }
 
-/** Where the reads of a metric are kept on an object of the metrics library: both builds of this package find them. */
+/** Property of an object of the metrics library that has the reads of a metric, so that both builds of this package find them. */
 export const READS: unique symbol = Symbol.for('escapement.metrics.reads');
 
 /**
  * The series of one observable gauge, each read when it is scraped.
  *
- * Readers of equal labels are added up: two timers of one name are one timer to whoever looks at the metrics, as their
- * counters are one counter. So it does not matter whether a queue is made again before or after the old one is closed.
+ * Readers of equal labels are added up: two timers of one name are one timer in the metrics, as their counters are one counter. So it
+ * does not matter whether a queue is created again before or after the old one is closed.
  */
 export class SummedReads {
   readonly #metric: string;
@@ -32,15 +32,15 @@ export class SummedReads {
   readonly #series = new Map<string, Series>();
 
   /**
-   * @param endsAtZero a series without readers is reported once more, as 0, if it was ever reported: for a library
-   *   that repeats the last value of a series it hears nothing of
+   * @param endsAtZero - whether a series without readers is reported once more, as 0, if it was ever reported: for a library that
+   * repeats the last value of a series that is no longer reported.
    */
   constructor(metric: string, endsAtZero: boolean) {
     this.#metric = metric;
     this.#endsAtZero = endsAtZero;
   }
 
-  /** Adds a reader, and returns what takes it away again. */
+  /** Adds a reader. @returns a function that removes it. */
   add(labels: Labels, reader: Reader): () => void {
     const key = keyOf(labels);
     const series = this.#series.get(key) ?? { labels, readers: new Set(), reported: false };
@@ -52,9 +52,9 @@ export class SummedReads {
     };
   }
 
-  /** Reads everything. A reader that throws takes its series out of this report, and no other. */
+  /** Reads everything. The series of a reader that throws is missing in this report; no other is. */
   report(observe: (labels: Labels, sum: number) => void): void {
-    // A copy, because a reader is user code and may make or close what is measured.
+    // A copy, because a reader is user code and may create or close what is measured.
     for (const [key, series] of [...this.#series]) {
       series.reported = series.readers.size > 0;
       const sum = this.#sum(series);
@@ -82,30 +82,23 @@ export class SummedReads {
     try {
       const value: unknown = read();
       if (typeof value === 'number') return value;
-      throw new TypeError(`a number was expected, not a value of type ${typeof value}`);
+      throw new TypeError(`the value is of type ${typeof value}, not a number`);
     } catch (cause) {
-      report(onError, this.#failure(labels, cause));
+      guarded(() => {
+        onError(this.#failure(labels, cause));
+      });
       return undefined;
     }
   }
 
   #failure(labels: Labels, cause: unknown): EscapementError {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    const message = `${this.#metric}${showLabels(labels)} could not be read: ${reason}`;
+    const message = `metric ${this.#metric}${showLabels(labels)} cannot be read: ${reason}`;
     return new EscapementError('ERR_METRIC_READ', message, { op: 'MetricsProvider.observableGauge', cause });
   }
 }
 
-/** An error handler that throws must not end the scrape either. */
-function report(onError: Reader['onError'], error: EscapementError): void {
-  try {
-    onError(error);
-  } catch (thrown) {
-    reportUncaught(thrown);
-  }
-}
-
-/** The same for equal labels in any order. As JSON, because a value may hold whatever would separate them. */
+/** Returns the same key for equal labels in any order. As JSON, because a value may contain any separator. */
 function keyOf(labels: Labels): string {
   return JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

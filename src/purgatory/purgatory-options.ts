@@ -3,8 +3,7 @@ import { objectWith, readOptions, type OptionTable, type Resolved } from '../cor
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { requireClock } from '../core/require-clock.ts';
 import { requireBoolean, requireFunction, requireString } from '../core/validate.ts';
-import type { MetricsProvider } from '../metrics/provider.ts';
-import { requireMetrics } from '../metrics/require-metrics.ts';
+import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import type { Timer } from '../timer/timer.ts';
 import type { DelayedOperation } from './delayed-operation.ts';
 

@@ -1,19 +1,19 @@
 import { wrongType, wrongValue } from '../core/errors.ts';
+import { LAST_DATE_MS, SECOND_MS } from '../core/units.ts';
 import { readCronFields } from './cron/cron-fields.ts';
-import { IntervalSchedule } from './cron/interval-schedule.ts';
 import { TimeZone } from './cron/time-zone.ts';
 import { WallSchedule } from './cron/wall-schedule.ts';
 import { parseGoDuration } from './go-text.ts';
 
-/** A cron spec that was read. */
+/** A parsed cron spec. */
 export interface CronSpec {
-  /** As it was given, but for blanks around it. */
+  /** The spec, without blanks around it. */
   readonly text: string;
-  /** The time zone it goes by: its own, or else the one that was given for it. */
+  /** Its time zone: the one in the spec, else the default that was passed. */
   readonly location: string;
   /**
-   * The first tick later than a moment, both in milliseconds since the epoch; undefined if there is none before the year
-   * 3000. Some 10 µs; in a time zone some 30 µs, and 1 ms a day before the clocks change; a spec that never comes, some 10 ms.
+   * Returns the first tick later than `afterMs`, both in milliseconds since the epoch; undefined if there is none before the year
+   * 3000. Takes about 10 µs; in a time zone about 30 µs, and 1 ms a day before the clocks change; for a spec without ticks 10 ms.
    */
   next(afterMs: number): number | undefined;
 }
@@ -30,26 +30,25 @@ const NICKNAMES = new Map([
 
 const EVERY = '@every ';
 
-/** In characters. A list of every number of every field takes some 400. */
+/** In characters. A list of every number of every field takes about 400. */
 const MAX_LENGTH = 1_000;
 
 /**
- * Reads a cron spec, as asynq does: five fields, a nickname, or an interval, and maybe a time zone before it.
+ * Parses a cron spec, as asynq does: five fields, a nickname, or an interval, optionally with a time zone before it.
  *
  * | spec | ticks |
  * |---|---|
  * | `0/15 9-17 * * mon-fri` | each quarter of the hours from 9 to 17, on weekdays |
- * | `30 4 1,15 * 5` | at 4:30, on the 1st, the 15th and every Friday: either will do if both kinds of days are chosen |
+ * | `30 4 1,15 * 5` | at 4:30, on the 1st, the 15th and every Friday: one is enough if both kinds of days are given |
  * | `@yearly` `@annually` `@monthly` `@weekly` `@daily` `@midnight` `@hourly` | when one begins |
- * | `@every 1h30m` | at the multiples of that since the epoch, by UTC; in whole seconds, one at least |
+ * | `@every 1h30m` | at the multiples of the interval since the epoch, in UTC; in whole seconds, at least one |
  * | `CRON_TZ=Asia/Tokyo 0 6 * * *` (or `TZ=`) | at 6 in Tokyo |
  *
- * Where clocks are changed: a time that is skipped does not run; one that is repeated runs once, the first time, unless
- * the hour is `*`, which goes on through both.
+ * When clocks are changed: a skipped time has no tick; a repeated one has one tick, at the first time, unless the hour is `*`, which
+ * has ticks at both.
  *
- * @param location - the time zone, if the spec names none.
- * @throws TypeError `ERR_INVALID_ARG_VALUE` - it is no such spec, or is longer than 1 000 characters: the message says
- * why; or there is no such time zone.
+ * @param location - the time zone, if the spec has none.
+ * @throws TypeError `ERR_INVALID_ARG_VALUE` - the spec is not valid, or longer than 1 000 characters; or there is no such time zone.
  *
  * @example
  * ```ts
@@ -64,31 +63,39 @@ export function parseCronSpec(spec: string, location = 'UTC'): CronSpec {
   const prefix = /^(?:CRON_)?TZ=(\S*)(?:\s+|$)/.exec(text);
   const zoneName = prefix?.[1];
   const zone = zoneName === undefined ? new TimeZone('location', location) : zoneOfSpec(text, zoneName);
-  const schedule = scheduleOf(text, text.slice(prefix?.[0].length ?? 0), zone);
-  return { text, location: zone.name, next: (afterMs) => schedule.next(afterMs) };
+  return { text, location: zone.name, next: nextOf(text, text.slice(prefix?.[0].length ?? 0), zone) };
 }
 
-function scheduleOf(spec: string, body: string, zone: TimeZone): WallSchedule | IntervalSchedule {
+function nextOf(spec: string, body: string, zone: TimeZone): CronSpec['next'] {
   if (body.startsWith(EVERY)) return intervalOf(spec, body.slice(EVERY.length).trim());
   const fields = readCronFields(NICKNAMES.get(body) ?? body);
-  if (body.startsWith('@') && !NICKNAMES.has(body)) throw wrong(`of a known name, not '${body}'`, spec);
+  if (body.startsWith('@') && !NICKNAMES.has(body)) throw wrong(`with a known nickname, not '${body}'`, spec);
   if (typeof fields === 'string') throw wrong(fields, spec);
-  return new WallSchedule(fields, zone);
+  const schedule = new WallSchedule(fields, zone);
+  return (afterMs) => schedule.next(afterMs);
 }
 
-function intervalOf(spec: string, text: string): IntervalSchedule {
+/**
+ * The ticks are the multiples of a whole number of seconds since the epoch, in UTC. So all schedulers agree on them, whenever they
+ * were started. (asynq counts from the start of each scheduler.)
+ */
+function intervalOf(spec: string, text: string): CronSpec['next'] {
   const durationMs = parseGoDuration(text);
   if (durationMs === undefined || durationMs < 0) {
     throw wrong(`with a duration such as 1h30m after @every, not '${text}'`, spec);
   }
-  return new IntervalSchedule(durationMs);
+  const intervalMs = Math.max(Math.floor(durationMs / SECOND_MS), 1) * SECOND_MS; // at least 1 s, as asynq
+  return (afterMs) => {
+    const nextMs = (Math.floor(afterMs / intervalMs) + 1) * intervalMs;
+    return nextMs <= LAST_DATE_MS ? nextMs : undefined;
+  };
 }
 
 function zoneOfSpec(spec: string, name: string): TimeZone {
   try {
     return new TimeZone('cronSpec', name);
   } catch {
-    throw wrong(`with a time zone that is known, not '${name}'`, spec);
+    throw wrong(`with a known time zone, not '${name}'`, spec);
   }
 }
 

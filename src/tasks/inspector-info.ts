@@ -7,164 +7,117 @@ import type {
   WorkerState,
 } from './broker/broker.ts';
 import { dateOf } from './task-info.ts';
+import type { TaskState } from './task-state.ts';
 
-/** A queue as it was when somebody looked. */
-export interface QueueInfo {
-  /** Its name. */
-  readonly queue: string;
-  /** About how much it takes where it is kept, in bytes. */
-  readonly memoryUsageBytes: number;
-  /** How long the next pending task has waited, in milliseconds; 0 if there is none. */
-  readonly latencyMs: number;
-  /** Tasks in all states. */
+/** A queue as it was when it was read from the broker. */
+export interface QueueInfo
+  extends
+    Omit<QueueStats, 'counts' | 'memoryBytes' | 'isPaused' | 'atMs'>,
+    Readonly<Record<TaskState, number>> {
+  /** Whether it is paused: none of its tasks is started. */
+  readonly paused: boolean;
+  /** Number of tasks in all states. */
   readonly size: number;
-  /** Groups that have tasks. */
-  readonly groups: number;
-  /** Tasks that somebody processes. */
+  /** Tasks that a server processes. */
   readonly active: number;
   /** Tasks that can be processed now. */
   readonly pending: number;
-  /** Tasks for later. */
+  /** Tasks that wait for others of their group. */
+  readonly aggregating: number;
+  /** Tasks to be processed later. */
   readonly scheduled: number;
-  /** Tasks that have failed, and are tried again later. */
+  /** Tasks that failed and will run again later. */
   readonly retry: number;
-  /** Tasks that are not tried again. */
+  /** Tasks that will not run again. */
   readonly archived: number;
   /** Tasks that are done and retained. */
   readonly completed: number;
-  /** Tasks that wait for others of their group. */
-  readonly aggregating: number;
-  /** Runs of today, by UTC, with those that failed. */
-  readonly processed: number;
-  /** Of these, those that failed. */
-  readonly failed: number;
-  /** Of all days. */
-  readonly processedTotal: number;
-  /** Of these, those that failed. */
-  readonly failedTotal: number;
-  /** Whether nothing is handed out. */
-  readonly paused: boolean;
-  /** When it was looked at. */
+  /** Estimate of the memory it takes, in bytes. */
+  readonly memoryUsageBytes: number;
+  /** When it was read. */
   readonly timestamp: Date;
 }
 
-/** What a queue has done in a day. */
-export interface DailyStats {
-  /** Its name. */
-  readonly queue: string;
-  /** Midnight, by UTC. */
+/** Counts of a queue on one day. */
+export interface DailyStats extends Omit<DayStats, 'date'> {
+  /** Midnight by UTC. */
   readonly date: Date;
-  /** Runs, with those that failed. */
-  readonly processed: number;
-  /** Of these, those that failed. */
-  readonly failed: number;
 }
 
-/** A server that runs. */
-export interface ServerInfo {
-  /** Made when it started; unique. */
-  readonly id: string;
-  /** Name of its machine. */
-  readonly host: string;
-  /** Of its process. */
-  readonly pid: number;
-  /** Tasks it processes at once, at most. */
-  readonly concurrency: number;
-  /** Queues and their weights. */
-  readonly queues: Readonly<Record<string, number>>;
-  /** Whether a queue of lower priority waits for the higher ones. */
-  readonly strictPriority: boolean;
-  /** `'stopped'` takes no more tasks; `'closed'` is shutting down. */
-  readonly status: 'active' | 'stopped' | 'closed';
+/** A server that is running. */
+export interface ServerInfo extends Omit<ServerState, 'startedAtMs' | 'workers'> {
   /** When it started. */
   readonly startedAt: Date;
-  /** What it processes now. */
+  /** The runs in progress. */
   readonly activeWorkers: readonly WorkerInfo[];
 }
 
-/** A task that a server processes. */
-export interface WorkerInfo {
-  /** Of the task. */
-  readonly taskId: string;
-  /** Of the task. */
-  readonly taskType: string;
-  /** Of the task: bytes. */
+/** A run of a server. */
+export interface WorkerInfo extends Pick<WorkerState, 'taskId' | 'taskType' | 'queue'> {
+  /** Payload of its task. */
   readonly taskPayload: Uint8Array;
-  /** Where the task comes from. */
-  readonly queue: string;
-  /** When this run began. */
+  /** When it started. */
   readonly startedAt: Date;
-  /** When the run must be over; undefined if it may take any time. */
+  /** When it must be over; undefined if it may take any time. */
   readonly deadline: Date | undefined;
 }
 
-/** What a scheduler enqueues, again and again. */
-export interface SchedulerEntryInfo {
-  /** Names it, as long as its scheduler runs. */
-  readonly id: string;
-  /** As it was registered: `0 3 * * *`. */
-  readonly spec: string;
-  /** Of the task. */
-  readonly taskType: string;
-  /** Of the task: bytes. */
+/** An entry of a scheduler: a task that is enqueued periodically. */
+export interface SchedulerEntryInfo extends Pick<ScheduleEntry, 'id' | 'spec' | 'taskType' | 'options'> {
+  /** Payload of its tasks. */
   readonly taskPayload: Uint8Array;
-  /** As asynq writes them: `Queue("low")`. */
-  readonly options: readonly string[];
-  /** Undefined if it never will be again. */
+  /** Next tick; undefined if there is none: the scheduler has not started, or the schedule has ended. */
   readonly nextEnqueueAt: Date | undefined;
-  /** Undefined if there was none. */
+  /** Previous tick; undefined if there was none. */
   readonly prevEnqueueAt: Date | undefined;
 }
 
-/** An entry of a scheduler was enqueued. */
-export interface SchedulerEnqueueEvent {
-  /** Of the task that was enqueued. */
-  readonly taskId: string;
-  /** When it was. */
+/** A tick of a scheduler entry that was enqueued. */
+export interface SchedulerEnqueueEvent extends Pick<EnqueueEvent, 'taskId'> {
+  /** When it was enqueued. */
   readonly enqueuedAt: Date;
 }
 
 export function queueInfoOf(stats: QueueStats): QueueInfo {
-  const { queue, counts, groups, latencyMs, processed, failed, processedTotal, failedTotal } = stats;
+  const { queue, groups, latencyMs, processed, failed, processedTotal, failedTotal } = stats;
+  const counts = countsOf(stats.counts);
+  const size = Object.values(counts).reduce((sum, count) => sum + count, 0);
   return {
-    queue,
-    memoryUsageBytes: stats.memoryBytes,
-    latencyMs,
-    size: Object.values(counts).reduce((sum, count) => sum + count, 0),
-    groups,
-    ...counts,
-    processed,
-    failed,
-    processedTotal,
-    failedTotal,
-    paused: stats.isPaused,
+    ...{ queue, paused: stats.isPaused, size, groups, ...counts },
+    ...{ latencyMs, memoryUsageBytes: stats.memoryBytes },
+    ...{ processed, failed, processedTotal, failedTotal },
     timestamp: new Date(stats.atMs),
   };
 }
 
+/** Returns the counts alone, in the order in which asynqmon lists them. */
+export function countsOf(counts: Readonly<Record<TaskState, number>>): Pick<QueueInfo, TaskState> {
+  const { active, pending, aggregating, scheduled, retry, archived, completed } = counts;
+  return { active, pending, aggregating, scheduled, retry, archived, completed };
+}
+
 export function dailyStatsOf({ queue, date, processed, failed }: DayStats): DailyStats {
-  return { queue, date: new Date(`${date}T00:00:00Z`), processed, failed };
+  return { queue, date: dateOfDay(date), processed, failed };
+}
+
+/** Returns midnight by UTC of a day: `2026-11-21`. */
+export function dateOfDay(day: string): Date {
+  return new Date(`${day}T00:00:00Z`);
 }
 
 export function serverInfoOf(server: ServerState): ServerInfo {
-  const { id, host, pid, concurrency, queues, strictPriority, status, startedAtMs, workers } = server;
+  const { id, host, pid, status, concurrency, queues, strictPriority, startedAtMs, workers } = server;
   return {
-    ...{ id, host, pid, concurrency, queues, strictPriority, status },
+    ...{ id, host, pid, status, concurrency, queues, strictPriority },
     startedAt: new Date(startedAtMs),
     activeWorkers: workers.map(workerInfoOf),
   };
 }
 
-function workerInfoOf({
-  taskId,
-  taskType,
-  payload,
-  queue,
-  startedAtMs,
-  deadlineMs,
-}: WorkerState): WorkerInfo {
+function workerInfoOf(worker: WorkerState): WorkerInfo {
+  const { taskId, taskType, queue, payload, startedAtMs, deadlineMs } = worker;
   return {
-    ...{ taskId, taskType, taskPayload: payload, queue },
+    ...{ taskId, taskType, queue, taskPayload: payload },
     startedAt: new Date(startedAtMs),
     deadline: dateOf(deadlineMs),
   };

@@ -1,55 +1,90 @@
-import type { OptionTable } from '../core/options.ts';
-import { SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
-import type { OptionNames } from '../core/validate.ts';
+import { wrongType } from '../core/errors.ts';
+import { integer, oneOf, type Check, type OptionTable } from '../core/options.ts';
+import type { SignalOptions } from '../core/signal-options.ts';
+import { requireBoolean, requireSignal } from '../core/validate.ts';
 import type { Broker, CancelOutcome } from './broker/broker.ts';
-import { requireQueueName } from './require-text.ts';
-import { DEFAULT_QUEUE } from './task-options.ts';
+import { requireBroker } from './broker/require-broker.ts';
+import { requireExistingQueueName } from './require-text.ts';
+import { DEFAULT_QUEUE, requireDuration } from './task-options.ts';
 
-/** What an inspector is made from. */
+/** Options of an {@link Inspector}. */
 export interface InspectorOptions {
-  /** What is looked at. The inspector does not close it. */
+  /** The broker to inspect. The inspector does not close it. */
   readonly broker: Broker;
 }
 
-export const INSPECTOR_OPTIONS: OptionNames<InspectorOptions> = { broker: true };
+export const INSPECTOR_OPTIONS = { broker: [requireBroker] } satisfies OptionTable<InspectorOptions>;
 
-/** How a queue is deleted. */
+/** Options of {@link Inspector.deleteQueue}. */
 export interface DeleteQueueOptions {
-  /** Whether its tasks are deleted too, unless one is active. @default false */
+  /** Whether the tasks of the queue are deleted too, unless one is active. @default false */
   readonly force?: boolean | undefined;
 }
 
-export const DELETE_QUEUE_OPTIONS: OptionNames<DeleteQueueOptions> = { force: true };
+export const DELETE_QUEUE_OPTIONS = {
+  force: [requireBoolean, false],
+} satisfies OptionTable<DeleteQueueOptions>;
 
-/** How a run is cancelled. */
+/** Options of {@link Inspector.cancelProcessing}. */
 export interface CancelOptions {
-  /** Of which queue the task is. @default any: an id may be in several */
+  /** Queue of the task. @default any: several queues may have a task with the id */
   readonly queue?: string | undefined;
-  /** What becomes of the task: it runs again later, is archived, or is gone. @default 'retry' */
+  /** What becomes of the task: it runs again later, is archived, or is deleted. @default 'retry' */
   readonly outcome?: CancelOutcome | undefined;
-  /** How long an answer is waited for, in milliseconds; 0 for not at all. @default 1000 */
+  /** How long to wait for an answer of the server, in milliseconds; 0 to return at once. @default 1000 */
   readonly waitMs?: number | undefined;
 }
 
-export const CANCEL_OPTIONS: OptionNames<CancelOptions> = { queue: true, outcome: true, waitMs: true };
+export const CANCEL_OPTIONS = {
+  queue: [requireExistingQueueName, undefined],
+  outcome: [oneOf('retry', 'archive', 'delete'), 'retry'],
+  waitMs: [requireDuration, 1_000],
+} as const satisfies OptionTable<CancelOptions>;
 
-/** How queues are repaired. */
+/** Options of {@link Inspector.repair}. */
 export interface RepairOptions {
-  /** Whether what is found is seen to. @default false */
+  /** Whether defects are repaired. @default false */
   readonly apply?: boolean | undefined;
-  /** Which ones. @default all */
+  /** Names of the queues to check. @default all */
   readonly queues?: readonly string[] | undefined;
 }
 
-export const REPAIR_OPTIONS: OptionNames<RepairOptions> = { apply: true, queues: true };
+const requireQueueNames: Check = (argument, value) => {
+  if (!Array.isArray(value)) throw wrongType(argument, 'an array of names', value);
+  for (const name of value as unknown[]) requireExistingQueueName(argument, name);
+};
 
-/** How the end of a task is waited for. */
+export const REPAIR_OPTIONS = {
+  apply: [requireBoolean, false],
+  queues: [requireQueueNames, undefined],
+} satisfies OptionTable<RepairOptions>;
+
+/** Options of {@link Inspector.waitFor}. */
 export interface WaitForOptions extends SignalOptions {
-  /** Of which queue the task is, if only its id was given. @default 'default' */
+  /** Queue of the task, if the task is given by its id. @default 'default' */
   readonly queue?: string | undefined;
 }
 
 export const WAIT_FOR_OPTIONS = {
-  ...SIGNAL_OPTIONS,
-  queue: [requireQueueName, DEFAULT_QUEUE],
+  signal: [requireSignal, undefined],
+  queue: [requireExistingQueueName, DEFAULT_QUEUE],
 } satisfies OptionTable<WaitForOptions>;
+
+/** A page of a list. */
+export interface ListOptions {
+  /** Number of the page, from 1. @default 1 */
+  readonly page?: number | undefined;
+  /** Entries per page, from 1 to 1000. @default 30 */
+  readonly pageSize?: number | undefined;
+}
+
+/** A page is read in one operation of the broker. */
+export const MAX_PAGE_SIZE = 1_000;
+
+/** The number of the last entry of the page is a safe integer. */
+export const MAX_PAGE = Math.floor(Number.MAX_SAFE_INTEGER / MAX_PAGE_SIZE);
+
+export const LIST_OPTIONS = {
+  page: [integer(1, MAX_PAGE), 1],
+  pageSize: [integer(1, MAX_PAGE_SIZE), 30],
+} satisfies OptionTable<ListOptions>;

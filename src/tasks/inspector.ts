@@ -1,15 +1,7 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { wrongType } from '../core/errors.ts';
 import { readOptions } from '../core/options.ts';
-import {
-  requireFiniteNumber,
-  requireIntegerAtLeast,
-  requireObject,
-  requireOneOf,
-  requireOptions,
-} from '../core/validate.ts';
-import type { Broker, CancelOutcome, Defect, GroupInfo, TaskTarget } from './broker/broker.ts';
-import { requireBroker } from './broker/require-broker.ts';
+import { requireIntegerAtLeast, requireObject, requireOneOf } from '../core/validate.ts';
+import type { Broker, Defect, GroupInfo, Page, TaskTarget } from './broker/broker.ts';
 import {
   dailyStatsOf,
   enqueueEventOf,
@@ -26,33 +18,31 @@ import {
   CANCEL_OPTIONS,
   DELETE_QUEUE_OPTIONS,
   INSPECTOR_OPTIONS,
+  LIST_OPTIONS,
   REPAIR_OPTIONS,
   WAIT_FOR_OPTIONS,
   type CancelOptions,
   type DeleteQueueOptions,
   type InspectorOptions,
+  type ListOptions,
   type RepairOptions,
   type WaitForOptions,
 } from './inspector-options.ts';
-import { pageOf, type ListOptions } from './list-options.ts';
 import { encodePayload } from './payload.ts';
 import { requireExistingQueueName, requireText } from './require-text.ts';
 import { TaskInfo } from './task-info.ts';
-import { requireDuration } from './task-options.ts';
 import { TASK_CHANGES, TASK_STATES, type TaskChange, type TaskState } from './task-state.ts';
 import { TaskWaits } from './task-waits.ts';
 
-const OUTCOMES: readonly CancelOutcome[] = ['retry', 'archive', 'delete'];
-const DEFAULT_CANCEL_WAIT_MS = 1_000;
-
-/** Statistics are kept for ninety days. */
+/** Counts of a day are kept for ninety days. */
 const MAX_HISTORY_DAYS = 90;
 
 /**
- * Looks at queues and tasks, and changes them by hand: asynq's class of this name.
+ * Reads and changes queues and tasks: asynq's class of this name.
  *
- * Of a queue that is not there everything rejects with `ERR_QUEUE_NOT_FOUND`, of a task with `ERR_TASK_NOT_FOUND`, unless
- * it says otherwise; with a wrong argument, with a TypeError or RangeError. A list is a page of it, see {@link ListOptions}.
+ * Operations on a queue that does not exist reject with `ERR_QUEUE_NOT_FOUND`, those on a task with `ERR_TASK_NOT_FOUND`, unless
+ * their description says otherwise; with an invalid argument, they reject with a TypeError or RangeError. A list is read page by
+ * page, see {@link ListOptions}.
  *
  * @example
  * ```ts
@@ -66,23 +56,21 @@ export class Inspector {
   readonly #waits: TaskWaits;
 
   constructor(options: InspectorOptions) {
-    requireOptions('Inspector', options, INSPECTOR_OPTIONS);
-    requireBroker('options.broker', options.broker);
-    this.#broker = options.broker;
-    this.#waits = new TaskWaits(options.broker);
+    this.#broker = readOptions('Inspector', options, INSPECTOR_OPTIONS).broker;
+    this.#waits = new TaskWaits(this.#broker);
   }
 
-  /** Ends all waits, with `ERR_INSPECTOR_CLOSED`. The broker stays open. Idempotent. */
+  /** Rejects all calls of `waitFor` with `ERR_INSPECTOR_CLOSED`. The broker stays open. Idempotent. */
   close(): Promise<void> {
     return this.#waits.close();
   }
 
-  /** `close()`, for `await using`. */
+  /** Calls `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
 
-  /** @internal What a console prints. */
+  /** @internal Returns what a console prints. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
       state: this.#waits.isClosed ? 'closed' : 'open',
@@ -90,39 +78,37 @@ export class Inspector {
     }));
   }
 
-  // Queues.
-
-  /** The names of all queues, except those whose keys in Redis could be those of another one: `}:` is in such a name. */
+  /** Returns the names of all queues, except those whose keys in Redis could be those of another one: their names contain `}:`. */
   async queues(): Promise<readonly string[]> {
     return this.#broker.queues();
   }
 
-  /** How many tasks a queue has, and what it has done. */
+  /** Returns counts and sizes of a queue. */
   async getQueueInfo(queue: string): Promise<QueueInfo> {
     requireExistingQueueName('queue', queue);
     return queueInfoOf(await this.#broker.queueStats(queue));
   }
 
-  /** @param days - how many, up to today: from 1 to 90. @returns today first. */
+  /** Returns the counts of the last days by UTC, today first. @param days - from 1 to 90. */
   async history(queue: string, days: number): Promise<readonly DailyStats[]> {
     requireExistingQueueName('queue', queue);
     requireIntegerAtLeast('days', 1, days);
     return (await this.#broker.history(queue, Math.min(days, MAX_HISTORY_DAYS))).map(dailyStatsOf);
   }
 
-  /** Groups that have tasks. */
+  /** Returns the groups of a queue that have tasks. */
   async groups(queue: string): Promise<readonly GroupInfo[]> {
     requireExistingQueueName('queue', queue);
     return this.#broker.groups(queue);
   }
 
-  /** No task of it is handed out until it is resumed; those that run are not touched. @throws `ERR_QUEUE_STATE` - it is paused. */
+  /** Pauses a queue: none of its tasks is started until it is resumed. Runs in progress go on. @throws `ERR_QUEUE_STATE` - it is paused. */
   async pauseQueue(queue: string): Promise<void> {
     requireExistingQueueName('queue', queue);
     await this.#broker.pause(queue);
   }
 
-  /** @throws EscapementError `ERR_QUEUE_STATE` - it is not paused. */
+  /** Resumes a queue. @throws EscapementError `ERR_QUEUE_STATE` - it is not paused. */
   async unpauseQueue(queue: string): Promise<void> {
     requireExistingQueueName('queue', queue);
     await this.#broker.resume(queue);
@@ -131,29 +117,26 @@ export class Inspector {
   /**
    * Deletes a queue.
    *
-   * @param options - `force`: with all of its tasks, if none is active.
+   * @param options - `force` to delete its tasks too, if none is active.
    * @throws EscapementError `ERR_QUEUE_NOT_EMPTY` - it has tasks; with `force`, active ones.
    */
   async deleteQueue(queue: string, options: DeleteQueueOptions = {}): Promise<void> {
     requireExistingQueueName('queue', queue);
-    requireOptions('Inspector.deleteQueue', options, DELETE_QUEUE_OPTIONS);
-    const { force = false } = options;
-    if (typeof force !== 'boolean') throw wrongType('options.force', 'a boolean', force);
-    await this.#broker.removeQueue(queue, { force });
+    await this.#broker.removeQueue(
+      queue,
+      readOptions('Inspector.deleteQueue', options, DELETE_QUEUE_OPTIONS),
+    );
   }
 
   /**
-   * Looks for what is wrong with queues, as after a crash of Redis, a bug of another program, or a change by hand: ids
-   * without tasks, tasks in no list, active ones without a lease, leaked locks and more; see `DefectKind`. O(all tasks).
+   * Finds defects of queues, as a crash of Redis, a bug of another program or a manual change leaves them: ids without tasks,
+   * tasks in no list, active tasks without a lease, leaked locks and more; see `DefectKind`. O(all tasks).
    *
-   * @param options - `apply` sees to it: without, nothing is changed. `queues`: all of them if it is absent.
-   * @returns what was found.
+   * @param options - `apply` to repair them; else nothing is changed.
+   * @returns the defects that were found.
    */
   async repair(options: RepairOptions = {}): Promise<readonly Defect[]> {
-    requireOptions('Inspector.repair', options, REPAIR_OPTIONS);
-    const { apply = false, queues } = options;
-    if (typeof apply !== 'boolean') throw wrongType('options.apply', 'a boolean', apply);
-    if (queues !== undefined) requireNames('options.queues', queues);
+    const { apply, queues } = readOptions('Inspector.repair', options, REPAIR_OPTIONS);
     const defects: Defect[] = [];
     for (const queue of queues ?? (await this.#broker.queues())) {
       defects.push(...(await this.#broker.repair(queue, { apply })));
@@ -163,7 +146,7 @@ export class Inspector {
 
   // Tasks.
 
-  /** All that is known of a task. */
+  /** Returns a task. */
   async getTaskInfo(queue: string, id: string): Promise<TaskInfo> {
     requireTaskName(queue, id);
     return new TaskInfo(await this.#broker.task(queue, id));
@@ -173,7 +156,7 @@ export class Inspector {
    * Returns a page of the tasks in a state. Pending tasks: the next one first; scheduled and retry tasks: the earliest first;
    * others: the oldest first.
    *
-   * @param group - of aggregating tasks, their group.
+   * @param group - the group, if the state is aggregating.
    */
   async list(
     queue: string,
@@ -188,9 +171,9 @@ export class Inspector {
   }
 
   /**
-   * Deletes, runs (makes pending) or archives one task, or all in a state: in pieces, so that no other program waits for long.
+   * Deletes, runs (makes pending) or archives one task, or all in a state: in batches, so that no other program waits for long.
    *
-   * @param target - the task's id, or a state; of aggregating tasks, with their group.
+   * @param target - id of the task, or a state; for aggregating tasks, with their group.
    * @returns how many tasks were changed.
    * @throws EscapementError `ERR_TASK_STATE` - the change is refused in that state; see `TASK_CHANGES`.
    *
@@ -209,68 +192,66 @@ export class Inspector {
     return this.#broker.change(queue, target, change);
   }
 
-  /** The next one first. */
+  /** Returns a page of the pending tasks, the next one first. */
   listPendingTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
     return this.list(queue, 'pending', options);
   }
 
-  /** Those that somebody processes, or did until lately: see `isOrphaned`. The oldest first. */
+  /** Returns a page of the active tasks, the oldest first; those whose server is lost too, see `isOrphaned`. */
   listActiveTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
     return this.list(queue, 'active', options);
   }
 
-  /** The earliest first. */
+  /** Returns a page of the scheduled tasks, the earliest first. */
   listScheduledTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
     return this.list(queue, 'scheduled', options);
   }
 
-  /** The earliest first. */
+  /** Returns a page of the retry tasks, the earliest first. */
   listRetryTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
     return this.list(queue, 'retry', options);
   }
 
-  /** The oldest first. */
+  /** Returns a page of the archived tasks, the oldest first. */
   listArchivedTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
     return this.list(queue, 'archived', options);
   }
 
-  /** The oldest first. */
+  /** Returns a page of the completed tasks, the oldest first. */
   listCompletedTasks(queue: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
     return this.list(queue, 'completed', options);
   }
 
-  /** The oldest first. */
+  /** Returns a page of the aggregating tasks of a group, the oldest first. */
   listAggregatingTasks(queue: string, group: string, options?: ListOptions): Promise<readonly TaskInfo[]> {
     return this.list(queue, 'aggregating', options, group);
   }
 
-  /** @throws EscapementError `ERR_TASK_STATE` - it is active: it can be cancelled. */
+  /** Deletes a task. @throws EscapementError `ERR_TASK_STATE` - it is active: cancel it instead. */
   async deleteTask(queue: string, id: string): Promise<void> {
     await this.change(queue, { id }, 'delete');
   }
 
-  /** Makes it pending. @throws EscapementError `ERR_TASK_STATE` - it is already, or active. */
+  /** Makes a task pending. @throws EscapementError `ERR_TASK_STATE` - it is pending or active. */
   async runTask(queue: string, id: string): Promise<void> {
     await this.change(queue, { id }, 'run');
   }
 
-  /** @throws EscapementError `ERR_TASK_STATE` - it is archived already, or active: it can be cancelled. */
+  /** Archives a task. @throws EscapementError `ERR_TASK_STATE` - it is archived, or active: cancel it instead. */
   async archiveTask(queue: string, id: string): Promise<void> {
     await this.change(queue, { id }, 'archive');
   }
 
   /**
-   * Gives a scheduled task another payload: bytes, or anything that JSON can say. Its lock, if it has one, stays that of
-   * the old payload.
+   * Replaces the payload of a scheduled task. Its unique lock, if it has one, stays that of the old payload.
    *
-   * @throws EscapementError `ERR_TASK_STATE` - it is not scheduled.
+   * @param payload - a Uint8Array or a JSON-serializable value.
+   * @throws EscapementError `ERR_TASK_STATE` - the task is not scheduled.
    */
   async updateTaskPayload(queue: string, id: string, payload: unknown): Promise<void> {
     requireTaskName(queue, id);
     await this.#broker.updatePayload(queue, id, encodePayload(payload));
   }
-
-  // All tasks of a state: in pieces, so that nobody else waits for long.
 
   /** Deletes all pending tasks. @returns how many. */
   deleteAllPendingTasks(queue: string): Promise<number> {
@@ -282,7 +263,7 @@ export class Inspector {
     return this.change(queue, { state: 'scheduled' }, 'delete');
   }
 
-  /** Deletes all tasks that wait for a retry. @returns how many. */
+  /** Deletes all retry tasks. @returns how many. */
   deleteAllRetryTasks(queue: string): Promise<number> {
     return this.change(queue, { state: 'retry' }, 'delete');
   }
@@ -302,22 +283,22 @@ export class Inspector {
     return this.change(queue, { state: 'aggregating', group }, 'delete');
   }
 
-  /** Makes pending all scheduled tasks. @returns how many. */
+  /** Makes all scheduled tasks pending. @returns how many. */
   runAllScheduledTasks(queue: string): Promise<number> {
     return this.change(queue, { state: 'scheduled' }, 'run');
   }
 
-  /** Makes pending all tasks that wait for a retry. @returns how many. */
+  /** Makes all retry tasks pending. @returns how many. */
   runAllRetryTasks(queue: string): Promise<number> {
     return this.change(queue, { state: 'retry' }, 'run');
   }
 
-  /** Makes pending all archived tasks. @returns how many. */
+  /** Makes all archived tasks pending. @returns how many. */
   runAllArchivedTasks(queue: string): Promise<number> {
     return this.change(queue, { state: 'archived' }, 'run');
   }
 
-  /** Makes pending all tasks of a group. @returns how many. */
+  /** Makes all tasks of a group pending. @returns how many. */
   runAllAggregatingTasks(queue: string, group: string): Promise<number> {
     return this.change(queue, { state: 'aggregating', group }, 'run');
   }
@@ -332,7 +313,7 @@ export class Inspector {
     return this.change(queue, { state: 'scheduled' }, 'archive');
   }
 
-  /** Archives all tasks that wait for a retry. @returns how many. */
+  /** Archives all retry tasks. @returns how many. */
   archiveAllRetryTasks(queue: string): Promise<number> {
     return this.change(queue, { state: 'retry' }, 'archive');
   }
@@ -342,61 +323,55 @@ export class Inspector {
     return this.change(queue, { state: 'aggregating', group }, 'archive');
   }
 
-  // Runs.
-
   /**
-   * Asks whoever runs a task to stop: its signal fires. Best effort: a task that nobody runs is not touched.
+   * Requests the server that runs a task to stop it: the signal of its handler fires. Best effort: a task that is not running is
+   * not changed.
    *
-   * @returns whether somebody who runs it has answered, within `waitMs`.
+   * @returns whether a server that runs the task has answered within `waitMs`.
    */
   async cancelProcessing(id: string, options: CancelOptions = {}): Promise<boolean> {
     requireText('id', id);
-    requireOptions('Inspector.cancelProcessing', options, CANCEL_OPTIONS);
-    const { queue, outcome = 'retry', waitMs = DEFAULT_CANCEL_WAIT_MS } = options;
-    if (queue !== undefined) requireExistingQueueName('options.queue', queue);
-    requireOneOf('options.outcome', OUTCOMES, outcome);
-    requireFiniteNumber('options.waitMs', waitMs);
-    requireDuration('options.waitMs', waitMs);
+    const { queue, outcome, waitMs } = readOptions('Inspector.cancelProcessing', options, CANCEL_OPTIONS);
     return this.#broker.cancel({ taskId: id, queue, outcome }, waitMs);
   }
 
   /**
-   * Waits for the end of a task; for any time, unless a signal is given. Costs nothing while nothing happens, if the
-   * broker is in this process; else the task is looked at every second. While the broker is unavailable it waits on.
+   * Waits for the end of a task; without a limit, unless a signal is given. If the broker is in this process, waiting costs nothing;
+   * otherwise the task is read every second. While the broker is unavailable, the wait goes on.
    *
-   * Only a task that is retained when it is done (`retentionMs`) can be told from one that was deleted. Retain it for some
-   * seconds, more where the broker is not in this process.
+   * A completed task can be distinguished from a deleted one only while it is retained: enqueue it with a retention of some seconds, more if
+   * the broker is not in this process.
    *
-   * @param task - what `enqueue` has returned, or an id: then of the queue in the options.
+   * @param task - the result of `enqueue`, or the id of a task of the queue in the options.
    * @returns the completed task, with its result.
-   * @throws EscapementError `ERR_TASK_ARCHIVED` - it has failed for the last time, or somebody has archived it.
-   * `ERR_TASK_NOT_FOUND` - it was never there; or is gone: done and not retained, or deleted. `ERR_INSPECTOR_CLOSED`.
+   * @throws EscapementError `ERR_TASK_ARCHIVED` - it failed for the last time, or was archived. `ERR_TASK_NOT_FOUND` - it was
+   * never enqueued, was deleted, or was completed and is not retained. `ERR_INSPECTOR_CLOSED`.
    * @throws the signal's reason - it fired.
    */
   async waitFor(
     task: string | Pick<TaskInfo, 'id' | 'queue'>,
     options: WaitForOptions = {},
   ): Promise<TaskInfo> {
-    const { signal, queue: given } = readOptions('Inspector.waitFor', options, WAIT_FOR_OPTIONS);
+    const { signal, queue: queueOfId } = readOptions('Inspector.waitFor', options, WAIT_FOR_OPTIONS);
     if (typeof task !== 'string') requireObject('task', task);
-    const { id, queue } = typeof task === 'string' ? { id: task, queue: given } : task;
+    const { id, queue } = typeof task === 'string' ? { id: task, queue: queueOfId } : task;
     requireTaskName(queue, id);
     return this.#waits.wait(queue, id, signal);
   }
 
   // Servers and schedulers.
 
-  /** Those that run now. */
+  /** Returns the servers that are running. */
   async servers(): Promise<readonly ServerInfo[]> {
     return (await this.#broker.servers()).map(serverInfoOf);
   }
 
-  /** Of all schedulers that run now. */
+  /** Returns the entries of all schedulers that are running. */
   async schedulerEntries(): Promise<readonly SchedulerEntryInfo[]> {
     return (await this.#broker.scheduleEntries()).map(schedulerEntryInfoOf);
   }
 
-  /** The newest first; the last thousand are kept. Of an entry that is not there: none. */
+  /** Returns a page of the ticks of an entry that were enqueued, the newest first. The last thousand are kept; an unknown entry has none. */
   async listSchedulerEnqueueEvents(
     entryId: string,
     options: ListOptions = {},
@@ -416,7 +391,7 @@ function requireState(state: TaskState, group: unknown): void {
   if (state === 'aggregating') requireText('group', group);
 }
 
-function requireNames(argument: string, value: unknown): void {
-  if (!Array.isArray(value)) throw wrongType(argument, 'an array of names', value);
-  for (const name of value as unknown[]) requireExistingQueueName(argument, name);
+function pageOf(options: ListOptions): Page {
+  const { page, pageSize } = readOptions('Inspector', options, LIST_OPTIONS);
+  return { page, size: pageSize };
 }

@@ -3,10 +3,10 @@ import { SECOND_MS } from '../core/units.ts';
 import type { SystemTimer, TimerId } from '../timer/system-timer.ts';
 import { isUnavailable } from './broker/is-unavailable.ts';
 
-/** When a job without an interval is tried again after the broker was unavailable. */
+/** How long after the broker was unavailable a job without an interval runs again, in milliseconds. */
 const RETRY_MS = SECOND_MS;
 
-/** A job, and when it runs. */
+/** A job and its interval. */
 export interface PeriodicJob {
   /** From the end of one run to the start of the next, in milliseconds; undefined: only when it is triggered. */
   readonly intervalMs: number | undefined;
@@ -43,12 +43,12 @@ export class Periodic {
     await this.#runs.running;
   }
 
-  /** Moves the run after the interval to the next turn: one run for all that changes in this turn. */
+  /** Moves the run after the interval to the next turn: one run for all changes of this turn. */
   hasten(): void {
     if (this.#id !== undefined) this.#timer.reschedule(this.#id, 0);
   }
 
-  /** Resolves when the run that is under way has ended. */
+  /** Resolves when the current run has ended. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#disarm();
@@ -63,14 +63,19 @@ export class Periodic {
     try {
       await run();
     } catch (error) {
-      if (isUnavailable(error)) nextInMs ??= RETRY_MS; // its trigger does not come again
+      if (isUnavailable(error)) nextInMs ??= RETRY_MS; // there may be no other trigger
       failed(error);
     }
     this.#arm(nextInMs);
   }
 
+  readonly #elapsed = (): void => {
+    void this.trigger();
+  };
+
   #arm(inMs: number | undefined): void {
-    if (!this.#isStopped && inMs !== undefined) this.#id = this.#timer.schedule(inMs, trigger, this);
+    if (!this.#isStopped && inMs !== undefined)
+      this.#id = this.#timer.schedule(inMs, this.#elapsed, undefined);
   }
 
   #disarm(): void {
@@ -78,7 +83,3 @@ export class Periodic {
     this.#id = undefined;
   }
 }
-
-const trigger = (periodic: Periodic): void => {
-  void periodic.trigger();
-};

@@ -1,60 +1,57 @@
 import type { ClockTimeout } from '../core/clock.ts';
-import { EscapementError, outOfRange } from '../core/errors.ts';
+import { EscapementError } from '../core/errors.ts';
+import { milliseconds, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
-import {
-  requireFiniteNumber,
-  requireFunction,
-  requireObject,
-  requireOptions,
-  type OptionNames,
-} from '../core/validate.ts';
-import type { MetricsProvider } from '../metrics/provider.ts';
-import { requireMetrics } from '../metrics/require-metrics.ts';
-import type { Broker } from './broker/broker.ts';
+import { SECOND_MS } from '../core/units.ts';
+import { requireFunction } from '../core/validate.ts';
+import { counter, gauges, type Gauge } from '../metrics/measure.ts';
+import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
+import type { Broker, QueueStats } from './broker/broker.ts';
 import { isUnavailable } from './broker/is-unavailable.ts';
 import { requireBroker } from './broker/require-broker.ts';
-import { QueueSeries } from './queue-series.ts';
+import { TASK_STATES, type TaskState } from './task-state.ts';
 
 /** Options of {@link taskQueueMetrics}. */
 export interface TaskQueueMetricsOptions {
-  /** Whose queues are measured. It is not closed. */
+  /** Broker of the queues. It is not closed. */
   readonly broker: Broker;
-  /** Where the measurements go. */
+  /** Receives the measurements. */
   readonly metrics: MetricsProvider;
-  /** How often the broker is asked, in milliseconds, 100 at least. @default 10_000 */
+  /** How often the queues are read from the broker, in milliseconds, at least 100. @default 10_000 */
   readonly intervalMs?: number;
   /**
-   * Told of what cannot be measured, and of which queue.
+   * Called when a queue cannot be measured, or when the queues cannot be listed.
    *
-   * @default an uncaught exception; nobody, if the broker is unavailable
+   * @default the error is an uncaught exception; it is ignored if the broker is unavailable
    */
   readonly onError?: (error: unknown, queue: string | undefined) => void;
 }
 
-const OPTIONS: OptionNames<TaskQueueMetricsOptions> = {
-  ...{ broker: true, metrics: true, intervalMs: true, onError: true },
-};
+/** Reading more often would be a load. */
+const MIN_INTERVAL_MS = 100;
 
-/** Measures the queues of a broker, until it is closed. */
+const OPTIONS = {
+  broker: [requireBroker],
+  metrics: [requireMetrics],
+  intervalMs: [milliseconds(MIN_INTERVAL_MS), 10_000],
+  onError: [requireFunction, undefined],
+} satisfies OptionTable<TaskQueueMetricsOptions>;
+
+/** Measures the queues of a broker until it is closed. */
 export interface TaskQueueMetrics {
-  /** Asks the broker now; a scrape after that is up to date. Never rejects. */
+  /** Reads the queues now, so that the next scrape is up to date. Never rejects. */
   sample(): Promise<void>;
-  /** Takes the gauges away; counters stay as they are. Idempotent. */
+  /** Removes the gauges; counters stay as they are. Idempotent. */
   close(): void;
 }
 
-const DEFAULT_INTERVAL_MS = 10_000;
-
-/** More often is a load. */
-const MIN_INTERVAL_MS = 100;
-
 /**
- * Measures all queues of a broker: asynq's metrics, by their names and meanings, labelled with the queue.
+ * Measures all queues of a broker: asynq's metrics, with their names and meanings, labelled with the queue.
  *
- * A broker cannot be read while somebody scrapes: so it is asked at once and then every `intervalMs`, and the gauges say
- * what it said last. A queue that it says nothing of has no gauges until it does again; the others have theirs.
+ * A scrape cannot wait for a broker. So the queues are read at once and then every `intervalMs`, and the gauges have the values of
+ * the last read. A queue that could not be read has no gauges until it can be read again; the others keep theirs.
  *
- * In a fleet one process is enough. Make one for a provider: two would count everything twice.
+ * In a fleet one process is enough. Create one per provider: two would count everything twice.
  *
  * @throws TypeError or RangeError - an option is wrong.
  *
@@ -64,36 +61,20 @@ const MIN_INTERVAL_MS = 100;
  * ```
  */
 export function taskQueueMetrics(options: TaskQueueMetricsOptions): TaskQueueMetrics {
-  const sampler = new Sampler(options);
+  const sampler = new Sampler(readOptions('taskQueueMetrics', options, OPTIONS));
   void sampler.sample();
   return sampler;
 }
 
 class Sampler implements TaskQueueMetrics {
-  readonly #broker: Broker;
-  readonly #metrics: MetricsProvider;
-  readonly #intervalMs: number;
-  readonly #onError: TaskQueueMetricsOptions['onError'];
+  readonly #options: Resolved<TaskQueueMetricsOptions, typeof OPTIONS>;
   readonly #series = new Map<string, QueueSeries>();
   #sampling: Promise<void> | undefined;
   #next: ClockTimeout | undefined;
   #isClosed = false;
 
-  constructor(options: TaskQueueMetricsOptions) {
-    requireOptions('taskQueueMetrics', options, OPTIONS);
-    const { broker, metrics, intervalMs = DEFAULT_INTERVAL_MS, onError } = options;
-    requireBroker('options.broker', broker);
-    requireObject('options.metrics', metrics);
-    requireMetrics('options.metrics', metrics);
-    requireFiniteNumber('options.intervalMs', intervalMs);
-    if (intervalMs < MIN_INTERVAL_MS) {
-      throw outOfRange('options.intervalMs', `at least ${MIN_INTERVAL_MS} ms`, intervalMs);
-    }
-    if (onError !== undefined) requireFunction('options.onError', onError);
-    this.#broker = broker;
-    this.#metrics = metrics;
-    this.#intervalMs = intervalMs;
-    this.#onError = onError;
+  constructor(options: Resolved<TaskQueueMetricsOptions, typeof OPTIONS>) {
+    this.#options = options;
   }
 
   sample(): Promise<void> {
@@ -104,35 +85,36 @@ class Sampler implements TaskQueueMetrics {
   close(): void {
     this.#isClosed = true;
     this.#next?.cancel();
-    for (const queue of [...this.#series.keys()]) this.#drop(queue);
+    for (const series of this.#series.values()) series.hide();
+    this.#series.clear();
   }
 
   async #sample(): Promise<void> {
+    const { broker, intervalMs } = this.#options;
     this.#next?.cancel();
     try {
       await this.#sampleAll();
     } catch (error) {
-      for (const queue of [...this.#series.keys()]) this.#hide(queue);
-      this.#tell(error, undefined);
+      for (const series of this.#series.values()) series.hide();
+      this.#report(error, undefined);
     }
     this.#sampling = undefined;
     if (this.#isClosed) return;
-    this.#next = this.#broker.clock.setTimeout(() => void this.sample(), this.#intervalMs);
-    this.#next.unref(); // that it is measured is no reason for a process to live
+    this.#next = broker.clock.setTimeout(() => void this.sample(), intervalMs);
+    this.#next.unref(); // measuring alone does not keep the process alive
   }
 
   async #sampleAll(): Promise<void> {
-    const queues = await this.#broker.queues();
-    const gone = [...this.#series.keys()].filter((queue) => !queues.includes(queue));
-    for (const queue of gone) this.#drop(queue);
+    const queues = await this.#options.broker.queues();
+    for (const queue of this.#series.keys()) if (!queues.includes(queue)) this.#drop(queue);
     await Promise.all(queues.map((queue) => this.#sampleOne(queue)));
   }
 
   async #sampleOne(queue: string): Promise<void> {
     try {
-      const stats = await this.#broker.queueStats(queue);
+      const stats = await this.#options.broker.queueStats(queue);
       if (this.#isClosed) return;
-      const series = this.#series.get(queue) ?? new QueueSeries(this.#metrics, queue);
+      const series = this.#series.get(queue) ?? this.#makeSeries(queue);
       this.#series.set(queue, series);
       series.show(stats);
     } catch (error) {
@@ -140,32 +122,31 @@ class Sampler implements TaskQueueMetrics {
         this.#drop(queue);
         return;
       }
-      this.#hide(queue);
-      this.#tell(error, queue);
+      this.#series.get(queue)?.hide();
+      this.#report(error, queue);
     }
+  }
+
+  #makeSeries(queue: string): QueueSeries {
+    return new QueueSeries(this.#options.metrics, queue, (error) => {
+      this.#report(error, queue);
+    });
   }
 
   #drop(queue: string): void {
-    this.#hide(queue);
+    this.#series.get(queue)?.hide();
     this.#series.delete(queue);
   }
 
-  #hide(queue: string): void {
-    try {
-      this.#series.get(queue)?.hide();
-    } catch (error) {
-      this.#tell(error, queue);
-    }
-  }
-
-  #tell(error: unknown, queue: string | undefined): void {
+  #report(error: unknown, queue: string | undefined): void {
+    const { onError } = this.#options;
     if (this.#isClosed) return;
     if (codeOf(error) === 'ERR_BROKER_CLOSED') {
       this.close();
       return;
     }
     try {
-      if (this.#onError !== undefined) this.#onError(error, queue);
+      if (onError !== undefined) onError(error, queue);
       else if (!isUnavailable(error)) throw error;
     } catch (uncaught) {
       reportUncaught(uncaught);
@@ -175,4 +156,93 @@ class Sampler implements TaskQueueMetrics {
 
 function codeOf(error: unknown): string | undefined {
   return error instanceof EscapementError ? error.code : undefined;
+}
+
+type Read = (stats: QueueStats) => number;
+
+const GAUGES: readonly (readonly [name: string, help: string, read: Read])[] = [
+  ['asynq_queue_size', 'Tasks in the queue, in all states.', sizeOf],
+  [
+    'asynq_queue_latency_seconds',
+    'How long the next pending task has waited.',
+    ({ latencyMs }) => latencyMs / SECOND_MS,
+  ],
+  [
+    'asynq_queue_memory_usage_approx_bytes',
+    'Approximate memory that the queue takes at the broker.',
+    ({ memoryBytes }) => memoryBytes,
+  ],
+  [
+    'asynq_queue_paused_total',
+    'Whether the queue is paused: 1 if it is, else 0.',
+    ({ isPaused }) => (isPaused ? 1 : 0),
+  ],
+];
+
+/** The metrics of one queue. Only the gauges can be hidden: counters cannot be removed. */
+class QueueSeries {
+  readonly #metrics: MetricsProvider;
+  readonly #labels: { readonly queue: string };
+  readonly #onError: (error: unknown) => void;
+  readonly #processed: (total: number) => void;
+  readonly #failed: (total: number) => void;
+  #stats: QueueStats | undefined;
+  #removeGauges: (() => void) | undefined;
+
+  constructor(metrics: MetricsProvider, queue: string, onError: (error: unknown) => void) {
+    this.#metrics = metrics;
+    this.#labels = { queue };
+    this.#onError = onError;
+    this.#processed = this.#follow(
+      'asynq_tasks_processed_total',
+      'Runs that have ended, including failed ones.',
+    );
+    this.#failed = this.#follow('asynq_tasks_failed_total', 'Runs that have failed.');
+  }
+
+  show(stats: QueueStats): void {
+    this.#stats = stats;
+    this.#processed(stats.processedTotal);
+    this.#failed(stats.failedTotal);
+    this.#removeGauges ??= gauges(this.#metrics, this.#gauges(), this.#onError);
+  }
+
+  hide(): void {
+    const remove = this.#removeGauges;
+    this.#stats = undefined;
+    this.#removeGauges = undefined;
+    remove?.();
+  }
+
+  #gauges(): Gauge[] {
+    const labels = this.#labels;
+    const help = 'Tasks in the queue, by state.';
+    const stateGauge = (state: TaskState): Gauge => {
+      const read = (): number => this.#read(({ counts }) => counts[state]);
+      return ['asynq_tasks_enqueued_total', help, read, { ...labels, state }];
+    };
+    return [
+      ...GAUGES.map(([name, text, read]): Gauge => [name, text, () => this.#read(read), labels]),
+      ...TASK_STATES.map(stateGauge),
+    ];
+  }
+
+  #read(read: Read): number {
+    return this.#stats === undefined ? NaN : read(this.#stats);
+  }
+
+  /** Makes a counter follow a total. The total of a queue that was deleted and created again starts at 0. */
+  #follow(name: string, help: string): (total: number) => void {
+    const add = counter(this.#metrics, name, help, this.#labels, this.#onError);
+    let last = 0;
+    return (total) => {
+      const more = total < last ? total : total - last;
+      last = total;
+      if (more > 0) add(more);
+    };
+  }
+}
+
+function sizeOf({ counts }: QueueStats): number {
+  return TASK_STATES.reduce((sum, state) => sum + counts[state], 0);
 }

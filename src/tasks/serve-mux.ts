@@ -1,9 +1,7 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType, wrongValue } from '../core/errors.ts';
 import { requireFunction } from '../core/validate.ts';
-import type { Handler, Middleware } from './server/handler.ts';
-import type { ReceivedTask } from './server/handler.ts';
-import type { TaskContext } from './server/handler.ts';
+import type { Handler, Middleware, ReceivedTask, TaskContext } from './server/handler.ts';
 import { requireText } from './require-text.ts';
 import { SkipRetry } from './handler-errors.ts';
 import { isTaskType, type TaskType } from './task-type.ts';
@@ -14,8 +12,8 @@ interface Route {
 }
 
 /**
- * Finds the handler of a task by its type: the one that is registered for exactly that, else the one with the longest
- * pattern that the type begins with.
+ * Finds the handler of a task by its type: the one that is registered for exactly that type, else the one with the longest pattern
+ * that the type begins with.
  *
  * @example
  * ```ts
@@ -27,22 +25,22 @@ interface Route {
  * ```
  */
 export class ServeMux {
-  /** In the order of registration, without middleware. */
+  /** Handlers by pattern, in the order of registration, without middleware. */
   readonly #handlers = new Map<string, Handler>();
   #middleware: readonly Middleware[] = [];
-  /** The handlers with middleware around them: made when they are first needed, and again after a change. */
+  /** The handlers with their middleware: wrapped at their first use, and again after a change. */
   #wrapped = new Map<string, Handler>();
   #notFound: Handler | undefined;
-  /** Those that also stand for longer types: the longest pattern first. */
+  /** The handlers of types that begin with a pattern: the longest pattern first. */
   #prefixes: Route[] = [];
 
-  /** The mux as a handler: what a server or another mux calls. */
+  /** The mux as a handler: a server or another mux calls it. */
   readonly handler: Handler = (task, context) => this.#find(task.type)(task, context);
 
   /**
-   * Registers a handler for a type, and for every type that begins with it and has no handler of a longer pattern.
-   * With a {@link TaskType}, for exactly that type: `task.data` is the checked payload, and a task whose payload is not what
-   * its schema asks for is archived.
+   * Registers a handler for a type, and for every type that begins with it and has no handler of a longer pattern. With a
+   * {@link TaskType}, for exactly that type: `task.data` is the parsed payload, and a task whose payload its schema rejects is
+   * archived.
    *
    * @throws TypeError - the pattern is blank or has a handler already, or the handler is not a function or a mux.
    */
@@ -52,7 +50,7 @@ export class ServeMux {
     const taskType = isTaskType(target) ? target : undefined;
     const pattern: unknown = taskType === undefined ? target : taskType.type;
     requireText('pattern', pattern);
-    if (this.#handlers.has(pattern)) throw wrongValue('pattern', 'one that has no handler yet', pattern);
+    if (this.#handlers.has(pattern)) throw wrongValue('pattern', 'a pattern without a handler', pattern);
     const called = callable(handler);
     if (taskType !== undefined) {
       this.#add(pattern, checked(taskType, called));
@@ -63,7 +61,7 @@ export class ServeMux {
     return this;
   }
 
-  /** Puts middleware around every handler, and around what happens if there is none; the first one is outermost. */
+  /** Wraps every handler in middleware, and also the error if there is no handler; the first middleware is outermost. */
   use(...middleware: readonly Middleware[]): this {
     for (const one of middleware) requireFunction('middleware', one);
     this.#middleware = [...this.#middleware, ...middleware];
@@ -71,12 +69,12 @@ export class ServeMux {
     return this;
   }
 
-  /** Processes a task with its handler. @throws EscapementError `ERR_HANDLER_NOT_FOUND` - it has none. */
+  /** Processes a task with its handler. @throws EscapementError `ERR_HANDLER_NOT_FOUND` - there is no handler for its type. */
   async process(context: TaskContext, task: ReceivedTask): Promise<void> {
     await this.handler(task, context);
   }
 
-  /** @internal What a console prints. */
+  /** @internal Printed by a console. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
       handler: undefined,
@@ -121,7 +119,7 @@ export class ServeMux {
   #wrap(handler: Handler): Handler {
     return this.#middleware.reduceRight<Handler>((next, middleware) => {
       const wrapped = middleware(next);
-      requireFunction('what middleware returns', wrapped);
+      requireFunction('the result of middleware', wrapped);
       return wrapped;
     }, handler);
   }
@@ -133,7 +131,7 @@ function callable<P>(handler: Handler<P> | ServeMux): Handler<P> {
   throw wrongType('handler', 'a function or a ServeMux', handler);
 }
 
-/** Told by its shape: it may come from another loaded copy of the package. */
+/** Checks the shape: a mux may come from another loaded copy of the package. */
 export function isServeMux(value: unknown): value is ServeMux {
   const mux = value as Partial<ServeMux> | null | undefined;
   return typeof mux === 'object' && mux !== null && typeof mux.handler === 'function';
@@ -147,7 +145,7 @@ const notFound: Handler = ({ type }) => {
   throw new EscapementError('ERR_HANDLER_NOT_FOUND', `handler not found for task ${JSON.stringify(type)}`);
 };
 
-/** A payload that is wrong now will be wrong when it is tried again. */
+/** A payload that is wrong now is wrong at every retry. */
 function checked<Output>(taskType: TaskType<unknown, Output>, handler: Handler<Output>): Handler {
   return async (task, context) => {
     let data: Output;

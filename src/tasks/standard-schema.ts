@@ -1,59 +1,59 @@
 /**
- * What every schema library that follows Standard Schema (standardschema.dev, version 1) has: zod, valibot, arktype and
- * others. Only what is used here; so no package is needed for it.
+ * A schema of any library that implements Standard Schema (https://standardschema.dev, version 1): zod, valibot, arktype and others.
+ * It has only the part that this package uses, so no package is needed for the types.
  */
 export interface StandardSchema<Input = unknown, Output = Input> {
-  /** Where the standard puts everything. */
+  /** All properties of the standard. */
   readonly '~standard': StandardSchemaProps<Input, Output>;
 }
 
 /** See {@link StandardSchema}. */
 export interface StandardSchemaProps<Input, Output> {
-  /** Of the standard. */
+  /** Version of the standard. */
   readonly version: 1;
-  /** The library. */
+  /** Name of the library. */
   readonly vendor: string;
-  /** Checks a value, and makes of it what the handler gets. */
+  /** Validates a value, and returns the value that the handler receives. */
   readonly validate: (value: unknown) => StandardSchemaResult<Output> | Promise<StandardSchemaResult<Output>>;
-  /** Only for the compiler. */
+  /** Types for the compiler; absent at run time. */
   readonly types?: StandardSchemaTypes<Input, Output> | undefined;
 }
 
 /** See {@link StandardSchema}. */
 export interface StandardSchemaTypes<Input, Output> {
-  /** What is enqueued. */
+  /** Type of the value that is enqueued. */
   readonly input: Input;
-  /** What the handler gets. */
+  /** Type of the value that the handler receives. */
   readonly output: Output;
 }
 
-/** A value, or what is wrong with it. */
+/** A valid value, or the issues of an invalid one. */
 export type StandardSchemaResult<Output> = StandardSchemaSuccess<Output> | StandardSchemaFailure;
 
-/** A value that is right. */
+/** Result for a valid value. */
 export interface StandardSchemaSuccess<Output> {
-  /** What was made of it. */
+  /** The value that the handler receives. */
   readonly value: Output;
-  /** None. */
+  /** Absent: the value is valid. */
   readonly issues?: undefined;
 }
 
-/** A value that is wrong. */
+/** Result for an invalid value. */
 export interface StandardSchemaFailure {
-  /** What is wrong with it, one at least. */
+  /** At least one issue. */
   readonly issues: readonly StandardSchemaIssue[];
 }
 
-/** One thing that is wrong with a value. */
+/** A reason why a value is invalid. */
 export interface StandardSchemaIssue {
-  /** For people. */
+  /** Message for a person. */
   readonly message: string;
-  /** Where in the value. */
+  /** Path to the invalid part of the value. */
   readonly path?: readonly (PropertyKey | StandardSchemaPathStep)[] | undefined;
 }
 
 /** A step into a value. */
 export interface StandardSchemaPathStep {
-  /** The name of the property, or the index. */
+  /** Name of the property, or index. */
   readonly key: PropertyKey;
 }

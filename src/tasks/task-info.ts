@@ -8,65 +8,64 @@ import type { TaskState } from './task-state.ts';
 export class TaskInfo {
   /** Unique in its queue. */
   readonly id: string;
-  /** Where it is. */
+  /** Name of its queue. */
   readonly queue: string;
-  /** Which handler it is for. */
+  /** Selects the handler. */
   readonly type: string;
+  /** Its state. */
+  readonly state: TaskState;
   /** Bytes, which must not be changed; empty if there is none. */
   readonly payload: Uint8Array;
-  /** Passed on to the handler. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** Where it is in its life. */
-  readonly state: TaskState;
-  /** Failures that are tried again. */
+  /** Number of failures after which it is tried again. */
   readonly maxRetry: number;
-  /** Failures until now. */
+  /** Number of failures until now. */
   readonly retried: number;
-  /** Of the last failure; empty if there is none. */
+  /** Message of the last failure; empty if there is none. */
   readonly lastError: string;
-  /** Undefined if it never has. */
+  /** When it failed last; undefined if it never did. */
   readonly lastFailedAt: Date | undefined;
-  /** Milliseconds a run may take; 0 for any time. */
+  /** When it is processed next; for a pending task, when it was read. Undefined if it is not processed again. */
+  readonly nextProcessAt: Date | undefined;
+  /** When it was completed; undefined if it was not. */
+  readonly completedAt: Date | undefined;
+  /** How long a run may take, in milliseconds; 0 for any time. */
   readonly timeoutMs: number;
   /** When the last run must be over; undefined for any time. */
   readonly deadline: Date | undefined;
-  /** Undefined if it has none. */
-  readonly group: string | undefined;
-  /** When it is processed next; of pending ones, the moment it was looked at. Undefined if it is not. */
-  readonly nextProcessAt: Date | undefined;
-  /** Active, and whoever ran it is gone. */
-  readonly isOrphaned: boolean;
   /** How long it is kept when it is done, in milliseconds. */
   readonly retentionMs: number;
-  /** Undefined if it is not. */
-  readonly completedAt: Date | undefined;
-  /** What its handler has written; undefined if nothing. */
-  readonly result: Uint8Array | undefined;
-  /** What the handler has last said of its progress. */
+  /** Its group; undefined if it has none. */
+  readonly group: string | undefined;
+  /** Whether it is active and its lease is over: its server is lost. */
+  readonly isOrphaned: boolean;
+  /** The last progress that its handler reported; undefined if there is none. */
   readonly progress: unknown;
+  /** Passed on to the handler. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Bytes that its handler wrote; undefined if there are none. */
+  readonly result: Uint8Array | undefined;
 
   /** @internal */
-  constructor(record: TaskRecord) {
-    const { message, state, nextProcessAtMs, result, progress, isOrphaned } = record;
+  constructor({ message, state, nextProcessAtMs, result, progress, isOrphaned }: TaskRecord) {
     this.id = message.id;
     this.queue = message.queue;
     this.type = message.type;
-    this.payload = message.payload;
-    this.headers = message.headers;
     this.state = state;
+    this.payload = message.payload;
     this.maxRetry = message.maxRetry;
     this.retried = message.retried;
     this.lastError = message.lastError;
     this.lastFailedAt = dateOf(message.lastFailedAtMs);
+    this.nextProcessAt = dateOf(nextProcessAtMs);
+    this.completedAt = dateOf(message.completedAtMs);
     this.timeoutMs = message.timeoutMs;
     this.deadline = dateOf(message.deadlineMs);
-    this.group = message.group === '' ? undefined : message.group;
-    this.nextProcessAt = dateOf(nextProcessAtMs);
-    this.isOrphaned = isOrphaned;
     this.retentionMs = message.retentionMs;
-    this.completedAt = dateOf(message.completedAtMs);
-    this.result = result;
+    this.group = message.group === '' ? undefined : message.group;
+    this.isOrphaned = isOrphaned;
     this.progress = progressOf(progress);
+    this.headers = message.headers;
+    this.result = result;
   }
 
   /**
@@ -89,13 +88,13 @@ export class TaskInfo {
     return this.result === undefined ? undefined : (parseJson(`result of ${nameOf(this)}`, this.result) as T);
   }
 
-  /** Its fields, for `JSON.stringify`. The payload and the result are text, or base64 if they are not UTF-8: see `payloadEncoding`. */
+  /** Returns its fields, for `JSON.stringify`. Payload and result are text, or base64 if they are not UTF-8: see `payloadEncoding`. */
   toJSON(): object {
     const { payload, result } = this;
     return Object.assign({}, this, bytesJson('payload', payload), result && bytesJson('result', result));
   }
 
-  /** @internal What a console prints. */
+  /** @internal Returns what a console prints. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
       payload: printBytes(this.payload),
@@ -113,7 +112,7 @@ function nameOf({ id, queue }: TaskInfo): string {
   return `task '${id}' of queue '${queue}'`;
 }
 
-/** Another client may have written what is no JSON: that must not hide the task, nor those beside it. */
+/** Another client may have written something that is not JSON: the task and those beside it must still be readable. */
 function progressOf(json: string | undefined): unknown {
   if (json === undefined) return undefined;
   try {
@@ -123,7 +122,7 @@ function progressOf(json: string | undefined): unknown {
   }
 }
 
-/** Of wall-clock milliseconds, where 0 is none. */
+/** Returns the date of wall-clock milliseconds, where 0 is none. */
 export function dateOf(wallMs: number): Date | undefined {
   return wallMs === 0 ? undefined : new Date(wallMs);
 }

@@ -1,30 +1,30 @@
 /**
- * Where a task is. Every task of a queue is in exactly one state, as asynq has them:
+ * State of a task. Every task of a queue is in exactly one, as in asynq:
  *
  *      from                                    to            when
  *      ──────────────────────────────────────  ────────────  ────────────────────────────────────────────────────
- *      (nowhere)                               pending       it is enqueued
- *      (nowhere)                               scheduled     … for later
- *      (nowhere)                               aggregating   … into a group
- *      scheduled, retry                        pending       its moment has come; aggregating, if it has a group
- *      pending                                 active        a worker leases it
- *      active                                  (gone)        done, and nothing to retain; or revoked
+ *      (none)                                  pending       it is enqueued
+ *      (none)                                  scheduled     it is enqueued for later
+ *      (none)                                  aggregating   it is enqueued into a group
+ *      scheduled, retry                        pending       it is due; aggregating, if it has a group
+ *      pending                                 active        a server leases it
+ *      active                                  (removed)     done without retention, or revoked
  *      active                                  completed     done, and its result is retained
- *      active                                  retry         failed, or its worker is gone
+ *      active                                  retry         failed, or its server is lost
  *      active                                  archived      failed for the last time
- *      active                                  pending       given back, to the head of its queue
- *      aggregating                             (gone)        a task that stands for its group is enqueued
- *      completed                               (gone)        its retention is over
+ *      active                                  pending       released, to the head of its queue
+ *      aggregating                             (removed)     the task that replaces its group is enqueued
+ *      completed                               (removed)     its retention is over
  *      scheduled, retry, archived, completed,
- *        aggregating                           pending       somebody runs it now
+ *        aggregating                           pending       an inspector runs it
  *      pending, scheduled, retry, completed,
- *        aggregating                           archived      somebody archives it
- *      any but active                          (gone)        somebody deletes it
+ *        aggregating                           archived      an inspector archives it
+ *      any but active                          (removed)     an inspector deletes it
  */
 export type TaskState =
   'active' | 'pending' | 'scheduled' | 'retry' | 'archived' | 'completed' | 'aggregating';
 
-/** All of them, in asynq's order. */
+/** All states, in asynq's order. */
 export const TASK_STATES: readonly TaskState[] = [
   'active',
   'pending',
@@ -35,23 +35,23 @@ export const TASK_STATES: readonly TaskState[] = [
   'aggregating',
 ];
 
-/** Whether a word is the name of a state. */
+/** Returns whether a text is the name of a state. */
 export function isTaskState(word: string): word is TaskState {
   return (TASK_STATES as readonly string[]).includes(word);
 }
 
-/** What an inspector can do to tasks. */
+/** How an inspector changes tasks. */
 export type TaskChange = 'delete' | 'run' | 'archive';
 
 /** A row of {@link TASK_CHANGES}. */
 export interface TaskChangeRule {
-  /** How errors name the change: `deleted`. */
+  /** Name of the change in errors: `deleted`. */
   readonly done: string;
-  /** States in which a task cannot be changed so. */
+  /** States of tasks for which the change is refused. */
   readonly refused: readonly TaskState[];
 }
 
-/** By change: how errors name it, and the states of tasks for which it is refused. */
+/** The changes: the name of each in errors, and the states of tasks for which it is refused. */
 export const TASK_CHANGES: Readonly<Record<TaskChange, TaskChangeRule>> = {
   delete: { done: 'deleted', refused: ['active'] },
   run: { done: 'run now', refused: ['active', 'pending'] },

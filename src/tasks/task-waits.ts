@@ -11,7 +11,7 @@ const POLL_INTERVAL_MS = SECOND_MS;
 
 const OP = 'Inspector.waitFor';
 
-/** The waits for tasks of one queue share a subscription, which is closed with the last of them. */
+/** The waits for tasks of one queue share a subscription, which is closed with the last one. */
 interface QueueWaits {
   count: number;
   subscription: Promise<Subscription> | undefined;
@@ -20,9 +20,9 @@ interface QueueWaits {
 interface Wait {
   readonly queue: string;
   readonly id: string;
-  /** The number of the last news that it has followed. */
-  news: number;
-  /** Undefined until the task was read. */
+  /** Number of the last notification after which the task was read. */
+  readAt: number;
+  /** Retention of the task; undefined until it was read. */
   retentionMs: number | undefined;
   poll: ClockTimeout | undefined;
   isOver: boolean;
@@ -42,7 +42,7 @@ export class TaskWaits {
   readonly #purgatory = new DelayedOperationPurgatory<string>('task waits', { timerEnabled: false });
   readonly #queues = new Map<string, QueueWaits>();
   /** Number of notifications and intervals so far. */
-  #news = 0;
+  #notifications = 0;
   #isClosed = false;
 
   constructor(broker: Broker) {
@@ -54,7 +54,7 @@ export class TaskWaits {
   }
 
   async wait(queue: string, id: string, signal: AbortSignal | undefined): Promise<TaskInfo> {
-    const wait: Wait = { queue, id, news: -1, retentionMs: undefined, poll: undefined, isOver: false };
+    const wait: Wait = { queue, id, readAt: -1, retentionMs: undefined, poll: undefined, isOver: false };
     const waits = this.#enter(queue);
     try {
       return await this.#purgatory.wait(
@@ -95,11 +95,11 @@ export class TaskWaits {
 
   /** @returns undefined while the task has not ended. */
   async #check(wait: Wait, waits: QueueWaits): Promise<TaskInfo | undefined> {
-    if (wait.news === this.#news) return undefined; // the purgatory checks a new operation twice: one read is enough
-    wait.news = this.#news;
+    if (wait.readAt === this.#notifications) return undefined; // the purgatory checks a new operation twice
+    wait.readAt = this.#notifications;
     let mustPoll = this.#broker.maintenance.includes('task');
     try {
-      await this.#subscribe(wait.queue, waits); // first: or the end of the task could be missed
+      await this.#subscribe(wait.queue, waits); // before the read, so that the end of the task is not missed
     } catch (error) {
       if (!isUnavailable(error)) throw error;
       mustPoll = true;
@@ -134,7 +134,7 @@ export class TaskWaits {
   }
 
   #notify(key: string): void {
-    this.#news++;
+    this.#notifications++;
     this.#purgatory.checkAndComplete(key);
   }
 
@@ -157,7 +157,7 @@ async function unsubscribe(waits: QueueWaits): Promise<void> {
   try {
     await (await subscription)?.close();
   } catch {
-    // It failed, or ended with its broker.
+    // The subscription failed, or was closed with its broker.
   }
 }
 
@@ -172,7 +172,7 @@ function archived({ queue, id }: Wait, lastError: string): EscapementError {
   });
 }
 
-/** A task that was there and has disappeared is done, or was deleted: these cannot be told apart. */
+/** A task that no longer exists is done, or was deleted: these cannot be distinguished. */
 function explain({ queue, id, retentionMs }: Wait, error: unknown): unknown {
   if (retentionMs === undefined) return error;
   if (!(error instanceof EscapementError) || !NOT_FOUND.includes(error.code)) return error;

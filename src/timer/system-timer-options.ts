@@ -3,8 +3,7 @@ import { outOfRange } from '../core/errors.ts';
 import { integer, oneOf, orInfinity, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
 import { requireClock } from '../core/require-clock.ts';
 import { requireBoolean, requireFiniteNumber, requireFunction, requireString } from '../core/validate.ts';
-import { noopMetrics, type MetricsProvider } from '../metrics/provider.ts';
-import { requireMetrics } from '../metrics/require-metrics.ts';
+import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import type { TimerErrorHandler } from './task-runner.ts';
 import type { Rounding } from './timer-wheels.ts';
 
@@ -97,7 +96,7 @@ const OPTIONS = {
   maxTasksPerTurn: [orInfinity(integer(1)), 10_000],
   asyncContext: [requireBoolean, false],
   onError: [requireFunction, undefined],
-  metrics: [requireMetrics, noopMetrics],
+  metrics: [requireMetrics, undefined],
 } satisfies OptionTable<SystemTimerOptions>;
 
 /** The options with every default filled in. */

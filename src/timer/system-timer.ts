@@ -64,7 +64,7 @@ export class SystemTimer implements Timer {
   readonly #wheels: TimerWheels;
   readonly #runner: TaskRunner;
   readonly #driver: TimerDriver;
-  readonly #metrics: TimerMetrics;
+  readonly #metrics: TimerMetrics | undefined;
   readonly #keepsContext: boolean;
   /** The callback of the entries of tasks. */
   readonly #runTask: EntryCallback;
@@ -97,7 +97,8 @@ export class SystemTimer implements Timer {
     );
     this.#keepsContext = resolved.asyncContext;
     this.#runTask = this.#keepsContext ? runTaskInContext : runTask;
-    this.#metrics = timerMetrics(resolved, () => this.size);
+    const { metrics } = resolved;
+    if (metrics !== undefined) this.#metrics = timerMetrics(metrics, name, () => this.size);
   }
 
   /** Where its time comes from. */
@@ -256,7 +257,7 @@ export class SystemTimer implements Timer {
     this.#driver.close();
     const tasks = this.#gatherPending(pending === 'drop');
     if (pending === 'run') this.#runner.run(Infinity);
-    this.#metrics.remove();
+    this.#metrics?.remove();
     return tasks;
   }
 
@@ -289,7 +290,7 @@ export class SystemTimer implements Timer {
     this.#pump(nowMs, this.#options.autoStart ? this.#options.maxTasksPerTurn : Infinity);
     this.#driver.waits.settleExpired(nowMs);
     this.#driver.rearm();
-    this.#metrics.woke();
+    this.#metrics?.woke();
   }
 
   /** Moves what is due to the due queue, runs at most `limit` of it, and tells who waits for that. */
@@ -327,7 +328,7 @@ export class SystemTimer implements Timer {
     this.#driver.pause();
     const ran = this.#runner.run(limit);
     this.#driver.resume();
-    this.#metrics.ran(ran);
+    this.#metrics?.ran(ran);
     return ran;
   }
 

@@ -1,9 +1,9 @@
 import type { Clock } from '../core/clock.ts';
-import { guarded, measuredNow, observeDuration } from '../metrics/guarded.ts';
+import { counter, duration, gauges, measuredNow, type Gauge } from '../metrics/measure.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
 import type { ItemEntry } from './item-entry.ts';
 
-/** What the depth is made of. */
+/** The parts of the depth. */
 export interface QueueSizes {
   readonly ready: { readonly size: number };
   readonly heldAgain: number;
@@ -14,81 +14,73 @@ const BUCKETS = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10];
 const MS_PER_S = 1_000;
 
 /**
- * What a queue measures, if somebody wants to know: Kubernetes' metrics, by their names and meanings. The gauges are
- * worked out when they are read, where client-go has a ticker of 500 ms.
+ * Metrics of a work queue that has a metrics provider: those of Kubernetes, with their names and meanings. The gauges are computed
+ * when they are read, where client-go has a ticker of 500 ms.
  */
 export class WorkQueueMetrics {
   readonly #clock: Clock;
-  readonly #adds: { inc(by?: number): void };
-  readonly #retries: { inc(by?: number): void };
-  readonly #latency: { observe(value: number): void };
-  readonly #work: { observe(value: number): void };
-  readonly #gauges: { remove(): void }[] = [];
+  readonly #adds: () => void;
+  readonly #latency: (durationMs: number) => void;
+  readonly #work: (durationMs: number) => void;
+  /** Counts an add with a delay or a rate limit. */
+  readonly retried: () => void;
   /** When each entry was added; the first time, if it was more than once. */
   readonly #addedAtMs = new Map<ItemEntry<unknown>, number>();
   /** When each entry was handed out: the first one is held longest. */
   readonly #heldSinceMs = new Map<ItemEntry<unknown>, number>();
+  /** Removes the gauges, which would keep a closed queue in memory. */
+  readonly remove: () => void;
 
   constructor(metrics: MetricsProvider, clock: Clock, name: string, sizes: () => QueueSizes) {
     const labels = { name };
     this.#clock = clock;
-    this.#adds = metrics.counter('workqueue_adds_total', 'Adds that the queue has accepted.', labels);
-    this.#retries = metrics.counter('workqueue_retries_total', 'Adds with a delay or a rate limit.', labels);
-    this.#latency = metrics.histogram(
+    this.#adds = counter(metrics, 'workqueue_adds_total', 'Accepted adds.', labels);
+    this.retried = counter(metrics, 'workqueue_retries_total', 'Adds with a delay or a rate limit.', labels);
+    this.#latency = duration(
+      metrics,
       'workqueue_queue_duration_seconds',
-      'How long items waited in the queue before they were handed out.',
+      'Time that items waited before they were handed out.',
       BUCKETS,
       labels,
     );
-    this.#work = metrics.histogram(
+    this.#work = duration(
+      metrics,
       'workqueue_work_duration_seconds',
-      'How long the processing of an item took.',
+      'Duration of the processing of an item.',
       BUCKETS,
       labels,
     );
-    try {
-      this.#readGauges(metrics, labels, sizes);
-    } catch (error) {
-      this.remove(); // nobody else would: there is no queue to shut down
-      throw error;
-    }
-  }
-
-  #readGauges(metrics: MetricsProvider, labels: Record<string, string>, sizes: () => QueueSizes): void {
-    const gauge = (name: string, help: string, read: () => number): void => {
-      this.#gauges.push(metrics.observableGauge(name, help, read, labels));
-    };
-    gauge(
-      'workqueue_depth',
-      'Items that wait to be processed, those added again while held included.',
-      () => {
-        const { ready, heldAgain } = sizes();
-        return ready.size + heldAgain;
-      },
-    );
-    gauge(
-      'workqueue_unfinished_work_seconds',
-      'How long the items that are held have been, summed up: its slope is the number of workers that are stuck.',
-      () => this.#unfinishedS(),
-    );
-    gauge(
-      'workqueue_longest_running_processor_seconds',
-      'How long the item that is held longest has been.',
-      () => this.#longestS(),
-    );
+    const gauge = (gaugeName: string, help: string, read: () => number): Gauge => [
+      gaugeName,
+      help,
+      read,
+      labels,
+    ];
+    this.remove = gauges(metrics, [
+      gauge(
+        'workqueue_depth',
+        'Items to be processed, including those added again during processing.',
+        () => {
+          const { ready, heldAgain } = sizes();
+          return ready.size + heldAgain;
+        },
+      ),
+      gauge(
+        'workqueue_unfinished_work_seconds',
+        'Total time that items have been in processing: its slope is the number of stuck workers.',
+        () => this.#unfinishedS(),
+      ),
+      gauge(
+        'workqueue_longest_running_processor_seconds',
+        'Longest time that an item has been in processing.',
+        () => this.#longestS(),
+      ),
+    ]);
   }
 
   added(entry: ItemEntry<unknown>): void {
     this.#addedAtMs.set(entry, measuredNow(this.#clock));
-    guarded(() => {
-      this.#adds.inc();
-    });
-  }
-
-  retried(): void {
-    guarded(() => {
-      this.#retries.inc();
-    });
+    this.#adds();
   }
 
   handedOut(entry: ItemEntry<unknown>): void {
@@ -96,29 +88,20 @@ export class WorkQueueMetrics {
     const addedAtMs = this.#addedAtMs.get(entry) ?? nowMs;
     this.#addedAtMs.delete(entry);
     this.#heldSinceMs.set(entry, nowMs);
-    observeDuration(this.#latency, nowMs - addedAtMs);
+    this.#latency(nowMs - addedAtMs);
   }
 
   finished(entry: ItemEntry<unknown>): void {
     const nowMs = measuredNow(this.#clock);
     const sinceMs = this.#heldSinceMs.get(entry) ?? nowMs;
     this.#heldSinceMs.delete(entry);
-    observeDuration(this.#work, nowMs - sinceMs);
+    this.#work(nowMs - sinceMs);
   }
 
-  /** It was not worked on: it waits again, as of now unless it was added again meanwhile. */
+  /** Called for an item that was not processed: it waits again, from now on unless it was added again meanwhile. */
   putBack(entry: ItemEntry<unknown>): void {
     this.#heldSinceMs.delete(entry);
     if (!this.#addedAtMs.has(entry)) this.#addedAtMs.set(entry, measuredNow(this.#clock));
-  }
-
-  /** Takes the gauges back: a queue that has ended must not be held by its metrics. */
-  remove(): void {
-    for (const gauge of this.#gauges.splice(0)) {
-      guarded(() => {
-        gauge.remove();
-      });
-    }
   }
 
   #unfinishedS(): number {

@@ -2,8 +2,7 @@ import { systemClock, type Clock } from '../core/clock.ts';
 import { integer, orInfinity, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
 import { requireClock } from '../core/require-clock.ts';
 import { requireFunction, requireString } from '../core/validate.ts';
-import type { MetricsProvider } from '../metrics/provider.ts';
-import { requireMetrics } from '../metrics/require-metrics.ts';
+import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
 
 /** Options of a `WorkQueue`. All are checked when it is made. */
 export interface WorkQueueOptions<T> {

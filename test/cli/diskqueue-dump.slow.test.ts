@@ -13,7 +13,7 @@ import {
 const BINARY = Buffer.from([0, 1, 0xff, 0x41, 0x0a]);
 
 describe('escapement diskqueue dump', () => {
-  it('prints the messages that are not acknowledged, one a line, and changes nothing', async () => {
+  it('prints the unacknowledged messages, one a line, and changes nothing', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(30), { acked: 3 });
     const before = hashOf(folder);
@@ -29,7 +29,7 @@ describe('escapement diskqueue dump', () => {
     expect(hashOf(folder)).toBe(before);
   });
 
-  it('prints them as text, hex, base64, JSON, or as they are', async () => {
+  it('prints messages as text, hex, base64, JSON or raw bytes', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', ['grün\t\u001b[1m\\', BINARY, '']);
     const dump = async (...words: string[]): Promise<string> =>
@@ -44,13 +44,13 @@ describe('escapement diskqueue dump', () => {
     expect(raw.stdout).toEqual(BINARY);
   });
 
-  it('asks which queue, if there is more than one', async () => {
+  it('needs --queue if there are several queues', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', ['a']);
     makeNsqQueue(folder, 'events');
     const { stderr, code } = await diskQueue('dump', folder);
     expect([stderr, code]).toEqual([
-      `escapement: ${folder}: say which with --queue; there is: events, orders\n`,
+      `escapement: ${folder}: there are several queues; use --queue. Queues: events, orders\n`,
       2,
     ]);
     const { stdout } = await diskQueue('dump', folder, '--queue', 'events');
@@ -59,17 +59,17 @@ describe('escapement diskqueue dump', () => {
     expect((await diskQueue('dump', folder, '--queue', 'orders')).stderr).toContain('one of each format');
   });
 
-  it('leaves out what is damaged, says so, and ends with 1', async () => {
+  it('leaves damaged parts out, reports them, and the exit code is 1', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(3));
     damage(folder, 'orders.0000000001.segment', 128 + 24);
     const { stdout, stderr, code } = await diskQueue('dump', folder);
     expect(stdout).toBe('2\tmessage 2\n3\tmessage 3\n');
-    expect(stderr).toBe(`escapement: 1 damaged place left out; 'verify' says where\n`);
+    expect(stderr).toBe(`escapement: 1 damaged part left out; 'verify' lists them\n`);
     expect(code).toBe(1);
   });
 
-  it('ends quietly when nobody reads any more', async () => {
+  it('ends without an error when its reader closes the pipe', async () => {
     const folder = temporaryFolder();
     const messages = Array.from({ length: 2_000 }, () => 'x'.repeat(1_000));
     await makeQueue(folder, 'orders', messages, { maxBytesPerFile: 10_000_000 });
@@ -81,7 +81,7 @@ describe('escapement diskqueue dump', () => {
     expect([stderr, code]).toEqual(['', 0]);
   });
 
-  it('ends with 130 at Ctrl-C', async () => {
+  it('has the exit code 130 after Ctrl-C', async () => {
     const folder = temporaryFolder();
     const messages = Array.from({ length: 3_000 }, () => 'x'.repeat(2_000));
     await makeQueue(folder, 'orders', messages, { maxBytesPerFile: 10_000_000 });

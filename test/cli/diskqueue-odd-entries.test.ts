@@ -97,7 +97,7 @@ describe.skipIf(process.platform === 'win32').each(ODD_ENTRIES)('%s named %s', (
     expect(failed).toMatchObject([{ name: 'odd', message: `${folder}/${file}: ${reason}` }]);
   });
 
-  it('does not keep dump from printing another queue', async () => {
+  it('does not prevent dump from printing another queue', async () => {
     const folder = await folderWithQueues();
     await make(`${folder}/${file}`);
     expect(await diskQueue('dump', folder, '--queue', 'orders')).toEqual({
@@ -154,7 +154,7 @@ const HOSTILE = 'a\u001b[2J\u009b2J\r\nb\u202ec\u2066d\u200fe\u061cf\u2028g\u007
 const SHOWN = 'a\\x1b[2J\\x9b2J\\r\\nb\\u202ec\\u2066d\\u200fe\\u061cf\\u2028g\\x7f{bar}';
 const HARMFUL = /[^\P{Cc}\n\t]|[\u2028\u2029\p{Bidi_Control}]/u;
 
-describe('a queue whose name does something to a terminal', () => {
+describe('a queue name that would affect a terminal', () => {
   it.each(['ls', 'verify', 'dump', 'repair'])('is shown by %s with escapes', async (command) => {
     const folder = `${temporaryFolder()}/${HOSTILE}`;
     mkdirSync(folder);

@@ -25,7 +25,7 @@ async function damagedFolder(): Promise<string> {
 }
 
 describe('escapement diskqueue repair', () => {
-  it('says what it would do with --dry-run, and changes nothing', async () => {
+  it('prints the steps with --dry-run, and changes nothing', async () => {
     const folder = await damagedFolder();
     const before = hashOf(folder);
     const { result, code } = await diskQueueJson('repair', folder, '--dry-run');
@@ -49,7 +49,7 @@ describe('escapement diskqueue repair', () => {
     expect(hashOf(folder)).toBe(before);
   });
 
-  it('keeps every intact message in its place, and the damaged files beside; twice is the same', async () => {
+  it('keeps every intact message in order and the damaged files as copies; a second repair does nothing', async () => {
     const folder = await damagedFolder();
     const was = readFileSync(join(folder, SECOND));
     const { stdout, stderr, code } = await diskQueue('repair', folder);
@@ -70,7 +70,7 @@ describe('escapement diskqueue repair', () => {
     expect(await messagesOf(folder, 'orders')).toEqual(kept);
   });
 
-  it('puts in order what a crash has left: nothing is lost', async () => {
+  it('completes what a crash interrupted, without a loss', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(30));
     const segments = readdirSync(folder).filter((name) => name.endsWith('.segment'));
@@ -92,7 +92,7 @@ describe('escapement diskqueue repair', () => {
     );
   });
 
-  it('writes a damaged cursor anew: no message is lost, and some come again', async () => {
+  it('replaces a damaged cursor: no message is lost, and some are delivered again', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(10), { acked: 2, maxBytesPerFile: 10_000 });
     for (const slot of [64, 4_096]) damage(folder, 'orders.cursor', slot);
@@ -113,7 +113,7 @@ describe('escapement diskqueue repair', () => {
     expect((await diskQueue('repair', folder)).stdout).toBe('events (nsq): nothing to do\n');
   });
 
-  it('does not touch a queue that somebody has open, nor any other one', async () => {
+  it('changes no queue if one of them is open', async () => {
     const folder = await damagedFolder();
     const queue = await DiskQueue.open({ name: 'zebras', dataPath: folder });
     await queue.put(Buffer.from('a'));

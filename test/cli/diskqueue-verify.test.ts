@@ -14,7 +14,7 @@ import {
 const PAYLOAD = 128 + 24;
 
 describe('escapement diskqueue verify', () => {
-  it('finds nothing wrong with queues that are in order', async () => {
+  it('finds no problems in intact queues', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(30), { acked: 3 });
     makeNsqQueue(folder, 'events');
@@ -50,7 +50,7 @@ describe('escapement diskqueue verify', () => {
     expect(hashOf(folder)).toBe(before);
   });
 
-  it('names what is damaged, and ends with 1', async () => {
+  it('lists the damage, and the exit code is 1', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(30));
     await makeQueue(folder, 'other', ['a']);
@@ -82,7 +82,7 @@ describe('escapement diskqueue verify', () => {
     expect((await diskQueue('verify', folder, '--queue', 'other')).code).toBe(0);
   });
 
-  it('notes what a crash may leave, and takes it for no problem', async () => {
+  it('prints what a crash may leave as a note, not as a problem', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(3));
     appendFileSync(`${folder}/orders.0000000002.segment`, Buffer.from([1, 2, 3]));
@@ -113,12 +113,12 @@ describe('escapement diskqueue verify', () => {
     });
   });
 
-  it('reads a queue that is open, and says that it is', async () => {
+  it('reads a queue that is open, with a note', async () => {
     const folder = temporaryFolder();
     const queue = await DiskQueue.open({ name: 'orders', dataPath: folder });
     await queue.put(Buffer.from('a'));
     const { stdout, code } = await diskQueue('verify', folder);
-    expect(stdout).toContain('note     it is open now');
+    expect(stdout).toContain('note     it is open: ');
     expect(code).toBe(0);
     await queue.close();
   });

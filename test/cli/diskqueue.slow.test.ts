@@ -7,7 +7,7 @@ import { hashOf, makeNsqQueue, makeQueue, numbered, temporaryFolder } from './su
 const ESCAPE = '\u001b';
 
 describe('escapement', () => {
-  it('says its version, which is the package’s', async () => {
+  it('prints the version of the package', async () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
       version: string;
     };
@@ -15,7 +15,7 @@ describe('escapement', () => {
     expect([stdout.toString().trim(), code]).toEqual([version, 0]);
   });
 
-  it('explains itself, its commands, and their exit codes', async () => {
+  it('has help for itself and its commands, with their exit codes', async () => {
     const { stdout, code } = await finished(startCommand(['--help']));
     expect(stdout.toString()).toContain('diskqueue');
     expect(code).toBe(0);
@@ -41,7 +41,7 @@ describe('escapement', () => {
     expect([stdout.toString(), code]).toEqual(['', 2]);
   });
 
-  it('says what is wrong with a folder', async () => {
+  it('reports what is wrong with a folder', async () => {
     const folder = temporaryFolder();
     writeFileSync(`${folder}/file`, '');
     mkdirSync(`${folder}/empty`);
@@ -61,12 +61,10 @@ describe('escapement', () => {
     expect((await diskQueue('ls', '//')).stderr).not.toContain('no such folder');
     await makeQueue(folder, 'orders', ['a']);
     const { stderr } = await diskQueue('verify', folder, '--queue', 'order');
-    expect(stderr).toBe(
-      `escapement: ${folder}: there is no queue 'order' in this folder; there is: orders\n`,
-    );
+    expect(stderr).toBe(`escapement: ${folder}: there is no queue 'order' in this folder. Queues: orders\n`);
   });
 
-  it('names what it cannot read', async () => {
+  it('reports the file that it cannot read', async () => {
     const folder = temporaryFolder();
     const segment = `${folder}/orders.0000000001.segment`;
     mkdirSync(segment);
@@ -76,7 +74,7 @@ describe('escapement', () => {
     }
   });
 
-  it('says what it is not permitted to read', async () => {
+  it('reports the file that it is not permitted to read', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', ['a']);
     chmodSync(`${folder}/orders.0000000001.segment`, 0);
@@ -127,7 +125,7 @@ describe('escapement diskqueue ls', () => {
     expect(hashOf(folder)).toBe(before);
   });
 
-  it('says whether somebody has a queue open, in another process too', async () => {
+  it('shows whether a queue is open, in another process too', async () => {
     const folder = temporaryFolder();
     const queue = await DiskQueue.open({ name: 'orders', dataPath: folder });
     await queue.put(Buffer.from('a'));
@@ -138,7 +136,7 @@ describe('escapement diskqueue ls', () => {
     expect(closed.result.queues).toMatchObject([{ isOpen: false }]);
   });
 
-  it('knows a queue that was read to its end', async () => {
+  it('lists a queue that was read to its end', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', ['a'], { acked: 1 });
     await makeQueue(folder, 'orders', []);
@@ -147,7 +145,7 @@ describe('escapement diskqueue ls', () => {
     expect(result.queues).toMatchObject([{ name: 'orders', files: [], messages: 0, unacknowledged: 0 }]);
   });
 
-  it('prints names that would do something to a terminal', async () => {
+  it('prints names that would affect a terminal with escapes', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'or\u001b[31mders\n', ['a']);
     const { stdout } = await diskQueue('ls', folder);
@@ -156,7 +154,7 @@ describe('escapement diskqueue ls', () => {
   });
 });
 
-describe('a queue that is being worked with', () => {
+describe('a queue that is in use', () => {
   it('can be listed, verified and dumped meanwhile', async () => {
     const folder = temporaryFolder();
     const queue = await DiskQueue.open({

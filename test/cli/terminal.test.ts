@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { CommandError, describeError } from '../../src/cli/command-error.ts';
 import { Output } from '../../src/cli/terminal/output.ts';
 import { ProgressBar } from '../../src/cli/terminal/progress-bar.ts';
-import { toJson } from '../../src/cli/terminal/json.ts';
 import {
   count,
   formatBytes,
@@ -11,6 +10,7 @@ import {
   printable,
   printableBytes,
   table,
+  toJson,
 } from '../../src/cli/terminal/text.ts';
 import { EscapementError } from '../../src/core/errors.ts';
 import { COMMAND } from './support/command.ts';
@@ -43,13 +43,13 @@ class FakeStream {
 }
 
 describe('Output', () => {
-  it('colours on a terminal only', () => {
+  it('has colours on a terminal only', () => {
     const text = new Output(new FakeStream(true)).paint('red', 'problem');
     expect(text).toBe('\u001b[31mproblem\u001b[39m');
     expect(new Output(new FakeStream(false)).paint('red', 'problem')).toBe('problem');
   });
 
-  it('makes text harmless, whatever was forgotten before, and writes bytes as they are', async () => {
+  it('makes text harmless, and writes bytes unchanged', async () => {
     for (const isTTY of [true, false]) {
       const stream = new FakeStream(isTTY);
       const out = new Output(stream);
@@ -61,7 +61,7 @@ describe('Output', () => {
     }
   });
 
-  it('collects what is added, and writes nothing more when the reader is gone', async () => {
+  it('collects data, and writes nothing more when the reader has closed the pipe', async () => {
     const stream = new FakeStream(false);
     const out = new Output(stream);
     await out.add('a');
@@ -75,7 +75,7 @@ describe('Output', () => {
     expect(stream.written).toBe('ab\n');
   });
 
-  it('rejects when what it writes to is full', async () => {
+  it('rejects when the disk of its file is full', async () => {
     const stream = new FakeStream(false);
     stream.failure = Object.assign(new Error('full'), { code: 'ENOSPC' });
     await expect(new Output(stream).print('a')).rejects.toThrow('full');
@@ -83,7 +83,7 @@ describe('Output', () => {
 });
 
 describe('ProgressBar', () => {
-  it('is drawn on a terminal, and only if it takes a while', () => {
+  it('is drawn on a terminal, and only if the work takes a while', () => {
     const stream = new FakeStream(true);
     let nowMs = 0;
     const bar = new ProgressBar(new Output(stream), 'orders', () => nowMs);
@@ -95,7 +95,7 @@ describe('ProgressBar', () => {
     expect(stream.written).toContain('orders');
   });
 
-  it('shows a label as it is, and does nothing else to the terminal', () => {
+  it('shows its label, which has no other effect on the terminal', () => {
     const stream = new FakeStream(true);
     let nowMs = 0;
     const bar = new ProgressBar(new Output(stream), '{total}\u001b[2J\u202e', () => nowMs);
@@ -116,7 +116,7 @@ describe('ProgressBar', () => {
   });
 });
 
-describe('text', () => {
+describe('text of the command', () => {
   it('has units', () => {
     expect([0, 1, 1023, 1024, 1536, 20 * 1024, 3 * 1024 ** 3].map(formatBytes)).toEqual([
       '0 bytes',
@@ -130,7 +130,7 @@ describe('text', () => {
     expect([count(1, 'message'), count(1_000, 'message')]).toEqual(['1 message', '1,000 messages']);
   });
 
-  it('is one line that does nothing to a terminal', () => {
+  it('is one line that has no effect on a terminal', () => {
     expect(printable('a\u001b[2J\n\u2028\\')).toBe('a\\x1b[2J\\n\\u2028\\\\');
     const turning = '\u061c\u200e\u200f\u202a\u202e\u2066\u2069';
     const escaped = '\\u061c\\u200e\\u200f\\u202a\\u202e\\u2066\\u2069';
@@ -140,14 +140,14 @@ describe('text', () => {
     const json = toJson({ [turning]: '\u007f\u009b\u2029\ud800' });
     expect(json).toBe(`{\n  "${escaped}": "\\u007f\\u009b\\u2029\\ud800"\n}`);
     expect(harmless(harmless('C:\\a\u001b'))).toBe('C:\\a\\x1b');
-    expect(table(['a'], ['left'], [['b\u001b\nc']], 80)).toContain('b\\x1b\\nc');
+    expect(table([['a', (cell) => cell]], ['b\u001b\nc'], 80)).toContain('b\\x1b\\nc');
     expect(printableBytes(Buffer.from('é€'))).toBe('é€');
     expect(printableBytes(Buffer.from([0x61, 0xe9, 0x0a]))).toBe('a\\xe9\\n');
   });
 });
 
 describe('describeError', () => {
-  it('is one line for what people can do something about', () => {
+  it('returns one line for an error of the environment', () => {
     const denied = Object.assign(new Error('EACCES: …'), { code: 'EACCES', path: '/q', syscall: 'open' });
     expect(describeError(denied)).toBe('/q: permission denied');
     const odd = Object.assign(new Error('EODD: odd'), { code: 'EODD', syscall: 'open' });
@@ -159,7 +159,7 @@ describe('describeError', () => {
     );
   });
 
-  it('keeps the stack of what should not have happened', () => {
+  it('keeps the stack of a fault of the program', () => {
     expect(describeError(new TypeError('a bug'))).toMatch(/TypeError: a bug\n +at /);
   });
 });

@@ -31,3 +31,13 @@ export function measured(metrics: MetricsProvider): { close: () => void } {
     },
   };
 }
+
+const nothing = (): void => undefined;
+
+/** Measures nothing. */
+export const noopMetrics: MetricsProvider = {
+  counter: () => ({ inc: nothing }),
+  gauge: () => ({ set: nothing }),
+  observableGauge: () => ({ remove: nothing }),
+  histogram: () => ({ observe: nothing }),
+};

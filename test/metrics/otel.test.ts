@@ -17,7 +17,7 @@ import { openTelemetryMetrics } from 'escapement/metrics/otel';
 import { READS, type SummedReads } from '../../src/metrics/summed-reads.ts';
 import { measured } from './measured.ts';
 
-/** Collects when it is told to. */
+/** Collects on demand. */
 class ManualReader extends MetricReader {
   protected override onForceFlush(): Promise<void> {
     return Promise.resolve();
@@ -70,7 +70,7 @@ afterEach(() => {
 });
 
 describe('openTelemetryMetrics', () => {
-  it('is what a reader collects: a timer and a purgatory', async () => {
+  it('a reader collects the metrics of a timer and a purgatory', async () => {
     const { close } = measured(metrics);
     expect(await reader.series('timer_size')).toEqual(['timer=requests: 3']);
     expect(await reader.series('timer_tasks_run_total')).toEqual(['timer=requests: 3']);
@@ -84,7 +84,7 @@ describe('openTelemetryMetrics', () => {
     const waits = (await reader.read()).get('purgatory_wait_duration_seconds');
     expect(waits?.descriptor).toMatchObject({
       unit: 's',
-      description: 'How long operations waited, from add to completion.',
+      description: 'Time from the addition of an operation to its completion.',
     });
     expect(waits?.dataPoints[0]?.value).toMatchObject({
       count: 1,
@@ -98,7 +98,7 @@ describe('openTelemetryMetrics', () => {
     expect(await reader.series('purgatory_completed_total')).toContain('purgatory=fetch,reason=closed: 2');
   });
 
-  it('goes through an exporter that is flushed', async () => {
+  it('an exporter that is flushed receives the metrics', async () => {
     const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
     const provider = new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter })] });
     openTelemetryMetrics({ meter: provider.getMeter('test') })
@@ -115,7 +115,7 @@ describe('openTelemetryMetrics', () => {
     await provider.shutdown();
   });
 
-  it('has the names of Prometheus behind the Prometheus exporter, each suffix once', async () => {
+  it('the Prometheus exporter writes the names of prometheusMetrics, with each suffix once', async () => {
     const exporter = new PrometheusExporter({
       preventServerStart: true,
       withoutScopeInfo: true,
@@ -142,7 +142,7 @@ describe('openTelemetryMetrics', () => {
     await provider.shutdown();
   });
 
-  it('asks the global meter provider by default, when something is to be measured', async () => {
+  it('the global meter provider is the default, looked up when an instrument is created', async () => {
     const metrics = openTelemetryMetrics();
     metrics.counter('lost_total', 'Nobody listens yet.').inc();
     api.setGlobalMeterProvider(provider);
@@ -152,7 +152,7 @@ describe('openTelemetryMetrics', () => {
     expect([...(await reader.read()).keys()]).toEqual(['jobs_total']);
   });
 
-  it('sets gauges, and tells the unit that a name ends in', async () => {
+  it('gauges can be set, and the unit is the one that the name ends in', async () => {
     const level = metrics.gauge('age_seconds', 'Age.', { name: 'a' });
     level.set(4);
     level.set(-2.5);
@@ -164,7 +164,7 @@ describe('openTelemetryMetrics', () => {
     expect(units).toEqual(['s', 's', 'By', 'By', '', '']);
   });
 
-  it('puts the prefix before every name and the labels on every metric; a metric knows its own label better', async () => {
+  it('every name has the prefix and every metric the labels; a label of the metric itself wins', async () => {
     const metrics = openTelemetryMetrics({ meter, prefix: 'shop.', labels: { shard: '7', name: 'x' } });
     metrics.counter('jobs_total', 'Jobs.', { name: 'a' });
     metrics.observableGauge('depth', 'Depth.', () => 4);
@@ -172,13 +172,13 @@ describe('openTelemetryMetrics', () => {
     expect(await reader.series('shop.depth')).toEqual(['shard=7,name=x: 4']);
   });
 
-  it('lets the series of one name have different labels, with any value', async () => {
+  it('series of one name can have different labels with any value', async () => {
     metrics.counter('jobs_total', 'Jobs.', { name: 'b"\\\n' }).inc();
     metrics.counter('jobs_total', 'Jobs.', { name: 'a', 'kind.of': '' }).inc(2);
     expect(await reader.series('jobs_total')).toEqual(['name=b"\\\n: 1', 'name=a,kind.of=: 2']);
   });
 
-  it('leaves a gauge that cannot be read out of the collection, and all others in it', async () => {
+  it('a gauge that cannot be read is missing in the collection, and all others are in it', async () => {
     const onError = vi.fn<(error: EscapementError) => void>();
     const metrics = openTelemetryMetrics({ meter, onError });
     const fail = (): number => {
@@ -188,7 +188,7 @@ describe('openTelemetryMetrics', () => {
     metrics.observableGauge('depth', 'Depth.', () => 2, { name: 'b' });
     expect(await reader.series('depth')).toEqual(['name=b: 2']);
     expect(onError.mock.calls.map(([error]) => error.message)).toEqual([
-      'depth{name="a"} could not be read: no',
+      'metric depth{name="a"} cannot be read: no',
     ]);
   });
 });
@@ -206,11 +206,11 @@ describe('a gauge that was removed', () => {
     return [...seen, await reader.series('depth'), await reader.series('depth')];
   };
 
-  it('is 0 once and then gone, for a reader of deltas', async () => {
+  it('a removed gauge is 0 once and then missing for a reader of deltas', async () => {
     expect(await collectThrice(AggregationTemporality.DELTA)).toEqual([['name=a: 5'], ['name=a: 0'], []]);
   });
 
-  it('stays at 0 for a cumulative reader, because the SDK repeats the last value for ever', async () => {
+  it('a removed gauge stays at 0 for a cumulative reader, because the SDK repeats the last value for ever', async () => {
     expect(await collectThrice(AggregationTemporality.CUMULATIVE)).toEqual([
       ['name=a: 5'],
       ['name=a: 0'],
@@ -218,7 +218,7 @@ describe('a gauge that was removed', () => {
     ]);
   });
 
-  it('is 0 for every reader', async () => {
+  it('a removed gauge is 0 for every reader', async () => {
     const readers = [new ManualReader(), new ManualReader()];
     const metrics = openTelemetryMetrics({ meter: new MeterProvider({ readers }).getMeter('test') });
     const gauge = metrics.observableGauge('depth', 'Depth.', () => 5);
@@ -227,7 +227,7 @@ describe('a gauge that was removed', () => {
     for (const reader of readers) expect(await reader.series('depth')).toEqual([': 0']);
   });
 
-  it('may be removed while it is collected, without a loss to the others', async () => {
+  it('a gauge can be removed while it is collected, and the others are still collected', async () => {
     const first = metrics.observableGauge('first', 'First.', () => (first.remove(), 1));
     metrics.observableGauge('second', 'Second.', () => 2);
     expect([await reader.series('first'), await reader.series('second')]).toEqual([[': 1'], [': 2']]);
@@ -235,7 +235,7 @@ describe('a gauge that was removed', () => {
 });
 
 describe('the same name again', () => {
-  it('continues the counters of what was closed, and reads what is there now', async () => {
+  it('a part that is created again continues the counters and has gauges of its own', async () => {
     for (let round = 1; round <= 3; round++) {
       const clock = new ManualClock();
       const timer = new SystemTimer({ clock, metrics, name: 'a' });
@@ -248,7 +248,7 @@ describe('the same name again', () => {
     }
   });
 
-  it('adds up what has one name at once, also through two providers on one meter', async () => {
+  it('two parts of one name are added up, also through two providers on one meter', async () => {
     const clock = new ManualClock();
     const providers = [metrics, openTelemetryMetrics({ meter })];
     const timers = providers.map((metrics) => new SystemTimer({ clock, metrics, name: 'a' }));
@@ -260,7 +260,7 @@ describe('the same name again', () => {
     expect(await reader.series('timer_tasks_run_total')).toEqual(['timer=a: 1']);
   });
 
-  it('adds up through two providers on the global meter', async () => {
+  it('two parts of one name are added up through two providers on the global meter', async () => {
     api.setGlobalMeterProvider(provider);
     for (const metrics of [openTelemetryMetrics(), openTelemetryMetrics()]) {
       metrics.observableGauge('depth', 'Depth.', () => 2);
@@ -268,7 +268,7 @@ describe('the same name again', () => {
     expect(await reader.series('depth')).toEqual([': 4']);
   });
 
-  it('keeps nothing of what was closed when no SDK is there to collect', () => {
+  it('a closed part is not kept in memory when no SDK collects', () => {
     new SystemTimer({ clock: new ManualClock(), metrics: openTelemetryMetrics() }).close();
     const noop: object = api.getMeter('escapement');
     const gauges = (noop as { [READS]: Map<string, SummedReads> })[READS];
@@ -278,23 +278,29 @@ describe('the same name again', () => {
   });
 });
 
-describe('what openTelemetryMetrics refuses', () => {
+describe('invalid arguments of openTelemetryMetrics', () => {
   it.each([
-    [{ meter: {} }, 'meter must be a Meter of @opentelemetry/api. Received [object Object]'],
-    [{ meter: null }, 'meter must be a Meter of @opentelemetry/api. Received null'],
-    [{ prefix: 7 }, 'prefix must be a string. Received 7'],
-    [{ prefix: '7' }, /^prefix must be a name that OpenTelemetry takes, .* Received '7' \(a string\)$/],
-    [{ labels: { shard: 7 } }, 'labels.shard must be a string. Received 7'],
-    [{ onError: 1 }, 'onError must be a function. Received 1'],
+    [{ meter: {} }, 'options.meter must be a Meter of @opentelemetry/api. Received [object Object]'],
+    [{ meter: null }, 'options.meter must be a Meter of @opentelemetry/api. Received null'],
+    [{ prefix: 7 }, 'options.prefix must be a string. Received 7'],
+    [
+      { prefix: '7' },
+      /^options\.prefix must be a valid name for OpenTelemetry, .* Received '7' \(a string\)$/,
+    ],
+    [{ labels: { shard: 7 } }, 'options.labels.shard must be a string. Received 7'],
+    [{ onError: 1 }, 'options.onError must be a function. Received 1'],
     [null, 'options must be an object. Received null'],
-  ])('options %o', (options, message) => {
+  ])('options %o throw an error with the value received', (options, message) => {
     expect(() => openTelemetryMetrics(options as never)).toThrow(message);
   });
 
-  it.each(['', '1st', 'a b', 'a:b', 'ä', 'a\n', 'a'.repeat(256)])('the name %j', async (name) => {
-    expect(() => metrics.counter(name, 'help')).toThrow(
-      expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }),
-    );
-    expect((await reader.read()).size).toBe(0);
-  });
+  it.each(['', '1st', 'a b', 'a:b', 'ä', 'a\n', 'a'.repeat(256)])(
+    'the name %j throws a TypeError and creates no metric',
+    async (name) => {
+      expect(() => metrics.counter(name, 'help')).toThrow(
+        expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }),
+      );
+      expect((await reader.read()).size).toBe(0);
+    },
+  );
 });

@@ -45,11 +45,11 @@ async function fetchFrom(from: Registry): Promise<{ text: string; type: string |
 }
 
 describe('prometheusMetrics', () => {
-  it('is what a scrape over HTTP finds: a timer and a purgatory', async () => {
+  it('a scrape over HTTP returns the metrics of a timer and a purgatory', async () => {
     const { close } = measured(metrics);
     const { text, type } = await fetchFrom(registry);
     expect(type).toBe('text/plain; version=0.0.4; charset=utf-8');
-    expect(text).toContain('# HELP timer_size Tasks that wait in the timer.\n# TYPE timer_size gauge\n');
+    expect(text).toContain('# HELP timer_size Pending tasks.\n# TYPE timer_size gauge\n');
     expect(text.split('\n')).toEqual(
       expect.arrayContaining([
         'timer_size{timer="requests"} 3',
@@ -73,7 +73,7 @@ describe('prometheusMetrics', () => {
     expect(await scrape()).toContain('purgatory_completed_total{purgatory="fetch",reason="closed"} 2');
   });
 
-  it('uses the global registry by default', async () => {
+  it('the global registry is the default', async () => {
     const metrics = prometheusMetrics();
     metrics.counter('jobs_total', 'Jobs.').inc(2);
     metrics.gauge('level', 'A level.').set(-1.5);
@@ -89,7 +89,7 @@ describe('prometheusMetrics', () => {
     ]);
   });
 
-  it('writes OpenMetrics too', async () => {
+  it('a registry of OpenMetrics is written in its format', async () => {
     const open = new Registry<OpenMetricsContentType>();
     open.setContentType(openMetricsContentType);
     const metrics = prometheusMetrics({ registry: open });
@@ -101,7 +101,7 @@ describe('prometheusMetrics', () => {
     expect(await scrape(open)).toEqual(['jobs_total{name="a"} 2']);
   });
 
-  it('puts the prefix before every name and the labels on every metric; a metric knows its own label better', async () => {
+  it('every name has the prefix and every metric the labels; a label of the metric itself wins', async () => {
     const metrics = prometheusMetrics({ registry, prefix: 'shop_', labels: { shard: '7', name: 'x' } });
     metrics.counter('jobs_total', 'Jobs.', { name: 'a' });
     metrics.observableGauge('depth', 'Depth.', () => 4);
@@ -111,7 +111,7 @@ describe('prometheusMetrics', () => {
     ]);
   });
 
-  it('keeps the series of many names apart, and escapes what they are called', async () => {
+  it('the series of many parts are separate, and their names are escaped', async () => {
     for (const name of ['a', 'b"\\\n', '\u{1F40C}', ''])
       metrics.counter('adds_total', 'Adds.', { name }).inc();
     expect(await scrape()).toEqual([
@@ -122,7 +122,7 @@ describe('prometheusMetrics', () => {
     ]);
   });
 
-  it('reads gauges when it is scraped and not before', async () => {
+  it('gauges are read when the registry is scraped and not before', async () => {
     const read = vi.fn(() => 3);
     metrics.observableGauge('depth', 'Depth.', read, { name: 'a' });
     expect(read).not.toHaveBeenCalled();
@@ -132,7 +132,7 @@ describe('prometheusMetrics', () => {
     expect(read).toHaveBeenCalledTimes(2);
   });
 
-  it('drops a gauge that was removed, with labels or without', async () => {
+  it('a removed gauge is missing in the next scrape, with labels or without', async () => {
     const [bare, labelled] = [{}, { name: 'a' }].map((labels, i) =>
       metrics.observableGauge(`depth_${i}`, 'Depth.', () => 1, labels),
     );
@@ -143,7 +143,7 @@ describe('prometheusMetrics', () => {
     expect(await scrape()).toEqual([]);
   });
 
-  it('leaves a gauge that cannot be read out of the scrape, and all others in it', async () => {
+  it('a gauge that cannot be read is missing in the scrape, and all others are in it', async () => {
     const onError = vi.fn<(error: EscapementError) => void>();
     const metrics = prometheusMetrics({ registry, onError });
     const fail = (): number => {
@@ -154,11 +154,11 @@ describe('prometheusMetrics', () => {
     metrics.observableGauge('other', 'Other.', () => 3);
     expect(await scrape()).toEqual(['depth{name="b"} 2', 'other 3']);
     expect(onError.mock.calls.map(([error]) => error.message)).toEqual([
-      'depth{name="a"} could not be read: no',
+      'metric depth{name="a"} cannot be read: no',
     ]);
   });
 
-  it('adds up across the workers of a cluster', async () => {
+  it('gauges are added up across the workers of a cluster', async () => {
     const results = await Promise.all(
       [1, 2].map(async (size) => {
         const registry = new Registry();
@@ -171,7 +171,7 @@ describe('prometheusMetrics', () => {
 });
 
 describe('the same name again', () => {
-  it('continues the counters of what was closed, and reads what is there now', async () => {
+  it('a part that is created again continues the counters and has gauges of its own', async () => {
     for (let round = 1; round <= 3; round++) {
       const clock = new ManualClock();
       const timer = new SystemTimer({ clock, metrics, name: 'a' });
@@ -187,7 +187,7 @@ describe('the same name again', () => {
     }
   });
 
-  it('adds up what has one name at once, whoever closes first', async () => {
+  it('two parts of one name are added up, in whatever order they close', async () => {
     const clock = new ManualClock();
     const timers = [1, 2].map(() => new SystemTimer({ clock, metrics, name: 'a' }));
     for (const timer of timers) timer.schedule(1, () => undefined, 0);
@@ -198,7 +198,7 @@ describe('the same name again', () => {
     expect(await scrape()).not.toContainEqual(expect.stringContaining('timer_size'));
   });
 
-  it('lets two providers share a registry', async () => {
+  it('two providers can share a registry', async () => {
     const other = prometheusMetrics({ registry });
     for (const provider of [metrics, other]) {
       provider.counter('jobs_total', 'Jobs.', { name: 'a' }).inc();
@@ -216,13 +216,13 @@ describe('the same name again', () => {
     );
   });
 
-  it('takes the buckets as they are, and does not freeze them', () => {
+  it('the array of buckets is not frozen', () => {
     const buckets = [1, 2];
     metrics.histogram('took_seconds', 'Time.', buckets);
     expect(Object.isFrozen(buckets)).toBe(false);
   });
 
-  it('starts over in a registry that was cleared', async () => {
+  it('a registry that was cleared starts with new metrics', async () => {
     const old = metrics.counter('jobs_total', 'Jobs.');
     registry.clear();
     old.inc();
@@ -230,7 +230,7 @@ describe('the same name again', () => {
     expect(await scrape()).toEqual(['jobs_total 1']);
   });
 
-  it('goes on with a counter that was reset', async () => {
+  it('a counter that was reset can be incremented', async () => {
     const counter = metrics.counter('jobs_total', 'Jobs.', { name: 'a' });
     counter.inc(5);
     registry.resetMetrics();
@@ -239,7 +239,7 @@ describe('the same name again', () => {
   });
 });
 
-describe('a metric of somebody else', () => {
+describe('a metric that is already registered', () => {
   const help = 'Theirs.';
   const fails = (make: () => unknown): unknown => {
     try {
@@ -252,32 +252,32 @@ describe('a metric of somebody else', () => {
   };
   const conflict = (name: string, reason: string): unknown => [
     'ERR_METRIC_CONFLICT',
-    `The registry has a metric ${name} already: ${reason}. Give prometheusMetrics another prefix or registry`,
+    `the registry has a metric ${name} already: ${reason}. Pass another prefix or registry to prometheusMetrics`,
   ];
 
-  it('of the same type and labels is used', async () => {
+  it('a registered metric of the same type and labels is used', async () => {
     const theirs = new Counter({ name: 'jobs_total', help, labelNames: ['name'], registers: [registry] });
     theirs.inc({ name: 'a' }, 3);
     metrics.counter('jobs_total', 'Jobs.', { name: 'a' }).inc();
     expect(await scrape()).toEqual(['jobs_total{name="a"} 4']);
   });
 
-  it('of another type is an error that names both', () => {
+  it('a registered metric of another type throws an error with both types', () => {
     new Summary({ name: 'jobs_total', help, registers: [registry] });
     expect(fails(() => metrics.counter('jobs_total', 'Jobs.'))).toEqual(
-      conflict('jobs_total', 'it is a summary, and a counter is wanted'),
+      conflict('jobs_total', 'it is a summary, not a counter'),
     );
   });
 
-  it('with other labels is an error that names both sets', () => {
+  it('a registered metric with other labels throws an error with both sets of labels', () => {
     new Gauge({ name: 'timer_size', help, labelNames: ['queue', 'host'], registers: [registry] });
     expect(fails(() => new SystemTimer({ metrics }))).toEqual(
-      conflict('timer_size', 'it has the labels [host, queue], and [timer] are wanted'),
+      conflict('timer_size', 'its labels are [host, queue], not [timer]'),
     );
   });
 
   it.each(['purgatory_size', 'purgatory_watched_keys', 'purgatory_cancelled_total'])(
-    'by the name %s leaves nothing behind of what could not be made',
+    'a registered metric %s makes the purgatory throw and leaves none of its gauges',
     async (name) => {
       new Summary({ name, help, registers: [registry], labelNames: ['theirs'] });
       expect(() => measured(metrics)).toThrow(EscapementError);
@@ -286,69 +286,72 @@ describe('a metric of somebody else', () => {
     },
   );
 
-  it('leaves no gauge behind of a timer that could not be made', async () => {
+  it('a timer that could not be created leaves no gauge', async () => {
     new Summary({ name: 'timer_tasks_run_total', help, registers: [registry], labelNames: ['theirs'] });
     expect(() => new SystemTimer({ metrics })).toThrow(EscapementError);
     expect(await scrape()).toEqual(['timer_wakeups_total{timer="timer"} 0']);
   });
 
-  it('with other labels is an error when it is our own', () => {
+  it('a metric of another provider with other labels throws an error with both sets of labels', () => {
     metrics.counter('jobs_total', 'Jobs.', { name: 'a', kind: 'b' });
     metrics.counter('jobs_total', 'Jobs.', { kind: 'c', name: 'd' });
     expect(fails(() => metrics.counter('jobs_total', 'Jobs.', { name: 'a' }))).toEqual(
-      conflict('jobs_total', 'it has the labels [kind, name], and [name] are wanted'),
+      conflict('jobs_total', 'its labels are [kind, name], not [name]'),
     );
   });
 
-  it('with other buckets is an error that names both', () => {
+  it('a registered histogram with other buckets throws an error with both sets of buckets', () => {
     metrics.histogram('took_seconds', 'Time.', [1, 2]);
     expect(fails(() => metrics.histogram('took_seconds', 'Time.', [1, 3]))).toEqual(
-      conflict('took_seconds', 'it has the buckets [1, 2], and [1, 3] are wanted'),
+      conflict('took_seconds', 'its buckets are [1, 2], not [1, 3]'),
     );
   });
 
-  it('is either set or read', () => {
+  it('a gauge is either set or read', () => {
     metrics.gauge('level', 'Level.');
     expect(fails(() => metrics.observableGauge('level', 'Level.', () => 1))).toEqual(
-      conflict('level', 'it is set by somebody, and not read when scraped'),
+      conflict('level', 'it is set, and not read when scraped'),
     );
     metrics.observableGauge('depth', 'Depth.', () => 1);
     expect(fails(() => metrics.gauge('depth', 'Depth.'))).toEqual(
-      conflict('depth', 'it is read when scraped, and cannot be set'),
+      conflict('depth', 'it is read when scraped, so it cannot be set'),
     );
   });
 });
 
-describe('what prometheusMetrics refuses', () => {
+describe('invalid arguments of prometheusMetrics', () => {
   it.each([
-    [{ registry: {} }, 'registry must be a Registry of prom-client. Received [object Object]'],
-    [{ registry: null }, 'registry must be a Registry of prom-client. Received null'],
-    [{ prefix: 7 }, 'prefix must be a string. Received 7'],
+    [{ registry: {} }, 'options.registry must be a Registry of prom-client. Received [object Object]'],
+    [{ registry: null }, 'options.registry must be a Registry of prom-client. Received null'],
+    [{ prefix: 7 }, 'options.prefix must be a string. Received 7'],
     [
       { prefix: 'my-' },
-      "prefix must be a name that Prometheus takes, /^[a-zA-Z_:][a-zA-Z0-9_:]*$/. Received 'my-'",
+      "options.prefix must be a valid name for Prometheus, /^[a-zA-Z_:][a-zA-Z0-9_:]*$/. Received 'my-'",
     ],
-    [{ labels: 'a' }, "labels must be an object. Received 'a'"],
-    [{ labels: { shard: 7 } }, 'labels.shard must be a string. Received 7'],
+    [{ labels: 'a' }, "options.labels must be an object. Received 'a'"],
+    [{ labels: { shard: 7 } }, 'options.labels.shard must be a string. Received 7'],
     [
       { labels: { 'a-b': '' } },
-      "labels must be a name that Prometheus takes, /^[a-zA-Z_][a-zA-Z0-9_]*$/. Received 'a-b'",
+      "options.labels must be a valid name for Prometheus, /^[a-zA-Z_][a-zA-Z0-9_]*$/. Received 'a-b'",
     ],
-    [{ onError: 1 }, 'onError must be a function. Received 1'],
+    [{ onError: 1 }, 'options.onError must be a function. Received 1'],
     [null, 'options must be an object. Received null'],
-  ])('options %o', (options, message) => {
+  ])('options %o throw an error with the value received', (options, message) => {
     expect(() => prometheusMetrics(options as never)).toThrow(message);
   });
 
-  it.each(['', '1st', 'a-b', 'a b', 'ä', 'a\n', 'a{}'])('the name %j, and registers nothing', (name) => {
-    expect(() => metrics.counter(name, 'help')).toThrow(
-      expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }),
-    );
-    expect(() => metrics.counter('fine', 'help', { [name]: '' })).toThrow(/^label of fine must be/);
-    expect(registry.getMetricsAsArray()).toEqual([]);
-  });
+  it.each(['', '1st', 'a-b', 'a b', 'ä', 'a\n', 'a{}'])(
+    'the name %j throws a TypeError and registers nothing',
+    (name) => {
+      expect(() => metrics.counter(name, 'help')).toThrow(
+        expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }),
+      );
+      expect(() => metrics.counter('fine', 'help', { [name]: '' })).toThrow(/^label of fine must be/);
+      expect(registry.getMetricsAsArray()).toEqual([]);
+    },
+  );
 
-  it('the label of the buckets', () => {
+  it('the label le of a histogram throws a TypeError and registers nothing', () => {
     expect(() => metrics.histogram('h', 'help', [1], { le: '1' })).toThrow(/^label of h must be/);
     expect(registry.getMetricsAsArray()).toEqual([]);
   });

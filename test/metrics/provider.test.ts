@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest';
 import { ManualClock, SystemTimer, type MetricsProvider } from 'escapement';
-import { noopMetrics } from '../../src/metrics/provider.ts';
 
-/** Remembers what it is told, by name. */
+/** Records what is measured, by name. */
 class RecordingMetrics implements MetricsProvider {
   readonly values = new Map<string, number>();
   readonly labels = new Map<string, Record<string, string> | undefined>();
@@ -27,15 +26,7 @@ class RecordingMetrics implements MetricsProvider {
   }
 }
 
-it('takes everything and keeps nothing, by default', () => {
-  noopMetrics.counter('c', 'help').inc();
-  noopMetrics.gauge('g', 'help').set(1);
-  noopMetrics.histogram('h', 'help', [1]).observe(1);
-  noopMetrics.observableGauge('o', 'help', () => expect.fail('nobody reads it')).remove();
-  expect.assertions(0);
-});
-
-it('learns the size of a timer when it asks, and what the timer did, by its name', () => {
+it('a provider reads the size of a timer, and counts its wake-ups and tasks by its name', () => {
   const metrics = new RecordingMetrics();
   const clock = new ManualClock();
   const timer = new SystemTimer({ clock, metrics, name: 'requests' });
@@ -48,7 +39,7 @@ it('learns the size of a timer when it asks, and what the timer did, by its name
   expect(metrics.labels.get('timer_wakeups_total')).toEqual({ timer: 'requests' });
 });
 
-it('lets go of a timer that is closed', () => {
+it('a timer that is closed removes its gauge', () => {
   const metrics = new RecordingMetrics();
   new SystemTimer({ clock: new ManualClock(), metrics }).close();
   expect(metrics.readers.size).toBe(0);

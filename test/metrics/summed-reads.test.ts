@@ -15,7 +15,7 @@ function report(reads: SummedReads): [Labels, number][] {
 }
 
 describe('SummedReads', () => {
-  it('adds up what goes by equal labels, in whatever order they are given', () => {
+  it('readers of equal labels are added up, in whatever order the labels are given', () => {
     const reads = new SummedReads('m', false);
     reads.add({ a: '1', b: '2' }, reader(3));
     reads.add({ b: '2', a: '1' }, reader(4));
@@ -26,14 +26,14 @@ describe('SummedReads', () => {
     ]);
   });
 
-  it('does not take labels for equal because a value looks like a separator', () => {
+  it('labels are different although a value looks like a separator', () => {
     const reads = new SummedReads('m', false);
     reads.add({ a: 'x","b:y', b: 'z' }, reader(1));
     reads.add({ a: 'x', b: 'y","b:z' }, reader(2));
     expect(report(reads).map(([, sum]) => sum)).toEqual([1, 2]);
   });
 
-  it('forgets a series with its last reader, and removing twice changes nothing', () => {
+  it('a series is removed with its last reader, and removing twice changes nothing', () => {
     const reads = new SummedReads('m', false);
     const removeFirst = reads.add({}, reader(1));
     const removeSecond = reads.add({}, reader(2));
@@ -47,7 +47,7 @@ describe('SummedReads', () => {
     expect(report(reads)).toEqual([[{}, 4]]);
   });
 
-  it('ends a series at 0, once, if that is asked for and it was ever reported', () => {
+  it('with endsAtZero a series without readers is reported once as 0, if it was ever reported', () => {
     const reads = new SummedReads('m', true);
     reads.add({ name: 'unseen' }, reader(1))();
     const remove = reads.add({ name: 'seen' }, reader(1));
@@ -57,7 +57,7 @@ describe('SummedReads', () => {
     expect(report(reads)).toEqual([]);
   });
 
-  it('does not end at 0 what was made again in between', () => {
+  it('a series that has a reader again is not reported as 0', () => {
     const reads = new SummedReads('m', true);
     const remove = reads.add({}, reader(1));
     report(reads);
@@ -66,13 +66,13 @@ describe('SummedReads', () => {
     expect(report(reads)).toEqual([[{}, 5]]);
   });
 
-  it('lets a reader take itself away while it is read', () => {
+  it('a reader can remove itself while it is read', () => {
     const reads = new SummedReads('m', true);
     const remove = reads.add({}, { read: () => (remove(), 3), onError: silent });
     expect([report(reads), report(reads), report(reads)]).toEqual([[[{}, 3]], [[{}, 0]], []]);
   });
 
-  it('lets a reader add series: they are in the next report', () => {
+  it('a reader can add series, which are in the next report', () => {
     const reads = new SummedReads('m', false);
     let made = 0;
     const read = (): number => {
@@ -83,7 +83,7 @@ describe('SummedReads', () => {
     expect([report(reads).length, report(reads).length]).toEqual([1, 2]);
   });
 
-  it('leaves out a series of which a reader throws, says which, and reads the others', () => {
+  it('a series whose reader throws is left out and reported to onError, and the others are read', () => {
     const onError = vi.fn<(error: EscapementError) => void>();
     const cause = new Error('gone');
     const reads = new SummedReads('depth', false);
@@ -97,17 +97,22 @@ describe('SummedReads', () => {
     expect(onError).toHaveBeenCalledExactlyOnceWith(
       expect.objectContaining({
         code: 'ERR_METRIC_READ',
-        message: 'depth{name="a \\"b\\""} could not be read: gone',
+        message: 'metric depth{name="a \\"b\\""} cannot be read: gone',
         cause,
       }),
     );
   });
 
-  it.each([undefined, '7', 7n, null, Promise.resolve(7)])('takes %s for no number', (value) => {
-    const onError = vi.fn<(error: EscapementError) => void>();
-    const reads = new SummedReads('depth', false);
-    reads.add({}, reader(value, onError));
-    expect(report(reads)).toEqual([]);
-    expect(onError.mock.calls[0]?.[0].message).toMatch(/^depth\{\} could not be read: a number was expected/);
-  });
+  it.each([undefined, '7', 7n, null, Promise.resolve(7)])(
+    'a reader that returns %s is reported to onError',
+    (value) => {
+      const onError = vi.fn<(error: EscapementError) => void>();
+      const reads = new SummedReads('depth', false);
+      reads.add({}, reader(value, onError));
+      expect(report(reads)).toEqual([]);
+      expect(onError.mock.calls[0]?.[0].message).toMatch(
+        /^metric depth\{\} cannot be read: the value is of type/,
+      );
+    },
+  );
 });

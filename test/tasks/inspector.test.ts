@@ -13,7 +13,7 @@ async function withEveryState(): Promise<Bench> {
 const ids = (tasks: readonly { id: string }[]): string[] => tasks.map(({ id }) => id);
 
 describe('an inspector', () => {
-  test('says what there is in a queue', async () => {
+  test('returns counts and sizes of a queue', async () => {
     const { clock, inspector } = await withEveryState();
     clock.advance(10);
     expect(await inspector.queues()).toEqual(['default']);
@@ -32,7 +32,7 @@ describe('an inspector', () => {
     expect(await inspector.groups('default')).toEqual([{ group: 'g', size: 1 }]);
   });
 
-  test('says what a queue has done, day by day', async () => {
+  test('returns the history of a queue, day by day', async () => {
     const { clock, inspector } = await withEveryState();
     clock.advance(86_400_000);
     expect(await inspector.history('default', 2)).toEqual([
@@ -53,7 +53,7 @@ describe('an inspector', () => {
     expect(ids(await inspector.listAggregatingTasks('default', 'g'))).toEqual(['aggregating']);
   });
 
-  test('says all about a task', async () => {
+  test('returns all fields of a task', async () => {
     const { inspector } = await withEveryState();
     expect(await inspector.getTaskInfo('default', 'completed')).toMatchObject({
       ...{ state: 'completed', completedAt: new Date(START_MS), retentionMs: 60_000 },
@@ -111,7 +111,7 @@ describe('an inspector', () => {
     });
   });
 
-  test('gives a scheduled task another payload', async () => {
+  test('replaces the payload of a scheduled task', async () => {
     const { inspector } = await withEveryState();
     await inspector.updateTaskPayload('default', 'scheduled', { a: 1 });
     const { payload } = await inspector.getTaskInfo('default', 'scheduled');
@@ -122,7 +122,7 @@ describe('an inspector', () => {
     await expect(inspector.updateTaskPayload('default', 'scheduled', undefined)).rejects.toThrow(TypeError);
   });
 
-  test('changes all tasks of a state, and says how many', async () => {
+  test('changes all tasks in a state, and returns their number', async () => {
     const { inspector } = await withEveryState();
     expect(await inspector.runAllArchivedTasks('default')).toBe(1);
     expect(await inspector.runAllRetryTasks('default')).toBe(1);
@@ -152,7 +152,7 @@ describe('an inspector', () => {
     expect(await broker.dequeue('default', 1, 1_000)).toHaveLength(1);
   });
 
-  test('deletes a queue: if it is empty, or by force', async () => {
+  test('deletes a queue if it is empty, or with force', async () => {
     const { add, inspector } = await openBench();
     await add('a');
     await expect(inspector.deleteQueue('default')).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_EMPTY' });
@@ -162,7 +162,7 @@ describe('an inspector', () => {
     await expect(inspector.deleteQueue('a', { force: 1 as never })).rejects.toThrow(TypeError);
   });
 
-  test('cancels a run, and says whether somebody has answered', async () => {
+  test('cancels a run, and returns whether a server has answered', async () => {
     const { broker, inspector } = await openBench();
     const asked: unknown[] = [];
     await broker.subscribe({ cancel: (request) => asked.push(request) > 0 && request.taskId === 'a' });
@@ -178,7 +178,7 @@ describe('an inspector', () => {
     await expect(inspector.cancelProcessing('a', { waitMs: -1 })).rejects.toThrow(RangeError);
   });
 
-  test('shows servers and schedulers', async () => {
+  test('lists servers and schedulers', async () => {
     const { broker, inspector } = await openBench();
     const worker = { taskId: 'a', taskType: 't', payload: Buffer.from('p'), queue: 'q', startedAtMs: 5 };
     await broker.announceServer(
@@ -225,7 +225,7 @@ describe('an inspector', () => {
     ]);
   });
 
-  test('refuses names that are none', async () => {
+  test('rejects invalid names', async () => {
     const { broker, inspector } = await openBench();
     await expect(inspector.getQueueInfo('')).rejects.toThrow(TypeError);
     await expect(inspector.getTaskInfo('a', undefined as never)).rejects.toThrow(TypeError);
@@ -236,7 +236,7 @@ describe('an inspector', () => {
     expect(() => new Inspector({ broker }).close()).not.toThrow();
   });
 
-  test('knows what a client has enqueued into another queue', async () => {
+  test('finds tasks that a client has enqueued into another queue', async () => {
     const { broker, inspector } = await openBench();
     await new Client({ broker }).enqueue(new Task('a', 1, { queue: '__proto__', taskId: 'constructor' }));
     expect(await inspector.queues()).toEqual(['__proto__']);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { connectionOf } from '../../src/cli/tasks/connection/connection.ts';
-import { duration, time, wholeNumber } from '../../src/cli/tasks/options.ts';
+import { connectionOf } from '../../src/cli/tasks/connection.ts';
+import { duration, time, wholeNumber } from '../../src/cli/options.ts';
 import { HttpApi } from '../../src/cli/tasks/target/http-api.ts';
 import { parseRedisUrl } from '../../src/tasks/broker/redis/connection-options.ts';
 import { parseCronSpec } from '../../src/tasks/cron-spec.ts';

@@ -25,7 +25,7 @@ async function withRegistry(): Promise<Measured> {
 }
 
 describe('metrics of queues', () => {
-  test("are asynq's, and of all states", async () => {
+  test('the metrics of queues are those of asynq, for all states', async () => {
     const { add, broker, clock, inspector, lease, metrics, scrape } = await withRegistry();
     await add('a');
     await add('b');
@@ -55,7 +55,7 @@ describe('metrics of queues', () => {
     expect(await scrape(/^asynq_queue_memory_usage_approx_bytes{queue="default"} [1-9]/)).toHaveLength(1);
   });
 
-  test('are sampled at once and at intervals, also of queues that come and go', async () => {
+  test('queues are sampled at once and at intervals, also those that are created or removed', async () => {
     const { add, broker, clock, inspector, metrics, scrape } = await withRegistry();
     await add('a');
     taskQueueMetrics({ broker, metrics, intervalMs: 1_000 });
@@ -78,7 +78,7 @@ describe('metrics of queues', () => {
     expect(await scrape(/asynq_queue_size/)).toEqual(['asynq_queue_size{queue="low"} 1']);
   });
 
-  test('count on if a queue is made again', async () => {
+  test('counters go on if a queue is created again', async () => {
     const { add, broker, inspector, lease, metrics, scrape } = await withRegistry();
     const sampler = taskQueueMetrics({ broker, metrics });
     await sampler.sample();
@@ -95,7 +95,7 @@ describe('metrics of queues', () => {
     expect(await scrape(/processed/)).toEqual(['asynq_tasks_processed_total{queue="default"} 3']);
   });
 
-  test('of one queue that fails do not take away those of the others', async () => {
+  test('a queue that cannot be read does not remove the gauges of the others', async () => {
     const { add, broker, metrics, scrape } = await withRegistry();
     await add('a');
     await add('b', { queue: 'low' });
@@ -120,13 +120,13 @@ describe('metrics of queues', () => {
     expect(await scrape(/asynq_queue_size/)).toEqual([]);
   });
 
-  test('are silent while the broker is unavailable, if nobody is told', async () => {
+  test('without onError an unavailable broker is ignored', async () => {
     const { broker, metrics } = await withRegistry();
     vi.spyOn(broker, 'queues').mockRejectedValue(unavailable());
     await taskQueueMetrics({ broker, metrics }).sample();
   });
 
-  test('end with close: no gauge and no timer is left', async () => {
+  test('close leaves no gauge and no timer', async () => {
     const { add, broker, clock, metrics, scrape } = await withRegistry();
     await add('a');
     const sampler = taskQueueMetrics({ broker, metrics });
@@ -138,7 +138,7 @@ describe('metrics of queues', () => {
     expect(await scrape(/asynq_(queue|tasks_enqueued)/)).toEqual([]);
   });
 
-  test('end with close while the broker is asked', async () => {
+  test('close during a sample leaves no gauge and no timer', async () => {
     const { add, broker, clock, metrics, scrape } = await withRegistry();
     await add('a');
     taskQueueMetrics({ broker, metrics }).close();
@@ -147,7 +147,7 @@ describe('metrics of queues', () => {
     expect(await scrape(/asynq/)).toEqual([]);
   });
 
-  test('end with the broker', async () => {
+  test('sampling ends when the broker is closed', async () => {
     const { add, broker, clock, metrics, scrape } = await withRegistry();
     await add('a');
     const sampler = taskQueueMetrics({ broker, metrics });
@@ -165,7 +165,7 @@ describe('metrics of queues', () => {
     [{ intervalMs: 99 }, RangeError],
     [{ intervalMs: Infinity }, RangeError],
     [{ onError: 1 }, TypeError],
-  ])('refuse the options %j', async (options, error) => {
+  ])('the options %j throw an error', async (options, error) => {
     const { broker, metrics } = await withRegistry();
     const wrong = { broker: broker, metrics, ...options } as TaskQueueMetricsOptions;
     expect(() => taskQueueMetrics(wrong)).toThrow(error);

@@ -11,7 +11,7 @@ function received(type: string, payload: unknown = null): ReceivedTask {
   return new MessageTask(message as never, undefined);
 }
 
-describe('which handler is called', () => {
+describe('the choice of a handler', () => {
   const called: string[] = [];
   const mux = new ServeMux();
   for (const pattern of ['email:', 'email:welcome', 'email:welcome:vip', 'e']) {
@@ -25,21 +25,21 @@ describe('which handler is called', () => {
     ['email:welcome:other', 'email:welcome'],
     ['export', 'e'],
     ['email', 'e'],
-  ])('of %s it is that of %s', async (type, pattern) => {
+  ])('a task of type %s is passed to the handler of %s', async (type, pattern) => {
     called.length = 0;
     await mux.process(context, received(type));
     await mux.process(context, received(type));
     expect(called).toEqual([pattern, pattern]);
   });
 
-  it('of a type that nothing fits, there is none', async () => {
+  it('a task without a handler rejects with ERR_HANDLER_NOT_FOUND', async () => {
     await expect(mux.process(context, received('image "x"'))).rejects.toMatchObject({
       code: 'ERR_HANDLER_NOT_FOUND',
       message: 'handler not found for task "image \\"x\\""',
     });
   });
 
-  it('a handler that is added later counts at once', async () => {
+  it('a handler that is added later is used at once', async () => {
     const late = new ServeMux().handle('a', () => called.push('a'));
     await late.process(context, received('abc'));
     late.handle('abc', () => called.push('abc'));
@@ -48,7 +48,7 @@ describe('which handler is called', () => {
     expect(called).toEqual(['abc']);
   });
 
-  it('a mux can be the handler of another one', async () => {
+  it('a mux can be the handler of another mux', async () => {
     called.length = 0;
     await new ServeMux().handle('email:', mux).process(context, received('email:welcome'));
     expect(called).toEqual(['email:welcome']);
@@ -69,7 +69,7 @@ describe('middleware', () => {
       }
     };
 
-  it('is called in its order, the first one outermost', async () => {
+  it('middleware is called in its order, the first one outermost', async () => {
     told.length = 0;
     const mux = new ServeMux().use(named('a'), named('b')).handle('x', () => told.push('handler'));
     mux.use(named('c'));
@@ -77,7 +77,7 @@ describe('middleware', () => {
     expect(told).toEqual(['> a', '> b', '> c', 'handler', '< c', '< b', '< a']);
   });
 
-  it('is also around what happens when there is no handler', async () => {
+  it('middleware also wraps the error if there is no handler', async () => {
     told.length = 0;
     const mux = new ServeMux().use(named('a'));
     await expect(mux.process(context, received('x'))).rejects.toMatchObject({
@@ -86,7 +86,7 @@ describe('middleware', () => {
     expect(told).toEqual(['> a', '< a']);
   });
 
-  it('is put around a handler once, not at every task', async () => {
+  it('middleware wraps a handler once, not for every task', async () => {
     let count = 0;
     const mux = new ServeMux().handle('x', () => undefined).use((next) => (count++, next));
     await mux.process(context, received('x'));
@@ -94,10 +94,10 @@ describe('middleware', () => {
     expect(count).toBe(1);
   });
 
-  it('that gives no function is a TypeError', async () => {
+  it('middleware that returns no function is a TypeError', async () => {
     const mux = new ServeMux().handle('x', () => undefined).use(() => 5 as never);
     await expect(mux.process(context, received('x'))).rejects.toThrow(
-      'what middleware returns must be a function. Received 5',
+      'the result of middleware must be a function. Received 5',
     );
   });
 });
@@ -107,7 +107,7 @@ describe('a task type', () => {
     schema: z.object({ width: z.number().transform((width) => width * 2) }),
   });
 
-  it('gives its handler the data that its schema makes of the payload', async () => {
+  it('the handler of a task type receives the parsed payload', async () => {
     const widths: number[] = [];
     const mux = new ServeMux().handle(resize, (task) => widths.push(task.data.width));
     await mux.process(context, received('image:resize', { width: 4 }));
@@ -121,7 +121,7 @@ describe('a task type', () => {
       new MessageTask({ type: 'image:resize', payload: Buffer.from('{') } as never, undefined),
       /JSON/,
     ],
-  ])('a payload that %s fails for good', async (_what, task, message) => {
+  ])('a payload that %s archives the task', async (_what, task, message) => {
     const mux = new ServeMux().handle(resize, () => undefined);
     const error: unknown = await mux.process(context, task).catch((thrown: unknown) => thrown);
     expect(SkipRetry.is(error)).toBe(true);
@@ -129,7 +129,7 @@ describe('a task type', () => {
     expect((error as Error).cause).toBeInstanceOf(Error);
   });
 
-  it('is not meant by a longer type, which a pattern of the same text is', async () => {
+  it('a task type does not match a longer type, but a pattern of the same text does', async () => {
     const mux = new ServeMux().handle(resize, () => undefined);
     const other = received('image:resize-all', 'whatever');
     await expect(mux.process(context, other)).rejects.toMatchObject({ code: 'ERR_HANDLER_NOT_FOUND' });
@@ -138,7 +138,7 @@ describe('a task type', () => {
     ).resolves.toBeUndefined();
   });
 
-  it('a payload that is not there is undefined to its schema', async () => {
+  it('a missing payload is undefined for its schema', async () => {
     const data: unknown[] = [];
     const ping = defineTask('ping', { schema: z.string().default('pong') });
     const mux = new ServeMux().handle(ping, (task) => data.push(task.data));
@@ -149,7 +149,7 @@ describe('a task type', () => {
     expect(data).toEqual(['pong']);
   });
 
-  it('what its handler throws stays as it is', async () => {
+  it('an error of the handler of a task type is not changed', async () => {
     const error = new Error('no space left');
     const mux = new ServeMux().handle(resize, () => {
       throw error;
@@ -158,7 +158,7 @@ describe('a task type', () => {
   });
 });
 
-describe('what is wrong is said at once', () => {
+describe('invalid arguments', () => {
   const mux = new ServeMux().handle('taken', () => undefined);
 
   it.each([
@@ -171,7 +171,7 @@ describe('what is wrong is said at once', () => {
     [
       'a pattern again',
       () => mux.handle('taken', () => undefined),
-      "must be one that has no handler yet. Received 'taken'",
+      "must be a pattern without a handler. Received 'taken'",
     ],
     [
       'no handler',
@@ -179,7 +179,7 @@ describe('what is wrong is said at once', () => {
       'handler must be a function or a ServeMux. Received undefined',
     ],
     ['no middleware', () => mux.use('x' as never), "middleware must be a function. Received 'x'"],
-  ])('%s', (_what, call, message) => {
+  ])('an invalid argument throws a TypeError: %s', (_what, call, message) => {
     expect(call).toThrow(message);
     expect(call).toThrow(TypeError);
   });

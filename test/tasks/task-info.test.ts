@@ -19,7 +19,7 @@ describe('a TaskInfo', () => {
     expect(info.resultJson<{ sum: number }>()).toEqual({ sum: 3 });
   });
 
-  test('has no JSON of a result that was not written', async () => {
+  test('returns undefined as the JSON of a result that was not written', async () => {
     expect((await done(1)).resultJson()).toBeUndefined();
   });
 

@@ -21,7 +21,7 @@ function elsewhere({ broker }: Bench): Broker {
 }
 
 describe('waitFor', () => {
-  test('resolves when the task is completed, with its result', async () => {
+  test('waitFor resolves with the result when the task is completed', async () => {
     const { add, broker, clock, inspector, lease } = await openBench();
     await add('a', { retentionMs: 1_000 });
     const waiting = watch(inspector.waitFor('a'));
@@ -35,7 +35,7 @@ describe('waitFor', () => {
     expect(await inspector.waitFor('a')).toMatchObject({ result: Buffer.from('done') });
   });
 
-  test('takes what enqueue returned, of whatever queue', async () => {
+  test('waitFor accepts the result of enqueue, in any queue', async () => {
     const { broker, client, inspector, lease } = await openBench();
     const info = await client.enqueue(new Task('a', 1, { queue: 'low', retentionMs: 1_000 }));
     const waiting = inspector.waitFor(info);
@@ -50,7 +50,7 @@ describe('waitFor', () => {
     });
   });
 
-  test('waits through retries', async () => {
+  test('waitFor waits through retries', async () => {
     const { add, broker, clock, inspector, lease } = await openBench();
     await add('a', { retentionMs: 1_000 });
     const waiting = watch(inspector.waitFor('a'));
@@ -62,7 +62,7 @@ describe('waitFor', () => {
     expect(waiting.state).toBe('resolved');
   });
 
-  test('rejects when the task is archived, with why', async () => {
+  test('waitFor rejects with the last error when the task is archived', async () => {
     const { add, broker, inspector, lease } = await openBench();
     await add('a');
     const waiting = watch(inspector.waitFor('a'));
@@ -73,7 +73,7 @@ describe('waitFor', () => {
     await expect(inspector.waitFor('a')).rejects.toMatchObject({ code: 'ERR_TASK_ARCHIVED' });
   });
 
-  test('rejects when the task is gone: done and not retained, or deleted', async () => {
+  test('waitFor rejects when the task no longer exists', async () => {
     const { add, broker, inspector, lease } = await openBench();
     await add('a');
     await add('b', { retentionMs: 1_000 });
@@ -92,7 +92,7 @@ describe('waitFor', () => {
     ]);
   });
 
-  test('rejects when the queue is removed', async () => {
+  test('waitFor rejects when the queue is removed', async () => {
     const { add, inspector } = await openBench();
     await add('a', { retentionMs: 1_000 });
     const waiting = watch(inspector.waitFor('a'));
@@ -102,13 +102,13 @@ describe('waitFor', () => {
     expect(waiting).toMatchObject({ state: 'rejected', value: { code: 'ERR_TASK_NOT_FOUND' } });
   });
 
-  test('rejects at once if the task is not there', async () => {
+  test('waitFor rejects at once if there is no such task', async () => {
     const { add, inspector } = await openBench();
     await add('a');
     await expect(inspector.waitFor('b')).rejects.toMatchObject({ code: 'ERR_TASK_NOT_FOUND' });
   });
 
-  test('rejects with the reason of its signal, and leaves nothing behind', async () => {
+  test('waitFor rejects with the reason of its signal, and leaves nothing', async () => {
     const { add, broker, inspector } = await openBench();
     await add('a');
     const unsubscribed = vi.fn();
@@ -135,7 +135,7 @@ describe('waitFor', () => {
     await expect(inspector.waitFor('a', { signal })).rejects.toThrow('enough');
   });
 
-  test('rejects when the inspector is closed, or the broker', async () => {
+  test('waitFor rejects when the inspector or the broker is closed', async () => {
     const { add, broker, inspector } = await openBench();
     await add('a');
     const other = new Inspector({ broker });
@@ -152,7 +152,7 @@ describe('waitFor', () => {
     await expect(other.waitFor('a')).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED' });
   });
 
-  test('costs nothing while nothing happens', async () => {
+  test('waitFor reads nothing while there are no notifications', async () => {
     const { add, broker, clock, inspector } = await openBench();
     await add('a');
     const look = vi.spyOn(broker, 'task');
@@ -162,7 +162,7 @@ describe('waitFor', () => {
     expect(clock.pendingWakeups).toBe(0);
   });
 
-  test('looks again if the task has ended while it was looked at', async () => {
+  test('waitFor reads the task again if it has ended during a read', async () => {
     const { add, broker, inspector, lease } = await openBench();
     await add('a', { retentionMs: 1_000 });
     const look = broker.task.bind(broker);
@@ -183,7 +183,7 @@ describe('waitFor', () => {
     expect(waiting.state).toBe('resolved');
   });
 
-  test('looks every second at a broker that is elsewhere', async () => {
+  test('waitFor reads the task every second if the broker does not notify', async () => {
     const bench = await openBench();
     const inspector = new Inspector({ broker: elsewhere(bench) });
     await bench.add('a', { retentionMs: 60_000 });
@@ -197,7 +197,7 @@ describe('waitFor', () => {
     expect(waiting.state).toBe('resolved');
   });
 
-  test('leaves no timer behind', async () => {
+  test('waitFor leaves no timer', async () => {
     const bench = await openBench();
     const inspector = new Inspector({ broker: elsewhere(bench) });
     await bench.add('a');
@@ -211,7 +211,7 @@ describe('waitFor', () => {
     expect(bench.clock.pendingWakeups).toBe(0);
   });
 
-  test('waits on while the broker is unavailable', async () => {
+  test('waitFor goes on waiting while the broker is unavailable', async () => {
     const { add, broker, clock, inspector, lease } = await openBench();
     await add('a', { retentionMs: 60_000 });
     await broker.complete(await lease());
@@ -237,7 +237,7 @@ describe('waitFor', () => {
     ['a', null],
     [{ id: 5, queue: 'a' }, {}],
     ['a', { signal: {} }],
-  ])('refuses %j, %j', async (task, options) => {
+  ])('waitFor rejects the arguments %j, %j', async (task, options) => {
     const { inspector } = await openBench();
     await expect(inspector.waitFor(task as string, options as object)).rejects.toThrow(TypeError);
   });

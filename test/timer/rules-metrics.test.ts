@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { ManualClock, SystemTimer, type MetricsProvider } from 'escapement';
 import { checkTimer } from 'escapement/testing';
-import { noopMetrics } from '../../src/metrics/provider.ts';
+import { noopMetrics } from '../metrics/measured.ts';
 
 const reported = vi.hoisted(() => [] as unknown[]);
 vi.mock('../../src/core/report-uncaught.ts', () => ({

@@ -1,13 +1,13 @@
-import { InvalidArgumentError, Option, type Command } from 'commander';
+import { Option, type Command } from 'commander';
 import type { ListedMessage, StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
 import { CommandError } from '../command-error.ts';
-import { EXIT_CODES } from '../exit-code.ts';
-import type { Terminal } from '../terminal/terminal.ts';
+import { wholeNumber } from '../options.ts';
+import { EXIT_CODES, type Terminal } from '../terminal/terminal.ts';
 import { count, printable, printableBytes } from '../terminal/text.ts';
-import { someQueuesIn } from './queues-in.ts';
+import { someQueuesIn, type QueueOptions } from './queues-in.ts';
 
 const HELP = `
-One message a line, in their order: its sequence, a tab, and the message as
+One message a line, in order: its sequence number, a tab, and the message as
 
   text    UTF-8, with control characters as \\n or \\x1b; byte for byte if it is
           not UTF-8
@@ -15,25 +15,23 @@ One message a line, in their order: its sequence, a tab, and the message as
   json    an object, with the data in base64:
           {"sequence":1,"isAcknowledged":false,"data":"aGVsbG8="}
 
-With --raw, the bytes of the messages alone, with nothing before, between or
+With --raw, only the bytes of the messages, with nothing before, between or
 after them.
 
-Changes nothing: the messages stay. Those of the nsq format have no numbers:
-they are counted, from 1 on, among those that are still there.
+Changes nothing: the messages stay. Messages of the nsq format have no sequence
+numbers: those that are still there are numbered from 1.
 
-Exit codes: 0 printed; 1 printed, and something is damaged and was left out; 2
-wrong usage, or something cannot be read.`;
+Exit codes: 0 printed; 1 printed without the damaged parts; 2 wrong usage, or
+something cannot be read.`;
 
 type Format = 'text' | 'hex' | 'base64' | 'json' | 'raw';
 
-interface DumpOptions {
-  readonly queue?: string;
+interface DumpOptions extends QueueOptions {
   readonly all?: boolean;
   readonly limit?: number;
   readonly from?: number;
   readonly format: Exclude<Format, 'raw'>;
   readonly raw?: boolean;
-  readonly json?: boolean;
 }
 
 const RENDER: Record<Format, (message: ListedMessage) => string | Uint8Array> = {
@@ -48,23 +46,25 @@ const RENDER: Record<Format, (message: ListedMessage) => string | Uint8Array> = 
 export function addDump(part: Command, terminal: Terminal): void {
   part
     .command('dump')
-    .description('print the messages of a queue that are not acknowledged')
+    .description('print the unacknowledged messages of a queue')
     .argument('<dir>', 'the folder')
-    .option('--queue <name>', 'the queue; needed if there is more than one')
-    .option('--all', 'also the messages that are acknowledged and still there')
-    .option('--from <sequence>', 'begin with this message', wholeNumber)
-    .option('--limit <n>', 'print at most so many', wholeNumber)
+    .option('--queue <name>', 'the queue; required if there are several')
+    .option('--all', 'also acknowledged messages that are still there')
+    .option('--from <sequence>', 'start at this message', wholeNumber(0))
+    .option('--limit <n>', 'maximum number of messages', wholeNumber(0))
     .addOption(
-      new Option('--format <format>', 'how').choices(['text', 'hex', 'base64', 'json']).default('text'),
+      new Option('--format <format>', 'format of messages')
+        .choices(['text', 'hex', 'base64', 'json'])
+        .default('text'),
     )
-    .addOption(new Option('--raw', 'the bytes alone').conflicts(['format', 'json']))
+    .addOption(new Option('--raw', 'only the bytes of the messages').conflicts(['format', 'json']))
     .addOption(new Option('--json', 'the same as --format json').conflicts('format'))
     .addHelpText('after', HELP)
     .action((dir: string, options: DumpOptions) => dump(dir, options, terminal));
 }
 
 async function dump(dir: string, options: DumpOptions, terminal: Terminal): Promise<void> {
-  const { out, err, signal } = terminal;
+  const { out, signal } = terminal;
   const { limit = Infinity, from = 0, all: isAll = false } = options;
   const queue = await oneQueueIn(dir, options.queue);
   const render = RENDER[formatOf(options)];
@@ -83,7 +83,8 @@ async function dump(dir: string, options: DumpOptions, terminal: Terminal): Prom
   await out.flush();
   if (damages === 0 || out.isGone) return;
   terminal.exitCode = EXIT_CODES.problems;
-  await err.print(`escapement: ${count(damages, 'damaged place')} left out; 'verify' says where`);
+  const message = `${count(damages, 'damaged part')} left out; 'verify' lists them`;
+  await terminal.err.print(`escapement: ${message}`);
 }
 
 function formatOf({ format, raw, json }: DumpOptions): Format {
@@ -101,11 +102,5 @@ async function oneQueueIn(dir: string, name: string | undefined): Promise<Stored
     );
   }
   const names = queues.map((other) => printable(other.name)).join(', ');
-  throw new CommandError(`${folder}: say which with --queue; there is: ${names}`);
-}
-
-function wholeNumber(text: string): number {
-  const value = /^\d+$/.test(text) ? Number(text) : NaN;
-  if (!Number.isSafeInteger(value)) throw new InvalidArgumentError('It must be a whole number.');
-  return value;
+  throw new CommandError(`${folder}: there are several queues; use --queue. Queues: ${names}`);
 }

@@ -1,61 +1,88 @@
 import { stat } from 'node:fs/promises';
 import { sep } from 'node:path';
 import { EscapementError } from '../../core/errors.ts';
+import type { CorruptionEvent } from '../../diskqueue/message-log.ts';
 import { hostFileSystem } from '../../diskqueue/file-system.ts';
 import { CannotRepair } from '../../diskqueue/stored/cannot-repair.ts';
 import { listQueues } from '../../diskqueue/stored/list-queues.ts';
-import type { StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
+import type { OnProgress, StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
 import { CommandError, describeError, isSystemError } from '../command-error.ts';
-import { EXIT_CODES } from '../exit-code.ts';
-import type { Terminal } from '../terminal/terminal.ts';
-import { printable } from '../terminal/text.ts';
+import { ProgressBar } from '../terminal/progress-bar.ts';
+import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
+import { count, formatCount, printable } from '../terminal/text.ts';
 
-/** A folder, and the queues in it. */
+/** A folder with its queues. */
 export interface QueuesOfFolder {
   readonly folder: string;
   readonly queues: readonly StoredQueue[];
 }
 
-/** Not those that are the root, of a drive too. Elsewhere than on Windows a backslash is a letter. */
+/** Not the root, nor that of a drive. A backslash separates on Windows only. */
 const TRAILING_SEPARATORS = sep === '/' ? /(?<=.)\/+$/ : /(?<=[^:])[/\\]+$/;
 
-/** A queue that a command could do nothing with. */
+/** A queue on which a command failed. */
 export interface FailedQueue {
   readonly name: string;
   readonly format: string;
   readonly message: string;
 }
 
-/** What has come of a command, queue by queue. */
-export class Outcome {
-  readonly #terminal: Terminal;
-  readonly #isJson: boolean;
-  /** For `--json`, which has them in its object; else they were printed. */
-  readonly failed: FailedQueue[] = [];
+/** Options of the commands. */
+export interface QueueOptions {
+  readonly queue?: string;
+  readonly json?: boolean;
+}
 
-  constructor(terminal: Terminal, isJson: boolean) {
-    this.#terminal = terminal;
-    this.#isJson = isJson;
-  }
-
-  /** Does something with a queue. @returns undefined if that cannot be done with its files: the others may fare better. */
-  async of<R>({ name, format }: StoredQueue, work: () => Promise<R>): Promise<R | undefined> {
+/**
+ * Runs an operation on each queue, also after one whose files cannot be read: the exit code is 2 then.
+ *
+ * @param lines - what is printed of each result, unless the output is JSON.
+ */
+export async function eachQueue<R>(
+  terminal: Terminal,
+  isJson: boolean,
+  queues: readonly StoredQueue[],
+  work: (queue: StoredQueue) => Promise<R>,
+  lines: (result: R) => readonly string[] = () => [],
+): Promise<{ readonly done: readonly R[]; readonly failed: readonly FailedQueue[] }> {
+  const done: R[] = [];
+  const failed: FailedQueue[] = [];
+  for (const queue of queues) {
+    terminal.signal.throwIfAborted();
     try {
-      return await work();
+      const result = await work(queue);
+      done.push(result);
+      if (!isJson) await terminal.out.print(...lines(result));
     } catch (error) {
       if (!isAboutOneQueue(error)) throw error;
       const message = describeError(error);
-      this.failed.push({ name, format, message });
-      this.end(EXIT_CODES.failed);
-      const { err } = this.#terminal;
-      if (!this.#isJson) await err.print(`${err.paint('red', 'escapement:')} ${message}`);
-      return undefined;
+      failed.push({ name: queue.name, format: queue.format, message });
+      endWith(terminal, EXIT_CODES.failed);
+      if (!isJson) await printError(terminal, message);
     }
   }
+  return { done, failed };
+}
 
-  /** The command ends with the worst of the codes. */
-  end(code: number): void {
-    this.#terminal.exitCode = Math.max(this.#terminal.exitCode, code);
+/** The exit code of a command is the worst one. */
+export function endWith(terminal: Terminal, code: number): void {
+  terminal.exitCode = Math.max(terminal.exitCode, code);
+}
+
+/** Reads every byte of a queue, with a progress bar. */
+export async function withProgress<R>(
+  { name }: StoredQueue,
+  { err, signal }: Terminal,
+  work: (onProgress: OnProgress) => Promise<R>,
+): Promise<R> {
+  const bar = new ProgressBar(err, printable(name));
+  try {
+    return await work((done, total) => {
+      signal.throwIfAborted();
+      bar.update(done, total);
+    });
+  } finally {
+    bar.stop();
   }
 }
 
@@ -63,14 +90,14 @@ function isAboutOneQueue(error: unknown): boolean {
   return isSystemError(error) || error instanceof EscapementError || error instanceof CannotRepair;
 }
 
-/** @throws CommandError - it is no folder. */
+/** Returns all queues in a folder. @throws CommandError - it is not a folder. */
 export async function queuesIn(dir: string): Promise<QueuesOfFolder> {
   const folder = dir.replace(TRAILING_SEPARATORS, '');
   await requireFolder(folder);
   return { folder, queues: await listQueues(hostFileSystem, folder) };
 }
 
-/** The queues of that name; all of them without one. @throws CommandError - there is none. */
+/** Returns the queues with a name; all queues if it is undefined. @throws CommandError - there are none. */
 export async function someQueuesIn(dir: string, name: string | undefined): Promise<QueuesOfFolder> {
   const { folder, queues } = await queuesIn(dir);
   if (queues.length === 0) throw new CommandError(`${folder}: there are no queues in this folder`);
@@ -78,7 +105,7 @@ export async function someQueuesIn(dir: string, name: string | undefined): Promi
   const named = queues.filter((queue) => queue.name === name);
   if (named.length === 0) {
     const there = [...new Set(queues.map((queue) => printable(queue.name)))].join(', ');
-    throw new CommandError(`${folder}: there is no queue '${name}' in this folder; there is: ${there}`);
+    throw new CommandError(`${folder}: there is no queue '${name}' in this folder. Queues: ${there}`);
   }
   return { folder, queues: named };
 }
@@ -92,4 +119,21 @@ async function requireFolder(folder: string): Promise<void> {
     if (code !== 'ENOTDIR') throw error;
   }
   throw new CommandError(`${folder}: not a folder`);
+}
+
+/** Returns one line: `orders.0000000001.segment at 128, 1,024 bytes, messages 3 to 4: the checksum of a payload is wrong`. */
+export function describeDamage(damage: CorruptionEvent): string {
+  const { file, offset, bytes, firstSequence: first, lastSequence: last, reason } = damage;
+  const messages =
+    first === undefined
+      ? []
+      : [first === last || last === undefined ? `message ${first}` : `messages ${first} to ${last}`];
+  const where = [`${file} at ${formatCount(offset)}`, count(bytes, 'byte'), ...messages].join(', ');
+  return `${where}: ${reason}`;
+}
+
+/** Returns the fields in the order of `--json`. */
+export function damageToJson(damage: CorruptionEvent): object {
+  const { file, offset, bytes, firstSequence, lastSequence, reason } = damage;
+  return { file, offset, bytes, firstSequence, lastSequence, reason };
 }

@@ -7,33 +7,34 @@ import type {
   RepairStep,
   StoredQueue,
 } from '../../diskqueue/stored/stored-queue.ts';
-import { EXIT_CODES } from '../exit-code.ts';
-import { toJson } from '../terminal/json.ts';
-import { ProgressBar } from '../terminal/progress-bar.ts';
-import type { Terminal } from '../terminal/terminal.ts';
-import { count, printable } from '../terminal/text.ts';
-import { damageToJson, describeDamage } from './describe.ts';
-import { Outcome, someQueuesIn } from './queues-in.ts';
+import { EXIT_CODES, type Terminal } from '../terminal/terminal.ts';
+import { count, printable, toJson } from '../terminal/text.ts';
+import {
+  damageToJson,
+  describeDamage,
+  eachQueue,
+  endWith,
+  someQueuesIn,
+  withProgress,
+  type QueueOptions,
+} from './queues-in.ts';
 
 const HELP = `
-Ends what a crash has left open, and replaces damaged files by ones that hold
-everything in them that is whole. A damaged file is kept beside, as
-FILE.damaged. A cursor that is damaged is written anew: what it no longer says
-to be acknowledged comes again. No message that is whole is lost, and no message
-changes its place.
+Completes what a crash interrupted, and replaces damaged files by files with all
+of their intact messages. A damaged file is kept as FILE.damaged. A damaged
+cursor is written again: messages of which the acknowledgement is lost are
+delivered again. Intact messages are not lost, and keep their order.
 
-Nobody may have the queues open; they cannot be opened meanwhile. go-diskqueue
-takes no lock: stop nsqd first. If it is interrupted, nothing is lost: repair
+The queues must be closed, and cannot be opened meanwhile. go-diskqueue takes no
+lock: stop nsqd first. If the repair is interrupted, nothing is lost: repair
 again.
 
 Exit codes: 0 all is in order, or would be; 1 the same, and messages are lost
 for good; 2 wrong usage; a queue is open, and nothing is done; or something
 cannot be read or written, and the other queues are repaired.`;
 
-interface RepairOptions {
-  readonly queue?: string;
+interface RepairOptions extends QueueOptions {
   readonly dryRun?: boolean;
-  readonly json?: boolean;
 }
 
 interface Repaired extends RepairPlan {
@@ -43,36 +44,33 @@ interface Repaired extends RepairPlan {
 export function addRepair(part: Command, terminal: Terminal): void {
   part
     .command('repair')
-    .description('put the queues in a folder in order')
+    .description('repair the queues in a folder')
     .argument('<dir>', 'the folder')
     .option('--queue <name>', 'only this queue')
-    .option('--dry-run', 'say what would be done, and do nothing')
+    .option('--dry-run', 'print the steps of the repair, and change nothing')
     .option('--json', 'print JSON')
     .addHelpText('after', HELP)
     .action((dir: string, options: RepairOptions) => repair(dir, options, terminal));
 }
 
 async function repair(dir: string, options: RepairOptions, terminal: Terminal): Promise<void> {
-  const { out } = terminal;
   const isDryRun = options.dryRun === true;
   const isJson = options.json === true;
   const { folder, queues } = await someQueuesIn(dir, options.queue);
-  for (const queue of queues) await requireClosed(queue, folder); // before anything is done to any of them
-  const outcome = new Outcome(terminal, isJson);
-  const all: Repaired[] = [];
-  for (const queue of queues) {
-    const repaired = await outcome.of(queue, async () =>
+  for (const queue of queues) await requireClosed(queue, folder); // before any of them is changed
+  const { done, failed } = await eachQueue(
+    terminal,
+    isJson,
+    queues,
+    async (queue): Promise<Repaired> =>
       isDryRun
         ? { queue, ...(await plan(queue, terminal)) }
         : await locked(queue, folder, () => repairOne(queue, terminal)),
-    );
-    if (repaired === undefined) continue;
-    all.push(repaired);
-    if (!isJson) await out.print(...render(repaired, isDryRun, terminal));
-  }
-  const { failed } = outcome;
-  if (isJson) await out.print(toJson({ folder, isDryRun, queues: all.map(repairedToJson), failed }));
-  if (all.some(({ lost }) => lost.length > 0)) outcome.end(EXIT_CODES.problems);
+    (repaired) => render(repaired, isDryRun, terminal),
+  );
+  const json = { folder, isDryRun, queues: done.map(repairedToJson), failed };
+  if (isJson) await terminal.out.print(toJson(json));
+  if (done.some(({ lost }) => lost.length > 0)) endWith(terminal, EXIT_CODES.problems);
 }
 
 async function requireClosed(queue: StoredQueue, folder: string): Promise<void> {
@@ -98,16 +96,8 @@ async function repairOne(queue: StoredQueue, terminal: Terminal): Promise<Repair
   return { queue, steps, lost };
 }
 
-async function plan(queue: StoredQueue, { err, signal }: Terminal): Promise<RepairPlan> {
-  const bar = new ProgressBar(err, printable(queue.name));
-  try {
-    return await queue.planRepair((done, total) => {
-      signal.throwIfAborted();
-      bar.update(done, total);
-    });
-  } finally {
-    bar.stop();
-  }
+function plan(queue: StoredQueue, terminal: Terminal): Promise<RepairPlan> {
+  return withProgress(queue, terminal, (onProgress) => queue.planRepair(onProgress));
 }
 
 function repairedToJson({ queue, steps, lost }: Repaired): object {

@@ -1,18 +1,22 @@
 import type { Command } from 'commander';
 import type { StoredQueue, VerifyReport } from '../../diskqueue/stored/stored-queue.ts';
-import { EXIT_CODES } from '../exit-code.ts';
-import { toJson } from '../terminal/json.ts';
-import { ProgressBar } from '../terminal/progress-bar.ts';
-import type { Terminal } from '../terminal/terminal.ts';
-import { count, formatBytes, formatCount, printable } from '../terminal/text.ts';
-import { damageToJson, describeDamage } from './describe.ts';
-import { Outcome, someQueuesIn } from './queues-in.ts';
+import { EXIT_CODES, type Terminal } from '../terminal/terminal.ts';
+import { count, formatBytes, formatCount, printable, toJson } from '../terminal/text.ts';
+import {
+  damageToJson,
+  describeDamage,
+  eachQueue,
+  endWith,
+  someQueuesIn,
+  withProgress,
+  type QueueOptions,
+} from './queues-in.ts';
 
 const HELP = `
-Reads every byte, and changes nothing. What a crash may leave is a note, and no
-problem. A queue that is open meanwhile may be in the midst of something: what
-is found then is worth a second look. The nsq format has no checksums, so damage
-inside of a message is not found there.
+Reads every byte, and changes nothing. What a crash may leave is a note, and not
+a problem. If a queue is open meanwhile, verify it again when it is closed: a
+write in progress may look like damage. The nsq format has no checksums, so
+damage inside of a message is not found there.
 
 Exit codes: 0 clean; 1 problems found; 2 wrong usage, or something cannot be
 read: the other queues are verified.`;
@@ -31,60 +35,36 @@ export function addVerify(part: Command, terminal: Terminal): void {
     .option('--queue <name>', 'only this queue')
     .option('--json', 'print JSON')
     .addHelpText('after', HELP)
-    .action((dir: string, options: { queue?: string; json?: boolean }) =>
-      verify(dir, options.queue, options.json === true, terminal),
-    );
+    .action((dir: string, options: QueueOptions) => verify(dir, options, terminal));
 }
 
-async function verify(
-  dir: string,
-  name: string | undefined,
-  isJson: boolean,
-  terminal: Terminal,
-): Promise<void> {
-  const { folder, queues } = await someQueuesIn(dir, name);
-  const outcome = new Outcome(terminal, isJson);
-  const all: Verified[] = [];
-  for (const queue of queues) {
-    const verified = await outcome.of(queue, () => verifyOne(queue, terminal));
-    if (verified === undefined) continue;
-    all.push(verified);
-    if (!isJson) await terminal.out.print(...render(verified, terminal));
-  }
-  const { failed } = outcome;
-  const isClean = failed.length === 0 && all.every(({ report }) => report.problems.length === 0);
-  if (isJson) await terminal.out.print(toJson({ folder, isClean, queues: all.map(verifiedToJson), failed }));
-  if (!isClean) outcome.end(EXIT_CODES.problems);
+async function verify(dir: string, { queue, json }: QueueOptions, terminal: Terminal): Promise<void> {
+  const isJson = json === true;
+  const { folder, queues } = await someQueuesIn(dir, queue);
+  const { done, failed } = await eachQueue(
+    terminal,
+    isJson,
+    queues,
+    (one) => verifyOne(one, terminal),
+    (verified) => render(verified, terminal),
+  );
+  const isClean = failed.length === 0 && done.every(({ report }) => report.problems.length === 0);
+  if (isJson) await terminal.out.print(toJson({ folder, isClean, queues: done.map(verifiedToJson), failed }));
+  if (!isClean) endWith(terminal, EXIT_CODES.problems);
 }
 
-async function verifyOne(queue: StoredQueue, { err, signal }: Terminal): Promise<Verified> {
-  const bar = new ProgressBar(err, printable(queue.name));
-  try {
-    const isOpen = await queue.isOpen();
-    const report = await queue.verify((done, total) => {
-      signal.throwIfAborted();
-      bar.update(done, total);
-    });
-    signal.throwIfAborted();
-    return { queue, isOpen, report };
-  } finally {
-    bar.stop();
-  }
+async function verifyOne(queue: StoredQueue, terminal: Terminal): Promise<Verified> {
+  const isOpen = await queue.isOpen();
+  const report = await withProgress(queue, terminal, (onProgress) => queue.verify(onProgress));
+  terminal.signal.throwIfAborted();
+  return { queue, isOpen, report };
 }
 
 function verifiedToJson({ queue, isOpen, report }: Verified): object {
   const { name, format } = queue;
   const { messages, unacknowledged, bytes, problems, notes } = report;
-  return {
-    name,
-    format,
-    isOpen,
-    messages,
-    unacknowledged,
-    bytes,
-    problems: problems.map(damageToJson),
-    notes,
-  };
+  const damage = { problems: problems.map(damageToJson), notes };
+  return { name, format, isOpen, messages, unacknowledged, bytes, ...damage };
 }
 
 function render({ queue, isOpen, report }: Verified, { out }: Terminal): string[] {
@@ -92,7 +72,7 @@ function render({ queue, isOpen, report }: Verified, { out }: Terminal): string[
   const verdict =
     problems.length === 0 ? out.paint('green', 'clean') : out.paint('red', count(problems.length, 'problem'));
   const sizes = `${count(messages, 'message')}, ${formatCount(unacknowledged)} unacknowledged, ${formatBytes(bytes)}`;
-  const open = isOpen ? ['  note     it is open now: what was found may be in the midst of something'] : [];
+  const open = isOpen ? ['  note     it is open: a write in progress may look like damage'] : [];
   return [
     `${out.paint('bold', printable(queue.name))} (${queue.format}): ${verdict}; ${sizes}`,
     ...problems.map((problem) => `  ${out.paint('red', 'problem')}  ${printable(describeDamage(problem))}`),

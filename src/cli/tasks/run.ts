@@ -2,16 +2,14 @@ import type { Command } from 'commander';
 import { EscapementError } from '../../core/errors.ts';
 import { isUnavailable } from '../../tasks/broker/is-unavailable.ts';
 import { CommandError } from '../command-error.ts';
-import { EXIT_CODES } from '../exit-code.ts';
-import { toJson } from '../terminal/json.ts';
-import type { Terminal } from '../terminal/terminal.ts';
-import { printable } from '../terminal/text.ts';
-import { addConnectionOptions } from './connection/add-connection-options.ts';
-import { connectionOf, type Connection, type Environment } from './connection/connection.ts';
+import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
+import { printable, table, toJson, type Columns } from '../terminal/text.ts';
+import { addConnectionOptions } from './connect.ts';
+import { connectionOf, type Connection, type Environment } from './connection.ts';
 import { HttpStatusError, Unreachable } from './target/http-api.ts';
 import { NotActive, type TasksTarget } from './target/tasks-target.ts';
 
-/** Reaches what is looked at; the signal gives everything up. */
+/** Connects to the tasks; the signal aborts everything. */
 export type Connect = (connection: Connection, signal: AbortSignal) => Promise<TasksTarget>;
 
 /** What all commands have. */
@@ -19,9 +17,8 @@ export interface Surroundings {
   readonly terminal: Terminal;
   readonly environment: Environment;
   readonly connect: Connect;
-  /** In wall-clock milliseconds. */
+  /** Returns wall-clock milliseconds. */
   readonly now: () => number;
-  /** Where keys come from. */
   readonly keyboard: NodeJS.ReadStream;
 }
 
@@ -29,68 +26,97 @@ export interface Surroundings {
 export interface Run<Options> extends Surroundings {
   readonly target: TasksTarget;
   readonly options: Options;
-  /** What was typed besides options. */
+  /** The arguments that are not options. */
   readonly words: readonly string[];
   readonly isJson: boolean;
 }
 
-/** Says what a command does: with a target that is there as long as it runs. */
+/** What a command prints: one JSON document with `--json`, else lines for people. */
+export interface Report {
+  readonly json: () => unknown;
+  readonly lines: () => readonly string[];
+}
+
+/** Sets the action of a command. It has a target, which is closed afterwards, and what it returns is printed. */
 export function does<Options>(
   command: Command,
   surroundings: Surroundings,
-  work: (run: Run<Options>) => Promise<void>,
+  work: (run: Run<Options>) => Promise<Report | undefined>,
 ): void {
   addConnectionOptions(command);
   command.action(async () => {
     const options = allOptions(command);
-    const { terminal, environment, connect } = surroundings;
-    const { signal } = terminal;
-    const attempt = async (): Promise<void> => {
-      const connecting = connect(connectionOf(options, environment), signal);
-      const target = await unlessAborted(signal, connecting).catch(async (error: unknown) => {
-        await connecting.then(close, () => undefined);
-        throw error;
+    const words = command.processedArgs.flat() as readonly string[];
+    const isJson = options['json'] === true;
+    try {
+      await withTarget(surroundings, options, async (target) => {
+        const report = await work({ ...surroundings, target, words, isJson, options: options as Options });
+        if (report === undefined) return;
+        await surroundings.terminal.out.print(...(isJson ? [toJson(report.json())] : report.lines()));
       });
-      const words = command.processedArgs.flat() as readonly string[];
-      const run = { ...surroundings, target, words, isJson: options['json'] === true };
-      try {
-        await unlessAborted(signal, work({ ...run, options: options as Options }));
-      } finally {
-        await close(target);
-      }
-    };
-    await attempt().catch((error: unknown) => {
-      throw asOneLine(error);
-    });
+    } catch (error) {
+      // Messages have names of users in them.
+      throw isExpected(error) ? new CommandError(printable(error.message), { cause: error }) : error;
+    }
   });
 }
 
-/** Prints what a program is to read, or what people are. */
-export async function print(
-  { terminal, isJson }: Run<unknown>,
-  json: () => unknown,
-  lines: () => readonly string[],
+/** Ctrl-C rejects at once, whatever is pending. */
+async function withTarget(
+  { terminal, environment, connect }: Surroundings,
+  options: Record<string, unknown>,
+  work: (target: TasksTarget) => Promise<void>,
 ): Promise<void> {
-  await terminal.out.print(...(isJson ? [toJson(json())] : lines()));
+  const { signal } = terminal;
+  const connecting = connect(connectionOf(options, environment), signal);
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => {
+      reject(signal.reason as Error);
+    });
+  });
+  try {
+    signal.throwIfAborted();
+    await Promise.race([connecting.then(work), aborted]);
+  } finally {
+    await connecting.then(
+      (target) => target.close(),
+      () => undefined,
+    );
+  }
 }
 
-/** What has come of each of several. */
+/** Returns the options of a command and of those that it is part of. */
+function allOptions(command: Command): Record<string, unknown> {
+  const above = command.parent === null ? {} : allOptions(command.parent);
+  return { ...above, ...command.opts() };
+}
+
+/** Returns a table that fits the terminal. */
+export function tableOf<T>({ terminal }: Surroundings, columns: Columns<T>, items: readonly T[]): string {
+  return table(columns, items, terminal.out.width);
+}
+
+/** Results of an operation on each of several queues or tasks. */
 export interface Outcome<R> {
   readonly done: readonly { readonly name: string; readonly value: R }[];
-  readonly failed: readonly { readonly name: string; readonly message: string }[];
+  /** For `--json`: the name, and `message`. Without it, they were printed. */
+  readonly failed: readonly object[];
 }
 
 /**
- * Does something with each, and goes on after one that has failed: 1 is what the command will end with, or 2 if it was
- * done with none of them. Nothing to cancel is 1.
+ * Runs an operation on each, also after one that failed. The exit code is 1 if some failed, 2 if all did, and 1 if there was nothing
+ * to cancel.
+ *
+ * @param kind - name of the names in `failed`.
  */
 export async function withEach<R>(
   { terminal, isJson }: Run<unknown>,
+  kind: 'queue' | 'id',
   names: readonly string[],
   work: (name: string) => Promise<R>,
 ): Promise<Outcome<R>> {
   const done: { name: string; value: R }[] = [];
-  const failed: { name: string; message: string }[] = [];
+  const failed: object[] = [];
   let exitCode: number = EXIT_CODES.problems;
   for (const name of names) {
     try {
@@ -98,63 +124,42 @@ export async function withEach<R>(
     } catch (error) {
       if (!isAboutOne(error)) throw error;
       if (!(error instanceof NotActive)) exitCode = EXIT_CODES.failed;
-      failed.push({ name, message: error.message });
-      const line = `${terminal.err.paint('red', 'escapement:')} ${printable(error.message)}`;
-      if (!isJson) await terminal.err.print(line);
+      failed.push({ [kind]: name, message: error.message });
+      if (!isJson) await printError(terminal, printable(error.message));
     }
   }
   if (failed.length > 0) terminal.exitCode = done.length > 0 ? EXIT_CODES.problems : exitCode;
   return { done, failed };
 }
 
-/** Whether the next one may fare better. */
+/** Changes each, and reports the names of those that were changed. @param past - what they are then: `paused`. */
+export async function changeEach(
+  run: Run<unknown>,
+  kind: 'queue' | 'id',
+  names: readonly string[],
+  past: string,
+  work: (name: string) => Promise<unknown>,
+): Promise<Report> {
+  const { done, failed } = await withEach(run, kind, names, work);
+  return {
+    json: () => ({ [past]: done.map(({ name }) => name), failed }),
+    lines: () => done.map(({ name }) => `${printable(name)}: ${past}`),
+  };
+}
+
+/** Returns whether the operation may succeed on another queue or task. */
 function isAboutOne(error: unknown): error is Error {
   if (error instanceof HttpStatusError) return [400, 404, 409].includes(error.status);
   if (error instanceof Unreachable || isUnavailable(error)) return false;
   return isExpected(error);
 }
 
-function close(target: TasksTarget): Promise<void> {
-  return target.close();
-}
-
-/** Those of the command, over those of the ones that it is part of. */
-function allOptions(command: Command): Record<string, unknown> {
-  const above = command.parent === null ? {} : allOptions(command.parent);
-  return { ...above, ...command.opts() };
-}
-
-/** Names of users are in it. */
-function asOneLine(error: unknown): unknown {
-  return isExpected(error) ? new CommandError(printable(error.message), { cause: error }) : error;
-}
-
-/** What was typed may be wrong in ways that only the broker knows; or Redis has something against it. */
+/** Codes of arguments that only the broker checks. */
 const EXPECTED_CODES = ['ERR_INVALID_ARG_VALUE', 'ERR_OUT_OF_RANGE'];
 
+/** Returns whether an error is not a fault of this program; a `ReplyError` is one of Redis. */
 function isExpected(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
-  if (error instanceof CommandError || error instanceof EscapementError || error.name === 'ReplyError')
-    return true;
-  return 'code' in error && EXPECTED_CODES.includes(String(error.code));
-}
-
-async function unlessAborted<R>(signal: AbortSignal, promise: Promise<R>): Promise<R> {
-  const ended = new AbortController();
-  try {
-    return await Promise.race([promise, abortOf(signal, ended.signal)]);
-  } finally {
-    ended.abort();
-  }
-}
-
-/** @param until - when nobody waits for it any more. */
-function abortOf(signal: AbortSignal, until: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    const abort = (): void => {
-      reject(signal.reason as Error);
-    };
-    if (signal.aborted) abort();
-    else signal.addEventListener('abort', abort, { once: true, signal: until });
-  });
+  if (error instanceof CommandError || error instanceof EscapementError) return true;
+  return error.name === 'ReplyError' || ('code' in error && EXPECTED_CODES.includes(String(error.code)));
 }

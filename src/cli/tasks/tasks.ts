@@ -1,16 +1,14 @@
 import type { Command } from 'commander';
 import type { Terminal } from '../terminal/terminal.ts';
-import { addCronCommands, addGroupCommands, addServerCommands } from './commands/add-other-commands.ts';
-import { addQueueCommands } from './commands/add-queue-commands.ts';
-import { addRepair } from './commands/add-repair.ts';
-import { addStats } from './commands/add-stats.ts';
-import { addTaskCommands } from './commands/add-task-commands.ts';
-import { addConnectionOptions, CONNECTION_HELP } from './connection/add-connection-options.ts';
-import { connectTarget } from './connection/connect.ts';
-import { addDash } from './dash/add-dash.ts';
+import { addOtherCommands } from './commands/other-commands.ts';
+import { addQueueCommands } from './commands/queue-commands.ts';
+import { addStats } from './commands/stats.ts';
+import { addTaskCommands } from './commands/task-commands.ts';
+import { addConnectionOptions, CONNECTION_HELP, connectTarget } from './connect.ts';
+import { addDash } from './dash/dash.ts';
 import type { Surroundings } from './run.ts';
 
-/** `escapement tasks`: looks at tasks and their queues, and changes them, with the words of asynq's command. */
+/** Adds `escapement tasks`: inspects and changes tasks and their queues, with the commands of asynq. */
 export function addTasks(program: Command, terminal: Terminal): void {
   addTasksIn(program, {
     terminal,
@@ -21,20 +19,17 @@ export function addTasks(program: Command, terminal: Terminal): void {
   });
 }
 
-/** The same, wherever the tasks are. */
+/** Adds `escapement tasks` in surroundings that a test may replace. */
 export function addTasksIn(program: Command, surroundings: Surroundings): void {
   const part = program
     .command('tasks')
-    .description('look at tasks and their queues, in Redis or in another process, and change them')
+    .description('inspect and change tasks and their queues, in Redis or in another process')
     .addHelpText('after', CONNECTION_HELP)
     .enablePositionalOptions();
   addConnectionOptions(part);
   addStats(part, surroundings);
   addQueueCommands(part, surroundings);
   addTaskCommands(part, surroundings);
-  addServerCommands(part, surroundings);
-  addCronCommands(part, surroundings);
-  addGroupCommands(part, surroundings);
-  addRepair(part, surroundings);
+  addOtherCommands(part, surroundings);
   addDash(part, surroundings);
 }

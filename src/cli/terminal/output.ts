@@ -1,7 +1,7 @@
 import * as util from 'node:util';
 import { harmlessLines } from './text.ts';
 
-/** As much of a stream as is used here. */
+/** The part of a stream that is used here. */
 export interface OutputStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -13,21 +13,21 @@ export interface OutputStream {
   off?(event: 'resize', listener: () => void): unknown;
 }
 
-/** Bytes that are collected for one write. */
+/** Number of bytes that are collected for one write. */
 const BUFFER_BYTES = 64 * 1024;
 
 type Colour = 'red' | 'green' | 'yellow' | 'bold' | 'inverse';
 
-/** What `paint` adds: colours, and nothing else that a terminal does. */
-// eslint-disable-next-line no-control-regex -- that is what it is about
+/** Control sequences that `paint` adds: colours only. */
+// eslint-disable-next-line no-control-regex -- the control character is intended
 const COLOUR = /(\u001b\[\d{1,2}m)/;
 
-/** Node has it since 20.12; before, nothing is coloured. It would look at standard output, whatever is coloured. */
+/** Node has it since 20.12; before, there are no colours. By default it checks standard output, whatever the stream is. */
 const { styleText } = util as {
   styleText?: (colour: Colour, text: string, options: { validateStream: boolean }) => string;
 };
 
-/** One of the two streams of a command. Whoever reads it may go away: then nothing more is written, and nothing fails. */
+/** One of the two streams of a command. If its reader closes it, nothing more is written, and nothing fails. */
 export class Output {
   readonly stream: OutputStream;
   #chunks: Uint8Array[] = [];
@@ -36,35 +36,35 @@ export class Output {
 
   constructor(stream: OutputStream) {
     this.stream = stream;
-    stream.on('error', () => undefined); // each write is told
+    stream.on('error', () => undefined); // each write has the error
   }
 
-  /** Whether somebody may be watching it. */
+  /** Whether it is a terminal, which a user may be watching. */
   get isTerminal(): boolean {
     return this.stream.isTTY === true;
   }
 
-  /** Columns of a line. A file, and a terminal that does not report its size, take any line. */
+  /** Columns of a line; Infinity for a file and for a terminal that does not report its size. */
   get width(): number {
     const { columns = 0 } = this.stream;
     return this.isTerminal && columns > 0 ? columns : Infinity;
   }
 
-  /** Whether nobody reads any more: `| head` has seen enough. */
+  /** Whether the reader has closed it, as `| head` does. */
   get isGone(): boolean {
     return this.#isGone;
   }
 
-  /** Writes lines, at once. */
+  /** Writes lines at once. */
   async print(...lines: string[]): Promise<void> {
     await this.add(lines.map((line) => `${line}\n`).join(''));
     await this.flush();
   }
 
   /**
-   * Writes when enough has come together. Resolves when there is room for more.
+   * Adds data to the next write. Resolves when more can be added.
    *
-   * @param data - text is made harmless, whatever was forgotten before; bytes are written as they are.
+   * @param data - text is made harmless, in case a caller has not done so; bytes are written unchanged.
    */
   async add(data: string | Uint8Array): Promise<void> {
     const chunk = typeof data === 'string' ? Buffer.from(this.#harmless(data)) : data;
@@ -73,7 +73,7 @@ export class Output {
     if (this.#bytes >= BUFFER_BYTES) await this.flush();
   }
 
-  /** Writes what was added. */
+  /** Writes the data that was added. */
   async flush(): Promise<void> {
     const bytes = Buffer.concat(this.#chunks);
     this.#chunks = [];
@@ -81,7 +81,7 @@ export class Output {
     if (bytes.length > 0 && !this.#isGone) await this.#write(bytes);
   }
 
-  /** With colours where they can be seen and are wanted. */
+  /** Returns the text in a colour, if the terminal has colours and they are not disabled. */
   paint(colour: Colour, text: string): string {
     if (!this.#hasColours || styleText === undefined) return text;
     return styleText(colour, text, { validateStream: false });

@@ -2,10 +2,10 @@ import { Presets, SingleBar } from 'cli-progress';
 import type { Output } from './output.ts';
 import { harmless } from './text.ts';
 
-/** What is done sooner needs no bar. In milliseconds. */
+/** Work that is done sooner has no bar, in milliseconds. */
 const SHOWN_AFTER_MS = 300;
 
-/** How far a long piece of work is: on stderr, and only where somebody watches. */
+/** Progress of long work, on stderr, and only on a terminal. */
 export class ProgressBar {
   readonly #err: Output;
   readonly #label: string;
@@ -28,7 +28,7 @@ export class ProgressBar {
     this.#bar.update(done);
   }
 
-  /** Takes the bar away. */
+  /** Removes the bar. */
   stop(): void {
     this.#bar?.stop();
     this.#bar = undefined;
@@ -41,7 +41,7 @@ export class ProgressBar {
         format: ' {bar} {percentage} %  {label}',
         barsize: 24,
         clearOnComplete: true,
-        gracefulExit: false, // Ctrl-C is ours
+        gracefulExit: false, // the command handles Ctrl-C
       },
       Presets.shades_classic,
     );

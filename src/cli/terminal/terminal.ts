@@ -1,17 +1,55 @@
 import { Output } from './output.ts';
 
-/** Where a command runs: what it writes to, and who may stop it. */
+/** Exit codes of a command. */
+export const EXIT_CODES = {
+  /** Success. */
+  ok: 0,
+  /** Done, with a result that needs attention: damage, or a loss. */
+  problems: 1,
+  /** Not done: wrong usage, or something that the command needs cannot be read. */
+  failed: 2,
+  /** Ended by Ctrl-C: 128 and the number of the signal, as in shells. */
+  interrupted: 130,
+  /** Ended by SIGTERM. */
+  terminated: 143,
+} as const;
+
+/** Where a command runs. */
 export interface Terminal {
   readonly out: Output;
   /** For everything that is not the result. */
   readonly err: Output;
-  /** Aborted when whoever sits there wants it to end. */
+  /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
-  /** What the command will end with. */
+  /** Exit code of the command. */
   exitCode: number;
 }
 
-/** This process's. */
+/** Returns the terminal of this process. */
 export function hostTerminal(signal: AbortSignal): Terminal {
-  return { out: new Output(process.stdout), err: new Output(process.stderr), signal, exitCode: 0 };
+  return {
+    out: new Output(process.stdout),
+    err: new Output(process.stderr),
+    signal,
+    exitCode: EXIT_CODES.ok,
+  };
+}
+
+/** Runs an action that the first Ctrl-C aborts; the second one ends the process at once. */
+export async function interruptible<R>(action: (signal: AbortSignal) => Promise<R>): Promise<R> {
+  const controller = new AbortController();
+  const interrupt = (): void => {
+    controller.abort(new Error('interrupted'));
+  };
+  process.once('SIGINT', interrupt);
+  try {
+    return await action(controller.signal);
+  } finally {
+    process.off('SIGINT', interrupt);
+  }
+}
+
+/** Prints an error in one line. */
+export function printError({ err }: Terminal, message: string): Promise<void> {
+  return err.print(`${err.paint('red', 'escapement:')} ${message}`);
 }

@@ -1,4 +1,4 @@
-import Table from 'cli-table3';
+import Table, { type TableConstructorOptions } from 'cli-table3';
 
 const COUNT = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 
@@ -26,25 +26,18 @@ export function formatBytes(bytes: number): string {
   return `${value < 10 ? value.toFixed(1) : formatCount(value)} ${unit}`;
 }
 
-/** A table of text; or, if that is wider than `width`, its rows one below the other. No colours: it is often copied. */
-export function table(
-  head: readonly string[],
-  aligns: readonly ('left' | 'right')[],
-  rows: string[][],
-  width: number,
-): string {
-  const drawn = new Table({
-    head: [...head],
-    colAligns: [...aligns],
-    style: { head: [], border: [], compact: true },
-  });
-  const cells = rows.map((row) => row.map(harmless));
-  drawn.push(...cells);
-  const text = drawn.toString();
-  return rows.length === 0 || text.indexOf('\n') <= width ? text : blocks(head, cells);
+/** Columns of a table: the head of each, and the text of an item's cell; numbers are aligned to the right. */
+export type Columns<T> = readonly (readonly [head: string, cell: (item: T) => string, align?: 'right'])[];
+
+/** Returns a table, or its rows one below the other if it is wider than `width`. No colours, because it is often copied. */
+export function table<T>(columns: Columns<T>, items: readonly T[], width: number): string {
+  const head = columns.map(([name]) => name);
+  const cells = cellsOf(columns, items);
+  const text = draw(cells, columns, { head, style: { head: [], border: [], compact: true } });
+  return items.length === 0 || text.indexOf('\n') <= width ? text : blocks(head, cells);
 }
 
-/** Each cell is a line, after the name of its column. */
+/** Returns the rows of a table one below the other: each cell is a line, after the name of its column. */
 function blocks(head: readonly string[], rows: readonly string[][]): string {
   const longest = Math.max(...head.map(({ length }) => length));
   const names = head.map((name) => name.padEnd(longest));
@@ -53,7 +46,7 @@ function blocks(head: readonly string[], rows: readonly string[][]): string {
     .join('\n\n');
 }
 
-/** No borders: what separates columns is room. */
+/** Columns are separated by spaces. */
 const NO_BORDERS = Object.fromEntries(
   ['top', 'bottom', 'left', 'right']
     .flatMap((side) => [side, `${side}-mid`, `${side}-left`, `${side}-right`])
@@ -61,36 +54,44 @@ const NO_BORDERS = Object.fromEntries(
     .map((name) => [name, '']),
 );
 
-/** The same, without borders: its lines. */
-export function plainTable(rows: string[][], aligns: readonly ('left' | 'right')[]): readonly string[] {
+/** Returns the lines of a table without borders; the first one is the head. */
+export function plainTable<T>(columns: Columns<T>, items: readonly T[]): readonly string[] {
   const style = { head: [], border: [], compact: true, 'padding-left': 0, 'padding-right': 2 };
-  const drawn = new Table({ chars: NO_BORDERS, colAligns: [...aligns], style });
-  drawn.push(...rows.map((row) => row.map(harmless)));
-  return drawn
-    .toString()
+  const rows = [columns.map(([name]) => name), ...cellsOf(columns, items)];
+  return draw(rows, columns, { chars: NO_BORDERS, style })
     .split('\n')
     .map((line) => line.trimEnd());
 }
 
-/** Control characters, line separators, marks that turn the direction of writing, and halves of surrogate pairs. */
+function cellsOf<T>(columns: Columns<T>, items: readonly T[]): string[][] {
+  return items.map((item) => columns.map(([, cell]) => printable(cell(item))));
+}
+
+function draw<T>(rows: string[][], columns: Columns<T>, options: TableConstructorOptions): string {
+  const drawn = new Table({ ...options, colAligns: columns.map(([, , align]) => align ?? 'left') });
+  drawn.push(...rows);
+  return drawn.toString();
+}
+
+/** Control characters, line separators, marks that change the direction of writing, and halves of surrogate pairs. */
 const HARMFUL = /[\p{Cc}\u2028\u2029\p{Bidi_Control}\p{Surrogate}]/gu;
 
 const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 /**
- * One line that does nothing to a terminal: harmful characters are written as in a program. A backslash stays, so paths
- * can be copied, and doing it twice is the same as once.
+ * Returns one line that has no effect on a terminal: harmful characters are written as in a program. A backslash stays, so paths
+ * can be copied. Idempotent.
  */
 export function harmless(text: string): string {
   return text.replace(HARMFUL, (character) => ESCAPES[character] ?? codeOf(character));
 }
 
-/** As `harmless`, and it can be read in one way only: a backslash is written as two. */
+/** Returns the same as `harmless`, unambiguously: a backslash is written as two. */
 export function printable(text: string): string {
   return harmless(text.replaceAll('\\', '\\\\'));
 }
 
-/** As `harmless`, with the line breaks and tabs of the text. */
+/** Returns the same as `harmless`, with the line breaks and tabs of the text. */
 export function harmlessLines(text: string): string {
   return text.replace(HARMFUL, (character) =>
     character === '\n' || character === '\t' ? character : codeOf(character),
@@ -108,11 +109,22 @@ function hex(code: number, digits: number): string {
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Bytes as one line: as UTF-8 if that is what they are, or else byte for byte, those beyond ASCII as `\xNN`. */
+/** Returns bytes as one line: as text if they are UTF-8; else byte for byte, those beyond ASCII as `\xNN`. */
 export function printableBytes(data: Uint8Array): string {
   try {
     return printable(UTF8.decode(data));
   } catch {
     return printable(Buffer.from(data).toString('latin1')).replace(/[\u0080-\u00ff]/g, codeOf);
   }
+}
+
+/** Characters that JSON does not escape and that affect a terminal: control characters, line separators, marks of direction. */
+const NOT_ESCAPED = /[\u007f-\u009f\u2028\u2029\p{Bidi_Control}]/gu;
+
+/** Returns JSON that has no effect on a terminal. @param indent - 0 for one line. */
+export function toJson(value: unknown, indent = 2): string {
+  return JSON.stringify(value, null, indent).replace(
+    NOT_ESCAPED,
+    (character) => `\\u${hex(character.charCodeAt(0), 4)}`,
+  );
 }

@@ -1,4 +1,4 @@
-/** What one field of a spec may hold. */
+/** Allowed values of a field. */
 interface FieldRule {
   readonly name: string;
   readonly min: number;
@@ -6,16 +6,16 @@ interface FieldRule {
   readonly words: readonly string[];
 }
 
-/** One field, read: its numbers in order, and whether it leaves them open (`*`, `?`). */
+/** A parsed field: its numbers in order, and whether all are allowed (`*`, `?`). */
 interface Field {
   readonly values: readonly number[];
   readonly isOpen: boolean;
 }
 
-/** Five fields, made plain: numbers and commas, or `*`. */
+/** Five fields as numbers and commas, or `*`. */
 export interface CronFields {
   readonly text: string;
-  /** The hour is left open: it runs by the hour, whatever the clocks on the wall say. */
+  /** Whether the hour is `*`: then the spec means every hour, also when the clocks are changed. */
   readonly isEveryHour: boolean;
 }
 
@@ -33,11 +33,11 @@ const RULES: readonly FieldRule[] = [
 const HOUR = 1;
 
 /**
- * Reads five fields by the rules of robfig/cron's standard parser, which asynq uses, and which differ from what most
- * others take: `5/15` is from 5 on, every 15; `?` is `*` in any field; Sunday is 0 and never 7; there are no L, W and #;
- * a step of more than 1 makes `*` a choice like any other, which matters where both kinds of days are chosen.
+ * Parses five fields by the rules of robfig/cron's standard parser, which asynq uses, and which differ from most others: `5/15` is
+ * from 5 on, every 15; `?` is `*` in any field; Sunday is 0 and never 7; there are no L, W and #; `*` with a step of more than 1 is a
+ * list of values, which matters if both kinds of days are given.
  *
- * @returns what is wrong, as the end of a sentence that begins with "a cron spec", if something is.
+ * @returns for an invalid field a requirement, as the end of a sentence that begins with "a cron spec".
  */
 export function readCronFields(text: string): CronFields | string {
   const parts = text.split(/\s+/).filter((part) => part !== '');
@@ -75,11 +75,11 @@ interface Span {
   readonly isOpen: boolean;
 }
 
-/** `*`, `?`, `5` or `5-10`, and maybe a step. */
+/** Parses `*`, `?`, `5` or `5-10`, optionally with a step. */
 function readSpan(text: string, rule: FieldRule): Span | string {
   const { min, max } = rule;
   const [range = '', stepText, ...more] = text.split('/');
-  if (more.length > 0) return `has one step at most, not '${text}'`;
+  if (more.length > 0) return `has at most one step, not '${text}'`;
   const step = stepText === undefined ? 1 : readNumber(stepText);
   if (step === undefined || step < 1) return `has a step of 1 or more, not '${text}'`;
   if (range === '*' || range === '?') return { from: min, to: max, step, isOpen: step === 1 };
@@ -87,7 +87,7 @@ function readSpan(text: string, rule: FieldRule): Span | string {
   const from = readValue(first, rule);
   const to = last === undefined ? (stepText === undefined ? from : max) : readValue(last, rule);
   if (from === undefined || to === undefined || rest.length > 0) return `is ${describe(rule)}, not '${text}'`;
-  if (from > to) return `goes from less to more, not '${text}'`;
+  if (from > to) return `is an ascending range, not '${text}'`;
   return { from, to, step, isOpen: false };
 }
 
@@ -98,7 +98,7 @@ function readValue(text: string, { min, max, words }: FieldRule): number | undef
   return value !== undefined && value >= min && value <= max ? value : undefined;
 }
 
-/** Digits and nothing else. */
+/** Parses a text of digits only. */
 function readNumber(text: string): number | undefined {
   return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
 }

@@ -1,12 +1,12 @@
 import { wrongValue } from '../../core/errors.ts';
 import { SECOND_MS } from '../../core/units.ts';
 
-/** What time the clocks on the wall show somewhere: the host's table of time zones, asked for offsets. */
+/** The offsets of a time zone, from the host's table of time zones. */
 export class TimeZone {
   readonly name: string;
   readonly #format: Intl.DateTimeFormat | undefined;
 
-  /** @throws TypeError `ERR_INVALID_ARG_VALUE` - the host knows no such zone. */
+  /** @throws TypeError `ERR_INVALID_ARG_VALUE` - the host has no such zone. */
   constructor(argument: string, name: string) {
     this.name = name;
     try {
@@ -16,7 +16,7 @@ export class TimeZone {
     }
   }
 
-  /** How far the clocks on the wall are ahead of UTC, in milliseconds. */
+  /** Returns how far local time is ahead of UTC, in milliseconds. */
   offsetAt(atMs: number): number {
     if (this.#format === undefined) return 0;
     const wholeMs = Math.floor(atMs / SECOND_MS) * SECOND_MS;
@@ -24,8 +24,8 @@ export class TimeZone {
   }
 
   /**
-   * When the offset changes, `fromMs` excluded, if it is not the same at the ends of a span. Two changes that undo one
-   * another within it are overlooked: no zone has had that in a day.
+   * Returns when the offset changes, `fromMs` excluded, if it is not the same at both ends of a span. Two changes in it that cancel
+   * each other are not found: no zone has had that within a day.
    */
   changeIn(fromMs: number, untilMs: number): number | undefined {
     const before = this.offsetAt(fromMs);
@@ -42,8 +42,8 @@ export class TimeZone {
 }
 
 /**
- * By their names in small letters, which the host does not tell apart either: as many as there are zones, at most. Each one
- * takes tens of kilobytes, and thousands of entries go by the same few.
+ * Formats by names of zones, in lower case because the host ignores the case: at most as many as there are zones. Each takes tens of
+ * kilobytes, and thousands of entries have the same few zones.
  */
 const formats = new Map<string, Intl.DateTimeFormat>();
 
@@ -69,7 +69,7 @@ function makeFormat(timeZone: string): Intl.DateTimeFormat {
   });
 }
 
-/** The time on the wall, as if it were UTC. */
+/** Returns the local time as if it were UTC. */
 function wallOf(format: Intl.DateTimeFormat, atMs: number): number {
   const part: Partial<Record<Intl.DateTimeFormatPartTypes, number>> = {};
   for (const { type, value } of format.formatToParts(atMs)) part[type] = Number(value);

@@ -4,22 +4,22 @@ import type { CronFields } from './cron-fields.ts';
 import type { TimeZone } from './time-zone.ts';
 
 /**
- * When five fields come to pass in a time zone.
+ * Computes the ticks of five fields in a time zone.
  *
- * HOW. The fields are matched on a calendar that knows no zones (croner, in UTC, as a calculator), so a match is a time on
- * the wall; which moment that is, is worked out here, from one change of the clocks to the next:
+ * HOW. The fields are matched on a calendar without zones (croner, in UTC), so a match is a local time; which timestamp it has is
+ * computed here, from one change of the clocks to the next:
  *
- *      moments   ───────────────┬───────────────────────►     clocks go forward: 2:30 is not there, and does not run
- *      wall      … 1:58  1:59   │ 3:00  3:01 …
+ *      UTC       ───────────────┬───────────────────────►     clocks go forward: 2:30 does not exist, and has no tick
+ *      local     … 1:58  1:59   │ 3:00  3:01 …
  *
- *      moments   ───────────────┬───────────────────────►     clocks go back: 2:30 is there twice
- *      wall      … 2:58  2:59   │ 2:00  2:01 …
+ *      UTC       ───────────────┬───────────────────────►     clocks go back: 2:30 exists twice
+ *      local     … 2:58  2:59   │ 2:00  2:01 …
  *
- * A time that is there twice runs the first time only, if the hour was chosen (`30 2 * * *`): a nightly task runs once.
- * If the hour was left open (`0/5 * * * *`), it means the passing of time and goes on: once only would be an hour of silence.
+ * A time that exists twice has a tick at the first time only, if the hour is given (`30 2 * * *`): a nightly task runs once. If the
+ * hour is `*` (`0/5 * * * *`), it has ticks at both times: otherwise there would be none for an hour.
  *
- * WHY not croner's own zones: it runs a skipped time as soon as the clocks have gone forward, and takes `30 2,14 * * *` and
- * `30 2 * * *` for things of different kinds.
+ * WHY not croner's own zones: it runs a skipped time as soon as the clocks have gone forward, and treats `30 2,14 * * *` and
+ * `30 2 * * *` differently.
  */
 export class WallSchedule {
   readonly #calendar: Cron;
@@ -47,17 +47,17 @@ export class WallSchedule {
       const untilMs = fromMs + DAY_MS;
       const changeMs = this.#zone.changeIn(fromMs, untilMs);
       if (atMs < (changeMs ?? untilMs)) return atMs;
-      // Nothing until then. Far away is another offset, but none is more than a day: go near, and look again.
+      // No tick until then. A later time may have another offset, but none is more than a day: continue a day before it.
       fromMs = changeMs ?? Math.max(untilMs, wallMs - DAY_MS);
     }
   }
 
-  /** Croner gives up in the year 3000, after some milliseconds, when there is no such day. */
+  /** Croner ends in the year 3000, after some milliseconds, if there is no such day. */
   #nextOnWall(afterMs: number): number | undefined {
     return this.#calendar.nextRun(new Date(afterMs))?.getTime();
   }
 
-  /** Whether the clocks have shown that time before. */
+  /** Whether the local time of `atMs` existed before. */
   #isSecondTime(atMs: number): boolean {
     const offset = this.#zone.offsetAt(atMs);
     const before = this.#zone.offsetAt(atMs - DAY_MS);

@@ -1,6 +1,6 @@
 import { EscapementError } from '../../core/errors.ts';
 
-/** A request that is answered with another status than success, and a line of text. */
+/** A response with a status other than success, and one line of text. */
 export class HttpError extends Error {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -15,7 +15,7 @@ export class HttpError extends Error {
 /**
  * Runs a function of the application.
  *
- * @throws HttpError 500 - it failed, which is reported: whatever its error is, the caller cannot mend it.
+ * @throws HttpError 500 - it failed; the error is reported, because the client cannot do anything about it.
  */
 export async function ofApplication<T>(
   report: (error: unknown) => void,
@@ -33,7 +33,7 @@ export function internalError(): HttpError {
   return new HttpError(500, 'internal error');
 }
 
-/** asynqmon's own where it has any: it says 500 to nearly everything. */
+/** asynqmon's statuses where it has any: it responds with 500 to nearly every error. */
 const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
   ['ERR_INVALID_ARG_TYPE', 400],
   ['ERR_INVALID_ARG_VALUE', 400],
@@ -47,12 +47,12 @@ const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
   ['ERR_BROKER_UNAVAILABLE', 503],
 ]);
 
-/** What an error means to the caller; undefined if it is not the caller's. */
+/** Returns the response to an error of the client; undefined if the error is not the client's. */
 export function httpErrorOf(error: unknown): HttpError | undefined {
   try {
     return classify(error);
   } catch {
-    return undefined; // a getter of the error has thrown, or it is a proxy
+    return undefined; // a getter of the error threw, or the error is a proxy
   }
 }
 

@@ -1,8 +1,8 @@
-import type { Action, Call } from './api.ts';
+import type { Action, Call } from './call.ts';
 import { HttpError } from './http-error.ts';
 import type { Route } from './route-table.ts';
 
-/** How long Prometheus may take, in milliseconds. */
+/** How long Prometheus may take for a response, in milliseconds. */
 const TIMEOUT_MS = 10_000;
 
 const DEFAULT_DURATION_SECONDS = 3_600;
@@ -19,7 +19,7 @@ const MOST_POINTS = 3_000;
 
 type Query = (filter: string) => string;
 
-/** What the charts of asynqmon are drawn from, by the name in the answer; the filter is of the queues. */
+/** The queries of asynqmon's charts, by their names in the response; the filter selects queues. */
 const QUERIES: readonly (readonly [name: string, query: Query])[] = [
   ['queue_size', (filter) => `asynq_queue_size{${filter}}`],
   ['queue_latency_seconds', (filter) => `asynq_queue_latency_seconds{${filter}}`],
@@ -32,26 +32,26 @@ const QUERIES: readonly (readonly [name: string, query: Query])[] = [
   ['archived_tasks_by_queue', (filter) => tasksIn('archived', filter)],
 ];
 
-/** Passes the queries of the charts on to a Prometheus server, which is asked with the credentials of its URL. */
+/** Passes the queries of the charts on to a Prometheus server, with the credentials in its URL. */
 export function prometheusRoutes(prometheusUrl: URL): readonly Route<Action>[] {
   return [{ method: 'GET', pattern: '/metrics', action: (call) => getMetrics(call, prometheusUrl) }];
 }
 
 async function getMetrics(call: Call, prometheusUrl: URL): Promise<object> {
   const durationSeconds = call.positive('duration', DEFAULT_DURATION_SECONDS);
-  const endSeconds = call.positive('endtime', Math.floor(call.api.wallNow() / 1_000));
+  const endSeconds = call.positive('endtime', Math.floor(call.nowMs / 1_000));
   const range = {
     start: String(endSeconds - durationSeconds),
     end: String(endSeconds),
     step: String(stepSeconds(durationSeconds)),
   };
   const filter = queueFilter(call.query.get('queues') ?? '');
-  const ask = async ([name, query]: (typeof QUERIES)[number]): Promise<readonly [string, unknown]> => [
+  const read = async ([name, query]: (typeof QUERIES)[number]): Promise<readonly [string, unknown]> => [
     name,
     await queryRange(prometheusUrl, { query: query(filter), ...range }),
   ];
   try {
-    return Object.fromEntries(await Promise.all(QUERIES.map(ask)));
+    return Object.fromEntries(await Promise.all(QUERIES.map(read)));
   } catch (error) {
     call.report(error);
     throw new HttpError(502, 'Prometheus has not answered');
@@ -62,7 +62,7 @@ async function queryRange(prometheusUrl: URL, parameters: Record<string, string>
   const url = new URL(`${prometheusUrl.pathname.replace(/\/$/, '')}/api/v1/query_range`, prometheusUrl);
   url.search = new URLSearchParams(parameters).toString();
   const headers = credentialsOf(url);
-  Object.assign(url, { username: '', password: '' }); // `fetch` refuses a URL that has them
+  Object.assign(url, { username: '', password: '' }); // `fetch` rejects a URL with credentials
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   return await (await fetch(url, { signal, headers, redirect: 'error' })).json();
 }

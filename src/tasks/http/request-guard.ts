@@ -4,13 +4,13 @@ import { domainToASCII } from 'node:url';
 import { wrongType, wrongValue } from '../../core/errors.ts';
 import { HttpError } from './http-error.ts';
 
-/** Lists every host. */
+/** Allows every host. */
 const ANY_HOST = '*';
 
-/** Longest part of a `Host` that a message repeats, in characters. */
+/** Maximum number of characters of a `Host` in a message. */
 const SHOWN_CHARACTERS = 100;
 
-/** A name or an address, and a port: nothing that a parser of URLs would rewrite. */
+/** A name or an address, and a port; nothing that a URL parser would rewrite. */
 const HOST = /^(\[[0-9a-f:.]+\]|[^\s/:?#@\\[\]%]+)(?::\d{1,5})?$/i;
 
 const ORIGIN = /^(https?):\/\/([^/]+)$/i;
@@ -37,7 +37,7 @@ const JSON_TYPE = /^application\/json[\t ]*(?:;|$)/i;
 export class RequestGuard {
   readonly #names: ReadonlySet<string>;
 
-  /** @param allowedHosts - from {@link requireAllowedHosts}. */
+  /** @param allowedHosts - from {@link normalizeHosts}. */
   constructor(allowedHosts: readonly string[]) {
     this.#names = new Set(allowedHosts);
   }
@@ -69,21 +69,27 @@ export function requireJsonType({ headers }: IncomingMessage, isBodyRead: boolea
   }
 }
 
-/** Names as browsers send them. @throws TypeError - it is not an array of host names. */
-export function requireAllowedHosts(allowedHosts: unknown): readonly string[] {
-  if (!Array.isArray(allowedHosts)) throw wrongType('options.allowedHosts', 'an array', allowedHosts);
-  return allowedHosts.map((name: unknown, at) => {
-    const argument = `options.allowedHosts[${at}]`;
-    if (typeof name !== 'string') throw wrongType(argument, 'a string', name);
-    const ascii = name === ANY_HOST ? name : domainToASCII(withoutDot(name));
-    if (ascii === '' || HOST.exec(name)?.[1] !== name) {
-      throw wrongValue(argument, "a host name without scheme and port, or '*'", name);
+/** @throws TypeError - it is not an array of host names. */
+export function requireAllowedHosts(argument: string, allowedHosts: unknown): void {
+  if (!Array.isArray(allowedHosts)) throw wrongType(argument, 'an array', allowedHosts);
+  for (const [at, name] of (allowedHosts as unknown[]).entries()) {
+    if (typeof name !== 'string') throw wrongType(`${argument}[${at}]`, 'a string', name);
+    if (asciiName(name) === '' || HOST.exec(name)?.[1] !== name) {
+      throw wrongValue(`${argument}[${at}]`, "a host name without scheme and port, or '*'", name);
     }
-    return ascii;
-  });
+  }
 }
 
-/** HTTP/2 has no Host; a URL with a host counts more than it (RFC 9112, 3.2.2). */
+/** Returns host names as browsers send them. */
+export function normalizeHosts(allowedHosts: readonly string[]): readonly string[] {
+  return allowedHosts.map(asciiName);
+}
+
+function asciiName(name: string): string {
+  return name === ANY_HOST ? name : domainToASCII(withoutDot(name));
+}
+
+/** HTTP/2 has no Host; a URL with a host has precedence over it (RFC 9112, 3.2.2). */
 function hostOf({ headers, url = '' }: IncomingMessage): string {
   const ofUrl = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(url)?.[1];
   const ofHttp2 = headers[':authority'];

@@ -6,7 +6,7 @@ export type Method = 'GET' | 'POST' | 'DELETE';
 /** One operation of the interface. */
 export interface Route<Action> {
   readonly method: Method;
-  /** What its path looks like: `/queues/{queue}/pending_tasks/{task}:archive`. */
+  /** Pattern of its path: `/queues/{queue}/pending_tasks/{task}:archive`. */
   readonly pattern: string;
   readonly action: Action;
 }
@@ -14,13 +14,13 @@ export interface Route<Action> {
 /** Parts of a path by their names in the pattern. */
 export type Parameters = ReadonlyMap<string, string>;
 
-/** What a path leads to. */
+/** Result of a look-up. */
 export type Match<Action> =
   | { readonly action: Action; readonly parameters: Parameters }
-  /** There is such a path, but not with that method: these it has. */
+  /** The path exists, with these methods only. */
   | { readonly allowed: readonly Method[] };
 
-/** One step of a pattern: a literal or a name, and perhaps a verb behind it. */
+/** One step of a pattern: a literal or a parameter, and an optional verb behind it. */
 interface Step {
   readonly literal: string | undefined;
   readonly name: string;
@@ -33,8 +33,8 @@ interface CompiledRoute<Action> extends Route<Action> {
 }
 
 /**
- * Finds the operation of a path. A path is cut at its slashes, and at the colon of the verb, before it is decoded: so an id
- * may hold both, percent-encoded.
+ * Finds the operation of a path. A path is split at its slashes and at the colon of the verb before it is decoded, so an id may
+ * contain both, percent-encoded.
  */
 export class RouteTable<Action> {
   readonly #byLength = new Map<number, CompiledRoute<Action>[]>();
@@ -47,7 +47,7 @@ export class RouteTable<Action> {
     }
   }
 
-  /** @returns undefined if there is no such path. @throws HttpError 400 - it cannot be decoded. */
+  /** Returns undefined if there is no such path. @throws HttpError 400 - it cannot be decoded. */
   find(method: Method | undefined, path: string): Match<Action> | undefined {
     const parts = path.slice(1).split('/');
     const matching = (this.#byLength.get(parts.length) ?? []).filter((route) => fits(route.steps, parts));

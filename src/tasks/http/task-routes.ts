@@ -1,53 +1,43 @@
+import { EscapementError } from '../../core/errors.ts';
+import { inOwnTurn } from '../../core/own-turn.ts';
 import type { TaskTarget } from '../broker/broker.ts';
-import type { TaskInfo } from '../task-info.ts';
+import { isUnavailable } from '../broker/is-unavailable.ts';
+import type { Inspector } from '../inspector.ts';
+import type { WorkerInfo } from '../inspector-info.ts';
+import { MAX_PAGE_SIZE } from '../inspector-options.ts';
 import type { TaskChange, TaskState } from '../task-state.ts';
-import type { Action, Call } from './api.ts';
-import { doEach } from './batch.ts';
-import { listGroupSizes, showQueue } from './queue-routes.ts';
+import { groupToJson, listedTaskToJson, queueToJson, taskToJson } from './asynqmon-json.ts';
+import type { Action, Call } from './call.ts';
 import type { Route } from './route-table.ts';
-import {
-  showAggregatingTask,
-  showArchivedTask,
-  showCompletedTask,
-  showPendingTask,
-  showScheduledTask,
-  showTask,
-} from './show-task.ts';
 
-/** The tasks of a state: how they are shown, and what else than deleting asynqmon's API can do with them. */
-interface TaskList {
-  readonly state: TaskState;
-  readonly show: (call: Call, task: TaskInfo) => object;
-  readonly changes: readonly TaskChange[];
-}
+/** The changes of the tasks of a state that asynqmon's API has; it cancels active tasks instead. */
+const CHANGES: Readonly<Record<Exclude<TaskState, 'active'>, readonly TaskChange[]>> = {
+  pending: ['delete', 'archive'],
+  scheduled: ['delete', 'run', 'archive'],
+  retry: ['delete', 'run', 'archive'],
+  archived: ['delete', 'run'],
+  completed: ['delete'],
+  aggregating: ['delete', 'run', 'archive'],
+};
 
-const TASK_LISTS: readonly TaskList[] = [
-  { state: 'pending', show: showPendingTask, changes: ['delete', 'archive'] },
-  { state: 'scheduled', show: showScheduledTask, changes: ['delete', 'run', 'archive'] },
-  { state: 'retry', show: showScheduledTask, changes: ['delete', 'run', 'archive'] },
-  { state: 'archived', show: showArchivedTask, changes: ['delete', 'run'] },
-  { state: 'completed', show: showCompletedTask, changes: ['delete'] },
-  { state: 'aggregating', show: showAggregatingTask, changes: ['delete', 'run', 'archive'] },
-];
-
-/** asynqmon's names of the results: of all tasks that were changed, and of a batch. */
+/** asynqmon's names of results: the number of tasks that were changed, and the ids of a batch. */
 const RESULTS: Readonly<Record<TaskChange, readonly [all: string, done: string, failed: string]>> = {
   delete: ['deleted', 'deleted_ids', 'failed_ids'],
   run: ['scheduled', 'pending_ids', 'error_ids'],
   archive: ['archived', 'archived_ids', 'error_ids'],
 };
 
-/** Operations on the tasks of each state but the active ones. */
+/** Operations on tasks. */
 export const taskRoutes: readonly Route<Action>[] = [
-  {
-    method: 'GET',
-    pattern: '/queues/{queue}/tasks/{task}',
-    action: async (call) => showTask(call, await call.inspector.getTaskInfo(call.queue, call.task)),
-  },
-  ...TASK_LISTS.flatMap((list): Route<Action>[] => [
-    { method: 'GET', pattern: pathOf(list.state), action: (call) => showList(call, list) },
-    ...list.changes.flatMap((change) => changeRoutes(list.state, change)),
+  { method: 'GET', pattern: '/queues/{queue}/tasks/{task}', action: getTask },
+  ...(Object.keys(CHANGES) as (keyof typeof CHANGES)[]).flatMap((state): Route<Action>[] => [
+    { method: 'GET', pattern: pathOf(state), action: (call) => listTasks(call, state) },
+    ...CHANGES[state].flatMap((change) => changeRoutes(state, change)),
   ]),
+  { method: 'GET', pattern: pathOf('active'), action: listActiveTasks },
+  { method: 'POST', pattern: `${pathOf('active')}/{task}:cancel`, action: cancelTask },
+  { method: 'POST', pattern: `${pathOf('active')}:cancel_all`, action: cancelAll },
+  { method: 'POST', pattern: `${pathOf('active')}:batch_cancel`, action: batchCancel },
 ];
 
 function pathOf(state: TaskState): string {
@@ -55,13 +45,17 @@ function pathOf(state: TaskState): string {
   return `/queues/{queue}${groups}/${state}_tasks`;
 }
 
-async function showList(call: Call, { state, show }: TaskList): Promise<object> {
+async function getTask(call: Call): Promise<object> {
+  return taskToJson(await call.inspector.getTaskInfo(call.queue, call.task), call);
+}
+
+async function listTasks(call: Call, state: TaskState): Promise<object> {
   const { inspector, queue, page } = call;
   const isGroup = state === 'aggregating';
   const tasks = await inspector.list(queue, state, page, isGroup ? call.group : undefined);
-  const stats = showQueue(await inspector.getQueueInfo(queue));
-  const groups = isGroup ? { groups: await listGroupSizes(call) } : {};
-  return { tasks: tasks.map((task) => show(call, task)), stats, ...groups };
+  const stats = queueToJson(await inspector.getQueueInfo(queue));
+  const groups = isGroup ? { groups: (await inspector.groups(queue)).map(groupToJson) } : {};
+  return { tasks: tasks.map((task) => listedTaskToJson(state, task, call)), stats, ...groups };
 }
 
 /** The routes that change one task, all tasks of a state, and those of a batch. */
@@ -95,4 +89,82 @@ function changeRoutes(state: TaskState, change: TaskChange): readonly Route<Acti
       },
     },
   ];
+}
+
+// Active tasks.
+
+async function listActiveTasks(call: Call): Promise<object> {
+  const { inspector, queue, page } = call;
+  const tasks = await inspector.listActiveTasks(queue, page);
+  const workers = await workersOf(inspector, queue);
+  const stats = queueToJson(await inspector.getQueueInfo(queue));
+  return { tasks: tasks.map((task) => listedTaskToJson('active', task, call, workers.get(task.id))), stats };
+}
+
+/** Returns the runs of a queue, by the id of their task. */
+async function workersOf(inspector: Inspector, queue: string): Promise<ReadonlyMap<string, WorkerInfo>> {
+  const workers = (await inspector.servers()).flatMap((server) => server.activeWorkers);
+  return new Map(workers.filter((worker) => worker.queue === queue).map((worker) => [worker.taskId, worker]));
+}
+
+async function cancelTask({ inspector, queue, task }: Call): Promise<void> {
+  await cancel(inspector, queue, task);
+}
+
+async function cancelAll({ inspector, queue }: Call): Promise<void> {
+  const ids: string[] = [];
+  for (let page = 1, isLast = false; !isLast; page++) {
+    const tasks = await inspector.listActiveTasks(queue, { page, pageSize: MAX_PAGE_SIZE });
+    ids.push(...tasks.map(({ id }) => id));
+    isLast = tasks.length < MAX_PAGE_SIZE;
+  }
+  await doEach(ids, (id) => inspector.cancelProcessing(id, { queue, waitMs: 0 }));
+}
+
+async function batchCancel(call: Call): Promise<object> {
+  const { inspector, queue } = call;
+  const { done, failed } = await doEach(await call.taskIds(), (id) => cancel(inspector, queue, id));
+  return { canceled_ids: done, error_ids: failed };
+}
+
+/** Requests an active task to stop and does not wait for an answer, as asynqmon. */
+async function cancel(inspector: Inspector, queue: string, id: string): Promise<void> {
+  const { state } = await inspector.getTaskInfo(queue, id);
+  if (state !== 'active')
+    throw new EscapementError('ERR_TASK_STATE', `task '${id}' is not active, but ${state}`);
+  await inspector.cancelProcessing(id, { queue, waitMs: 0 });
+}
+
+// Batches.
+
+/** Tasks of a batch that are changed at once, in one turn of the event loop: it takes a millisecond or two. */
+const AT_ONCE = 50;
+
+/** The ids of a batch by outcome, in their order. */
+export interface BatchOutcome {
+  readonly done: readonly string[];
+  readonly failed: readonly string[];
+}
+
+/**
+ * Changes each task of a batch. Once the broker is unavailable, the rest fails without a try. The host has a turn between two
+ * pieces: a broker in the process answers at once, and a body of 1 MB names 250 000 tasks.
+ */
+export async function doEach(
+  ids: readonly string[],
+  work: (id: string) => Promise<unknown>,
+): Promise<BatchOutcome> {
+  const done: string[] = [];
+  const failed: string[] = [];
+  let isHopeless = false;
+  for (let at = 0; at < ids.length && !isHopeless; at += AT_ONCE) {
+    const some = ids.slice(at, at + AT_ONCE);
+    const outcomes = await Promise.allSettled(some.map(work));
+    for (const [nth, outcome] of outcomes.entries()) {
+      (outcome.status === 'fulfilled' ? done : failed).push(some[nth] ?? '');
+      if (outcome.status === 'rejected') isHopeless ||= isUnavailable(outcome.reason);
+    }
+    await new Promise<void>(inOwnTurn);
+  }
+  return { done, failed: [...failed, ...ids.slice(done.length + failed.length)] };
 }

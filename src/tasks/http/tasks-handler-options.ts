@@ -1,62 +1,58 @@
 import type { IncomingMessage } from 'node:http';
-import { outOfRange, wrongType, wrongValue } from '../../core/errors.ts';
+import { wrongValue } from '../../core/errors.ts';
+import { integer, readOptions, type OptionTable, type Resolved } from '../../core/options.ts';
 import { isThenable } from '../../core/thenable.ts';
-import {
-  requireFunction,
-  requireIntegerAtLeast,
-  requireOptions,
-  type OptionNames,
-} from '../../core/validate.ts';
+import { requireBoolean, requireFunction, requireString } from '../../core/validate.ts';
 import type { Broker } from '../broker/broker.ts';
 import { requireBroker } from '../broker/require-broker.ts';
 import type { RedisInfo } from '../redis-info.ts';
-import { requireAllowedHosts } from './request-guard.ts';
+import { normalizeHosts, requireAllowedHosts } from './request-guard.ts';
 
-/** What `authorize` says: yes; no (403); or who are you (401), with what goes into `WWW-Authenticate`. */
+/** Result of `authorize`: allowed; forbidden (403); or unauthorized (401), with a challenge. */
 export type Authorization = boolean | AuthorizationChallenge;
 
-/** Asks a caller who they are. */
+/** Requests credentials from the client. */
 export interface AuthorizationChallenge {
-  /** What `WWW-Authenticate` says: `Basic realm="tasks"`. */
+  /** Value of the header `WWW-Authenticate`: `Basic realm="tasks"`. */
   readonly challenge: string;
 }
 
 /** Options of {@link tasksHandler}. */
 export interface TasksHandlerOptions {
-  /** What is shown and changed. */
+  /** The broker to inspect. The handler does not close it. */
   readonly broker: Broker;
-  /** Where it is mounted, without `/api`; not if the framework takes it off the URL. @default '' */
+  /** Path where the handler is mounted, without `/api`; empty if the framework removes it from the URL. @default '' */
   readonly rootPath?: string;
   /**
-   * Decides whether a request may be served; called for each one before anything of the broker is read. If it throws, or
-   * returns anything else than an {@link Authorization}, the request is answered with 500.
+   * Decides whether a request may be served; called for each one before the broker is read. If it throws, or returns something
+   * other than an {@link Authorization}, the response is 500.
    *
-   * @default every request may do everything: for a server that only you can reach
+   * @default every request is allowed: for a server that only you can reach
    * @example (request) => request.headers.authorization === `Bearer ${token}` || { challenge: 'Bearer' }
    */
   readonly authorize?: (request: IncomingMessage) => Authorization | Promise<Authorization>;
   /**
    * Host names by which browsers and other clients reach the server, without scheme and port; `'*'` allows every name.
-   * `localhost`, what ends in `.localhost`, and IP addresses are always allowed. A request with another `Host` is answered
-   * with 403: its name may be one that an attacker has pointed at this server (DNS rebinding).
+   * `localhost`, names that end in `.localhost`, and IP addresses are always allowed. The response to a request with another
+   * `Host` is 403: an attacker may have pointed that name at this server (DNS rebinding).
    *
    * @default []
    * @example ['jobs.example']
    */
   readonly allowedHosts?: readonly string[];
-  /** Whether nothing can be changed: anything but `GET` and `HEAD` is answered with 405. @default false */
+  /** Whether changes are disabled: methods other than `GET` and `HEAD` get 405. @default false */
   readonly readOnly?: boolean;
-  /** The longest body that is read, in bytes; a longer one is answered with 413. @default 1_000_000 */
+  /** Maximum size of a request body, in bytes; a larger one gets 413. @default 1_000_000 */
   readonly maxBodyBytes?: number;
-  /** How a payload is shown. If it throws, `cannot be shown` is. @default as text, if it is */
+  /** Shows a payload. If it throws, the payload is shown as `cannot be shown`. @default as text, if it is text */
   readonly formatPayload?: (payload: Uint8Array, taskType: string) => string;
-  /** How a result is shown. If it throws, `cannot be shown` is. @default as text, if it is */
+  /** Shows a result. If it throws, the result is shown as `cannot be shown`. @default as text, if it is text */
   readonly formatResult?: (result: Uint8Array, taskType: string) => string;
-  /** Characters of a payload that are shown. @default 200 */
+  /** Maximum number of characters that are shown of a payload, at most 1 000 000. @default 200 */
   readonly maxPayloadLength?: number;
-  /** Characters of a result that are shown. @default 200 */
+  /** Maximum number of characters that are shown of a result, at most 1 000 000. @default 200 */
   readonly maxResultLength?: number;
-  /** A Prometheus server, for asynqmon's page of charts: its queries are passed on to it. @default none: 404 */
+  /** URL of a Prometheus server that serves the queries of asynqmon's charts. @default none: 404 */
   readonly prometheusUrl?: string | URL;
   /**
    * Returns the content of asynqmon's page on Redis.
@@ -66,97 +62,66 @@ export interface TasksHandlerOptions {
    */
   readonly redisInfo?: () => Promise<RedisInfo>;
   /**
-   * Called for errors that are not the caller's: those that are answered with 500, and those that spoil a part of an answer.
-   * What it throws or rejects with is a warning of the process.
+   * Called for errors that are not the client's: those with a response of 500, and those in a part of a response. Its own errors
+   * and rejections become warnings of the process.
    *
    * @default a warning of the process
    */
   readonly onError?: (error: unknown, request: IncomingMessage) => void;
 }
 
-const OPTIONS: OptionNames<TasksHandlerOptions> = {
-  ...{ broker: true, rootPath: true, authorize: true, allowedHosts: true, readOnly: true },
-  ...{ maxBodyBytes: true, formatPayload: true, formatResult: true, maxPayloadLength: true },
-  ...{ maxResultLength: true, prometheusUrl: true, redisInfo: true, onError: true },
-};
-
-/** The options with every default filled in. */
-export interface ResolvedTasksHandlerOptions {
-  readonly broker: Broker;
-  readonly rootPath: string;
-  readonly authorize: TasksHandlerOptions['authorize'];
-  readonly allowedHosts: readonly string[];
-  readonly readOnly: boolean;
-  readonly maxBodyBytes: number;
-  readonly formatPayload: TasksHandlerOptions['formatPayload'];
-  readonly formatResult: TasksHandlerOptions['formatResult'];
-  readonly maxPayloadLength: number;
-  readonly maxResultLength: number;
-  readonly prometheusUrl: URL | undefined;
-  readonly redisInfo: TasksHandlerOptions['redisInfo'];
-  /** Never throws. */
-  readonly onError: (error: unknown, request: IncomingMessage) => void;
-}
-
-const DEFAULT_MAX_BODY_BYTES = 1_000_000;
-const DEFAULT_MAX_LENGTH = 200;
-
-/** Nobody can read more than that. */
+/** More than that is not read by anyone. */
 const MAX_SHOWN_LENGTH = 1_000_000;
 
-/** @throws TypeError or RangeError - an option is wrong. */
+const OPTIONS = {
+  broker: [requireBroker],
+  rootPath: [requireRootPath, ''],
+  authorize: [requireFunction, undefined],
+  allowedHosts: [requireAllowedHosts, []],
+  readOnly: [requireBoolean, false],
+  maxBodyBytes: [integer(0), 1_000_000],
+  formatPayload: [requireFunction, undefined],
+  formatResult: [requireFunction, undefined],
+  maxPayloadLength: [integer(1, MAX_SHOWN_LENGTH), 200],
+  maxResultLength: [integer(1, MAX_SHOWN_LENGTH), 200],
+  prometheusUrl: [requireHttpUrl, undefined],
+  redisInfo: [requireFunction, undefined],
+  onError: [requireFunction, warn],
+} satisfies OptionTable<TasksHandlerOptions>;
+
+/** The options with every default filled in; `onError` never throws. */
+export type ResolvedTasksHandlerOptions = Omit<
+  Resolved<TasksHandlerOptions, typeof OPTIONS>,
+  'prometheusUrl'
+> & { readonly prometheusUrl: URL | undefined };
+
+/** @throws TypeError or RangeError - an option is invalid. */
 export function resolveHandlerOptions(options: TasksHandlerOptions): ResolvedTasksHandlerOptions {
-  requireOptions('tasksHandler', options, OPTIONS);
-  const {
-    broker,
-    rootPath = '',
-    authorize,
-    readOnly = false,
-    maxBodyBytes = DEFAULT_MAX_BODY_BYTES,
-  } = options;
-  const { formatPayload, formatResult, redisInfo, onError = warn } = options;
-  const { maxPayloadLength = DEFAULT_MAX_LENGTH, maxResultLength = DEFAULT_MAX_LENGTH } = options;
-  requireBroker('options.broker', broker);
-  requireRootPath(rootPath);
-  if (typeof readOnly !== 'boolean') throw wrongType('options.readOnly', 'a boolean', readOnly);
-  requireIntegerAtLeast('options.maxBodyBytes', 0, maxBodyBytes);
-  requireLength('options.maxPayloadLength', maxPayloadLength);
-  requireLength('options.maxResultLength', maxResultLength);
-  const functions = { authorize, formatPayload, formatResult, redisInfo, onError };
-  for (const [name, value] of Object.entries(functions)) {
-    if (value !== undefined) requireFunction(`options.${name}`, value);
-  }
+  const resolved = readOptions('tasksHandler', options, OPTIONS);
+  const { rootPath, allowedHosts, prometheusUrl, onError } = resolved;
   return {
-    ...{ broker, readOnly, maxBodyBytes, maxPayloadLength, maxResultLength, ...functions },
-    onError: guarded(onError),
-    allowedHosts: requireAllowedHosts(options.allowedHosts ?? []),
+    ...resolved,
     rootPath: rootPath.replace(/\/$/, ''),
-    prometheusUrl: prometheusUrlOf(options.prometheusUrl),
+    allowedHosts: normalizeHosts(allowedHosts),
+    prometheusUrl: prometheusUrl === undefined ? undefined : new URL(prometheusUrl),
+    onError: guarded(onError),
   };
 }
 
-function requireRootPath(rootPath: unknown): void {
-  if (typeof rootPath !== 'string') throw wrongType('options.rootPath', 'a string', rootPath);
-  if (rootPath !== '' && !rootPath.startsWith('/')) {
-    throw wrongValue('options.rootPath', "empty, or begin with '/'", rootPath);
-  }
+function requireRootPath(argument: string, value: unknown): void {
+  requireString(argument, value);
+  if (value !== '' && !value.startsWith('/')) throw wrongValue(argument, "empty, or begin with '/'", value);
 }
 
-function requireLength(argument: string, value: unknown): void {
-  requireIntegerAtLeast(argument, 1, value);
-  if (value > MAX_SHOWN_LENGTH) throw outOfRange(argument, `at most ${MAX_SHOWN_LENGTH}`, value);
+function requireHttpUrl(argument: string, value: unknown): void {
+  if (isHttpUrl(value)) return;
+  throw wrongValue(argument, 'a URL of http or https', withoutCredentials(value));
 }
 
-function prometheusUrlOf(value: string | URL | undefined): URL | undefined {
-  if (value === undefined) return undefined;
-  if (!isHttpUrl(value)) throw wrongValue('options.prometheusUrl', 'a URL of http or https', shown(value));
-  return new URL(value);
-}
-
-/** Its credentials are decoded for each query: they must be decodable. */
-function isHttpUrl(value: string | URL): boolean {
+/** Its credentials are decoded for each query, so they must be decodable. */
+function isHttpUrl(value: unknown): boolean {
   try {
-    const { protocol, username, password } = new URL(value);
+    const { protocol, username, password } = new URL(value as string | URL);
     decodeURIComponent(`${username}${password}`);
     return protocol === 'http:' || protocol === 'https:';
   } catch {
@@ -164,8 +129,7 @@ function isHttpUrl(value: string | URL): boolean {
   }
 }
 
-/** Without credentials. */
-function shown(url: string | URL): string {
+function withoutCredentials(url: unknown): string {
   return String(url).replace(/^([^/]*:\/\/)?.*@/su, '$1***@');
 }
 
@@ -184,7 +148,7 @@ function warn(error: unknown): void {
   process.emitWarning(printable(error));
 }
 
-/** A warning is printed on a later turn, where a getter that throws ends the process: so it is read here first. */
+/** A warning is printed in a later turn, where a getter that throws would end the process; so the error is read here first. */
 function printable(error: unknown): Error | string {
   try {
     const text = String(error);

@@ -3,14 +3,12 @@ import { wrongType } from '../../core/errors.ts';
 import { isThenable } from '../../core/thenable.ts';
 import { Inspector } from '../inspector.ts';
 import { redisInfoOf } from '../redis-info.ts';
-import { activeTaskRoutes } from './active-task-routes.ts';
-import { Call, type Action, type Api, type ShowBytes } from './api.ts';
+import { Call, type Action, type Api, type ShowBytes } from './call.ts';
 import { HttpError, httpErrorOf, internalError, ofApplication } from './http-error.ts';
 import { prometheusRoutes } from './prometheus-routes.ts';
 import { queueRoutes } from './queue-routes.ts';
 import { RequestGuard, requireJsonType } from './request-guard.ts';
 import { RouteTable, type Match, type Method, type Route } from './route-table.ts';
-import { serverRoutes } from './server-routes.ts';
 import { shorten, showBytes } from '../show-bytes.ts';
 import { taskRoutes } from './task-routes.ts';
 import {
@@ -19,14 +17,14 @@ import {
   type TasksHandlerOptions,
 } from './tasks-handler-options.ts';
 
-/** A handler of requests: for `http.createServer`, or for Express and whatever else has its `next`. */
+/** A request handler for `http.createServer`, and for Express and frameworks with its `next`. */
 export type TasksHandler = (
   request: IncomingMessage,
   response: ServerResponse,
   next?: (error?: unknown) => void,
 ) => void;
 
-/** On every answer: it is about now, is nothing but what it says, and belongs into no page of anybody else. */
+/** Headers of every response: it must not be cached, sniffed for another type, or embedded in a page of another site. */
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -36,21 +34,22 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 
 const PAYLOAD_FAILED = 'cannot be shown';
 
-/** What Node writes into a header: Latin-1 without control characters. */
+/** Values that Node accepts for a header: Latin-1 without control characters. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** Scheme and host in front of a path, as a proxy's client writes it. */
+/** Scheme and host in front of a path, as a client of a proxy sends it. */
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
 
 /**
- * Serves queues and tasks over HTTP, at `{rootPath}/api`, in the shape of asynqmon's REST interface: its web interface
- * works with it. Where asynqmon says 500 to everything, this says what is wrong: 400, 404, 405, 409, 413 or 503.
+ * Returns a handler that serves queues and tasks over HTTP at `{rootPath}/api`, in the JSON of asynqmon's REST interface, so that
+ * asynqmon's web interface works with it. Where asynqmon responds with 500 to every error, the handler responds with 400, 404, 405,
+ * 409, 413 or 503 and the reason.
  *
- * Everything that is not a path of the interface is given to `next`, or answered with 404. Requests that a browser sends for
- * the page of another site are refused: a `Host` that is not allowed, and a write from another origin, with 403; a write
- * whose content type is not JSON with 415.
+ * A request for a path outside the interface is passed to `next`, or gets 404. Requests that a browser sends for the page of another
+ * site are refused: a `Host` that is not allowed and a write from another origin get 403, a write whose content type is not JSON gets
+ * 415.
  *
- * @throws TypeError or RangeError - an option is wrong.
+ * @throws TypeError or RangeError - an option is invalid.
  *
  * @example
  * ```ts
@@ -87,8 +86,6 @@ class Handler {
     this.#routes = new RouteTable<Action>([
       ...queueRoutes,
       ...taskRoutes,
-      ...activeTaskRoutes,
-      ...serverRoutes,
       ...(prometheusUrl === undefined ? [] : prometheusRoutes(prometheusUrl)),
       ...(redisInfo === undefined ? [] : [redisInfoRoute(redisInfo)]),
     ]);
@@ -128,7 +125,7 @@ class Handler {
     return match.action(new Call(this.#api, request, match.parameters, query));
   }
 
-  /** What can be known before it is known who asks is not said before that. */
+  /** Returns an invalid path as an error, which is sent only after the authorization. */
   #find(request: IncomingMessage, path: string): Match<Action> | HttpError | undefined {
     try {
       return this.#routes.find(methodOf(request), path);
@@ -138,7 +135,7 @@ class Handler {
     }
   }
 
-  /** The path below `{rootPath}/api`, undefined if it is elsewhere. */
+  /** Returns the path below `{rootPath}/api`, undefined if it is elsewhere. */
   #pathOf({ url = '/' }: IncomingMessage): readonly [path: string | undefined, query: URLSearchParams] {
     const [path = '', ...query] = url.replace(ORIGIN, '').split('?');
     const prefix = `${this.#options.rootPath}/api`;
@@ -168,13 +165,13 @@ class Handler {
     try {
       send(response, status, { ...headers, 'content-type': 'text/plain; charset=utf-8' }, `${message}\n`);
     } catch (another) {
-      this.#options.onError(another, request); // a listener of the application's, such as that of a middleware
+      this.#options.onError(another, request); // thrown by a listener of the application, such as that of a middleware
       response.destroy();
     }
   }
 }
 
-/** @returns undefined if the request may be served. @throws TypeError - it is not an `Authorization`. */
+/** Returns undefined if the request may be served. @throws TypeError - the verdict is not an `Authorization`. */
 function refusalOf(verdict: unknown): HttpError | undefined {
   if (verdict === true) return undefined;
   if (verdict === false) return new HttpError(403, 'forbidden');
@@ -190,7 +187,7 @@ function redisInfoRoute(redisInfo: () => Promise<unknown>): Route<Action> {
   return { method: 'GET', pattern: '/redis_info', action };
 }
 
-/** A formatter that throws spoils what it was to show, and nothing else. */
+/** An error of a formatter affects only the bytes that it had to show. */
 function formatter(
   format: ((bytes: Uint8Array, taskType: string) => string) | undefined,
   maxLength: number,
@@ -206,7 +203,7 @@ function formatter(
   };
 }
 
-/** A promise is reported as a wrong type. Its own rejection, which nothing else waits for, would end the process. */
+/** A promise is reported as a wrong type. Its rejection is handled, because it would end the process. */
 function textOf(formatted: unknown): string {
   if (typeof formatted === 'string') return formatted;
   if (isThenable(formatted)) Promise.resolve(formatted).catch(() => undefined);
@@ -233,7 +230,7 @@ function answer(response: ServerResponse, value: unknown): void {
     send(response, 200, { 'content-type': 'application/json; charset=utf-8' }, `${JSON.stringify(value)}\n`);
 }
 
-/** Node would write a header with the encoding of a body that is a string. The client may have left. */
+/** Sends bytes: for a string, Node would add its encoding to a header. Does nothing if the client has disconnected. */
 function send(
   response: ServerResponse,
   status: number,

@@ -1,9 +1,9 @@
 import type { Context, TextMapGetter, TextMapPropagator, TextMapSetter } from '@opentelemetry/api';
-import { guarded } from '../../metrics/guarded.ts';
+import { guarded } from '../../core/report-uncaught.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Names come from whoever has enqueued the task: what every object has is no header. */
+/** Names come from the client that has enqueued the task: inherited properties are not headers. */
 const getter: TextMapGetter<Headers> = {
   keys: (headers) => Object.keys(headers),
   get: (headers, name) => (Object.hasOwn(headers, name) ? headers[name] : undefined),
@@ -16,10 +16,10 @@ const setter: TextMapSetter<Map<string, string>> = {
 };
 
 /**
- * What a task is to carry of a context, over the headers it has.
+ * Returns the headers with which a task carries a context; they are added to the headers it has.
  *
- * A task that is passed on may have the headers of another trace: what belongs to that one is blanked, since headers can
- * only be laid over others. Baggage that cannot be written must not keep a task from being enqueued: then it goes without.
+ * A task that is enqueued again may have the headers of another trace: those are set to '', since headers can only be overridden. If
+ * a context cannot be written, for example its baggage, the task is enqueued without it.
  */
 export function headersOf(context: Context, propagator: TextMapPropagator, present: Headers): Headers {
   const carrier = new Map<string, string>();
@@ -34,7 +34,7 @@ export function headersOf(context: Context, propagator: TextMapPropagator, prese
   return Object.fromEntries(carrier);
 }
 
-/** What a task carries, in a context; `base` itself if it is nothing that can be read. */
+/** Returns `base` with the context that a task carries; `base` itself if there is none, or if it cannot be read. */
 export function contextOf(base: Context, propagator: TextMapPropagator, headers: Headers): Context {
   let context = base;
   guarded(() => {

@@ -1,17 +1,13 @@
 import { EventEmitter } from 'node:events';
 import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
-import { EscapementError, outOfRange, wrongType } from '../../core/errors.ts';
+import { EscapementError, wrongType } from '../../core/errors.ts';
+import { checkOptions, milliseconds, objectWith, readOptions, type OptionTable } from '../../core/options.ts';
 import { MINUTE_MS } from '../../core/units.ts';
-import {
-  requireFiniteNumber,
-  requireMethods,
-  requireOptions,
-  type OptionNames,
-} from '../../core/validate.ts';
+import { requireObject, requireString } from '../../core/validate.ts';
 import { SystemTimer } from '../../timer/system-timer.ts';
 import { parseCronSpec } from '../cron-spec.ts';
 import { emit } from '../emit.ts';
-import type { Logger } from '../logger.ts';
+import { guardedLogger, type Logger } from '../logger.ts';
 import { Periodic } from '../periodic.ts';
 import { settledWithin } from '../settled-within.ts';
 import { requireTask, type Task } from '../task.ts';
@@ -19,7 +15,6 @@ import { identityOf } from './scheduled-entry.ts';
 import { Scheduler } from './scheduler.ts';
 import {
   requireScheduleOptions,
-  resolveSchedulerOptions,
   SCHEDULER_OPTIONS,
   type ScheduleOptions,
   type SchedulerOptions,
@@ -35,7 +30,11 @@ export interface PeriodicTaskConfig {
   readonly options?: ScheduleOptions | undefined;
 }
 
-const CONFIG: OptionNames<PeriodicTaskConfig> = { cronSpec: true, task: true, options: true };
+const CONFIG = {
+  cronSpec: [requireString],
+  task: [requireTask],
+  options: [requireObject, undefined],
+} satisfies OptionTable<PeriodicTaskConfig>;
 
 /** Returns the periodic tasks, from a file or a database, for example. */
 export interface PeriodicTaskConfigProvider {
@@ -51,11 +50,11 @@ export interface PeriodicTaskManagerOptions extends SchedulerOptions {
   readonly syncIntervalMs?: number | undefined;
 }
 
-const OPTIONS: OptionNames<PeriodicTaskManagerOptions> = {
+const OPTIONS = {
   ...SCHEDULER_OPTIONS,
-  provider: true,
-  syncIntervalMs: true,
-};
+  provider: [objectWith('an object with getConfigs', 'getConfigs')],
+  syncIntervalMs: [milliseconds(1), 3 * MINUTE_MS], // as asynq
+} satisfies OptionTable<PeriodicTaskManagerOptions>;
 
 /** Events of a `PeriodicTaskManager`. Its `scheduler` emits those of ticks. */
 export interface PeriodicTaskManagerEvents {
@@ -77,9 +76,6 @@ export interface SyncChange {
   /** Number of removed entries. */
   readonly removed: number;
 }
-
-/** As asynq. */
-const SYNC_INTERVAL_MS = 3 * MINUTE_MS;
 
 /** How long a provider may take, in milliseconds. */
 const LONGEST_ANSWER_MS = 2 * MINUTE_MS;
@@ -113,17 +109,14 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   /** @throws TypeError or RangeError - an option has a wrong type or value. */
   constructor(options: PeriodicTaskManagerOptions) {
     super();
-    const { broker, location, logger } = resolveSchedulerOptions('PeriodicTaskManager', options, OPTIONS);
-    const { provider, syncIntervalMs = SYNC_INTERVAL_MS, ...schedulerOptions } = options;
-    requireMethods('options.provider', 'an object with getConfigs', ['getConfigs'], provider);
-    requireFiniteNumber('options.syncIntervalMs', syncIntervalMs);
-    if (syncIntervalMs < 1) throw outOfRange('options.syncIntervalMs', 'at least 1 ms', syncIntervalMs);
+    const resolved = readOptions('PeriodicTaskManager', options, OPTIONS);
+    const { provider, syncIntervalMs, ...schedulerOptions } = resolved;
     this.scheduler = new Scheduler(schedulerOptions);
     this.#provider = provider;
     this.#syncIntervalMs = syncIntervalMs;
-    this.#location = location;
-    this.#logger = logger;
-    this.#timer = new SystemTimer({ name: 'periodic-task-manager', clock: broker.clock });
+    this.#location = resolved.location;
+    this.#logger = guardedLogger(resolved.logger);
+    this.#timer = new SystemTimer({ name: 'periodic-task-manager', clock: resolved.broker.clock });
     const job = {
       intervalMs: syncIntervalMs,
       run: async () => {
@@ -143,12 +136,11 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
    * manager runs already, or was shut down. Unless it was shut down, it can be started again.
    */
   async start(): Promise<void> {
-    if (this.#state !== 'new')
-      throw this.#stateError(this.#state === 'closed' ? 'was shut down' : 'runs already');
+    this.#requireOpen();
+    if (this.#state !== 'new') throw stateError('runs already');
     this.#state = 'starting';
     try {
       const configs = await this.#configs();
-      for (const config of configs) requireConfig(config, this.#location);
       this.#requireOpen();
       this.#apply(configs, (error) => {
         throw error;
@@ -169,9 +161,8 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
    * @throws the error of the provider; nothing has changed then. EscapementError `ERR_SCHEDULER_STATE` - the manager does not run.
    */
   async sync(): Promise<SyncChange> {
-    if (this.#state !== 'active') {
-      throw this.#stateError(this.#state === 'closed' ? 'was shut down' : 'does not run yet');
-    }
+    this.#requireOpen();
+    if (this.#state !== 'active') throw stateError('does not run yet');
     this.#syncing ??= this.#sync().finally(() => {
       this.#syncing = undefined;
     });
@@ -191,7 +182,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     return this.shutdown();
   }
 
-  /** @internal What a console prints. */
+  /** @internal Printed by a console. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
       state: this.#state,
@@ -211,7 +202,7 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     if (await settledWithin(this.#timer, LONGEST_ANSWER_MS, Promise.resolve(answer))) return answer;
     this.#requireOpen();
     const message = `getConfigs() has not settled within ${LONGEST_ANSWER_MS} ms`;
-    throw new EscapementError('ERR_OPERATION_EXPIRED', message, { op: 'PeriodicTaskManager' });
+    throw new EscapementError('ERR_OPERATION_EXPIRED', message, { op: OP });
   }
 
   async #sync(): Promise<SyncChange> {
@@ -232,7 +223,14 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     configs: readonly PeriodicTaskConfig[],
     reject: (error: unknown, config: PeriodicTaskConfig) => void,
   ): SyncChange {
-    const wanted = this.#wanted(configs, reject);
+    const wanted = new Map<string, PeriodicTaskConfig>();
+    for (const config of configs) {
+      try {
+        wanted.set(keyOf(config, this.#location), config);
+      } catch (error) {
+        reject(error, config);
+      }
+    }
     let removed = 0;
     let added = 0;
     for (const [key, id] of this.#entries) {
@@ -253,22 +251,6 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
     return { added, removed };
   }
 
-  #wanted(
-    configs: readonly PeriodicTaskConfig[],
-    reject: (error: unknown, config: PeriodicTaskConfig) => void,
-  ): Map<string, PeriodicTaskConfig> {
-    const wanted = new Map<string, PeriodicTaskConfig>();
-    for (const config of configs) {
-      try {
-        requireConfig(config, this.#location);
-        wanted.set(keyOf(config, this.#location), config);
-      } catch (error) {
-        reject(error, config);
-      }
-    }
-    return wanted;
-  }
-
   #syncFailed(error: unknown): void {
     if (this.#state !== 'active') return;
     this.#logger.error({ err: error }, 'periodic tasks: the provider has failed');
@@ -283,25 +265,22 @@ export class PeriodicTaskManager extends EventEmitter<PeriodicTaskManagerEvents>
   }
 
   #requireOpen(): void {
-    if (this.#state === 'closed') throw this.#stateError('was shut down');
-  }
-
-  #stateError(what: string): EscapementError {
-    return new EscapementError('ERR_SCHEDULER_STATE', `the periodic task manager ${what}`, {
-      op: 'PeriodicTaskManager',
-    });
+    if (this.#state === 'closed') throw stateError('was shut down');
   }
 }
 
-/** @throws TypeError or RangeError - something in it is wrong. */
-function requireConfig(config: PeriodicTaskConfig, location: string): void {
-  requireOptions('PeriodicTaskManager', config, CONFIG, 'config');
-  parseCronSpec(config.cronSpec, location);
-  requireTask('task', config.task);
-  requireScheduleOptions('PeriodicTaskManager', config.options ?? {});
+const OP = 'PeriodicTaskManager';
+
+function stateError(what: string): EscapementError {
+  return new EscapementError('ERR_SCHEDULER_STATE', `the periodic task manager ${what}`, { op: OP });
 }
 
-function keyOf({ cronSpec, task, options = {} }: PeriodicTaskConfig, location: string): string {
+/** Validates a config. @returns a key that is equal for equal configs. @throws TypeError or RangeError - the config is wrong. */
+function keyOf(config: PeriodicTaskConfig, location: string): string {
+  checkOptions('PeriodicTaskManager', config, CONFIG, 'config');
+  const { cronSpec, task, options = {} } = config;
+  parseCronSpec(cronSpec, location);
+  requireScheduleOptions('PeriodicTaskManager', options);
   const { id, backfill, ...taskOptions } = options;
   return JSON.stringify([id, backfill, identityOf(cronSpec, location, task, taskOptions)]);
 }

@@ -27,13 +27,16 @@ export class ScheduledEntry {
   /** The task's options, overridden by those of the entry. */
   readonly options: TaskOptions;
   readonly #backfill: Backfill | undefined;
+  isRemoved = false;
+  /** The first tick in the future; `Infinity` if there is none. */
+  nextMs = Infinity;
+  /** Whether the mark, the latest tick of other schedulers, must be read first. */
+  needsMark = false;
   #begunMs = 0;
   #settledMs = 0;
-  #nextMs = Infinity;
+  /** The last tick that any scheduler has enqueued; 0 if there is none. */
   #prevMs = 0;
-  #asksForMark = false;
-  #knowsPast = false;
-  isRemoved = false;
+  #hasReadMark = false;
 
   constructor(id: string, spec: CronSpec, task: Task, options: TaskOptions, backfill: Backfill | undefined) {
     this.id = id;
@@ -43,55 +46,40 @@ export class ScheduledEntry {
     this.#backfill = backfill;
   }
 
-  /** The first tick in the future; `Infinity` if there is none. */
-  get nextMs(): number {
-    return this.#nextMs;
-  }
-
-  /** The last tick that any scheduler has enqueued; 0 if there is none. */
-  get prevMs(): number {
-    return this.#prevMs;
-  }
-
-  /** Whether the latest tick of other schedulers must be read first. */
-  get asksForMark(): boolean {
-    return this.#asksForMark;
-  }
-
   get queue(): string {
     return this.taskAt(0).message.queue;
   }
 
-  /** Its scheduler has started: ticks count from now on. */
+  /** Called when the scheduler starts: ticks count from now on. */
   begin(nowMs: number): void {
     this.#begunMs = nowMs;
     this.#settledMs = nowMs;
-    this.#nextMs = this.spec.next(nowMs) ?? Infinity;
-    this.#asksForMark = this.#backfill !== undefined;
+    this.nextMs = this.spec.next(nowMs) ?? Infinity;
+    this.needsMark = this.#backfill !== undefined;
   }
 
   /** @returns whether a tick has come since the last call. */
   passTo(nowMs: number): boolean {
     if (isFarAhead(this.#settledMs, nowMs)) this.begin(nowMs);
-    if (this.#nextMs > nowMs) return false;
-    this.#nextMs = this.spec.next(this.#nextMs) ?? Infinity;
-    if (this.#nextMs > nowMs) return true;
+    if (this.nextMs > nowMs) return false;
+    this.nextMs = this.spec.next(this.nextMs) ?? Infinity;
+    if (this.nextMs > nowMs) return true;
     // A long pause: other schedulers may have enqueued these ticks, and one read is cheaper than an attempt for each.
-    this.#asksForMark = this.#backfill !== undefined;
-    this.#nextMs = this.spec.next(nowMs) ?? Infinity;
+    this.needsMark = this.#backfill !== undefined;
+    this.nextMs = this.spec.next(nowMs) ?? Infinity;
     return true;
   }
 
   /** @param markMs - the latest tick that was enqueued; undefined if there is none, or if it cannot be read. */
-  learnMark(markMs: number | undefined, nowMs: number): void {
-    this.#asksForMark = false;
+  setMark(markMs: number | undefined, nowMs: number): void {
+    this.needsMark = false;
     if (markMs === undefined || isFarAhead(markMs, nowMs)) {
-      this.#knowsPast = true;
+      this.#hasReadMark = true;
       return;
     }
     // At the start it may be long ago: the ticks after it were missed. Later it only saves work.
-    this.#settledMs = this.#knowsPast ? Math.max(this.#settledMs, markMs) : markMs;
-    this.#knowsPast = true;
+    this.#settledMs = this.#hasReadMark ? Math.max(this.#settledMs, markMs) : markMs;
+    this.#hasReadMark = true;
     this.#prevMs = Math.max(this.#prevMs, markMs);
   }
 
@@ -113,7 +101,7 @@ export class ScheduledEntry {
     this.#prevMs = Math.max(this.#prevMs, tickMs);
   }
 
-  /** The broker was unavailable until the next tick was due. With backfill the tick is not lost: it is enqueued later. */
+  /** Called when the broker was unavailable until the next tick was due. With backfill the tick is not lost: it is enqueued later. */
   giveUp(tickMs: number): void {
     if (this.#backfill === undefined) this.settle(tickMs);
   }
@@ -131,13 +119,13 @@ export class ScheduledEntry {
       taskType: this.task.type,
       payload: this.task.payload,
       options: formatTaskOptions(this.options),
-      nextEnqueueAtMs: Number.isFinite(this.#nextMs) ? this.#nextMs : 0,
+      nextEnqueueAtMs: Number.isFinite(this.nextMs) ? this.nextMs : 0,
       prevEnqueueAtMs: this.#prevMs,
     };
   }
 }
 
-/** The clock was wrong when it reached that tick, and is right now: an entry that waited for it would not run for long. */
+/** Whether the clock was wrong when it reached that tick, and is right now: an entry that waited for it would not run for long. */
 function isFarAhead(tickMs: number, nowMs: number): boolean {
   return tickMs > nowMs + MOST_SET_BACK_MS;
 }

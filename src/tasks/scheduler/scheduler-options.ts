@@ -1,13 +1,14 @@
-import { outOfRange, wrongType } from '../../core/errors.ts';
-import type { OptionTable } from '../../core/options.ts';
 import {
-  requireFiniteNumber,
-  requireFunction,
-  requireIntegerAtLeast,
-  requireOptions,
-  requireString,
-  type OptionNames,
-} from '../../core/validate.ts';
+  checkOptions,
+  integer,
+  milliseconds,
+  orInfinity,
+  readOptions,
+  type OptionTable,
+  type Resolved,
+} from '../../core/options.ts';
+import { SECOND_MS } from '../../core/units.ts';
+import { requireFunction, requireString } from '../../core/validate.ts';
 import type { Broker } from '../broker/broker.ts';
 import { requireBroker } from '../broker/require-broker.ts';
 import { TimeZone } from '../cron/time-zone.ts';
@@ -46,11 +47,6 @@ export interface SchedulerOptions {
   readonly logger?: Logger | undefined;
 }
 
-export const SCHEDULER_OPTIONS: OptionNames<SchedulerOptions> = {
-  ...{ broker: true, location: true, backfill: true, preEnqueue: true, postEnqueue: true },
-  ...{ enqueueErrorHandler: true, heartbeatIntervalMs: true, logger: true },
-};
-
 /** Limits for the ticks that are enqueued later because no scheduler ran at their time, or all were suspended. */
 export interface BackfillOptions {
   /** Maximum age of a tick, in milliseconds; may be `Infinity`. @default Infinity */
@@ -59,7 +55,13 @@ export interface BackfillOptions {
   readonly maxTicks?: number | undefined;
 }
 
-const BACKFILL_OPTIONS: OptionNames<BackfillOptions> = { maxAgeMs: true, maxTicks: true };
+const BACKFILL_OPTIONS = {
+  maxAgeMs: [orInfinity(milliseconds(0)), Infinity],
+  maxTicks: [integer(1), 100],
+} satisfies OptionTable<BackfillOptions>;
+
+/** Backfill options with every default filled in. */
+export type Backfill = Resolved<BackfillOptions, typeof BACKFILL_OPTIONS>;
 
 /** Options of an entry: how its tasks are processed, and how it is scheduled. */
 export interface ScheduleOptions extends TaskOptions {
@@ -72,7 +74,7 @@ export interface ScheduleOptions extends TaskOptions {
 const SCHEDULE_OPTIONS = {
   ...TASK_OPTIONS,
   id: [requireText, undefined],
-  backfill: [() => undefined, undefined],
+  backfill: [() => undefined, undefined], // requireScheduleOptions checks it, with the subject
 } satisfies OptionTable<ScheduleOptions>;
 
 /** A tick of an entry. */
@@ -102,83 +104,55 @@ export type EnqueueErrorHandler = (
   tick: ScheduleTick,
 ) => unknown;
 
-/** Backfill options with every default filled in. */
-export interface Backfill {
-  readonly maxAgeMs: number;
-  readonly maxTicks: number;
-}
+/** Redis keeps an announcement for whole seconds. */
+const MIN_HEARTBEAT_INTERVAL_MS = SECOND_MS;
+
+export const SCHEDULER_OPTIONS = {
+  broker: [requireBroker],
+  location: [requireTimeZone, 'UTC'],
+  backfill: [requireBackfill, false],
+  preEnqueue: [requireFunction, undefined],
+  postEnqueue: [requireFunction, undefined],
+  enqueueErrorHandler: [requireFunction, undefined],
+  heartbeatIntervalMs: [milliseconds(MIN_HEARTBEAT_INTERVAL_MS), 10_000], // as asynq
+  logger: [requireLogger, silentLogger],
+} satisfies OptionTable<SchedulerOptions>;
 
 /** The options with every default filled in. */
-export interface ResolvedSchedulerOptions {
-  readonly broker: Broker;
-  readonly location: string;
+export interface ResolvedSchedulerOptions extends Omit<
+  Resolved<SchedulerOptions, typeof SCHEDULER_OPTIONS>,
+  'backfill'
+> {
   readonly backfill: Backfill | undefined;
-  readonly preEnqueue: PreEnqueue | undefined;
-  readonly postEnqueue: PostEnqueue | undefined;
-  readonly enqueueErrorHandler: EnqueueErrorHandler | undefined;
-  readonly heartbeatIntervalMs: number;
-  readonly logger: Logger;
 }
 
-const DEFAULT_MAX_TICKS = 100;
-
-/** As asynq. */
-const HEARTBEAT_INTERVAL_MS = 10_000;
-
-/** Redis keeps an announcement for whole seconds. */
-const MIN_HEARTBEAT_INTERVAL_MS = 1_000;
-
-export function resolveSchedulerOptions(
-  subject: string,
-  options: SchedulerOptions,
-  names: OptionNames<SchedulerOptions>,
-): ResolvedSchedulerOptions {
-  requireOptions(subject, options, names);
-  const {
-    broker,
-    location = 'UTC',
-    backfill = false,
-    preEnqueue,
-    postEnqueue,
-    enqueueErrorHandler,
-  } = options;
-  const { heartbeatIntervalMs = HEARTBEAT_INTERVAL_MS, logger = silentLogger } = options;
-  requireBroker('options.broker', broker);
-  requireString('options.location', location);
-  new TimeZone('options.location', location);
-  if (preEnqueue !== undefined) requireFunction('options.preEnqueue', preEnqueue);
-  if (postEnqueue !== undefined) requireFunction('options.postEnqueue', postEnqueue);
-  if (enqueueErrorHandler !== undefined) requireFunction('options.enqueueErrorHandler', enqueueErrorHandler);
-  requireFiniteNumber('options.heartbeatIntervalMs', heartbeatIntervalMs);
-  if (heartbeatIntervalMs < MIN_HEARTBEAT_INTERVAL_MS) {
-    throw outOfRange(
-      'options.heartbeatIntervalMs',
-      `at least ${MIN_HEARTBEAT_INTERVAL_MS} ms`,
-      heartbeatIntervalMs,
-    );
-  }
-  requireLogger('options.logger', logger);
+/** @throws TypeError or RangeError - an option is wrong. */
+export function resolveSchedulerOptions(options: SchedulerOptions): ResolvedSchedulerOptions {
+  const resolved = readOptions('Scheduler', options, SCHEDULER_OPTIONS);
   return {
-    ...{ broker, location, preEnqueue, postEnqueue, enqueueErrorHandler, heartbeatIntervalMs },
-    backfill: resolveBackfill(subject, backfill),
-    logger: guardedLogger(logger),
+    ...resolved,
+    backfill: resolveBackfill(resolved.backfill),
+    logger: guardedLogger(resolved.logger),
   };
 }
 
 /** @throws TypeError or RangeError - an option is wrong. */
 export function requireScheduleOptions(subject: string, options: ScheduleOptions): void {
   requireTaskOptions(subject, options, SCHEDULE_OPTIONS);
-  if (options.backfill !== undefined) resolveBackfill(subject, options.backfill);
+  if (options.backfill !== undefined) requireBackfill('options.backfill', options.backfill, subject);
 }
 
-/** @returns undefined if no missed ticks are enqueued. @throws TypeError or RangeError - an option is wrong. */
-export function resolveBackfill(subject: string, value: BackfillOptions | boolean): Backfill | undefined {
-  if (value === false) return undefined;
-  if (value !== true) requireOptions(subject, value, BACKFILL_OPTIONS, 'options.backfill');
-  const { maxAgeMs = Infinity, maxTicks = DEFAULT_MAX_TICKS } = value === true ? {} : value;
-  if (typeof maxAgeMs !== 'number')
-    throw wrongType('options.backfill.maxAgeMs', 'a number of milliseconds', maxAgeMs);
-  if (!(maxAgeMs >= 0)) throw outOfRange('options.backfill.maxAgeMs', 'at least 0 milliseconds', maxAgeMs);
-  requireIntegerAtLeast('options.backfill.maxTicks', 1, maxTicks);
-  return { maxAgeMs, maxTicks };
+/** @returns undefined if missed ticks are not enqueued. */
+export function resolveBackfill(backfill: BackfillOptions | boolean): Backfill | undefined {
+  if (backfill === false) return undefined;
+  return readOptions('Scheduler', backfill === true ? {} : backfill, BACKFILL_OPTIONS, 'options.backfill');
+}
+
+function requireBackfill(argument: string, value: unknown, subject = 'Scheduler'): void {
+  if (typeof value !== 'boolean') checkOptions(subject, value, BACKFILL_OPTIONS, argument);
+}
+
+function requireTimeZone(argument: string, value: unknown): void {
+  requireString(argument, value);
+  new TimeZone(argument, value);
 }

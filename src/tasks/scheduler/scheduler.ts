@@ -3,16 +3,13 @@ import { EventEmitter } from 'node:events';
 import { hostname } from 'node:os';
 import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { EscapementError } from '../../core/errors.ts';
-import { reportUncaught } from '../../core/report-uncaught.ts';
 import { MINUTE_MS } from '../../core/units.ts';
 import { SystemTimer, type TimerId } from '../../timer/system-timer.ts';
 import type { ScheduleEntry } from '../broker/broker.ts';
 import { parseCronSpec } from '../cron-spec.ts';
 import { schedulerEntryInfoOf, type SchedulerEntryInfo } from '../inspector-info.ts';
-import { emit } from '../emit.ts';
 import { Periodic } from '../periodic.ts';
 import { settledWithin, UNANSWERED_MS } from '../settled-within.ts';
-import type { TaskInfo } from '../task-info.ts';
 import { requireTask, type Task } from '../task.ts';
 import { mergeTaskOptions } from '../task-options.ts';
 import { entryIdOf, identityOf, ScheduledEntry } from './scheduled-entry.ts';
@@ -20,25 +17,11 @@ import {
   requireScheduleOptions,
   resolveBackfill,
   resolveSchedulerOptions,
-  SCHEDULER_OPTIONS,
   type ResolvedSchedulerOptions,
   type ScheduleOptions,
   type SchedulerOptions,
-  type ScheduleTick,
 } from './scheduler-options.ts';
-import { TickRunner } from './tick-runner.ts';
-
-/** Events of a `Scheduler`. */
-export interface SchedulerEvents {
-  /** This scheduler has enqueued the task of a tick. */
-  enqueued: [info: TaskInfo, tick: ScheduleTick];
-  /** Another scheduler was first. */
-  enqueuedElsewhere: [tick: ScheduleTick];
-  /** The broker has refused the task, or was unavailable until the next tick was due. */
-  enqueueFailed: [error: unknown, tick: ScheduleTick];
-  /** A callback of the options has thrown. Without a listener it is an uncaught exception. */
-  error: [error: unknown];
-}
+import { TickRunner, type SchedulerEvents } from './tick-runner.ts';
 
 /** The longest wait, in milliseconds: after it the wall clock is read again, which may have been set. */
 const LONGEST_WAIT_MS = MINUTE_MS;
@@ -84,9 +67,9 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
   /** @throws TypeError or RangeError - an option has a wrong type or value. */
   constructor(options: SchedulerOptions) {
     super();
-    this.#options = resolveSchedulerOptions('Scheduler', options, SCHEDULER_OPTIONS);
+    this.#options = resolveSchedulerOptions(options);
     this.#timer = new SystemTimer({ name: 'scheduler', clock: this.#options.broker.clock });
-    this.#runner = new TickRunner(this.#options, this.#timer, this.#listener());
+    this.#runner = new TickRunner(this.#options, this.#timer, this);
     this.#heartbeat = this.#makeHeartbeat();
   }
 
@@ -102,16 +85,11 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
    * options. `ERR_SCHEDULER_STATE` - the scheduler was shut down.
    */
   register(cronSpec: string, task: Task, options: ScheduleOptions = {}): string {
-    if (this.#state === 'closed') throw this.#stateError('register', 'was shut down');
+    if (this.#isClosed) throw closedError('register');
     const entry = this.#makeEntry(cronSpec, task, options);
     if (this.#entries.has(entry.id)) {
-      throw new EscapementError(
-        'ERR_SCHEDULE_ENTRY',
-        `there is an entry '${entry.id}' already: ${cronSpec}`,
-        {
-          op: 'Scheduler.register',
-        },
-      );
+      const message = `there is an entry '${entry.id}' already: ${cronSpec}`;
+      throw schedulerError('ERR_SCHEDULE_ENTRY', 'register', message);
     }
     this.#entries.set(entry.id, entry);
     if (this.#state === 'active') {
@@ -130,9 +108,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
   unregister(id: string): void {
     const entry = this.#entries.get(id);
     if (entry === undefined) {
-      throw new EscapementError('ERR_SCHEDULE_ENTRY', `there is no entry '${id}'`, {
-        op: 'Scheduler.unregister',
-      });
+      throw schedulerError('ERR_SCHEDULE_ENTRY', 'unregister', `there is no entry '${id}'`);
     }
     entry.isRemoved = true;
     this.#entries.delete(id);
@@ -147,7 +123,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
 
   /** Returns the entries, in the order in which they were registered. Empty after `shutdown`. */
   entries(): readonly SchedulerEntryInfo[] {
-    return Array.from(this.#entries.values(), (entry) => schedulerEntryInfoOf(entry.toScheduleEntry()));
+    return this.#scheduleEntries().map(schedulerEntryInfoOf);
   }
 
   /**
@@ -157,14 +133,16 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
    * rejects with; then `start` can be called again.
    */
   async start(): Promise<void> {
-    if (this.#state === 'closed') throw this.#stateError('start', 'was shut down');
-    if (this.#state !== 'new') throw this.#stateError('start', 'runs already');
+    if (this.#state === 'closed') throw closedError('start');
+    if (this.#state !== 'new') {
+      throw schedulerError('ERR_SCHEDULER_STATE', 'start', 'the scheduler runs already');
+    }
     this.#state = 'starting';
     await this.#options.broker.ping().catch((error: unknown) => {
       if (this.#state === 'starting') this.#state = 'new';
       throw error;
     });
-    if (this.#isClosed) throw this.#stateError('start', 'was shut down');
+    if (this.#isClosed) throw closedError('start');
     this.#state = 'active';
     for (const entry of this.#entries.values()) this.#begin(entry);
     this.#arm();
@@ -184,7 +162,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     return this.shutdown();
   }
 
-  /** @internal What a console prints. */
+  /** @internal Printed by a console. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
       state: this.#state,
@@ -200,8 +178,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
   /** Lists the entries at the broker: at once, and every interval if the broker forgets them. */
   #makeHeartbeat(): Periodic {
     const { broker, heartbeatIntervalMs, logger } = this.#options;
-    const read = (): readonly ScheduleEntry[] =>
-      Array.from(this.#entries.values(), (entry) => entry.toScheduleEntry());
+    const read = (): readonly ScheduleEntry[] => this.#scheduleEntries();
     const job = {
       intervalMs: broker.maintenance.includes('announceScheduler') ? heartbeatIntervalMs : undefined,
       run: () => broker.announceScheduler(this.id, read, heartbeatIntervalMs * INTERVALS_TO_LIVE),
@@ -210,6 +187,10 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
       },
     };
     return new Periodic(job, this.#timer);
+  }
+
+  #scheduleEntries(): ScheduleEntry[] {
+    return Array.from(this.#entries.values(), (entry) => entry.toScheduleEntry());
   }
 
   async #withdraw(): Promise<void> {
@@ -233,13 +214,13 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
       spec,
       task,
       mergeTaskOptions(task.options, taskOptions),
-      backfill === undefined ? defaultBackfill : resolveBackfill('Scheduler.register', backfill),
+      backfill === undefined ? defaultBackfill : resolveBackfill(backfill),
     );
   }
 
   #begin(entry: ScheduledEntry): void {
     entry.begin(this.#wallNow());
-    if (entry.asksForMark) this.#runner.serve(entry);
+    if (entry.needsMark) this.#runner.serve(entry);
   }
 
   /** One wake-up for all entries: O(entries), which is microseconds for thousands, and at most once a tick. */
@@ -250,7 +231,7 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     let earliestMs = Infinity;
     for (const { nextMs } of this.#entries.values()) earliestMs = Math.min(earliestMs, nextMs);
     const waitMs = Math.min(earliestMs - this.#wallNow(), LONGEST_WAIT_MS);
-    this.#wakeup = this.#timer.schedule(waitMs, wake, this.#wake);
+    this.#wakeup = this.#timer.schedule(waitMs, this.#wake, undefined);
   }
 
   readonly #wake = (): void => {
@@ -273,36 +254,19 @@ export class Scheduler extends EventEmitter<SchedulerEvents> {
     this.#options.logger.info({ id: this.id }, 'scheduler: shut down');
   }
 
-  #listener(): ConstructorParameters<typeof TickRunner>[2] {
-    return {
-      enqueued: (info, tick) => {
-        emit(this, 'enqueued', info, tick);
-      },
-      enqueuedElsewhere: (tick) => {
-        emit(this, 'enqueuedElsewhere', tick);
-      },
-      enqueueFailed: (error, tick) => {
-        emit(this, 'enqueueFailed', error, tick);
-      },
-      threw: (error) => {
-        if (this.listenerCount('error') === 0) reportUncaught(error);
-        else emit(this, 'error', error);
-      },
-    };
-  }
-
   #wallNow(): number {
     return this.#options.broker.clock.wallNow();
   }
-
-  #stateError(operation: string, what: string): EscapementError {
-    return new EscapementError('ERR_SCHEDULER_STATE', `the scheduler ${what}`, {
-      op: `Scheduler.${operation}`,
-    });
-  }
 }
 
-/** One callback for all schedulers, so that the timer needs no closure. */
-function wake(wakeOne: () => void): void {
-  wakeOne();
+function schedulerError(
+  code: 'ERR_SCHEDULER_STATE' | 'ERR_SCHEDULE_ENTRY',
+  operation: string,
+  message: string,
+): EscapementError {
+  return new EscapementError(code, message, { op: `Scheduler.${operation}` });
+}
+
+function closedError(operation: string): EscapementError {
+  return schedulerError('ERR_SCHEDULER_STATE', operation, 'the scheduler was shut down');
 }

@@ -1,9 +1,12 @@
+import type { EventEmitter } from 'node:events';
 import { BackOff } from '../../core/back-off.ts';
 import { EscapementError } from '../../core/errors.ts';
+import { reportUncaught } from '../../core/report-uncaught.ts';
 import { isThenable } from '../../core/thenable.ts';
 import { MINUTE_MS } from '../../core/units.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { TaskRecord } from '../broker/broker.ts';
+import { emit } from '../emit.ts';
 import { TaskInfo } from '../task-info.ts';
 import type { ScheduledEntry } from './scheduled-entry.ts';
 import type { ResolvedSchedulerOptions, ScheduleTick } from './scheduler-options.ts';
@@ -14,13 +17,16 @@ const PAUSES = { firstMs: 250, longestMs: 30_000, jitter: 0 };
 /** How long the schema of a task may take, in milliseconds. */
 const LONGEST_CHECK_MS = 2 * MINUTE_MS;
 
-/** Receives the outcomes of ticks. */
-export interface TickListener {
-  enqueued(info: TaskInfo, tick: ScheduleTick): void;
-  enqueuedElsewhere(tick: ScheduleTick): void;
-  enqueueFailed(error: unknown, tick: ScheduleTick): void;
-  /** A callback of the user has thrown. */
-  threw(error: unknown): void;
+/** Events of a `Scheduler`. */
+export interface SchedulerEvents {
+  /** This scheduler has enqueued the task of a tick. */
+  enqueued: [info: TaskInfo, tick: ScheduleTick];
+  /** Another scheduler was first. */
+  enqueuedElsewhere: [tick: ScheduleTick];
+  /** The broker has refused the task, or was unavailable until the next tick was due. */
+  enqueueFailed: [error: unknown, tick: ScheduleTick];
+  /** A callback of the options has thrown. Without a listener it is an uncaught exception. */
+  error: [error: unknown];
 }
 
 /** Outcome of a call to the broker; `lost`: the broker was unavailable until the next tick was due. */
@@ -37,15 +43,16 @@ type Outcome<R> =
 export class TickRunner {
   readonly #options: ResolvedSchedulerOptions;
   readonly #timer: SystemTimer;
-  readonly #listener: TickListener;
+  readonly #emitter: EventEmitter<SchedulerEvents>;
   readonly #stopping = new AbortController();
+  /** The entries whose ticks are being enqueued. */
   readonly #served = new Set<ScheduledEntry>();
   readonly #runs = new Set<Promise<void>>();
 
-  constructor(options: ResolvedSchedulerOptions, timer: SystemTimer, listener: TickListener) {
+  constructor(options: ResolvedSchedulerOptions, timer: SystemTimer, emitter: EventEmitter<SchedulerEvents>) {
     this.#options = options;
     this.#timer = timer;
-    this.#listener = listener;
+    this.#emitter = emitter;
   }
 
   /** Enqueues the due ticks of an entry. If that is under way, it includes the ticks that have come since. */
@@ -65,7 +72,7 @@ export class TickRunner {
 
   async #serve(entry: ScheduledEntry): Promise<void> {
     while (this.#isServed(entry)) {
-      if (entry.asksForMark && !(await this.#readMark(entry))) continue;
+      if (entry.needsMark && !(await this.#readMark(entry))) continue;
       const ticks = entry.dueAt(this.#wallNow());
       if (ticks.length === 0) break;
       for (const atMs of ticks) {
@@ -81,14 +88,12 @@ export class TickRunner {
     const { broker, logger } = this.#options;
     const outcome = await this.#persist(entry, () => broker.lastTickMs(entry.queue, entry.id));
     if (outcome.kind === 'answered') {
-      entry.learnMark(outcome.answer, this.#wallNow());
+      entry.setMark(outcome.answer, this.#wallNow());
       return true;
     }
-    logger.error(
-      { err: outcome.error, entryId: entry.id },
-      'scheduler: cannot find out which ticks were missed',
-    );
-    if (outcome.kind === 'refused') entry.learnMark(undefined, this.#wallNow());
+    const fields = { err: outcome.error, entryId: entry.id };
+    logger.error(fields, 'scheduler: the last tick cannot be read, so missed ticks are unknown');
+    if (outcome.kind === 'refused') entry.setMark(undefined, this.#wallNow());
     return outcome.kind === 'refused';
   }
 
@@ -129,7 +134,7 @@ export class TickRunner {
     return Promise.race([check.then(() => true), late]);
   }
 
-  /** Repeats a call while the broker is unavailable, until the entry's next tick is due. */
+  /** Calls the broker again while it is unavailable, until the entry's next tick is due. */
   async #persist<R>(entry: ScheduledEntry, call: () => Promise<R>): Promise<Outcome<R>> {
     const untilMs = entry.spec.next(this.#wallNow()) ?? Infinity;
     const backOff = new BackOff(PAUSES);
@@ -138,10 +143,8 @@ export class TickRunner {
         return { kind: 'answered', answer: await call() };
       } catch (error) {
         if (isRefusal(error)) return { kind: 'refused', error };
-        this.#options.logger.warn(
-          { err: error, entryId: entry.id },
-          'scheduler: the broker has failed, and is tried again',
-        );
+        const fields = { err: error, entryId: entry.id };
+        this.#options.logger.warn(fields, 'scheduler: the broker has failed, and is called again');
         await this.#pause(Math.min(backOff.next(), untilMs - this.#wallNow()));
         if (!this.#isServed(entry) || this.#wallNow() >= untilMs) return { kind: 'lost', error };
       }
@@ -153,11 +156,11 @@ export class TickRunner {
     const info = record === undefined ? undefined : new TaskInfo(record);
     this.#call(() => postEnqueue?.(info, undefined, tick));
     if (info === undefined) {
-      this.#listener.enqueuedElsewhere(tick);
+      emit(this.#emitter, 'enqueuedElsewhere', tick);
       return;
     }
     logger.debug({ entryId: tick.entryId, taskId: info.id }, 'scheduler: enqueued a task');
-    this.#listener.enqueued(info, tick);
+    emit(this.#emitter, 'enqueued', info, tick);
     await this.#record(info, tick);
   }
 
@@ -166,10 +169,10 @@ export class TickRunner {
     logger.error({ err: error, entryId: entry.id }, 'scheduler: a task was not enqueued');
     this.#call(() => postEnqueue?.(undefined, error, tick));
     this.#call(() => enqueueErrorHandler?.(entry.task, entry.options, error, tick));
-    this.#listener.enqueueFailed(error, tick);
+    emit(this.#emitter, 'enqueueFailed', error, tick);
   }
 
-  /** The history is for people: a gap in it is only logged. */
+  /** A gap in the history is only logged: it is for display. */
   async #record(info: TaskInfo, { entryId }: ScheduleTick): Promise<void> {
     const { broker, logger } = this.#options;
     try {
@@ -181,7 +184,8 @@ export class TickRunner {
 
   #call(callback: () => unknown): void {
     const threw = (error: unknown): void => {
-      this.#listener.threw(error);
+      if (this.#emitter.listenerCount('error') === 0) reportUncaught(error);
+      else emit(this.#emitter, 'error', error);
     };
     try {
       const result = callback();
@@ -211,7 +215,7 @@ function checkExpired(): EscapementError {
 }
 
 /**
- * Whether a broker has refused a call rather than failed. After a failure the change may have been made; but trying again is safe,
+ * Whether a broker has refused a call rather than failed. After a failure the change may have been made; but another call is safe,
  * because the broker accepts a tick once. If only the reply was lost, the tick seems to be another scheduler's.
  */
 function isRefusal(error: unknown): boolean {

@@ -4,14 +4,14 @@ import type { LeaseHolder } from '../broker/broker.ts';
 import { leaseLost, type RunTable, type TaskRun } from './run.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 
-/** Renewals during one lease: five of them may fail. */
+/** Number of renewals during one lease: five of them may fail. */
 const RENEWALS_PER_LEASE = 6;
 
 /**
  * Renews the leases of the runs. A lease is lost if another worker has it, or if it could not be renewed before its end; then its
  * run is interrupted.
  *
- * The broker is always asked first: if the process was blocked for longer than a lease, the task may still be ours. A handler that
+ * The broker always decides first: if the process was blocked for longer than a lease, this server may still have the task. A handler that
  * holds the event loop blocks these renewals too; a broker may offer a `LeaseHolder` that renews meanwhile. The timer is armed only
  * while tasks run: an idle server does nothing here, and a short task costs nothing.
  */
@@ -19,7 +19,7 @@ export class LeaseKeeper {
   readonly #options: ResolvedServerOptions;
   readonly #timer: SystemTimer;
   readonly #runs: RunTable;
-  /** Renews leases too, while the event loop is held. */
+  /** Renews leases too, while the event loop is blocked. */
   readonly #holder: LeaseHolder | undefined;
   #isArmed = false;
   #isRenewing = false;
@@ -41,20 +41,20 @@ export class LeaseKeeper {
   watch(runs: readonly TaskRun[]): void {
     if (this.#holder !== undefined) {
       const { graceMs } = this.#options; // a run has settled by then: its lease is not renewed for longer
-      for (const { place, leased, deadlineMs } of runs)
-        this.#holder.hold(place, leased, deadlineMs === 0 ? 0 : deadlineMs + graceMs);
+      for (const { slot, leased, deadlineMs } of runs)
+        this.#holder.hold(slot, leased, deadlineMs === 0 ? 0 : deadlineMs + graceMs);
     }
     if (!this.#isArmed) this.#arm(Infinity);
   }
 
   /** Called when a run is over. */
-  release({ place }: TaskRun): void {
-    this.#holder?.release(place);
+  release({ slot }: TaskRun): void {
+    this.#holder?.release(slot);
   }
 
   /** Returns until when no other worker can have the task of a run, as far as is known here; on the monotonic clock. */
-  leaseUntilMs({ place, leaseUntilMs }: TaskRun): number {
-    const renewedUntilMs = this.#holder?.renewedUntilMs(place) ?? 0;
+  leaseUntilMs({ slot, leaseUntilMs }: TaskRun): number {
+    const renewedUntilMs = this.#holder?.renewedUntilMs(slot) ?? 0;
     if (renewedUntilMs === 0) return leaseUntilMs;
     const { clock } = this.#timer;
     return Math.max(leaseUntilMs, clock.now() + renewedUntilMs - clock.wallNow());
@@ -62,15 +62,6 @@ export class LeaseKeeper {
 
   async close(): Promise<void> {
     await this.#holder?.close();
-  }
-
-  /** @internal The timer has fired. */
-  heartbeat(): void {
-    this.#isArmed = false;
-    const runs = this.#runs.list();
-    if (runs.length === 0) return;
-    this.renew();
-    this.#arm(earliestEndMs(runs));
   }
 
   /** Renews now. A renewal that is pending has one turn of the host to finish: its reply may have arrived, and not been read yet. */
@@ -83,12 +74,24 @@ export class LeaseKeeper {
     if (this.#isRenewing) this.#loseExpired(this.#runs.list());
   };
 
-  /** Until the next renewal, or until the first lease ends that cannot be renewed. */
+  readonly #heartbeat = (): void => {
+    this.#isArmed = false;
+    const runs = this.#runs.list();
+    if (runs.length === 0) return;
+    this.renew();
+    this.#arm(earliestEndMs(runs));
+  };
+
+  /** Arms the timer for the next renewal, or for the end of the first lease that cannot be renewed. */
   #arm(leaseUntilMs: number): void {
     const nowMs = this.#timer.clock.now();
     const leftMs = leaseUntilMs > nowMs ? leaseUntilMs - nowMs : Infinity;
     this.#isArmed = true;
-    this.#timer.schedule(Math.min(this.#options.leaseMs / RENEWALS_PER_LEASE, leftMs), heartbeat, this);
+    this.#timer.schedule(
+      Math.min(this.#options.leaseMs / RENEWALS_PER_LEASE, leftMs),
+      this.#heartbeat,
+      undefined,
+    );
   }
 
   async #renew(runs: readonly TaskRun[]): Promise<void> {
@@ -118,10 +121,6 @@ export class LeaseKeeper {
     }
   }
 }
-
-const heartbeat = (keeper: LeaseKeeper): void => {
-  keeper.heartbeat();
-};
 
 /** The earliest end of a lease that is not lost already. */
 function earliestEndMs(runs: readonly TaskRun[]): number {

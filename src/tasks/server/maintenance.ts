@@ -18,17 +18,10 @@ const SKEW_MS = 30_000;
 /** As asynq: the longest interval between two checks of all groups, in milliseconds. */
 const LONGEST_GROUPS_INTERVAL_MS = 7_000;
 
-/** The components that the jobs work with. */
-export interface MaintenanceParts {
-  readonly groups: Groups;
-  readonly reports: Reports;
-  readonly readState: () => ServerState;
-}
-
 type JobName = 'announce' | 'ping' | 'forward' | 'deleteExpired' | 'recover' | 'groups';
 
 /**
- * The table of jobs. A job of the broker has an interval only if the broker asks for it.
+ * Returns the table of jobs. A job of the broker has an interval only if it is in the broker's `maintenance`.
  *
  *      job            runs every                       and when
  *      announce       5 s                              the server starts, or its status changes
@@ -40,7 +33,9 @@ type JobName = 'announce' | 'ping' | 'forward' | 'deleteExpired' | 'recover' | '
  */
 function jobsOf(
   options: ResolvedServerOptions,
-  { groups, reports, readState }: MaintenanceParts,
+  groups: Groups,
+  reports: Reports,
+  readState: () => ServerState,
 ): Record<JobName, PeriodicJob> {
   const { broker, logger, queueNames, janitorBatchSize } = options;
   const every = (job: MaintenanceJob, intervalMs: number): number | undefined =>
@@ -99,10 +94,16 @@ export class Maintenance {
   readonly #readState: () => ServerState;
   readonly #jobs: ReadonlyMap<string, Periodic>;
 
-  constructor(options: ResolvedServerOptions, timer: SystemTimer, parts: MaintenanceParts) {
-    const jobs = Object.entries(jobsOf(options, parts));
+  constructor(
+    options: ResolvedServerOptions,
+    timer: SystemTimer,
+    groups: Groups,
+    reports: Reports,
+    readState: () => ServerState,
+  ) {
+    const jobs = Object.entries(jobsOf(options, groups, reports, readState));
     this.#options = options;
-    this.#readState = parts.readState;
+    this.#readState = readState;
     this.#jobs = new Map(jobs.map(([name, job]) => [name, new Periodic(job, timer)]));
   }
 

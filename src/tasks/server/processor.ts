@@ -8,44 +8,40 @@ import type { LeaseKeeper } from './leases.ts';
 import { QueuePicker, type Quota } from './queue-picker.ts';
 import type { Reports } from './reports.ts';
 import { serverClosed, TaskRun, type Moment, type RunSettings, type RunTable } from './run.ts';
-import type { ResolvedServerOptions } from './server-options.ts';
-
-/** The components that a processor works with. */
-export interface ProcessorParts {
-  readonly timer: SystemTimer;
-  /** Woken by `runs` too. */
-  readonly latch: Latch;
-  readonly runs: RunTable;
-  readonly leases: LeaseKeeper;
-  readonly reports: Reports;
-  readonly settings: RunSettings;
-}
 
 /**
- * Takes tasks while places are free, and starts them: one loop, whatever the concurrency.
+ * Takes tasks while slots are free, and starts them: one loop, whatever the concurrency.
  *
- *      free places? ──► queues that may have tasks? ──► their quotas ──► dequeue, all queues at once ──► start the runs
- *        ▲ no: until a place is free   ▲ no: until a notification, or the time to poll          │
+ *      free slots?  ──► queues that may have tasks? ──► their quotas ──► dequeue, all queues at once ──► start the runs
+ *        ▲ no: until a slot is free    ▲ no: until a notification, or the time to poll          │
  *        └─────────────────────────────┴────────────────────────────────────────────────────────┘
  *
- * One call takes as many tasks as there are free places. A queue whose dequeue has failed rests for a while, and does not keep the
+ * One call takes as many tasks as there are free slots. A queue whose dequeue has failed rests for a while, and does not keep the
  * others from being served. (asynq tries a failing broker again without any wait.)
  */
 export class Processor {
-  readonly #options: ResolvedServerOptions;
-  readonly #parts: ProcessorParts;
+  readonly #settings: RunSettings;
+  readonly #latch: Latch;
+  readonly #runs: RunTable;
+  readonly #leases: LeaseKeeper;
+  readonly #reports: Reports;
   readonly #picker: QueuePicker;
   readonly #isPolling: boolean;
-  /** Of queues whose dequeue has failed. */
+  /** Back-offs of the queues whose dequeue has failed. */
   readonly #backOffs = new Map<string, BackOff>();
   readonly #turn = new HostTurn();
   #nextPollMs = 0;
   #isStopped = false;
   #loop: Promise<void> = Promise.resolve();
 
-  constructor(options: ResolvedServerOptions, parts: ProcessorParts) {
-    this.#options = options;
-    this.#parts = parts;
+  /** @param latch - woken by `runs` too. */
+  constructor(settings: RunSettings, latch: Latch, runs: RunTable, leases: LeaseKeeper, reports: Reports) {
+    const { options } = settings;
+    this.#settings = settings;
+    this.#latch = latch;
+    this.#runs = runs;
+    this.#leases = leases;
+    this.#reports = reports;
     this.#picker = new QueuePicker(options.queues, options.strictPriority);
     this.#isPolling = options.broker.maintenance.includes('dequeue');
   }
@@ -54,27 +50,28 @@ export class Processor {
     this.#loop = this.#run();
   }
 
-  /** A queue may have tasks. */
+  /** Called when a queue may have tasks. */
   notify(queue: string): void {
-    if (this.#picker.markReady(queue)) this.#parts.latch.wake();
+    if (this.#picker.markReady(queue)) this.#latch.wake();
   }
 
-  /** Any queue may have tasks. */
+  /** Called when any queue may have tasks. */
   notifyAll(): void {
     this.#picker.markAllReady();
-    this.#parts.latch.wake();
+    this.#latch.wake();
   }
 
   /** Takes no more tasks. */
   stop(): void {
     this.#isStopped = true;
-    this.#parts.latch.wake();
+    this.#latch.wake();
   }
 
   /** Waits for the runs, and interrupts those that have not ended in time. */
   async shutdown(): Promise<void> {
-    const { shutdownTimeoutMs, graceMs, leaseMs } = this.#options;
-    const { timer, runs } = this.#parts;
+    const { options, timer } = this.#settings;
+    const { shutdownTimeoutMs, graceMs, leaseMs } = options;
+    const runs = this.#runs;
     this.stop();
     const idle = this.#loop.then(() => runs.empty());
     const isWorking = (): boolean => runs.size > 0;
@@ -86,18 +83,18 @@ export class Processor {
   }
 
   async #run(): Promise<void> {
-    const { runs, latch, timer } = this.#parts;
     while (!this.#isStopped) {
-      if (runs.capacityLeft === 0) await latch.wait();
-      else if (this.#picker.hasReady) await this.#round(runs.capacityLeft);
-      else if (!this.#isPolling) await latch.wait();
-      else if (timer.clock.now() >= this.#nextPollMs) this.#poll();
-      else await latch.wait(this.#nextPollMs - timer.clock.now());
+      const { capacityLeft } = this.#runs;
+      if (capacityLeft === 0) await this.#latch.wait();
+      else if (this.#picker.hasReady) await this.#round(capacityLeft);
+      else if (!this.#isPolling) await this.#latch.wait();
+      else if (this.#nowMs() >= this.#nextPollMs) this.#poll();
+      else await this.#latch.wait(this.#nextPollMs - this.#nowMs());
     }
   }
 
-  async #round(places: number): Promise<void> {
-    const quotas = this.#picker.pick(places);
+  async #round(capacity: number): Promise<void> {
+    const quotas = this.#picker.pick(capacity);
     const [first] = quotas;
     for (const { queue } of quotas) this.#picker.markEmpty(queue); // a notification from now on may be of a new task
     if (quotas.length === 1 && first !== undefined) await this.#take(first);
@@ -107,7 +104,7 @@ export class Processor {
 
   /** Starts what one queue returns, without waiting for the other queues. Never rejects. */
   async #take({ queue, limit }: Quota): Promise<void> {
-    const { broker, leaseMs } = this.#options;
+    const { broker, leaseMs } = this.#settings.options;
     const moment: Moment = { nowMs: broker.clock.now(), wallNowMs: broker.clock.wallNow() };
     let taken: readonly LeasedTask[];
     try {
@@ -122,26 +119,25 @@ export class Processor {
   }
 
   #enter(leased: LeasedTask, moment: Moment): TaskRun {
-    const run = new TaskRun(leased, moment, this.#parts.settings);
-    this.#parts.runs.add(run);
+    const run = new TaskRun(leased, moment, this.#settings);
+    this.#runs.add(run);
     return run;
   }
 
   async #start(runs: readonly TaskRun[]): Promise<void> {
-    const { timer, leases, reports } = this.#parts;
-    if (!this.#isStopped) leases.watch(runs);
+    if (!this.#isStopped) this.#leases.watch(runs);
     for (const [i, run] of runs.entries()) {
-      let nowMs = timer.clock.now();
+      let nowMs = this.#nowMs();
       if (this.#turn.isDue(nowMs)) {
         await this.#turn.next();
-        nowMs = timer.clock.now();
+        nowMs = this.#nowMs();
       }
       if (this.#mustStop()) {
         // The last one first: each goes to the head of its queue.
         for (const left of runs.slice(i).reverse()) await left.putBack();
         return;
       }
-      reports.started(run);
+      this.#reports.started(run);
       run.start(nowMs);
     }
   }
@@ -153,18 +149,19 @@ export class Processor {
 
   /** Leaves a queue alone for a while, whatever is notified. */
   #rest(queue: string, error: unknown): void {
+    const { options, timer } = this.#settings;
     const backOff = this.#backOffs.get(queue) ?? new BackOff();
     this.#backOffs.set(queue, backOff);
     this.#picker.markReady(queue);
     this.#picker.setResting(queue, true);
-    if (!this.#isStopped) this.#parts.timer.schedule(backOff.next(), this.#endRest, queue);
-    this.#options.logger.warn({ queue, err: error }, 'tasks not taken');
-    this.#parts.reports.health(error);
+    if (!this.#isStopped) timer.schedule(backOff.next(), this.#endRest, queue);
+    options.logger.warn({ queue, err: error }, 'tasks not taken');
+    this.#reports.health(error);
   }
 
   readonly #endRest = (queue: string): void => {
     this.#picker.setResting(queue, false);
-    this.#parts.latch.wake();
+    this.#latch.wake();
   };
 
   #poll(): void {
@@ -174,7 +171,11 @@ export class Processor {
 
   /** As asynq: from half the interval to one and a half. */
   #setNextPoll(): void {
-    this.#nextPollMs = this.#parts.timer.clock.now() + this.#options.pollIntervalMs * (0.5 + Math.random());
+    this.#nextPollMs = this.#nowMs() + this.#settings.options.pollIntervalMs * (0.5 + Math.random());
+  }
+
+  #nowMs(): number {
+    return this.#settings.timer.clock.now();
   }
 }
 
@@ -211,13 +212,13 @@ export class Latch {
       this.#resolve = resolve;
     });
     if (timeoutMs === undefined) return woken;
-    const id = this.#timer.schedule(timeoutMs, wakeLatch, this);
+    const id = this.#timer.schedule(timeoutMs, wake, this);
     await woken;
     this.#timer.cancel(id);
   }
 }
 
-const wakeLatch = (latch: Latch): void => {
+const wake = (latch: Latch): void => {
   latch.wake();
 };
 

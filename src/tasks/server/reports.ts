@@ -1,12 +1,13 @@
 import type { EventEmitter } from 'node:events';
-import { reportUncaught } from '../../core/report-uncaught.ts';
-import { guarded, observeDuration } from '../../metrics/guarded.ts';
+import { guarded } from '../../core/report-uncaught.ts';
+import { duration, gauges } from '../../metrics/measure.ts';
 import type { MetricsProvider } from '../../metrics/provider.ts';
 import type { CancelOutcome } from '../broker/broker.ts';
 import { emit } from '../emit.ts';
 import type { TaskMessage } from '../task-message.ts';
 import type { ReceivedTask } from './handler.ts';
-import type { Ending, RunTable, TaskRun } from './run.ts';
+import type { Ending } from './ending.ts';
+import type { RunTable, TaskRun } from './run.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 
 /** Event about a run of a task. */
@@ -109,31 +110,21 @@ export class Reports {
     if (this.#emitter.listenerCount('started') > 0) emit(this.#emitter, 'started', eventOf(run));
   }
 
-  /** @param endedAtMs - when its handler had settled, or the run was given up; on the monotonic clock. */
+  /** @param endedAtMs - when the handler settled, or the run was given up; on the monotonic clock. */
   ended(run: TaskRun, ending: Ending, endedAtMs: number): void {
     if (!run.hasStarted) return;
     const durationMs = endedAtMs - run.startedAtMs;
-    this.#metrics?.ended(run.leased.message, ending.kind, durationMs);
-    if (this.#emitter.listenerCount(ending.kind) === 0) return;
+    const name = eventNameOf(ending);
+    this.#metrics?.ended(run.leased.message, name, durationMs);
+    if (this.#emitter.listenerCount(name) === 0) return;
+    const { error, isFailure, atMs, cancelOutcome } = ending;
     const over = { ...eventOf(run), durationMs };
-    const failed = { ...over, error: ending.error };
-    switch (ending.kind) {
-      case 'completed':
-        emit(this.#emitter, 'completed', over);
-        return;
-      case 'retried': {
-        const { isFailure, atMs } = ending;
-        emit(this.#emitter, 'retried', { ...failed, retryAt: new Date(atMs), isFailure });
-        return;
-      }
-      case 'cancelled':
-        emit(this.#emitter, 'cancelled', { ...failed, outcome: ending.outcome });
-        return;
-      case 'archived':
-      case 'released':
-      case 'lost':
-        emit(this.#emitter, ending.kind, failed);
-    }
+    if (name === 'completed') emit(this.#emitter, name, over);
+    else if (name === 'retried') {
+      emit(this.#emitter, name, { ...over, error, retryAt: new Date(atMs), isFailure });
+    } else if (name === 'cancelled') {
+      emit(this.#emitter, name, { ...over, error, outcome: cancelOutcome ?? 'retry' });
+    } else emit(this.#emitter, name, { ...over, error });
   }
 
   groupFailed(event: GroupFailedEvent): void {
@@ -142,17 +133,22 @@ export class Reports {
 
   /** @param error - undefined if the broker answers. */
   health(error: unknown): void {
-    try {
+    guarded(() => {
       this.#healthCheck?.(error);
-    } catch (thrown) {
-      reportUncaught(thrown);
-    }
+    });
   }
 
   /** Removes the gauges, which would otherwise keep the server in memory. */
   close(): void {
     this.#metrics?.remove();
   }
+}
+
+type EndedEvent = Exclude<keyof ServerEvents, 'started' | 'groupFailed'>;
+
+function eventNameOf({ kind, cancelOutcome }: Ending): EndedEvent {
+  if (cancelOutcome !== undefined || kind === 'discarded') return 'cancelled';
+  return kind === 'revoked' ? 'completed' : kind;
 }
 
 function eventOf({ task, leased }: TaskRun): TaskEvent {
@@ -163,59 +159,45 @@ function eventOf({ task, leased }: TaskRun): TaskEvent {
 /** In seconds: from a quick query to half an hour, which is asynq's default timeout. */
 const BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800];
 
-type Histogram = ReturnType<MetricsProvider['histogram']>;
+/** Observes a duration in milliseconds. */
+type Observe = (durationMs: number) => void;
 
 class RunMetrics {
   readonly #provider: MetricsProvider;
   /** By queue, type and outcome; each is created at its first observation. */
-  readonly #durations = new Map<string, Map<string, Map<string, Histogram>>>();
-  readonly #gauges: { remove(): void }[] = [];
+  readonly #durations = new Map<string, Map<string, Map<string, Observe>>>();
+  readonly remove: () => void;
 
   constructor(provider: MetricsProvider, queues: readonly string[], runs: RunTable) {
     this.#provider = provider;
-    try {
-      for (const queue of queues) this.#gauges.push(inProgress(provider, queue, runs));
-    } catch (error) {
-      this.remove(); // without a server there will be no shutdown that removes them
-      throw error;
-    }
+    const help = 'Tasks that the servers of this process are processing.';
+    const inProgress = (queue: string): number =>
+      runs.list().filter(({ leased }) => leased.message.queue === queue).length;
+    this.remove = gauges(
+      provider,
+      queues.map((queue) => ['escapement_tasks_in_progress', help, () => inProgress(queue), { queue }]),
+    );
   }
 
   ended({ queue, type }: TaskMessage, outcome: string, durationMs: number): void {
     guarded(() => {
-      observeDuration(this.#histogram(queue, type, outcome), durationMs);
+      this.#duration(queue, type, outcome)(durationMs);
     });
   }
 
-  remove(): void {
-    for (const gauge of this.#gauges.splice(0)) {
-      guarded(() => {
-        gauge.remove();
-      });
-    }
-  }
-
-  #histogram(queue: string, type: string, outcome: string): Histogram {
-    const byType = childOf(this.#durations, queue, () => new Map<string, Map<string, Histogram>>());
-    const byOutcome = childOf(byType, type, () => new Map<string, Histogram>());
+  #duration(queue: string, type: string, outcome: string): Observe {
+    const byType = childOf(this.#durations, queue, () => new Map<string, Map<string, Observe>>());
+    const byOutcome = childOf(byType, type, () => new Map<string, Observe>());
     return childOf(byOutcome, outcome, () =>
-      this.#provider.histogram(
+      duration(
+        this.#provider,
         'escapement_task_duration_seconds',
-        'How long the runs of tasks took, by what became of them.',
+        'Duration of the runs of tasks, by outcome.',
         BUCKETS,
         { queue, type, outcome },
       ),
     );
   }
-}
-
-function inProgress(metrics: MetricsProvider, queue: string, runs: RunTable): { remove(): void } {
-  return metrics.observableGauge(
-    'escapement_tasks_in_progress',
-    'Tasks that are being processed by the servers of this process.',
-    () => runs.list().filter(({ leased }) => leased.message.queue === queue).length,
-    { queue },
-  );
 }
 
 function childOf<V>(parent: Map<string, V>, key: string, make: () => V): V {

@@ -3,11 +3,12 @@ import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { EscapementError, wrongValue } from '../../core/errors.ts';
 import { isThenable } from '../../core/thenable.ts';
 import type { SystemTimer, TimerId } from '../../timer/system-timer.ts';
-import type { Broker, CancelOutcome, LeasedTask } from '../broker/broker.ts';
+import type { CancelOutcome, LeasedTask } from '../broker/broker.ts';
 import { encodePayload } from '../payload.ts';
 import { printFilled } from '../show-bytes.ts';
 import type { TaskMessage } from '../task-message.ts';
 import { MessageTask, type Handler, type ReceivedTask, type TaskContext } from './handler.ts';
+import type { ResolvedServerOptions } from './server-options.ts';
 
 /** A time, read from both clocks. */
 export interface Moment {
@@ -17,55 +18,17 @@ export interface Moment {
 
 /** What the runs of a server share. */
 export interface RunSettings {
-  readonly broker: Broker;
+  readonly options: ResolvedServerOptions;
   readonly timer: SystemTimer;
   readonly handler: Handler;
-  readonly settler: RunSettler;
-  readonly leaseMs: number;
-  readonly graceMs: number;
-  readonly baseContext: Readonly<Record<string, unknown>> | null;
-}
-
-/** Ends runs: see settling.ts. */
-export interface RunSettler {
-  /** Called when the handler has settled, and when a run is given up or put back. Never rejects. */
-  settle(run: TaskRun, hasFailed: boolean, error: unknown): Promise<void>;
-}
-
-/** How a run ends. */
-export type Ending =
-  | { readonly kind: 'completed'; readonly error?: undefined; readonly isRevoked: boolean }
-  | RetryEnding
-  | ArchiveEnding
-  | CancelledEnding
-  | { readonly kind: 'released'; readonly error: unknown }
-  | { readonly kind: 'lost'; readonly error: unknown };
-
-export interface RetryEnding {
-  readonly kind: 'retried';
-  readonly error: unknown;
-  readonly isFailure: boolean;
-  readonly atMs: number;
-}
-
-export interface ArchiveEnding {
-  readonly kind: 'archived';
-  readonly error: unknown;
-}
-
-interface CancelledEnding {
-  readonly kind: 'cancelled';
-  readonly error: unknown;
-  readonly outcome: CancelOutcome;
-  /** Whether the error counts, if the task is retried. */
-  readonly isFailure: boolean;
-  readonly atMs: number;
+  /** Ends a run: see settling.ts. */
+  readonly settle: (run: TaskRun, hasFailed: boolean, error: unknown) => Promise<void>;
 }
 
 /**
- * One lease of a task, from when it is taken until its place is free:
+ * One lease of a task, from when it is taken until its slot is free:
  *
- *      taken ──► started ──► settled, within the grace if it was interrupted ──► over: written, its place is free
+ *      taken ──► started ──► settled, within the grace if it was interrupted ──► over: written, its slot is free
  *        │          │                                                             ▲
  *        │          └──► interrupted ──► given up: the grace is over ─────────────┤
  *        └──► interrupted before it was started ──────────────────────────────────┘
@@ -84,13 +47,13 @@ export class TaskRun {
   readonly startedAtWallMs: number;
   /** When it must end, in wall-clock milliseconds; 0 for never. */
   readonly deadlineMs: number;
-  /** Its place in the table of runs. */
-  place = -1;
+  /** Index in the table of runs. */
+  slot = -1;
   startedAtMs: number;
   /** Until when no other worker can have the task, unless the broker replies otherwise; on the monotonic clock. */
   leaseUntilMs: number;
   hasStarted = false;
-  /** Its outcome is decided: if the handler settles now, it is too late. */
+  /** Whether the outcome is decided: if the handler settles now, it is too late. */
   isOver = false;
   isLeaseLost = false;
   /** Why it was first interrupted, if it was. */
@@ -98,7 +61,7 @@ export class TaskRun {
   /** The outcome that was last requested, if it was cancelled. */
   cancelOutcome: CancelOutcome | undefined = undefined;
   readonly #settings: RunSettings;
-  /** Timer of its timeout; after an interruption, of its grace. */
+  /** The timer of the timeout; after an interruption, of the grace. */
   #timerId: TimerId | undefined = undefined;
   #controller: AbortController | undefined = undefined;
 
@@ -110,7 +73,7 @@ export class TaskRun {
     this.leasedAtMs = leasedAt.nowMs;
     this.startedAtMs = leasedAt.nowMs;
     this.startedAtWallMs = leasedAt.wallNowMs;
-    this.leaseUntilMs = leasedAt.nowMs + settings.leaseMs;
+    this.leaseUntilMs = leasedAt.nowMs + settings.options.leaseMs;
     this.deadlineMs = deadlineOf(leased, leasedAt.wallNowMs);
     this.#settings = settings;
   }
@@ -118,7 +81,7 @@ export class TaskRun {
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
-      setMaxListeners(0, this.#controller.signal); // it ends with the run: its listeners are not a leak, however many there are
+      setMaxListeners(0, this.#controller.signal); // it ends with the run: many listeners are not a leak
       if (this.reason !== undefined) this.#controller.abort(this.reason);
     }
     return this.#controller.signal;
@@ -158,7 +121,8 @@ export class TaskRun {
     if (this.reason !== undefined) return;
     this.#disarm();
     this.#abort(reason);
-    if (this.hasStarted) this.#timerId = this.#settings.timer.schedule(this.#settings.graceMs, giveUp, this);
+    const { timer, options } = this.#settings;
+    if (this.hasStarted) this.#timerId = timer.schedule(options.graceMs, outOfTime, this);
   }
 
   /** Interrupts the run; of several requests the last one decides the outcome. @returns whether it is in time. */
@@ -172,23 +136,19 @@ export class TaskRun {
   /** Returns a run that was taken and not started to its queue. Never rejects. */
   putBack(): Promise<void> {
     this.#abort(serverClosed());
-    return this.#settings.settler.settle(this, true, this.reason);
+    return this.#settings.settle(this, true, this.reason);
   }
 
-  /** Its outcome is decided. */
+  /** Called when the outcome is decided. */
   end(): void {
     this.isOver = true;
     this.#disarm();
   }
 
-  /** @internal Its timeout or its deadline has passed. */
-  timeOut(): void {
-    this.interrupt(timedOut(this.leased.message));
-  }
-
-  /** @internal Its grace is over, and the handler has not settled. */
-  giveUp(): void {
-    this.#settle(true, this.reason);
+  /** @internal Called by the timer when the timeout, the deadline or the grace has passed. */
+  outOfTime(): void {
+    if (this.reason === undefined) this.interrupt(timedOut(this.leased.message));
+    else this.#settle(true, this.reason);
   }
 
   async #waitFor(result: PromiseLike<unknown>): Promise<void> {
@@ -203,7 +163,7 @@ export class TaskRun {
   }
 
   #settle(hasFailed: boolean, error: unknown): void {
-    void this.#settings.settler.settle(this, hasFailed, error);
+    void this.#settings.settle(this, hasFailed, error);
   }
 
   /** Fires the signal, if it was created. Only the first reason counts. */
@@ -216,7 +176,7 @@ export class TaskRun {
     if (this.deadlineMs === 0 || this.reason !== undefined) return;
     const waitedMs = this.startedAtMs - this.leasedAtMs;
     const leftMs = this.deadlineMs - this.startedAtWallMs - waitedMs;
-    this.#timerId = this.#settings.timer.schedule(leftMs, timeOut, this);
+    this.#timerId = this.#settings.timer.schedule(leftMs, outOfTime, this);
   }
 
   #disarm(): void {
@@ -225,15 +185,11 @@ export class TaskRun {
   }
 }
 
-const timeOut = (run: TaskRun): void => {
-  run.timeOut();
+const outOfTime = (run: TaskRun): void => {
+  run.outOfTime();
 };
 
-const giveUp = (run: TaskRun): void => {
-  run.giveUp();
-};
-
-/** The earlier of timeout and deadline. */
+/** Returns the earlier of timeout and deadline. */
 function deadlineOf({ message: { timeoutMs, deadlineMs } }: LeasedTask, wallNowMs: number): number {
   if (timeoutMs === 0) return deadlineMs;
   const timeoutAtMs = wallNowMs + timeoutMs;
@@ -285,16 +241,21 @@ class RunContext implements TaskContext {
   }
 
   get values(): Record<string, unknown> {
-    this.#values ??= Object.create(this.#settings.baseContext) as Record<string, unknown>;
+    this.#values ??= Object.create(this.#settings.options.baseContext) as Record<string, unknown>;
     return this.#values;
   }
 
   writeResult(result: unknown): Promise<void> {
-    return unwatched(this.#writeResult(result));
+    const { broker } = this.#settings.options;
+    return unwatched(async () => broker.writeResult(this.#run.leased, encodePayload(result)));
   }
 
   progress(value: unknown): Promise<void> {
-    return unwatched(this.#writeProgress(value));
+    const { broker } = this.#settings.options;
+    return unwatched(async () => {
+      if (value instanceof Uint8Array) throw wrongValue('value', 'a JSON-serializable value', value);
+      await broker.writeProgress(this.#run.leased, Buffer.from(encodePayload(value)).toString());
+    });
   }
 
   /** Printed by a console. Without the signal: reading it creates it. */
@@ -304,33 +265,24 @@ class RunContext implements TaskContext {
       ...{ deadlineMs: this.deadlineMs, leaseEpoch: this.leaseEpoch, headers: printFilled(this.headers) },
     }));
   }
-
-  async #writeResult(result: unknown): Promise<void> {
-    await this.#settings.broker.writeResult(this.#run.leased, encodePayload(result));
-  }
-
-  async #writeProgress(value: unknown): Promise<void> {
-    if (value instanceof Uint8Array) throw wrongValue('value', 'a JSON-serializable value', value);
-    const json = Buffer.from(encodePayload(value)).toString();
-    await this.#settings.broker.writeProgress(this.#run.leased, json);
-  }
 }
 
 /** A write of a run that was given up rejects, perhaps after its handler has stopped listening: that must not end the process. */
-function unwatched(written: Promise<void>): Promise<void> {
+function unwatched(write: () => Promise<void>): Promise<void> {
+  const written = write();
   written.catch(() => undefined);
   return written;
 }
 
 /**
- * The runs of a server: as many places as its concurrency. A run knows the number of its place, so adding and removing are O(1)
- * and allocate nothing.
+ * The runs of a server: as many slots as its concurrency. A run has the index of its slot, so adding and removing are O(1) and
+ * allocate nothing.
  */
 export class RunTable {
-  readonly #places: (TaskRun | undefined)[] = [];
+  readonly #slots: (TaskRun | undefined)[] = [];
   readonly #free: number[] = [];
   readonly #capacity: number;
-  /** Woken when a place becomes free. */
+  /** Woken when a slot becomes free. */
   readonly #latch: { wake(): void };
   #size = 0;
   #whenEmpty: (() => void) | undefined;
@@ -344,22 +296,21 @@ export class RunTable {
     return this.#size;
   }
 
-  /** Number of free places. */
+  /** Number of free slots. */
   get capacityLeft(): number {
     return this.#capacity - this.#size;
   }
 
   add(run: TaskRun): void {
-    const place = this.#free.pop() ?? this.#places.length;
-    run.place = place;
-    this.#places[place] = run;
+    run.slot = this.#free.pop() ?? this.#slots.length;
+    this.#slots[run.slot] = run;
     this.#size++;
   }
 
   remove(run: TaskRun): void {
-    if (this.#places[run.place] !== run) return;
-    this.#places[run.place] = undefined;
-    this.#free.push(run.place);
+    if (this.#slots[run.slot] !== run) return;
+    this.#slots[run.slot] = undefined;
+    this.#free.push(run.slot);
     this.#size--;
     this.#latch.wake();
     if (this.#size === 0) this.#whenEmpty?.();
@@ -375,11 +326,11 @@ export class RunTable {
 
   /** Returns a copy: runs may be added and removed while it is read. O(concurrency). */
   list(): TaskRun[] {
-    return this.#places.filter((run) => run !== undefined);
+    return this.#slots.filter((run) => run !== undefined);
   }
 }
 
-/* Why a run is interrupted: the reason of its signal, and the task's last error if no better one is known. */
+/* Reasons of an interruption: of the signal, and the last error of the task if the handler has none of its own. */
 
 export function serverClosed(): EscapementError {
   return new EscapementError('ERR_SERVER_CLOSED', 'the server is shutting down');

@@ -21,11 +21,11 @@ import { RunTable, type TaskRun } from './run.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 import { Settler } from './settling.ts';
 
-/** Only an armed timer keeps the process alive. */
+/** Only an armed timer keeps the process alive; this one is armed again and again. */
 const KEEP_ALIVE_MS = 365 * DAY_MS;
 
 /**
- * The components of a server that was started. It owns them, and passes on the notifications of the broker.
+ * Owns the components of a server that was started, and passes on the notifications of the broker.
  *
  *      broker ──work──────────► Processor ──starts──► TaskRun ──settles──► Settler ──► broker
  *             ──leaseExpired──► LeaseKeeper, Maintenance   ▲                  └──► Reports, RunTable
@@ -61,24 +61,22 @@ export class ServerComponents implements BrokerListener {
     const runs = new RunTable(options.concurrency, latch);
     const reports = new Reports(emitter, options, runs);
     const leases = new LeaseKeeper(options, timer, runs);
-    const settler = new Settler(options, timer, { runs, leases, reports });
-    const { broker, leaseMs, graceMs, baseContext } = options;
-    const settings = { broker, timer, handler, settler, leaseMs, graceMs, baseContext };
-    const groups = new Groups(options, timer, reports);
+    const settler = new Settler(options, timer, runs, leases, reports);
+    const settle = settler.settle.bind(settler);
     this.#options = options;
     this.#timer = timer;
     this.runs = runs;
     this.#reports = reports;
     this.#leases = leases;
     this.#settler = settler;
-    this.#processor = new Processor(options, { timer, latch, runs, leases, reports, settings });
-    this.#groups = groups;
-    this.#maintenance = new Maintenance(options, timer, { groups, reports, readState });
+    this.#processor = new Processor({ options, timer, handler, settle }, latch, runs, leases, reports);
+    this.#groups = new Groups(options, timer, reports);
+    this.#maintenance = new Maintenance(options, timer, this.#groups, reports, readState);
   }
 
   /** Subscribes before it takes tasks. */
   async start(): Promise<void> {
-    this.keepAlive();
+    this.#keepAlive();
     this.#maintenance.start();
     this.#groups.start();
     this.#subscribing = this.#subscribe();
@@ -118,14 +116,14 @@ export class ServerComponents implements BrokerListener {
       .map(workerOf);
   }
 
-  // Notifications of the broker.
+  // Notifications of the broker:
 
   work(queue: string): void {
     this.#processor.notify(queue);
   }
 
   /**
-   * It may be a lease of ours, or of another server of this process: one that was blocked for longer than a lease has not renewed
+   * It may be a lease of this server, or of another one in this process: one that was blocked for longer than a lease has not renewed
    * it. So each server renews its own when it is notified, and only then is the rest recovered.
    */
   leaseExpired(queue: string): void {
@@ -159,29 +157,26 @@ export class ServerComponents implements BrokerListener {
     this.#reports.health(error);
   }
 
-  /** @internal Called by the timer. */
-  keepAlive(): void {
-    this.#timer.schedule(KEEP_ALIVE_MS, keepAlive, this);
-  }
+  readonly #keepAlive = (): void => {
+    this.#timer.schedule(KEEP_ALIVE_MS, this.#keepAlive, undefined);
+  };
 
-  /** @internal Called by the timer, after a back-off. */
-  subscribeAgain(): void {
-    if (!this.#isShutDown)
-      this.#subscribing = this.#subscribe(() => {
-        this.#catchUp();
-      });
-  }
-
-  async #subscribe(onSubscribed?: () => void): Promise<void> {
+  async #subscribe(): Promise<void> {
     const { broker, queueNames, logger } = this.#options;
     try {
       this.#subscription = await broker.subscribe(this, queueNames);
-      onSubscribed?.();
     } catch (error) {
       logger.warn({ err: error }, 'not subscribed to the broker');
-      if (!this.#isShutDown) this.#timer.schedule(this.#backOff.next(), subscribeAgain, this);
+      if (!this.#isShutDown) this.#timer.schedule(this.#backOff.next(), this.#subscribeAgain, undefined);
     }
   }
+
+  readonly #subscribeAgain = (): void => {
+    if (this.#isShutDown) return;
+    this.#subscribing = this.#subscribe().then(() => {
+      if (this.#subscription !== undefined) this.#catchUp();
+    });
+  };
 
   /** Notifications may have been missed before the subscription. */
   #catchUp(): void {
@@ -200,14 +195,6 @@ export class ServerComponents implements BrokerListener {
     }
   }
 }
-
-const keepAlive = (components: ServerComponents): void => {
-  components.keepAlive();
-};
-
-const subscribeAgain = (components: ServerComponents): void => {
-  components.subscribeAgain();
-};
 
 function workerOf({ leased, startedAtWallMs, deadlineMs }: TaskRun): WorkerState {
   const { id, type, payload, queue } = leased.message;

@@ -1,18 +1,15 @@
 import { availableParallelism } from 'node:os';
-import { outOfRange, wrongValue } from '../../core/errors.ts';
+import { wrongValue } from '../../core/errors.ts';
+import { integer, milliseconds, readOptions, type OptionTable, type Resolved } from '../../core/options.ts';
 import { reportUncaught } from '../../core/report-uncaught.ts';
 import { DAY_MS, SECOND_MS } from '../../core/units.ts';
 import {
   requireBoolean,
-  requireFiniteNumber,
   requireFunction,
   requireIntegerAtLeast,
   requireObject,
-  requireOptions,
-  type OptionNames,
 } from '../../core/validate.ts';
-import type { MetricsProvider } from '../../metrics/provider.ts';
-import { requireMetrics } from '../../metrics/require-metrics.ts';
+import { requireMetrics, type MetricsProvider } from '../../metrics/provider.ts';
 import type { Broker } from '../broker/broker.ts';
 import { requireBroker } from '../broker/require-broker.ts';
 import { guardedLogger, requireLogger, silentLogger, type Logger } from '../logger.ts';
@@ -113,128 +110,60 @@ export interface ServerOptions {
   readonly metrics?: MetricsProvider | undefined;
 }
 
-const OPTIONS: OptionNames<ServerOptions> = {
-  ...{ broker: true, concurrency: true, queues: true, strictPriority: true },
-  ...{ retryDelayMs: true, isFailure: true, errorHandler: true, maxRecoveries: true },
-  ...{ shutdownTimeoutMs: true, graceMs: true, pollIntervalMs: true, delayedTaskCheckIntervalMs: true },
-  ...{ healthCheck: true, healthCheckIntervalMs: true, leaseMs: true },
-  ...{ groupAggregator: true, groupGracePeriodMs: true, groupMaxDelayMs: true, groupMaxSize: true },
-  ...{ janitorIntervalMs: true, janitorBatchSize: true, baseContext: true, logger: true, metrics: true },
-};
-
-/** The options with every default filled in. */
-export interface ResolvedServerOptions {
-  readonly broker: Broker;
-  readonly concurrency: number;
-  readonly queues: Readonly<Record<string, number>>;
-  readonly queueNames: readonly string[];
-  readonly strictPriority: boolean;
-  readonly retryDelayMs: RetryDelay;
-  readonly isFailure: ((error: unknown) => boolean) | undefined;
-  readonly errorHandler: TaskErrorHandler | undefined;
-  readonly shutdownTimeoutMs: number;
-  readonly graceMs: number;
-  readonly pollIntervalMs: number;
-  readonly delayedTaskCheckIntervalMs: number;
-  readonly healthCheck: ((error: unknown) => void) | undefined;
-  readonly healthCheckIntervalMs: number;
-  readonly groupAggregator: GroupAggregator | undefined;
-  readonly groupGracePeriodMs: number;
-  /** 0 for any. */
-  readonly groupMaxDelayMs: number;
-  /** 0 for any. */
-  readonly groupMaxSize: number;
-  readonly janitorIntervalMs: number;
-  readonly janitorBatchSize: number;
-  readonly leaseMs: number;
-  readonly maxRecoveries: number;
-  readonly baseContext: Readonly<Record<string, unknown>> | null;
-  readonly logger: Logger;
-  readonly metrics: MetricsProvider | undefined;
-}
-
 /** A shorter lease could end while a slow network delays its renewal. */
 const MIN_LEASE_MS = SECOND_MS;
 
-const DEFAULT_QUEUES = { default: 1 };
+const OPTIONS = {
+  broker: [requireBroker],
+  concurrency: [integer(1), undefined],
+  queues: [requireQueues, { default: 1 }],
+  strictPriority: [requireBoolean, false],
+  retryDelayMs: [requireFunction, defaultRetryDelayMs],
+  isFailure: [requireFunction, undefined],
+  errorHandler: [requireFunction, undefined],
+  shutdownTimeoutMs: [milliseconds(0), 8_000],
+  graceMs: [milliseconds(0), 1_000],
+  pollIntervalMs: [milliseconds(1), 1_000],
+  delayedTaskCheckIntervalMs: [milliseconds(1), 5_000],
+  healthCheck: [requireFunction, undefined],
+  healthCheckIntervalMs: [milliseconds(1), 15_000],
+  groupAggregator: [requireFunction, undefined],
+  groupGracePeriodMs: [milliseconds(1), 60_000],
+  groupMaxDelayMs: [milliseconds(0), 0], // 0 for any
+  groupMaxSize: [integer(1), 0], // 0 for any
+  janitorIntervalMs: [milliseconds(1), 8_000],
+  janitorBatchSize: [integer(1), 100],
+  leaseMs: [milliseconds(MIN_LEASE_MS), 30_000],
+  maxRecoveries: [integer(0), 3],
+  baseContext: [requireObject, null],
+  logger: [requireLogger, silentLogger],
+  metrics: [requireMetrics, undefined],
+} satisfies OptionTable<ServerOptions>;
+
+/** The options with every default filled in. */
+export interface ResolvedServerOptions extends Omit<Resolved<ServerOptions, typeof OPTIONS>, 'concurrency'> {
+  readonly concurrency: number;
+  readonly queueNames: readonly string[];
+}
 
 export function resolveServerOptions(options: ServerOptions): ResolvedServerOptions {
-  requireOptions('Server', options, OPTIONS);
-  const { broker, concurrency = availableParallelism(), queues = DEFAULT_QUEUES } = options;
-  const { strictPriority = false, janitorBatchSize = 100, maxRecoveries = 3 } = options;
-  const { groupMaxSize, baseContext = null, logger = silentLogger, metrics } = options;
-  requireBroker('options.broker', broker);
-  requireIntegerAtLeast('options.concurrency', 1, concurrency);
-  requireQueues(queues);
-  requireBoolean('options.strictPriority', strictPriority);
-  if (groupMaxSize !== undefined) requireIntegerAtLeast('options.groupMaxSize', 1, groupMaxSize);
-  requireIntegerAtLeast('options.janitorBatchSize', 1, janitorBatchSize);
-  requireIntegerAtLeast('options.maxRecoveries', 0, maxRecoveries);
-  if (baseContext !== null) requireObject('options.baseContext', baseContext);
-  requireLogger('options.logger', logger);
-  if (metrics !== undefined) requireMetrics('options.metrics', metrics);
+  const resolved = readOptions('Server', options, OPTIONS);
   return {
-    ...{ broker, concurrency, strictPriority, janitorBatchSize, maxRecoveries, baseContext, metrics },
-    ...callbacksOf(options),
-    ...durationsOf(options),
-    queues: { ...queues },
-    queueNames: Object.keys(queues),
-    groupMaxSize: groupMaxSize ?? 0,
-    logger: guardedLogger(logger),
+    ...resolved,
+    concurrency: resolved.concurrency ?? availableParallelism(),
+    queues: { ...resolved.queues },
+    queueNames: Object.keys(resolved.queues),
+    logger: guardedLogger(resolved.logger),
   };
 }
 
-type Callbacks = 'retryDelayMs' | 'isFailure' | 'errorHandler' | 'healthCheck' | 'groupAggregator';
-
-function callbacksOf(options: ServerOptions): Pick<ResolvedServerOptions, Callbacks> {
-  const {
-    retryDelayMs = defaultRetryDelayMs,
-    isFailure,
-    errorHandler,
-    healthCheck,
-    groupAggregator,
-  } = options;
-  const callbacks = { retryDelayMs, isFailure, errorHandler, healthCheck, groupAggregator };
-  for (const [name, callback] of Object.entries(callbacks)) {
-    if (callback !== undefined) requireFunction(`options.${name}`, callback);
-  }
-  return callbacks;
-}
-
-/** Default and minimum of each duration, in milliseconds. */
-const DURATIONS = {
-  shutdownTimeoutMs: [8_000, 0],
-  graceMs: [1_000, 0],
-  pollIntervalMs: [1_000, 1],
-  delayedTaskCheckIntervalMs: [5_000, 1],
-  healthCheckIntervalMs: [15_000, 1],
-  groupGracePeriodMs: [60_000, 1],
-  groupMaxDelayMs: [0, 0],
-  janitorIntervalMs: [8_000, 1],
-  leaseMs: [30_000, MIN_LEASE_MS],
-} as const;
-
-type Duration = keyof typeof DURATIONS;
-
-function durationsOf(options: ServerOptions): Pick<ResolvedServerOptions, Duration> {
-  const durations: Partial<Record<Duration, number>> = {};
-  for (const name of Object.keys(DURATIONS) as Duration[]) {
-    const [byDefault, least] = DURATIONS[name];
-    const value = options[name] ?? byDefault;
-    requireFiniteNumber(`options.${name}`, value);
-    if (value < least) throw outOfRange(`options.${name}`, `at least ${least} ms`, value);
-    durations[name] = value;
-  }
-  return durations as Record<Duration, number>;
-}
-
-function requireQueues(queues: Readonly<Record<string, number>>): void {
-  requireObject('options.queues', queues);
-  const entries = Object.entries(queues);
-  if (entries.length === 0) throw wrongValue('options.queues', 'an object with a queue', queues);
+function requireQueues(argument: string, queues: unknown): void {
+  requireObject(argument, queues);
+  const entries = Object.entries(queues as object);
+  if (entries.length === 0) throw wrongValue(argument, 'an object with a queue', queues);
   for (const [name, priority] of entries) {
-    requireQueueName('a name of options.queues', name);
-    requireIntegerAtLeast(`options.queues.${name}`, 1, priority);
+    requireQueueName(`a name of ${argument}`, name);
+    requireIntegerAtLeast(`${argument}.${name}`, 1, priority);
   }
 }
 

@@ -141,7 +141,7 @@ export class Server extends EventEmitter<ServerEvents> {
     return this.#options.broker.ping();
   }
 
-  /** @internal What a console prints. */
+  /** @internal Printed by a console. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
       state: this.#status,

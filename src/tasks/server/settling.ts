@@ -1,29 +1,13 @@
-import { isAbortError } from '../../core/abort-error.ts';
 import { BackOff } from '../../core/back-off.ts';
+import { CoalescedRun } from '../../core/coalesced-run.ts';
 import { EscapementError, type EscapementErrorCode } from '../../core/errors.ts';
-import { reportUncaught } from '../../core/report-uncaught.ts';
+import { guarded } from '../../core/report-uncaught.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
-import type { Broker, LeasedTask } from '../broker/broker.ts';
-import { errorText, RevokeTask, SkipRetry } from '../handler-errors.ts';
+import { endingOfFailure, endingOfSuccess, lost, writeEnding, type Ending } from './ending.ts';
 import type { LeaseKeeper } from './leases.ts';
 import type { Reports } from './reports.ts';
-import {
-  serverClosed,
-  type ArchiveEnding,
-  type Ending,
-  type RetryEnding,
-  type RunSettler,
-  type RunTable,
-  type TaskRun,
-} from './run.ts';
-import { retryDelayOf, type ResolvedServerOptions } from './server-options.ts';
-
-/** The components that learn of the end of a run. */
-export interface SettlerParts {
-  readonly runs: RunTable;
-  readonly leases: LeaseKeeper;
-  readonly reports: Reports;
-}
+import { serverClosed, type RunTable, type TaskRun } from './run.ts';
+import type { ResolvedServerOptions } from './server-options.ts';
 
 /** An ending that may not have been written. */
 interface Unwritten {
@@ -35,31 +19,41 @@ interface Unwritten {
 }
 
 /**
- * Ends runs: decides the outcome of each, writes it to the broker, reports it, and frees the place of the run.
+ * Ends runs: decides the outcome of each, writes it to the broker, reports it, and frees the slot of the run.
  *
- *      handler settled, given up, put back ──► ending ──► write ──► report ──► free the place
+ *      handler settled, given up, put back ──► ending ──► write ──► report ──► free the slot
  *                                                           │ the broker was not reached
  *                                                           └──► write again, with back-off, until the lease is over
  *
  * WHY it writes again: without that a single lost reply would mean that a task is done twice. (asynq's syncer has not worked since
- * its version 0.25.) A write that failed may have taken effect all the same. Then the next attempt is told that the lease is lost;
- * and as long as the lease would last, only that write can have ended it.
+ * its version 0.25.) A write that failed may have taken effect all the same. Then the next attempt fails because the lease is lost; and
+ * as long as the lease would last, only that write can have ended it.
  */
-export class Settler implements RunSettler {
+export class Settler {
   readonly #options: ResolvedServerOptions;
   readonly #timer: SystemTimer;
-  readonly #parts: SettlerParts;
+  readonly #runs: RunTable;
+  readonly #leases: LeaseKeeper;
+  readonly #reports: Reports;
   readonly #backOff = new BackOff();
   readonly #stopping = new AbortController();
   #unwritten: Unwritten[] = [];
   /** Number of those that are being written. */
   #writing = 0;
-  #retrying: Promise<void> | undefined;
+  readonly #retries = new CoalescedRun(() => this.#retry());
 
-  constructor(options: ResolvedServerOptions, timer: SystemTimer, parts: SettlerParts) {
+  constructor(
+    options: ResolvedServerOptions,
+    timer: SystemTimer,
+    runs: RunTable,
+    leases: LeaseKeeper,
+    reports: Reports,
+  ) {
     this.#options = options;
     this.#timer = timer;
-    this.#parts = parts;
+    this.#runs = runs;
+    this.#leases = leases;
+    this.#reports = reports;
   }
 
   /** Number of endings that still have to be written again. */
@@ -67,6 +61,7 @@ export class Settler implements RunSettler {
     return this.#unwritten.length + this.#writing;
   }
 
+  /** Called when the handler has settled, and when a run is given up or put back. Never rejects. */
   async settle(run: TaskRun, hasFailed: boolean, error: unknown): Promise<void> {
     if (run.isOver) {
       const fields = hasFailed ? fieldsOf(run, error) : fieldsOf(run);
@@ -76,14 +71,14 @@ export class Settler implements RunSettler {
     run.end();
     const ending = hasFailed ? this.#endingOfFailure(run, error) : endingOfSuccess(run);
     await this.#write(run, ending, this.#timer.clock.now());
-    this.#parts.leases.release(run);
-    this.#parts.runs.remove(run);
+    this.#leases.release(run);
+    this.#runs.remove(run);
   }
 
   /** Tries to write everything once more, and gives up the rest. */
   async shutdown(): Promise<void> {
     this.#stopping.abort();
-    await this.#retrying;
+    await this.#retries.running;
     await this.#writeAgain();
     for (const unwritten of this.#unwritten.splice(0)) this.#lose(unwritten, serverClosed());
   }
@@ -92,20 +87,18 @@ export class Settler implements RunSettler {
     const { errorHandler } = this.#options;
     const ending = endingOfFailure(run, error, this.#options);
     if (ending.kind === 'released' || errorHandler === undefined) return ending;
-    try {
-      errorHandler(ending.error ?? error, run.task, run.context);
-    } catch (thrown) {
-      reportUncaught(thrown);
-    }
+    guarded(() => {
+      errorHandler(ending.error, run.task, run.context);
+    });
     return ending;
   }
 
   async #write(run: TaskRun, ending: Ending, endedAtMs: number): Promise<void> {
     try {
-      await writeEnding(this.#options.broker, run, ending);
+      await writeEnding(this.#options.broker, run.leased, ending);
     } catch (error) {
       this.#options.logger.warn(fieldsOf(run, error), `task not ${ending.kind}`);
-      this.#notWritten({ run, ending, endedAtMs, untilMs: this.#parts.leases.leaseUntilMs(run) }, error);
+      this.#notWritten({ run, ending, endedAtMs, untilMs: this.#leases.leaseUntilMs(run) }, error);
       return;
     }
     this.#written(run, ending, endedAtMs);
@@ -113,13 +106,14 @@ export class Settler implements RunSettler {
 
   #written(run: TaskRun, ending: Ending, endedAtMs: number): void {
     const { logger } = this.#options;
-    if (ending.kind === 'archived') logger.warn(fieldsOf(run, ending.error), 'task archived');
+    if (ending.kind === 'archived' && ending.cancelOutcome === undefined)
+      logger.warn(fieldsOf(run, ending.error), 'task archived');
     if (ending.kind === 'lost') logger.warn(fieldsOf(run, ending.error), 'lease of a task lost');
-    this.#parts.reports.ended(run, ending, endedAtMs);
+    this.#reports.ended(run, ending, endedAtMs);
   }
 
   #lose({ run, endedAtMs }: Unwritten, error: unknown): void {
-    this.#parts.reports.ended(run, { kind: 'lost', error }, endedAtMs);
+    this.#reports.ended(run, lost(error), endedAtMs);
   }
 
   #notWritten(unwritten: Unwritten, error: unknown): void {
@@ -128,7 +122,7 @@ export class Settler implements RunSettler {
     else if (this.#isStopped()) this.#lose(unwritten, serverClosed());
     else {
       this.#unwritten.push(unwritten);
-      this.#retrying ??= this.#retry();
+      this.#retries.trigger();
     }
   }
 
@@ -137,7 +131,6 @@ export class Settler implements RunSettler {
       await this.#pause();
       if (!this.#isStopped()) await this.#writeAgain();
     }
-    this.#retrying = undefined;
   }
 
   /** A method, so that TypeScript does not narrow its value across awaits. */
@@ -166,7 +159,7 @@ export class Settler implements RunSettler {
   async #writeOneAgain(unwritten: Unwritten): Promise<boolean> {
     const { run, ending, endedAtMs, untilMs } = unwritten;
     try {
-      await writeEnding(this.#options.broker, run, ending);
+      await writeEnding(this.#options.broker, run.leased, ending);
     } catch (error) {
       const isPast = this.#timer.clock.now() >= untilMs;
       const code = codeOf(error);
@@ -188,110 +181,4 @@ function fieldsOf({ leased }: TaskRun, ...errors: readonly unknown[]): object {
 
 function codeOf(error: unknown): EscapementErrorCode | undefined {
   return error instanceof EscapementError ? error.code : undefined;
-}
-
-// The outcome of a run.
-
-const COMPLETED: Ending = { kind: 'completed', isRevoked: false };
-const REVOKED: Ending = { kind: 'completed', isRevoked: true };
-
-/** A handler that has resolved has done the task, even if the run was interrupted, unless the lease is lost. */
-function endingOfSuccess(run: TaskRun): Ending {
-  return run.isLeaseLost ? { kind: 'lost', error: run.reason } : COMPLETED;
-}
-
-/** The options that decide about failures. */
-type FailureRules = Pick<ResolvedServerOptions, 'broker' | 'isFailure' | 'retryDelayMs'>;
-
-/**
- * Returns the ending of a run that has failed, or was given up with the reason of its interruption. In this order:
- *
- *      the lease is lost                         nothing is written
- *      RevokeTask                                completed, and not retained
- *      it was cancelled, to be deleted           discarded
- *      it was cancelled, to be archived          archived
- *      the server is shutting down               back to the head of its queue; except after SkipRetry
- *      the error is not a failure                retried, without counting
- *      SkipRetry, or no retries are left         archived
- *      any other error                           retried
- */
-function endingOfFailure(run: TaskRun, thrown: unknown, rules: FailureRules): Ending {
-  const { reason, cancelOutcome } = run;
-  const error = isInterruption(run, thrown) ? reason : thrown;
-  if (run.isLeaseLost) return { kind: 'lost', error };
-  if (holds((one) => RevokeTask.is(one), error)) return REVOKED;
-  if (cancelOutcome === 'delete' || cancelOutcome === 'archive') {
-    return { kind: 'cancelled', error, outcome: cancelOutcome, isFailure: true, atMs: 0 };
-  }
-  const skipsRetry = holds((one) => SkipRetry.is(one), error);
-  const isShutDown = reason?.code === 'ERR_SERVER_CLOSED' && cancelOutcome === undefined;
-  if (isShutDown && !skipsRetry) return { kind: 'released', error };
-  const ending = endingByRetries(run, error, skipsRetry, rules);
-  if (cancelOutcome === undefined) return ending;
-  if (ending.kind === 'retried') return { ...ending, kind: 'cancelled', outcome: 'retry' };
-  return { kind: 'cancelled', error, outcome: 'archive', isFailure: true, atMs: 0 };
-}
-
-/** Whether a handler rejects because it was interrupted: with the reason itself, or with an AbortError as Node's functions do. */
-function isInterruption({ reason }: TaskRun, error: unknown): boolean {
-  return reason !== undefined && (error === reason || holds(isAbortError, error));
-}
-
-/** A thrown value may itself throw when its properties are read. */
-function holds(test: (error: unknown) => boolean, error: unknown): boolean {
-  try {
-    return test(error);
-  } catch {
-    return false;
-  }
-}
-
-function endingByRetries(
-  run: TaskRun,
-  error: unknown,
-  skipsRetry: boolean,
-  rules: FailureRules,
-): RetryEnding | ArchiveEnding {
-  const { retried, maxRetry } = run.leased.message;
-  const isFailure = counts(error, rules);
-  if (isFailure && (skipsRetry || retried >= maxRetry)) return { kind: 'archived', error };
-  const delayMs = retryDelayOf(rules.retryDelayMs, retried, error, run.task);
-  return { kind: 'retried', error, isFailure, atMs: rules.broker.clock.wallNow() + delayMs };
-}
-
-function counts(error: unknown, { isFailure }: FailureRules): boolean {
-  if (isFailure === undefined) return true;
-  try {
-    return isFailure(error);
-  } catch (thrown) {
-    reportUncaught(thrown);
-    return true;
-  }
-}
-
-function writeEnding(broker: Broker, { leased }: TaskRun, ending: Ending): Promise<void> {
-  switch (ending.kind) {
-    case 'completed':
-      return broker.complete(ending.isRevoked ? unretained(leased) : leased);
-    case 'retried':
-      return broker.retry(leased, failureOf(ending.error, ending.isFailure), ending.atMs);
-    case 'archived':
-      return broker.archive(leased, failureOf(ending.error, true));
-    case 'released':
-      return broker.release(leased);
-    case 'lost':
-      return Promise.resolve();
-    case 'cancelled':
-      if (ending.outcome === 'delete') return broker.discard(leased);
-      if (ending.outcome === 'archive') return broker.archive(leased, failureOf(ending.error, true));
-      return broker.retry(leased, failureOf(ending.error, ending.isFailure), ending.atMs);
-  }
-}
-
-function unretained(leased: LeasedTask): LeasedTask {
-  return { ...leased, message: { ...leased.message, retentionMs: 0 } };
-}
-
-function failureOf(error: unknown, isFailure: boolean): { error: string; isFailure: boolean } {
-  return { error: errorText(error), isFailure };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { connectionOf, type ConnectionOptions } from '../../../src/cli/tasks/connection/connection.ts';
+import { connectionOf, type ConnectionOptions } from '../../../src/cli/tasks/connection.ts';
 
 const redis = (url: string, more: object = {}): object => ({
   ...{ kind: 'redis', url, username: undefined, password: undefined, tls: undefined },
@@ -69,7 +69,7 @@ describe('connectionOf', () => {
     expect(connectionOf(options, environment)).toMatchObject(expected);
   });
 
-  it('has what the HTTP API is to know of who asks', () => {
+  it('has the headers with which the HTTP API authorizes requests', () => {
     expect(http({ uri: 'https://h/x' })).toEqual({});
     expect(http({ uri: 'http://h' }, { ESCAPEMENT_TOKEN: 't' })).toEqual({ authorization: 'Bearer t' });
     expect(http({ uri: 'http://h', token: 'o' }, { ESCAPEMENT_TOKEN: 't' })).toEqual({
@@ -86,22 +86,22 @@ describe('connectionOf', () => {
   });
 
   it.each<[ConnectionOptions, RegExp]>([
-    [{ uri: 'ftp://u:secret@h' }, /'ftp' is no scheme that is known/],
-    [{ uri: 'redis://u:secret@' }, /no URI/],
-    [{ uri: 'redis://u:secret@x@h' }, /no URI/],
-    [{ uri: 'redis://u:x/secret@h' }, /no URI/],
-    [{ uri: 'redis://u:x?secret@h' }, /no URI/],
-    [{ uri: 'redis://u:x#secret@h' }, /no URI/],
-    [{ uri: 'u:secret@x@h' }, /no URI/],
-    [{ uri: 'http://u:secret@' }, /no URI/],
-    [{ uri: 'http://u:%secret@h' }, /no URI/],
+    [{ uri: 'ftp://u:secret@h' }, /'ftp' is not a known scheme/],
+    [{ uri: 'redis://u:secret@' }, /not a valid URI/],
+    [{ uri: 'redis://u:secret@x@h' }, /not a valid URI/],
+    [{ uri: 'redis://u:x/secret@h' }, /not a valid URI/],
+    [{ uri: 'redis://u:x?secret@h' }, /not a valid URI/],
+    [{ uri: 'redis://u:x#secret@h' }, /not a valid URI/],
+    [{ uri: 'u:secret@x@h' }, /not a valid URI/],
+    [{ uri: 'http://u:secret@' }, /not a valid URI/],
+    [{ uri: 'http://u:%secret@h' }, /not a valid URI/],
     [{ uri: 'http://u:secret@h', db: 1 }, /--db is for Redis, and http:\/\/h is not/],
     [{ uri: 'redis://u:secret@h', token: 't' }, /--token and --http_header are for the HTTP API/],
     [{ uri: 'http://h', password: 'secret' }, /--password over HTTP needs --username/],
     [{ uri: 'http://h', token: 'secret\n' }, /--token must be visible ASCII/],
     [{ uri: 'http://h', http_header: ['secret'] }, /'Name: value'/],
     [{ uri: 'http://h', http_header: ['a: secret\r\nb: c'] }, /'Name: value'/],
-  ])('%j cannot be, and no secret is told', (options, message) => {
+  ])('%j is rejected without a secret in the message', (options, message) => {
     expect(() => connectionOf(options, {})).toThrow(message);
     expect(() => connectionOf(options, {})).not.toThrow(/secret/);
   });

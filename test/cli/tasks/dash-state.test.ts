@@ -8,7 +8,7 @@ import {
   type DashData,
   type DashState,
 } from '../../../src/cli/tasks/dash/dash-state.ts';
-import type { QueueView, TaskView } from '../../../src/cli/tasks/target/tasks-target.ts';
+import type { QueueView, TaskView } from '../../../src/tasks/http/asynqmon-json.ts';
 
 const queue = (name: string): QueueView => ({ queue: name }) as QueueView;
 const task = (id: string): TaskView => ({ id }) as TaskView;
@@ -28,7 +28,7 @@ function pressed(keys: string, from: DashState = FIRST_STATE, data = DATA): Dash
 }
 
 describe('press', () => {
-  it('chooses a row, and none beyond', () => {
+  it('selects a row, and none beyond the list', () => {
     expect(pressed('j')).toEqual({ ...FIRST_STATE, row: 1 });
     expect(pressed('down j j j j').row).toBe(2);
     expect(pressed('j j k').row).toBe(1);
@@ -36,7 +36,7 @@ describe('press', () => {
     expect(pressed('j', FIRST_STATE, NO_DATA).row).toBe(0);
   });
 
-  it('goes into a queue, a task, and back to the rows it came from', () => {
+  it('opens a queue and a task, and goes back to the selected rows', () => {
     const inside = pressed('j enter');
     expect(inside).toMatchObject({ queue: 'two', state: 'active', row: 0, page: 1 });
     const atTask = pressed('j return', inside);
@@ -46,7 +46,7 @@ describe('press', () => {
     expect(pressed('escape q', atTask)).toEqual(pressed('j'));
   });
 
-  it('goes through the states of a queue, round and round', () => {
+  it('selects the states of a queue cyclically', () => {
     const inside = pressed('enter');
     expect(pressed('l', inside).state).toBe('pending');
     expect(pressed('right right left', inside).state).toBe('pending');
@@ -55,7 +55,7 @@ describe('press', () => {
     expect(pressed('l l h', FIRST_STATE)).toBe(FIRST_STATE);
   });
 
-  it('goes into a group first, where there are groups', () => {
+  it('opens a group before its tasks', () => {
     const groups = pressed('enter h');
     expect(rowsShown(groups, DATA)).toBe(2);
     const inGroup = pressed('j enter', groups);
@@ -76,12 +76,12 @@ describe('press', () => {
     expect(pressed('n').page).toBe(1);
   });
 
-  it('does nothing where nothing is', () => {
+  it('does nothing in an empty list', () => {
     for (const keys of ['enter', 'x', 'enter n'])
       expect(pressed(keys, FIRST_STATE, NO_DATA)).toEqual(FIRST_STATE);
   });
 
-  it('helps, and ends', () => {
+  it('shows help, and quits', () => {
     expect(pressed('?').isHelp).toBe(true);
     expect(pressed('? q')).toEqual(FIRST_STATE);
     expect(pressed('q').isOver).toBe(true);
@@ -90,7 +90,7 @@ describe('press', () => {
 });
 
 describe('settle', () => {
-  it('keeps to rows that are there', () => {
+  it('selects a row that exists', () => {
     expect(settle({ ...FIRST_STATE, row: 5 }, DATA).row).toBe(2);
     expect(settle({ ...FIRST_STATE, row: 5 }, NO_DATA).row).toBe(0);
     expect(settle(FIRST_STATE, DATA)).toBe(FIRST_STATE);

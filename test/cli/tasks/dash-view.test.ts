@@ -5,8 +5,8 @@ import {
   type DashData,
   type DashState,
 } from '../../../src/cli/tasks/dash/dash-state.ts';
-import { dashLines, roomFor, type DashFrame } from '../../../src/cli/tasks/dash/dash-view.ts';
-import type { QueueView, TaskView } from '../../../src/cli/tasks/target/tasks-target.ts';
+import { dashLines, rowsThatFit, type DashFrame } from '../../../src/cli/tasks/dash/dash-view.ts';
+import type { QueueView, TaskView } from '../../../src/tasks/http/asynqmon-json.ts';
 import { START_MS } from '../../tasks/support/bench.ts';
 
 const FRAME: DashFrame = {
@@ -36,8 +36,8 @@ const texts = (state: DashState, frame: DashFrame = FRAME, data = DATA): string[
   dashLines(state, data, frame).map(({ text }) => text.trimEnd());
 
 describe('dashLines', () => {
-  it('has no more lines than the screen, with an error too, and the chosen row among them', () => {
-    expect(roomFor(FRAME.height)).toBe(4);
+  it('has no more lines than the screen, with an error too, and the selected row among them', () => {
+    expect(rowsThatFit(FRAME.height)).toBe(4);
     for (const row of [0, 7, 19]) {
       const lines = dashLines({ ...IN_QUEUE, row }, DATA, { ...FRAME, error: 'lost\u001b' });
       expect(lines).toHaveLength(12);
@@ -60,21 +60,21 @@ describe('dashLines', () => {
       '> t7   work',
       '  t8   work',
       '',
-      'j/k: row   enter: in   h/l: state   n/p: page   q: back   ?: help',
+      'j/k: row   enter: open   h/l: state   n/p: page   q: back   ?: help',
     ]);
   });
 
-  it('tells nothing yet from nothing', () => {
+  it('distinguishes an empty list from one that is not read yet', () => {
     expect(texts(FIRST_STATE, FRAME, NO_DATA)).toContain('  there are none');
     expect(texts(FIRST_STATE, { ...FRAME, isReading: true, readAtMs: undefined }, NO_DATA)).toContain('  …');
     expect(texts({ ...IN_QUEUE, taskId: 'a' }, { ...FRAME, isReading: true }, NO_DATA)).toContain('  a …');
     expect(texts(IN_QUEUE, FRAME, NO_DATA)[3]).toContain('[pending -]');
   });
 
-  it('fits on whatever screen there is', () => {
+  it('fits on any screen', () => {
     expect(texts(IN_QUEUE, { ...FRAME, height: 3 })).toHaveLength(3);
     expect(texts({ ...FIRST_STATE, isHelp: true }, { ...FRAME, height: 24 }).join('\n')).toMatch(
-      /ctrl-c +end/,
+      /ctrl-c +quit/,
     );
   });
 });

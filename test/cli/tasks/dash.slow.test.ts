@@ -89,7 +89,7 @@ describe.each(WAYS)('escapement tasks dash, over %s', (way) => {
     expectRestored(dash);
   });
 
-  it('reads again and again', async () => {
+  it('reads periodically', async () => {
     const bench = await openTarget(way);
     const dash = watch(bench, '--refresh', '1s');
     await expect.poll(dash.screen, SOON).toContain('there are none');
@@ -102,7 +102,7 @@ describe.each(WAYS)('escapement tasks dash, over %s', (way) => {
 });
 
 describe('escapement tasks dash', () => {
-  it('says what is wrong, and goes on', async () => {
+  it('shows an error, and goes on', async () => {
     const bench = await openTarget('broker');
     await bench.add('a');
     const dash = watch(bench);
@@ -114,7 +114,7 @@ describe('escapement tasks dash', () => {
     expect(await dash.result).toMatchObject({ stderr: '', code: 0 });
   });
 
-  it('waits for one answer at a time, however fast keys come', async () => {
+  it('reads one at a time, however fast keys come', async () => {
     const bench = await withEveryState('broker');
     const { broker } = bench;
     const tasks = broker.tasks.bind(broker);
@@ -153,7 +153,7 @@ describe('escapement tasks dash', () => {
     expect(await dash.result).toMatchObject({ stderr: '', code: 0 });
   });
 
-  it('leaves the terminal as it was when it is interrupted', async () => {
+  it('restores the terminal when it is interrupted', async () => {
     const dash = watch(await openTarget('broker'));
     await expect.poll(dash.screen, SOON).toContain('there are none');
     dash.abort.abort(new Error('interrupted'));
@@ -162,7 +162,7 @@ describe('escapement tasks dash', () => {
     expectRestored(dash);
   });
 
-  it('ends when the keyboard is gone', async () => {
+  it('quits when the keyboard is closed', async () => {
     const dash = watch(await openTarget('broker'));
     await expect.poll(dash.screen, SOON).toContain('there are none');
     dash.keyboard.end();
@@ -176,14 +176,14 @@ describe('escapement tasks dash', () => {
     const refused = await command('dash');
     expect(refused).toEqual({
       stdout: '',
-      stderr: 'escapement: the dash needs a terminal; --once prints the queues once\n',
+      stderr: 'escapement: dash needs a terminal; --once prints the queues once\n',
       code: 2,
     });
     const once = await command('dash', '--once');
     expect(once.stdout).toMatch(
       /^escapement tasks {2}there .*\n\n {2}queue +state .*\n {2}default +run +1 .*\n$/,
     );
-    expect((await command('dash', '--json')).stderr).toMatch(/stats has --json/);
+    expect((await command('dash', '--json')).stderr).toMatch(/use stats --json/);
     expect((await command('dash', '--refresh', '500ms')).stderr).toMatch(/at least 1s/);
   });
 });

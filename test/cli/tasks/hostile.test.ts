@@ -8,7 +8,7 @@ const HOSTILE = 'a/b:run\u001b[2J\u009b2J\u0007\r\n\u2028?#%2F"\\\u202e\u2066\u2
 const CONTROL = /[^\P{Cc}\n]|[\u2028\u2029\p{Bidi_Control}]/u;
 
 describe.each(WAYS)('text of users, over %s', (way) => {
-  it('does nothing to a terminal, and names what it names', async () => {
+  it('has no effect on a terminal, and still identifies its task', async () => {
     const bench = await openTarget(way);
     const { broker, client, command, inspector, json } = bench;
     const payload = Buffer.from(`"${HOSTILE}"`);
@@ -60,7 +60,7 @@ describe.each(WAYS)('text of users, over %s', (way) => {
     expect(await inspector.getQueueInfo(HOSTILE)).toMatchObject({ paused: true, pending: 1, size: 1 });
   });
 
-  it('does nothing to a terminal in errors either', async () => {
+  it('has no effect on a terminal in errors either', async () => {
     const { add, command } = await openTarget(way);
     await add('a');
     for (const words of [
@@ -77,14 +77,14 @@ describe.each(WAYS)('text of users, over %s', (way) => {
   });
 });
 
-describe('an HTTP API that is not what it seems', () => {
+describe('a hostile HTTP API', () => {
   const now = new Date(START_MS).toISOString();
   const server = {
     ...{ id: 's1', host: HOSTILE, pid: HOSTILE, concurrency: HOSTILE, status: HOSTILE, start_time: now },
     ...{ queue_priorities: { [HOSTILE]: HOSTILE }, strict_priority_enabled: false, active_workers: [] },
   };
 
-  it('does nothing to a terminal with the status of a server', async () => {
+  it('has no effect on a terminal through the status of a server', async () => {
     const uri = await serve((_, response) => response.end(JSON.stringify({ servers: [server] })));
     const { stdout, code } = await tasksCommand(['server', 'ls', '-u', uri]);
     expect(stdout).toContain(
@@ -95,7 +95,7 @@ describe('an HTTP API that is not what it seems', () => {
     expect(code).toBe(0);
   });
 
-  it('does nothing to a terminal with the text of an error', async () => {
+  it('has no effect on a terminal through the text of an error', async () => {
     const uri = await serve((_, response) => response.writeHead(400).end(HOSTILE.replace('\n', '')));
     const { stderr, code } = await tasksCommand(['server', 'ls', '-u', uri]);
     expect(stderr).toMatch(/^escapement: a\/b:run\\x1b\[2J.*\\u061c \(HTTP 400\)\n$/);
@@ -103,7 +103,7 @@ describe('an HTTP API that is not what it seems', () => {
     expect(code).toBe(2);
   });
 
-  it('does nothing to a terminal with what was typed', async () => {
+  it('has no effect on a terminal through the arguments', async () => {
     const { stderr } = await tasksCommand([HOSTILE]);
     expect(stderr).toContain('a/b:run\\x1b[2J');
     expect(stderr).not.toMatch(CONTROL);

@@ -19,11 +19,11 @@ describe('the HTTP API', () => {
       expect(stdout).toContain('│ default │');
       expect(code).toBe(0);
     }
-    const elsewhere = `escapement: there is no API of tasks at ${uri} (HTTP 404)\n`;
+    const elsewhere = `escapement: there is no tasks API at ${uri} (HTTP 404)\n`;
     expect(await stats(uri)).toEqual({ stdout: '', stderr: elsewhere, code: 2 });
   });
 
-  it('is told who asks', async () => {
+  it('receives the credentials', async () => {
     const { broker } = await openBench();
     const authorize: TasksHandlerOptions['authorize'] = ({ headers }) =>
       headers.authorization === 'Bearer secret' || { challenge: 'Bearer' };
@@ -37,7 +37,7 @@ describe('the HTTP API', () => {
     expect(refused.code).toBe(2);
   });
 
-  it('answers only by names that are allowed, and says which option allows them', async () => {
+  it('responds only by allowed names, and the error names the option that allows them', async () => {
     const { broker } = await openBench();
     const handler = tasksHandler({ broker });
     const uri = await serve((request, response) => {
@@ -60,20 +60,20 @@ describe('the HTTP API', () => {
     expect(code).toBe(2);
   });
 
-  it('may be something else', async () => {
+  it('may be another server: the command reports it in one line', async () => {
     const html = await serve((_, response) => response.end('<html>Welcome</html>'));
     expect((await stats(html)).stderr).toBe(
-      `escapement: ${html} does not answer as the API of tasks does: is it there?\n`,
+      `escapement: ${html} does not respond as the tasks API. Is it mounted there?\n`,
     );
     const failing = await serve((_, response) => response.writeHead(502).end('<html>Bad gateway</html>'));
     expect((await stats(failing)).stderr).toBe(`escapement: ${failing} refuses (HTTP 502)\n`);
     const other = await serve((_, response) => response.end('{"nonsense":1}'));
-    expect((await stats(other)).stderr).toMatch(/ does not answer as the API/);
+    expect((await stats(other)).stderr).toMatch(/ does not respond as the tasks API/);
     const hostile = await serve((_, response) => response.writeHead(400).end('a\u001b[2J\u009b\nb'));
     expect((await stats(hostile)).stderr).toBe('escapement: a\\x1b[2J\\x9b (HTTP 400)\n');
   });
 
-  it('is not followed elsewhere: the token would go with it', async () => {
+  it('is not followed to another URL, which would receive the token', async () => {
     const asked: unknown[] = [];
     const elsewhere = await serve(({ headers }, response) => {
       asked.push(headers);
@@ -81,12 +81,12 @@ describe('the HTTP API', () => {
     });
     const uri = await serve((_, response) => response.writeHead(302, { location: elsewhere }).end());
     expect((await stats(uri, '--token', 'secret')).stderr).toBe(
-      `escapement: ${uri} points elsewhere (HTTP 302)\n`,
+      `escapement: ${uri} redirects to another URL (HTTP 302)\n`,
     );
     expect(asked).toEqual([]);
   });
 
-  it('may not be there: one line, without the password', async () => {
+  it('may be unreachable: the error is one line without the password', async () => {
     const free = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => free.once('listening', resolve));
     const { port } = free.address() as AddressInfo;
@@ -101,7 +101,7 @@ describe('the HTTP API', () => {
     expect([stdout, code]).toEqual(['', 2]);
   });
 
-  it('can be given up on with Ctrl-C', async () => {
+  it('can be interrupted with Ctrl-C', async () => {
     let asked: () => void = () => undefined;
     const whenAsked = new Promise<void>((resolve) => (asked = resolve));
     const uri = await serve(() => {
@@ -116,16 +116,18 @@ describe('the HTTP API', () => {
     expect([stdout.toString(), stderr, code]).toEqual(['', '', 130]);
   });
 
-  it('is not waited for for ever', async () => {
+  it('must respond in time', async () => {
     const uri = await serve((request, response) => {
       if (request.url === '/api/queues') response.write('{'); // and no more
     });
     const api = new HttpApi(new URL(uri), {}, new AbortController().signal, 100);
-    await expect(api.get('/queues')).rejects.toThrow(`cannot reach ${uri}: no answer within 100 ms`);
-    await expect(api.get('/servers')).rejects.toThrow(Unreachable);
+    await expect(api.request('GET', '/queues')).rejects.toThrow(
+      `cannot reach ${uri}: no response within 100 ms`,
+    );
+    await expect(api.request('GET', '/servers')).rejects.toThrow(Unreachable);
   });
 
-  it('has no way to what is called . or ..', async () => {
+  it('has no path for the names . and ..', async () => {
     const { broker } = await openBench();
     const uri = await serveTasks({ broker });
     for (const name of ['.', '..']) {

@@ -5,7 +5,7 @@ import { announceServer, openTarget, tasksCommand, withEveryState, WAYS } from '
 const at = (ms: number): string => new Date(START_MS + ms).toISOString();
 
 describe.each(WAYS)('escapement tasks, over %s', (way) => {
-  it('has statistics', async () => {
+  it('prints statistics', async () => {
     const { add, command, json } = await withEveryState(way);
     await add('other', { queue: 'low' });
     const { stdout, code } = await command('stats');
@@ -35,13 +35,13 @@ describe.each(WAYS)('escapement tasks, over %s', (way) => {
     });
   });
 
-  it('has statistics of nothing', async () => {
+  it('prints statistics without queues', async () => {
     const { command, json } = await openTarget(way);
     expect((await command('stats')).code).toBe(0);
     expect((await json('stats')).json).toMatchObject({ aggregate: { size: 0 }, queues: [] });
   });
 
-  it('lists servers, with what they process', async () => {
+  it('lists servers with their runs', async () => {
     const bench = await openTarget(way);
     await announceServer(bench);
     const { stdout } = await bench.command('server', 'list');
@@ -62,7 +62,7 @@ describe.each(WAYS)('escapement tasks, over %s', (way) => {
     });
   });
 
-  it('lists schedules, and what they have enqueued', async () => {
+  it('lists schedules and the tasks that they have enqueued', async () => {
     const { broker, command, json } = await openTarget(way);
     const entry = { id: 'e1', spec: '@every 1m', taskType: 'report', payload: Buffer.from('{}') };
     const more = { options: ['Queue("low")'], nextEnqueueAtMs: START_MS + 60_500, prevEnqueueAtMs: 0 };
@@ -111,7 +111,7 @@ describe.each(WAYS)('escapement tasks, over %s', (way) => {
     });
   });
 
-  it('takes its options before and after the words', async () => {
+  it('accepts its options before and after the words', async () => {
     const { command } = await withEveryState(way);
     const before = await command('--json', 'group', 'ls', '-q', 'default');
     expect(JSON.parse(before.stdout)).toMatchObject({ groups: [{ group: 'g' }] });

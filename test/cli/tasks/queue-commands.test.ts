@@ -40,7 +40,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     });
   });
 
-  it('shows what was done day by day', async () => {
+  it('shows the history day by day', async () => {
     const { command, json } = await withEveryState(way);
     const history = await json('queue', 'history', 'default', '-x', '2');
     const days = [
@@ -55,7 +55,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     expect(stdout.match(/│ 2026-11-\d\d │/g)).toHaveLength(10);
   });
 
-  it('pauses and resumes them', async () => {
+  it('pauses and resumes queues', async () => {
     const { add, command, inspector, json } = await openTarget(way);
     await add('a', { queue: 'one' });
     await add('b', { queue: 'two' });
@@ -72,7 +72,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     expect((await inspector.getQueueInfo('one')).paused).toBe(false);
   });
 
-  it('goes on after one that has failed, and ends with 1; with 2 if it was the only one', async () => {
+  it('goes on after a failure, with the exit code 1; with 2 if all failed', async () => {
     const { add, command, inspector, json } = await openTarget(way);
     await add('a', { queue: 'one' });
     await add('b', { queue: 'two' });
@@ -95,7 +95,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     });
   });
 
-  it('removes empty ones', async () => {
+  it('removes empty queues', async () => {
     const { add, broker, command, inspector, lease } = await openTarget(way);
     await add('a', { queue: 'one' });
     const refused = await command('queue', 'rm', 'one');
@@ -122,14 +122,14 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
 });
 
 describe('escapement tasks queue remove --force', () => {
-  it('takes the tasks too', async () => {
+  it('removes the tasks too', async () => {
     const { add, command, inspector } = await openTarget('broker');
     await add('a', { queue: 'one' });
     expect(await command('queue', 'delete', '--force', 'one')).toMatchObject({ stdout: 'one: removed\n' });
     expect(await inspector.queues()).toEqual([]);
   });
 
-  it('is not there over HTTP', async () => {
+  it('is not available over HTTP', async () => {
     const { add, command, inspector } = await openTarget('http');
     await add('a', { queue: 'one' });
     const { stderr, code } = await command('queue', 'rm', '-f', 'one');

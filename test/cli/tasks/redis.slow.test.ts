@@ -39,7 +39,7 @@ async function freePort(): Promise<number> {
 }
 
 describe('escapement tasks, built, with Redis', () => {
-  it('tells what Redis says of itself', async () => {
+  it('prints what Redis reports about itself', async () => {
     const database = await freshDatabase();
     onTestFinished(() => database.dispose());
     const env = { REDIS_URL: database.url };
@@ -79,7 +79,7 @@ describe('escapement tasks, built, with Redis', () => {
     expect(removed).toEqual({ stdout: 'low: removed\n', stderr: '', code: 0 });
   });
 
-  it('needs the password, from wherever', async () => {
+  it('accepts the password from each of its sources', async () => {
     const server = await redis('--requirepass', 's3/cr@t');
     const uri = `127.0.0.1:${server.port}`;
     expect((await tasks({}, 'stats', '-u', uri, '-p', 's3/cr@t')).code).toBe(0);
@@ -93,7 +93,7 @@ describe('escapement tasks, built, with Redis', () => {
     expect(wrong.stderr).not.toContain('guess');
   });
 
-  it('speaks TLS, and looks at the certificate', async () => {
+  it('connects by TLS, and checks the certificate', async () => {
     const port = await freePort();
     const [key, cert] = ['key.pem', 'cert.pem'].map((name) =>
       fileURLToPath(new URL(`../../redis/tls/${name}`, import.meta.url)),
@@ -123,7 +123,7 @@ describe('escapement tasks, built, with Redis', () => {
     expect(other.code).toBe(2);
   });
 
-  it('says in one line, at once, that it is not there', async () => {
+  it('reports at once, in one line, that Redis is unreachable', async () => {
     const port = await freePort();
     const { stdout, stderr, code } = await tasks(
       {},
@@ -144,7 +144,7 @@ describe('escapement tasks, built, with Redis', () => {
     expect(wrong.code).toBe(2);
   });
 
-  it('gives up on one that does not answer, or when it is interrupted', async () => {
+  it('gives up on a Redis that does not respond, or when it is interrupted', async () => {
     const sockets: (() => void)[] = [];
     const silent = createServer((socket) => sockets.push(() => socket.destroy())).listen(0, '127.0.0.1');
     onTestFinished(() => {
@@ -163,14 +163,14 @@ describe('escapement tasks, built, with Redis', () => {
     expect((await late).code).toBe(2);
   });
 
-  it('speaks with sentinels', async () => {
+  it('connects by sentinels', async () => {
     const sentinels = await RedisSentinels.start();
     onTestFinished(() => sentinels.stop());
     const { stdout, stderr, code } = await tasks({}, 'queue', 'ls', '--json', '-u', sentinels.url);
     expect([JSON.parse(stdout), stderr, code]).toEqual([{ queues: [] }, '', 0]);
   });
 
-  it('speaks with a cluster', async () => {
+  it('connects to a cluster', async () => {
     const cluster = await RedisCluster.start();
     onTestFinished(() => cluster.stop());
     const hosts = cluster.nodes.map(({ port }) => `127.0.0.1:${port}`);
@@ -184,7 +184,7 @@ describe('escapement tasks, built, with Redis', () => {
     });
   });
 
-  it('says what is missing if ioredis is not installed; everything else works', async () => {
+  it('reports that ioredis is not installed; everything else works', async () => {
     const folder = temporaryFolder();
     cpSync(join(COMMAND, '..'), join(folder, 'dist'), { recursive: true });
     cpSync(join(COMMAND, '../../package.json'), join(folder, 'package.json'));
@@ -194,7 +194,7 @@ describe('escapement tasks, built, with Redis', () => {
     };
     expect(await run('tasks', 'stats')).toEqual({
       stdout: '',
-      stderr: 'escapement: the way to Redis is a package that is not installed here: npm install ioredis\n',
+      stderr: 'escapement: Redis needs a package that is not installed: npm install ioredis\n',
       code: 2,
     });
     const other = await run('tasks', 'stats', '-u', `http://127.0.0.1:${await freePort()}`);

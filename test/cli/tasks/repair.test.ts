@@ -23,19 +23,19 @@ async function damaged(): Promise<{ url: string; redis: Redis }> {
 }
 
 describe('escapement tasks repair', () => {
-  it('tells what is wrong, and changes nothing', async () => {
+  it('lists defects, and changes nothing', async () => {
     const { url, redis } = await damaged();
     const { stdout, stderr, code } = await tasksCommand(['repair', '-u', url]);
     expect([stderr, code]).toEqual(['', 1]);
     expect(stdout).toMatch(
-      /default │ id-without-task │ gh.+ost │ asynq:\{default\}:pending │ taken out of the list/,
+      /default │ id-without-task │ gh.+ost │ asynq:\{default\}:pending │ removed from the list/,
     );
-    expect(stdout).toMatch(/default │ task-in-no-list │ lost +│ +│ put into the list of its state/);
+    expect(stdout).toMatch(/default │ task-in-no-list │ lost +│ +│ added to the list of its state/);
     expect(stdout).not.toContain('\u001b');
     expect(await redis.lrange('asynq:{default}:pending', 0, -1)).toEqual(['gh\u001bost', 'fine']);
   });
 
-  it('sees to it if it is told to, and says so to programs as well', async () => {
+  it('repairs defects with --apply, and lists them as JSON', async () => {
     const { url, redis } = await damaged();
     const { stdout, code } = await tasksCommand(['repair', '-u', url, '-q', 'default', '--apply', '--json']);
     expect(code).toBe(0);
@@ -48,13 +48,13 @@ describe('escapement tasks repair', () => {
     });
     expect(await redis.lrange('asynq:{default}:pending', 0, -1)).toEqual(['lost', 'fine']);
     expect(await tasksCommand(['repair', '-u', url])).toEqual({
-      stdout: 'nothing is wrong\n',
+      stdout: 'no defects\n',
       stderr: '',
       code: 0,
     });
   });
 
-  it('cannot be done over the HTTP API', async () => {
+  it('is not available over the HTTP API', async () => {
     const { command } = await openTarget('http');
     expect(await command('repair')).toMatchObject({
       stderr: expect.stringContaining('repairing queues is not available over the HTTP API') as string,

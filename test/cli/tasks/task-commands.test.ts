@@ -52,7 +52,7 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
     expect(shown.stdout).toMatch(new RegExp(`\npayload +{"id":"${state}"}\n`));
   });
 
-  it('lists page by page', async () => {
+  it('lists tasks page by page', async () => {
     const { add, json } = await openTarget(way);
     for (const id of ['a', 'b', 'c']) await add(id);
     const { json: listed } = await json('task', 'ls', ...Q, '-s', 'pending', '--page', '2', '--size', '2');
@@ -92,7 +92,7 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
     }
   });
 
-  it('says why it cannot, and goes on', async () => {
+  it('reports why a change is refused, and goes on', async () => {
     const { command, json } = await withEveryState(way);
     const ran = await command('task', 'run', ...Q, 'active', 'pending', 'nonsense', 'retry');
     expect(ran).toMatchObject({ stdout: 'retry: pending\n', code: 1 });
@@ -115,13 +115,13 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
     }
   });
 
-  it('cancels what runs', async () => {
+  it('cancels active tasks', async () => {
     const { broker, command, json } = await withEveryState(way);
     const asked: unknown[] = [];
     await broker.subscribe({ cancel: (request) => asked.push(request) > 0 }, []);
     const { stdout, stderr, code } = await command('task', 'cancel', 'active');
     expect([stdout, stderr, code]).toEqual([
-      ...[way !== 'http' ? 'active: told to stop\n' : 'active: asked to stop\n', '', 0],
+      ...[way !== 'http' ? 'active: stopping\n' : 'active: stop requested\n', '', 0],
     ]);
     const answered = await json('task', 'cancel', 'active', ...Q);
     expect(answered.json).toEqual({
@@ -132,7 +132,7 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
     expect(asked).toContainEqual({ taskId: 'active', queue: 'default', outcome: 'retry' });
   });
 
-  it('has nothing to cancel where no task of that id is active, and ends with 1', async () => {
+  it('has nothing to cancel if no task with the id is active, and the exit code is 1', async () => {
     const { command, json } = await withEveryState(way);
     for (const id of ['nonsense', 'pending']) {
       const { stdout, stderr, code } = await command('task', 'cancel', id);
@@ -148,7 +148,7 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
     expect((await command('task', 'cancel', 'nonsense', '-q', 'none')).code).toBe(1);
   });
 
-  it('does all of a state at once', async () => {
+  it('changes all tasks in a state', async () => {
     const { add, command, json } = await openTarget(way);
     for (const id of ['a', 'b', 'c']) await add(id, { processInMs: 60_000 });
     for (const id of ['d', 'e']) await add(id, { group: 'g' });
@@ -170,12 +170,12 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
 
   it.each([
     [['task', 'ls', '-s', 'pending'], /required option '-q, --queue <queue>'/],
-    [['task', 'ls', ...Q, '-s', 'nonsense'], /one of active, pending/],
+    [['task', 'ls', ...Q, '-s', 'nonsense'], /Allowed choices are active, pending/],
     [['task', 'ls', ...Q, '-s', 'pending', '--page', '0'], /whole number/],
     [['task', 'ls', ...Q, '-s', 'pending', '--size', '1001'], /from 1 to 1000/],
     [['task', 'ls', ...Q, '-s', 'aggregating'], /--group/],
     [['task', 'ls', ...Q, '-s', 'pending', '-g', 'g'], /--group is for aggregating/],
-    [['task', 'run', ...Q], /say which task/],
+    [['task', 'run', ...Q], /no task is given; use --id/],
     [['task', 'cancel'], /missing required argument/],
     [['task', 'cancel', 'a', '--outcome', 'nonsense'], /retry, archive, delete/],
     [['task', 'runall', ...Q, '-s', 'pending'], /Allowed choices are scheduled, retry/],
@@ -219,7 +219,7 @@ describe('escapement tasks task', () => {
     expect(conflict.code).toBe(2);
   });
 
-  it('enqueues for now, for later, and into groups; also what begins like an option', async () => {
+  it('enqueues pending, scheduled and grouped tasks, and payloads that begin like an option', async () => {
     const { command, inspector } = await openTarget('broker');
     const enqueue = (...words: string[]): Promise<{ stdout: string; code: number }> =>
       command('task', 'enqueue', '-t', 'work', ...words);
@@ -236,7 +236,7 @@ describe('escapement tasks task', () => {
     expect(both.code).toBe(2);
   });
 
-  it('shows payloads as text only if they are, or as hex', async () => {
+  it('shows payloads as text if they are text, or as hex', async () => {
     const { client, command, json } = await openTarget('broker');
     await client.enqueue(new Task('work', Buffer.from([0, 255]), { taskId: 'binary' }));
     expect((await command('task', 'inspect', ...Q, '-i', 'binary')).stdout).toMatch(
@@ -251,17 +251,17 @@ describe('escapement tasks task', () => {
     });
   });
 
-  it('cancels with another outcome, and says if nobody has answered', async () => {
+  it('cancels with another outcome, and reports that no server has answered', async () => {
     const { broker, command } = await withEveryState('broker');
     const asked: unknown[] = [];
     const cancel = (request: unknown): boolean => asked.push(request) < 0;
     await broker.subscribe({ cancel }, []);
     const { stdout, code } = await command('task', 'cancel', 'active', '--outcome', 'archive', ...Q);
-    expect([stdout, code]).toEqual(['active: asked to stop; nobody has answered\n', 0]);
+    expect([stdout, code]).toEqual(['active: stop requested; no server has answered\n', 0]);
     expect(asked).toEqual([{ taskId: 'active', queue: 'default', outcome: 'archive' }]);
   });
 
-  it('draws a bar while much is done, on a terminal', async () => {
+  it('draws a progress bar on a terminal', async () => {
     const { add, broker, surroundings } = await openTarget('broker');
     await add('a');
     let goOn: () => void = () => undefined;
@@ -294,7 +294,7 @@ describe('a table that is wider than the terminal', () => {
 });
 
 describe('escapement tasks task, over HTTP only', () => {
-  it('says what is not available', async () => {
+  it('reports what is not available', async () => {
     const { command } = await withEveryState('http');
     for (const words of [
       ['enqueue', '-t', 'work'],

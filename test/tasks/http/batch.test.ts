@@ -1,6 +1,6 @@
 import { EmbeddedBroker, Inspector } from 'escapement/tasks';
 import { expect, test } from 'vitest';
-import { doEach } from '../../../src/tasks/http/batch.ts';
+import { doEach } from '../../../src/tasks/http/task-routes.ts';
 
 test('a batch on a broker in the process does not hold the event loop: the host has a turn between two pieces', async () => {
   await using broker = await EmbeddedBroker.open();

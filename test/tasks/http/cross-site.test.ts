@@ -81,13 +81,13 @@ describe('a write', () => {
     expect(await write({ host: HOST, ...headers })).toMatchObject({ status: 204 });
   });
 
-  test('is refused before the caller is asked for credentials', async () => {
+  test('is refused before the authorization of its client', async () => {
     const { send } = await serveTasks({ authorize: () => ({ challenge: 'Basic' }) });
     const { status, headers } = await send(PAUSE, { method: 'POST', headers: { origin: 'null' } });
     expect({ status, challenge: headers['www-authenticate'] }).toEqual({ status: 403, challenge: undefined });
   });
 
-  test('is not believed to be of another host because a proxy header says so', async () => {
+  test('is not attributed to the host in a proxy header', async () => {
     const headers = { host: HOST, origin: 'http://evil.example', 'x-forwarded-host': 'evil.example' };
     expect(await write(headers)).toMatchObject({ status: 403 });
     expect(await write({ ...headers, forwarded: 'host=evil.example' })).toMatchObject({ status: 403 });
@@ -211,7 +211,7 @@ describe('the Host of a request', () => {
     expect(await send('/api/queues', { headers: { host } })).toMatchObject({ status });
   });
 
-  test('may be any where everything is listed', async () => {
+  test('may be any name if the wildcard is allowed', async () => {
     const { send } = await serveBehindPassword(['*']);
     expect(await send('/api/queues', { headers: { host: 'evil.example' } })).toMatchObject({ status: 200 });
     expect(await write({ host: 'a', origin: 'http://b' }, ['*'])).toMatchObject({ status: 403 });
@@ -243,7 +243,7 @@ describe('the Host of a request', () => {
     socket.destroy();
   });
 
-  test('of paths that are for others is not checked', async () => {
+  test('is not checked for paths outside the interface', async () => {
     const { broker } = await openBench();
     const handler = tasksHandler({ broker });
     const send = await serve((request, response) => {

@@ -38,7 +38,7 @@ describe('names', () => {
     },
   );
 
-  test('may hold colons as they are: the verb comes after the last', async () => {
+  test('may contain colons: the verb follows the last one', async () => {
     const { add, inspector, send } = await serveTasks();
     await add('a:b', { queue: 'x:y' });
     expect(await send('/api/queues/x:y')).toMatchObject({ json: { current: { queue: 'x:y' } } });
@@ -94,7 +94,7 @@ describe('paths', () => {
     expect(await send(path)).toMatchObject({ status: 200, json: { queues: [] } });
   });
 
-  test('take a verb that the method does not have for a part of the id', async () => {
+  test('treat a verb that the method does not have as a part of the id', async () => {
     const { add, send } = await serveTasks();
     await add('b:archive');
     const path = '/api/queues/default/pending_tasks/b:archive';
@@ -148,7 +148,7 @@ describe('bodies', () => {
     expect(await send(BATCH, { ...post, body })).toMatchObject({ status: 400 });
   });
 
-  test('that are too long are refused, whether they say so or not', async () => {
+  test('that are too long are refused, with and without a Content-Length', async () => {
     const { send } = await serveTasks({ maxBodyBytes: 20 });
     const body = '{"task_ids":["aaaaaaaaaaaaaaaaaaaaa"]}';
     const answer = await send(BATCH, { ...post, body });
@@ -206,7 +206,7 @@ describe('bodies', () => {
 });
 
 describe('errors', () => {
-  test('of a broker that is closed or away are not the caller’s fault', async () => {
+  test('of a broker that is closed or unavailable are not the fault of the client', async () => {
     const { broker, send } = await serveTasks();
     const away = new EscapementError('ERR_BROKER_UNAVAILABLE', 'the broker has not answered');
     vi.spyOn(broker, 'queues').mockRejectedValueOnce(away);
@@ -215,7 +215,7 @@ describe('errors', () => {
     expect(await send('/api/queues')).toMatchObject({ status: 503 });
   });
 
-  test('that nobody expects are kept inside', async () => {
+  test('that are unexpected are not sent to the client', async () => {
     const told: unknown[] = [];
     const { broker, send } = await serveTasks({ onError: (error) => told.push(error) });
     const secret = Object.assign(new Error('secret'), { code: 'ERR_QUEUE_NOT_FOUND' });
@@ -225,7 +225,7 @@ describe('errors', () => {
     expect(told).toEqual([secret, 'also secret']);
   });
 
-  test('are a warning of the process if nobody is told', async () => {
+  test('are warnings of the process without onError', async () => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     const { broker, send } = await serveTasks();
     vi.spyOn(broker, 'queues').mockRejectedValueOnce(new Error('secret'));
@@ -242,7 +242,7 @@ describe('errors', () => {
     warned.mockRestore();
   });
 
-  test('stop a batch once the broker is away', async () => {
+  test('stop a batch once the broker is unavailable', async () => {
     const { broker, send } = await serveTasks();
     const away = new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
     const change = vi.spyOn(broker, 'change').mockRejectedValue(away);

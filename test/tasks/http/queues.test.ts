@@ -37,7 +37,7 @@ describe('queues', () => {
     expect(answer.json).toEqual({ queues: [SNAPSHOT] });
   });
 
-  test('are none at first', async () => {
+  test('are an empty list at first', async () => {
     const { send } = await serveTasks();
     expect(await send('/api/queues')).toMatchObject({ status: 200, json: { queues: [] } });
     expect(await send('/api/queue_stats')).toMatchObject({ status: 200, json: { stats: {} } });
@@ -96,7 +96,7 @@ describe('queues', () => {
     expect(await send('/api/queues/x/groups')).toMatchObject({ status: 404 });
   });
 
-  test('that are not there are not found', async () => {
+  test('that do not exist are not found', async () => {
     const { send } = await withHistory();
     expect(await send('/api/queues/x')).toMatchObject({ status: 404 });
     expect(await send('/api/queues/x/pending_tasks')).toMatchObject({ status: 404 });
@@ -104,7 +104,7 @@ describe('queues', () => {
   });
 });
 
-describe('B15: one queue that cannot be read', () => {
+describe('a queue that cannot be read', () => {
   const broken = new EscapementError('ERR_TASK_NOT_FOUND', 'an id without a task');
 
   async function withBroken(isBroken: (queue: string) => boolean): Promise<{
@@ -123,7 +123,7 @@ describe('B15: one queue that cannot be read', () => {
     return { send: await serve(tasksHandler({ broker: guarded, onError })), told };
   }
 
-  test('does not take the others with it, and is told of', async () => {
+  test('is left out of the list, and is reported', async () => {
     const { send, told } = await withBroken((queue) => queue === 'ghostly');
     expect(await send('/api/queues')).toMatchObject({
       status: 200,
@@ -134,7 +134,7 @@ describe('B15: one queue that cannot be read', () => {
     expect(told).toEqual([broken, broken]);
   });
 
-  test('is an error if there is no other', async () => {
+  test('is an error if there is no other queue', async () => {
     const { send } = await withBroken(() => true);
     expect((await send('/api/queues')).status).toBe(404);
   });

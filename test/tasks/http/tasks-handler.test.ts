@@ -10,7 +10,7 @@ const post = { method: 'POST' };
 describe('authorize', () => {
   const authorize = ({ headers }: IncomingMessage): boolean => headers.authorization === 'Bearer t';
 
-  test('is asked before anything is done or said', async () => {
+  test('is called before anything is done or sent', async () => {
     const { add, inspector, send } = await serveTasks({ authorize });
     await add('a');
     const paths = ['/api/queues', '/api/queues/x', '/api/nothing', '/api/queues/%'];
@@ -25,7 +25,7 @@ describe('authorize', () => {
     expect(await send('/api/queues/%', { headers })).toMatchObject({ status: 400 });
   });
 
-  test('may take its time, and may ask who it is', async () => {
+  test('may be asynchronous, and may challenge the client', async () => {
     const challenge = 'Basic realm="tasks"';
     const { send } = await serveTasks({
       authorize: (request) => Promise.resolve(authorize(request) || { challenge }),
@@ -37,7 +37,7 @@ describe('authorize', () => {
     });
   });
 
-  test('serves nobody if it throws', async () => {
+  test('refuses all requests if it throws', async () => {
     const told: unknown[] = [];
     const error = new Error('secret');
     const options: Partial<TasksHandlerOptions> = { onError: (one) => told.push(one) };
@@ -55,7 +55,7 @@ describe('authorize', () => {
 });
 
 describe('readOnly', () => {
-  test('answers with 405 to whatever changes something', async () => {
+  test('responds with 405 to every change', async () => {
     const { add, inspector, send } = await serveTasks({ readOnly: true });
     await add('a');
     const answer = await send('/api/queues/default:pause', post);
@@ -92,7 +92,7 @@ describe('requests', () => {
     }
   });
 
-  test('that are for others are given to next, before anybody is authorized', async () => {
+  test('outside the interface are passed to next, before the authorization', async () => {
     const { broker } = await openBench();
     const authorize = vi.fn(() => true);
     const handler = tasksHandler({ broker, rootPath: '/m', authorize });
@@ -126,7 +126,7 @@ describe('payloads and results', () => {
     expect(await send('/api/queues/default/tasks/a')).toMatchObject({ json: { payload: shown } });
   });
 
-  test('are shown as you like, in so many characters', async () => {
+  test('are shown by the formatter, up to the maximum length', async () => {
     const { add, broker, lease, send } = await serveTasks({
       formatPayload: (payload, type) => `${type}: ${payload.length} bytes`,
       formatResult: (result) => Buffer.from(result).toString('hex'),
@@ -142,7 +142,7 @@ describe('payloads and results', () => {
     });
   });
 
-  test('cannot be shown if their formatter throws; all else is', async () => {
+  test('cannot be shown if their formatter throws; the rest is shown', async () => {
     const told = vi.fn();
     const error = new Error('bad payload');
     const formatPayload = (): never => {
@@ -157,7 +157,7 @@ describe('payloads and results', () => {
 });
 
 describe('the pages of asynqmon on Redis and Prometheus', () => {
-  test('show what they are given', async () => {
+  test('show the result of redisInfo', async () => {
     const info = {
       address: 'a:1',
       info: { redis_version: '7' },
@@ -169,7 +169,7 @@ describe('the pages of asynqmon on Redis and Prometheus', () => {
     expect(json).toEqual({ ...info, raw_cluster_nodes: '', queue_locations: null });
   });
 
-  test('ask Prometheus', async () => {
+  test('query Prometheus', async () => {
     const asked: URL[] = [];
     const prometheus = await serve((request, response) => {
       if (request.url !== '/') asked.push(new URL(request.url ?? '', 'http://a'));
@@ -192,7 +192,7 @@ describe('the pages of asynqmon on Redis and Prometheus', () => {
     expect(await send('/api/metrics?duration=x')).toMatchObject({ status: 400 });
   });
 
-  test('ask Prometheus with the credentials of its URL', async () => {
+  test('query Prometheus with the credentials of its URL', async () => {
     const asked: unknown[] = [];
     const prometheus = await serve(({ headers }, response) => {
       asked.push(headers.authorization);
@@ -204,7 +204,7 @@ describe('the pages of asynqmon on Redis and Prometheus', () => {
     expect(asked.at(-1)).toBe(`Basic ${Buffer.from('usér:p:w').toString('base64')}`);
   });
 
-  test('say that Prometheus does not answer, and why to the operator', async () => {
+  test('respond with 502 if Prometheus does not respond, and report the reason', async () => {
     const broken = await serve((_, response) => response.end('not JSON'));
     const prometheusUrl = new URL(`http://127.0.0.1:${await portOf(broken)}`);
     const onError = vi.fn();

@@ -62,7 +62,7 @@ describe('tasks', () => {
     ]);
   });
 
-  test('that are active are listed with who processes them', async () => {
+  test('that are active are listed with their runs', async () => {
     const { broker, send } = await withEveryState();
     const unknown = { ...base('active'), start_time: '-', deadline: '-', is_orphaned: false };
     expect(await listed(send, 'active_tasks')).toEqual([unknown]);
@@ -91,7 +91,7 @@ describe('tasks', () => {
     });
   });
 
-  test('are shown with all that is known of them', async () => {
+  test('are shown with all fields', async () => {
     const { add, send } = await withEveryState();
     const none = { last_failed_at: '', deadline: '', group: '', next_process_at: '', completed_at: '' };
     const rest = { ...none, result: '', ttl_seconds: 0, timeout_seconds: 1_800 };
@@ -210,7 +210,7 @@ describe('tasks', () => {
     expect(none.json).toEqual({ [done]: [], [failed]: [] });
   });
 
-  test('that are active are cancelled, one, many or all', async () => {
+  test('that are active are cancelled: one, several or all', async () => {
     const { broker, send } = await withEveryState();
     const asked: unknown[] = [];
     await broker.subscribe({ cancel: (request) => asked.push(request) > 0 });
@@ -229,7 +229,7 @@ describe('tasks', () => {
 });
 
 describe('schedulers', () => {
-  test('show their entries and what they have enqueued', async () => {
+  test('have their entries and the tasks that they have enqueued', async () => {
     const { broker, send } = await serveTasks();
     expect((await send('/api/scheduler_entries')).json).toEqual({ entries: [] });
     const entry = { spec: '@every 1m', taskType: 't', payload: Buffer.from('p'), options: ['Queue("q")'] };

@@ -216,7 +216,7 @@ describe('onError', () => {
     warned.mockRestore();
   });
 
-  test('is a warning that can be printed by default, whatever was thrown', async () => {
+  test('is by default a warning that can be printed, whatever was thrown', async () => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     const stackless = Object.defineProperty(new Error('a'), 'stack', {
       get: raise(secret),

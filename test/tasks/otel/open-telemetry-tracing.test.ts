@@ -73,7 +73,7 @@ async function inside(name: string, work: (span: Span) => Promise<void>): Promis
 }
 
 describe('a task that is enqueued', () => {
-  it('has a producer span with the attributes of the conventions', async () => {
+  it('an enqueued task has a producer span with the attributes of the conventions', async () => {
     await traced(() => undefined);
     await world.client.enqueue(new Task('work', undefined, { queue: 'default' }), { taskId: 'one' });
     const span = theSpan('enqueue work');
@@ -89,19 +89,19 @@ describe('a task that is enqueued', () => {
     });
   });
 
-  it('is named by the id that it was given', async () => {
+  it('the producer span has the id that the task was given', async () => {
     await traced(() => undefined);
     const { id } = await world.client.enqueue(new Task('work'));
     expect(theSpan('enqueue work').attributes['messaging.message.id']).toBe(id);
   });
 
-  it('is a child of what is active', async () => {
+  it('the producer span is a child of the active span', async () => {
     await traced(() => undefined);
     await inside('request', () => run());
     expect(theSpan('enqueue work').parentSpanContext?.spanId).toBe(theSpan('request').spanContext().spanId);
   });
 
-  it('carries the context beside the headers it has', async () => {
+  it('a task carries the context beside its own headers', async () => {
     await traced(() => undefined);
     const task = new Task('work', undefined, { headers: { a: '1', b: '1' } });
     const { headers } = await world.client.enqueue(task, { headers: { b: '2' } });
@@ -109,7 +109,7 @@ describe('a task that is enqueued', () => {
     expect(headers).toEqual({ a: '1', b: '2', traceparent: `00-${traceId}-${spanId}-01` });
   });
 
-  it('that is refused has a span with the error, and the error comes through', async () => {
+  it('a refused task has a span with the error, which enqueue rejects with', async () => {
     await traced(() => undefined);
     const task = new Task('work', undefined, { taskId: 'twice', processInMs: 1_000 });
     await world.client.enqueue(task);
@@ -120,7 +120,7 @@ describe('a task that is enqueued', () => {
     expect(refused?.events.map(({ name }) => name)).toEqual(['exception']);
   });
 
-  it('has a span for itself among many', async () => {
+  it('each task of enqueueMany has its own span', async () => {
     await traced(() => undefined);
     await inside('request', async () => {
       await world.client.enqueueMany([new Task('work'), new Task('work')]);
@@ -131,7 +131,7 @@ describe('a task that is enqueued', () => {
     expect(new Set(parents).size).toBe(2);
   });
 
-  it('loses what it had of another trace', async () => {
+  it('a task that is enqueued again loses the headers of another trace', async () => {
     await traced(() => undefined);
     const old = {
       traceparent: '00-11111111111111111111111111111111-2222222222222222-01',
@@ -145,7 +145,7 @@ describe('a task that is enqueued', () => {
     expect(links[0]?.context.traceState?.serialize() ?? '').toBe('');
   });
 
-  it('goes without a context that cannot be written', async () => {
+  it('a context that cannot be written does not stop enqueue', async () => {
     const uncaught = vi.fn();
     process.on('uncaughtException', uncaught);
     const broken: TextMapPropagator = {
@@ -169,7 +169,7 @@ describe('a task that is enqueued', () => {
 });
 
 describe('a run', () => {
-  it('has a consumer span: a child of the one of enqueue, and linked to it', async () => {
+  it('a run has a consumer span that is a child of the producer span and links to it', async () => {
     await traced(() => undefined);
     await run();
     const producer = theSpan('enqueue work').spanContext();
@@ -190,7 +190,7 @@ describe('a run', () => {
     });
   });
 
-  it('begins a trace if that is asked for, and is linked still', async () => {
+  it('with newTrace a run begins a trace and links to the producer span', async () => {
     await traced(() => undefined, { newTrace: true });
     await run();
     const producer = theSpan('enqueue work').spanContext();
@@ -200,7 +200,7 @@ describe('a run', () => {
     expect(span.links.map((link) => link.context.traceId)).toEqual([producer.traceId]);
   });
 
-  it('begins a trace if the task carries none, whatever was active when the server was started', async () => {
+  it('a run begins a trace if the task carries none, whatever was active when the server was started', async () => {
     const mux = new ServeMux().use(openTelemetryTracing().process).handle('work', () => undefined);
     await inside('start', () => world.server().start(mux));
     await inside('request', () => run());
@@ -209,7 +209,7 @@ describe('a run', () => {
     expect(span.links).toEqual([]);
   });
 
-  it('is active in its handler, also after it has waited, with the baggage of who has enqueued', async () => {
+  it('the span of a run is active in its handler, also after an await, with the baggage of the producer', async () => {
     const seen: (string | undefined)[] = [];
     await traced(async () => {
       await Promise.resolve();
@@ -222,7 +222,7 @@ describe('a run', () => {
     expect(theSpan('query').parentSpanContext?.spanId).toBe(theSpan('process work').spanContext().spanId);
   });
 
-  it('gives its context to the tasks that its handler enqueues', async () => {
+  it('tasks that a handler enqueues carry the context of its run', async () => {
     await traced(async (task) => {
       if (task.json<number>() > 0) await world.client.enqueue(new Task('work', task.json<number>() - 1));
     });
@@ -237,7 +237,7 @@ describe('a run', () => {
   it.each<[string, Handler]>([
     ['throws', () => { throw new TypeError('no such user'); }], // prettier-ignore
     ['rejects', () => Promise.reject(new TypeError('no such user'))],
-  ])('whose handler %s has the error, and is tried again as it would be', async (_, handler) => {
+  ])('a run whose handler %s has the error, and its task is retried as usual', async (_, handler) => {
     await traced(handler);
     await run();
     const failed = theSpan('process work');
@@ -254,7 +254,7 @@ describe('a run', () => {
     ['an error with a code', new EscapementError('ERR_TASK_TIMEOUT', 'late'), 'ERR_TASK_TIMEOUT', 'late'],
     ['no error', 'just a word', '_OTHER', 'just a word'],
     ['nothing', undefined, '_OTHER', 'thrown: undefined'],
-  ])('that throws %s says so', async (_, thrown, type, message) => {
+  ])('a run that throws %s has the type and message of the error', async (_, thrown, type, message) => {
     await traced(() => {
       throw thrown; // eslint-disable-line @typescript-eslint/only-throw-error -- whatever users throw
     });
@@ -264,7 +264,7 @@ describe('a run', () => {
     expect(span.attributes['error.type']).toBe(type);
   });
 
-  it('whose task is revoked has not failed', async () => {
+  it('a run of a revoked task has not failed', async () => {
     await traced(() => {
       throw new SkipRetry('not wanted', { cause: new RevokeTask() });
     });
@@ -274,7 +274,7 @@ describe('a run', () => {
     expect(span.attributes['escapement.task.revoked']).toBe(true);
   });
 
-  it('of a type that has no handler has the error', async () => {
+  it('a run without a handler has the error', async () => {
     await traced(() => undefined);
     await run(new Task('other'));
     expect(theSpan('process other').attributes['error.type']).toBe('ERR_HANDLER_NOT_FOUND');
@@ -282,7 +282,7 @@ describe('a run', () => {
 });
 
 describe('without an SDK', () => {
-  it('tasks pass as they are', async () => {
+  it('without an SDK tasks are not changed', async () => {
     trace.disable();
     propagation.disable();
     const handler = vi.fn<Handler>();
@@ -293,7 +293,7 @@ describe('without an SDK', () => {
 });
 
 describe('options', () => {
-  it('name the system, and bring their own tracer', async () => {
+  it('options set the system and the tracer', async () => {
     const mine = new InMemorySpanExporter();
     const own = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(mine)] });
     await traced(() => undefined, { tracer: own.getTracer('mine'), system: 'asynq' });
@@ -310,7 +310,7 @@ describe('options', () => {
     [{ propagator: { inject: () => undefined } }, 'propagator'],
     [{ system: '' }, 'system'],
     [{ newTrace: 1 }, 'newTrace'],
-  ])('are checked: %o', (options, name) => {
+  ])('the options %o throw a TypeError', (options, name) => {
     expect(() => openTelemetryTracing(options as unknown as OpenTelemetryTracingOptions)).toThrow(
       `options.${name}`,
     );

@@ -14,7 +14,7 @@ import {
   type World,
 } from './scheduler-world.ts';
 
-/** A scheduler runs for 90 minutes, and is gone for 5 hours. @returns what the next one does at its start. */
+/** A scheduler runs for 90 minutes, and none for 5 hours. @returns the events of the next one at its start. */
 async function afterAGap(
   world: World,
   backfill: BackfillOptions | boolean,
@@ -33,13 +33,13 @@ async function afterAGap(
   return after.lines;
 }
 
-describe('ticks that were missed', () => {
-  it('are not made up for', async () => {
+describe('missed ticks', () => {
+  it('missed ticks are skipped without backfill', async () => {
     await using world = await openWorld();
     expect(await afterAGap(world, false)).toEqual(['07:00 enqueued 07:00']);
   });
 
-  it('are with backfill, at the start, oldest first', async () => {
+  it('missed ticks are enqueued at the start with backfill, oldest first', async () => {
     await using world = await openWorld();
     expect(await afterAGap(world, true)).toEqual([
       '06:30 enqueued 02:00',
@@ -51,7 +51,7 @@ describe('ticks that were missed', () => {
     ]);
   });
 
-  it('are within bounds: the newest, and none that is too old', async () => {
+  it('backfill enqueues the newest ticks within maxTicks and maxAgeMs', async () => {
     await using world = await openWorld();
     const two = ['06:30 enqueued 05:00', '06:30 enqueued 06:00', '07:00 enqueued 07:00'];
     expect(await afterAGap(world, { maxTicks: 2 })).toEqual(two);
@@ -61,7 +61,7 @@ describe('ticks that were missed', () => {
     expect(await afterAGap(third, { maxAgeMs: 0 })).toEqual(['07:00 enqueued 07:00']);
   });
 
-  it('are none of an entry that never ticked', async () => {
+  it('an entry that never ticked has no missed ticks', async () => {
     await using world = await openWorld();
     const { scheduler, lines } = world.scheduler({ backfill: true });
     scheduler.register('@hourly', new Task('t'));
@@ -72,7 +72,7 @@ describe('ticks that were missed', () => {
     expect(lines).toEqual(['06:00 enqueued 06:00', '06:00 enqueued 06:00']);
   });
 
-  it('are made up for by one of two schedulers', async () => {
+  it('one of two schedulers enqueues the missed ticks', async () => {
     await using world = await openWorld();
     const before = world.scheduler();
     before.scheduler.register('@hourly', new Task('t'));
@@ -89,7 +89,7 @@ describe('ticks that were missed', () => {
     ).toEqual([2, 3, 4]);
   });
 
-  it('are a matter of each entry, if it says so', async () => {
+  it('an entry can have its own backfill', async () => {
     await using world = await openWorld();
     const register = (options: { backfill: boolean }): ReturnType<World['scheduler']> => {
       const told = world.scheduler(options);
@@ -109,7 +109,7 @@ describe('ticks that were missed', () => {
     expect(after.infos.map(({ type }) => type).sort()).toEqual(['default', 'yes']);
   });
 
-  it('while everything was asleep are made up for as well', async () => {
+  it('ticks that were missed while the process was suspended are enqueued with backfill', async () => {
     await using world = await openWorld();
     const { scheduler, lines } = world.scheduler({ backfill: { maxTicks: 3 } });
     scheduler.register('@hourly', new Task('t'));
@@ -126,7 +126,7 @@ describe('ticks that were missed', () => {
     ]);
   });
 
-  it('are not tried if others have been awake, and have done them', async () => {
+  it('missed ticks that other schedulers have enqueued are not enqueued again', async () => {
     await using world = await openWorld();
     const awake = world.scheduler();
     let lagMs = 0;
@@ -151,7 +151,7 @@ describe('ticks that were missed', () => {
     expect(awake.lines).toHaveLength(5);
   });
 
-  it('were not missed if they were refused', async () => {
+  it('a refused tick is not a missed tick', async () => {
     await using world = await openWorld();
     let isGood = true;
     const schema: StandardSchema<number, number> = {
@@ -178,7 +178,7 @@ describe('ticks that were missed', () => {
     ]);
   });
 
-  it('wait for a broker that fails, and for one another', async () => {
+  it('missed ticks wait for a failing broker and keep their order', async () => {
     await using world = await openWorld();
     const upAtMs = START_MS + 8.25 * HOUR_MS;
     const guarded = <R>(call: () => Promise<R>): Promise<R> =>
@@ -200,7 +200,7 @@ describe('ticks that were missed', () => {
     ]);
   });
 
-  it('are forgotten if the broker will not say where they begin', async () => {
+  it('missed ticks are skipped if the broker refuses to return the last tick', async () => {
     await using world = await openWorld();
     const lastTickMs = (): Promise<never> => Promise.reject(new EscapementError('ERR_QUEUE_NOT_FOUND', 'no'));
     expect(await afterAGap(world, true, withMethods(world.broker, { lastTickMs }))).toEqual([
@@ -220,7 +220,7 @@ describe('the newest ticks of a span', () => {
     '0 0 30 2 *',
   ];
 
-  it('are the last of all its ticks', () => {
+  it('newestTicks returns the last ticks of a span', () => {
     const span = fc.tuple(fc.constantFrom(...SPECS), fc.nat(3 * DAY_MS), fc.integer({ min: 1, max: 50 }));
     const from = Date.parse('2027-12-31T00:00:00Z');
     fc.assert(
@@ -236,7 +236,7 @@ describe('the newest ticks of a span', () => {
     );
   }, 60_000);
 
-  it('of many years cost no more than those of a day', () => {
+  it('newestTicks of many years cost no more than those of a day', () => {
     let asked = 0;
     const spec = parseCronSpec('@every 1s');
     const counting = { ...spec, next: (afterMs: number) => (asked++, spec.next(afterMs)) };

@@ -110,7 +110,7 @@ const MOMENTS = fc.oneof(
 
 const SPAN_MS = 36 * HOUR_MS;
 
-test('the next tick is later, fits the fields, and none before it does', () => {
+test('the next tick is later and matches the fields, and no earlier time does', () => {
   const formats = new Map(ZONES.map((zone) => [zone, wallFormat(zone)]));
   fc.assert(
     fc.property(CHOICES, fc.constantFrom(...ZONES), MOMENTS, (choices, zone, afterMs) => {
@@ -130,7 +130,7 @@ test('the next tick is later, fits the fields, and none before it does', () => {
   );
 }, 60_000);
 
-test('ticks that follow one another are those that are found from any moment between', () => {
+test('consecutive ticks are also found from any time between them', () => {
   fc.assert(
     fc.property(
       CHOICES,

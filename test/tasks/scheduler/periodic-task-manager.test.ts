@@ -51,7 +51,7 @@ function manage(world: World, configs: Configs, options: Partial<PeriodicTaskMan
 }
 
 describe('a periodic task manager', () => {
-  it('schedules what its provider names, and follows when that changes', async () => {
+  it('the manager schedules the configs of its provider, and follows their changes', async () => {
     await using world = await openWorld();
     await using managed = manage(world, [hourly('a'), hourly('b')]);
     await managed.manager.start();
@@ -64,7 +64,7 @@ describe('a periodic task manager', () => {
     expect(managed.enqueued).toEqual(['a', 'b', 'b', 'c']);
   });
 
-  it('asks every three minutes, or as often as it is told, or when it is told', async () => {
+  it('the provider is called every three minutes, every syncIntervalMs, or by sync()', async () => {
     await using world = await openWorld();
     await using managed = manage(world, []);
     await using often = manage(world, [], { syncIntervalMs: 1_000 });
@@ -78,7 +78,7 @@ describe('a periodic task manager', () => {
     expect(managed.manager.scheduler.entries()).toMatchObject([{ taskType: 'a' }]);
   });
 
-  it('goes by all there is to a config: an entry that is the same goes on', async () => {
+  it('an entry goes on if all of its config is equal', async () => {
     await using world = await openWorld();
     const make = (): PeriodicTaskConfig => ({
       cronSpec: '@hourly',
@@ -108,7 +108,7 @@ describe('a periodic task manager', () => {
     }
   });
 
-  it('has what is twice in a list once, and takes it out once', async () => {
+  it('a duplicate config is one entry', async () => {
     await using world = await openWorld();
     await using managed = manage(world, [hourly('a'), hourly('a')]);
     await managed.manager.start();
@@ -122,7 +122,7 @@ describe('a periodic task manager', () => {
     expect(managed.enqueued).toEqual(['a']);
   });
 
-  it('asks a provider again that hangs, and drops its late answer', async () => {
+  it('a provider that hangs is called again, and its late result is ignored', async () => {
     await using world = await openWorld();
     const answers: ((configs: PeriodicTaskConfig[]) => void)[] = [];
     let asked = 0;
@@ -140,7 +140,7 @@ describe('a periodic task manager', () => {
     expect(managed.enqueued).toEqual([`asked ${asked}`]);
   });
 
-  it('keeps the id of an entry whose config changes', async () => {
+  it('an entry keeps its given id when its config changes', async () => {
     await using world = await openWorld();
     await using managed = manage(world, [hourly('a', { id: 'report' })]);
     await managed.manager.start();
@@ -149,7 +149,7 @@ describe('a periodic task manager', () => {
     expect(managed.manager.scheduler.entries()).toMatchObject([{ id: 'report', spec: '@daily' }]);
   });
 
-  it('with two of them enqueues each tick once', async () => {
+  it('two managers enqueue each tick once', async () => {
     await using world = await openWorld();
     await using one = manage(world, [hourly('a')]);
     await using two = manage(world, [hourly('a')]);
@@ -160,8 +160,8 @@ describe('a periodic task manager', () => {
   });
 });
 
-describe('what is wrong', () => {
-  it('at the start rejects it, and leaves nothing behind; it can be started again', async () => {
+describe('errors', () => {
+  it('start rejects for a wrong config and leaves nothing; it can be called again', async () => {
     await using world = await openWorld();
     await using managed = manage(world, new Error('no table'));
     const { manager } = managed;
@@ -180,7 +180,7 @@ describe('what is wrong', () => {
     expect(manager.scheduler.entries()).toHaveLength(1);
   });
 
-  it('with the broker at the start is as of the scheduler', async () => {
+  it('start rejects if the broker does not answer, as that of the scheduler', async () => {
     await using world = await openWorld();
     let isDown = true;
     const ping = (): Promise<void> => (isDown ? Promise.reject(new Error('down')) : Promise.resolve());
@@ -192,7 +192,7 @@ describe('what is wrong', () => {
     expect(managed.enqueued).toEqual(['a']);
   });
 
-  it('with the provider later on is told, and the entries stay', async () => {
+  it('a provider that fails later is reported, and the entries stay', async () => {
     await using world = await openWorld();
     await using managed = manage(world, [hourly('a')]);
     await managed.manager.start();
@@ -206,7 +206,7 @@ describe('what is wrong', () => {
     expect(managed.changes).toEqual([{ added: 0, removed: 1 }]);
   });
 
-  it('with one config is told at each sync, and the others are as they should be', async () => {
+  it('a wrong config is reported at each sync and does not affect the others', async () => {
     await using world = await openWorld();
     await using managed = manage(world, []);
     await managed.manager.start();
@@ -228,7 +228,7 @@ describe('what is wrong', () => {
     expect(managed.changes.at(-1)).toEqual({ added: 1, removed: 0 });
   });
 
-  it('with an entry that somebody has taken out by hand is put right', async () => {
+  it('an entry that was unregistered elsewhere does not stop a sync', async () => {
     await using world = await openWorld();
     await using managed = manage(world, [hourly('a', { id: 'one' })]);
     await managed.manager.start();
@@ -237,7 +237,7 @@ describe('what is wrong', () => {
     expect(await managed.manager.sync()).toEqual({ added: 1, removed: 1 });
   });
 
-  it('with its options is said at once', async () => {
+  it('invalid options throw an error at once', async () => {
     await using world = await openWorld();
     expect(() => manage(world, [], { provider: {} as never })).toThrow('options.provider');
     expect(() => manage(world, [], { syncIntervalMs: 0 })).toThrow('options.syncIntervalMs');
@@ -249,10 +249,10 @@ describe('what is wrong', () => {
   });
 });
 
-describe('starting and shutting down', () => {
+describe('start and shutdown', () => {
   const stateError = { code: 'ERR_SCHEDULER_STATE' };
 
-  it('happen once each, and leave nothing behind', async () => {
+  it('start and shutdown happen once each, and leave nothing', async () => {
     await using world = await openWorld();
     const { manager, enqueued } = manage(world, [hourly('a')]);
     await expect(manager.sync()).rejects.toMatchObject(stateError);
@@ -267,7 +267,7 @@ describe('starting and shutting down', () => {
     expect(enqueued).toEqual([]);
   });
 
-  it('do not wait for a provider that does not answer, and heed nothing it says later', async () => {
+  it('a shutdown does not wait for a provider, and ignores its late result', async () => {
     await using world = await openWorld();
     let answer = (_configs: PeriodicTaskConfig[]): void => undefined;
     const getConfigs = (): Promise<PeriodicTaskConfig[]> => new Promise((resolve) => (answer = resolve));

@@ -6,7 +6,7 @@ import { HOUR_MS, MINUTE_MS, openWorld, START_MS, withMethods } from './schedule
 describe('a broker that fails', () => {
   const down = new EscapementError('ERR_BROKER_UNAVAILABLE', 'down');
 
-  it('is tried again, less and less often, until it answers', async () => {
+  it('a failing broker is called again with longer and longer waits', async () => {
     await using world = await openWorld();
     const tries: number[] = [];
     const enqueueTick: Broker['enqueueTick'] = (task, tick) => {
@@ -27,7 +27,7 @@ describe('a broker that fails', () => {
     expect(calls).toEqual(['pre', 'post']);
   });
 
-  it('is given up when the next tick is due, and that is told', async () => {
+  it('a tick is given up and reported when the next tick is due', async () => {
     await using world = await openWorld();
     const enqueueTick: Broker['enqueueTick'] = (task, tick) =>
       world.clock.wallNow() < START_MS + 2.5 * HOUR_MS
@@ -43,7 +43,7 @@ describe('a broker that fails', () => {
     expect(lines).toHaveLength(3);
   });
 
-  it('loses no tick that is backfilled', async () => {
+  it('a failing broker loses no tick with backfill', async () => {
     await using world = await openWorld();
     const enqueueTick: Broker['enqueueTick'] = (task, tick) =>
       world.clock.wallNow() < START_MS + 3.5 * HOUR_MS
@@ -58,7 +58,7 @@ describe('a broker that fails', () => {
     expect(ticks.map(({ at }) => (at.getTime() - START_MS) / HOUR_MS)).toEqual([1, 2, 3, 4]);
   });
 
-  it('that refuses is not tried again', async () => {
+  it('a broker that refuses a tick is not called again', async () => {
     await using world = await openWorld();
     let tries = 0;
     const enqueueTick = (): Promise<never> => {
@@ -74,7 +74,7 @@ describe('a broker that fails', () => {
     expect(lines).toEqual(['01:00 failed 01:00', '02:00 failed 02:00']);
   });
 
-  it('does not hold up a shutdown', async () => {
+  it('a failing broker does not delay a shutdown', async () => {
     await using world = await openWorld();
     const broker = withMethods(world.broker, { enqueueTick: () => Promise.reject(new Error('down')) });
     const { scheduler, lines } = world.scheduler({ broker });
@@ -86,7 +86,7 @@ describe('a broker that fails', () => {
     expect(world.clock.manual.pendingWakeups).toBe(0);
   });
 
-  it('is left alone about an entry that was taken out', async () => {
+  it('a failing broker is not called again for an entry that was unregistered', async () => {
     await using world = await openWorld();
     let tries = 0;
     const enqueueTick = (): Promise<never> => {
@@ -103,7 +103,7 @@ describe('a broker that fails', () => {
     expect(lines).toEqual(['01:00:00.250 failed 01:00']);
   });
 
-  it('without the history or the entries is a broker still', async () => {
+  it('ticks are enqueued although the history and the entries cannot be written', async () => {
     await using world = await openWorld();
     const broker = withMethods(world.broker, {
       recordEnqueueEvent: () => Promise.reject(down),
@@ -120,7 +120,7 @@ describe('a broker that fails', () => {
 });
 
 describe('the heartbeat', () => {
-  it('shows the entries to a broker that forgets them, every interval, and at once if they change', async () => {
+  it('the heartbeat lists the entries every interval, and at once after a change', async () => {
     await using world = await openWorld();
     const beats: string[] = [];
     const broker = withMethods(world.broker, {
@@ -152,7 +152,7 @@ describe('the heartbeat', () => {
     expect(world.clock.manual.pendingWakeups).toBe(0);
   });
 
-  it('that is under way arrives before the entries are taken down', async () => {
+  it('a pending heartbeat ends before the entries are withdrawn', async () => {
     await using world = await openWorld();
     const calls: string[] = [];
     let arrive = (): void => undefined;
@@ -176,7 +176,7 @@ describe('the heartbeat', () => {
     expect(calls).toEqual(['announced', 'withdrawn']);
   });
 
-  it('of a broker that sees for itself beats once', async () => {
+  it('the heartbeat runs once if the broker keeps the entries', async () => {
     await using world = await openWorld();
     const { scheduler } = world.scheduler();
     await scheduler.start();

@@ -52,7 +52,7 @@ export function withMethods(broker: Broker, methods: Partial<Broker>): Broker {
   });
 }
 
-/** What a scheduler has told, as lines: `12:00 enqueued ID`, times on the wall of that moment. */
+/** The events of a scheduler, as lines: `12:00 enqueued ID`, in local time. */
 export interface Told {
   readonly scheduler: Scheduler;
   readonly infos: TaskInfo[];

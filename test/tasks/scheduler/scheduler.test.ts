@@ -14,7 +14,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, openWorld, START_MS, withMethods } from './
 const PAGE = { page: 1, size: 1_000 };
 
 describe('a scheduler', () => {
-  it('enqueues at each tick, to the millisecond, and not at the one it is started at', async () => {
+  it('a scheduler enqueues at each tick, to the millisecond, and not at the one it is started at', async () => {
     await using world = await openWorld();
     const { scheduler, lines } = world.scheduler();
     scheduler.register('*/10 * * * *', new Task('t'));
@@ -32,7 +32,7 @@ describe('a scheduler', () => {
     ]);
   });
 
-  it('enqueues what was registered: the task, with its options and those of the entry over them', async () => {
+  it('the options of an entry override those of its task', async () => {
     await using world = await openWorld();
     const { scheduler, infos } = world.scheduler();
     const task = new Task('mail', { to: 1 }, { queue: 'low', maxRetry: 3, headers: { a: '1', b: '1' } });
@@ -53,7 +53,7 @@ describe('a scheduler', () => {
     expect(JSON.parse(String(infos[0]?.payload))).toEqual({ to: 1 });
   });
 
-  it('goes by its location, unless the spec names another', async () => {
+  it('the location of the scheduler applies unless the spec has its own', async () => {
     await using world = await openWorld();
     const { scheduler, lines } = world.scheduler({ location: 'Asia/Kolkata' });
     scheduler.register('0 6 * * *', new Task('t'));
@@ -63,7 +63,7 @@ describe('a scheduler', () => {
     expect(lines).toEqual(['00:30 enqueued 00:30', '02:00 enqueued 02:00']);
   });
 
-  it('takes entries in and out while it runs', async () => {
+  it('entries can be registered and unregistered while the scheduler runs', async () => {
     await using world = await openWorld();
     const { scheduler, lines } = world.scheduler();
     await scheduler.start();
@@ -77,7 +77,7 @@ describe('a scheduler', () => {
     expect(lines).toEqual(['01:00 enqueued 01:00', '03:00 enqueued 03:00']);
   });
 
-  it('waits for nothing if there is nothing to wait for', async () => {
+  it('a scheduler without ticks arms no timer', async () => {
     await using world = await openWorld();
     const { scheduler, lines } = world.scheduler();
     scheduler.register('0 0 30 2 *', new Task('never'));
@@ -87,7 +87,7 @@ describe('a scheduler', () => {
     expect(scheduler.entries()).toMatchObject([{ nextEnqueueAt: undefined, prevEnqueueAt: undefined }]);
   });
 
-  it('checks the payload of a task type at each tick', async () => {
+  it('the payload of a task type is validated at each tick', async () => {
     await using world = await openWorld();
     let isGood = false;
     const schema: StandardSchema<number, number> = {
@@ -108,7 +108,7 @@ describe('a scheduler', () => {
 });
 
 describe('an entry', () => {
-  it('has the same id in every scheduler: made from spec, zone, task and options', async () => {
+  it('an entry has the same id in every scheduler, made from spec, zone, task and options', async () => {
     await using world = await openWorld();
     const idOf = (location: string, register: (scheduler: Scheduler) => string): string =>
       register(world.scheduler({ location }).scheduler);
@@ -138,14 +138,14 @@ describe('an entry', () => {
     expect(new Set([base, ...others]).size).toBe(others.length + 1);
   });
 
-  it('may be given an id', async () => {
+  it('an entry can be registered with an id', async () => {
     await using world = await openWorld();
     const { scheduler } = world.scheduler();
     expect(scheduler.register('@hourly', new Task('t'), { id: 'report' })).toBe('report');
     expect(scheduler.has('report')).toBe(true);
   });
 
-  it('that is there already, or is not, is refused', async () => {
+  it('a duplicate entry or an unknown id throws ERR_SCHEDULE_ENTRY', async () => {
     await using world = await openWorld();
     const { scheduler } = world.scheduler();
     const id = scheduler.register('@hourly', new Task('t'));
@@ -162,7 +162,7 @@ describe('an entry', () => {
     expect(scheduler.register('@hourly', new Task('t'))).toBe(id);
   });
 
-  it('with wrong arguments is refused', async () => {
+  it('register throws for wrong arguments', async () => {
     await using world = await openWorld();
     const { scheduler } = world.scheduler();
     expect(() => scheduler.register('61 * * * *', new Task('t'))).toThrow('minute');
@@ -178,7 +178,7 @@ describe('an entry', () => {
     expect(scheduler.entries()).toEqual([]);
   });
 
-  it('is shown, with its last and next tick, and its history outlives the scheduler', async () => {
+  it('an entry is listed with its last and next tick, and its history outlives the scheduler', async () => {
     await using world = await openWorld();
     const { broker, clock } = world;
     const first = world.scheduler();
@@ -221,7 +221,7 @@ describe('an entry', () => {
 });
 
 describe('callbacks', () => {
-  it('are called before and after each try, with what came of it', async () => {
+  it('preEnqueue and postEnqueue are called for each tick with its outcome', async () => {
     await using world = await openWorld();
     const calls: unknown[] = [];
     const options = {
@@ -253,7 +253,7 @@ describe('callbacks', () => {
     expect(calls.slice(5)).toEqual([pre(3), ['post', true, undefined]]);
   });
 
-  it('of the logger are given the error itself as `err`, whose stack pino prints', async () => {
+  it('the logger receives the error itself as `err`, whose stack pino prints', async () => {
     await using world = await openWorld();
     const logged: unknown[] = [];
     const nothing = (): void => undefined;
@@ -267,7 +267,7 @@ describe('callbacks', () => {
     expect(logged).toEqual([{ err: expect.any(EscapementError) as EscapementError, entryId }]);
   });
 
-  it('that throw or reject stop nothing, and are told', async () => {
+  it('callbacks that throw or reject are reported and do not stop the scheduler', async () => {
     await using world = await openWorld();
     const { scheduler, lines } = world.scheduler({
       preEnqueue: () => {
@@ -285,10 +285,10 @@ describe('callbacks', () => {
   });
 });
 
-describe('starting and shutting down', () => {
+describe('start and shutdown', () => {
   const stateError = { code: 'ERR_SCHEDULER_STATE' };
 
-  it('happen once each', async () => {
+  it('start and shutdown happen once each', async () => {
     await using world = await openWorld();
     const { scheduler } = world.scheduler();
     await scheduler.start();
@@ -300,7 +300,7 @@ describe('starting and shutting down', () => {
     expect(() => scheduler.register('@daily', new Task('t'))).toThrow(expect.objectContaining(stateError));
   });
 
-  it('leave nothing behind', async () => {
+  it('a shutdown leaves nothing', async () => {
     await using world = await openWorld();
     const { scheduler, lines } = world.scheduler();
     scheduler.register('@hourly', new Task('t'));
@@ -312,7 +312,7 @@ describe('starting and shutting down', () => {
     expect(lines).toEqual([]);
   });
 
-  it('a broker that does not answer is no start, and the next one may be', async () => {
+  it('start rejects if the broker does not answer, and can be called again', async () => {
     await using world = await openWorld();
     let isDown = true;
     const ping = (): Promise<void> => (isDown ? Promise.reject(new Error('down')) : Promise.resolve());
@@ -334,7 +334,7 @@ describe('starting and shutting down', () => {
     await world.scheduler().scheduler.shutdown();
   });
 
-  it('waits for what is on its way to the broker', async () => {
+  it('a shutdown waits for pending calls of the broker', async () => {
     await using world = await openWorld();
     let arrive = (): void => undefined;
     const enqueueTick: Broker['enqueueTick'] = async (task, tick) => {
@@ -354,7 +354,7 @@ describe('starting and shutting down', () => {
     expect(lines).toEqual(['02:00 enqueued 01:00']);
   });
 
-  it('goes on although the schema of a task hangs, and is shut down although it hangs', async () => {
+  it('a schema that hangs stops neither the scheduler nor its shutdown', async () => {
     await using world = await openWorld();
     let calls = 0;
     const schema: StandardSchema<number, number> = {

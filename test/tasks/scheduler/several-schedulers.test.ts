@@ -7,8 +7,8 @@ function enqueuedBy(...told: readonly Told[]): string[] {
   return told.flatMap(({ lines }) => lines.filter((line) => line.includes('enqueued'))).sort();
 }
 
-describe('B9: with two schedulers on one broker', () => {
-  it('each tick is enqueued once, by whoever is first, and the other one knows', async () => {
+describe('two schedulers on one broker', () => {
+  it('each tick is enqueued once, by the first scheduler, and the other one emits enqueuedElsewhere', async () => {
     await using world = await openWorld();
     const both = [world.scheduler(), world.scheduler()];
     for (const { scheduler } of both) scheduler.register('@hourly', new Task('t'));
@@ -27,7 +27,7 @@ describe('B9: with two schedulers on one broker', () => {
     expect(first).toEqual(second);
   });
 
-  it('no tick is late when one is gone, or comes back', async () => {
+  it('no tick is late when one scheduler stops or starts', async () => {
     await using world = await openWorld();
     const first = world.scheduler();
     const second = world.scheduler();
@@ -47,7 +47,7 @@ describe('B9: with two schedulers on one broker', () => {
     );
   });
 
-  it('entries that differ are entries of their own', async () => {
+  it('different entries are separate', async () => {
     await using world = await openWorld();
     const first = world.scheduler();
     const second = world.scheduler();
@@ -58,7 +58,7 @@ describe('B9: with two schedulers on one broker', () => {
     expect(enqueuedBy(first, second)).toHaveLength(2);
   });
 
-  it('a month of schedules comes out exactly', async () => {
+  it('two schedulers enqueue every tick of a month exactly once', async () => {
     // November 2026, in which New York puts its clocks back, on the 1st.
     const clock = new ManualClock({ wallMs: Date.parse('2026-11-01T00:00:00Z') });
     await using broker = await EmbeddedBroker.open({ clock });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { HOUR_MS, openWorld, START_MS } from './scheduler-world.ts';
 
 describe('a wall clock that is set', () => {
-  it('forward is noticed within a minute: the last of the ticks that were passed over runs', async () => {
+  it('a wall clock that is set forward is noticed within a minute, and the last skipped tick is enqueued', async () => {
     await using world = await openWorld();
     const { scheduler, lines } = world.scheduler();
     scheduler.register('@hourly', new Task('t'));
@@ -14,7 +14,7 @@ describe('a wall clock that is set', () => {
     expect(lines).toEqual(['05:01 enqueued 05:00', '06:00 enqueued 06:00']);
   });
 
-  it('back does not enqueue a tick twice, and goes on when it has caught up', async () => {
+  it('a wall clock that is set back enqueues no tick twice, and ticks go on when it has caught up', async () => {
     await using world = await openWorld();
     const { scheduler, lines } = world.scheduler();
     scheduler.register('@hourly', new Task('t'));
@@ -25,7 +25,7 @@ describe('a wall clock that is set', () => {
     expect(lines).toEqual(['01:00 enqueued 01:00', '02:00 enqueued 02:00', '03:00 enqueued 03:00']);
   });
 
-  it('a day ahead, and right again after two ticks, silences neither this scheduler nor others', async () => {
+  it('a wall clock that is a day ahead for two ticks stops neither this scheduler nor others', async () => {
     await using world = await openWorld();
     const told = [world.scheduler(), world.scheduler({ backfill: true })];
     for (const { scheduler } of told) {
@@ -44,7 +44,7 @@ describe('a wall clock that is set', () => {
     expect(since.sort()).toEqual([3 * HOUR_MS, 4 * HOUR_MS, 5 * HOUR_MS]);
   });
 
-  it('back before another scheduler starts does not either', async () => {
+  it('a wall clock that is set back before another scheduler starts enqueues no tick twice', async () => {
     await using world = await openWorld();
     const first = world.scheduler();
     first.scheduler.register('@hourly', new Task('t'));

@@ -27,8 +27,8 @@ function add(world: World, payload: unknown, options = {}): Promise<TaskInfo> {
   return world.enqueue('mail', payload, { group: 'ann', ...options });
 }
 
-describe('a group is aggregated', () => {
-  it('when nothing has come for the grace period, to the millisecond', async () => {
+describe('when a group is aggregated', () => {
+  it('a group is aggregated when no task was added for the grace period, to the millisecond', async () => {
     const world = await openWorld();
     const handled = await start(world);
     await add(world, 1);
@@ -41,7 +41,7 @@ describe('a group is aggregated', () => {
     expect(await world.broker.groups('default')).toEqual([]);
   });
 
-  it('when its oldest task has waited long enough', async () => {
+  it('a group is aggregated when its oldest task has waited for groupMaxDelayMs', async () => {
     const world = await openWorld();
     const handled = await start(world, { groupMaxDelayMs: 25_000 });
     for (let i = 0; i < 6; i++) {
@@ -51,7 +51,7 @@ describe('a group is aggregated', () => {
     expect(handled).toEqual([{ type: 'digest:ann', data: [0, 1, 2, 3, 4], queue: 'default' }]);
   });
 
-  it('when it is large enough, as often as it is', async () => {
+  it('a group is aggregated each time it has groupMaxSize tasks', async () => {
     const world = await openWorld();
     const handled = await start(world, { groupMaxSize: 2 });
     for (let i = 0; i < 5; i++) await add(world, i);
@@ -63,14 +63,14 @@ describe('a group is aggregated', () => {
     expect(handled.map(({ data }) => data)).toEqual([[0, 1], [2, 3], [4]]);
   });
 
-  it('that was there before the server', async () => {
+  it('a group that is older than the server is aggregated', async () => {
     const world = await openWorld();
     await add(world, 1);
     await world.advance(60_000);
     expect(await start(world)).toEqual([{ type: 'digest:ann', data: [1], queue: 'default' }]);
   });
 
-  it('in its own queue, whatever the aggregator says', async () => {
+  it('the aggregated task is enqueued in the queue of its group, whatever its own options are', async () => {
     const world = await openWorld();
     const groupAggregator: GroupAggregator = () => Promise.resolve(new Task('digest', 0, { queue: 'other' }));
     const handled = await start(world, { groupAggregator, queues: { low: 1, other: 1 } });
@@ -79,7 +79,7 @@ describe('a group is aggregated', () => {
     expect(handled).toEqual([{ type: 'digest', data: 0, queue: 'low' }]);
   });
 
-  it('not of a queue that is not served, and not without an aggregator', async () => {
+  it('groups of other queues, or without an aggregator, are not aggregated', async () => {
     const world = await openWorld();
     await start(world, { queues: { other: 1 } });
     await start(world, { groupAggregator: undefined });
@@ -89,7 +89,7 @@ describe('a group is aggregated', () => {
   });
 });
 
-describe('B2: what goes wrong loses nothing, and is seen again', () => {
+describe('failures of aggregators and brokers', () => {
   it.each<[string, GroupAggregator]>([
     [
       'throws',
@@ -98,23 +98,26 @@ describe('B2: what goes wrong loses nothing, and is seen again', () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error('panic'))],
-    ['gives no task', () => undefined as never],
-    ['gives back what it got', (_group, [task]) => task as never],
-  ])('an aggregator that %s: the set is back in its group two minutes later', async (_what, broken) => {
-    const world = await openWorld();
-    const aggregator = vi.fn(joined).mockImplementationOnce(broken);
-    const handled = await start(world, { groupAggregator: aggregator });
-    await add(world, 1);
-    await add(world, 2);
-    await world.advance(10_000);
-    expect([handled, await world.broker.groups('default')]).toEqual([[], []]);
-    await world.advance(119_999);
-    expect(handled).toEqual([]);
-    await world.advance(1);
-    expect(handled).toEqual([{ type: 'digest:ann', data: [1, 2], queue: 'default' }]);
-  });
+    ['returns no task', () => undefined as never],
+    ['returns a received task', (_group, [task]) => task as never],
+  ])(
+    'an aggregator that %s does not lose tasks: they return to their group two minutes later',
+    async (_what, broken) => {
+      const world = await openWorld();
+      const aggregator = vi.fn(joined).mockImplementationOnce(broken);
+      const handled = await start(world, { groupAggregator: aggregator });
+      await add(world, 1);
+      await add(world, 2);
+      await world.advance(10_000);
+      expect([handled, await world.broker.groups('default')]).toEqual([[], []]);
+      await world.advance(119_999);
+      expect(handled).toEqual([]);
+      await world.advance(1);
+      expect(handled).toEqual([{ type: 'digest:ann', data: [1, 2], queue: 'default' }]);
+    },
+  );
 
-  it('an aggregator that hangs is called again when its set is back, and its late answer is dropped', async () => {
+  it('an aggregator that hangs is called again when its set returns, and its late result is ignored', async () => {
     const world = await openWorld();
     const answers: ((task: Task) => void)[] = [];
     const hang: GroupAggregator = () => new Promise((resolve) => answers.push(resolve));
@@ -134,7 +137,7 @@ describe('B2: what goes wrong loses nothing, and is seen again', () => {
     expect([handled, failures.length]).toEqual([['digest:ann'], 2]);
   });
 
-  it('the server tells of it, with the tasks and the error, each time', async () => {
+  it('the server emits groupFailed with the tasks and the error each time', async () => {
     const world = await openWorld();
     const error = new Error('panic');
     const failures: unknown[] = [];
@@ -155,7 +158,7 @@ describe('B2: what goes wrong loses nothing, and is seen again', () => {
     expect(failures).toHaveLength(2);
   });
 
-  it('a broker that does not answer is asked again', async () => {
+  it('a group is checked again after the broker was unavailable', async () => {
     const world = await openWorld();
     let failures = 3;
     const broker = withMethods(world.broker, {
@@ -171,8 +174,8 @@ describe('B2: what goes wrong loses nothing, and is seen again', () => {
   });
 });
 
-describe('groups are looked at side by side', () => {
-  it('three at once, the others after them', async () => {
+describe('concurrent groups', () => {
+  it('three groups are aggregated at once, the others after them', async () => {
     const world = await openWorld();
     const running: (() => void)[] = [];
     const groupAggregator: GroupAggregator = (group) =>
@@ -195,7 +198,7 @@ describe('groups are looked at side by side', () => {
     expect(handled).toHaveLength(5);
   });
 
-  it('those of which the aggregator hangs do not stop the others for ever', async () => {
+  it('groups whose aggregator hangs do not stop the others for ever', async () => {
     const world = await openWorld();
     const groupAggregator: GroupAggregator = (group) =>
       group === 'fine' ? new Task('digest:fine', 0) : new Promise(() => undefined);
@@ -208,7 +211,7 @@ describe('groups are looked at side by side', () => {
     expect(handled).toHaveLength(2);
   });
 
-  it('one that has more sets than can be aggregated does not stop the others', async () => {
+  it('a group with more sets than can be aggregated does not stop the others', async () => {
     const world = await openWorld();
     const order: string[] = [];
     const groupAggregator: GroupAggregator = async (group) => {
@@ -224,7 +227,7 @@ describe('groups are looked at side by side', () => {
     expect(order.indexOf('quiet')).toBeLessThan(8);
   });
 
-  it('a shutdown waits for them, but not for ever', async () => {
+  it('a shutdown waits for aggregators up to a limit', async () => {
     const world = await openWorld();
     const groupAggregator: GroupAggregator = () => new Promise(() => undefined);
     const server = world.server({ groupAggregator, groupGracePeriodMs: 1_000 });

@@ -41,7 +41,7 @@ interface Program {
   readonly brokerOptions?: object;
 }
 
-/** A program that has one task handled, and ends by itself. It says what happens, a line each. */
+/** A program that processes one task and ends by itself. It prints each event on a line. */
 function sourceOf(url: string, program: Program): string {
   const { type, hold = HOLDS.waits, blockMs = BLOCK_MS, options, brokerOptions } = program;
   const load = (name: string): string =>
@@ -149,12 +149,12 @@ async function firstRecovered({ broker }: Running): Promise<LeasedTask | undefin
   return recovered[0];
 }
 
-describe('a handler that holds the event loop for longer than a lease', { concurrent: !isAlone }, () => {
+describe('a handler that blocks the event loop for longer than a lease', { concurrent: !isAlone }, () => {
   it.for([
     ['computes', 'module'],
     ['waits', 'commonjs'],
   ] as const)(
-    'keeps its task, and its epoch (it %s; %s)',
+    'the handler keeps its task and its epoch (it %s; %s)',
     { timeout: TEST_MS },
     async ([hold, type], context) => {
       const running = await run(context, { type, hold: HOLDS[hold] });
@@ -171,7 +171,7 @@ describe('a handler that holds the event loop for longer than a lease', { concur
   );
 
   it(
-    'loses it without the thread, and is told afterwards',
+    'without the thread the handler loses its task, and its signal fires afterwards',
     async (context) => {
       const running = await run(context, { brokerOptions: { leaseThread: false } });
       const { epoch } = (await firstRecovered(running)) ?? { epoch: 0 };
@@ -183,7 +183,7 @@ describe('a handler that holds the event loop for longer than a lease', { concur
   );
 
   it(
-    'is told afterwards that somebody has taken it all the same',
+    'the signal fires afterwards if another server has taken the task',
     async (context) => {
       const running = await run(context, {});
       await running.epoch();
@@ -196,7 +196,7 @@ describe('a handler that holds the event loop for longer than a lease', { concur
   );
 
   it(
-    'loses it when the task’s time and the grace are over, if it never comes back',
+    'a handler that never returns loses its task after the timeout and the grace',
     async (context) => {
       const running = await run(
         context,

@@ -25,12 +25,12 @@ function failing(
   return { broker: withMethods(world.broker, { [method]: call }), calls };
 }
 
-describe('B1: what could not be written is tried again', () => {
+describe('outcomes that could not be written', () => {
   it.each<['complete' | 'retry' | 'archive', number, string]>([
     ['complete', 25, 'completed'],
     ['retry', 25, 'retry'],
     ['archive', 0, 'archived'],
-  ])('%s', async (method, maxRetry, state) => {
+  ])('an outcome is written again after %s has failed', async (method, maxRetry, state) => {
     const world = await openWorld();
     const { broker, calls } = failing(world, method, 3);
     const handler = vi.fn(() => {
@@ -45,7 +45,7 @@ describe('B1: what could not be written is tried again', () => {
     expect(world.events).toEqual(['started job', `${state === 'retry' ? 'retried' : state} job`]);
   });
 
-  it('each time waits longer', async () => {
+  it('each retry of a write waits longer than the one before', async () => {
     const world = await openWorld();
     const { broker, calls } = failing(world, 'complete', 4);
     await world.start(() => undefined, { broker });
@@ -59,7 +59,7 @@ describe('B1: what could not be written is tried again', () => {
     }
   });
 
-  it('that it is written already is found out, and is as good', async () => {
+  it('a write whose reply was lost counts as written', async () => {
     const world = await openWorld();
     const { broker } = failing(world, 'complete', 1, { isDone: true });
     await world.start(() => undefined, { broker });
@@ -69,7 +69,7 @@ describe('B1: what could not be written is tried again', () => {
     expect(world.events).toEqual(['started job', 'completed job']);
   });
 
-  it('until its lease is over: then somebody else may have it', async () => {
+  it('an outcome is not written after the lease is over, because another server may have the task', async () => {
     const world = await openWorld();
     const { broker, calls } = failing(world, 'complete', Infinity);
     await world.start(() => undefined, { broker });
@@ -82,7 +82,7 @@ describe('B1: what could not be written is tried again', () => {
     expect(await world.find(info)).toMatchObject({ state: 'retry', message: { retried: 0 } });
   });
 
-  it('is tried a last time at the shutdown', async () => {
+  it('the shutdown writes an outcome a last time', async () => {
     const world = await openWorld();
     const { broker } = failing(world, 'complete', 1);
     const server = await world.start(() => undefined, { broker });
@@ -92,7 +92,7 @@ describe('B1: what could not be written is tried again', () => {
     expect(world.clock.pendingWakeups).toBe(0);
   });
 
-  it('what fails then too is given up', async () => {
+  it('an outcome that the shutdown cannot write is given up', async () => {
     const world = await openWorld();
     const { broker } = failing(world, 'complete', Infinity);
     const server = await world.start(() => undefined, { broker });
@@ -101,7 +101,7 @@ describe('B1: what could not be written is tried again', () => {
     expect(world.events).toEqual(['started job', 'lost job']);
   });
 
-  it('a lease that is lost when it is written is not tried again', async () => {
+  it('an outcome is not written again if the lease is lost', async () => {
     const world = await openWorld();
     const complete = vi.fn(() => Promise.reject(new EscapementError('ERR_LEASE_LOST', 'gone')));
     await world.start(() => undefined, { broker: withMethods(world.broker, { complete }) });
@@ -111,8 +111,8 @@ describe('B1: what could not be written is tried again', () => {
   });
 });
 
-describe('B11: a broker that does not give tasks', () => {
-  it('is asked again and again, with longer and longer waits between', async () => {
+describe('a broker whose dequeue fails', () => {
+  it('dequeue is called again with longer and longer waits', async () => {
     const world = await openWorld();
     const { broker, calls } = failing(world, 'dequeue', Infinity);
     await world.start(() => undefined, { broker });
@@ -121,7 +121,7 @@ describe('B11: a broker that does not give tasks', () => {
     expect(calls.length).toBeLessThan(22);
   });
 
-  it('a hint does not make it be asked sooner', async () => {
+  it('a notification does not shorten the wait after a failed dequeue', async () => {
     const world = await openWorld();
     const { broker, calls } = failing(world, 'dequeue', Infinity);
     await world.start(() => undefined, { broker });
@@ -129,7 +129,7 @@ describe('B11: a broker that does not give tasks', () => {
     expect(calls).toHaveLength(1);
   });
 
-  it('when it gives some again, they are worked on, and the waits start small again', async () => {
+  it('after a dequeue succeeds the next wait is short again', async () => {
     const world = await openWorld();
     const { broker, calls } = failing(world, 'dequeue', 4);
     await world.start(() => undefined, { broker });
@@ -138,7 +138,7 @@ describe('B11: a broker that does not give tasks', () => {
     expect([await world.state(info), calls.length]).toEqual(['gone', 5]);
   });
 
-  it('the healthCheck is told at once', async () => {
+  it('healthCheck is called at once with the error', async () => {
     const world = await openWorld();
     const healthCheck = vi.fn();
     const { broker } = failing(world, 'dequeue', 1);
@@ -146,7 +146,7 @@ describe('B11: a broker that does not give tasks', () => {
     expect(healthCheck.mock.calls).toEqual([[unavailable]]);
   });
 
-  it('of one queue: what the others give is worked on', async () => {
+  it('a queue whose dequeue fails does not stop the others', async () => {
     const world = await openWorld();
     const broker = withMethods(world.broker, {
       dequeue: (queue, limit, leaseMs) =>
@@ -158,7 +158,7 @@ describe('B11: a broker that does not give tasks', () => {
     expect(await world.state(info)).toBe('gone');
   });
 
-  it('a shutdown does not wait for it', async () => {
+  it('a shutdown does not wait for a failing dequeue', async () => {
     const world = await openWorld();
     const { broker } = failing(world, 'dequeue', Infinity);
     const server = await world.start(() => undefined, { broker });
@@ -169,7 +169,7 @@ describe('B11: a broker that does not give tasks', () => {
 });
 
 describe('a subscription that fails', () => {
-  it('is tried again; then what was missed is caught up with', async () => {
+  it('a failed subscription is retried, and missed tasks are processed then', async () => {
     const world = await openWorld();
     const { broker, calls } = failing(world, 'subscribe', 3);
     await world.start(() => undefined, { broker });
@@ -180,7 +180,7 @@ describe('a subscription that fails', () => {
     expect([await world.state(info), calls.length]).toEqual(['gone', 4]);
   });
 
-  it('a shutdown ends that', async () => {
+  it('a shutdown ends the retries of a subscription', async () => {
     const world = await openWorld();
     const { broker } = failing(world, 'subscribe', Infinity);
     const server = await world.start(() => undefined, { broker });
@@ -190,7 +190,7 @@ describe('a subscription that fails', () => {
 });
 
 describe('healthCheck', () => {
-  it('is told every so often', async () => {
+  it('healthCheck is called at every interval', async () => {
     const world = await openWorld();
     const healthCheck = vi.fn();
     const ping = vi.fn(() => Promise.resolve());
@@ -203,7 +203,7 @@ describe('healthCheck', () => {
   });
 });
 
-describe('what is logged', () => {
+describe('the log', () => {
   /** Logs each message with the state of the task at that time. */
   function watch(world: World, id: string): { logger: Logger; lines: string[] } {
     const lines: string[] = [];
@@ -213,7 +213,7 @@ describe('what is logged', () => {
     return { logger: { debug: log, info: log, warn: log, error: log }, lines };
   }
 
-  it('of a task that is archived comes when the broker has archived it', async () => {
+  it('an archived task is logged when the broker has archived it', async () => {
     const world = await openWorld();
     const { broker } = failing(world, 'archive', 2);
     const { logger, lines } = watch(world, 'a');
@@ -229,7 +229,7 @@ describe('what is logged', () => {
   it.each<['archive' | 'retry', number, string, string]>([
     ['retry', 3, 'task recovered: its lease was lost', 'retry'],
     ['archive', 0, 'task archived: its lease was lost too often', 'archived'],
-  ])('of a task that has lost its worker comes after %s', async (method, maxRecoveries, message, state) => {
+  ])('a task that has lost its worker is logged after %s', async (method, maxRecoveries, message, state) => {
     const world = await openWorld();
     const { broker } = failing(world, method, 1);
     const { logger, lines } = watch(world, 'a');
@@ -244,7 +244,7 @@ describe('what is logged', () => {
 });
 
 describe('a logger', () => {
-  it('that throws stops nothing', async () => {
+  it('a logger that throws does not stop the server', async () => {
     const world = await openWorld();
     const shout = (): never => {
       throw new Error('disk full');

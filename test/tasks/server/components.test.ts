@@ -12,7 +12,7 @@ const clock = new ManualClock();
 const timer = new SystemTimer({ clock });
 
 describe('a latch', () => {
-  it('keeps a wake-up that comes before the wait, once', async () => {
+  it('a latch keeps one wake-up that comes before the wait', async () => {
     const latch = new Latch(timer);
     latch.wake();
     latch.wake();
@@ -25,7 +25,7 @@ describe('a latch', () => {
     expect(done).toHaveBeenCalled();
   });
 
-  it('leaves no timer behind when it is woken', async () => {
+  it('a latch that is woken leaves no timer', async () => {
     const latch = new Latch(timer);
     const waited = latch.wait(1e6);
     expect(timer.size).toBe(1);
@@ -35,8 +35,8 @@ describe('a latch', () => {
   });
 });
 
-describe('something periodic', () => {
-  it('is never done twice at once; asked for meanwhile it is done once more', async () => {
+describe('a periodic job', () => {
+  it('a periodic job never runs twice at once, and once more after a trigger during a run', async () => {
     const ends: (() => void)[] = [];
     const job = (): Promise<void> => new Promise((resolve) => ends.push(resolve));
     const periodic = new Periodic({ intervalMs: 100, run: job, failed: () => undefined }, timer);
@@ -65,12 +65,12 @@ describe('something periodic', () => {
   });
 });
 
-describe('waiting, but not for ever', () => {
+describe('settledWithin', () => {
   it.each([
     ['resolves', () => timer.sleep(10), true],
     ['rejects', () => timer.sleep(10).then(() => Promise.reject(new Error('x'))), true],
     ['takes too long', () => timer.sleep(500), false],
-  ])('for what %s', async (_what, make, isSettled) => {
+  ])('settledWithin returns whether a promise settles in time if it %s', async (_what, make, isSettled) => {
     const waited = settledWithin(timer, 100, make());
     await clock.advanceAsync(100);
     expect(await waited).toBe(isSettled);
@@ -80,10 +80,10 @@ describe('waiting, but not for ever', () => {
 });
 
 describe('the table of runs', () => {
-  it('gives places out again, and takes a run back only once', () => {
+  it('slots of the table of runs are used again, and a run is removed only once', () => {
     const latch = { wake: vi.fn() };
     const table = new RunTable(2, latch);
-    const [a, b, c] = [{ place: -1 }, { place: -1 }, { place: -1 }] as unknown as [TaskRun, TaskRun, TaskRun];
+    const [a, b, c] = [{ slot: -1 }, { slot: -1 }, { slot: -1 }] as unknown as [TaskRun, TaskRun, TaskRun];
     table.add(a);
     table.add(b);
     expect([table.capacityLeft, table.size]).toEqual([0, 2]);
@@ -92,6 +92,6 @@ describe('the table of runs', () => {
     expect([table.capacityLeft, table.list(), latch.wake.mock.calls.length]).toEqual([1, [b], 1]);
     table.add(c);
     table.remove(a);
-    expect([c.place, table.list()]).toEqual([0, [c, b]]);
+    expect([c.slot, table.list()]).toEqual([0, [c, b]]);
   });
 });

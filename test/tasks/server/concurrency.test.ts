@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Held, openWorld, withMethods } from './support/world.ts';
 
 describe('concurrency', () => {
-  it('is never exceeded, and always made use of', async () => {
+  it('the concurrency is never exceeded and always used', async () => {
     const world = await openWorld();
     const held = new Held();
     const server = await world.start(held.handler, { concurrency: 3 });
@@ -18,7 +18,7 @@ describe('concurrency', () => {
     expect([held.runs.length, server.activeCount]).toEqual([7, 0]);
   });
 
-  it('one call takes as many tasks as there is room for', async () => {
+  it('one dequeue takes as many tasks as there are free slots', async () => {
     const world = await openWorld();
     const limits: number[] = [];
     const broker = withMethods(world.broker, {
@@ -35,7 +35,7 @@ describe('concurrency', () => {
 });
 
 describe('queues', () => {
-  it('share the places by their priorities', async () => {
+  it('queues share the slots by their priorities', async () => {
     const world = await openWorld();
     const types: string[] = [];
     for (const queue of ['low', 'high']) {
@@ -47,7 +47,7 @@ describe('queues', () => {
     expect(types).toHaveLength(80);
   });
 
-  it('what one does not use goes to the others', async () => {
+  it('slots that a queue does not use go to the others', async () => {
     const world = await openWorld();
     const held = new Held();
     for (let i = 0; i < 10; i++) await world.enqueue('job', undefined, { queue: 'low' });
@@ -56,7 +56,7 @@ describe('queues', () => {
     expect(held.runs).toHaveLength(6);
   });
 
-  it('of strict priority: the lower one has to wait until the higher one is empty', async () => {
+  it('with strict priority a queue waits until those of higher priority are empty', async () => {
     const world = await openWorld();
     const types: string[] = [];
     for (const queue of ['low', 'high']) {
@@ -67,13 +67,13 @@ describe('queues', () => {
     expect(types).toEqual(['high', 'high', 'high', 'low', 'low', 'low']);
   });
 
-  it('that are not served are left alone', async () => {
+  it('queues that are not served keep their tasks', async () => {
     const world = await openWorld();
     await world.start(() => undefined, { queues: { high: 1 } });
     expect(await world.state(await world.enqueue('job', undefined, { queue: 'low' }))).toBe('pending');
   });
 
-  it('that are paused wait, and go on', async () => {
+  it('paused queues keep their tasks until they are resumed', async () => {
     const world = await openWorld();
     await world.start(() => undefined);
     await world.enqueue();
@@ -86,8 +86,8 @@ describe('queues', () => {
   });
 });
 
-describe('handlers that never wait', () => {
-  it('do not keep the host from its turn', async () => {
+describe('synchronous handlers', () => {
+  it('synchronous handlers do not keep the host from its turn', async () => {
     const world = await openWorld();
     const ids = Array.from({ length: 5_000 }, () => world.enqueue.call(world));
     await Promise.all(ids);

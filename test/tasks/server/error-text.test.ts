@@ -20,16 +20,16 @@ it.each([
   ['a blank string', ' ', "thrown: ' '"],
   ['a number', 42, 'thrown: 42'],
   ['an object', { status: 503 }, 'thrown: { status: 503 }'],
-  ['what throws when it is looked at', trap, 'unknown error: it cannot be read'],
-])('says of %s what it is', (_what, thrown, text) => {
+  ['an object whose properties throw', trap, 'unknown error: it cannot be read'],
+])('errorText describes %s', (_what, thrown, text) => {
   expect(errorText(thrown)).toBe(text);
 });
 
-it('is well-formed Unicode: half a surrogate pair would stop the task from being written', () => {
+it('errorText returns well-formed Unicode: a lone surrogate would stop the task from being written', () => {
   expect(errorText(new Error('bad \uD800 text'))).toBe('bad \uFFFD text');
 });
 
-it('is of bounded length, and well-formed where it was cut', () => {
+it('errorText limits the length and returns well-formed Unicode', () => {
   const text = errorText(new Error('😀'.repeat(10_000)));
   expect(text.length).toBe(8_192);
   expect(text.isWellFormed()).toBe(true);

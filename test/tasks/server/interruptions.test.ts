@@ -4,7 +4,7 @@ import type { CancelOutcome, Handler } from 'escapement/tasks';
 import { describe, expect, it, vi } from 'vitest';
 import { Held, openWorld, WALL_MS, type World } from './support/world.ts';
 
-/** Settles as soon as its signal fires: with its reason, or as the test says. */
+/** Settles as soon as its signal fires: with its reason, or as the test decides. */
 function obedient(settle: (reason: unknown) => unknown = fail): Handler {
   return async (_task, { signal }) => {
     await once(signal, 'abort');
@@ -24,7 +24,7 @@ function cancel(world: World, taskId: string, outcome: CancelOutcome, queue?: st
 }
 
 describe('a timeout', () => {
-  it('fires the signal, and the task is tried again', async () => {
+  it('a timeout fires the signal, and the task is retried', async () => {
     const world = await openWorld();
     const held = new Held();
     await world.start(held.handler);
@@ -46,7 +46,7 @@ describe('a timeout', () => {
     ['the deadline, if that is earlier', { timeoutMs: 5_000, deadline: WALL_MS + 2_000 }, 2_000],
     ['the timeout, if that is earlier', { timeoutMs: 1_000, deadline: WALL_MS + 2_000 }, 1_000],
     ['the deadline alone', { deadline: WALL_MS + 3_000 }, 3_000],
-  ])('is %s', async (_what, options, afterMs) => {
+  ])('a run ends at %s', async (_what, options, afterMs) => {
     const world = await openWorld();
     const held = new Held();
     await world.start(held.handler);
@@ -57,7 +57,7 @@ describe('a timeout', () => {
     expect(held.run().signal.aborted).toBe(true);
   });
 
-  it('that is over before the run has begun: the handler is not called', async () => {
+  it('a handler is not called if the deadline has passed before', async () => {
     const world = await openWorld();
     const handler = vi.fn();
     const info = await world.enqueue('job', undefined, { deadline: WALL_MS + 1_000 });
@@ -71,7 +71,7 @@ describe('a timeout', () => {
     expect(world.events).toEqual(['started job', 'retried job']);
   });
 
-  it('of no task: without timeout and deadline a run may take any time', async () => {
+  it('a run without timeout and deadline can take any time', async () => {
     const world = await openWorld();
     const held = new Held();
     await world.start(held.handler);
@@ -83,7 +83,7 @@ describe('a timeout', () => {
     expect(await world.state(info)).toBe('gone');
   });
 
-  it('of a run that is over does nothing', async () => {
+  it('the timeout of a run that has ended does nothing', async () => {
     const world = await openWorld();
     const held = new Held();
     await world.start(held.handler);
@@ -95,22 +95,22 @@ describe('a timeout', () => {
   });
 });
 
-describe('B10: what the handler says within its grace counts', () => {
+describe('the grace of a handler', () => {
   const timeout = { timeoutMs: 1_000 };
 
   it.each<[string, (reason: unknown) => unknown, string, string]>([
-    ['it is done', () => undefined, 'gone', ''],
+    ['success', () => undefined, 'gone', ''],
     ['SkipRetry', () => fail(new SkipRetry('never')), 'archived', 'never'],
     ['RevokeTask', () => fail(new RevokeTask()), 'gone', ''],
     ['an error of its own', () => fail(new Error('half done')), 'retry', 'half done'],
-    ['the reason', fail, 'retry', 'the task was not done within its timeout of 1000 ms'],
+    ['the reason of the signal', fail, 'retry', 'the task was not done within its timeout of 1000 ms'],
     [
-      'what Node’s own functions reject with',
+      'an AbortError of Node',
       () => fail(new DOMException('x', 'AbortError')),
       'retry',
       'the task was not done within its timeout of 1000 ms',
     ],
-  ])('%s', async (_what, settle, state, lastError) => {
+  ])('the outcome of a handler within its grace counts: %s', async (_what, settle, state, lastError) => {
     const world = await openWorld();
     await world.start(obedient(settle));
     const info = await world.enqueue('job', undefined, timeout);
@@ -119,7 +119,7 @@ describe('B10: what the handler says within its grace counts', () => {
     expect((await world.find(info))?.message.lastError ?? '').toBe(lastError);
   });
 
-  it('a handler that does not settle is given up when the grace is over, and not before', async () => {
+  it('a handler that does not settle is given up at the end of the grace, and not before', async () => {
     const world = await openWorld();
     const server = await world.start(deaf, { graceMs: 500 });
     const info = await world.enqueue('job', undefined, timeout);
@@ -129,7 +129,7 @@ describe('B10: what the handler says within its grace counts', () => {
     expect([await world.state(info), server.activeCount]).toEqual(['retry', 0]);
   });
 
-  it('its place is not used again before that', async () => {
+  it('the slot of an interrupted run is not used again before the end of the grace', async () => {
     const world = await openWorld();
     const held = new Held();
     await world.start(held.handler, { graceMs: 500, concurrency: 1 });
@@ -141,7 +141,7 @@ describe('B10: what the handler says within its grace counts', () => {
     expect(held.runs).toHaveLength(2);
   });
 
-  it('what it says after that comes too late, and is logged', async () => {
+  it('a handler that settles after the grace is logged and ignored', async () => {
     const world = await openWorld();
     const held = new Held();
     const warn = vi.fn();
@@ -160,28 +160,31 @@ describe('B10: what the handler says within its grace counts', () => {
   });
 });
 
-describe('cancelling a task that runs', () => {
+describe('cancelling an active task', () => {
   it.each<[CancelOutcome, string, number]>([
     ['retry', 'retry', 1],
     ['archive', 'archived', 0],
     ['delete', 'gone', 0],
-  ])('to %s it: it is interrupted, and then %s', async (outcome, state, retried) => {
-    const world = await openWorld();
-    const held = new Held();
-    await world.start(held.handler);
-    const info = await world.enqueue();
-    expect(await cancel(world, info.id, outcome)).toBe(true);
-    const { signal, reject } = held.run();
-    expect(signal.reason).toMatchObject({ code: 'ERR_TASK_CANCELLED', message: 'the task was cancelled' });
-    expect(await world.state(info)).toBe('active');
-    reject(signal.reason);
-    await world.settle();
-    expect(await world.state(info)).toBe(state);
-    expect((await world.find(info))?.message.retried ?? 0).toBe(retried);
-    expect(world.events).toEqual(['started job', 'cancelled job']);
-  });
+  ])(
+    'a cancellation with outcome %s interrupts the task, which then is %s',
+    async (outcome, state, retried) => {
+      const world = await openWorld();
+      const held = new Held();
+      await world.start(held.handler);
+      const info = await world.enqueue();
+      expect(await cancel(world, info.id, outcome)).toBe(true);
+      const { signal, reject } = held.run();
+      expect(signal.reason).toMatchObject({ code: 'ERR_TASK_CANCELLED', message: 'the task was cancelled' });
+      expect(await world.state(info)).toBe('active');
+      reject(signal.reason);
+      await world.settle();
+      expect(await world.state(info)).toBe(state);
+      expect((await world.find(info))?.message.retried ?? 0).toBe(retried);
+      expect(world.events).toEqual(['started job', 'cancelled job']);
+    },
+  );
 
-  it('tells what has become of it', async () => {
+  it('the cancelled event has the outcome', async () => {
     const world = await openWorld();
     const cancelled = vi.fn();
     const server = await world.start(obedient());
@@ -192,7 +195,7 @@ describe('cancelling a task that runs', () => {
     expect(cancelled).toHaveBeenCalledWith(expect.objectContaining({ taskId: id, outcome: 'archive' }));
   });
 
-  it('the handler has completed it all the same: then it is done', async () => {
+  it('a cancelled task that its handler has completed is completed', async () => {
     const world = await openWorld();
     await world.start(obedient(() => undefined));
     const info = await world.enqueue();
@@ -202,7 +205,7 @@ describe('cancelling a task that runs', () => {
     expect(world.events).toEqual(['started job', 'completed job']);
   });
 
-  it('that hears nothing: it follows the request when the grace is over', async () => {
+  it('a handler that ignores its signal is cancelled at the end of the grace', async () => {
     const world = await openWorld();
     await world.start(deaf);
     const info = await world.enqueue();
@@ -213,7 +216,7 @@ describe('cancelling a task that runs', () => {
     expect(await world.state(info)).toBe('gone');
   });
 
-  it('twice: the last request counts', async () => {
+  it('of two cancellations the last one decides the outcome', async () => {
     const world = await openWorld();
     await world.start(deaf);
     const info = await world.enqueue();
@@ -223,7 +226,7 @@ describe('cancelling a task that runs', () => {
     expect(await world.state(info)).toBe('archived');
   });
 
-  it('that does not run here, or is in another queue: nobody answers', async () => {
+  it('a cancellation of a task that no server runs is not confirmed', async () => {
     const world = await openWorld();
     const held = new Held();
     await world.start(held.handler);
@@ -238,7 +241,7 @@ describe('cancelling a task that runs', () => {
 });
 
 describe('the signal', () => {
-  it('that is first looked at after it has fired has fired', async () => {
+  it('a signal that is first read after it has fired is aborted', async () => {
     const world = await openWorld();
     const reasons: unknown[] = [];
     await world.start(async (_task, context) => {
@@ -251,7 +254,7 @@ describe('the signal', () => {
     expect(await world.state(info)).toBe('gone');
   });
 
-  it('is the same one at every look', async () => {
+  it('the signal is the same object at every read', async () => {
     const world = await openWorld();
     const seen: boolean[] = [];
     await world.start((_task, context) => seen.push(context.signal === context.signal));

@@ -17,27 +17,27 @@ function blocked(
   const broker = { clock, extendLeases, leaseHolder: () => holder };
   const options = { broker, leaseMs: 30_000, graceMs: 1_000, logger: silentLogger, baseContext: null };
   const leased = { message: { timeoutMs: 0, deadlineMs: 0 } } as LeasedTask;
-  const run = new TaskRun(leased, { nowMs: 0, wallNowMs: 0 }, { ...options, timer } as never);
+  const run = new TaskRun(leased, { nowMs: 0, wallNowMs: 0 }, { options, timer } as never);
   const runs = new RunTable(1, { wake: vi.fn() });
   runs.add(run);
   new LeaseKeeper(options as never, timer, runs).watch([run]);
   return { clock, run };
 }
 
-it('after the process was blocked for too long the broker is asked: the lease may still be ours', async () => {
+it('after the process was blocked for longer than a lease, the broker decides whether it is lost', async () => {
   const { clock, run } = blocked(() => Promise.resolve([]));
   await clock.advanceAsync(5_000);
   expect([run.isLeaseLost, run.leaseUntilMs]).toEqual([false, 135_000]);
 });
 
-it('if it does not answer, it is lost', async () => {
+it('a lease that has ended is lost if the broker does not answer', async () => {
   const refuse = vi.fn(() => Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer')));
   const { clock, run } = blocked(refuse);
   await clock.advanceAsync(5_000);
   expect(run.isLeaseLost).toBe(true);
 });
 
-describe('with somebody who renews them while the loop is held', () => {
+describe('with a lease holder', () => {
   function holder(renewedUntilMs: number): LeaseHolder {
     return {
       hold: vi.fn(),
@@ -49,19 +49,19 @@ describe('with somebody who renews them while the loop is held', () => {
   const refuse = (): Promise<never> =>
     Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'the answer came too late'));
 
-  it('a lease that was renewed in time is not lost, if the broker does not answer', async () => {
+  it('a lease that its holder has renewed is not lost if the broker does not answer', async () => {
     const { clock, run } = blocked(refuse, holder(Number.MAX_SAFE_INTEGER));
     await clock.advanceAsync(5_000);
     expect(run.isLeaseLost).toBe(false);
   });
 
-  it('it is lost if that is over, too', async () => {
+  it('a lease is lost if the renewal of its holder has ended too', async () => {
     const { clock, run } = blocked(refuse, holder(1));
     await clock.advanceAsync(5_000);
     expect(run.isLeaseLost).toBe(true);
   });
 
-  it('it is lost if the broker says so', async () => {
+  it('a lease is lost if the broker returns it as lost', async () => {
     const { clock, run } = blocked(() => Promise.resolve([run.leased]), holder(Number.MAX_SAFE_INTEGER));
     await clock.advanceAsync(5_000);
     expect(run.isLeaseLost).toBe(true);

@@ -6,7 +6,7 @@ import { Held, openWorld, WALL_MS, withMethods } from './support/world.ts';
 const unavailable = new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
 
 describe('leases', () => {
-  it('are renewed while something runs, and not otherwise', async () => {
+  it('leases are renewed while tasks run, and not otherwise', async () => {
     const world = await openWorld();
     const held = new Held();
     const extendLeases = vi.fn(world.broker.extendLeases.bind(world.broker));
@@ -24,7 +24,7 @@ describe('leases', () => {
     held.run(1).resolve();
   });
 
-  it('that somebody else has end the run, and nothing is written for it', async () => {
+  it('a lease that another server has interrupts the run, and no outcome is written', async () => {
     const world = await openWorld();
     const held = new Held();
     const complete = vi.fn();
@@ -47,7 +47,7 @@ describe('leases', () => {
     expect(world.events).toEqual(['started job', 'lost job']);
   });
 
-  it('that cannot be renewed are lost at their end, to the millisecond', async () => {
+  it('a lease that cannot be renewed is lost at its end, to the millisecond', async () => {
     const world = await openWorld();
     const held = new Held();
     const broker = withMethods(world.broker, { extendLeases: () => Promise.reject(unavailable) });
@@ -61,7 +61,7 @@ describe('leases', () => {
     expect(world.events).toEqual(['started job', 'lost job']);
   });
 
-  it('also if the broker does not even refuse', async () => {
+  it('a lease is also lost at its end if the broker does not reply', async () => {
     const world = await openWorld();
     const held = new Held();
     const broker = withMethods(world.broker, { extendLeases: () => new Promise(() => undefined) });
@@ -73,14 +73,14 @@ describe('leases', () => {
   });
 });
 
-describe('B13: a worker that is gone is no failure', () => {
+describe('tasks whose worker has died', () => {
   /** Somebody takes a task, and is never heard of again. */
   async function desert(world: Awaited<ReturnType<typeof openWorld>>): Promise<void> {
     expect(await world.broker.dequeue('default', 1, 10_000)).toHaveLength(1);
     await world.advance(10_000);
   }
 
-  it('the task is tried again, also when it has no retries', async () => {
+  it('a task whose worker has died is retried, also if it has no retries left', async () => {
     const world = await openWorld();
     const types: string[] = [];
     const info = await world.enqueue('job', undefined, { maxRetry: 0 });
@@ -96,7 +96,7 @@ describe('B13: a worker that is gone is no failure', () => {
     expect(await world.broker.queueStats('default')).toMatchObject({ processed: 1, failed: 0 });
   });
 
-  it('it is noticed when the lease ends, if a server runs then', async () => {
+  it('a task is recovered when its lease ends, if a server runs then', async () => {
     const world = await openWorld();
     const info = await world.enqueue();
     await world.broker.dequeue('default', 1, 10_000);
@@ -107,7 +107,7 @@ describe('B13: a worker that is gone is no failure', () => {
     expect(await world.state(info)).toBe('retry');
   });
 
-  it('a task that loses its worker again and again is archived', async () => {
+  it('a task that has lost its worker too often is archived', async () => {
     const world = await openWorld();
     const info = await world.enqueue();
     for (let recoveries = 0; recoveries < 3; recoveries++) {
@@ -122,7 +122,7 @@ describe('B13: a worker that is gone is no failure', () => {
     });
   });
 
-  it('only of queues that are served', async () => {
+  it('only tasks of served queues are recovered', async () => {
     const world = await openWorld();
     const info = await world.enqueue();
     await desert(world);
@@ -130,7 +130,7 @@ describe('B13: a worker that is gone is no failure', () => {
     expect(await world.find(info)).toMatchObject({ state: 'active', isOrphaned: true });
   });
 
-  it('what could not be written then is recovered again later', async () => {
+  it('a task whose recovery could not be written is recovered later', async () => {
     const world = await openWorld();
     const info = await world.enqueue();
     await desert(world);
@@ -146,8 +146,8 @@ describe('B13: a worker that is gone is no failure', () => {
   });
 });
 
-describe('B3: tasks that are active without a lease', () => {
-  it('are recovered like those whose lease is over, whatever the broker gives', async () => {
+describe('active tasks without a lease', () => {
+  it('active tasks without a lease are recovered like those whose lease has ended', async () => {
     const world = await openWorld();
     const info = await world.enqueue();
     const [leased] = await world.broker.dequeue('default', 1, 1e9);

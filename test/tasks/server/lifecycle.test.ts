@@ -12,8 +12,8 @@ async function hasSettled(world: World, promise: Promise<unknown>): Promise<bool
   return settled;
 }
 
-describe('states', () => {
-  it('are new, active, stopped and closed', async () => {
+describe('the status of a server', () => {
+  it('a server is new, active, stopped and closed', async () => {
     const world = await openWorld();
     const server = world.server();
     expect(server.status).toBe('new');
@@ -29,7 +29,7 @@ describe('states', () => {
     expect(server.status).toBe('closed');
   });
 
-  it('starting twice is an error, also at once', async () => {
+  it('a second start rejects, also before the first has ended', async () => {
     const world = await openWorld();
     const server = world.server();
     const started = server.start(() => undefined);
@@ -43,14 +43,14 @@ describe('states', () => {
     await expect(server.start(() => undefined)).rejects.toMatchObject({ code: 'ERR_SERVER_STATE' });
   });
 
-  it('after a shutdown it cannot be started, nor if it never was', async () => {
+  it('a server that was shut down cannot be started', async () => {
     const world = await openWorld();
     const server = world.server();
     await server.shutdown();
     await expect(server.start(() => undefined)).rejects.toMatchObject({ code: 'ERR_SERVER_CLOSED' });
   });
 
-  it('a broker that is closed first is told of', async () => {
+  it('a broker that is closed before the server is logged and reported to healthCheck', async () => {
     const world = await openWorld();
     const told = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn() };
     const healthCheck = vi.fn();
@@ -66,7 +66,7 @@ describe('states', () => {
     expect([server.status, world.clock.pendingWakeups]).toEqual(['closed', 0]);
   });
 
-  it('a broker that is closed after the shutdown is not', async () => {
+  it('a broker that is closed after the shutdown is not reported', async () => {
     const world = await openWorld();
     const healthCheck = vi.fn();
     const server = world.server({ healthCheck });
@@ -77,7 +77,7 @@ describe('states', () => {
     expect(healthCheck).not.toHaveBeenCalled();
   });
 
-  it('a shutdown while it starts', async () => {
+  it('a shutdown during the start ends the start', async () => {
     const world = await openWorld();
     const server = world.server();
     const started = server.start(() => undefined);
@@ -87,14 +87,14 @@ describe('states', () => {
     expect([server.status, world.clock.pendingWakeups]).toEqual(['closed', 0]);
   });
 
-  it('a handler that is none is refused', async () => {
+  it('an invalid handler is a TypeError', async () => {
     const world = await openWorld();
     await expect(world.server().start(5 as never)).rejects.toThrow(
       'handler must be a function or a ServeMux. Received 5',
     );
   });
 
-  it('a broker that does not answer: it is not started, and can be later', async () => {
+  it('start rejects if the broker does not answer, and can be called again', async () => {
     const world = await openWorld();
     const ping = vi.fn().mockRejectedValueOnce(unavailable).mockResolvedValue(undefined);
     const server = world.server({ broker: withMethods(world.broker, { ping }) });
@@ -104,7 +104,7 @@ describe('states', () => {
     expect(server.status).toBe('active');
   });
 
-  it('ping asks the broker', async () => {
+  it('ping calls the broker', async () => {
     const world = await openWorld();
     const broker = withMethods(world.broker, { ping: () => Promise.reject(unavailable) });
     await expect(world.server({ broker }).ping()).rejects.toBe(unavailable);
@@ -112,7 +112,7 @@ describe('states', () => {
 });
 
 describe('stop', () => {
-  it('takes nothing more; what runs goes on', async () => {
+  it('a stopped server takes no more tasks, and running tasks go on', async () => {
     const world = await openWorld();
     const held = new Held();
     const server = await world.start(held.handler);
@@ -124,7 +124,7 @@ describe('stop', () => {
     expect([await world.state(first), await world.state(second)]).toEqual(['gone', 'pending']);
   });
 
-  it('what was taken and not started goes back, in its order', async () => {
+  it('tasks that were taken and not started return to their queue in their order', async () => {
     const world = await openWorld();
     const ids: string[] = [];
     for (let i = 0; i < 4; i++) ids.push((await world.enqueue()).id);
@@ -141,7 +141,7 @@ describe('stop', () => {
 });
 
 describe('shutdown', () => {
-  it('of an idle server ends at once, and leaves nothing behind', async () => {
+  it('a shutdown of an idle server ends at once and leaves nothing', async () => {
     const world = await openWorld();
     const server = await world.start(() => undefined);
     expect(await world.broker.servers()).toHaveLength(1);
@@ -151,7 +151,7 @@ describe('shutdown', () => {
     expect(await world.broker.cancel({ taskId: 'x', queue: undefined, outcome: 'delete' }, 0)).toBe(false);
   });
 
-  it('waits for what runs', async () => {
+  it('a shutdown waits for running tasks', async () => {
     const world = await openWorld();
     const held = new Held();
     const server = await world.start(held.handler);
@@ -164,7 +164,7 @@ describe('shutdown', () => {
     expect([await world.state(info), held.run().signal.aborted]).toEqual(['gone', false]);
   });
 
-  it('interrupts what is not done in time; it goes back to the head of its queue', async () => {
+  it('a shutdown interrupts tasks that are not done in time, and they return to the head of their queue', async () => {
     const world = await openWorld();
     const held = new Held();
     const server = await world.start(held.handler, { concurrency: 1 });
@@ -182,7 +182,7 @@ describe('shutdown', () => {
     expect(world.clock.pendingWakeups).toBe(0);
   });
 
-  it('what is deaf is given up when its grace is over', async () => {
+  it('a shutdown gives up handlers that ignore their signal at the end of the grace', async () => {
     const world = await openWorld();
     const server = await world.start(() => new Promise(() => undefined), { graceMs: 500 });
     const info = await world.enqueue();
@@ -194,7 +194,7 @@ describe('shutdown', () => {
     expect(world.clock.pendingWakeups).toBe(0);
   });
 
-  it('what is done within the grace is done', async () => {
+  it('a task that is done within the grace is completed', async () => {
     const world = await openWorld();
     const held = new Held();
     const server = await world.start(held.handler);
@@ -206,7 +206,7 @@ describe('shutdown', () => {
     expect(await world.state(info)).toBe('gone');
   });
 
-  it('does not call the errorHandler for what it has interrupted itself', async () => {
+  it('a shutdown does not call errorHandler for the tasks it interrupts', async () => {
     const world = await openWorld();
     const errorHandler = vi.fn();
     const server = await world.start(() => new Promise(() => undefined), { errorHandler });
@@ -217,7 +217,7 @@ describe('shutdown', () => {
     expect(errorHandler).not.toHaveBeenCalled();
   });
 
-  it('is idempotent, and is what `await using` calls', async () => {
+  it('shutdown is idempotent, and `await using` calls it', async () => {
     const world = await openWorld();
     const server = await world.start(() => undefined);
     const closed = server.shutdown();
@@ -225,7 +225,7 @@ describe('shutdown', () => {
     await server[Symbol.asyncDispose]();
   });
 
-  it('from within a handler that waits for it', async () => {
+  it('a handler can call shutdown and wait for it', async () => {
     const world = await openWorld();
     const server = world.server();
     await server.start(() => server.shutdown());
@@ -235,7 +235,7 @@ describe('shutdown', () => {
     expect(await world.state(info)).toBe('pending');
   });
 
-  it('a task can be cancelled while it is waited for', async () => {
+  it('a task can be cancelled during the shutdown', async () => {
     const world = await openWorld();
     const held = new Held();
     const server = await world.start(held.handler);
@@ -247,7 +247,7 @@ describe('shutdown', () => {
     expect(await world.state(info)).toBe('gone');
   });
 
-  it('a dequeue that answers after it: what it gives goes back', async () => {
+  it('tasks of a dequeue that replies after the shutdown return to their queue', async () => {
     const world = await openWorld();
     let answer: (() => void) | undefined;
     const broker = withMethods(world.broker, {
@@ -267,7 +267,7 @@ describe('shutdown', () => {
     expect([handler.mock.calls.length, await world.state(info)]).toEqual([0, 'pending']);
   });
 
-  it('a write that fails after it is given up', async () => {
+  it('a write that fails during the shutdown is given up', async () => {
     const world = await openWorld();
     let fail: ((error: Error) => void) | undefined;
     const broker = withMethods(world.broker, {
@@ -283,7 +283,7 @@ describe('shutdown', () => {
     expect(world.events).toEqual(['started job', 'lost job']);
   });
 
-  it('a broker that does not answer at all does not hold it for ever', async () => {
+  it('a broker that never answers does not block the shutdown', async () => {
     const world = await openWorld();
     const never = (): Promise<never> => new Promise(() => undefined);
     const methods = { withdrawServer: never, recover: never, groups: never };
@@ -300,7 +300,7 @@ describe('shutdown', () => {
     expect(world.clock.pendingWakeups).toBe(0);
   });
 
-  it('a write that hangs does not hold it for longer than the lease', async () => {
+  it('a write that hangs delays the shutdown no longer than the lease', async () => {
     const world = await openWorld();
     const broker = withMethods(world.broker, { complete: () => new Promise(() => undefined) });
     const server = await world.start(() => undefined, { broker });
@@ -313,7 +313,7 @@ describe('shutdown', () => {
 });
 
 describe('run', () => {
-  it('ends when the server is shut down while it starts', async () => {
+  it('run resolves if the server is shut down during its start', async () => {
     const world = await openWorld();
     let answer: (() => void) | undefined;
     const broker = withMethods(world.broker, {
@@ -335,7 +335,7 @@ describe('run', () => {
 });
 
 describe('an idle server', () => {
-  it('on a self-driven broker has no beat: a month passes in a few wake-ups', async () => {
+  it('an idle server wakes up a few times in a month if the broker drives itself', async () => {
     const world = await openWorld();
     let wakeups = 0;
     const setTimeout = world.clock.setTimeout.bind(world.clock);
@@ -351,8 +351,8 @@ describe('an idle server', () => {
   });
 });
 
-describe('what others see of it', () => {
-  it('who it is, and what it works on', async () => {
+describe('what a broker lists of a server', () => {
+  it('a broker lists the server and its active tasks', async () => {
     const world = await openWorld();
     const held = new Held();
     const server = await world.start(held.handler, { concurrency: 5, queues: { default: 2 } });

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { Held, openWorld } from './support/world.ts';
 
 describe('metrics', () => {
-  it('tell how long runs took, by queue, type and outcome', async () => {
+  it('the duration of runs is measured by queue, type and outcome', async () => {
     const world = await openWorld();
     const registry = new Registry();
     const held = new Held();
@@ -24,7 +24,7 @@ describe('metrics', () => {
     ]);
   });
 
-  it('tell what is in progress, of all servers, until they shut down', async () => {
+  it('the tasks in progress of all servers are measured until they shut down', async () => {
     const world = await openWorld();
     const registry = new Registry();
     const metrics = prometheusMetrics({ registry });

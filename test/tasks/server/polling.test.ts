@@ -2,7 +2,7 @@ import { MAINTENANCE_JOBS, Task, type Broker, type ServerOptions } from 'escapem
 import { describe, expect, it, vi } from 'vitest';
 import { Held, openWorld, withMethods, type World } from './support/world.ts';
 
-/** A broker that has to be asked, and gives no hints. */
+/** A broker that must be polled, and sends no notifications. */
 function polled(world: World, methods: Partial<Broker> = {}): Broker {
   return withMethods(world.broker as Broker, {
     maintenance: MAINTENANCE_JOBS,
@@ -12,8 +12,8 @@ function polled(world: World, methods: Partial<Broker> = {}): Broker {
   });
 }
 
-describe('a broker that has to be asked', () => {
-  it('is asked for tasks about every second', async () => {
+describe('a broker that must be polled', () => {
+  it('queues are polled about every second', async () => {
     const world = await openWorld();
     const calls: number[] = [];
     const broker = polled(world, {
@@ -33,21 +33,21 @@ describe('a broker that has to be asked', () => {
     expect(await world.state(info)).toBe('gone');
   });
 
-  it('is asked at once while it gives as many as are asked for', async () => {
+  it('dequeue is called again at once if it returned the maximum', async () => {
     const world = await openWorld();
     for (let i = 0; i < 10; i++) await world.enqueue();
     await world.start(() => undefined, { broker: polled(world), concurrency: 2 });
     expect(world.events.filter((event) => event === 'completed job')).toHaveLength(10);
   });
 
-  it('a hint makes it be asked at once', async () => {
+  it('a notification makes the server call dequeue at once', async () => {
     const world = await openWorld();
     const subscribe = world.broker.subscribe.bind(world.broker);
     await world.start(() => undefined, { broker: polled(world, { subscribe }) });
     expect(await world.state(await world.enqueue())).toBe('gone');
   });
 
-  it('stopping does not wait for the poll', async () => {
+  it('a shutdown does not wait for the next poll', async () => {
     const world = await openWorld();
     const server = await world.start(() => undefined, { broker: polled(world) });
     await server.shutdown();
@@ -55,18 +55,18 @@ describe('a broker that has to be asked', () => {
   });
 
   it.each<[string, keyof Broker, number, unknown, Partial<ServerOptions>, unknown[]]>([
-    ['due tasks', 'forward', 5_000, 0, {}, [['default']]],
-    ['due tasks, as often as is said', 'forward', 700, 0, { delayedTaskCheckIntervalMs: 700 }, [['default']]],
-    ['what is to be removed', 'deleteExpired', 8_000, 0, {}, [['default'], 100]],
+    ['forward', 'forward', 5_000, 0, {}, [['default']]],
+    ['forward, by the options', 'forward', 700, 0, { delayedTaskCheckIntervalMs: 700 }, [['default']]],
+    ['deleteExpired', 'deleteExpired', 8_000, 0, {}, [['default'], 100]],
     [
-      'what is to be removed, as is said',
+      'deleteExpired, by the options',
       'deleteExpired',
       300,
       0,
       { janitorIntervalMs: 300, janitorBatchSize: 7 },
       [['default'], 7],
     ],
-  ])('is asked for %s', async (_what, method, everyMs, result, options, args) => {
+  ])('the server calls %s at its interval', async (_what, method, everyMs, result, options, args) => {
     const world = await openWorld();
     const asked = vi.fn(() => Promise.resolve(result));
     await world.start(() => undefined, { broker: polled(world, { [method]: asked }), ...options });
@@ -78,7 +78,7 @@ describe('a broker that has to be asked', () => {
     expect(asked).toHaveBeenCalledTimes(4);
   });
 
-  it('is asked again at once while there was something', async () => {
+  it('a maintenance operation is called again at once while it has changed tasks', async () => {
     const world = await openWorld();
     const forward = vi
       .fn(() => Promise.resolve(0))
@@ -89,7 +89,7 @@ describe('a broker that has to be asked', () => {
     expect(forward).toHaveBeenCalledTimes(3);
   });
 
-  it('an error does not end it', async () => {
+  it('maintenance goes on after an error', async () => {
     const world = await openWorld();
     const forward = vi.fn(() => Promise.resolve(0)).mockRejectedValueOnce(new Error('no answer'));
     await world.start(() => undefined, { broker: polled(world, { forward }) });
@@ -97,7 +97,7 @@ describe('a broker that has to be asked', () => {
     expect(forward).toHaveBeenCalledTimes(3);
   });
 
-  it('is asked for tasks whose worker is gone at the start and every minute, with grace for clocks that differ', async () => {
+  it('recover is called at the start and every minute, with a grace for clocks that differ', async () => {
     const world = await openWorld();
     const recover = vi.fn(() => Promise.resolve([]));
     const reclaimSets = vi.fn(() => Promise.resolve(0));
@@ -108,7 +108,7 @@ describe('a broker that has to be asked', () => {
     expect([recover.mock.calls.length - before, reclaimSets.mock.calls.length]).toEqual([2, 3]);
   });
 
-  it('is told every five seconds that the server lives, for ten', async () => {
+  it('the server is announced every five seconds, for ten seconds', async () => {
     const world = await openWorld();
     const announceServer = vi.fn(() => Promise.resolve());
     await world.start(() => undefined, { broker: polled(world, { announceServer }) });
@@ -117,7 +117,7 @@ describe('a broker that has to be asked', () => {
     expect(announceServer).toHaveBeenCalledWith(expect.any(Function), 10_000);
   });
 
-  it('is asked for groups every seven seconds, or as often as the grace period', async () => {
+  it('groups are listed every seven seconds, or every grace period', async () => {
     const world = await openWorld();
     const groups = vi.fn(world.broker.groups.bind(world.broker));
     const groupAggregator = (): Task => new Task('digest');
@@ -130,7 +130,7 @@ describe('a broker that has to be asked', () => {
     expect([await world.state(info), groups.mock.calls.length]).toEqual(['gone', 3]);
   });
 
-  it('running tasks are not held up by polls', async () => {
+  it('running tasks are not delayed by polls', async () => {
     const world = await openWorld();
     const held = new Held();
     await world.start(held.handler, { broker: polled(world), concurrency: 2 });
@@ -144,7 +144,7 @@ describe('a broker that has to be asked', () => {
 });
 
 describe('a self-driven broker', () => {
-  it('is asked for none of that', async () => {
+  it('no maintenance operation of a self-driven broker is called', async () => {
     const world = await openWorld();
     const asked = vi.fn(() => Promise.resolve(0));
     const methods = { forward: asked, deleteExpired: asked, reclaimSets: asked };

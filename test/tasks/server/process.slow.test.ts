@@ -18,9 +18,11 @@ function run(source: string): string[] {
 }
 
 describe('run', () => {
-  it.each(['SIGTERM', 'SIGINT'])('ends at %s, when what runs is done, and leaves no listener', (signal) => {
-    expect(
-      run(`
+  it.each(['SIGTERM', 'SIGINT'])(
+    'run ends at %s when running tasks are done, and leaves no listener',
+    (signal) => {
+      expect(
+        run(`
         const server = new Server({ broker, concurrency: 1 });
         await client.enqueueMany([new Task('first'), new Task('second')]);
         server.on('completed', ({ type }) => say('completed', type));
@@ -32,8 +34,9 @@ describe('run', () => {
         say(server.status, listeners());
         say((await broker.queueStats('default')).counts.pending);
       `),
-    ).toEqual(['started first 1,1,1', 'completed first', 'closed 0,0,0', '1']);
-  });
+      ).toEqual(['started first 1,1,1', 'completed first', 'closed 0,0,0', '1']);
+    },
+  );
 
   it.skipIf(process.platform === 'win32')('takes nothing more at SIGTSTP, and goes on until SIGTERM', () => {
     expect(
@@ -52,7 +55,7 @@ describe('run', () => {
     ).toEqual(['closed 1']);
   });
 
-  it('ends when somebody else shuts the server down', () => {
+  it('run ends when the server is shut down by other code', () => {
     expect(
       run(`
         const server = new Server({ broker });
@@ -63,7 +66,7 @@ describe('run', () => {
     ).toEqual(['closed 0,0,0']);
   });
 
-  it('that cannot start leaves no listener', () => {
+  it('a run that cannot start leaves no listener', () => {
     expect(
       run(`
         const server = new Server({ broker });
@@ -75,7 +78,7 @@ describe('run', () => {
 });
 
 describe('the process', () => {
-  it('stays alive while a server is active, and ends after its shutdown', () => {
+  it('the process stays alive while a server is active, and ends after its shutdown', () => {
     expect(
       run(`
         const server = new Server({ broker });
@@ -91,7 +94,7 @@ describe('the process', () => {
 });
 
 describe('a process that was blocked for longer than a lease', () => {
-  it.each([10, 400])('keeps its tasks (%d ms after a renewal)', (phaseMs) => {
+  it.each([10, 400])('a process that was blocked keeps its tasks (%d ms after a renewal)', (phaseMs) => {
     expect(
       run(`
         const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -113,8 +116,8 @@ describe('a process that was blocked for longer than a lease', () => {
   });
 });
 
-describe('what a user gives that throws', () => {
-  it('is an uncaught exception in a turn of its own, and stops nothing', () => {
+describe('user functions that throw', () => {
+  it('an error of a user function is an uncaught exception in a turn of its own, and does not stop the server', () => {
     const lines = run(`
       process.on('uncaughtException', (error) => say('uncaught', error.message));
       const fail = (what) => () => { throw new Error(what); };

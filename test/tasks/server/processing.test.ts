@@ -16,27 +16,27 @@ function throwing(error: unknown): Handler {
   };
 }
 
-describe('a handler that says that it is done', () => {
+describe('a handler that succeeds', () => {
   it.each<[string, Handler]>([
     ['returns', () => undefined],
     ['returns a value', () => 42],
     ['resolves', () => Promise.resolve()],
     [
-      'gives a thenable',
+      'returns a thenable',
       () => ({
         then: (resolve: () => void) => {
           resolve();
         },
       }),
     ],
-  ])('%s: the task is gone', async (_how, handler) => {
+  ])('a task is removed when its handler %s', async (_how, handler) => {
     const world = await openWorld();
     await world.start(handler);
     expect(await world.state(await world.enqueue())).toBe('gone');
     expect(world.events).toEqual(['started job', 'completed job']);
   });
 
-  it('what is to be retained is completed, with its result', async () => {
+  it('a task with retention is completed with its result', async () => {
     const world = await openWorld();
     await world.start((_task, context) => context.writeResult({ pages: 3 }));
     const info = await world.enqueue('job', undefined, { retentionMs: 60_000 });
@@ -46,7 +46,7 @@ describe('a handler that says that it is done', () => {
     });
   });
 
-  it('its result was written before it is done', async () => {
+  it('a result is written before the task is completed', async () => {
     const world = await openWorld();
     await world.start((_task, context) => void context.writeResult(new Uint8Array([1, 2])));
     const info = await world.enqueue('job', undefined, { retentionMs: 60_000 });
@@ -58,11 +58,11 @@ describe('a handler that fails', () => {
   it.each<[string, Handler, string]>([
     ['throws', throwing(boom), 'boom'],
     ['rejects', () => Promise.reject(boom), 'boom'],
-    ['throws what is no error', throwing('no space left'), 'no space left'],
-    ['throws nothing', throwing(undefined), 'thrown: undefined'],
-    ['throws what throws when it is looked at', throwing(trap), 'unknown error: it cannot be read'],
+    ['throws a string', throwing('no space left'), 'no space left'],
+    ['throws undefined', throwing(undefined), 'thrown: undefined'],
+    ['throws an object whose properties throw', throwing(trap), 'unknown error: it cannot be read'],
     [
-      'gives a thenable that rejects',
+      'returns a thenable that rejects',
       () => ({
         then: (_: unknown, reject: (e: Error) => void) => {
           reject(boom);
@@ -70,8 +70,8 @@ describe('a handler that fails', () => {
       }),
       'boom',
     ],
-    ['gives a thenable that throws', () => ({ then: throwing(boom) as never }), 'boom'],
-  ])('%s: the task is tried again', async (_how, handler, lastError) => {
+    ['returns a thenable that throws', () => ({ then: throwing(boom) as never }), 'boom'],
+  ])('a task is retried when its handler %s', async (_how, handler, lastError) => {
     const world = await openWorld();
     await world.start(handler);
     const info = await world.enqueue();
@@ -83,7 +83,7 @@ describe('a handler that fails', () => {
     expect(world.events).toEqual(['started job', 'retried job']);
   });
 
-  it('runs again at its time, with the number of its failures', async () => {
+  it('a failed task runs again at its time, with the number of its failures', async () => {
     const world = await openWorld();
     const counts: number[] = [];
     const delays: number[] = [];
@@ -107,7 +107,7 @@ describe('a handler that fails', () => {
     expect(await world.state(info)).toBe('gone');
   });
 
-  it('for the last time: it is archived', async () => {
+  it('a task that fails for the last time is archived', async () => {
     const world = await openWorld();
     await world.start(throwing(boom));
     const info = await world.enqueue('job', undefined, { maxRetry: 1 });
@@ -119,7 +119,7 @@ describe('a handler that fails', () => {
   it.each<[string, Error]>([
     ['SkipRetry', new SkipRetry('bad address')],
     ['an error that SkipRetry has caused', new Error('bad address', { cause: new SkipRetry() })],
-  ])('with %s: it is archived at once', async (_what, error) => {
+  ])('a task that fails with %s is archived at once', async (_what, error) => {
     const world = await openWorld();
     await world.start(throwing(error));
     const info = await world.enqueue();
@@ -129,7 +129,7 @@ describe('a handler that fails', () => {
     });
   });
 
-  it('with RevokeTask: the task is gone with its lock, whatever its retention, and counts as processed', async () => {
+  it('RevokeTask removes the task and its lock, whatever its retention, and counts as processed', async () => {
     const world = await openWorld();
     await world.start(throwing(new RevokeTask()));
     const options = { retentionMs: 60_000, uniqueTtlMs: 60_000 };
@@ -139,7 +139,7 @@ describe('a handler that fails', () => {
     expect(await world.broker.queueStats('default')).toMatchObject({ processed: 1, failed: 0 });
   });
 
-  it('without a handler of its type it has failed', async () => {
+  it('a task without a handler for its type fails', async () => {
     const world = await openWorld();
     await world.start(new ServeMux());
     const info = await world.enqueue('image:resize');
@@ -148,7 +148,7 @@ describe('a handler that fails', () => {
 });
 
 describe('isFailure', () => {
-  it('is asked first: what is no failure is tried again, also when no retries are left', async () => {
+  it('an error that is not a failure makes the task be retried, also if no retries are left', async () => {
     const world = await openWorld();
     let isLimited = true;
     await world.start(
@@ -168,7 +168,7 @@ describe('isFailure', () => {
 });
 
 describe('errorHandler', () => {
-  it.each([boom, new SkipRetry(), new RevokeTask()])('is told of %s', async (error) => {
+  it.each([boom, new SkipRetry(), new RevokeTask()])('errorHandler is called with %s', async (error) => {
     const world = await openWorld();
     const told = vi.fn();
     await world.start(throwing(error), { errorHandler: told });
@@ -183,7 +183,7 @@ describe('errorHandler', () => {
 });
 
 describe('events', () => {
-  it('tell what the run was, how long it took and what comes of it', async () => {
+  it('events have the run, its duration and its outcome', async () => {
     const world = await openWorld();
     const held = new Held();
     const server = await world.start(held.handler);
@@ -209,8 +209,8 @@ describe('events', () => {
   });
 });
 
-describe('what a handler is given', () => {
-  it('a payload of its own: what it does to it, the next run does not see', async () => {
+describe('the arguments of a handler', () => {
+  it('each run has its own copy of the payload', async () => {
     const world = await openWorld();
     const seen: string[] = [];
     await world.start((task) => {
@@ -224,7 +224,7 @@ describe('what a handler is given', () => {
     expect(seen).toEqual(['text', 'text', 'text', 'text']);
   });
 
-  it('the task and its context', async () => {
+  it('a handler receives the task and its context', async () => {
     const world = await openWorld();
     const seen: unknown[] = [];
     await world.start(
@@ -251,7 +251,7 @@ describe('what a handler is given', () => {
     expect(seen).toEqual(['job', [1], headers, undefined, { ...expected, headers }, 'number', 'pool']);
   });
 
-  it('has a signal that any number of calls may listen to', async () => {
+  it('the signal accepts any number of listeners', async () => {
     const world = await openWorld();
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     await world.start((_task, { signal }) => {
@@ -263,7 +263,7 @@ describe('what a handler is given', () => {
     warned.mockRestore();
   });
 
-  it('has headers that no attempt can change for the next one', async () => {
+  it('a handler cannot change the headers for the next run', async () => {
     const world = await openWorld();
     const seen: object[] = [];
     await world.start(({ headers }, context) => {
@@ -278,7 +278,7 @@ describe('what a handler is given', () => {
     expect(seen).toEqual([{ trace: 'abc' }, { trace: 'abc' }]);
   });
 
-  it('values that middleware has put there, for this run alone', async () => {
+  it('context.values has the values of middleware, for this run alone', async () => {
     const world = await openWorld();
     const seen: unknown[] = [];
     const mux = new ServeMux()
@@ -294,7 +294,7 @@ describe('what a handler is given', () => {
     expect(seen).toEqual([undefined, 'ann', undefined, 'ann']);
   });
 
-  it('a way to say how far it is', async () => {
+  it('context.progress writes the progress of the run', async () => {
     const world = await openWorld();
     const held = new Held();
     await world.start((task, context) => {
@@ -306,7 +306,7 @@ describe('what a handler is given', () => {
     held.run().resolve();
   });
 
-  it('what JSON has no word for is refused', async () => {
+  it('progress rejects a value that is not JSON-serializable', async () => {
     const world = await openWorld();
     const errors: unknown[] = [];
     await world.start(async (_task, context) => {
@@ -322,7 +322,7 @@ describe('what a handler is given', () => {
     expect(errors).toEqual(['ERR_INVALID_ARG_VALUE', 'ERR_INVALID_ARG_VALUE', 'ERR_INVALID_ARG_VALUE']);
   });
 
-  it('a progress that comes too late, and that nobody waits for, is dropped', async () => {
+  it('a late progress that is not awaited is ignored', async () => {
     const world = await openWorld();
     let late: (() => Promise<void>) | undefined;
     await world.start((_task, context) => {
@@ -334,7 +334,7 @@ describe('what a handler is given', () => {
     await world.settle();
   });
 
-  it('a result that comes too late, and that nobody waits for, is dropped; who waits for it is told', async () => {
+  it('a late result is ignored if it is not awaited, and rejects if it is', async () => {
     const world = await openWorld();
     let late: (() => Promise<void>) | undefined;
     await world.start((_task, context) => {

@@ -13,7 +13,7 @@ function deal(picker: QueuePicker, places: number, rounds: number): Record<strin
 describe('weighted', () => {
   const weights = { critical: 6, default: 3, low: 1 };
 
-  it.each([1, 2, 3, 7, 10, 23])('shares hold with %d places a round', (places) => {
+  it.each([1, 2, 3, 7, 10, 23])('the shares of queues hold with %d slots a round', (places) => {
     expect(deal(new QueuePicker(weights, false), places, 10)).toEqual({
       critical: 6 * places,
       default: 3 * places,
@@ -21,23 +21,23 @@ describe('weighted', () => {
     });
   });
 
-  it('one place at a time goes round smoothly', () => {
+  it('single slots are distributed smoothly', () => {
     const picker = new QueuePicker({ a: 2, b: 1 }, false);
     expect([1, 2, 3, 4, 5, 6].map(() => picker.pick(1)[0]?.queue).join('')).toBe('abaaba');
   });
 
-  it('common factors do not matter', () => {
+  it('common factors of priorities make no difference', () => {
     const picker = new QueuePicker({ a: 2_000_000, b: 1_000_000 }, false);
     expect(deal(picker, 3, 1)).toEqual({ a: 2, b: 1 });
   });
 
-  it('queues that have nothing get nothing, and the others share their places', () => {
+  it('empty queues get no slots, and the others share them', () => {
     const picker = new QueuePicker(weights, false);
     picker.markEmpty('critical');
     expect(deal(picker, 4, 10)).toEqual({ default: 30, low: 10 });
   });
 
-  it('a queue that was empty neither saves up places nor has lost them', () => {
+  it('a queue that was empty neither gains nor loses slots', () => {
     const picker = new QueuePicker({ a: 1, b: 1 }, false);
     picker.markEmpty('a');
     deal(picker, 1, 100);
@@ -45,7 +45,7 @@ describe('weighted', () => {
     expect(deal(picker, 1, 10)).toEqual({ a: 5, b: 5 });
   });
 
-  it('every round gives out all places', () => {
+  it('every round distributes all slots', () => {
     const picker = new QueuePicker({ a: 5, b: 3, c: 3 }, false);
     for (let places = 1; places < 50; places++) {
       expect(picker.pick(places).reduce((sum, { limit }) => sum + limit, 0)).toBe(places);
@@ -56,7 +56,7 @@ describe('weighted', () => {
 describe('strict', () => {
   const picker = new QueuePicker({ low: 1, critical: 6, default: 3 }, true);
 
-  it('gives everything to the queue of the highest priority that may have something', () => {
+  it('strict priority gives all slots to the first queue that may have tasks', () => {
     expect(picker.pick(5)).toEqual([{ queue: 'critical', limit: 5 }]);
     picker.markEmpty('critical');
     expect(picker.pick(5)).toEqual([{ queue: 'default', limit: 5 }]);
@@ -68,12 +68,12 @@ describe('strict', () => {
   });
 });
 
-describe('what may have something', () => {
-  it('is everything at first', () => {
+describe('queues that may have tasks', () => {
+  it('every queue may have tasks at first', () => {
     expect(new QueuePicker({ a: 1 }, false).hasReady).toBe(true);
   });
 
-  it('is told of queues that are served, and of no others', () => {
+  it('only served queues can be marked ready', () => {
     const picker = new QueuePicker({ a: 1 }, false);
     picker.markEmpty('a');
     expect(picker.markReady('b')).toBe(false);

@@ -16,21 +16,21 @@ const TABLE = [
   [4, 271, 416],
 ] as const;
 
-describe('the delay by default', () => {
-  it.each(TABLE)('after %d earlier failures is from %d to %d seconds', (retried, least, most) => {
+describe('the default delay', () => {
+  it.each(TABLE)('the delay after %d earlier failures is from %d to %d seconds', (retried, least, most) => {
     vi.spyOn(Math, 'random').mockReturnValue(0);
     expect(defaultRetryDelayMs(retried)).toBe(least * 1_000);
     vi.spyOn(Math, 'random').mockReturnValue(0.999_999);
     expect(defaultRetryDelayMs(retried)).toBe(most * 1_000);
   });
 
-  it('has an end, whatever maxRetry is', () => {
+  it('the delay is limited, whatever maxRetry is', () => {
     expect(defaultRetryDelayMs(2 ** 31 - 1)).toBe(100 * 365 * 24 * 3_600_000);
   });
 });
 
 describe("a user's delay", () => {
-  it('is asked with the failures before, the error and the task', () => {
+  it('retryDelayMs receives the number of failures, the error and the task', () => {
     const asked = vi.fn(() => 250);
     const error = new Error('x');
     expect(retryDelayOf(asked, 3, error, task)).toBe(250);
@@ -40,11 +40,11 @@ describe("a user's delay", () => {
   it.each([
     ['negative', -5, 0],
     ['endless', Infinity, 100 * 365 * 24 * 3_600_000],
-  ])('that is %s is the nearest one that can be waited for', (_what, delayMs, waitedMs) => {
+  ])('a delay that is %s is replaced by the nearest valid one', (_what, delayMs, waitedMs) => {
     expect(retryDelayOf(() => delayMs, 0, undefined, task)).toBe(waitedMs);
   });
 
-  it.each([NaN, 'soon', undefined])('%s is none: then it is the default', (delay) => {
+  it.each([NaN, 'soon', undefined])('the delay %s is not valid, so the default is used', (delay) => {
     vi.spyOn(Math, 'random').mockReturnValue(0);
     expect(retryDelayOf(() => delay as number, 1, undefined, task)).toBe(16_000);
   });

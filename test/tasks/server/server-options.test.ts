@@ -6,7 +6,7 @@ import { resolveServerOptions } from '../../../src/tasks/server/server-options.t
 const broker = await EmbeddedBroker.open();
 
 describe('options', () => {
-  it('have asynq’s defaults', () => {
+  it('the defaults are those of asynq', () => {
     expect(resolveServerOptions({ broker })).toMatchObject({
       concurrency: availableParallelism(),
       queues: { default: 1 },
@@ -27,7 +27,7 @@ describe('options', () => {
     });
   });
 
-  it('the queues are those of the moment', () => {
+  it('later changes of the queues object have no effect', () => {
     const queues: Record<string, number> = { a: 1 };
     const resolved = resolveServerOptions({ broker, queues });
     queues['b'] = 2;
@@ -35,7 +35,7 @@ describe('options', () => {
   });
 });
 
-describe('a wrong option is refused, and shown', () => {
+describe('an invalid option', () => {
   it.each<[Record<string, unknown>, string, new () => Error]>([
     [{ broker: {} }, 'options.broker must be a Broker. Received [object Object]', TypeError],
     [{ concurrency: 0 }, 'options.concurrency must be an integer of at least 1. Received 0', RangeError],
@@ -84,7 +84,7 @@ describe('a wrong option is refused, and shown', () => {
     [{ baseContext: 5 }, 'options.baseContext must be an object. Received 5', TypeError],
     [{ logger: {} }, 'options.logger must be a Logger with debug, info, warn and error', TypeError],
     [{ metrics: {} }, 'metrics must be a MetricsProvider', TypeError],
-  ])('%o', (options, message, kind) => {
+  ])('the options %o throw an error with the value received', (options, message, kind) => {
     const make = (): Server => new Server({ broker, ...options });
     expect(make).toThrow(message);
     expect(make).toThrow(kind);

@@ -181,7 +181,7 @@ async function stateOf(broker: Broker, queue: string, id: string): Promise<strin
   }
 }
 
-it('whatever handlers and the broker do, every run ends once, every task ends, and nothing is left behind', async () => {
+it('every run ends once, every task ends and nothing is left, whatever handlers and the broker do', async () => {
   await fc.assert(
     fc.asyncProperty(scenarios, async (scenario) => {
       await new Run(scenario).play();

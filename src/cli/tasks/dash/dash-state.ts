@@ -1,6 +1,7 @@
 import type { GroupInfo } from '../../../tasks/broker/broker.ts';
 import { TASK_STATES, type TaskState } from '../../../tasks/task-state.ts';
-import type { QueueView, TaskList, TaskView } from '../target/tasks-target.ts';
+import type { QueueView, TaskView } from '../../../tasks/http/asynqmon-json.ts';
+import type { TaskList, TasksTarget } from '../target/tasks-target.ts';
 
 /**
  * What the dash shows, from the outside in:
@@ -12,23 +13,23 @@ import type { QueueView, TaskList, TaskView } from '../target/tasks-target.ts';
 export interface DashState {
   /** Undefined in the list of queues. */
   readonly queue: string | undefined;
-  /** Which of the queue's tasks. */
+  /** State of the tasks in the list. */
   readonly state: TaskState;
-  /** Of aggregating tasks; undefined in the list of groups. */
+  /** Group of aggregating tasks; undefined in the list of groups. */
   readonly group: string | undefined;
   /** Undefined in lists. */
   readonly taskId: string | undefined;
-  /** Of the list of tasks, from 1. */
+  /** Page of the list of tasks, from 1. */
   readonly page: number;
-  /** The one in the list that is chosen, from 0. */
+  /** The selected row of the list, from 0. */
   readonly row: number;
-  /** Those that were chosen in the lists that this one is in, the innermost last. */
+  /** The selected rows of the outer lists, the innermost last. */
   readonly rowsAbove: readonly number[];
   readonly isHelp: boolean;
   readonly isOver: boolean;
 }
 
-/** What was last read. What the state has no use for is not read, and empty. */
+/** The data that was read last. Data that the state does not show is empty. */
 export interface DashData {
   readonly queues: readonly QueueView[];
   readonly groups: readonly GroupInfo[];
@@ -43,19 +44,19 @@ export const FIRST_STATE: DashState = {
 
 export const NO_DATA: DashData = { queues: [], groups: [], tasks: [], task: undefined };
 
-/** The list of tasks that is shown; undefined if it is another one. */
+/** Returns the list of tasks that is shown; undefined if another list is. */
 export function listShown({ queue, state, group }: DashState): TaskList | undefined {
   if (queue === undefined || (state === 'aggregating' && group === undefined)) return undefined;
   return { queue, state, group };
 }
 
-/** How many rows the list has that is shown. */
+/** Returns the number of rows of the list that is shown. */
 export function rowsShown(state: DashState, { queues, groups, tasks }: DashData): number {
   if (state.queue === undefined) return queues.length;
   return (listShown(state) === undefined ? groups : tasks).length;
 }
 
-/** The state after a key, by the names of Node's `readline`; the same one if the key means nothing. */
+/** Returns the state after a key, which is named as in Node's `readline`; the same state if the key has no meaning. */
 export function press(state: DashState, key: string, data: DashData): DashState {
   if (key === 'ctrl-c') return { ...state, isOver: true };
   if (state.isHelp) return { ...state, isHelp: false };
@@ -72,7 +73,7 @@ export function press(state: DashState, key: string, data: DashData): DashState 
   return move(state, key, rowsShown(state, data) - 1);
 }
 
-/** What is chosen is there: rows may have gone. */
+/** Returns a state whose selected row exists: rows may have been removed. */
 export function settle(state: DashState, data: DashData): DashState {
   const row = Math.max(0, Math.min(state.row, rowsShown(state, data) - 1));
   return row === state.row ? state : { ...state, row };
@@ -84,7 +85,7 @@ function move(state: DashState, key: string, last: number): DashState {
   return state;
 }
 
-/** Round and round. */
+/** Selects the next or the previous state, cyclically. */
 function turn(state: DashState, by: number): DashState {
   const at = (TASK_STATES.indexOf(state.state) + by + TASK_STATES.length) % TASK_STATES.length;
   const rowsAbove = state.rowsAbove.slice(0, 1);
@@ -111,4 +112,24 @@ function goBack(state: DashState): DashState {
   if (state.group !== undefined) return { ...outside, group: undefined, page: 1 };
   if (state.queue !== undefined) return { ...outside, queue: undefined, page: 1 };
   return { ...state, isOver: true };
+}
+
+/** Reads the data that a state shows. */
+export async function readDash(target: TasksTarget, state: DashState, pageSize: number): Promise<DashData> {
+  const { queue, taskId, page } = state;
+  const list = listShown(state);
+  if (queue !== undefined && taskId !== undefined) {
+    return { ...NO_DATA, task: await target.getTaskInfo(queue, taskId) };
+  }
+  const [queues, tasks, groups] = await Promise.all([
+    queue === undefined ? target.queueInfos() : target.getQueueInfo(queue).then((info) => [info]),
+    list === undefined ? [] : target.list(list.queue, list.state, { page, pageSize }, list.group),
+    queue === undefined || list !== undefined ? [] : target.groups(queue),
+  ]);
+  return { queues, groups, tasks, task: undefined };
+}
+
+/** Returns whether two states show the same data. */
+export function showsSame(one: DashState, other: DashState): boolean {
+  return (['queue', 'state', 'group', 'taskId', 'page'] as const).every((name) => one[name] === other[name]);
 }

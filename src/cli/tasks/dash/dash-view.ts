@@ -1,8 +1,7 @@
 import { TASK_STATES } from '../../../tasks/task-state.ts';
 import { formatCount, harmless, plainTable, printable } from '../../terminal/text.ts';
-import { QUEUE_ALIGNS, queueRows } from '../show/show-queue.ts';
-import { taskDetails, taskRows, type Detail } from '../show/show-task.ts';
-import { showTime } from '../show/show-time.ts';
+import { groupColumns } from '../commands/other-commands.ts';
+import { queueColumns, showDetails, showTime, taskColumns, taskDetails, type Detail } from '../show.ts';
 import { listShown, type DashData, type DashState } from './dash-state.ts';
 
 /** A line of the screen. */
@@ -11,47 +10,51 @@ export interface Line {
   readonly style?: 'bold' | 'inverse' | 'red';
 }
 
-/** What is shown around the state. */
-export interface DashFrame {
-  /** Where the tasks are. */
+/** What is known of the data. */
+export interface DashStatus {
+  /** Name of the target. */
   readonly name: string;
-  /** Whether what is shown is still being read, for the first time. */
+  /** Whether the data is being read for the first time. */
   readonly isReading: boolean;
-  /** What went wrong when it was last read. */
+  /** Error of the last read. */
   readonly error: string | undefined;
-  /** When it was last read; undefined if it never was. */
+  /** When the data was read; undefined if it never was. */
   readonly readAtMs: number | undefined;
+}
+
+/** What is shown besides the state and its data. */
+export interface DashFrame extends DashStatus {
   readonly nowMs: number;
-  /** Of the screen. */
+  /** Lines of the screen. */
   readonly height: number;
 }
 
 const HELP: readonly Detail[] = [
   ['j, down', 'the next row'],
-  ['k, up', 'the row before'],
-  ['enter', 'what is in the row: a queue, a group, a task'],
-  ['h, left', 'the state before: active, pending, …'],
+  ['k, up', 'the previous row'],
+  ['enter', 'open the row: a queue, a group, a task'],
+  ['h, left', 'the previous state: active, pending, …'],
   ['l, right', 'the next state'],
-  ['n, p', 'the next page, the page before'],
-  ['q, escape', 'back; from the queues, end'],
-  ['ctrl-c', 'end'],
+  ['n, p', 'the next page, the previous page'],
+  ['q, escape', 'back; quit from the list of queues'],
+  ['ctrl-c', 'quit'],
   ['?', 'this help'],
 ];
 
-/** Above and below the list: title, what was chosen, a line between, the error, the keys. */
+/** Lines above and below a list: title, selection, empty lines, error, keys. */
 const LINES_AROUND = 8;
 
-/** How many rows of a list there is room for. */
-export function roomFor(height: number): number {
+/** Returns the number of rows of a list that fit on the screen. */
+export function rowsThatFit(height: number): number {
   return Math.max(1, height - LINES_AROUND);
 }
 
-/** The screen, from the top; no more lines than it has. */
+/** Returns the lines of the screen, from the top; no more than it has. */
 export function dashLines(state: DashState, data: DashData, frame: DashFrame): readonly Line[] {
   const body = state.isHelp ? details(HELP) : bodyOf(state, data, frame);
   const keys = state.isHelp
     ? 'any key: back'
-    : 'j/k: row   enter: in   h/l: state   n/p: page   q: back   ?: help';
+    : 'j/k: row   enter: open   h/l: state   n/p: page   q: back   ?: help';
   const lines: Line[] = [
     { text: `escapement tasks  ${printable(frame.name)}  ${readAt(frame)}`, style: 'bold' },
     { text: '' },
@@ -68,15 +71,17 @@ function readAt({ readAtMs }: DashFrame): string {
 }
 
 function bodyOf(state: DashState, data: DashData, frame: DashFrame): readonly Line[] {
-  const room = roomFor(frame.height);
-  if (state.queue === undefined)
-    return rowLines(queueRows(data.queues), state.row, room, frame, QUEUE_ALIGNS);
+  if (state.queue === undefined) return rowLines(plainTable(queueColumns(), data.queues), state, frame);
   if (state.taskId !== undefined) {
     const { task } = data;
-    if (task !== undefined) return details(taskDetails(task, {}, frame.nowMs));
+    if (task !== undefined) return details(taskDetails(task, frame.nowMs));
     return [{ text: `  ${printable(state.taskId)} …` }];
   }
-  return [...queueLines(state, data), ...listLines(state, data, frame, room)];
+  const list =
+    listShown(state) === undefined
+      ? plainTable(groupColumns(), data.groups)
+      : plainTable(taskColumns(state.state, frame.nowMs), data.tasks);
+  return [...queueLines(state, data), ...rowLines(list, state, frame)];
 }
 
 function queueLines({ queue, state, group, page }: DashState, { queues }: DashData): readonly Line[] {
@@ -92,26 +97,16 @@ function queueLines({ queue, state, group, page }: DashState, { queues }: DashDa
   return [{ text: `${where}${paused}  page ${page}`, style: 'bold' }, { text: states.join(' ') }];
 }
 
-function listLines(state: DashState, data: DashData, frame: DashFrame, room: number): readonly Line[] {
-  if (listShown(state) !== undefined) {
-    return rowLines(taskRows(data.tasks, state.state, {}, frame.nowMs), state.row, room, frame);
-  }
-  const groups = data.groups.map(({ group, size }) => [printable(group), formatCount(size)]);
-  return rowLines([['group', 'tasks'], ...groups], state.row, room, frame, ['left', 'right']);
-}
-
-/** The chosen one is marked, and among those that there is room for. */
+/** Returns the head and the rows around the selected one, as many as fit. */
 function rowLines(
-  rows: readonly string[][],
-  row: number,
-  room: number,
-  { isReading }: DashFrame,
-  aligns: readonly ('left' | 'right')[] = [],
+  [head = '', ...lines]: readonly string[],
+  { row }: DashState,
+  { isReading, height }: DashFrame,
 ): readonly Line[] {
-  const [head = '', ...lines] = plainTable([...rows], aligns);
-  const from = Math.max(0, Math.min(row - Math.floor(room / 2), lines.length - room));
+  const count = rowsThatFit(height);
+  const from = Math.max(0, Math.min(row - Math.floor(count / 2), lines.length - count));
   const shown = lines
-    .slice(from, from + room)
+    .slice(from, from + count)
     .map((text, at): Line =>
       from + at === row ? { text: `> ${text}`, style: 'inverse' } : { text: `  ${text}` },
     );
@@ -122,8 +117,5 @@ function rowLines(
 }
 
 function details(all: readonly Detail[]): readonly Line[] {
-  return plainTable(
-    all.map(([name, text]) => [name, text]),
-    [],
-  ).map((text) => ({ text: `  ${text}` }));
+  return showDetails(all).map((text) => ({ text: `  ${text}`.trimEnd() }));
 }

@@ -1,13 +1,86 @@
 import { emitKeypressEvents, type Key } from 'node:readline';
-import { describeError } from '../../command-error.ts';
-import type { Surroundings } from '../run.ts';
+import { Option, type Command } from 'commander';
+import { CommandError, describeError } from '../../command-error.ts';
+import { duration } from '../../options.ts';
+import { EXIT_CODES } from '../../terminal/terminal.ts';
+import { does, type Report, type Run, type Surroundings } from '../run.ts';
 import type { TasksTarget } from '../target/tasks-target.ts';
-import { FIRST_STATE, NO_DATA, press, settle, type DashData, type DashState } from './dash-state.ts';
-import { dashLines, roomFor } from './dash-view.ts';
-import { readDash, showsSame } from './read-dash.ts';
+import {
+  FIRST_STATE,
+  NO_DATA,
+  press,
+  readDash,
+  settle,
+  showsSame,
+  type DashData,
+  type DashState,
+} from './dash-state.ts';
+import { dashLines, rowsThatFit, type DashFrame, type DashStatus } from './dash-view.ts';
 import { Screen } from './screen.ts';
 
-/** The live view: reads again and again, and whenever a key shows something else. */
+/** asynq's. */
+const DEFAULT_REFRESH_MS = 8_000;
+const MIN_REFRESH_MS = 1_000;
+
+const HELP = `
+Keys: j, k or the arrows select a row; enter opens it; h, l select a state; n, p
+a page; q or escape goes back, and quits from the list of queues; ? shows help;
+ctrl-c quits.`;
+
+interface DashOptions {
+  readonly refresh: number;
+  readonly once?: boolean;
+}
+
+/** Adds `escapement tasks dash`. */
+export function addDash(part: Command, surroundings: Surroundings): void {
+  const refresh = duration(MIN_REFRESH_MS);
+  const command = part
+    .command('dash')
+    .description('watch queues and tasks')
+    .addOption(
+      new Option('--refresh <duration>', 'how often to read them, at least 1s')
+        .argParser(refresh)
+        .default(DEFAULT_REFRESH_MS, '8s'),
+    )
+    .option('--once', 'print the queues once')
+    .addHelpText('after', HELP);
+  does<DashOptions>(command, surroundings, dash);
+}
+
+async function dash(run: Run<DashOptions>): Promise<Report | undefined> {
+  const { terminal, target, options, isJson } = run;
+  if (isJson) throw new CommandError('dash has no --json; use stats --json');
+  if (options.once === true) return queuesOnce(run);
+  if (!terminal.out.isTerminal || !run.keyboard.isTTY) {
+    throw new CommandError('dash needs a terminal; --once prints the queues once');
+  }
+  const running = new Dash(run, target, options.refresh);
+  const terminate = (): void => {
+    terminal.exitCode = EXIT_CODES.terminated;
+    running.stop();
+  };
+  process.once('SIGTERM', terminate).once('SIGHUP', terminate);
+  try {
+    await running.run();
+  } finally {
+    process.off('SIGTERM', terminate).off('SIGHUP', terminate);
+  }
+  return undefined;
+}
+
+async function queuesOnce({ target, now }: Run<DashOptions>): Promise<Report> {
+  const data = await readDash(target, FIRST_STATE, 1);
+  const nowMs = now();
+  const frame: DashFrame = {
+    ...{ name: target.name, isReading: false, error: undefined },
+    ...{ readAtMs: nowMs, nowMs, height: Infinity },
+  };
+  const lines = dashLines({ ...FIRST_STATE, row: -1 }, data, frame).slice(0, -2);
+  return { json: () => data, lines: () => lines.map(({ text }) => text) };
+}
+
+/** The live view: reads periodically, and when a key selects other data. */
 export class Dash {
   readonly #surroundings: Surroundings;
   readonly #target: TasksTarget;
@@ -15,12 +88,11 @@ export class Dash {
   readonly #screen: Screen;
   #state: DashState = FIRST_STATE;
   #data: DashData = NO_DATA;
-  #isReading = true;
-  #error: string | undefined;
-  #readAtMs: number | undefined;
+  #status: DashStatus;
   #next: NodeJS.Timeout | undefined;
-  #asked = 0;
-  #isAsking = false;
+  /** Number of requests to read; a read that is not the latest is discarded. */
+  #requests = 0;
+  #isBusy = false;
   #isOver = false;
   #end: (error?: Error) => void = () => undefined;
 
@@ -29,9 +101,10 @@ export class Dash {
     this.#target = target;
     this.#refreshMs = refreshMs;
     this.#screen = new Screen(surroundings.terminal.out);
+    this.#status = { name: target.name, isReading: true, error: undefined, readAtMs: undefined };
   }
 
-  /** Until somebody ends it. The screen is as it was before, whatever happens. */
+  /** Resolves when the user quits. The screen is restored in any case. */
   async run(): Promise<void> {
     const { keyboard, terminal } = this.#surroundings;
     const { stream } = terminal.out;
@@ -47,25 +120,25 @@ export class Dash {
     emitKeypressEvents(keyboard);
     try {
       await this.#screen.enter();
-      keyboard.setRawMode(true).on('keypress', this.#onKey).on('end', this.#onEnd).resume();
+      keyboard.setRawMode(true).on('keypress', this.#onKey).on('end', this.stop).resume();
       stream.on('resize', this.#onResize);
       terminal.signal.addEventListener('abort', abort, { once: true });
-      this.#ask();
+      this.#requestRead();
       await ended;
     } finally {
       this.#isOver = true;
       clearTimeout(this.#next);
       terminal.signal.removeEventListener('abort', abort);
       stream.off?.('resize', this.#onResize);
-      keyboard.off('keypress', this.#onKey).off('end', this.#onEnd).setRawMode(false).pause();
+      keyboard.off('keypress', this.#onKey).off('end', this.stop).setRawMode(false).pause();
       await this.#screen.leave();
     }
   }
 
-  /** Ends it, as a key does. */
-  stop(): void {
+  /** Quits, as a key does. */
+  readonly stop = (): void => {
     this.#end();
-  }
+  };
 
   readonly #onKey = (character: string | undefined, { name, ctrl }: Key): void => {
     const key = ctrl === true ? `ctrl-${name ?? ''}` : (name ?? character ?? '');
@@ -80,43 +153,39 @@ export class Dash {
     this.#draw();
   };
 
-  readonly #onEnd = (): void => {
-    this.#end();
-  };
-
-  /** The queues are kept: the numbers of the one that is shown are among them. */
+  /** Keeps the queues, which have the counts of the one that is shown. */
   #showOther(): void {
     this.#data = { ...NO_DATA, queues: this.#data.queues };
-    this.#isReading = true;
+    this.#status = { ...this.#status, isReading: true };
     this.#draw();
-    this.#ask();
+    this.#requestRead();
   }
 
-  /** One answer is waited for at a time: keys may come faster than answers. */
-  #ask(): void {
-    this.#asked++;
-    if (this.#isAsking) return;
-    this.#isAsking = true;
+  /** Reads one at a time: keys may come faster than responses. */
+  #requestRead(): void {
+    this.#requests++;
+    if (this.#isBusy) return;
+    this.#isBusy = true;
     void this.#read().finally(() => {
-      this.#isAsking = false;
+      this.#isBusy = false;
     });
   }
 
   async #read(): Promise<void> {
     while (!this.#isOver) {
-      const asked = this.#asked;
+      const request = this.#requests;
       clearTimeout(this.#next);
       const outcome = await this.#attempt();
-      if (asked === this.#asked) {
+      if (request === this.#requests) {
         this.#take(outcome);
         return;
-      } // else something else is shown by now
+      } // else the user has selected other data
     }
   }
 
   async #attempt(): Promise<DashData | string> {
     try {
-      return await readDash(this.#target, this.#state, roomFor(this.#screen.height));
+      return await readDash(this.#target, this.#state, rowsThatFit(this.#screen.height));
     } catch (error) {
       return describeError(error);
     }
@@ -124,31 +193,21 @@ export class Dash {
 
   #take(outcome: DashData | string): void {
     if (this.#isOver) return;
-    this.#isReading = false;
-    if (typeof outcome === 'string') this.#error = outcome;
-    else this.#show(outcome);
+    if (typeof outcome === 'string') this.#status = { ...this.#status, isReading: false, error: outcome };
+    else {
+      const readAtMs = this.#surroundings.now();
+      this.#status = { ...this.#status, isReading: false, error: undefined, readAtMs };
+      this.#data = this.#state.taskId === undefined ? outcome : { ...outcome, queues: this.#data.queues };
+      this.#state = settle(this.#state, outcome);
+    }
     this.#draw();
     this.#next = setTimeout(() => {
-      this.#ask();
+      this.#requestRead();
     }, this.#refreshMs);
   }
 
-  #show(data: DashData): void {
-    this.#data = this.#state.taskId === undefined ? data : { ...data, queues: this.#data.queues };
-    this.#error = undefined;
-    this.#readAtMs = this.#surroundings.now();
-    this.#state = settle(this.#state, data);
-  }
-
   #draw(): void {
-    const frame = {
-      name: this.#target.name,
-      isReading: this.#isReading,
-      error: this.#error,
-      readAtMs: this.#readAtMs,
-      nowMs: this.#surroundings.now(),
-      height: this.#screen.height,
-    };
+    const frame = { ...this.#status, nowMs: this.#surroundings.now(), height: this.#screen.height };
     this.#screen.draw(dashLines(this.#state, this.#data, frame)).catch(this.#end);
   }
 }

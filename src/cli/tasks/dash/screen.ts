@@ -2,17 +2,17 @@ import type { Output } from '../../terminal/output.ts';
 import { harmless } from '../../terminal/text.ts';
 import type { Line } from './dash-view.ts';
 
-/** The other screen, which leaves no trace; without a cursor, and long lines are cut off. */
+/** Switches to the alternate screen, hides the cursor, and cuts long lines off. */
 const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l';
 const LEAVE = '\u001b[?7h\u001b[?25h\u001b[?1049l';
 const HOME = '\u001b[H';
 const CLEAR_LINE = '\u001b[K';
 const CLEAR_REST = '\u001b[J';
 
-/** What a terminal has that says nothing of itself, or 0. */
+/** For a terminal that does not report its size, or 0. */
 const DEFAULT_ROWS = 24;
 
-/** All of the terminal, as long as it is taken. */
+/** The whole terminal, between `enter` and `leave`. */
 export class Screen {
   readonly #out: Output;
   #isTaken = false;
@@ -28,7 +28,7 @@ export class Screen {
 
   enter(): Promise<void> {
     this.#isTaken = true;
-    // However the process ends, whoever sits there wants to see what they type.
+    // The terminal must be usable again, however the process ends.
     process.once('exit', this.#leaveAtOnce);
     return this.#write(ENTER);
   }

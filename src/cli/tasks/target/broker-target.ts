@@ -1,41 +1,31 @@
 import { EscapementError } from '../../../core/errors.ts';
-import type { Broker, Defect, GroupInfo, TaskTarget } from '../../../tasks/broker/broker.ts';
-import { Client } from '../../../tasks/client.ts';
+import type { Broker } from '../../../tasks/broker/broker.ts';
 import type { RedisBroker } from '../../../tasks/broker/redis/redis-broker.ts';
-import type { DailyStats, SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
+import { Client } from '../../../tasks/client.ts';
+import type { QueueInfo } from '../../../tasks/inspector-info.ts';
 import { Inspector } from '../../../tasks/inspector.ts';
-import { TaskInfo } from '../../../tasks/task-info.ts';
+import type { TaskInfo } from '../../../tasks/task-info.ts';
+import type { TaskOptions } from '../../../tasks/task-options.ts';
 import { Task } from '../../../tasks/task.ts';
-import type { TaskChange } from '../../../tasks/task-state.ts';
 import { CommandError } from '../../command-error.ts';
-import {
-  NotActive,
-  type Cancelling,
-  type Enqueuing,
-  type EntryView,
-  type PageView,
-  type QueueView,
-  type ServerView,
-  type TaskList,
-  type TasksTarget,
-  type TaskView,
-} from './tasks-target.ts';
+import { NotActive, type Cancelling, type TasksTarget } from './tasks-target.ts';
 
-/** What a broker keeps. */
-export class BrokerTarget implements TasksTarget {
+type BrokerWithInfo = Broker & { readonly info?: RedisBroker['info'] };
+
+/** The tasks of a broker. */
+export class BrokerTarget extends Inspector implements TasksTarget {
   readonly name: string;
-  readonly #broker: Broker & { readonly info?: RedisBroker['info'] };
-  readonly #inspector: Inspector;
+  readonly #broker: BrokerWithInfo;
 
-  /** @param broker - closed with the target. If it is on Redis it can say what that says of itself. */
-  constructor(name: string, broker: Broker & { readonly info?: RedisBroker['info'] }) {
+  /** @param broker - closed with the target. */
+  constructor(name: string, broker: BrokerWithInfo) {
+    super({ broker });
     this.name = name;
     this.#broker = broker;
-    this.#inspector = new Inspector({ broker });
   }
 
-  async close(): Promise<void> {
-    await this.#inspector.close();
+  override async close(): Promise<void> {
+    await super.close();
     await this.#broker.close();
   }
 
@@ -43,105 +33,57 @@ export class BrokerTarget implements TasksTarget {
     return await this.#broker.info?.();
   }
 
-  async queues(): Promise<readonly QueueView[]> {
-    const names = [...(await this.#inspector.queues())].sort();
-    const views = await Promise.all(names.map((name) => this.#queueIfThere(name)));
-    return views.filter((view) => view !== undefined);
+  async queueInfos(): Promise<readonly QueueInfo[]> {
+    const names = [...(await this.queues())].sort();
+    const infos = await Promise.all(names.map((name) => ifFound(this.getQueueInfo(name))));
+    return infos.filter((info) => info !== undefined);
   }
 
-  queue(name: string): Promise<QueueView> {
-    return this.#inspector.getQueueInfo(name);
+  /** An unknown queue has no groups; here it is an error. */
+  override async groups(queue: string): ReturnType<Inspector['groups']> {
+    await this.getQueueInfo(queue);
+    return super.groups(queue);
   }
 
-  history(queue: string, days: number): Promise<readonly DailyStats[]> {
-    return this.#inspector.history(queue, days);
+  /** Pausing does not check that the queue exists: a mistyped name would stay paused. */
+  override async pauseQueue(queue: string): Promise<void> {
+    await this.getQueueInfo(queue);
+    await super.pauseQueue(queue);
   }
 
-  /** Of a queue that is not there, a broker has none. */
-  async groups(queue: string): Promise<readonly GroupInfo[]> {
-    await this.#inspector.getQueueInfo(queue);
-    return this.#inspector.groups(queue);
-  }
-
-  /** Pausing does not ask whether the queue is there: a mistyped name would be paused for ever. */
-  async pauseQueue(queue: string): Promise<void> {
-    await this.#inspector.getQueueInfo(queue);
-    await this.#inspector.pauseQueue(queue);
-  }
-
-  async resumeQueue(queue: string): Promise<void> {
-    await this.#inspector.getQueueInfo(queue);
-    await this.#inspector.unpauseQueue(queue);
+  override async unpauseQueue(queue: string): Promise<void> {
+    await this.getQueueInfo(queue);
+    await super.unpauseQueue(queue);
   }
 
   async removeQueue(queue: string, force: boolean): Promise<void> {
     try {
-      await this.#inspector.deleteQueue(queue, { force });
+      await this.deleteQueue(queue, { force });
     } catch (error) {
       if (force || !hasCode(error, 'ERR_QUEUE_NOT_EMPTY')) throw error;
       throw new CommandError(`${error.message}; --force removes them too`, { cause: error });
     }
   }
 
-  async tasks({ queue, state, group }: TaskList, { page, pageSize }: PageView): Promise<readonly TaskView[]> {
-    return (await this.#broker.tasks(queue, state, { page, size: pageSize }, group)).map(
-      (record) => new TaskInfo(record),
-    );
-  }
-
-  task(queue: string, id: string): Promise<TaskView> {
-    return this.#inspector.getTaskInfo(queue, id);
-  }
-
-  async enqueue({ type, payload, options }: Enqueuing): Promise<TaskView> {
-    const client = new Client({ broker: this.#broker });
-    const task = new Task(type, payload === undefined ? undefined : Buffer.from(payload), options);
-    return client.enqueue(task);
-  }
-
-  change(queue: string, target: TaskTarget, change: TaskChange): Promise<number> {
-    return this.#inspector.change(queue, target, change);
+  enqueue(type: string, payload: string | undefined, options: TaskOptions): Promise<TaskInfo> {
+    const bytes = payload === undefined ? undefined : Buffer.from(payload);
+    return new Client({ broker: this.#broker }).enqueue(new Task(type, bytes, options));
   }
 
   async cancelTask({ id, queue, outcome }: Cancelling): Promise<boolean> {
-    const queues = queue === undefined ? await this.#inspector.queues() : [queue];
-    const areActive = await Promise.all(queues.map((name) => this.#isActive(name, id)));
-    if (!areActive.includes(true)) throw new NotActive(id);
-    return this.#inspector.cancelProcessing(id, { queue, outcome });
+    const queues = queue === undefined ? await this.queues() : [queue];
+    const tasks = await Promise.all(queues.map((name) => ifFound(this.getTaskInfo(name, id))));
+    if (!tasks.some((task) => task?.state === 'active')) throw new NotActive(id);
+    return this.cancelProcessing(id, { queue, outcome });
   }
+}
 
-  repair(queues: readonly string[] | undefined, apply: boolean): Promise<readonly Defect[]> {
-    return this.#inspector.repair({ queues, apply });
-  }
-
-  servers(): Promise<readonly ServerView[]> {
-    return this.#inspector.servers();
-  }
-
-  entries(): Promise<readonly EntryView[]> {
-    return this.#inspector.schedulerEntries();
-  }
-
-  events(entryId: string, page: PageView): Promise<readonly SchedulerEnqueueEvent[]> {
-    return this.#inspector.listSchedulerEnqueueEvents(entryId, page);
-  }
-
-  async #queueIfThere(name: string): Promise<QueueView | undefined> {
-    try {
-      return await this.#inspector.getQueueInfo(name);
-    } catch (error) {
-      if (hasCode(error, 'ERR_QUEUE_NOT_FOUND')) return undefined;
-      throw error;
-    }
-  }
-
-  async #isActive(queue: string, id: string): Promise<boolean> {
-    try {
-      return (await this.task(queue, id)).state === 'active';
-    } catch (error) {
-      if (hasCode(error, 'ERR_QUEUE_NOT_FOUND') || hasCode(error, 'ERR_TASK_NOT_FOUND')) return false;
-      throw error;
-    }
+async function ifFound<R>(promise: Promise<R>): Promise<R | undefined> {
+  try {
+    return await promise;
+  } catch (error) {
+    if (hasCode(error, 'ERR_QUEUE_NOT_FOUND') || hasCode(error, 'ERR_TASK_NOT_FOUND')) return undefined;
+    throw error;
   }
 }
 

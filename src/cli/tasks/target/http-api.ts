@@ -1,18 +1,18 @@
 import { CommandError } from '../../command-error.ts';
 
-/** How long an answer may take, in milliseconds: as long as asynqmon has for one. */
+/** How long a response may take, in milliseconds; asynqmon's server has the same limit. */
 const DEFAULT_TIMEOUT_MS = 10_000;
 
-/** All tasks of a state, in milliseconds: longer than the host waits by itself. */
-const MAX_TIMEOUT_MS = 3_600_000;
+/** For operations on all tasks of a state, in milliseconds; more than `fetch` waits by itself. */
+export const MAX_TIMEOUT_MS = 3_600_000;
 
-/** What servers say of a path that they do not have; of a queue, the API says more. */
+/** Texts of servers for an unknown path; the API names the queue or task that it has not found. */
 const NO_PATH = /^(?:not found|404 page not found|)$/i;
 
-/** Longest part of an answer that a message repeats, in characters. */
+/** Maximum number of characters of a response in a message. */
 const SHOWN_CHARACTERS = 200;
 
-/** A request that was answered, but not with success. */
+/** A response with a status other than success. */
 export class HttpStatusError extends CommandError {
   readonly status: number;
 
@@ -22,17 +22,12 @@ export class HttpStatusError extends CommandError {
   }
 }
 
-/** Nobody has answered, or not with what was expected: nothing else will work either. */
+/** There is no response, or not one of the API: other requests will fail too. */
 export class Unreachable extends CommandError {}
-
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-}
 
 /** asynqmon's REST interface, as `tasksHandler` serves it. */
 export class HttpApi {
-  /** For people. */
+  /** Where it is, for messages. */
   readonly name: string;
   readonly #root: string;
   readonly #headers: Readonly<Record<string, string>>;
@@ -40,8 +35,8 @@ export class HttpApi {
   readonly #timeoutMs: number;
 
   /**
-   * @param url - where the handler is mounted; what it has of a user and a password is not used.
-   * @param signal - gives up what is on its way.
+   * @param url - where the handler is mounted; its user and password are not used.
+   * @param signal - aborts requests.
    */
   constructor(
     url: URL,
@@ -57,36 +52,18 @@ export class HttpApi {
     this.#timeoutMs = timeoutMs;
   }
 
-  get(path: string): Promise<unknown> {
-    return this.#send('GET', path);
-  }
-
-  post(path: string): Promise<unknown> {
-    return this.#send('POST', path);
-  }
-
-  delete(path: string): Promise<unknown> {
-    return this.#send('DELETE', path);
-  }
-
-  /** There may be many, and it may take long. */
-  postAll(path: string): Promise<unknown> {
-    return this.#send('POST', path, MAX_TIMEOUT_MS);
-  }
-
-  /** As `postAll`. */
-  deleteAll(path: string): Promise<unknown> {
-    return this.#send('DELETE', path, MAX_TIMEOUT_MS);
-  }
-
-  /** What is there answers, but not as the API does. */
+  /** The error for a response that is not one of the API. */
   notTheApi(): Unreachable {
-    return new Unreachable(`${this.name} does not answer as the API of tasks does: is it there?`);
+    return new Unreachable(`${this.name} does not respond as the tasks API. Is it mounted there?`);
   }
 
-  /** @throws CommandError - nobody answers, or with something else than success. */
-  async #send(method: string, path: string, timeoutMs = this.#timeoutMs): Promise<unknown> {
-    const { status, text } = await this.#ask(method, path, timeoutMs);
+  /** Returns the JSON of a response; undefined if it has none. @throws CommandError - there is no response, or no success. */
+  async request(
+    method: 'GET' | 'POST' | 'DELETE',
+    path: string,
+    timeoutMs = this.#timeoutMs,
+  ): Promise<unknown> {
+    const { status, text } = await this.#fetch(method, path, timeoutMs);
     if (status === 204) return undefined;
     if (status !== 200) throw new HttpStatusError(status, `${this.#reason(text, status)} (HTTP ${status})`);
     try {
@@ -96,23 +73,26 @@ export class HttpApi {
     }
   }
 
-  async #ask(method: string, path: string, timeoutMs: number): Promise<Answer> {
+  /** `AbortSignal.any` needs Node 20.3. */
+  async #fetch(method: string, path: string, timeoutMs: number): Promise<{ status: number; text: string }> {
     this.#signal.throwIfAborted();
-    const request = new AbortController();
+    const controller = new AbortController();
     const abort = (): void => {
-      request.abort();
+      controller.abort();
     };
     const timeout = setTimeout(abort, timeoutMs);
     this.#signal.addEventListener('abort', abort);
     try {
-      const headers = { accept: 'application/json', ...this.#headers };
-      // A redirect would take the token elsewhere.
-      const init = { method, headers, signal: request.signal, redirect: 'manual' } as const;
-      const response = await fetch(`${this.#root}${path}`, init);
+      const response = await fetch(`${this.#root}${path}`, {
+        method,
+        headers: { accept: 'application/json', ...this.#headers },
+        signal: controller.signal,
+        redirect: 'manual', // it would take the token to another server
+      });
       return { status: response.status, text: await response.text() };
     } catch (error) {
       this.#signal.throwIfAborted();
-      const reason = request.signal.aborted ? `no answer within ${timeoutMs} ms` : reasonOf(error);
+      const reason = controller.signal.aborted ? `no response within ${timeoutMs} ms` : reasonOf(error);
       throw new Unreachable(`cannot reach ${this.name}: ${reason}`);
     } finally {
       clearTimeout(timeout);
@@ -121,29 +101,33 @@ export class HttpApi {
   }
 
   #reason(text: string, status: number): string {
-    if (status === 404 && NO_PATH.test(firstLine(text))) return `there is no API of tasks at ${this.name}`;
-    if (status >= 300 && status < 400) return `${this.name} points elsewhere`;
+    if (status === 404 && NO_PATH.test(firstLine(text))) return `there is no tasks API at ${this.name}`;
+    if (status >= 300 && status < 400) return `${this.name} redirects to another URL`;
     if (status === 401 || status === 403) return `${this.name} refuses: ${firstLine(text) || 'not allowed'}`;
     return firstLine(text) || `${this.name} refuses`;
   }
 }
 
-/** Not a regular expression: `/\/+$/` starts again at each slash of a path that does not end with one. */
+/** A loop, because `/\/+$/` takes quadratic time on a path of slashes that does not end with one. */
 function withoutTrailingSlashes(path: string): string {
   let end = path.length;
   while (path[end - 1] === '/') end--;
   return path.slice(0, end);
 }
 
-/** Of a page of HTML, nothing. */
+/** Returns the first line; empty for a page of HTML. */
 function firstLine(text: string): string {
   const [line = ''] = text.trimStart().split('\n');
   return line.startsWith('<') ? '' : line.trim().slice(0, SHOWN_CHARACTERS);
 }
 
-/** `fetch` says no more than that it failed; its cause says why, and the cause of many attempts has no message. */
+/** Returns the reason of a failed `fetch`, which is in the cause of its error. */
 function reasonOf(error: unknown): string {
-  const { cause = error } = error as { cause?: unknown };
-  const { message = '', code = '' } = cause as { message?: string; code?: string };
+  return messageOf((error as { cause?: unknown }).cause ?? error);
+}
+
+/** Returns the message of an error, or its code: the error of several attempts has no message. */
+export function messageOf(error: unknown): string {
+  const { message = '', code = '' } = error as { message?: string; code?: string };
   return message === '' ? code : message;
 }

@@ -1,38 +1,37 @@
 import type { Defect, GroupInfo, TaskTarget } from '../../../tasks/broker/broker.ts';
-import type { DailyStats, SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
-import { TASK_CHANGES, type TaskChange } from '../../../tasks/task-state.ts';
-import { CommandError } from '../../command-error.ts';
-import { HttpStatusError, type HttpApi } from './http-api.ts';
 import {
-  dayView,
-  entryView,
-  eventView,
-  queueView,
-  serverView,
-  taskView,
+  dayFromJson,
+  entryFromJson,
+  eventFromJson,
+  queueFromJson,
+  serverFromJson,
+  taskFromJson,
   type DayJson,
-  type EntryJson,
-  type EventJson,
-  type QueueJson,
-  type ServerJson,
-  type TaskJson,
-} from './http-shapes.ts';
-import {
-  NotActive,
-  type Cancelling,
   type EntryView,
-  type PageView,
+  type QueueJson,
   type QueueView,
   type ServerView,
-  type TaskList,
-  type TasksTarget,
+  type TaskJson,
   type TaskView,
-} from './tasks-target.ts';
+} from '../../../tasks/http/asynqmon-json.ts';
+import type { DailyStats, SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
+import type { ListOptions } from '../../../tasks/inspector-options.ts';
+import { TASK_CHANGES, type TaskChange, type TaskState } from '../../../tasks/task-state.ts';
+import { CommandError } from '../../command-error.ts';
+import { HttpStatusError, MAX_TIMEOUT_MS, type HttpApi } from './http-api.ts';
+import { NotActive, type Cancelling, type TasksTarget } from './tasks-target.ts';
 
-/** How many days `/queues/{queue}` tells of; more are asked for all queues at once. */
+/** Number of days in `/queues/{queue}`; there are more in the statistics of all queues. */
 const SHORT_HISTORY_DAYS = 10;
 
-/** What the API has of the queues of another process. */
+/** The field of a response that has the number of tasks that were changed. */
+const CHANGED: Readonly<Record<TaskChange, string>> = {
+  delete: 'deleted',
+  run: 'scheduled',
+  archive: 'archived',
+};
+
+/** The tasks of another process, over the HTTP API. */
 export class HttpTarget implements TasksTarget {
   readonly name: string;
   readonly #api: HttpApi;
@@ -46,49 +45,57 @@ export class HttpTarget implements TasksTarget {
     return Promise.resolve();
   }
 
-  async queues(): Promise<readonly QueueView[]> {
-    const queues = await this.#list<QueueJson>('/queues', 'queues');
-    return queues.map(queueView).sort((a, b) => (a.queue < b.queue ? -1 : 1));
+  redisInfo(): Promise<undefined> {
+    return Promise.resolve(undefined);
   }
 
-  async queue(name: string): Promise<QueueView> {
-    const { current } = (await this.#api.get(queuePath(name))) as { current: QueueJson };
-    return queueView(current);
+  async queueInfos(): Promise<readonly QueueView[]> {
+    const queues = await this.#list('/queues', 'queues', queueFromJson);
+    return [...queues].sort((a, b) => (a.queue < b.queue ? -1 : 1));
+  }
+
+  async getQueueInfo(queue: string): Promise<QueueView> {
+    const { current } = (await this.#get(queuePath(queue))) as { current: QueueJson };
+    return queueFromJson(current);
   }
 
   async history(queue: string, days: number): Promise<readonly DailyStats[]> {
-    const { history } = (await this.#api.get(queuePath(queue))) as { history: readonly DayJson[] };
-    if (days <= SHORT_HISTORY_DAYS) return history.slice(0, days).map(dayView);
-    const { stats } = (await this.#api.get('/queue_stats')) as { stats: Record<string, readonly DayJson[]> };
-    return (Object.hasOwn(stats, queue) ? (stats[queue] ?? []) : []).slice(0, days).map(dayView);
+    const { history } = (await this.#get(queuePath(queue))) as { history: readonly DayJson[] };
+    if (days <= SHORT_HISTORY_DAYS) return history.slice(0, days).map(dayFromJson);
+    const { stats } = (await this.#get('/queue_stats')) as { stats: Record<string, readonly DayJson[]> };
+    return (Object.hasOwn(stats, queue) ? (stats[queue] ?? []) : []).slice(0, days).map(dayFromJson);
   }
 
   groups(queue: string): Promise<readonly GroupInfo[]> {
-    return this.#list<GroupInfo>(`${queuePath(queue)}/groups`, 'groups');
+    return this.#list(`${queuePath(queue)}/groups`, 'groups', (group: GroupInfo) => group);
   }
 
   async pauseQueue(queue: string): Promise<void> {
-    await this.#api.post(`${queuePath(queue)}:pause`);
+    await this.#api.request('POST', `${queuePath(queue)}:pause`);
   }
 
-  async resumeQueue(queue: string): Promise<void> {
-    await this.#api.post(`${queuePath(queue)}:resume`);
+  async unpauseQueue(queue: string): Promise<void> {
+    await this.#api.request('POST', `${queuePath(queue)}:resume`);
   }
 
   async removeQueue(queue: string, force: boolean): Promise<void> {
     if (force) throw notOverHttp('removing a queue with its tasks (--force)');
-    await this.#api.delete(queuePath(queue));
+    await this.#api.request('DELETE', queuePath(queue));
   }
 
-  async tasks(list: TaskList, { page, pageSize }: PageView): Promise<readonly TaskView[]> {
-    const path = `${listPath(list)}?page=${page}&size=${pageSize}`;
-    const tasks = await this.#list<TaskJson>(path, 'tasks');
-    return tasks.map((task) => taskView(task, list.state));
+  list(
+    queue: string,
+    state: TaskState,
+    page: Required<ListOptions>,
+    group: string | undefined,
+  ): Promise<readonly TaskView[]> {
+    const path = listPath(queue, state, group);
+    return this.#list(path + queryOf(page), 'tasks', (task: TaskJson) => taskFromJson(task, state));
   }
 
-  async task(queue: string, id: string): Promise<TaskView> {
-    const path = `${queuePath(queue)}/tasks/${segment(id)}`;
-    return taskView((await this.#api.get(path)) as TaskJson, 'pending');
+  async getTaskInfo(queue: string, id: string): Promise<TaskView> {
+    const json = await this.#get(`${queuePath(queue)}/tasks/${segment(id)}`);
+    return taskFromJson(json as TaskJson, 'pending');
   }
 
   enqueue(): Promise<TaskView> {
@@ -97,85 +104,80 @@ export class HttpTarget implements TasksTarget {
 
   change(queue: string, target: TaskTarget, change: TaskChange): Promise<number> {
     if ('id' in target) return this.#changeTask(queue, target.id, change);
-    return this.#changeAll({ queue, state: target.state, group: target.group }, change);
+    return this.#changeAll(listPath(queue, target.state, target.group), change);
   }
 
+  /** The path of a change has the state of the task. */
   async #changeTask(queue: string, id: string, change: TaskChange): Promise<number> {
-    const list = await this.#listOf(queue, id);
-    const { state } = list;
+    const { state, group } = await this.getTaskInfo(queue, id);
     if (state === 'active' && change !== 'run') throw new CommandError(`task '${id}' is active: cancel it`);
     if (TASK_CHANGES[change].refused.includes(state)) {
       throw new CommandError(`task '${id}' is ${state} already`);
     }
     if (state === 'completed' && change === 'run') throw notOverHttp('running a completed task again');
     if (state === 'completed' && change === 'archive') throw notOverHttp('archiving a completed task');
-    if (change === 'delete') await this.#api.delete(taskPath(list, id));
-    else await this.#api.post(`${taskPath(list, id)}:${change}`);
+    const path = `${listPath(queue, state, group)}/${segment(id)}`;
+    if (change === 'delete') await this.#api.request('DELETE', path);
+    else await this.#api.request('POST', `${path}:${change}`);
     return 1;
   }
 
-  /** The API wants to know the queue, and says nothing of an answer. */
+  async #changeAll(list: string, change: TaskChange): Promise<number> {
+    const method = change === 'delete' ? 'DELETE' : 'POST';
+    const response = await this.#api.request(method, `${list}:${change}_all`, MAX_TIMEOUT_MS);
+    return (response as Readonly<Record<string, number>>)[CHANGED[change]] ?? 0;
+  }
+
+  /** The API needs the queue, and has no answer of the server. */
   async cancelTask({ id, queue, outcome }: Cancelling): Promise<undefined> {
     if (outcome !== 'retry') throw notOverHttp(`cancelling with --outcome ${outcome}`);
-    const queues = queue === undefined ? (await this.queues()).map((view) => view.queue) : [queue];
+    const queues = queue === undefined ? (await this.queueInfos()).map((info) => info.queue) : [queue];
     const running: string[] = [];
     for (const name of queues) {
-      if ((await this.#taskIfThere(name, id))?.state === 'active') running.push(name);
+      if ((await this.#taskIfFound(name, id))?.state === 'active') running.push(name);
     }
     if (running.length === 0) throw new NotActive(id);
     for (const name of running) {
-      await this.#api.post(`${queuePath(name)}/active_tasks/${segment(id)}:cancel`);
+      await this.#api.request('POST', `${queuePath(name)}/active_tasks/${segment(id)}:cancel`);
     }
-  }
-
-  async #changeAll(list: TaskList, change: TaskChange): Promise<number> {
-    const path = `${listPath(list)}:${change}_all`;
-    const answer = await (change === 'delete' ? this.#api.deleteAll(path) : this.#api.postAll(path));
-    return (answer as Readonly<Record<string, number>>)[CHANGED[change]] ?? 0;
-  }
-
-  redisInfo(): Promise<undefined> {
-    return Promise.resolve(undefined);
   }
 
   repair(): Promise<readonly Defect[]> {
     return Promise.reject(notOverHttp('repairing queues'));
   }
 
-  async servers(): Promise<readonly ServerView[]> {
-    const servers = await this.#list<ServerJson>('/servers', 'servers');
-    return servers.map(serverView);
+  servers(): Promise<readonly ServerView[]> {
+    return this.#list('/servers', 'servers', serverFromJson);
   }
 
-  async entries(): Promise<readonly EntryView[]> {
-    const entries = await this.#list<EntryJson>('/scheduler_entries', 'entries');
-    return entries.map(entryView);
+  schedulerEntries(): Promise<readonly EntryView[]> {
+    return this.#list('/scheduler_entries', 'entries', entryFromJson);
   }
 
-  async events(entryId: string, { page, pageSize }: PageView): Promise<readonly SchedulerEnqueueEvent[]> {
-    const path = `/scheduler_entries/${segment(entryId)}/enqueue_events`;
-    const events = await this.#list<EventJson>(`${path}?page=${page}&size=${pageSize}`, 'events');
-    return events.map(eventView);
+  listSchedulerEnqueueEvents(
+    entryId: string,
+    page: ListOptions = {},
+  ): Promise<readonly SchedulerEnqueueEvent[]> {
+    const path = `/scheduler_entries/${segment(entryId)}/enqueue_events${queryOf(page)}`;
+    return this.#list(path, 'events', eventFromJson);
   }
 
-  /** Of nothing, Go writes null. @throws Unreachable - there is no such list in the answer. */
-  async #list<T>(path: string, name: string): Promise<readonly T[]> {
-    const answer = (await this.#api.get(path)) as Readonly<Record<string, readonly T[] | null>> | null;
-    const list = answer?.[name];
+  #get(path: string): Promise<unknown> {
+    return this.#api.request('GET', path);
+  }
+
+  /** Go writes null for an empty list. @throws Unreachable - there is no such list in the response. */
+  async #list<View>(path: string, name: string, read: (json: never) => View): Promise<readonly View[]> {
+    const response = (await this.#get(path)) as Readonly<Record<string, unknown>> | null;
+    const list = response?.[name];
     if (list === null) return [];
     if (!Array.isArray(list)) throw this.#api.notTheApi();
-    return list as readonly T[];
+    return (list as never[]).map(read);
   }
 
-  /** In which list a task is: what can be done with it has its path there. */
-  async #listOf(queue: string, id: string): Promise<TaskList> {
-    const { state, group } = await this.task(queue, id);
-    return { queue, state, group };
-  }
-
-  async #taskIfThere(queue: string, id: string): Promise<TaskView | undefined> {
+  async #taskIfFound(queue: string, id: string): Promise<TaskView | undefined> {
     try {
-      return await this.task(queue, id);
+      return await this.getTaskInfo(queue, id);
     } catch (error) {
       if (error instanceof HttpStatusError && error.status === 404) return undefined;
       throw error;
@@ -183,32 +185,26 @@ export class HttpTarget implements TasksTarget {
   }
 }
 
-/** The field of the answer that has the number of tasks that were changed. */
-const CHANGED: Readonly<Record<TaskChange, string>> = {
-  delete: 'deleted',
-  run: 'scheduled',
-  archive: 'archived',
-};
-
 function queuePath(queue: string): string {
   return `/queues/${segment(queue)}`;
 }
 
-function taskPath(list: TaskList, id: string): string {
-  return `${listPath(list)}/${segment(id)}`;
-}
-
-/** A name as a part of a path. */
-function segment(name: string): string {
-  // Whatever takes a URL apart takes these for steps, also if they are written with %2e.
-  if (name === '.' || name === '..') throw notOverHttp(`what is called '${name}'`);
-  return encodeURIComponent(name);
-}
-
-function listPath({ queue, state, group }: TaskList): string {
+function listPath(queue: string, state: TaskState, group = ''): string {
   const path = queuePath(queue);
-  if (state !== 'aggregating') return `${path}/${state}_tasks`;
-  return `${path}/groups/${segment(group ?? '')}/aggregating_tasks`;
+  return state === 'aggregating'
+    ? `${path}/groups/${segment(group)}/aggregating_tasks`
+    : `${path}/${state}_tasks`;
+}
+
+function queryOf({ page = 1, pageSize = 30 }: ListOptions): string {
+  return `?page=${page}&size=${pageSize}`;
+}
+
+/** Returns a name as a segment of a path. */
+function segment(name: string): string {
+  // URL parsers take these for steps, also if they are written with %2e.
+  if (name === '.' || name === '..') throw notOverHttp(`a name of '${name}'`);
+  return encodeURIComponent(name);
 }
 
 function notOverHttp(what: string): CommandError {

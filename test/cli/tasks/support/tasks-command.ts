@@ -6,7 +6,7 @@ import { Client, Inspector, Task, type Broker } from 'escapement/tasks';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { run } from '../../../../src/cli/main.ts';
-import { connectTarget } from '../../../../src/cli/tasks/connection/connect.ts';
+import { connectTarget } from '../../../../src/cli/tasks/connect.ts';
 import type { Connect } from '../../../../src/cli/tasks/run.ts';
 import { BrokerTarget } from '../../../../src/cli/tasks/target/broker-target.ts';
 import { addTasksIn } from '../../../../src/cli/tasks/tasks.ts';

@@ -89,7 +89,7 @@ export class World {
     return this.clock.advanceAsync(ms);
   }
 
-  /** The task; undefined if it is gone. */
+  /** Returns the task; undefined if it no longer exists. */
   async find({ queue, id }: { queue: string; id: string }): Promise<TaskRecord | undefined> {
     try {
       return await this.broker.task(queue, id);
@@ -124,7 +124,7 @@ afterEach(async () => {
   for (const world of worlds.splice(0)) await world.end();
 });
 
-/** A handler that is held until the test says how it ends. */
+/** A handler that waits until the test settles it. */
 export class Held {
   readonly runs: { resolve: () => void; reject: (error: unknown) => void; signal: AbortSignal }[] = [];
   readonly handler: Handler = (_task, { signal }) =>

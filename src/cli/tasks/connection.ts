@@ -1,6 +1,6 @@
-import { CommandError } from '../../command-error.ts';
+import { CommandError } from '../command-error.ts';
 
-/** Options of all commands that say where the tasks are, as they were typed. */
+/** The connection options, which all commands have, as they were typed. */
 export interface ConnectionOptions {
   readonly uri?: string;
   readonly db?: number;
@@ -15,21 +15,21 @@ export interface ConnectionOptions {
   readonly http_header?: readonly string[];
 }
 
-/** Redis. */
+/** Connection to Redis. */
 export interface RedisConnection {
   readonly kind: 'redis';
-  /** As `RedisBroker` takes it; it may have a password. */
+  /** URL for `RedisBroker`; it may have a password. */
   readonly url: string;
-  /** For people: without it. */
+  /** Hosts or path, for messages: without the password. */
   readonly name: string;
-  /** Of the servers, over what the URL says. */
+  /** User of the servers; has precedence over the URL. */
   readonly username: string | undefined;
   readonly password: string | undefined;
   /** Undefined without TLS. */
   readonly tls: { readonly servername?: string; readonly rejectUnauthorized?: boolean } | undefined;
 }
 
-/** The HTTP API of a process. */
+/** Connection to the HTTP API of a process. */
 export interface HttpConnection {
   readonly kind: 'http';
   readonly url: URL;
@@ -46,13 +46,13 @@ const REDIS_SCHEMES = [
   ...['redis-cluster', 'rediss-cluster'],
 ];
 
-/** `scheme://user:password@hosts/path?query`. There may be several hosts, which makes it no URL; and one `@`, not in a password. */
+/** `scheme://user:password@hosts/path?query`. It may have several hosts, so it is not a URL, and one `@`, not in a password. */
 const PARTS = /^([a-z-]+):\/\/(?:([^@/?#]*)@)?([^@/?#]*)(\/[^@?#]*)?(\?[^@#]*)?$/i;
 
 /**
- * Where the tasks are. What was typed is first, then what the URI says, then the environment.
+ * Returns where the tasks are: by the options, then the URI, then the environment.
  *
- * @throws CommandError - it cannot be.
+ * @throws CommandError - the options, the URI or the environment are invalid.
  */
 export function connectionOf(options: ConnectionOptions, environment: Environment): Connection {
   const uri = uriOf(options, environment);
@@ -60,11 +60,11 @@ export function connectionOf(options: ConnectionOptions, environment: Environmen
   if (scheme === 'http' || scheme === 'https') return httpConnection(uri, options, environment);
   if (REDIS_SCHEMES.includes(scheme)) return redisConnection(uri, options, environment);
   throw new CommandError(
-    `--uri: '${scheme}' is no scheme that is known; there is: ${REDIS_SCHEMES.join(', ')}, http, https`,
+    `--uri: '${scheme}' is not a known scheme. Known schemes: ${REDIS_SCHEMES.join(', ')}, http, https`,
   );
 }
 
-/** asynq's `host:port` means Redis. */
+/** `host:port` is Redis, as in asynq. */
 function uriOf({ cluster, cluster_addrs: addrs, uri }: ConnectionOptions, environment: Environment): string {
   const given = firstOf(addrs, uri, environment['ESCAPEMENT_URI'], environment['REDIS_URL'], DEFAULT_URI);
   const whole = SCHEME.test(given) ? given : `redis://${given}`;
@@ -114,7 +114,7 @@ function redisConnection(uri: string, options: ConnectionOptions, environment: E
   const scheme = written.toLowerCase();
   const isSocket = scheme === 'redis-socket';
   if (hosts === '' && (!isSocket || path === '')) throw notUri(uri);
-  // A URL of sentinels has their password, and not that of the servers.
+  // The password in a URL of sentinels is theirs, not that of the servers.
   const hasPassword = login.includes(':') && !scheme.endsWith('-sentinel');
   const otherwise = hasPassword ? undefined : environment['ESCAPEMENT_PASSWORD'];
   const isTls =
@@ -136,7 +136,7 @@ function redisConnection(uri: string, options: ConnectionOptions, environment: E
   };
 }
 
-/** The first one that is there and says something; else, empty. */
+/** Returns the first text that is not empty; empty if there is none. */
 function firstOf(...texts: readonly (string | undefined)[]): string {
   return texts.find((one) => one !== undefined && one !== '') ?? '';
 }
@@ -150,10 +150,10 @@ function decoded(text: string, uri: string): string {
 }
 
 function notUri(uri: string): CommandError {
-  return new CommandError(`--uri: ${withoutSecrets(uri)} is no URI`);
+  return new CommandError(`--uri: ${withoutSecrets(uri)} is not a valid URI`);
 }
 
-/** Up to the last `@`, it may be a password. */
+/** Removes everything up to the last `@`, which may be a password. */
 function withoutSecrets(uri: string): string {
   const start = uri.indexOf('//') + 2;
   const end = uri.lastIndexOf('@') + 1;

@@ -7,7 +7,7 @@ import {
   type DelayedOperation,
   type MetricsProvider,
 } from 'escapement';
-import { noopMetrics } from '../../src/metrics/provider.ts';
+import { noopMetrics } from './measured.ts';
 import { TestOperation } from '../purgatory/support/fixture.ts';
 
 /** Virtual time that can be wrong. */
@@ -26,7 +26,7 @@ function observing(observed: number[]): MetricsProvider {
 const INVALID = expect.objectContaining({ code: 'ERR_CLOCK_INVALID' }) as Error;
 
 describe('while the clock is wrong', () => {
-  it('a purgatory completes its operations, and measures none', () => {
+  it('a purgatory completes its operations and measures nothing', () => {
     const clock = new WrongClock();
     const observed: number[] = [];
     const purgatory = new DelayedOperationPurgatory<string, DelayedOperation>('test', {
@@ -40,7 +40,7 @@ describe('while the clock is wrong', () => {
     expect(observed).toEqual([]);
   });
 
-  it('a work queue hands out its items, and measures none; a delay is refused and changes nothing', async () => {
+  it('a work queue hands out its items and measures nothing; addAfter throws and changes nothing', async () => {
     const clock = new WrongClock();
     const observed: number[] = [];
     const queue = new DelayingQueue<string>({ clock, metrics: observing(observed) });
@@ -62,7 +62,7 @@ describe('while the clock is wrong', () => {
     expect(queue.length).toBe(1);
   });
 
-  it('a token bucket refuses to say how long, and keeps its tokens', () => {
+  it('a token bucket throws and keeps its tokens', () => {
     const clock = new WrongClock();
     const limiter = new BucketRateLimiter({ ratePerSecond: 10, burst: 1, clock });
     clock.isWrong = true;

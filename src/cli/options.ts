@@ -1,0 +1,103 @@
+import { InvalidArgumentError, Option, type Command } from 'commander';
+import { parseGoDuration } from '../tasks/go-text.ts';
+import { MAX_PAGE, MAX_PAGE_SIZE } from '../tasks/inspector-options.ts';
+import { TASK_STATES, type TaskState } from '../tasks/task-state.ts';
+
+/** Another name of an option: it sets the same value, and is not in the help. */
+class Alias extends Option {
+  readonly #attribute: string;
+
+  constructor(flags: string, of: Option) {
+    super(flags);
+    this.#attribute = of.attributeName();
+    if (of.parseArg !== undefined) this.argParser(of.parseArg);
+    this.hideHelp();
+  }
+
+  override attributeName(): string {
+    return this.#attribute;
+  }
+}
+
+/** Adds an option that may have other names. A name with `_`, as asynq has it, may be written with `-` too. */
+export function addOption(command: Command, option: Option, ...others: readonly string[]): void {
+  command.addOption(option);
+  const dashed = [option.flags, ...others]
+    .filter((flags) => flags.includes('_'))
+    .map((flags) => flags.replace(/^-\w, /, '').replaceAll('_', '-'));
+  for (const flags of [...others, ...dashed]) command.addOption(new Alias(flags, option));
+}
+
+/** Parses the name of a queue, a task or a group. */
+export function text(word: string): string {
+  if (word.trim() === '') throw new InvalidArgumentError('It must not be blank.');
+  if (!word.isWellFormed()) throw new InvalidArgumentError('It must be Unicode.');
+  return word;
+}
+
+/** Parses names: of an argument or option that may be repeated. */
+export function texts(word: string, before: readonly string[] = []): readonly string[] {
+  return [...before, text(word)];
+}
+
+export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (word: string) => number {
+  return (word) => {
+    const value = /^\d+$/.test(word) ? Number(word) : NaN;
+    if (Number.isSafeInteger(value) && value >= least && value <= most) return value;
+    const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;
+    throw new InvalidArgumentError(`It must be a whole number ${range}.`);
+  };
+}
+
+/** Parses a duration in Go's notation. @returns milliseconds. */
+export function duration(leastMs: number): (word: string) => number {
+  return (word) => {
+    const ms = parseGoDuration(word);
+    if (ms === undefined) throw new InvalidArgumentError("It must be a duration: '90s', '1h30m'.");
+    if (ms >= leastMs) return ms;
+    throw new InvalidArgumentError(`It must be at least ${leastMs === 0 ? '0' : `${leastMs / 1_000}s`}.`);
+  };
+}
+
+const RFC_3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
+
+/** Parses a time in RFC 3339, with its offset: it does not depend on the time zone of the machine. */
+export function time(word: string): Date {
+  const date = new Date(RFC_3339.test(word) ? word : NaN);
+  if (!Number.isNaN(date.getTime())) return date;
+  throw new InvalidArgumentError("It must be a time in RFC 3339: '2026-11-21T12:00:00Z'.");
+}
+
+/** Adds `-q, --queue`, which must be given. */
+export function addQueue(command: Command): Command {
+  return command.requiredOption('-q, --queue <queue>', 'the queue', text);
+}
+
+/** Options that select a list of tasks. */
+export interface ListOptions {
+  readonly queue: string;
+  readonly state: TaskState;
+  readonly group?: string;
+}
+
+/** Adds `-q -s [-g]`. */
+export function addList(command: Command, states: readonly TaskState[] = TASK_STATES): Command {
+  const state = new Option('-s, --state <state>', 'state of the tasks').choices(states).makeOptionMandatory();
+  return addQueue(command).addOption(state).option('-g, --group <group>', 'group of aggregating tasks', text);
+}
+
+/** Options that select a page. */
+export interface PageOptions {
+  readonly page: number;
+  readonly size: number;
+}
+
+/** asynq's. */
+const DEFAULT_PAGE_SIZE = 30;
+
+/** Adds `--page` and `--size`. */
+export function addPage(command: Command): Command {
+  return command
+    .option('--page <n>', 'number of the page, from 1', wholeNumber(1, MAX_PAGE), 1)
+    .option('--size <n>', 'entries per page', wholeNumber(1, MAX_PAGE_SIZE), DEFAULT_PAGE_SIZE);
+}

@@ -1,0 +1,162 @@
+import type { Command } from 'commander';
+import type { Defect, DefectKind, GroupInfo } from '../../../tasks/broker/broker.ts';
+import type { EntryView, ServerView } from '../../../tasks/http/asynqmon-json.ts';
+import type { SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
+import { addPage, addQueue, texts, type PageOptions } from '../../options.ts';
+import { EXIT_CODES } from '../../terminal/terminal.ts';
+import { formatCount, printable, type Columns } from '../../terminal/text.ts';
+import { infoJson, serverJson } from '../info-json.ts';
+import { does, tableOf, withEach, type Report, type Run, type Surroundings } from '../run.ts';
+import { contentCell, showRelative, showTime } from '../show.ts';
+
+/** Adds `escapement tasks server …`, `cron …`, `group …` and `repair`. */
+export function addOtherCommands(part: Command, surroundings: Surroundings): void {
+  const group = (name: string, description: string): Command =>
+    part.command(name).description(description).enablePositionalOptions();
+  const server = group('server', 'inspect servers');
+  does(list(server, 'list the servers that are running'), surroundings, listServers);
+  const cron = group('cron', 'inspect schedules');
+  does(list(cron, 'list the entries of running schedulers'), surroundings, listEntries);
+  const history = cron
+    .command('history')
+    .description('list what entries have enqueued, the newest first')
+    .argument('<entry...>', 'ids of the entries', texts);
+  does(addPage(history), surroundings, listEvents);
+  const groups = group('group', 'inspect groups');
+  does(addQueue(list(groups, 'list the groups of a queue that have tasks')), surroundings, listGroups);
+  const repairing = part
+    .command('repair')
+    .description('find what a crash or a manual change left in Redis; changes nothing without --apply')
+    .option('-q, --queue <queue...>', 'the queues [default: all]', texts)
+    .option('--apply', 'repair it');
+  does(repairing, surroundings, repair);
+}
+
+function list(group: Command, description: string): Command {
+  return group.command('list').alias('ls').description(description);
+}
+
+// Servers.
+
+function serverColumns(nowMs: number): Columns<ServerView> {
+  return [
+    ['host', ({ host }) => host],
+    ['pid', ({ pid }) => String(pid)],
+    ['state', ({ status }) => status],
+    ['active workers', ({ activeWorkers, concurrency }) => `${activeWorkers.length}/${concurrency}`],
+    [
+      'queues',
+      ({ queues }) =>
+        Object.entries(queues)
+          .map((queue) => queue.join(':'))
+          .join(' '),
+    ],
+    ['started', ({ startedAt }) => showRelative(startedAt, nowMs)],
+  ];
+}
+
+async function listServers(run: Run<unknown>): Promise<Report> {
+  const servers = await run.target.servers();
+  return {
+    json: () => ({ servers: servers.map(serverJson) }),
+    lines: () => [tableOf(run, serverColumns(run.now()), servers)],
+  };
+}
+
+// Schedulers.
+
+function entryColumns(nowMs: number): Columns<EntryView> {
+  return [
+    ['entry', ({ id }) => id],
+    ['spec', ({ spec }) => spec],
+    ['type', ({ taskType }) => taskType],
+    ['payload', ({ taskPayload }) => contentCell(taskPayload)],
+    ['options', ({ options }) => options.join(', ')],
+    ['next', ({ nextEnqueueAt }) => showRelative(nextEnqueueAt, nowMs)],
+    ['previous', ({ prevEnqueueAt }) => showRelative(prevEnqueueAt, nowMs)],
+  ];
+}
+
+async function listEntries(run: Run<unknown>): Promise<Report> {
+  const entries = await run.target.schedulerEntries();
+  return {
+    json: () => ({ entries: entries.map(infoJson) }),
+    lines: () => [tableOf(run, entryColumns(run.now()), entries)],
+  };
+}
+
+function eventColumns(nowMs: number): Columns<SchedulerEnqueueEvent> {
+  return [
+    ['task', ({ taskId }) => taskId],
+    ['enqueued', ({ enqueuedAt }) => showTime(enqueuedAt)],
+    ['', ({ enqueuedAt }) => showRelative(enqueuedAt, nowMs)],
+  ];
+}
+
+async function listEvents(run: Run<PageOptions>): Promise<Report> {
+  const { page, size } = run.options;
+  const { done, failed } = await withEach(run, 'id', run.words, (id) =>
+    run.target.listSchedulerEnqueueEvents(id, { page, pageSize: size }),
+  );
+  return {
+    json: () => {
+      const entries = done.map(({ name, value }) => ({ id: name, events: value.map(infoJson) }));
+      return { page, size, entries, failed };
+    },
+    lines: () =>
+      done.flatMap(({ name, value }) => [
+        run.terminal.out.paint('bold', printable(name)),
+        tableOf(run, eventColumns(run.now()), value),
+      ]),
+  };
+}
+
+// Groups.
+
+export function groupColumns(): Columns<GroupInfo> {
+  return [
+    ['group', ({ group }) => group],
+    ['tasks', ({ size }) => formatCount(size), 'right'],
+  ];
+}
+
+async function listGroups(run: Run<{ queue: string }>): Promise<Report> {
+  const { queue } = run.options;
+  const groups = await run.target.groups(queue);
+  return {
+    json: () => ({ queue, groups: groups.map(({ group, size }) => ({ group, size })) }),
+    lines: () => [tableOf(run, groupColumns(), groups)],
+  };
+}
+
+// Repair.
+
+const REPAIRS: Readonly<Record<DefectKind, string>> = {
+  'id-without-task': 'removed from the list',
+  'id-in-wrong-list': 'removed from the list',
+  'task-in-no-list': 'added to the list of its state',
+  'task-without-message': 'removed',
+  'active-without-lease': 'recovered by the next server',
+  'group-not-listed': 'added to the groups',
+  'group-without-tasks': 'removed from the groups',
+  'leaked-lock': 'freed',
+  'unreadable-message': 'left unchanged',
+};
+
+async function repair(run: Run<{ queue?: readonly string[]; apply?: boolean }>): Promise<Report> {
+  const { queue: queues, apply = false } = run.options;
+  const defects = await run.target.repair({ queues, apply });
+  const left = apply ? defects.filter(({ kind }) => kind === 'unreadable-message') : defects;
+  if (left.length > 0) run.terminal.exitCode = EXIT_CODES.problems;
+  const columns: Columns<Defect> = [
+    ['queue', ({ queue }) => queue],
+    ['what', ({ kind }) => kind],
+    ['id', ({ id }) => id],
+    ['where', ({ where }) => where],
+    [apply ? 'done' : 'with --apply', ({ kind }) => REPAIRS[kind]],
+  ];
+  return {
+    json: () => ({ isApplied: apply, defects }),
+    lines: () => [defects.length === 0 ? 'no defects' : tableOf(run, columns, defects)],
+  };
+}

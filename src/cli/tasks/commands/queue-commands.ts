@@ -1,0 +1,84 @@
+import type { Command } from 'commander';
+import { utcDay } from '../../../core/units.ts';
+import type { DailyStats } from '../../../tasks/inspector-info.ts';
+import { texts, wholeNumber } from '../../options.ts';
+import { formatCount, printable, type Columns } from '../../terminal/text.ts';
+import { dayJson, infoJson } from '../info-json.ts';
+import { changeEach, does, tableOf, withEach, type Report, type Run, type Surroundings } from '../run.ts';
+import { queueColumns, queueDetails, showDetails, showErrorRate } from '../show.ts';
+
+const DEFAULT_DAYS = 10;
+
+/** Statistics are kept for ninety days. */
+const MAX_DAYS = 90;
+
+const DAY_COLUMNS: Columns<DailyStats> = [
+  ['date', ({ date }) => utcDay(date.getTime())],
+  ['processed', ({ processed }) => formatCount(processed), 'right'],
+  ['failed', ({ failed }) => formatCount(failed), 'right'],
+  ['error rate', showErrorRate, 'right'],
+];
+
+/** Adds `escapement tasks queue …`. */
+export function addQueueCommands(part: Command, surroundings: Surroundings): void {
+  const group = part.command('queue').description('inspect and change queues').enablePositionalOptions();
+  does(group.command('list').alias('ls').description('list all queues'), surroundings, listQueues);
+  const several = (name: string, description: string): Command =>
+    group.command(name).description(description).argument('<queue...>', 'names of the queues', texts);
+  does(several('inspect', 'show everything about queues'), surroundings, inspectQueues);
+  const history = several('history', 'show what queues have processed, day by day');
+  history.option('-x, --days <n>', 'number of days, up to today', wholeNumber(1, MAX_DAYS), DEFAULT_DAYS);
+  does(history, surroundings, showHistory);
+  does(several('pause', 'pause queues: none of their tasks is started'), surroundings, (run) =>
+    changeEach(run, 'queue', run.words, 'paused', (queue) => run.target.pauseQueue(queue)),
+  );
+  does(several('resume', 'resume queues').alias('unpause'), surroundings, (run) =>
+    changeEach(run, 'queue', run.words, 'resumed', (queue) => run.target.unpauseQueue(queue)),
+  );
+  const remove = several('remove', 'remove queues: empty ones, or any with --force')
+    .aliases(['rm', 'delete'])
+    .option('-f, --force', 'also with tasks, if none is active');
+  does<{ force?: boolean }>(remove, surroundings, (run) =>
+    changeEach(run, 'queue', run.words, 'removed', (queue) =>
+      run.target.removeQueue(queue, run.options.force === true),
+    ),
+  );
+}
+
+async function listQueues(run: Run<unknown>): Promise<Report> {
+  const queues = await run.target.queueInfos();
+  return {
+    json: () => ({ queues: queues.map(infoJson) }),
+    lines: () => [tableOf(run, queueColumns(), queues)],
+  };
+}
+
+async function inspectQueues(run: Run<unknown>): Promise<Report> {
+  const { out } = run.terminal;
+  const { done, failed } = await withEach(run, 'queue', run.words, (queue) => run.target.getQueueInfo(queue));
+  return {
+    json: () => ({ queues: done.map(({ value }) => infoJson(value)), failed }),
+    lines: () =>
+      done.flatMap(({ value }, at) => [
+        ...(at === 0 ? [] : ['']),
+        ...showDetails(queueDetails(value), (name) => out.paint('bold', name)),
+      ]),
+  };
+}
+
+async function showHistory(run: Run<{ days: number }>): Promise<Report> {
+  const { done, failed } = await withEach(run, 'queue', run.words, (queue) =>
+    run.target.history(queue, run.options.days),
+  );
+  return {
+    json: () => ({
+      queues: done.map(({ name, value }) => ({ queue: name, days: value.map(dayJson) })),
+      failed,
+    }),
+    lines: () =>
+      done.flatMap(({ name, value }) => [
+        run.terminal.out.paint('bold', printable(name)),
+        tableOf(run, DAY_COLUMNS, value),
+      ]),
+  };
+}

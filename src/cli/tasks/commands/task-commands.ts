@@ -1,0 +1,207 @@
+import { Option, type Command } from 'commander';
+import type { CancelOutcome } from '../../../tasks/broker/broker.ts';
+import type { TaskChange, TaskState } from '../../../tasks/task-state.ts';
+import { CommandError } from '../../command-error.ts';
+import {
+  addList,
+  addPage,
+  addQueue,
+  text,
+  texts,
+  type ListOptions,
+  type PageOptions,
+} from '../../options.ts';
+import { ProgressBar } from '../../terminal/progress-bar.ts';
+import { count, printable } from '../../terminal/text.ts';
+import { infoJson } from '../info-json.ts';
+import { changeEach, does, tableOf, withEach, type Report, type Run, type Surroundings } from '../run.ts';
+import { showDetails, taskColumns, taskDetails } from '../show.ts';
+import type { TaskList, TasksTarget } from '../target/tasks-target.ts';
+import { addEnqueue } from './enqueue.ts';
+
+/** A change of tasks, with the command for some and the one for all in a state. */
+interface ChangeCommands {
+  readonly change: TaskChange;
+  /** State of the tasks afterwards. */
+  readonly past: string;
+  readonly aliases: readonly string[];
+  readonly description: string;
+  readonly descriptionOfAll: string;
+  /** States in which all tasks can be changed. */
+  readonly states: readonly TaskState[];
+}
+
+const CHANGES: readonly ChangeCommands[] = [
+  {
+    ...{ change: 'archive', past: 'archived', aliases: [] },
+    description: 'archive tasks: they do not run again',
+    descriptionOfAll: 'archive all tasks in a state',
+    states: ['pending', 'scheduled', 'retry', 'aggregating'],
+  },
+  {
+    ...{ change: 'delete', past: 'deleted', aliases: ['remove', 'rm'] },
+    description: 'delete tasks',
+    descriptionOfAll: 'delete all tasks in a state',
+    states: ['pending', 'scheduled', 'retry', 'archived', 'completed', 'aggregating'],
+  },
+  {
+    ...{ change: 'run', past: 'pending', aliases: [] },
+    description: 'make tasks pending',
+    descriptionOfAll: 'make all tasks in a state pending',
+    states: ['scheduled', 'retry', 'archived', 'aggregating'],
+  },
+];
+
+const CANCEL_HELP = `
+Requests the server that runs a task to stop it: the signal of its handler
+fires. A server of this package answers; one of asynq stops the task without an
+answer, and over the HTTP API there is none. The exit code is 1 if there is no
+active task with the id.`;
+
+const HEX = ['--hex', 'show payloads and results as hex'] as const;
+
+interface Hex {
+  readonly hex?: boolean;
+}
+
+/** Adds `escapement tasks task …`. */
+export function addTaskCommands(part: Command, surroundings: Surroundings): void {
+  const group = part.command('task').description('inspect and change tasks').enablePositionalOptions();
+  const list = group.command('list').alias('ls').description('list the tasks in a state');
+  does(addPage(addList(list)).option(...HEX), surroundings, listTasks);
+  const inspect = addQueue(group.command('inspect').description('show everything about a task'))
+    .requiredOption('-i, --id <id>', 'the task', text)
+    .option(...HEX);
+  does(inspect, surroundings, inspectTask);
+  addCancel(group, surroundings);
+  for (const commands of CHANGES) addChange(group, commands, surroundings);
+  addEnqueue(group, surroundings);
+  for (const { change, past, descriptionOfAll, states } of CHANGES) {
+    const all = addList(group.command(`${change}all`).description(descriptionOfAll), states);
+    does<ListOptions>(all, surroundings, (run) => changeAll(run, change, past));
+  }
+}
+
+/** @throws CommandError - the group is missing, or given for another state. */
+function listOf({ queue, state, group }: ListOptions): TaskList {
+  if (state === 'aggregating' && group === undefined) {
+    throw new CommandError('aggregating tasks need --group; `group ls` lists the groups');
+  }
+  if (state !== 'aggregating' && group !== undefined)
+    throw new CommandError('--group is for aggregating tasks');
+  return { queue, state, group };
+}
+
+async function listTasks(run: Run<ListOptions & PageOptions & Hex>): Promise<Report> {
+  const { page, size, hex } = run.options;
+  const list = listOf(run.options);
+  const tasks = await run.target.list(list.queue, list.state, { page, pageSize: size }, list.group);
+  return {
+    json: () => ({ ...list, page, size, tasks: tasks.map(infoJson) }),
+    lines: () => [tableOf(run, taskColumns(list.state, run.now(), hex), tasks)],
+  };
+}
+
+async function inspectTask(run: Run<{ queue: string; id: string } & Hex>): Promise<Report> {
+  const { queue, id, hex } = run.options;
+  const { out } = run.terminal;
+  const task = await run.target.getTaskInfo(queue, id);
+  return {
+    json: () => infoJson(task),
+    lines: () => showDetails(taskDetails(task, run.now(), hex), (name) => out.paint('bold', name)),
+  };
+}
+
+// Cancelling.
+
+interface CancelOptions {
+  readonly queue?: string;
+  readonly outcome: CancelOutcome;
+}
+
+function addCancel(group: Command, surroundings: Surroundings): void {
+  const outcome = new Option('--outcome <outcome>', 'what becomes of the tasks');
+  const cancel = group
+    .command('cancel')
+    .description('request the servers that run tasks to stop them')
+    .argument('<id...>', 'ids of the tasks', texts)
+    .addOption(outcome.choices(['retry', 'archive', 'delete']).default('retry'))
+    .option('-q, --queue <queue>', 'queue of the tasks [default: any]', text)
+    .addHelpText('after', CANCEL_HELP);
+  does(cancel, surroundings, cancelTasks);
+}
+
+async function cancelTasks(run: Run<CancelOptions>): Promise<Report> {
+  const { queue, outcome } = run.options;
+  const { done, failed } = await withEach(run, 'id', run.words, (id) =>
+    run.target.cancelTask({ id, queue, outcome }),
+  );
+  return {
+    json: () => ({
+      cancelled: done.map(({ name, value }) => ({ id: name, isAnswered: value ?? null })),
+      failed,
+    }),
+    lines: () => done.map(({ name, value }) => `${printable(name)}: ${showAnswer(value)}`),
+  };
+}
+
+function showAnswer(isAnswered: boolean | undefined): string {
+  if (isAnswered === undefined) return 'stop requested';
+  return isAnswered ? 'stopping' : 'stop requested; no server has answered';
+}
+
+// Changes.
+
+interface ChangeOptions {
+  readonly queue: string;
+  readonly id?: readonly string[];
+}
+
+function addChange(group: Command, commands: ChangeCommands, surroundings: Surroundings): void {
+  const { change, past, aliases, description } = commands;
+  const command = addQueue(group.command(change).aliases(aliases).description(description))
+    .argument('[id...]', 'ids of the tasks', texts)
+    .option('-i, --id <id>', 'id of a task; may be repeated', texts);
+  does<ChangeOptions>(command, surroundings, (run) => {
+    const ids = [...(run.options.id ?? []), ...run.words];
+    if (ids.length === 0) throw new CommandError('no task is given; use --id');
+    return changeEach(run, 'id', ids, past, (id) => run.target.change(run.options.queue, { id }, change));
+  });
+}
+
+async function changeAll(run: Run<ListOptions>, change: TaskChange, past: string): Promise<Report> {
+  const list = listOf(run.options);
+  const changed = await withBar(run, list, () => run.target.change(list.queue, list, change));
+  return {
+    json: () => ({ ...list, [past]: changed }),
+    lines: () => [`${printable(list.queue)}: ${count(changed, 'task')} ${past}`],
+  };
+}
+
+/** How often the number of remaining tasks is read, in milliseconds. */
+const READ_EVERY_MS = 300;
+
+/** The tasks are changed in batches by the broker: the progress is the number of remaining tasks. */
+async function withBar<R>(run: Run<unknown>, list: TaskList, work: () => Promise<R>): Promise<R> {
+  const { terminal, target } = run;
+  if (!terminal.err.isTerminal) return work();
+  const total = await remaining(target, list);
+  const bar = new ProgressBar(terminal.err, printable(list.queue));
+  let isOver = false;
+  const show = (left: number): void => {
+    if (!isOver) bar.update(Math.max(0, total - left), total);
+  };
+  const timer = setInterval(() => void remaining(target, list).then(show, () => undefined), READ_EVERY_MS);
+  try {
+    return await work();
+  } finally {
+    isOver = true;
+    clearInterval(timer);
+    bar.stop();
+  }
+}
+
+async function remaining(target: TasksTarget, { queue, state, group }: TaskList): Promise<number> {
+  if (state !== 'aggregating') return (await target.getQueueInfo(queue))[state];
+  return (await target.groups(queue)).find((one) => one.group === group)?.size ?? 0;
+}

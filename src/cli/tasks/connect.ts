@@ -1,0 +1,119 @@
+import { Option, type Command } from 'commander';
+import type { RedisBroker, RedisBrokerOptions } from 'escapement/tasks/redis';
+import { isUnavailable } from '../../tasks/broker/is-unavailable.ts';
+import { CommandError } from '../command-error.ts';
+import { addOption, wholeNumber } from '../options.ts';
+import type { Connection, RedisConnection } from './connection.ts';
+import { BrokerTarget } from './target/broker-target.ts';
+import { HttpApi, messageOf, Unreachable } from './target/http-api.ts';
+import { HttpTarget } from './target/http-target.ts';
+import type { TasksTarget } from './target/tasks-target.ts';
+
+export const CONNECTION_HELP = `
+Where the tasks are:
+  redis://[user:password@]host:port[/db]   Redis; rediss:// for TLS. host:port
+                                           alone means the same
+  redis-sentinel://…                       Redis, by its sentinels
+  redis-cluster://a,b                      a Redis cluster, by some of its nodes
+  http://host:port/path                    the HTTP API of a process
+                                           (tasksHandler), where it is mounted
+
+The URI is the first of --uri, ESCAPEMENT_URI, REDIS_URL and
+redis://127.0.0.1:6379. The password is the first of --password, the one in the
+URI, and ESCAPEMENT_PASSWORD; the token the first of --token and
+ESCAPEMENT_TOKEN. Other users can see the arguments of a process: keep secrets
+in the environment. These options, and --json, may stand before or after the
+words of a command.
+
+--json prints one JSON document; see docs/tasks-command.md.
+
+Exit codes: 0 done; 1 some of several not done, or there is nothing to cancel; 2
+wrong usage, or not done; 130 interrupted.`;
+
+const HEADING = 'Connection (see: escapement tasks --help):';
+
+/** Adds the connection options. `escapement tasks` has them and each of its commands, so they may stand anywhere. */
+export function addConnectionOptions(command: Command): void {
+  const options = [
+    new Option('-u, --uri <uri>', 'where the tasks are'),
+    new Option('-n, --db <n>', 'database of Redis').argParser(wholeNumber(0)),
+    new Option('-U, --username <name>', 'user name'),
+    new Option('-p, --password <password>', 'password of the user'),
+    new Option('--cluster', 'the URI is of a node of a Redis cluster'),
+    new Option('--cluster_addrs <addrs>', 'nodes of a Redis cluster: host:port,host:port'),
+    new Option('--tls', 'connect to Redis by TLS'),
+    new Option('--tls_server <name>', 'host name that the certificate must have'),
+    new Option('--insecure', 'accept any certificate'),
+    new Option('--token <token>', 'for the HTTP API: sent as Authorization: Bearer'),
+    new Option('--http_header <header>', "for the HTTP API: 'Name: value'; may be repeated").argParser(
+      (line: string, before: readonly string[] | undefined) => [...(before ?? []), line],
+    ),
+  ];
+  command.option('--json', 'print JSON');
+  for (const option of options) addOption(command, option.helpGroup(HEADING));
+}
+
+/** The Redis broker is imported from the package, not bundled with the command, because it has a peer dependency. */
+type RedisModule = typeof import('escapement/tasks/redis');
+
+/** Connects to the tasks. Redis must respond; the HTTP API is reached by the first request. */
+export async function connectTarget(connection: Connection, signal: AbortSignal): Promise<TasksTarget> {
+  if (connection.kind === 'redis') return connectRedis(connection, await redisModule(), signal);
+  const { url, headers } = connection;
+  return new HttpTarget(new HttpApi(url, headers, signal));
+}
+
+/** @throws Unreachable - the first attempt failed; the command does not wait for the next one. */
+async function connectRedis(
+  { url, name, username, password, tls }: RedisConnection,
+  { RedisBroker }: RedisModule,
+  signal: AbortSignal,
+): Promise<TasksTarget> {
+  let fail: (reason: unknown) => void = () => undefined;
+  const failed = new Promise<never>((_, reject) => {
+    fail = reject;
+  });
+  failed.catch(() => undefined); // later errors of the connection are those of operations
+  signal.addEventListener('abort', () => {
+    fail(signal.reason);
+  });
+  const broker = open(RedisBroker, {
+    url,
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password }),
+    ...(tls === undefined ? {} : { tls }),
+    onHealth: (health) => {
+      if (health.state === 'unavailable') fail(unreachable(name, health.cause));
+    },
+  });
+  try {
+    await Promise.race([broker.ping(), failed]);
+    return new BrokerTarget(name, broker);
+  } catch (error) {
+    await broker.close();
+    throw isUnavailable(error) ? unreachable(name, (error as Error).cause) : error;
+  }
+}
+
+/** @throws CommandError - the URI is invalid in a way that only the broker checks; the message has no password. */
+function open(RedisBroker: RedisModule['RedisBroker'], options: RedisBrokerOptions): RedisBroker {
+  try {
+    return new RedisBroker(options);
+  } catch (error) {
+    throw new CommandError((error as Error).message.replace('options.url', '--uri'));
+  }
+}
+
+async function redisModule(): Promise<RedisModule> {
+  try {
+    return await import('escapement/tasks/redis');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code !== 'ERR_MODULE_NOT_FOUND' || !message.includes("'ioredis'")) throw error;
+    throw new CommandError('Redis needs a package that is not installed: npm install ioredis');
+  }
+}
+
+function unreachable(name: string, cause: unknown): Unreachable {
+  return new Unreachable(`cannot reach Redis at ${name}: ${messageOf(cause)}`);
+}

@@ -1,0 +1,174 @@
+import { shorten, showBytes } from '../../tasks/show-bytes.ts';
+import type { Content, QueueView, TaskView } from '../../tasks/http/asynqmon-json.ts';
+import type { DailyStats } from '../../tasks/inspector-info.ts';
+import { TASK_STATES, type TaskState } from '../../tasks/task-state.ts';
+import { formatBytes, formatCount, harmless, printable, toJson, type Columns } from '../terminal/text.ts';
+
+/** Maximum number of characters of a cell. */
+const CELL_LENGTH = 60;
+
+// Times.
+
+const SECOND_MS = 1_000;
+
+/** From large to small, in seconds. */
+const UNITS: readonly (readonly [letter: string, seconds: number])[] = [
+  ['d', 86_400],
+  ['h', 3_600],
+  ['m', 60],
+  ['s', 1],
+];
+
+/** Returns a time: `2026-11-21 16:43:59 UTC`. */
+export function showTime(date: Date): string {
+  if (Number.isNaN(date.getTime())) return '-';
+  return date.toISOString().replace('T', ' ').replace(/\..*/, ' UTC');
+}
+
+/** Returns a duration in at most two units: `1d 2h`, `5m 3s`, `250ms`. */
+export function showDuration(ms: number): string {
+  if (ms < SECOND_MS) return `${Math.round(ms)}ms`;
+  let seconds = Math.round(ms / SECOND_MS);
+  const at = UNITS.findIndex(([, unit]) => seconds >= unit);
+  const parts: string[] = [];
+  for (const [letter, unit] of UNITS.slice(at, at + 2)) {
+    const count = Math.floor(seconds / unit);
+    seconds -= count * unit;
+    if (count > 0) parts.push(`${count}${letter}`);
+  }
+  return parts.join(' ');
+}
+
+/** Returns a time from now: `in 5m`, `2d 3h ago`, `now`. */
+export function showRelative(date: Date | undefined, nowMs: number): string {
+  if (date === undefined || Number.isNaN(date.getTime())) return '-';
+  const ms = date.getTime() - nowMs;
+  if (Math.abs(ms) < SECOND_MS) return 'now';
+  return ms > 0 ? `in ${showDuration(ms)}` : `${showDuration(-ms)} ago`;
+}
+
+// Bytes of users.
+
+/** Returns bytes as text if they are, or as hex. */
+function showContent(content: Content | undefined, isHex: boolean, maxLength = Infinity): string {
+  if (content === undefined) return '';
+  if (!(content instanceof Uint8Array)) return shorten(content.shown, maxLength);
+  return isHex ? shorten(Buffer.from(content).toString('hex'), maxLength) : showBytes(content, maxLength);
+}
+
+/** Returns the cell of a table for bytes. */
+export function contentCell(content: Content | undefined, isHex = false): string {
+  return showContent(content, isHex, CELL_LENGTH);
+}
+
+// Details: lines of a name and a text.
+
+export type Detail = readonly [name: string, text: string];
+
+/** Returns a line for each detail, with the names below one another. */
+export function showDetails(details: readonly Detail[], paint = (name: string): string => name): string[] {
+  const width = Math.max(...details.map(([name]) => name.length));
+  return details.map(([name, text]) => `${paint(name.padEnd(width))}  ${harmless(text)}`);
+}
+
+// Queues.
+
+export function queueColumns(): Columns<QueueView> {
+  return [
+    ['queue', ({ queue }) => queue],
+    ['state', showPaused],
+    ['size', ({ size }) => formatCount(size), 'right'],
+    ['latency', ({ latencyMs }) => showDuration(latencyMs), 'right'],
+    ['processed', ({ processed }) => formatCount(processed), 'right'],
+    ['failed', ({ failed }) => formatCount(failed), 'right'],
+    ['error rate', showErrorRate, 'right'],
+    ['memory', ({ memoryUsageBytes }) => formatBytes(memoryUsageBytes), 'right'],
+  ];
+}
+
+export function queueDetails(queue: QueueView): readonly Detail[] {
+  const today = (count: number, total: number | undefined): string =>
+    `today ${formatCount(count)}${total === undefined ? '' : `; ever ${formatCount(total)}`}`;
+  return [
+    ['queue', printable(queue.queue)],
+    ['state', showPaused(queue)],
+    ['size', formatCount(queue.size)],
+    ...TASK_STATES.map((state): Detail => [state, formatCount(queue[state])]),
+    ['groups', formatCount(queue.groups)],
+    ['latency', showDuration(queue.latencyMs)],
+    ['memory', `about ${formatBytes(queue.memoryUsageBytes)}`],
+    ['processed', today(queue.processed, queue.processedTotal)],
+    ['failed', today(queue.failed, queue.failedTotal)],
+    ['error rate', showErrorRate(queue)],
+  ];
+}
+
+export function showErrorRate({ processed, failed }: Pick<DailyStats, 'processed' | 'failed'>): string {
+  return processed === 0 ? '-' : `${((failed / processed) * 100).toFixed(2)} %`;
+}
+
+function showPaused({ paused }: QueueView): string {
+  return paused ? 'paused' : 'run';
+}
+
+// Tasks.
+
+/** Returns the columns of a list of tasks: asynq's. */
+export function taskColumns(state: TaskState, nowMs: number, isHex = false): Columns<TaskView> {
+  const error: Columns<TaskView>[number] = ['last error', ({ lastError }) => shorten(lastError, CELL_LENGTH)];
+  const failed: Columns<TaskView>[number] = [
+    'last failed',
+    ({ lastFailedAt }) => showRelative(lastFailedAt, nowMs),
+  ];
+  const due = ({ nextProcessAt }: TaskView): string => showRelative(nextProcessAt, nowMs);
+  const columns: Readonly<Record<TaskState, Columns<TaskView>>> = {
+    active: [['orphaned', ({ isOrphaned }) => (isOrphaned === true ? 'yes' : 'no')]],
+    pending: [],
+    aggregating: [['group', ({ group = '' }) => group]],
+    scheduled: [['runs', due]],
+    retry: [
+      ['next retry', due],
+      error,
+      failed,
+      ['retried', ({ retried, maxRetry }) => `${retried}/${maxRetry}`],
+    ],
+    archived: [failed, error],
+    completed: [
+      ['completed', ({ completedAt }) => showRelative(completedAt, nowMs)],
+      ['result', ({ result }) => contentCell(result, isHex)],
+    ],
+  };
+  return [
+    ['id', ({ id }) => id],
+    ['type', ({ type }) => type],
+    ['payload', ({ payload }) => contentCell(payload, isHex)],
+    ...columns[state],
+  ];
+}
+
+/** Returns what is known of a task; empty fields are left out. */
+export function taskDetails(task: TaskView, nowMs: number, isHex = false): readonly Detail[] {
+  const when = (date: Date | undefined): string =>
+    date === undefined ? '' : `${showTime(date)} (${showRelative(date, nowMs)})`;
+  const span = (ms = 0): string => (ms === 0 ? '' : showDuration(ms));
+  const details: Detail[] = [
+    ['id', printable(task.id)],
+    ['queue', printable(task.queue)],
+    ['type', printable(task.type)],
+    ['state', task.isOrphaned === true ? `${task.state}, orphaned` : task.state],
+    ['retried', `${task.retried} of ${task.maxRetry}`],
+    ['group', printable(task.group ?? '')],
+    ['next process', when(task.nextProcessAt)],
+    ['last failed', when(task.lastFailedAt)],
+    ['last error', printable(task.lastError)],
+    ['timeout', span(task.timeoutMs)],
+    ['deadline', when(task.deadline)],
+    ['retention', span(task.retentionMs)],
+    ['completed', when(task.completedAt)],
+    ['progress', task.progress === undefined ? '' : toJson(task.progress, 0)],
+    ...Object.entries(task.headers ?? {}).map((header): Detail => ['header', printable(header.join(': '))]),
+    ['payload', printable(showContent(task.payload, isHex))],
+    ['result', printable(showContent(task.result, isHex))],
+  ];
+  return details.filter(([, text]) => text !== '');
+}

@@ -1,7 +1,0 @@
-import { readFileSync } from 'node:fs';
-
-/** The package's, which lies beside the built command's folder. */
-export function packageVersion(): string {
-  const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(manifest) as { version: string }).version;
-}

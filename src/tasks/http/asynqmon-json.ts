@@ -1,0 +1,324 @@
+import { utcDay } from '../../core/units.ts';
+import type { GroupInfo } from '../broker/broker.ts';
+import { formatGoDuration } from '../go-text.ts';
+import {
+  countsOf,
+  dateOfDay,
+  type DailyStats,
+  type QueueInfo,
+  type SchedulerEnqueueEvent,
+  type SchedulerEntryInfo,
+  type ServerInfo,
+  type WorkerInfo,
+} from '../inspector-info.ts';
+import type { TaskInfo } from '../task-info.ts';
+import type { TaskState } from '../task-state.ts';
+
+/*
+ * Infos in the JSON of asynqmon's REST interface: `tasksHandler` writes it, and the command reads it back. The JSON has less than
+ * the infos, and instead of the bytes of payloads and results only a text for people. So what is read back is a view: an info in
+ * which some fields may be missing and bytes may be such a text.
+ */
+
+/** Bytes, or the text that the API shows of them: it may be cut short, or a note that they are not text. */
+export type Content = Uint8Array | { readonly shown: string };
+
+/** A queue; over the HTTP API without totals. */
+export type QueueView = Omit<QueueInfo, 'processedTotal' | 'failedTotal'> &
+  Partial<Pick<QueueInfo, 'processedTotal' | 'failedTotal'>>;
+
+type Listed = 'id' | 'queue' | 'type' | 'state' | 'maxRetry' | 'retried' | 'lastError';
+
+/** A task. Over the HTTP API it has the common fields and those of its list; more if it is read alone. */
+export type TaskView = Pick<TaskInfo, Listed> &
+  Partial<Omit<TaskInfo, Listed | 'payload' | 'result'>> & {
+    readonly payload: Content;
+    readonly result?: Content | undefined;
+  };
+
+/** A run; over the HTTP API without its deadline. */
+export type WorkerView = Omit<WorkerInfo, 'taskPayload' | 'deadline'> &
+  Partial<Pick<WorkerInfo, 'deadline'>> & { readonly taskPayload: Content };
+
+/** A server. */
+export type ServerView = Omit<ServerInfo, 'activeWorkers'> & {
+  readonly activeWorkers: readonly WorkerView[];
+};
+
+/** An entry of a scheduler. */
+export type EntryView = Omit<SchedulerEntryInfo, 'taskPayload'> & { readonly taskPayload: Content };
+
+/** How the handler shows bytes, and its time. */
+export interface Presenter {
+  readonly nowMs: number;
+  showPayload(bytes: Uint8Array, taskType: string): string;
+  showResult(bytes: Uint8Array, taskType: string): string;
+}
+
+/** The zero time of Go: asynqmon writes it for a time that is not set. */
+const GO_ZERO_TIME = '0001-01-01T00:00:00Z';
+
+/** asynqmon's text for the times of an active task that no server has announced. */
+const UNKNOWN_TIME = '-';
+
+/** Returns a time in RFC 3339 by UTC, or `otherwise` if it is not set. */
+function writeTime(time: Date | undefined, otherwise = ''): string {
+  return time === undefined || Number.isNaN(time.getTime()) ? otherwise : time.toISOString();
+}
+
+/** Reads {@link writeTime} back, whatever it wrote for a time that is not set. */
+function readTime(text: string | undefined): Date | undefined {
+  const date = new Date(text ?? '');
+  return Number.isNaN(date.getTime()) || date.getUTCFullYear() <= 1 ? undefined : date;
+}
+
+// Queues.
+
+export interface QueueJson extends Pick<
+  QueueInfo,
+  'queue' | 'size' | 'groups' | 'processed' | 'failed' | 'paused' | TaskState
+> {
+  readonly memory_usage_bytes: number;
+  readonly latency_msec: number;
+  readonly display_latency: string;
+  readonly succeeded: number;
+  readonly timestamp: string;
+}
+
+export interface DayJson extends Omit<DailyStats, 'date'> {
+  readonly succeeded: number;
+  readonly date: string;
+}
+
+export function queueToJson(info: QueueInfo): QueueJson {
+  const { queue, size, groups, latencyMs, processed, failed, paused, timestamp } = info;
+  return {
+    queue,
+    memory_usage_bytes: info.memoryUsageBytes,
+    ...{ size, groups },
+    latency_msec: Math.round(latencyMs),
+    display_latency: formatGoDuration(Math.round(latencyMs / 10) * 10),
+    ...countsOf(info),
+    ...{ processed, succeeded: processed - failed, failed, paused },
+    timestamp: timestamp.toISOString(),
+  };
+}
+
+export function queueFromJson(json: QueueJson): QueueView {
+  const { queue, paused, size, groups, processed, failed } = json;
+  return {
+    ...{ queue, paused, size, groups, ...countsOf(json) },
+    latencyMs: json.latency_msec,
+    memoryUsageBytes: json.memory_usage_bytes,
+    ...{ processed, failed },
+    timestamp: new Date(json.timestamp),
+  };
+}
+
+export function dayToJson({ queue, processed, failed, date }: DailyStats): DayJson {
+  return { queue, processed, succeeded: processed - failed, failed, date: utcDay(date.getTime()) };
+}
+
+export function dayFromJson({ queue, date, processed, failed }: DayJson): DailyStats {
+  return { queue, date: dateOfDay(date), processed, failed };
+}
+
+export function groupToJson({ group, size }: GroupInfo): GroupInfo {
+  return { group, size };
+}
+
+// Tasks.
+
+/** The common fields of a task, and those that only some lists have. */
+export interface TaskJson extends Pick<TaskInfo, 'id' | 'type' | 'queue' | 'retried'> {
+  readonly payload: string;
+  readonly max_retry: number;
+  readonly error_message: string;
+  readonly state?: TaskState;
+  readonly group?: string;
+  readonly start_time?: string;
+  readonly deadline?: string;
+  readonly is_orphaned?: boolean;
+  readonly last_failed_at?: string;
+  readonly next_process_at?: string;
+  readonly completed_at?: string;
+  readonly timeout_seconds?: number;
+  readonly result?: string;
+  readonly ttl_seconds?: number;
+}
+
+type Write = (task: TaskInfo, by: Presenter, worker: WorkerInfo | undefined) => Partial<TaskJson>;
+
+const writeNextProcessAt: Write = ({ nextProcessAt }) => ({
+  next_process_at: writeTime(nextProcessAt, GO_ZERO_TIME),
+});
+
+/** The fields that the list of a state has besides the common ones. */
+const FIELDS_OF_LIST: Readonly<Record<TaskState, Write>> = {
+  active: ({ isOrphaned }, _by, worker) => ({
+    start_time: writeTime(worker?.startedAt, UNKNOWN_TIME),
+    deadline: writeTime(worker?.deadline, UNKNOWN_TIME),
+    is_orphaned: isOrphaned,
+  }),
+  pending: () => ({}),
+  scheduled: writeNextProcessAt,
+  retry: writeNextProcessAt,
+  archived: ({ lastFailedAt }) => ({ last_failed_at: writeTime(lastFailedAt, GO_ZERO_TIME) }),
+  completed: (task, by) => ({
+    completed_at: writeTime(task.completedAt, GO_ZERO_TIME),
+    result: writeResult(task, by),
+    ttl_seconds: secondsToKeep(task, by),
+  }),
+  aggregating: ({ group = '' }) => ({ group }),
+};
+
+/** Returns a task as an entry of the list of its state. @param worker - the run of an active task, if it is known. */
+export function listedTaskToJson(
+  state: TaskState,
+  task: TaskInfo,
+  by: Presenter,
+  worker?: WorkerInfo,
+): TaskJson {
+  const { id, type, queue, retried } = task;
+  return {
+    ...{ id, type, payload: by.showPayload(task.payload, type), queue },
+    ...{ max_retry: task.maxRetry, retried, error_message: task.lastError },
+    ...FIELDS_OF_LIST[state](task, by, worker),
+  };
+}
+
+/** Returns a task with everything that asynqmon shows of one. */
+export function taskToJson(task: TaskInfo, by: Presenter): TaskJson {
+  return {
+    ...listedTaskToJson('pending', task, by),
+    state: task.state,
+    last_failed_at: writeTime(task.lastFailedAt),
+    timeout_seconds: Math.ceil(task.timeoutMs / 1_000),
+    deadline: writeTime(task.deadline),
+    group: task.group ?? '',
+    next_process_at: writeTime(task.nextProcessAt),
+    completed_at: writeTime(task.completedAt),
+    result: writeResult(task, by),
+    ttl_seconds: secondsToKeep(task, by),
+  };
+}
+
+/** @param state - state of the list that the task is in. */
+export function taskFromJson(json: TaskJson, state: TaskState): TaskView {
+  const { id, type, queue, retried } = json;
+  return {
+    ...{ id, queue, type, state: json.state ?? state, payload: { shown: json.payload } },
+    ...{ maxRetry: json.max_retry, retried, lastError: json.error_message },
+    ...ifKnown(json.last_failed_at, (text) => ({ lastFailedAt: readTime(text) })),
+    ...ifKnown(json.next_process_at, (text) => ({ nextProcessAt: readTime(text) })),
+    ...ifKnown(json.completed_at, (text) => ({ completedAt: readTime(text) })),
+    ...ifKnown(json.timeout_seconds, (seconds) => ({ timeoutMs: seconds * 1_000 })),
+    ...ifKnown(json.deadline, (text) => ({ deadline: readTime(text) })),
+    ...ifKnown(json.group, (group) => ({ group: group === '' ? undefined : group })),
+    ...ifKnown(json.is_orphaned, (isOrphaned) => ({ isOrphaned })),
+    // asynqmon's JSON has the same text for no result and for an empty one.
+    ...ifKnown(json.result, (shown) => ({ result: shown === '' ? undefined : { shown } })),
+  };
+}
+
+function ifKnown<T>(field: T | undefined, read: (field: T) => Partial<TaskView>): Partial<TaskView> {
+  return field === undefined ? {} : read(field);
+}
+
+function writeResult({ result, type }: TaskInfo, by: Presenter): string {
+  return result === undefined ? '' : by.showResult(result, type);
+}
+
+/** Returns how long a completed task is still kept. */
+function secondsToKeep({ completedAt, retentionMs, state }: TaskInfo, { nowMs }: Presenter): number {
+  if (completedAt === undefined || state !== 'completed') return 0;
+  return Math.max(0, Math.floor((completedAt.getTime() + retentionMs - nowMs) / 1_000));
+}
+
+// Servers and schedulers.
+
+export interface ServerJson extends Pick<ServerInfo, 'id' | 'host' | 'pid' | 'concurrency' | 'status'> {
+  readonly queue_priorities: ServerInfo['queues'];
+  readonly strict_priority_enabled: boolean;
+  readonly start_time: string;
+  readonly active_workers: readonly WorkerJson[] | null;
+}
+
+interface WorkerJson {
+  readonly task_id: string;
+  readonly queue: string;
+  readonly task_type: string;
+  readonly task_payload: string;
+  readonly start_time: string;
+}
+
+export function serverToJson(server: ServerInfo, by: Presenter): ServerJson {
+  const { id, host, pid, concurrency, status } = server;
+  return {
+    ...{ id, host, pid, concurrency },
+    queue_priorities: server.queues,
+    strict_priority_enabled: server.strictPriority,
+    start_time: writeTime(server.startedAt),
+    status,
+    active_workers: server.activeWorkers.map(({ taskId, queue, taskType, taskPayload, startedAt }) => ({
+      ...{ task_id: taskId, queue, task_type: taskType },
+      task_payload: by.showPayload(taskPayload, taskType),
+      start_time: writeTime(startedAt),
+    })),
+  };
+}
+
+/** Go writes null for an empty list. */
+export function serverFromJson(json: ServerJson): ServerView {
+  const { id, host, pid, concurrency, status } = json;
+  return {
+    ...{ id, host, pid, status, concurrency, queues: json.queue_priorities },
+    strictPriority: json.strict_priority_enabled,
+    startedAt: new Date(json.start_time),
+    activeWorkers: (json.active_workers ?? []).map((worker) => ({
+      ...{ taskId: worker.task_id, taskType: worker.task_type, queue: worker.queue },
+      taskPayload: { shown: worker.task_payload },
+      startedAt: new Date(worker.start_time),
+    })),
+  };
+}
+
+export interface EntryJson extends Pick<SchedulerEntryInfo, 'id' | 'spec'> {
+  readonly task_type: string;
+  readonly task_payload: string;
+  readonly options: readonly string[] | null;
+  readonly next_enqueue_at: string;
+  readonly prev_enqueue_at?: string;
+}
+
+/** The previous tick is left out if there was none. */
+export function entryToJson(entry: SchedulerEntryInfo, by: Presenter): EntryJson {
+  const { id, spec, taskType, taskPayload, options, nextEnqueueAt, prevEnqueueAt } = entry;
+  return {
+    ...{ id, spec, task_type: taskType, task_payload: by.showPayload(taskPayload, taskType), options },
+    next_enqueue_at: writeTime(nextEnqueueAt, GO_ZERO_TIME),
+    ...(prevEnqueueAt === undefined ? {} : { prev_enqueue_at: writeTime(prevEnqueueAt) }),
+  };
+}
+
+export function entryFromJson(json: EntryJson): EntryView {
+  return {
+    ...{ id: json.id, spec: json.spec, taskType: json.task_type },
+    ...{ taskPayload: { shown: json.task_payload }, options: json.options ?? [] },
+    nextEnqueueAt: readTime(json.next_enqueue_at),
+    prevEnqueueAt: readTime(json.prev_enqueue_at),
+  };
+}
+
+export interface EventJson {
+  readonly task_id: string;
+  readonly enqueued_at: string;
+}
+
+export function eventToJson({ taskId, enqueuedAt }: SchedulerEnqueueEvent): EventJson {
+  return { task_id: taskId, enqueued_at: writeTime(enqueuedAt) };
+}
+
+export function eventFromJson(json: EventJson): SchedulerEnqueueEvent {
+  return { taskId: json.task_id, enqueuedAt: new Date(json.enqueued_at) };
+}

@@ -1,0 +1,166 @@
+import type { IncomingMessage } from 'node:http';
+import type { Inspector } from '../inspector.ts';
+import { MAX_PAGE_SIZE } from '../inspector-options.ts';
+import type { Presenter } from './asynqmon-json.ts';
+import { HttpError } from './http-error.ts';
+import { requireJsonType } from './request-guard.ts';
+import type { Parameters } from './route-table.ts';
+
+/** Shows bytes as text. Errors of a formatter of the application are reported. */
+export type ShowBytes = (bytes: Uint8Array, taskType: string, report: (error: unknown) => void) => string;
+
+/** What all calls of a handler share. */
+export interface Api {
+  readonly inspector: Inspector;
+  readonly wallNow: () => number;
+  readonly showPayload: ShowBytes;
+  readonly showResult: ShowBytes;
+  readonly maxBodyBytes: number;
+  /** Receives the errors that the client does not see. Never throws. */
+  readonly onError: (error: unknown, request: IncomingMessage) => void;
+}
+
+/** An operation: its result is sent as JSON; undefined is a response without a body. */
+export type Action = (call: Call) => Promise<unknown>;
+
+/** asynqmon's. */
+const DEFAULT_PAGE_SIZE = 20;
+
+/** An application may have parsed the body and put it on the request. */
+interface ParsedRequest extends IncomingMessage {
+  readonly body?: unknown;
+}
+
+/** A request as its operation reads it. */
+export class Call implements Presenter {
+  readonly inspector: Inspector;
+  readonly query: URLSearchParams;
+  readonly #api: Api;
+  readonly #request: IncomingMessage;
+  readonly #parameters: Parameters;
+
+  constructor(api: Api, request: IncomingMessage, parameters: Parameters, query: URLSearchParams) {
+    this.inspector = api.inspector;
+    this.query = query;
+    this.#api = api;
+    this.#request = request;
+    this.#parameters = parameters;
+  }
+
+  get nowMs(): number {
+    return this.#api.wallNow();
+  }
+
+  get queue(): string {
+    return this.parameter('queue');
+  }
+
+  get group(): string {
+    return this.parameter('group');
+  }
+
+  get task(): string {
+    return this.parameter('task');
+  }
+
+  parameter(name: string): string {
+    return this.#parameters.get(name) ?? '';
+  }
+
+  /** The page of a list that the query selects. */
+  get page(): { readonly page: number; readonly pageSize: number } {
+    const pageSize = this.positive('size', DEFAULT_PAGE_SIZE);
+    if (pageSize > MAX_PAGE_SIZE) throw new HttpError(400, `size must be at most ${MAX_PAGE_SIZE}`);
+    return { page: this.positive('page', 1), pageSize };
+  }
+
+  /** Returns a number of the query. @throws HttpError 400 - it is not an integer, or below 1. */
+  positive(name: string, otherwise: number): number {
+    const text = this.query.get(name);
+    if (text === null || text === '') return otherwise;
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : 0;
+    if (value < 1) throw new HttpError(400, `${name} must be a whole number of at least 1`);
+    return value;
+  }
+
+  /** Reports an error in a part of the response to the operator. */
+  readonly report = (error: unknown): void => {
+    this.#api.onError(error, this.#request);
+  };
+
+  showPayload(bytes: Uint8Array, taskType: string): string {
+    return this.#api.showPayload(bytes, taskType, this.report);
+  }
+
+  showResult(bytes: Uint8Array, taskType: string): string {
+    return this.#api.showResult(bytes, taskType, this.report);
+  }
+
+  /** Reads the ids of a batch from the body. @throws HttpError 400 - it has none. 413, 415. */
+  async taskIds(): Promise<readonly string[]> {
+    requireJsonType(this.#request, true);
+    return taskIdsOf(await readJson(this.#request, this.#api.maxBodyBytes));
+  }
+}
+
+function taskIdsOf(body: unknown): readonly string[] {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new HttpError(400, 'the body must be an object');
+  }
+  const unknown = Object.keys(body).find((name) => name !== 'task_ids');
+  if (unknown !== undefined) throw new HttpError(400, `unknown field ${JSON.stringify(unknown)}`);
+  const { task_ids: ids } = body as { readonly task_ids?: unknown };
+  if (!Array.isArray(ids) || !ids.every((id) => typeof id === 'string')) {
+    throw new HttpError(400, 'task_ids must be an array of strings');
+  }
+  return ids;
+}
+
+async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
+  if (request.readableEnded) return (request as ParsedRequest).body;
+  const bytes = await readBytes(request, maxBytes);
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    throw new HttpError(400, 'the body is not JSON');
+  }
+}
+
+function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes)
+    return Promise.reject(tooLong(request, maxBytes));
+  if (request.destroyed) return Promise.reject(new HttpError(400, 'the body has ended early'));
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const take = (chunk: Buffer): void => {
+      length += chunk.length;
+      if (length <= maxBytes) chunks.push(chunk);
+      else
+        end(() => {
+          reject(tooLong(request, maxBytes));
+        });
+    };
+    const complete = (): void => {
+      end(() => {
+        resolve(Buffer.concat(chunks));
+      });
+    };
+    const fail = (): void => {
+      end(() => {
+        reject(new HttpError(400, 'the body has ended early'));
+      });
+    };
+    const end = (settle: () => void): void => {
+      request.off('data', take).off('end', complete).off('error', fail).off('close', fail);
+      settle();
+    };
+    request.on('data', take).on('end', complete).on('error', fail).on('close', fail);
+  });
+}
+
+/** The rest of the body is not read, so the connection cannot serve another request. */
+function tooLong(request: IncomingMessage, maxBytes: number): HttpError {
+  request.resume();
+  return new HttpError(413, `the body is longer than ${maxBytes} bytes`, { connection: 'close' });
+}
