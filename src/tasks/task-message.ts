@@ -37,19 +37,6 @@ export interface TaskMessage {
   readonly group: string;
 }
 
-/** Returns whether the task is kept after its completion. */
-export function isRetained({ retentionMs }: Pick<TaskMessage, 'retentionMs'>): boolean {
-  return retentionMs > 0;
-}
-
-/** Returns when a task that is completed at that time is removed. */
-export function retainedUntilMs(
-  { retentionMs }: Pick<TaskMessage, 'retentionMs'>,
-  completedAtMs: number,
-): number {
-  return completedAtMs + retentionMs;
-}
-
 /** Returns the message of a task that is removed when it is completed. */
 export function withoutRetention(message: TaskMessage): TaskMessage {
   return { ...message, retentionMs: 0 };
