@@ -31,7 +31,7 @@ const subpaths = {
 
 /**
  * Not exported. Each part is a file of its own, so that a bundler leaves out the parts that a program does not import. A class
- * with a method that is named by a symbol of ours is left out only with its file.
+ * with a method that is named by a symbol of ours, or a table of options, is left out only with its file.
  */
 const parts = {
   'parts/errors': 'src/core/errors.ts',
@@ -45,6 +45,7 @@ const parts = {
   'parts/rate-limiters': 'src/workqueue/default-controller-rate-limiter.ts',
   'parts/fast-slow': 'src/workqueue/item-fast-slow-rate-limiter.ts',
   'parts/with-jitter': 'src/workqueue/with-jitter-rate-limiter.ts',
+  'parts/parallelize-until': 'src/workqueue/parallelize-until.ts',
   'parts/with-max-wait': 'src/workqueue/with-max-wait-rate-limiter.ts',
 };
 

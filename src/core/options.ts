@@ -95,7 +95,6 @@ export function checkGivenOptions(subject: string, given: object, table: Rows): 
   }
 }
 
-/* @__NO_SIDE_EFFECTS__ */
 export function integer(minimum: number, maximum = Number.MAX_SAFE_INTEGER): Check {
   return (argument, value) => {
     requireIntegerAtLeast(argument, minimum, value);
@@ -104,7 +103,6 @@ export function integer(minimum: number, maximum = Number.MAX_SAFE_INTEGER): Che
 }
 
 /** Also a number of milliseconds that is not an integer. */
-/* @__NO_SIDE_EFFECTS__ */
 export function milliseconds(minimum: number): Check {
   return (argument, value) => {
     requireFiniteNumber(argument, value);
@@ -112,21 +110,18 @@ export function milliseconds(minimum: number): Check {
   };
 }
 
-/* @__NO_SIDE_EFFECTS__ */
 export function orInfinity(check: Check): Check {
   return (argument, value) => {
     if (value !== Infinity) check(argument, value);
   };
 }
 
-/* @__NO_SIDE_EFFECTS__ */
 export function oneOf(...allowed: readonly string[]): Check {
   return (argument, value) => {
     requireOneOf(argument, allowed, value);
   };
 }
 
-/* @__NO_SIDE_EFFECTS__ */
 export function objectWith(description: string, ...methods: readonly string[]): Check {
   return (argument, value) => {
     requireMethods(argument, description, methods, value);

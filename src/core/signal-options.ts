@@ -7,7 +7,7 @@ export interface SignalOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export const SIGNAL_OPTIONS = { signal: [requireSignal, undefined] } satisfies OptionTable<SignalOptions>;
+const SIGNAL_OPTIONS = { signal: [requireSignal, undefined] } satisfies OptionTable<SignalOptions>;
 
 /** Returns the signal of options that a caller gave to `subject`. */
 export function signalOf(subject: string, options: SignalOptions): AbortSignal | undefined {

@@ -2,8 +2,8 @@ import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { oneOf, readOptions, type OptionTable } from '../core/options.ts';
-import { SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
-import { invalidDelay, requireFunction } from '../core/validate.ts';
+import type { SignalOptions } from '../core/signal-options.ts';
+import { invalidDelay, requireFunction, requireSignal } from '../core/validate.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 import { ConditionOperation, type Condition } from './condition-operation.ts';
 import {
@@ -46,7 +46,10 @@ export interface WaitOptions extends SignalOptions {
 const CLOSE_OPTIONS = {
   pending: [oneOf('complete', 'drop'), 'complete'],
 } satisfies OptionTable<PurgatoryCloseOptions>;
-const WAIT_OPTIONS = { ...SIGNAL_OPTIONS, timeoutMs: [requireTimeout] } satisfies OptionTable<WaitOptions>;
+const WAIT_OPTIONS = {
+  signal: [requireSignal, undefined],
+  timeoutMs: [requireTimeout],
+} satisfies OptionTable<WaitOptions>;
 
 /**
  * Where operations wait for a condition or a deadline.

@@ -2,8 +2,8 @@ import { isAbortError } from '../core/abort-error.ts';
 import { isThenable } from '../core/thenable.ts';
 import { TurnBudget } from '../core/turn-budget.ts';
 import { integer, readOptions, type OptionTable } from '../core/options.ts';
-import { SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
-import { requireFunction, requireIntegerAtLeast } from '../core/validate.ts';
+import type { SignalOptions } from '../core/signal-options.ts';
+import { requireFunction, requireIntegerAtLeast, requireSignal } from '../core/validate.ts';
 
 /** Options of {@link parallelizeUntil}. */
 export interface ParallelizeOptions extends SignalOptions {
@@ -16,7 +16,7 @@ export interface ParallelizeOptions extends SignalOptions {
 }
 
 const OPTIONS = {
-  ...SIGNAL_OPTIONS,
+  signal: [requireSignal, undefined],
   chunkSize: [integer(1), 1],
   onNotRun: [requireFunction, undefined],
 } satisfies OptionTable<ParallelizeOptions>;

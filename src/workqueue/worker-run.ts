@@ -3,8 +3,8 @@ import { reportUncaught } from '../core/report-uncaught.ts';
 import { isThenable } from '../core/thenable.ts';
 import { TurnBudget } from '../core/turn-budget.ts';
 import { checkOptions, integer, type OptionTable } from '../core/options.ts';
-import { SIGNAL_OPTIONS, type SignalOptions } from '../core/signal-options.ts';
-import { requireFunction } from '../core/validate.ts';
+import type { SignalOptions } from '../core/signal-options.ts';
+import { requireFunction, requireSignal } from '../core/validate.ts';
 import { WaitGroup } from '../core/wait-line.ts';
 import type { ItemEntry } from './item-entry.ts';
 import type { ItemQueue } from './item-queue.ts';
@@ -46,7 +46,7 @@ export interface Outcomes<T> {
 }
 
 export const RUN_OPTIONS = {
-  ...SIGNAL_OPTIONS,
+  signal: [requireSignal, undefined],
   concurrency: [integer(1), 1],
   onError: [requireFunction, undefined],
 } satisfies OptionTable<RunOptions<unknown>>;
