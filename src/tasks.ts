@@ -34,7 +34,7 @@ export type {
 } from './tasks/scheduler/periodic-task-manager.ts';
 export { taskQueueMetrics } from './tasks/queue-metrics.ts';
 export type { TaskQueueMetrics, TaskQueueMetricsOptions } from './tasks/queue-metrics.ts';
-export { RevokeTask } from './tasks/revoke-task.ts';
+export { RevokeTask, SkipRetry } from './tasks/handler-errors.ts';
 export { Scheduler } from './tasks/scheduler/scheduler.ts';
 export type { SchedulerEvents } from './tasks/scheduler/tick-runner.ts';
 export type {
@@ -67,7 +67,6 @@ export type {
 } from './tasks/server/server-options.ts';
 export { Server } from './tasks/server/server.ts';
 export type { ServerStatus } from './tasks/server/server.ts';
-export { SkipRetry } from './tasks/skip-retry.ts';
 export type * from './tasks/standard-schema.ts';
 export type { TaskInfo } from './tasks/task-info.ts';
 export type { TaskMessage } from './tasks/task-message.ts';

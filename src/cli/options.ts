@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { parseGoDuration } from '../tasks/go-duration.ts';
+import { parseGoDuration } from '../tasks/go-text.ts';
 import { MAX_PAGE, MAX_PAGE_SIZE } from '../tasks/inspector-options.ts';
 import { TASK_STATES, type TaskState } from '../tasks/task-state.ts';
 

@@ -1,5 +1,4 @@
-import { outOfRange } from './errors.ts';
-import { unknownOption } from './unknown-option.ts';
+import { cutShort, outOfRange, withCode, type ArgumentError } from './errors.ts';
 import {
   requireFiniteNumber,
   requireIntegerAtLeast,
@@ -18,10 +17,11 @@ import {
  *     } satisfies OptionTable<ServerOptions>;
  *
  * The compiler rejects a table that lacks an option or has another one. `readOptions` checks and fills in what a caller gave, and
- * rejects names that are not in the table: a misspelt option would silently have its default.
+ * rejects names that are not in the table: a misspelt option would silently have its default. A row may have more columns, which
+ * only its owner reads.
  */
 export type OptionTable<Options> = Readonly<
-  Record<NameIn<Options>, readonly [check: Check, byDefault?: unknown]>
+  Record<NameIn<Options>, readonly [check: Check, byDefault?: unknown, ...more: unknown[]]>
 >;
 
 /** Throws a `TypeError` or `RangeError` that names the argument, if the value is not valid. */
@@ -39,7 +39,7 @@ export type Resolved<Options, Table> = {
 
 type OtherThan<Value, Default> = Default extends Value ? never : Value extends Default ? never : Default;
 
-type Rows = Readonly<Record<string, readonly [Check, unknown?]>>;
+type Rows = Readonly<Record<string, readonly [Check, unknown?, ...unknown[]]>>;
 
 /**
  * Returns the options that a caller gave, with the defaults of those that are missing or undefined.
@@ -76,6 +76,24 @@ export function checkOptions(subject: string, given: unknown, table: Rows, argum
   }
 }
 
+/**
+ * Checks options as {@link checkOptions} does, for a table without required options. The cost depends on the number of options
+ * that are given, not on those of the table.
+ */
+export function checkGivenOptions(subject: string, given: object, table: Rows): void {
+  requireObject('options', given);
+  if (Object.getPrototypeOf(given) !== Object.prototype) {
+    checkOptions(subject, given, table); // the class of the object may have getters, which no loop finds
+    return;
+  }
+  for (const key in given) {
+    const row: unknown = table[key];
+    if (!Array.isArray(row)) throw unknownOption(`${subject}: options`, key, Object.keys(table));
+    const value: unknown = given[key as never];
+    if (value !== undefined) (row[0] as Check)(`options.${key}`, value);
+  }
+}
+
 export function integer(minimum: number, maximum = Number.MAX_SAFE_INTEGER): Check {
   return (argument, value) => {
     requireIntegerAtLeast(argument, minimum, value);
@@ -107,4 +125,50 @@ export function objectWith(description: string, ...methods: readonly string[]): 
   return (argument, value) => {
     requireMethods(argument, description, methods, value);
   };
+}
+
+/** A message that lists more names than this is not read. */
+const MAX_LISTED = 8;
+
+/** A third of the longest name of an option, in letters. */
+const MAX_EDITS = 9;
+
+/** The error for a key that is not an option: it names the option that is most like it, or lists all if they are few. */
+function unknownOption(argument: string, key: string, names: readonly string[]): ArgumentError {
+  const nearest = nearestTo(key.toLowerCase(), names);
+  let advice = '';
+  if (nearest !== undefined) advice = `. Did you mean ${nearest}?`;
+  else if (names.length <= MAX_LISTED) advice = `. Known options: ${names.join(', ')}`;
+  return withCode(
+    new TypeError(`${argument}.${cutShort(key)} is not an option${advice}`),
+    'ERR_UNKNOWN_OPTION',
+  );
+}
+
+/** The name that the fewest edits make from a key, letter case aside; undefined if it takes too many. */
+function nearestTo(key: string, names: readonly string[]): string | undefined {
+  let nearest: string | undefined;
+  for (let edits = 0; edits <= MAX_EDITS && nearest === undefined; edits++) {
+    nearest = names.find(
+      (name) =>
+        edits < name.length &&
+        edits <= Math.max(2, Math.ceil(name.length / 3)) &&
+        areWithin(edits, key, name.toLowerCase()),
+    );
+  }
+  return nearest;
+}
+
+/** Whether inserting, deleting or replacing at most so many letters makes one text from the other. */
+function areWithin(edits: number, a: string, b: string): boolean {
+  if (edits < 0) return false;
+  if (a === '' || b === '') return a.length + b.length <= edits;
+  const restOfA = a.slice(1);
+  const restOfB = b.slice(1);
+  if (a.startsWith(b.charAt(0))) return areWithin(edits, restOfA, restOfB);
+  return (
+    areWithin(edits - 1, restOfA, restOfB) ||
+    areWithin(edits - 1, restOfA, b) ||
+    areWithin(edits - 1, a, restOfB)
+  );
 }

@@ -1,5 +1,4 @@
 import { outOfRange, wrongType, wrongValue } from './errors.ts';
-import { unknownOption } from './unknown-option.ts';
 
 /** The error for a delay that is not a finite number; only called when the caller has seen that it is not. */
 export function invalidDelay(argument: string, value: unknown): Error {
@@ -43,31 +42,6 @@ export function requireOneOf(argument: string, allowed: readonly string[], value
 
 export function requireObject(argument: string, value: unknown): void {
   if (typeof value !== 'object' || value === null) throw wrongType(argument, 'an object', value);
-}
-
-/** Every name of an options interface; the compiler rejects a list that lacks one or has another. */
-export type OptionNames<Options> = Readonly<Record<NameIn<Options>, true>>;
-
-/** Distributes over a union, whose `keyof` has only the names that its members share. */
-type NameIn<Options> = Options extends unknown ? keyof Options & string : never;
-
-/**
- * An options object without other keys than its options: a misspelt option would silently have its default.
- *
- * @param subject - what takes the options, as a user would write it: `SystemTimer.close`.
- */
-export function requireOptions(
-  subject: string,
-  value: unknown,
-  names: Readonly<Record<string, true>>,
-  argument = 'options',
-): void {
-  requireObject(argument, value);
-  // Not Object.keys, which would make an array for each task that is enqueued.
-  for (const key in value as object) {
-    if (names[key] === true || !Object.hasOwn(value as object, key)) continue;
-    throw unknownOption(`${subject}: ${argument}`, key, Object.keys(names));
-  }
 }
 
 /** Requires an object that has the methods of an interface. */

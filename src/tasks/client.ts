@@ -1,47 +1,48 @@
 import { EventEmitter } from 'node:events';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
-import { requireFunction, requireObject, requireOptions, type OptionNames } from '../core/validate.ts';
+import { checkOptions, type OptionTable } from '../core/options.ts';
+import { requireFunction, requireObject } from '../core/validate.ts';
 import type { Broker, NewTask, TaskRecord } from './broker/broker.ts';
 import { requireBroker } from './broker/broker-checks.ts';
-import { newTaskOf } from './new-task.ts';
 import { emit } from './emit.ts';
 import { TaskInfo } from './task-info.ts';
-import { settleEach } from './settle-each.ts';
-import { requireTaskOptions, type TaskOptions } from './task-options.ts';
+import { newTaskOf } from './new-task.ts';
+import { mergeTaskOptions, NO_TASK_OPTIONS, requireTaskOptions, type TaskOptions } from './task-options.ts';
 import { requireTask, type Task } from './task.ts';
 
-/** What a client is made from. */
+/** Options of a `Client`. */
 export interface ClientOptions {
-  /** Where tasks go. The client does not close it. */
+  /** Broker of the tasks. The client does not close it. */
   readonly broker: Broker;
 }
 
-const OPTIONS: OptionNames<ClientOptions> = { broker: true };
+const OPTIONS = { broker: [requireBroker] } satisfies OptionTable<ClientOptions>;
 
-/** What a client tells. */
+/** Events of a client. */
 export interface ClientEvents {
-  /** A task is with the broker. */
+  /** A task was enqueued. */
   enqueued: [info: TaskInfo];
 }
 
-/** A task on its way to the broker. */
+/** A task that is being enqueued. */
 export interface EnqueueRequest {
-  /** What is enqueued. */
+  /** The task. */
   readonly task: Task;
-  /** What is laid over the options of the task. */
+  /** Options that override those of the task. */
   readonly options: TaskOptions;
 }
 
-const ENTRY: OptionNames<EnqueueRequest> = { task: true, options: true };
+const ENTRY = {
+  task: [requireTask],
+  options: [requireObject, undefined],
+} satisfies OptionTable<EnqueueRequest>;
 
-/** Stands before the broker: may change what is enqueued, look at what comes of it, or refuse it by throwing. */
+/** Wraps the enqueueing of a task: it may change the request, read the result, or throw to reject the request. */
 export type ClientMiddleware = (
   request: EnqueueRequest,
   next: (request: EnqueueRequest) => Promise<TaskInfo>,
 ) => Promise<TaskInfo>;
-
-const NO_OPTIONS: TaskOptions = Object.freeze({});
 
 /**
  * Enqueues tasks.
@@ -57,18 +58,17 @@ export class Client extends EventEmitter<ClientEvents> {
   #inFlight = 0;
   #whenIdle: (() => void) | undefined;
   #middleware: ClientMiddleware[] = [];
-  /** All of the middleware, with the broker inside; undefined if there is none. */
+  /** All middleware, around `#send`; undefined if there is none. */
   #outermost: ((request: EnqueueRequest) => Promise<TaskInfo>) | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(options: ClientOptions) {
     super();
-    requireOptions('Client', options, OPTIONS);
-    requireBroker('options.broker', options.broker);
+    checkOptions('Client', options, OPTIONS);
     this.#broker = options.broker;
   }
 
-  /** Puts middleware around `enqueue` and `enqueueMany`; the first one is outermost. */
+  /** Adds middleware around `enqueue` and `enqueueMany`; the first one is outermost. */
   use(...middleware: readonly ClientMiddleware[]): this {
     for (const one of middleware) requireFunction('middleware', one);
     this.#middleware = [...this.#middleware, ...middleware];
@@ -80,13 +80,13 @@ export class Client extends EventEmitter<ClientEvents> {
   }
 
   /**
-   * Enqueues a task. Options given here are laid over the task's.
+   * Enqueues a task. Options override those of the task.
    *
-   * @throws TypeError or RangeError - an argument is wrong.
-   * @throws EscapementError `ERR_TASK_PAYLOAD`, `ERR_TASK_DUPLICATE`, `ERR_TASK_ID_CONFLICT`, `ERR_CLIENT_CLOSED` - it was
-   * not enqueued. `ERR_BROKER_UNAVAILABLE` - it may have been; with a `taskId` it can be tried again safely.
+   * @throws TypeError or RangeError - an argument is not valid.
+   * @throws EscapementError `ERR_TASK_PAYLOAD`, `ERR_TASK_DUPLICATE`, `ERR_TASK_ID_CONFLICT`, `ERR_CLIENT_CLOSED` - the task
+   * was not enqueued. `ERR_BROKER_UNAVAILABLE` - it may have been enqueued; with a `taskId` it is safe to try again.
    */
-  enqueue(task: Task, options: TaskOptions = NO_OPTIONS): Promise<TaskInfo> {
+  enqueue(task: Task, options: TaskOptions = NO_TASK_OPTIONS): Promise<TaskInfo> {
     try {
       this.#requireOpen('Client.enqueue');
       requireTask('task', task);
@@ -95,20 +95,20 @@ export class Client extends EventEmitter<ClientEvents> {
         ? this.#sendAtOnce(task, options)
         : this.#whileInFlight(() => (this.#outermost ?? this.#send)({ task, options }));
     } catch (error) {
-      return Promise.reject(error); // eslint-disable-line @typescript-eslint/prefer-promise-reject-errors -- what async would do
+      return Promise.reject(error); // eslint-disable-line @typescript-eslint/prefer-promise-reject-errors -- as an async function
     }
   }
 
   /**
-   * Enqueues many, with few round trips. Each is taken or refused for itself.
+   * Enqueues tasks with few round trips. Each succeeds or fails by itself.
    *
-   * @param options - of all of them, laid over those of the tasks; those that an entry has are laid over these.
-   * @returns outcomes in the order of the tasks, as of `Promise.allSettled`. Rejects only if the argument is wrong, or the
-   * client closed.
+   * @param options - for all tasks: they override those of the tasks, and are overridden by those of an entry.
+   * @returns outcomes in the order of the tasks, as `Promise.allSettled`. Rejects only if an argument is not valid, or the
+   * client is closed.
    */
   async enqueueMany(
     tasks: readonly (Task | EnqueueRequest)[],
-    options: TaskOptions = NO_OPTIONS,
+    options: TaskOptions = NO_TASK_OPTIONS,
   ): Promise<PromiseSettledResult<TaskInfo>[]> {
     this.#requireOpen('Client.enqueueMany');
     if (!Array.isArray(tasks)) throw wrongType('tasks', 'an array', tasks);
@@ -118,7 +118,7 @@ export class Client extends EventEmitter<ClientEvents> {
     );
   }
 
-  /** Waits for what is on its way; takes nothing more. The broker stays open. Idempotent. */
+  /** Rejects new tasks and waits for those that are being enqueued. The broker stays open. Idempotent. */
   close(): Promise<void> {
     this.#closing ??= new Promise((resolve) => {
       this.#whenIdle = resolve;
@@ -141,22 +141,19 @@ export class Client extends EventEmitter<ClientEvents> {
     }));
   }
 
-  /**
-   * Where nothing but the broker is waited for, and the options were required to be right. An async function would cost
-   * more than all that is done here.
-   */
+  /** Sends a task whose options have been checked. An async function would cost more than everything that is done here. */
   #sendAtOnce(task: Task, options: TaskOptions): Promise<TaskInfo> {
     const sent = this.#broker.enqueue(this.#newTask(task, options));
     this.#inFlight++;
-    return sent.then(this.#taken, this.#refused);
+    return sent.then(this.#accepted, this.#rejected);
   }
 
-  readonly #taken = (record: TaskRecord): TaskInfo => {
+  readonly #accepted = (record: TaskRecord): TaskInfo => {
     this.#landed();
-    return this.#told(record);
+    return this.#report(record);
   };
 
-  readonly #refused = (error: unknown): never => {
+  readonly #rejected = (error: unknown): never => {
     this.#landed();
     throw error;
   };
@@ -170,10 +167,10 @@ export class Client extends EventEmitter<ClientEvents> {
     }
   }
 
-  /** What the innermost middleware calls; it may have changed the request. */
+  /** The innermost middleware calls it, and may have changed the request. */
   readonly #send = async (request: EnqueueRequest): Promise<TaskInfo> => {
     const prepared = this.#prepare(request);
-    return this.#told(await this.#broker.enqueue(prepared instanceof Promise ? await prepared : prepared));
+    return this.#report(await this.#broker.enqueue(prepared instanceof Promise ? await prepared : prepared));
   };
 
   #eachAlone(
@@ -201,11 +198,11 @@ export class Client extends EventEmitter<ClientEvents> {
   }
 
   #outcomeOf(sent: PromiseSettledResult<TaskRecord> | undefined): PromiseSettledResult<TaskInfo> {
-    if (sent === undefined) throw new Error('the broker has answered for fewer tasks than it was given');
-    return sent.status === 'fulfilled' ? { status: 'fulfilled', value: this.#told(sent.value) } : sent;
+    if (sent === undefined) throw new Error('the broker returned fewer outcomes than it was given tasks');
+    return sent.status === 'fulfilled' ? { status: 'fulfilled', value: this.#report(sent.value) } : sent;
   }
 
-  /** A promise only where there is something to wait for. */
+  /** Returns a promise only if the task has a check. */
   #prepare(request: EnqueueRequest): NewTask | Promise<NewTask> {
     requireRequest(request);
     const { task, options } = request;
@@ -214,13 +211,13 @@ export class Client extends EventEmitter<ClientEvents> {
     return checked.then(() => this.#newTask(task, options));
   }
 
-  /** Only a delay needs to know the time, which takes as long to read as a task to look up. */
+  /** Reads the clock only for a delay: that takes as long as finding a task. */
   #newTask(task: Task, options: TaskOptions): NewTask {
     const hasDelay = (options.processInMs ?? task.options.processInMs) !== undefined;
     return newTaskOf(task, options, hasDelay ? this.#broker.clock.wallNow() : 0);
   }
 
-  #told(record: TaskRecord): TaskInfo {
+  #report(record: TaskRecord): TaskInfo {
     const info = new TaskInfo(record);
     emit(this, 'enqueued', info);
     return info;
@@ -238,12 +235,12 @@ export class Client extends EventEmitter<ClientEvents> {
 
 function requestOf(entry: Task | EnqueueRequest, common: TaskOptions): EnqueueRequest {
   requireObject('an entry of tasks', entry);
-  const { task, options = NO_OPTIONS } = entry as Partial<EnqueueRequest>; // a task has no task
+  const { task, options = NO_TASK_OPTIONS } = entry as Partial<EnqueueRequest>; // a Task has no property `task`
   if (task === undefined) return { task: entry as Task, options: common };
-  requireOptions('Client.enqueueMany', entry, ENTRY, 'entry');
-  if (common === NO_OPTIONS) return { task, options };
+  checkOptions('Client.enqueueMany', entry, ENTRY, 'entry');
+  if (common === NO_TASK_OPTIONS) return { task, options };
   requireTaskOptions('Client.enqueueMany', options);
-  return { task, options: { ...common, ...options } };
+  return { task, options: mergeTaskOptions(common, options) };
 }
 
 function requireRequest(request: EnqueueRequest): void {
@@ -251,4 +248,36 @@ function requireRequest(request: EnqueueRequest): void {
   const { task, options } = request;
   requireTask('task', task);
   requireTaskOptions('Client', options);
+}
+
+/** As `Promise.allSettled`, but makes no promise for an item whose work is synchronous. */
+export async function settleEach<T, R>(
+  items: readonly T[],
+  work: (item: T) => R | Promise<R>,
+): Promise<readonly PromiseSettledResult<R>[]> {
+  const started = items.map((item) => start(item, work));
+  const settled: PromiseSettledResult<R>[] = [];
+  // None of these promises rejects.
+  for (const one of started) settled.push(one instanceof Promise ? await one : one);
+  return settled;
+}
+
+function start<T, R>(
+  item: T,
+  work: (item: T) => R | Promise<R>,
+): PromiseSettledResult<R> | Promise<PromiseSettledResult<R>> {
+  try {
+    const value = work(item);
+    return value instanceof Promise ? value.then(fulfilled<R>, rejected) : fulfilled(value);
+  } catch (reason) {
+    return rejected(reason);
+  }
+}
+
+function fulfilled<R>(value: R): PromiseFulfilledResult<R> {
+  return { status: 'fulfilled', value };
+}
+
+function rejected(reason: unknown): PromiseRejectedResult {
+  return { status: 'rejected', reason };
 }

@@ -3,7 +3,7 @@ import { LAST_DATE_MS, SECOND_MS } from '../core/units.ts';
 import { readCronFields } from './cron/cron-fields.ts';
 import { TimeZone } from './cron/time-zone.ts';
 import { WallSchedule } from './cron/wall-schedule.ts';
-import { parseGoDuration } from './go-duration.ts';
+import { parseGoDuration } from './go-text.ts';
 
 /** A parsed cron spec. */
 export interface CronSpec {

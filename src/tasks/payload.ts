@@ -2,10 +2,10 @@ import { EscapementError, wrongValue } from '../core/errors.ts';
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Of a function or a symbol, undefined: its type does not say so. */
+/** Returns undefined for a function or a symbol, which its type in TypeScript lacks. */
 const stringify: (value: unknown) => string | undefined = JSON.stringify;
 
-/** Bytes are copied; anything else becomes JSON. @throws TypeError `ERR_INVALID_ARG_VALUE` - JSON has no word for it. */
+/** Copies bytes, and encodes other values as JSON. @throws TypeError `ERR_INVALID_ARG_VALUE` - the value is not JSON-serializable. */
 export function encodePayload(payload: unknown): Uint8Array {
   if (payload instanceof Uint8Array) return Buffer.from(payload);
   let json: string | undefined;
@@ -18,7 +18,7 @@ export function encodePayload(payload: unknown): Uint8Array {
   return Buffer.from(json);
 }
 
-/** As `decodeJson`. @throws EscapementError `ERR_TASK_PAYLOAD` - `what` is not JSON. */
+/** Decodes JSON as `decodeJson` does. @throws EscapementError `ERR_TASK_PAYLOAD` - `what` is not JSON. */
 export function parseJson(what: string, bytes: Uint8Array): unknown {
   try {
     return decodeJson(bytes);
@@ -27,11 +27,11 @@ export function parseJson(what: string, bytes: Uint8Array): unknown {
   }
 }
 
-/** @throws SyntaxError - it is not JSON. */
+/** Decodes JSON. @throws SyntaxError or TypeError - the bytes are not JSON in UTF-8. */
 export function decodeJson(payload: Uint8Array): unknown {
   return JSON.parse(decoder.decode(payload));
 }
 
 function notJson(payload: unknown): Error {
-  return wrongValue('payload', 'bytes, or something that JSON can say', payload);
+  return wrongValue('payload', 'a Uint8Array or a JSON-serializable value', payload);
 }

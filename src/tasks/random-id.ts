@@ -2,14 +2,14 @@ import { randomFillSync } from 'node:crypto';
 
 const ID_BYTES = 16;
 const ID_LENGTH = 36;
-/** Ids that random bytes are fetched for at once: a call for each would cost more than the rest. */
+/** Number of ids for which random bytes are fetched at once: a call for each id would cost more than the rest. */
 const IDS_PER_FETCH = 256;
 
-/** Where each byte's two digits go: `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`. */
+/** Position of the two digits of each byte: `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`. */
 const PLACES = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34] as const;
 const DIGITS = Buffer.from('0123456789abcdef');
 
-/** Of version 4, in the variant of RFC 9562: which bytes say so, and how. */
+/** Bytes of the version, which is 4, and of the variant, which is that of RFC 9562. */
 const VERSION_BYTE = 6;
 const VARIANT_BYTE = 8;
 
@@ -18,9 +18,9 @@ const text = Buffer.alloc(ID_LENGTH, '-');
 let next = random.length;
 
 /**
- * A random UUID, as `crypto.randomUUID` makes them, but in one piece. That one adds its id together from 20 strings, and
- * V8 keeps the pieces, in some 500 bytes, until somebody looks at a character; then it makes the whole. An eighth of all
- * that enqueuing and processing a task allocates would be that. `npm run bench -- tasks` shows the difference.
+ * Returns a random UUID, as `crypto.randomUUID` does, but as a flat string. `randomUUID` concatenates 20 strings, and V8 keeps them,
+ * in about 500 bytes, until the first access to a character: an eighth of everything that enqueueing and processing a task
+ * allocates. `npm run bench -- tasks` shows the difference.
  */
 export function randomId(): string {
   if (next === random.length) {

@@ -1,6 +1,6 @@
 import { wrongType, wrongValue } from '../core/errors.ts';
 
-/** A name that is kept as UTF-8, where half a surrogate pair has no place. */
+/** Requires a name. It is stored as UTF-8, which cannot encode half a surrogate pair. */
 export function requireText(argument: string, value: unknown): asserts value is string {
   if (typeof value !== 'string') throw wrongType(argument, 'a string', value);
   if (value.trim() === '') throw wrongValue(argument, 'a string that is not blank', value);
@@ -8,8 +8,8 @@ export function requireText(argument: string, value: unknown): asserts value is 
 }
 
 /**
- * The name of a queue that tasks are added to or taken from. The keys of a queue in Redis are `asynq:{NAME}:…`, where a name with
- * a brace could be taken for another name and the rest of a key.
+ * Requires the name of a queue that tasks are added to or taken from. The keys of a queue in Redis are `asynq:{NAME}:…`: a name with
+ * a brace could be read as another name and the rest of a key.
  */
 export function requireQueueName(argument: string, value: unknown): asserts value is string {
   requireText(argument, value);
@@ -17,8 +17,8 @@ export function requireQueueName(argument: string, value: unknown): asserts valu
 }
 
 /**
- * The name of a queue that may have been made before braces were refused, or by asynq: it can be inspected, changed and removed,
- * unless its keys could be those of another queue.
+ * Requires the name of a queue that may have been made before braces were rejected, or by asynq: it can be inspected, changed and
+ * removed, unless its keys could be those of another queue.
  */
 export function requireExistingQueueName(argument: string, value: unknown): asserts value is string {
   requireText(argument, value);
@@ -28,9 +28,9 @@ export function requireExistingQueueName(argument: string, value: unknown): asse
 }
 
 /**
- * Whether no key of a queue of that name can be a key of another one, and all are on one node of a cluster. The queue `c}:g:g`
- * would have its keys among those of the queue `c`. A cluster takes what is before the first `}`, and if that is nothing the
- * whole key.
+ * Returns whether no key of a queue of that name can be a key of another queue, and all are on one node of a cluster. The keys of a
+ * queue `c}:g:g` would be among those of the queue `c`. A cluster hashes the text between the first `{` and the next `}`, or the
+ * whole key if that text is empty.
  */
 export function hasOwnKeys(queue: string): boolean {
   return !queue.startsWith('}') && !queue.includes('}:');

@@ -3,7 +3,7 @@ import { EscapementError, wrongType, wrongValue } from '../core/errors.ts';
 import { requireFunction } from '../core/validate.ts';
 import type { Handler, Middleware, ReceivedTask, TaskContext } from './server/handler.ts';
 import { requireText } from './require-text.ts';
-import { SkipRetry } from './skip-retry.ts';
+import { SkipRetry } from './handler-errors.ts';
 import { isTaskType, type TaskType } from './task-type.ts';
 
 interface Route {

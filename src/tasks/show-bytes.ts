@@ -2,30 +2,30 @@ import { CONSOLE_VIEW } from '../core/console-view.ts';
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Shown in the place of bytes that are no text. */
+/** Shown instead of bytes that are not text. */
 const NOT_TEXT = 'non-printable bytes';
 
-/** What may stand in a text: letters, marks, numbers, punctuation, symbols, and the white space of JSON. */
+/** Characters of a text: letters, marks, numbers, punctuation, symbols, and the white space of JSON. */
 const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\t\r\n]*$/u;
 
-/** A character takes four bytes at most. */
+/** A character is at most four bytes of UTF-8. */
 const MAX_CHARACTER_BYTES = 4;
 
-/** How much of a payload a console prints, in characters. */
+/** Longest text of a payload that a console prints, in characters. */
 const PRINTED_CHARACTERS = 100;
 
-/** Bytes as text, if they are; at most `maxLength` characters of it, and a mark that there are more. */
+/** Formats bytes as text, cut to `maxLength` characters; or as a note that they are not text. */
 export function showBytes(bytes: Uint8Array, maxLength: number): string {
   return textOf(bytes, maxLength) ?? NOT_TEXT;
 }
 
-/** What a console prints of bytes: text, if they are, or how many there are; nothing if there are none. */
+/** Returns what a console prints for bytes: text, or the number of bytes if they are not text; undefined if there are none. */
 export function printBytes(bytes: Uint8Array | undefined): unknown {
   if (bytes === undefined || bytes.length === 0) return undefined;
   return textOf(bytes, PRINTED_CHARACTERS) ?? { [CONSOLE_VIEW]: () => `<${bytes.length} bytes>` };
 }
 
-/** Bytes as JSON: text if they are UTF-8, else base64, and which of the two. */
+/** Returns the properties of bytes in JSON: text if they are UTF-8, otherwise base64, and the encoding. */
 export function bytesJson(name: string, bytes: Uint8Array): Record<string, string> {
   try {
     return { [name]: UTF8.decode(bytes), [`${name}Encoding`]: 'utf8' };
@@ -34,7 +34,7 @@ export function bytesJson(name: string, bytes: Uint8Array): Record<string, strin
   }
 }
 
-/** What a console prints of a text or an object: nothing if it is empty. */
+/** Returns what a console prints for a text or an object: undefined if it is empty. */
 export function printFilled<T extends object | string>(value: T): T | undefined {
   return Object.keys(value).length === 0 ? undefined : value;
 }
@@ -45,7 +45,7 @@ function textOf(bytes: Uint8Array, maxLength: number): string | undefined {
   return text === undefined || !PRINTABLE.test(text) ? undefined : shorten(text, maxLength);
 }
 
-/** The first characters of a text, and a mark if there are more. */
+/** Cuts a text to `maxLength` characters, and marks the cut. */
 export function shorten(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text;
   const characters = Array.from(text);

@@ -1,38 +1,43 @@
 /**
- * A task as a broker keeps it. Immutable: what changes is written as another message.
+ * A task as a broker stores it. Immutable: a change is written as another message.
  *
- * Times are wall-clock milliseconds since the epoch, and 0 means never, none or not yet. A broker that keeps whole seconds
- * rounds a time up, so that nothing comes early, and a duration up, so that none becomes 0.
+ * Times are wall-clock milliseconds since the epoch; 0 means never, none or not yet. A broker that stores whole seconds
+ * rounds up: a time, so that no task is due early, and a duration, so that none becomes 0.
  */
 export interface TaskMessage {
   /** Unique in its queue. */
   readonly id: string;
-  /** Which handler it is for. */
+  /** Type, by which a server finds the handler. */
   readonly type: string;
-  /** Where it is. */
+  /** Name of the queue. */
   readonly queue: string;
-  /** Bytes; empty if there is none. */
+  /** Payload; empty if there is none. */
   readonly payload: Uint8Array;
-  /** Passed on to the handler. */
+  /** Headers, which the handler receives. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Failures that are tried again: it runs one time more, at most. */
+  /** Maximum number of retries: the task runs at most once more than that. */
   readonly maxRetry: number;
-  /** Failures until now. */
+  /** Number of retries so far. */
   readonly retried: number;
-  /** Of the last failure; empty if there is none. */
+  /** Error message of the last failure; empty if there is none. */
   readonly lastError: string;
-  /** When that was. */
+  /** When it last failed. */
   readonly lastFailedAtMs: number;
-  /** How long one run may take; 0 for any time. */
+  /** Maximum duration of a run, in milliseconds; 0 for no limit. */
   readonly timeoutMs: number;
-  /** When the last run must be over. */
+  /** When the last run must end. */
   readonly deadlineMs: number;
-  /** What keeps others like it out while it holds the lock of that name; empty if nothing does. */
+  /** Name of the unique lock, which no two tasks hold at once; empty if there is none. */
   readonly uniqueKey: string;
-  /** How long it is kept when it is done. */
+  /** How long the completed task is kept, in milliseconds; 0 if it is removed. */
   readonly retentionMs: number;
-  /** When it was done. */
+  /** When it was completed. */
   readonly completedAtMs: number;
-  /** Empty if it has none. */
+  /** Name of the group; empty if there is none. */
   readonly group: string;
+}
+
+/** Returns the message of a task that is removed when it is completed. */
+export function withoutRetention(message: TaskMessage): TaskMessage {
+  return { ...message, retentionMs: 0 };
 }

@@ -1,175 +1,143 @@
 import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
-import { LAST_DATE_MS, MINUTE_MS } from '../core/units.ts';
 import {
-  requireFiniteNumber,
-  requireIntegerAtLeast,
-  requireObject,
-  requireOptions,
-  type OptionNames,
-} from '../core/validate.ts';
+  checkGivenOptions,
+  checkOptions,
+  integer,
+  milliseconds,
+  type Check,
+  type OptionTable,
+} from '../core/options.ts';
+import { LAST_DATE_MS, MINUTE_MS } from '../core/units.ts';
+import { requireFiniteNumber, requireObject } from '../core/validate.ts';
+import { formatGoDuration, formatUnixDate, quoteGoString } from './go-text.ts';
 import { requireQueueName, requireText } from './require-text.ts';
 
-/** How a task is to be processed. Given with the task, with `enqueue`, or with both: then the latter wins, one by one. */
+/** How a task is processed. Options of `enqueue` override those of the task, one by one. */
 export interface TaskOptions {
-  /** Without `{` and `}`. @default 'default' */
+  /** Name of the queue, without `{` and `}`. @default 'default' */
   readonly queue?: string | undefined;
-  /** Unique in its queue: while there is a task of that id, in whatever state, no other is taken. @default a random UUID */
+  /** Unique in the queue: while a task has this id, in any state, no other task can have it. @default a random UUID */
   readonly taskId?: string | undefined;
-  /** Failures that are tried again; the task runs once more than that, at most. @default 25 */
+  /** Maximum number of retries: a task runs at most once more than that. @default 25 */
   readonly maxRetry?: number | undefined;
-  /** How long a run may take, in milliseconds; 0 for any time. @default 30 minutes, if there is no deadline */
+  /** Maximum duration of a run, in milliseconds; 0 for no limit. @default 30 minutes, or no limit if there is a deadline */
   readonly timeoutMs?: number | undefined;
-  /** When the last run must be over: a Date, or milliseconds since the epoch. @default none */
+  /** When the last run must end: a Date, or milliseconds since the epoch. @default none */
   readonly deadline?: Date | number | undefined;
   /**
-   * Keeps out others of its type and payload, in its queue, for so many milliseconds, 1000 at least, or until it is done.
+   * Rejects other tasks of the same type and payload in the queue, until the task is done and for at most this many
+   * milliseconds, at least 1000.
+   *
    * @default off
    */
   readonly uniqueTtlMs?: number | undefined;
-  /** When it is to be processed: a Date, or milliseconds since the epoch. @default now */
+  /** When the task is due: a Date, or milliseconds since the epoch. @default now */
   readonly processAt?: Date | number | undefined;
-  /** When it is to be processed, in milliseconds from now; instead of `processAt`. */
+  /** When the task is due, in milliseconds from now. Excludes `processAt`. */
   readonly processInMs?: number | undefined;
-  /** How long it is kept when it is done, with its result, in milliseconds. @default 0: it is gone */
+  /** How long the completed task is kept, with its result, in milliseconds. @default 0: it is removed */
   readonly retentionMs?: number | undefined;
-  /** It waits for others of that group, and is aggregated with them. @default none */
+  /** The group of the task: its tasks are aggregated into one. @default none */
   readonly group?: string | undefined;
-  /** Passed on to the handler; those of `enqueue` are laid over those of the task. @default none */
+  /** Headers, which the handler receives. Those of `enqueue` are added to those of the task. @default none */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-export const TASK_OPTIONS: OptionNames<TaskOptions> = {
-  ...{ queue: true, taskId: true, maxRetry: true, timeoutMs: true, deadline: true, uniqueTtlMs: true },
-  ...{ processAt: true, processInMs: true, retentionMs: true, group: true, headers: true },
-};
-
-/** All of them, made definite; times in wall-clock milliseconds. */
-export interface ResolvedTaskOptions {
-  readonly queue: string;
-  /** Undefined: the client makes one. */
-  readonly taskId: string | undefined;
-  readonly maxRetry: number;
-  readonly timeoutMs: number;
-  readonly deadlineMs: number;
-  readonly uniqueTtlMs: number;
-  readonly processAtMs: number;
-  readonly retentionMs: number;
-  readonly group: string;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-/** asynq's. */
-const DEFAULT_MAX_RETRY = 25;
-const DEFAULT_TIMEOUT_MS = 30 * MINUTE_MS;
 export const DEFAULT_QUEUE = 'default';
 
-/** Locks are kept for whole seconds in Redis. */
-const MIN_UNIQUE_TTL_MS = 1_000;
+/** asynq's reader of options cuts an argument at the first `)`, so a name has it escaped, in a way that Go can read. */
+const quoted = (text: string): string => quoteGoString(text).replaceAll(')', '\\x29');
+const date = (at: Date | number): string => formatUnixDate(Number(at));
+const pairs = (headers: Readonly<Record<string, string>>): readonly string[] =>
+  Object.entries(headers).map((pair) => JSON.stringify(pair).replaceAll(')', '\\u0029'));
 
-/** What a 32-bit number on the wire holds. */
-const MAX_RETRIES = 2 ** 31 - 1;
+export const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 
-const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
+type TaskOptionTable = OptionTable<TaskOptions> & {
+  readonly [Name in keyof TaskOptions]-?: readonly [
+    check: Check,
+    byDefault: unknown,
+    asynqName: string,
+    format: (value: NonNullable<TaskOptions[Name]>) => string | readonly string[],
+  ];
+};
 
-/** @throws TypeError or RangeError - an option is wrong. */
+/**
+ * All task options, in asynq's order: check, default, and how asynq prints them in the entry of a schedule. For an option that
+ * brokers store, see `newTaskOf` too.
+ */
+export const TASK_OPTIONS = {
+  maxRetry: [integer(0, 2 ** 31 - 1), 25, 'MaxRetry', String], // asynq stores an int32
+  queue: [requireQueueName, DEFAULT_QUEUE, 'Queue', quoted],
+  taskId: [requireText, undefined, 'TaskID', quoted],
+  timeoutMs: [requireDuration, 30 * MINUTE_MS, 'Timeout', formatGoDuration],
+  deadline: [requireTime, 0, 'Deadline', date],
+  uniqueTtlMs: [milliseconds(1_000), 0, 'Unique', formatGoDuration], // Redis stores whole seconds
+  processAt: [requireTime, undefined, 'ProcessAt', date],
+  processInMs: [requireDuration, undefined, 'ProcessIn', formatGoDuration],
+  retentionMs: [requireDuration, 0, 'Retention', formatGoDuration],
+  group: [requireText, '', 'Group', quoted],
+  headers: [requireHeaders, NO_HEADERS, 'Header', pairs],
+} satisfies TaskOptionTable;
+
+export const NO_TASK_OPTIONS: TaskOptions = Object.freeze({});
+
+/** @throws TypeError or RangeError - an option is not valid. */
 export function requireTaskOptions(
   subject: string,
   options: TaskOptions,
-  names: OptionNames<TaskOptions> = TASK_OPTIONS,
+  table: OptionTable<TaskOptions> = TASK_OPTIONS,
 ): void {
-  requireOptions(subject, options, names);
-  const { queue, taskId, maxRetry, timeoutMs, deadline, uniqueTtlMs, retentionMs, group, headers } = options;
-  if (queue !== undefined) requireQueueName('options.queue', queue);
-  if (taskId !== undefined) requireText('options.taskId', taskId);
-  if (maxRetry !== undefined) requireMaxRetry(maxRetry);
-  if (timeoutMs !== undefined) requireDuration('options.timeoutMs', timeoutMs);
-  if (deadline !== undefined) requireTime('options.deadline', deadline);
-  if (uniqueTtlMs !== undefined) requireUniqueTtl(uniqueTtlMs);
-  if (retentionMs !== undefined) requireDuration('options.retentionMs', retentionMs);
-  if (group !== undefined) requireText('options.group', group);
-  if (headers !== undefined) requireHeaders(headers);
-  requireProcessTime(options);
-}
-
-/** Lays options over one another. Both were required to be right. */
-export function resolveTaskOptions(
-  base: TaskOptions,
-  over: TaskOptions,
-  wallNowMs: number,
-): ResolvedTaskOptions {
-  const deadline = over.deadline ?? base.deadline;
-  const when = hasProcessTime(over) ? over : base;
-  return {
-    queue: over.queue ?? base.queue ?? DEFAULT_QUEUE,
-    taskId: over.taskId ?? base.taskId,
-    maxRetry: over.maxRetry ?? base.maxRetry ?? DEFAULT_MAX_RETRY,
-    timeoutMs: over.timeoutMs ?? base.timeoutMs ?? (deadline === undefined ? DEFAULT_TIMEOUT_MS : 0),
-    deadlineMs: deadline === undefined ? 0 : Number(deadline),
-    uniqueTtlMs: over.uniqueTtlMs ?? base.uniqueTtlMs ?? 0,
-    processAtMs: processAtMs(when, wallNowMs),
-    retentionMs: over.retentionMs ?? base.retentionMs ?? 0,
-    group: over.group ?? base.group ?? '',
-    headers: mergeHeaders(base.headers, over.headers),
-  };
-}
-
-/** One over the other, as options for a task. Both were required to be right. */
-export function layTaskOptions(base: TaskOptions, over: TaskOptions): TaskOptions {
-  const when = hasProcessTime(over) ? over : base;
-  return {
-    queue: over.queue ?? base.queue,
-    taskId: over.taskId ?? base.taskId,
-    maxRetry: over.maxRetry ?? base.maxRetry,
-    timeoutMs: over.timeoutMs ?? base.timeoutMs,
-    deadline: over.deadline ?? base.deadline,
-    uniqueTtlMs: over.uniqueTtlMs ?? base.uniqueTtlMs,
-    processAt: when.processAt,
-    processInMs: when.processInMs,
-    retentionMs: over.retentionMs ?? base.retentionMs,
-    group: over.group ?? base.group,
-    headers: mergeHeaders(base.headers, over.headers),
-  };
-}
-
-/** Frozen: the handler is given the same ones at each attempt. */
-function mergeHeaders(
-  base: TaskOptions['headers'],
-  over: TaskOptions['headers'],
-): Readonly<Record<string, string>> {
-  if (base === undefined && over === undefined) return NO_HEADERS;
-  return Object.freeze({ ...base, ...over });
-}
-
-function hasProcessTime({ processAt, processInMs }: TaskOptions): boolean {
-  return processAt !== undefined || processInMs !== undefined;
-}
-
-function processAtMs({ processAt, processInMs }: TaskOptions, wallNowMs: number): number {
-  if (processInMs !== undefined) return processInMs > 0 ? wallNowMs + processInMs : 0;
-  return processAt === undefined ? 0 : Number(processAt);
-}
-
-function requireMaxRetry(value: unknown): void {
-  requireIntegerAtLeast('options.maxRetry', 0, value);
-  if (value > MAX_RETRIES) throw outOfRange('options.maxRetry', `at most ${MAX_RETRIES}`, value);
-}
-
-function requireUniqueTtl(value: unknown): void {
-  requireFiniteNumber('options.uniqueTtlMs', value);
-  if (value < MIN_UNIQUE_TTL_MS) {
-    throw outOfRange('options.uniqueTtlMs', `at least ${MIN_UNIQUE_TTL_MS} ms`, value);
-  }
-}
-
-function requireProcessTime({ processAt, processInMs }: TaskOptions): void {
-  if (processAt !== undefined) requireTime('options.processAt', processAt);
-  if (processInMs === undefined) return;
-  requireDuration('options.processInMs', processInMs);
-  if (processAt !== undefined) {
+  if (options === NO_TASK_OPTIONS) return;
+  if (table === TASK_OPTIONS) checkGivenOptions(subject, options, table);
+  else checkOptions(subject, options, table);
+  const { processAt, processInMs } = options;
+  if (processAt !== undefined && processInMs !== undefined) {
     throw wrongValue('options.processInMs', 'undefined where there is options.processAt', processInMs);
   }
 }
 
+/**
+ * Returns the options of both: those of `over` replace those of `base`, headers are added by name. The time when a task is due
+ * counts as one option. Frozen: callbacks receive it.
+ */
+export function mergeTaskOptions(base: TaskOptions, over: TaskOptions): TaskOptions {
+  const merged: { -readonly [Name in keyof TaskOptions]: unknown } = { ...base };
+  if (hasDueTime(over)) {
+    delete merged.processAt;
+    delete merged.processInMs;
+  }
+  for (const name in over) {
+    const value = over[name as keyof TaskOptions];
+    if (value !== undefined) merged[name as keyof TaskOptions] = value;
+  }
+  if (merged.headers !== undefined) merged.headers = mergeHeaders(base, over);
+  return Object.freeze(merged) as TaskOptions;
+}
+
+/** Frozen: handlers receive it, the same object in each run. */
+export function mergeHeaders(base: TaskOptions, over: TaskOptions): Readonly<Record<string, string>> {
+  if (base.headers === undefined && over.headers === undefined) return NO_HEADERS;
+  return Object.freeze({ ...base.headers, ...over.headers });
+}
+
+/** Options that exclude each other: one of them replaces both. */
+export function hasDueTime({ processAt, processInMs }: TaskOptions): boolean {
+  return processAt !== undefined || processInMs !== undefined;
+}
+
+/** Formats options as asynq does: `MaxRetry(5)`, `Queue("low")`, `Timeout(30m0s)`. Times have whole seconds. */
+export function formatTaskOptions(options: TaskOptions): string[] {
+  const rows: [string, TaskOptionTable[keyof TaskOptions]][] = Object.entries(TASK_OPTIONS);
+  return rows.flatMap(([name, [, , asynqName, format]]) => {
+    const value = options[name as keyof TaskOptions];
+    if (value === undefined) return [];
+    const written = format(value as never);
+    return (typeof written === 'string' ? [written] : written).map((argument) => `${asynqName}(${argument})`);
+  });
+}
+
+/** A duration in milliseconds, or a time in wall-clock milliseconds. */
 export function requireDuration(argument: string, value: unknown): asserts value is number {
   requireFiniteNumber(argument, value);
   if (value < 0 || value > LAST_DATE_MS) {
@@ -183,11 +151,11 @@ function requireTime(argument: string, value: unknown): void {
   if (!(ms >= 0 && ms <= LAST_DATE_MS)) throw outOfRange(argument, 'a time since the epoch', ms);
 }
 
-function requireHeaders(headers: unknown): void {
-  requireObject('options.headers', headers);
+function requireHeaders(argument: string, headers: unknown): void {
+  requireObject(argument, headers);
   for (const [name, value] of Object.entries(headers as object)) {
-    if (!name.isWellFormed()) throw wrongValue('a name of options.headers', 'well-formed Unicode', name);
-    if (typeof value !== 'string') throw wrongType(`options.headers.${name}`, 'a string', value);
-    if (!value.isWellFormed()) throw wrongValue(`options.headers.${name}`, 'well-formed Unicode', value);
+    if (!name.isWellFormed()) throw wrongValue(`a name of ${argument}`, 'well-formed Unicode', name);
+    if (typeof value !== 'string') throw wrongType(`${argument}.${name}`, 'a string', value);
+    if (!value.isWellFormed()) throw wrongValue(`${argument}.${name}`, 'well-formed Unicode', value);
   }
 }

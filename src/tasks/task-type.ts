@@ -1,25 +1,34 @@
 import { EscapementError } from '../core/errors.ts';
-import { requireMethods, requireObject, type OptionNames } from '../core/validate.ts';
+import type { OptionTable } from '../core/options.ts';
+import { requireMethods, requireObject } from '../core/validate.ts';
 import { parseJson } from './payload.ts';
 import { requireText } from './require-text.ts';
 import type { StandardSchema, StandardSchemaIssue } from './standard-schema.ts';
-import { layTaskOptions, requireTaskOptions, TASK_OPTIONS, type TaskOptions } from './task-options.ts';
+import {
+  mergeTaskOptions,
+  NO_TASK_OPTIONS,
+  requireTaskOptions,
+  TASK_OPTIONS,
+  type TaskOptions,
+} from './task-options.ts';
 import { Task } from './task.ts';
 
-/** What a task type is declared with: how its tasks are processed unless they say otherwise, and what their payload is. */
+/** Options of a task type: the default options of its tasks, and the schema of their payloads. */
 export interface TaskTypeOptions<Input, Output> extends TaskOptions {
-  /** What its payload must be: of zod, valibot, arktype or another such library. */
+  /** Schema of the payload, made with zod, valibot, arktype or another library that follows Standard Schema. */
   readonly schema: StandardSchema<Input, Output>;
 }
 
-const OPTIONS: OptionNames<TaskTypeOptions<unknown, unknown>> = { ...TASK_OPTIONS, schema: true };
+const OPTIONS = { ...TASK_OPTIONS, schema: [requireSchema] } satisfies OptionTable<
+  TaskTypeOptions<unknown, unknown>
+>;
 
 /**
- * Declares a type of task once: its payload is checked when it is enqueued and when it is handled, and typed in both
- * places. The schema is of any library that follows Standard Schema.
+ * Declares a type of task, whose payload is typed, and is validated both when it is enqueued and when it is handled. Any library
+ * that follows Standard Schema can make the schema.
  *
- * @typeParam Input - what is enqueued, as JSON.
- * @typeParam Output - what the schema makes of it for the handler.
+ * @typeParam Input - type of the payload that is enqueued, as JSON.
+ * @typeParam Output - type that the schema converts it to, for the handler.
  *
  * @example
  * ```ts
@@ -38,7 +47,7 @@ export function defineTask<Input, Output = Input>(
 
 /** See {@link defineTask}. */
 export class TaskType<Input, Output = Input> {
-  /** Of its tasks. */
+  /** Type of its tasks. */
   readonly type: string;
   readonly #schema: StandardSchema<Input, Output>;
   readonly #options: TaskOptions;
@@ -50,55 +59,59 @@ export class TaskType<Input, Output = Input> {
     requireText('type', type);
     requireTaskOptions('TaskType', options, OPTIONS);
     const { schema, ...taskOptions } = options;
-    if (typeof schema === 'function') requireObject('options.schema', schema['~standard']);
-    else requireObject('options.schema', schema);
-    requireMethods('options.schema', 'a Standard Schema', ['validate'], schema['~standard']);
     this.type = type;
     this.#schema = schema;
     this.#options = taskOptions;
   }
 
-  /** A task to enqueue; what is wrong with its payload is said then. Options given here are laid over the type's. */
-  task(payload: Input, options: TaskOptions = {}): Task<Input> {
+  /** Makes a task. Its payload is validated when it is enqueued. Options override those of the type. */
+  task(payload: Input, options: TaskOptions = NO_TASK_OPTIONS): Task<Input> {
     requireTaskOptions('TaskType.task', options);
-    return new Task(this.type, payload, layTaskOptions(this.#options, options), this.#check);
+    return new Task(this.type, payload, mergeTaskOptions(this.#options, options), this.#check);
   }
 
-  /** What a task carries, checked: for those who get tasks by the dozen, as `groupAggregator` does. @throws as `parse`. */
+  /** Validates the payload of a task: for code that receives many tasks, such as a `groupAggregator`. @throws as `parse`. */
   async read(task: Pick<Task, 'type' | 'payload'>): Promise<Output> {
     return this.parse(payloadOf(task));
   }
 
-  /** @throws EscapementError `ERR_TASK_PAYLOAD` - it is not what the schema asks for. */
+  /** Validates a payload. @throws EscapementError `ERR_TASK_PAYLOAD` - it does not match the schema. */
   async parse(payload: unknown): Promise<Output> {
     const result = await this.#schema['~standard'].validate(payload);
     if (result.issues === undefined) return result.value;
-    const told = result.issues.map(tell).join('; ');
-    throw new EscapementError('ERR_TASK_PAYLOAD', `payload of '${this.type}': ${told}`);
+    const issues = result.issues.map(describeIssue).join('; ');
+    throw new EscapementError('ERR_TASK_PAYLOAD', `payload of '${this.type}': ${issues}`);
   }
 }
 
-/** What can read the payload of a task: a {@link TaskType}. */
+/** Reads the payload of a task; a {@link TaskType} is one. */
 export interface TaskReader<Output> {
-  /** What a task carries, checked. */
+  /** Returns the validated payload of a task. */
   read(task: Pick<Task, 'type' | 'payload'>): Promise<Output>;
 }
 
-/** What a handler of a task type is given as `task.data`. */
+/** Type of `task.data` in a handler of a task type. */
 export type TaskData<T> = T extends TaskReader<infer Output> ? Output : never;
 
-/** Told by its shape: it may come from another loaded copy of the package. */
+/** Checks the shape: the value may come from another loaded copy of the package. */
 export function isTaskType(value: unknown): value is TaskType<unknown> {
   const taskType = value as Partial<TaskType<unknown>> | null | undefined;
   return typeof taskType === 'object' && taskType !== null && typeof taskType.read === 'function';
 }
 
-/** What its handler will be given: a Date that has become a string in JSON is a string here too. */
+/** A schema of arktype is a function. */
+function requireSchema(argument: string, schema: unknown): void {
+  if (typeof schema !== 'function') requireObject(argument, schema);
+  const { '~standard': standard } = schema as StandardSchema;
+  requireMethods(argument, 'a Standard Schema', ['validate'], standard);
+}
+
+/** Parses the payload as its handler will: a Date that is a string in JSON is a string here, too. */
 function payloadOf({ type, payload }: Pick<Task, 'type' | 'payload'>): unknown {
   return payload.length === 0 ? undefined : parseJson(`payload of '${type}'`, payload);
 }
 
-function tell({ path = [], message }: StandardSchemaIssue): string {
+function describeIssue({ path = [], message }: StandardSchemaIssue): string {
   const where = path.map((step) => String(typeof step === 'object' ? step.key : step)).join('.');
   return where === '' ? message : `${where}: ${message}`;
 }

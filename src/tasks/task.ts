@@ -1,21 +1,19 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { wrongType, wrongValue } from '../core/errors.ts';
 import { requireText } from './require-text.ts';
-import { requireTaskOptions, type TaskOptions } from './task-options.ts';
+import { NO_TASK_OPTIONS, requireTaskOptions, type TaskOptions } from './task-options.ts';
 import { encodePayload, decodeJson } from './payload.ts';
 import { printBytes, printFilled } from './show-bytes.ts';
 
-/** What is to be checked before a task is taken: see {@link TaskType}. */
+/** Checks a task before it is enqueued: see {@link TaskType}. */
 export type PayloadCheck = (task: Task) => void | Promise<void>;
 
 const NIL_PAYLOAD = new Uint8Array(0);
 
-const NO_OPTIONS: TaskOptions = Object.freeze({});
-
 /**
- * Something to do, to be enqueued: a type, which picks the handler, and a payload. Immutable.
+ * A task to enqueue: a type, by which servers find its handler, and a payload. Immutable.
  *
- * @typeParam P - what the payload is before it becomes JSON.
+ * @typeParam P - type of the payload before it is encoded as JSON.
  *
  * @example
  * ```ts
@@ -24,28 +22,28 @@ const NO_OPTIONS: TaskOptions = Object.freeze({});
  * ```
  */
 export class Task<P = unknown> {
-  /** Which handler it is for. */
+  /** Type of the task, by which a server finds its handler. */
   readonly type: string;
-  /** Bytes; empty if there is none. */
+  /** Payload, in bytes; empty if there is none. */
   readonly payload: Uint8Array;
-  /** Whether there is a payload, also an empty one: two tasks are alike only if both have, or neither. */
+  /** Whether there is a payload, even an empty one: a task without a payload is no duplicate of a task with an empty one. */
   readonly hasPayload: boolean;
-  /** How it is to be processed, unless `enqueue` says otherwise. */
+  /** Default options of the task, which those of `enqueue` override. */
   readonly options: TaskOptions;
   /** @internal */
   readonly check: PayloadCheck | undefined;
-  /** Only for the compiler. */
+  /** Exists only for the compiler. */
   declare protected readonly payloadType?: P;
 
   /**
-   * @param payload - bytes, which are copied, or anything that JSON can say.
+   * @param payload - bytes, which are copied, or a JSON-serializable value.
    * @param options - are copied, too.
-   * @throws TypeError or RangeError - an argument is wrong.
+   * @throws TypeError or RangeError - an argument is not valid.
    */
   constructor(
     type: string,
     payload?: P | Uint8Array,
-    options: TaskOptions = NO_OPTIONS,
+    options: TaskOptions = NO_TASK_OPTIONS,
     check?: PayloadCheck,
   ) {
     requireText('type', type);
@@ -53,17 +51,17 @@ export class Task<P = unknown> {
     this.type = type;
     this.hasPayload = payload !== undefined;
     this.payload = payload === undefined ? NIL_PAYLOAD : encodePayload(payload);
-    this.options = options === NO_OPTIONS ? NO_OPTIONS : copyOf(options);
+    this.options = options === NO_TASK_OPTIONS ? NO_TASK_OPTIONS : copyOf(options);
     this.check = check;
   }
 
-  /** Passed on to the handler. */
+  /** Headers, which the handler receives. */
   get headers(): Readonly<Record<string, string>> {
     return this.options.headers ?? {};
   }
 
-  /** The payload, from JSON. @throws SyntaxError - it is none. */
-  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller says what it expects
+  /** Parses the payload as JSON. @throws SyntaxError - the payload is not JSON. */
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller declares what it expects
   json<T = P>(): T {
     return decodeJson(this.payload) as T;
   }
@@ -78,7 +76,7 @@ export class Task<P = unknown> {
   }
 }
 
-/** One object may be filled in anew for each of many tasks. */
+/** A caller may reuse one object of options for many tasks. */
 function copyOf(options: TaskOptions): TaskOptions {
   const { headers } = options;
   return headers === undefined ? { ...options } : { ...options, headers: { ...headers } };
@@ -93,5 +91,6 @@ export function requireTask(argument: string, value: unknown): asserts value is 
     typeof task.type === 'string' &&
     task.payload instanceof Uint8Array;
   if (!isTask) throw wrongType(argument, 'a Task', value);
-  if (task.options === undefined) throw wrongValue(argument, 'a Task that is to be enqueued', value);
+  if (task.options === undefined)
+    throw wrongValue(argument, 'a Task with options, not a received task', value);
 }

@@ -51,3 +51,77 @@ describe('options of a table', () => {
     );
   });
 });
+
+describe('names of options', () => {
+  const anything = (): void => undefined;
+  const table: OptionTable<
+    { tickMs?: number } | { name?: string; id?: string; heartbeatIntervalMs?: number }
+  > = {
+    tickMs: [anything, undefined],
+    name: [anything, undefined],
+    id: [anything, undefined],
+    heartbeatIntervalMs: [anything, undefined],
+  };
+  const messageFor = (value: unknown): string => {
+    try {
+      checkOptions('Timer', value, table);
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return '';
+  };
+
+  test('may be undefined, and symbols are ignored', () => {
+    expect(messageFor({})).toBe('');
+    expect(messageFor({ tickMs: undefined, name: {}, [Symbol('mine')]: 1 })).toBe('');
+  });
+
+  test('are checked for own enumerable keys only', () => {
+    expect(messageFor(Object.create({ inherited: 1 }))).toBe('');
+    expect(messageFor(Object.defineProperty({}, 'hidden', { value: 1 }))).toBe('');
+  });
+
+  test.each([
+    ['tickMS', 'tickMs'],
+    ['TICKMS', 'tickMs'],
+    ['tick', 'tickMs'],
+    ['tickkMss', 'tickMs'],
+    ['nmae', 'name'],
+    ['Id', 'id'],
+    ['i', 'id'],
+    ['heartbeatInterval', 'heartbeatIntervalMs'],
+    ['hearbeatIntervallSecs', 'heartbeatIntervalMs'],
+    ['heartbeatIntervals', 'heartbeatIntervalMs'],
+  ])('%s is corrected to %s', (key, meant) => {
+    expect(messageFor({ [key]: undefined })).toBe(
+      `Timer: options.${key} is not an option. Did you mean ${meant}?`,
+    );
+  });
+
+  test.each(['x', 'retries', 'timeout', '', 'constructor', '__proto__', 'é'])(
+    'all are listed for %j, which is similar to none',
+    (key) => {
+      const value: unknown = JSON.parse(`{ ${JSON.stringify(key)}: 1 }`);
+      const list = 'tickMs, name, id, heartbeatIntervalMs';
+      expect(messageFor(value)).toBe(`Timer: options.${key} is not an option. Known options: ${list}`);
+    },
+  );
+
+  test('are not listed if there are more than eight', () => {
+    const many = Object.fromEntries(
+      Array.from({ length: 9 }, (_, i) => [`option${i}`, [anything, undefined] as const]),
+    );
+    expect(() => {
+      checkOptions('Timer', { x: 1 }, many);
+    }).toThrow(/^Timer: options\.x is not an option$/);
+  });
+
+  test('the beginning of a long key is shown', () => {
+    const key = 'k'.repeat(1_000_000);
+    expect(messageFor({ [key]: 1 })).toMatch(/^Timer: options\.k{60}… is not an option\. Known/);
+  });
+
+  test('a value that is not an object is rejected', () => {
+    for (const bad of [null, undefined, 'a']) expect(messageFor(bad)).toMatch(/^options must be an object/);
+  });
+});

@@ -168,6 +168,16 @@ describe('enqueueMany', () => {
     await broker.close();
     await expect(client.enqueueMany([new Task('a')])).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED' });
   });
+
+  test('replaces the common time of processing by that of an entry', async () => {
+    const { client } = await openBench();
+    const entry = { task: new Task('a'), options: { processInMs: 5_000 } };
+    const [outcome] = await client.enqueueMany([entry], { processAt: START_MS + 90_000 });
+    expect(outcome).toMatchObject({
+      status: 'fulfilled',
+      value: { nextProcessAt: new Date(START_MS + 5_000) },
+    });
+  });
 });
 
 describe('middleware', () => {

@@ -4,10 +4,7 @@ import { duration, time, wholeNumber } from '../../src/cli/options.ts';
 import { HttpApi } from '../../src/cli/tasks/target/http-api.ts';
 import { parseRedisUrl } from '../../src/tasks/broker/redis/connection-options.ts';
 import { parseCronSpec } from '../../src/tasks/cron-spec.ts';
-import { parseTaskOptions } from '../../src/tasks/entry-options.ts';
-import { parseGoDuration } from '../../src/tasks/go-duration.ts';
-import { unquoteGoString } from '../../src/tasks/go-string.ts';
-import { parseUnixDate } from '../../src/tasks/unix-date.ts';
+import { parseGoDuration } from '../../src/tasks/go-text.ts';
 
 /** What the text consists of, again and again; and how it ends, so that it is not what the parser wants. */
 const UNITS = ['1', 'a', ' ', '/', '@', ':', ',', '.', '-', '*', '%', '\\', '"', '1s', '*,', '%41', '\ud800'];
@@ -27,13 +24,6 @@ describe('100 000 characters', () => {
     ['cron spec', (text) => parseCronSpec(text), ['', '@', '@every ', 'CRON_TZ=', '* * * * ', '0/', '1-']],
     ['time zone', (text) => parseCronSpec('* * * * *', text), ['', 'Europe/']],
     ['duration', parseGoDuration, ['', '-', '1s', '1.', '.']],
-    [
-      'option of a schedule entry',
-      (text) => parseTaskOptions([`${text})`]),
-      ['', 'Timeout(', 'Queue("', 'Header(["'],
-    ],
-    ['quoted string', (text) => unquoteGoString(`${text}"`), ['"', '"\\']],
-    ['date', parseUnixDate, ['', 'Sat Nov 21 13:57:21 ']],
     ['URL of Redis', redisUrl, ['', 'redis://', 'redis://u:p@', 'redis://h/', 'redis://h?', 'redis://[']],
     ['URL of Redis with other hosts', redisUrl, ['redis-socket://', 'redis-sentinel://', 'redis-cluster://']],
     [

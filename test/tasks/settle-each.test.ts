@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { settleEach } from '../../src/tasks/settle-each.ts';
+import { settleEach } from '../../src/tasks/client.ts';
 
 test('settles each for itself, in its place, whether it is ready, waits, throws or rejects', async () => {
   const work = (n: number): number | Promise<number> => {

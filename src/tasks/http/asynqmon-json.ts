@@ -1,6 +1,6 @@
 import { utcDay } from '../../core/units.ts';
 import type { GroupInfo } from '../broker/broker.ts';
-import { formatGoDuration } from '../go-duration.ts';
+import { formatGoDuration } from '../go-text.ts';
 import {
   countsOf,
   dateOfDay,

@@ -14,8 +14,7 @@ import {
 import { guarded } from '../../core/report-uncaught.ts';
 import { isThenable } from '../../core/thenable.ts';
 import type { ClientMiddleware, EnqueueRequest } from '../client.ts';
-import { errorText } from '../error-text.ts';
-import { RevokeTask } from '../revoke-task.ts';
+import { errorText, RevokeTask } from '../handler-errors.ts';
 import type { Middleware, ReceivedTask, TaskContext } from '../server/handler.ts';
 import { DEFAULT_QUEUE } from '../task-options.ts';
 import { contextOf, headersOf } from './task-headers.ts';

@@ -3,9 +3,8 @@ import { MINUTE_MS } from '../../core/units.ts';
 import type { NewTask, ScheduleEntry } from '../broker/broker.ts';
 import { MOST_SET_BACK_MS } from '../broker/broker-settings.ts';
 import type { CronSpec } from '../cron-spec.ts';
-import { formatTaskOptions } from '../entry-options.ts';
 import { newTaskOf } from '../new-task.ts';
-import type { TaskOptions } from '../task-options.ts';
+import { formatTaskOptions, mergeTaskOptions, type TaskOptions } from '../task-options.ts';
 import type { Task } from '../task.ts';
 import type { Backfill } from './scheduler-options.ts';
 
@@ -169,15 +168,6 @@ function ticksIn(spec: CronSpec, afterMs: number, untilMs: number, count: number
 /** Hexadecimal digits of an entry's id: 128 bits. */
 const ID_LENGTH = 32;
 
-/** Returns the task's options, overridden one by one, as are headers, by those of the entry. Frozen: callbacks receive it. */
-export function mergeTaskOptions(base: TaskOptions, over: TaskOptions): TaskOptions {
-  const isTimed = over.processAt !== undefined || over.processInMs !== undefined;
-  const timeless = isTimed ? { ...base, processAt: undefined, processInMs: undefined } : base;
-  const merged = Object.fromEntries([...definedOf(timeless), ...definedOf(over)]) as TaskOptions;
-  if (base.headers === undefined && over.headers === undefined) return Object.freeze(merged);
-  return Object.freeze({ ...merged, headers: Object.freeze({ ...base.headers, ...over.headers }) });
-}
-
 /**
  * Returns what identifies an entry: its spec and time zone, the task's type and payload, and all options. The same in every process,
  * and for any order of options and headers.
@@ -189,7 +179,7 @@ export function identityOf(cronSpec: string, location: string, task: Task, optio
     location,
     task.type,
     task.hasPayload ? Buffer.from(task.payload).toString('base64') : null,
-    definedOf(others).sort(byName).map(plain),
+    Object.entries(others).sort(byName).map(plain),
     Object.entries(headers).sort(byName),
   ]);
 }
@@ -197,10 +187,6 @@ export function identityOf(cronSpec: string, location: string, task: Task, optio
 /** Returns the default id of an entry: the same in every scheduler, so that its history survives a restart. */
 export function entryIdOf(identity: string): string {
   return createHash('sha256').update(identity).digest('hex').slice(0, ID_LENGTH);
-}
-
-function definedOf(options: TaskOptions): [string, unknown][] {
-  return Object.entries(options).filter(([, value]) => value !== undefined);
 }
 
 function plain([name, value]: [string, unknown]): readonly [string, unknown] {

@@ -8,7 +8,7 @@ import {
   type Resolved,
 } from '../../core/options.ts';
 import { SECOND_MS } from '../../core/units.ts';
-import { requireFunction, requireString, type OptionNames } from '../../core/validate.ts';
+import { requireFunction, requireString } from '../../core/validate.ts';
 import type { Broker } from '../broker/broker.ts';
 import { requireBroker } from '../broker/broker-checks.ts';
 import { TimeZone } from '../cron/time-zone.ts';
@@ -71,7 +71,11 @@ export interface ScheduleOptions extends TaskOptions {
   readonly backfill?: BackfillOptions | boolean | undefined;
 }
 
-const SCHEDULE_OPTIONS: OptionNames<ScheduleOptions> = { ...TASK_OPTIONS, id: true, backfill: true };
+const SCHEDULE_OPTIONS = {
+  ...TASK_OPTIONS,
+  id: [requireText, undefined],
+  backfill: [() => undefined, undefined], // requireScheduleOptions checks it, with the subject
+} satisfies OptionTable<ScheduleOptions>;
 
 /** A tick of an entry. */
 export interface ScheduleTick {
@@ -135,7 +139,6 @@ export function resolveSchedulerOptions(options: SchedulerOptions): ResolvedSche
 /** @throws TypeError or RangeError - an option is wrong. */
 export function requireScheduleOptions(subject: string, options: ScheduleOptions): void {
   requireTaskOptions(subject, options, SCHEDULE_OPTIONS);
-  if (options.id !== undefined) requireText('options.id', options.id);
   if (options.backfill !== undefined) requireBackfill('options.backfill', options.backfill, subject);
 }
 

@@ -11,7 +11,8 @@ import { schedulerEntryInfoOf, type SchedulerEntryInfo } from '../inspector-info
 import { Periodic } from '../periodic.ts';
 import { settledWithin, UNANSWERED_MS } from '../settled-within.ts';
 import { requireTask, type Task } from '../task.ts';
-import { entryIdOf, identityOf, mergeTaskOptions, ScheduledEntry } from './scheduled-entry.ts';
+import { mergeTaskOptions } from '../task-options.ts';
+import { entryIdOf, identityOf, ScheduledEntry } from './scheduled-entry.ts';
 import {
   requireScheduleOptions,
   resolveBackfill,

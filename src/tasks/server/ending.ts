@@ -1,9 +1,8 @@
 import { isAbortError } from '../../core/abort-error.ts';
 import { reportUncaught } from '../../core/report-uncaught.ts';
 import type { Broker, CancelOutcome, LeasedTask } from '../broker/broker.ts';
-import { errorText } from '../error-text.ts';
-import { RevokeTask } from '../revoke-task.ts';
-import { SkipRetry } from '../skip-retry.ts';
+import { errorText, RevokeTask, SkipRetry } from '../handler-errors.ts';
+import { withoutRetention } from '../task-message.ts';
 import type { TaskRun } from './run.ts';
 import { retryDelayOf, type ResolvedServerOptions } from './server-options.ts';
 
@@ -100,7 +99,7 @@ export function writeEnding(broker: Broker, leased: LeasedTask, how: Ending): Pr
     case 'completed':
       return broker.complete(leased);
     case 'revoked':
-      return broker.complete({ ...leased, message: { ...leased.message, retentionMs: 0 } });
+      return broker.complete({ ...leased, message: withoutRetention(leased.message) });
     case 'retried':
       return broker.retry(leased, { error: errorText(error), isFailure }, atMs);
     case 'archived':

@@ -3,7 +3,7 @@ import { SchedulerEnqueueEventSchema, SchedulerEntrySchema } from './asynq-messa
 import { decodeMessage, encodeMessage } from './protobuf.ts';
 import { momentOf, timestampOf } from './wire-time.ts';
 
-/** @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be said so. */
+/** @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be encoded. */
 export function encodeScheduleEntry(entry: ScheduleEntry): Uint8Array {
   return encodeMessage(SchedulerEntrySchema, {
     id: entry.id,
@@ -16,7 +16,7 @@ export function encodeScheduleEntry(entry: ScheduleEntry): Uint8Array {
   });
 }
 
-/** @throws EscapementError `ERR_WIRE_MESSAGE` - the bytes are no entry. */
+/** @throws EscapementError `ERR_WIRE_MESSAGE` - the bytes are not a schedule entry. */
 export function decodeScheduleEntry(bytes: Uint8Array): ScheduleEntry {
   const entry = decodeMessage(SchedulerEntrySchema, bytes);
   return {
@@ -30,7 +30,7 @@ export function decodeScheduleEntry(bytes: Uint8Array): ScheduleEntry {
   };
 }
 
-/** @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be said so. */
+/** @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be encoded. */
 export function encodeEnqueueEvent(event: EnqueueEvent): Uint8Array {
   return encodeMessage(SchedulerEnqueueEventSchema, {
     taskId: event.taskId,
@@ -38,7 +38,7 @@ export function encodeEnqueueEvent(event: EnqueueEvent): Uint8Array {
   });
 }
 
-/** @throws EscapementError `ERR_WIRE_MESSAGE` - the bytes are no event. */
+/** @throws EscapementError `ERR_WIRE_MESSAGE` - the bytes are not an enqueue event. */
 export function decodeEnqueueEvent(bytes: Uint8Array): EnqueueEvent {
   const event = decodeMessage(SchedulerEnqueueEventSchema, bytes);
   return { taskId: event.taskId, atMs: momentOf(event.enqueueTime) };

@@ -1,16 +1,15 @@
 import type { ServerState, WorkerState } from '../broker/broker.ts';
 import { ServerInfoSchema, WorkerInfoSchema } from './asynq-messages.gen.ts';
-import { decodeMessage, encodeMessage } from './protobuf.ts';
-import { wireError } from './wire-error.ts';
+import { decodeMessage, encodeMessage, wireError } from './protobuf.ts';
 import { momentOf, timestampOf } from './wire-time.ts';
 
-/** What a number on the wire holds. */
+/** The largest int32. */
 const MAX_INT32 = 2 ** 31 - 1;
 
-/** A server without its workers, which have a key of their own. */
+/** A server without its workers, which have their own key. */
 export type ServerHead = Omit<ServerState, 'workers'>;
 
-/** @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be said so. */
+/** @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be encoded. */
 export function encodeServer(server: ServerState): Uint8Array {
   return encodeMessage(ServerInfoSchema, {
     host: server.host,
@@ -27,7 +26,7 @@ export function encodeServer(server: ServerState): Uint8Array {
   });
 }
 
-/** @throws EscapementError `ERR_WIRE_MESSAGE` - the bytes are no server. */
+/** @throws EscapementError `ERR_WIRE_MESSAGE` - the bytes are not a server. */
 export function decodeServer(bytes: Uint8Array): ServerHead {
   const info = decodeMessage(ServerInfoSchema, bytes);
   return {
@@ -42,7 +41,7 @@ export function decodeServer(bytes: Uint8Array): ServerHead {
   };
 }
 
-/** @param server - whose worker it is. @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be said so. */
+/** @param server - the server of the worker. @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be encoded. */
 export function encodeWorker(server: ServerHead, worker: WorkerState): Uint8Array {
   return encodeMessage(WorkerInfoSchema, {
     host: server.host,
@@ -57,7 +56,7 @@ export function encodeWorker(server: ServerHead, worker: WorkerState): Uint8Arra
   });
 }
 
-/** @throws EscapementError `ERR_WIRE_MESSAGE` - the bytes are no worker. */
+/** @throws EscapementError `ERR_WIRE_MESSAGE` - the bytes are not a worker. */
 export function decodeWorker(bytes: Uint8Array): WorkerState {
   const info = decodeMessage(WorkerInfoSchema, bytes);
   return {
@@ -70,12 +69,12 @@ export function decodeWorker(bytes: Uint8Array): WorkerState {
   };
 }
 
-/** A server that works on as many tasks as there are has to be shown, too. */
+/** The concurrency of a server may be `Infinity`. */
 function int32(count: number): number {
   return Math.min(count, MAX_INT32);
 }
 
-/** A Go server that is not quite there yet says `new`: it takes no tasks. */
+/** A Go server that has not started yet has the status `new`: it takes no tasks. */
 function statusOf(status: string): ServerState['status'] {
   if (status === 'active' || status === 'stopped' || status === 'closed') return status;
   if (status === 'new') return 'stopped';

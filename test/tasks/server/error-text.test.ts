@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { errorText } from '../../../src/tasks/error-text.ts';
+import { errorText } from '../../../src/tasks/handler-errors.ts';
 
 class Silent extends Error {
   override name = 'Silent';

@@ -73,8 +73,8 @@ describe('bytes that are nothing of that', () => {
       }),
       propertyRuns(300),
     );
-    expect(() => decode(Buffer.from([0x0a, 0x05, 0x61]))).toThrow(/3 bytes are no asynq\./);
-    expect(() => decode(Buffer.from([0x0a, 0x01, 0xff]))).toThrow(/3 bytes are no asynq\./);
+    expect(() => decode(Buffer.from([0x0a, 0x05, 0x61]))).toThrow(/cannot decode 3 bytes as asynq\./);
+    expect(() => decode(Buffer.from([0x0a, 0x01, 0xff]))).toThrow(/cannot decode 3 bytes as asynq\./);
   });
 
   it('cannot be written with an option that is no Unicode', () => {

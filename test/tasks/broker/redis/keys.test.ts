@@ -6,8 +6,8 @@ import {
   serverKey,
   workersKey,
 } from '../../../../src/tasks/broker/redis/keys.ts';
+import { newTaskOf } from '../../../../src/tasks/new-task.ts';
 import { Task } from '../../../../src/tasks/task.ts';
-import { uniqueKeyOf } from '../../../../src/tasks/unique-key.ts';
 
 const keys = new QueueKeys('low');
 
@@ -50,7 +50,8 @@ describe('the keys of a queue', () => {
   it('the key of a unique lock begins with the prefix of its queue', () => {
     const task = new Task('t', { user_id: 42 });
     const digest = '1181f89307fa271072c095747d5813cc';
-    expect(uniqueKeyOf('low', task)).toBe(`${keys.prefix}unique:t:${digest}`);
+    const { message } = newTaskOf(task, { queue: 'low', uniqueTtlMs: 1_000 }, 0);
+    expect(message.uniqueKey).toBe(`${keys.prefix}unique:t:${digest}`);
   });
 
   it.each(['low', 'a}b', '{', '{x}', 'with space', 'ä:😀'])(

@@ -1,7 +1,10 @@
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/units.ts';
+
+/* Durations, strings and times as Go prints them: asynq's tools show and read these. */
+
 const NS_PER_MS = 1e6;
 
-/** The longest that Go can hold: 2^63 - 1 ns, some 292 years. */
+/** The longest duration of Go: 2^63 - 1 ns, about 292 years. */
 const MAX_GO_MS = 2 ** 63 / NS_PER_MS;
 const MAX_GO_TEXT = '2562047h47m16.854775807s';
 
@@ -19,7 +22,7 @@ const UNIT_MS = new Map([
 /** The point is between the digits, so that there is one way to split a number: a long one costs O(n). */
 const PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/y;
 
-/** A duration as Go writes it: `1h30m0s`, `1.5s`, `300ms`, `0s`. To the nanosecond; longer than Go can hold is the longest. */
+/** Formats a duration as Go does: `1h30m0s`, `1.5s`, `300ms`, `0s`. Precise to 1 ns; at most the longest duration of Go. */
 export function formatGoDuration(durationMs: number): string {
   if (durationMs < 0) return `-${formatGoDuration(-durationMs)}`;
   if (durationMs >= MAX_GO_MS) return MAX_GO_TEXT;
@@ -29,7 +32,7 @@ export function formatGoDuration(durationMs: number): string {
   return wholeMs < SECOND_MS ? formatShort(wholeMs * NS_PER_MS + ns) : formatLong(wholeMs, ns);
 }
 
-/** @returns milliseconds; undefined for what Go's `time.ParseDuration` does not take. */
+/** Parses a duration in milliseconds. Returns undefined if Go's `time.ParseDuration` rejects the text. */
 export function parseGoDuration(text: string): number | undefined {
   const isNegative = text.startsWith('-');
   const rest = /^[+-]/.test(text) ? text.slice(1) : text;
@@ -38,7 +41,7 @@ export function parseGoDuration(text: string): number | undefined {
   return isNegative && ms > 0 ? -ms : ms;
 }
 
-/** Below a second: one number, in the largest unit that leaves something before the point. */
+/** Formats less than a second: one number, in the largest unit that leaves digits before the point. */
 function formatShort(ns: number): string {
   if (ns === 0) return '0s';
   if (ns < 1e3) return `${ns}ns`;
@@ -64,6 +67,49 @@ function sumOfParts(text: string): number | undefined {
     if (part === null) return undefined;
     ms += Number(part[1]) * (UNIT_MS.get(part[2] ?? '') ?? NaN);
   }
-  // 1.1h is 3960000.0000000005 ms: what is finer than Go's nanoseconds is ours.
+  // 1.1h is 3960000.0000000005 ms: digits beyond Go's nanoseconds are rounding errors.
   return Number.isInteger(ms) ? ms : Math.round(ms * NS_PER_MS) / NS_PER_MS;
+}
+
+const ESCAPES = new Map([
+  ['\u0007', '\\a'],
+  ['\b', '\\b'],
+  ['\f', '\\f'],
+  ['\n', '\\n'],
+  ['\r', '\\r'],
+  ['\t', '\\t'],
+  ['\v', '\\v'],
+  ['\\', '\\\\'],
+  ['"', '\\"'],
+]);
+
+/** What Go prints unescaped: letters, marks, numbers, punctuation, symbols, and U+0020. */
+const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
+
+/** Quotes a string as Go's `%q` does. */
+export function quoteGoString(text: string): string {
+  let quoted = '"';
+  for (const character of text) quoted += ESCAPES.get(character) ?? escapeUnprintable(character);
+  return `${quoted}"`;
+}
+
+function escapeUnprintable(character: string): string {
+  if (PRINTABLE.test(character)) return character;
+  const code = character.codePointAt(0) ?? 0;
+  const hex = code.toString(16);
+  if (code < 0x20 || code === 0x7f) return `\\x${hex.padStart(2, '0')}`;
+  return code < 0x1_0000 ? `\\u${hex.padStart(4, '0')}` : `\\U${hex.padStart(8, '0')}`;
+}
+
+const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'];
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+/** Formats a time in Go's layout `time.UnixDate`, in UTC: `Sat Nov 21 13:57:21 UTC 2026`. Rounds up to a whole second. */
+export function formatUnixDate(atMs: number): string {
+  const date = new Date(Math.ceil(atMs / SECOND_MS) * SECOND_MS);
+  const day = DAYS[date.getUTCDay()] ?? '';
+  const month = MONTHS[date.getUTCMonth()] ?? '';
+  const dayOfMonth = String(date.getUTCDate()).padStart(2, ' ');
+  const time = date.toISOString().slice(-'13:57:21.000Z'.length, -'.000Z'.length);
+  return `${day} ${month} ${dayOfMonth} ${time} UTC ${date.getUTCFullYear()}`;
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatGoDuration, parseGoDuration } from '../../../src/tasks/go-duration.ts';
+import { formatGoDuration, parseGoDuration } from '../../src/tasks/go-text.ts';
 
 const HOUR_MS = 3_600_000;
 
