@@ -1,3 +1,6 @@
+import { requireQueueName } from './require-text.ts';
+import { requireDuration } from './task-options.ts';
+
 /**
  * A task as a broker stores it. Immutable: a change is written as another message.
  *
@@ -40,4 +43,20 @@ export interface TaskMessage {
 /** Returns the message of a task that is removed when it is completed. */
 export function withoutRetention(message: TaskMessage): TaskMessage {
   return { ...message, retentionMs: 0 };
+}
+
+/** Whether the task is kept when it is completed. */
+export function isRetained({ retentionMs }: TaskMessage): boolean {
+  return retentionMs > 0;
+}
+
+/** Returns when a task is removed that is completed now, in wall-clock milliseconds. */
+export function retainedUntilMs({ retentionMs }: Pick<TaskMessage, 'retentionMs'>, nowMs: number): number {
+  return nowMs + retentionMs;
+}
+
+/** @throws TypeError or RangeError - the name of the queue, or a time, is not valid. */
+export function requireMessage(message: TaskMessage): void {
+  requireQueueName('task.message.queue', message.queue);
+  requireDuration('message.retentionMs', message.retentionMs);
 }

@@ -5,6 +5,7 @@ import { DelayedOperationPurgatory } from '../purgatory/purgatory.ts';
 import { isUnavailable } from './broker/broker-errors.ts';
 import type { Broker, Subscription } from './broker/broker.ts';
 import { TaskInfo } from './task-info.ts';
+import { isRetained } from './task-message.ts';
 
 /** How often a task is read if the broker may not notify, or was unavailable. */
 const POLL_INTERVAL_MS = SECOND_MS;
@@ -23,7 +24,7 @@ interface Wait {
   /** Number of the last notification after which the task was read. */
   readAt: number;
   /** Retention of the task; undefined until it was read. */
-  retentionMs: number | undefined;
+  isRetained: boolean | undefined;
   poll: ClockTimeout | undefined;
   isOver: boolean;
 }
@@ -54,7 +55,7 @@ export class TaskWaits {
   }
 
   async wait(queue: string, id: string, signal: AbortSignal | undefined): Promise<TaskInfo> {
-    const wait: Wait = { queue, id, readAt: -1, retentionMs: undefined, poll: undefined, isOver: false };
+    const wait: Wait = { queue, id, readAt: -1, isRetained: undefined, poll: undefined, isOver: false };
     const waits = this.#enter(queue);
     try {
       return await this.#purgatory.wait(
@@ -106,7 +107,7 @@ export class TaskWaits {
     }
     try {
       const record = await this.#broker.task(wait.queue, wait.id);
-      wait.retentionMs = record.message.retentionMs;
+      wait.isRetained = isRetained(record.message);
       if (record.state === 'completed') return new TaskInfo(record);
       if (record.state === 'archived') throw archived(wait, record.message.lastError);
     } catch (error) {
@@ -173,10 +174,10 @@ function archived({ queue, id }: Wait, lastError: string): EscapementError {
 }
 
 /** A task that no longer exists is done, or was deleted: these cannot be distinguished. */
-function explain({ queue, id, retentionMs }: Wait, error: unknown): unknown {
-  if (retentionMs === undefined) return error;
+function explain({ queue, id, ...wait }: Wait, error: unknown): unknown {
+  if (wait.isRetained === undefined) return error;
   if (!(error instanceof EscapementError) || !NOT_FOUND.includes(error.code)) return error;
-  const advice = retentionMs === 0 ? '. With retentionMs it would be kept after it is done' : '';
+  const advice = wait.isRetained ? '' : '. With retentionMs it would be kept after it is done';
   return new EscapementError(
     'ERR_TASK_NOT_FOUND',
     `task '${id}' of queue '${queue}' no longer exists: it is done, or was deleted${advice}`,

@@ -1,6 +1,6 @@
 import { wrongValue } from '../../core/errors.ts';
 import { requireFiniteNumber, requireIntegerAtLeast, requireMethods } from '../../core/validate.ts';
-import { requireQueueName } from '../require-text.ts';
+import { requireMessage } from '../task-message.ts';
 import { requireDuration } from '../task-options.ts';
 import type { Broker, GroupLimits, NewTask, Page, TaskSet } from './broker.ts';
 
@@ -14,10 +14,9 @@ export function requireBroker(argument: string, value: unknown): asserts value i
 
 /** @throws TypeError or RangeError - the name of its queue, or one of its times, is not valid. */
 export function requireNewTask({ message, processAtMs, uniqueTtlMs }: NewTask): void {
-  requireQueueName('task.message.queue', message.queue);
+  requireMessage(message);
   requireDuration('processAtMs', processAtMs);
   requireDuration('uniqueTtlMs', uniqueTtlMs);
-  requireDuration('message.retentionMs', message.retentionMs);
 }
 
 /** A task that replaces a set is in the queue of the set. */

@@ -87,8 +87,8 @@ export interface TaskBroker {
   dequeue(queue: string, limit: number, leaseMs: number): Promise<readonly LeasedTask[]>;
 
   /**
-   * Completes a task: it is retained for the `retentionMs` of the message that is passed, or removed if that is 0 (as for a
-   * revoked task, whatever its own is). Frees its lock. Counts as processed.
+   * Completes a task: it is retained for as long as the message that is passed asks for, or removed (as a revoked task is,
+   * whatever its own message has). Frees its lock. Counts as processed.
    */
   complete(task: LeasedTask): Promise<void>;
 

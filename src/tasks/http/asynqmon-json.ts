@@ -11,6 +11,7 @@ import {
   type ServerInfo,
   type WorkerInfo,
 } from '../inspector-info.ts';
+import { retainedUntilMs } from '../task-message.ts';
 import type { TaskInfo } from '../task-info.ts';
 import type { TaskState } from '../task-state.ts';
 
@@ -230,9 +231,10 @@ function writeResult({ result, type }: TaskInfo, by: Presenter): string {
 }
 
 /** Returns how long a completed task is still kept. */
-function secondsToKeep({ completedAt, retentionMs, state }: TaskInfo, { nowMs }: Presenter): number {
+function secondsToKeep(info: TaskInfo, { nowMs }: Presenter): number {
+  const { completedAt, state } = info;
   if (completedAt === undefined || state !== 'completed') return 0;
-  return Math.max(0, Math.floor((completedAt.getTime() + retentionMs - nowMs) / 1_000));
+  return Math.max(0, Math.floor((retainedUntilMs(info, completedAt.getTime()) - nowMs) / 1_000));
 }
 
 // Servers and schedulers.

@@ -1,5 +1,6 @@
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import { requireQueueName } from '../../require-text.ts';
+import { isRetained, retainedUntilMs } from '../../task-message.ts';
 import { requireDuration } from '../../task-options.ts';
 import type { LeasedTask, NewTask, TaskFailure, TaskRecord } from '../broker.ts';
 import type { Operations } from '../broker-base.ts';
@@ -63,10 +64,9 @@ export const LIFE_OF_A_TASK = {
     const row = leasedRow(store, task);
     const { days } = listOf(row).queue;
     const wallNowMs = store.clock.wallNow();
-    const { retentionMs } = task.message;
-    if (retentionMs > 0) {
+    if (isRetained(task.message)) {
       row.message = { ...row.message, completedAtMs: wallNowMs };
-      store.makeCompleted(row, retentionMs, wallNowMs);
+      store.makeCompleted(row, retainedUntilMs(task.message, wallNowMs), wallNowMs);
     } else {
       store.remove(row);
     }

@@ -169,11 +169,11 @@ export class TaskStore {
     else this.#wait(row, queue, 'retry', wallNowMs, wallNowMs);
   }
 
-  /** Retains a row for `retentionMs`. */
-  makeCompleted(row: TaskRow, retentionMs: number, wallNowMs: number): void {
+  /** Retains a row until `untilMs`. */
+  makeCompleted(row: TaskRow, untilMs: number, wallNowMs: number): void {
     const queue = this.#leave(row);
     this.locks.free(row);
-    this.#wait(row, queue, 'completed', wallNowMs + retentionMs, wallNowMs);
+    this.#wait(row, queue, 'completed', untilMs, wallNowMs);
     this.notifications.settled(queue, row.message.id);
   }
 

@@ -1,4 +1,5 @@
 import { DAY_MS, utcDay } from '../../../core/units.ts';
+import { isRetained, retainedUntilMs } from '../../task-message.ts';
 import { requireDuration } from '../../task-options.ts';
 import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask, TaskFailure } from '../broker.ts';
@@ -242,12 +243,15 @@ const DONE_TASKS: SharedScript<LeasedTask, number> = {
     const args: ScriptArgument[] = [utcDay(nowMs), secondsUp(nowMs + DAY_COUNT_MS)];
     for (const { message, epoch } of tasks) {
       args.push(message.id, epoch, message.uniqueKey);
-      if (message.retentionMs === 0) args.push('', '');
-      else args.push(secondsUp(nowMs + message.retentionMs), encoded({ ...message, completedAtMs: nowMs }));
+      if (isRetained(message)) {
+        args.push(secondsUp(retainedUntilMs(message, nowMs)), encoded({ ...message, completedAtMs: nowMs }));
+      } else {
+        args.push('', '');
+      }
     }
     return listOf(await redis.runIn(queue, COMPLETE, args)).map(numberOf);
   },
-  bytesOf: ({ message }) => (message.retentionMs > 0 ? message.payload.length : 0),
+  bytesOf: ({ message }) => (isRetained(message) ? message.payload.length : 0),
 };
 
 /** ARGV[1…6] of FAIL. */
