@@ -22,6 +22,11 @@ export function requireIntegerAtLeast(
   }
 }
 
+export function requireFraction(argument: string, value: unknown): asserts value is number {
+  if (typeof value !== 'number') throw wrongType(argument, 'a number', value);
+  if (!(value >= 0 && value <= 1)) throw outOfRange(argument, 'a number from 0 to 1', value);
+}
+
 export function requireBoolean(argument: string, value: unknown): asserts value is boolean {
   if (typeof value !== 'boolean') throw wrongType(argument, 'a boolean', value);
 }

@@ -1,5 +1,6 @@
-import { wrongType, wrongValue } from '../core/errors.ts';
+import { wrongValue } from '../core/errors.ts';
 import { LAST_DATE_MS, SECOND_MS } from '../core/units.ts';
+import { requireString } from '../core/validate.ts';
 import { readCronFields } from './cron/cron-fields.ts';
 import { TimeZone } from './cron/time-zone.ts';
 import { WallSchedule } from './cron/wall-schedule.ts';
@@ -56,8 +57,8 @@ const MAX_LENGTH = 1_000;
  * ```
  */
 export function parseCronSpec(spec: string, location = 'UTC'): CronSpec {
-  if (typeof spec !== 'string') throw wrongType('cronSpec', 'a string', spec);
-  if (typeof location !== 'string') throw wrongType('location', 'a string', location);
+  requireString('cronSpec', spec);
+  requireString('location', location);
   const text = spec.trim();
   if (text.length > MAX_LENGTH) throw wrong(`of at most ${MAX_LENGTH} characters`, spec);
   const prefix = /^(?:CRON_)?TZ=(\S*)(?:\s+|$)/.exec(text);

@@ -1,8 +1,9 @@
-import { wrongType, wrongValue } from '../core/errors.ts';
+import { wrongValue } from '../core/errors.ts';
+import { requireString } from '../core/validate.ts';
 
 /** Requires a name. It is stored as UTF-8, which cannot encode half a surrogate pair. */
 export function requireText(argument: string, value: unknown): asserts value is string {
-  if (typeof value !== 'string') throw wrongType(argument, 'a string', value);
+  requireString(argument, value);
   if (value.trim() === '') throw wrongValue(argument, 'a string that is not blank', value);
   if (!value.isWellFormed()) throw wrongValue(argument, 'well-formed Unicode', value);
 }

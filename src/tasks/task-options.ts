@@ -8,7 +8,7 @@ import {
   type OptionTable,
 } from '../core/options.ts';
 import { LAST_DATE_MS, MINUTE_MS } from '../core/units.ts';
-import { requireFiniteNumber, requireObject } from '../core/validate.ts';
+import { requireFiniteNumber, requireObject, requireString } from '../core/validate.ts';
 import { formatGoDuration, formatUnixDate, quoteGoString } from './go-text.ts';
 import { requireQueueName, requireText } from './require-text.ts';
 
@@ -153,9 +153,9 @@ function requireTime(argument: string, value: unknown): void {
 
 function requireHeaders(argument: string, headers: unknown): void {
   requireObject(argument, headers);
-  for (const [name, value] of Object.entries(headers as object)) {
+  for (const [name, value] of Object.entries(headers as Record<string, unknown>)) {
     if (!name.isWellFormed()) throw wrongValue(`a name of ${argument}`, 'well-formed Unicode', name);
-    if (typeof value !== 'string') throw wrongType(`${argument}.${name}`, 'a string', value);
+    requireString(`${argument}.${name}`, value);
     if (!value.isWellFormed()) throw wrongValue(`${argument}.${name}`, 'well-formed Unicode', value);
   }
 }

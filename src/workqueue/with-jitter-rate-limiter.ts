@@ -1,7 +1,6 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { outOfRange } from '../core/errors.ts';
 import { readOptions, type OptionTable } from '../core/options.ts';
-import { requireFiniteNumber, requireFunction } from '../core/validate.ts';
+import { requireFraction, requireFunction } from '../core/validate.ts';
 import { cleanDelay, requireLimiter, type RateLimiter } from './rate-limiter.ts';
 
 /** Options of a {@link WithJitterRateLimiter}. */
@@ -57,9 +56,4 @@ export class WithJitterRateLimiter<T> implements RateLimiter<T> {
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({ limiter: this.#limiter, fraction: this.#fraction }));
   }
-}
-
-function requireFraction(argument: string, value: unknown): void {
-  requireFiniteNumber(argument, value);
-  if (value < 0 || value > 1) throw outOfRange(argument, 'from 0 to 1', value);
 }

@@ -6,7 +6,7 @@ import {
   type OptionTable,
   type Resolved,
 } from '../../core/options.ts';
-import { requireFiniteNumber, requireFunction } from '../../core/validate.ts';
+import { requireFiniteNumber, requireFraction, requireFunction } from '../../core/validate.ts';
 import type { Broker, Subscription } from './broker.ts';
 import { BROKER_OPERATION_NAMES, type AnyOperation, type BrokerOperation } from './broker-base.ts';
 import { requireBroker } from './broker-checks.ts';
@@ -32,8 +32,8 @@ export interface FlakyBrokerOptions extends FlakyRates {
 }
 
 const RATES = {
-  failRate: [requireProbability, 0],
-  loseReplyRate: [requireProbability, 0],
+  failRate: [requireFraction, 0],
+  loseReplyRate: [requireFraction, 0],
   delayMs: [milliseconds(0), 0],
 } satisfies OptionTable<FlakyRates>;
 
@@ -194,11 +194,6 @@ function requireRates(argument: string, rates: unknown): void {
 function requireSum(argument: string, { failRate = 0, loseReplyRate = 0 }: FlakyRates): void {
   const sum = failRate + loseReplyRate;
   if (sum > 1) throw outOfRange(`${argument}.failRate + ${argument}.loseReplyRate`, 'at most 1', sum);
-}
-
-function requireProbability(argument: string, value: unknown): void {
-  if (typeof value !== 'number') throw wrongType(argument, 'a number', value);
-  if (!(value >= 0 && value <= 1)) throw outOfRange(argument, 'a number from 0 to 1', value);
 }
 
 function unavailable(operation: BrokerOperation): EscapementError {

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { domainToASCII } from 'node:url';
 import { wrongType, wrongValue } from '../../core/errors.ts';
+import { requireString } from '../../core/validate.ts';
 import { HttpError } from './http-error.ts';
 
 /** Allows every host. */
@@ -73,7 +74,7 @@ export function requireJsonType({ headers }: IncomingMessage, isBodyRead: boolea
 export function requireAllowedHosts(argument: string, allowedHosts: unknown): void {
   if (!Array.isArray(allowedHosts)) throw wrongType(argument, 'an array', allowedHosts);
   for (const [at, name] of (allowedHosts as unknown[]).entries()) {
-    if (typeof name !== 'string') throw wrongType(`${argument}[${at}]`, 'a string', name);
+    requireString(`${argument}[${at}]`, name);
     if (asciiName(name) === '' || HOST.exec(name)?.[1] !== name) {
       throw wrongValue(`${argument}[${at}]`, "a host name without scheme and port, or '*'", name);
     }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Cluster, Redis } from 'ioredis';
 import { EscapementError } from '../../../core/errors.ts';
+import { LAST_DATE_MS } from '../../../core/units.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import { decodeTaskMessage, encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { withLibrary } from './lua.ts';
@@ -61,12 +62,9 @@ export function nanosOf(ms: number): string {
   return `${Math.floor(ms)}000000`;
 }
 
-/** Last time that a `Date` can represent: a Go program may have written a later one. */
-const LAST_MS = 8_640_000_000_000_000;
-
-/** Returns the milliseconds of a score. */
+/** Returns the milliseconds of a score. A Go program may have written a time that a `Date` cannot represent. */
 export function msOfSeconds(seconds: number): number {
-  return Math.min(seconds * 1_000, LAST_MS);
+  return Math.min(seconds * 1_000, LAST_DATE_MS);
 }
 
 /** Returns the field `msg` of a task. */
