@@ -1,6 +1,5 @@
 import type { Clock } from '../../core/clock.ts';
 import { EscapementError } from '../../core/errors.ts';
-import { isThenable } from '../../core/thenable.ts';
 import type { Broker } from './broker.ts';
 import { brokerClosed } from './broker-errors.ts';
 
@@ -46,7 +45,8 @@ export abstract class BrokerBase {
   /** Where the time of everything that uses this broker comes from. */
   readonly clock: Clock;
   readonly #name: string;
-  readonly #operations: Operations<never>;
+  /** In the order of {@link BROKER_OPERATION_NAMES}. */
+  readonly #operations: readonly unknown[];
   /** Undefined once the broker is closed, so that a reference to it keeps nothing in memory. */
   #context: object | undefined;
 
@@ -54,15 +54,15 @@ export abstract class BrokerBase {
   constructor(name: string, clock: Clock, operations: Operations<never>, context: object) {
     this.#name = name;
     this.clock = clock;
-    this.#operations = operations;
+    this.#operations = BROKER_OPERATION_NAMES.map((operation) => operations[operation]);
     this.#context = context;
   }
 
   static {
-    for (const operation of BROKER_OPERATION_NAMES) {
-      const isBatch = operation === 'enqueueMany';
-      // Four named parameters, which is the most that an operation has: a rest parameter would allocate an array per call.
-      const method = async function (
+    for (const [nth, operation] of BROKER_OPERATION_NAMES.entries()) {
+      // Four named parameters, which is the most that an operation has: a rest parameter would allocate an array per call. Not async:
+      // an operation of the embedded broker is done when it returns, and needs one promise.
+      const method = function (
         this: BrokerBase,
         a: unknown,
         b: unknown,
@@ -70,13 +70,13 @@ export abstract class BrokerBase {
         d: unknown,
       ): Promise<unknown> {
         try {
-          const run = this.#operations[operation] as AnyOperation;
+          const run = this.#operations[nth] as AnyOperation;
           const result = run(this.#openContext(), a, b, c, d);
-          const settled = isThenable(result) ? await result : result;
-          if (isBatch) this.#nameReasons(settled as Outcomes, operation);
-          return settled;
+          if (result instanceof Promise) return this.#settled(result, operation);
+          return Promise.resolve(this.#named(result, operation));
         } catch (error) {
-          throw this.#withOperation(error, operation);
+          // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- what an async method would do
+          return Promise.reject(this.#withOperation(error, operation));
         }
       };
       Object.defineProperty(method, 'name', { value: operation });
@@ -120,10 +120,21 @@ export abstract class BrokerBase {
     return this.#context;
   }
 
-  #nameReasons(outcomes: Outcomes, operation: string): void {
-    for (const outcome of outcomes) {
+  async #settled(pending: Promise<unknown>, operation: BrokerOperation): Promise<unknown> {
+    try {
+      return this.#named(await pending, operation);
+    } catch (error) {
+      throw this.#withOperation(error, operation);
+    }
+  }
+
+  /** Names the operation in the errors of rejected entries, too. */
+  #named(result: unknown, operation: BrokerOperation): unknown {
+    if (operation !== 'enqueueMany') return result;
+    for (const outcome of result as PromiseSettledResult<unknown>[]) {
       if (outcome.status === 'rejected') outcome.reason = this.#withOperation(outcome.reason, operation);
     }
+    return result;
   }
 
   /** Returns the error with the name of the operation. Operations that share a request to the broker share its error: each has a copy. */
@@ -135,5 +146,3 @@ export abstract class BrokerBase {
     return new EscapementError(error.code, error.message, { op, cause: error.cause });
   }
 }
-
-type Outcomes = PromiseSettledResult<unknown>[];
