@@ -123,7 +123,7 @@ export class TaskStore {
     const queue = this.openQueue(message.queue);
     const row = new TaskRow(message);
     flatten(message.id);
-    queue.rows.set(message.id, row);
+    queue.addRow(row);
     if (isUnique(task)) {
       const delayMs = Math.max(processAtMs - wallNowMs, 0);
       this.locks.take(message.uniqueKey, row, this.clock.now() + delayMs + uniqueTtlMs);
@@ -192,7 +192,7 @@ export class TaskStore {
   remove(row: TaskRow): void {
     const queue = this.#leave(row);
     this.locks.free(row);
-    queue.rows.delete(row.message.id);
+    queue.deleteRow(row);
     this.notifications.settled(queue, row.message.id);
   }
 

@@ -35,12 +35,14 @@ const DAMAGES: Record<string, readonly [(broken: Broken) => void, RegExp]> = {
     /its own list is another one/,
   ],
   'a row whose id is missing': [
-    ({ queue }) => void queue.rows.delete('retry'),
+    ({ queue, row }) => {
+      queue.deleteRow(row('retry'));
+    },
     /its id is that of another row/,
   ],
   'an id without a task in a list': [
     ({ queue, row }) => {
-      queue.rows.set('ghost', row('retry'));
+      (queue.rows as Map<string, TaskRow>).set('ghost', row('retry'));
     },
     /8 tasks have an id, but 7 are in a list/,
   ],
@@ -67,8 +69,9 @@ const DAMAGES: Record<string, readonly [(broken: Broken) => void, RegExp]> = {
   'an empty group': [({ queue }) => void queue.group('empty'), /group 'empty' has no tasks/],
   'a lock of a task that does not exist': [
     ({ queue }) => {
-      queue.take(queue.rows.get('unique') as TaskRow);
-      queue.rows.delete('unique');
+      const row = queue.rows.get('unique') as TaskRow;
+      queue.take(row);
+      queue.deleteRow(row);
     },
     /its owner 'unique' does not exist/,
   ],
