@@ -9,7 +9,7 @@ const source = (path: string): string => fileURLToPath(new URL(path, import.meta
 const NEED_REDIS = [
   'test/tasks/broker/redis/**',
   'test/property/redis-*.test.ts',
-  'test/redis/{redis-case,redis-process,topologies.slow}.test.ts',
+  'test/redis/{redis-case,redis-process.slow,topologies.slow}.test.ts',
   'test/bench/redis/**',
   'test/bench/scaling/hash-slot.test.ts',
   'test/tasks/server/blocked-loop.slow.test.ts',
