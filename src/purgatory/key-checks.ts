@@ -1,5 +1,5 @@
 import { EscapementError } from '../core/errors.ts';
-import { CheckQueue } from './check-queue.ts';
+import { PendingKeys } from './pending-keys.ts';
 import { checkOperation, type DelayedOperation, type OperationHome } from './delayed-operation.ts';
 import type { PurgatoryMetrics } from './purgatory-metrics.ts';
 import type { Watchers } from './watchers.ts';
@@ -12,7 +12,7 @@ export class KeyChecks {
   readonly #watchers: Watchers;
   readonly #home: OperationHome;
   readonly #metrics: PurgatoryMetrics | undefined;
-  readonly #queue = new CheckQueue();
+  readonly #pending = new PendingKeys();
   #isRunning = false;
   /** How often each key was checked since something was completed. */
   readonly #idleChecks = new Map<unknown, number>();
@@ -27,7 +27,7 @@ export class KeyChecks {
   /** @returns how many operations it completed; 0 for a call from inside another, which does it then. */
   check(key: unknown): number {
     if (this.#isRunning) {
-      this.#queue.add(key);
+      this.#pending.add(key);
       return 0;
     }
     this.#isRunning = true;
@@ -35,7 +35,7 @@ export class KeyChecks {
       return this.#checkAll(key);
     } finally {
       this.#isRunning = false;
-      this.#queue.clear();
+      this.#pending.clear();
       this.#forgetIdleChecks();
       this.#latest = undefined;
     }
@@ -43,12 +43,12 @@ export class KeyChecks {
 
   /** Forgets what is in line. */
   clear(): void {
-    this.#queue.clear();
+    this.#pending.clear();
   }
 
   #checkAll(first: unknown): number {
     let completed = this.#checkOne(first);
-    for (let key = this.#queue.take(); key !== undefined; key = this.#queue.take()) {
+    for (let key = this.#pending.take(); key !== undefined; key = this.#pending.take()) {
       if (this.#isEndless(key)) continue;
       const completedNow = this.#checkOne(key);
       if (completedNow > 0) this.#forgetIdleChecks();

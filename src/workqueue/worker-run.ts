@@ -31,7 +31,7 @@ export interface RunOptions<T> extends SignalOptions {
 }
 
 /** An entry as it was delivered: before the worker receives it, the delivery may end, and the entry be delivered again. */
-interface Taken<T> {
+interface Delivered<T> {
   readonly entry: ItemEntry<T>;
   readonly item: T;
   readonly handOut: number;
@@ -134,7 +134,7 @@ export class WorkerRun<T> {
     this.#controllers.push(controller);
     await Promise.resolve(); // not inside the call of run: its caller has not got its promise yet
     while (!this.#isStopping) {
-      const taken = takenOf(this.#items.take()) ?? (await this.#next());
+      const taken = deliveredOf(this.#items.take()) ?? (await this.#next());
       if (taken === undefined) return;
       if (this.#mustStop()) this.#items.putBack(taken.entry, taken.handOut);
       else {
@@ -156,9 +156,9 @@ export class WorkerRun<T> {
   }
 
   /** Not async, which would make one promise more, and three turns of the microtask queue, per wait. */
-  #next(): Promise<Taken<T> | undefined> {
+  #next(): Promise<Delivered<T> | undefined> {
     if (this.#items.hasEnded) return Promise.resolve(undefined);
-    return this.#items.wait(takenOf<T>, undefined, this.#waiting);
+    return this.#items.wait(deliveredOf<T>, undefined, this.#waiting);
   }
 
   #contextFor({ key }: ItemEntry<T>, context: WorkerContext): WorkerContext {
@@ -166,12 +166,12 @@ export class WorkerRun<T> {
     return numRequeues === 0 ? context : { signal: context.signal, numRequeues };
   }
 
-  #succeeded({ entry, handOut }: Taken<T>): void {
+  #succeeded({ entry, handOut }: Delivered<T>): void {
     this.#outcomes.succeeded(entry.key);
     this.#items.finish(entry, handOut);
   }
 
-  #failed(error: unknown, { item, entry, handOut }: Taken<T>): void {
+  #failed(error: unknown, { item, entry, handOut }: Delivered<T>): void {
     if (this.#isInterruption(error)) {
       this.#items.putBack(entry, handOut);
       return;
@@ -189,6 +189,6 @@ export class WorkerRun<T> {
   }
 }
 
-function takenOf<T>(entry: ItemEntry<T> | undefined): Taken<T> | undefined {
+function deliveredOf<T>(entry: ItemEntry<T> | undefined): Delivered<T> | undefined {
   return entry === undefined ? undefined : { entry, item: entry.item as T, handOut: entry.handOut };
 }

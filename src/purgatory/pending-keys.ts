@@ -6,7 +6,7 @@
  * one key after the other, and a trigger from inside only puts its key in line. A key that is in line already need
  * not stand there twice: its check will begin after both triggers.
  */
-export class CheckQueue {
+export class PendingKeys {
   /** In the order in which they were added. */
   readonly #keys = new Set<unknown>();
   /** Goes on where it was, and sees what is added meanwhile: a new one would step over all that was taken. */
