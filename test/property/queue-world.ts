@@ -147,16 +147,30 @@ export abstract class QueueWorld<Q extends BackendQueue> {
     }
   }
 
-  /** An error that was made is for all who wait: they ask again. */
+  /** An expected error rejects every receive that was pending then: these are tried again, behind those that came later. */
   async #retrying(first: Promise<Delivery>): Promise<Delivery | undefined> {
     try {
       return await first;
     } catch (error) {
       if (!this.isExpected(error)) throw error;
-      await Promise.allSettled(this.#waiting);
-      this.#waiting = this.#waiting.map(() => this.#receiving());
+      const waiting = this.#waiting;
+      const failed = await Promise.all(waiting.map((receiving) => this.#hasFailed(receiving)));
+      const again = failed.filter(Boolean).map(() => this.#receiving());
+      this.#waiting = [...waiting.filter((_, at) => failed[at] !== true), ...again];
       return undefined;
     }
+  }
+
+  /** Whether a receive has been rejected by now, with an expected error. */
+  #hasFailed(receiving: Promise<Delivery>): Promise<boolean> {
+    const failed = receiving.then(
+      () => false,
+      (error: unknown) => {
+        if (this.isExpected(error)) return true;
+        throw error;
+      },
+    );
+    return Promise.race([failed, nextTurn(false)]);
   }
 
   #take(delivery: Delivery): void {
