@@ -244,8 +244,7 @@ export class QueueState {
 
   /**
    * Removes a row from the index. An index that was large is replaced when it is empty: V8 links each table of a `Map` that grew or
-   * shrank to the next one, so a table in the old generation would keep all later ones, with their rows, until a full collection. With
-   * bursts of a thousand tasks that is a quarter of the time per task.
+   * shrank to the next one, so a table in the old generation would keep all later ones, with their rows, until a full collection.
    */
   deleteRow(row: TaskRow): void {
     this.#rows.delete(row.message.id);
