@@ -3,7 +3,7 @@ import { sep } from 'node:path';
 import { EscapementError } from '../../core/errors.ts';
 import type { CorruptionEvent } from '../../diskqueue/message-log.ts';
 import { hostFileSystem } from '../../diskqueue/file-system.ts';
-import { CannotRepair } from '../../diskqueue/stored/cannot-repair.ts';
+import { CannotRepair } from '../../diskqueue/stored/stored-queue.ts';
 import { listQueues } from '../../diskqueue/stored/list-queues.ts';
 import type { OnProgress, StoredQueue } from '../../diskqueue/stored/stored-queue.ts';
 import { CommandError, describeError, isSystemError } from '../command-error.ts';

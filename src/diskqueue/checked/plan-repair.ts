@@ -1,6 +1,6 @@
 import { freeName } from '../copy-file.ts';
 import type { FileSystem } from '../file-system.ts';
-import { CannotRepair } from '../stored/cannot-repair.ts';
+import { CannotRepair } from '../stored/stored-queue.ts';
 import type { LostMessages, OnProgress, RepairPlan, RepairStep } from '../stored/stored-queue.ts';
 import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
 import { unlinkIfThere } from '../missing-files.ts';
