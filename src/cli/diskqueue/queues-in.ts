@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { sep } from 'node:path';
 import { EscapementError } from '../../core/errors.ts';
 import type { CorruptionEvent } from '../../diskqueue/message-log.ts';
-import { hostFileSystem } from '../../diskqueue/file-system.ts';
+import { hostFileSystem } from '../../log/file-system.ts';
 import { CannotRepair } from '../../diskqueue/stored/cannot-repair.ts';
 import { listQueues } from '../../diskqueue/stored/list-queues.ts';
 import type { OnProgress, StoredQueue } from '../../diskqueue/stored/stored-queue.ts';

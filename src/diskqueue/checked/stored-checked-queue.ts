@@ -1,4 +1,4 @@
-import type { FileSystem } from '../file-system.ts';
+import { type FileSystem, isMissing } from '../../log/file-system.ts';
 import { QueueLock } from '../queue-lock.ts';
 import type {
   ListedMessage,
@@ -10,13 +10,12 @@ import type {
   VerifyReport,
 } from '../stored/stored-queue.ts';
 import type { AckRanges } from '../ack-ranges.ts';
-import { isMissing } from '../missing-files.ts';
 import { CursorFile } from './cursor-file.ts';
 import { firstExpected } from './cursor-format.ts';
 import { planRepair } from './plan-repair.ts';
-import { recoverSegments } from './recover-segments.ts';
-import { SegmentReader } from './segment-reader.ts';
-import { parseSegmentFileName, type Segment } from './segment.ts';
+import { recoverSegments } from '../../log/recover-segments.ts';
+import { SegmentReader } from '../../log/segment-reader.ts';
+import { parseSegmentFileName, type Segment } from '../../log/segment.ts';
 import { verifyQueue } from './verify-queue.ts';
 
 /** A queue that is changed so fast is not worth looking at. */

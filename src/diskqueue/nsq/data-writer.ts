@@ -1,4 +1,4 @@
-import type { File, FileSystem } from '../file-system.ts';
+import type { File, FileSystem } from '../../log/file-system.ts';
 import type { AppendResult } from '../message-log.ts';
 import type { DataFile } from './data-file.ts';
 import type { Position } from './metadata.ts';

@@ -1,4 +1,4 @@
-import type { FileSystem } from '../file-system.ts';
+import type { FileSystem } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
 import { RECORD_HEADER_BYTES } from './record.ts';
 import { walkRecords, type Walk } from './record-walk.ts';

@@ -1,7 +1,5 @@
-import type { FileSystem } from '../file-system.ts';
+import { type FileSystem, isMissing, withFile } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
-import { isMissing } from '../missing-files.ts';
-import { withFile } from '../with-file.ts';
 import { examineFile, type FoundFile } from './examine-file.ts';
 import { dataFileName, metadataFileName, sortNames, type QueueFiles } from './file-names.ts';
 import { MetadataFile } from './metadata-file.ts';

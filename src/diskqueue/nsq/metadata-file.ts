@@ -1,7 +1,12 @@
 import { randomInt } from 'node:crypto';
-import { isMissing, unlinkIfThere } from '../missing-files.ts';
-import { isOutOfRoom, type File, type FileSystem } from '../file-system.ts';
-import { withFile } from '../with-file.ts';
+import {
+  isMissing,
+  unlinkIfThere,
+  isOutOfRoom,
+  type File,
+  type FileSystem,
+  withFile,
+} from '../../log/file-system.ts';
 import { metadataFileName } from './file-names.ts';
 import { decodeMetadata, encodeMetadata, type Metadata } from './metadata.ts';
 

@@ -1,7 +1,5 @@
 import { Serial } from '../../core/serial.ts';
-import { allOf } from '../all-of.ts';
-import { unlinkIfThere } from '../missing-files.ts';
-import { isOutOfRoom, type FileSystem } from '../file-system.ts';
+import { allOf, unlinkIfThere, isOutOfRoom, type FileSystem } from '../../log/file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
 import { Appender } from './appender.ts';
 import type { DataFile } from './data-file.ts';

@@ -1,8 +1,12 @@
-import { unlinkIfThere } from '../missing-files.ts';
-import { freeName, keepCopy } from '../copy-file.ts';
-import type { FileSystem } from '../file-system.ts';
+import {
+  unlinkIfThere,
+  freeName,
+  keepCopy,
+  type FileSystem,
+  makeFile,
+  withFile,
+} from '../../log/file-system.ts';
 import type { OnProgress, RepairPlan, RepairStep } from '../stored/stored-queue.ts';
-import { makeFile, withFile } from '../with-file.ts';
 import { dataFileName, metadataFileName } from './file-names.ts';
 import { inspectQueue, type InspectedFile, type InspectedQueue } from './inspect-queue.ts';
 import { MetadataFile } from './metadata-file.ts';

@@ -1,4 +1,4 @@
-import type { File, FileSystem } from '../file-system.ts';
+import type { File, FileSystem } from '../../log/file-system.ts';
 import type { DataFile } from './data-file.ts';
 import { endOfRecord, RECORD_HEADER_BYTES } from './record.ts';
 

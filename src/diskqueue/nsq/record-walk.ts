@@ -1,4 +1,4 @@
-import type { File } from '../file-system.ts';
+import type { File } from '../../log/file-system.ts';
 import { endOfRecord, RECORD_HEADER_BYTES } from './record.ts';
 
 /** Bytes read at once. */

@@ -1,4 +1,4 @@
-import type { FileSystem } from '../file-system.ts';
+import type { FileSystem } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
 import { emptyDataFile, type DataFile } from './data-file.ts';
 import { examineFile, type FoundFile } from './examine-file.ts';

@@ -1,5 +1,4 @@
-import { isMissing } from '../missing-files.ts';
-import type { FileSystem } from '../file-system.ts';
+import { isMissing, type FileSystem } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
 import { QueueLock } from '../queue-lock.ts';
 import type {
