@@ -8,7 +8,7 @@
 export async function checkSegments(dir: string): Promise<void> {
   // Here, so that whoever checks a timer where there are no files can load this module.
   const [{ hostFileSystem }, { listQueues }] = await Promise.all([
-    import('./file-system.ts'),
+    import('../log/file-system.ts'),
     import('./stored/list-queues.ts'),
   ]);
   for (const queue of await listQueues(hostFileSystem, dir)) {

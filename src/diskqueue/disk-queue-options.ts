@@ -5,7 +5,7 @@ import { integer, oneOf, orInfinity, readOptions, type OptionTable, type Resolve
 import { requireClock } from '../core/require-clock.ts';
 import { requireFunction, requireIntegerAtLeast, requireString } from '../core/validate.ts';
 import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
-import { hostFileSystem, type FileSystem } from './file-system.ts';
+import { hostFileSystem, type FileSystem } from '../log/file-system.ts';
 import type { CorruptionEvent } from './message-log.ts';
 
 /** When a message that was put is safe. */

@@ -4,7 +4,7 @@ import { reportUncaught } from '../core/report-uncaught.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { AckSaver } from './ack-saver.ts';
 import type { BackendQueue, Delivery } from './backend-queue.ts';
-import { CommitLoop } from './commit-loop.ts';
+import { CommitLoop } from '../log/commit-loop.ts';
 import { DiskQueueMetrics, type DiskQueueSizes } from './disk-queue-metrics.ts';
 import {
   resolveDiskQueueOptions,
@@ -18,7 +18,7 @@ import { openLog } from './open-log.ts';
 import { QueueLock } from './queue-lock.ts';
 import { requireData } from './require-data.ts';
 import { Room } from './room.ts';
-import { SyncSchedule } from './sync-schedule.ts';
+import { SyncSchedule } from '../log/sync-schedule.ts';
 
 /**
  * A queue of messages on a local disk: first in, first out, and it survives a crash.

@@ -1,3 +1,7 @@
+import type { AppendResult } from '../log/segment.ts';
+
+export type { AppendResult, CorruptionEvent } from '../log/segment.ts';
+
 /**
  * Where a queue keeps its messages: the seam between `DiskQueue` and a format.
  *
@@ -50,31 +54,10 @@ export interface MessageLog {
   remove(): Promise<void>;
 }
 
-export interface AppendResult {
-  readonly appended: number;
-  readonly error?: unknown;
-}
-
 /** A message as it was read. */
 export interface StoredMessage {
   /** Ascending; what it is counted in is the format's business. */
   readonly sequence: number;
   /** A copy of its own. */
   readonly data: Uint8Array;
-}
-
-/** Damage that was found, and stepped over. */
-export interface CorruptionEvent {
-  /** Path of the file. */
-  readonly file: string;
-  /** Where in the file it begins, in bytes. */
-  readonly offset: number;
-  /** How much of the file was stepped over. */
-  readonly bytes: number;
-  /** The first message that is lost; undefined if none is, or nobody can tell. */
-  readonly firstSequence?: number;
-  /** The last one, and undefined with the first. */
-  readonly lastSequence?: number;
-  /** For people. */
-  readonly reason: string;
 }

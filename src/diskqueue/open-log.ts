@@ -1,6 +1,6 @@
 import { wrongValue } from '../core/errors.ts';
 import { CheckedLog } from './checked/checked-log.ts';
-import { parseSegmentFileName } from './checked/segment.ts';
+import { parseSegmentFileName } from '../log/segment.ts';
 import type { ResolvedDiskQueueOptions } from './disk-queue-options.ts';
 import type { CorruptionEvent, MessageLog } from './message-log.ts';
 import { sortNames } from './nsq/file-names.ts';

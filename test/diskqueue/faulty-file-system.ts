@@ -1,4 +1,4 @@
-import type { File, FileSystem } from '../../src/diskqueue/file-system.ts';
+import type { File, FileSystem } from '../../src/log/file-system.ts';
 import { hostError } from './recording-file-system.ts';
 
 /** What a queue asks of a disk. */

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { hostFileSystem } from '../../src/diskqueue/file-system.ts';
+import { hostFileSystem } from '../../src/log/file-system.ts';
 
 test.runIf(process.platform === 'linux')(
   'an error names the file, also one of a file that is open',

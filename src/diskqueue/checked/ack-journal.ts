@@ -1,7 +1,8 @@
-import { isOutOfRoom, type FileSystem } from '../file-system.ts';
+import { isOutOfRoom, type FileSystem } from '../../log/file-system.ts';
 import type { AckedRange, AckRanges } from '../ack-ranges.ts';
 import { CursorFile } from './cursor-file.ts';
-import { isWhole, laterEnd, type CursorState, type LogEnd, type LogPosition } from './cursor-format.ts';
+import type { LogPosition } from '../../log/segment.ts';
+import { isWhole, laterEnd, type CursorState, type LogEnd } from './cursor-format.ts';
 
 /** How far apart hints are, at least, in bytes: about what is read at once. */
 const HINT_DISTANCE_BYTES = 64 * 1024;

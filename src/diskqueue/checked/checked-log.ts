@@ -1,19 +1,20 @@
 import { Serial } from '../../core/serial.ts';
-import { allOf } from '../all-of.ts';
-import { setAside } from '../copy-file.ts';
-import { isOutOfRoom, type FileSystem } from '../file-system.ts';
+import { allOf, setAside, isOutOfRoom, type FileSystem, unlinkIfThere } from '../../log/file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
 import { AckJournal } from './ack-journal.ts';
 import type { AckRanges } from '../ack-ranges.ts';
-import { unlinkIfThere } from '../missing-files.ts';
 import { Ledger } from './ledger.ts';
 import { locateStart, measureUnknown } from './locate-start.ts';
 import { LogReader } from './log-reader.ts';
-import { listSegments, recoverSegments, type RecoveredSegments } from './recover-segments.ts';
-import { RECORD_HEADER_BYTES } from './segment-format.ts';
-import { SegmentWriter } from './segment-writer.ts';
-import { segmentFileName, type Segment } from './segment.ts';
-import { tidySegments } from './tidy-segments.ts';
+import {
+  listSegments,
+  recoverSegments,
+  type RecoveredSegments,
+  tidySegments,
+} from '../../log/recover-segments.ts';
+import { RECORD_HEADER_BYTES } from '../../log/segment-format.ts';
+import { SegmentWriter } from '../../log/segment-writer.ts';
+import { segmentFileName, type Segment } from '../../log/segment.ts';
 
 /** What a log is made from. */
 export interface CheckedLogOptions {

@@ -1,5 +1,5 @@
-import { isOutOfRoom, type File, type FileSystem } from '../file-system.ts';
-import { isMissing, unlinkIfThere } from '../missing-files.ts';
+import { isOutOfRoom, type File, type FileSystem, isMissing, unlinkIfThere } from '../../log/file-system.ts';
+import type { LogPosition } from '../../log/segment.ts';
 import type { AckedRange, AckRanges } from '../ack-ranges.ts';
 import {
   decodeCursor,
@@ -14,7 +14,6 @@ import {
   type CursorPrefix,
   type CursorState,
   type LogEnd,
-  type LogPosition,
 } from './cursor-format.ts';
 
 /** Made anew when its ranges have grown by this since it was made, in bytes, and to twice what it was. */

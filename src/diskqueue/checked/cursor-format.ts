@@ -1,7 +1,8 @@
+import { FIRST_SEQUENCE, type LogPosition } from '../../log/segment.ts';
 import { AckRanges, UNKNOWN_BYTES, type AckedRange } from '../ack-ranges.ts';
-import { shortCrc32 } from './crc32.ts';
-import { zeroSectorIn } from './zero-sector.ts';
-import { readUInt64, writeUInt64 } from './segment-format.ts';
+import { shortCrc32 } from '../../log/crc32.ts';
+import { zeroSectorIn } from '../../log/find-end.ts';
+import { readUInt64, writeUInt64 } from '../../log/segment-format.ts';
 
 /*
  * The bytes of the cursor: which messages are acknowledged, and where the log ends.
@@ -40,16 +41,6 @@ export const RANGES = 8192;
 export const RESERVE = 64 * 1024 - RANGES;
 /** Flag of a slot: nothing was added to the last segment after this was written. */
 const ENDED = 1;
-/** Of the first message of a queue. */
-export const FIRST_SEQUENCE = 1;
-
-/** Where a message begins. */
-export interface LogPosition {
-  readonly segment: number;
-  readonly offset: number;
-  readonly sequence: number;
-}
-
 /** Where the log ends, as far as the cursor knows: so that a segment is missed that somebody has removed. */
 export interface LogEnd {
   /** The number of the last segment that was made; 0 if none was. */

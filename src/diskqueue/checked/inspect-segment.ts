@@ -1,17 +1,17 @@
-import type { File, FileSystem } from '../file-system.ts';
+import { type File, type FileSystem, withFile } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
-import { withFile } from '../with-file.ts';
 import type { CursorState } from './cursor-format.ts';
-import { readFooter, type FoundFooter } from './segment-footer.ts';
 import {
+  readFooter,
+  type FoundFooter,
   decodeSegmentHeader,
   FOOTER_BYTES,
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-} from './segment-format.ts';
-import { SegmentScan, type LostPiece, type SegmentPiece } from './segment-scan.ts';
-import type { Segment } from './segment.ts';
+} from '../../log/segment-format.ts';
+import { SegmentScan, type LostPiece, type SegmentPiece } from '../../log/segment-reader.ts';
+import type { Segment } from '../../log/segment.ts';
 
 /** One segment, of which every byte was read. */
 export interface InspectedSegment {

@@ -1,12 +1,13 @@
 import type { CorruptionEvent, StoredMessage } from '../message-log.ts';
 import type { AckJournal } from './ack-journal.ts';
 import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
-import type { LogEnd, LogPosition } from './cursor-format.ts';
+import type { LogEnd } from './cursor-format.ts';
+import type { LogPosition } from '../../log/segment.ts';
 import { LeftOut } from './left-out.ts';
 import { damagedBytes, payloadBytes } from './locate-start.ts';
-import type { FoundDamage } from './recover-segments.ts';
-import type { DamagePiece, SegmentPiece } from './segment-scan.ts';
-import type { Segment } from './segment.ts';
+import type { FoundDamage } from '../../log/recover-segments.ts';
+import type { DamagePiece, SegmentPiece } from '../../log/segment-reader.ts';
+import type { Segment } from '../../log/segment.ts';
 
 /**
  * What is missing at the end of a log that the cursor knows: messages `from` up to `to`; none, if the last segment was

@@ -1,4 +1,4 @@
-import { parseSegmentFileName } from './segment.ts';
+import { parseSegmentFileName } from '../../log/segment.ts';
 
 /** A new cursor, a segment or a copy of one that was not finished; or a file as it was before it was repaired. */
 export type LeftFile = 'unfinished' | 'put aside';

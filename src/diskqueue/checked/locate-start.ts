@@ -1,10 +1,9 @@
-import type { FileSystem } from '../file-system.ts';
+import type { FileSystem } from '../../log/file-system.ts';
 import type { AckedRange } from '../ack-ranges.ts';
-import type { LogPosition } from './cursor-format.ts';
-import { RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES } from './segment-format.ts';
-import { SegmentReader } from './segment-reader.ts';
-import type { DamagePiece, SegmentPiece } from './segment-scan.ts';
-import type { Segment } from './segment.ts';
+import type { LogPosition } from '../../log/segment.ts';
+import { RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES } from '../../log/segment-format.ts';
+import { SegmentReader, type DamagePiece, type SegmentPiece } from '../../log/segment-reader.ts';
+import type { Segment } from '../../log/segment.ts';
 
 /** Where reading begins. */
 export interface LogStart {

@@ -1,12 +1,11 @@
-import type { FileSystem } from '../file-system.ts';
+import { type FileSystem, isMissing } from '../../log/file-system.ts';
 import type { StoredMessage } from '../message-log.ts';
-import { isMissing } from '../missing-files.ts';
 import type { AckJournal } from './ack-journal.ts';
-import type { LogPosition } from './cursor-format.ts';
+import type { LogPosition } from '../../log/segment.ts';
 import type { Ledger } from './ledger.ts';
 import { firstOf } from './locate-start.ts';
-import { SegmentReader } from './segment-reader.ts';
-import type { Segment } from './segment.ts';
+import { SegmentReader } from '../../log/segment-reader.ts';
+import type { Segment } from '../../log/segment.ts';
 
 /** What a log is read with. */
 export interface LogReaderOptions {

@@ -1,18 +1,21 @@
-import { freeName } from '../copy-file.ts';
-import type { FileSystem } from '../file-system.ts';
-import { CannotRepair } from '../stored/stored-queue.ts';
-import type { LostMessages, OnProgress, RepairPlan, RepairStep } from '../stored/stored-queue.ts';
+import { freeName, type FileSystem, unlinkIfThere } from '../../log/file-system.ts';
+import {
+  CannotRepair,
+  type LostMessages,
+  type OnProgress,
+  type RepairPlan,
+  type RepairStep,
+} from '../stored/stored-queue.ts';
 import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
-import { unlinkIfThere } from '../missing-files.ts';
 import { CursorFile } from './cursor-file.ts';
-import { examineSegment, type SegmentState, type Stretch } from './examine-segment.ts';
+import { examineSegment, type SegmentState, type Stretch } from '../../log/examine-segment.ts';
 import { firstExpected, isWhole, laterEnd, type CursorState, type LogEnd } from './cursor-format.ts';
 import { missingAtEnd } from './ledger.ts';
 import { leftFileOf } from './left-files.ts';
-import { recoverSegments, type RecoveredSegments } from './recover-segments.ts';
+import { recoverSegments, type RecoveredSegments } from '../../log/recover-segments.ts';
 import { rescueHeader } from './rescue-header.ts';
-import { fits, mendHeader, rewriteSegment, sealSegment } from './rewrite-segment.ts';
-import { segmentFileName, type Segment } from './segment.ts';
+import { fits, mendHeader, rewriteSegment, sealSegment } from '../../log/rewrite-segment.ts';
+import { segmentFileName, type Segment } from '../../log/segment.ts';
 
 /** What is known while a plan is made. */
 interface Planning {

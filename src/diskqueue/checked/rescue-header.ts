@@ -1,8 +1,7 @@
-import type { FileSystem } from '../file-system.ts';
-import { withFile } from '../with-file.ts';
+import { type FileSystem, withFile } from '../../log/file-system.ts';
 import type { SequenceRange } from '../ack-ranges.ts';
-import { seedOfCrc32 } from './crc32.ts';
-import type { SegmentFile } from './segment.ts';
+import { seedOfCrc32 } from '../../log/crc32.ts';
+import type { SegmentFile, Segment } from '../../log/segment.ts';
 import {
   decodeFooter,
   decodeRecordHeader,
@@ -16,8 +15,7 @@ import {
   SEGMENT_HEADER_BYTES,
   type RecordHeader,
   type SegmentHeader,
-} from './segment-format.ts';
-import type { Segment } from './segment.ts';
+} from '../../log/segment-format.ts';
 
 /*
  * A segment without its header cannot be read, because nobody knows its salt. There are two copies of it, which are

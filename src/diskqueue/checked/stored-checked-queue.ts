@@ -1,57 +1,33 @@
-import type { FileSystem } from '../file-system.ts';
-import { QueueLock } from '../queue-lock.ts';
-import type {
-  ListedMessage,
-  MessageSelection,
-  OnProgress,
-  QueueSummary,
-  RepairPlan,
+import { isMissing } from '../../log/file-system.ts';
+import {
   StoredQueue,
-  VerifyReport,
+  type ListedMessage,
+  type MessageSelection,
+  type OnProgress,
+  type QueueSummary,
+  type RepairPlan,
+  type VerifyReport,
 } from '../stored/stored-queue.ts';
 import type { AckRanges } from '../ack-ranges.ts';
-import { isMissing } from '../missing-files.ts';
 import { CursorFile } from './cursor-file.ts';
 import { firstExpected } from './cursor-format.ts';
 import { planRepair } from './plan-repair.ts';
-import { recoverSegments } from './recover-segments.ts';
-import { SegmentReader } from './segment-reader.ts';
-import { parseSegmentFileName, type Segment } from './segment.ts';
+import { recoverSegments } from '../../log/recover-segments.ts';
+import { SegmentReader } from '../../log/segment-reader.ts';
+import { parseSegmentFileName, type Segment } from '../../log/segment.ts';
 import { verifyQueue } from './verify-queue.ts';
 
 /** A queue that is changed so fast is not worth looking at. */
 const MOST_ATTEMPTS = 20;
 
 /** A queue of the default format, as it lies on the disk. */
-export class StoredCheckedQueue implements StoredQueue {
-  readonly name: string;
+export class StoredCheckedQueue extends StoredQueue {
   readonly format = 'checked';
-  readonly #files: FileSystem;
-  readonly #folder: string;
-
-  constructor(files: FileSystem, folder: string, name: string) {
-    this.#files = files;
-    this.#folder = folder;
-    this.name = name;
-  }
-
-  isOpen(): Promise<boolean> {
-    return QueueLock.isHeld(this.#folder, this.name);
-  }
-
-  async size(): Promise<number> {
-    let bytes = 0;
-    for (const name of await this.#files.list(this.#folder)) {
-      if (!this.#owns(name)) continue;
-      bytes += await this.#files.size(`${this.#folder}/${name}`).catch(zeroIfMissing);
-    }
-    return bytes;
-  }
 
   async summarize(): Promise<QueueSummary> {
     const { acks, segments } = await this.#recover();
     return {
-      files: segments.map(({ path }) => path.slice(this.#folder.length + 1)),
+      files: segments.map(({ path }) => path.slice(this.folder.length + 1)),
       messages: segments.reduce((sum, { base, next }) => sum + next - base, 0),
       unacknowledged: segments.reduce((sum, { base, next }) => sum + unacknowledgedIn(acks, base, next), 0),
       bytes: await this.size(),
@@ -60,7 +36,7 @@ export class StoredCheckedQueue implements StoredQueue {
 
   async verify(onProgress: OnProgress): Promise<VerifyReport> {
     const { messages, unacknowledged, problems, notes } = await untilNothingGoes(() =>
-      verifyQueue(this.#files, this.#folder, this.name, onProgress),
+      verifyQueue(this.files, this.folder, this.name, onProgress),
     );
     return { messages, unacknowledged, bytes: await this.size(), problems, notes };
   }
@@ -77,7 +53,7 @@ export class StoredCheckedQueue implements StoredQueue {
   }
 
   planRepair(onProgress: OnProgress): Promise<RepairPlan> {
-    return planRepair(this.#files, this.#folder, this.name, onProgress);
+    return planRepair(this.files, this.folder, this.name, onProgress);
   }
 
   async *#messagesOf(
@@ -105,7 +81,7 @@ export class StoredCheckedQueue implements StoredQueue {
   /** Undefined if whoever has the queue open has removed the segment meanwhile: all of it was acknowledged. */
   async #openReader(segment: Segment): Promise<SegmentReader | undefined> {
     try {
-      return await SegmentReader.open(this.#files, segment);
+      return await SegmentReader.open(this.files, segment);
     } catch (error) {
       if (isMissing(error)) return undefined;
       throw error;
@@ -114,15 +90,15 @@ export class StoredCheckedQueue implements StoredQueue {
 
   #recover(): Promise<{ acks: AckRanges; segments: readonly Segment[] }> {
     return untilNothingGoes(async () => {
-      const cursor = new CursorFile(this.#files, this.#folder, `${this.#folder}/${this.name}.cursor`);
+      const cursor = new CursorFile(this.files, this.folder, `${this.folder}/${this.name}.cursor`);
       const state = await cursor.load();
       const expected = firstExpected(state);
-      const { segments } = await recoverSegments(this.#files, this.#folder, this.name, expected);
+      const { segments } = await recoverSegments(this.files, this.folder, this.name, expected);
       return { acks: state.acks, segments };
     });
   }
 
-  #owns(file: string): boolean {
+  protected override owns(file: string): boolean {
     if (file === `${this.name}.cursor` || file === `${this.name}.cursor.new`) return true;
     return parseSegmentFileName(file)?.queue === this.name;
   }
@@ -148,9 +124,4 @@ async function untilNothingGoes<R>(action: () => Promise<R>): Promise<R> {
       if (!isMissing(error) || attempt === MOST_ATTEMPTS) throw error;
     }
   }
-}
-
-function zeroIfMissing(error: unknown): number {
-  if (isMissing(error)) return 0;
-  throw error;
 }

@@ -1,12 +1,12 @@
-import type { FileSystem } from '../file-system.ts';
+import type { FileSystem } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
 import { CursorFile } from './cursor-file.ts';
 import { firstExpected, type CursorState } from './cursor-format.ts';
 import { inspectSegment, type InspectedSegment } from './inspect-segment.ts';
 import { leftFileOf } from './left-files.ts';
-import { recoverSegments } from './recover-segments.ts';
+import { recoverSegments } from '../../log/recover-segments.ts';
 import { missingAtEnd } from './ledger.ts';
-import { segmentFileName, type Segment } from './segment.ts';
+import { segmentFileName, type Segment } from '../../log/segment.ts';
 
 /** What the files of a queue hold. */
 export interface QueueReport {

@@ -1,6 +1,5 @@
-import type { FileSystem } from '../file-system.ts';
+import { type FileSystem, withFile } from '../../log/file-system.ts';
 import type { AppendResult } from '../message-log.ts';
-import { withFile } from '../with-file.ts';
 import type { DataFile, DataFiles } from './data-files.ts';
 import { DataWriter } from './data-writer.ts';
 import { isSamePosition, START, type Position } from './format.ts';

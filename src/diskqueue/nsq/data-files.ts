@@ -1,6 +1,5 @@
-import type { FileSystem } from '../file-system.ts';
+import { type FileSystem, withFile } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
-import { withFile } from '../with-file.ts';
 import { examineQueue, type ExaminedFile } from './examine-queue.ts';
 import {
   dataFileName,

@@ -1,4 +1,4 @@
-import type { File, FileSystem } from '../file-system.ts';
+import type { File, FileSystem } from '../../log/file-system.ts';
 import type { AppendResult } from '../message-log.ts';
 import type { DataFile } from './data-files.ts';
 import { encodeRecord, RECORD_HEADER_BYTES, type Position } from './format.ts';

@@ -1,7 +1,5 @@
-import type { File, FileSystem } from '../file-system.ts';
+import { type File, type FileSystem, isMissing, withFile } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
-import { isMissing } from '../missing-files.ts';
-import { withFile } from '../with-file.ts';
 import {
   dataFileName,
   filesOfQueue,

@@ -1,7 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { isMissing, unlinkIfThere } from '../missing-files.ts';
-import { isOutOfRoom, type File, type FileSystem } from '../file-system.ts';
-import { makeFile, withFile } from '../with-file.ts';
+import { type File, type FileSystem, isMissing, isOutOfRoom, makeFile, unlinkIfThere, withFile } from '../../log/file-system.ts';
 import { decodeMetadata, encodeMetadata, metadataFileName, type Metadata } from './format.ts';
 
 /** More than three lines of numbers can take, in bytes. */

@@ -1,8 +1,6 @@
 import { Serial } from '../../core/serial.ts';
-import { allOf } from '../all-of.ts';
-import { isOutOfRoom } from '../file-system.ts';
+import { allOf, isOutOfRoom, unlinkIfThere } from '../../log/file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
-import { unlinkIfThere } from '../missing-files.ts';
 import { Appender } from './appender.ts';
 import { DataFiles, type DataFile, type DataFilesOptions } from './data-files.ts';
 import { NOT_A_RECORD } from './examine-queue.ts';

@@ -1,4 +1,4 @@
-import type { File, FileSystem } from '../file-system.ts';
+import type { File, FileSystem } from '../../log/file-system.ts';
 import { endOfRecord, RECORD_HEADER_BYTES } from './format.ts';
 
 /** Bytes read at once: of records; a longer one gets memory of its own. */

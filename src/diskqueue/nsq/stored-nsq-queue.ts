@@ -1,6 +1,5 @@
-import { freeName, keepCopy } from '../copy-file.ts';
+import { freeName, isMissing, keepCopy, makeFile, unlinkIfThere, withFile } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
-import { isMissing, unlinkIfThere } from '../missing-files.ts';
 import {
   StoredQueue,
   type ListedMessage,
@@ -11,7 +10,6 @@ import {
   type RepairStep,
   type VerifyReport,
 } from '../stored/stored-queue.ts';
-import { makeFile, withFile } from '../with-file.ts';
 import { examineQueue, type ExaminedFile, type ExaminedQueue } from './examine-queue.ts';
 import {
   dataFileName,

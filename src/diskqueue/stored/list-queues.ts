@@ -1,7 +1,7 @@
 import { CursorFile } from '../checked/cursor-file.ts';
-import { parseSegmentFileName } from '../checked/segment.ts';
+import { parseSegmentFileName } from '../../log/segment.ts';
 import { StoredCheckedQueue } from '../checked/stored-checked-queue.ts';
-import type { FileSystem } from '../file-system.ts';
+import type { FileSystem } from '../../log/file-system.ts';
 import { StoredNsqQueue } from '../nsq/stored-nsq-queue.ts';
 import type { StoredQueue } from './stored-queue.ts';
 

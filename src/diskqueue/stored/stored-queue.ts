@@ -1,6 +1,5 @@
-import type { FileSystem } from '../file-system.ts';
+import { isMissing, type FileSystem } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
-import { isMissing } from '../missing-files.ts';
 import { QueueLock } from '../queue-lock.ts';
 
 export type QueueFormat = 'checked' | 'nsq';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { findEnd, type FoundEnd } from '../../../src/diskqueue/checked/find-end.ts';
+import { findEnd, type FoundEnd } from '../../../src/log/find-end.ts';
 import {
   encodeFooter,
   encodeMessage,
@@ -7,7 +7,7 @@ import {
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-} from '../../../src/diskqueue/checked/segment-format.ts';
+} from '../../../src/log/segment-format.ts';
 import { RecordingFileSystem } from '../recording-file-system.ts';
 
 const BASE = 10;

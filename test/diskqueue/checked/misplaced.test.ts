@@ -4,7 +4,7 @@ import {
   decodeSegmentHeader,
   encodeSegmentHeader,
   SEGMENT_HEADER_BYTES,
-} from '../../../src/diskqueue/checked/segment-format.ts';
+} from '../../../src/log/segment-format.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
 import { RecordingFileSystem, type Disk } from '../recording-file-system.ts';
 import { MemoryDisk } from '../stored/memory-disk.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import * as zlib from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { crc32, shortCrc32 } from '../../../src/diskqueue/checked/crc32.ts';
+import { crc32, shortCrc32 } from '../../../src/log/crc32.ts';
 import {
   decodeFooter,
   decodeRecordHeader,
@@ -15,7 +15,7 @@ import {
   RECORD_HEADER_BYTES,
   writeUInt64,
   type SegmentHeader,
-} from '../../../src/diskqueue/checked/segment-format.ts';
+} from '../../../src/log/segment-format.ts';
 
 const HEADER: SegmentHeader = {
   number: 7,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { File } from '../../../src/diskqueue/file-system.ts';
+import type { File } from '../../../src/log/file-system.ts';
 import {
   encodeFooter,
   encodeMessage,
@@ -7,8 +7,8 @@ import {
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-} from '../../../src/diskqueue/checked/segment-format.ts';
-import { SegmentScan, type SegmentPiece } from '../../../src/diskqueue/checked/segment-scan.ts';
+} from '../../../src/log/segment-format.ts';
+import { SegmentScan, type SegmentPiece } from '../../../src/log/segment-reader.ts';
 import { Random } from '../random.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
 

@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs';
 import type { Delivery } from '../../../src/diskqueue/backend-queue.ts';
 import type { Durability } from '../../../src/diskqueue/disk-queue-options.ts';
-import { hostFileSystem } from '../../../src/diskqueue/file-system.ts';
+import { hostFileSystem } from '../../../src/log/file-system.ts';
 import type { QueueFormat } from '../../../src/diskqueue/stored/stored-queue.ts';
 import { Random } from '../random.ts';
 import { messageOf } from './history.ts';

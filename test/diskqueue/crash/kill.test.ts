@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { checkSegments } from 'escapement/testing';
 import { expect, test } from 'vitest';
-import { hostFileSystem } from '../../../src/diskqueue/file-system.ts';
+import { hostFileSystem } from '../../../src/log/file-system.ts';
 import { Random } from '../random.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
 import { FORMATS, type Format } from '../support/queues.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
-import type { FileSystem } from '../../../src/diskqueue/file-system.ts';
+import type { FileSystem } from '../../../src/log/file-system.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
 import { FaultyFileSystem } from '../faulty-file-system.ts';
 import { Random } from '../random.ts';

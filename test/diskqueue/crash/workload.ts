@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { BackendQueue, Delivery } from '../../../src/diskqueue/backend-queue.ts';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
-import type { FileSystem } from '../../../src/diskqueue/file-system.ts';
+import type { FileSystem } from '../../../src/log/file-system.ts';
 import type { Random } from '../random.ts';
 import { History, type PutRecord } from './history.ts';
 import { openQueue, type Setup } from './open-queue.ts';

@@ -1,4 +1,4 @@
-import type { File, FileSystem } from '../../../src/diskqueue/file-system.ts';
+import type { File, FileSystem } from '../../../src/log/file-system.ts';
 
 /** Bytes of a file: as everybody sees them, and as the disk has them. */
 interface Inode {

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, cpSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
-import { hostFileSystem } from '../../../src/diskqueue/file-system.ts';
+import { hostFileSystem } from '../../../src/log/file-system.ts';
 import type { CorruptionEvent, MessageLog, StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import { NsqLog, type NsqLogOptions } from '../../../src/diskqueue/nsq/nsq-log.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { File } from '../../../src/diskqueue/file-system.ts';
+import type { File } from '../../../src/log/file-system.ts';
 import { walkRecords, type Walk } from '../../../src/diskqueue/nsq/record-walk.ts';
 import { record, records } from './queue-folder.ts';
 

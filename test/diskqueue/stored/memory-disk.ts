@@ -1,4 +1,4 @@
-import type { File, FileSystem } from '../../../src/diskqueue/file-system.ts';
+import type { File, FileSystem } from '../../../src/log/file-system.ts';
 
 /** One folder in memory, whatever it is called: for tests that repair it thousands of times. */
 export class MemoryDisk implements FileSystem {

@@ -11,7 +11,7 @@ import {
 } from 'escapement/diskqueue';
 import { onTestFinished } from 'vitest';
 import { FILE_SYSTEM } from '../../../src/diskqueue/disk-queue-options.ts';
-import type { FileSystem } from '../../../src/diskqueue/file-system.ts';
+import type { FileSystem } from '../../../src/log/file-system.ts';
 
 /** The formats that the suites run for. */
 export const FORMATS = ['checked', 'nsq'] as const satisfies readonly NonNullable<

@@ -1,4 +1,4 @@
-import { hostFileSystem, type File, type FileSystem } from '../../../src/diskqueue/file-system.ts';
+import { hostFileSystem, type File, type FileSystem } from '../../../src/log/file-system.ts';
 
 /** One call: what, and of which file. */
 export interface FileCall {

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { hostFileSystem } from '../../../src/diskqueue/file-system.ts';
+import { hostFileSystem } from '../../../src/log/file-system.ts';
 import { NsqLog } from '../../../src/diskqueue/nsq/nsq-log.ts';
 import { LARGEST_MESSAGE, type OpenOriginal, type Original } from './original.ts';
 

@@ -1,5 +1,4 @@
-import type { File, FileSystem } from '../file-system.ts';
-import { withFile } from '../with-file.ts';
+import { type File, type FileSystem, withFile } from './file-system.ts';
 import {
   encodeMessage,
   encodeSegmentHeader,
@@ -8,10 +7,10 @@ import {
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
+  encodedFooter,
 } from './segment-format.ts';
-import { SegmentScan, type DamagePiece, type FooterPiece, type SegmentPiece } from './segment-scan.ts';
+import { SegmentScan, type DamagePiece, type FooterPiece, type SegmentPiece } from './segment-reader.ts';
 import type { Segment } from './segment.ts';
-import { encodedFooter } from './segment-footer.ts';
 
 /** What is wrong between two records of a segment. */
 export interface Stretch {

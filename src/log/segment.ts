@@ -59,3 +59,35 @@ export function emptySegment(path: string, header: SegmentHeader): Segment {
     knownDamage: new Set(),
   };
 }
+
+/** Sequence of the first record of a log. */
+export const FIRST_SEQUENCE = 1;
+
+/** Where a record begins. */
+export interface LogPosition {
+  /** Number of the segment. */
+  readonly segment: number;
+  readonly offset: number;
+  readonly sequence: number;
+}
+
+export interface AppendResult {
+  readonly appended: number;
+  readonly error?: unknown;
+}
+
+/** Damage that was found, and stepped over. */
+export interface CorruptionEvent {
+  /** Path of the file. */
+  readonly file: string;
+  /** Where in the file it begins, in bytes. */
+  readonly offset: number;
+  /** How much of the file was stepped over. */
+  readonly bytes: number;
+  /** The first message that is lost; undefined if none is, or nobody can tell. */
+  readonly firstSequence?: number;
+  /** The last one, and undefined with the first. */
+  readonly lastSequence?: number;
+  /** For people. */
+  readonly reason: string;
+}

@@ -1,5 +1,5 @@
-import { mkdir, open, readdir, rename, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { constants } from 'node:fs';
+import { mkdir, open, readdir, rename, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
@@ -176,4 +176,106 @@ async function makeFolder(path: string): Promise<void> {
 /** Somebody else may have made it meanwhile. */
 function unlessThere(error: unknown): void {
   if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+}
+
+/** What is to go may be gone already. */
+export async function unlinkIfThere(files: FileSystem, path: string): Promise<void> {
+  try {
+    await files.unlink(path);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
+}
+
+export async function renameIfThere(files: FileSystem, from: string, to: string): Promise<void> {
+  try {
+    await files.rename(from, to);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
+}
+
+/** Whether an error says that there is no such file. */
+export function isMissing(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ENOENT';
+}
+
+/** Opens a file, and closes it whatever happens. */
+export async function withFile<R>(
+  files: FileSystem,
+  path: string,
+  mode: 'read' | 'write',
+  action: (file: File) => Promise<R>,
+): Promise<R> {
+  const file = await files.open(path, mode);
+  try {
+    return await action(file);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Makes a file, durably with what the action writes. Closes it whatever happens. */
+export async function makeFile(
+  files: FileSystem,
+  path: string,
+  action: (file: File) => Promise<void>,
+): Promise<void> {
+  const file = await files.create(path);
+  try {
+    await action(file);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Bytes copied at once. */
+const BLOCK_BYTES = 1024 * 1024;
+
+/** Copies bytes from the beginning of a file up to `end`, or its end, to the same places of another one. */
+export async function copyBytes(from: File, to: File, end: number): Promise<void> {
+  const block = Buffer.allocUnsafeSlow(Math.min(BLOCK_BYTES, Math.max(end, 1)));
+  for (let at = 0; at < end;) {
+    const filled = await from.read(block.subarray(0, Math.min(block.length, end - at)), at);
+    if (filled === 0) break;
+    await to.write(block.subarray(0, filled), at);
+    at += filled;
+  }
+}
+
+/** Keeps a file as it is under another name: when it resolves, the copy is on the disk as a whole. */
+export async function keepCopy(files: FileSystem, folder: string, path: string, as: string): Promise<void> {
+  const temporary = `${as}.new`;
+  const size = await files.size(path);
+  await withFile(files, path, 'read', (from) =>
+    makeFile(files, temporary, (to) => copyBytes(from, to, size)),
+  );
+  await files.rename(temporary, as);
+  await files.syncFolder(folder);
+}
+
+/** Gives a file the name that damaged ones are kept under. */
+export async function setAside(files: FileSystem, folder: string, path: string): Promise<void> {
+  const taken = new Set((await files.list(folder)).map((name) => `${folder}/${name}`));
+  await renameIfThere(files, path, freeName(path, taken));
+}
+
+/** A name that no file has: `path.damaged`, or with a number behind it. */
+export function freeName(path: string, taken: ReadonlySet<string>): string {
+  const nameOf = (i: number): string => `${path}.damaged${i === 1 ? '' : `.${i}`}`;
+  let i = 1;
+  while (taken.has(nameOf(i))) i++;
+  return nameOf(i);
+}
+
+/** Takes each of the steps, also if one before has failed. @throws the first error. */
+export async function allOf(steps: readonly (() => Promise<unknown>)[]): Promise<void> {
+  const errors: unknown[] = [];
+  for (const step of steps) {
+    await step().catch((error: unknown) => {
+      errors.push(error);
+    });
+  }
+  if (errors.length > 0) throw errors[0];
 }

@@ -1,7 +1,6 @@
 import { randomInt } from 'node:crypto';
-import { isOutOfRoom, type File, type FileSystem } from '../file-system.ts';
-import type { AppendResult } from '../message-log.ts';
-import { emptySegment, type Segment } from './segment.ts';
+
+import { isOutOfRoom, type File, type FileSystem } from './file-system.ts';
 import {
   encodeFooter,
   encodeMessage,
@@ -11,6 +10,7 @@ import {
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
 } from './segment-format.ts';
+import { emptySegment, type AppendResult, type Segment } from './segment.ts';
 
 /** Memory that messages are encoded in, in bytes; a longer message gets its own. */
 const BUFFER_BYTES = 1024 * 1024;

@@ -1,17 +1,15 @@
-import type { File, FileSystem } from '../file-system.ts';
-import { withFile } from '../with-file.ts';
+import { type File, type FileSystem, withFile, setAside, unlinkIfThere } from './file-system.ts';
 import { findEnd } from './find-end.ts';
-import { FIRST_SEQUENCE } from './cursor-format.ts';
-import { findMisplaced, type MisplacedFile } from './misplaced.ts';
-import { parseSegmentFileName, type Segment, type SegmentFile } from './segment.ts';
-import { readFooter } from './segment-footer.ts';
 import {
+  readFooter,
   decodeSegmentHeader,
   FOOTER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
+  encodedFooter,
 } from './segment-format.ts';
-import type { DamagePiece } from './segment-scan.ts';
+import type { DamagePiece } from './segment-reader.ts';
+import { FIRST_SEQUENCE, parseSegmentFileName, type Segment, type SegmentFile } from './segment.ts';
 
 /*
  * What the files of a queue hold, found out when it is opened.
@@ -177,4 +175,102 @@ async function sealedEnd(file: File, size: number, header: SegmentHeader): Promi
   if (footer === undefined) return undefined;
   const isTrue = footer.sequence === header.baseSequence + footer.messages;
   return isTrue ? { end, next: footer.sequence } : undefined;
+}
+
+/*
+ * Somebody has copied a segment, or given it another name, or has put one there from a backup. What is in such a file
+ * is in another one, too, or was: it must not come twice.
+ *
+ *      file      5          6          7          8
+ *      header    5          6          5          8         its name is wrong
+ *      messages  40 ─ 49    50 ─ 59    40 ─ 49    70 ─ 79
+ *
+ *      header    5          6          7          8         its name is right, its messages are not
+ *      messages  40 ─ 49    50 ─ 59    10 ─ 19    70 ─ 79
+ */
+
+/** A file that has the name of another segment. */
+export interface MisplacedFile {
+  readonly path: string;
+  readonly size: number;
+  readonly reason: string;
+}
+
+const WRONG_NUMBER = 'its name and its header have different numbers';
+const WRONG_ORDER = 'its messages are not those that belong between its neighbours';
+
+/** @param files - ascending. Those of which the header is damaged are given the benefit of the doubt. */
+export function findMisplaced(files: readonly SegmentFile[]): {
+  readonly inPlace: readonly SegmentFile[];
+  readonly misplaced: readonly MisplacedFile[];
+} {
+  const hasRightName = ({ header, number }: SegmentFile): boolean => (header?.number ?? number) === number;
+  const named = files.filter(hasRightName);
+  const inOrder = mostInOrder(named);
+  const inPlace = named.filter((file) => file.header === undefined || inOrder.has(file));
+  const misplaced = files
+    .filter((file) => !inPlace.includes(file))
+    .map((file) => ({
+      ...{ path: file.path, size: file.size },
+      reason: hasRightName(file) ? WRONG_ORDER : WRONG_NUMBER,
+    }));
+  return { inPlace, misplaced };
+}
+
+/** Files of which each begins where the one before ends, or later. */
+interface Chain {
+  readonly file: SegmentFile;
+  readonly base: number;
+  readonly rest: Chain | undefined;
+}
+
+/** The longest chain: a file that contradicts most others is the wrong one. Of two that contradict each other, the later. */
+function mostInOrder(files: readonly SegmentFile[]): Set<SegmentFile> {
+  const chains: Chain[] = []; // of every length the one that begins last; a longer one never begins later
+  for (let i = files.length - 1; i >= 0; i--) {
+    const file = files[i] as SegmentFile;
+    if (file.header === undefined) continue;
+    const base = file.header.baseSequence;
+    const next = file.sealed?.next ?? base;
+    let length = chains.length;
+    while (length > 0 && (chains[length - 1] as Chain).base < next) length--;
+    if (base >= (chains[length]?.base ?? base)) chains[length] = { file, base, rest: chains[length - 1] };
+  }
+  const inOrder = new Set<SegmentFile>();
+  for (let chain = chains.at(-1); chain !== undefined; chain = chain.rest) inOrder.add(chain.file);
+  return inOrder;
+}
+
+/**
+ * Puts in order what a crash has left: removes files that were being made, and sets those aside that are in a place of
+ * others; brings to the disk what was only with the host, cuts off what was not finished, and seals the last segment, so that it need not be read again. Where there is
+ * damage, all stays as it is.
+ */
+export async function tidySegments(
+  files: FileSystem,
+  folder: string,
+  { segments, damages, isLastSealed, unborn, misplaced }: RecoveredSegments,
+): Promise<void> {
+  for (const path of unborn) await unlinkIfThere(files, path);
+  for (const { path } of misplaced) await setAside(files, folder, path);
+  if (unborn.length + misplaced.length > 0) await files.syncFolder(folder);
+  const last = segments.at(-1);
+  if (last?.header === undefined || isLastSealed) return;
+  const isWhole = damages.every(({ segment }) => segment !== last);
+  await withFile(files, last.path, 'write', async (file) => {
+    if (isWhole) await file.truncate(last.end);
+    await file.sync();
+    if (isWhole) await seal(file, last);
+  });
+}
+
+/** Where there is no room for a footer, it is done without. */
+async function seal(file: File, { header, end, next }: Segment): Promise<void> {
+  if (header === undefined) return;
+  try {
+    await file.write(encodedFooter(header, end, next), end);
+    await file.sync();
+  } catch {
+    await file.truncate(end).catch(() => undefined);
+  }
 }

@@ -1,15 +1,20 @@
-import { copyBytes, keepCopy } from '../copy-file.ts';
-import type { File, FileSystem } from '../file-system.ts';
-import { makeFile, withFile } from '../with-file.ts';
-import { unlinkIfThere } from '../missing-files.ts';
 import type { SegmentState, Stretch } from './examine-segment.ts';
+import {
+  copyBytes,
+  keepCopy,
+  type File,
+  type FileSystem,
+  makeFile,
+  withFile,
+  unlinkIfThere,
+} from './file-system.ts';
 import {
   encodeLost,
   encodeSegmentHeader,
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
+  encodedFooter,
 } from './segment-format.ts';
-import { encodedFooter } from './segment-footer.ts';
 
 /** Of a segment that is being rewritten. */
 const REWRITTEN = '.rewritten';

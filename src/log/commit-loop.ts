@@ -1,0 +1,158 @@
+import { inOwnTurn } from '../core/own-turn.ts';
+import type { AppendResult } from './segment.ts';
+
+/** Maximum of one write: records, and bytes. The rest is written by the next one. */
+const BATCH_RECORDS = 10_000;
+const BATCH_BYTES = 8 * 1024 * 1024;
+
+/** What a commit loop writes to: a log, or a format of the disk queue. */
+export interface CommitTarget<R> {
+  /** Writes records in order, as `Log.append` does. */
+  append(records: readonly R[]): Promise<AppendResult>;
+  /** Makes what was appended durable. If it rejects, the records of the last `append` are refused. */
+  sync(): Promise<void>;
+}
+
+/** What the loop reports to its owner. */
+export interface CommitEvents<R> {
+  /** A batch is about to be written. */
+  committing(): void;
+  /** Records were committed, and may have become readable. */
+  committed(records: number, bytes: number): void;
+  /** A record was not written, and has left nothing behind. @returns the reason with which its `put` rejects. */
+  refused(record: R, error: unknown): unknown;
+}
+
+/** A put that is not committed yet. */
+interface PendingPut<R> {
+  readonly record: R;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A step that runs after the puts before it, and while no batch is written. */
+interface PendingStep {
+  readonly step: () => Promise<void>;
+}
+
+/**
+ * Group commit: one write and one sync for all puts that have arrived since the last one began.
+ *
+ *      put put put ──► pending ──► write ──► sync ──► all of them resolve
+ *                         ▲ puts that arrive meanwhile are the next batch
+ *
+ * There is no artificial delay: a single put is written in the turn after its own. In that turn, and in the one between
+ * two batches, callers whose puts have just resolved put again, and share the next sync.
+ *
+ * A record is anything with a length in bytes: a message of the disk queue, or an object with a type, a payload, and the
+ * position that its target assigns.
+ */
+export class CommitLoop<R extends { readonly length: number } = Uint8Array> {
+  readonly #target: CommitTarget<R>;
+  readonly #syncsEach: boolean;
+  readonly #events: CommitEvents<R>;
+  #pending: (PendingPut<R> | PendingStep)[] = [];
+  #isRunning = false;
+
+  /** @param syncsEach - whether a put resolves after the sync that covers it, or after its write. */
+  constructor(target: CommitTarget<R>, syncsEach: boolean, events: CommitEvents<R>) {
+    this.#target = target;
+    this.#syncsEach = syncsEach;
+    this.#events = events;
+  }
+
+  /** Resolves when the record is written, and durable if each batch is synced. */
+  put(record: R): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#add({ record, resolve, reject });
+    });
+  }
+
+  /** Runs a step after the puts that arrived before it, and before those that arrive later. */
+  run(step: () => Promise<void>): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#add({ step: () => step().then(resolve, reject) });
+    });
+  }
+
+  #add(entry: PendingPut<R> | PendingStep): void {
+    this.#pending.push(entry);
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    inOwnTurn(() => void this.#loop());
+  }
+
+  async #loop(): Promise<void> {
+    while (this.#pending.length > 0) {
+      const pending = this.#pending;
+      this.#pending = [];
+      await this.#process(pending);
+      await new Promise<void>(inOwnTurn);
+    }
+    this.#isRunning = false;
+  }
+
+  async #process(pending: readonly (PendingPut<R> | PendingStep)[]): Promise<void> {
+    let at = 0;
+    while (at < pending.length) {
+      const entry = pending[at] as PendingPut<R> | PendingStep;
+      if ('step' in entry) {
+        await entry.step();
+        at++;
+      } else {
+        const batch = batchFrom(pending, at);
+        await this.#commit(batch);
+        at += batch.length;
+      }
+    }
+  }
+
+  async #commit(batch: readonly PendingPut<R>[]): Promise<void> {
+    let rest = batch;
+    while (rest.length > 0) {
+      this.#events.committing();
+      const { appended, error } = await this.#write(rest.map(({ record }) => record));
+      const done = rest.slice(0, appended);
+      this.#events.committed(
+        appended,
+        done.reduce((sum, { record }) => sum + record.length, 0),
+      );
+      for (const { resolve } of done) resolve();
+      rest = rest.slice(appended);
+      if (error === undefined) continue;
+      for (const { record, reject } of rest) reject(this.#events.refused(record, error));
+      return;
+    }
+  }
+
+  async #write(records: readonly R[]): Promise<AppendResult> {
+    let done = 0;
+    try {
+      while (done < records.length) {
+        const { appended, error } = await this.#target.append(done === 0 ? records : records.slice(done));
+        if (this.#syncsEach && appended > 0) await this.#target.sync();
+        done += appended;
+        if (error !== undefined) return { appended: done, error };
+      }
+      return { appended: done };
+    } catch (error) {
+      return { appended: done, error };
+    }
+  }
+}
+
+/** The puts from `start` on that are written together. */
+function batchFrom<R extends { readonly length: number }>(
+  pending: readonly (PendingPut<R> | PendingStep)[],
+  start: number,
+): PendingPut<R>[] {
+  const batch: PendingPut<R>[] = [];
+  let bytes = 0;
+  for (let at = start; at < pending.length && batch.length < BATCH_RECORDS && bytes < BATCH_BYTES; at++) {
+    const entry = pending[at] as PendingPut<R> | PendingStep;
+    if ('step' in entry) break;
+    batch.push(entry);
+    bytes += entry.record.length;
+  }
+  return batch;
+}
