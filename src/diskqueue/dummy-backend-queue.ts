@@ -2,8 +2,7 @@ import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError } from '../core/errors.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { WaitLine } from '../core/wait-line.ts';
-import type { BackendQueue, Delivery } from './backend-queue.ts';
-import { requireData } from './require-data.ts';
+import { requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
 
 /**
  * A backend that keeps nothing, for queues that need not survive: what overflows is dropped, and counted. NSQ has it

@@ -4,10 +4,8 @@ import { EscapementError } from '../core/errors.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { integer, objectWith, readOptions, type OptionTable } from '../core/options.ts';
 import { WaitLine, type WaitGroup } from '../core/wait-line.ts';
-import type { BackendQueue, Delivery } from './backend-queue.ts';
-import { MessageIterator } from './message-iterator.ts';
-import { SettleOnce } from './settle-once.ts';
-import { requireData } from './require-data.ts';
+import { requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
+import { MessageIterator, SettleOnce } from './delivery.ts';
 
 /** Options of an `OverflowQueue`. */
 export interface OverflowQueueOptions {

@@ -236,7 +236,7 @@ function withEnd(piece: SegmentPiece, endSequence: number): SegmentPiece {
   return isOpen ? { ...piece, to: Math.max(piece.from, endSequence) } : piece;
 }
 
-const NOTHING = { offset: 0, bytes: Buffer.alloc(0) };
+const EMPTY_BLOCK = { offset: 0, bytes: Buffer.alloc(0) };
 
 /** What goes through the pieces of a segment. */
 interface Pieces {
@@ -304,7 +304,7 @@ export class SegmentReader {
 /** Reads from memory what was written last, else from the file. */
 function readerOf(segment: Segment, file: File): File['read'] {
   return (buffer, position) => {
-    const { offset, bytes } = segment.tail ?? NOTHING;
+    const { offset, bytes } = segment.tail ?? EMPTY_BLOCK;
     const at = position - offset;
     const isInTail = at >= 0 && at + buffer.length <= bytes.length;
     return isInTail ? Promise.resolve(bytes.copy(buffer, 0, at)) : file.read(buffer, position);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dataFileName, metadataFileName, sortNames } from '../../../src/diskqueue/nsq/file-names.ts';
+import { dataFileName, metadataFileName, filesOfQueue } from '../../../src/diskqueue/nsq/format.ts';
 
 it('has six digits, or more where they are needed', () => {
   expect(dataFileName('q', 0)).toBe('q.diskqueue.000000.dat');
@@ -28,14 +28,15 @@ it('finds the files of a queue among others, by number', () => {
     'q.diskqueue.000016.dat.bad.bad',
     'q.diskqueue.000017.dat.gz',
   ];
-  expect(sortNames('q', names)).toEqual({
+  expect(filesOfQueue('q', names)).toEqual({
     data: [2, 10, 1_000_000],
     bad: [1],
     temporary: ['q.diskqueue.meta.dat.42.tmp'],
+    hasMetadata: true,
   });
 });
 
 it('takes the name of a queue as it is', () => {
-  expect(sortNames('a.*', ['aab.diskqueue.000000.dat', 'a.*.diskqueue.000001.dat']).data).toEqual([1]);
-  expect(sortNames('a.diskqueue.000000.dat', ['a.diskqueue.000000.dat']).data).toEqual([]);
+  expect(filesOfQueue('a.*', ['aab.diskqueue.000000.dat', 'a.*.diskqueue.000001.dat']).data).toEqual([1]);
+  expect(filesOfQueue('a.diskqueue.000000.dat', ['a.diskqueue.000000.dat']).data).toEqual([]);
 });

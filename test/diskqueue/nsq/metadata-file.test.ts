@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { MetadataFile } from '../../../src/diskqueue/nsq/metadata-file.ts';
-import type { Metadata } from '../../../src/diskqueue/nsq/metadata.ts';
+import type { Metadata } from '../../../src/diskqueue/nsq/format.ts';
 import { CrashDisk } from './crash-disk.ts';
 
 const OLD: Metadata = { depth: 1, read: { number: 0, offset: 0 }, write: { number: 0, offset: 14 } };

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { decodeMetadata, encodeMetadata, isAfter } from '../../../src/diskqueue/nsq/metadata.ts';
+import { decodeMetadata, encodeMetadata, isAfter } from '../../../src/diskqueue/nsq/format.ts';
 
 const decode = (text: string): unknown => decodeMetadata(Buffer.from(text, 'latin1'));
 

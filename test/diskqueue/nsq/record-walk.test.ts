@@ -1,17 +1,17 @@
 import { expect, it } from 'vitest';
 import type { File } from '../../../src/log/file-system.ts';
-import { walkRecords, type Walk } from '../../../src/diskqueue/nsq/record-walk.ts';
+import { countRecords, type RecordCount } from '../../../src/diskqueue/nsq/records.ts';
 import { record, records } from './queue-folder.ts';
 
 let reads = 0;
 
-function walk(bytes: Buffer, from = 0, end = bytes.length): Promise<Walk> {
+function walk(bytes: Buffer, from = 0, end = bytes.length): Promise<RecordCount> {
   reads = 0;
   const read = (buffer: Buffer, position: number): Promise<number> => {
     reads++;
     return Promise.resolve(bytes.copy(buffer, 0, position));
   };
-  return walkRecords({ read } as File, from, end);
+  return countRecords({ read } as File, from, end);
 }
 
 it('counts records, and the bytes of their messages', async () => {
