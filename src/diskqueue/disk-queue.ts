@@ -218,9 +218,11 @@ export class DiskQueue implements BackendQueue {
   async empty(): Promise<void> {
     this.#requireOpen('empty');
     try {
-      await this.#alone(() => this.#log.empty().finally(() => {
-        this.#capacity.setUsed(this.#log.bytes + this.#puttingBytes);
-      }));
+      await this.#alone(() =>
+        this.#log.empty().finally(() => {
+          this.#capacity.setUsed(this.#log.bytes + this.#puttingBytes);
+        }),
+      );
     } catch (error) {
       throw this.#ioError('empty', error);
     }

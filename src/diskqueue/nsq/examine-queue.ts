@@ -171,7 +171,12 @@ function canBeTorn({ nextLength }: RecordCount, longestRecord: number): boolean 
  * Returns an event for each gap between the files that the metadata know. If go-diskqueue was killed after it had deleted
  * a consumed file and before it wrote that to the metadata, its first file looks missing, too.
  */
-function missingFiles(folder: string, name: string, names: QueueFiles, metadata: Metadata): CorruptionEvent[] {
+function missingFiles(
+  folder: string,
+  name: string,
+  names: QueueFiles,
+  metadata: Metadata,
+): CorruptionEvent[] {
   const { depth, read, write } = metadata;
   const hasUnread = depth > 0 || (read.number === write.number && read.offset < write.offset);
   const unread = names.data.filter((number) => number >= read.number);

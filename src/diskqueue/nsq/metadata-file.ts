@@ -1,5 +1,13 @@
 import { randomInt } from 'node:crypto';
-import { type File, type FileSystem, isMissing, isOutOfRoom, makeFile, unlinkIfThere, withFile } from '../../log/file-system.ts';
+import {
+  type File,
+  type FileSystem,
+  isMissing,
+  isOutOfRoom,
+  makeFile,
+  unlinkIfThere,
+  withFile,
+} from '../../log/file-system.ts';
 import { decodeMetadata, encodeMetadata, metadataFileName, type Metadata } from './format.ts';
 
 /** More than three lines of numbers can take, in bytes. */
