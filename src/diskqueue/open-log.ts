@@ -22,7 +22,7 @@ export async function openLog(
 /** An empty queue beside one that is full of messages would look as if these were lost. */
 async function requireNoOther({ files, folder, name, format }: ResolvedDiskQueueOptions): Promise<void> {
   const names = await files.list(folder);
-  const isChecked = names.some((file) => parseSegmentFileName(file)?.queue === name);
+  const isChecked = names.some((file) => parseSegmentFileName(file)?.log === name);
   const isNsq = sortNames(name, names).data.length > 0;
   const other = format === 'nsq' ? isChecked && 'checked' : isNsq && 'nsq';
   if (other === false) return;

@@ -1,8 +1,7 @@
-import { FIRST_SEQUENCE, type LogPosition } from '../../log/segment.ts';
+import { FIRST_SEQUENCE, type LogPosition, type Segment } from '../../log/segment.ts';
 import { AckRanges, UNKNOWN_BYTES, type AckedRange } from '../ack-ranges.ts';
-import { shortCrc32 } from '../../log/crc32.ts';
 import { zeroSectorIn } from '../../log/find-end.ts';
-import { readUInt64, writeUInt64 } from '../../log/segment-format.ts';
+import { readUInt64, shortCrc32, writeUInt64 } from '../../log/segment-format.ts';
 
 /*
  * The bytes of the cursor: which messages are acknowledged, and where the log ends.
@@ -86,6 +85,26 @@ export function laterEnd(a: LogEnd, b: LogEnd): LogEnd {
   const segment = Math.max(a.segment, b.segment);
   const isEnded = [a, b].some((end) => end.isEnded && end.segment === segment);
   return { segment, isEnded, next: Math.max(a.next, b.next) };
+}
+
+/**
+ * Returns what is missing at the end of a log that the cursor knows: messages `from` up to `to`; none, if the last segment was
+ * removed and its messages are not known.
+ */
+export function missingAtEnd(
+  segments: readonly Segment[],
+  end: LogEnd,
+  acks: AckRanges,
+):
+  | { readonly offset: number; readonly from: number; readonly to: number; readonly reason: string }
+  | undefined {
+  const last = segments.at(-1);
+  const from = Math.max(last?.next ?? 0, acks.prefix);
+  const isThere = last !== undefined && last.number >= end.segment;
+  const reason = isThere ? 'messages at the end of the segment are missing' : 'the segment is missing';
+  const offset = isThere ? last.end : 0;
+  if (end.next > from && acks.nextAfter(from) < end.next) return { offset, from, to: end.next, reason };
+  return isThere || end.isEnded || end.segment === 0 ? undefined : { offset, from, to: from, reason };
 }
 
 /** Whether there is a cursor, and no damage in it: then nothing that it once said is missing. */

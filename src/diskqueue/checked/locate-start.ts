@@ -1,19 +1,18 @@
 import type { FileSystem } from '../../log/file-system.ts';
-import type { AckedRange } from '../ack-ranges.ts';
-import type { LogPosition } from '../../log/segment.ts';
 import { RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES } from '../../log/segment-format.ts';
-import { SegmentReader, type DamagePiece, type SegmentPiece } from '../../log/segment-reader.ts';
-import type { Segment } from '../../log/segment.ts';
+import { SegmentReader, type SegmentPiece } from '../../log/segment-reader.ts';
+import { firstOf, payloadBytes, type LogPosition, type Segment } from '../../log/segment.ts';
+import type { AckedRange } from '../ack-ranges.ts';
 
 /** Where reading begins. */
 export interface LogStart {
-  /** The first message that is not acknowledged, or one not long before it; undefined if there is none. */
+  /** Position of the first message that is not acknowledged, or of one not long before it; undefined if there is none. */
   readonly position: LogPosition | undefined;
-  /** Bytes of the messages from the first one that is not acknowledged to the end. */
+  /** Bytes of the messages from the first one that is not acknowledged to the end of the log. */
   readonly bytes: number;
 }
 
-/** Finds the first message that is not acknowledged. Reads from the hint, or else the beginning of its segment. */
+/** Finds the first message that is not acknowledged. Reads from the hint, or else from the beginning of its segment. */
 export async function locateStart(
   files: FileSystem,
   segments: readonly Segment[],
@@ -30,29 +29,31 @@ export async function locateStart(
 }
 
 /**
- * Finds out the bytes of acknowledged messages where nobody knows them: some of these are missing, perhaps. Reads two
- * segments at most for each such range, and nothing for the others.
+ * Measures acknowledged ranges of which the bytes are not known: some of their messages may be missing. Reads at most two
+ * segments for each such range, and nothing for the others.
  */
 export async function measureUnknown(
   files: FileSystem,
   segments: readonly Segment[],
   ranges: readonly AckedRange[],
 ): Promise<void> {
-  const cut = segments.filter(({ isCut }) => isCut === true);
   for (const range of ranges) {
-    const isCut = cut.some(({ base, next }) => range.from < next && range.to > base);
-    if (!isCut && !Number.isNaN(range.bytes)) continue;
+    if (!Number.isNaN(range.bytes)) continue;
     const from = await locateStart(files, segments, range.from, undefined);
     const to = await locateStart(files, segments, range.to, undefined);
     range.bytes = from.bytes - to.bytes;
   }
 }
 
-export function firstOf({ number, base }: Segment): LogPosition {
-  return { segment: number, offset: SEGMENT_HEADER_BYTES, sequence: base };
+/** Bytes that a piece counts for as long as it is taken for messages. */
+export function damagedBytes(
+  { header, next }: Segment,
+  { offset, end, from, to = next }: Exclude<SegmentPiece, { kind: 'record' }>,
+): number {
+  return header === undefined ? 0 : end - offset - (to - from) * RECORD_HEADER_BYTES;
 }
 
-/** A hint is believed if a message of that sequence is there, and not after the first one that is needed. */
+/** A hint is used if a message of that sequence is there, and not after the first one that is needed. */
 async function isRight(
   files: FileSystem,
   segment: Segment,
@@ -64,13 +65,13 @@ async function isRight(
   const reader = await SegmentReader.open(files, segment, hint);
   try {
     const [piece] = await reader.next();
-    return piece?.kind === 'message';
+    return piece?.kind === 'record';
   } finally {
     await reader.close();
   }
 }
 
-/** Goes piece by piece to the message. */
+/** Reads from a position to the first message that is not acknowledged. */
 async function scanTo(
   files: FileSystem,
   segment: Segment,
@@ -83,15 +84,12 @@ async function scanTo(
     let passed = 0;
     for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
       for (const piece of pieces) {
-        if (sequenceAfter(piece, segment) > prefix) continue;
-        passed += bytesOf(piece, segment);
-        position = {
-          segment: segment.number,
-          offset: piece.end,
-          sequence: sequenceAfter(piece, segment),
-        };
+        const sequence = sequenceAfter(piece, segment);
+        if (sequence > prefix) continue;
+        passed += piece.kind === 'record' ? piece.payload.length : damagedBytes(segment, piece);
+        position = { segment: segment.number, offset: piece.end, sequence };
       }
-      if (reader.sequence > prefix) break;
+      if (reader.position.sequence > prefix) break;
     }
     return { position, bytes: payloadBytes(segment, from) - passed };
   } finally {
@@ -99,23 +97,6 @@ async function scanTo(
   }
 }
 
-/** Bytes of the messages from a place in a segment to its end, counted as if all of it were messages. */
-export function payloadBytes({ header, end, next }: Segment, { offset, sequence }: LogPosition): number {
-  return header === undefined ? 0 : end - offset - (next - sequence) * RECORD_HEADER_BYTES;
-}
-
 function sequenceAfter(piece: SegmentPiece, { next }: Segment): number {
-  return piece.kind === 'message' ? piece.sequence + 1 : (piece.to ?? next);
-}
-
-function bytesOf(piece: SegmentPiece, segment: Segment): number {
-  return piece.kind === 'message' ? piece.payload.length : damagedBytes(piece, segment);
-}
-
-/** What was counted as there instead: as if there were messages. */
-export function damagedBytes(
-  { offset, end, from, to }: Pick<DamagePiece, 'offset' | 'end' | 'from' | 'to'>,
-  { next }: Pick<Segment, 'next'>,
-): number {
-  return end - offset - ((to ?? next) - from) * RECORD_HEADER_BYTES;
+  return piece.kind === 'record' ? piece.sequence + 1 : (piece.to ?? next);
 }

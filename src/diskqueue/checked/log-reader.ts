@@ -1,33 +1,26 @@
-import { type FileSystem, isMissing } from '../../log/file-system.ts';
-import type { StoredMessage } from '../message-log.ts';
-import type { AckJournal } from './ack-journal.ts';
-import type { LogPosition } from '../../log/segment.ts';
-import type { Ledger } from './ledger.ts';
-import { firstOf } from './locate-start.ts';
-import { SegmentReader } from '../../log/segment-reader.ts';
-import type { Segment } from '../../log/segment.ts';
+import type { Log } from '../../log/log.ts';
+import type { SegmentPiece, SegmentReader } from '../../log/segment-reader.ts';
+import type { LogPosition, Segment } from '../../log/segment.ts';
+import type { AckRanges } from '../ack-ranges.ts';
 
-/** What a log is read with. */
-export interface LogReaderOptions {
-  readonly files: FileSystem;
-  /** Ascending. They come and go. */
-  readonly segments: readonly Segment[];
-  readonly journal: AckJournal;
-  readonly ledger: Ledger;
-  /** The segment that is being written. */
-  readonly written: () => Segment | undefined;
+/** Some pieces of a segment, from `start` on. */
+export interface ReadPieces {
+  readonly segment: Segment;
+  readonly start: LogPosition;
+  readonly pieces: readonly SegmentPiece[];
 }
 
-/** Goes through the messages of a log, segment by segment, and over those that are acknowledged. */
+/** Reads a log once, segment by segment, and skips segments of which every message is acknowledged. */
 export class LogReader {
-  readonly #options: LogReaderOptions;
-  /** Where reading begins. */
+  readonly #log: Log;
+  readonly #acks: AckRanges;
   #start: LogPosition | undefined;
   #reader: SegmentReader | undefined;
   #isReading = false;
 
-  constructor(options: LogReaderOptions) {
-    this.#options = options;
+  constructor(log: Log, acks: AckRanges) {
+    this.#log = log;
+    this.#acks = acks;
   }
 
   /** The segment that is being read. */
@@ -35,13 +28,13 @@ export class LogReader {
     return this.#reader?.segment;
   }
 
-  /** Reading begins there, and nothing behind it was read. */
+  /** Reading begins there, unless it has begun. */
   startAt(position: LogPosition | undefined): void {
     this.#start = position;
   }
 
-  /** As `MessageLog` has it. */
-  async read(): Promise<StoredMessage[]> {
+  /** Returns the next pieces, at least one; undefined at the end of the log. */
+  async read(): Promise<ReadPieces | undefined> {
     this.#isReading = true;
     try {
       return await this.#read();
@@ -50,7 +43,7 @@ export class LogReader {
     }
   }
 
-  /** Goes on from a segment of which all is acknowledged meanwhile: nobody needs it, nor those behind it that are so too. */
+  /** Closes the segment that is being read if it is not needed any more, so that it can be removed. */
   async leaveAcknowledged(): Promise<void> {
     if (!this.#isReading) await this.#leaveAcknowledged();
   }
@@ -62,32 +55,32 @@ export class LogReader {
     await reader?.close();
   }
 
-  async #read(): Promise<StoredMessage[]> {
-    const { journal, ledger } = this.#options;
+  async #read(): Promise<ReadPieces | undefined> {
     for (;;) {
       const reader = await this.#readerOf();
-      if (reader === undefined) return [];
-      const { segment } = reader;
-      journal.noteHint(reader.position);
+      if (reader === undefined) return undefined;
+      const { segment, position: start } = reader;
       const pieces = await reader.next();
-      if (pieces.length === 0 && !(await this.#passSegment(reader))) return [];
-      const messages: StoredMessage[] = [];
-      for (const piece of pieces) {
-        if (!ledger.pass(segment, piece) || piece.kind !== 'message') continue;
-        messages.push({ sequence: piece.sequence, data: Buffer.from(piece.payload) });
-      }
-      if (messages.length > 0) return messages;
+      if (pieces.length > 0) return { segment, start, pieces };
+      if (start.offset < segment.end) continue; // it has grown meanwhile
+      const { segments } = this.#log;
+      const next = segments[segments.indexOf(segment) + 1];
+      if (next === undefined) return undefined;
+      this.#reader = await this.#log.openReader(next);
+      await reader.close();
+      const missing = reader.missingAtEnd();
+      if (missing !== undefined) return { segment, start, pieces: [missing] };
     }
   }
 
-  /** The segment that is being read, or the first one that is left. */
+  /** The segment that is being read, or the first one that is needed. */
   async #readerOf(): Promise<SegmentReader | undefined> {
     await this.#leaveAcknowledged();
     if (this.#reader !== undefined) return this.#reader;
-    const segment = this.#options.segments.find((each) => this.#isNeeded(each));
+    const segment = this.#log.segments.find((each) => this.#isNeeded(each));
     if (segment === undefined) return undefined;
-    const start = this.#start?.segment === segment.number ? this.#start : firstOf(segment);
-    this.#reader = await this.#open(segment, start);
+    const start = this.#start?.segment === segment.number ? this.#start : undefined;
+    this.#reader = await this.#log.openReader(segment, start);
     this.#start = undefined;
     return this.#reader;
   }
@@ -95,42 +88,11 @@ export class LogReader {
   async #leaveAcknowledged(): Promise<void> {
     const reader = this.#reader;
     if (reader === undefined || this.#isNeeded(reader.segment)) return;
-    const { segments, ledger } = this.#options;
     this.#reader = undefined;
-    for (const segment of segments.slice(segments.indexOf(reader.segment))) {
-      if (this.#isNeeded(segment)) break;
-      ledger.passUnread(segment, segment === reader.segment ? reader.position : firstOf(segment));
-    }
     await reader.close();
   }
 
   #isNeeded(segment: Segment): boolean {
-    const { journal, written } = this.#options;
-    return segment.next > journal.acks.prefix || segment === written();
-  }
-
-  /** The segment was read to its end. @returns whether there is another one. */
-  async #passSegment(reader: SegmentReader): Promise<boolean> {
-    const { segment, position } = reader;
-    const { segments, ledger } = this.#options;
-    if (position.offset < segment.end) return true; // it has grown meanwhile
-    const next = segments[segments.indexOf(segment) + 1];
-    if (next === undefined) return false;
-    const following = await this.#open(next, firstOf(next));
-    this.#reader = following;
-    if (position.sequence < segment.next) ledger.passEnd(segment, position);
-    await reader.close();
-    return true;
-  }
-
-  /** Somebody may have removed the file: then all that was in it is lost. */
-  async #open(segment: Segment, start: LogPosition): Promise<SegmentReader> {
-    try {
-      return await SegmentReader.open(this.#options.files, segment, start);
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-      segment.isGone = true;
-      return SegmentReader.ofMissing(segment, start);
-    }
+    return segment.next > this.#acks.prefix || segment === this.#log.written;
   }
 }
