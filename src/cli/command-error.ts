@@ -1,5 +1,5 @@
 import { EscapementError } from '../core/errors.ts';
-import { CannotRepair } from '../diskqueue/stored/cannot-repair.ts';
+import { CannotRepair } from '../diskqueue/stored/stored-queue.ts';
 import { harmless } from './terminal/text.ts';
 
 /** An error with a message for the user of the command. */

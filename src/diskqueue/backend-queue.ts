@@ -1,31 +1,38 @@
+import { types } from 'node:util';
+import { wrongType } from '../core/errors.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
 
-/** A message that was handed out. Whoever has it owes an `ack` or a `nack`; without, it comes again after a reopen. */
+/** A delivered message. Without `ack` or `nack` it stays in flight, and is delivered again after a reopen. */
 export interface Delivery {
-  /** A copy: it may be kept and changed; after a `nack` what was put comes again. */
+  /** A copy, which may be kept and changed: after a `nack` the original is delivered again. */
   readonly data: Uint8Array;
-  /** The message is done with. Settled already, or after `close` or `empty`, it does nothing; `nack` too. */
+  /** Removes the message from the queue. Does nothing after `ack` or `nack`, or after `close` or `empty` of the queue. */
   ack(): void;
-  /** The message is handed out again, in its old place. */
+  /** Returns the message to its old place in the queue. Does nothing when `ack` would do nothing. */
   nack(): void;
 }
 
-/** A queue of messages behind another one: NSQ's role for what takes over when memory is full. */
+/** A queue of messages behind another one: in NSQ, what takes over when memory is full. */
 export interface BackendQueue {
-  /** Throws if `put` would refuse such a message whatever else it holds. For queues in front of this one. */
+  /** Throws if `put` would reject such a message even when the queue is empty. For queues in front of this one. */
   requireMessage?(data: Uint8Array): void;
-  /** Resolves when the message is safe, in whatever sense the queue gives that. A signal ends the wait for room. */
+  /** Resolves when the message is safe, in the sense of the queue. A signal ends the wait for capacity. */
   put(data: Uint8Array, options?: SignalOptions): Promise<void>;
-  /** As `put`, whatever room there is: for messages that would be lost otherwise, by a queue in front of this one. */
+  /** The same as `put`, but without a limit of capacity: for a queue in front of this one that closes. */
   putBeyondLimit?(data: Uint8Array): Promise<void>;
-  /** Hands out the first message, or waits for one. Callers are served in the order they came. */
+  /** Delivers the first message, or waits for one. Pending calls are served in order. */
   receive(options?: SignalOptions): Promise<Delivery>;
-  /** Messages that were put and not yet acknowledged; those handed out included. */
+  /** Number of messages that were put and not acknowledged, those in flight included. */
   readonly depth: number;
   /** Drops all messages. */
   empty(): Promise<void>;
-  /** Gives back everything the process holds. Idempotent. */
+  /** Releases all resources. Idempotent. */
   close(): Promise<void>;
-  /** As `close`, and nothing remains. */
+  /** The same as `close`, and removes what is stored. */
   delete(): Promise<void>;
+}
+
+/** Throws unless `data` is bytes; `instanceof` would refuse those of another realm. */
+export function requireData(data: unknown): asserts data is Uint8Array {
+  if (!types.isUint8Array(data)) throw wrongType('data', 'a Uint8Array', data);
 }

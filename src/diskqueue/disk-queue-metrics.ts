@@ -12,7 +12,7 @@ export interface DiskQueueSizes {
 /** Upper bounds in seconds, from a tenth of a millisecond to ten seconds. */
 const SYNC_BUCKETS = [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 0.1, 0.5, 1, 10];
 
-/** Metrics of a disk queue that has a metrics provider. */
+/** Metrics of a disk queue with a metrics provider. */
 export class DiskQueueMetrics {
   readonly #clock: Clock;
   readonly #puts: (messages: number) => void;

@@ -8,74 +8,75 @@ import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import { hostFileSystem, type FileSystem } from '../log/file-system.ts';
 import type { CorruptionEvent } from './message-log.ts';
 
-/** When a message that was put is safe. */
+/** When a put resolves, and what its message survives then. */
 export type Durability = 'always' | 'interval' | 'os';
 
 /** Options of `DiskQueue.open`. */
 export interface DiskQueueOptions {
   /**
-   * Names the queue's files: well-formed Unicode without slashes, at most 150 bytes. Queues of different names share a
-   * folder.
+   * Name of the queue, and prefix of its files: well-formed Unicode without slashes, at most 150 bytes. Queues of different
+   * names can share a folder.
    */
   readonly name: string;
-  /** The folder; made if it is not there. */
+  /** The folder of the files; created if it does not exist. */
   readonly dataPath: string;
   /**
-   * Size of a file, in bytes: an integer of at least 256; with `format: 'nsq'` of at least 1, as go-diskqueue has it. A
-   * larger message gets a file of its own.
+   * Maximum size of a file, in bytes: an integer >= 256; with `format: 'nsq'` >= 1, as in go-diskqueue. A larger message
+   * gets a file of its own.
    *
    * @default 100 MiB
    */
   readonly maxBytesPerFile?: number;
-  /** Shortest message, in bytes. @default 0 */
+  /** Minimum size of a message, in bytes. @default 0 */
   readonly minMessageSize?: number;
-  /** Longest message, in bytes, at most 2^31 - 1. It limits `put` only, not what is stored. @default 1 MiB */
+  /** Maximum size of a message, in bytes, at most 2^31 - 1. Limits `put`, not what is stored already. @default 1 MiB */
   readonly maxMessageSize?: number;
   /**
    * When `put` resolves, and what that means.
    *
-   * - `'always'`: when the message is on the disk. Puts that come during a sync share the next one.
-   * - `'interval'`: when the host has it. It is on the disk after `syncEvery` operations, `syncTimeoutMs`, or `flush`.
-   * - `'os'`: when the host has it: it survives the process, not the machine.
+   * - `'always'`: when the message is on the disk. Puts that arrive during a sync share the next one.
+   * - `'interval'`: when the operating system has it. It is on the disk after `syncEvery` operations, after
+   *   `syncTimeoutMs`, or after `flush`.
+   * - `'os'`: when the operating system has it: it survives a crash of the process, not of the machine.
    *
    * @default 'always'
    */
   readonly durability?: Durability;
-  /** Puts and acknowledgements after which all is synced: an integer of at least 1. @default 2_500 */
+  /** Number of puts and acknowledgements after which everything is synced: an integer >= 1. @default 2_500 */
   readonly syncEvery?: number;
   /**
-   * Milliseconds after which all is synced, with `'interval'`; with any durability, after which acknowledgements are.
+   * Time in milliseconds after which everything is synced with `'interval'`, and acknowledgements with any durability.
    *
    * @default 2_000
    */
   readonly syncTimeoutMs?: number;
-  /** Bytes of messages that may be unacknowledged; `whenFull` says what happens then. @default Infinity */
+  /** Maximum bytes of messages that are not acknowledged; see `whenFull`. @default Infinity */
   readonly maxBytesTotal?: number;
-  /** `'reject'`: `put` rejects with `ERR_QUEUE_FULL`. `'wait'`: it waits, in order. @default 'reject' */
+  /** `'reject'`: `put` rejects with `ERR_QUEUE_FULL`. `'wait'`: it waits for capacity, in order. @default 'reject' */
   readonly whenFull?: 'reject' | 'wait';
   /** `'checked'`: with checksums. `'nsq'`: the files of go-diskqueue, byte for byte. @default 'checked' */
   readonly format?: 'checked' | 'nsq';
   /**
-   * Called for damage that was found in the files and skipped. It must not throw.
+   * Called for damage that was found in the files and skipped. Must not throw.
    *
-   * @default a warning of the process
+   * @default `process.emitWarning`
    */
   readonly onCorruption?: (event: CorruptionEvent) => void;
-  /** For the interval, and for the durations that are measured. @default systemClock */
+  /** Clock of the interval, and of measured durations. @default systemClock */
   readonly clock?: Clock;
-  /** Gets the measurements that docs/diskqueue.md lists. @default none */
+  /** Provider of the metrics that docs/diskqueue.md lists. @default none */
   readonly metrics?: MetricsProvider;
 }
 
-/** @internal How tests put a file system of their own under a queue. */
+/** @internal Key of an option with which tests replace the file system. */
 export const FILE_SYSTEM: unique symbol = Symbol.for('escapement.diskqueue.file-system');
 
 const MIB = 1024 * 1024;
-/** A file must hold a header, a footer and something between them; NSQ's has neither. In bytes. */
+/** In bytes. A checked file has a header, a footer and something between them; a file of NSQ has neither. */
 const SMALLEST_FILE = { checked: 256, nsq: 1 };
-/** What a signed 32-bit length can say. */
+/** The largest signed 32-bit length. */
 const LARGEST_MESSAGE = 2 ** 31 - 1;
-/** Leaves room for what is added to it, in a file name of at most 255 bytes. */
+/** In bytes. A file name has at most 255, and begins with this name. */
 const LONGEST_NAME = 150;
 
 const OPTIONS = {
@@ -115,7 +116,7 @@ function requireName(argument: string, name: unknown): void {
   requireString(argument, name);
   const isFileName = name !== '' && name !== '.' && name !== '..' && !/[/\\\0]/.test(name);
   if (!isFileName) throw wrongValue(argument, 'a name for files, without slashes', name);
-  // The host writes half a surrogate pair as U+FFFD: the files would not be found under the name they were made with.
+  // Half a surrogate pair is written as U+FFFD: the files would not be found under the name of the queue.
   if (/\p{Surrogate}/u.test(name)) throw wrongValue(argument, 'well-formed Unicode', name);
   if (Buffer.byteLength(name) > LONGEST_NAME)
     throw wrongValue(argument, `at most ${LONGEST_NAME} bytes`, name);
@@ -125,7 +126,7 @@ function requirePath(argument: string, value: unknown): void {
   if (typeof value !== 'string' || value === '') throw wrongType(argument, 'a path', value);
 }
 
-/** Damage must not pass in silence. */
+/** Damage must not go unnoticed. */
 function warn({ file, offset, bytes, reason }: CorruptionEvent): void {
   process.emitWarning(`${file}: ${bytes} bytes at ${offset} are damaged: ${reason}`, 'DiskQueueCorruption');
 }

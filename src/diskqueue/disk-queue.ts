@@ -2,55 +2,56 @@ import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, illegalConstructor, type EscapementErrorCode } from '../core/errors.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
-import { AckSaver } from './ack-saver.ts';
-import type { BackendQueue, Delivery } from './backend-queue.ts';
 import { CommitLoop } from '../log/commit-loop.ts';
-import { DiskQueueMetrics, type DiskQueueSizes } from './disk-queue-metrics.ts';
+import { BackgroundSync } from './background-sync.ts';
+import { requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
+import { Capacity } from './capacity.ts';
+import { Deliveries, type Receivers } from './deliveries.ts';
+import { MessageIterator } from './delivery.ts';
+import { DiskQueueMetrics } from './disk-queue-metrics.ts';
 import {
   resolveDiskQueueOptions,
   type DiskQueueOptions,
   type ResolvedDiskQueueOptions,
 } from './disk-queue-options.ts';
-import { HandOuts, type Receivers } from './hand-outs.ts';
-import { MessageIterator } from './message-iterator.ts';
 import type { CorruptionEvent, MessageLog, StoredMessage } from './message-log.ts';
 import { openLog } from './open-log.ts';
 import { QueueLock } from './queue-lock.ts';
-import { requireData } from './require-data.ts';
-import { Room } from './room.ts';
-import { SyncSchedule } from '../log/sync-schedule.ts';
 
 /**
  * A queue of messages on a local disk: first in, first out, and it survives a crash.
  *
- *      put ──► commit loop ──► log ──► hand-outs ──► receive
+ *      put ──► commit loop ──► log ──► deliveries ──► receive
  *              (group commit)   │           │
- *                               │◄── acks ──┘          whoever has a message and dies has not acknowledged it:
- *                             disk                     it comes again
+ *                               │◄── acks ──┘      a message that is not acknowledged is delivered again after a reopen
+ *                             disk
  *
- * After nsqio's go-diskqueue, without its losses; docs/diskqueue.md says what is guaranteed when.
+ * What excludes what: the commit loop runs batches, `flush`, `empty`, `close` and `delete` one after another, in the order of
+ * the calls. Saves of acknowledgements, and reads, have a lane each and run beside batches; `empty`, `close` and `delete`
+ * run alone, in all three lanes.
+ *
+ * After nsqio's go-diskqueue, without its losses; docs/diskqueue.md lists the guarantees.
  *
  * @example
  * ```ts
  * const queue = await DiskQueue.open({ name: 'spool', dataPath: '/var/spool/app' });
  * await queue.put(Buffer.from('hello')); // on the disk
- * for await (const message of queue) await forward(message); // acknowledged when the loop asks for the next one
+ * for await (const message of queue) await forward(message); // acknowledged when the loop requests the next one
  * ```
  */
 export class DiskQueue implements BackendQueue {
-  /** For metrics and errors. */
+  /** Label of metrics, and part of error messages. */
   readonly name: string;
   readonly #options: ResolvedDiskQueueOptions;
   readonly #lock: QueueLock;
   readonly #log: MessageLog;
   readonly #commits: CommitLoop;
-  readonly #handOuts: HandOuts;
-  readonly #acks: AckSaver;
-  readonly #syncs: SyncSchedule;
-  readonly #room: Room;
+  readonly #syncs: BackgroundSync;
+  readonly #deliveries: Deliveries;
+  readonly #capacity: Capacity;
   readonly #metrics: DiskQueueMetrics | undefined;
   #committingSinceMs = 0;
-  /** Of messages that are being put. */
+  /** Bytes of messages that are being put: they take capacity, but are not in the log yet. */
   #puttingBytes = 0;
   #closing: Promise<void> | undefined;
 
@@ -66,57 +67,51 @@ export class DiskQueue implements BackendQueue {
     this.#options = options;
     this.#lock = lock;
     this.#log = log;
-    const { durability, clock, syncEvery, syncTimeoutMs, maxBytesTotal } = options;
-    this.#room = new Room(maxBytesTotal, log.bytes);
-    this.#syncs = new SyncSchedule(clock, syncEvery, syncTimeoutMs, () => {
-      this.#syncInBackground();
-    });
-    this.#acks = new AckSaver(log, () => {
-      this.#syncs.retry(); // they are kept, and written with the next save
-    });
-    this.#handOuts = new HandOuts(log, {
-      acked: (message) => {
+    this.#capacity = new Capacity(options.maxBytesTotal, log.bytes);
+    this.#deliveries = new Deliveries(
+      () => this.#readLog(),
+      (message) => {
         this.#acked(message);
       },
-      read: () => {
-        this.#room.leave(this.#log.takeWrittenOff());
-      },
-      failed: (error) => this.#ioError('receive', error),
-    });
-    this.#commits = new CommitLoop(log, durability === 'always', {
+    );
+    this.#commits = new CommitLoop(log, options.durability === 'always', {
       committing: () => {
         if (metrics !== undefined) this.#committingSinceMs = metrics.now();
       },
       committed: (messages, bytes) => {
         metrics?.committed(messages, this.#committingSinceMs);
         this.#puttingBytes -= bytes;
-        if (durability === 'interval') this.#syncs.count(messages);
-        this.#handOuts.committed();
+        this.#recount();
+        this.#syncs.committed(messages);
+        this.#deliveries.committed();
       },
       refused: (data, error) => {
         this.#puttingBytes -= data.length;
-        this.#room.leave(data.length);
+        this.#capacity.release(data.length);
         return this.#ioError('put', error);
       },
     });
+    this.#syncs = new BackgroundSync(log, this.#commits, options);
   }
 
   /**
-   * Opens a queue, or makes one. It has one owner at a time.
+   * Opens a queue, or creates one. A queue has one owner at a time.
    *
-   * What a crash has left is put in order. Damage is stepped over and reported to `onCorruption`; so it may be when
-   * messages are received.
+   * Recovers from a crash. Damage is skipped and reported to `onCorruption`, here and when messages are read.
    *
-   * @throws EscapementError `ERR_QUEUE_LOCKED` - it is open, here or elsewhere. `ERR_QUEUE_IO` - the disk has refused:
-   * nothing has changed.
-   * @throws TypeError `ERR_INVALID_ARG_VALUE` - an option; or the folder has files of that queue in the other format.
+   * @throws EscapementError `ERR_QUEUE_LOCKED` - the queue is open, here or elsewhere. `ERR_QUEUE_IO` - the file system has
+   * failed; nothing has changed.
+   * @throws TypeError `ERR_INVALID_ARG_VALUE` - an option is invalid, or the folder has files of this queue in the other
+   * format.
    */
   static async open(options: DiskQueueOptions): Promise<DiskQueue> {
     const resolved = resolveDiskQueueOptions(options);
-    const { files, folder, name } = resolved;
+    const { files, folder, name, clock } = resolved;
     let lock: QueueLock | undefined;
     let log: MessageLog | undefined;
-    const metrics = metricsOf(resolved, () => log ?? { depth: 0, bytes: 0 });
+    const sizes = (): { depth: number; bytes: number } => log ?? { depth: 0, bytes: 0 };
+    const metrics =
+      resolved.metrics === undefined ? undefined : new DiskQueueMetrics(resolved.metrics, clock, name, sizes);
     try {
       await files.makeFolder(folder);
       lock = await QueueLock.acquire(folder, name);
@@ -132,44 +127,46 @@ export class DiskQueue implements BackendQueue {
     }
   }
 
-  /** Messages that were put and are not acknowledged, those handed out included. O(1). */
+  /** Number of messages that were put and not acknowledged, those in flight included. O(1). */
   get depth(): number {
     return this.#log.depth;
   }
 
-  /** Their bytes, without what the files need besides. `maxBytesTotal` is the limit, and counts those being put too. O(1). */
+  /** Bytes of these messages, without the overhead of the files. `maxBytesTotal` also counts those being put. O(1). */
   get bytes(): number {
     return this.#log.bytes;
   }
 
   /**
-   * Puts a message behind all others. Resolves when it is as safe as `durability` says; puts that wait together share
-   * a write, and a sync.
+   * Adds a message at the end. Resolves when it is as safe as `durability` promises; concurrent puts share a write and a
+   * sync.
    *
-   * @param data - not changed, and not to be changed before the promise has settled.
-   * @param options - a signal calls back a put that waits for room: nothing was written then. One that is being written
-   * goes on, because nobody could say any more whether the message is there.
+   * @param data - must not be changed before the promise has settled.
+   * @param options - a signal cancels a put that waits for capacity: nothing was written then. It has no effect on a put
+   * that is being written, whose outcome would be unknown.
    * @throws EscapementError `ERR_MESSAGE_SIZE`, `ERR_QUEUE_FULL`, `ERR_QUEUE_CLOSED` - nothing was written.
-   * `ERR_QUEUE_IO` - the disk has refused: the message is not in the queue.
+   * `ERR_QUEUE_IO` - the file system has failed; the message is not in the queue.
    */
   put(data: Uint8Array, options?: SignalOptions): Promise<void> {
-    return this.#checked(data, () => {
+    try {
+      this.#requirePut(data);
       const signal = options === undefined ? undefined : signalOf('DiskQueue.put', options);
       signal?.throwIfAborted();
-      if (this.#room.enter(data.length)) return this.#put(data);
-      return this.#putWhenRoom(data, signal);
-    });
+      return this.#capacity.take(data.length) ? this.#put(data) : this.#putWhenFits(data, signal);
+    } catch (error) {
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- it is one
+      return Promise.reject(error);
+    }
   }
 
-  /** As `put`, but `maxBytesTotal` does not hold it back: `OverflowQueue` has it when it closes, and nothing may be lost. */
-  putBeyondLimit(data: Uint8Array): Promise<void> {
-    return this.#checked(data, () => {
-      this.#room.exceed(data.length);
-      return this.#put(data);
-    });
+  /** The same as `put`, but without the limit `maxBytesTotal`: for `OverflowQueue.close`, which must not lose messages. */
+  async putBeyondLimit(data: Uint8Array): Promise<void> {
+    this.#requirePut(data);
+    this.#capacity.exceed(data.length);
+    await this.#put(data);
   }
 
-  /** Throws what `put` would reject with for a message of that type or size. */
+  /** Throws if `put` would reject a message of this type or size. */
   requireMessage(data: Uint8Array): void {
     requireData(data);
     const { minMessageSize, maxMessageSize } = this.#options;
@@ -179,75 +176,80 @@ export class DiskQueue implements BackendQueue {
   }
 
   /**
-   * Hands out the first message, or waits for one. Callers are served in the order they came.
+   * Delivers the first message, or waits for one. Pending calls are served in order.
    *
-   * @throws EscapementError `ERR_QUEUE_CLOSED`. `ERR_QUEUE_IO` - the disk has refused: the message stays.
+   * @throws EscapementError `ERR_QUEUE_CLOSED`. `ERR_QUEUE_IO` - the file system has failed; the message stays.
    */
   async receive(options: SignalOptions = {}): Promise<Delivery> {
     const signal = signalOf('DiskQueue.receive', options);
     signal?.throwIfAborted();
     this.#requireOpen('receive');
-    return (await this.#handOuts.take(signal)) as Delivery;
+    return (await this.#deliveries.take(signal)) as Delivery;
   }
 
-  /** A copy of the message that would be handed out next; undefined if there is none. It stays. */
+  /** Returns a copy of the message that would be delivered next, which stays; undefined if there is none. */
   async peek(): Promise<Uint8Array | undefined> {
     this.#requireOpen('peek');
-    const message = await this.#handOuts.peek();
+    const message = await this.#deliveries.peek();
     return message === undefined ? undefined : Buffer.from(message.data);
   }
 
   /**
    * Resolves when everything that was put or acknowledged before is on the disk.
    *
-   * @throws EscapementError `ERR_QUEUE_IO` - it is not; or may not be, because an earlier sync has failed: until what that
-   * was to bring there is acknowledged.
+   * @throws EscapementError `ERR_QUEUE_IO` - it is not; or it may not be, because an earlier sync has failed. The latter
+   * lasts until the messages of that sync are acknowledged.
    */
   async flush(): Promise<void> {
     this.#requireOpen('flush');
     try {
-      await this.#sync();
+      await this.#syncs.flush();
     } catch (error) {
       throw this.#ioError('flush', error);
     }
   }
 
   /**
-   * Drops every message, those that were handed out included. Durable when it resolves.
+   * Drops every message, those in flight included. Durable when it resolves.
    *
-   * @throws EscapementError `ERR_QUEUE_IO` - the disk has refused: they are gone here, but may come again after a reopen.
+   * @throws EscapementError `ERR_QUEUE_IO` - the file system has failed; the messages are dropped, but may be back after a
+   * reopen.
    */
   async empty(): Promise<void> {
     this.#requireOpen('empty');
     try {
-      await this.#alone(() => this.#handOuts.reset(() => this.#empty()));
+      await this.#alone(() =>
+        this.#log.empty().finally(() => {
+          this.#capacity.setUsed(this.#log.bytes + this.#puttingBytes);
+        }),
+      );
     } catch (error) {
       throw this.#ioError('empty', error);
     }
   }
 
   /**
-   * Puts that have begun are finished; everything is brought to the disk; whoever waits is sent away with
-   * `ERR_QUEUE_CLOSED`, and loops over messages end. Idempotent.
+   * Completes the puts that have begun, and syncs everything. Pending calls reject with `ERR_QUEUE_CLOSED`, and loops over
+   * messages end. Idempotent.
    */
   close(): Promise<void> {
     this.#closing ??= this.#end(() => this.#log.close());
     return this.#closing;
   }
 
-  /** As `close`, and removes every file of the queue. */
+  /** The same as `close`, and removes all files of the queue. */
   delete(): Promise<void> {
     if (this.#closing !== undefined) return Promise.reject(this.#closedError('delete'));
     this.#closing = this.#end(async () => {
-      await this.#log.close().catch(() => undefined); // a disk that is full refuses that, and is why somebody deletes
+      await this.#log.close().catch(() => undefined); // it fails on a full disk, which may be the reason to delete
       await this.#log.remove();
     });
     return this.#closing;
   }
 
-  /** Messages, one after the other: each is acknowledged when the loop asks for the next one. Ends with the queue. */
+  /** Iterates over messages: each is acknowledged when the loop requests the next one. Ends when the queue is closed. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Uint8Array, undefined, undefined> {
-    return new MessageIterator((group: Receivers) => this.#handOuts.take(undefined, group));
+    return new MessageIterator((group: Receivers) => this.#deliveries.take(undefined, group));
   }
 
   /** `close()`, for `await using`. */
@@ -264,16 +266,9 @@ export class DiskQueue implements BackendQueue {
     }));
   }
 
-  /** What is wrong with a message is a rejection. */
-  #checked(data: Uint8Array, put: () => Promise<void>): Promise<void> {
-    try {
-      this.#requireOpen('put');
-      this.requireMessage(data);
-      return put();
-    } catch (error) {
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- it is one
-      return Promise.reject(error);
-    }
+  #requirePut(data: Uint8Array): void {
+    this.#requireOpen('put');
+    this.requireMessage(data);
   }
 
   #put(data: Uint8Array): Promise<void> {
@@ -281,74 +276,50 @@ export class DiskQueue implements BackendQueue {
     return this.#commits.put(data);
   }
 
-  #putWhenRoom(data: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
+  #putWhenFits(data: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
     const { whenFull, maxBytesTotal } = this.#options;
     if (whenFull === 'reject' || data.length > maxBytesTotal) {
       throw this.#fail(
         'ERR_QUEUE_FULL',
         'put',
-        `has no room for ${data.length} bytes more: ${maxBytesTotal} is the limit`,
+        `has no capacity for ${data.length} more bytes: maxBytesTotal is ${maxBytesTotal}`,
       );
     }
-    return this.#room.wait(data.length, () => this.#put(data), signal);
+    return this.#capacity.wait(data.length, () => this.#put(data), signal);
+  }
+
+  async #readLog(): Promise<StoredMessage[]> {
+    try {
+      return await this.#log.read();
+    } catch (error) {
+      throw this.#ioError('receive', error);
+    } finally {
+      this.#recount();
+    }
+  }
+
+  /** Damage that was found takes no capacity. While messages are being put, the log may or may not count them. */
+  #recount(): void {
+    if (this.#puttingBytes === 0) this.#capacity.setUsed(this.#log.bytes);
   }
 
   #acked(message: StoredMessage): void {
     this.#log.acknowledge(message);
     this.#metrics?.acked();
-    this.#room.leave(message.data.length);
-    this.#acks.request();
-    this.#syncs.count(1);
+    this.#capacity.release(message.data.length);
+    this.#syncs.acked();
   }
 
-  async #empty(): Promise<void> {
-    try {
-      await this.#log.empty();
-    } finally {
-      this.#room.setUsed(this.#log.bytes + this.#puttingBytes);
-    }
-  }
-
-  #syncInBackground(): void {
-    if (this.#options.durability === 'interval') {
-      this.#sync().catch(() => undefined); // the log remembers what may not be on the disk, and says so to who asks
-    } else {
-      this.#acks
-        .run(() => this.#log.saveAcks(true))
-        .catch(() => {
-          this.#syncs.retry();
-        });
-    }
-  }
-
-  /** Brings to the disk what was put and acknowledged before. What comes meanwhile counts for the next time. */
-  async #sync(): Promise<void> {
-    let saving = Promise.resolve();
-    try {
-      await this.#commits.run(async () => {
-        this.#syncs.reset();
-        await this.#log.sync();
-        saving = this.#acks.run(() => this.#log.saveAcks(true)); // in line before a close that comes behind this step
-      });
-      await saving;
-    } catch (error) {
-      this.#syncs.retry();
-      throw error;
-    }
-  }
-
-  /** Behind everything that was begun, and while nothing else is. */
   #alone(action: () => Promise<void>): Promise<void> {
-    return this.#commits.run(() => this.#acks.run(action));
+    return this.#syncs.alone(() => this.#deliveries.alone(action));
   }
 
   async #end(last: () => Promise<void>): Promise<void> {
-    this.#handOuts.close(this.#closedError('receive'));
-    this.#room.failAll(this.#closedError('put'));
+    this.#deliveries.close(this.#closedError('receive'));
+    this.#capacity.failAll(this.#closedError('put'));
     this.#syncs.stop();
-    this.#acks.stop();
     try {
-      await this.#alone(() => this.#handOuts.reset(last));
+      await this.#alone(last);
     } catch (error) {
       throw this.#ioError('close', error);
     } finally {
@@ -374,14 +345,7 @@ export class DiskQueue implements BackendQueue {
   }
 }
 
-function metricsOf(
-  { metrics, clock, name }: ResolvedDiskQueueOptions,
-  sizes: () => DiskQueueSizes,
-): DiskQueueMetrics | undefined {
-  return metrics === undefined ? undefined : new DiskQueueMetrics(metrics, clock, name, sizes);
-}
-
-/** An error of the file system, as this package says it; its own errors stay what they are. */
+/** Wraps an error of the file system; returns other errors as they are. */
 function asIoError(error: unknown, queue: string, operation: string): unknown {
   const isForeign = error instanceof Error && typeof (error as NodeJS.ErrnoException).syscall === 'string';
   if (!isForeign) return error;
@@ -391,7 +355,7 @@ function asIoError(error: unknown, queue: string, operation: string): unknown {
   });
 }
 
-/** Called in the middle of reading, which an error of the handler must not interrupt. */
+/** Called in the middle of a read, which an error of the handler must not interrupt. */
 function notify(onCorruption: (event: CorruptionEvent) => void, event: CorruptionEvent): void {
   try {
     onCorruption(event);

@@ -2,21 +2,20 @@ import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError } from '../core/errors.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { WaitLine } from '../core/wait-line.ts';
-import type { BackendQueue, Delivery } from './backend-queue.ts';
-import { requireData } from './require-data.ts';
+import { requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
 
 /**
- * A backend that keeps nothing, for queues that need not survive: what overflows is dropped, and counted. NSQ has it
- * behind its ephemeral topics and channels.
+ * A backend that drops and counts what overflows, for queues that may lose messages: NSQ's backend of ephemeral topics and
+ * channels.
  */
 export class DummyBackendQueue implements BackendQueue {
-  /** Nothing is ever kept. */
+  /** Always 0: no message is kept. */
   readonly depth = 0;
   readonly #waiting = new WaitLine<Delivery>();
   #dropped = 0;
   #isClosed = false;
 
-  /** Messages that were put, and are gone. */
+  /** Number of messages that were put, and dropped. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -30,27 +29,27 @@ export class DummyBackendQueue implements BackendQueue {
     return Promise.resolve();
   }
 
-  /** Waits for the signal, or for the end. */
+  /** Waits until the signal fires or the queue is closed. */
   async receive(options: SignalOptions = {}): Promise<Delivery> {
     const signal = signalOf('DummyBackendQueue.receive', options);
     this.#requireOpen('receive');
     return this.#waiting.wait((delivery) => delivery, signal);
   }
 
-  /** Does nothing: there is nothing to drop. */
+  /** Does nothing, because there are no messages. */
   async empty(): Promise<void> {
     this.#requireOpen('empty');
     return Promise.resolve();
   }
 
-  /** Sends away whoever waits. Idempotent. */
+  /** Rejects pending calls with `ERR_QUEUE_CLOSED`. Idempotent. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#waiting.failAll(closedError('receive'));
     return Promise.resolve();
   }
 
-  /** As `close`. */
+  /** The same as `close`. */
   delete(): Promise<void> {
     return this.close();
   }

@@ -15,9 +15,9 @@ const LOCK_FLAGS = { shared: 0x10, exclusive: 0x20 } as const;
 /** Errors of a file that no process listens on, or that does not exist. */
 const NOT_LISTENING = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTDIR', 'ENOTSOCK', 'ENAMETOOLONG']);
 
-/** A Unix socket that listens in a folder. The kernel closes it with the process, however that ends. */
+/** A Unix socket that listens in a folder. The kernel closes it when the process ends, for whatever reason. */
 export class LocalSocket {
-  /** Stays open: on Linux, Node removes the socket file by a path that leads through it. */
+  /** Stays open: on Linux, Node removes the socket file by a path through this handle. */
   readonly #folder: FileHandle;
   readonly #server: Server;
 
@@ -26,7 +26,7 @@ export class LocalSocket {
     this.#server = server;
   }
 
-  /** @param name - must be unique for ever: on closing, Node removes what has the socket's path by then. */
+  /** @param name - must never be used again: on closing, Node removes whatever has the path of the socket by then. */
   static async listen(folder: string, name: string): Promise<LocalSocket> {
     const handle = await openFolder(folder, 'exclusive');
     try {
@@ -44,10 +44,10 @@ export class LocalSocket {
 }
 
 /**
- * Finds out whether a process listens on a socket in a folder: only what the kernel refuses is dead. A paused process
- * whose backlog is full (EAGAIN) is alive, and so may be one of another user (EACCES).
+ * Finds out whether a process listens on a socket in a folder. Only a refused connection proves that there is none: with
+ * `EAGAIN` the backlog of a paused process is full, with `EACCES` it may be a process of another user.
  *
- * @returns what speaks for a living process; undefined if there is none.
+ * @returns the evidence of a process; undefined if there is none.
  */
 export async function findListener(folder: string, name: string): Promise<Error | undefined> {
   try {
@@ -68,9 +68,9 @@ export async function findListener(folder: string, name: string): Promise<Error 
 export function listenOn(path: string): Promise<Server> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());
-    server.on('error', reject); // later ones come from accepting connections, which serve no purpose by themselves
+    server.on('error', reject); // later ones are about connections, which have no purpose
     server.listen({ path, exclusive: true }, () => {
-      server.unref(); // a lock that was not released must not keep the process alive: the kernel gives it back
+      server.unref(); // the kernel releases the lock when the process ends
       resolve(server);
     });
   });
@@ -92,9 +92,9 @@ export function connectTo(path: string): Promise<void> {
 }
 
 /**
- * Opens a folder, with a lock where open(2) has them: macOS and the BSDs refuse a connection both when no process listens
- * and when the backlog is full, so there the lock of the folder tells a dead process from a paused one. On a file system
- * without such locks it is not known.
+ * Opens a folder, with a lock where open(2) has locks: macOS and the BSDs refuse a connection both when no process listens
+ * and when the backlog is full, so there the lock of the folder distinguishes a dead process from a paused one. A file
+ * system without such locks cannot distinguish them.
  *
  * @throws `EAGAIN` - another process holds the lock.
  */
@@ -109,7 +109,7 @@ async function openFolder(folder: string, lock: keyof typeof LOCK_FLAGS): Promis
   return open(folder, constants.O_RDONLY);
 }
 
-/** Paths of sockets are short, those of folders are not. */
+/** Runs an action with a path of the socket that is short enough, however long the path of the folder is. */
 async function withShortPath<R>(
   handle: FileHandle,
   folder: string,
@@ -137,11 +137,11 @@ function isShort(path: string): boolean {
 
 function requireShort(path: string): string {
   if (isShort(path)) return path;
-  const message = `ENAMETOOLONG: the path of a socket has at most ${LONGEST_SOCKET_PATH} bytes, '${path}'`;
+  const message = `ENAMETOOLONG: the path of a socket must have at most ${LONGEST_SOCKET_PATH} bytes, '${path}'`;
   throw Object.assign(new Error(message), { code: 'ENAMETOOLONG', syscall: 'bind', path });
 }
 
-/** A file name that no other file ever has. */
+/** Returns a file name that no other file ever has. */
 export function randomName(): string {
   return randomBytes(8).toString('hex');
 }

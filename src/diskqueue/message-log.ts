@@ -14,9 +14,6 @@ export interface MessageLog {
   /** Their bytes. What is damaged counts until it is found. */
   readonly bytes: number;
 
-  /** Bytes that were counted and will never be acknowledged, since this was last called: of what was found damaged. */
-  takeWrittenOff(): number;
-
   /**
    * Writes messages behind the last one, in order. Written they are with the host, not yet on the disk.
    *

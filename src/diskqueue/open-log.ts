@@ -3,7 +3,7 @@ import { CheckedLog } from './checked/checked-log.ts';
 import { parseSegmentFileName } from '../log/segment.ts';
 import type { ResolvedDiskQueueOptions } from './disk-queue-options.ts';
 import type { CorruptionEvent, MessageLog } from './message-log.ts';
-import { sortNames } from './nsq/file-names.ts';
+import { filesOfQueue } from './nsq/format.ts';
 import { NsqLog } from './nsq/nsq-log.ts';
 
 /** The log of a queue, in the format that its options name. */
@@ -23,7 +23,7 @@ export async function openLog(
 async function requireNoOther({ files, folder, name, format }: ResolvedDiskQueueOptions): Promise<void> {
   const names = await files.list(folder);
   const isChecked = names.some((file) => parseSegmentFileName(file)?.log === name);
-  const isNsq = sortNames(name, names).data.length > 0;
+  const isNsq = filesOfQueue(name, names).data.length > 0;
   const other = format === 'nsq' ? isChecked && 'checked' : isNsq && 'nsq';
   if (other === false) return;
   throw wrongValue('format', `'${other}', as the files of queue '${name}' in ${folder} are`, format);

@@ -4,16 +4,14 @@ import { EscapementError } from '../core/errors.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { integer, objectWith, readOptions, type OptionTable } from '../core/options.ts';
 import { WaitLine, type WaitGroup } from '../core/wait-line.ts';
-import type { BackendQueue, Delivery } from './backend-queue.ts';
-import { MessageIterator } from './message-iterator.ts';
-import { SettleOnce } from './settle-once.ts';
-import { requireData } from './require-data.ts';
+import { requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
+import { MessageIterator, SettleOnce } from './delivery.ts';
 
 /** Options of an `OverflowQueue`. */
 export interface OverflowQueueOptions {
-  /** Messages in memory, those handed out and not acknowledged included: an integer, 0 or more. */
+  /** Maximum number of messages in memory, those in flight included: an integer >= 0. */
   readonly memorySize: number;
-  /** What takes over when memory is full. It belongs to this queue from now on: `close` closes it. */
+  /** Takes messages when memory is full. The queue owns it: `close` closes it. */
   readonly backend: BackendQueue;
 }
 
@@ -22,12 +20,12 @@ const OPTIONS = {
   backend: [objectWith('a BackendQueue', 'put', 'receive', 'empty', 'close', 'delete')],
 } satisfies OptionTable<OverflowQueueOptions>;
 
-/** A message that this queue has. */
+/** A message in memory, or one that was received from the backend. */
 interface HeldMessage {
-  /** Ascending in the order in which messages are handed out first. */
+  /** Ascending in the order in which messages are delivered first. */
   readonly order: number;
   readonly data: Uint8Array;
-  /** The backend's own delivery, of a message that was taken from there: it is the backend's until it is done with. */
+  /** The delivery of the backend, which keeps the message until it is acknowledged; undefined for one of memory. */
   readonly source: Delivery | undefined;
 }
 
@@ -38,51 +36,52 @@ interface HeldMessage {
  *         └──► backend ──► pull ─────┘          │
  *                                    ▲── nack ──┘
  *
- * The order is kept: from the first message that goes to the backend all go there, until the backend has handed out
- * what it has. (nsqd takes from both at random.) So whatever is in memory is older than what the backend has not handed
- * out yet; and what it has is numbered here like the rest, and comes back here.
+ * Messages keep their order (nsqd receives from both at random): once a message overflows, all later ones go to the backend
+ * until the backend has delivered everything. So messages in memory are older than those that the backend has not
+ * delivered yet. Messages of the backend are numbered here, and return to this queue after a `nack`.
  *
- * What is in memory dies with the process; `close` moves it to the backend.
+ * Messages in memory are lost when the process ends, unless `close` moves them to the backend.
  */
 export class OverflowQueue implements BackendQueue {
   readonly #memorySize: number;
   readonly #backend: BackendQueue;
-  /** What nobody has, the oldest first; and what somebody has. */
+  /** Messages to deliver, oldest first. */
   readonly #ready = new TinyQueue<HeldMessage>([], (a, b) => a.order - b.order);
-  readonly #handedOut = new Set<HeldMessage>();
+  readonly #inFlight = new Set<HeldMessage>();
   readonly #waiting = new WaitLine<Delivery | undefined>();
   #order = 0;
-  /** Messages that are in memory only. */
+  /** Number of messages that only this queue has. */
   #inMemory = 0;
-  /** Messages on their way to the backend, and those of it that are here. */
+  /** Number of puts of the backend that are pending. */
   #toBackend = 0;
+  /** Number of messages received from the backend and not acknowledged. */
   #ofBackend = 0;
   #isPulling = false;
   #emptying = 0;
   #closing: Promise<void> | undefined;
 
-  /** @throws RangeError `ERR_OUT_OF_RANGE`, TypeError `ERR_INVALID_ARG_TYPE` - an option of another value or type. */
+  /** @throws RangeError `ERR_OUT_OF_RANGE`, TypeError `ERR_INVALID_ARG_TYPE` - an option is invalid. */
   constructor(options: OverflowQueueOptions) {
     const { memorySize, backend } = readOptions('OverflowQueue', options, OPTIONS);
     this.#memorySize = memorySize;
     this.#backend = backend;
   }
 
-  /** Messages that are not acknowledged, here and in the backend. */
+  /** Number of messages that are not acknowledged, in memory and in the backend. */
   get depth(): number {
     return this.#inMemory + this.#backend.depth;
   }
 
   /**
-   * Resolves at once if the message is in memory, of which it takes a copy; else when the backend has it.
+   * Copies the message to memory if there is capacity; otherwise resolves when the backend has it.
    *
-   * @param options - a signal, for the backend: it may call back a put that waits for room there.
+   * @param options - a signal, which the backend gets: it may cancel a put that waits for capacity there.
    */
   async put(data: Uint8Array, options: SignalOptions = {}): Promise<void> {
     requireData(data);
     signalOf('OverflowQueue.put', options)?.throwIfAborted();
     this.#requireOpen('put');
-    this.#backend.requireMessage?.(data); // at `close` it may have to go there
+    this.#backend.requireMessage?.(data); // `close` may move it there
     if (this.#inMemory >= this.#memorySize || this.#isBackendOlder) await this.#overflow(data, options);
     else {
       this.#inMemory++;
@@ -90,13 +89,14 @@ export class OverflowQueue implements BackendQueue {
     }
   }
 
+  /** Delivers the first message, or waits for one. Pending calls are served in order. */
   async receive(options: SignalOptions = {}): Promise<Delivery> {
     const signal = signalOf('OverflowQueue.receive', options);
     signal?.throwIfAborted();
     return (await this.#take(signal)) as Delivery;
   }
 
-  /** Drops every message, here and in the backend; those that were handed out included. */
+  /** Drops every message, in memory and in the backend, those in flight included. */
   async empty(): Promise<void> {
     this.#requireOpen('empty');
     this.#forget();
@@ -110,10 +110,11 @@ export class OverflowQueue implements BackendQueue {
   }
 
   /**
-   * Moves what is in memory to the backend, and closes that. Nothing is lost; but what was in memory is older than what
-   * the backend had, and comes behind it now. A limit of a `DiskQueue` does not hold it back. Idempotent.
+   * Moves the messages in memory to the backend, and closes it. Nothing is lost, but the order changes: the messages of
+   * memory, which are older, come after those that the backend has. `maxBytesTotal` of a `DiskQueue` does not apply.
+   * Idempotent.
    *
-   * @throws AggregateError - the backend has refused messages: these are lost. It is closed all the same.
+   * @throws AggregateError - the backend has rejected messages, which are lost. It is closed all the same.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -127,7 +128,7 @@ export class OverflowQueue implements BackendQueue {
     return this.#closing;
   }
 
-  /** Messages, one after the other: each is acknowledged when the loop asks for the next one. Ends with the queue. */
+  /** Iterates over messages: each is acknowledged when the loop requests the next one. Ends when the queue is closed. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Uint8Array, undefined, undefined> {
     return new MessageIterator((group: WaitGroup<Delivery | undefined>) => this.#take(undefined, group));
   }
@@ -146,7 +147,7 @@ export class OverflowQueue implements BackendQueue {
     }));
   }
 
-  /** @returns a promise of undefined only to those who are dismissed with their group. */
+  /** Returns a promise of the next message; of undefined only for receivers that are dismissed with their group. */
   #take(signal?: AbortSignal, group?: WaitGroup<Delivery | undefined>): Promise<Delivery | undefined> {
     if (this.#closing !== undefined) return Promise.reject(closedError('receive'));
     const delivery = this.#waiting.wait((given) => given, signal, group);
@@ -154,7 +155,7 @@ export class OverflowQueue implements BackendQueue {
     return delivery;
   }
 
-  /** Whether the backend has, or will have, messages that were never here: they are older than any that comes now. */
+  /** Whether the backend has, or will have, messages that it has not delivered: they are older than a new one. */
   get #isBackendOlder(): boolean {
     return this.#toBackend > 0 || this.#backend.depth > this.#ofBackend;
   }
@@ -181,21 +182,21 @@ export class OverflowQueue implements BackendQueue {
         if (this.#isBackendOlder) this.#pull();
         return;
       }
-      this.#handedOut.add(message);
+      this.#inFlight.add(message);
       this.#waiting.give(this.#deliver(message));
     }
   }
 
   #deliver(message: HeldMessage): Delivery {
-    return new SettleOnce(Buffer.from(message.data), (isDone) => {
-      if (!this.#handedOut.delete(message)) return;
-      if (isDone) this.#done(message);
+    return new SettleOnce(Buffer.from(message.data), (isAcked) => {
+      if (!this.#inFlight.delete(message)) return;
+      if (isAcked) this.#acked(message);
       else this.#ready.push(message);
       this.#serve();
     });
   }
 
-  #done({ source }: HeldMessage): void {
+  #acked({ source }: HeldMessage): void {
     if (source === undefined) this.#inMemory--;
     else {
       this.#ofBackend--;
@@ -203,7 +204,7 @@ export class OverflowQueue implements BackendQueue {
     }
   }
 
-  /** Asks the backend for one message. Whoever waits for it may have gone when it comes: then it is ready here. */
+  /** Receives one message from the backend. If the receiver has left when it arrives, it stays ready in this queue. */
   #pull(): void {
     if (this.#isPulling || this.#emptying > 0) return;
     this.#isPulling = true;
@@ -227,10 +228,10 @@ export class OverflowQueue implements BackendQueue {
     }
   }
 
-  /** Drops what is in memory, and gives back to the backend what belongs there. @returns the dropped ones, in order. */
+  /** Drops the messages in memory, and returns those of the backend to it. Returns the dropped ones, in order. */
   #forget(): HeldMessage[] {
-    const all = [...this.#handedOut, ...this.#ready.data].sort((a, b) => a.order - b.order);
-    this.#handedOut.clear();
+    const all = [...this.#inFlight, ...this.#ready.data].sort((a, b) => a.order - b.order);
+    this.#inFlight.clear();
     while (this.#ready.length > 0) this.#ready.pop();
     this.#inMemory = 0;
     this.#ofBackend = 0;
@@ -242,14 +243,14 @@ export class OverflowQueue implements BackendQueue {
     this.#waiting.failAll(closedError('receive'));
     const moved = await Promise.allSettled(this.#forget().map(({ data }) => this.#move(data)));
     const closed = await Promise.allSettled([this.#backend.close()]);
-    const refused = errorsOf(moved);
-    const errors = [...refused, ...errorsOf(closed)];
-    if (refused.length > 0)
-      throw new AggregateError(errors, `the backend has refused ${refused.length} messages`);
+    const rejected = errorsOf(moved);
+    const errors = [...rejected, ...errorsOf(closed)];
+    if (rejected.length > 0)
+      throw new AggregateError(errors, `the backend has rejected ${rejected.length} messages`);
     if (errors.length > 0) throw errors[0];
   }
 
-  /** A put that waits for room would wait for ever: nobody receives any more. */
+  /** A put that waits for capacity would wait for ever, because no message is received any more. */
   #move(data: Uint8Array): Promise<void> {
     return this.#backend.putBeyondLimit?.(data) ?? this.#backend.put(data);
   }

@@ -9,21 +9,21 @@ import { closeServer, connectTo, findListener, listenOn, LocalSocket, randomName
  *
  *      spool.lock.8f3a…/8f3a…      1. a contender makes a folder of its own, and listens in it
  *            │ rename(2)
- *            ▼                     2. the kernel replaces a folder only if that is empty: one rename succeeds
+ *            ▼                     2. the kernel replaces a folder only if it is empty: one rename succeeds
  *      spool.lock/8f3a…            3. the socket is found there for as long as the process lives
  *
  * The kernel closes a socket with its process, so a socket that refuses connections has a dead owner: a contender removes
- * it and renames again. No pid is compared, and no time. Names are random and published only while the socket listens, so
- * nothing but a dead socket can be removed, however late a contender does it. The lock lies in the folder: containers that
- * share the folder share the lock, a copy of the folder has none, and only a process that may write there can take it.
+ * it and renames again. No pid and no time is compared. Names are random and published only while the socket listens, so
+ * only a dead socket can be removed, however late a contender does it. The lock is in the folder: containers that share the
+ * folder share the lock, a copy of the folder has none, and only a process that may write there can take it.
  *
- * A contender that is killed leaves its own folder behind. An owner renames such a folder before it removes it, so if
- * the contender lives after all, and only does not listen yet, its own rename fails and it starts anew.
+ * A contender that is killed leaves its own folder behind. An owner renames such a folder before it removes it. So if the
+ * contender is alive, and does not listen yet, its own rename fails and it starts again.
  *
  * On Windows the lock is a named pipe, of which the kernel allows one first instance.
  */
 
-/** Attempts before a contender gives way to others that come and go. Each failure means that another one got further. */
+/** Attempts before a contender gives up. Each failure means that another contender was faster. */
 const MOST_ATTEMPTS = 100;
 
 const RANDOM_NAME = /^[0-9a-f]{16}$/;
@@ -34,12 +34,12 @@ const OVERTAKEN = new Set(['ENOTEMPTY', 'EEXIST', 'ENOTDIR', 'ENOENT', 'EPERM', 
 /** A bind fails with these where a file system has no sockets. */
 const HAS_NO_SOCKETS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EINVAL', 'ENOSYS']);
 
-/** What is held while the queue is owned. */
+/** The socket or pipe that is held while the queue is owned. */
 interface Claim {
   close(): Promise<void>;
 }
 
-/** Its holder owns the queue. */
+/** The lock of a queue: its holder owns the queue. */
 export class QueueLock {
   #claim: Claim | undefined;
 
@@ -48,7 +48,7 @@ export class QueueLock {
   }
 
   /**
-   * @throws EscapementError `ERR_QUEUE_LOCKED` - another owner has it: a process, a thread, or this one. `ERR_QUEUE_IO` -
+   * @throws EscapementError `ERR_QUEUE_LOCKED` - another process, another thread or this one has the lock. `ERR_QUEUE_IO` -
    * the folder cannot hold a lock.
    */
   static async acquire(folder: string, queue: string): Promise<QueueLock> {
@@ -59,7 +59,7 @@ export class QueueLock {
     }
   }
 
-  /** Whether it has an owner now. Takes nothing and changes nothing. */
+  /** Whether the queue has an owner now. Changes nothing. */
   static async isHeld(folder: string, queue: string): Promise<boolean> {
     if (isWindows()) return isPipeHeld(await pipeOf(folder, queue));
     return (await examine(lockOf(folder, queue))).owner !== undefined;
@@ -99,12 +99,12 @@ async function claimFolder(folder: string, queue: string): Promise<Claim> {
   throw new Taken(new Error(`other processes were faster ${MOST_ATTEMPTS} times`));
 }
 
-/** A folder with a socket that listens: at first beside the lock, and then as the lock. */
+/** A folder with a socket that listens: first beside the lock, then as the lock. */
 class FolderClaim implements Claim {
   readonly #lock: string;
   readonly #name: string;
   readonly #socket: LocalSocket;
-  /** Where the folder is. */
+  /** Path of the folder. */
   #path: string;
 
   private constructor(lock: string, name: string, socket: LocalSocket) {
@@ -143,19 +143,19 @@ class FolderClaim implements Claim {
     return true;
   }
 
-  /** The socket is the last thing to be given up: until then, no other process touches the queue. */
+  /** Closes the socket last: until then, no other process takes the queue. */
   async close(): Promise<void> {
     if (this.#path === this.#lock) await removeAbandoned(this.#lock);
     await unlink(join(this.#path, this.#name)).catch(() => undefined);
     await this.#socket.close();
-    await rmdir(this.#path).catch(() => undefined); // it may be the next owner's already
+    await rmdir(this.#path).catch(() => undefined); // it may be the folder of the next owner
   }
 }
 
 /**
- * Makes room for the next owner. With the folder goes its block: on a full disk, the next one needs that.
+ * Removes the folder of a dead owner. That frees its block, which the next owner needs on a full disk.
  *
- * @throws Taken - there is an owner.
+ * @throws Taken - the owner is alive.
  */
 async function removeDeadOwner(lock: string): Promise<void> {
   const { owner, files } = await examine(lock);
@@ -164,15 +164,15 @@ async function removeDeadOwner(lock: string): Promise<void> {
   await rmdir(lock).catch(() => undefined); // if it is empty, and there
 }
 
-/** What was a file when it was listed may be the next owner's folder now. */
+/** The path of a listed file may be a folder of the next owner now. */
 function unlessReplaced(error: unknown): void {
   if (!['ENOENT', 'EISDIR', 'EPERM'].includes(codeOf(error))) throw error;
 }
 
 interface ExaminedLock {
-  /** What speaks for an owner that lives; undefined if there is none. */
+  /** Evidence of an owner that is alive; undefined if there is none. */
   readonly owner: Error | undefined;
-  /** Paths of the sockets: one at most, if no other program has left anything there. */
+  /** Paths of the sockets: at most one, unless another program has put files there. */
   readonly files: readonly string[];
 }
 
@@ -192,7 +192,7 @@ async function examine(lock: string): Promise<ExaminedLock> {
   return { owner: undefined, files };
 }
 
-/** Removes the folders of contenders that were killed, as far as that is possible: they are only in the way of people. */
+/** Removes the folders of contenders that were killed. Errors are ignored: such a folder does no harm. */
 async function removeAbandoned(lock: string): Promise<void> {
   const names = await readdir(dirname(lock)).catch(() => []);
   const prefix = `${basename(lock)}.`;
@@ -205,12 +205,12 @@ async function removeAbandoned(lock: string): Promise<void> {
 async function removeUnlessAlive(lock: string, claim: string): Promise<void> {
   if ((await examine(claim)).owner !== undefined) return;
   const path = `${lock}.${randomName()}`;
-  await rename(claim, path); // or its contender could publish it while it loses its socket
+  await rename(claim, path); // otherwise its contender could publish it without its socket
   for (const name of await readdir(path)) await unlink(join(path, name));
   await rmdir(path);
 }
 
-/** Names the folder by its identity on its device: another spelling of its path is the same queue. */
+/** Uses the identity of the folder on its device: another spelling of its path is the same queue. */
 async function pipeOf(folder: string, queue: string): Promise<string> {
   const { dev, ino } = await stat(folder, { bigint: true });
   const identity = createHash('sha256').update(`${dev}:${ino}:${queue}`).digest('hex').slice(0, 40);

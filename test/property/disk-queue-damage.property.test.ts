@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { CheckedLog } from '../../src/diskqueue/checked/checked-log.ts';
 import type { CorruptionEvent } from '../../src/diskqueue/message-log.ts';
-import { CannotRepair } from '../../src/diskqueue/stored/cannot-repair.ts';
+import { CannotRepair } from '../../src/diskqueue/stored/stored-queue.ts';
 import { RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
 import { MemoryDisk } from '../diskqueue/stored/memory-disk.ts';
 import { expectInOrder, FOLDER, NAME, planFor, queueOf, repair } from '../diskqueue/stored/repaired.ts';

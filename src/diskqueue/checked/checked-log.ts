@@ -41,7 +41,6 @@ export class CheckedLog implements MessageLog {
   #left = 0;
   /** Bytes of the messages that were read, and are not acknowledged. */
   #held = 0;
-  #writtenOff = 0;
   /** Places of damage that was reported without messages. */
   readonly #reported = new Set<string>();
   /** Whether the last write failed because the disk is full. */
@@ -80,12 +79,6 @@ export class CheckedLog implements MessageLog {
     return Math.max(this.#left + this.#log.appendedBytes, 0);
   }
 
-  takeWrittenOff(): number {
-    const bytes = this.#writtenOff;
-    this.#writtenOff = 0;
-    return bytes;
-  }
-
   get hasUnsavedAcks(): boolean {
     return this.#journal.hasUnsaved;
   }
@@ -105,8 +98,7 @@ export class CheckedLog implements MessageLog {
     for (;;) {
       const found = await this.#reader.read();
       if (found === undefined) {
-        // Nothing is left to read, so what is still counted was not a message.
-        this.#writeOff(this.#left + this.#log.appendedBytes - this.#held);
+        this.#left = this.#held - this.#log.appendedBytes; // more was counted if there was damage
         return [];
       }
       this.#journal.noteHint(found.start);
@@ -136,7 +128,6 @@ export class CheckedLog implements MessageLog {
       journal.forgetHints();
       this.#left = -this.#log.appendedBytes;
       this.#held = 0;
-      this.#writtenOff = 0;
       return allOf([
         () => this.#reader.close(),
         async () => {
@@ -331,7 +322,7 @@ export class CheckedLog implements MessageLog {
     const bytes = damagedBytes(segment, piece);
     // The repair that has written a record of lost messages has reported them.
     const lost = piece.kind === 'damage' ? this.#lose(segment, piece) : this.#journal.add(from, to, bytes);
-    this.#writeOff(to > from ? Math.round((bytes * lost) / (to - from)) : bytes);
+    this.#left -= to > from ? Math.round((bytes * lost) / (to - from)) : bytes;
     return undefined;
   }
 
@@ -344,11 +335,6 @@ export class CheckedLog implements MessageLog {
     if (isNews) this.#report(segment.path, offset, end - offset, from, to, reason);
     if (from === to) this.#reported.add(place);
     return lost;
-  }
-
-  #writeOff(bytes: number): void {
-    this.#left -= bytes;
-    this.#writtenOff += bytes;
   }
 
   #report(file: string, offset: number, bytes: number, from: number, to: number, reason: string): void {

@@ -10,8 +10,7 @@ import {
 import { footerOf, type SegmentHeader } from '../../log/segment-format.ts';
 import { segmentFileName, type Segment } from '../../log/segment.ts';
 import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
-import { CannotRepair } from '../stored/cannot-repair.ts';
-import type { LostMessages, RepairPlan, RepairStep } from '../stored/stored-queue.ts';
+import { CannotRepair, type LostMessages, type RepairPlan, type RepairStep } from '../stored/stored-queue.ts';
 import { CursorFile } from './cursor-file.ts';
 import { isWhole, laterEnd, missingAtEnd, type CursorState, type LogEnd } from './cursor-format.ts';
 import { leftFilesOf, type ExaminedQueue } from './examine-queue.ts';

@@ -1,17 +1,16 @@
-import { isMissing, type FileSystem } from '../../log/file-system.ts';
+import { isMissing } from '../../log/file-system.ts';
 import { recoverSegments } from '../../log/recover-segments.ts';
 import { SegmentReader } from '../../log/segment-reader.ts';
 import { parseSegmentFileName, type Segment } from '../../log/segment.ts';
 import type { AckRanges } from '../ack-ranges.ts';
-import { QueueLock } from '../queue-lock.ts';
-import type {
-  ListedMessage,
-  MessageSelection,
-  OnProgress,
-  QueueSummary,
-  RepairPlan,
+import {
   StoredQueue,
-  VerifyReport,
+  type ListedMessage,
+  type MessageSelection,
+  type OnProgress,
+  type QueueSummary,
+  type RepairPlan,
+  type VerifyReport,
 } from '../stored/stored-queue.ts';
 import { CursorFile } from './cursor-file.ts';
 import { firstExpected } from './cursor-format.ts';
@@ -22,35 +21,13 @@ import { planRepair } from './plan-repair.ts';
 const MAX_ATTEMPTS = 20;
 
 /** A queue of the default format, as it is stored on the disk. */
-export class StoredCheckedQueue implements StoredQueue {
-  readonly name: string;
+export class StoredCheckedQueue extends StoredQueue {
   readonly format = 'checked';
-  readonly #files: FileSystem;
-  readonly #folder: string;
-
-  constructor(files: FileSystem, folder: string, name: string) {
-    this.#files = files;
-    this.#folder = folder;
-    this.name = name;
-  }
-
-  isOpen(): Promise<boolean> {
-    return QueueLock.isHeld(this.#folder, this.name);
-  }
-
-  async size(): Promise<number> {
-    let bytes = 0;
-    for (const name of await this.#files.list(this.#folder)) {
-      if (!this.#owns(name)) continue;
-      bytes += await this.#files.size(`${this.#folder}/${name}`).catch(zeroIfMissing);
-    }
-    return bytes;
-  }
 
   async summarize(): Promise<QueueSummary> {
     const { acks, segments } = await this.#recover();
     return {
-      files: segments.map(({ path }) => path.slice(this.#folder.length + 1)),
+      files: segments.map(({ path }) => path.slice(this.folder.length + 1)),
       messages: segments.reduce((sum, { base, next }) => sum + next - base, 0),
       unacknowledged: segments.reduce((sum, { base, next }) => sum + unacknowledgedIn(acks, base, next), 0),
       bytes: await this.size(),
@@ -59,7 +36,7 @@ export class StoredCheckedQueue implements StoredQueue {
 
   async verify(onProgress: OnProgress): Promise<VerifyReport> {
     const examined = await untilNothingIsRemoved(() =>
-      examineQueue(this.#files, this.#folder, this.name, onProgress),
+      examineQueue(this.files, this.folder, this.name, onProgress),
     );
     const { messages, unacknowledged, problems, notes } = reportOf(examined);
     return { messages, unacknowledged, bytes: await this.size(), problems, notes };
@@ -77,7 +54,7 @@ export class StoredCheckedQueue implements StoredQueue {
   }
 
   async planRepair(onProgress: OnProgress): Promise<RepairPlan> {
-    return planRepair(this.#files, await examineQueue(this.#files, this.#folder, this.name, onProgress));
+    return planRepair(this.files, await examineQueue(this.files, this.folder, this.name, onProgress));
   }
 
   async *#messagesOf(
@@ -86,7 +63,7 @@ export class StoredCheckedQueue implements StoredQueue {
     onDamage: MessageSelection['onDamage'],
   ): AsyncIterable<ListedMessage> {
     if (segment.header === undefined) onDamage(segment.path, 0);
-    const reader = await SegmentReader.open(this.#files, segment);
+    const reader = await SegmentReader.open(this.files, segment);
     if (segment.isGone === true) return; // its owner has removed it, because all of it is acknowledged
     try {
       for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
@@ -104,15 +81,15 @@ export class StoredCheckedQueue implements StoredQueue {
 
   #recover(): Promise<{ acks: AckRanges; segments: readonly Segment[] }> {
     return untilNothingIsRemoved(async () => {
-      const cursor = new CursorFile(this.#files, this.#folder, `${this.#folder}/${this.name}.cursor`);
+      const cursor = new CursorFile(this.files, this.folder, `${this.folder}/${this.name}.cursor`);
       const state = await cursor.load();
       const expected = firstExpected(state);
-      const { segments } = await recoverSegments(this.#files, this.#folder, this.name, expected);
+      const { segments } = await recoverSegments(this.files, this.folder, this.name, expected);
       return { acks: state.acks, segments };
     });
   }
 
-  #owns(file: string): boolean {
+  protected override owns(file: string): boolean {
     if (file === `${this.name}.cursor` || file === `${this.name}.cursor.new`) return true;
     return parseSegmentFileName(file)?.log === this.name;
   }
@@ -138,9 +115,4 @@ async function untilNothingIsRemoved<R>(action: () => Promise<R>): Promise<R> {
       if (!isMissing(error) || attempt === MAX_ATTEMPTS) throw error;
     }
   }
-}
-
-function zeroIfMissing(error: unknown): number {
-  if (isMissing(error)) return 0;
-  throw error;
 }

@@ -1,58 +1,49 @@
 import { type FileSystem, withFile } from '../../log/file-system.ts';
 import type { AppendResult } from '../message-log.ts';
-import type { DataFile } from './data-file.ts';
-import type { DataFiles } from './data-files.ts';
+import type { DataFile, DataFiles } from './data-files.ts';
 import { DataWriter } from './data-writer.ts';
+import { isSamePosition, START, type Position } from './format.ts';
 import type { MetadataFile } from './metadata-file.ts';
-import { isSamePosition, START, type Position } from './metadata.ts';
 
 export interface AppenderOptions {
   readonly files: FileSystem;
   readonly folder: string;
   readonly name: string;
   readonly maxBytesPerFile: number;
-  /** Whether a message is readable only when it is on the disk. */
+  /** Whether a message becomes readable only when it is on the disk. */
   readonly isAlwaysDurable: boolean;
 }
 
 /**
- * Writes at the end of the log, in one data file after the other, and brings it to the disk in this order:
+ * Writes at the end of the log, in one data file after the other, and syncs in this order:
  *
- *      name of the file ──► bytes of the file ──► what is torn is cut off ──► metadata
+ *      name of the file ──► bytes of the file ──► torn records are cut off ──► metadata
  *
- * Whenever the power fails, everything that the metadata says is true then, and behind its write position only the last
- * file can end in the midst of a record.
+ * So the metadata are true whenever the power fails, and behind their write position only the last file can end in the
+ * middle of a record.
  *
  *      what has failed      the messages of the call           the file
- *      write                refused from there on: cut off     goes on; if it could not be cut, it ends here: torn
- *      sync of the file     taken back; in doubt if readable   ends here: asked again, the host may say that all is well
- *      metadata             taken back, unless readable        goes on
+ *      write                rejected from there on: cut off    continues; if it cannot be cut, it ends here: torn
+ *      sync of the file     taken back; in doubt if readable   ends here: a second sync may succeed without the bytes
+ *      metadata             taken back, unless readable        continues
  */
 export class Appender {
   readonly #options: AppenderOptions;
   readonly #metadata: MetadataFile;
   readonly #files: DataFiles;
-  readonly #onReadable: (records: number, bytes: number) => void;
   #writer: DataWriter | undefined;
-  /** Files whose end is to be cut off before there is a later one. */
+  /** Files that must be cut at their end before a later file is created. */
   #torn: DataFile[] = [];
-  /** Messages in the file of that number, and before it, may be not on the disk. */
+  /** Readable messages up to the file of that number may not be on the disk. */
   #doubt: { readonly number: number; readonly error: unknown } | undefined;
 
-  /** @param onReadable - told of messages, and of their bytes. */
-  constructor(
-    options: AppenderOptions,
-    metadata: MetadataFile,
-    files: DataFiles,
-    onReadable: (records: number, bytes: number) => void,
-  ) {
+  constructor(options: AppenderOptions, metadata: MetadataFile, files: DataFiles) {
     this.#options = options;
     this.#metadata = metadata;
     this.#files = files;
-    this.#onReadable = onReadable;
   }
 
-  /** Into one file, so that a `sync` that fails then loses all that it was for, and nothing else. */
+  /** Writes to one file only, so that the next `sync` succeeds or fails for all these messages. */
   async append(messages: readonly Uint8Array[]): Promise<AppendResult> {
     try {
       const writer = await this.#writerFor((messages[0] as Uint8Array).length);
@@ -67,13 +58,13 @@ export class Appender {
     }
   }
 
-  /** Makes all that was appended durable, and readable. */
+  /** Makes everything that was appended durable, and readable. */
   async sync(): Promise<void> {
     if (this.#isUnsaved) await this.#saveAt(this.#writer?.position ?? this.#files.writePosition);
     this.#throwDoubt();
   }
 
-  /** Makes all that is readable durable, and saves where its reader is. */
+  /** Makes everything that is readable durable, and saves the read position. */
   async save(): Promise<void> {
     if (this.#writer?.isReadableUnsynced === true) await this.#flush(this.#writer);
     await this.#cutTorn();
@@ -86,14 +77,14 @@ export class Appender {
     return this.#metadata.holds(this.#files.metadataAt(this.#files.writePosition, 0));
   }
 
-  /** Nothing that was written matters any more, as soon as the metadata on the disk says so. */
+  /** Abandons everything that was written. Resolves when that is in the metadata on the disk. */
   async drop(write: Position): Promise<void> {
     await this.close().catch(() => undefined);
     await this.#metadata.save({ depth: 0, read: write, write });
     this.#torn = [];
   }
 
-  /** Goes on in another file, though there is room in this one: all of it is acknowledged. */
+  /** Continues in another file though this one is not full, because all of it is acknowledged. */
   async leaveCurrent(): Promise<void> {
     const writer = this.#writer;
     this.#endCurrent();
@@ -101,14 +92,14 @@ export class Appender {
     await this.save();
   }
 
-  /** What is not on the disk is left as it is. */
+  /** Closes the file without a sync. */
   async close(): Promise<void> {
     const writer = this.#writer;
     this.#writer = undefined;
     await writer?.close();
   }
 
-  /** Whether the metadata on the disk does not know the end of what was written. */
+  /** Whether the metadata on the disk lack the end of what was written. */
   get #isUnsaved(): boolean {
     if (this.#torn.length > 0 || this.#metadata.isUnsure) return true;
     const { write } = this.#metadata.durable ?? { write: START };
@@ -116,8 +107,8 @@ export class Appender {
   }
 
   /**
-   * Messages are readable at once, unless they have to be on the disk first. So has an empty one at the end: it is four
-   * zeros, which only the metadata tells from a file that had grown when the power failed.
+   * Messages become readable at once, unless they must be on the disk first. So must an empty one at the end: it is four
+   * zeros, which only the metadata distinguish from a file that had grown when the power failed.
    */
   async #settle(writer: DataWriter, last: Uint8Array | undefined): Promise<void> {
     if (this.#options.isAlwaysDurable) return;
@@ -125,7 +116,7 @@ export class Appender {
     else this.#publish(writer);
   }
 
-  /** Everything that was written is durable then, and readable. @param write - where writing will go on. */
+  /** Makes everything that was written durable, and then readable. @param write - where writing will continue. */
   async #saveAt(write: Position): Promise<void> {
     const writer = this.#writer;
     try {
@@ -153,11 +144,10 @@ export class Appender {
     const { pendingRecords, pendingBytes } = writer;
     if (pendingRecords === 0) return;
     writer.publish();
-    this.#files.addRecords(pendingRecords);
-    this.#onReadable(pendingRecords, pendingBytes);
+    this.#files.addReadable(pendingRecords, pendingBytes);
   }
 
-  /** What could not be brought to the disk is not brought there by asking again. */
+  /** Rejects for messages of which an earlier sync has failed, until they are acknowledged: a second sync proves nothing. */
   #throwDoubt(): void {
     if (this.#doubt === undefined) return;
     if (this.#files.readPosition.number <= this.#doubt.number) throw this.#doubt.error;
@@ -165,9 +155,9 @@ export class Appender {
   }
 
   async #writerFor(length: number): Promise<DataWriter> {
-    if (this.#metadata.isUnsure) await this.save(); // it may know nothing of what is about to be written
+    if (this.#metadata.isUnsure) await this.save(); // a crash could leave the older ones
     const writer = this.#writer ?? (await this.#resume());
-    if (writer?.hasRoomFor(length) === true && !writer.file.isDamaged) return writer;
+    if (writer?.fits(length) === true && !writer.file.isDamaged) return writer;
     if (writer !== undefined) await this.#roll(writer);
     return this.#create();
   }
@@ -180,17 +170,17 @@ export class Appender {
     return this.#writer;
   }
 
-  /** As the original does it: the metadata names the next file before there is one. */
+  /** As go-diskqueue: the metadata name the next file before it exists. */
   async #roll(writer: DataWriter): Promise<void> {
     await this.#saveAt({ number: writer.file.number + 1, offset: 0 });
     this.#endCurrent();
-    await writer.close().catch(() => undefined); // it is all on the disk
+    await writer.close().catch(() => undefined); // everything is on the disk
   }
 
   async #create(): Promise<DataWriter> {
     const { files, folder, name, maxBytesPerFile } = this.#options;
     await this.#cutTorn();
-    if (this.#metadata.durable === undefined) await this.save(); // there may be no room for it later
+    if (this.#metadata.durable === undefined) await this.save(); // the disk may be full later
     for (;;) {
       const file = this.#files.next(folder, name);
       try {
@@ -199,26 +189,26 @@ export class Appender {
         return this.#writer;
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-        this.#files.skipNumber(); // one that could not be made, nor removed: nothing is written over
+        this.#files.skipNumber(); // left by an earlier call that failed
       }
     }
   }
 
-  /** Nothing is readable that was not yet. */
+  /** Removes the messages that are not readable yet. */
   async #takeBack(): Promise<void> {
     const writer = this.#writer;
     if (writer === undefined || writer.pendingRecords === 0) return;
     await writer.takeBack();
     if (writer.isTorn) await this.#abandon(writer);
-    if (this.#metadata.isUnsure) await this.save().catch(() => undefined); // it may know what was taken back
+    if (this.#metadata.isUnsure) await this.save().catch(() => undefined); // they may cover the removed messages
   }
 
-  /** The file is not written any more, and what is not readable in it never will be. */
+  /** Ends the file; its messages that are not readable yet never become readable. */
   async #abandon(writer: DataWriter): Promise<void> {
     if (writer.isTorn || writer.pendingRecords > 0) this.#torn.push(writer.file);
     this.#endCurrent();
     await writer.close().catch(() => undefined);
-    await this.#cutTorn().catch(() => undefined); // it is tried again before anything depends on it
+    await this.#cutTorn().catch(() => undefined); // repeated before the next file and the next metadata
   }
 
   #endCurrent(): void {

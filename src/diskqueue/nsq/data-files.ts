@@ -1,9 +1,39 @@
-import { emptyDataFile, type DataFile } from './data-file.ts';
-import type { Metadata, Position } from './metadata.ts';
-import type { RecoveredQueue } from './recover-queue.ts';
+import { type FileSystem, withFile } from '../../log/file-system.ts';
+import type { CorruptionEvent } from '../message-log.ts';
+import { examineQueue, type ExaminedFile } from './examine-queue.ts';
+import {
+  dataFileName,
+  RECORD_HEADER_BYTES,
+  type Metadata,
+  type Position,
+  type QueueFiles,
+} from './format.ts';
+
+/** A data file of an open queue. */
+export interface DataFile {
+  readonly number: number;
+  readonly path: string;
+  /** Where its readable records end, in bytes. */
+  end: number;
+  /** Number of readable records that were not delivered yet. */
+  unreadRecords: number;
+  /** Bytes of their messages. */
+  unreadBytes: number;
+  /** Whether a part of it cannot be read: then it is set aside instead of deleted. */
+  isDamaged: boolean;
+}
+
+/** Where a queue is, and what limits its records. */
+export interface DataFilesOptions {
+  readonly files: FileSystem;
+  readonly folder: string;
+  readonly name: string;
+  readonly maxBytesPerFile: number;
+  readonly maxMessageSize: number;
+}
 
 /**
- * The data files of a queue, and its two positions in them.
+ * The data files of an open queue, its two positions in them, and its size.
  *
  *      passed          files                     current
  *      ┌──── 7 ────┐   ┌──── 8 ────┐┌──── 9 ────┐┌──── 10 ──
@@ -11,38 +41,73 @@ import type { RecoveredQueue } from './recover-queue.ts';
  *                             read position                 write position
  *
  * The read position is in the first file, or where the next one will begin. A file that has ended and has no record
- * behind the read position is passed: there is nothing to look for at its end.
+ * behind the read position is passed: its end is never read.
  */
 export class DataFiles {
-  /** With records that are not acknowledged; ascending. */
+  /** Number of messages that are not acknowledged, and their bytes. */
+  depth = 0;
+  bytes = 0;
+  /** Files with records behind the read position; ascending. */
   readonly #files: DataFile[];
-  /** Acknowledged as a whole, and still there. */
+  /** Files that are acknowledged as a whole, and not removed yet. */
   #passed: DataFile[];
-  /** Of the read position, in bytes. */
+  /** Offset of the read position, in bytes. */
   #offset: number;
   /** The file that is appended to: the last one, or none yet. */
   #current: DataFile | undefined;
-  /** Its number, or that of the next file to make. */
+  /** Number of the current file, or of the next one to create. */
   #number: number;
-  /** Behind the read position, acknowledged out of order or not at all. */
+  /** Number of records behind the read position, those acknowledged out of order included. */
   #records = 0;
 
-  constructor(found: RecoveredQueue) {
-    this.#files = [...found.files];
-    this.#passed = [...found.passed];
-    this.#offset = found.offset;
-    this.#current = found.current;
-    this.#number = found.number;
-    for (const { unreadRecords } of found.files) this.#records += unreadRecords;
+  private constructor(
+    files: DataFile[],
+    passed: DataFile[],
+    offset: number,
+    current: DataFile | undefined,
+    number: number,
+  ) {
+    this.#files = files;
+    this.#passed = passed;
+    this.#offset = offset;
+    this.#current = current;
+    this.#number = number;
+    for (const { unreadRecords, unreadBytes } of files) this.addReadable(unreadRecords, unreadBytes);
     this.#advance();
+  }
+
+  /** Examines the files, removes torn records, and makes durable what the metadata do not know yet. */
+  static async recover(
+    options: DataFilesOptions,
+    metadata: Metadata | undefined,
+    onDamage: (event: CorruptionEvent) => void,
+  ): Promise<DataFiles> {
+    const { files, folder, name, maxBytesPerFile, maxMessageSize } = options;
+    const longestRecord = Math.max(maxBytesPerFile, maxMessageSize + RECORD_HEADER_BYTES);
+    const found = await examineQueue(files, folder, name, metadata, longestRecord);
+    for (const temporary of found.names.temporary) {
+      await files.unlink(`${folder}/${temporary}`).catch(() => undefined); // it may stay: no name is used twice
+    }
+    for (const file of found.files) {
+      if (file.size > file.known || file.number > (metadata?.write.number ?? -1)) await settle(files, file);
+    }
+    for (const damage of found.damages) onDamage(damage);
+    const isPassed = ({ number }: ExaminedFile): boolean => number < (metadata?.read.number ?? 0);
+    const unread = found.files.filter((file) => !isPassed(file));
+    const dataFiles = unread.map(toDataFile);
+    const last = unread.at(-1);
+    const current = last !== undefined && canAppendTo(last, metadata) ? dataFiles.at(-1) : undefined;
+    return new DataFiles(
+      dataFiles,
+      found.files.filter(isPassed).map(toDataFile),
+      unread[0]?.from ?? 0,
+      current,
+      current?.number ?? unusedNumber(found.names, metadata),
+    );
   }
 
   get current(): DataFile | undefined {
     return this.#current;
-  }
-
-  get records(): number {
-    return this.#records;
   }
 
   get readPosition(): Position {
@@ -51,12 +116,12 @@ export class DataFiles {
     return first === undefined ? { number: this.#number, offset: 0 } : { number: first.number, offset };
   }
 
-  /** Behind what is readable. */
+  /** Behind the last readable record. */
   get writePosition(): Position {
     return { number: this.#number, offset: this.#current?.end ?? 0 };
   }
 
-  /** What the metadata has to say when writing goes on at `write`, and so many more records are readable. */
+  /** Returns the metadata for when writing continues at `write`, and `pending` more records are readable. */
   metadataAt(write: Position, pending: number): Metadata {
     const [first] = this.#files;
     const isLeft = pending === 0 && this.#files.length === 1 && first?.number !== write.number;
@@ -64,7 +129,7 @@ export class DataFiles {
     return { depth: this.#records + pending, read: isPassed ? write : this.readPosition, write };
   }
 
-  /** The first file with records at or behind a position, and where they begin. */
+  /** Returns the first file with records at or behind a position, and the offset of the first of them. */
   firstBehind({ number, offset }: Position): { file: DataFile; offset: number } | undefined {
     for (const file of this.#files) {
       const from = file.number === number ? offset : 0;
@@ -73,34 +138,38 @@ export class DataFiles {
     return undefined;
   }
 
-  /** The next file, for somebody to make. */
+  /** Returns the next file, which the caller creates. */
   next(folder: string, queue: string): DataFile {
-    return emptyDataFile(folder, queue, this.#number);
+    const path = `${folder}/${dataFileName(queue, this.#number)}`;
+    return { number: this.#number, path, end: 0, unreadRecords: 0, unreadBytes: 0, isDamaged: false };
   }
 
-  /** It was made. */
+  /** Makes a file that was created the current one. */
   begin(file: DataFile): void {
     this.#files.push(file);
     this.#current = file;
   }
 
-  /** There is a file of this number that nobody knows: it is never written over. */
+  /** Leaves out a number of which there is a file of unknown origin: it is never written over. */
   skipNumber(): void {
     this.#number++;
   }
 
-  /** Nothing will be appended to the current file any more. */
+  /** Ends the current file: nothing more is appended to it. */
   endCurrent(): void {
     this.#current = undefined;
     this.#number++;
     this.#advance();
   }
 
-  addRecords(records: number): void {
+  /** Counts records that have become readable; with negative numbers, records that cannot be read after all. */
+  addReadable(records: number, bytes: number): void {
     this.#records += records;
+    this.depth += records;
+    this.bytes += bytes;
   }
 
-  /** @param records - how many are before it now that were not. */
+  /** @param records - the number of records that the read position moves over. */
   moveReadPosition({ number, offset }: Position, records: number): void {
     for (let [first] = this.#files; first !== undefined && first.number < number; [first] = this.#files) {
       this.#pass(first);
@@ -110,21 +179,21 @@ export class DataFiles {
     this.#advance();
   }
 
-  /** All of them are passed, and everything goes on in a file to be made. */
+  /** Passes all files; writing continues in a file that is yet to be created. */
   passAll(number: number): void {
     this.#passed.push(...this.#files);
     this.#files.length = 0;
     this.#current = undefined;
     this.#number = number;
     this.#offset = 0;
-    this.#records = 0;
+    this.#records = this.depth = this.bytes = 0;
   }
 
   passedBefore(number: number): DataFile[] {
     return this.#passed.filter((file) => file.number < number);
   }
 
-  /** It is not there any more. */
+  /** Drops a passed file that was removed. */
   forget(file: DataFile): void {
     this.#passed = this.#passed.filter((passed) => passed !== file);
   }
@@ -141,4 +210,28 @@ export class DataFiles {
     this.#files.shift();
     this.#offset = 0;
   }
+}
+
+function toDataFile({ number, path, end, records, bytes, state }: ExaminedFile): DataFile {
+  return { number, path, end, unreadRecords: records, unreadBytes: bytes, isDamaged: state === 'damaged' };
+}
+
+async function settle(files: FileSystem, { path, end, state }: ExaminedFile): Promise<void> {
+  await withFile(files, path, 'write', async (handle) => {
+    if (state === 'torn') await handle.truncate(end);
+    await handle.sync();
+  });
+}
+
+/** Whether the file is exactly what the metadata describe: a reader that follows the metadata must find its end there. */
+function canAppendTo({ number, size, known, state }: ExaminedFile, metadata: Metadata | undefined): boolean {
+  return number === metadata?.write.number && size === known && state === 'whole';
+}
+
+/** Returns the number of a file that was never written or set aside. */
+function unusedNumber({ data, bad }: QueueFiles, metadata: Metadata | undefined): number {
+  const unused = Math.max(-1, ...data.slice(-1), ...bad) + 1;
+  if (metadata === undefined) return unused;
+  const { number, offset } = metadata.write;
+  return Math.max(unused, offset > 0 ? number + 1 : number);
 }

@@ -1,10 +1,9 @@
 import type { File, FileSystem } from '../../log/file-system.ts';
 import type { AppendResult } from '../message-log.ts';
-import type { DataFile } from './data-file.ts';
-import type { Position } from './metadata.ts';
-import { encodeRecord, RECORD_HEADER_BYTES } from './record.ts';
+import type { DataFile } from './data-files.ts';
+import { encodeRecord, RECORD_HEADER_BYTES, type Position } from './format.ts';
 
-/** Memory that records are encoded in, in bytes; a longer one gets its own. */
+/** Size of the buffer that records are encoded in; a longer record gets one of its own. */
 const BUFFER_BYTES = 1024 * 1024;
 
 /**
@@ -14,7 +13,8 @@ const BUFFER_BYTES = 1024 * 1024;
  *      ├── readable ─────┼── on the disk ─┼── with the host ─┤
  *                        └───────── pending ────────────────┘
  *
- * What is pending becomes readable when the log says so: at once, or when the metadata that knows it is on the disk.
+ * Pending records become readable when the log publishes them: at once, or when the metadata that cover them are on the
+ * disk.
  */
 export class DataWriter {
   readonly file: DataFile;
@@ -34,12 +34,12 @@ export class DataWriter {
     this.#written = this.#synced = file.end;
   }
 
-  /** Goes on with a file that is whole. */
+  /** Continues a file that ends with a complete record. */
   static async resume(files: FileSystem, file: DataFile, maxBytes: number): Promise<DataWriter> {
     return new DataWriter(file, await files.open(file.path, 'write'), maxBytes);
   }
 
-  /** Makes a file: when it resolves, its name is on the disk. Never writes over another one. */
+  /** Creates a file. Resolves when its name is on the disk. Rejects if there is such a file. */
   static async create(
     files: FileSystem,
     folder: string,
@@ -57,37 +57,38 @@ export class DataWriter {
     return new DataWriter(file, handle, maxBytes);
   }
 
-  /** Behind all that was written. */
+  /** Behind the last written record. */
   get position(): Position {
     return { number: this.file.number, offset: this.#written };
   }
 
-  /** Records that are not readable yet. */
+  /** Number of records that are not readable yet. */
   get pendingRecords(): number {
     return this.#pendingRecords;
   }
 
+  /** Bytes of their messages. */
   get pendingBytes(): number {
     return this.#pendingBytes;
   }
 
-  /** Whether there may be bytes behind what was written. */
+  /** Whether the file may have bytes behind the last written record. */
   get isTorn(): boolean {
     return this.#isTorn;
   }
 
-  /** Whether something can be read that is not on the disk. */
+  /** Whether a readable record is not on the disk. */
   get isReadableUnsynced(): boolean {
     return this.file.end > this.#synced;
   }
 
-  /** The rule of the original: a file is full when the record would go beyond the limit, unless it is the first. */
-  hasRoomFor(length: number, after = 0): boolean {
+  /** go-diskqueue's rule: a file is full if the record would exceed the limit, unless it is the first one. */
+  fits(length: number, after = 0): boolean {
     const used = this.#written + after;
     return used === 0 || used + RECORD_HEADER_BYTES + length <= this.#maxBytes;
   }
 
-  /** Writes as many of the messages as belong in this file. */
+  /** Writes as many of the messages as fit in this file. */
   async append(messages: readonly Uint8Array[]): Promise<AppendResult> {
     let appended = 0;
     while (appended < messages.length) {
@@ -107,7 +108,7 @@ export class DataWriter {
     return { appended };
   }
 
-  /** After it rejected, the file must not be written any more: the host may have dropped what it could not write. */
+  /** After a rejection the file must not be written any more: the host may have dropped what it could not write. */
   async sync(): Promise<void> {
     if (this.#synced === this.#written) return;
     const written = this.#written;
@@ -115,7 +116,7 @@ export class DataWriter {
     this.#synced = written;
   }
 
-  /** What was written can be read. */
+  /** Makes the pending records readable. */
   publish(): void {
     this.file.end = this.#written;
     this.file.unreadRecords += this.#pendingRecords;
@@ -124,7 +125,7 @@ export class DataWriter {
     this.#pendingBytes = 0;
   }
 
-  /** Takes back what is not readable, durably; `isTorn` if that fails. */
+  /** Removes the pending records durably; sets `isTorn` if that fails. */
   async takeBack(): Promise<void> {
     this.#written = this.file.end;
     this.#pendingRecords = 0;
@@ -150,22 +151,22 @@ export class DataWriter {
     }
   }
 
-  /** Encodes as many records as fit in the buffer and in the file, one at least if it fits in the file. */
+  /** Encodes as many records as fit in the buffer and in the file; at least one if it fits in the file. */
   #encode(messages: readonly Uint8Array[], first: number): { count: number; bytes: Buffer } {
     let count = 0;
     let at = 0;
     for (let i = first; i < messages.length; i++) {
       const message = messages[i] as Uint8Array;
       const length = RECORD_HEADER_BYTES + message.length;
-      if (!this.hasRoomFor(message.length, at) || (count > 0 && at + length > BUFFER_BYTES)) break;
-      if (count === 0) this.#makeRoom(length);
+      if (!this.fits(message.length, at) || (count > 0 && at + length > BUFFER_BYTES)) break;
+      if (count === 0) this.#growBuffer(length);
       at = encodeRecord(this.#buffer, at, message);
       count++;
     }
     return { count, bytes: this.#buffer.subarray(0, at) };
   }
 
-  #makeRoom(length: number): void {
+  #growBuffer(length: number): void {
     const wanted = Math.max(length, BUFFER_BYTES);
     if (this.#buffer.length !== wanted) this.#buffer = Buffer.allocUnsafeSlow(wanted);
   }

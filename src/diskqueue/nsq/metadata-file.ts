@@ -1,88 +1,83 @@
 import { randomInt } from 'node:crypto';
 import {
-  isMissing,
-  unlinkIfThere,
-  isOutOfRoom,
   type File,
   type FileSystem,
+  isMissing,
+  isOutOfRoom,
+  makeFile,
+  unlinkIfThere,
   withFile,
 } from '../../log/file-system.ts';
-import { metadataFileName } from './file-names.ts';
-import { decodeMetadata, encodeMetadata, type Metadata } from './metadata.ts';
+import { decodeMetadata, encodeMetadata, metadataFileName, type Metadata } from './format.ts';
 
 /** More than three lines of numbers can take, in bytes. */
 const LONGEST = 128;
 const RANDOM_BELOW = 2 ** 47;
 
 /**
- * The metadata of one queue: replaced as a whole, by a file of another name that is renamed when it is on the disk.
+ * The metadata of one queue. They are replaced as a whole: another file is written, synced and renamed.
  *
- * On a disk that is full there may be no other file. Then it is written over in place, which takes no room:
+ * A full disk has no space for another file. Then they are written over in place:
  *
- *      5\n0,0\n0,30\n                as it was
- *      5\n0,0\n0,30\n␠␠␠             made as long as it will be, if that is longer: what follows the lines is not read
+ *      5\n0,0\n0,30\n                as they were
+ *      5\n0,0\n0,30\n␠␠␠             made as long as they will be, if that is longer: bytes behind the lines are not read
  *      12\n0,130\n1,30\n             written over at once, in one sector of the disk
  *
- * The original does not sync the folder after that. Here it is synced, and until it is, nobody knows which of the two
- * a power failure would leave: see `isUnsure`.
+ * go-diskqueue does not sync the folder after that. Here it is synced, and until it is, a power failure may leave either
+ * of the two: see `isUnsure`.
  */
 export class MetadataFile {
+  readonly path: string;
   readonly #files: FileSystem;
   readonly #folder: string;
-  readonly #path: string;
   #durable: Metadata | undefined;
   #isUnsure = false;
 
   constructor(files: FileSystem, folder: string, queue: string) {
     this.#files = files;
     this.#folder = folder;
-    this.#path = `${folder}/${metadataFileName(queue)}`;
+    this.path = `${folder}/${metadataFileName(queue)}`;
   }
 
-  /** What is surely on the disk; undefined if nothing is, or nothing that can be believed. */
+  /** The metadata that are on the disk for certain; undefined if there are none, or only damaged ones. */
   get durable(): Metadata | undefined {
     return this.#durable;
   }
 
-  /** Whether something newer than that can be seen, and may be what is left after a crash. */
+  /** Whether the file has newer metadata, which may or may not be there after a power failure. */
   get isUnsure(): boolean {
     return this.#isUnsure;
   }
 
+  /** Reads the file. Returns undefined if it is missing or damaged. */
   async load(): Promise<Metadata | undefined> {
     try {
-      const file = await this.#files.open(this.#path, 'read');
-      try {
-        const bytes = Buffer.alloc(LONGEST);
-        this.#durable = decodeMetadata(bytes.subarray(0, await file.read(bytes, 0)));
-      } finally {
-        await file.close();
-      }
+      const bytes = Buffer.alloc(LONGEST);
+      const filled = await withFile(this.#files, this.path, 'read', (file) => file.read(bytes, 0));
+      this.#durable = decodeMetadata(bytes.subarray(0, filled));
     } catch (error) {
       if (!isMissing(error)) throw error;
     }
     return this.#durable;
   }
 
-  /** Whether this is what is on the disk. */
+  /** Whether these metadata are on the disk. */
   holds(metadata: Metadata): boolean {
-    const { durable } = this;
-    if (durable === undefined || this.#isUnsure) return false;
-    return encodeMetadata(durable).equals(encodeMetadata(metadata));
+    if (this.#durable === undefined || this.#isUnsure) return false;
+    return encodeMetadata(this.#durable).equals(encodeMetadata(metadata));
   }
 
-  /** When it resolves, it is on the disk, and will be found there. */
+  /** Resolves when the metadata are on the disk, and the name of their file too. */
   async save(metadata: Metadata): Promise<void> {
-    const temporary = `${this.#path}.${randomInt(RANDOM_BELOW)}.tmp`;
+    const temporary = `${this.path}.${randomInt(RANDOM_BELOW)}.tmp`;
+    const bytes = encodeMetadata(metadata);
     try {
-      await this.#write(temporary, encodeMetadata(metadata));
-      await this.#files.rename(temporary, this.#path);
+      await makeFile(this.#files, temporary, (file) => file.write(bytes, 0));
+      await this.#files.rename(temporary, this.path);
     } catch (error) {
       await this.#files.unlink(temporary).catch(() => undefined);
       if (!isOutOfRoom(error) || this.#durable === undefined) throw error;
-      await withFile(this.#files, this.#path, 'write', (file) =>
-        this.#overwrite(file, encodeMetadata(metadata)),
-      );
+      await withFile(this.#files, this.path, 'write', (file) => this.#overwrite(file, bytes));
     }
     this.#isUnsure = true;
     await this.#files.syncFolder(this.#folder);
@@ -91,11 +86,11 @@ export class MetadataFile {
   }
 
   async remove(): Promise<void> {
-    await unlinkIfThere(this.#files, this.#path);
+    await unlinkIfThere(this.#files, this.path);
   }
 
   async #overwrite(file: File, bytes: Buffer): Promise<void> {
-    const size = await this.#files.size(this.#path);
+    const size = await this.#files.size(this.path);
     if (bytes.length > size) {
       await file.write(Buffer.alloc(bytes.length - size, ' '), size);
       await file.sync();
@@ -103,15 +98,5 @@ export class MetadataFile {
     await file.write(Buffer.concat([bytes, Buffer.alloc(Math.max(0, size - bytes.length), ' ')]), 0);
     await file.sync();
     await file.truncate(bytes.length).catch(() => undefined);
-  }
-
-  async #write(path: string, bytes: Buffer): Promise<void> {
-    const file = await this.#files.create(path);
-    try {
-      await file.write(bytes, 0);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
   }
 }

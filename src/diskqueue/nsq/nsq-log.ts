@@ -1,97 +1,75 @@
 import { Serial } from '../../core/serial.ts';
-import { allOf, unlinkIfThere, isOutOfRoom, type FileSystem } from '../../log/file-system.ts';
+import { allOf, isOutOfRoom, unlinkIfThere } from '../../log/file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
 import { Appender } from './appender.ts';
-import type { DataFile } from './data-file.ts';
-import { DataFiles } from './data-files.ts';
-import { sortNames, dataFileName } from './file-names.ts';
-import { HandedOut } from './handed-out.ts';
+import { DataFiles, type DataFile, type DataFilesOptions } from './data-files.ts';
+import { NOT_A_RECORD } from './examine-queue.ts';
+import { dataFileName, filesOfQueue, isSamePosition, START, type Position } from './format.ts';
+import { InFlight } from './in-flight.ts';
 import { MetadataFile } from './metadata-file.ts';
-import { isSamePosition, START, type Position } from './metadata.ts';
-import { RecordReader, type ReadRecord } from './record-reader.ts';
-import { recoverQueue, type RecoveredQueue } from './recover-queue.ts';
+import { RecordReader, type ReadRecord } from './records.ts';
 
-/** What a log is made from. */
-export interface NsqLogOptions {
-  readonly files: FileSystem;
-  readonly folder: string;
-  readonly name: string;
-  readonly maxBytesPerFile: number;
-  /** Only to tell a record that is torn from one that is damaged: what is stored is read, however long it is. */
+export interface NsqLogOptions extends DataFilesOptions {
+  /** Distinguishes a torn record from a damaged one; stored messages are read whatever their length. */
   readonly maxMessageSize: number;
-  /** Whether a message is readable only when it is on the disk. */
+  /** Whether a message becomes readable only when it is on the disk. */
   readonly isAlwaysDurable: boolean;
   readonly onCorruption: (event: CorruptionEvent) => void;
 }
 
 /**
- * NSQ's format: go-diskqueue's files, which it reads and writes, one after the other with this.
+ * NSQ's format: reads and writes the files of go-diskqueue, which can take over whenever the log is closed.
  *
  *                 ┌──── 7 ────┐┌──── 8 ────┐┌──── 9 ──
  *                 │ ✓ ✓ ✓ ✓ ✓ ││ ✓ ✓ . ✓ . ││ . . . .│◄── append: the write position
  *                 └───────────┘└─────▲───▲─┘└─────────
  *                       ▲            │   └ read               ✓ acknowledged
  *                       │            └ the read position: before the first that is not acknowledged
- *                       └ goes when the metadata that says so is on the disk
+ *                       └ removed when the metadata on the disk have a later read position
  *
- * The format has no checksums, so what is damaged inside of a message is not found; and one read position, so what was
- * acknowledged behind it comes again after a reopen. What it can keep is kept:
+ * The format has no checksums, so damage inside of a message is not found; and one read position, so messages that were
+ * acknowledged behind it are delivered again after a reopen. Within these limits nothing is lost:
  *
- * - Nothing that exists is written over, or read only if the metadata knows of it: see recover-queue.ts.
- * - What is to be durable is, in this order: the name of a data file, its bytes, the metadata, the end of old files.
- *   Then everything that the metadata says is true, whenever the power fails: see appender.ts.
+ * - Existing bytes are never written over, and files that the metadata lack are read, too: see examine-queue.ts.
+ * - The order of syncs is: name of a data file, its bytes, the metadata, the removal of old files. So everything in the
+ *   metadata is true whenever the power fails: see appender.ts.
  */
 export class NsqLog implements MessageLog {
   readonly #options: NsqLogOptions;
   readonly #metadata: MetadataFile;
   readonly #files: DataFiles;
   readonly #appender: Appender;
-  #reader: RecordReader | undefined;
+  #reader: RecordReader<DataFile> | undefined;
   /** Where the next reader begins. */
   #readFrom: Position;
-  readonly #handedOut = new HandedOut();
-  #depth = 0;
-  #bytes = 0;
-  #writtenOff = 0;
+  readonly #inFlight = new InFlight();
   #isReading = false;
-  /** A write was refused because the disk is full, and none has succeeded since. */
-  #lacksRoom = false;
-  /** What changes the files runs one after the other. */
+  /** Whether the last write was refused because the disk is full. */
+  #isDiskFull = false;
+  /** Appends, syncs and saves of acknowledgements share the metadata: one runs at a time. */
   readonly #serial = new Serial();
 
-  private constructor(options: NsqLogOptions, metadata: MetadataFile, found: RecoveredQueue) {
+  private constructor(options: NsqLogOptions, metadata: MetadataFile, files: DataFiles) {
     this.#options = options;
     this.#metadata = metadata;
-    this.#files = new DataFiles(found);
-    this.#appender = new Appender(options, metadata, this.#files, (records, bytes) => {
-      this.#depth += records;
-      this.#bytes += bytes;
-    });
-    this.#depth = this.#files.records;
-    for (const { unreadBytes } of found.files) this.#bytes += unreadBytes;
-    this.#readFrom = this.#files.readPosition;
+    this.#files = files;
+    this.#appender = new Appender(options, metadata, files);
+    this.#readFrom = files.readPosition;
   }
 
-  /** Finds out what is there, cuts off what is torn, and reports what is damaged. */
+  /** Examines the files, cuts off a torn record, and reports damage. */
   static async open(options: NsqLogOptions): Promise<NsqLog> {
     const metadata = new MetadataFile(options.files, options.folder, options.name);
-    const found = await recoverQueue(options, await metadata.load());
-    for (const damage of found.damages) options.onCorruption(damage);
-    return new NsqLog(options, metadata, found);
+    const files = await DataFiles.recover(options, await metadata.load(), options.onCorruption);
+    return new NsqLog(options, metadata, files);
   }
 
   get depth(): number {
-    return this.#depth;
+    return this.#files.depth;
   }
 
   get bytes(): number {
-    return this.#bytes;
-  }
-
-  takeWrittenOff(): number {
-    const bytes = this.#writtenOff;
-    this.#writtenOff = 0;
-    return bytes;
+    return this.#files.bytes;
   }
 
   get hasUnsavedAcks(): boolean {
@@ -101,8 +79,8 @@ export class NsqLog implements MessageLog {
   append(messages: readonly Uint8Array[]): Promise<AppendResult> {
     return this.#serial.run(async () => {
       const result = await this.#append(messages);
-      const mayTryAgain = this.#lacksRoom && result.appended === 0;
-      return mayTryAgain && (await this.#makeRoom()) ? this.#append(messages) : result;
+      const mayTryAgain = this.#isDiskFull && result.appended === 0;
+      return mayTryAgain && (await this.#freeSpace()) ? this.#append(messages) : result;
     });
   }
 
@@ -121,27 +99,26 @@ export class NsqLog implements MessageLog {
 
   async #read(): Promise<StoredMessage[]> {
     for (;;) {
-      const reader = await this.#readerOf();
+      const reader = await this.#openReader();
       if (reader === undefined) return [];
       const records = await reader.next();
       if (records === undefined) this.#passDamage(reader);
-      else if (records.length > 0) return records.map((record) => this.#handOut(reader.file, record));
+      else if (records.length > 0) return records.map((record) => this.#deliver(reader.file, record));
       else if (!(await this.#leave(reader))) return [];
     }
   }
 
   acknowledge({ sequence, data }: StoredMessage): void {
-    if (!this.#handedOut.acknowledge(sequence)) return;
-    this.#depth--;
-    this.#bytes -= data.length;
+    if (!this.#inFlight.acknowledge(sequence)) return;
+    this.#files.depth--;
+    this.#files.bytes -= data.length;
     this.#moveReadPosition();
   }
 
-  /** With the host alone nothing is saved: metadata that is not on the disk could name bytes that are not either. */
+  /** Writes only durably: metadata that are with the host alone could name bytes that are not on the disk either. */
   saveAcks(isDurable: boolean): Promise<void> {
     return this.#serial.run(async () => {
-      const mustLeave = this.#lacksRoom && this.#isDone;
-      if (mustLeave) await this.#appender.leaveCurrent();
+      if (this.#isDiskFull && this.#isDone) await this.#appender.leaveCurrent();
       await this.#leavePassed();
       if (!this.hasUnsavedAcks || (!isDurable && this.#removable(Infinity).length === 0)) return;
       await this.#appender.save();
@@ -149,54 +126,49 @@ export class NsqLog implements MessageLog {
     });
   }
 
-  /** As the original does it, in a new file. */
-  empty(): Promise<void> {
-    return this.#serial.run(async () => {
-      const write = { number: this.#files.writePosition.number + 1, offset: 0 };
-      const reader = this.#forgetAll(write);
-      await reader?.close().catch(() => undefined);
-      await this.#appender.drop(write);
-      await this.#remove().catch(() => undefined); // still to be removed: `saveAcks` will try again, and tell
-    });
+  /** Continues in a new file, as go-diskqueue. */
+  async empty(): Promise<void> {
+    const write = { number: this.#files.writePosition.number + 1, offset: 0 };
+    this.#files.passAll(write.number);
+    this.#readFrom = write;
+    this.#inFlight.clear();
+    await this.#closeReader().catch(() => undefined);
+    await this.#appender.drop(write);
+    await this.#remove().catch(() => undefined); // `saveAcks` tries again, and rejects
   }
 
   close(): Promise<void> {
-    return this.#serial.run(() =>
-      allOf([
-        () => this.#appender.sync(),
-        async () => {
-          if (!this.#appender.isSaved) await this.#appender.save();
-        },
-        () => this.#appender.close(),
-        async () => this.#takeReader()?.close(),
-        () => this.#remove(),
-      ]),
-    );
+    return allOf([
+      () => this.#appender.sync(),
+      async () => {
+        if (!this.#appender.isSaved) await this.#appender.save();
+      },
+      () => this.#appender.close(),
+      () => this.#closeReader(),
+      () => this.#remove(),
+    ]);
   }
 
   async remove(): Promise<void> {
     const { files, folder, name } = this.#options;
-    const { data, temporary } = sortNames(name, await files.list(folder));
-    await this.#metadata.remove(); // files without it are read from the start; without files it would miss them
+    const { data, temporary } = filesOfQueue(name, await files.list(folder));
+    await this.#metadata.remove(); // first: without metadata, files that are left are read; the other way round they are missing
     for (const number of data) await unlinkIfThere(files, `${folder}/${dataFileName(name, number)}`);
     for (const file of temporary) await unlinkIfThere(files, `${folder}/${file}`);
     await files.syncFolder(folder);
   }
 
-  // Writing.
-
   async #append(messages: readonly Uint8Array[]): Promise<AppendResult> {
     const result = await this.#appender.append(messages);
-    this.#lacksRoom = isOutOfRoom(result.error);
+    this.#isDiskFull = isOutOfRoom(result.error);
     return result;
   }
 
   /**
-   * On a full disk the file that is being written goes, too, if all of it is acknowledged: there may be no other one.
-   *
-   * @returns whether there may be more room now.
+   * Removes acknowledged files; on a full disk also the current one, if all of it is acknowledged: there may be no other.
+   * Returns whether the disk may have more space now.
    */
-  async #makeRoom(): Promise<boolean> {
+  async #freeSpace(): Promise<boolean> {
     try {
       if (this.#isDone) await this.#appender.leaveCurrent();
       await this.#leavePassed();
@@ -206,15 +178,13 @@ export class NsqLog implements MessageLog {
     }
   }
 
-  /** Whether all that was written is acknowledged, and something was. */
+  /** Whether the current file has messages, and all messages are acknowledged. */
   get #isDone(): boolean {
     const { current, readPosition, writePosition } = this.#files;
     return current !== undefined && current.end > 0 && isSamePosition(readPosition, writePosition);
   }
 
-  // Reading.
-
-  async #readerOf(): Promise<RecordReader | undefined> {
+  async #openReader(): Promise<RecordReader<DataFile> | undefined> {
     if (this.#reader !== undefined) return this.#reader;
     const start = this.#files.firstBehind(this.#readFrom);
     if (start === undefined) return undefined;
@@ -222,55 +192,55 @@ export class NsqLog implements MessageLog {
     return this.#reader;
   }
 
-  #handOut(file: DataFile, { data, end }: ReadRecord): StoredMessage {
-    file.unreadRecords--;
-    file.unreadBytes -= data.length;
-    return { sequence: this.#handedOut.add({ number: file.number, offset: end }), data };
+  async #closeReader(): Promise<void> {
+    const reader = this.#reader;
+    this.#reader = undefined;
+    await reader?.close();
   }
 
-  /** Somebody else has changed the file since it was opened. Where it ends, a record ends. */
-  #passDamage(reader: RecordReader): void {
+  #deliver(file: DataFile, { data, end }: ReadRecord): StoredMessage {
+    file.unreadRecords--;
+    file.unreadBytes -= data.length;
+    return { sequence: this.#inFlight.add({ number: file.number, offset: end }), data };
+  }
+
+  /** Skips the rest of a file that another process has changed since it was examined. */
+  #passDamage(reader: RecordReader<DataFile>): void {
     const { file, offset } = reader;
-    const bytes = file.end - offset;
-    this.#depth -= file.unreadRecords;
-    this.#files.addRecords(-file.unreadRecords);
-    this.#bytes -= file.unreadBytes;
-    this.#writtenOff += file.unreadBytes;
+    this.#files.addReadable(-file.unreadRecords, -file.unreadBytes);
     file.unreadRecords = 0;
     file.unreadBytes = 0;
     file.isDamaged = true;
-    this.#handedOut.addDamage({ number: file.number, offset: file.end });
-    reader.skipTo(file.end);
+    this.#inFlight.addDamage({ number: file.number, offset: file.end });
+    reader.offset = file.end;
     this.#moveReadPosition();
-    this.#options.onCorruption({ file: file.path, offset, bytes, reason: 'no record begins here' });
+    const bytes = file.end - offset;
+    this.#options.onCorruption({ file: file.path, offset, bytes, reason: NOT_A_RECORD });
   }
 
-  /** The file was read to its end. @returns whether there may be more to read. */
-  async #leave(reader: RecordReader): Promise<boolean> {
+  /** Leaves a file that was read to its end. Returns whether there may be more to read. */
+  async #leave(reader: RecordReader<DataFile>): Promise<boolean> {
     const { file, offset } = reader;
     if (offset < file.end) return true; // it has grown meanwhile
     if (file === this.#files.current) return false;
     this.#readFrom = { number: file.number, offset };
-    this.#reader = undefined;
-    await reader.close();
+    await this.#closeReader();
     return true;
   }
 
-  /** As long as a file is open, its room is not given back. */
+  /** The host keeps the bytes of a removed file as long as it is open. */
   async #leavePassed(): Promise<void> {
     const reader = this.#reader;
     const isPassed = reader !== undefined && this.#files.passedBefore(Infinity).includes(reader.file);
     if (isPassed && !this.#isReading) await this.#leave(reader);
   }
 
-  // Acknowledging.
-
   #moveReadPosition(): void {
-    const done = this.#handedOut.takeDone();
+    const done = this.#inFlight.takeDone();
     if (done !== undefined) this.#files.moveReadPosition(done.end, done.records);
   }
 
-  /** Files that nobody needs when the read position on the disk is in the file of that number. */
+  /** Returns the files that are not needed when the read position on the disk is in the file of that number. */
   #removable(number = this.#savedPosition.number): DataFile[] {
     return this.#files.passedBefore(number).filter((file) => file !== this.#reader?.file);
   }
@@ -279,31 +249,16 @@ export class NsqLog implements MessageLog {
     return this.#metadata.durable?.read ?? START;
   }
 
-  /** @returns whether there was something to remove. */
+  /** Returns whether there was a file to remove. */
   async #remove(): Promise<boolean> {
     const { files, folder } = this.#options;
-    const gone = this.#removable();
-    for (const file of gone) {
+    const removable = this.#removable();
+    for (const file of removable) {
       if (file.isDamaged) await files.rename(file.path, `${file.path}.bad`);
       else await unlinkIfThere(files, file.path);
       this.#files.forget(file);
     }
-    if (gone.length > 0) await files.syncFolder(folder);
-    return gone.length > 0;
-  }
-
-  /** @returns who is to be closed. */
-  #forgetAll(write: Position): RecordReader | undefined {
-    this.#files.passAll(write.number);
-    this.#readFrom = write;
-    this.#handedOut.clear();
-    this.#depth = this.#bytes = this.#writtenOff = 0;
-    return this.#takeReader();
-  }
-
-  #takeReader(): RecordReader | undefined {
-    const reader = this.#reader;
-    this.#reader = undefined;
-    return reader;
+    if (removable.length > 0) await files.syncFolder(folder);
+    return removable.length > 0;
   }
 }

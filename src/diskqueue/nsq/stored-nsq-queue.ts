@@ -1,102 +1,132 @@
-import { isMissing, type FileSystem } from '../../log/file-system.ts';
+import { freeName, isMissing, keepCopy, makeFile, unlinkIfThere, withFile } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
-import { QueueLock } from '../queue-lock.ts';
-import type {
-  ListedMessage,
-  MessageSelection,
-  OnProgress,
-  QueueSummary,
-  RepairPlan,
+import {
   StoredQueue,
-  VerifyReport,
+  type ListedMessage,
+  type MessageSelection,
+  type OnProgress,
+  type QueueSummary,
+  type RepairPlan,
+  type RepairStep,
+  type VerifyReport,
 } from '../stored/stored-queue.ts';
-import { dataFileName, metadataFileName, sortNames } from './file-names.ts';
-import { inspectQueue, readOffsetIn, type InspectedFile, type InspectedQueue } from './inspect-queue.ts';
-import { planRepair } from './plan-repair.ts';
-import { RECORD_HEADER_BYTES } from './record.ts';
-import { RecordReader } from './record-reader.ts';
+import { examineQueue, type ExaminedFile, type ExaminedQueue } from './examine-queue.ts';
+import {
+  dataFileName,
+  encodeMetadata,
+  filesOfQueue,
+  metadataFileName,
+  RECORD_HEADER_BYTES,
+  type Metadata,
+  type Position,
+} from './format.ts';
+import { MetadataFile } from './metadata-file.ts';
+import { countRecords, RecordReader } from './records.ts';
 
-/** A queue of go-diskqueue's format, as it lies on the disk. */
-export class StoredNsqQueue implements StoredQueue {
-  readonly name: string;
+/** The longest record that is taken for a torn one, in bytes: the default size of a file. */
+const LONGEST_RECORD = 100 * 1024 * 1024;
+
+/** An examined queue, with its metadata. */
+interface Examined extends ExaminedQueue {
+  readonly metadata: Metadata | undefined;
+}
+
+/** A queue of go-diskqueue's format, as it is on the disk. */
+export class StoredNsqQueue extends StoredQueue {
   readonly format = 'nsq';
-  readonly #files: FileSystem;
-  readonly #folder: string;
-
-  constructor(files: FileSystem, folder: string, name: string) {
-    this.#files = files;
-    this.#folder = folder;
-    this.name = name;
-  }
-
-  isOpen(): Promise<boolean> {
-    return QueueLock.isHeld(this.#folder, this.name);
-  }
-
-  async size(): Promise<number> {
-    const { data, temporary } = sortNames(this.name, await this.#files.list(this.#folder));
-    const names = [...data.map((number) => dataFileName(this.name, number)), ...temporary];
-    let bytes = 0;
-    for (const name of [...names, metadataFileName(this.name)]) {
-      bytes += await this.#files.size(`${this.#folder}/${name}`).catch(zeroIfMissing);
-    }
-    return bytes;
-  }
 
   async summarize(): Promise<QueueSummary> {
-    const { files } = await this.#inspect();
+    const { files } = await this.#examine();
     return {
       files: files.map(({ number }) => dataFileName(this.name, number)),
-      ...countsOf(files),
+      ...(await this.#count(files)),
       bytes: await this.size(),
     };
   }
 
   async verify(onProgress: OnProgress): Promise<VerifyReport> {
-    const total = await this.size();
-    let done = 0;
-    const queue = await this.#inspect((bytes) => {
-      done += bytes;
-      onProgress(done, total);
-    });
-    return {
-      ...countsOf(queue.files),
-      bytes: total,
-      problems: [...queue.damages, ...this.#metadataProblems(queue)],
-      notes: this.#notesOn(queue),
-    };
+    const bytes = await this.size();
+    const queue = await this.#examine(onProgress);
+    const counts = await this.#count(queue.files);
+    const problems = [...queue.damages, ...this.#metadataProblems(queue)];
+    return { ...counts, bytes, problems, notes: this.#notes(queue, counts.unacknowledged) };
   }
 
   async *messages({ isAll, from, onDamage }: MessageSelection): AsyncIterable<ListedMessage> {
-    const queue = await this.#inspect();
+    const queue = await this.#examine();
     for (const { file, offset } of queue.damages) onDamage(file, offset);
     let sequence = 0;
     for (const file of queue.files) {
-      const readOffset = readOffsetIn(file.number, file.size, queue.metadata);
-      for await (const { data, end } of this.#recordsOf(file, readOffset)) {
+      for await (const { data, end } of this.#recordsOf(file)) {
         sequence++;
-        const isAcknowledged = end - data.length - RECORD_HEADER_BYTES < readOffset;
+        const isAcknowledged = end - data.length - RECORD_HEADER_BYTES < file.from;
         if (sequence >= from && (isAll || !isAcknowledged)) yield { sequence, isAcknowledged, data };
       }
     }
   }
 
-  planRepair(onProgress: OnProgress): Promise<RepairPlan> {
-    return planRepair(this.#files, this.#folder, this.name, onProgress);
+  /**
+   * A record begins where the one before it ends, and nothing else marks it: so a file is good up to its first damage.
+   * There it is cut, and a copy of it is kept. Then the metadata are written to match. Whenever the machine stops between
+   * two steps, the queue can be opened, and repaired.
+   */
+  async planRepair(onProgress: OnProgress): Promise<RepairPlan> {
+    const queue = await this.#examine(onProgress);
+    const taken = new Set((await this.files.list(this.folder)).map((file) => this.pathOf(file)));
+    const steps = [
+      ...queue.names.temporary.map((file) => this.#removal(this.pathOf(file))),
+      ...queue.files
+        .filter(({ end, size }) => end < size)
+        .map((file) => this.#cut(file, freeName(file.path, taken))),
+      ...missingNumbers(queue).map((number) => this.#emptyFile(this.pathOf(dataFileName(this.name, number)))),
+      ...this.#newMetadata(queue),
+    ];
+    return { steps, lost: queue.damages.map((damage) => ({ ...damage, messages: undefined })) };
   }
 
-  async *#recordsOf(
-    { path, number, end }: InspectedFile,
-    readOffset: number,
-  ): AsyncIterable<{ data: Buffer; end: number }> {
-    const file = { number, path, end, unreadRecords: 0, unreadBytes: 0, isDamaged: false };
-    const reader = await RecordReader.open(this.#files, file, 0);
+  protected override owns(name: string): boolean {
+    const { data, temporary, hasMetadata } = filesOfQueue(this.name, [name]);
+    return data.length > 0 || temporary.length > 0 || hasMetadata;
+  }
+
+  async #examine(onProgress?: OnProgress): Promise<Examined> {
+    const metadata = await new MetadataFile(this.files, this.folder, this.name).load();
+    const total = onProgress === undefined ? 0 : await this.size();
+    let done = 0;
+    const onFile = (bytes: number): void => {
+      done += bytes;
+      onProgress?.(done, total);
+    };
+    const { files, folder, name } = this;
+    return { ...(await examineQueue(files, folder, name, metadata, LONGEST_RECORD, onFile)), metadata };
+  }
+
+  /** Counts the messages that are still in the files: consumed ones are, until the whole file is removed. */
+  async #count(files: readonly ExaminedFile[]): Promise<{ messages: number; unacknowledged: number }> {
+    const unacknowledged = unconsumed(files);
+    let messages = unacknowledged;
+    for (const { path, size, from } of files) {
+      if (from === 0) continue;
+      const end = Math.min(from, size);
+      const counting = withFile(this.files, path, 'read', (file) => countRecords(file, 0, end));
+      const consumed = await counting.catch((error: unknown) => {
+        if (isMissing(error)) return { records: 0 };
+        throw error;
+      });
+      messages += consumed.records;
+    }
+    return { messages, unacknowledged };
+  }
+
+  async *#recordsOf(examined: ExaminedFile): AsyncIterable<{ data: Buffer; end: number }> {
+    const { from, end } = examined;
+    const reader = await RecordReader.open(this.files, examined, 0);
     try {
       while (reader.offset < end) {
         const records = await reader.next();
         if (records === undefined || records.length === 0) {
-          if (reader.offset >= readOffset) return;
-          reader.skipTo(readOffset); // what is damaged was consumed
+          if (reader.offset >= from) return;
+          reader.offset = from; // the damaged part was consumed
         } else yield* records;
       }
     } finally {
@@ -104,41 +134,114 @@ export class StoredNsqQueue implements StoredQueue {
     }
   }
 
-  #inspect(onFile?: (bytes: number) => void): Promise<InspectedQueue> {
-    return inspectQueue(this.#files, this.#folder, this.name, onFile);
+  #metadataProblems({ metadata, names }: Examined): CorruptionEvent[] {
+    if (metadata !== undefined || !names.hasMetadata) return [];
+    return [{ file: this.#metadataPath, offset: 0, bytes: 0, reason: 'the metadata is damaged' }];
   }
 
-  #metadataProblems({ metadata, hasMetadata }: InspectedQueue): CorruptionEvent[] {
-    if (metadata !== undefined || !hasMetadata) return [];
-    const file = `${this.#folder}/${metadataFileName(this.name)}`;
-    return [{ file, offset: 0, bytes: 0, reason: 'the metadata is damaged' }];
-  }
-
-  #notesOn({ found, metadata, hasMetadata, files }: InspectedQueue): string[] {
-    const path = `${this.#folder}/${metadataFileName(this.name)}`;
-    const { unacknowledged } = countsOf(files);
+  #notes({ names, metadata, files }: Examined, unacknowledged: number): string[] {
+    const path = this.#metadataPath;
     const notes = files
-      .filter(({ isTorn }) => isTorn)
+      .filter(({ state }) => state === 'torn')
       .map(({ path: file, size, end }) => `${file}: ${size - end} bytes at ${end} are torn`);
-    if (!hasMetadata && files.length > 0) notes.push(`${path}: is missing: every message comes again`);
+    if (!names.hasMetadata && files.length > 0)
+      notes.push(`${path}: missing; every message is delivered again`);
     if (metadata !== undefined && metadata.depth !== unacknowledged) {
-      notes.push(`${path}: says that ${metadata.depth} messages are left; there are ${unacknowledged}`);
+      notes.push(`${path}: its depth is ${metadata.depth}; the files have ${unacknowledged} messages left`);
     }
-    for (const number of found.bad) {
-      notes.push(`${this.#folder}/${dataFileName(this.name, number)}.bad: was put aside`);
+    for (const number of names.bad) {
+      notes.push(`${this.pathOf(dataFileName(this.name, number))}.bad: set aside because of damage`);
     }
-    for (const name of found.temporary) notes.push(`${this.#folder}/${name}: was being made`);
+    for (const name of names.temporary) notes.push(`${this.pathOf(name)}: left by an interrupted write`);
     return notes;
   }
+
+  get #metadataPath(): string {
+    return this.pathOf(metadataFileName(this.name));
+  }
+
+  #removal(file: string): RepairStep {
+    const run = async (): Promise<void> => {
+      await unlinkIfThere(this.files, file);
+      await this.files.syncFolder(this.folder);
+    };
+    return { action: 'remove', file, detail: 'left by an interrupted write', run };
+  }
+
+  #cut({ path, end, size, state }: ExaminedFile, keptAs: string): RepairStep {
+    const isTorn = state === 'torn';
+    const why = isTorn ? 'its last record is torn' : 'what follows is not a record';
+    return {
+      ...{ action: isTorn ? 'seal' : 'rewrite', file: path, keptAs },
+      detail: `it ends at ${end}: ${why}; ${size - end} bytes are cut off`,
+      run: async () => {
+        await keepCopy(this.files, this.folder, path, keptAs);
+        await withFile(this.files, path, 'write', async (file) => {
+          await file.truncate(end);
+          await file.sync();
+        });
+      },
+    };
+  }
+
+  #emptyFile(file: string): RepairStep {
+    const run = async (): Promise<void> => {
+      await makeFile(this.files, file, () => Promise.resolve());
+      await this.files.syncFolder(this.folder);
+    };
+    return { action: 'make', file, detail: 'it is missing; an empty file replaces it', run };
+  }
+
+  #newMetadata(queue: Examined): RepairStep[] {
+    const { metadata, names, files } = queue;
+    const isNeeded = names.hasMetadata || files.length > 0;
+    const wanted = metadataFor(queue);
+    const isRight = metadata !== undefined && encodeMetadata(metadata).equals(encodeMetadata(wanted));
+    if (!isNeeded || isRight) return [];
+    const run = (): Promise<void> => new MetadataFile(this.files, this.folder, this.name).save(wanted);
+    return [{ action: 'write cursor', file: this.#metadataPath, detail: describe(queue, wanted), run }];
+  }
 }
 
-function countsOf(files: readonly InspectedFile[]): { messages: number; unacknowledged: number } {
-  const unacknowledged = files.reduce((sum, { records }) => sum + records, 0);
-  const consumed = files.reduce((sum, file) => sum + file.consumed, 0);
-  return { messages: unacknowledged + consumed, unacknowledged };
+function unconsumed(files: readonly ExaminedFile[]): number {
+  return files.reduce((sum, { records }) => sum + records, 0);
 }
 
-function zeroIfMissing(error: unknown): number {
-  if (isMissing(error)) return 0;
-  throw error;
+/** Returns the missing files between the first one with unconsumed records and the last: go-diskqueue needs them. */
+function missingNumbers({ names, metadata }: Examined): number[] {
+  const first = Math.max(metadata?.read.number ?? 0, names.data[0] ?? 0);
+  const missing: number[] = [];
+  for (const [i, number] of names.data.entries()) {
+    const before = names.data[i - 1];
+    if (before === undefined || before < first) continue;
+    for (let n = before + 1; n < number; n++) if (!names.bad.includes(n)) missing.push(n);
+  }
+  return missing;
+}
+
+function describe({ metadata, names }: Examined, { depth }: Metadata): string {
+  if (metadata !== undefined) return `does not match the files; ${depth} messages are not consumed`;
+  return `${names.hasMetadata ? 'damaged' : 'missing'}; all ${depth} messages are delivered again`;
+}
+
+/** Returns the metadata that match the files. */
+function metadataFor(queue: Examined): Metadata {
+  const unread = queue.files.filter(({ records }) => records > 0);
+  const depth = unconsumed(unread);
+  const write = writePosition(queue);
+  const [first] = unread;
+  const read = first === undefined ? write : { number: first.number, offset: first.from };
+  return { depth, read, write };
+}
+
+/** Returns the write position of the metadata if the files end there; else the beginning of the next file. */
+function writePosition({ metadata, files, names }: Examined): Position {
+  const last = files.at(-1);
+  const unused = Math.max(last?.number ?? -1, ...names.bad) + 1;
+  if (metadata === undefined) return { number: unused, offset: 0 };
+  const { write } = metadata;
+  if (last === undefined)
+    return { number: Math.max(unused, write.number + Math.sign(write.offset)), offset: 0 };
+  const isThere = last.number === write.number && last.end === write.offset;
+  return isThere || (write.number === unused && write.offset === 0) ? write : { number: unused, offset: 0 };
 }

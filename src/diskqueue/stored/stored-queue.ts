@@ -1,41 +1,78 @@
+import { isMissing, type FileSystem } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
+import { QueueLock } from '../queue-lock.ts';
 
-/** Of the files of a queue. */
 export type QueueFormat = 'checked' | 'nsq';
 
-/** Told how far it is. What it throws ends the reading. */
+/** Called with how far a command has come. An error that it throws ends the command. */
 export type OnProgress = (bytesDone: number, bytesTotal: number) => void;
 
+/** There is no way to repair a queue that keeps every intact message in its place. Nothing was changed. */
+export class CannotRepair extends Error {
+  override readonly name = 'CannotRepair';
+}
+
 /**
- * A queue as it lies on the disk: what can be found out about it, and put in order, without opening it.
+ * A queue as it is on the disk: inspects and repairs its files without opening it.
  *
- * Everything but the steps of a repair only reads. A queue that somebody has open changes meanwhile: what was found
- * then is what was there at some time.
+ * Only the steps of a repair write. The files of an open queue change meanwhile: results are of some time in between.
  */
-export interface StoredQueue {
+export abstract class StoredQueue {
   readonly name: string;
-  readonly format: QueueFormat;
-  /** Whether somebody has it open, as far as the lock says. go-diskqueue takes none. */
-  isOpen(): Promise<boolean>;
-  /** Bytes of its files. */
-  size(): Promise<number>;
+  abstract readonly format: QueueFormat;
+  protected readonly files: FileSystem;
+  protected readonly folder: string;
+
+  constructor(files: FileSystem, folder: string, name: string) {
+    this.files = files;
+    this.folder = folder;
+    this.name = name;
+  }
+
+  /** Whether the lock of the queue is held. go-diskqueue takes no lock. */
+  isOpen(): Promise<boolean> {
+    return QueueLock.isHeld(this.folder, this.name);
+  }
+
+  /** Returns the bytes of the queue's files. */
+  async size(): Promise<number> {
+    let bytes = 0;
+    for (const name of await this.files.list(this.folder)) {
+      if (this.owns(name)) bytes += await this.files.size(this.pathOf(name)).catch(zeroIfMissing);
+    }
+    return bytes;
+  }
+
   /** Reads no more than opening it would. */
-  summarize(): Promise<QueueSummary>;
+  abstract summarize(): Promise<QueueSummary>;
   /** Reads every byte. */
-  verify(onProgress: OnProgress): Promise<VerifyReport>;
-  /** In their order. */
-  messages(selection: MessageSelection): AsyncIterable<ListedMessage>;
-  /** Reads every byte, and says what is to be done. */
-  planRepair(onProgress: OnProgress): Promise<RepairPlan>;
+  abstract verify(onProgress: OnProgress): Promise<VerifyReport>;
+  /** Lists messages in order. */
+  abstract messages(selection: MessageSelection): AsyncIterable<ListedMessage>;
+  /** Reads every byte, and returns the steps of a repair. */
+  abstract planRepair(onProgress: OnProgress): Promise<RepairPlan>;
+
+  /** Whether a file in the folder belongs to the queue, by its name. */
+  protected abstract owns(name: string): boolean;
+
+  protected pathOf(name: string): string {
+    return `${this.folder}/${name}`;
+  }
+}
+
+/** A process that has the queue open may have removed the file. */
+function zeroIfMissing(error: unknown): number {
+  if (isMissing(error)) return 0;
+  throw error;
 }
 
 export interface QueueSummary {
-  /** Names of the files that hold messages, in their order. */
+  /** Names of the files that hold messages, in order. */
   readonly files: readonly string[];
-  /** That are still there. */
+  /** Number of messages in these files. */
   readonly messages: number;
   readonly unacknowledged: number;
-  /** Of these files and what belongs to them. */
+  /** Bytes of all files of the queue. */
   readonly bytes: number;
 }
 
@@ -44,61 +81,61 @@ export interface VerifyReport {
   readonly unacknowledged: number;
   readonly bytes: number;
   readonly problems: readonly CorruptionEvent[];
-  /** What is no problem: what a crash may leave, and a repair. For people. */
+  /** Findings that are not problems: what a crash or a repair may leave. */
   readonly notes: readonly string[];
 }
 
 export interface MessageSelection {
-  /** The ones that are acknowledged and still there, too. */
+  /** Whether acknowledged messages that are still in the files are listed, too. */
   readonly isAll: boolean;
-  /** Those before it are left out. */
+  /** The first sequence number that is listed. */
   readonly from: number;
-  /** Told of what is damaged, and left out. */
+  /** Called for each damaged part that is left out. */
   readonly onDamage: (file: string, offset: number) => void;
 }
 
 export interface ListedMessage {
-  /** With `nsq`, which numbers nothing: its place among those that are still there, from 1 on. */
+  /** In the `nsq` format, which has no sequence numbers: counted from 1 over the messages that are still in the files. */
   readonly sequence: number;
   readonly isAcknowledged: boolean;
   readonly data: Uint8Array;
 }
 
 export interface RepairPlan {
-  /** To be done one after the other; none if all is in order. Between two, the queue is whole. */
+  /** To be run in order; empty if there is nothing to do. Between two steps the queue can be opened. */
   readonly steps: readonly RepairStep[];
-  /** What no step brings back. */
+  /** Messages that cannot be recovered. */
   readonly lost: readonly LostMessages[];
 }
 
 export type RepairAction =
-  /** Removes a file that holds nothing. */
+  /** Removes a file without messages. */
   | 'remove'
   /** Cuts off a torn end, and ends the file. */
   | 'seal'
-  /** Writes a part again that is there twice. */
+  /** Rewrites a part of which there is a second copy. */
   | 'mend'
-  /** Replaces the file by one that holds what is whole in it. */
+  /** Replaces the file by one with all of its intact messages. */
   | 'rewrite'
-  /** Gives a file another name in which nothing can be read. */
+  /** Renames a file in which nothing can be read. */
   | 'set aside'
-  /** Makes an empty file where one is missing. */
+  /** Creates an empty file where one is missing. */
   | 'make'
-  /** Writes what is acknowledged anew. */
+  /** Writes the acknowledgements again. */
   | 'write cursor';
 
 export interface RepairStep {
   readonly action: RepairAction;
-  /** The path of the file that is changed. */
+  /** Path of the file that is changed. */
   readonly file: string;
-  /** For people: what, and why. */
+  /** What is done, and why, in plain words. */
   readonly detail: string;
-  /** The path that the file, as it was, is kept under. */
+  /** Path of the copy of the file as it was. */
   readonly keptAs?: string;
   run(): Promise<void>;
 }
 
 export interface LostMessages extends CorruptionEvent {
-  /** How many of them were not acknowledged; undefined if nobody can tell. */
+  /** Number of lost messages that were not acknowledged; undefined if it is unknown. */
   readonly messages: number | undefined;
 }

@@ -17,8 +17,8 @@ import { receiveAll, upstream } from './upstream-model.ts';
  * What go-diskqueue loses, one test for each way, with files as it leaves them. What the format allows to keep is kept.
  */
 
-describe('the metadata', () => {
-  it('was never written: all messages are there, and nothing is written over', async () => {
+describe('metadata', () => {
+  it('without metadata every message is delivered, and no file is written over', async () => {
     const folder = new QueueFolder();
     const original = upstream(folder, 1000);
     for (const message of messages(5)) original.put(message);
@@ -27,7 +27,7 @@ describe('the metadata', () => {
     await expectWhole(folder, texts(messages(5)));
   });
 
-  it('was lost: old bytes are never delivered as new messages', async () => {
+  it('after the metadata are lost, old bytes are never delivered as new messages', async () => {
     const folder = new QueueFolder();
     folder.write(folder.file(0), records(messages(10)));
     const { log } = await folder.open();
@@ -39,7 +39,7 @@ describe('the metadata', () => {
     await expectWhole(copy, texts([...messages(10), ...messages(3, 500)]));
   });
 
-  it('is stale: reading goes on to the end of the file, and the depth is right from the start', async () => {
+  it('with stale metadata, reading continues to the end of the file, and the depth is right from the start', async () => {
     const folder = new QueueFolder();
     const original = upstream(folder, 6);
     for (const message of messages(8)) original.put(message);
@@ -51,7 +51,7 @@ describe('the metadata', () => {
     await expectWhole(folder, texts(messages(8)));
   });
 
-  it('is stale: what was written since is never written over', async () => {
+  it('with stale metadata, later records are never written over', async () => {
     const folder = new QueueFolder();
     folder.write(folder.file(0), records(messages(5)));
     folder.metadata = '3\n0,0\n0,42\n';
@@ -63,7 +63,7 @@ describe('the metadata', () => {
     await expectWhole(folder, texts(messages(6)));
   });
 
-  it('is stale: what was consumed since is handed out again', async () => {
+  it('with stale metadata, messages that were consumed since are delivered again', async () => {
     const folder = new QueueFolder();
     const original = upstream(folder, 5);
     for (const message of messages(5)) original.put(message);
@@ -73,7 +73,7 @@ describe('the metadata', () => {
   });
 
   // Whether somebody has removed it, or the original has consumed it and was killed then, cannot be told.
-  it('names a first file that is missing: that is reported, and reading goes on in the next one', async () => {
+  it('a missing first file is reported, and reading continues in the next file', async () => {
     const folder = new QueueFolder();
     folder.write(folder.file(1), records(messages(10, 10)));
     folder.write(folder.file(2), records(messages(2, 20)));
@@ -86,26 +86,25 @@ describe('the metadata', () => {
     await expectWhole(folder, texts([...messages(10, 10), ...messages(2, 20)]), 1);
   });
 
-  it('says that nothing is left: a first file that is missing was consumed', async () => {
+  it('a missing first file was consumed if the depth is 0', async () => {
     const folder = new QueueFolder();
     folder.write(folder.file(1), records(messages(2)));
     folder.metadata = '0\n0,140\n1,0\n';
     await expectWhole(folder, texts(messages(2)));
   });
 
-  it('knows all files, and somebody has removed them: that is reported', async () => {
+  it('the removal of all files is reported', async () => {
     const folder = new QueueFolder();
     folder.metadata = '13\n0,28\n2,28\n';
     const { log, damages } = await folder.open();
     expect(damages).toMatchObject([
-      { file: folder.pathOf(folder.file(0)), offset: 28, bytes: 0, reason: '2 files are missing' },
-      { file: folder.pathOf(folder.file(2)), offset: 0, bytes: 28, reason: 'the file is missing' },
+      { file: folder.pathOf(folder.file(0)), offset: 28, bytes: 0, reason: '3 files are missing' },
     ]);
     await log.close();
     await expectWhole(folder, []);
   });
 
-  it('was deleted by emptying: the messages that came after are found', async () => {
+  it('messages put after go-diskqueue has emptied the queue, and deleted the metadata, are found', async () => {
     const folder = new QueueFolder();
     const original = upstream(folder, 1000);
     for (const message of messages(12)) original.put(message);
@@ -117,7 +116,7 @@ describe('the metadata', () => {
     await expectWhole(folder, texts(messages(3, 50)));
   });
 
-  it('names a file before those that are there: the orphans are read', async () => {
+  it('files behind the write position are read', async () => {
     const folder = new QueueFolder();
     folder.write(folder.file(0), records(messages(4)));
     folder.write(folder.file(3), records(messages(4, 4)));
@@ -125,7 +124,7 @@ describe('the metadata', () => {
     await expectWhole(folder, texts(messages(8)));
   });
 
-  it('ends in its middle: it is not believed at all', async () => {
+  it('truncated metadata are ignored as a whole', async () => {
     const folder = new QueueFolder();
     folder.write(folder.file(2), records(messages(10)));
     folder.metadata = '5\n2,100\n';
@@ -139,14 +138,14 @@ describe('the metadata', () => {
     '\0\0\0\0\0\0\0\0',
     '-\n0,0\n0,0\n',
     '1\n0,0\n0,99999999999999999999\n',
-  ])('is damaged, as %j: nothing is written over', async (text) => {
+  ])('with damaged metadata %j, no file is written over', async (text) => {
     const folder = new QueueFolder();
     folder.write(folder.file(0), records(messages(3)));
     folder.metadata = text;
     await expectWhole(folder, texts(messages(3)));
   });
 
-  it('has the read position behind the write position: it ends, and everything is read', async () => {
+  it('with the read position behind the write position, opening ends, and everything is read', async () => {
     const folder = new QueueFolder();
     folder.write(folder.file(0), records(messages(10)));
     folder.write(folder.file(1), records(messages(2, 10)));
@@ -158,15 +157,18 @@ describe('the metadata', () => {
     await expectWhole(folder, texts(messages(12)));
   });
 
-  it.each([-5, 0, 77])('says %i messages: the depth is what there is', async (depth) => {
-    const folder = new QueueFolder();
-    folder.write(folder.file(0), records(messages(10)));
-    folder.write(folder.file(1), records(messages(2, 10)));
-    folder.metadata = `${depth}\n0,28\n1,28\n`;
-    await expectWhole(folder, texts(messages(10, 2)));
-  });
+  it.each([-5, 0, 77])(
+    'a depth of %i in the metadata is replaced by the number of records',
+    async (depth) => {
+      const folder = new QueueFolder();
+      folder.write(folder.file(0), records(messages(10)));
+      folder.write(folder.file(1), records(messages(2, 10)));
+      folder.metadata = `${depth}\n0,28\n1,28\n`;
+      await expectWhole(folder, texts(messages(10, 2)));
+    },
+  );
 
-  it('leaves a file of its own when the disk is full: that is cleared away', async () => {
+  it('a temporary metadata file that a full disk has left is removed', async () => {
     const folder = new QueueFolder();
     folder.write('q.diskqueue.meta.dat.5577006791947779410.tmp', Buffer.alloc(0));
     await expectWhole(folder, []);
@@ -175,34 +177,37 @@ describe('the metadata', () => {
 });
 
 describe('the end of the last file', () => {
-  it.each([1, 3, 4, 5, 13])('is torn, with %i bytes: the records before it are there', async (bytes) => {
-    const folder = new QueueFolder();
-    const last = record('message003').subarray(0, bytes);
-    folder.write(folder.file(0), Buffer.concat([records(messages(3)), last]));
-    folder.metadata = '1\n0,0\n0,14\n';
-    const { log, damages } = await folder.open();
-    expect(damages).toEqual([]);
-    await log.close();
-    expect(folder.read(folder.file(0))).toEqual(records(messages(3)));
-    expect(receiveAll(upstream(folder.killed(), 1, 1))).toEqual(texts(messages(3)));
-    await expectWhole(folder, texts(messages(3)));
-    expect(folder.data).not.toContain('0.bad');
-  });
+  it.each([1, 3, 4, 5, 13])(
+    '%i bytes of a torn record at the end of the last file are cut off, and the records before them are kept',
+    async (bytes) => {
+      const folder = new QueueFolder();
+      const last = record('message003').subarray(0, bytes);
+      folder.write(folder.file(0), Buffer.concat([records(messages(3)), last]));
+      folder.metadata = '1\n0,0\n0,14\n';
+      const { log, damages } = await folder.open();
+      expect(damages).toEqual([]);
+      await log.close();
+      expect(folder.read(folder.file(0))).toEqual(records(messages(3)));
+      expect(receiveAll(upstream(folder.killed(), 1, 1))).toEqual(texts(messages(3)));
+      await expectWhole(folder, texts(messages(3)));
+      expect(folder.data).not.toContain('0.bad');
+    },
+  );
 
-  it.each([1, 4, 7, 4096])('is %i zeros: they are no messages', async (zeros) => {
+  it.each([1, 4, 7, 4096])('%i zeros at the end of the last file are not messages', async (zeros) => {
     const folder = new QueueFolder();
     folder.write(folder.file(0), Buffer.concat([records(messages(3)), Buffer.alloc(zeros)]));
     folder.metadata = '2\n0,0\n0,28\n';
     await expectWhole(folder, texts(messages(3)));
   });
 
-  it('is zeros, and there is no metadata: they are no messages', async () => {
+  it('without metadata, zeros at the end of the last file are not messages', async () => {
     const folder = new QueueFolder();
     folder.write(folder.file(0), Buffer.concat([records(messages(3)), Buffer.alloc(200_000)]));
     await expectWhole(folder, texts(messages(3)));
   });
 
-  it('is an empty message, and the process is killed: it is there, because the metadata knows it', async () => {
+  it('an empty message survives a kill, because the metadata cover it', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open({ isAlwaysDurable: false });
     await log.append([...messages(1), Buffer.alloc(0), Buffer.alloc(0)]);
@@ -211,7 +216,7 @@ describe('the end of the last file', () => {
     await expectWhole(copy, ['message000', '', '']);
   });
 
-  it('is missing: that is reported, and what is there is read', async () => {
+  it('a last file that is too short is reported, and its records are delivered', async () => {
     const folder = new QueueFolder();
     folder.write(folder.file(0), records(messages(3)));
     folder.metadata = '5\n0,14\n0,70\n';
@@ -228,14 +233,14 @@ describe('the end of the last file', () => {
     await expectWhole(folder, texts(messages(2, 1)));
   });
 
-  it('is missing, and was consumed: nobody needs to know', async () => {
+  it('a last file that lacks consumed records only is not reported', async () => {
     const folder = new QueueFolder();
     folder.write(folder.file(0), records(messages(3)));
     folder.metadata = '0\n0,70\n0,70\n';
     await expectWhole(folder, []);
   });
 
-  it('is missing as a whole file: that is reported', async () => {
+  it('a missing last file is reported', async () => {
     const folder = new QueueFolder();
     folder.metadata = '5\n3,14\n3,70\n';
     const { log, damages } = await folder.open();
@@ -247,7 +252,7 @@ describe('the end of the last file', () => {
 });
 
 describe('damage', () => {
-  it('of a length costs the rest of its file, which is put aside when the rest was acknowledged', async () => {
+  it('a damaged length costs the rest of its file, which is set aside once its other messages are acknowledged', async () => {
     const folder = new QueueFolder();
     const bytes = records(messages(10));
     bytes.writeInt32BE(-1, 42);
@@ -271,7 +276,7 @@ describe('damage', () => {
     await expectWhole(folder, texts(messages(4, 10)));
   });
 
-  it('of a length in the file that is written: writing goes on in the next one', async () => {
+  it('with a damaged length in the current file, writing continues in the next one', async () => {
     const folder = new QueueFolder();
     const bytes = records(messages(5));
     bytes.writeInt32BE(0x40000000, 14);
@@ -286,7 +291,7 @@ describe('damage', () => {
     await log.close();
   });
 
-  it('behind what the metadata knows is damage too, if nobody can have been writing that', async () => {
+  it('a length behind the write position that no record can have is damage', async () => {
     const folder = new QueueFolder();
     const bytes = records(messages(5));
     bytes.writeInt32BE(0x40000000, 28);
@@ -300,7 +305,7 @@ describe('damage', () => {
     expect(folder.read(`${folder.file(0)}.bad`)).toEqual(bytes);
   });
 
-  it('of a payload cannot be seen in this format', async () => {
+  it('damage of a payload is not detected in this format', async () => {
     const folder = new QueueFolder();
     const bytes = records(messages(2));
     bytes.write('M', 4);
@@ -309,7 +314,7 @@ describe('damage', () => {
     await expectWhole(folder, ['Message000', 'message001']);
   });
 
-  it('of a whole file in the middle, which is missing, is reported', async () => {
+  it('missing files in the middle are reported', async () => {
     const folder = new QueueFolder();
     for (const i of [0, 3, 4]) folder.write(folder.file(i), records(messages(10, i * 10)));
     folder.metadata = '50\n0,0\n4,140\n';
@@ -320,7 +325,7 @@ describe('damage', () => {
     await log.close();
   });
 
-  it('that comes while the queue is open is reported, and does not go on', async () => {
+  it('damage done while the queue is open is reported, and later messages are delivered', async () => {
     const folder = new QueueFolder();
     const { log, damages } = await folder.open();
     await put(log, messages(5));

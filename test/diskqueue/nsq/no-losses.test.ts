@@ -16,7 +16,7 @@ import { receiveAll, upstream } from './upstream-model.ts';
 /* What is no loss: neither what go-diskqueue takes for one, nor a crash. */
 
 describe('what is not damage', () => {
-  it('is the end of a file that was consumed before it was full: no .bad', async () => {
+  it('a file that was consumed before it was full is removed, and not set aside as .bad', async () => {
     for (const size of [140, 145]) {
       const folder = new QueueFolder();
       const { log, damages } = await folder.open({ maxBytesPerFile: size });
@@ -30,7 +30,7 @@ describe('what is not damage', () => {
     }
   });
 
-  it('is that end as the original has saved it', async () => {
+  it('a consumed end of a file that go-diskqueue has saved is not damage', async () => {
     const folder = new QueueFolder();
     const original = upstream(folder);
     for (const message of messages(9)) original.put(message);
@@ -41,7 +41,7 @@ describe('what is not damage', () => {
     expect(folder.data).toEqual(['1']);
   });
 
-  it('is a message longer than is allowed now', async () => {
+  it('a message longer than maxMessageSize of today is delivered', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open({ maxBytesPerFile: 10_000, maxMessageSize: 5000 });
     await put(log, [Buffer.alloc(5000, 'x'), ...messages(2)]);
@@ -53,7 +53,7 @@ describe('what is not damage', () => {
     expect(folder.data).toEqual(['0']);
   });
 
-  it('is a file that somebody else has made: it is not written over', async () => {
+  it('a file that another program has created is not written over', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(log, messages(10));
@@ -64,7 +64,7 @@ describe('what is not damage', () => {
     await log.close();
   });
 
-  it('is the number of a file that was put aside: it is not used again', async () => {
+  it('the number of a file that was set aside is not used again', async () => {
     const folder = new QueueFolder();
     folder.write(`${folder.file(4)}.bad`, Buffer.from('bad'));
     const { log } = await folder.open();
@@ -75,7 +75,7 @@ describe('what is not damage', () => {
 });
 
 describe('a crash', () => {
-  it('between the metadata and the deleting of what it has passed leaves files that go at the next saving', async () => {
+  it('files that a crash between the save of the metadata and their removal has left are removed by the next save', async () => {
     const folder = new QueueFolder();
     for (const i of [0, 1, 2]) folder.write(folder.file(i), records(messages(10, i * 10)));
     folder.metadata = '5\n2,70\n2,140\n';
@@ -87,7 +87,7 @@ describe('a crash', () => {
     await log.close();
   });
 
-  it('after emptying, before the files are deleted: they stay dropped', async () => {
+  it('messages that were emptied stay dropped after a crash before their files are deleted', async () => {
     const folder = new QueueFolder();
     folder.write(folder.file(0), records(messages(10)));
     folder.metadata = '0\n1,0\n1,0\n';
@@ -95,7 +95,7 @@ describe('a crash', () => {
     expect(folder.data).toEqual(['1']);
   });
 
-  it('after emptying and putting loses nothing', async () => {
+  it('a crash after empty and put loses no message', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open({ isAlwaysDurable: false });
     await put(log, messages(15));
@@ -106,7 +106,7 @@ describe('a crash', () => {
     await expectWhole(copy, texts(messages(3, 15)));
   });
 
-  it('loses nothing that was appended, if only the process dies', async () => {
+  it('a crash of the process alone loses no appended message', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open({ isAlwaysDurable: false });
     for (const message of messages(37)) {
@@ -121,7 +121,7 @@ describe('a crash', () => {
     await expectWhole(folder, texts(messages(37)));
   });
 
-  it('in the middle of a later file tears nothing before it', async () => {
+  it('a record torn in a later file does not affect the files before it', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(log, messages(15));

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { StoredMessage } from '../../../src/diskqueue/message-log.ts';
+import { InFlight, type DonePrefix } from '../../../src/diskqueue/nsq/in-flight.ts';
 import { drain, messages, put, QueueFolder, readAll, record, records, texts } from './queue-folder.ts';
 
 /** Vitest compares large buffers byte by byte. */
@@ -11,8 +12,8 @@ function areSame(read: readonly StoredMessage[], expected: readonly Buffer[]): b
   );
 }
 
-describe('the bytes', () => {
-  it('are those of the original: a record', async () => {
+describe('the files', () => {
+  it('a record has the bytes that go-diskqueue writes', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(log, [Buffer.from('test')]);
@@ -20,7 +21,7 @@ describe('the bytes', () => {
     await log.close();
   });
 
-  it('are those of the original: metadata', async () => {
+  it('the metadata have the bytes that go-diskqueue writes', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(
@@ -33,7 +34,7 @@ describe('the bytes', () => {
     expect(folder.metadata).toBe('5\n0,0\n0,30\n');
   });
 
-  it('are those of the original: a file rolls when the next record would not fit', async () => {
+  it('a file ends, as in go-diskqueue, when the next record would not fit', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     const trace: string[] = [];
@@ -48,7 +49,7 @@ describe('the bytes', () => {
     await log.close();
   });
 
-  it('name the next file in the metadata before there is one', async () => {
+  it('the metadata name the next file before it exists', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(log, messages(10));
@@ -59,7 +60,7 @@ describe('the bytes', () => {
     await log.close();
   });
 
-  it('pass a file that was consumed before it was full, when the next one begins', async () => {
+  it('a file that was consumed before it was full is passed when the next one begins', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(log, messages(10));
@@ -69,7 +70,7 @@ describe('the bytes', () => {
     await log.close();
   });
 
-  it('are only for the owner', async () => {
+  it('only the owner of the files can read them', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(log, messages(1));
@@ -77,7 +78,7 @@ describe('the bytes', () => {
     for (const name of folder.names) expect(statSync(folder.pathOf(name)).mode & 0o777).toBe(0o600);
   });
 
-  it('of an empty queue are those of the original', async () => {
+  it('the files of an empty queue are those of go-diskqueue', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     expect(log.hasUnsavedAcks).toBe(false);
@@ -86,7 +87,7 @@ describe('the bytes', () => {
     expect(folder.data).toEqual([]);
   });
 
-  it('of a message that is larger than a file fill one of their own', async () => {
+  it('a message larger than a file gets a file of its own', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     const large = Buffer.alloc(500, 'x');
@@ -98,7 +99,7 @@ describe('the bytes', () => {
 });
 
 describe('reading', () => {
-  it('hands out messages in their order, over files', async () => {
+  it('messages are read in order, across files', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(log, messages(35));
@@ -109,7 +110,7 @@ describe('reading', () => {
     await log.close();
   });
 
-  it('hands out messages of any length: none, and more than a block', async () => {
+  it('messages of any length are read: empty ones, and longer than a block', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open({ maxBytesPerFile: 1e6 });
     const list = [0, 1, 300_000, 0, 0, 131_068, 131_069, 5, 2_000_000, 0].map((n) => Buffer.alloc(n, 'z'));
@@ -123,7 +124,7 @@ describe('reading', () => {
     expect(again.damages).toEqual([]);
   });
 
-  it('of what is not on the disk is not possible if durability is always', async () => {
+  it('an unsynced message cannot be read with durability always', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await log.append(messages(3));
@@ -134,7 +135,7 @@ describe('reading', () => {
     await log.close();
   });
 
-  it('of what is not on the disk is possible otherwise', async () => {
+  it('an unsynced message can be read unless durability is always', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open({ isAlwaysDurable: false });
     await log.append(messages(3));
@@ -146,7 +147,7 @@ describe('reading', () => {
 });
 
 describe('acknowledging', () => {
-  it('counts at once, whatever the order; only the contiguous prefix is kept over a reopen', async () => {
+  it('acknowledgements count at once in any order; only the contiguous prefix survives a reopen', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(log, messages(6));
@@ -167,7 +168,7 @@ describe('acknowledging', () => {
     expect(folder.metadata).toBe('0\n0,84\n0,84\n');
   });
 
-  it('deletes a file when the metadata that passes it is on the disk', async () => {
+  it('a file is deleted when the metadata on the disk have passed it', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(log, messages(25));
@@ -180,7 +181,7 @@ describe('acknowledging', () => {
     await log.close();
   });
 
-  it('with the host alone writes nothing as long as no file can go', async () => {
+  it('a save with the host alone writes nothing while no file can be removed', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(log, messages(5));
@@ -191,7 +192,7 @@ describe('acknowledging', () => {
     await log.close();
   });
 
-  it('after the queue was emptied does nothing', async () => {
+  it('an acknowledgement after empty has no effect', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(log, messages(5));
@@ -207,7 +208,7 @@ describe('acknowledging', () => {
     await log.close();
   });
 
-  it('of many messages in reverse keeps them all until the first one', async () => {
+  it('messages acknowledged in reverse order are all kept until the first one is acknowledged', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open({ maxBytesPerFile: 1e6 });
     await put(log, messages(900));
@@ -226,7 +227,7 @@ describe('acknowledging', () => {
 });
 
 describe('the end', () => {
-  it('of a file that is read while it is written is no damage', async () => {
+  it('the end of a file that is read while it is written is not damage', async () => {
     const folder = new QueueFolder();
     const { log, damages } = await folder.open();
     for (const message of messages(100)) {
@@ -240,7 +241,7 @@ describe('the end', () => {
     expect(folder.metadata).toBe('0\n9,140\n9,140\n');
   });
 
-  it('of a queue that was emptied is in a new file', async () => {
+  it('an emptied queue continues in a new file', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(log, messages(25));
@@ -256,7 +257,7 @@ describe('the end', () => {
     await log.close();
   });
 
-  it('of a queue that is removed leaves what was put aside, and nothing else', async () => {
+  it('removing a queue leaves the files that were set aside, and no others', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(log, messages(25));
@@ -270,7 +271,7 @@ describe('the end', () => {
 });
 
 describe('a queue with many messages', () => {
-  it('goes on in the same file after a reopen', async () => {
+  it('a reopened queue continues in the same file', async () => {
     const folder = new QueueFolder();
     for (let i = 0; i < 4; i++) {
       const { log, damages } = await folder.open();
@@ -283,7 +284,7 @@ describe('a queue with many messages', () => {
     expect(folder.read(folder.file(0))).toEqual(records(messages(10)));
   });
 
-  it('keeps to a limit that was lowered, and to one that was raised', async () => {
+  it('a reopened queue uses a lowered or raised maxBytesPerFile', async () => {
     const folder = new QueueFolder();
     for (const maxBytesPerFile of [140, 28, 280]) {
       const { log } = await folder.open({ maxBytesPerFile });
@@ -294,5 +295,106 @@ describe('a queue with many messages', () => {
     expect(await drain(log)).toEqual(texts([...messages(10), ...messages(10), ...messages(10)]));
     expect(damages).toEqual([]);
     await log.close();
+  });
+});
+
+describe('messages in flight', () => {
+  const at = (offset: number): DonePrefix['end'] => ({ number: 7, offset });
+
+  function done(offset: number, records: number): DonePrefix {
+    return { end: at(offset), records };
+  }
+
+  it('takeDone returns the acknowledged messages up to the first one in flight', () => {
+    const inFlight = new InFlight();
+    const [a, b, c, d] = [10, 20, 30, 40].map((end) => inFlight.add(at(end))) as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    expect(inFlight.acknowledge(b)).toBe(true);
+    expect(inFlight.acknowledge(d)).toBe(true);
+    expect(inFlight.takeDone()).toBeUndefined();
+    expect(inFlight.acknowledge(a)).toBe(true);
+    expect(inFlight.takeDone()).toEqual(done(20, 2));
+    expect(inFlight.takeDone()).toBeUndefined();
+    expect(inFlight.acknowledge(c)).toBe(true);
+    expect(inFlight.takeDone()).toEqual(done(40, 2));
+  });
+
+  it('the acknowledged prefix is right whatever the order of acknowledgements', () => {
+    const orders = permutations([1, 2, 3, 4, 5]);
+    for (const order of orders) {
+      const inFlight = new InFlight();
+      for (const end of [10, 20, 30, 40, 50]) inFlight.add(at(end));
+      const acked = new Set<number>();
+      let taken = 0;
+      for (const sequence of order) {
+        expect(inFlight.acknowledge(sequence)).toBe(true);
+        acked.add(sequence);
+        let prefix = taken;
+        while (acked.has(prefix + 1)) prefix++;
+        const expected = prefix > taken ? done(prefix * 10, prefix - taken) : undefined;
+        expect(inFlight.takeDone(), `${order.join()} at ${sequence}`).toEqual(expected);
+        taken = prefix;
+      }
+    }
+  });
+
+  function permutations(list: readonly number[]): number[][] {
+    if (list.length === 0) return [[]];
+    return list.flatMap((one) =>
+      permutations(list.filter((other) => other !== one)).map((rest) => [one, ...rest]),
+    );
+  }
+
+  it('a second acknowledgement is refused, also of a message that is forgotten', () => {
+    const inFlight = new InFlight();
+    const sequences = Array.from({ length: 5000 }, (_, i) => inFlight.add(at(i)));
+    for (const sequence of sequences) expect(inFlight.acknowledge(sequence)).toBe(true);
+    expect(inFlight.takeDone()).toEqual(done(4999, 5000));
+    for (const sequence of sequences) expect(inFlight.acknowledge(sequence)).toBe(false);
+    const next = inFlight.add(at(5000));
+    expect(next).toBe(sequences.length + 1);
+    expect(inFlight.acknowledge(next)).toBe(true);
+  });
+
+  it('damage is passed with the message before it, and counts no record', () => {
+    const inFlight = new InFlight();
+    inFlight.addDamage(at(5));
+    expect(inFlight.takeDone()).toEqual(done(5, 0));
+    const a = inFlight.add(at(10));
+    inFlight.addDamage(at(20));
+    expect(inFlight.takeDone()).toBeUndefined();
+    inFlight.acknowledge(a);
+    expect(inFlight.takeDone()).toEqual(done(20, 1));
+    inFlight.addDamage(at(30));
+    expect(inFlight.takeDone()).toEqual(done(30, 0));
+  });
+
+  it('damage behind a message in flight is passed after that message', () => {
+    const inFlight = new InFlight();
+    const [a, b] = [inFlight.add(at(10)), inFlight.add(at(20))];
+    inFlight.acknowledge(b);
+    inFlight.addDamage(at(30));
+    const c = inFlight.add(at(40));
+    expect(inFlight.takeDone()).toBeUndefined();
+    inFlight.acknowledge(a);
+    expect(inFlight.takeDone()).toEqual(done(30, 2));
+    inFlight.acknowledge(c);
+    expect(inFlight.takeDone()).toEqual(done(40, 1));
+  });
+
+  it('messages from before clear cannot be acknowledged', () => {
+    const inFlight = new InFlight();
+    const old = [inFlight.add(at(10)), inFlight.add(at(20))];
+    inFlight.acknowledge(old[1] as number);
+    inFlight.clear();
+    const next = inFlight.add(at(10));
+    for (const sequence of old) expect(inFlight.acknowledge(sequence)).toBe(false);
+    expect(inFlight.takeDone()).toBeUndefined();
+    expect(inFlight.acknowledge(next)).toBe(true);
+    expect(inFlight.takeDone()).toEqual(done(10, 1));
   });
 });

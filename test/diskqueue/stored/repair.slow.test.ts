@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decodeSegmentHeader } from '../../../src/log/segment-format.ts';
-import { CannotRepair } from '../../../src/diskqueue/stored/cannot-repair.ts';
+import { CannotRepair } from '../../../src/diskqueue/stored/stored-queue.ts';
 import { propertyRuns, stepOf } from '../../runs.ts';
 import { MemoryDisk } from './memory-disk.ts';
 import {

@@ -1,17 +1,54 @@
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError } from '../core/errors.ts';
 import { WaitGroup } from '../core/wait-line.ts';
 import type { Delivery } from './backend-queue.ts';
 
-const END: IteratorReturnResult<undefined> = { done: true, value: undefined };
+/** A delivery that is settled by the first call of `ack` or `nack`. */
+export class SettleOnce implements Delivery {
+  /** The name in a console: that of the public interface. */
+  static readonly name = 'Delivery';
+  readonly data: Uint8Array;
+  #settle: ((isAcked: boolean) => void) | undefined;
 
-/** Waits for a message, as one of a group that is dismissed with undefined. */
+  constructor(data: Uint8Array, settle: (isAcked: boolean) => void) {
+    this.data = data;
+    this.#settle = settle;
+  }
+
+  ack(): void {
+    this.#once(true);
+  }
+
+  nack(): void {
+    this.#once(false);
+  }
+
+  /** What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      data: undefined,
+      bytes: this.data.length,
+      state: this.#settle === undefined ? 'settled' : 'in flight',
+    }));
+  }
+
+  #once(isAcked: boolean): void {
+    const settle = this.#settle;
+    this.#settle = undefined;
+    settle?.(isAcked);
+  }
+}
+
+/** Waits for a message in a group; undefined when the group is dismissed with it. */
 export type TakeMessage<V> = (group: WaitGroup<V | undefined>) => Promise<Delivery | undefined>;
 
-/** Messages, one after the other: asking for the next one acknowledges the one before. It ends when the queue is closed. */
+const END: IteratorReturnResult<undefined> = { done: true, value: undefined };
+
+/** Iterates over messages, and acknowledges each when the next one is requested. Ends when the queue is closed. */
 export class MessageIterator<V> implements AsyncIterableIterator<Uint8Array, undefined, undefined> {
   readonly #take: TakeMessage<V>;
   readonly #receivers = new WaitGroup<V | undefined>();
-  /** Handed out and not asked past: one, unless somebody asks without waiting for the answer. */
+  /** Deliveries in flight: at most one, unless `next` is called again before its promise settles. */
   readonly #held: Delivery[] = [];
   #isOver = false;
 
@@ -25,7 +62,7 @@ export class MessageIterator<V> implements AsyncIterableIterator<Uint8Array, und
     return delivery === undefined ? END : this.#hold(delivery);
   }
 
-  /** The loop was left: the message it was at was not worked through. */
+  /** Ends the loop. The message of its last turn may be half processed, so it returns to the queue. */
   return(): Promise<IteratorReturnResult<undefined>> {
     this.#isOver = true;
     this.#receivers.dismiss(undefined);
@@ -39,7 +76,7 @@ export class MessageIterator<V> implements AsyncIterableIterator<Uint8Array, und
 
   #hold(delivery: Delivery): IteratorResult<Uint8Array, undefined> {
     if (this.#isOver) {
-      delivery.nack(); // the loop was left in the moment in which it was given
+      delivery.nack(); // the loop ended while the message was on its way
       return END;
     }
     this.#held.push(delivery);

@@ -1,52 +1,49 @@
 import TinyQueue from 'tinyqueue';
 import { RingQueue } from '../core/ring-queue.ts';
+import { Serial } from '../core/serial.ts';
 import { WaitLine, type WaitGroup } from '../core/wait-line.ts';
 import type { Delivery } from './backend-queue.ts';
-import type { MessageLog, StoredMessage } from './message-log.ts';
-import { SettleOnce } from './settle-once.ts';
+import { SettleOnce } from './delivery.ts';
+import type { StoredMessage } from './message-log.ts';
 
-/** Those who wait for a message as one; given undefined, they leave without. */
+/** Receivers that can leave together; given undefined, they leave without a message. */
 export type Receivers = WaitGroup<StoredMessage | undefined>;
 
-/** What the hand-outs tell their queue. */
-export interface HandOutEvents {
-  /** A message is done with. */
-  acked(message: StoredMessage): void;
-  /** A block of the log was read; there may have been damage in it. */
-  read(): void;
-  /** The log could not be read. @returns what whoever waits rejects with. */
-  failed(error: unknown): unknown;
-}
-
 /**
- * Hands messages out, in order, to whoever waits longest: first those that came back, by their old places, then those
- * of the log, which is read a block at a time when somebody wants more.
+ * Delivers messages in order, to pending receivers in order: first the messages that were returned, by their old places,
+ * then those of the log, which is read a block at a time when a receiver needs more.
+ *
+ *      log ──► read ──┐
+ *                     ├──► receiver ──► ack
+ *      returned ──────┘        │
+ *         ▲────────────────────┘ nack
  */
-export class HandOuts {
-  readonly #log: MessageLog;
-  readonly #events: HandOutEvents;
+export class Deliveries {
+  readonly #readLog: () => Promise<StoredMessage[]>;
+  readonly #onAck: (message: StoredMessage) => void;
   readonly #read = new RingQueue<StoredMessage>();
   readonly #waiting = new WaitLine<StoredMessage | undefined>();
   #returned = bySequence();
-  /** What was handed out in an earlier era is nobody's business any more. */
-  #era = 0;
+  /** Deliveries of an earlier epoch have no effect when they are settled. */
+  #epoch = 0;
+  /** Reads of the log run one at a time, and not beside `alone`. */
+  readonly #reads = new Serial();
   #reading: Promise<void> | undefined;
-  /** The log was not yet found at its end, since something was last committed. */
+  /** Whether something was committed since the end of the log was reached. */
   #mayHaveMore = true;
   #isPumping = false;
-  #isPaused = false;
   #closed: { readonly error: unknown } | undefined;
 
-  constructor(log: MessageLog, events: HandOutEvents) {
-    this.#log = log;
-    this.#events = events;
+  constructor(readLog: () => Promise<StoredMessage[]>, onAck: (message: StoredMessage) => void) {
+    this.#readLog = readLog;
+    this.#onAck = onAck;
   }
 
-  /** @returns a promise of undefined only to those who are dismissed with their group. */
+  /** Returns a promise of the next message; of undefined only for receivers that are dismissed with their group. */
   take(signal?: AbortSignal, group?: Receivers): Promise<Delivery | undefined> {
     // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- it is one
     if (this.#closed !== undefined) return Promise.reject(this.#closed.error);
-    const message = this.#isPaused ? undefined : this.#next();
+    const message = this.#next();
     if (message !== undefined) return Promise.resolve(this.#deliver(message));
     const delivery = this.#waiting.wait(
       (taken) => (taken === undefined ? undefined : this.#deliver(taken)),
@@ -57,9 +54,11 @@ export class HandOuts {
     return delivery;
   }
 
-  /** The message that would be handed out next; undefined at the end. */
+  /** Returns the message that would be delivered next; undefined if there is none. */
   async peek(): Promise<StoredMessage | undefined> {
-    while (this.#first() === undefined && this.#canReadMore) await this.#readMore();
+    while (this.#closed === undefined && this.#first() === undefined && this.#canReadMore) {
+      await this.#readMore();
+    }
     if (this.#closed !== undefined) throw this.#closed.error;
     return this.#first();
   }
@@ -70,31 +69,30 @@ export class HandOuts {
     void this.#pump();
   }
 
-  /** Sends away whoever waits, and whoever comes. What was handed out can no longer be settled. */
+  /** Rejects pending and later receivers. Messages in flight can no longer be settled. */
   close(error: unknown): void {
     this.#closed = { error };
-    this.#era++;
+    this.#epoch++;
     this.#waiting.failAll(error);
   }
 
-  /** Does something to the log, which nobody reads meanwhile, and forgets all it knows, whatever came of it. */
-  async reset(action: () => Promise<void>): Promise<void> {
-    this.#isPaused = true;
-    try {
-      await this.#reading?.catch(() => undefined);
-      await action();
-    } finally {
-      this.#era++;
+  /** Forgets all messages, and runs an action on the log while it is not read. */
+  alone(action: () => Promise<void>): Promise<void> {
+    return this.#reads.run(async () => {
+      this.#epoch++;
       this.#read.clear();
       this.#returned = bySequence();
-      this.#isPaused = false;
-      this.committed();
-    }
+      try {
+        await action();
+      } finally {
+        this.committed();
+      }
+    });
   }
 
-  /** Or somebody else is reading, and nobody knows yet. */
+  /** Whether the log may have more messages; a read that has begun may find some. */
   get #canReadMore(): boolean {
-    return !this.#isPaused && (this.#mayHaveMore || this.#reading !== undefined);
+    return this.#mayHaveMore || this.#reading !== undefined;
   }
 
   #first(): StoredMessage | undefined {
@@ -106,11 +104,11 @@ export class HandOuts {
   }
 
   #deliver(message: StoredMessage): Delivery {
-    const era = this.#era;
-    // A copy, because it may come back: whoever has it may change it, or give its memory to another thread.
-    return new SettleOnce(Buffer.from(message.data), (isDone) => {
-      if (era !== this.#era) return;
-      if (isDone) this.#events.acked(message);
+    const epoch = this.#epoch;
+    // A copy, because the message may return: the receiver may change the copy, or transfer its memory to another thread.
+    return new SettleOnce(Buffer.from(message.data), (isAcked) => {
+      if (epoch !== this.#epoch) return;
+      if (isAcked) this.#onAck(message);
       else this.#takeBack(message);
     });
   }
@@ -120,7 +118,7 @@ export class HandOuts {
     this.#serve();
   }
 
-  /** Reads as long as somebody waits and there is more. An error is for those who wait. */
+  /** Reads as long as receivers wait and there may be more. An error is for the receivers. */
   async #pump(): Promise<void> {
     if (this.#isPumping) return;
     this.#isPumping = true;
@@ -134,30 +132,32 @@ export class HandOuts {
     }
   }
 
-  /** One read at a time, whoever asks for it. */
+  /** Reads one block, which all callers share. */
   #readMore(): Promise<void> {
-    this.#reading ??= this.#readBlock().finally(() => {
-      this.#reading = undefined;
-    });
+    this.#reading ??= this.#reads
+      .run(() => this.#readBlock())
+      .finally(() => {
+        this.#reading = undefined;
+      });
     return this.#reading;
   }
 
   async #readBlock(): Promise<void> {
+    if (this.#closed !== undefined) return;
     this.#mayHaveMore = false;
     try {
-      const messages = await this.#log.read();
+      const messages = await this.#readLog();
       if (messages.length > 0) this.#mayHaveMore = true;
       for (const message of messages) this.#read.push(message);
     } catch (error) {
       this.#mayHaveMore = true;
-      throw this.#events.failed(error);
+      throw error;
     }
-    this.#events.read();
     this.#serve();
   }
 
   #serve(): void {
-    while (this.#waiting.size > 0 && !this.#isPaused) {
+    while (this.#waiting.size > 0) {
       const message = this.#next();
       if (message === undefined) return;
       this.#waiting.give(message);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { CorruptionEvent, StoredMessage } from '../../../src/diskqueue/message-log.ts';
-import { CrashDisk, type Fault } from './crash-disk.ts';
+import { CrashDisk, type Fault, type PowerFailure } from './crash-disk.ts';
 import { messages, put, readAll, texts } from './queue-folder.ts';
-import { checkLeft, keepsPromises, openLog, runScenario, Scenario } from './scenario.ts';
+import { checkLeft, keepsPromises, openLog, runScenario, Scenario, type Told } from './scenario.ts';
 
 /** Every call of the scenario fails in turn, so many times in a row. */
 async function failEachCall(
@@ -28,10 +28,10 @@ async function failEachCall(
   }
 }
 
-describe.each([true, false])('always durable: %s', (isAlwaysDurable) => {
+describe.each([true, false])('errors, always durable: %s', (isAlwaysDurable) => {
   describe.each(['ENOSPC', 'EIO', 'EMFILE'])('%s', (code) => {
     it.each([1, 3])(
-      'in any call, %i times in a row: every promise is kept, no refused put comes, nothing is put aside',
+      'an error in any call, %i times in a row, breaks no promise, delivers no rejected put, and sets no file aside',
       async (times) => {
         await failEachCall(isAlwaysDurable, code, times, async (scenario, at) => {
           const { disk, told } = scenario;
@@ -47,7 +47,7 @@ describe.each([true, false])('always durable: %s', (isAlwaysDurable) => {
     );
   });
 
-  it('after an error the power fails: what is durable is there', async () => {
+  it('durable messages survive a power failure after an error', async () => {
     await failEachCall(isAlwaysDurable, 'EIO', 1, async ({ disk, told }, at) => {
       if (!isAlwaysDurable && at.endsWith(' sync')) return; // then something was readable, and is lost: damage
       for (const bytes of ['none', 'some', 'all'] as const) {
@@ -58,7 +58,7 @@ describe.each([true, false])('always durable: %s', (isAlwaysDurable) => {
     });
   });
 
-  it('after an error the process is killed: what is with the host is there', async () => {
+  it('written messages survive a kill after an error', async () => {
     await failEachCall(isAlwaysDurable, 'EIO', 1, async ({ disk, told }, at) => {
       const allowed = { refused: true, lostWritten: false };
       const result = await checkLeft(disk.afterKill(), isAlwaysDurable, told, allowed);
@@ -71,7 +71,7 @@ describe('a sync that fails when a file rolls', () => {
   const message = Buffer.alloc(40, 'x');
   const eio = { code: 'EIO' };
 
-  it('is told to who appends; what was to go to the next file has left nothing', async () => {
+  it('a failed sync of a file that ends rejects the append, which leaves nothing in the next file', async () => {
     const disk = new CrashDisk();
     const log = await openLog(disk, true, []);
     await put(log, [message, message]);
@@ -86,7 +86,7 @@ describe('a sync that fails when a file rolls', () => {
     await again.close();
   });
 
-  it('is told by every sync and by close, as long as something may be not on the disk', async () => {
+  it('sync and close reject after a failed sync until the messages in doubt are acknowledged', async () => {
     const disk = new CrashDisk();
     const log = await openLog(disk, false, []);
     await log.append([message, message]);
@@ -104,7 +104,7 @@ describe('a sync that fails when a file rolls', () => {
     await log.close();
   });
 
-  it('is told by close, which saves and closes all the same', async () => {
+  it('close rejects after a failed sync, and saves and closes all the same', async () => {
     const disk = new CrashDisk();
     const log = await openLog(disk, false, []);
     await log.append([message, message]);
@@ -120,8 +120,8 @@ describe('a sync that fails when a file rolls', () => {
   });
 });
 
-describe('emptying that fails', () => {
-  it('has dropped all messages here; what is put then is not dropped with them', async () => {
+describe('empty that fails', () => {
+  it('a failed empty drops all messages, and keeps those that are put later', async () => {
     const disk = new CrashDisk();
     const log = await openLog(disk, true, []);
     await put(log, messages(10));
@@ -153,7 +153,7 @@ describe('the check of promises', () => {
   ];
   const strict = { refused: false, lostWritten: false };
 
-  it('notices what is missing, what is there twice, and what is in the wrong order', () => {
+  it('the check of promises finds missing, duplicate and reordered messages', () => {
     expect(keepsPromises(told, ['a', 'c'], strict)).toBe(true);
     expect(keepsPromises(told, ['a', 'b', 'c'], strict)).toBe(false);
     expect(keepsPromises(told, ['a', 'b', 'c'], { ...strict, refused: true })).toBe(true);
@@ -162,5 +162,58 @@ describe('the check of promises', () => {
     expect(keepsPromises(told, ['c', 'a'], strict)).toBe(false);
     expect(keepsPromises(told, ['a', 'a', 'c'], strict)).toBe(false);
     expect(keepsPromises(told, [], { refused: true, lostWritten: true })).toBe(false);
+  });
+});
+
+interface Left {
+  readonly at: string;
+  readonly disk: CrashDisk;
+  readonly told: readonly Told[];
+}
+
+/** What each call of the scenario would leave, if it were the one that the power fails in. */
+async function leftByEachCall(isAlwaysDurable: boolean, failures: readonly PowerFailure[]): Promise<Left[]> {
+  const disk = new CrashDisk();
+  const scenario = new Scenario(disk, isAlwaysDurable);
+  const all: Left[] = [];
+  disk.fault = (call, name) => {
+    for (const failure of failures) {
+      const at = `call ${call}, ${name}, ${failure.bytes} ${failure.part}`;
+      all.push({ at, disk: disk.afterPowerFailure(failure), told: structuredClone(scenario.told) });
+    }
+    return undefined;
+  };
+  await runScenario(scenario);
+  expect(scenario.errors).toEqual([]);
+  return all;
+}
+
+const PARTS = [0, 0.1, 0.34, 0.5, 0.77, 0.9, 1];
+
+describe.each([true, false])('crashes, always durable: %s', (isAlwaysDurable) => {
+  it('written messages survive a kill in any call', async () => {
+    for (const { at, disk, told } of await leftByEachCall(isAlwaysDurable, [{ bytes: 'all', part: 1 }])) {
+      const result = await checkLeft(disk, isAlwaysDurable, told, { refused: true, lostWritten: false });
+      expect(`${at}: ${result ?? 'well'}`).toBe(`${at}: well`);
+    }
+  });
+
+  it.each(['none', 'some', 'all'] as const)(
+    'durable messages survive a power failure in any call that leaves %s of the unsynced bytes',
+    async (bytes) => {
+      const failures = PARTS.map((part) => ({ bytes, part }));
+      for (const { at, disk, told } of await leftByEachCall(isAlwaysDurable, failures)) {
+        const result = await checkLeft(disk, isAlwaysDurable, told, { refused: true, lostWritten: true });
+        expect(`${at}: ${result ?? 'well'}`).toBe(`${at}: well`);
+      }
+    },
+  );
+
+  it('durable messages survive a power failure in any call that leaves zeros for the unsynced bytes', async () => {
+    const failures = [{ bytes: 'zeros', part: 0 } as const];
+    for (const { at, disk, told } of await leftByEachCall(isAlwaysDurable, failures)) {
+      const result = await checkLeft(disk, isAlwaysDurable, told, { refused: true, lostWritten: true });
+      expect(`${at}: ${result ?? 'well'}`).toBe(`${at}: well`);
+    }
   });
 });

@@ -1,20 +1,20 @@
 import { WaitGroup, WaitLine } from '../core/wait-line.ts';
 
-/** Somebody who waits for room. */
+/** A put that waits for capacity. */
 interface Need {
   readonly bytes: number;
-  /** He alone: empty when he has gone. */
+  /** A group of exactly one waiter; empty once that waiter has left. */
   readonly waiter: WaitGroup<void>;
 }
 
 /**
- * How many bytes of messages may be unacknowledged, and who waits until there is room for his. First come, first served:
- * nobody who needs little passes somebody who needs much.
+ * Limits the bytes of messages that are not acknowledged, and lets puts wait for capacity: first come, first served, so a
+ * small message never passes a large one.
  */
-export class Room {
+export class Capacity {
   readonly #max: number;
   readonly #waiting = new WaitLine<void>();
-  /** In the order of that line. Whoever has left it is still here, until it is noticed. */
+  /** In the order of that line. A waiter that has left it stays here until `#admit` meets it. */
   readonly #needs = new Set<Need>();
   #used: number;
 
@@ -23,34 +23,34 @@ export class Room {
     this.#used = used;
   }
 
-  /** Takes room. @returns false, and takes none, if there is not enough, or others wait for it. */
-  enter(bytes: number): boolean {
+  /** Takes capacity. Returns false, and takes none, if there is not enough, or other puts wait for it. */
+  take(bytes: number): boolean {
     if (this.#waiting.size > 0 || !this.#fits(bytes)) return false;
     this.#used += bytes;
     return true;
   }
 
-  /** Takes room, whether there is enough or not. */
+  /** Takes capacity, even beyond the limit. */
   exceed(bytes: number): void {
     this.#used += bytes;
   }
 
-  /** Takes room when there is enough, and goes on at that moment: whoever comes later is behind. */
-  async wait(bytes: number, goOn: () => Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  /** Takes capacity when there is enough, and calls `put` synchronously then, so that puts keep their order. */
+  async wait(bytes: number, put: () => Promise<void>, signal: AbortSignal | undefined): Promise<void> {
     const need: Need = { bytes, waiter: new WaitGroup() };
     this.#needs.add(need);
     try {
-      await this.#waiting.wait(goOn, signal, need.waiter);
+      await this.#waiting.wait(put, signal, need.waiter);
     } finally {
-      if (this.#needs.delete(need)) this.#admit(); // he has gone, and stood before others
+      if (this.#needs.delete(need)) this.#admit(); // it has left, and may have held up others
     }
   }
 
-  leave(bytes: number): void {
+  release(bytes: number): void {
     this.setUsed(this.#used - bytes);
   }
 
-  /** What is used was counted anew. */
+  /** Replaces the number of used bytes by a new count. */
   setUsed(used: number): void {
     this.#used = used;
     this.#admit();

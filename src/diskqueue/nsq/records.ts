@@ -1,0 +1,148 @@
+import type { File, FileSystem } from '../../log/file-system.ts';
+import { endOfRecord, RECORD_HEADER_BYTES } from './format.ts';
+
+/** Bytes read at once: of records; a longer one gets memory of its own. */
+const BLOCK_BYTES = 128 * 1024;
+/** The same while only their headers matter. */
+const COUNT_BLOCK_BYTES = 256 * 1024;
+
+/** The records in a part of a data file. */
+export interface RecordCount {
+  /** Where the last complete record ends. */
+  readonly end: number;
+  readonly records: number;
+  /** Bytes of their messages. */
+  readonly bytes: number;
+  /** Number of empty messages at the end. On the disk they are zeros. */
+  readonly lastEmpty: number;
+  /** Where these begin. */
+  readonly lastEmptyFrom: number;
+  /** The length in the header of the incomplete record behind `end`; undefined if there is no complete header. */
+  readonly nextLength: number | undefined;
+}
+
+/** Counts records by their headers, up to `end` or the first that is not complete. */
+export async function countRecords(file: File, from: number, end: number): Promise<RecordCount> {
+  const block = Buffer.allocUnsafeSlow(Math.min(COUNT_BLOCK_BYTES, Math.max(end - from, 0)));
+  let at = from;
+  let records = 0;
+  let bytes = 0;
+  let lastEmpty = 0;
+  let nextLength: number | undefined;
+  while (at < end && nextLength === undefined) {
+    const filled = await file.read(block.subarray(0, Math.min(block.length, end - at)), at);
+    if (filled < RECORD_HEADER_BYTES) break;
+    const blockStart = at;
+    while (at + RECORD_HEADER_BYTES <= blockStart + filled) {
+      const length = block.readInt32BE(at - blockStart);
+      const next = endOfRecord(length, at, end);
+      if (next === undefined) {
+        nextLength = length;
+        break;
+      }
+      at = next;
+      records++;
+      bytes += length;
+      lastEmpty = length === 0 ? lastEmpty + 1 : 0;
+    }
+  }
+  const lastEmptyFrom = at - lastEmpty * RECORD_HEADER_BYTES;
+  return { end: at, records, bytes, lastEmpty, lastEmptyFrom, nextLength };
+}
+
+/** Whether all bytes between two offsets are zeros. */
+export async function isZeros(file: File, from: number, to: number): Promise<boolean> {
+  const block = Buffer.allocUnsafeSlow(Math.min(BLOCK_BYTES, to - from));
+  for (let at = from; at < to; at += block.length) {
+    const filled = await file.read(block.subarray(0, Math.min(block.length, to - at)), at);
+    if (block.subarray(0, filled).some((byte) => byte !== 0)) return false;
+  }
+  return true;
+}
+
+/** A message, and where its record ends. */
+export interface ReadRecord {
+  /** A copy. */
+  readonly data: Buffer;
+  readonly end: number;
+}
+
+/** The part of a data file that can be read. */
+export interface ReadableFile {
+  readonly path: string;
+  /** Where its last readable record ends, in bytes. May grow. */
+  readonly end: number;
+}
+
+/** Reads the records of one data file, in order. */
+export class RecordReader<F extends ReadableFile> {
+  readonly file: F;
+  readonly #handle: File;
+  readonly #block: Buffer = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+  /** Where the next record begins. */
+  offset: number;
+
+  private constructor(file: F, handle: File, offset: number) {
+    this.file = file;
+    this.#handle = handle;
+    this.offset = offset;
+  }
+
+  /** @param offset - where a record begins. */
+  static async open<F extends ReadableFile>(
+    files: FileSystem,
+    file: F,
+    offset: number,
+  ): Promise<RecordReader<F>> {
+    return new RecordReader(file, await files.open(file.path, 'read'), offset);
+  }
+
+  /**
+   * Returns the next records: as many as one block of the file holds, and none at its end; undefined if the bytes at
+   * `offset` are not a record.
+   *
+   * @throws the error of the file system; then nothing has changed, and the call can be repeated.
+   */
+  async next(): Promise<ReadRecord[] | undefined> {
+    const { end } = this.file;
+    if (this.offset >= end) return [];
+    const filled = await this.#handle.read(
+      this.#block.subarray(0, Math.min(BLOCK_BYTES, end - this.offset)),
+      this.offset,
+    );
+    const records = this.#recordsIn(this.#block.subarray(0, filled), end);
+    if (records.length === 0) records.push(...(await this.#longRecord(filled, end)));
+    const last = records.at(-1);
+    if (last === undefined) return undefined;
+    this.offset = last.end;
+    return records;
+  }
+
+  async close(): Promise<void> {
+    await this.#handle.close();
+  }
+
+  /** Returns the records of which the block has every byte. */
+  #recordsIn(block: Buffer, end: number): ReadRecord[] {
+    const records: ReadRecord[] = [];
+    const start = this.offset;
+    let at = start;
+    while (at - start + RECORD_HEADER_BYTES <= block.length) {
+      const next = endOfRecord(block.readInt32BE(at - start), at, end);
+      if (next === undefined || next - start > block.length) break;
+      const payload = block.subarray(at - start + RECORD_HEADER_BYTES, next - start);
+      records.push({ data: Buffer.from(payload), end: next });
+      at = next;
+    }
+    return records;
+  }
+
+  async #longRecord(filled: number, end: number): Promise<ReadRecord[]> {
+    if (filled < RECORD_HEADER_BYTES) return [];
+    const next = endOfRecord(this.#block.readInt32BE(0), this.offset, end);
+    if (next === undefined) return [];
+    const data = Buffer.allocUnsafeSlow(next - this.offset - RECORD_HEADER_BYTES);
+    const read = await this.#handle.read(data, this.offset + RECORD_HEADER_BYTES);
+    return read < data.length ? [] : [{ data, end: next }];
+  }
+}

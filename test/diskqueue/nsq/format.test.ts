@@ -1,0 +1,197 @@
+import { describe, expect, it } from 'vitest';
+import type { File } from '../../../src/log/file-system.ts';
+import {
+  dataFileName,
+  decodeMetadata,
+  encodeMetadata,
+  filesOfQueue,
+  isAfter,
+  metadataFileName,
+  type Metadata,
+} from '../../../src/diskqueue/nsq/format.ts';
+import { MetadataFile } from '../../../src/diskqueue/nsq/metadata-file.ts';
+import { countRecords, type RecordCount } from '../../../src/diskqueue/nsq/records.ts';
+import { CrashDisk } from './crash-disk.ts';
+import { record, records } from './queue-folder.ts';
+
+describe('file names', () => {
+  it('a file name has six digits, or more if necessary', () => {
+    expect(dataFileName('q', 0)).toBe('q.diskqueue.000000.dat');
+    expect(dataFileName('orders:a', 999_999)).toBe('orders:a.diskqueue.999999.dat');
+    expect(dataFileName('q', 1_000_000)).toBe('q.diskqueue.1000000.dat');
+    expect(metadataFileName('q')).toBe('q.diskqueue.meta.dat');
+  });
+
+  it('the files of a queue are found among others, by number', () => {
+    const names = [
+      'q.diskqueue.1000000.dat',
+      'q.diskqueue.000010.dat',
+      'q.diskqueue.000002.dat',
+      'q.diskqueue.000001.dat.bad',
+      'q.diskqueue.meta.dat',
+      'q.diskqueue.meta.dat.42.tmp',
+      'q.diskqueue.meta.dat.x.tmp',
+      'q.diskqueue.meta.dat..tmp',
+      'q.diskqueue.0000011.dat',
+      'q.diskqueue.00012.dat',
+      'q.diskqueue.-00013.dat',
+      'q.diskqueue..dat',
+      'q.diskqueue.dat',
+      'q2.diskqueue.000014.dat',
+      'a.q.diskqueue.000015.dat',
+      'q.diskqueue.000016.dat.bad.bad',
+      'q.diskqueue.000017.dat.gz',
+    ];
+    expect(filesOfQueue('q', names)).toEqual({
+      data: [2, 10, 1_000_000],
+      bad: [1],
+      temporary: ['q.diskqueue.meta.dat.42.tmp'],
+      hasMetadata: true,
+    });
+  });
+
+  it('special characters in the name of a queue have no meaning', () => {
+    expect(filesOfQueue('a.*', ['aab.diskqueue.000000.dat', 'a.*.diskqueue.000001.dat']).data).toEqual([1]);
+    expect(filesOfQueue('a.diskqueue.000000.dat', ['a.diskqueue.000000.dat']).data).toEqual([]);
+  });
+});
+
+describe('metadata', () => {
+  const decode = (text: string): unknown => decodeMetadata(Buffer.from(text, 'latin1'));
+
+  it('metadata are three lines', () => {
+    const metadata = { depth: 5, read: { number: 0, offset: 14 }, write: { number: 1, offset: 30 } };
+    expect(encodeMetadata(metadata).toString()).toBe('5\n0,14\n1,30\n');
+    expect(decode('5\n0,14\n1,30\n')).toEqual(metadata);
+  });
+
+  it('the depth in the metadata may be negative', () => {
+    expect(decode('-5\n0,0\n0,0\n')).toMatchObject({ depth: -5 });
+  });
+
+  it.each([
+    ['are empty', ''],
+    ['end in the middle of a number', '5\n2,100\n'],
+    ['lack the last newline', '5\n0,14\n1,30'],
+    ['have other characters', '5\n0, 14\n1,30\n'],
+    ['have a negative position', '5\n0,-14\n1,30\n'],
+    ['have a number that is too large', '5\n0,14\n1,9007199254740993\n'],
+    ['have the read position in a later file', '5\n2,0\n1,30\n'],
+    ['have the read position behind the write position', '5\n1,31\n1,30\n'],
+  ])('metadata that %s are not used', (_, text) => {
+    expect(decode(text)).toBeUndefined();
+  });
+
+  it('positions are ordered by file, then by offset', () => {
+    expect(isAfter({ number: 1, offset: 0 }, { number: 0, offset: 9 })).toBe(true);
+    expect(isAfter({ number: 0, offset: 9 }, { number: 1, offset: 0 })).toBe(false);
+    expect(isAfter({ number: 1, offset: 1 }, { number: 1, offset: 0 })).toBe(true);
+    expect(isAfter({ number: 1, offset: 0 }, { number: 1, offset: 0 })).toBe(false);
+  });
+});
+
+describe('the metadata file', () => {
+  const OLD: Metadata = { depth: 1, read: { number: 0, offset: 0 }, write: { number: 0, offset: 14 } };
+  const NEW: Metadata = { depth: 2, read: { number: 0, offset: 0 }, write: { number: 0, offset: 28 } };
+
+  it('saved metadata are on the disk, under their name', async () => {
+    const disk = new CrashDisk();
+    const metadata = new MetadataFile(disk, '/q', 'q');
+    expect(await metadata.load()).toBeUndefined();
+    await metadata.save(OLD);
+    await metadata.save(NEW);
+    expect(metadata.holds(NEW)).toBe(true);
+    expect(disk.names).toEqual(['/q/q.diskqueue.meta.dat']);
+    const left = disk.afterPowerFailure({ bytes: 'none', part: 0 });
+    expect(await new MetadataFile(left, '/q', 'q').load()).toEqual(NEW);
+  });
+
+  it.each(['create', 'write', 'sync', 'close', 'rename'])(
+    'the metadata stay as they were if %s fails, and no other file is left',
+    async (name) => {
+      const disk = new CrashDisk();
+      const metadata = new MetadataFile(disk, '/q', 'q');
+      await metadata.save(OLD);
+      disk.fault = (_, called) => (called === name ? 'EIO' : undefined);
+      await expect(metadata.save(NEW)).rejects.toMatchObject({ code: 'EIO' });
+      disk.fault = () => undefined;
+      expect([metadata.durable, metadata.isUnsure]).toEqual([OLD, false]);
+      expect(disk.names).toEqual(['/q/q.diskqueue.meta.dat']);
+      expect(await new MetadataFile(disk, '/q', 'q').load()).toEqual(OLD);
+    },
+  );
+
+  it('the metadata are unsure if the folder cannot be synced', async () => {
+    const disk = new CrashDisk();
+    const metadata = new MetadataFile(disk, '/q', 'q');
+    await metadata.save(OLD);
+    disk.fault = (_, called) => (called === 'syncFolder' ? 'EIO' : undefined);
+    await expect(metadata.save(NEW)).rejects.toMatchObject({ code: 'EIO' });
+    expect([metadata.durable, metadata.isUnsure, metadata.holds(OLD)]).toEqual([OLD, true, false]);
+    disk.fault = () => undefined;
+    await metadata.save(OLD);
+    expect([metadata.isUnsure, metadata.holds(OLD)]).toEqual([false, true]);
+  });
+
+  it('metadata that cannot be opened are not taken for missing', async () => {
+    const disk = new CrashDisk();
+    disk.fault = () => 'EMFILE';
+    await expect(new MetadataFile(disk, '/q', 'q').load()).rejects.toMatchObject({ code: 'EMFILE' });
+  });
+});
+
+describe('counting records', () => {
+  let reads = 0;
+
+  function walk(bytes: Buffer, from = 0, end = bytes.length): Promise<RecordCount> {
+    reads = 0;
+    const read = (buffer: Buffer, position: number): Promise<number> => {
+      reads++;
+      return Promise.resolve(bytes.copy(buffer, 0, position));
+    };
+    return countRecords({ read } as File, from, end);
+  }
+
+  it('records and the bytes of their messages are counted', async () => {
+    const bytes = records(['one', '', 'three'].map((text) => Buffer.from(text)));
+    expect(await walk(bytes)).toMatchObject({ end: 20, records: 3, bytes: 8, nextLength: undefined });
+    expect(await walk(bytes, 7)).toMatchObject({ end: 20, records: 2, bytes: 5 });
+    expect(await walk(bytes, 20)).toMatchObject({ end: 20, records: 0, bytes: 0 });
+  });
+
+  it.each([1, 4, 100, 65_532, 262_140, 262_139, 300_000])(
+    'finds records of %i bytes in any block',
+    async (length) => {
+      const bytes = records(Array.from({ length: 12 }, () => Buffer.alloc(length, 1)));
+      expect(await walk(bytes)).toMatchObject({ end: bytes.length, records: 12, bytes: 12 * length });
+    },
+  );
+
+  it('only the headers of long records are read', async () => {
+    await walk(records(Array.from({ length: 5 }, () => Buffer.alloc(5_000_000))));
+    expect(reads).toBe(5);
+  });
+
+  it('counting stops before an incomplete record, and returns its length', async () => {
+    const bytes = Buffer.concat([record('whole'), record('torn').subarray(0, 6)]);
+    expect(await walk(bytes)).toMatchObject({ end: 9, records: 1, nextLength: 4 });
+    expect(await walk(bytes.subarray(0, 12))).toMatchObject({ end: 9, records: 1, nextLength: undefined });
+  });
+
+  it('counting stops before a negative length', async () => {
+    const bytes = Buffer.concat([record('whole'), Buffer.alloc(10, 0xff)]);
+    expect(await walk(bytes)).toMatchObject({ end: 9, records: 1, nextLength: -1 });
+  });
+
+  it('empty messages at the end are counted, with where they begin', async () => {
+    const empty = Buffer.alloc(0);
+    expect(await walk(records([empty, Buffer.from('x'), empty, empty]))).toMatchObject({
+      ...{ end: 17, records: 4, lastEmpty: 2, lastEmptyFrom: 9 },
+    });
+    expect(await walk(records([Buffer.from('x')]))).toMatchObject({ lastEmpty: 0, lastEmptyFrom: 5 });
+  });
+
+  it('counting stops at the end of the file, even if more is expected', async () => {
+    expect(await walk(record('x'), 0, 100)).toMatchObject({ end: 5, records: 1 });
+  });
+});
