@@ -8,8 +8,7 @@ import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
 import { AckJournal } from './ack-journal.ts';
 import { missingAtEnd } from './cursor-format.ts';
-import { damagedBytes, locateStart, measureUnknown } from './locate-start.ts';
-import { LogReader } from './log-reader.ts';
+import { damagedBytes, locateStart, LogReader, measureUnknown } from './log-reader.ts';
 
 export interface CheckedLogOptions extends LogOptions {
   readonly onCorruption: (event: CorruptionEvent) => void;
@@ -27,16 +26,15 @@ export interface CheckedLogOptions extends LogOptions {
  * The log is the truth. The cursor holds what may be left out; without it everything is delivered again. The log is in
  * src/log, the cursor in cursor-format.ts.
  *
- * What excludes what: `append` and `sync` are called one after another by the commit loop, `read` by another loop. Both may
- * run during a save of acknowledgements, `empty` and `close` of `DiskQueue` while neither does. Everything that writes the
- * cursor or removes segments runs in one `Serial`, so saves exclude each other, `empty`, and the end of `close`.
+ * What excludes what is stated in message-log.ts. Of the lanes that run beside each other, two write the cursor: a save of
+ * acknowledgements, and an append that begins a segment. Those writes exclude each other.
  */
 export class CheckedLog implements MessageLog {
   readonly #options: CheckedLogOptions;
   readonly #log: Log;
   readonly #journal: AckJournal;
   readonly #reader: LogReader;
-  readonly #saves = new Serial();
+  readonly #cursorWrites = new Serial();
   /** Bytes of messages that are left, less those that the log has appended since it was opened. */
   #left = 0;
   /** Bytes of the messages that were read, and are not acknowledged. */
@@ -118,39 +116,35 @@ export class CheckedLog implements MessageLog {
   }
 
   saveAcks(isDurable: boolean): Promise<void> {
-    return this.#saves.run(() => this.#save(isDurable));
+    return this.#cursorWrites.run(() => this.#save(isDurable));
   }
 
   empty(): Promise<void> {
-    return this.#saves.run(() => {
-      const journal = this.#journal;
-      journal.add(this.#acks.prefix, this.#log.next, UNKNOWN_BYTES);
-      journal.forgetHints();
-      this.#left = -this.#log.appendedBytes;
-      this.#held = 0;
-      return allOf([
-        () => this.#reader.close(),
-        async () => {
-          await this.#save(true);
-          await this.#log.leaveSegment(); // it need not be sealed: the cursor on the disk covers all of it
-          if (this.#removable().length > 0) await this.#save(true);
-        },
-      ]);
-    });
+    this.#journal.add(this.#acks.prefix, this.#log.next, UNKNOWN_BYTES);
+    this.#journal.forgetHints();
+    this.#left = -this.#log.appendedBytes;
+    this.#held = 0;
+    return allOf([
+      () => this.#reader.close(),
+      async () => {
+        await this.#save(true);
+        await this.#log.leaveSegment(); // it need not be sealed: the cursor on the disk covers all of it
+        if (this.#removable().length > 0) await this.#save(true);
+      },
+    ]);
   }
 
   close(): Promise<void> {
     const journal = this.#journal;
     return allOf([
       () => this.#endSegment(),
-      () =>
-        this.#saves.run(async () => {
-          const mustSave = journal.hasUnsaved;
-          if (!mustSave && !journal.hasUnsavedEnd) return;
-          await this.#save(true).catch((error: unknown) => {
-            if (mustSave) throw error;
-          });
-        }),
+      async () => {
+        const mustSave = journal.hasUnsaved;
+        if (!mustSave && !journal.hasUnsavedEnd) return;
+        await this.#save(true).catch((error: unknown) => {
+          if (mustSave) throw error;
+        });
+      },
       () => this.#reader.close(),
       () => journal.close(),
       () => this.#log.close(this.#acks.prefix),
@@ -194,7 +188,7 @@ export class CheckedLog implements MessageLog {
     // A full disk does not prevent reading; the next save tries again.
     const mustReserve = segments.length > 0 || isLastMissed;
     if (this.#removable().length > 0 || isLastMissed) await this.saveAcks(true).catch(() => undefined);
-    else if (mustReserve) await this.#saves.run(() => journal.reserve()).catch(() => undefined);
+    else if (mustReserve) await this.#cursorWrites.run(() => journal.reserve()).catch(() => undefined);
   }
 
   /** Gives up every message that is not in a segment: after that, all before the end of the log are there, or acknowledged. */
@@ -242,7 +236,7 @@ export class CheckedLog implements MessageLog {
   async #newSegment(): Promise<void> {
     const journal = this.#journal;
     await this.#endSegment();
-    await this.#saves.run(() => journal.reserve()); // or a full disk could not be freed by acknowledging
+    await this.#cursorWrites.run(() => journal.reserve()); // or a full disk could not be freed by acknowledging
     const { number } = await this.#log.beginSegment();
     // From now on its removal by another program is noticed. A failure to note that is no reason to refuse a message.
     journal.noteEnd({ segment: number, isEnded: false, next: 0 });
@@ -250,7 +244,7 @@ export class CheckedLog implements MessageLog {
       await journal.savePrefix();
       await journal.sync();
     };
-    await this.#saves.run(save).catch(() => undefined);
+    await this.#cursorWrites.run(save).catch(() => undefined);
   }
 
   async #endSegment(): Promise<void> {

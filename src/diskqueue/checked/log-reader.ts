@@ -1,7 +1,9 @@
+import type { FileSystem } from '../../log/file-system.ts';
 import type { Log } from '../../log/log.ts';
-import type { SegmentPiece, SegmentReader } from '../../log/segment-reader.ts';
-import type { LogPosition, Segment } from '../../log/segment.ts';
-import type { AckRanges } from '../ack-ranges.ts';
+import { RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES } from '../../log/segment-format.ts';
+import { SegmentReader, type SegmentPiece } from '../../log/segment-reader.ts';
+import { firstOf, payloadBytes, type LogPosition, type Segment } from '../../log/segment.ts';
+import type { AckedRange, AckRanges } from '../ack-ranges.ts';
 
 /** Some pieces of a segment, from `start` on. */
 export interface ReadPieces {
@@ -95,4 +97,101 @@ export class LogReader {
   #isNeeded(segment: Segment): boolean {
     return segment.next > this.#acks.prefix || segment === this.#log.written;
   }
+}
+
+/** Where reading begins. */
+export interface LogStart {
+  /** Position of the first message that is not acknowledged, or of one not long before it; undefined if there is none. */
+  readonly position: LogPosition | undefined;
+  /** Bytes of the messages from the first one that is not acknowledged to the end of the log. */
+  readonly bytes: number;
+}
+
+/** Finds the first message that is not acknowledged. Reads from the hint, or else from the beginning of its segment. */
+export async function locateStart(
+  files: FileSystem,
+  segments: readonly Segment[],
+  prefix: number,
+  hint: LogPosition | undefined,
+): Promise<LogStart> {
+  const at = segments.findIndex(({ next }) => next > prefix);
+  const segment = segments[at];
+  if (segment === undefined) return { position: undefined, bytes: 0 };
+  const isUsable = hint !== undefined && (await isRight(files, segment, prefix, hint));
+  const start = await scanTo(files, segment, prefix, isUsable ? hint : firstOf(segment));
+  const later = segments.slice(at + 1).map((other) => payloadBytes(other, firstOf(other)));
+  return { ...start, bytes: later.reduce((sum, bytes) => sum + bytes, start.bytes) };
+}
+
+/**
+ * Measures acknowledged ranges of which the bytes are not known: some of their messages may be missing. Reads at most two
+ * segments for each such range, and nothing for the others.
+ */
+export async function measureUnknown(
+  files: FileSystem,
+  segments: readonly Segment[],
+  ranges: readonly AckedRange[],
+): Promise<void> {
+  for (const range of ranges) {
+    if (!Number.isNaN(range.bytes)) continue;
+    const from = await locateStart(files, segments, range.from, undefined);
+    const to = await locateStart(files, segments, range.to, undefined);
+    range.bytes = from.bytes - to.bytes;
+  }
+}
+
+/** Bytes that a piece counts for as long as it is taken for messages. */
+export function damagedBytes(
+  { header, next }: Segment,
+  { offset, end, from, to = next }: Exclude<SegmentPiece, { kind: 'record' }>,
+): number {
+  return header === undefined ? 0 : end - offset - (to - from) * RECORD_HEADER_BYTES;
+}
+
+/** A hint is used if a message of that sequence is there, and not after the first one that is needed. */
+async function isRight(
+  files: FileSystem,
+  segment: Segment,
+  prefix: number,
+  hint: LogPosition,
+): Promise<boolean> {
+  if (hint.segment !== segment.number || hint.sequence > prefix) return false;
+  if (hint.offset < SEGMENT_HEADER_BYTES || hint.offset >= segment.end) return false;
+  const reader = await SegmentReader.open(files, segment, hint);
+  try {
+    const [piece] = await reader.next();
+    return piece?.kind === 'record';
+  } finally {
+    await reader.close();
+  }
+}
+
+/** Reads from a position to the first message that is not acknowledged. */
+async function scanTo(
+  files: FileSystem,
+  segment: Segment,
+  prefix: number,
+  from: LogPosition,
+): Promise<{ position: LogPosition; bytes: number }> {
+  const reader = await SegmentReader.open(files, segment, from);
+  try {
+    let position = from;
+    let passed = 0;
+    for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
+      for (const piece of pieces) {
+        const sequence = sequenceAfter(piece, segment);
+        if (sequence > prefix) continue;
+        passed += piece.kind === 'record' ? piece.payload.length : damagedBytes(segment, piece);
+        position = { segment: segment.number, offset: piece.end, sequence };
+      }
+      if (reader.position.sequence > prefix) break;
+    }
+    return { position, bytes: payloadBytes(segment, from) - passed };
+  } finally {
+    await reader.close();
+  }
+}
+
+function sequenceAfter(piece: SegmentPiece, { next }: Segment): number {
+  return piece.kind === 'record' ? piece.sequence + 1 : (piece.to ?? next);
 }
