@@ -4,19 +4,19 @@ export interface SequenceRange {
   to: number;
 }
 
-/** Acknowledged messages, and what they take in the log: the bytes of their payloads. */
+/** Acknowledged messages, and the bytes of their payloads in the log. */
 export interface AckedRange extends SequenceRange {
-  /** `UNKNOWN_BYTES` if nobody knows. */
+  /** `UNKNOWN_BYTES` if it is not known. */
   bytes: number;
 }
 
-/** Whatever is added to it, it stays so. */
+/** Stays unknown, whatever is added to it. */
 export const UNKNOWN_BYTES = NaN;
 
-/** A range, and the ranges before and behind it. */
+/** A range, with the ranges before and behind it. */
 interface Node {
   readonly range: AckedRange;
-  /** Not smaller than those below: so the tree is as flat as if the ranges had come in random order. */
+  /** Not smaller than those below, so the tree is as flat as if the ranges had come in random order. */
   readonly priority: number;
   before: Tree;
   behind: Tree;
@@ -29,18 +29,21 @@ type Tree = Node | undefined;
  *      acknowledged:  1 2 3 4 . 6 7 . . 10          prefix 5, ranges [6, 8) [10, 11)
  *      bytes:         3 9 2 2 5 4 4 7 1 6           of the ranges 8 and 6
  *
- * The log knows the bytes of everything behind a place. Less those of the ranges, that is what is not acknowledged,
- * without reading it. Ranges are disjoint, ascending, and never touch: there is one at most for each message that
- * somebody holds. They are a treap (Seidel and Aragon, "Randomized search trees", 1996): whatever the order in which
- * messages are acknowledged, adding one is O(log ranges).
+ * The bytes of everything behind a position of the log are known. Less those of the ranges, that is what is not
+ * acknowledged, without reading it. Ranges are disjoint, ascending, and never touch: there is at most one for each message
+ * that is held. They are a treap (Seidel and Aragon, "Randomized search trees", 1996): whatever the order in which messages
+ * are acknowledged, adding one is O(log ranges).
  */
 export class AckRanges {
   prefix: number;
+  /** Number of acknowledged messages, if all below the first prefix are. */
+  count: number;
   #tree: Tree;
   #random = 1;
 
   constructor(prefix: number) {
     this.prefix = prefix;
+    this.count = prefix;
   }
 
   /** Ascending. O(ranges). */
@@ -66,8 +69,8 @@ export class AckRanges {
   }
 
   /**
-   * @param bytes - of the messages `from` up to `to`. Where some of them were acknowledged before, nobody knows how much
-   * of it is new; where all were, it is not asked, but `UNKNOWN_BYTES` says that what was known is wrong.
+   * @param bytes - of the messages `from` up to `to`. If only some of them were acknowledged before, the bytes of the range
+   * are unknown from then on; if all were, they stay as they are, unless `bytes` is `UNKNOWN_BYTES`.
    * @returns how many of them were not acknowledged before.
    */
   add(from: number, to: number, bytes: number): number {
@@ -75,6 +78,7 @@ export class AckRanges {
     if (start >= to) return 0;
     if (this.#tree === undefined && start === this.prefix) {
       this.prefix = to;
+      this.count += to - start;
       return to - start;
     }
     const [before, rest] = split(this.#tree, 'to', start);
@@ -82,6 +86,7 @@ export class AckRanges {
     const merged = { from: start, to, bytes: 0 };
     const known = mergeInto(merged, touched, start, to);
     const added = to - start - known;
+    this.count += added;
     if (known === 0) merged.bytes += bytes;
     else if (added > 0 || Number.isNaN(bytes)) merged.bytes = UNKNOWN_BYTES;
     if (merged.from <= this.prefix) {
@@ -91,24 +96,19 @@ export class AckRanges {
     return added;
   }
 
-  /** Acknowledged messages beyond the prefix. */
-  get beyond(): number {
-    return this.ranges.reduce((sum, { from, to }) => sum + to - from, 0);
-  }
-
-  /** Their bytes. */
+  /** Bytes of the ranges. O(ranges). */
   get bytesBeyond(): number {
     return this.ranges.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** The last acknowledged message, and one. */
+  /** The sequence after the last acknowledged message. */
   get end(): number {
     let last = this.#tree;
     while (last?.behind !== undefined) last = last.behind;
     return Math.max(last?.range.to ?? 0, this.prefix);
   }
 
-  /** Ranges on the longest way through the tree: what `add` has to visit at most, some times. O(ranges). */
+  /** Ranges on the longest path of the tree: the cost of `add` at the worst. O(ranges). */
   get height(): number {
     return heightOf(this.#tree);
   }
@@ -122,7 +122,7 @@ export class AckRanges {
   }
 }
 
-/** Those of which a field is less than the limit, and the others. */
+/** Returns the ranges of which a field is less than the limit, and the others. */
 function split(tree: Tree, field: 'from' | 'to', limit: number): [Tree, Tree] {
   if (tree === undefined) return [undefined, undefined];
   if (tree.range[field] < limit) {
@@ -135,7 +135,7 @@ function split(tree: Tree, field: 'from' | 'to', limit: number): [Tree, Tree] {
   return [less, tree];
 }
 
-/** @param a - all of it is before all of `b`. */
+/** @param a - ranges before all of `b`. */
 function join(a: Tree, b: Tree): Tree {
   if (a === undefined) return b;
   if (b === undefined) return a;

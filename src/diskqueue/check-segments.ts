@@ -1,12 +1,12 @@
 /**
- * Checks the files of every disk queue in a folder, of either format: every byte of every message, or in `nsq`, which has
- * no checksums, every length; and that the files do not contradict each other. What a crash leaves is in order. For tests,
- * and nobody may have the queues open.
+ * Checks the files of every disk queue in a folder, of either format: every byte of every message, or every length in the
+ * `nsq` format, which has no checksums; and that the files do not contradict each other. What a crash leaves is valid. For
+ * tests. The queues must be closed.
  *
- * @throws Error - naming the first thing that does not hold.
+ * @throws Error - names the first problem.
  */
 export async function checkSegments(dir: string): Promise<void> {
-  // Here, so that whoever checks a timer where there are no files can load this module.
+  // Imported here, so that the checks of other parts can be loaded where there is no file system.
   const [{ hostFileSystem }, { listQueues }] = await Promise.all([
     import('../log/file-system.ts'),
     import('./stored/list-queues.ts'),

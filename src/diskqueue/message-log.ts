@@ -3,57 +3,59 @@ import type { AppendResult } from '../log/segment.ts';
 export type { AppendResult, CorruptionEvent } from '../log/segment.ts';
 
 /**
- * Where a queue keeps its messages: the seam between `DiskQueue` and a format.
+ * Where a queue keeps its messages: the interface between `DiskQueue` and a format.
  *
- * `DiskQueue` calls `append` and `sync` from one loop, `read` from another, and the rest from anywhere, but never while
- * `empty` or `close` run. An error is the file system's own, and leaves everything as it was unless said otherwise.
+ * What excludes what: `append` and `sync` are called one after another, from the commit loop; `read` from another loop; and
+ * `saveAcks` one after another, from a third. These three lanes run beside each other, so a save of acknowledgements does
+ * not wait for the sync of a put. `empty`, `close` and `remove` exclude everything else. Errors are those of the file
+ * system, and leave everything as it was unless stated otherwise.
  */
 export interface MessageLog {
-  /** Messages that are not acknowledged. */
+  /** Number of messages that are not acknowledged. */
   readonly depth: number;
-  /** Their bytes. What is damaged counts until it is found. */
+  /** Their bytes. Damage counts until it is found, and part of it may count until the end of the log has been read. */
   readonly bytes: number;
 
   /**
-   * Writes messages behind the last one, in order. Written they are with the host, not yet on the disk.
+   * Writes messages behind the last one, in order. They are with the host then, not yet on the disk.
    *
-   * @returns how many were written: one at least, unless there is an `error`. The others have left nothing behind; what
-   * may be durable or lost as one ends there, so `sync` before the next call, if it is to be synced at all.
+   * @returns how many were written: at least one, unless there is an `error`. The others have left nothing behind. If they
+   * are to be durable, `sync` before the next call.
    */
   append(messages: readonly Uint8Array[]): Promise<AppendResult>;
 
   /**
-   * Makes what was appended durable, and then readable if it was not yet. If it rejects, what was appended by the last
-   * call is lost to the caller, and will never be readable if it was not yet. What was readable and could not be made
-   * durable stays so, and every `sync` and `close` rejects until it is acknowledged.
+   * Makes what was appended durable, and then readable if it was not yet. If it rejects, the messages of the last append
+   * will never be readable if they were not yet. Messages that were readable and could not be made durable stay readable,
+   * and every `sync` and `close` rejects until they are acknowledged.
    */
   sync(): Promise<void>;
 
-  /** The next messages to hand out: about as many as one block of the disk holds, and none at the end. */
+  /** Returns the next messages to deliver: about one block of the disk, and none at the end. */
   read(): Promise<StoredMessage[]>;
 
-  /** A message is done with. In memory only; see `saveAcks`. */
+  /** Marks a message as acknowledged, in memory; see `saveAcks`. */
   acknowledge(message: StoredMessage): void;
 
-  /** Whether there are acknowledgements that were not saved durably. */
+  /** Whether an acknowledgement is not saved durably yet. */
   readonly hasUnsavedAcks: boolean;
 
-  /** Writes down what is acknowledged: with the host, or on the disk. Frees the room that is not needed any more. */
+  /** Writes the acknowledgements, to the host or to the disk, and removes files that are not needed any more. */
   saveAcks(isDurable: boolean): Promise<void>;
 
-  /** Drops every message. If it rejects, they are gone here, but may come again with the next open. */
+  /** Drops every message. If it rejects, they are dropped here, but may be delivered again after a reopen. */
   empty(): Promise<void>;
 
-  /** Makes everything durable, and closes the files. The log is not used after that, also if it rejects. */
+  /** Makes everything durable, and closes the files. The log is not used any more then, even if it rejects. */
   close(): Promise<void>;
 
   /** Removes every file of the queue. After `close`. */
   remove(): Promise<void>;
 }
 
-/** A message as it was read. */
+/** A message that was read. */
 export interface StoredMessage {
-  /** Ascending; what it is counted in is the format's business. */
+  /** Ascending; each format has its own count. */
   readonly sequence: number;
   /** A copy of its own. */
   readonly data: Uint8Array;

@@ -6,7 +6,7 @@ import type { CorruptionEvent, MessageLog } from './message-log.ts';
 import { filesOfQueue } from './nsq/format.ts';
 import { NsqLog } from './nsq/nsq-log.ts';
 
-/** The log of a queue, in the format that its options name. */
+/** Opens the log of a queue in the format of its options. */
 export async function openLog(
   options: ResolvedDiskQueueOptions,
   onCorruption: (event: CorruptionEvent) => void,
@@ -19,10 +19,10 @@ export async function openLog(
   return CheckedLog.open({ ...common, wallNow: () => clock.wallNow() });
 }
 
-/** An empty queue beside one that is full of messages would look as if these were lost. */
+/** An empty queue beside the files of the other format would look as if their messages were lost. */
 async function requireNoOther({ files, folder, name, format }: ResolvedDiskQueueOptions): Promise<void> {
   const names = await files.list(folder);
-  const isChecked = names.some((file) => parseSegmentFileName(file)?.queue === name);
+  const isChecked = names.some((file) => parseSegmentFileName(file)?.log === name);
   const isNsq = filesOfQueue(name, names).data.length > 0;
   const other = format === 'nsq' ? isChecked && 'checked' : isNsq && 'nsq';
   if (other === false) return;

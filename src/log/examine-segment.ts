@@ -1,182 +1,225 @@
-import { type File, type FileSystem, withFile } from './file-system.ts';
+import { withFile, type File, type FileSystem } from './file-system.ts';
+import { readFooter, type FoundFooter } from './find-end.ts';
 import {
-  encodeMessage,
-  encodeSegmentHeader,
+  DATA,
+  decodeSegmentHeader,
+  encodedFooter,
+  encodeRecord,
   FOOTER_BYTES,
-  MESSAGE,
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-  encodedFooter,
 } from './segment-format.ts';
-import { SegmentScan, type DamagePiece, type FooterPiece, type SegmentPiece } from './segment-reader.ts';
+import {
+  SegmentScan,
+  type DamagePiece,
+  type FooterPiece,
+  type LostPiece,
+  type SegmentPiece,
+} from './segment-reader.ts';
 import type { Segment } from './segment.ts';
 
-/** What is wrong between two records of a segment. */
-export interface Stretch {
+/** A damaged part of a segment. */
+export interface Damage {
   readonly offset: number;
   readonly end: number;
-  /** The messages that were there: `from` up to, and not including, `to`. */
+  /** The records that were there: `from` up to, and not including, `to`. */
   readonly from: number;
   readonly to: number;
   readonly reason: string;
-  /** The record that was there, if only its header is damaged. */
+  /** The record of type DATA that was there, if only its header is damaged: a repair writes it again. */
   readonly rescued: Buffer | undefined;
 }
 
-/** What has to be done to a segment, for it to be as it should be. */
-export interface SegmentState {
-  readonly header: SegmentHeader;
-  /** Where its records end, and the sequence after that of its last one. */
+/** One of the two copies of a header. A crash during the creation of a segment may leave one copy. */
+export type HeaderCopy = 'intact' | 'damaged' | 'missing';
+
+/** A segment of which every byte was read: what is in it, and what is wrong with it. */
+export interface ExaminedSegment {
+  readonly segment: Segment;
+  /** Size of the file. */
+  readonly size: number;
+  /** Number of records that can be read. */
+  readonly records: number;
+  /** Records that an earlier repair has given up. */
+  readonly lost: readonly LostPiece[];
+  /** Ascending. */
+  readonly damages: readonly Damage[];
+  /**
+   * A record behind the last one of the log whose header alone is damaged. A crash may have left it, so opening the log drops
+   * it; a repair keeps it.
+   */
+  readonly tail: Damage | undefined;
+  /** Where its records should end, and the sequence after that of the last one. */
   readonly end: number;
   readonly next: number;
-  readonly stretches: readonly Stretch[];
-  /** Of the two copies of the header, how many are whole. */
-  readonly wholeHeaders: number;
-  /** Whether its footer, and nothing more, comes after its records. */
-  readonly isSealed: boolean;
-  readonly size: number;
+  readonly headerCopies: readonly HeaderCopy[];
+  /** The footer where the records should end. */
+  readonly footer: FoundFooter | undefined;
+  /** Whether that footer agrees with the records. */
+  readonly isFooterRight: boolean;
+  /** Whether the file ends with a footer that is not where the records end. */
+  readonly hasStrayFooter: boolean;
+  /** Bytes behind the records and the footer. */
+  readonly rest: number;
 }
 
-/** Reads all of a segment. Changes nothing. @param successor - the one that says where it ends, if there is one. */
+/**
+ * Reads every byte of a segment. Changes nothing.
+ *
+ * @param successor - the segment with the next number, whose header holds the end of this one.
+ * @param onPieces - called with what was read, block by block.
+ */
 export async function examineSegment(
   files: FileSystem,
   segment: Segment,
-  found: SegmentHeader,
   successor: Segment | undefined,
   onPieces: (pieces: readonly SegmentPiece[]) => void,
-): Promise<SegmentState> {
+): Promise<ExaminedSegment> {
   const size = await files.size(segment.path);
-  const header = { ...found, number: segment.number };
+  const { header } = segment;
+  if (header === undefined) return unreadable(segment, size);
   return withFile(files, segment.path, 'read', async (file) => {
-    const wanted = Math.max(successor?.header?.previousEnd ?? segment.end, SEGMENT_HEADER_BYTES);
-    const scan = new SegmentScan(file, header, SEGMENT_HEADER_BYTES, header.baseSequence);
-    const stretches: Stretch[] = [];
-    const readable = Math.min(wanted, size);
-    for (let pieces = await scan.next(readable); pieces.length > 0; pieces = await scan.next(readable)) {
-      onPieces(pieces);
-      for (const piece of pieces) {
-        if (piece.kind === 'damage') stretches.push(await stretchOf(file, piece, segment, header, wanted));
-        else if (piece.kind === 'footer') stretches.push(strayFooter(piece));
-      }
-    }
-    if (stretches.at(-1)?.end !== wanted) stretches.push(...missingEnd(scan, segment, wanted));
-    joinSmall(stretches);
-    const tail = successor === undefined ? await rescuedTail(file, scan, stretches, header, size) : undefined;
-    const end = tail?.end ?? wanted;
-    const next = Math.max(scan.sequence, stretches.at(-1)?.to ?? 0);
-    const footer = encodedFooter(header, end, next);
+    const end = Math.max(successor?.header?.previousEnd ?? segment.end, SEGMENT_HEADER_BYTES);
+    const examination = new Examination(segment, header, file, end);
+    await examination.read(Math.min(end, size), onPieces);
+    const { scan, records, lost, damages } = examination;
+    const next = Math.max(scan.sequence, damages.at(-1)?.to ?? 0);
+    const footer = await readFooter(file, header, end);
+    const rest = Math.max(size - end - (footer === undefined ? 0 : FOOTER_BYTES), 0);
+    const isEndKnown = footer !== undefined && rest <= FOOTER_BYTES;
     return {
-      ...{ header, end, next, stretches, size },
-      wholeHeaders: await wholeHeaders(file, header),
-      isSealed: size === end + footer.length && (await holds(file, footer, end)),
+      ...{ segment, size, records, lost, damages, end, next, rest },
+      tail: successor === undefined ? await examination.tail(size) : undefined,
+      headerCopies: await headerCopies(file),
+      footer,
+      isFooterRight: footer !== undefined && examination.agreesWith(footer),
+      hasStrayFooter: !isEndKnown && (await readFooter(file, header, size - FOOTER_BYTES)) !== undefined,
     };
   });
 }
 
-async function stretchOf(
-  file: File,
-  piece: DamagePiece,
-  segment: Segment,
-  header: SegmentHeader,
-  wanted: number,
-): Promise<Stretch> {
-  const { offset, from, reason } = piece;
-  const end = piece.to === undefined ? wanted : piece.end;
-  const to = piece.to ?? Math.max(segment.next, from);
-  return { offset, end, from, to, reason, rescued: await rescueRecord(file, offset, end, from, to, header) };
+function unreadable(segment: Segment, size: number): ExaminedSegment {
+  const { base: from, next: to } = segment;
+  const reason = 'the header of the segment is damaged';
+  return {
+    ...{ segment, size, records: 0, lost: [], tail: undefined, end: size, next: to, rest: 0 },
+    damages: [{ offset: 0, end: size, from, to, reason, rescued: undefined }],
+    headerCopies: ['damaged', 'damaged'],
+    ...{ footer: undefined, isFooterRight: false, hasStrayFooter: false },
+  };
 }
 
-/** Bytes before it are missing: it should be where the segment ends, and there another one will be. */
-function strayFooter({ offset, end, sequence }: FooterPiece): Stretch {
-  return { offset, end, from: sequence, to: sequence, reason: 'a footer before the end', rescued: undefined };
-}
+class Examination {
+  readonly scan: SegmentScan;
+  records = 0;
+  readonly lost: LostPiece[] = [];
+  readonly damages: Damage[] = [];
+  #payloadBytes = 0;
+  #lostRecords = 0;
+  readonly #segment: Segment;
+  readonly #header: SegmentHeader;
+  readonly #file: File;
+  readonly #end: number;
 
-/** Nothing could stand in a stretch that is shorter than a record; with the one before it, it may be long enough. */
-function joinSmall(stretches: Stretch[]): void {
-  for (let i = stretches.length - 1; i > 0; i--) {
-    const [before, stretch] = stretches.slice(i - 1, i + 1) as [Stretch, Stretch];
-    const isSmall = [before, stretch].some(({ offset, end }) => end - offset < RECORD_HEADER_BYTES);
-    if (!isSmall || before.end !== stretch.offset) continue;
-    stretches.splice(i - 1, 2, { ...before, end: stretch.end, to: Math.max(before.to, stretch.to) });
+  /** @param end - where the records should end. */
+  constructor(segment: Segment, header: SegmentHeader, file: File, end: number) {
+    this.#segment = segment;
+    this.#header = header;
+    this.#file = file;
+    this.#end = end;
+    this.scan = new SegmentScan(file, header, SEGMENT_HEADER_BYTES, header.baseSequence);
+  }
+
+  /** @param readable - where the file ends, or its records should. */
+  async read(readable: number, onPieces: (pieces: readonly SegmentPiece[]) => void): Promise<void> {
+    const { scan, damages } = this;
+    for (let pieces = await scan.next(readable); pieces.length > 0; pieces = await scan.next(readable)) {
+      for (const piece of pieces) {
+        if (piece.kind === 'record') this.#countRecord(piece.payload.length);
+        else if (piece.kind === 'lost') this.#countLost(piece);
+        else damages.push(piece.kind === 'footer' ? footerBeforeEnd(piece) : await this.#damageOf(piece));
+      }
+      onPieces(pieces);
+    }
+    if (damages.at(-1)?.end !== this.#end && scan.offset < this.#end) damages.push(this.#missingEnd());
+    joinSmall(damages);
+  }
+
+  /** Damage may hide that a footer is wrong. */
+  agreesWith({ sequence, records, payloadBytes }: FoundFooter): boolean {
+    const { base, next } = this.#segment;
+    if (sequence !== base + records || sequence > next) return false;
+    if (this.damages.length > 0) return true;
+    return records === this.records + this.#lostRecords && payloadBytes === Math.max(this.#payloadBytes, 0);
+  }
+
+  async tail(size: number): Promise<Damage | undefined> {
+    const { offset: end, sequence: from } = this.scan;
+    const last = this.damages.at(-1);
+    const offset = last?.end === end && last.from === last.to ? last.offset : end;
+    const footer = encodedFooter(this.#header, offset, from);
+    for (const until of [size, size - FOOTER_BYTES]) {
+      const to = from + 1;
+      const rescued = await this.#rescue(offset, until, from, to);
+      if (rescued === undefined || (await isLikeFooter(this.#file, rescued, footer, offset))) continue;
+      return { offset, end: until, from, to, reason: 'no record begins here', rescued };
+    }
+    return undefined;
+  }
+
+  #countRecord(length: number): void {
+    this.records++;
+    this.#payloadBytes += length;
+  }
+
+  #countLost(piece: LostPiece): void {
+    const { offset, end, from, to } = piece;
+    this.lost.push(piece);
+    this.#lostRecords += to - from;
+    this.#payloadBytes += end - offset - (to - from) * RECORD_HEADER_BYTES;
+  }
+
+  async #damageOf(piece: DamagePiece): Promise<Damage> {
+    const { offset, from, reason } = piece;
+    const end = piece.to === undefined ? this.#end : piece.end;
+    const to = piece.to ?? Math.max(this.#segment.next, from);
+    return { offset, end, from, to, reason, rescued: await this.#rescue(offset, end, from, to) };
+  }
+
+  /** The file ends between two records. */
+  #missingEnd(): Damage {
+    const { offset, sequence: from } = this.scan;
+    const to = Math.max(this.#segment.next, from);
+    const reason = 'the segment ends too early';
+    return { offset, end: this.#end, from, to, reason, rescued: undefined };
+  }
+
+  /**
+   * Returns the record at a damaged place if only its header is damaged. Its length and its sequence are known from its
+   * neighbours, so the checksum of its payload is enough. If that is what is damaged, the checksum of the header proves
+   * the rest. But two flips at the same distance from the ends of what a CRC covers cancel out, so a checksum is taken for
+   * damaged only if it is nearly right.
+   */
+  async #rescue(offset: number, end: number, from: number, to: number): Promise<Buffer | undefined> {
+    const length = end - offset;
+    if (to !== from + 1 || length < RECORD_HEADER_BYTES) return undefined;
+    const was = Buffer.allocUnsafeSlow(length);
+    if ((await this.#file.read(was, offset)) < length) return undefined;
+    const payload = was.subarray(RECORD_HEADER_BYTES);
+    const record = Buffer.allocUnsafeSlow(length);
+    encodeRecord(record, 0, DATA, payload, from, this.#header.salt, ((was[3] as number) & 1) === 1);
+    if (record.readUInt32LE(16) === was.readUInt32LE(16)) return record;
+    const isRestRight =
+      record.subarray(0, 16).equals(was.subarray(0, 16)) && record.readUInt32LE(20) === was.readUInt32LE(20);
+    return isRestRight && bitsOf(record.readUInt32LE(16) ^ was.readUInt32LE(16)) <= MOST_BITS
+      ? record
+      : undefined;
   }
 }
 
-/** The file ends between two records. */
-function missingEnd({ offset, sequence }: SegmentScan, { next }: Segment, wanted: number): Stretch[] {
-  if (offset >= wanted) return [];
-  const to = Math.max(next, sequence);
-  return [
-    { offset, end: wanted, from: sequence, to, reason: 'the segment ends too early', rescued: undefined },
-  ];
-}
-
-/**
- * What is behind the last record of the last segment is torn, or damage of which nobody can tell what it was; unless it
- * is a message whose header alone is damaged, and a footer at most.
- */
-async function rescuedTail(
-  file: File,
-  { offset: end, sequence }: SegmentScan,
-  stretches: Stretch[],
-  header: SegmentHeader,
-  size: number,
-): Promise<Stretch | undefined> {
-  const last = stretches.at(-1);
-  const unknown = last?.end === end && last.from === last.to ? last : undefined;
-  const offset = unknown?.offset ?? end;
-  const footer = encodedFooter(header, offset, sequence);
-  for (const until of [size, size - FOOTER_BYTES]) {
-    const rescued = await rescueRecord(file, offset, until, sequence, sequence + 1, header);
-    if (rescued === undefined || (await isLikeFooter(file, rescued, footer, offset))) continue;
-    if (unknown !== undefined) stretches.pop();
-    const reason = 'no record begins here';
-    const tail = { offset, end: until, from: sequence, to: sequence + 1, reason, rescued };
-    stretches.push(tail);
-    return tail;
-  }
-  return undefined;
-}
-
-/** A footer whose header is damaged must not become a message. */
-async function isLikeFooter(file: File, rescued: Buffer, footer: Buffer, offset: number): Promise<boolean> {
-  if (rescued.length !== footer.length) return false;
-  const was = Buffer.alloc(RECORD_HEADER_BYTES);
-  await file.read(was, offset);
-  const hasItsPayload = rescued.subarray(RECORD_HEADER_BYTES).equals(footer.subarray(RECORD_HEADER_BYTES));
-  return hasItsPayload || was[2] !== MESSAGE;
-}
-
-/** A checksum of which more bits are different is not that of a payload which is whole. */
+/** If more bits than these are different, a checksum is not that of an intact payload. */
 const MOST_BITS = 2;
-
-/**
- * A record whose header is damaged, if nothing else of it is. Its place, length and sequence are known from its
- * neighbours, so the checksum of its payload is enough. If that is what is damaged, the one of the header tells. But two
- * flips as far from the ends of what they are in cancel out in that one, so only a checksum that is nearly right is
- * believed to be damaged.
- */
-async function rescueRecord(
-  file: File,
-  offset: number,
-  end: number,
-  from: number,
-  to: number,
-  { salt }: SegmentHeader,
-): Promise<Buffer | undefined> {
-  const length = end - offset;
-  if (to !== from + 1 || length < RECORD_HEADER_BYTES) return undefined;
-  const was = Buffer.allocUnsafeSlow(length);
-  if ((await file.read(was, offset)) < length) return undefined;
-  const payload = was.subarray(RECORD_HEADER_BYTES);
-  const record = Buffer.allocUnsafeSlow(length);
-  encodeMessage(record, 0, payload, from, salt, ((was[3] as number) & 1) === 1);
-  if (record.readUInt32LE(16) === was.readUInt32LE(16)) return record;
-  const isRestRight =
-    record.subarray(0, 16).equals(was.subarray(0, 16)) && record.readUInt32LE(20) === was.readUInt32LE(20);
-  const differentBits = bitsOf(record.readUInt32LE(16) ^ was.readUInt32LE(16));
-  return isRestRight && differentBits <= MOST_BITS ? record : undefined;
-}
 
 function bitsOf(value: number): number {
   let bits = 0;
@@ -184,15 +227,37 @@ function bitsOf(value: number): number {
   return bits;
 }
 
-async function wholeHeaders(file: File, header: SegmentHeader): Promise<number> {
-  const copies = encodeSegmentHeader(header);
-  const half = copies.length / 2;
-  const first = await holds(file, copies.subarray(0, half), 0);
-  const second = await holds(file, copies.subarray(half), half);
-  return Number(first) + Number(second);
+/** Bytes before it are missing: it should be where the segment ends. */
+function footerBeforeEnd({ offset, end, sequence }: FooterPiece): Damage {
+  return { offset, end, from: sequence, to: sequence, reason: 'a footer before the end', rescued: undefined };
 }
 
-async function holds(file: File, expected: Buffer, position: number): Promise<boolean> {
-  const bytes = Buffer.alloc(expected.length);
-  return (await file.read(bytes, position)) === bytes.length && bytes.equals(expected);
+/** Joins damage that is too short for a record to its neighbour: together they may be long enough. */
+function joinSmall(damages: Damage[]): void {
+  for (let i = damages.length - 1; i > 0; i--) {
+    const [before, damage] = damages.slice(i - 1, i + 1) as [Damage, Damage];
+    const isSmall = [before, damage].some(({ offset, end }) => end - offset < RECORD_HEADER_BYTES);
+    if (!isSmall || before.end !== damage.offset) continue;
+    damages.splice(i - 1, 2, { ...before, end: damage.end, to: Math.max(before.to, damage.to) });
+  }
+}
+
+/** A footer whose header is damaged must not become a record. */
+async function isLikeFooter(file: File, rescued: Buffer, footer: Buffer, offset: number): Promise<boolean> {
+  if (rescued.length !== footer.length) return false;
+  const was = Buffer.alloc(RECORD_HEADER_BYTES);
+  await file.read(was, offset);
+  const hasItsPayload = rescued.subarray(RECORD_HEADER_BYTES).equals(footer.subarray(RECORD_HEADER_BYTES));
+  return hasItsPayload || was[2] !== DATA;
+}
+
+async function headerCopies(file: File): Promise<HeaderCopy[]> {
+  const copies: HeaderCopy[] = [];
+  for (const offset of [0, SEGMENT_HEADER_BYTES / 2]) {
+    const copy = Buffer.alloc(SEGMENT_HEADER_BYTES / 2);
+    await file.read(copy, offset);
+    const isEmpty = copy.every((byte) => byte === 0);
+    copies.push(decodeSegmentHeader(copy) !== undefined ? 'intact' : isEmpty ? 'missing' : 'damaged');
+  }
+  return copies;
 }

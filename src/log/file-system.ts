@@ -3,17 +3,17 @@ import { mkdir, open, readdir, rename, stat, unlink, type FileHandle } from 'nod
 import { dirname } from 'node:path';
 
 /**
- * What the disk queue does to a disk, and nothing else: so that a test can record it, and make it fail.
- * Errors are the host's, with their `code`.
+ * Everything that a log and a disk queue do to a disk, so that a test can record it and make it fail. Errors are the
+ * host's, with their `code`.
  */
 export interface FileSystem {
   /** Opens a file that exists. */
   open(path: string, mode: 'read' | 'write'): Promise<File>;
-  /** Makes a file for writing; `EEXIST` if there is one. */
+  /** Makes a file for writing. Rejects with `EEXIST` if it exists. */
   create(path: string): Promise<File>;
-  /** The names in a folder. */
+  /** Names of the entries of a folder. */
   list(folder: string): Promise<string[]>;
-  /** Bytes of a file. */
+  /** Size of a file. */
   size(path: string): Promise<number>;
   rename(from: string, to: string): Promise<void>;
   unlink(path: string): Promise<void>;
@@ -24,30 +24,30 @@ export interface FileSystem {
 
 /** An open file. Positions and lengths are in bytes. */
 export interface File {
-  /** @returns how many bytes were read: fewer than asked for at the end of the file. */
+  /** @returns the number of bytes read: fewer than the buffer holds at the end of the file. */
   read(buffer: Buffer, position: number): Promise<number>;
-  /** Writes all of it, or rejects; then any part of it may have been written. */
+  /** Writes all of the buffer. If it rejects, any part of it may have been written. */
   write(buffer: Buffer, position: number): Promise<void>;
   truncate(length: number): Promise<void>;
-  /** Resolves when what was written is on the disk. */
+  /** Resolves when everything that was written is on the disk. */
   sync(): Promise<void>;
   close(): Promise<void>;
 }
 
 const OUT_OF_ROOM = new Set(['ENOSPC', 'EDQUOT']);
 
-/** Whether an error says that the disk is full, or that the quota is used up. */
+/** Whether the disk is full, or the quota is used up. */
 export function isOutOfRoom(error: unknown): boolean {
   return OUT_OF_ROOM.has((error as NodeJS.ErrnoException | undefined)?.code ?? '');
 }
 
-/** Only the owner reads and writes, as NSQ has it. */
+/** Only the owner reads and writes, as in NSQ. */
 const MODE = 0o600;
 
-/** Node refuses calls of 2 GiB and more, and a record may be longer. */
+/** Node rejects calls of 2 GiB and more, and a record may be longer. */
 const MOST_BYTES_AT_ONCE = 2 ** 30;
 
-/** Or opening a named pipe waits until another process opens it, and holds a thread for that long. Windows has none. */
+/** Without it, opening a named pipe waits until another process opens it, and blocks a thread. Not on Windows. */
 const NO_WAITING = (constants as { O_NONBLOCK?: number }).O_NONBLOCK ?? 0;
 
 class HostFile implements File {
@@ -100,7 +100,7 @@ class HostFile implements File {
     }
   }
 
-  /** What the host says of an open file leaves out which one it is. */
+  /** The host's errors about an open file do not name the file. */
   async #named<R>(action: Promise<R>): Promise<R> {
     try {
       return await action;
@@ -115,10 +115,10 @@ class HostFile implements File {
   }
 }
 
-/** A file system that cannot sync a folder, as on Windows, does without. */
+/** Where folders cannot be synced, as on Windows, that step is left out. */
 const CANNOT_SYNC_FOLDER = new Set(['EPERM', 'EISDIR', 'EINVAL', 'ENOTSUP']);
 
-/** The host's. */
+/** The file system of the host. */
 export const hostFileSystem: FileSystem = {
   async open(path, mode) {
     const flags = (mode === 'read' ? constants.O_RDONLY : constants.O_RDWR) | NO_WAITING;
@@ -148,7 +148,7 @@ export const hostFileSystem: FileSystem = {
   },
 };
 
-/** Closes what is no file and no folder: a pipe, or a device that may never end. Reading a folder fails by itself. */
+/** Rejects pipes, and devices that may never end. Reading a folder fails by itself. */
 async function regular(handle: FileHandle, path: string): Promise<FileHandle> {
   const stats = await handle.stat().catch(async (error: unknown) => {
     await handle.close();
@@ -160,7 +160,7 @@ async function regular(handle: FileHandle, path: string): Promise<FileHandle> {
   throw Object.assign(new Error(message), { code: 'EFTYPE', syscall: 'open', path });
 }
 
-/** Not `recursive`: Node would try for ever where the system makes no folders, as in /proc (libuv says ENOENT there). */
+/** Not `recursive`: Node would retry without end where no folder can be made, as in /proc (libuv reports ENOENT there). */
 async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path);
@@ -173,12 +173,12 @@ async function makeFolder(path: string): Promise<void> {
   }
 }
 
-/** Somebody else may have made it meanwhile. */
+/** Another process may have made it meanwhile. */
 function unlessThere(error: unknown): void {
   if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
 }
 
-/** What is to go may be gone already. */
+/** Removes a file, unless it is missing. */
 export async function unlinkIfThere(files: FileSystem, path: string): Promise<void> {
   try {
     await files.unlink(path);
@@ -187,20 +187,12 @@ export async function unlinkIfThere(files: FileSystem, path: string): Promise<vo
   }
 }
 
-export async function renameIfThere(files: FileSystem, from: string, to: string): Promise<void> {
-  try {
-    await files.rename(from, to);
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-  }
-}
-
-/** Whether an error says that there is no such file. */
+/** Whether a file does not exist. */
 export function isMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ENOENT';
 }
 
-/** Opens a file, and closes it whatever happens. */
+/** Opens a file for the time of an action. */
 export async function withFile<R>(
   files: FileSystem,
   path: string,
@@ -215,7 +207,7 @@ export async function withFile<R>(
   }
 }
 
-/** Makes a file, durably with what the action writes. Closes it whatever happens. */
+/** Makes a file durably, with the content that the action writes. */
 export async function makeFile(
   files: FileSystem,
   path: string,
@@ -233,7 +225,7 @@ export async function makeFile(
 /** Bytes copied at once. */
 const BLOCK_BYTES = 1024 * 1024;
 
-/** Copies bytes from the beginning of a file up to `end`, or its end, to the same places of another one. */
+/** Copies the bytes of a file before `end`, as far as it has them, to the same offsets of another file. */
 export async function copyBytes(from: File, to: File, end: number): Promise<void> {
   const block = Buffer.allocUnsafeSlow(Math.min(BLOCK_BYTES, Math.max(end, 1)));
   for (let at = 0; at < end;) {
@@ -244,7 +236,7 @@ export async function copyBytes(from: File, to: File, end: number): Promise<void
   }
 }
 
-/** Keeps a file as it is under another name: when it resolves, the copy is on the disk as a whole. */
+/** Copies a file. When it resolves, the whole copy is on the disk. */
 export async function keepCopy(files: FileSystem, folder: string, path: string, as: string): Promise<void> {
   const temporary = `${as}.new`;
   const size = await files.size(path);
@@ -255,13 +247,15 @@ export async function keepCopy(files: FileSystem, folder: string, path: string, 
   await files.syncFolder(folder);
 }
 
-/** Gives a file the name that damaged ones are kept under. */
+/** Renames a file, unless it is missing, to `path.damaged` or the next free name of that kind. */
 export async function setAside(files: FileSystem, folder: string, path: string): Promise<void> {
   const taken = new Set((await files.list(folder)).map((name) => `${folder}/${name}`));
-  await renameIfThere(files, path, freeName(path, taken));
+  await files.rename(path, freeName(path, taken)).catch((error: unknown) => {
+    if (!isMissing(error)) throw error;
+  });
 }
 
-/** A name that no file has: `path.damaged`, or with a number behind it. */
+/** Returns `path.damaged`, or `path.damaged.2` and so on if that is taken. */
 export function freeName(path: string, taken: ReadonlySet<string>): string {
   const nameOf = (i: number): string => `${path}.damaged${i === 1 ? '' : `.${i}`}`;
   let i = 1;
@@ -269,7 +263,7 @@ export function freeName(path: string, taken: ReadonlySet<string>): string {
   return nameOf(i);
 }
 
-/** Takes each of the steps, also if one before has failed. @throws the first error. */
+/** Runs steps one after another, also after a failed one. @throws the first error. */
 export async function allOf(steps: readonly (() => Promise<unknown>)[]): Promise<void> {
   const errors: unknown[] = [];
   for (const step of steps) {

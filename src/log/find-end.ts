@@ -1,37 +1,62 @@
 import type { File } from './file-system.ts';
 import {
-  footerOf,
   decodeFooter,
   decodeRecordHeader,
+  FOOTER,
   FOOTER_BYTES,
+  footerOf,
+  isPayloadIntact,
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
+  type SegmentFooter,
   type SegmentHeader,
 } from './segment-format.ts';
 import { SegmentScan, type DamagePiece, type SegmentPiece } from './segment-reader.ts';
 
 /*
- * Where a segment ends that nobody has sealed.
+ * Where a segment ends. A sealed one has a footer there. In any other one every record is read:
  *
  *      ┌──────────┬───┬───┬───┐
  *      │ synced   │ a │ b │ c │     Written together, and never synced: after a power cut any of their sectors may be
- *      └──────────┴───┴───┴───┘     zeros, or the file may end before. It ends before the first one that is so.
+ *      └──────────┴───┴───┴───┘     zeros, or the file may end before. The segment ends before the first such sector.
  *                 ▲
- *                 says that everything before it was synced when it was written
+ *                 its flag: everything before it was synced when it was written
  *
- * Damage before that, or damage that no power cut leaves, is a loss: it stays where it is, and is reported.
+ * Damage before that, or damage that a power cut does not leave, is a loss: it stays where it is, and is reported.
  */
 
-/** What is readable of a segment. */
+/** A footer that was found in a segment. */
+export interface FoundFooter extends SegmentFooter {
+  /** The sequence after that of the last record. */
+  readonly sequence: number;
+}
+
+/** @returns undefined if there is no intact footer at `offset`. Whether its content is right is another question. */
+export async function readFooter(
+  file: File,
+  { salt }: SegmentHeader,
+  offset: number,
+): Promise<FoundFooter | undefined> {
+  const bytes = Buffer.alloc(FOOTER_BYTES);
+  if (offset < SEGMENT_HEADER_BYTES || (await file.read(bytes, offset)) < FOOTER_BYTES) return undefined;
+  const record = decodeRecordHeader(bytes, 0, salt);
+  const payload = bytes.subarray(RECORD_HEADER_BYTES);
+  if (record?.type !== FOOTER || record.length !== payload.length) return undefined;
+  return isPayloadIntact(payload, record)
+    ? { sequence: record.sequence, ...decodeFooter(payload) }
+    : undefined;
+}
+
+/** The readable part of a segment. */
 export interface FoundEnd {
-  /** In bytes, and the sequence that the next message would have there. */
+  /** In bytes; and the sequence that a record there would have. */
   readonly end: number;
   readonly next: number;
-  /** Before the end. */
+  /** Damage before the end. */
   readonly damages: readonly DamagePiece[];
 }
 
-/** Reads the whole segment. */
+/** Finds the end of a segment that may have no footer. Reads all of it. */
 export async function findEnd(file: File, size: number, header: SegmentHeader): Promise<FoundEnd> {
   const pieces = new SegmentScan(file, header, SEGMENT_HEADER_BYTES, header.baseSequence);
   const damages: DamagePiece[] = [];
@@ -42,7 +67,7 @@ export async function findEnd(file: File, size: number, header: SegmentHeader): 
     end = piece.kind === 'footer' ? piece.offset : piece.end;
     next = sequenceAfter(piece);
     if (piece.kind === 'damage') damages.push(piece);
-    if (saysSynced(piece)) syncedEnd = piece.offset;
+    if (provesSync(piece)) syncedEnd = piece.offset;
   }
   for (const [i, damage] of damages.entries()) {
     if (damage.offset < syncedEnd || !(await isCrashRemains(file, size, header, damage))) continue;
@@ -61,16 +86,17 @@ async function* untilFooter(scan: SegmentScan, size: number): AsyncGenerator<Seg
 }
 
 function sequenceAfter(piece: SegmentPiece): number {
-  if (piece.kind === 'message') return piece.sequence + 1;
-  return piece.kind === 'footer' ? piece.sequence : (piece.to ?? piece.from);
+  if (piece.kind === 'record') return piece.sequence + 1;
+  return piece.to ?? piece.from;
 }
 
-function saysSynced(piece: SegmentPiece): boolean {
-  if (piece.kind === 'lost') return true; // a repair was there
-  return piece.kind === 'footer' || (piece.kind === 'message' && piece.isSyncedBefore);
+/** A footer is written after a sync, and so is the record of a repair. */
+function provesSync(piece: SegmentPiece): boolean {
+  if (piece.kind === 'record') return piece.isSyncedBefore;
+  return piece.kind !== 'damage';
 }
 
-/** Something that was being written; or the footer, which opening a queue writes anew. */
+/** Whether a write that was interrupted may have left the damage; or it is the footer, which is written again. */
 async function isCrashRemains(
   file: File,
   size: number,
@@ -84,7 +110,7 @@ async function isCrashRemains(
   return (await findZeroSector(file, damage.offset, damage.end, size)) !== undefined;
 }
 
-/** A record that begins there and would end after the file does. */
+/** Whether a record begins there that would end after the end of the file. */
 async function isCutShort(
   file: File,
   size: number,
@@ -97,7 +123,7 @@ async function isCutShort(
   return record !== undefined && offset + RECORD_HEADER_BYTES + record.length > size;
 }
 
-/** A footer that is damaged itself: no message was in its place. */
+/** Whether the damage is a footer, and not a record of the same length. */
 async function isFooter(
   file: File,
   size: number,
@@ -107,30 +133,30 @@ async function isFooter(
   if (size - offset !== FOOTER_BYTES) return false;
   const payload = Buffer.alloc(FOOTER_BYTES - RECORD_HEADER_BYTES);
   await file.read(payload, offset + RECORD_HEADER_BYTES);
-  const { messages, payloadBytes } = decodeFooter(payload);
+  const { records, payloadBytes } = decodeFooter(payload);
   const wanted = footerOf(baseSequence, offset, from);
-  return from === to || (messages === wanted.messages && payloadBytes === wanted.payloadBytes);
+  return from === to || (records === wanted.records && payloadBytes === wanted.payloadBytes);
 }
 
-/** The disk writes this much at once, or not at all. In bytes. */
+/** A disk writes all of a sector, or nothing. In bytes. */
 const SECTOR_BYTES = 512;
-/** Read at once. */
+/** Bytes read at once. */
 const BLOCK_BYTES = 128 * SECTOR_BYTES;
 
 /**
- * Finds where something that was written may not have reached the disk: a sector of a file that was not written before
- * is zeros then (etcd looks for the same).
+ * Finds a sector of a write that may not have reached the disk: it is zeros if it was not written before (etcd does the
+ * same).
  *
- * @param from - where a write began; @param to - its end, of which the whole sector is looked at.
+ * @param from - where the write begins; @param to - its end, of which the whole sector is read.
  * @returns where the sector, or the part of it after `from`, begins.
  */
-export async function findZeroSector(
+async function findZeroSector(
   file: File,
   from: number,
   to: number,
   size: number,
 ): Promise<number | undefined> {
-  const end = Math.min(roundUp(to), size);
+  const end = Math.min(Math.ceil(to / SECTOR_BYTES) * SECTOR_BYTES, size);
   for (let at = from; at < end; at = nextMultiple(at, BLOCK_BYTES)) {
     const bytes = Buffer.alloc(Math.min(nextMultiple(at, BLOCK_BYTES), end) - at);
     await file.read(bytes, at);
@@ -149,11 +175,7 @@ export function zeroSectorIn(bytes: Buffer, offset: number): number | undefined 
   return undefined;
 }
 
-function roundUp(offset: number): number {
-  return Math.ceil(offset / SECTOR_BYTES) * SECTOR_BYTES;
-}
-
-/** The first one after `offset`. */
+/** The first multiple after `offset`. */
 function nextMultiple(offset: number, of: number): number {
   return (Math.floor(offset / of) + 1) * of;
 }

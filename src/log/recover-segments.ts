@@ -1,24 +1,23 @@
-import { type File, type FileSystem, withFile, setAside, unlinkIfThere } from './file-system.ts';
-import { findEnd } from './find-end.ts';
+import { setAside, unlinkIfThere, withFile, type File, type FileSystem } from './file-system.ts';
+import { findEnd, readFooter } from './find-end.ts';
 import {
-  readFooter,
   decodeSegmentHeader,
+  encodedFooter,
   FOOTER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-  encodedFooter,
 } from './segment-format.ts';
 import type { DamagePiece } from './segment-reader.ts';
-import { FIRST_SEQUENCE, parseSegmentFileName, type Segment, type SegmentFile } from './segment.ts';
+import { FIRST_SEQUENCE, parseSegmentFileName, type Segment } from './segment.ts';
 
 /*
- * What the files of a queue hold, found out when it is opened.
+ * What the files of a log hold when it is opened.
  *
- * The end of a segment is known from the header of the next one, or from its own footer; only where neither is there,
- * in the last one after a crash, every record is read. So opening costs one segment at most, however many there are.
+ * The end of a segment is known from the header of the next one, or from its own footer. Only where neither is there, in
+ * the last one after a crash, every record is read. So opening reads one segment at most, however many there are.
  */
 
-/** Damage in a segment that had to be read. */
+/** Damage in a segment of which every record was read. */
 export interface FoundDamage {
   readonly segment: Segment;
   readonly piece: DamagePiece;
@@ -30,47 +29,53 @@ export interface RecoveredSegments {
   readonly damages: readonly FoundDamage[];
   /** Whether the last one has a footer. */
   readonly isLastSealed: boolean;
-  /** Files that were being made when the process ended: they hold nothing. */
+  /** Paths of files whose creation was interrupted: they hold nothing. */
   readonly unborn: readonly string[];
-  /** Files that are others than their names say: nothing of them is delivered. */
+  /** Files that have the name of another segment: nothing of them is read. */
   readonly misplaced: readonly MisplacedFile[];
-  /** The number of the last file that is in its place, also of one that holds nothing. */
+  /** Number of the last file that is in its place, also of one that holds nothing. */
   readonly lastNumber: number;
 }
 
-/** Finds the header of a segment that has lost both copies of it; undefined if that cannot be. */
-export type RescueHeader = (
-  file: SegmentFile,
-  previous: Segment | undefined,
-  next: SegmentFile | undefined,
-) => Promise<SegmentHeader | undefined>;
+/** A file that has the name of another segment. */
+export interface MisplacedFile {
+  readonly path: string;
+  readonly size: number;
+  readonly reason: string;
+}
+
+/** A file whose records have not been read yet. */
+export interface SegmentFile {
+  readonly path: string;
+  readonly number: number;
+  readonly size: number;
+  readonly header: SegmentHeader | undefined;
+  /** From a valid footer: where the records end, in bytes, and the sequence after that of the last one. */
+  readonly sealed: { readonly end: number; readonly next: number } | undefined;
+}
 
 /**
- * Reads the headers, and what else it takes. Changes nothing.
+ * Reads the headers, and one whole segment if need be. Changes nothing.
  *
- * @param expected - the sequence of the first message that is waited for; undefined if that is not known.
- * @param rescueHeader - for a repair; opening a queue does without such segments.
+ * @param expected - sequence of the first record that is still needed; undefined if it is not known.
  */
 export async function recoverSegments(
   files: FileSystem,
   folder: string,
-  queue: string,
+  log: string,
   expected: number | undefined,
-  rescueHeader: RescueHeader = () => Promise.resolve(undefined),
 ): Promise<RecoveredSegments> {
-  const all = await listSegments(files, folder, queue);
+  const all = await listSegments(files, folder, log);
   const unborn = all.filter(isUnborn);
   const { inPlace, misplaced } = findMisplaced(all.filter((file) => !isUnborn(file)));
   const segments: Segment[] = [];
   const damages: FoundDamage[] = [];
   let isLastSealed = true;
   for (const [i, file] of inPlace.entries()) {
-    const previous = segments.at(-1);
-    const next = inPlace[i + 1];
-    const header = file.header ?? (await rescueHeader(file, previous, next));
-    const found = await recoverSegment(files, { ...file, header }, next, previous?.next ?? expected);
-    segments.push(found.segment);
-    damages.push(...found.damages.map((piece) => ({ segment: found.segment, piece })));
+    const found = await recoverSegment(files, file, inPlace[i + 1], segments.at(-1)?.next ?? expected);
+    const { segment } = found;
+    segments.push(segment);
+    damages.push(...found.damages.map((piece) => ({ segment, piece })));
     isLastSealed = found.isSealed;
   }
   return {
@@ -83,16 +88,50 @@ export async function recoverSegments(
   };
 }
 
-/** Every file of a queue that is named as a segment, ascending. */
-export async function listSegments(files: FileSystem, folder: string, queue: string): Promise<SegmentFile[]> {
+/** Returns every file of a log that has the name of a segment, ascending. */
+export async function listSegments(files: FileSystem, folder: string, log: string): Promise<SegmentFile[]> {
   const found: SegmentFile[] = [];
   for (const name of await files.list(folder)) {
     const parsed = parseSegmentFileName(name);
-    if (parsed?.queue !== queue) continue;
+    if (parsed?.log !== log) continue;
     const path = `${folder}/${name}`;
     found.push({ path, number: parsed.number, ...(await readHeader(files, path)) });
   }
   return found.sort((a, b) => a.number - b.number);
+}
+
+/**
+ * Finishes what a crash has interrupted: removes files that hold nothing, sets misplaced ones aside, makes the last segment
+ * durable, truncates what was not finished, and seals it, so that it need not be read again. A damaged segment stays as
+ * it is.
+ */
+export async function tidySegments(
+  files: FileSystem,
+  folder: string,
+  { segments, damages, isLastSealed, unborn, misplaced }: RecoveredSegments,
+): Promise<void> {
+  for (const path of unborn) await unlinkIfThere(files, path);
+  for (const { path } of misplaced) await setAside(files, folder, path);
+  if (unborn.length + misplaced.length > 0) await files.syncFolder(folder);
+  const last = segments.at(-1);
+  if (last?.header === undefined || isLastSealed) return;
+  const isWhole = damages.every(({ segment }) => segment !== last);
+  const { path, header, end, next } = last;
+  await withFile(files, path, 'write', async (file) => {
+    if (isWhole) await file.truncate(end);
+    await file.sync();
+    if (isWhole) await seal(file, header, end, next);
+  });
+}
+
+/** If there is no space for a footer, there is none. */
+async function seal(file: File, header: SegmentHeader, end: number, next: number): Promise<void> {
+  try {
+    await file.write(encodedFooter(header, end, next), end);
+    await file.sync();
+  } catch {
+    await file.truncate(end).catch(() => undefined);
+  }
 }
 
 async function readHeader(
@@ -108,7 +147,7 @@ async function readHeader(
   });
 }
 
-/** A header is on the disk before anything follows it: a file without one, and with nothing else, was being made. */
+/** A header is on the disk before anything follows it: the creation of a shorter file without one was interrupted. */
 function isUnborn({ size, header }: SegmentFile): boolean {
   return header === undefined && size <= SEGMENT_HEADER_BYTES;
 }
@@ -116,7 +155,7 @@ function isUnborn({ size, header }: SegmentFile): boolean {
 interface RecoveredSegment {
   readonly segment: Segment;
   readonly damages: readonly DamagePiece[];
-  /** It is known where it ends, whatever may come after. */
+  /** Whether its end is known from a footer, or from the next segment. */
   readonly isSealed: boolean;
 }
 
@@ -126,46 +165,39 @@ async function recoverSegment(
   next: SegmentFile | undefined,
   expected: number | undefined,
 ): Promise<RecoveredSegment> {
-  const { header } = file;
+  const { path, number, header, sealed, size } = file;
   if (header === undefined) return unreadable(file, next, expected);
-  const successor = next?.number === file.number + 1 ? next.header : undefined;
+  const base = header.baseSequence;
+  const successor = next?.number === number + 1 ? next.header : undefined;
   if (successor !== undefined) {
-    const end = Math.max(Math.min(successor.previousEnd, file.size), SEGMENT_HEADER_BYTES);
-    const found = whole(file, header, end, successor.baseSequence);
-    return { ...found, segment: { ...found.segment, isCut: file.size < successor.previousEnd } };
+    const end = Math.max(Math.min(successor.previousEnd, size), SEGMENT_HEADER_BYTES);
+    const segment = { path, number, header, base, end, next: successor.baseSequence };
+    return { segment, damages: [], isSealed: true };
   }
-  if (file.sealed !== undefined) return whole(file, header, file.sealed.end, file.sealed.next);
-  return withFile(files, file.path, 'read', (handle) => unsealed(handle, file, header));
+  if (sealed !== undefined) {
+    return { segment: { path, number, header, base, ...sealed }, damages: [], isSealed: true };
+  }
+  const { damages, ...found } = await withFile(files, path, 'read', (handle) =>
+    findEnd(handle, size, header),
+  );
+  return { segment: { path, number, header, base, ...found }, damages, isSealed: false };
 }
 
-function whole(file: SegmentFile, header: SegmentHeader, end: number, next: number): RecoveredSegment {
-  return { segment: segmentOf(file, header, end, next), damages: [], isSealed: true };
-}
-
-function segmentOf({ path, number }: SegmentFile, header: SegmentHeader, end: number, next: number): Segment {
-  return { path, number, header, base: header.baseSequence, end, next, knownDamage: new Set() };
-}
-
-async function unsealed(handle: File, file: SegmentFile, header: SegmentHeader): Promise<RecoveredSegment> {
-  const { end, next, damages } = await findEnd(handle, file.size, header);
-  return { segment: segmentOf(file, header, end, next), damages, isSealed: false };
-}
-
-/** All of it is lost: how many messages that are, its neighbours may know. */
+/** All of it is lost. Its neighbours may know how many records that are. */
 function unreadable(
   { path, number, size }: SegmentFile,
-  next: SegmentFile | undefined,
+  following: SegmentFile | undefined,
   expected: number | undefined,
 ): RecoveredSegment {
-  const base = expected ?? next?.header?.baseSequence ?? FIRST_SEQUENCE;
-  const after = next?.number === number + 1 ? (next.header?.baseSequence ?? base) : base;
-  const segment: Segment = {
-    ...{ path, number, header: undefined, base, end: size, next: Math.max(after, base) },
-    knownDamage: new Set(),
-  };
+  const base = expected ?? following?.header?.baseSequence ?? FIRST_SEQUENCE;
+  const after = following?.number === number + 1 ? (following.header?.baseSequence ?? base) : base;
+  const next = Math.max(after, base);
   const reason = 'the header of the segment is damaged';
-  const piece: DamagePiece = { kind: 'damage', offset: 0, end: size, from: base, to: segment.next, reason };
-  return { segment, damages: [piece], isSealed: true };
+  return {
+    segment: { path, number, header: undefined, base, end: size, next },
+    damages: [{ kind: 'damage', offset: 0, end: size, from: base, to: next, reason }],
+    isSealed: true,
+  };
 }
 
 /** The footer is the last thing in a sealed segment. */
@@ -173,51 +205,45 @@ async function sealedEnd(file: File, size: number, header: SegmentHeader): Promi
   const end = size - FOOTER_BYTES;
   const footer = await readFooter(file, header, end);
   if (footer === undefined) return undefined;
-  const isTrue = footer.sequence === header.baseSequence + footer.messages;
-  return isTrue ? { end, next: footer.sequence } : undefined;
-}
-
-/*
- * Somebody has copied a segment, or given it another name, or has put one there from a backup. What is in such a file
- * is in another one, too, or was: it must not come twice.
- *
- *      file      5          6          7          8
- *      header    5          6          5          8         its name is wrong
- *      messages  40 ─ 49    50 ─ 59    40 ─ 49    70 ─ 79
- *
- *      header    5          6          7          8         its name is right, its messages are not
- *      messages  40 ─ 49    50 ─ 59    10 ─ 19    70 ─ 79
- */
-
-/** A file that has the name of another segment. */
-export interface MisplacedFile {
-  readonly path: string;
-  readonly size: number;
-  readonly reason: string;
+  const isRight = footer.sequence === header.baseSequence + footer.records;
+  return isRight ? { end, next: footer.sequence } : undefined;
 }
 
 const WRONG_NUMBER = 'its name and its header have different numbers';
 const WRONG_ORDER = 'its messages are not those that belong between its neighbours';
 
-/** @param files - ascending. Those of which the header is damaged are given the benefit of the doubt. */
-export function findMisplaced(files: readonly SegmentFile[]): {
+/**
+ * Finds copies, renamed files and files from a backup: their records are in another file, or were, and must not come
+ * twice.
+ *
+ *      file      5          6          7          8
+ *      header    5          6          5          8         the name of the third file is wrong
+ *      records   40 ─ 49    50 ─ 59    40 ─ 49    70 ─ 79
+ *
+ *      header    5          6          7          8         its name is right, its records are not
+ *      records   40 ─ 49    50 ─ 59    10 ─ 19    70 ─ 79
+ *
+ * A file with a damaged header is assumed to be in its place.
+ *
+ * @param files - ascending.
+ */
+function findMisplaced(files: readonly SegmentFile[]): {
   readonly inPlace: readonly SegmentFile[];
   readonly misplaced: readonly MisplacedFile[];
 } {
   const hasRightName = ({ header, number }: SegmentFile): boolean => (header?.number ?? number) === number;
-  const named = files.filter(hasRightName);
-  const inOrder = mostInOrder(named);
-  const inPlace = named.filter((file) => file.header === undefined || inOrder.has(file));
+  const inOrder = longestOrder(files.filter(hasRightName));
+  const isInPlace = (file: SegmentFile): boolean => file.header === undefined || inOrder.has(file);
   const misplaced = files
-    .filter((file) => !inPlace.includes(file))
-    .map((file) => ({
-      ...{ path: file.path, size: file.size },
-      reason: hasRightName(file) ? WRONG_ORDER : WRONG_NUMBER,
-    }));
-  return { inPlace, misplaced };
+    .filter((file) => !isInPlace(file))
+    .map((file) => {
+      const { path, size } = file;
+      return { path, size, reason: hasRightName(file) ? WRONG_ORDER : WRONG_NUMBER };
+    });
+  return { inPlace: files.filter(isInPlace), misplaced };
 }
 
-/** Files of which each begins where the one before ends, or later. */
+/** Files of which each begins where the previous one ends, or later. */
 interface Chain {
   readonly file: SegmentFile;
   readonly base: number;
@@ -225,8 +251,8 @@ interface Chain {
 }
 
 /** The longest chain: a file that contradicts most others is the wrong one. Of two that contradict each other, the later. */
-function mostInOrder(files: readonly SegmentFile[]): Set<SegmentFile> {
-  const chains: Chain[] = []; // of every length the one that begins last; a longer one never begins later
+function longestOrder(files: readonly SegmentFile[]): Set<SegmentFile> {
+  const chains: Chain[] = []; // of each length, the one that begins last; a longer one never begins later
   for (let i = files.length - 1; i >= 0; i--) {
     const file = files[i] as SegmentFile;
     if (file.header === undefined) continue;
@@ -239,38 +265,4 @@ function mostInOrder(files: readonly SegmentFile[]): Set<SegmentFile> {
   const inOrder = new Set<SegmentFile>();
   for (let chain = chains.at(-1); chain !== undefined; chain = chain.rest) inOrder.add(chain.file);
   return inOrder;
-}
-
-/**
- * Puts in order what a crash has left: removes files that were being made, and sets those aside that are in a place of
- * others; brings to the disk what was only with the host, cuts off what was not finished, and seals the last segment, so that it need not be read again. Where there is
- * damage, all stays as it is.
- */
-export async function tidySegments(
-  files: FileSystem,
-  folder: string,
-  { segments, damages, isLastSealed, unborn, misplaced }: RecoveredSegments,
-): Promise<void> {
-  for (const path of unborn) await unlinkIfThere(files, path);
-  for (const { path } of misplaced) await setAside(files, folder, path);
-  if (unborn.length + misplaced.length > 0) await files.syncFolder(folder);
-  const last = segments.at(-1);
-  if (last?.header === undefined || isLastSealed) return;
-  const isWhole = damages.every(({ segment }) => segment !== last);
-  await withFile(files, last.path, 'write', async (file) => {
-    if (isWhole) await file.truncate(last.end);
-    await file.sync();
-    if (isWhole) await seal(file, last);
-  });
-}
-
-/** Where there is no room for a footer, it is done without. */
-async function seal(file: File, { header, end, next }: Segment): Promise<void> {
-  if (header === undefined) return;
-  try {
-    await file.write(encodedFooter(header, end, next), end);
-    await file.sync();
-  } catch {
-    await file.truncate(end).catch(() => undefined);
-  }
 }

@@ -1,4 +1,4 @@
-import type { File, FileSystem } from './file-system.ts';
+import { isMissing, type File, type FileSystem } from './file-system.ts';
 import {
   decodeFooter,
   decodeRecordHeader,
@@ -10,21 +10,21 @@ import {
   type RecordHeader,
   type SegmentFooter,
   type SegmentHeader,
-  SEGMENT_HEADER_BYTES,
 } from './segment-format.ts';
-import type { LogPosition, Segment } from './segment.ts';
+import { firstOf, type LogPosition, type Segment } from './segment.ts';
 
-/** What stands at one place of a segment. */
-export type SegmentPiece = MessagePiece | FooterPiece | DamagePiece | LostPiece;
+/** What begins at one offset of a segment. */
+export type SegmentPiece = RecordPiece | FooterPiece | DamagePiece | LostPiece;
 
-export interface MessagePiece {
-  readonly kind: 'message';
+export interface RecordPiece {
+  readonly kind: 'record';
+  readonly type: number;
   readonly offset: number;
   /** Where the next piece begins. */
   readonly end: number;
   readonly sequence: number;
   readonly isSyncedBefore: boolean;
-  /** A view of the scan's own memory, which the next block overwrites. */
+  /** A view of the memory of the scan, which the next block overwrites. */
   readonly payload: Buffer;
 }
 
@@ -34,23 +34,23 @@ export interface FooterPiece {
   readonly end: number;
   readonly sequence: number;
   readonly footer: SegmentFooter;
-  /** No message is in it. */
+  /** There is no record in it. */
   readonly from: number;
   readonly to: number;
 }
 
-/** Bytes that are no record, or a record whose payload is not what was written. */
+/** Bytes that are not a record, or a record with a damaged payload. */
 export interface DamagePiece {
   readonly kind: 'damage';
   readonly offset: number;
   readonly end: number;
-  /** The messages that were there: `from` up to, and not including, `to`. Undefined where nobody can tell their end. */
+  /** The records that were there: `from` up to, and not including, `to`, which is undefined if it is not known. */
   readonly from: number;
   readonly to: number | undefined;
   readonly reason: string;
 }
 
-/** Where a repair has given messages up: `from` up to, and not including, `to`. */
+/** Records that a repair has given up: `from` up to, and not including, `to`. */
 export interface LostPiece {
   readonly kind: 'lost';
   readonly offset: number;
@@ -61,15 +61,15 @@ export interface LostPiece {
 
 const NO_RECORD = 'no record begins here';
 
-/** Bytes read at once. A record that is longer gets a larger piece of memory, for itself. */
+/** Bytes read at once. A longer record gets memory of its own. */
 const BLOCK_BYTES = 128 * 1024;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Goes through the records of one segment, block by block, and over what is damaged to the next record.
+ * Goes through the records of one segment, block by block, and skips damage up to the next record.
  *
- * It ends: each piece begins after the one before. Reading past `end` is never tried, so a segment that somebody is
- * writing can be read as far as it is written.
+ * Each piece begins after the previous one, so it ends. It never reads past `end`, so a segment can be read while it is
+ * written.
  */
 export class SegmentScan {
   readonly #file: Pick<File, 'read'>;
@@ -77,11 +77,11 @@ export class SegmentScan {
   #offset: number;
   #sequence: number;
   readonly #memory: Buffer = Buffer.allocUnsafeSlow(BLOCK_BYTES);
-  /** What was read last, and where in the file it begins. */
+  /** The last block that was read, and its offset in the file. */
   #block: Buffer = NOTHING;
   #blockStart = 0;
 
-  /** @param offset - where a record begins; @param sequence - the one that it is expected to have. */
+  /** @param offset - where a record begins; @param sequence - the expected sequence of that record. */
   constructor(file: Pick<File, 'read'>, header: SegmentHeader, offset: number, sequence: number) {
     this.#file = file;
     this.#header = header;
@@ -94,16 +94,16 @@ export class SegmentScan {
     return this.#offset;
   }
 
-  /** The sequence that the next message is expected to have. */
+  /** Expected sequence of the next record. */
   get sequence(): number {
     return this.#sequence;
   }
 
   /**
-   * The next pieces before `end`: as many as one block of the file holds, and none at the end.
+   * Returns the next pieces before `end`: as many as one block of the file holds, and none at the end.
    *
-   * @param endSequence - the one that a message at `end` has, if it is known: damage up to there has cost those before.
-   * @throws what the file system throws; then nothing has changed, and the call can be repeated.
+   * @param endSequence - sequence of a record at `end`, if it is known: damage up to there has cost the ones before it.
+   * @throws the error of the file system; the call can be repeated then.
    */
   async next(end: number, endSequence?: number): Promise<SegmentPiece[]> {
     if (this.#offset >= end) return [];
@@ -116,17 +116,17 @@ export class SegmentScan {
     return pieces.length > 0 ? pieces : [await this.#difficult(end, endSequence)];
   }
 
-  /** The piece at the offset, if it is a record that is in the block as a whole. */
+  /** The piece at the offset, if all of the record is in the block. */
   #parse(end: number): SegmentPiece | undefined {
     const at = this.#offset - this.#blockStart;
     const record = this.#recordAt(at, end);
     if (record === undefined) return undefined;
     const payloadEnd = at + RECORD_HEADER_BYTES + record.length;
-    if (record.kind === LOST) return this.#lostPieceOf(record);
+    if (record.type === LOST) return this.#lostPieceOf(record);
     return payloadEnd > this.#block.length ? undefined : this.#pieceOf(record, at);
   }
 
-  /** The header of a record that may be the next one. */
+  /** The header of the record at an offset of the block, if it may be the next one. */
   #recordAt(at: number, end: number): RecordHeader | undefined {
     const record = decodeRecordHeader(this.#block, at, this.#header.salt);
     if (record?.sequence !== this.#sequence) return undefined;
@@ -134,20 +134,20 @@ export class SegmentScan {
     return recordEnd > end ? undefined : record;
   }
 
-  /** Its payload need not be in the block: it is nothing. */
-  #lostPieceOf({ sequence, length, payloadCrc: messages }: RecordHeader): LostPiece {
+  /** Its payload holds nothing, and need not be in the block. */
+  #lostPieceOf({ sequence, length, payloadCrc: records }: RecordHeader): LostPiece {
     const offset = this.#offset;
     const end = offset + RECORD_HEADER_BYTES + length;
-    return { kind: 'lost', offset, end, from: sequence, to: sequence + messages };
+    return { kind: 'lost', offset, end, from: sequence, to: sequence + records };
   }
 
   #pieceOf(record: RecordHeader, at: number): SegmentPiece {
-    const { sequence, length, isSyncedBefore } = record;
+    const { type, sequence, length, isSyncedBefore } = record;
     const payload = this.#block.subarray(at + RECORD_HEADER_BYTES, at + RECORD_HEADER_BYTES + length);
     const offset = this.#blockStart + at;
     const end = offset + RECORD_HEADER_BYTES + length;
     if (!isPayloadIntact(payload, record)) {
-      const to = record.kind === FOOTER ? sequence : sequence + 1;
+      const to = type === FOOTER ? sequence : sequence + 1;
       return {
         kind: 'damage',
         offset,
@@ -157,16 +157,16 @@ export class SegmentScan {
         reason: 'the checksum of a payload is wrong',
       };
     }
-    if (record.kind === FOOTER) {
+    if (type === FOOTER) {
       const footer = decodeFooter(payload);
       return { kind: 'footer', offset, end, sequence, footer, from: sequence, to: sequence };
     }
-    return { kind: 'message', offset, end, sequence, isSyncedBefore, payload };
+    return { kind: 'record', type, offset, end, sequence, isSyncedBefore, payload };
   }
 
   #pass(piece: SegmentPiece): void {
     this.#offset = piece.end;
-    if (piece.kind === 'message') this.#sequence = piece.sequence + 1;
+    if (piece.kind === 'record') this.#sequence = piece.sequence + 1;
     else if (piece.kind !== 'footer') this.#sequence = piece.to ?? this.#sequence;
   }
 
@@ -187,7 +187,7 @@ export class SegmentScan {
       : this.#pieceOf(record, 0);
   }
 
-  /** From here to the next record, or to the end. */
+  /** Damage from here to the next record, or to the end. */
   async #damage(end: number): Promise<DamagePiece> {
     const [offset, from] = [this.#offset, this.#sequence];
     const found = await this.#findRecord(offset, end);
@@ -199,7 +199,7 @@ export class SegmentScan {
     return { kind: 'damage', offset: this.#offset, end, from: this.#sequence, to: undefined, reason };
   }
 
-  /** The first record at or after `start` that may follow what has been read. */
+  /** The first record at or after `start` that may follow the records before it. */
   async #findRecord(start: number, end: number): Promise<{ offset: number; sequence: number } | undefined> {
     for (let from = start; from + RECORD_HEADER_BYTES <= end; from += BLOCK_BYTES - RECORD_HEADER_BYTES) {
       await this.#load(from, Math.min(BLOCK_BYTES, end - from));
@@ -221,10 +221,10 @@ export class SegmentScan {
     return undefined;
   }
 
-  /** A long record gets memory for itself, which is not kept. */
+  /** A long record gets memory of its own, which is not kept. */
   async #load(start: number, length: number): Promise<void> {
     const memory = length <= BLOCK_BYTES ? this.#memory : Buffer.allocUnsafeSlow(length);
-    this.#block = NOTHING; // if the read fails, nothing is in the block
+    this.#block = NOTHING; // the block stays empty if the read fails
     const read = await this.#file.read(memory.subarray(0, length), start);
     this.#block = memory.subarray(0, read);
     this.#blockStart = start;
@@ -236,64 +236,65 @@ function withEnd(piece: SegmentPiece, endSequence: number): SegmentPiece {
   return isOpen ? { ...piece, to: Math.max(piece.from, endSequence) } : piece;
 }
 
-const EMPTY_BLOCK = { offset: 0, bytes: Buffer.alloc(0) };
-
-/** What goes through the pieces of a segment. */
-interface Pieces {
-  readonly offset: number;
-  readonly sequence: number;
-  next(end: number, endSequence: number): Promise<SegmentPiece[]>;
-}
-
 /** One segment that is being read: its open file, and how far it was read. */
 export class SegmentReader {
   readonly segment: Segment;
   readonly #file: File | undefined;
-  readonly #scan: Pieces | undefined;
+  readonly #scan: SegmentScan | undefined;
+  /** How far it was read, if nothing in it can be read. */
+  #skipped: { readonly offset: number; readonly sequence: number };
 
-  private constructor(segment: Segment, file: File | undefined, scan: Pieces | undefined) {
+  private constructor(segment: Segment, start: LogPosition, file?: File) {
+    const { header, end, next } = segment;
     this.segment = segment;
     this.#file = file;
-    this.#scan = scan;
+    this.#skipped = header === undefined ? { offset: end, sequence: next } : start;
+    if (header === undefined || file === undefined) return;
+    this.#scan = new SegmentScan(new TailFile(segment, file), header, start.offset, start.sequence);
   }
 
-  /** @param start - where a record of it begins; by default the first one. */
+  /**
+   * Opens a segment. If another program has removed the file, all of it is damage, also what is written to it later.
+   *
+   * @param start - position of a record of it; by default, of the first one.
+   */
   static async open(
     files: FileSystem,
     segment: Segment,
-    start: { offset: number; sequence: number } = { offset: SEGMENT_HEADER_BYTES, sequence: segment.base },
+    start: LogPosition = firstOf(segment),
   ): Promise<SegmentReader> {
-    const { header } = segment;
-    if (header === undefined) return new SegmentReader(segment, undefined, undefined); // nothing in it can be read
-    const file = await files.open(segment.path, 'read');
-    const bytes = { read: readerOf(segment, file) };
-    return new SegmentReader(segment, file, new SegmentScan(bytes, header, start.offset, start.sequence));
+    if (segment.header === undefined) return new SegmentReader(segment, start);
+    try {
+      return new SegmentReader(segment, start, await files.open(segment.path, 'read'));
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      segment.isGone = true;
+      return new SegmentReader(segment, start);
+    }
   }
 
-  /** One whose file is gone: what was there, and what whoever still has the file open writes to it, is damage. */
-  static ofMissing(segment: Segment, { offset, sequence }: LogPosition): SegmentReader {
-    return new SegmentReader(segment, undefined, new MissingPieces(offset, sequence));
-  }
-
-  /** Where the next message is, and the sequence that it is expected to have. */
+  /** Position of the next record, with its expected sequence. */
   get position(): LogPosition {
-    return { segment: this.segment.number, offset: this.offset, sequence: this.sequence };
+    const { offset, sequence } = this.#scan ?? this.#skipped;
+    return { segment: this.segment.number, offset, sequence };
   }
 
-  /** Where the next message is. */
-  get offset(): number {
-    return this.#scan?.offset ?? this.segment.end;
-  }
-
-  /** The sequence that the next message is expected to have. */
-  get sequence(): number {
-    return this.#scan?.sequence ?? this.segment.next;
-  }
-
-  /** The next pieces; none at the end of what is readable. */
+  /** Returns the next pieces; none at the end of what is readable. */
   async next(): Promise<SegmentPiece[]> {
     const { end, next } = this.segment;
-    return (await this.#scan?.next(end, next)) ?? [];
+    if (this.#scan !== undefined) return this.#scan.next(end, next);
+    const { offset, sequence: from } = this.#skipped;
+    if (offset >= end) return [];
+    this.#skipped = { offset: end, sequence: next };
+    return [{ kind: 'damage', offset, end, from, to: next, reason: 'the segment was removed' }];
+  }
+
+  /** After the last piece of a segment that will not grow: the records that are missing before its end, if any are. */
+  missingAtEnd(): DamagePiece | undefined {
+    const { end, next: to } = this.segment;
+    const { offset, sequence: from } = this.position;
+    if (from >= to) return undefined;
+    return { kind: 'damage', offset, end, from, to, reason: 'the segment ends too early' };
   }
 
   async close(): Promise<void> {
@@ -301,32 +302,22 @@ export class SegmentReader {
   }
 }
 
-/** Reads from memory what was written last, else from the file. */
-function readerOf(segment: Segment, file: File): File['read'] {
-  return (buffer, position) => {
-    const { offset, bytes } = segment.tail ?? EMPTY_BLOCK;
-    const at = position - offset;
-    const isInTail = at >= 0 && at + buffer.length <= bytes.length;
-    return isInTail ? Promise.resolve(bytes.copy(buffer, 0, at)) : file.read(buffer, position);
-  };
-}
+/** Reads the last write from memory, and everything else from the file. */
+export class TailFile {
+  readonly #segment: Segment;
+  readonly #file: File;
 
-class MissingPieces implements Pieces {
-  offset: number;
-  sequence: number;
-
-  constructor(offset: number, sequence: number) {
-    this.offset = offset;
-    this.sequence = sequence;
+  constructor(segment: Segment, file: File) {
+    this.#segment = segment;
+    this.#file = file;
   }
 
-  next(end: number, endSequence: number): Promise<DamagePiece[]> {
-    const { offset, sequence: from } = this;
-    if (offset >= end) return Promise.resolve([]);
-    this.offset = end;
-    this.sequence = endSequence;
-    return Promise.resolve([
-      { kind: 'damage', offset, end, from, to: endSequence, reason: 'the segment is gone' },
-    ]);
+  read(buffer: Buffer, position: number): Promise<number> {
+    const { tail } = this.#segment;
+    const at = tail === undefined ? -1 : position - tail.offset;
+    if (tail === undefined || at < 0 || at + buffer.length > tail.bytes.length) {
+      return this.#file.read(buffer, position);
+    }
+    return Promise.resolve(tail.bytes.copy(buffer, 0, at));
   }
 }

@@ -1,75 +1,62 @@
 import { randomInt } from 'node:crypto';
-
 import { isOutOfRoom, type File, type FileSystem } from './file-system.ts';
 import {
+  DATA,
   encodeFooter,
-  encodeMessage,
+  encodeRecord,
   encodeSegmentHeader,
   FOOTER_BYTES,
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
 } from './segment-format.ts';
-import { emptySegment, type AppendResult, type Segment } from './segment.ts';
+import type { AppendResult, LogPosition, Segment } from './segment.ts';
 
-/** Memory that messages are encoded in, in bytes; a longer message gets its own. */
+/** Memory that records are encoded in, in bytes; a longer record gets its own. */
 const BUFFER_BYTES = 1024 * 1024;
 
-/** What a new segment follows. */
-export interface Predecessor {
-  readonly number: number;
-  readonly next: number;
-  readonly end: number;
-}
-
 /**
- * Appends to one segment, from its making to its footer.
+ * Appends to one segment, from its creation to its footer.
  *
- * A write that fails is taken back by cutting the file, durably: or after a crash its bytes could stand among those that
- * are written in the same place later. If that fails too, or a sync does, the writer is broken, and is not used again:
- * after a failed `fsync` the host may have dropped what was not written, and say that all is well the next time (the
- * "fsyncgate" of PostgreSQL). The next segment's header says where this one ends.
+ * A write that fails is taken back by truncating the file, durably: otherwise its bytes could appear after a crash among
+ * those that are written in the same place later. If that fails too, or a sync fails, the writer is broken and is not used
+ * again: after a failed `fsync` the host may have dropped what was not written, and report success the next time (the
+ * "fsyncgate" of PostgreSQL). The next segment's header holds the end of this one.
  */
 export class SegmentWriter {
   readonly segment: Segment;
   readonly #file: File;
   readonly #salt: number;
   readonly #maxBytes: number;
-  /** Whether what is written becomes readable only when it is on the disk. */
+  /** Whether records become readable only when they are on the disk. */
   readonly #hidesUnsynced: boolean;
   #buffer: Buffer = Buffer.allocUnsafeSlow(0);
-  /** Where the next record goes, its sequence, and up to where all is on the disk. */
+  /** Where the next record goes, its sequence, and the offset before which everything is on the disk. */
   #offset = SEGMENT_HEADER_BYTES;
   #sequence: number;
   #synced = SEGMENT_HEADER_BYTES;
   #payloadBytes = 0;
   #failure: { readonly error: unknown } | undefined;
 
-  private constructor(file: File, segment: Segment, header: SegmentHeader, maxBytes: number) {
+  private constructor(file: File, path: string, header: SegmentHeader, maxBytes: number) {
+    const { number, baseSequence: base } = header;
+    this.segment = { path, number, header, base, end: SEGMENT_HEADER_BYTES, next: base };
     this.#file = file;
-    this.segment = segment;
     this.#salt = header.salt;
-    this.#sequence = header.baseSequence;
+    this.#sequence = base;
     this.#hidesUnsynced = header.isAlwaysDurable;
     this.#maxBytes = maxBytes;
   }
 
-  /** Makes a segment: when it resolves, its name and its header are on the disk. */
+  /** Creates a segment. When it resolves, its name and its header are on the disk. */
   static async create(
     files: FileSystem,
     folder: string,
     path: string,
-    previous: Predecessor,
-    options: { isAlwaysDurable: boolean; maxBytes: number; wallMs: number },
+    fields: Omit<SegmentHeader, 'salt'>,
+    maxBytes: number,
   ): Promise<SegmentWriter> {
-    const header: SegmentHeader = {
-      number: previous.number + 1,
-      salt: randomInt(2 ** 32),
-      baseSequence: previous.next,
-      previousEnd: previous.end,
-      isAlwaysDurable: options.isAlwaysDurable,
-      createdWallMs: Math.max(0, Math.floor(options.wallMs)),
-    };
+    const header: SegmentHeader = { ...fields, salt: randomInt(2 ** 32) };
     const file = await files.create(path);
     try {
       await file.write(encodeSegmentHeader(header), 0);
@@ -80,14 +67,14 @@ export class SegmentWriter {
       await files.unlink(path).catch(() => undefined);
       throw error;
     }
-    return new SegmentWriter(file, emptySegment(path, header), header, options.maxBytes);
+    return new SegmentWriter(file, path, header, maxBytes);
   }
 
   get isBroken(): boolean {
     return this.#failure !== undefined;
   }
 
-  /** Why messages that can be read are perhaps not on the disk, and never will be; undefined if they are. */
+  /** Why readable records may be missing on the disk, for good; undefined if they are there. */
   get doubt(): { readonly error: unknown } | undefined {
     return this.segment.end > this.#synced ? this.#failure : undefined;
   }
@@ -97,18 +84,23 @@ export class SegmentWriter {
     return this.segment.end === this.#offset;
   }
 
-  /** Whether a message still belongs in this segment: it fits, with the footer, or is the first. */
+  /** Where the next record goes. */
+  get position(): LogPosition {
+    return { segment: this.segment.number, offset: this.#offset, sequence: this.#sequence };
+  }
+
+  /** Whether a record belongs in this segment: it fits, together with the footer, or is the first. */
   hasRoomFor(length: number, after = 0): boolean {
     const used = this.#offset + after;
     if (used === SEGMENT_HEADER_BYTES) return true;
     return used + RECORD_HEADER_BYTES + length + FOOTER_BYTES <= this.#maxBytes;
   }
 
-  /** Writes as many of the messages as belong in this segment. */
-  async append(messages: readonly Uint8Array[]): Promise<AppendResult> {
+  /** Writes as many of the records as belong in this segment. @param types - of the records; `DATA` if it is left out. */
+  async append(payloads: readonly Uint8Array[], types?: ArrayLike<number>): Promise<AppendResult> {
     let appended = 0;
-    while (appended < messages.length) {
-      const { count, bytes, payloadBytes } = this.#encode(messages, appended);
+    while (appended < payloads.length) {
+      const { count, bytes, payloadBytes } = this.#encode(payloads, types, appended);
       if (count === 0) break;
       try {
         await this.#file.write(bytes, this.#offset);
@@ -126,7 +118,7 @@ export class SegmentWriter {
     return { appended };
   }
 
-  /** Makes it all durable, and readable. If it rejects, the writer is broken. */
+  /** Makes everything durable, and readable. If it rejects, the writer is broken. */
   async sync(): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure.error;
     if (this.#synced === this.#offset) return;
@@ -136,13 +128,13 @@ export class SegmentWriter {
   }
 
   /**
-   * Ends the segment for good, and durably. Where there is no room for a footer, it is done without. If it rejects, it can
-   * be tried again unless the writer is broken.
+   * Ends the segment durably. If the disk has no space for a footer, there is none. If it rejects, it can be repeated
+   * unless the writer is broken.
    */
   async seal(): Promise<void> {
     await this.sync();
-    const messages = this.#sequence - this.segment.base;
-    const footer = encodeFooter({ messages, payloadBytes: this.#payloadBytes }, this.#sequence, this.#salt);
+    const records = this.#sequence - this.segment.base;
+    const footer = encodeFooter({ records, payloadBytes: this.#payloadBytes }, this.#sequence, this.#salt);
     try {
       await this.#file.write(footer, this.#offset);
       await this.#syncFile();
@@ -150,10 +142,10 @@ export class SegmentWriter {
       if (!this.isBroken) await this.#takeBack();
       if (this.isBroken || !isOutOfRoom(error)) throw error;
     }
-    await this.close().catch(() => undefined); // it is all on the disk
+    await this.close().catch(() => undefined); // everything is on the disk
   }
 
-  /** Cuts off what is not readable, as well as it can be done: nobody was promised it. */
+  /** Truncates what is not readable, if that is possible, and closes the file. */
   async abandon(): Promise<void> {
     await this.#file.truncate(this.segment.end).catch(() => undefined);
     await this.close().catch(() => undefined);
@@ -178,7 +170,7 @@ export class SegmentWriter {
     }
   }
 
-  /** Once it has failed, it is never tried again. */
+  /** A sync that failed is never repeated. */
   async #syncFile(): Promise<void> {
     try {
       await this.#file.sync();
@@ -188,23 +180,25 @@ export class SegmentWriter {
     }
   }
 
-  /** Encodes as many messages as fit in the buffer and in the segment, one at least if it fits in the segment. */
+  /** Encodes as many records as fit in the buffer and in the segment, at least one if it belongs in the segment. */
   #encode(
-    messages: readonly Uint8Array[],
+    payloads: readonly Uint8Array[],
+    types: ArrayLike<number> | undefined,
     first: number,
   ): { count: number; bytes: Buffer; payloadBytes: number } {
     let count = 0;
     let at = 0;
     let payloadBytes = 0;
-    this.segment.tail = undefined; // what it shows is overwritten
-    for (let i = first; i < messages.length; i++) {
-      const message = messages[i] as Uint8Array;
-      const length = RECORD_HEADER_BYTES + message.length;
-      if (!this.hasRoomFor(message.length, at) || (count > 0 && at + length > BUFFER_BYTES)) break;
+    this.segment.tail = undefined; // its bytes are overwritten
+    for (let i = first; i < payloads.length; i++) {
+      const payload = payloads[i] as Uint8Array;
+      const length = RECORD_HEADER_BYTES + payload.length;
+      if (!this.hasRoomFor(payload.length, at) || (count > 0 && at + length > BUFFER_BYTES)) break;
       if (count === 0) this.#makeRoom(length);
       const isSynced = count === 0 && this.#synced === this.#offset;
-      at = encodeMessage(this.#buffer, at, message, this.#sequence + count, this.#salt, isSynced);
-      payloadBytes += message.length;
+      const type = types?.[i] ?? DATA;
+      at = encodeRecord(this.#buffer, at, type, payload, this.#sequence + count, this.#salt, isSynced);
+      payloadBytes += payload.length;
       count++;
     }
     return { count, bytes: this.#buffer.subarray(0, at), payloadBytes };

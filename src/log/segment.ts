@@ -1,67 +1,25 @@
-import { SEGMENT_HEADER_BYTES, type SegmentHeader } from './segment-format.ts';
+import { RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, type SegmentHeader } from './segment-format.ts';
 
-/** What the log knows of one of its files. */
+/** Sequence of the first record of a log. */
+export const FIRST_SEQUENCE = 1;
+
+/** One file of a log, as the log knows it. */
 export interface Segment {
   readonly path: string;
   readonly number: number;
   /** Undefined if both copies of it are damaged: nothing in the file can be read then. */
   readonly header: SegmentHeader | undefined;
-  /** The sequence of its first message. */
+  /** Sequence of its first record. */
   readonly base: number;
-  /** Where its readable records end, in bytes. A footer may follow, or what was never promised. */
+  /** Where its readable records end, in bytes. A footer may follow, or bytes that were never promised. */
   end: number;
-  /** The sequence after that of its last readable message. */
+  /** The sequence after that of its last readable record. */
   next: number;
-  /** The file is shorter than the next segment says: messages are missing, and nobody knows yet how many. */
-  readonly isCut?: boolean;
-  /** Somebody has removed the file while the queue is open. */
+  /** Whether the file was removed by another program while the log is open. */
   isGone?: boolean;
-  /** Damage that was found, by offset: what was found when the queue was opened is not reported again when it is read. */
-  readonly knownDamage: Set<number>;
-  /** What was written last, while it is still in memory: for a reader that keeps up. */
+  /** The last write, while it is still in memory: for a reader that keeps up. */
   tail?: { readonly offset: number; readonly bytes: Buffer } | undefined;
 }
-
-/** A file of a queue whose records have not been read yet. */
-export interface SegmentFile {
-  readonly path: string;
-  readonly number: number;
-  readonly size: number;
-  readonly header: SegmentHeader | undefined;
-  /** The content of a valid footer: where the records end, in bytes, and the sequence after that of the last one. */
-  readonly sealed: { readonly end: number; readonly next: number } | undefined;
-}
-
-/** With more digits a number would not be exact, nor the next one another: such a file is not ours. */
-const NAME = /^(.+)\.(\d{10,15})\.segment$/s;
-
-/** Names sort as their numbers do. */
-export function segmentFileName(queue: string, number: number): string {
-  return `${queue}.${String(number).padStart(10, '0')}.segment`;
-}
-
-/** @returns undefined if it is not the name of a segment. */
-export function parseSegmentFileName(name: string): { queue: string; number: number } | undefined {
-  const match = NAME.exec(name);
-  const [, queue, digits] = match ?? [];
-  return queue === undefined || digits === undefined ? undefined : { queue, number: Number(digits) };
-}
-
-/** A segment that was just made: nothing in it is readable. */
-export function emptySegment(path: string, header: SegmentHeader): Segment {
-  return {
-    path,
-    number: header.number,
-    header,
-    base: header.baseSequence,
-    end: SEGMENT_HEADER_BYTES,
-    next: header.baseSequence,
-    knownDamage: new Set(),
-  };
-}
-
-/** Sequence of the first record of a log. */
-export const FIRST_SEQUENCE = 1;
 
 /** Where a record begins. */
 export interface LogPosition {
@@ -71,8 +29,11 @@ export interface LogPosition {
   readonly sequence: number;
 }
 
+/** What an append has written. */
 export interface AppendResult {
+  /** Number of records. */
   readonly appended: number;
+  /** Why the next record was not written. */
   readonly error?: unknown;
 }
 
@@ -82,12 +43,45 @@ export interface CorruptionEvent {
   readonly file: string;
   /** Where in the file it begins, in bytes. */
   readonly offset: number;
-  /** How much of the file was stepped over. */
+  /** Number of bytes that were stepped over. */
   readonly bytes: number;
-  /** The first message that is lost; undefined if none is, or nobody can tell. */
+  /** The first message that is lost; undefined if none is, or if it is not known. */
   readonly firstSequence?: number;
-  /** The last one, and undefined with the first. */
+  /** The last message that is lost; undefined if `firstSequence` is. */
   readonly lastSequence?: number;
-  /** For people. */
+  /** A text for people. */
   readonly reason: string;
+}
+
+/** With more digits a number would not be exact: such a file does not belong to a log. */
+const NAME = /^(.+)\.(\d{10,15})\.segment$/s;
+
+/** Names sort as their numbers do. */
+export function segmentFileName(log: string, number: number): string {
+  return `${log}.${String(number).padStart(10, '0')}.segment`;
+}
+
+/** @returns undefined if it is not the name of a segment. */
+export function parseSegmentFileName(name: string): { log: string; number: number } | undefined {
+  const match = NAME.exec(name);
+  const [, log, digits] = match ?? [];
+  return log === undefined || digits === undefined ? undefined : { log, number: Number(digits) };
+}
+
+/** Where the first record of a segment is. */
+export function firstOf({ number, base }: Segment): LogPosition {
+  return { segment: number, offset: SEGMENT_HEADER_BYTES, sequence: base };
+}
+
+/** Where the record after one of that length is, in the same segment. */
+export function positionAfter({ segment, offset, sequence }: LogPosition, length: number): LogPosition {
+  return { segment, offset: offset + RECORD_HEADER_BYTES + length, sequence: sequence + 1 };
+}
+
+/** Bytes of the payloads from a position of a segment to its end, as if there were no damage. */
+export function payloadBytes(
+  { header, end, next }: Segment,
+  { offset, sequence }: { readonly offset: number; readonly sequence: number },
+): number {
+  return header === undefined ? 0 : end - offset - (next - sequence) * RECORD_HEADER_BYTES;
 }

@@ -1,8 +1,8 @@
 import type { Clock, ClockTimeout } from '../core/clock.ts';
 
 /**
- * When what is with the host is to be brought to the disk: after so many operations, or so many milliseconds after the
- * first of them. Nothing is armed while there is nothing to bring.
+ * Decides when writes are synced: after a number of operations, or some time after the first of them. No timeout is armed
+ * while there is nothing to sync.
  */
 export class SyncSchedule {
   readonly #clock: Clock;
@@ -27,18 +27,18 @@ export class SyncSchedule {
     else if (this.#operations > 0) this.#arm();
   }
 
-  /** It has failed: once more when the time is over, however many operations come. */
+  /** A sync has failed: it is due again after the timeout, or after as many operations as before. */
   retry(): void {
     if (!this.#isStopped) this.#arm();
   }
 
-  /** Nobody will bring anything there any more. */
+  /** Nothing is due any more. */
   stop(): void {
     this.reset();
     this.#isStopped = true;
   }
 
-  /** All is on the disk. */
+  /** Everything is synced. */
   reset(): void {
     this.#operations = 0;
     this.#timeout?.cancel();

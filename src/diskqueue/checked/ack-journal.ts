@@ -4,27 +4,27 @@ import { CursorFile } from './cursor-file.ts';
 import type { LogPosition } from '../../log/segment.ts';
 import { isWhole, laterEnd, type CursorState, type LogEnd } from './cursor-format.ts';
 
-/** How far apart hints are, at least, in bytes: about what is read at once. */
+/** Minimum distance of hints, in bytes: about one block of reading. */
 const HINT_DISTANCE_BYTES = 64 * 1024;
 
-/** What is acknowledged, and where the log ends, in memory and in the cursor. */
+/** The acknowledgements and the end of the log, in memory, and their saves to the cursor. */
 export class AckJournal {
   readonly acks: AckRanges;
-  /** What the cursor said when it was opened: where to begin to read, and where the log ended. */
+  /** From the cursor, as it was opened: where to begin to read, and where the log ended. */
   readonly openedHint: LogPosition | undefined;
   readonly openedEnd: LogEnd;
-  /** Whether there was a cursor then, and no damage in it. */
+  /** Whether there was a cursor without damage. */
   readonly wasWhole: boolean;
   readonly #cursor: CursorFile;
   #end: LogEnd;
-  /** What the cursor says. */
+  /** Content of the cursor. */
   #savedPrefix: number;
   #savedEnd: LogEnd;
   /** Acknowledged since the last save. */
   #unsaved: AckedRange[] = [];
-  /** There was no room for ranges: they are tried again when there may be, not with every acknowledgement. */
+  /** The disk was full when ranges were saved: they are not tried again with each acknowledgement. */
   #lacksRoom = false;
-  /** Where messages are, ascending; the first is not after the first message that is not acknowledged. */
+  /** Positions of messages, ascending; the first is not after the first message that is not acknowledged. */
   #hints: LogPosition[] = [];
 
   private constructor(cursor: CursorFile, state: CursorState) {
@@ -45,16 +45,16 @@ export class AckJournal {
     return this.acks.prefix > this.#savedPrefix || this.#unsaved.length > 0 || this.#cursor.isUnsynced;
   }
 
-  /** Whether the cursor does not know yet where the log ends. */
+  /** Whether the end of the log is not in the cursor yet. */
   get hasUnsavedEnd(): boolean {
     return this.#savedEnd !== this.#end;
   }
 
   /**
-   * Messages are done with, or will never be seen.
+   * Adds messages that are acknowledged or lost.
    *
-   * @param bytes - of all of them, as `AckRanges.add` has it.
-   * @returns how many of them were not before.
+   * @param bytes - of all of them, as in `AckRanges.add`.
+   * @returns how many of them were not added before.
    */
   add(from: number, to: number, bytes: number): number {
     const added = this.acks.add(from, to, bytes);
@@ -67,19 +67,19 @@ export class AckJournal {
     return added;
   }
 
-  /** The log ends there, or later. */
+  /** Notes that the log ends there, or later. */
   noteEnd(end: LogEnd): void {
     const { segment, isEnded, next } = laterEnd(this.#end, end);
     const isNew = segment > this.#end.segment || isEnded !== this.#end.isEnded || next > this.#end.next;
     if (isNew) this.#end = { segment, isEnded, next };
   }
 
-  /** Messages of the last segment are on the disk. */
+  /** Notes that the messages before `next` are on the disk. */
   noteDurable(next: number): void {
     this.noteEnd({ ...this.#end, next });
   }
 
-  /** A message is at that place: opening may begin there. */
+  /** Notes the position of a message: after a reopen, reading may begin there. */
   noteHint(position: LogPosition): void {
     const last = this.#hints.at(-1);
     const isNear = last?.segment === position.segment && position.offset - last.offset < HINT_DISTANCE_BYTES;
@@ -91,13 +91,13 @@ export class AckJournal {
     this.#hints = [];
   }
 
-  /** Makes sure that there is a cursor with room for what will be saved. */
+  /** Makes a cursor with space for later saves, if there is none. */
   async reserve(): Promise<void> {
     if (this.#cursor.isOpen || (await this.#cursor.reuse())) return;
     await this.#rewrite();
   }
 
-  /** Writes the prefix, and where the log ends. It takes no room, once there is a cursor that was reserved. */
+  /** Writes the prefix and the end of the log. It needs no space on the disk once there is a cursor. */
   async savePrefix(): Promise<void> {
     await this.reserve();
     const [prefix, end] = [this.acks.prefix, this.#end];
@@ -107,7 +107,7 @@ export class AckJournal {
     this.#savedEnd = end;
   }
 
-  /** Writes what is acknowledged behind the prefix. @param isForced - also if there was no room for it the last time. */
+  /** Writes the acknowledgements behind the prefix. @param isForced - also if the disk was full the last time. */
   async saveRanges(isForced: boolean): Promise<void> {
     if (this.#lacksRoom && !isForced) return;
     this.#unsaved = this.#unsaved.filter(({ to }) => to > this.#savedPrefix);
@@ -121,7 +121,7 @@ export class AckJournal {
     }
   }
 
-  /** Makes what was saved durable. */
+  /** Makes the saves durable. */
   async sync(): Promise<void> {
     await this.#cursor.sync();
   }
@@ -134,7 +134,7 @@ export class AckJournal {
     await this.#cursor.remove();
   }
 
-  /** First what needs no room, so that all of that is saved if there is none. */
+  /** Writes to the reserved space first, so that all of it is used if the disk is full. */
   async #append(): Promise<void> {
     const ranges = this.#unsaved;
     this.#unsaved = [];
@@ -149,7 +149,7 @@ export class AckJournal {
     }
   }
 
-  /** @returns false if there is no room for another cursor beside this one. */
+  /** @returns false if the disk has no space for a second cursor beside this one. */
   async #shorten(): Promise<boolean> {
     try {
       await this.#rewrite();

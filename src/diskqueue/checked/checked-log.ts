@@ -1,104 +1,80 @@
 import { Serial } from '../../core/serial.ts';
-import { allOf, setAside, isOutOfRoom, type FileSystem, unlinkIfThere } from '../../log/file-system.ts';
+import { allOf, isOutOfRoom, unlinkIfThere } from '../../log/file-system.ts';
+import { Log, type LogOptions } from '../../log/log.ts';
+import { listSegments, type RecoveredSegments } from '../../log/recover-segments.ts';
+import type { DamagePiece, SegmentPiece } from '../../log/segment-reader.ts';
+import { segmentFileName, type Segment } from '../../log/segment.ts';
+import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
 import { AckJournal } from './ack-journal.ts';
-import type { AckRanges } from '../ack-ranges.ts';
-import { Ledger } from './ledger.ts';
-import { locateStart, measureUnknown } from './locate-start.ts';
-import { LogReader } from './log-reader.ts';
-import {
-  listSegments,
-  recoverSegments,
-  type RecoveredSegments,
-  tidySegments,
-} from '../../log/recover-segments.ts';
-import { RECORD_HEADER_BYTES } from '../../log/segment-format.ts';
-import { SegmentWriter } from '../../log/segment-writer.ts';
-import { segmentFileName, type Segment } from '../../log/segment.ts';
+import { missingAtEnd } from './cursor-format.ts';
+import { damagedBytes, locateStart, LogReader, measureUnknown } from './log-reader.ts';
 
-/** What a log is made from. */
-export interface CheckedLogOptions {
-  readonly files: FileSystem;
-  readonly folder: string;
-  readonly name: string;
-  readonly maxBytesPerFile: number;
-  /** Whether a message is readable only when it is on the disk. */
-  readonly isAlwaysDurable: boolean;
-  readonly wallNow: () => number;
+export interface CheckedLogOptions extends LogOptions {
   readonly onCorruption: (event: CorruptionEvent) => void;
 }
 
 /**
- * The default format: a log of checked segments, and a cursor.
+ * The default format: a log of checked records, and a cursor.
  *
  *      segments   ┌──── 7 ────┐┌──── 8 ────┐┌──── 9 ──
  *                 │ · · ✓ ✓ ✓ ││ ✓ . ✓ . . ││ . . . .│◄── append
  *                 └───────────┘└─────▲─────┘└─────────
  *                       ▲            └ read              ✓ acknowledged
- *                       └ goes when the cursor that says so is on the disk
+ *                       └ removed when the cursor that covers it is on the disk
  *
- * The log is the truth. The cursor says what may be left out; without it everything comes again. How segments look is in
- * segment-format.ts, how they are found again in recover-segments.ts.
+ * The log is the truth. The cursor holds what may be left out; without it everything is delivered again. The log is in
+ * src/log, the cursor in cursor-format.ts.
+ *
+ * What excludes what is stated in message-log.ts. Of the lanes that run beside each other, two write the cursor: a save of
+ * acknowledgements, and an append that begins a segment. Those writes exclude each other.
  */
 export class CheckedLog implements MessageLog {
   readonly #options: CheckedLogOptions;
+  readonly #log: Log;
   readonly #journal: AckJournal;
-  readonly #ledger: Ledger;
   readonly #reader: LogReader;
-  /** Ascending; the writer's is the last. */
-  readonly #segments: Segment[];
-  #writer: SegmentWriter | undefined;
-  #lastNumber: number;
-  /** Messages before `next` may be not on the disk. */
-  #doubt: { readonly next: number; readonly error: unknown } | undefined;
-  /** A write was refused because the disk is full, and none has succeeded since. */
+  readonly #cursorWrites = new Serial();
+  /** Bytes of messages that are left, less those that the log has appended since it was opened. */
+  #left = 0;
+  /** Bytes of the messages that were read, and are not acknowledged. */
+  #held = 0;
+  /** Places of damage that was reported without messages. */
+  readonly #reported = new Set<string>();
+  /** Whether the last write failed because the disk is full. */
   #lacksRoom = false;
   #isWriting = false;
-  /** Saves run one after the other. */
-  readonly #saves = new Serial();
 
-  private constructor(options: CheckedLogOptions, journal: AckJournal, found: RecoveredSegments) {
+  private constructor(options: CheckedLogOptions, journal: AckJournal, log: Log) {
     this.#options = options;
     this.#journal = journal;
-    this.#ledger = new Ledger(journal, options.onCorruption);
-    this.#segments = [...found.segments];
-    this.#reader = new LogReader({
-      ...{ files: options.files, segments: this.#segments, journal, ledger: this.#ledger },
-      written: () => this.#writer?.segment,
-    });
-    this.#lastNumber = Math.max(found.lastNumber, journal.openedEnd.segment);
+    this.#log = log;
+    this.#reader = new LogReader(log, journal.acks);
   }
 
-  /** Finds out what is there, cuts off what is torn, and reports what is missing. */
+  /** Recovers what is there, truncates a torn end, and reports what is missing. */
   static async open(options: CheckedLogOptions): Promise<CheckedLog> {
-    const { files, folder, name } = options;
-    const journal = await AckJournal.open(files, folder, name);
-    const expected = journal.wasWhole ? journal.acks.prefix : undefined;
-    const found = await recoverSegments(files, folder, name, expected);
-    await tidySegments(files, folder, found);
-    for (const { path, size, reason } of found.misplaced) {
-      options.onCorruption({ file: path, offset: 0, bytes: size, reason });
-    }
-    const log = new CheckedLog(options, journal, found);
+    const journal = await AckJournal.open(options.files, options.folder, options.name);
+    const { log, found } = await Log.open(options, {
+      firstNeeded: journal.wasWhole ? journal.acks.prefix : undefined,
+      lastNumber: journal.openedEnd.segment,
+    });
+    const checked = new CheckedLog(options, journal, log);
     try {
-      await log.#begin(found);
-      return log;
+      await checked.#begin(found);
+      return checked;
     } catch (error) {
-      await log.#closeFiles().catch(() => undefined);
+      await journal.close().catch(() => undefined);
       throw error;
     }
   }
 
   get depth(): number {
-    return this.#ledger.depth;
+    return this.#log.next - this.#journal.acks.count;
   }
 
   get bytes(): number {
-    return this.#ledger.bytes;
-  }
-
-  takeWrittenOff(): number {
-    return this.#ledger.takeWrittenOff();
+    return Math.max(this.#left + this.#log.appendedBytes, 0);
   }
 
   get hasUnsavedAcks(): boolean {
@@ -112,77 +88,67 @@ export class CheckedLog implements MessageLog {
   }
 
   async sync(): Promise<void> {
-    const writer = this.#writer;
-    try {
-      if (writer !== undefined) {
-        await this.#counted(writer, () => writer.sync());
-        this.#journal.noteDurable(writer.segment.next);
+    await this.#log.sync(this.#acks.prefix);
+    if (this.#log.written !== undefined) this.#journal.noteDurable(this.#log.next);
+  }
+
+  async read(): Promise<StoredMessage[]> {
+    for (;;) {
+      const found = await this.#reader.read();
+      if (found === undefined) {
+        this.#left = this.#held - this.#log.appendedBytes; // more was counted if there was damage
+        return [];
       }
-    } finally {
-      if (writer?.isBroken === true) await this.#abandon(writer);
+      this.#journal.noteHint(found.start);
+      const messages: StoredMessage[] = [];
+      for (const piece of found.pieces) {
+        const message = this.#take(found.segment, piece);
+        if (message !== undefined) messages.push(message);
+      }
+      if (messages.length > 0) return messages;
     }
-    this.#throwDoubt();
   }
 
-  read(): Promise<StoredMessage[]> {
-    return this.#reader.read();
+  acknowledge({ sequence, data }: StoredMessage): void {
+    if (this.#journal.add(sequence, sequence + 1, data.length) === 0) return;
+    this.#left -= data.length;
+    this.#held -= data.length;
   }
 
-  acknowledge(message: StoredMessage): void {
-    this.#ledger.acknowledge(message);
-  }
-
-  /**
-   * The prefix first, then the segments behind it go, then the rest: on a disk that is full the prefix needs no room, and
-   * the rest has that of the segments.
-   */
   saveAcks(isDurable: boolean): Promise<void> {
-    return this.#saves.run(async () => {
-      await this.#dropFullWriter();
-      await this.#reader.leaveAcknowledged();
-      const gone = this.#trimmable(); // now: what is acknowledged from here on may be not in the cursor
-      const last = gone.at(-1);
-      if (last !== undefined) this.#noteEnded(last);
-      await this.#journal.savePrefix();
-      if (last !== undefined) {
-        await this.#journal.sync();
-        await this.#trim(gone);
-      }
-      await this.#journal.saveRanges(isDurable || last !== undefined);
-      if (isDurable) await this.#journal.sync();
-    });
+    return this.#cursorWrites.run(() => this.#save(isDurable));
   }
 
-  async empty(): Promise<void> {
-    const end = Math.max(this.#acks.end, this.#segments.at(-1)?.next ?? 0);
-    this.#ledger.empty(end);
+  empty(): Promise<void> {
+    this.#journal.add(this.#acks.prefix, this.#log.next, UNKNOWN_BYTES);
     this.#journal.forgetHints();
-    await allOf([
+    this.#left = -this.#log.appendedBytes;
+    this.#held = 0;
+    return allOf([
       () => this.#reader.close(),
       async () => {
-        await this.saveAcks(true);
-        await this.#dropWriter(); // its segment need not be sealed: all of it is acknowledged, durably
-        if (this.#trimmable().length > 0) await this.saveAcks(true);
+        await this.#save(true);
+        await this.#log.leaveSegment(); // it need not be sealed: the cursor on the disk covers all of it
+        if (this.#removable().length > 0) await this.#save(true);
       },
     ]);
   }
 
-  async close(): Promise<void> {
-    const writer = this.#writer;
-    await allOf([
+  close(): Promise<void> {
+    const journal = this.#journal;
+    return allOf([
+      () => this.#endSegment(),
       async () => {
-        if (writer !== undefined) await this.#end(writer);
-      },
-      async () => {
-        const mustSave = this.hasUnsavedAcks;
-        if (!mustSave && !this.#journal.hasUnsavedEnd) return;
-        await this.saveAcks(true).catch((error: unknown) => {
+        const mustSave = journal.hasUnsaved;
+        if (!mustSave && !journal.hasUnsavedEnd) return;
+        await this.#save(true).catch((error: unknown) => {
           if (mustSave) throw error;
         });
       },
-      () => this.#closeFiles(),
+      () => this.#reader.close(),
+      () => journal.close(),
+      () => this.#log.close(this.#acks.prefix),
     ]);
-    this.#throwDoubt();
   }
 
   async remove(): Promise<void> {
@@ -196,29 +162,63 @@ export class CheckedLog implements MessageLog {
     return this.#journal.acks;
   }
 
-  async #begin({ damages, lastNumber }: RecoveredSegments): Promise<void> {
-    const { files, folder, name } = this.#options;
+  // Opening.
+
+  async #begin(found: RecoveredSegments): Promise<void> {
+    const { files } = this.#options;
     const journal = this.#journal;
-    const end = this.#segments.at(-1)?.next;
-    const lastPath = `${folder}/${segmentFileName(name, journal.openedEnd.segment)}`;
-    this.#ledger.countMessages(this.#segments, damages, lastPath);
+    const { segments, lastNumber } = found;
+    const end = segments.at(-1)?.next;
+    for (const { path, size, reason } of found.misplaced) {
+      this.#options.onCorruption({ file: path, offset: 0, bytes: size, reason });
+    }
+    this.#loseMissing(found);
     // Nothing is ever added to a segment of another process.
     if (lastNumber > 0) journal.noteEnd({ segment: lastNumber, isEnded: true, next: end ?? 0 });
     const isLastMissed = lastNumber < journal.openedEnd.segment;
     if (isLastMissed) journal.noteEnd({ ...journal.openedEnd, isEnded: true });
     const { prefix, ranges } = journal.acks;
-    await measureUnknown(files, this.#segments, ranges);
-    const { position, bytes } = await locateStart(files, this.#segments, prefix, journal.openedHint);
-    this.#ledger.countBytes(bytes);
+    await measureUnknown(files, segments, ranges);
+    const { position, bytes } = await locateStart(files, segments, prefix, journal.openedHint);
+    this.#left = bytes - journal.acks.bytesBeyond;
     this.#reader.startAt(position);
     if (position !== undefined) journal.noteHint(position);
-    // The next segment begins after what is lost: that it is lost, and how many bytes are not, must be known before.
+    // The next segment begins after what is lost, so the cursor must cover that before.
     if (journal.acks.end > (end ?? Infinity)) await this.saveAcks(true);
-    // A full disk does not keep anybody from reading; the next save tries again.
-    const mustReserve = this.#segments.length > 0 || isLastMissed;
-    if (this.#trimmable().length > 0 || isLastMissed) await this.saveAcks(true).catch(() => undefined);
-    else if (mustReserve) await this.#saves.run(() => journal.reserve()).catch(() => undefined);
+    // A full disk does not prevent reading; the next save tries again.
+    const mustReserve = segments.length > 0 || isLastMissed;
+    if (this.#removable().length > 0 || isLastMissed) await this.saveAcks(true).catch(() => undefined);
+    else if (mustReserve) await this.#cursorWrites.run(() => journal.reserve()).catch(() => undefined);
   }
+
+  /** Gives up every message that is not in a segment: after that, all before the end of the log are there, or acknowledged. */
+  #loseMissing({ segments, damages }: RecoveredSegments): void {
+    const journal = this.#journal;
+    const { acks, openedEnd } = journal;
+    const [first] = segments;
+    if (!journal.wasWhole && first !== undefined) journal.add(acks.prefix, first.base, UNKNOWN_BYTES);
+    for (const { segment, piece } of damages) this.#lose(segment, piece);
+    let expected = acks.prefix;
+    for (const { path, base, next } of segments) {
+      if (base > expected && journal.add(expected, base, UNKNOWN_BYTES) > 0) {
+        this.#report(path, 0, 0, expected, base, 'the segment before this one is missing');
+      }
+      expected = Math.max(expected, next);
+    }
+    const missing = missingAtEnd(segments, openedEnd, acks);
+    if (missing !== undefined) {
+      const { folder, name } = this.#options;
+      const { offset, from, to, reason } = missing;
+      journal.add(from, to, UNKNOWN_BYTES);
+      this.#report(`${folder}/${segmentFileName(name, openedEnd.segment)}`, offset, 0, from, to, reason);
+      expected = Math.max(expected, to);
+    }
+    // A power cut may spare an acknowledgement and not its message, unless durability is 'always'.
+    journal.add(expected, acks.end, UNKNOWN_BYTES);
+    this.#log.skipTo(acks.end);
+  }
+
+  // Writing.
 
   async #write(messages: readonly Uint8Array[]): Promise<AppendResult> {
     this.#isWriting = true;
@@ -229,143 +229,110 @@ export class CheckedLog implements MessageLog {
   }
 
   async #tryToWrite(messages: readonly Uint8Array[]): Promise<AppendResult> {
-    const writer = await this.#writerFor((messages[0] as Uint8Array).length);
-    return this.#counted(writer, () => writer.append(messages));
+    if (!this.#log.hasRoomFor((messages[0] as Uint8Array).length)) await this.#newSegment();
+    return this.#log.append(messages);
   }
 
-  /** Does something to the writer that may make messages readable, and counts those. */
-  async #counted<R>(writer: SegmentWriter, action: () => Promise<R>): Promise<R> {
-    const { segment } = writer;
-    const { next, end } = segment;
-    try {
-      return await action();
-    } finally {
-      const messages = segment.next - next;
-      this.#ledger.appended(messages, segment.end - end - messages * RECORD_HEADER_BYTES);
-    }
+  async #newSegment(): Promise<void> {
+    const journal = this.#journal;
+    await this.#endSegment();
+    await this.#cursorWrites.run(() => journal.reserve()); // or a full disk could not be freed by acknowledging
+    const { number } = await this.#log.beginSegment();
+    // From now on its removal by another program is noticed. A failure to note that is no reason to refuse a message.
+    journal.noteEnd({ segment: number, isEnded: false, next: 0 });
+    const save = async (): Promise<void> => {
+      await journal.savePrefix();
+      await journal.sync();
+    };
+    await this.#cursorWrites.run(save).catch(() => undefined);
   }
 
-  async #writerFor(length: number): Promise<SegmentWriter> {
-    const writer = this.#writer;
-    const isUsable = writer?.isBroken === false && writer.segment.isGone !== true;
-    if (isUsable && writer.hasRoomFor(length)) return writer;
-    if (writer !== undefined) await this.#end(writer);
-    return this.#newWriter();
-  }
-
-  async #end(writer: SegmentWriter): Promise<void> {
-    try {
-      if (!writer.isBroken) {
-        await this.#counted(writer, () => writer.seal());
-        this.#noteEnded(writer.segment);
-      }
-      this.#writer = undefined;
-    } finally {
-      if (writer.isBroken) await this.#abandon(writer);
-    }
-  }
-
-  async #dropWriter(): Promise<void> {
-    const writer = this.#writer;
-    this.#writer = undefined;
-    await writer?.close().catch(() => undefined);
-  }
-
-  /**
-   * On a full disk the segment that is being written goes, too, if all of it is acknowledged: there may be no other one,
-   * and nothing can be added to it.
-   */
-  async #dropFullWriter(): Promise<void> {
-    const writer = this.#writer;
-    if (!this.#lacksRoom || this.#isWriting || writer?.isSettled !== true) return;
-    const { base, next } = writer.segment;
-    if (base < next && next <= this.#acks.prefix) await this.#dropWriter();
-  }
-
-  /** @returns whether there may be more room now. */
-  async #makeRoom(): Promise<boolean> {
-    const before = this.#segments.length;
-    await this.saveAcks(true).catch(() => undefined);
-    return this.#segments.length < before;
+  async #endSegment(): Promise<void> {
+    const ended = await this.#log.endSegment();
+    if (ended !== undefined) this.#noteEnded(ended);
   }
 
   #noteEnded({ number, next }: Segment): void {
     this.#journal.noteEnd({ segment: number, isEnded: true, next });
   }
 
-  /** What could not be brought to the disk is not brought there by asking again. */
-  #throwDoubt(): void {
-    const doubt = this.#doubt;
-    if (doubt === undefined) return;
-    if (this.#acks.prefix < doubt.next) throw doubt.error;
-    this.#doubt = undefined;
+  /** @returns whether the disk may have more space now. */
+  async #makeRoom(): Promise<boolean> {
+    const before = this.#log.segments.length;
+    await this.saveAcks(true).catch(() => undefined);
+    return this.#log.segments.length < before;
   }
 
-  async #newWriter(): Promise<SegmentWriter> {
-    const { files, folder, name, isAlwaysDurable, maxBytesPerFile, wallNow } = this.#options;
-    await this.#saves.run(() => this.#journal.reserve()); // or what is put now could not be given back
-    const last = this.#segments.at(-1);
-    const next = Math.max(this.#acks.end, last?.next ?? 0);
-    const options = { isAlwaysDurable, maxBytes: maxBytesPerFile, wallMs: wallNow() };
-    for (;;) {
-      const number = this.#lastNumber;
-      const previous = { number, next, end: last?.number === number ? last.end : 0 };
-      const path = `${folder}/${segmentFileName(name, number + 1)}`;
-      try {
-        const writer = await SegmentWriter.create(files, folder, path, previous, options);
-        this.#lastNumber++;
-        this.#segments.push(writer.segment);
-        this.#writer = writer;
-        await this.#noteMade(writer.segment.number);
-        return writer;
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-        this.#lastNumber++; // one that could not be made, nor removed; a name is never used twice
-      }
-    }
-  }
+  // Saving acknowledgements.
 
-  /** It is missed from now on, if somebody removes it. That is no reason to refuse a message. */
-  async #noteMade(number: number): Promise<void> {
-    this.#journal.noteEnd({ segment: number, isEnded: false, next: 0 });
-    const save = async (): Promise<void> => {
-      await this.#journal.savePrefix();
+  /**
+   * Saves the prefix, removes the segments before it, then saves the rest: on a full disk the prefix needs no space, and
+   * the rest gets that of the segments.
+   */
+  async #save(isDurable: boolean): Promise<void> {
+    await this.#leaveFullSegment();
+    await this.#reader.leaveAcknowledged();
+    const removable = this.#removable(); // now: later acknowledgements may not be in the cursor
+    const last = removable.at(-1);
+    if (last !== undefined) this.#noteEnded(last);
+    await this.#journal.savePrefix();
+    if (last !== undefined) {
       await this.#journal.sync();
-    };
-    await this.#saves.run(save).catch(() => undefined); // the next save says it
-  }
-
-  async #abandon(writer: SegmentWriter): Promise<void> {
-    if (this.#writer === writer) this.#writer = undefined;
-    if (writer.doubt !== undefined) this.#doubt = { next: writer.segment.next, ...writer.doubt };
-    await writer.abandon();
-  }
-
-  /** Segments that nobody needs: all of it is acknowledged, and it is neither read nor written. */
-  #trimmable(): Segment[] {
-    const { prefix } = this.#acks;
-    const [first] = this.#segments;
-    if (first === undefined || first.next > prefix) return [];
-    const inUse = [this.#reader.segment?.number, this.#writer?.segment.number, Infinity];
-    const firstUsed = Math.min(...inUse.filter((number) => number !== undefined));
-    return this.#segments.filter(({ next, number }) => next <= prefix && number < firstUsed);
-  }
-
-  /** The cursor is on the disk. */
-  async #trim(gone: readonly Segment[]): Promise<void> {
-    const { files, folder } = this.#options;
-    for (const { path, header } of gone) {
-      if (header === undefined) await setAside(files, folder, path);
-      else await unlinkIfThere(files, path);
-      this.#segments.shift();
+      await this.#log.remove(removable);
     }
-    await files.syncFolder(folder);
+    await this.#journal.saveRanges(isDurable || last !== undefined);
+    if (isDurable) await this.#journal.sync();
   }
 
-  async #closeFiles(): Promise<void> {
-    const writer = this.#writer;
-    this.#writer = undefined;
-    const open = [this.#reader, writer, this.#journal].filter((file) => file !== undefined);
-    await allOf(open.map((file) => () => file.close()));
+  /** On a full disk the segment that is being written is removed too, if all of it is acknowledged. */
+  async #leaveFullSegment(): Promise<void> {
+    const { written, isSettled } = this.#log;
+    if (!this.#lacksRoom || this.#isWriting || written === undefined || !isSettled) return;
+    if (written.base < written.next && written.next <= this.#acks.prefix) await this.#log.leaveSegment();
+  }
+
+  /** Segments of which every message is acknowledged, and which are neither read nor written. */
+  #removable(): Segment[] {
+    const { prefix } = this.#acks;
+    const { segments, written } = this.#log;
+    const [first] = segments;
+    if (first === undefined || first.next > prefix) return [];
+    const firstUsed = Math.min(this.#reader.segment?.number ?? Infinity, written?.number ?? Infinity);
+    return segments.filter(({ next, number }) => next <= prefix && number < firstUsed);
+  }
+
+  // Reading.
+
+  /** @returns the message of a piece, unless it is acknowledged. */
+  #take(segment: Segment, piece: SegmentPiece): StoredMessage | undefined {
+    if (piece.kind === 'record') {
+      const { sequence, payload } = piece;
+      // A later segment has another message of that sequence, or an earlier process has acknowledged it.
+      if (sequence >= segment.next || this.#acks.has(sequence)) return undefined;
+      this.#held += payload.length;
+      return { sequence, data: Buffer.from(payload) };
+    }
+    const { from, to = segment.next } = piece;
+    const bytes = damagedBytes(segment, piece);
+    // The repair that has written a record of lost messages has reported them.
+    const lost = piece.kind === 'damage' ? this.#lose(segment, piece) : this.#journal.add(from, to, bytes);
+    this.#left -= to > from ? Math.round((bytes * lost) / (to - from)) : bytes;
+    return undefined;
+  }
+
+  /** @returns how many messages were lost that were not acknowledged. They are as good as acknowledged then. */
+  #lose(segment: Segment, piece: DamagePiece): number {
+    const { offset, end, from, to = segment.next, reason } = piece;
+    const lost = this.#journal.add(from, to, damagedBytes(segment, piece));
+    const place = `${segment.path}:${offset}`;
+    const isNews = lost > 0 || (from === to && !this.#reported.has(place));
+    if (isNews) this.#report(segment.path, offset, end - offset, from, to, reason);
+    if (from === to) this.#reported.add(place);
+    return lost;
+  }
+
+  #report(file: string, offset: number, bytes: number, from: number, to: number, reason: string): void {
+    const sequences = to > from ? { firstSequence: from, lastSequence: to - 1 } : {};
+    this.#options.onCorruption({ file, offset, bytes, ...sequences, reason });
   }
 }

@@ -16,7 +16,7 @@ import {
   type LogEnd,
 } from './cursor-format.ts';
 
-/** Made anew when its ranges have grown by this since it was made, in bytes, and to twice what it was. */
+/** The file is rewritten when its ranges have grown by this many bytes, and to twice their size when it was made. */
 const LONG = 1024 * 1024;
 
 /** The file of acknowledgements of one queue. */
@@ -25,19 +25,19 @@ export class CursorFile {
   readonly #folder: string;
   readonly #path: string;
   #file: File | undefined;
-  /** What was loaded can be written in place. */
+  /** Whether the loaded file can be written in place. */
   #isReusable = false;
-  /** Its size; where the next range goes; and that place when the file was made. */
+  /** Size of the file; offset of the next range; and that offset when the file was made. */
   #size = 0;
   #offset = RANGES;
   #madeOffset = RANGES;
-  /** Behind the last message of the ranges before `#offset`. */
+  /** The sequence after the last message of the ranges before `#offset`. */
   #rangesEnd = 0;
-  /** The slot that is on the disk, and is not written over before the other one is there. */
+  /** The slot that is on the disk. It is not overwritten before the other one is on the disk. */
   #safeSlot: 0 | 1 = 0;
-  /** The prefix in the other slot, while it is not on the disk. */
+  /** Prefix in the other slot, while that is not on the disk. */
   #unsafePrefix: number | undefined;
-  /** Something was written that is not yet on the disk. */
+  /** Whether a write is not yet on the disk. */
   #isUnsynced = false;
 
   constructor(files: FileSystem, folder: string, path: string) {
@@ -46,17 +46,17 @@ export class CursorFile {
     this.#path = path;
   }
 
-  /** Whether something was written that is not yet on the disk. */
+  /** Whether a write is not yet on the disk. */
   get isUnsynced(): boolean {
     return this.#isUnsynced;
   }
 
-  /** Whether it can be written in place: it was made, or reused, and no sync of it has failed. */
+  /** Whether it can be written in place: it was made or reused, and no sync of it has failed. */
   get isOpen(): boolean {
     return this.#file !== undefined;
   }
 
-  /** Reads what is acknowledged; nothing is, if there is no cursor or it is none. */
+  /** Reads the file. Without a valid cursor nothing is acknowledged. */
   async load(): Promise<CursorState> {
     const bytes = (await readIfThere(this.#files, this.#path)) ?? Buffer.alloc(0);
     const decoded = decodeCursor(bytes);
@@ -69,13 +69,13 @@ export class CursorFile {
     return state;
   }
 
-  /** Goes on with the file that was loaded, if it can be written in place. @returns whether it can. */
+  /** Uses the loaded file, if it can be written in place. @returns whether it can. */
   async reuse(): Promise<boolean> {
     if (!this.#isReusable) return false;
     await unlinkIfThere(this.#files, this.#newPath);
     const file = await this.#files.open(this.#path, 'write');
     try {
-      await file.sync(); // what a process that was killed has written is about to be relied on
+      await file.sync(); // the writes of a process that was killed are relied on from now on
     } catch (error) {
       await file.close().catch(() => undefined);
       throw error;
@@ -86,8 +86,8 @@ export class CursorFile {
   }
 
   /**
-   * Writes the prefix in place. If it rejects for want of room, where a file system does not write in place, it may be
-   * tried again; else the next save makes the file anew.
+   * Writes the prefix in place. If it rejects because the disk is full, which happens on file systems that copy on write,
+   * it can be repeated; after any other error the next save rewrites the file.
    */
   async writePrefix(prefix: CursorPrefix): Promise<void> {
     const slot = this.#safeSlot === 0 ? 1 : 0;
@@ -97,7 +97,7 @@ export class CursorFile {
     this.#unsafePrefix = prefix.prefix;
   }
 
-  /** Adds ranges. If it rejects for want of room, it may be tried again; else the next save makes the file anew. */
+  /** Adds ranges. If it rejects because the disk is full, it can be repeated; else the next save rewrites the file. */
   async append(ranges: readonly AckedRange[]): Promise<void> {
     if (ranges.length === 0) return;
     const bytes = Buffer.alloc(RECORD_BYTES * ranges.length);
@@ -110,17 +110,17 @@ export class CursorFile {
     for (const { to } of ranges) this.#rangesEnd = Math.max(this.#rangesEnd, to);
   }
 
-  /** How many ranges can be added in place. */
+  /** Number of ranges that can be added in place. */
   get reservedRanges(): number {
     return Math.floor((this.#size - this.#offset) / RECORD_BYTES);
   }
 
-  /** Whether it is time to make it anew. */
+  /** Whether it should be rewritten. */
   get isLong(): boolean {
     return this.#offset > 2 * this.#madeOffset + LONG;
   }
 
-  /** Makes the file anew, from all that is acknowledged, and durable. The old one holds until the new one does. */
+  /** Rewrites the file durably, with all acknowledgements. The old file is valid until the new one is. */
   async rewrite(acks: AckRanges, hint: LogPosition | undefined, end: LogEnd): Promise<void> {
     const { ranges } = acks;
     const bytes = encodeCursor(ranges, { prefix: acks.prefix, hint, end });
@@ -136,7 +136,7 @@ export class CursorFile {
     this.#isUnsynced = false;
   }
 
-  /** @throws after a failed sync the file is not used again: the next save makes it anew. */
+  /** After a failed sync the file is not used again: the next save rewrites it. */
   async sync(): Promise<void> {
     const file = this.#file;
     if (file === undefined || !this.#isUnsynced) return;
@@ -180,7 +180,7 @@ export class CursorFile {
     }
   }
 
-  /** What could not be finished would take room on a disk that has none. */
+  /** An unfinished file is removed: the disk may be full. */
   async #replace(bytes: Buffer): Promise<File> {
     await unlinkIfThere(this.#files, this.#newPath);
     const file = await this.#files.create(this.#newPath);
@@ -188,7 +188,7 @@ export class CursorFile {
       await file.write(bytes, 0);
       await file.sync();
       await this.#files.rename(this.#newPath, this.#path);
-      await this.close().catch(() => undefined); // from here on the old file has no name
+      await this.close().catch(() => undefined); // the old file has no name any more
       await this.#files.syncFolder(this.#folder);
       return file;
     } catch (error) {

@@ -1,31 +1,29 @@
-import { FIRST_SEQUENCE, type LogPosition } from '../../log/segment.ts';
+import { FIRST_SEQUENCE, type LogPosition, type Segment } from '../../log/segment.ts';
 import { AckRanges, UNKNOWN_BYTES, type AckedRange } from '../ack-ranges.ts';
-import { shortCrc32 } from '../../log/crc32.ts';
 import { zeroSectorIn } from '../../log/find-end.ts';
-import { readUInt64, writeUInt64 } from '../../log/segment-format.ts';
+import { readUInt64, shortCrc32, writeUInt64 } from '../../log/segment-format.ts';
 
 /*
  * The bytes of the cursor: which messages are acknowledged, and where the log ends.
  *
  *      0       magic 8 · zero 56
- *      64      slot A ┐  The prefix, written over in turns: one of them is on the disk and whole, whatever happens to
- *      4096    slot B ┘  the other. They are in different blocks.
+ *      64      slot A ┐  The prefix, overwritten in turns: one of them is intact on the disk, whatever happens to the
+ *      4096    slot B ┘  other. They are in different blocks.
  *      8192    ranges, one record after the other
  *      65536   a new file ends here: all bytes up to its end are written when it is made
  *
  *      range   CRC of the rest 4 · zero 4 · from 8 · to 8 · bytes 8 · zero 32
  *      slot    CRC of the rest 4 · flags 4 · zero 8 · to 8 · segment 8 · offset 8 · sequence 8 · last segment 8 · end 8
  *
- * WHY so. A disk that is full gets room again when segments are deleted, and a segment is deleted when the prefix behind it
- * is on the disk. So the prefix must be writable when nothing else is: writing over bytes of a file takes no room on file
- * systems that write in place. Records are aligned, so that no sector of a disk holds a part of one.
+ * WHY so. A full disk has space again when segments are deleted, and a segment is deleted when the prefix behind it is on
+ * the disk. So the prefix must be writable when nothing else is: overwriting bytes of a file needs no space on file systems
+ * that write in place. Records are aligned, so that no sector of a disk holds a part of one.
  *
- * Every record is true for ever, because what is acknowledged stays so: the file says what all of its records say
- * together, and needs no order between them. A record that is not whole is passed over. A range that the prefix has
- * reached is written over by the next one; so the file grows only while more ranges are beyond the prefix than fit in it,
- * and is made anew when it has grown enough.
+ * Every record stays true, because an acknowledged message stays acknowledged: the content of the file is the union of its
+ * records, in any order. A damaged record is skipped. A range that the prefix has reached is overwritten by the next one,
+ * so the file grows only while more ranges are beyond the prefix than fit in it, and is rewritten when it has grown enough.
  *
- * Version 1 had records of 48 bytes from offset 8 on, of which none was written over. It is read, and made anew.
+ * Version 1 had records of 48 bytes from offset 8 on, which were never overwritten. It is read, and rewritten.
  */
 
 const MAGIC_1 = Buffer.from([0x89, 0x45, 0x53, 0x43, 0x43, 0x0d, 0x0a, 0x1a]);
@@ -35,15 +33,15 @@ const RECORD_BYTES_1 = 48;
 const HEAD = Buffer.alloc(RECORD_BYTES);
 HEAD.set([0x89, 0x45, 0x53, 0x43, 0x44, 0x0d, 0x0a, 0x1a]);
 export const SLOTS = [64, 4096] as const;
-/** Where the first range is. */
+/** Offset of the first range. */
 export const RANGES = 8192;
-/** Room for 896 ranges. In bytes. */
+/** Space for 896 ranges, in bytes. */
 export const RESERVE = 64 * 1024 - RANGES;
-/** Flag of a slot: nothing was added to the last segment after this was written. */
+/** Flag of a slot: nothing was added to the last segment later. */
 const ENDED = 1;
-/** Where the log ends, as far as the cursor knows: so that a segment is missed that somebody has removed. */
+/** Where the log ends, according to the cursor: so that the removal of a segment by another program is noticed. */
 export interface LogEnd {
-  /** The number of the last segment that was made; 0 if none was. */
+  /** Number of the last segment; 0 if there was none. */
   readonly segment: number;
   /** Whether `next` is where that segment ends for good. */
   readonly isEnded: boolean;
@@ -51,54 +49,74 @@ export interface LogEnd {
   readonly next: number;
 }
 
-/** What the slots of a cursor say. */
+/** Content of a slot. */
 export interface CursorPrefix {
   /** The first message that is not acknowledged. */
   readonly prefix: number;
-  /** The place of a message that is not after that one, and not far from it. */
+  /** Position of a message that is not after that one, and not far from it. */
   readonly hint: LogPosition | undefined;
   readonly end: LogEnd;
 }
 
-/** What the cursor says. */
+/** Content of a cursor. */
 export interface CursorState {
   readonly acks: AckRanges;
   readonly hint: LogPosition | undefined;
   readonly end: LogEnd;
   /** Whether there was a cursor. */
   readonly isThere: boolean;
-  /** Where something is in it that is no record: a crash leaves that at its end. */
+  /** Parts that are not records: a crash may leave one at the end. */
   readonly damages: readonly CursorDamage[];
 }
 
-/** Bytes of a cursor that are no record. */
+/** Bytes of a cursor that are not a record. */
 export interface CursorDamage {
   readonly offset: number;
   readonly bytes: number;
-  /** As a write leaves it that was not finished: it ends early, or there is a sector of zeros in it. */
+  /** Whether an unfinished write may have left it: it ends early, or has a sector of zeros. */
   readonly isTorn: boolean;
 }
 
 export const NO_END: LogEnd = { segment: 0, isEnded: false, next: 0 };
 
-/** What is true if both are. */
+/** Combines two ends that are both true. */
 export function laterEnd(a: LogEnd, b: LogEnd): LogEnd {
   const segment = Math.max(a.segment, b.segment);
   const isEnded = [a, b].some((end) => end.isEnded && end.segment === segment);
   return { segment, isEnded, next: Math.max(a.next, b.next) };
 }
 
-/** Whether there is a cursor, and no damage in it: then nothing that it once said is missing. */
+/**
+ * Returns what is missing at the end of a log that the cursor knows: messages `from` up to `to`; none, if the last segment was
+ * removed and its messages are not known.
+ */
+export function missingAtEnd(
+  segments: readonly Segment[],
+  end: LogEnd,
+  acks: AckRanges,
+):
+  | { readonly offset: number; readonly from: number; readonly to: number; readonly reason: string }
+  | undefined {
+  const last = segments.at(-1);
+  const from = Math.max(last?.next ?? 0, acks.prefix);
+  const isThere = last !== undefined && last.number >= end.segment;
+  const reason = isThere ? 'messages at the end of the segment are missing' : 'the segment is missing';
+  const offset = isThere ? last.end : 0;
+  if (end.next > from && acks.nextAfter(from) < end.next) return { offset, from, to: end.next, reason };
+  return isThere || end.isEnded || end.segment === 0 ? undefined : { offset, from, to: from, reason };
+}
+
+/** Whether there is a cursor without damage: then no acknowledgement is missing in it. */
 export function isWhole({ isThere, damages }: CursorState): boolean {
   return isThere && damages.length === 0;
 }
 
-/** The sequence of the first message that is waited for; undefined if a cursor that is not whole cannot say. */
+/** Sequence of the first message that is needed; undefined if the cursor is missing or damaged. */
 export function firstExpected(cursor: CursorState): number | undefined {
   return isWhole(cursor) ? cursor.acks.prefix : undefined;
 }
 
-/** A whole file: everywhere in it where nothing else is, it says the prefix once more. */
+/** Encodes a whole file, in which all unused space repeats the prefix. */
 export function encodeCursor(ranges: readonly AckedRange[], prefix: CursorPrefix): Buffer {
   const record = Buffer.alloc(RECORD_BYTES);
   encodePrefix(record, 0, prefix);
@@ -136,9 +154,9 @@ function encodeCrc(record: Buffer, at: number): void {
 
 export interface DecodedCursor {
   readonly state: CursorState;
-  /** Those that are whole. */
+  /** The intact ones. */
   readonly slots: readonly CursorPrefix[];
-  /** Behind the last range that the slots have not reached. */
+  /** Offset behind the last range that is not covered by the slots. */
   readonly liveEnd: number;
 }
 
@@ -200,7 +218,7 @@ function decodeEnd(record: Buffer): LogEnd {
   return { segment: readUInt64(record, 48), isEnded, next: readUInt64(record, 56) };
 }
 
-/** Whether a slot was written after another one: everything in it only ever increases. */
+/** Whether a slot was written after another one: its values only increase. */
 export function isLater(a: CursorPrefix | undefined, b: CursorPrefix | undefined): boolean {
   if (a === undefined || b === undefined) return false;
   const of = ({ prefix, end }: CursorPrefix): number[] => [

@@ -1,33 +1,28 @@
-import { type FileSystem, isMissing } from '../../log/file-system.ts';
-import type { StoredMessage } from '../message-log.ts';
-import type { AckJournal } from './ack-journal.ts';
-import type { LogPosition } from '../../log/segment.ts';
-import type { Ledger } from './ledger.ts';
-import { firstOf } from './locate-start.ts';
-import { SegmentReader } from '../../log/segment-reader.ts';
-import type { Segment } from '../../log/segment.ts';
+import type { FileSystem } from '../../log/file-system.ts';
+import type { Log } from '../../log/log.ts';
+import { RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES } from '../../log/segment-format.ts';
+import { SegmentReader, type SegmentPiece } from '../../log/segment-reader.ts';
+import { firstOf, payloadBytes, type LogPosition, type Segment } from '../../log/segment.ts';
+import type { AckedRange, AckRanges } from '../ack-ranges.ts';
 
-/** What a log is read with. */
-export interface LogReaderOptions {
-  readonly files: FileSystem;
-  /** Ascending. They come and go. */
-  readonly segments: readonly Segment[];
-  readonly journal: AckJournal;
-  readonly ledger: Ledger;
-  /** The segment that is being written. */
-  readonly written: () => Segment | undefined;
+/** Some pieces of a segment, from `start` on. */
+export interface ReadPieces {
+  readonly segment: Segment;
+  readonly start: LogPosition;
+  readonly pieces: readonly SegmentPiece[];
 }
 
-/** Goes through the messages of a log, segment by segment, and over those that are acknowledged. */
+/** Reads a log once, segment by segment, and skips segments of which every message is acknowledged. */
 export class LogReader {
-  readonly #options: LogReaderOptions;
-  /** Where reading begins. */
+  readonly #log: Log;
+  readonly #acks: AckRanges;
   #start: LogPosition | undefined;
   #reader: SegmentReader | undefined;
   #isReading = false;
 
-  constructor(options: LogReaderOptions) {
-    this.#options = options;
+  constructor(log: Log, acks: AckRanges) {
+    this.#log = log;
+    this.#acks = acks;
   }
 
   /** The segment that is being read. */
@@ -35,13 +30,13 @@ export class LogReader {
     return this.#reader?.segment;
   }
 
-  /** Reading begins there, and nothing behind it was read. */
+  /** Reading begins there, unless it has begun. */
   startAt(position: LogPosition | undefined): void {
     this.#start = position;
   }
 
-  /** As `MessageLog` has it. */
-  async read(): Promise<StoredMessage[]> {
+  /** Returns the next pieces, at least one; undefined at the end of the log. */
+  async read(): Promise<ReadPieces | undefined> {
     this.#isReading = true;
     try {
       return await this.#read();
@@ -50,7 +45,7 @@ export class LogReader {
     }
   }
 
-  /** Goes on from a segment of which all is acknowledged meanwhile: nobody needs it, nor those behind it that are so too. */
+  /** Closes the segment that is being read if it is not needed any more, so that it can be removed. */
   async leaveAcknowledged(): Promise<void> {
     if (!this.#isReading) await this.#leaveAcknowledged();
   }
@@ -62,32 +57,32 @@ export class LogReader {
     await reader?.close();
   }
 
-  async #read(): Promise<StoredMessage[]> {
-    const { journal, ledger } = this.#options;
+  async #read(): Promise<ReadPieces | undefined> {
     for (;;) {
       const reader = await this.#readerOf();
-      if (reader === undefined) return [];
-      const { segment } = reader;
-      journal.noteHint(reader.position);
+      if (reader === undefined) return undefined;
+      const { segment, position: start } = reader;
       const pieces = await reader.next();
-      if (pieces.length === 0 && !(await this.#passSegment(reader))) return [];
-      const messages: StoredMessage[] = [];
-      for (const piece of pieces) {
-        if (!ledger.pass(segment, piece) || piece.kind !== 'message') continue;
-        messages.push({ sequence: piece.sequence, data: Buffer.from(piece.payload) });
-      }
-      if (messages.length > 0) return messages;
+      if (pieces.length > 0) return { segment, start, pieces };
+      if (start.offset < segment.end) continue; // it has grown meanwhile
+      const { segments } = this.#log;
+      const next = segments[segments.indexOf(segment) + 1];
+      if (next === undefined) return undefined;
+      this.#reader = await this.#log.openReader(next);
+      await reader.close();
+      const missing = reader.missingAtEnd();
+      if (missing !== undefined) return { segment, start, pieces: [missing] };
     }
   }
 
-  /** The segment that is being read, or the first one that is left. */
+  /** The segment that is being read, or the first one that is needed. */
   async #readerOf(): Promise<SegmentReader | undefined> {
     await this.#leaveAcknowledged();
     if (this.#reader !== undefined) return this.#reader;
-    const segment = this.#options.segments.find((each) => this.#isNeeded(each));
+    const segment = this.#log.segments.find((each) => this.#isNeeded(each));
     if (segment === undefined) return undefined;
-    const start = this.#start?.segment === segment.number ? this.#start : firstOf(segment);
-    this.#reader = await this.#open(segment, start);
+    const start = this.#start?.segment === segment.number ? this.#start : undefined;
+    this.#reader = await this.#log.openReader(segment, start);
     this.#start = undefined;
     return this.#reader;
   }
@@ -95,42 +90,108 @@ export class LogReader {
   async #leaveAcknowledged(): Promise<void> {
     const reader = this.#reader;
     if (reader === undefined || this.#isNeeded(reader.segment)) return;
-    const { segments, ledger } = this.#options;
     this.#reader = undefined;
-    for (const segment of segments.slice(segments.indexOf(reader.segment))) {
-      if (this.#isNeeded(segment)) break;
-      ledger.passUnread(segment, segment === reader.segment ? reader.position : firstOf(segment));
-    }
     await reader.close();
   }
 
   #isNeeded(segment: Segment): boolean {
-    const { journal, written } = this.#options;
-    return segment.next > journal.acks.prefix || segment === written();
+    return segment.next > this.#acks.prefix || segment === this.#log.written;
   }
+}
 
-  /** The segment was read to its end. @returns whether there is another one. */
-  async #passSegment(reader: SegmentReader): Promise<boolean> {
-    const { segment, position } = reader;
-    const { segments, ledger } = this.#options;
-    if (position.offset < segment.end) return true; // it has grown meanwhile
-    const next = segments[segments.indexOf(segment) + 1];
-    if (next === undefined) return false;
-    const following = await this.#open(next, firstOf(next));
-    this.#reader = following;
-    if (position.sequence < segment.next) ledger.passEnd(segment, position);
+/** Where reading begins. */
+export interface LogStart {
+  /** Position of the first message that is not acknowledged, or of one not long before it; undefined if there is none. */
+  readonly position: LogPosition | undefined;
+  /** Bytes of the messages from the first one that is not acknowledged to the end of the log. */
+  readonly bytes: number;
+}
+
+/** Finds the first message that is not acknowledged. Reads from the hint, or else from the beginning of its segment. */
+export async function locateStart(
+  files: FileSystem,
+  segments: readonly Segment[],
+  prefix: number,
+  hint: LogPosition | undefined,
+): Promise<LogStart> {
+  const at = segments.findIndex(({ next }) => next > prefix);
+  const segment = segments[at];
+  if (segment === undefined) return { position: undefined, bytes: 0 };
+  const isUsable = hint !== undefined && (await isRight(files, segment, prefix, hint));
+  const start = await scanTo(files, segment, prefix, isUsable ? hint : firstOf(segment));
+  const later = segments.slice(at + 1).map((other) => payloadBytes(other, firstOf(other)));
+  return { ...start, bytes: later.reduce((sum, bytes) => sum + bytes, start.bytes) };
+}
+
+/**
+ * Measures acknowledged ranges of which the bytes are not known: some of their messages may be missing. Reads at most two
+ * segments for each such range, and nothing for the others.
+ */
+export async function measureUnknown(
+  files: FileSystem,
+  segments: readonly Segment[],
+  ranges: readonly AckedRange[],
+): Promise<void> {
+  for (const range of ranges) {
+    if (!Number.isNaN(range.bytes)) continue;
+    const from = await locateStart(files, segments, range.from, undefined);
+    const to = await locateStart(files, segments, range.to, undefined);
+    range.bytes = from.bytes - to.bytes;
+  }
+}
+
+/** Bytes that a piece counts for as long as it is taken for messages. */
+export function damagedBytes(
+  { header, next }: Segment,
+  { offset, end, from, to = next }: Exclude<SegmentPiece, { kind: 'record' }>,
+): number {
+  return header === undefined ? 0 : end - offset - (to - from) * RECORD_HEADER_BYTES;
+}
+
+/** A hint is used if a message of that sequence is there, and not after the first one that is needed. */
+async function isRight(
+  files: FileSystem,
+  segment: Segment,
+  prefix: number,
+  hint: LogPosition,
+): Promise<boolean> {
+  if (hint.segment !== segment.number || hint.sequence > prefix) return false;
+  if (hint.offset < SEGMENT_HEADER_BYTES || hint.offset >= segment.end) return false;
+  const reader = await SegmentReader.open(files, segment, hint);
+  try {
+    const [piece] = await reader.next();
+    return piece?.kind === 'record';
+  } finally {
     await reader.close();
-    return true;
   }
+}
 
-  /** Somebody may have removed the file: then all that was in it is lost. */
-  async #open(segment: Segment, start: LogPosition): Promise<SegmentReader> {
-    try {
-      return await SegmentReader.open(this.#options.files, segment, start);
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-      segment.isGone = true;
-      return SegmentReader.ofMissing(segment, start);
+/** Reads from a position to the first message that is not acknowledged. */
+async function scanTo(
+  files: FileSystem,
+  segment: Segment,
+  prefix: number,
+  from: LogPosition,
+): Promise<{ position: LogPosition; bytes: number }> {
+  const reader = await SegmentReader.open(files, segment, from);
+  try {
+    let position = from;
+    let passed = 0;
+    for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
+      for (const piece of pieces) {
+        const sequence = sequenceAfter(piece, segment);
+        if (sequence > prefix) continue;
+        passed += piece.kind === 'record' ? piece.payload.length : damagedBytes(segment, piece);
+        position = { segment: segment.number, offset: piece.end, sequence };
+      }
+      if (reader.position.sequence > prefix) break;
     }
+    return { position, bytes: payloadBytes(segment, from) - passed };
+  } finally {
+    await reader.close();
   }
+}
+
+function sequenceAfter(piece: SegmentPiece, { next }: Segment): number {
+  return piece.kind === 'record' ? piece.sequence + 1 : (piece.to ?? next);
 }

@@ -1,4 +1,8 @@
 import { isMissing } from '../../log/file-system.ts';
+import { recoverSegments } from '../../log/recover-segments.ts';
+import { SegmentReader } from '../../log/segment-reader.ts';
+import { parseSegmentFileName, type Segment } from '../../log/segment.ts';
+import type { AckRanges } from '../ack-ranges.ts';
 import {
   StoredQueue,
   type ListedMessage,
@@ -8,19 +12,15 @@ import {
   type RepairPlan,
   type VerifyReport,
 } from '../stored/stored-queue.ts';
-import type { AckRanges } from '../ack-ranges.ts';
 import { CursorFile } from './cursor-file.ts';
 import { firstExpected } from './cursor-format.ts';
+import { examineQueue, reportOf } from './examine-queue.ts';
 import { planRepair } from './plan-repair.ts';
-import { recoverSegments } from '../../log/recover-segments.ts';
-import { SegmentReader } from '../../log/segment-reader.ts';
-import { parseSegmentFileName, type Segment } from '../../log/segment.ts';
-import { verifyQueue } from './verify-queue.ts';
 
-/** A queue that is changed so fast is not worth looking at. */
-const MOST_ATTEMPTS = 20;
+/** Attempts to read a queue whose owner removes segments meanwhile. */
+const MAX_ATTEMPTS = 20;
 
-/** A queue of the default format, as it lies on the disk. */
+/** A queue of the default format, as it is stored on the disk. */
 export class StoredCheckedQueue extends StoredQueue {
   readonly format = 'checked';
 
@@ -35,9 +35,10 @@ export class StoredCheckedQueue extends StoredQueue {
   }
 
   async verify(onProgress: OnProgress): Promise<VerifyReport> {
-    const { messages, unacknowledged, problems, notes } = await untilNothingGoes(() =>
-      verifyQueue(this.files, this.folder, this.name, onProgress),
+    const examined = await untilNothingIsRemoved(() =>
+      examineQueue(this.files, this.folder, this.name, onProgress),
     );
+    const { messages, unacknowledged, problems, notes } = reportOf(examined);
     return { messages, unacknowledged, bytes: await this.size(), problems, notes };
   }
 
@@ -52,8 +53,8 @@ export class StoredCheckedQueue extends StoredQueue {
     }
   }
 
-  planRepair(onProgress: OnProgress): Promise<RepairPlan> {
-    return planRepair(this.files, this.folder, this.name, onProgress);
+  async planRepair(onProgress: OnProgress): Promise<RepairPlan> {
+    return planRepair(this.files, await examineQueue(this.files, this.folder, this.name, onProgress));
   }
 
   async *#messagesOf(
@@ -62,13 +63,13 @@ export class StoredCheckedQueue extends StoredQueue {
     onDamage: MessageSelection['onDamage'],
   ): AsyncIterable<ListedMessage> {
     if (segment.header === undefined) onDamage(segment.path, 0);
-    const reader = await this.#openReader(segment);
-    if (reader === undefined) return;
+    const reader = await SegmentReader.open(this.files, segment);
+    if (segment.isGone === true) return; // its owner has removed it, because all of it is acknowledged
     try {
       for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
         for (const piece of pieces) {
           if (piece.kind === 'damage') onDamage(segment.path, piece.offset);
-          if (piece.kind !== 'message') continue;
+          if (piece.kind !== 'record') continue;
           const { sequence, payload } = piece;
           yield { sequence, isAcknowledged: acks.has(sequence), data: Buffer.from(payload) };
         }
@@ -78,18 +79,8 @@ export class StoredCheckedQueue extends StoredQueue {
     }
   }
 
-  /** Undefined if whoever has the queue open has removed the segment meanwhile: all of it was acknowledged. */
-  async #openReader(segment: Segment): Promise<SegmentReader | undefined> {
-    try {
-      return await SegmentReader.open(this.files, segment);
-    } catch (error) {
-      if (isMissing(error)) return undefined;
-      throw error;
-    }
-  }
-
   #recover(): Promise<{ acks: AckRanges; segments: readonly Segment[] }> {
-    return untilNothingGoes(async () => {
+    return untilNothingIsRemoved(async () => {
       const cursor = new CursorFile(this.files, this.folder, `${this.folder}/${this.name}.cursor`);
       const state = await cursor.load();
       const expected = firstExpected(state);
@@ -100,11 +91,11 @@ export class StoredCheckedQueue extends StoredQueue {
 
   protected override owns(file: string): boolean {
     if (file === `${this.name}.cursor` || file === `${this.name}.cursor.new`) return true;
-    return parseSegmentFileName(file)?.queue === this.name;
+    return parseSegmentFileName(file)?.log === this.name;
   }
 }
 
-/** How many of the messages `from` up to `to` are not acknowledged. */
+/** Counts the messages `from` up to `to` that are not acknowledged. */
 function unacknowledgedIn({ prefix, ranges }: AckRanges, from: number, to: number): number {
   const start = Math.max(from, prefix);
   const known = ranges.reduce((sum, range) => sum + overlap(range, { from: start, to }), 0);
@@ -115,13 +106,13 @@ function overlap(a: { from: number; to: number }, b: { from: number; to: number 
   return Math.max(Math.min(a.to, b.to) - Math.max(a.from, b.from), 0);
 }
 
-/** Whoever has the queue open removes segments that it needs no more: then it is looked at again. */
-async function untilNothingGoes<R>(action: () => Promise<R>): Promise<R> {
+/** The owner of an open queue removes segments that are acknowledged: then everything is read again. */
+async function untilNothingIsRemoved<R>(action: () => Promise<R>): Promise<R> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await action();
     } catch (error) {
-      if (!isMissing(error) || attempt === MOST_ATTEMPTS) throw error;
+      if (!isMissing(error) || attempt === MAX_ATTEMPTS) throw error;
     }
   }
 }

@@ -14,7 +14,7 @@ export async function listQueues(files: FileSystem, folder: string): Promise<Sto
   const nsq = new Set<string>();
   const maybe = new Set<string>();
   for (const file of await files.list(folder)) {
-    add(checked, parseSegmentFileName(file)?.queue);
+    add(checked, parseSegmentFileName(file)?.log);
     add(nsq, NSQ_FILE.exec(file)?.[1]);
     add(maybe, CURSOR.exec(file)?.[1]);
   }

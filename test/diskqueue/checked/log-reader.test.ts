@@ -60,7 +60,7 @@ describe('a segment that somebody removes while the queue is open', () => {
     expect(idOf(await queue.receive())).toBe(1);
     await files.unlink(pathOf(2));
     expect(await receiveAll(queue).then((rest) => rest.map(idOf))).toEqual([2, 5, 6, 7, 8]);
-    const lost = { file: pathOf(2), firstSequence: 3, lastSequence: 4, reason: 'the segment is gone' };
+    const lost = { file: pathOf(2), firstSequence: 3, lastSequence: 4, reason: 'the segment was removed' };
     expect(events).toEqual([expect.objectContaining(lost)]);
     expect([queue.depth, queue.bytes]).toEqual([6, 120]);
     await queue.close();

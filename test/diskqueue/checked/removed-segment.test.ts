@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
-import { verifyQueue } from '../../../src/diskqueue/checked/verify-queue.ts';
+import { examineQueue, reportOf } from '../../../src/diskqueue/checked/examine-queue.ts';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
 import { NAME, openQueue, receiveAll, type Setup } from '../crash/open-queue.ts';
@@ -75,7 +75,7 @@ function segmentsOf(disk: Disk): string[] {
 async function checkWithout(disk: Disk, path: string, left: readonly string[]): Promise<void> {
   disk.delete(path);
   const removed = new RecordingFileSystem(disk);
-  const { problems } = await verifyQueue(removed, folder, NAME);
+  const { problems } = reportOf(await examineQueue(removed, folder, NAME));
   events = [];
   const queue = await open(removed);
   expect(await receive(queue, 'nack')).toEqual(left);

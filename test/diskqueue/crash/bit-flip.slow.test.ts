@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { verifyQueue } from '../../../src/diskqueue/checked/verify-queue.ts';
+import { examineQueue, reportOf } from '../../../src/diskqueue/checked/examine-queue.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
 import { runs } from '../../runs.ts';
 import { allRemains, RecordingFileSystem, type Disk } from '../recording-file-system.ts';
@@ -149,12 +149,12 @@ describe.each(['closed', 'crashed'] as const)('one wrong bit in a queue that was
     },
   );
 
-  test('verifyQueue sees what a queue loses', { timeout: 600_000 }, async () => {
+  test('an examination finds what a queue loses', { timeout: 600_000 }, async () => {
     const stride = Math.max(1, Math.floor(places.length / runs(300)));
     for (let i = 0; i < places.length; i += stride) {
       const { path, offset } = places[i] as { path: string; offset: number };
       const damagedDisk = flipped(disk, path, offset, i % 8);
-      const report = await verifyQueue(new RecordingFileSystem(damagedDisk), folder, NAME);
+      const report = reportOf(await examineQueue(new RecordingFileSystem(damagedDisk), folder, NAME));
       const { ids } = await drain(damagedDisk);
       const lost = LEFT.filter((id) => !ids.includes(id));
       if (lost.length > 0) expect(report.problems, `${offset} of ${path}`).not.toEqual([]);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { EscapementError } from '../../../src/core/errors.ts';
 import type { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
-import { verifyQueue } from '../../../src/diskqueue/checked/verify-queue.ts';
+import { examineQueue, reportOf } from '../../../src/diskqueue/checked/examine-queue.ts';
 import { CALLS, FaultyFileSystem, type Call, type Fault } from '../faulty-file-system.ts';
 import { Random } from '../random.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
@@ -58,7 +58,7 @@ async function survive(setup: Setup, seed: number, fault: Fault): Promise<void> 
   expect(disk.handles, 'files stay open').toBe(0);
   expect(files.syncedAgain).toEqual([]);
   expect([...disk.disk.keys()].filter((path) => path.endsWith('.damaged'))).toEqual([]);
-  expect((await verifyQueue(disk, folder, NAME)).problems).toEqual([]);
+  expect(reportOf(await examineQueue(disk, folder, NAME)).problems).toEqual([]);
   // What could be read already, and then could not be synced, is on the disk or not: `flush` and `close` have said so.
   if (durability === 'always' || files.failedSyncs === 0) await checkPowerCut(disk, workload, setup, random);
   const delivered = await drain(disk, setup);
@@ -95,7 +95,7 @@ async function checkPowerCut(
 ): Promise<void> {
   const point = random.below(disk.log.length + 1);
   const left = new RecordingFileSystem(disk.afterPowerCut(point, someRemains(random)));
-  expect((await verifyQueue(left, folder, NAME)).problems).toEqual([]);
+  expect(reportOf(await examineQueue(left, folder, NAME)).problems).toEqual([]);
   history.check(await drain(left, setup), point);
 }
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { verifyQueue } from '../../../src/diskqueue/checked/verify-queue.ts';
+import { examineQueue, reportOf } from '../../../src/diskqueue/checked/examine-queue.ts';
 import { Random } from '../random.ts';
 import { FIRST_SEED, runs } from '../../runs.ts';
 import {
@@ -36,7 +36,7 @@ async function checkDisk(
   crashesLeft = 1,
 ): Promise<void> {
   const files = new RecordingFileSystem(disk);
-  expect((await verifyQueue(files, folder, NAME)).problems).toEqual([]);
+  expect(reportOf(await examineQueue(files, folder, NAME)).problems).toEqual([]);
   const first = await deliveredBy(files, setup);
   history.check(first, crashedAt);
   if (crashesLeft > 0 && random.chance(0.3)) {
@@ -45,7 +45,7 @@ async function checkDisk(
   }
   expect(await deliveredBy(files, setup)).toEqual(first);
   await checkUse(files, setup, first, random);
-  expect((await verifyQueue(files, folder, NAME)).problems).toEqual([]);
+  expect(reportOf(await examineQueue(files, folder, NAME)).problems).toEqual([]);
   expect(files.handles).toBe(0);
 }
 

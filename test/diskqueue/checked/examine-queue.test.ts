@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { verifyQueue, type QueueReport } from '../../../src/diskqueue/checked/verify-queue.ts';
+import { examineQueue, reportOf, type QueueReport } from '../../../src/diskqueue/checked/examine-queue.ts';
 import { AckRanges } from '../../../src/diskqueue/ack-ranges.ts';
 import { CursorFile } from '../../../src/diskqueue/checked/cursor-file.ts';
 import { NAME, openQueue, receiveAll } from '../crash/open-queue.ts';
@@ -40,7 +40,7 @@ function segment(number: number): string {
 
 async function verify(disk: Disk): Promise<QueueReport> {
   const files = new RecordingFileSystem(disk);
-  const report = await verifyQueue(files, folder, NAME);
+  const report = reportOf(await examineQueue(files, folder, NAME));
   expect(files.log, 'it changes nothing').toEqual([]);
   expect(files.handles).toBe(0);
   return report;
@@ -76,7 +76,7 @@ test('a folder without that queue', async () => {
 
 test('it tells how far it is, up to the end', async () => {
   const told: number[] = [];
-  await verifyQueue(new RecordingFileSystem(closed), folder, NAME, (done, total) => {
+  await examineQueue(new RecordingFileSystem(closed), folder, NAME, (done, total) => {
     expect(total).toBe(3 * (128 + 4 * 74 + 40));
     told.push(done);
   });

@@ -1,14 +1,15 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { findEnd, type FoundEnd } from '../../../src/log/find-end.ts';
+import { findEnd, type FoundEnd } from '../../src/log/find-end.ts';
 import {
   encodeFooter,
-  encodeMessage,
+  DATA,
+  encodeRecord,
   encodeSegmentHeader,
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-} from '../../../src/log/segment-format.ts';
-import { RecordingFileSystem } from '../recording-file-system.ts';
+} from '../../src/log/segment-format.ts';
+import { RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
 
 const BASE = 10;
 const HEADER: SegmentHeader = {
@@ -28,7 +29,7 @@ beforeEach(() => {
   encodeSegmentHeader(HEADER).copy(bytes);
   for (const [i, length] of LENGTHS.entries()) {
     const payload = Buffer.alloc(length, i + 1);
-    encodeMessage(bytes, offsets[i] as number, payload, BASE + i, HEADER.salt, i <= SYNCED);
+    encodeRecord(bytes, offsets[i] as number, DATA, payload, BASE + i, HEADER.salt, i <= SYNCED);
   }
 });
 
@@ -49,7 +50,7 @@ async function find(content: Buffer = bytes): Promise<FoundEnd> {
 
 function footer(messages = LENGTHS.length): Buffer {
   const payloadBytes = LENGTHS.slice(0, messages).reduce((a, b) => a + b, 0);
-  return encodeFooter({ messages, payloadBytes }, BASE + messages, HEADER.salt);
+  return encodeFooter({ records: messages, payloadBytes }, BASE + messages, HEADER.salt);
 }
 
 test('a segment that is whole ends behind its last message', async () => {

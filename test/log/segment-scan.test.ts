@@ -1,16 +1,17 @@
 import { describe, expect, test } from 'vitest';
-import type { File } from '../../../src/log/file-system.ts';
+import type { File } from '../../src/log/file-system.ts';
 import {
   encodeFooter,
-  encodeMessage,
+  DATA,
+  encodeRecord,
   encodeSegmentHeader,
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-} from '../../../src/log/segment-format.ts';
-import { SegmentScan, type SegmentPiece } from '../../../src/log/segment-reader.ts';
-import { Random } from '../random.ts';
-import { FIRST_SEED, runs } from '../../runs.ts';
+} from '../../src/log/segment-format.ts';
+import { SegmentScan, type SegmentPiece } from '../../src/log/segment-reader.ts';
+import { Random } from '../diskqueue/random.ts';
+import { FIRST_SEED, runs } from '../runs.ts';
 
 const BASE = 100;
 const HEADER: SegmentHeader = {
@@ -68,10 +69,10 @@ function segmentOf(payloads: readonly Buffer[]): Segment {
   const bytes = Buffer.alloc(offsets.at(-1) as number);
   encodeSegmentHeader(HEADER).copy(bytes);
   for (const [i, payload] of payloads.entries()) {
-    encodeMessage(bytes, offsets[i] as number, payload, BASE + i, HEADER.salt, false);
+    encodeRecord(bytes, offsets[i] as number, DATA, payload, BASE + i, HEADER.salt, false);
   }
   const footer = encodeFooter(
-    { messages: payloads.length, payloadBytes: 0 },
+    { records: payloads.length, payloadBytes: 0 },
     BASE + payloads.length,
     HEADER.salt,
   );
@@ -99,7 +100,7 @@ async function scanAll(file: File, size: number): Promise<SegmentPiece[]> {
   const all: SegmentPiece[] = [];
   for (let pieces = await scan.next(size); pieces.length > 0; pieces = await scan.next(size)) {
     for (const piece of pieces) {
-      all.push(piece.kind === 'message' ? { ...piece, payload: Buffer.from(piece.payload) } : piece);
+      all.push(piece.kind === 'record' ? { ...piece, payload: Buffer.from(piece.payload) } : piece);
     }
     expect(all.length).toBeLessThan(1_000);
   }
@@ -114,7 +115,7 @@ function checkPieces(pieces: readonly SegmentPiece[], { payloads }: Segment): vo
     expect(piece.offset).toBe(offset);
     expect(piece.end).toBeGreaterThanOrEqual(offset);
     offset = piece.end;
-    if (piece.kind === 'message') {
+    if (piece.kind === 'record') {
       expect(piece.sequence).toBe(sequence);
       expect(piece.payload.equals(payloads[sequence - BASE] as Buffer)).toBe(true);
       sequence++;
@@ -131,7 +132,7 @@ test('a whole segment is its messages and its footer, however long they are', as
     const file = new BytesFile(segment.bytes);
     const pieces = await scanAll(file, segment.bytes.length);
     checkPieces(pieces, segment);
-    expect(pieces.map(({ kind }) => kind)).toEqual([...segment.payloads.map(() => 'message'), 'footer']);
+    expect(pieces.map(({ kind }) => kind)).toEqual([...segment.payloads.map(() => 'record'), 'footer']);
     expect(file.reads).toBeLessThanOrEqual(2 * segment.payloads.length + 2);
   }
 });
@@ -154,7 +155,7 @@ test('random damage: it ends, every message is right, and every one that is whol
     }
     const pieces = await scanAll(new BytesFile(bytes), bytes.length);
     checkPieces(pieces, segment);
-    const found = new Set(pieces.map((piece) => (piece.kind === 'message' ? piece.sequence - BASE : -1)));
+    const found = new Set(pieces.map((piece) => (piece.kind === 'record' ? piece.sequence - BASE : -1)));
     for (const [i, isBad] of isDamaged.entries())
       expect(found.has(i), `seed ${seed}, message ${i}`).toBe(!isBad);
   }
@@ -183,7 +184,7 @@ test('records of another segment, or of this one again, are none', async () => {
   const records = segment.bytes.subarray(first, second);
   const again = Buffer.concat([segment.bytes.subarray(0, third), records, segment.bytes.subarray(third)]);
   const pieces = await scanAll(new BytesFile(again), again.length);
-  expect(pieces.map(({ kind }) => kind)).toEqual(['message', 'message', 'damage', 'message', 'footer']);
+  expect(pieces.map(({ kind }) => kind)).toEqual(['record', 'record', 'damage', 'record', 'footer']);
   expect(pieces[2]).toMatchObject({
     offset: third,
     end: third + records.length,
@@ -192,7 +193,7 @@ test('records of another segment, or of this one again, are none', async () => {
   });
   const without = Buffer.concat([segment.bytes.subarray(0, second), segment.bytes.subarray(third, end)]);
   const left = await scanAll(new BytesFile(without), without.length);
-  expect(left.map(({ kind }) => kind)).toEqual(['message', 'damage', 'message']);
+  expect(left.map(({ kind }) => kind)).toEqual(['record', 'damage', 'record']);
   expect(left[1]).toMatchObject({ offset: second, end: second, from: BASE + 1, to: BASE + 2 });
 });
 
@@ -223,8 +224,8 @@ test('a segment that is being written is read as far as it is written', async ()
   const segment = segmentOf([Buffer.from('one'), Buffer.from('two'), Buffer.from('three')]);
   const [, second, third] = segment.offsets as [number, number, number];
   const scan = new SegmentScan(new BytesFile(segment.bytes), HEADER, SEGMENT_HEADER_BYTES, BASE);
-  expect(await scan.next(second)).toMatchObject([{ kind: 'message', sequence: BASE }]);
+  expect(await scan.next(second)).toMatchObject([{ kind: 'record', sequence: BASE }]);
   expect(await scan.next(second)).toEqual([]);
-  expect(await scan.next(third)).toMatchObject([{ kind: 'message', sequence: BASE + 1 }]);
+  expect(await scan.next(third)).toMatchObject([{ kind: 'record', sequence: BASE + 1 }]);
   expect(scan).toMatchObject({ offset: third, sequence: BASE + 2 });
 });

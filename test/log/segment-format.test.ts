@@ -2,20 +2,22 @@ import { readFileSync } from 'node:fs';
 import * as zlib from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { crc32, shortCrc32 } from '../../../src/log/crc32.ts';
 import {
+  crc32,
+  DATA,
   decodeFooter,
   decodeRecordHeader,
   decodeSegmentHeader,
   encodeFooter,
-  encodeMessage,
+  encodeRecord,
   encodeSegmentHeader,
   isPayloadIntact,
   readUInt64,
   RECORD_HEADER_BYTES,
+  shortCrc32,
   writeUInt64,
   type SegmentHeader,
-} from '../../../src/log/segment-format.ts';
+} from '../../src/log/segment-format.ts';
 
 const HEADER: SegmentHeader = {
   number: 7,
@@ -28,14 +30,14 @@ const HEADER: SegmentHeader = {
 
 function segment(): Buffer {
   const records = Buffer.alloc(2 * RECORD_HEADER_BYTES + 5);
-  const second = encodeMessage(records, 0, Buffer.from('hello'), 1_001, HEADER.salt, true);
-  encodeMessage(records, second, Buffer.alloc(0), 1_002, HEADER.salt, false);
-  const footer = encodeFooter({ messages: 2, payloadBytes: 5 }, 1_003, HEADER.salt);
+  const second = encodeRecord(records, 0, DATA, Buffer.from('hello'), 1_001, HEADER.salt, true);
+  encodeRecord(records, second, DATA, Buffer.alloc(0), 1_002, HEADER.salt, false);
+  const footer = encodeFooter({ records: 2, payloadBytes: 5 }, 1_003, HEADER.salt);
   return Buffer.concat([encodeSegmentHeader(HEADER), records, footer]);
 }
 
 test('the bytes of a segment are what they always were', () => {
-  const golden = readFileSync(new URL('../golden/checked-segment.hex', import.meta.url), 'utf8');
+  const golden = readFileSync(new URL('../diskqueue/golden/checked-segment.hex', import.meta.url), 'utf8');
   expect(lines(segment())).toBe(golden);
 });
 
@@ -69,11 +71,11 @@ describe('a record', () => {
   test('says what it was told, under its salt alone', () => {
     const bytes = segment();
     const first = decodeRecordHeader(bytes, 128, HEADER.salt);
-    expect(first).toMatchObject({ kind: 1, isSyncedBefore: true, length: 5, sequence: 1_001 });
+    expect(first).toMatchObject({ type: 1, isSyncedBefore: true, length: 5, sequence: 1_001 });
     expect(decodeRecordHeader(bytes, 157, HEADER.salt)).toMatchObject({ isSyncedBefore: false, length: 0 });
     expect(decodeRecordHeader(bytes, 128, HEADER.salt + 1)).toBeUndefined();
     expect(decodeRecordHeader(bytes, 129, HEADER.salt)).toBeUndefined();
-    expect(decodeFooter(bytes.subarray(-16))).toEqual({ messages: 2, payloadBytes: 5 });
+    expect(decodeFooter(bytes.subarray(-16))).toEqual({ records: 2, payloadBytes: 5 });
   });
 
   test('is none if any bit of its header is wrong, and not intact if one of its payload is', () => {

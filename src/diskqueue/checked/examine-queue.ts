@@ -1,0 +1,228 @@
+import { examineSegment, type ExaminedSegment } from '../../log/examine-segment.ts';
+import type { FileSystem } from '../../log/file-system.ts';
+import { recoverSegments, type RecoveredSegments } from '../../log/recover-segments.ts';
+import { leftFileOf } from '../../log/repair-segment.ts';
+import { FOOTER_BYTES, SEGMENT_HEADER_BYTES } from '../../log/segment-format.ts';
+import { segmentFileName, type CorruptionEvent, type Segment } from '../../log/segment.ts';
+import { CursorFile } from './cursor-file.ts';
+import { firstExpected, missingAtEnd, type CursorState } from './cursor-format.ts';
+
+/** Size of one of the two copies of a header. */
+const COPY_BYTES = SEGMENT_HEADER_BYTES / 2;
+
+/** A queue of which every byte was read: what `verify` reports, and what a repair is planned from. */
+export interface ExaminedQueue {
+  readonly folder: string;
+  readonly name: string;
+  /** Names of all files of the folder. */
+  readonly names: readonly string[];
+  readonly cursor: CursorState;
+  readonly found: RecoveredSegments;
+  readonly segments: readonly ExaminedSegment[];
+  /** Messages that a queue would hand out. */
+  readonly unacknowledged: number;
+}
+
+/**
+ * Reads every byte of a queue that is not open, and changes nothing.
+ *
+ * @param onProgress - called after each block.
+ * @throws the errors of the file system.
+ */
+export async function examineQueue(
+  files: FileSystem,
+  folder: string,
+  name: string,
+  onProgress: (bytesDone: number, bytesTotal: number) => void = () => undefined,
+): Promise<ExaminedQueue> {
+  const names = await files.list(folder);
+  const cursor = await new CursorFile(files, folder, `${folder}/${name}.cursor`).load();
+  const found = await recoverSegments(files, folder, name, firstExpected(cursor));
+  const sizes = await Promise.all(found.segments.map(({ path }) => files.size(path)));
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  const segments: ExaminedSegment[] = [];
+  let unacknowledged = 0;
+  let done = 0;
+  for (const [i, segment] of found.segments.entries()) {
+    const before = done;
+    const successor = found.segments[i + 1];
+    const follows = successor?.number === segment.number + 1 ? successor : undefined;
+    const examined = await examineSegment(files, segment, follows, (pieces) => {
+      for (const piece of pieces) {
+        if (piece.kind === 'record' && !cursor.acks.has(piece.sequence)) unacknowledged++;
+      }
+      onProgress(before + (pieces.at(-1)?.end ?? 0), total);
+    });
+    segments.push(examined);
+    done += sizes[i] as number;
+    onProgress(done, total);
+  }
+  return { folder, name, names, cursor, found, segments, unacknowledged };
+}
+
+/** What the files of a queue hold. */
+export interface QueueReport {
+  readonly name: string;
+  /** Ascending. */
+  readonly segments: readonly SegmentReport[];
+  /** Messages that can be read. */
+  readonly messages: number;
+  /** Those of them that a queue would hand out. */
+  readonly unacknowledged: number;
+  /** Size of the segments. */
+  readonly bytes: number;
+  /** Damage, and files that contradict each other. */
+  readonly problems: readonly CorruptionEvent[];
+  /** What a crash may leave, and opening the queue repairs or ignores. Texts for people. */
+  readonly notes: readonly string[];
+}
+
+export interface SegmentReport {
+  readonly file: string;
+  readonly number: number;
+  /** The sequence of its first message, and the one after its last. */
+  readonly base: number;
+  readonly next: number;
+  /** Size of the file. */
+  readonly bytes: number;
+  readonly isSealed: boolean;
+}
+
+export function reportOf(examined: ExaminedQueue): QueueReport {
+  const { name, cursor, found, segments, unacknowledged } = examined;
+  return {
+    name,
+    segments: segments.map(({ segment: { path: file, number, base, next }, size: bytes, footer }) => ({
+      ...{ file, number, base, next, bytes, isSealed: footer !== undefined },
+    })),
+    messages: segments.reduce((sum, { records }) => sum + records, 0),
+    unacknowledged,
+    bytes: segments.reduce((sum, { size }) => sum + size, 0),
+    problems: [
+      ...found.misplaced.map(({ path, size, reason }) => problem(path, 0, size, reason)),
+      ...segments.flatMap((segment) => problemsOf(segment, cursor)),
+      ...gapsBetween(found.segments, cursor),
+      ...missedAtEnd(examined),
+      ...cursorProblems(examined),
+    ],
+    notes: [
+      ...found.unborn.map((path) => `${path}: was being made`),
+      ...segments.flatMap((segment) => notesOf(segment, cursor)),
+      ...cursorNotes(examined),
+      ...leftFilesOf(examined).map(
+        ({ path, left }) => `${path}: was ${left.replace('unfinished', 'being made')}`,
+      ),
+    ],
+  };
+}
+
+/** Files that an interrupted save or repair has left, and files that a repair keeps. */
+export function leftFilesOf({ folder, name, names }: ExaminedQueue): {
+  readonly path: string;
+  readonly left: 'unfinished' | 'put aside';
+}[] {
+  return names.flatMap((file) => {
+    const left = file === `${name}.cursor.new` ? 'unfinished' : leftFileOf(name, file);
+    return left === undefined ? [] : [{ path: `${folder}/${file}`, left }];
+  });
+}
+
+function problem(
+  file: string,
+  offset: number,
+  bytes: number,
+  reason: string,
+  from = 0,
+  to = 0,
+): CorruptionEvent {
+  const sequences = to > from ? { firstSequence: from, lastSequence: to - 1 } : {};
+  return { file, offset, bytes, ...sequences, reason };
+}
+
+function problemsOf(examined: ExaminedSegment, { acks }: CursorState): CorruptionEvent[] {
+  const { segment, size, damages, headerCopies, footer, end, next } = examined;
+  const { path, header } = segment;
+  const damaged = damages
+    .filter(({ from, to }) => header === undefined || from === to || acks.nextAfter(from) < to)
+    .map(({ offset, end: until, reason, from, to }) => {
+      return problem(path, offset, Math.max(Math.min(until, size) - offset, 0), reason, from, to);
+    });
+  if (header === undefined) return damaged;
+  const problems: CorruptionEvent[] = [];
+  for (const [i, copy] of headerCopies.entries()) {
+    if (copy === 'damaged' || (copy === 'missing' && i === 0)) {
+      problems.push(problem(path, i * COPY_BYTES, COPY_BYTES, 'a copy of the header is damaged'));
+    }
+  }
+  problems.push(...damaged);
+  if (next < segment.next && acks.nextAfter(next) < segment.next) {
+    problems.push(problem(path, end, 0, 'the segment ends too early', next, segment.next));
+  } else if (next > segment.next) {
+    problems.push(problem(path, end, 0, 'there are more messages in it than the next segment says'));
+  }
+  if (footer !== undefined && !examined.isFooterRight) {
+    problems.push(problem(path, end, FOOTER_BYTES, 'its footer counts something else than what is in it'));
+  }
+  if (examined.hasStrayFooter) {
+    const offset = size - FOOTER_BYTES;
+    problems.push(problem(path, offset, FOOTER_BYTES, 'its footer is not where the segment ends'));
+  }
+  return problems;
+}
+
+function notesOf(examined: ExaminedSegment, { acks }: CursorState): string[] {
+  const { segment, size, damages, headerCopies, lost, rest } = examined;
+  const { path } = segment;
+  const notes: string[] = [];
+  if (segment.header === undefined) return notes;
+  if (headerCopies[1] === 'missing') notes.push(`${path}: its header is there once`);
+  for (const { offset, from, to, reason } of damages) {
+    if (from < to && acks.nextAfter(from) >= to)
+      notes.push(`${path} at ${offset}: ${reason}; it is acknowledged`);
+  }
+  for (const { from, to } of lost) {
+    const messages = to - from === 1 ? `message ${from} was` : `messages ${from} to ${to - 1} were`;
+    if (to > from) notes.push(`${path}: ${messages} lost before it was repaired`);
+  }
+  if (rest > 0) notes.push(`${path}: ${rest} bytes at ${size - rest} belong to nothing`);
+  return notes;
+}
+
+/** Acknowledged messages may be missing: their segments were removed, or a power cut took them. */
+function gapsBetween(segments: readonly Segment[], cursor: CursorState): CorruptionEvent[] {
+  const { acks } = cursor;
+  const gaps: CorruptionEvent[] = [];
+  let expected = firstExpected(cursor) ?? Math.max(segments[0]?.base ?? 0, acks.prefix);
+  for (const { path, base, next } of segments) {
+    if (base > expected && acks.nextAfter(expected) < base) {
+      gaps.push(problem(path, 0, 0, 'the segment before this one is missing', expected, base));
+    }
+    expected = Math.max(expected, next);
+  }
+  return gaps;
+}
+
+function missedAtEnd({ folder, name, found, cursor }: ExaminedQueue): CorruptionEvent[] {
+  const { end, acks } = cursor;
+  const missing = missingAtEnd(found.segments, end, acks);
+  if (missing === undefined) return [];
+  const { offset, from, to, reason } = missing;
+  return [problem(`${folder}/${segmentFileName(name, end.segment)}`, offset, 0, reason, from, to)];
+}
+
+function cursorProblems({ folder, name, cursor }: ExaminedQueue): CorruptionEvent[] {
+  return cursor.damages
+    .filter(({ isTorn }) => !isTorn)
+    .map(({ offset, bytes }) => {
+      return problem(`${folder}/${name}.cursor`, offset, bytes, 'a record of the cursor is damaged');
+    });
+}
+
+function cursorNotes({ folder, name, cursor: { acks, damages }, found }: ExaminedQueue): string[] {
+  const path = `${folder}/${name}.cursor`;
+  const torn = damages.filter(({ isTorn }) => isTorn);
+  const notes = torn.map(({ offset, bytes }) => `${path}: ${bytes} bytes at ${offset} were not finished`);
+  const next = found.segments.at(-1)?.next ?? acks.end;
+  if (acks.end > next) notes.push(`${path}: messages ${next} to ${acks.end - 1} are acknowledged and gone`);
+  return notes;
+}

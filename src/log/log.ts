@@ -1,0 +1,295 @@
+import { allOf, setAside, unlinkIfThere, type File, type FileSystem } from './file-system.ts';
+import { recoverSegments, tidySegments, type RecoveredSegments } from './recover-segments.ts';
+import { decodeRecordHeader, isPayloadIntact, RECORD_HEADER_BYTES } from './segment-format.ts';
+import { SegmentReader, TailFile } from './segment-reader.ts';
+import { SegmentWriter } from './segment-writer.ts';
+import {
+  FIRST_SEQUENCE,
+  firstOf,
+  payloadBytes,
+  segmentFileName,
+  type AppendResult,
+  type LogPosition,
+  type Segment,
+} from './segment.ts';
+
+export interface LogOptions {
+  readonly files: FileSystem;
+  readonly folder: string;
+  /** Name of the log: the prefix of its files. */
+  readonly name: string;
+  /** Size of a segment, in bytes. A larger record gets a segment of its own. */
+  readonly maxBytesPerFile: number;
+  /** Whether a record is readable only when it is on the disk. */
+  readonly isAlwaysDurable: boolean;
+  readonly wallNow: () => number;
+}
+
+/** What the owner of a log knows about it from another file. */
+export interface KnownLog {
+  /** Sequence of the first record that is still needed: how many records a damaged segment has cost follows from it. */
+  readonly firstNeeded?: number | undefined;
+  /** Number of the last segment: a number is never used twice, even if the file was removed. */
+  readonly lastNumber?: number;
+}
+
+/** What an append has written, and where: the records of one append are behind one another in one segment. */
+export interface LogAppendResult extends AppendResult {
+  /** Position of the first record; that of the next one is `positionAfter` it. Undefined if there was no segment. */
+  readonly position?: LogPosition;
+}
+
+/**
+ * A log: records with a type, a sequence and a payload, in files that are called segments.
+ *
+ *      ┌──── 7 ────┐┌──── 8 ────┐┌──── 9 ──
+ *      │ r r r r r ││ r r r r r ││ r r r │ ◄── append
+ *      └───────────┘└───────────┘└───────
+ *        ▲ remove: whole segments            read: segment by segment, or one record by its position
+ *
+ *      open      finds the segments, seals the last one, and returns what is damaged
+ *      append    writes to the host; sync makes it durable. CommitLoop turns the two into group commit
+ *      remove    is the only way in which a log gets smaller. To compact it, append the records of its first segment that
+ *                are still needed, sync, and remove the segment
+ *
+ * A log does not interpret its records, and does not know which of them are still needed. Its format is in
+ * segment-format.ts, how it is recovered in recover-segments.ts. Its methods are not to be called at the same time, except
+ * for `read` and readers, which may run at any time, and `remove`, which may run while records are appended.
+ */
+export class Log {
+  readonly #options: LogOptions;
+  /** Ascending; the segment of the writer is the last one. */
+  readonly #segments: Segment[];
+  #writer: SegmentWriter | undefined;
+  #lastNumber: number;
+  /** Of segments that are not written any more: see `next` and `appendedBytes`. */
+  #next: number;
+  #endedBytes = 0;
+  /** Readable records before `next` may be missing on the disk, for good. */
+  #doubt: { readonly next: number; readonly error: unknown } | undefined;
+  /** Files that `read` has opened, by the number of the segment. */
+  readonly #opened = new Map<number, Promise<File>>();
+
+  private constructor(options: LogOptions, found: RecoveredSegments, lastNumber: number) {
+    this.#options = options;
+    this.#segments = [...found.segments];
+    this.#lastNumber = lastNumber;
+    this.#next = this.#segments.at(-1)?.next ?? FIRST_SEQUENCE;
+  }
+
+  /** Recovers what a crash has left. Nothing is appended to a segment of an earlier process. */
+  static async open(
+    options: LogOptions,
+    known: KnownLog = {},
+  ): Promise<{ readonly log: Log; readonly found: RecoveredSegments }> {
+    const { files, folder, name } = options;
+    const found = await recoverSegments(files, folder, name, known.firstNeeded);
+    await tidySegments(files, folder, found);
+    return { log: new Log(options, found, Math.max(found.lastNumber, known.lastNumber ?? 0)), found };
+  }
+
+  /** Ascending. */
+  get segments(): readonly Segment[] {
+    return this.#segments;
+  }
+
+  /** The segment that is being written. */
+  get written(): Segment | undefined {
+    return this.#writer?.segment;
+  }
+
+  /** The sequence after that of the last readable record. */
+  get next(): number {
+    return this.#writer?.segment.next ?? this.#next;
+  }
+
+  /** Bytes of the payloads that were appended since the log was opened, and are readable. */
+  get appendedBytes(): number {
+    return this.#endedBytes + (this.#writer === undefined ? 0 : bytesOf(this.#writer.segment));
+  }
+
+  /** Whether every record that was appended is readable. */
+  get isSettled(): boolean {
+    return this.#writer?.isSettled ?? true;
+  }
+
+  /** The next record gets this sequence, or a later one. */
+  skipTo(sequence: number): void {
+    const last = this.#segments.at(-1);
+    if (last !== undefined) last.next = Math.max(last.next, sequence);
+    this.#next = Math.max(this.#next, sequence);
+  }
+
+  /** Whether the next append goes to the segment that is being written, if its first payload has that length. */
+  hasRoomFor(length: number): boolean {
+    const writer = this.#writer;
+    return writer?.isBroken === false && writer.segment.isGone !== true && writer.hasRoomFor(length);
+  }
+
+  /**
+   * Writes records behind the last one, in order, to one segment. They are with the host then, not yet on the disk.
+   *
+   * @param types - of the records: `DATA` if it is left out, else `DATA` or from `FIRST_OWN_TYPE` to 255.
+   * @returns how many were written: at least one, unless there is an `error`. The others have left nothing behind. If they
+   * are to be durable, `sync` before the next append.
+   */
+  async append(payloads: readonly Uint8Array[], types?: ArrayLike<number>): Promise<LogAppendResult> {
+    try {
+      if (!this.hasRoomFor((payloads[0] as Uint8Array).length)) {
+        await this.endSegment();
+        await this.beginSegment();
+      }
+      const writer = this.#writer as SegmentWriter;
+      const { position } = writer;
+      const { appended, error } = await writer.append(payloads, types);
+      return { appended, error, position };
+    } catch (error) {
+      return { appended: 0, error };
+    }
+  }
+
+  /**
+   * Makes what was appended durable, and then readable if it was not yet. If it rejects, the records of the last append
+   * will never be readable if they were not yet. Records that were readable and could not be made durable stay readable,
+   * and every `sync` and `close` rejects until they are not needed any more: repeating a sync does not bring them back.
+   *
+   * @param firstNeeded - sequence of the first record that is still needed.
+   */
+  async sync(firstNeeded = 0): Promise<void> {
+    const writer = this.#writer;
+    try {
+      await writer?.sync();
+    } finally {
+      if (writer?.isBroken === true) await this.#abandon(writer);
+    }
+    this.#throwDoubt(firstNeeded);
+  }
+
+  /** Begins a segment after the last one: its name and its header are durable when it resolves. */
+  async beginSegment(): Promise<Segment> {
+    const { files, folder, name, isAlwaysDurable, maxBytesPerFile, wallNow } = this.#options;
+    const last = this.#segments.at(-1);
+    const createdWallMs = Math.max(0, Math.floor(wallNow()));
+    for (;;) {
+      const number = this.#lastNumber + 1;
+      const previousEnd = last?.number === this.#lastNumber ? last.end : 0;
+      const header = { number, baseSequence: this.next, previousEnd, isAlwaysDurable, createdWallMs };
+      const path = `${folder}/${segmentFileName(name, number)}`;
+      try {
+        this.#writer = await SegmentWriter.create(files, folder, path, header, maxBytesPerFile);
+        this.#lastNumber = number;
+        this.#segments.push(this.#writer.segment);
+        return this.#writer.segment;
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+        this.#lastNumber = number; // a file that could be neither made nor removed
+      }
+    }
+  }
+
+  /** Seals the segment that is being written. @returns it, unless there is none or its file had failed before. */
+  async endSegment(): Promise<Segment | undefined> {
+    const writer = this.#writer;
+    if (writer === undefined) return undefined;
+    try {
+      if (writer.isBroken) return undefined;
+      await writer.seal();
+      this.#release(writer);
+      return writer.segment;
+    } finally {
+      if (writer.isBroken) await this.#abandon(writer);
+    }
+  }
+
+  /** Closes the segment that is being written as it is, so that it can be removed. */
+  async leaveSegment(): Promise<void> {
+    const writer = this.#writer;
+    if (writer === undefined) return;
+    this.#release(writer);
+    await writer.close().catch(() => undefined);
+  }
+
+  /** Opens a reader of a segment. @param start - position of a record of it; by default, of the first one. */
+  openReader(segment: Segment, start?: LogPosition): Promise<SegmentReader> {
+    return SegmentReader.open(this.#options.files, segment, start);
+  }
+
+  /**
+   * Reads one payload back. The file of the segment stays open for the next time.
+   *
+   * @returns undefined if the record is damaged, or its segment was removed.
+   */
+  async read(
+    { segment: number, offset, sequence }: LogPosition,
+    length: number,
+  ): Promise<Buffer | undefined> {
+    const segment = this.#segments.find((each) => each.number === number);
+    if (segment?.header === undefined) return undefined;
+    const file = new TailFile(segment, await this.#fileOf(segment));
+    const bytes = Buffer.allocUnsafeSlow(RECORD_HEADER_BYTES + length);
+    if ((await file.read(bytes, offset)) < bytes.length) return undefined;
+    const record = decodeRecordHeader(bytes, 0, segment.header.salt);
+    const payload = bytes.subarray(RECORD_HEADER_BYTES);
+    const isRight = record?.sequence === sequence && record.length === length;
+    return isRight && isPayloadIntact(payload, record) ? payload : undefined;
+  }
+
+  /** Removes segments that are not needed any more, the first ones or others; a damaged one is kept under another name. */
+  async remove(segments: readonly Segment[]): Promise<void> {
+    const { files, folder } = this.#options;
+    for (const segment of segments) {
+      await this.#closeFileOf(segment.number);
+      if (segment.header === undefined) await setAside(files, folder, segment.path);
+      else await unlinkIfThere(files, segment.path);
+      this.#segments.splice(this.#segments.indexOf(segment), 1);
+    }
+    await files.syncFolder(folder);
+  }
+
+  /** Seals the last segment, and closes all files. @param firstNeeded - as in `sync`. */
+  async close(firstNeeded = 0): Promise<void> {
+    await allOf([
+      () => this.endSegment(),
+      () => this.leaveSegment(),
+      ...[...this.#opened.keys()].map((number) => () => this.#closeFileOf(number)),
+    ]);
+    this.#throwDoubt(firstNeeded);
+  }
+
+  #release({ segment }: SegmentWriter): void {
+    this.#writer = undefined;
+    this.#endedBytes += bytesOf(segment);
+    this.#next = segment.next;
+  }
+
+  async #abandon(writer: SegmentWriter): Promise<void> {
+    this.#release(writer);
+    if (writer.doubt !== undefined) this.#doubt = { next: writer.segment.next, ...writer.doubt };
+    await writer.abandon();
+  }
+
+  #throwDoubt(firstNeeded: number): void {
+    if (this.#doubt === undefined) return;
+    if (firstNeeded < this.#doubt.next) throw this.#doubt.error;
+    this.#doubt = undefined;
+  }
+
+  #fileOf({ number, path }: Segment): Promise<File> {
+    const opened = this.#opened.get(number);
+    if (opened !== undefined) return opened;
+    const file = this.#options.files.open(path, 'read');
+    this.#opened.set(number, file);
+    file.catch(() => this.#opened.delete(number));
+    return file;
+  }
+
+  async #closeFileOf(number: number): Promise<void> {
+    const file = this.#opened.get(number);
+    this.#opened.delete(number);
+    await file?.then((opened) => opened.close());
+  }
+}
+
+function bytesOf(segment: Segment): number {
+  return payloadBytes(segment, firstOf(segment));
+}

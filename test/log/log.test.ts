@@ -1,0 +1,304 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import { CommitLoop } from '../../src/log/commit-loop.ts';
+import { examineSegment } from '../../src/log/examine-segment.ts';
+import { Log, type KnownLog } from '../../src/log/log.ts';
+import type { RecoveredSegments } from '../../src/log/recover-segments.ts';
+import { DATA, FIRST_OWN_TYPE } from '../../src/log/segment-format.ts';
+import { positionAfter, type LogPosition } from '../../src/log/segment.ts';
+import { allRemains, nothingRemains, RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'escapement-log-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+let files: RecordingFileSystem;
+beforeEach(() => {
+  files = new RecordingFileSystem();
+});
+
+const ENQUEUED = FIRST_OWN_TYPE;
+const COMPLETED = 255;
+
+/** Segments of 300 bytes: four records of twelve bytes each. */
+function open(
+  on = files,
+  isAlwaysDurable = false,
+  known?: KnownLog,
+): Promise<{ log: Log; found: RecoveredSegments }> {
+  const options = {
+    files: on,
+    folder,
+    name: 'journal',
+    maxBytesPerFile: 312,
+    isAlwaysDurable,
+    wallNow: () => 0,
+  };
+  return Log.open(options, known);
+}
+
+function bytesOf(text: string): Buffer {
+  return Buffer.from(text.padEnd(12, '.'));
+}
+
+/** Appends records one by one. @returns their positions. */
+async function appendAll(log: Log, texts: readonly string[], type = DATA): Promise<LogPosition[]> {
+  const positions: LogPosition[] = [];
+  for (const text of texts) {
+    const { appended, position, error } = await log.append([bytesOf(text)], [type]);
+    expect([appended, error]).toEqual([1, undefined]);
+    positions.push(position as LogPosition);
+  }
+  return positions;
+}
+
+interface ReadRecord {
+  readonly type: number;
+  readonly sequence: number;
+  readonly text: string;
+}
+
+/** All records of a log, in order. */
+async function recordsOf(log: Log): Promise<ReadRecord[]> {
+  const records: ReadRecord[] = [];
+  for (const segment of log.segments) {
+    const reader = await log.openReader(segment);
+    for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
+      for (const piece of pieces) {
+        if (piece.kind !== 'record') continue;
+        const { type, sequence, payload } = piece;
+        records.push({ type, sequence, text: payload.toString().replace(/\.*$/, '') });
+      }
+    }
+    await reader.close();
+  }
+  return records;
+}
+
+function textsOf(records: readonly ReadRecord[]): string[] {
+  return records.map(({ text }) => text);
+}
+
+const TEXTS = Array.from({ length: 10 }, (_, i) => `record ${i}`);
+
+describe('a log', () => {
+  test('keeps the type and the sequence of every record over a reopen', async () => {
+    const { log } = await open();
+    const { appended, error } = await log.append(
+      ['a', 'b', 'c'].map((text) => bytesOf(text)),
+      [ENQUEUED, DATA, COMPLETED],
+    );
+    expect([appended, error, log.next]).toEqual([3, undefined, 4]);
+    await log.close();
+    const again = await open();
+    expect(again.found.damages).toEqual([]);
+    expect(await recordsOf(again.log)).toEqual([
+      { type: ENQUEUED, sequence: 1, text: 'a' },
+      { type: DATA, sequence: 2, text: 'b' },
+      { type: COMPLETED, sequence: 3, text: 'c' },
+    ]);
+    await again.log.close();
+  });
+
+  test('begins a segment when the last one is full, and never appends to one of an earlier process', async () => {
+    const { log } = await open();
+    await appendAll(log, TEXTS);
+    expect(log.segments.map(({ number, base, next }) => [number, base, next])).toEqual([
+      [1, 1, 5],
+      [2, 5, 9],
+      [3, 9, 11],
+    ]);
+    await log.close();
+    const again = await open();
+    await appendAll(again.log, ['new']);
+    expect(again.log.segments.at(-1)).toMatchObject({ number: 4, base: 11, next: 12 });
+    expect(textsOf(await recordsOf(again.log))).toEqual([...TEXTS, 'new']);
+    await again.log.close();
+  });
+
+  test('counts the payload bytes that were appended and are readable', async () => {
+    const { log } = await open(files, true);
+    await appendAll(log, ['a', 'b']);
+    expect([log.appendedBytes, log.next]).toEqual([0, 1]);
+    await log.sync();
+    expect([log.appendedBytes, log.next]).toEqual([24, 3]);
+    await log.endSegment();
+    await appendAll(log, ['c']);
+    await log.sync();
+    expect([log.appendedBytes, log.next]).toEqual([36, 4]);
+    await log.close();
+  });
+
+  test('does not use the number or the sequences that its owner knows', async () => {
+    const { log } = await open(files, false, { lastNumber: 7 });
+    log.skipTo(100);
+    await appendAll(log, ['a']);
+    expect(log.segments).toMatchObject([{ number: 8, base: 100, next: 101 }]);
+    await log.close();
+  });
+
+  test('keeps every record that was synced, and drops the others, when the power fails', async () => {
+    const { log } = await open();
+    await appendAll(log, TEXTS.slice(0, 6));
+    await log.sync();
+    await appendAll(log, TEXTS.slice(6));
+    for (const remains of [nothingRemains, allRemains]) {
+      const after = new RecordingFileSystem(files.afterPowerCut(files.log.length, remains));
+      const { log: recovered, found } = await open(after);
+      expect(found.damages).toEqual([]);
+      expect(textsOf(await recordsOf(recovered))).toEqual(remains === allRemains ? TEXTS : TEXTS.slice(0, 8));
+      await recovered.close();
+    }
+    await log.close();
+  });
+});
+
+describe('a record that is read back by its position', () => {
+  test('has its payload, from memory, from the file, and after a reopen', async () => {
+    const { log } = await open();
+    const positions = await appendAll(log, TEXTS);
+    const check = async (on: Log): Promise<void> => {
+      for (const [i, position] of positions.entries()) {
+        expect((await on.read(position, 12))?.toString()).toBe(bytesOf(TEXTS[i] as string).toString());
+      }
+    };
+    await check(log);
+    await log.close();
+    const again = await open();
+    await check(again.log);
+    await again.log.close();
+    expect(files.handles).toBe(0);
+  });
+
+  test('is found behind another one of the same append', async () => {
+    const { log } = await open();
+    const { position } = await log.append([Buffer.from('first'), Buffer.from('second')]);
+    const second = positionAfter(position as LogPosition, 5);
+    expect((await log.read(second, 6))?.toString()).toBe('second');
+    await log.close();
+  });
+
+  test('is undefined if the record is damaged, another one, or its segment was removed', async () => {
+    const { log } = await open();
+    const positions = await appendAll(log, TEXTS);
+    await log.close();
+    const [first, , third] = positions as [LogPosition, LogPosition, LogPosition];
+    const damaged = new RecordingFileSystem(files.disk);
+    const path = [...damaged.disk.keys()].sort()[0] as string;
+    const disk = new Map(damaged.disk);
+    const bytes = Buffer.from(disk.get(path) as Buffer);
+    bytes[third.offset + 24] = 0;
+    const { log: again } = await open(new RecordingFileSystem(disk.set(path, bytes)));
+    expect(await again.read(third, 12)).toBeUndefined();
+    expect(await again.read({ ...first, sequence: 2 }, 12)).toBeUndefined();
+    expect(await again.read(first, 11)).toBeUndefined();
+    expect(await again.read(first, 12)).toBeDefined();
+    await again.remove(again.segments.slice(0, 1));
+    expect(await again.read(first, 12)).toBeUndefined();
+    await again.close();
+  });
+});
+
+test('a log gets smaller when records that are needed are moved to its end and the first segment is removed', async () => {
+  const { log } = await open();
+  await appendAll(log, TEXTS, ENQUEUED);
+  const isNeeded = (text: string): boolean => ['record 2', 'record 9'].includes(text);
+  for (let round = 0; round < 3; round++) {
+    const [oldest] = log.segments;
+    if (oldest === undefined) throw new Error('no segment');
+    if (oldest === log.written) await log.endSegment();
+    const reader = await log.openReader(oldest);
+    for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
+      for (const piece of pieces) {
+        if (piece.kind !== 'record') continue;
+        const text = piece.payload.toString().replace(/\.*$/, '');
+        if (isNeeded(text)) await log.append([piece.payload], [piece.type]);
+      }
+    }
+    await reader.close();
+    await log.sync();
+    await log.remove([oldest]);
+  }
+  await log.close();
+  const { log: again, found } = await open();
+  expect(found.damages).toEqual([]);
+  expect(await recordsOf(again)).toMatchObject([
+    { type: ENQUEUED, text: 'record 2' },
+    { type: ENQUEUED, text: 'record 9' },
+  ]);
+  expect(again.segments.length).toBeLessThanOrEqual(2);
+  await again.close();
+});
+
+test('an examination of a segment finds its records and its damage', async () => {
+  const { log } = await open();
+  const positions = await appendAll(log, TEXTS.slice(0, 4), ENQUEUED);
+  await log.close();
+  const [path] = [...files.disk.keys()] as [string];
+  const disk = new Map(files.disk);
+  const bytes = Buffer.from(disk.get(path) as Buffer);
+  bytes[(positions[1] as LogPosition).offset + 24] = 0;
+  const on = new RecordingFileSystem(disk.set(path, bytes));
+  const { log: again } = await open(on);
+  const examined = await examineSegment(
+    on,
+    again.segments[0] as (typeof again.segments)[0],
+    undefined,
+    () => undefined,
+  );
+  expect(examined).toMatchObject({
+    ...{
+      records: 3,
+      next: 5,
+      isFooterRight: true,
+      hasStrayFooter: false,
+      headerCopies: ['intact', 'intact'],
+    },
+    damages: [{ from: 2, to: 3, reason: 'the checksum of a payload is wrong' }],
+  });
+  await again.close();
+});
+
+test('a commit loop writes typed records and assigns their positions', async () => {
+  const { log } = await open(files, true);
+  interface Change {
+    readonly type: number;
+    readonly payload: Buffer;
+    readonly length: number;
+    position?: LogPosition;
+  }
+  const changeOf = (text: string, type: number): Change => ({ type, payload: bytesOf(text), length: 12 });
+  const target = {
+    async append(changes: readonly Change[]) {
+      const payloads = changes.map(({ payload }) => payload);
+      const { appended, error, position } = await log.append(
+        payloads,
+        changes.map(({ type }) => type),
+      );
+      let next = position;
+      for (const change of changes.slice(0, appended)) {
+        if (next === undefined) break;
+        change.position = next;
+        next = positionAfter(next, change.length);
+      }
+      return { appended, error };
+    },
+    sync: () => log.sync(),
+  };
+  let commits = 0;
+  const loop = new CommitLoop<Change>(target, true, {
+    committing: () => commits++,
+    committed: () => undefined,
+    refused: (_, error) => error,
+  });
+  const changes = TEXTS.map((text) => changeOf(text, COMPLETED));
+  await Promise.all(changes.map((change) => loop.put(change)));
+  expect(commits).toBe(1);
+  for (const { position, payload } of changes) {
+    expect((await log.read(position as LogPosition, 12))?.equals(payload)).toBe(true);
+  }
+  await log.close();
+});
