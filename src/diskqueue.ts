@@ -1,6 +1,6 @@
 /** A durable queue on a local disk. */
 export type { BackendQueue, Delivery } from './diskqueue/backend-queue.ts';
-export { DummyBackendQueue } from './diskqueue/dummy-backend-queue.ts';
+export { DummyBackendQueue } from './diskqueue/backend-queue.ts';
 export { OverflowQueue } from './diskqueue/overflow-queue.ts';
 export type { OverflowQueueOptions } from './diskqueue/overflow-queue.ts';
 export { DiskQueue } from './diskqueue/disk-queue.ts';

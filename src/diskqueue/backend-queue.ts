@@ -1,6 +1,8 @@
 import { types } from 'node:util';
-import { wrongType } from '../core/errors.ts';
-import type { SignalOptions } from '../core/signal-options.ts';
+import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
+import { EscapementError, wrongType } from '../core/errors.ts';
+import { signalOf, type SignalOptions } from '../core/signal-options.ts';
+import { WaitLine } from '../core/wait-line.ts';
 
 /** A delivered message. Without `ack` or `nack` it stays in flight, and is delivered again after a reopen. */
 export interface Delivery {
@@ -35,4 +37,69 @@ export interface BackendQueue {
 /** Throws unless `data` is bytes; `instanceof` would refuse those of another realm. */
 export function requireData(data: unknown): asserts data is Uint8Array {
   if (!types.isUint8Array(data)) throw wrongType('data', 'a Uint8Array', data);
+}
+
+/**
+ * A backend that drops and counts what overflows, for queues that may lose messages: NSQ's backend of ephemeral topics and
+ * channels.
+ */
+export class DummyBackendQueue implements BackendQueue {
+  /** Always 0: no message is kept. */
+  readonly depth = 0;
+  readonly #waiting = new WaitLine<Delivery>();
+  #dropped = 0;
+  #isClosed = false;
+
+  /** Number of messages that were put, and dropped. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  /** Drops the message. */
+  async put(data: Uint8Array, options: SignalOptions = {}): Promise<void> {
+    requireData(data);
+    signalOf('DummyBackendQueue.put', options)?.throwIfAborted();
+    this.#requireOpen('put');
+    this.#dropped++;
+    return Promise.resolve();
+  }
+
+  /** Waits until the signal fires or the queue is closed. */
+  async receive(options: SignalOptions = {}): Promise<Delivery> {
+    const signal = signalOf('DummyBackendQueue.receive', options);
+    this.#requireOpen('receive');
+    return this.#waiting.wait((delivery) => delivery, signal);
+  }
+
+  /** Does nothing, because there are no messages. */
+  async empty(): Promise<void> {
+    this.#requireOpen('empty');
+    return Promise.resolve();
+  }
+
+  /** Rejects pending calls with `ERR_QUEUE_CLOSED`. Idempotent. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#waiting.failAll(closedError('receive'));
+    return Promise.resolve();
+  }
+
+  /** The same as `close`. */
+  delete(): Promise<void> {
+    return this.close();
+  }
+
+  /** @internal What a console prints. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({ dropped: this.dropped, state: this.#isClosed ? 'closed' : 'open' }));
+  }
+
+  #requireOpen(operation: string): void {
+    if (this.#isClosed) throw closedError(operation);
+  }
+}
+
+function closedError(operation: string): EscapementError {
+  const op = `DummyBackendQueue.${operation}`;
+  return new EscapementError('ERR_QUEUE_CLOSED', 'the queue is closed', { op });
 }

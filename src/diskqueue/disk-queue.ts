@@ -1,11 +1,13 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { EscapementError, illegalConstructor, type EscapementErrorCode } from '../core/errors.ts';
+import { EscapementError, illegalConstructor, wrongValue, type EscapementErrorCode } from '../core/errors.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { CommitLoop } from '../log/commit-loop.ts';
+import { parseSegmentFileName } from '../log/segment.ts';
 import { BackgroundSync } from './background-sync.ts';
 import { requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
 import { Capacity } from './capacity.ts';
+import { CheckedLog } from './checked/checked-log.ts';
 import { Deliveries, MessageIterator, type Receivers } from './deliveries.ts';
 import { DiskQueueMetrics } from './disk-queue-metrics.ts';
 import {
@@ -14,7 +16,8 @@ import {
   type ResolvedDiskQueueOptions,
 } from './disk-queue-options.ts';
 import type { CorruptionEvent, MessageLog, StoredMessage } from './message-log.ts';
-import { openLog } from './open-log.ts';
+import { filesOfQueue } from './nsq/format.ts';
+import { NsqLog } from './nsq/nsq-log.ts';
 import { QueueLock } from './queue-lock.ts';
 
 /**
@@ -179,8 +182,8 @@ export class DiskQueue implements BackendQueue {
    *
    * @throws EscapementError `ERR_QUEUE_CLOSED`. `ERR_QUEUE_IO` - the file system has failed; the message stays.
    */
-  async receive(options: SignalOptions = {}): Promise<Delivery> {
-    const signal = signalOf('DiskQueue.receive', options);
+  async receive(options?: SignalOptions): Promise<Delivery> {
+    const signal = options === undefined ? undefined : signalOf('DiskQueue.receive', options);
     signal?.throwIfAborted();
     this.#requireOpen('receive');
     return (await this.#deliveries.take(signal)) as Delivery;
@@ -361,4 +364,27 @@ function notify(onCorruption: (event: CorruptionEvent) => void, event: Corruptio
   } catch (error) {
     reportUncaught(error);
   }
+}
+
+/** Opens the log of a queue in the format of its options. */
+async function openLog(
+  options: ResolvedDiskQueueOptions,
+  onCorruption: (event: CorruptionEvent) => void,
+): Promise<MessageLog> {
+  const { files, folder, name, maxBytesPerFile, maxMessageSize, durability, clock, format } = options;
+  await requireNoOther(options);
+  const isAlwaysDurable = durability === 'always';
+  const common = { files, folder, name, maxBytesPerFile, isAlwaysDurable, onCorruption };
+  if (format === 'nsq') return NsqLog.open({ ...common, maxMessageSize });
+  return CheckedLog.open({ ...common, wallNow: () => clock.wallNow() });
+}
+
+/** An empty queue beside the files of the other format would look as if their messages were lost. */
+async function requireNoOther({ files, folder, name, format }: ResolvedDiskQueueOptions): Promise<void> {
+  const names = await files.list(folder);
+  const isChecked = names.some((file) => parseSegmentFileName(file)?.log === name);
+  const isNsq = filesOfQueue(name, names).data.length > 0;
+  const other = format === 'nsq' ? isChecked && 'checked' : isNsq && 'nsq';
+  if (other === false) return;
+  throw wrongValue('format', `'${other}', as the files of queue '${name}' in ${folder} are`, format);
 }

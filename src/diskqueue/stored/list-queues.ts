@@ -1,14 +1,14 @@
-import { CursorFile } from '../checked/cursor-file.ts';
-import { parseSegmentFileName } from '../../log/segment.ts';
-import { StoredCheckedQueue } from '../checked/stored-checked-queue.ts';
 import type { FileSystem } from '../../log/file-system.ts';
+import { parseSegmentFileName } from '../../log/segment.ts';
+import { CursorFile } from '../checked/cursor-file.ts';
+import { StoredCheckedQueue } from '../checked/stored-checked-queue.ts';
 import { StoredNsqQueue } from '../nsq/stored-nsq-queue.ts';
 import type { StoredQueue } from './stored-queue.ts';
 
 const CURSOR = /^(.+)\.cursor$/s;
 const NSQ_FILE = /^(.+)\.diskqueue\.(?:\d{6,15}|meta)\.dat$/s;
 
-/** The queues whose files are in a folder, by name. */
+/** Returns the queues that have files in a folder, sorted by name. */
 export async function listQueues(files: FileSystem, folder: string): Promise<StoredQueue[]> {
   const checked = new Set<string>();
   const nsq = new Set<string>();
@@ -28,12 +28,12 @@ export async function listQueues(files: FileSystem, folder: string): Promise<Sto
   return queues.sort((a, b) => compare(a.name, b.name) || compare(a.format, b.format));
 }
 
-/** A queue that was read to its end may have nothing else; and other programs have files of that name. */
+/** Whether the file is the cursor of a queue without segments. Other programs may have files of that name. */
 async function mayBeCursor(files: FileSystem, folder: string, name: string): Promise<boolean> {
   try {
     return (await new CursorFile(files, folder, `${folder}/${name}.cursor`).load()).isThere;
   } catch {
-    return true; // it cannot be read: so says whoever reads the queue, and the others can be read
+    return true; // it cannot be read: reading this queue reports that, and the other queues can be read
   }
 }
 
