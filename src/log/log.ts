@@ -263,7 +263,7 @@ export class Log {
   }
 
   async #abandon(writer: SegmentWriter): Promise<void> {
-    this.#release(writer);
+    if (this.#writer === writer) this.#release(writer);
     if (writer.doubt !== undefined) this.#doubt = { next: writer.segment.next, ...writer.doubt };
     await writer.abandon();
   }

@@ -226,8 +226,8 @@ test('a log gets smaller when records that are needed are moved to its end and t
   const { log: again, found } = await open();
   expect(found.damages).toEqual([]);
   expect(await recordsOf(again)).toMatchObject([
-    { type: ENQUEUED, text: 'record 2' },
     { type: ENQUEUED, text: 'record 9' },
+    { type: ENQUEUED, text: 'record 2' },
   ]);
   expect(again.segments.length).toBeLessThanOrEqual(2);
   await again.close();

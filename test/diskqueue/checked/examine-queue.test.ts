@@ -96,10 +96,10 @@ describe('what a crash leaves is noted', () => {
       changed(unknown, segment(3), (bytes) => bytes.subarray(0, -5)),
     );
     expect({ problems, messages }).toEqual({ problems: [], messages: 11 });
-    expect(notes).toEqual([`${segment(3)}: 69 bytes at 350 belong to nothing`]);
+    expect(notes).toEqual([`${segment(3)}: 69 bytes at 350 are not part of a message`]);
   });
 
-  test('files that were being made, or were put aside', async () => {
+  test('files that are unfinished, or were set aside', async () => {
     const disk = new Map(crashed)
       .set(segment(4), Buffer.alloc(60))
       .set(`${folder}/${NAME}.cursor.new`, Buffer.alloc(3))
@@ -111,12 +111,12 @@ describe('what a crash leaves is noted', () => {
     const { problems, notes } = await verify(disk);
     expect(problems).toEqual([]);
     expect(notes).toEqual([
-      `${segment(4)}: was being made`,
-      `${folder}/${NAME}.cursor.new: was being made`,
-      `${folder}/${NAME}.0000000009.segment.damaged: was put aside`,
-      `${folder}/${NAME}.0000000009.segment.damaged.2: was put aside`,
-      `${folder}/${NAME}.0000000009.segment.damaged.3.new: was being made`,
-      `${folder}/${NAME}.0000000009.segment.rewritten: was being made`,
+      `${segment(4)}: is unfinished`,
+      `${folder}/${NAME}.cursor.new: is unfinished`,
+      `${folder}/${NAME}.0000000009.segment.damaged: was set aside`,
+      `${folder}/${NAME}.0000000009.segment.damaged.2: was set aside`,
+      `${folder}/${NAME}.0000000009.segment.damaged.3.new: is unfinished`,
+      `${folder}/${NAME}.0000000009.segment.rewritten: is unfinished`,
     ]);
   });
 
@@ -132,8 +132,8 @@ describe('what a crash leaves is noted', () => {
     for (const number of [2, 3]) disk.delete(segment(number));
     const { problems, notes } = await verify(disk);
     expect(problems).toEqual([]);
-    expect(notes.join('\n')).toMatch(/59 bytes at \d+ were not finished/);
-    expect(notes.join('\n')).toMatch(/messages 5 to 9 are acknowledged and gone/);
+    expect(notes.join('\n')).toMatch(/a write of 59 bytes at \d+ is unfinished/);
+    expect(notes.join('\n')).toMatch(/messages 5 to 9 are acknowledged, and not in the files/);
   });
 
   test('damage that costs nobody anything', async () => {
