@@ -6,8 +6,7 @@ import { CommitLoop } from '../log/commit-loop.ts';
 import { BackgroundSync } from './background-sync.ts';
 import { requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
 import { Capacity } from './capacity.ts';
-import { Deliveries, type Receivers } from './deliveries.ts';
-import { MessageIterator } from './delivery.ts';
+import { Deliveries, MessageIterator, type Receivers } from './deliveries.ts';
 import { DiskQueueMetrics } from './disk-queue-metrics.ts';
 import {
   resolveDiskQueueOptions,

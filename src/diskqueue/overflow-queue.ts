@@ -5,7 +5,7 @@ import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { integer, objectWith, readOptions, type OptionTable } from '../core/options.ts';
 import { WaitLine, type WaitGroup } from '../core/wait-line.ts';
 import { requireData, type BackendQueue, type Delivery } from './backend-queue.ts';
-import { MessageIterator, SettleOnce } from './delivery.ts';
+import { MessageIterator, SettleOnce } from './deliveries.ts';
 
 /** Options of an `OverflowQueue`. */
 export interface OverflowQueueOptions {

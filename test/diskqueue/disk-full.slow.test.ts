@@ -73,7 +73,7 @@ const CASES = FORMATS.flatMap((format) =>
 );
 
 describe.each(CASES)('a full disk: %s', (_, setup) => {
-  test('acknowledging everything frees the disk: puts work again, and nothing comes again', async () => {
+  test('acknowledging everything frees a full disk: puts work again, and no message is delivered again', async () => {
     const queue = await openQueue(disk, folder, setup);
     const ids = await fill(queue);
     expect(ids.length).toBeGreaterThan(100);
@@ -88,7 +88,7 @@ describe.each(CASES)('a full disk: %s', (_, setup) => {
     expect(await reopened(recorded, setup)).toEqual(more);
   });
 
-  test('acknowledging everything before the put that is refused frees it, too', async () => {
+  test('acknowledging everything before the rejected put frees a full disk, too', async () => {
     const queue = await openQueue(disk, folder, setup);
     const ids = await fill(queue);
     const free = disk.capacity;
@@ -108,7 +108,7 @@ describe.each(CASES)('a full disk: %s', (_, setup) => {
     expect(await reopened(recorded, setup)).toEqual([20_000]);
   });
 
-  test('what is acknowledged in order frees the files it fills, and the rest stays', async () => {
+  test('acknowledgements in order free the files that they cover, and the other messages stay', async () => {
     const queue = await openQueue(disk, folder, setup);
     const ids = await fill(queue);
     const deliveries = await receiveAll(queue);
@@ -127,7 +127,7 @@ describe.each(CASES)('a full disk: %s', (_, setup) => {
     expect(await reopened(recorded, setup)).toEqual([...ids.slice(half), ...more]);
   });
 
-  test('empty works', async () => {
+  test('empty works on a full disk', async () => {
     const queue = await openQueue(disk, folder, setup);
     await fill(queue);
     await queue.empty();
@@ -138,7 +138,7 @@ describe.each(CASES)('a full disk: %s', (_, setup) => {
     expect(await reopened(recorded, setup)).toEqual(more);
   });
 
-  test('close and reopen work, and acknowledging frees it then', async () => {
+  test('close and reopen work on a full disk, and acknowledging frees it then', async () => {
     const first = await openQueue(disk, folder, setup);
     const ids = await fill(first);
     disk.fill();
@@ -153,7 +153,7 @@ describe.each(CASES)('a full disk: %s', (_, setup) => {
     expect(await reopened(recorded, setup)).toEqual(more);
   });
 
-  test('nothing that is not needed is left there', async () => {
+  test('no unneeded file is left on a full disk', async () => {
     const queue = await openQueue(disk, folder, setup);
     await fill(queue);
     expect(names().filter((name) => /\.(new|tmp|damaged|bad)$/.test(name))).toEqual([]);
@@ -161,7 +161,7 @@ describe.each(CASES)('a full disk: %s', (_, setup) => {
     await queue.close();
   });
 
-  test('a crash at any moment: nothing is lost, and nothing comes again but what was not flushed', async () => {
+  test('a crash at any time loses no message, and delivers again only messages whose acknowledgement was not flushed', async () => {
     for (let seed = FIRST_SEED; seed < FIRST_SEED + runs(2); seed++) {
       const random = new Random(seed);
       recorded = new RecordingFileSystem();
@@ -211,7 +211,7 @@ describe('acknowledgements out of order, on a full disk', () => {
   const even = (_: unknown, i: number): boolean => i % 2 === 0;
   const odd = (_: unknown, i: number): boolean => i % 2 === 1;
 
-  test('are written as far as there is room, without any', async () => {
+  test('acknowledgements out of order are written as far as the full disk has space', async () => {
     const { queue, deliveries } = await filled();
     const acked = deliveries.slice(0, 1_000).filter(odd);
     for (const delivery of acked) delivery.ack();
@@ -222,7 +222,7 @@ describe('acknowledgements out of order, on a full disk', () => {
     expect(left.slice(0, 500)).toEqual(Array.from({ length: 500 }, (_, i) => 2 * i));
   });
 
-  test('stay in memory, and flush rejects, until there is room', async () => {
+  test('acknowledgements out of order stay in memory, and flush rejects, until the disk has space', async () => {
     const { queue, deliveries } = await filled();
     for (const delivery of deliveries.filter(odd)) delivery.ack();
     await expect(queue.flush()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO', cause: { code: 'ENOSPC' } });
@@ -235,7 +235,7 @@ describe('acknowledgements out of order, on a full disk', () => {
     expect((await reopened(killed, setup)).length).toBeLessThan(COUNT - 800); // those that fit were written
   });
 
-  test('make room for themselves when those before them come', async () => {
+  test('acknowledgements out of order are written when those before them free the disk', async () => {
     const { queue, deliveries } = await filled();
     for (const delivery of deliveries.filter(odd)) delivery.ack();
     await expect(queue.flush()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });
@@ -248,7 +248,7 @@ describe('acknowledgements out of order, on a full disk', () => {
   });
 });
 
-test('a cursor of version 1 is replaced as soon as there is room', async () => {
+test('a cursor of version 1 is replaced as soon as the disk has space', async () => {
   const setup: Setup = { maxBytesPerFile: 20_000 };
   const queue = await openQueue(disk, folder, setup);
   const ids = await fill(queue);
@@ -270,24 +270,27 @@ test('a cursor of version 1 is replaced as soon as there is room', async () => {
   expect(await reopened(recorded, setup)).toEqual([]);
 });
 
-test.each(FORMATS)('%s: an overflow queue in front of it goes on as well', async (format) => {
-  const setup: Setup = { format, maxBytesPerFile: 20_000 };
-  const queue = new OverflowQueue({ memorySize: 2, backend: await openQueue(disk, folder, setup) });
-  let id = 0;
-  let refusal: unknown;
-  while (refusal === undefined) {
-    await queue.put(message(id++)).catch((error: unknown) => {
-      refusal = error;
-    });
-  }
-  expect(refusal).toMatchObject({ code: 'ERR_QUEUE_IO' });
-  for (let i = 0; i < id - 1; i++) {
-    const delivery = await queue.receive();
-    expect(idOf(delivery)).toBe(i);
-    delivery.ack();
-  }
-  await settled();
-  await queue.put(message(id)); // memory has room
-  await queue.close();
-  expect(await reopened(recorded, setup)).toEqual([id]);
-});
+test.each(FORMATS)(
+  '%s: an overflow queue in front of a full disk queue works again as well',
+  async (format) => {
+    const setup: Setup = { format, maxBytesPerFile: 20_000 };
+    const queue = new OverflowQueue({ memorySize: 2, backend: await openQueue(disk, folder, setup) });
+    let id = 0;
+    let refusal: unknown;
+    while (refusal === undefined) {
+      await queue.put(message(id++)).catch((error: unknown) => {
+        refusal = error;
+      });
+    }
+    expect(refusal).toMatchObject({ code: 'ERR_QUEUE_IO' });
+    for (let i = 0; i < id - 1; i++) {
+      const delivery = await queue.receive();
+      expect(idOf(delivery)).toBe(i);
+      delivery.ack();
+    }
+    await settled();
+    await queue.put(message(id)); // memory has room
+    await queue.close();
+    expect(await reopened(recorded, setup)).toEqual([id]);
+  },
+);

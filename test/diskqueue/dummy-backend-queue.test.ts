@@ -5,7 +5,7 @@ import { bytes, drain, isPending, putAll, rejection } from './support/queues.ts'
 const CLOSED = { name: 'EscapementError', code: 'ERR_QUEUE_CLOSED' };
 
 describe('DummyBackendQueue', () => {
-  test('drops what is put, and counts it', async () => {
+  test('a dummy backend drops and counts what is put', async () => {
     const queue = new DummyBackendQueue();
     await putAll(queue, 'abc');
     expect([queue.depth, queue.dropped]).toEqual([0, 3]);
@@ -16,7 +16,7 @@ describe('DummyBackendQueue', () => {
     expect(queue.dropped).toBe(3);
   });
 
-  test('gives nothing: whoever waits, waits for the signal or for the end', async () => {
+  test('a receive of a dummy backend waits until its signal fires or the queue is closed', async () => {
     const queue = new DummyBackendQueue();
     const controller = new AbortController();
     const aborted = queue.receive({ signal: controller.signal });
@@ -31,7 +31,7 @@ describe('DummyBackendQueue', () => {
   });
 
   test.each(['close', 'delete'] as const)(
-    'after %s: everything rejects, and again it does nothing',
+    'after %s of a dummy backend all calls reject, and a second one does nothing',
     async (end) => {
       const queue = new DummyBackendQueue();
       await queue[end]();
@@ -44,7 +44,7 @@ describe('DummyBackendQueue', () => {
 });
 
 describe('behind an OverflowQueue: ephemeral', () => {
-  test('what does not fit in memory is dropped; the order of the rest is kept', async () => {
+  test('an ephemeral queue drops what does not fit in memory, and keeps the order of the rest', async () => {
     const backend = new DummyBackendQueue();
     const queue = new OverflowQueue({ memorySize: 3, backend });
     await putAll(queue, 'abcde');
@@ -55,14 +55,14 @@ describe('behind an OverflowQueue: ephemeral', () => {
     expect(backend.dropped).toBe(3);
   });
 
-  test('memorySize 0: all is dropped', async () => {
+  test('an ephemeral queue with memorySize 0 drops everything', async () => {
     const backend = new DummyBackendQueue();
     const queue = new OverflowQueue({ memorySize: 0, backend });
     await putAll(queue, 'abc');
     expect([queue.depth, backend.dropped]).toEqual([0, 3]);
   });
 
-  test('close drops what is in memory', async () => {
+  test('close of an ephemeral queue drops the messages in memory', async () => {
     const backend = new DummyBackendQueue();
     const queue = new OverflowQueue({ memorySize: 3, backend });
     await putAll(queue, 'ab');

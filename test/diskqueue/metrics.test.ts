@@ -18,14 +18,14 @@ import {
 import { RecordingMetrics } from './support/recording-metrics.ts';
 
 describe.each(FORMATS)('%s: metrics', (format) => {
-  test('carry the name of the queue', async () => {
+  test('metrics carry the name of the queue', async () => {
     const metrics = new RecordingMetrics();
     await openQueue({ format, metrics, name: 'mine' });
     expect(metrics.labels).toHaveLength(7);
     for (const labels of metrics.labels) expect(labels).toEqual({ queue: 'mine' });
   });
 
-  test('depth and bytes are read when somebody asks, until it is closed', async () => {
+  test('the gauges of depth and bytes are read on demand, until the queue is closed', async () => {
     const metrics = new RecordingMetrics();
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, metrics, dataPath });
@@ -47,7 +47,7 @@ describe.each(FORMATS)('%s: metrics', (format) => {
     expect(again.gauges()).toEqual({});
   });
 
-  test('puts and acknowledgements are counted once; what is refused, nacked or emptied is not', async () => {
+  test('puts and acknowledgements are counted once; rejected, returned and emptied messages are not counted', async () => {
     const [metrics, files] = [new RecordingMetrics(), new RecordingFiles()];
     const queue = await openQueue({ format, metrics, files, maxMessageSize: 5, maxBytesTotal: 20 });
     await putAll(queue, ['a', 'b', 'c', 'd']);
@@ -68,7 +68,7 @@ describe.each(FORMATS)('%s: metrics', (format) => {
     expect(metrics.counts.get('diskqueue_acks_total')).toBe(1);
   });
 
-  test('how long commits take is measured on the clock, in seconds', async () => {
+  test('the duration of commits is measured on the clock, in seconds', async () => {
     const [metrics, files, clock] = [new RecordingMetrics(), new RecordingFiles(), new ManualClock()];
     const queue = await openQueue({ format, metrics, files, clock });
     await queue.put(bytes('first'));
@@ -84,7 +84,7 @@ describe.each(FORMATS)('%s: metrics', (format) => {
     expect(buckets).toEqual([...buckets].sort((x, y) => x - y));
   });
 
-  test('damage and what it has cost are counted', async () => {
+  test('damage and lost messages are counted', async () => {
     const dataPath = await damagedFolder(format);
     const metrics = new RecordingMetrics();
     const queue = await openQueue({ format, dataPath, metrics, onCorruption: () => undefined });
@@ -95,7 +95,7 @@ describe.each(FORMATS)('%s: metrics', (format) => {
     expect(metrics.gauges()).toEqual({ diskqueue_depth: 0, diskqueue_bytes: 0 });
   });
 
-  test('are taken back when open fails', async () => {
+  test('gauges are removed when open fails', async () => {
     const metrics = new RecordingMetrics();
     const dataPath = temporaryFolder();
     await openQueue({ format, dataPath });
@@ -109,7 +109,7 @@ describe.each(FORMATS)('%s: metrics', (format) => {
     expect(metrics.gauges()).toEqual({});
   });
 
-  test('that throw stop nothing: their errors are uncaught exceptions', async () => {
+  test('errors of a metrics provider are uncaught exceptions, and stop nothing', async () => {
     const uncaught: string[] = [];
     const before = process.listeners('uncaughtException');
     process.removeAllListeners('uncaughtException');

@@ -25,7 +25,7 @@ function overflowing(memorySize: number): { queue: OverflowQueue; backend: FakeB
 const left = (backend: FakeBackend): string[] => backend.messages.map(text);
 
 describe('memory first, the backend when it is full', () => {
-  test('messages that are handed out take room in memory', async () => {
+  test('messages in flight count as messages in memory', async () => {
     const { queue, backend } = overflowing(2);
     await putAll(queue, 'ab');
     expect([queue.depth, backend.depth]).toEqual([2, 0]);
@@ -38,7 +38,7 @@ describe('memory first, the backend when it is full', () => {
     expect([queue.depth, left(backend)]).toEqual([2, []]);
   });
 
-  test('while the backend has messages that nobody has had, all go there', async () => {
+  test('while the backend has messages to deliver, all puts go there', async () => {
     const { queue, backend } = overflowing(2);
     await putAll(queue, 'abc');
     expect(await drain(queue, 2)).toEqual(['a', 'b']);
@@ -50,7 +50,7 @@ describe('memory first, the backend when it is full', () => {
     expect(await drain(queue)).toEqual(['f']);
   });
 
-  test('also while one is on its way there', async () => {
+  test('while a put of the backend is pending, all puts go there', async () => {
     const { queue, backend } = overflowing(1);
     backend.delays.push(5);
     await queue.put(bytes('a'));
@@ -60,7 +60,7 @@ describe('memory first, the backend when it is full', () => {
     expect(await drain(queue)).toEqual(['b', 'c']);
   });
 
-  test('memorySize 0: everything goes to the backend', async () => {
+  test('with memorySize 0 everything goes to the backend', async () => {
     const { queue, backend } = overflowing(0);
     await putAll(queue, 'abc');
     expect(left(backend)).toEqual(['a', 'b', 'c']);
@@ -70,7 +70,7 @@ describe('memory first, the backend when it is full', () => {
     expect(await drain(queue)).toEqual(['a', 'b', 'c']);
   });
 
-  test('what the backend has from before comes first', async () => {
+  test('messages that the backend has from before come first', async () => {
     const { queue, backend } = overflowing(5);
     await putAll(backend, 'xy');
     await putAll(queue, 'ab');
@@ -78,7 +78,7 @@ describe('memory first, the backend when it is full', () => {
     expect(await drain(queue)).toEqual(['x', 'y', 'a', 'b']);
   });
 
-  test('whoever waits is served from both, in the order they came', async () => {
+  test('pending receives are served from memory and the backend, in order', async () => {
     const { queue, backend } = overflowing(1);
     const waiting = Array.from({ length: 4 }, () => queue.receive());
     backend.delays.push(3, 2, 1);
@@ -86,7 +86,7 @@ describe('memory first, the backend when it is full', () => {
     expect((await Promise.all(waiting)).map(text)).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('memory takes a copy', async () => {
+  test('a message in memory is a copy', async () => {
     const { queue } = overflowing(2);
     const buffer = bytes('a');
     await queue.put(buffer);
@@ -97,7 +97,7 @@ describe('memory first, the backend when it is full', () => {
 
 describe('nack: in the old place, whichever part a message is from', () => {
   test.each([[['a', 'c', 'd']], [['d', 'c', 'a']], [['d', 'a']], [['d', 'c']], [['c']], [['a']]])(
-    '%j come back, a from memory, c and d from the backend: before e and f, who were not there',
+    'after a nack of %j, a from memory, c and d from the backend are delivered before the later e and f',
     async (back) => {
       const { queue, backend } = overflowing(2);
       await putAll(queue, 'abcd');
@@ -110,7 +110,7 @@ describe('nack: in the old place, whichever part a message is from', () => {
     },
   );
 
-  test('a message of memory is before one of the backend, and that before a later one of memory', async () => {
+  test('a returned message of memory comes before one of the backend, and that before a later one of memory', async () => {
     const { queue } = overflowing(2);
     await putAll(queue, 'abc');
     const [a, b, c] = await receiveMany(queue, 3);
@@ -121,7 +121,7 @@ describe('nack: in the old place, whichever part a message is from', () => {
     expect(await drain(queue)).toEqual(['a', 'c', 'd']);
   });
 
-  test('brings back what was put, whatever was done to what was handed out', async () => {
+  test('a message after nack is the one that was put, even if the delivered copy was changed', async () => {
     const { queue } = overflowing(1);
     await putAll(queue, 'ab');
     for (const delivery of await receiveMany(queue, 2)) {
@@ -131,7 +131,7 @@ describe('nack: in the old place, whichever part a message is from', () => {
     expect(await drain(queue)).toEqual(['a', 'b']);
   });
 
-  test('settling twice does nothing', async () => {
+  test('settling a delivery twice does nothing', async () => {
     const { queue } = overflowing(1);
     await putAll(queue, 'ab');
     const deliveries = await receiveMany(queue, 2);
@@ -146,7 +146,7 @@ describe('nack: in the old place, whichever part a message is from', () => {
 });
 
 describe('abort', () => {
-  test('of a receive that waits: it leaves, and takes nothing with it', async () => {
+  test('an aborted receive leaves, and takes no message', async () => {
     const { queue } = overflowing(1);
     const controller = new AbortController();
     const waiting = queue.receive({ signal: controller.signal });
@@ -157,7 +157,7 @@ describe('abort', () => {
     expect(await drain(queue)).toEqual(['a', 'b']);
   });
 
-  test('while the backend was asked: what it gives comes later than what is in memory then', async () => {
+  test('a message that the backend delivers after its receive was aborted stays ready, in order', async () => {
     const { queue, backend } = overflowing(1);
     await putAll(queue, 'ab');
     await drain(queue, 1);
@@ -180,7 +180,7 @@ describe('abort', () => {
     expect(await drain(queue)).toEqual(['d', 'e']);
   });
 
-  test('of one who waited for the backend while its put failed', async () => {
+  test('an aborted receive that waited for a failed put of the backend takes no message', async () => {
     const { queue, backend } = overflowing(0);
     backend.failures.push('put');
     backend.delays.push(4);
@@ -197,7 +197,7 @@ describe('abort', () => {
 });
 
 describe('a backend that fails', () => {
-  test('to put: the put rejects with its error, and the message is nowhere', async () => {
+  test('a failed put of the backend rejects the put, and the message is not stored', async () => {
     const { queue, backend } = overflowing(1);
     await queue.put(bytes('a'));
     backend.failures.push('put');
@@ -207,7 +207,7 @@ describe('a backend that fails', () => {
     expect(await drain(queue)).toEqual(['a', 'b']);
   });
 
-  test('to receive: whoever waits is told, and the message stays', async () => {
+  test('a failed receive of the backend rejects pending receives, and the message stays', async () => {
     const { queue, backend } = overflowing(0);
     await queue.put(bytes('a'));
     backend.failures.push('receive');
@@ -217,7 +217,7 @@ describe('a backend that fails', () => {
     expect(await drain(queue)).toEqual(['a']);
   });
 
-  test('to empty: it rejects; what the backend has comes again', async () => {
+  test('a failed empty of the backend rejects empty, and the backend’s messages are delivered again', async () => {
     const { queue, backend } = overflowing(1);
     await putAll(queue, 'abc');
     const deliveries = await receiveMany(queue, 2);
@@ -232,7 +232,7 @@ describe('a backend that fails', () => {
 });
 
 describe('empty', () => {
-  test('drops what is here and there, and what is handed out', async () => {
+  test('empty drops the messages in memory, in the backend and in flight', async () => {
     const { queue, backend } = overflowing(2);
     await putAll(queue, 'abcd');
     const deliveries = await receiveMany(queue, 3);
@@ -247,7 +247,7 @@ describe('empty', () => {
     expect(await drain(queue)).toEqual(['x', 'y', 'z']);
   });
 
-  test('while the backend was asked for a message: none of before comes out', async () => {
+  test('empty drops a message that is on its way from the backend', async () => {
     for (const [receiveTurns, emptyTurns] of [
       [1, 5],
       [5, 1],
@@ -269,7 +269,7 @@ describe('empty', () => {
 });
 
 describe('close', () => {
-  test('moves what is in memory to the backend, in order, behind what that has, and closes it', async () => {
+  test('close moves the messages in memory to the backend, in order, behind its own, and closes it', async () => {
     const { queue, backend } = overflowing(3);
     await putAll(queue, 'abcdef');
     const deliveries = await receiveMany(queue, 5);
@@ -281,7 +281,7 @@ describe('close', () => {
     expect(backend.isClosed).toBe(true);
   });
 
-  test('nothing is lost on a real disk', async () => {
+  test('close loses no message on a disk queue', async () => {
     const dataPath = temporaryFolder();
     const queue = new OverflowQueue({ memorySize: 3, backend: await openQueue({ dataPath }) });
     await putAll(queue, 'abcdef');
@@ -295,7 +295,7 @@ describe('close', () => {
   });
 
   test.each(['reject', 'wait'] as const)(
-    'nothing is lost although the disk queue is full: %s',
+    'close loses no message although the disk queue is full: %s',
     async (whenFull) => {
       const dataPath = temporaryFolder();
       const backend = await openQueue({ dataPath, maxBytesTotal: 2, whenFull });
@@ -313,7 +313,7 @@ describe('close', () => {
     },
   );
 
-  test('whoever waits, and whoever comes, is sent away; again it does nothing', async () => {
+  test('close rejects pending and later calls, and does nothing the second time', async () => {
     const { queue, backend } = overflowing(1);
     const waiting = queue.receive();
     const closing = queue.close();
@@ -327,7 +327,7 @@ describe('close', () => {
     expect(backend.calls.filter((call) => call === 'close')).toHaveLength(1);
   });
 
-  test('puts on their way there are finished', async () => {
+  test('close completes the pending puts of the backend', async () => {
     const { queue, backend } = overflowing(1);
     backend.delays.push(5, 5);
     await queue.put(bytes('a'));
@@ -337,7 +337,7 @@ describe('close', () => {
     expect(left(backend)).toEqual(['b', 'c', 'a']);
   });
 
-  test('a backend that refuses: it is closed all the same, and the error names all that are lost', async () => {
+  test('close rejects with the number of messages that the backend has rejected, and closes it all the same', async () => {
     const { queue, backend } = overflowing(3);
     await putAll(queue, 'abc');
     backend.failures.push('put', 'put', 'close');
@@ -348,7 +348,7 @@ describe('close', () => {
     expect(left(backend)).toEqual(['c']);
   });
 
-  test('a backend that only fails to close: its own error', async () => {
+  test('close rejects with the error with which the backend fails to close', async () => {
     const { queue, backend } = overflowing(3);
     await putAll(queue, 'abc');
     backend.failures.push('close');
@@ -358,7 +358,7 @@ describe('close', () => {
 });
 
 describe('delete', () => {
-  test('deletes the backend, and drops what is in memory', async () => {
+  test('delete deletes the backend, and drops the messages in memory', async () => {
     const { queue, backend } = overflowing(1);
     await putAll(queue, 'abc');
     await queue.delete();
@@ -370,7 +370,7 @@ describe('delete', () => {
 });
 
 describe('what is put', () => {
-  test('must be bytes, and what the backend takes: it may have to go there', async () => {
+  test('put takes only bytes that the backend would take', async () => {
     const backend = await openQueue({ maxMessageSize: 3 });
     const queue = new OverflowQueue({ memorySize: 5, backend });
     expect(await rejection(queue.put('text' as never))).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
@@ -379,6 +379,48 @@ describe('what is put', () => {
     await queue.put(bytes('abc'));
     await queue.close();
   });
+});
+
+describe('a loop over messages', () => {
+  test('a loop acknowledges a message when it requests the next one; the message at which it ended is delivered again', async () => {
+    const backend = new FakeBackend();
+    const queue = new OverflowQueue({ memorySize: 1, backend });
+    await putAll(queue, 'abc');
+    const seen: string[] = [];
+    for await (const data of queue) {
+      seen.push(text({ data }));
+      if (seen.length === 2) break;
+    }
+    expect(seen).toEqual(['a', 'b']);
+    expect([queue.depth, backend.messages.map(text)]).toEqual([2, ['b', 'c']]);
+    expect(await drain(queue)).toEqual(['b', 'c']);
+  });
+
+  test('loops end when the queue is closed, and at once after it', async () => {
+    await using queue = new OverflowQueue({ memorySize: 5, backend: new FakeBackend() });
+    await queue.put(bytes('a'));
+    const seen: string[] = [];
+    for await (const data of queue) {
+      seen.push(text({ data }));
+      setImmediate(() => void queue.close());
+    }
+    for await (const data of queue) seen.push(text({ data }));
+    expect(seen).toEqual(['a']);
+    expect(await rejection(queue.put(bytes('b')))).toMatchObject({ code: 'ERR_QUEUE_CLOSED' });
+  });
+});
+
+test('a put that waits for capacity in the backend is cancelled by its signal', async () => {
+  const backend = await openQueue({ maxBytesTotal: 3, whenFull: 'wait' });
+  const queue = new OverflowQueue({ memorySize: 1, backend });
+  await putAll(queue, ['a', 'bcd']);
+  const controller = new AbortController();
+  const put = queue.put(bytes('e'), { signal: controller.signal });
+  expect(await isPending(put)).toBe(true);
+  controller.abort('enough');
+  expect(await rejection(put)).toBe('enough');
+  expect(await rejection(queue.put(bytes('e'), { signal: controller.signal }))).toBe('enough');
+  expect(await drain(queue)).toEqual(['a', 'bcd']);
 });
 
 describe('options', () => {
@@ -394,7 +436,7 @@ describe('options', () => {
     [{ memorySize: 3 }, 'ERR_INVALID_ARG_TYPE'],
     [{ memorySize: 3, backend: {} }, 'ERR_INVALID_ARG_TYPE'],
     [{ memorySize: 3, backend: DiskQueue }, 'ERR_INVALID_ARG_TYPE'],
-  ])('%o are refused', (options, code) => {
+  ])('the options %o are refused', (options, code) => {
     expect(thrownBy(() => new OverflowQueue(options as never))).toMatchObject({ code });
   });
 });

@@ -192,7 +192,7 @@ describe.skipIf(process.platform === 'win32').each(PLACES)('the lock, on %s', (_
 });
 
 describe.skipIf(process.platform === 'win32')('an owner', () => {
-  test('that is paused stays the owner when its backlog is full', async () => {
+  test('a paused owner stays the owner when its backlog is full', async () => {
     const place = shortPlace(process.platform);
     const { dataPath, name } = place;
     const [owner] = new Contenders().take(1);
@@ -206,7 +206,7 @@ describe.skipIf(process.platform === 'win32')('an owner', () => {
     expect((await openQueue({ dataPath, name })).depth).toBe(0);
   });
 
-  test('of another user stays the owner, and the error says whose it is', async () => {
+  test('an owner of another user stays the owner, and the error says so', async () => {
     const { dataPath, name } = shortPlace(process.platform);
     const lock = join(dataPath, `${name}.lock`);
     await openQueue({ dataPath, name });
@@ -219,7 +219,7 @@ describe.skipIf(process.platform === 'win32')('an owner', () => {
     expect(await asOtherStill(() => rejection(QueueLock.acquire(dataPath, name)))).toMatchObject(refused);
   });
 
-  test('keeps a folder that is renamed, and not a copy of it', async () => {
+  test('an owner keeps its queue when the folder is renamed, and does not own a copy of it', async () => {
     const { dataPath, name } = shortPlace(process.platform);
     const [folder, copy, moved] = ['folder', 'copy', 'moved'].map((part) => join(dataPath, part)) as [
       string,
@@ -237,7 +237,7 @@ describe.skipIf(process.platform === 'win32')('an owner', () => {
     await lock.release();
   });
 
-  test('is not kept out by a user who cannot write to the folder', async () => {
+  test('a user without write access to the folder cannot lock out the owner', async () => {
     const { dataPath, name } = shortPlace(process.platform);
     const { dev, ino } = statSync(dataPath);
     const identity = createHash('sha256').update(`${dev}:${ino}:${name}`).digest('hex').slice(0, 40);
@@ -252,7 +252,7 @@ describe.skipIf(process.platform === 'win32')('a contender', () => {
   const listen = LocalSocket.listen.bind(LocalSocket);
 
   test.each(['before it listens', 'while it listens'])(
-    'whose folder an owner removes %s starts anew',
+    'a contender whose folder an owner removes %s starts again',
     async (when) => {
       const { dataPath, name } = shortPlace(process.platform);
       vi.spyOn(LocalSocket, 'listen').mockImplementationOnce(async (folder, file) => {
@@ -268,7 +268,7 @@ describe.skipIf(process.platform === 'win32')('a contender', () => {
     },
   );
 
-  test('that another one overtakes is refused, and leaves nothing behind', async () => {
+  test('a contender that was overtaken is refused, and leaves nothing behind', async () => {
     const { dataPath, name } = shortPlace(process.platform);
     let winner: QueueLock | undefined;
     vi.spyOn(LocalSocket, 'listen').mockImplementationOnce(async (folder, file) => {
@@ -282,7 +282,7 @@ describe.skipIf(process.platform === 'win32')('a contender', () => {
     expect(readdirSync(dataPath)).toEqual([]);
   });
 
-  test('that was killed leaves a folder, which the next owner removes; that of a living one stays', async () => {
+  test('the folder of a killed contender is removed by the next owner; that of a living one stays', async () => {
     const { dataPath, name } = shortPlace(process.platform);
     const [empty, dead, alive] = ['0', '1', '2'].map((digit) =>
       join(dataPath, `${name}.lock.${digit.repeat(16)}`),
@@ -300,7 +300,7 @@ describe.skipIf(process.platform === 'win32')('a contender', () => {
     expect(readdirSync(dataPath)).toEqual([]);
   });
 
-  test('on a file system without sockets is refused with an error that says so', async () => {
+  test('a file system without sockets is refused, with an error that says so', async () => {
     const { dataPath, name } = shortPlace(process.platform);
     const failure = Object.assign(new Error('listen EPERM'), { code: 'EPERM', syscall: 'listen' });
     vi.spyOn(LocalSocket, 'listen').mockRejectedValue(failure);
@@ -311,7 +311,7 @@ describe.skipIf(process.platform === 'win32')('a contender', () => {
     expect(readdirSync(dataPath)).toEqual([]);
   });
 
-  test('replaces a file that is there instead of the lock, and a folder with other files', async () => {
+  test('a lock replaces a file of its name, and a folder with other files', async () => {
     const { dataPath, name } = shortPlace(process.platform);
     const path = join(dataPath, `${name}.lock`);
     writeFileSync(path, '');

@@ -23,7 +23,7 @@ const closed = (operation: string): object => ({
 });
 
 describe.each(FORMATS)('%s: after close', (format) => {
-  test('put, receive, peek, empty, flush and delete reject', async () => {
+  test('put, receive, peek, empty, flush and delete reject after close', async () => {
     const queue = await openQueue({ format });
     await queue.close();
     expect(await rejection(queue.put(bytes('a')))).toMatchObject(closed('put'));
@@ -34,7 +34,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
     expect(await rejection(queue.delete())).toMatchObject(closed('delete'));
   });
 
-  test('so they do at once when it has begun', async () => {
+  test('operations reject as soon as close has begun', async () => {
     const queue = await openQueue({ format });
     await queue.put(bytes('a'));
     const closing = queue.close();
@@ -45,7 +45,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
     expect(queue.depth).toBe(1);
   });
 
-  test('whoever waits is sent away: for room, for a message', async () => {
+  test('close rejects puts that wait for capacity and pending receives', async () => {
     const queue = await openQueue({ format, maxBytesTotal: 2, whenFull: 'wait' });
     await putAll(queue, 'ab');
     const puts = Promise.allSettled([queue.put(bytes('c')), queue.put(bytes('d'))]);
@@ -57,7 +57,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
     for (const result of await receives) expect(result).toMatchObject({ reason: closed('receive') });
   });
 
-  test('a peek that is reading is sent away', async () => {
+  test('close rejects a peek that is reading', async () => {
     const files = new RecordingFiles();
     const dataPath = temporaryFolder();
     const first = await openQueue({ format, dataPath });
@@ -74,7 +74,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
     await closing;
   });
 
-  test('loops end', async () => {
+  test('close ends loops over messages', async () => {
     const queue = await openQueue({ format });
     await putAll(queue, 'ab');
     const seen: string[] = [];
@@ -91,7 +91,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
     expect(seen).toEqual(['a', 'b']);
   });
 
-  test('close again does nothing', async () => {
+  test('a second close does nothing', async () => {
     const queue = await openQueue({ format });
     await queue.put(bytes('a'));
     await Promise.all([queue.close(), queue.close()]);
@@ -99,7 +99,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
     await queue[Symbol.asyncDispose]();
   });
 
-  test('puts that had begun are finished', async () => {
+  test('close completes the puts that had begun', async () => {
     const dataPath = temporaryFolder();
     const files = new RecordingFiles();
     const queue = await openQueue({ format, dataPath, files });
@@ -116,7 +116,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
     expect(await drain(await openQueue({ format, dataPath }))).toEqual(['first', 'a', 'b', 'c']);
   });
 
-  test('what was acknowledged just before is acknowledged', async () => {
+  test('an acknowledgement just before close is kept', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath });
     await putAll(queue, 'abc');
@@ -130,7 +130,7 @@ describe.each(FORMATS)('%s: after close', (format) => {
 });
 
 describe.each(FORMATS)('%s: await using', (format) => {
-  test('closes the queue at the end of its block', async () => {
+  test('await using closes the queue at the end of its block', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath });
     {
@@ -142,7 +142,7 @@ describe.each(FORMATS)('%s: await using', (format) => {
 });
 
 describe.each(FORMATS)('%s: empty', (format) => {
-  test('drops every message, durably', async () => {
+  test('empty drops every message, durably', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
     await putAll(queue, longTexts('abcdefghijklmnopqrstuvwxyz'));
@@ -157,7 +157,7 @@ describe.each(FORMATS)('%s: empty', (format) => {
     expect(await drain(again)).toEqual(['x']);
   });
 
-  test('puts before it are dropped, puts after it are not', async () => {
+  test('empty drops the puts before it, and keeps the puts after it', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath });
     const calls = [
@@ -173,7 +173,7 @@ describe.each(FORMATS)('%s: empty', (format) => {
     expect(await drain(await openQueue({ format, dataPath }))).toEqual(['p', 'q', 'r']);
   });
 
-  test('whoever waits goes on waiting', async () => {
+  test('pending receives keep waiting during empty', async () => {
     const queue = await openQueue({ format });
     const waiting = queue.receive();
     await settled();
@@ -183,7 +183,7 @@ describe.each(FORMATS)('%s: empty', (format) => {
     expect(text(await waiting)).toBe('a');
   });
 
-  test('of an empty queue, many times', async () => {
+  test('empty works many times, on an empty queue', async () => {
     const queue = await openQueue({ format });
     await Promise.all([queue.empty(), queue.empty()]);
     await queue.empty();
@@ -191,7 +191,7 @@ describe.each(FORMATS)('%s: empty', (format) => {
     expect(await drain(queue)).toEqual(['a']);
   });
 
-  test('gives the room of the disk back', async () => {
+  test('empty frees the disk', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
     await putAll(queue, longTexts('abcdefghijklmnopqrstuvwxyz'));
@@ -202,7 +202,7 @@ describe.each(FORMATS)('%s: empty', (format) => {
 });
 
 describe.each(FORMATS)('%s: delete', (format) => {
-  test('leaves no file of the queue, and no other touched', async () => {
+  test('delete removes all files of the queue, and no others', async () => {
     const dataPath = temporaryFolder();
     writeFileSync(join(dataPath, 'spool'), 'mine');
     const other = await openQueue({ format, dataPath, name: 'spoo' });
@@ -218,7 +218,7 @@ describe.each(FORMATS)('%s: delete', (format) => {
     expect(await drain(other)).toEqual(['a']);
   });
 
-  test('of a queue that was never used, and of one that was used in an earlier run', async () => {
+  test('delete works on a queue that was never used, and on one that was used in an earlier run', async () => {
     const dataPath = temporaryFolder();
     await (await openQueue({ format, dataPath })).delete();
     expect(readdirSync(dataPath)).toEqual([]);
@@ -230,7 +230,7 @@ describe.each(FORMATS)('%s: delete', (format) => {
     expect((await openQueue({ format, dataPath })).depth).toBe(0);
   });
 
-  test('closes it', async () => {
+  test('delete closes the queue', async () => {
     const queue = await openQueue({ format });
     const waiting = queue.receive();
     const deleting = queue.delete();

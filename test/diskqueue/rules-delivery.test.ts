@@ -17,7 +17,7 @@ import {
 } from './support/queues.ts';
 
 describe.each(FORMATS)('%s: depth counts messages put and not yet acknowledged', (format) => {
-  test('those handed out included', async () => {
+  test('depth includes messages in flight', async () => {
     const queue = await openQueue({ format });
     expect(queue.depth).toBe(0);
     await putAll(queue, 'abc');
@@ -32,7 +32,7 @@ describe.each(FORMATS)('%s: depth counts messages put and not yet acknowledged',
     expect(queue.depth).toBe(0);
   });
 
-  test('also after a reopen, however much was acknowledged out of order', async () => {
+  test('depth is right after a reopen, however many messages were acknowledged out of order', async () => {
     const dataPath = temporaryFolder();
     const first = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
     const all = longTexts('abcdefghijklmnopqrstuvwxyz');
@@ -47,7 +47,7 @@ describe.each(FORMATS)('%s: depth counts messages put and not yet acknowledged',
     expect(second.depth).toBe(0);
   });
 
-  test('and keeps its last value after close', async () => {
+  test('depth keeps its last value after close', async () => {
     const queue = await openQueue({ format });
     await putAll(queue, 'ab');
     await queue.close();
@@ -56,7 +56,7 @@ describe.each(FORMATS)('%s: depth counts messages put and not yet acknowledged',
 });
 
 describe.each(FORMATS)('%s: settling does nothing', (format) => {
-  test('the second time', async () => {
+  test('settling a delivery twice does nothing', async () => {
     const queue = await openQueue({ format });
     await putAll(queue, 'ab');
     const [a, b] = await receiveMany(queue, 2);
@@ -76,7 +76,7 @@ describe.each(FORMATS)('%s: settling does nothing', (format) => {
     expect(text(await waiting)).toBe('c');
   });
 
-  test('after close: the messages come again', async () => {
+  test('settling after close does nothing, and the messages are delivered again after a reopen', async () => {
     const dataPath = temporaryFolder();
     const first = await openQueue({ format, dataPath });
     await putAll(first, 'abc');
@@ -92,7 +92,7 @@ describe.each(FORMATS)('%s: settling does nothing', (format) => {
     expect(await drain(second)).toEqual(['b', 'c']);
   });
 
-  test('after empty: neither to the depth nor to what is put then', async () => {
+  test('settling after empty changes neither the depth nor later messages', async () => {
     const queue = await openQueue({ format });
     await putAll(queue, 'abc');
     const [a, b] = await receiveMany(queue, 3);
@@ -107,7 +107,7 @@ describe.each(FORMATS)('%s: settling does nothing', (format) => {
 
 describe.each(FORMATS)('%s: acknowledgements', (format) => {
   const which = { checked: 'in any order', nsq: 'before the first message without one' }[format];
-  test.each(['flush', 'close'] as const)(`${which} are durable after %s`, async (how) => {
+  test.each(['flush', 'close'] as const)(`acknowledgements ${which} are durable after %s`, async (how) => {
     const dataPath = temporaryFolder();
     const first = await openQueue({ format, dataPath });
     await putAll(first, 'abcdefgh');
@@ -120,7 +120,7 @@ describe.each(FORMATS)('%s: acknowledgements', (format) => {
     expect(await drain(second)).toEqual(Array.from({ checked: 'befh', nsq: 'bcdefgh' }[format]));
   });
 
-  test('are kept from reopen to reopen', async () => {
+  test('acknowledgements are kept from reopen to reopen', async () => {
     const dataPath = temporaryFolder();
     let left = longTexts('abcdefghijklmnop');
     const first = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
@@ -136,7 +136,7 @@ describe.each(FORMATS)('%s: acknowledgements', (format) => {
     }
   });
 
-  test('all of them leave an empty queue, which takes messages again', async () => {
+  test('a queue of which all messages are acknowledged is empty, and takes messages again', async () => {
     const dataPath = temporaryFolder();
     for (const round of [longTexts('abcde'), longTexts('fg'), longTexts('hijklmn')]) {
       const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
@@ -149,7 +149,7 @@ describe.each(FORMATS)('%s: acknowledgements', (format) => {
 });
 
 describe.each(FORMATS)('%s: nack', (format) => {
-  test('hands a message out again in its old place', async () => {
+  test('nack delivers a message again in its old place', async () => {
     const queue = await openQueue({ format });
     await putAll(queue, 'abcdef');
     const deliveries = await receiveMany(queue, 4);
@@ -159,7 +159,7 @@ describe.each(FORMATS)('%s: nack', (format) => {
     expect(await drain(queue)).toEqual(['b']);
   });
 
-  test('gives it to whoever waits longest', async () => {
+  test('nack gives the message to the receiver that has waited longest', async () => {
     const queue = await openQueue({ format });
     await queue.put(bytes('a'));
     const delivery = await queue.receive();
@@ -171,7 +171,7 @@ describe.each(FORMATS)('%s: nack', (format) => {
     expect(text(await second)).toBe('b');
   });
 
-  test('brings back what was put, whatever was done to what was handed out', async () => {
+  test('a message after nack is the one that was put, even if the delivered copy was changed', async () => {
     const queue = await openQueue({ format });
     const long = 'x'.repeat(20_000);
     await putAll(queue, ['short', long]);
@@ -186,7 +186,7 @@ describe.each(FORMATS)('%s: nack', (format) => {
 });
 
 describe.each(FORMATS)('%s: several receivers', (format) => {
-  test('share the messages in order', async () => {
+  test('several receivers share the messages in order', async () => {
     const queue = await openQueue({ format });
     const texts = Array.from({ length: 300 }, (_, i) => `${i}`);
     const received: string[] = [];
@@ -205,7 +205,7 @@ describe.each(FORMATS)('%s: several receivers', (format) => {
     await Promise.allSettled(workers);
   });
 
-  test('who wait are served in the order they came', async () => {
+  test('pending receivers are served in order', async () => {
     const queue = await openQueue({ format });
     const waiting = Array.from({ length: 5 }, () => queue.receive());
     await putAll(queue, 'abcde');
@@ -214,7 +214,7 @@ describe.each(FORMATS)('%s: several receivers', (format) => {
 });
 
 describe.each(FORMATS)('%s: a receive that is aborted', (format) => {
-  test('rejects with the reason of the signal, at once if it was aborted before', async () => {
+  test('an aborted receive rejects with the reason of the signal, at once if it was aborted before', async () => {
     const queue = await openQueue({ format });
     await queue.put(bytes('a'));
     const reason = new Error('enough');
@@ -227,7 +227,7 @@ describe.each(FORMATS)('%s: a receive that is aborted', (format) => {
     expect(await rejection(waiting)).toBe(reason);
   });
 
-  test('loses nothing, in whatever moment', async () => {
+  test('aborting a receive at any time loses no message', async () => {
     const queue = await openQueue({ format });
     const texts = Array.from({ length: 60 }, (_, i) => `${i}`);
     const got: string[] = [];
@@ -251,7 +251,7 @@ describe.each(FORMATS)('%s: a receive that is aborted', (format) => {
     expect(queue.depth).toBe(0);
   });
 
-  test('refuses a signal that is none', async () => {
+  test('receive rejects a signal that is not an AbortSignal', async () => {
     const queue = await openQueue({ format });
     expect(await rejection(queue.receive({ signal: 5 as never }))).toMatchObject({
       ...{ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' },
@@ -260,7 +260,7 @@ describe.each(FORMATS)('%s: a receive that is aborted', (format) => {
 });
 
 describe.each(FORMATS)('%s: for await', (format) => {
-  test('acknowledges a message when the loop asks for the next one', async () => {
+  test('a loop acknowledges a message when it requests the next one', async () => {
     const queue = await openQueue({ format });
     await putAll(queue, 'abc');
     const depths: number[] = [];
@@ -286,7 +286,7 @@ describe.each(FORMATS)('%s: for await', (format) => {
     expect(await drain(queue)).toEqual(['b', 'c']);
   });
 
-  test('waits for messages, and ends when the queue is closed', async () => {
+  test('a loop waits for messages, and ends when the queue is closed', async () => {
     const queue = await openQueue({ format });
     const seen: string[] = [];
     const loop = (async () => {
@@ -316,7 +316,7 @@ describe.each(FORMATS)('%s: for await', (format) => {
     expect(seen).toEqual(Array.from('abcdef'));
   });
 
-  test('whoever asks twice without waiting has both, and gives both back', async () => {
+  test('an iterator whose next is called twice without await holds both messages, and returns both', async () => {
     const queue = await openQueue({ format });
     await putAll(queue, 'abcd');
     const loop = queue[Symbol.asyncIterator]();
@@ -330,7 +330,7 @@ describe.each(FORMATS)('%s: for await', (format) => {
     expect(await drain(queue)).toEqual(['d']);
   });
 
-  test('a loop that is left while it waits takes nothing with it', async () => {
+  test('a loop that ends while it waits takes no message', async () => {
     const queue = await openQueue({ format });
     const loop = queue[Symbol.asyncIterator]();
     const waiting = loop.next();
@@ -342,7 +342,7 @@ describe.each(FORMATS)('%s: for await', (format) => {
     expect(await drain(queue)).toEqual(['a']);
   });
 
-  test('a loop that is left in the moment in which it is given a message gives it back', async () => {
+  test('a loop that ends while a message is on its way to it returns the message', async () => {
     const queue = await openQueue({ format });
     await queue.put(bytes('a'));
     const held = await queue.receive();
@@ -356,7 +356,7 @@ describe.each(FORMATS)('%s: for await', (format) => {
 });
 
 describe.each(FORMATS)('%s: peek', (format) => {
-  test('whoever waits is served although a peek has begun to read', async () => {
+  test('a pending receive is served although a peek has begun to read', async () => {
     const queue = await openQueue({ format, maxBytesPerFile: 256 });
     const all = longTexts('abcdefghijklmnop');
     await putAll(queue, all); // in several files, so one read is not enough
@@ -366,7 +366,7 @@ describe.each(FORMATS)('%s: peek', (format) => {
     expect(received.map(text)).toEqual(all);
   });
 
-  test('gives a copy of the message that comes next, and leaves it', async () => {
+  test('peek returns a copy of the next message, which stays', async () => {
     const queue = await openQueue({ format });
     expect(await queue.peek()).toBeUndefined();
     await putAll(queue, 'ab');
@@ -383,7 +383,7 @@ describe.each(FORMATS)('%s: peek', (format) => {
     expect(await queue.peek()).toBeUndefined();
   });
 
-  test('many at once, beside receivers', async () => {
+  test('many concurrent peeks work beside receivers', async () => {
     const queue = await openQueue({ format });
     await putAll(queue, 'abc');
     const [peeked, first, again, second] = await Promise.all([

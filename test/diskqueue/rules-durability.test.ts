@@ -22,7 +22,7 @@ import {
 const texts = (count: number): string[] => Array.from({ length: count }, (_, i) => `message ${i}`);
 
 describe.each(FORMATS)('%s: always', (format) => {
-  test('settles only after the sync that covers it', async () => {
+  test('a put settles only after the sync that covers it', async () => {
     const files = new RecordingFiles();
     const queue = await openQueue({ format, files });
     await queue.put(bytes('first'));
@@ -37,7 +37,7 @@ describe.each(FORMATS)('%s: always', (format) => {
     expect(queue.depth).toBe(2);
   });
 
-  test('hands nothing out that is not yet on the disk', async () => {
+  test('an unsynced message is not delivered', async () => {
     const files = new RecordingFiles();
     const queue = await openQueue({ format, files });
     const gate = new Gate();
@@ -54,7 +54,7 @@ describe.each(FORMATS)('%s: always', (format) => {
     (await waiting).ack();
   });
 
-  test('puts that come during a sync share the next one', async () => {
+  test('puts that arrive during a sync share the next one', async () => {
     const files = new RecordingFiles();
     const queue = await openQueue({ format, files });
     await queue.put(bytes('first'));
@@ -70,7 +70,7 @@ describe.each(FORMATS)('%s: always', (format) => {
     expect(files.count('sync', DATA[format]) - before).toBe(2);
   });
 
-  test('64 callers who each put again and again share a sync each time', async () => {
+  test('64 callers that put again and again share a sync each time', async () => {
     const files = new RecordingFiles();
     const queue = await openQueue({ format, files });
     await queue.put(bytes('first'));
@@ -83,7 +83,7 @@ describe.each(FORMATS)('%s: always', (format) => {
     expect(files.count('sync', DATA[format]) - before).toBe(10);
   });
 
-  test('is the default', async () => {
+  test('always is the default durability', async () => {
     const files = new RecordingFiles();
     const queue = await openQueue({ format, files });
     await queue.put(bytes('a'));
@@ -92,7 +92,7 @@ describe.each(FORMATS)('%s: always', (format) => {
     expect(files.count('sync', DATA[format]) - before).toBe(1);
   });
 
-  test('the order is that of the calls, however they are batched', async () => {
+  test('messages keep the order of the calls, however they are batched', async () => {
     const queue = await openQueue({ format, maxBytesPerFile: 1_000 });
     const all: Promise<void>[] = [];
     for (const [i, message] of texts(500).entries()) {
@@ -107,7 +107,7 @@ describe.each(FORMATS)('%s: always', (format) => {
 describe.each(FORMATS)('%s: os', (format) => {
   const options: TestOptions = { format, durability: 'os', syncTimeoutMs: 10, syncEvery: 5 };
 
-  test('never syncs until flush or close', async () => {
+  test('with os nothing is synced until flush or close', async () => {
     const [files, clock] = [new RecordingFiles(), new ManualClock()];
     const queue = await openQueue({ ...options, files, clock });
     await queue.put(bytes('first'));
@@ -125,7 +125,7 @@ describe.each(FORMATS)('%s: os', (format) => {
     expect(syncs() - before).toBeGreaterThanOrEqual(2);
   });
 
-  test('syncs a file that is full before the next one', async () => {
+  test('with os a full file is synced before the next one', async () => {
     const files = new RecordingFiles();
     const queue = await openQueue({ ...options, files, maxBytesPerFile: 256 });
     await putAll(queue, longTexts('abcde'));
@@ -137,7 +137,7 @@ describe.each(FORMATS)('%s: os', (format) => {
     expect(ofFirst.lastIndexOf('sync')).toBeGreaterThan(ofFirst.lastIndexOf('write'));
   });
 
-  test('messages can be received before anything is synced, and are there after a reopen', async () => {
+  test('with os messages can be received before they are synced, and are there after a reopen', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ ...options, dataPath });
     await putAll(queue, texts(3));
@@ -158,7 +158,7 @@ describe.each(FORMATS)('%s: interval', (format) => {
     return { files, clock, queue, syncs: () => syncs() - before };
   }
 
-  test('syncs syncTimeoutMs after the first operation, once, and arms nothing while there is nothing', async () => {
+  test('a sync runs once, syncTimeoutMs after the first operation, and no timeout is armed while there is nothing to sync', async () => {
     const { clock, queue, syncs } = await opened({ syncTimeoutMs: 100 });
     expect(clock.pendingWakeups).toBe(0);
     await queue.put(bytes('a'));
@@ -176,7 +176,7 @@ describe.each(FORMATS)('%s: interval', (format) => {
     expect([syncs(), clock.pendingWakeups]).toEqual([1, 0]);
   });
 
-  test('by default after 2 seconds', async () => {
+  test('a sync runs after 2 seconds by default', async () => {
     const { clock, queue, syncs } = await opened();
     await queue.put(bytes('a'));
     clock.advance(1_999);
@@ -186,7 +186,7 @@ describe.each(FORMATS)('%s: interval', (format) => {
     await until(() => syncs() === 1);
   });
 
-  test('syncs after syncEvery operations, acknowledgements included', async () => {
+  test('a sync runs after syncEvery operations, acknowledgements included', async () => {
     const { queue, syncs } = await opened({ syncEvery: 5 });
     for (const message of texts(3)) await queue.put(bytes(message));
     const [a, b] = await receiveMany(queue, 2);
@@ -197,7 +197,7 @@ describe.each(FORMATS)('%s: interval', (format) => {
     await until(() => syncs() === 1);
   });
 
-  test('by default after 2 500', async () => {
+  test('a sync runs after 2 500 operations by default', async () => {
     const { queue, syncs } = await opened();
     await putAll(queue, texts(2_499));
     await settled();
@@ -206,7 +206,7 @@ describe.each(FORMATS)('%s: interval', (format) => {
     await until(() => syncs() === 1);
   });
 
-  test('what is put while a flush runs is synced by the next timeout', async () => {
+  test('a message that is put while a flush runs is synced by the next timeout', async () => {
     const { files, clock, queue, syncs } = await opened({ syncTimeoutMs: 100 });
     await putAll(queue, 'a');
     const [first] = await receiveMany(queue, 1);
@@ -230,7 +230,7 @@ describe.each(FORMATS)('%s: interval', (format) => {
     await until(() => syncs() === before + 1);
   });
 
-  test('a sync that nobody waited for and that failed is told by flush, while the messages are there', async () => {
+  test('flush rejects after a failed background sync, as long as its messages are there', async () => {
     const { files, clock, queue } = await opened({ syncTimeoutMs: 100 });
     await queue.put(bytes('a'));
     files.before = ({ operation, path }) => {
@@ -255,7 +255,7 @@ describe.each(FORMATS)('%s: interval', (format) => {
 });
 
 describe.each(FORMATS)('%s: flush', (format) => {
-  test('resolves when everything that was put or acknowledged before is on the disk', async () => {
+  test('flush resolves when everything that was put or acknowledged before is on the disk', async () => {
     const files = new RecordingFiles();
     const queue = await openQueue({ format, durability: 'os', files });
     await putAll(queue, 'ab');
@@ -278,7 +278,7 @@ describe.each(FORMATS)('%s: flush', (format) => {
     }
   });
 
-  test('costs nothing when there is nothing to bring there', async () => {
+  test('flush makes no calls when there is nothing to sync', async () => {
     const files = new RecordingFiles();
     const queue = await openQueue({ format, files });
     await putAll(queue, 'ab');
@@ -288,7 +288,7 @@ describe.each(FORMATS)('%s: flush', (format) => {
     expect(files.calls.length).toBe(before);
   });
 
-  test('at the same time as close, in either order', async () => {
+  test('flush and close work at the same time, in either order', async () => {
     const dataPath = temporaryFolder();
     for (const round of [1, 2, 3]) {
       const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
@@ -307,7 +307,7 @@ describe.each(FORMATS)('%s: flush', (format) => {
 
 describe.each(FORMATS)('%s: acknowledgements, with any durability', (format) => {
   test.each(['always', 'os', 'interval'] as const)(
-    '%s: are on the disk after syncTimeoutMs',
+    'with %s acknowledgements are on the disk after syncTimeoutMs',
     async (durability) => {
       const [files, clock] = [new RecordingFiles(), new ManualClock()];
       const queue = await openQueue({ format, durability, files, clock, syncTimeoutMs: 50 });
@@ -323,9 +323,9 @@ describe.each(FORMATS)('%s: acknowledgements, with any durability', (format) => 
     },
   );
 
-  // In nsq they are in the metadata, which is always on the disk: or it would name messages that are not.
-  const together = { checked: 'those of one turn', nsq: 'those of one timeout' };
-  test(`${together[format]} are written together`, async () => {
+  // In nsq they are in the metadata, which are always synced: otherwise they could name messages that are not on the disk.
+  const together = { checked: 'of one turn', nsq: 'of one timeout' };
+  test(`acknowledgements ${together[format]} are written together`, async () => {
     const [files, clock] = [new RecordingFiles(), new ManualClock()];
     const queue = await openQueue({ format, files, clock });
     await putAll(queue, texts(100));
@@ -346,7 +346,7 @@ describe.each(FORMATS)('%s: acknowledgements, with any durability', (format) => 
     expect(files.count('write', ACKS[format])).toBe(before + 1);
   });
 
-  test('a save that fails is tried again after syncTimeoutMs, and flush is content with that', async () => {
+  test('a failed save of acknowledgements is repeated after syncTimeoutMs, and flush resolves then', async () => {
     const [files, clock] = [new RecordingFiles(), new ManualClock()];
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, files, clock, dataPath, syncTimeoutMs: 50 });

@@ -59,7 +59,7 @@ async function withFiles(format: Format, options: object = {}) {
 
 describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
   test.each(['write', 'sync'] as const)(
-    'at %s: ERR_QUEUE_IO with the cause, the rest is as it was',
+    'a put that fails at %s rejects with ERR_QUEUE_IO and the cause, and changes nothing',
     async (call) => {
       const { files, queue, reopened } = await withFiles(format);
       await putAll(queue, 'ab');
@@ -77,25 +77,28 @@ describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
     },
   );
 
-  test.each(['create', 'syncFolder'] as const)('when a file cannot be made (%s)', async (call) => {
-    const { files, queue, reopened } = await withFiles(format, { maxBytesPerFile: 256 });
-    const [before, more] = [longTexts('abc'), longTexts('defghijk')];
-    await putAll(queue, before);
-    const stop = failing(files, call);
-    const results = await Promise.allSettled(more.map((message) => queue.put(bytes(message))));
-    const accepted = results.filter(({ status }) => status === 'fulfilled').length;
-    expect(accepted).toBeLessThan(8);
-    for (const result of results.slice(accepted)) expect(result).toMatchObject({ reason: io('put') });
-    expect(queue.depth).toBe(3 + accepted);
-    stop();
-    await queue.put(bytes('z'));
-    const all = [...before, ...more.slice(0, accepted), 'z'];
-    expect(await drain(queue, 2)).toEqual(all.slice(0, 2));
-    expect(await reopened()).toEqual(all.slice(2));
-  });
+  test.each(['create', 'syncFolder'] as const)(
+    'a put rejects when a file cannot be created (%s)',
+    async (call) => {
+      const { files, queue, reopened } = await withFiles(format, { maxBytesPerFile: 256 });
+      const [before, more] = [longTexts('abc'), longTexts('defghijk')];
+      await putAll(queue, before);
+      const stop = failing(files, call);
+      const results = await Promise.allSettled(more.map((message) => queue.put(bytes(message))));
+      const accepted = results.filter(({ status }) => status === 'fulfilled').length;
+      expect(accepted).toBeLessThan(8);
+      for (const result of results.slice(accepted)) expect(result).toMatchObject({ reason: io('put') });
+      expect(queue.depth).toBe(3 + accepted);
+      stop();
+      await queue.put(bytes('z'));
+      const all = [...before, ...more.slice(0, accepted), 'z'];
+      expect(await drain(queue, 2)).toEqual(all.slice(0, 2));
+      expect(await reopened()).toEqual(all.slice(2));
+    },
+  );
 
   test.each([0, 1, 2, 3, 4, 5, 6])(
-    'a batch over several files, sync %i fails: what is refused never comes out, what is not always does',
+    'in a batch over several files of which sync %i fails, exactly the resolved puts are delivered',
     async (after) => {
       const { files, queue, reopened } = await withFiles(format, { maxBytesPerFile: 256 });
       await queue.put(bytes('first'));
@@ -111,7 +114,7 @@ describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
     },
   );
 
-  test('gives its room back', async () => {
+  test('a failed put releases its capacity', async () => {
     const { files, queue } = await withFiles(format, { maxBytesTotal: 10 });
     await queue.put(bytes('12345'));
     const stop = failing(files, 'write', { part: DATA[format] });
@@ -121,7 +124,7 @@ describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
     expect(await rejection(queue.put(bytes('f')))).toMatchObject({ code: 'ERR_QUEUE_FULL' });
   });
 
-  test('by the very first call: the queue works afterwards', async () => {
+  test('the queue works after its first put has failed', async () => {
     const { files, queue, reopened } = await withFiles(format);
     const stop = failing(files, 'create', { code: 'EMFILE' });
     expect(await rejection(queue.put(bytes('a')))).toMatchObject(io('put', 'EMFILE'));
@@ -130,15 +133,18 @@ describe.each(FORMATS)('%s: a put that the disk refuses', (format) => {
     expect(await reopened()).toEqual(['b']);
   });
 
-  test.each(['os', 'interval'] as const)('%s: at write', async (durability) => {
-    const { files, queue, reopened } = await withFiles(format, { durability });
-    await putAll(queue, 'ab');
-    const stop = failing(files, 'write', { code: 'ENOSPC' });
-    expect(await rejection(queue.put(bytes('lost')))).toMatchObject(io('put', 'ENOSPC'));
-    stop();
-    await queue.put(bytes('c'));
-    expect(await reopened()).toEqual(['a', 'b', 'c']);
-  });
+  test.each(['os', 'interval'] as const)(
+    'with %s a put that fails at write rejects, and changes nothing',
+    async (durability) => {
+      const { files, queue, reopened } = await withFiles(format, { durability });
+      await putAll(queue, 'ab');
+      const stop = failing(files, 'write', { code: 'ENOSPC' });
+      expect(await rejection(queue.put(bytes('lost')))).toMatchObject(io('put', 'ENOSPC'));
+      stop();
+      await queue.put(bytes('c'));
+      expect(await reopened()).toEqual(['a', 'b', 'c']);
+    },
+  );
 });
 
 describe.each(FORMATS)('%s: a receive that the disk refuses', (format) => {
@@ -153,20 +159,23 @@ describe.each(FORMATS)('%s: a receive that the disk refuses', (format) => {
   test.each([
     ['open', 'EMFILE'],
     ['read', 'EIO'],
-  ] as const)('at %s: whoever waits is told; the message stays', async (call, code) => {
-    const { files, queue } = await filled();
-    const stop = failing(files, call, { code });
-    const results = await Promise.allSettled([queue.receive(), queue.peek(), queue.receive()]);
-    for (const { status } of results) expect(status).toBe('rejected');
-    expect(results[0]).toMatchObject({ reason: { code: 'ERR_QUEUE_IO', cause: { code } } });
-    expect(await rejection(queue.peek())).toMatchObject({ code: 'ERR_QUEUE_IO' });
-    await expect(queue[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });
-    stop();
-    expect(queue.depth).toBe(3);
-    expect(await drain(queue)).toEqual(['a', 'b', 'c']);
-  });
+  ] as const)(
+    'an error at %s rejects pending receives and peeks, and the message stays',
+    async (call, code) => {
+      const { files, queue } = await filled();
+      const stop = failing(files, call, { code });
+      const results = await Promise.allSettled([queue.receive(), queue.peek(), queue.receive()]);
+      for (const { status } of results) expect(status).toBe('rejected');
+      expect(results[0]).toMatchObject({ reason: { code: 'ERR_QUEUE_IO', cause: { code } } });
+      expect(await rejection(queue.peek())).toMatchObject({ code: 'ERR_QUEUE_IO' });
+      await expect(queue[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'ERR_QUEUE_IO' });
+      stop();
+      expect(queue.depth).toBe(3);
+      expect(await drain(queue)).toEqual(['a', 'b', 'c']);
+    },
+  );
 
-  test('who waits behind a peek that fails does not wait for ever', async () => {
+  test('a receive behind a failing peek does not wait for ever', async () => {
     const { files, queue } = await filled();
     failing(files, 'read', { times: 1 });
     const [peeked, received] = await Promise.allSettled([queue.peek(), queue.receive()]);
@@ -177,7 +186,7 @@ describe.each(FORMATS)('%s: a receive that the disk refuses', (format) => {
 });
 
 describe.each(FORMATS)('%s: the rest', (format) => {
-  test('flush tells, and a later one brings everything there', async () => {
+  test('flush rejects, and a later flush syncs everything', async () => {
     const { files, queue, reopened } = await withFiles(format);
     await putAll(queue, 'abc');
     const [a] = await receiveMany(queue, 1);
@@ -189,7 +198,7 @@ describe.each(FORMATS)('%s: the rest', (format) => {
     expect(await reopened()).toEqual(['b', 'c']);
   });
 
-  test('acknowledgements that cannot be written are not forgotten', async () => {
+  test('acknowledgements that cannot be written are written later', async () => {
     const { files, queue, reopened } = await withFiles(format);
     await putAll(queue, 'abcd');
     const deliveries = await receiveMany(queue, 4);
@@ -204,7 +213,7 @@ describe.each(FORMATS)('%s: the rest', (format) => {
     expect(await reopened()).toEqual(['d']);
   });
 
-  test('empty tells; the messages are gone here all the same, and the queue works', async () => {
+  test('empty rejects, the messages are dropped all the same, and the queue works', async () => {
     const { files, queue, reopened } = await withFiles(format, { maxBytesTotal: 6 });
     await putAll(queue, 'abc');
     const [a] = await receiveMany(queue, 2);
@@ -221,7 +230,7 @@ describe.each(FORMATS)('%s: the rest', (format) => {
     expect(await reopened()).toEqual(['x']);
   });
 
-  test('close tells, and lets the lock go', async () => {
+  test('close rejects, and releases the lock', async () => {
     const { files, queue, reopened } = await withFiles(format, { durability: 'os' });
     await putAll(queue, 'ab');
     failing(files, 'sync');
@@ -230,7 +239,7 @@ describe.each(FORMATS)('%s: the rest', (format) => {
     expect(await reopened()).toEqual(['a', 'b']); // the machine has not gone down
   });
 
-  test('delete works on a disk that is full', async () => {
+  test('delete works on a full disk', async () => {
     const { files, queue, dataPath } = await withFiles(format);
     await putAll(queue, 'ab');
     failing(files, 'write', { code: 'ENOSPC' });
@@ -239,7 +248,7 @@ describe.each(FORMATS)('%s: the rest', (format) => {
   });
 
   test.each(['makeFolder', 'list', 'open', 'read'] as const)(
-    'open tells of %s, and lets the lock go',
+    'open rejects when %s fails, and releases the lock',
     async (call) => {
       const { queue, dataPath } = await withFiles(format);
       await putAll(queue, 'ab');
@@ -264,7 +273,7 @@ describe.each(FORMATS)('%s: onCorruption', (format) => {
     vi.restoreAllMocks();
   });
 
-  test('is told of damage, which is skipped', async () => {
+  test('onCorruption is called for damage, which is skipped', async () => {
     const events: CorruptionEvent[] = [];
     const queue = await damaged((event) => events.push(event));
     expect(await drain(queue, left.length)).toEqual(left);
@@ -276,7 +285,7 @@ describe.each(FORMATS)('%s: onCorruption', (format) => {
     expect(events[0]?.reason).not.toBe('');
   });
 
-  test('that throws stops nothing: its error is an uncaught exception', async () => {
+  test('an error of onCorruption is an uncaught exception, and stops nothing', async () => {
     const uncaught: unknown[] = [];
     const before = process.listeners('uncaughtException');
     process.removeAllListeners('uncaughtException');
@@ -294,7 +303,7 @@ describe.each(FORMATS)('%s: onCorruption', (format) => {
     expect(uncaught).toEqual([thrown]);
   });
 
-  test('by default the process warns', async () => {
+  test('damage is a warning of the process by default', async () => {
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     const queue = await damaged(undefined);
     expect((await receiveMany(queue, left.length)).map(text)).toEqual(left);

@@ -38,7 +38,7 @@ test.each(FORMATS)('%s: bytes are those of messages put and not acknowledged', a
 });
 
 describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
-  test('counts what is not acknowledged, what is being put and handed out included', async () => {
+  test('maxBytesTotal counts messages that are being put and in flight', async () => {
     const queue = await openQueue({ format, maxBytesTotal: 10 });
     const puts = [queue.put(bytes('12345')), queue.put(bytes('6789'))];
     expect(await rejection(queue.put(bytes('ab')))).toMatchObject(FULL);
@@ -55,13 +55,13 @@ describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
     expect(await drain(queue, 2)).toEqual(['12345', 'abcd']);
   });
 
-  test('has room for messages of no length when it is full', async () => {
+  test('a full queue has capacity for empty messages', async () => {
     const queue = await openQueue({ format, maxBytesTotal: 3 });
     await putAll(queue, ['abc', '', '']);
     expect(await drain(queue)).toEqual(['abc', '', '']);
   });
 
-  test('counts what an earlier run has left', async () => {
+  test('maxBytesTotal counts messages of an earlier run', async () => {
     const dataPath = temporaryFolder();
     const first = await openQueue({ format, dataPath });
     await putAll(first, ['12345', '6789', '0']);
@@ -74,7 +74,7 @@ describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
     await queue.put(bytes('cdef'));
   });
 
-  test('does not count what an earlier run has acknowledged, in whatever order', async () => {
+  test('maxBytesTotal does not count messages that an earlier run has acknowledged, in any order', async () => {
     const dataPath = temporaryFolder();
     const first = await openQueue({ format, dataPath });
     await putAll(first, ['12345', '6789', '0', 'abc']);
@@ -92,7 +92,7 @@ describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
     }
   });
 
-  test('may be less than what an earlier run has left: then nothing fits until enough is acknowledged', async () => {
+  test('with maxBytesTotal below what an earlier run has left, nothing fits until enough is acknowledged', async () => {
     const dataPath = temporaryFolder();
     const first = await openQueue({ format, dataPath });
     await putAll(first, ['12345', '6789']);
@@ -105,7 +105,7 @@ describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
     await queue.put(bytes('abcd'));
   });
 
-  test('what is emptied frees all but what is being put', async () => {
+  test('empty releases all capacity but that of messages being put', async () => {
     const queue = await openQueue({ format, maxBytesTotal: 4 });
     await queue.put(bytes('123'));
     const emptying = queue.empty();
@@ -116,7 +116,7 @@ describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
     expect(await drain(queue)).toEqual(['a', 'bcd']);
   });
 
-  test('putBeyondLimit is not held back by it, and counts', async () => {
+  test('putBeyondLimit ignores the limit, and counts', async () => {
     const queue = await openQueue({ format, maxBytesTotal: 4, maxMessageSize: 9 });
     await queue.put(bytes('1234'));
     await queue.putBeyondLimit(bytes('5678'));
@@ -127,7 +127,7 @@ describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
     await queue.put(bytes('abcd'));
   });
 
-  test('a put that is refused leaves nothing behind', async () => {
+  test('a put rejected by the limit leaves nothing behind', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath, maxBytesTotal: 2 });
     const results = await Promise.allSettled(Array.from('abcd', (message) => queue.put(bytes(message))));
@@ -140,7 +140,7 @@ describe.each(FORMATS)('%s: maxBytesTotal', (format) => {
 describe.each(FORMATS)('%s: whenFull wait', (format) => {
   const options = { format, maxBytesTotal: 10, whenFull: 'wait' } as const;
 
-  test('waits for room, first come, first served: who needs little does not pass who needs much', async () => {
+  test('puts wait for capacity in order: a small message does not pass a large one', async () => {
     const queue = await openQueue(options);
     await putAll(queue, ['12345', '67890']);
     const order: string[] = [];
@@ -158,7 +158,7 @@ describe.each(FORMATS)('%s: whenFull wait', (format) => {
     expect(await drain(queue)).toEqual(['abcdefg', 'x', 'y']);
   });
 
-  test('whoever comes in the moment in which there is room is behind those who have waited', async () => {
+  test('a put at the time when capacity is released comes after the waiting ones', async () => {
     const queue = await openQueue(options);
     await queue.put(bytes('1234567890'));
     const delivery = await queue.receive();
@@ -169,7 +169,7 @@ describe.each(FORMATS)('%s: whenFull wait', (format) => {
     expect(await drain(queue)).toEqual(['first', 'next']);
   });
 
-  test('an acknowledgement lets in as many as have room', async () => {
+  test('an acknowledgement admits as many waiting puts as fit', async () => {
     const queue = await openQueue(options);
     await queue.put(bytes('1234567890'));
     const puts = Array.from('abcdefghijk', (message) => queue.put(bytes(message)));
@@ -181,7 +181,7 @@ describe.each(FORMATS)('%s: whenFull wait', (format) => {
     expect(await drain(queue)).toEqual(Array.from('bcdefghijk'));
   });
 
-  test('empty lets them in', async () => {
+  test('empty admits waiting puts', async () => {
     const queue = await openQueue(options);
     await queue.put(bytes('1234567890'));
     const put = queue.put(bytes('abc'));
@@ -190,7 +190,7 @@ describe.each(FORMATS)('%s: whenFull wait', (format) => {
     expect(await drain(queue)).toEqual(['abc']);
   });
 
-  test('who is called back has put nothing, and does not hold up those behind him', async () => {
+  test('an aborted put has written nothing, and does not hold up those behind it', async () => {
     const queue = await openQueue(options);
     await putAll(queue, ['12345', '6789']);
     const controller = new AbortController();
@@ -205,7 +205,7 @@ describe.each(FORMATS)('%s: whenFull wait', (format) => {
     expect(queue.bytes).toBe(0);
   });
 
-  test('the room of those who are called back in one turn goes to those who stay, in their order', async () => {
+  test('the capacity of puts aborted in one turn goes to the waiting ones, in order', async () => {
     const queue = await openQueue(options);
     await queue.put(bytes('1234567890'));
     const controllers = Array.from({ length: 4 }, () => new AbortController());
@@ -219,7 +219,7 @@ describe.each(FORMATS)('%s: whenFull wait', (format) => {
     expect(queue.bytes).toBe(0);
   });
 
-  test('a signal that has fired puts nothing; once there is room it is too late', async () => {
+  test('an aborted signal rejects the put, unless the put has capacity already', async () => {
     const queue = await openQueue(options);
     expect(await rejection(queue.put(bytes('a'), { signal: AbortSignal.abort('never') }))).toBe('never');
     const controller = new AbortController();
@@ -237,7 +237,7 @@ describe.each(FORMATS)('%s: whenFull wait', (format) => {
     });
   });
 
-  test('a message that never fits is refused', async () => {
+  test('a message larger than the limit is rejected', async () => {
     const queue = await openQueue(options);
     expect(await rejection(queue.put(bytes('12345678901')))).toMatchObject(FULL);
     await queue.put(bytes('1234567890'));
@@ -246,7 +246,7 @@ describe.each(FORMATS)('%s: whenFull wait', (format) => {
 });
 
 describe.each(FORMATS)('%s: sizes of messages', (format) => {
-  test('a message of no length is a message', async () => {
+  test('an empty message is a message', async () => {
     const dataPath = temporaryFolder();
     const first = await openQueue({ format, dataPath });
     await putAll(first, ['', 'a', '', '']);
@@ -257,7 +257,7 @@ describe.each(FORMATS)('%s: sizes of messages', (format) => {
     expect(await drain(queue)).toEqual(['a', '', '']);
   });
 
-  test('outside of minMessageSize and maxMessageSize: ERR_MESSAGE_SIZE, nothing written', async () => {
+  test('a message outside of minMessageSize and maxMessageSize rejects with ERR_MESSAGE_SIZE, and nothing is written', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath, minMessageSize: 2, maxMessageSize: 4 });
     const error = await rejection(queue.put(bytes('12345')));
@@ -269,7 +269,7 @@ describe.each(FORMATS)('%s: sizes of messages', (format) => {
     expect(await drain(queue)).toEqual(['12', '1234']);
   });
 
-  test('the default is up to 1 MiB', async () => {
+  test('maxMessageSize is 1 MiB by default', async () => {
     const queue = await openQueue({ format });
     await queue.put(Buffer.alloc(1024 * 1024, 1));
     expect(await rejection(queue.put(Buffer.alloc(1024 * 1024 + 1)))).toMatchObject(SIZE);
@@ -277,7 +277,7 @@ describe.each(FORMATS)('%s: sizes of messages', (format) => {
     expect([data.length, data.every((byte) => byte === 1)]).toEqual([1024 * 1024, true]);
   });
 
-  test('maxMessageSize limits put only, never what is stored', async () => {
+  test('maxMessageSize limits put only, not stored messages', async () => {
     const dataPath = temporaryFolder();
     const long = 'x'.repeat(300_000);
     const first = await openQueue({ format, dataPath });
@@ -287,7 +287,7 @@ describe.each(FORMATS)('%s: sizes of messages', (format) => {
     expect(await drain(queue)).toEqual(['a', long, 'b']);
   });
 
-  test('larger than maxBytesPerFile gets its own file', async () => {
+  test('a message larger than maxBytesPerFile gets its own file', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath, maxBytesPerFile: 500 });
     const messages = ['a', 'x'.repeat(2_000), 'y'.repeat(3_000), 'b', 'c'];
@@ -302,7 +302,7 @@ describe.each(FORMATS)('%s: sizes of messages', (format) => {
     expect(await drain(await openQueue({ format, dataPath }))).toEqual(messages);
   });
 
-  test('files are no larger than maxBytesPerFile, which may be another one in the next run', async () => {
+  test('files are no larger than maxBytesPerFile, which may differ between runs', async () => {
     const dataPath = temporaryFolder();
     const messages = Array.from({ length: 200 }, (_, i) => 'm'.repeat(i % 90));
     for (const [i, maxBytesPerFile] of [400, 256, 1_000, 300].entries()) {
@@ -317,7 +317,7 @@ describe.each(FORMATS)('%s: sizes of messages', (format) => {
     expect(await drain(await openQueue({ format, dataPath }))).toEqual(messages);
   });
 
-  test('files go when everything in them is acknowledged', async () => {
+  test('files are removed when everything in them is acknowledged', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath, maxBytesPerFile: 256 });
     for (let i = 0; i < 100; i++) {
@@ -331,7 +331,7 @@ describe.each(FORMATS)('%s: sizes of messages', (format) => {
 
 describe.each(FORMATS)('%s: the buffer of a put', (format) => {
   test.each(['always', 'interval', 'os'] as const)(
-    '%s: is the caller’s again when put settles',
+    'with %s the caller may change its buffer when put has settled',
     async (durability) => {
       const dataPath = temporaryFolder();
       const queue = await openQueue({ format, dataPath, durability });
@@ -350,7 +350,7 @@ describe.each(FORMATS)('%s: the buffer of a put', (format) => {
     },
   );
 
-  test('may be any view of bytes', async () => {
+  test('the data of a put may be any view of bytes', async () => {
     const queue = await openQueue({ format });
     const memory = bytes('0123456789');
     await queue.put(memory.subarray(2, 5));
@@ -369,7 +369,7 @@ describe.each(FORMATS)('%s: the buffer of a put', (format) => {
     new ArrayBuffer(2),
     new Uint16Array(2),
     new DataView(new ArrayBuffer(2)),
-  ])('is not %o', async (data) => {
+  ])('the data of a put must not be %o', async (data) => {
     const queue = await openQueue({ format });
     const error = await rejection(queue.put(data as never));
     expect(error).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' });

@@ -37,22 +37,25 @@ const WRONG: [option: string, value: unknown, error: readonly [name: string, cod
 ];
 
 describe.each(FORMATS)('%s: an option that is wrong', (format) => {
-  test.each(WRONG)('%s: %j is refused, and nothing is made', async (option, value, [name, code]) => {
-    const dataPath = join(temporaryFolder(), 'sub');
-    const options = { name: 'spool', dataPath, format, [option]: value };
-    const error = await rejection(DiskQueue.open(options));
-    expect(error).toMatchObject({ name, code });
-    expect((error as Error).message).toContain(option);
-    expect(existsSync(dataPath)).toBe(false);
-  });
+  test.each(WRONG)(
+    'the option %s: %j is refused, and nothing is created',
+    async (option, value, [name, code]) => {
+      const dataPath = join(temporaryFolder(), 'sub');
+      const options = { name: 'spool', dataPath, format, [option]: value };
+      const error = await rejection(DiskQueue.open(options));
+      expect(error).toMatchObject({ name, code });
+      expect((error as Error).message).toContain(option);
+      expect(existsSync(dataPath)).toBe(false);
+    },
+  );
 
-  test('minMessageSize over maxMessageSize is one', async () => {
+  test('minMessageSize > maxMessageSize is refused', async () => {
     const error = await rejection(openQueue({ format, minMessageSize: 6, maxMessageSize: 5 }));
     expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' });
     expect((error as Error).message).toMatch(/maxMessageSize.*6.*5/);
   });
 
-  test.each([undefined, null, 'spool'])('options that are none: %j', async (options) => {
+  test.each([undefined, null, 'spool'])('options that are not an object are refused: %j', async (options) => {
     expect(await rejection(DiskQueue.open(options as never))).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
   });
 });
@@ -87,11 +90,11 @@ test.each([1, 13, 255])('nsq: files may be of %d bytes, as in go-diskqueue', asy
 });
 
 describe.each(FORMATS)('%s: options', (format) => {
-  test('the name is the queue’s', async () => {
+  test('the queue has the name of its option', async () => {
     expect((await openQueue({ format, name: 'a.b c%d' })).name).toBe('a.b c%d');
   });
 
-  test('the folder is made, with those above it; files are the owner’s alone', async () => {
+  test('the folder and its parents are created, and only the owner can read the files', async () => {
     const dataPath = join(temporaryFolder(), 'a', 'b %s');
     const queue = await openQueue({ format, dataPath });
     await queue.put(bytes('a'));
@@ -100,7 +103,7 @@ describe.each(FORMATS)('%s: options', (format) => {
     for (const file of files) expect(statSync(join(dataPath, file)).mode & 0o777).toBe(0o600);
   });
 
-  test('a relative folder stays where it was when the process goes elsewhere', async () => {
+  test('a relative folder stays the same when the process changes its working directory', async () => {
     const [here, there] = [temporaryFolder(), temporaryFolder()];
     const before = process.cwd();
     try {
@@ -117,7 +120,7 @@ describe.each(FORMATS)('%s: options', (format) => {
     }
   });
 
-  test('a folder that is a file: ERR_QUEUE_IO with the cause', async () => {
+  test('open rejects with ERR_QUEUE_IO and the cause if dataPath is a file', async () => {
     const dataPath = join(temporaryFolder(), 'file');
     writeFileSync(dataPath, '');
     for (const path of [dataPath, join(dataPath, 'below')]) {

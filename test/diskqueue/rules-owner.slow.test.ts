@@ -50,7 +50,7 @@ const opening = (dataPath: string, format: string): string => `
   const tell = (promise) => promise.then(() => say('open'), (error) => say(error.code));`;
 
 describe.each(FORMATS)('%s: a second open of the queue', (format) => {
-  test('in the same process is refused, until the first is closed', async () => {
+  test('a second open in the same process is refused until the first queue is closed', async () => {
     const dataPath = temporaryFolder();
     const first = await openQueue({ format, dataPath });
     const error = await rejection(openQueue({ format, dataPath }));
@@ -62,7 +62,7 @@ describe.each(FORMATS)('%s: a second open of the queue', (format) => {
     expect(await drain(again)).toEqual(['a', 'b']);
   });
 
-  test('of many at once one succeeds', async () => {
+  test('one of many concurrent opens succeeds', async () => {
     const dataPath = temporaryFolder();
     const results = await Promise.allSettled(
       Array.from({ length: 8 }, () => openQueue({ format, dataPath })),
@@ -72,7 +72,7 @@ describe.each(FORMATS)('%s: a second open of the queue', (format) => {
       if (result.status === 'rejected') expect(result.reason).toMatchObject(LOCKED);
   });
 
-  test('by another spelling of the path, or a symbolic link, is refused', async () => {
+  test('a second open by another spelling of the path, or a symbolic link, is refused', async () => {
     const [dataPath, elsewhere] = [temporaryFolder(), temporaryFolder()];
     await openQueue({ format, dataPath });
     symlinkSync(dataPath, join(elsewhere, 'link'));
@@ -86,7 +86,7 @@ describe.each(FORMATS)('%s: a second open of the queue', (format) => {
     }
   });
 
-  test('of another name in the same folder, or the same name in another one, is another queue', async () => {
+  test('another name in the same folder, or the same name in another folder, is another queue', async () => {
     const dataPath = temporaryFolder();
     mkdirSync(join(dataPath, 'sub'));
     const queues = [
@@ -99,7 +99,7 @@ describe.each(FORMATS)('%s: a second open of the queue', (format) => {
     for (const [i, queue] of queues.entries()) expect(await drain(queue)).toEqual([`${i}`]);
   });
 
-  test('names that are long, or not ASCII, are locked like any other', async () => {
+  test('queues with long or non-ASCII names are locked', async () => {
     const dataPath = temporaryFolder();
     for (const name of ['x'.repeat(150), 'ß'.repeat(75), '待'.repeat(30), 'a b%s;:*']) {
       const queue = await openQueue({ format, dataPath, name });
@@ -110,7 +110,7 @@ describe.each(FORMATS)('%s: a second open of the queue', (format) => {
     }
   });
 
-  test('by the CommonJS build beside the ES build, or the source, is refused', async () => {
+  test('a second open by the CommonJS build, beside the ES build or the source, is refused', async () => {
     const dataPath = temporaryFolder();
     const { DiskQueue } = createRequire(`${ROOT}/x.js`)(
       'escapement/diskqueue',
@@ -127,7 +127,7 @@ describe.each(FORMATS)('%s: a second open of the queue', (format) => {
     expect(await program.lines()).toEqual(['ERR_QUEUE_LOCKED']);
   });
 
-  test('from another process, or its worker threads, is refused', async () => {
+  test('a second open from another process, or its worker threads, is refused', async () => {
     const dataPath = temporaryFolder();
     const queue = await openQueue({ format, dataPath });
     const body = `
@@ -141,7 +141,7 @@ describe.each(FORMATS)('%s: a second open of the queue', (format) => {
     await queue.close();
   });
 
-  test('from a worker thread, or by one while the main thread has it, is refused', async () => {
+  test('a second open from a worker thread, or beside one, is refused', async () => {
     const dataPath = temporaryFolder();
     const body = `
       const { Worker, isMainThread } = require('node:worker_threads');
@@ -159,7 +159,7 @@ describe.each(FORMATS)('%s: a second open of the queue', (format) => {
     expect(await program.lines()).toEqual(['worker open', 'ERR_QUEUE_LOCKED', 'open']);
   });
 
-  test('from a worker of a cluster is refused', async () => {
+  test('a second open from a worker of a cluster is refused', async () => {
     const dataPath = temporaryFolder();
     const script = join(temporaryFolder(), 'cluster.cjs'); // workers run a file
     writeFileSync(
@@ -184,7 +184,7 @@ describe.each(FORMATS)('%s: a second open of the queue', (format) => {
 });
 
 describe.each(FORMATS)('%s: a dead owner never blocks', (format) => {
-  test('killed, with messages put and handed out: they are there', async () => {
+  test('messages of a killed owner, put or in flight, are delivered', async () => {
     const dataPath = temporaryFolder();
     for (const round of [1, 2]) {
       const program = new Program(`
@@ -207,7 +207,7 @@ describe.each(FORMATS)('%s: a dead owner never blocks', (format) => {
     expect(await drain(queue)).toEqual(['c1', 'a2', 'b2', 'c2']);
   });
 
-  test('that ended without close, and with nothing to do', async () => {
+  test('a queue whose owner ended without close can be opened', async () => {
     const dataPath = temporaryFolder();
     const program = new Program(`
       import { DiskQueue } from 'escapement/diskqueue';
@@ -221,7 +221,7 @@ describe.each(FORMATS)('%s: a dead owner never blocks', (format) => {
     expect((await openQueue({ format, dataPath })).depth).toBe(0);
   });
 
-  test('whose open has failed', async () => {
+  test('a queue whose open has failed can be opened', async () => {
     const dataPath = temporaryFolder();
     const wrong = { before: () => undefined };
     expect(await rejection(openQueue({ format, dataPath, metrics: wrong as never }))).toBeInstanceOf(

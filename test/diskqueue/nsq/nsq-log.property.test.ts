@@ -211,7 +211,7 @@ class Pair {
 
 describe.each([true, false])('a log, always durable: %s', (isAlwaysDurable) => {
   it(
-    'does what a list does, over reopening, killing, and files of any size',
+    'a log does what a list does, through reopens, kills, and files of any size',
     { timeout: timeoutOf() },
     async () => {
       await fc.assert(

@@ -57,7 +57,7 @@ async function expectInOrder(disk: MemoryDisk): Promise<void> {
 }
 
 describe('a stored queue of the nsq format', () => {
-  it('is in order as it is, wherever its reader is', async () => {
+  it('an intact queue needs no repair, wherever its read position is', async () => {
     for (let consumed = 0; consumed < MESSAGES.length; consumed++) {
       const disk = queueOf(consumed);
       const before = new Map(disk.contents);
@@ -71,7 +71,7 @@ describe('a stored queue of the nsq format', () => {
     }
   });
 
-  it('lists its messages, and counts them from 1', async () => {
+  it('messages are listed, and numbered from 1', async () => {
     const listed = [];
     const selection = { isAll: true, from: 6, onDamage: () => undefined };
     for await (const { sequence, isAcknowledged, data } of storedOn(queueOf(7)).messages(selection)) {
@@ -80,7 +80,7 @@ describe('a stored queue of the nsq format', () => {
     expect(listed).toEqual(MESSAGES.map((text, i) => [i + 1, i < 7, text]).slice(5));
   });
 
-  it('keeps every message before a damaged length, and all of the other files', async () => {
+  it('a repair keeps every message before a damaged length, and all of the other files', async () => {
     for (const [i, path] of FILES.entries()) {
       for (let n = 0; n < (i < 2 ? 5 : 2); n++) {
         const disk = queueOf(2);
@@ -96,7 +96,7 @@ describe('a stored queue of the nsq format', () => {
     }
   });
 
-  it('cuts a torn record off, and keeps it beside', async () => {
+  it('a repair cuts off a torn record, and keeps a copy of the file', async () => {
     const disk = queueOf();
     const path = FILES[2] as string;
     disk.contents.set(
@@ -110,7 +110,7 @@ describe('a stored queue of the nsq format', () => {
     await expectInOrder(disk);
   });
 
-  it('writes metadata that is missing, damaged or wrong', async () => {
+  it('a repair writes metadata that are missing, damaged or wrong', async () => {
     for (const text of [
       undefined,
       '',
@@ -129,7 +129,7 @@ describe('a stored queue of the nsq format', () => {
     }
   });
 
-  it('makes an empty file where one is missing, so that no reader stumbles, and says so', async () => {
+  it('a repair creates an empty file where one is missing, and reports the loss', async () => {
     const disk = queueOf();
     disk.contents.delete(FILES[1] as string);
     expect(await repair(disk)).toMatchObject([{ file: FILES[1], messages: undefined }]);
@@ -137,7 +137,7 @@ describe('a stored queue of the nsq format', () => {
     await expectInOrder(disk);
   });
 
-  it('removes metadata that was being made', async () => {
+  it('a repair removes temporary metadata', async () => {
     const disk = queueOf();
     disk.contents.set(`${META}.42.tmp`, Buffer.from('1'));
     await repair(disk);
