@@ -6,9 +6,11 @@ import {
   FOOTER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-} from './segment-format.ts';
+  FIRST_SEQUENCE,
+  parseSegmentFileName,
+  type Segment,
+} from './segment.ts';
 import type { DamagePiece } from './segment-reader.ts';
-import { FIRST_SEQUENCE, parseSegmentFileName, type Segment } from './segment.ts';
 
 /*
  * What the files of a log hold when it is opened.

@@ -15,8 +15,8 @@ import {
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-} from './segment-format.ts';
-import { parseSegmentFileName } from './segment.ts';
+  parseSegmentFileName,
+} from './segment.ts';
 
 /** Suffix of a segment that is being rewritten. */
 const REWRITTEN = '.rewritten';

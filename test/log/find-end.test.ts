@@ -8,7 +8,7 @@ import {
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-} from '../../src/log/segment-format.ts';
+} from '../../src/log/segment.ts';
 import { RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
 
 const BASE = 10;

@@ -2,8 +2,13 @@ import { examineSegment, type ExaminedSegment } from '../../log/examine-segment.
 import type { FileSystem } from '../../log/file-system.ts';
 import { recoverSegments, type RecoveredSegments } from '../../log/recover-segments.ts';
 import { leftFileOf } from '../../log/repair-segment.ts';
-import { FOOTER_BYTES, SEGMENT_HEADER_BYTES } from '../../log/segment-format.ts';
-import { segmentFileName, type CorruptionEvent, type Segment } from '../../log/segment.ts';
+import {
+  FOOTER_BYTES,
+  SEGMENT_HEADER_BYTES,
+  segmentFileName,
+  type CorruptionEvent,
+  type Segment,
+} from '../../log/segment.ts';
 import { CursorFile } from './cursor-file.ts';
 import { firstExpected, missingAtEnd, type CursorState } from './cursor-format.ts';
 

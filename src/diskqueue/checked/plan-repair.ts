@@ -7,8 +7,7 @@ import {
   sealSegment,
   type RepairedSegment,
 } from '../../log/repair-segment.ts';
-import { footerOf, type SegmentHeader } from '../../log/segment-format.ts';
-import { segmentFileName, type Segment } from '../../log/segment.ts';
+import { footerOf, type SegmentHeader, segmentFileName, type Segment } from '../../log/segment.ts';
 import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
 import { CannotRepair, type LostMessages, type RepairPlan, type RepairStep } from '../stored/stored-queue.ts';
 import { CursorFile } from './cursor-file.ts';

@@ -1,10 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { CheckedLog } from '../../../src/diskqueue/checked/checked-log.ts';
-import {
-  decodeSegmentHeader,
-  encodeSegmentHeader,
-  SEGMENT_HEADER_BYTES,
-} from '../../../src/log/segment-format.ts';
+import { decodeSegmentHeader, encodeSegmentHeader, SEGMENT_HEADER_BYTES } from '../../../src/log/segment.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
 import { RecordingFileSystem, type Disk } from '../recording-file-system.ts';
 import { MemoryDisk } from '../stored/memory-disk.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeSegmentHeader } from '../../../src/log/segment-format.ts';
+import { decodeSegmentHeader } from '../../../src/log/segment.ts';
 import { CannotRepair } from '../../../src/diskqueue/stored/stored-queue.ts';
 import { propertyRuns, stepOf } from '../../runs.ts';
 import { MemoryDisk } from './memory-disk.ts';

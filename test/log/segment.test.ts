@@ -17,7 +17,7 @@ import {
   shortCrc32,
   writeUInt64,
   type SegmentHeader,
-} from '../../src/log/segment-format.ts';
+} from '../../src/log/segment.ts';
 
 const HEADER: SegmentHeader = {
   number: 7,

@@ -8,7 +8,7 @@ import {
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-} from '../../src/log/segment-format.ts';
+} from '../../src/log/segment.ts';
 import { SegmentScan, type SegmentPiece } from '../../src/log/segment-reader.ts';
 import { Random } from '../diskqueue/random.ts';
 import { FIRST_SEED, runs } from '../runs.ts';
