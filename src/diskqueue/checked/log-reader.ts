@@ -75,8 +75,8 @@ export class LogReader {
       const next = segments[segments.indexOf(segment) + 1];
       if (next === undefined) return undefined;
       this.#reader = await this.#log.openReader(next);
-      await reader.close();
       const missing = reader.missingAtEnd();
+      await reader.close().catch(() => undefined); // or what is missing would not be reported
       if (missing !== undefined) return { segment, start, pieces: [missing] };
     }
   }

@@ -50,7 +50,7 @@ function changed(disk: Disk, path: string, change: (bytes: Buffer) => Buffer): D
   return new Map(disk).set(path, change(Buffer.from(disk.get(path) as Buffer)));
 }
 
-test('a healthy queue: its segments, its messages, and no word more', async () => {
+test('a report of an intact queue has its segments and its messages, and neither problems nor notes', async () => {
   const report = await verify(closed);
   expect(report).toEqual({
     name: NAME,
@@ -70,11 +70,11 @@ test('a healthy queue: its segments, its messages, and no word more', async () =
   });
 });
 
-test('a folder without that queue', async () => {
+test('a report of a queue without files is empty', async () => {
   expect(await verify(new Map())).toMatchObject({ segments: [], messages: 0, problems: [], notes: [] });
 });
 
-test('it tells how far it is, up to the end', async () => {
+test('an examination reports its progress up to the end', async () => {
   const told: number[] = [];
   await examineQueue(new RecordingFileSystem(closed), folder, NAME, (done, total) => {
     expect(total).toBe(3 * (128 + 4 * 74 + 40));
@@ -84,14 +84,14 @@ test('it tells how far it is, up to the end', async () => {
   expect(told.at(-1)).toBe(3 * (128 + 4 * 74 + 40));
 });
 
-describe('what a crash leaves is noted', () => {
-  test('a segment that nobody sealed', async () => {
+describe('a report of a queue after a crash', () => {
+  test('has no note on a segment that is not sealed', async () => {
     const report = await verify(crashed);
     expect(report).toMatchObject({ messages: 12, unacknowledged: 7, problems: [], notes: [] });
     expect(report.segments.map(({ isSealed }) => isSealed)).toEqual([true, true, false]);
   });
 
-  test('a torn tail', async () => {
+  test('notes a torn tail', async () => {
     const { problems, notes, messages } = await verify(
       changed(unknown, segment(3), (bytes) => bytes.subarray(0, -5)),
     );
@@ -99,7 +99,7 @@ describe('what a crash leaves is noted', () => {
     expect(notes).toEqual([`${segment(3)}: 69 bytes at 350 are not part of a message`]);
   });
 
-  test('files that are unfinished, or were set aside', async () => {
+  test('notes files that are unfinished, or were set aside', async () => {
     const disk = new Map(crashed)
       .set(segment(4), Buffer.alloc(60))
       .set(`${folder}/${NAME}.cursor.new`, Buffer.alloc(3))
@@ -120,7 +120,7 @@ describe('what a crash leaves is noted', () => {
     ]);
   });
 
-  test('acknowledgements of messages that are gone, and half a record of them', async () => {
+  test('notes acknowledgements of messages that are not in the files, and a torn record of the cursor', async () => {
     // An earlier version did not write where the log ends; nor is that known of what no sync has covered.
     const files = new RecordingFileSystem(closed);
     const acks = new AckRanges(1);
@@ -136,7 +136,7 @@ describe('what a crash leaves is noted', () => {
     expect(notes.join('\n')).toMatch(/messages 5 to 9 are acknowledged, and not in the files/);
   });
 
-  test('damage that costs nobody anything', async () => {
+  test('notes damage of acknowledged messages', async () => {
     const { problems, notes } = await verify(
       changed(closed, segment(1), (bytes) => bytes.fill(0, 128 + 74, 128 + 80)),
     );
@@ -145,8 +145,8 @@ describe('what a crash leaves is noted', () => {
   });
 });
 
-describe('a problem', () => {
-  test('damage, with the messages that are lost', async () => {
+describe('a report of a damaged queue', () => {
+  test('names the messages that are lost by damage', async () => {
     const { problems, messages } = await verify(
       changed(closed, segment(2), (bytes) => bytes.fill(0xff, 360, 361)),
     );
@@ -159,7 +159,7 @@ describe('a problem', () => {
     ]);
   });
 
-  test('a segment that is missing', async () => {
+  test('names the messages of a missing segment', async () => {
     const disk = new Map(closed);
     disk.delete(segment(2));
     expect((await verify(disk)).problems).toEqual([
@@ -170,7 +170,7 @@ describe('a problem', () => {
     ]);
   });
 
-  test('headers: both copies, one copy, or of another number', async () => {
+  test('names a header of which one copy or both are damaged, or that has another number', async () => {
     const none = await verify(changed(closed, segment(2), (bytes) => bytes.fill(0, 0, 128)));
     expect(none.problems).toMatchObject([{ file: segment(2), offset: 0, firstSequence: 5, lastSequence: 8 }]);
     const one = await verify(changed(closed, segment(2), (bytes) => bytes.fill(1, 0, 64)));
@@ -183,12 +183,12 @@ describe('a problem', () => {
     ]);
   });
 
-  test('a segment that ends before the next one says', async () => {
+  test('names the messages that are missing at the end of a segment', async () => {
     const { problems } = await verify(changed(closed, segment(2), (bytes) => bytes.subarray(0, 350)));
     expect(problems).toMatchObject([{ file: segment(2), offset: 350, firstSequence: 8, lastSequence: 8 }]);
   });
 
-  test('a cursor with a wrong bit', async () => {
+  test('names a damaged record of the cursor', async () => {
     const path = `${folder}/${NAME}.cursor`;
     const { problems } = await verify(changed(closed, path, (bytes) => bytes.fill(0xff, 12, 13)));
     expect(problems).toMatchObject([{ file: path, offset: 0, bytes: 64 }]);

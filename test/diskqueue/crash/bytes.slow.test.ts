@@ -161,14 +161,14 @@ async function told(seed: number, check: (seed: number) => Promise<void>): Promi
   }
 }
 
-describe('bytes are those of the messages that are not acknowledged', () => {
+describe('the bytes of a queue are those of its unacknowledged messages', () => {
   const RUNS = runs(60);
 
-  test('right after every open, whatever was before', { timeout: 60_000 + RUNS * 1_000 }, async () => {
+  test('after every open, whatever was before', { timeout: 60_000 + RUNS * 1_000 }, async () => {
     for (let seed = FIRST_SEED; seed < FIRST_SEED + RUNS; seed++) await told(seed, rightFromTheStart);
   });
 
-  test('a power cut has spared acknowledgements, and not their messages', async () => {
+  test('after a power cut that has spared acknowledgements, and not their messages', async () => {
     const setup: Setup = { durability: 'os' };
     let files = new RecordingFileSystem();
     const first = await openQueue(files, folder, setup);
@@ -198,7 +198,11 @@ describe('bytes are those of the messages that are not acknowledged', () => {
     }
   });
 
-  test('after damage, when it was found', { timeout: 60_000 + RUNS * 1_000 }, async () => {
-    for (let seed = FIRST_SEED; seed < FIRST_SEED + RUNS; seed++) await told(seed, rightWhenItIsFound);
-  });
+  test(
+    'after damage, once the queue has been read to its end',
+    { timeout: 60_000 + RUNS * 1_000 },
+    async () => {
+      for (let seed = FIRST_SEED; seed < FIRST_SEED + RUNS; seed++) await told(seed, rightWhenItIsFound);
+    },
+  );
 });

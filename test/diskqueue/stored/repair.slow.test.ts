@@ -50,7 +50,7 @@ function wholeUpTo(records: Awaited<ReturnType<typeof recordsIn>>, path: string,
 }
 
 describe('repair of a queue with one flipped bit', () => {
-  it('keeps every message, or all but the one whose payload it is in; twice is the same', async () => {
+  it('keeps every message, except for one whose payload it is in; a second repair changes nothing', async () => {
     const whole = await queueOf(MESSAGES);
     const records = await recordsIn(whole);
     expect(records).toHaveLength(MESSAGES.length);
@@ -78,7 +78,7 @@ function isReadable(disk: MemoryDisk, path: string): boolean {
 }
 
 describe('repair of a queue with many flipped bits', () => {
-  it('keeps every message that has none, and verifies clean; twice is the same', async () => {
+  it('keeps every message that has none, and leaves nothing to report; a second repair changes nothing', async () => {
     const whole = await queueOf(MESSAGES);
     const records = await recordsIn(whole);
     const paths = pathsOf(whole, '.segment');
@@ -133,7 +133,7 @@ describe('repair of a queue with a file that was cut off', () => {
     }
   }, 60_000);
 
-  it('loses nothing when it has to be repaired again and again', async () => {
+  it('loses no other message when it is damaged and repaired again and again', async () => {
     const disk = await queueOf(MESSAGES);
     let expected = MESSAGES;
     for (const [i, path] of pathsOf(disk, '.segment').entries()) {
@@ -152,7 +152,7 @@ describe('repair of a queue with a file that was cut off', () => {
 });
 
 describe('a repaired queue', () => {
-  it('knows what is lost from its files: without its cursor nothing is reported again', async () => {
+  it('has a record of what was lost, so nothing is reported again without its cursor', async () => {
     const disk = await queueOf(MESSAGES);
     const [path = ''] = pathsOf(disk, '.segment');
     bytesOf(disk, path)[128 + HEADER] = 0;
@@ -163,8 +163,8 @@ describe('a repaired queue', () => {
   });
 });
 
-describe('repair of what a crash has left', () => {
-  it('ends the last file, and cuts off what is torn: no loss', async () => {
+describe('repair of a queue after a crash', () => {
+  it('seals the last file, cuts off a torn end, and loses no message', async () => {
     const whole = await queueOf(MESSAGES, { isClosed: false });
     const last = pathsOf(whole, '.segment').at(-1) as string;
     for (const tail of [[], [0xec], [0xec, 0x51, 1, 0, 9, 0, 0, 0, 31], new Array<number>(600).fill(0)]) {
@@ -179,7 +179,7 @@ describe('repair of what a crash has left', () => {
     }
   });
 
-  it('removes what was being made', async () => {
+  it('removes unfinished files', async () => {
     const disk = await queueOf(MESSAGES);
     const [first = ''] = pathsOf(disk, '.segment');
     const left = ['.cursor.new', '.0000000099.segment'].map((name) => `${FOLDER}/q${name}`);
@@ -193,13 +193,13 @@ describe('repair of what a crash has left', () => {
     await expectInOrder(disk);
   });
 
-  it('leaves a queue in order as it is', async () => {
+  it('does nothing to an intact queue', async () => {
     for (const acked of [0, 3, 30]) await expectInOrder(await queueOf(MESSAGES, { acked }));
   });
 });
 
 describe('repair of a damaged cursor', () => {
-  it('loses no message, wherever a bit is flipped: some may come again', async () => {
+  it('loses no message, wherever a bit is flipped, but some may be delivered again', async () => {
     const whole = await queueOf(MESSAGES, { acked: 12 });
     const [path = ''] = pathsOf(whole, '.cursor');
     const starts = [0, 64, 4_096, 8_192, 8_256]; // of its head, its two slots, and its first ranges
@@ -215,7 +215,7 @@ describe('repair of a damaged cursor', () => {
     }
   });
 
-  it('writes a new one where it is missing, and older messages are gone', async () => {
+  it('writes a new one where it is missing and older messages were removed', async () => {
     const disk = await queueOf(MESSAGES, { acked: 12 });
     disk.contents.delete(`${FOLDER}/q.cursor`);
     expect(await repair(disk)).toEqual([]);
@@ -225,7 +225,7 @@ describe('repair of a damaged cursor', () => {
 });
 
 describe('repair of a queue of which a file is missing', () => {
-  it('names the messages, once', async () => {
+  it('names its messages once', async () => {
     const whole = await queueOf(MESSAGES);
     const records = await recordsIn(whole);
     for (const path of pathsOf(whole, '.segment').slice(1, -1)) {
@@ -241,7 +241,7 @@ describe('repair of a queue of which a file is missing', () => {
     }
   });
 
-  it('puts a file aside in which nothing can be read', async () => {
+  it('sets a file aside in which nothing can be read', async () => {
     const disk = await queueOf(MESSAGES);
     const path = pathsOf(disk, '.segment')[1] as string;
     disk.contents.set(path, Buffer.alloc(bytesOf(disk, path).length, 'x'));
@@ -254,7 +254,7 @@ describe('repair of a queue of which a file is missing', () => {
 });
 
 describe('repair of a file in which nothing can be read', () => {
-  it('tells of the loss, although nobody knows what it was, if it is the only one', async () => {
+  it('reports a loss of an unknown number of messages if it is the only file', async () => {
     const disk = new MemoryDisk();
     const path = `${FOLDER}/q.0000000001.segment`;
     disk.contents.set(path, Buffer.alloc(1_000, 'x'));
@@ -263,7 +263,7 @@ describe('repair of a file in which nothing can be read', () => {
     await expectInOrder(disk);
   });
 
-  it('tells of none if the next file says that all of it was acknowledged', async () => {
+  it('reports no loss if the next file proves that all of it was acknowledged', async () => {
     const disk = await queueOf(MESSAGES);
     const [first = '', second = ''] = pathsOf(disk, '.segment');
     const acked = (await recordsIn(disk)).filter(({ path }) => path === first).length;
@@ -300,8 +300,8 @@ describe('a file of which both copies of the header are damaged', () => {
   });
 });
 
-describe('repair of a file from whose midst bytes are missing', () => {
-  it('leaves it in order, or as it was, and says so', async () => {
+describe('repair of a file in whose middle bytes are missing', () => {
+  it('makes it valid, or throws CannotRepair and leaves it as it was', async () => {
     const whole = await queueOf(MESSAGES);
     let repaired = 0;
     for (const path of pathsOf(whole, '.segment')) {
@@ -328,7 +328,7 @@ describe('repair of a file from whose midst bytes are missing', () => {
 });
 
 describe('a repair that is interrupted', () => {
-  it('has lost nothing, and can be done again', async () => {
+  it('has lost no intact message, and can be repeated', async () => {
     const damaged = await queueOf(MESSAGES, { acked: 2 });
     const paths = pathsOf(damaged, '.segment');
     for (const [i, path] of paths.entries()) bytesOf(damaged, path)[i === 1 ? 3 : 128 + HEADER + 2] = 0xff;
