@@ -9,7 +9,8 @@ import {
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-} from './segment-format.ts';
+  type Segment,
+} from './segment.ts';
 import {
   SegmentScan,
   type DamagePiece,
@@ -17,7 +18,6 @@ import {
   type LostPiece,
   type SegmentPiece,
 } from './segment-reader.ts';
-import type { Segment } from './segment.ts';
 
 /** A damaged part of a segment. */
 export interface Damage {

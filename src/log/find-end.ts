@@ -10,7 +10,7 @@ import {
   SEGMENT_HEADER_BYTES,
   type SegmentFooter,
   type SegmentHeader,
-} from './segment-format.ts';
+} from './segment.ts';
 import { SegmentScan, type DamagePiece, type SegmentPiece } from './segment-reader.ts';
 
 /*

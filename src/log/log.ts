@@ -1,9 +1,9 @@
 import { allOf, setAside, unlinkIfThere, type File, type FileSystem } from './file-system.ts';
 import { recoverSegments, tidySegments, type RecoveredSegments } from './recover-segments.ts';
-import { decodeRecordHeader, isPayloadIntact, RECORD_HEADER_BYTES } from './segment-format.ts';
-import { SegmentReader, TailFile } from './segment-reader.ts';
-import { SegmentWriter } from './segment-writer.ts';
 import {
+  decodeRecordHeader,
+  isPayloadIntact,
+  RECORD_HEADER_BYTES,
   FIRST_SEQUENCE,
   firstOf,
   payloadBytes,
@@ -12,6 +12,8 @@ import {
   type LogPosition,
   type Segment,
 } from './segment.ts';
+import { SegmentReader, TailFile } from './segment-reader.ts';
+import { SegmentWriter } from './segment-writer.ts';
 
 export interface LogOptions {
   readonly files: FileSystem;
@@ -53,7 +55,7 @@ export interface LogAppendResult extends AppendResult {
  *                are still needed, sync, and remove the segment
  *
  * A log does not interpret its records, and does not know which of them are still needed. Its format is in
- * segment-format.ts, how it is recovered in recover-segments.ts. Its methods are not to be called at the same time, except
+ * segment.ts, how it is recovered in recover-segments.ts. Its methods are not to be called at the same time, except
  * for `read` and readers, which may run at any time, and `remove`, which may run while records are appended.
  */
 export class Log {
@@ -263,7 +265,7 @@ export class Log {
   }
 
   async #abandon(writer: SegmentWriter): Promise<void> {
-    this.#release(writer);
+    if (this.#writer === writer) this.#release(writer);
     if (writer.doubt !== undefined) this.#doubt = { next: writer.segment.next, ...writer.doubt };
     await writer.abandon();
   }

@@ -6,9 +6,11 @@ import {
   FOOTER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-} from './segment-format.ts';
+  FIRST_SEQUENCE,
+  parseSegmentFileName,
+  type Segment,
+} from './segment.ts';
 import type { DamagePiece } from './segment-reader.ts';
-import { FIRST_SEQUENCE, parseSegmentFileName, type Segment } from './segment.ts';
 
 /*
  * What the files of a log hold when it is opened.
@@ -210,7 +212,7 @@ async function sealedEnd(file: File, size: number, header: SegmentHeader): Promi
 }
 
 const WRONG_NUMBER = 'its name and its header have different numbers';
-const WRONG_ORDER = 'its messages are not those that belong between its neighbours';
+const WRONG_ORDER = 'its messages do not fit between those of its neighbours';
 
 /**
  * Finds copies, renamed files and files from a backup: their records are in another file, or were, and must not come

@@ -15,8 +15,8 @@ import {
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-} from './segment-format.ts';
-import { parseSegmentFileName } from './segment.ts';
+  parseSegmentFileName,
+} from './segment.ts';
 
 /** Suffix of a segment that is being rewritten. */
 const REWRITTEN = '.rewritten';
@@ -95,11 +95,11 @@ export function canReplace({ offset, end, rescued }: Damage): boolean {
 }
 
 /** A file that an interrupted repair has left unfinished, or one that is kept as it was; undefined if it is neither. */
-export function leftFileOf(log: string, file: string): 'unfinished' | 'put aside' | undefined {
+export function leftFileOf(log: string, file: string): 'unfinished' | 'set aside' | undefined {
   const isOf = (suffix: RegExp): boolean =>
     suffix.test(file) && parseSegmentFileName(file.replace(suffix, ''))?.log === log;
   if (isOf(UNFINISHED)) return 'unfinished';
-  return isOf(DAMAGED) ? 'put aside' : undefined;
+  return isOf(DAMAGED) ? 'set aside' : undefined;
 }
 
 async function replaceDamage(file: File, damage: Damage, salt: number): Promise<void> {

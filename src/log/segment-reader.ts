@@ -10,8 +10,10 @@ import {
   type RecordHeader,
   type SegmentFooter,
   type SegmentHeader,
-} from './segment-format.ts';
-import { firstOf, type LogPosition, type Segment } from './segment.ts';
+  firstOf,
+  type LogPosition,
+  type Segment,
+} from './segment.ts';
 
 /** What begins at one offset of a segment. */
 export type SegmentPiece = RecordPiece | FooterPiece | DamagePiece | LostPiece;

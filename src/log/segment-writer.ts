@@ -9,8 +9,10 @@ import {
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-} from './segment-format.ts';
-import type { AppendResult, LogPosition, Segment } from './segment.ts';
+  type AppendResult,
+  type LogPosition,
+  type Segment,
+} from './segment.ts';
 
 /** Memory that records are encoded in, in bytes; a longer record gets its own. */
 const BUFFER_BYTES = 1024 * 1024;

@@ -1,4 +1,226 @@
-import { RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, type SegmentHeader } from './segment-format.ts';
+import * as zlib from 'node:zlib';
+
+/*
+ * A segment is one file of a log. Its bytes, of which all numbers are little-endian:
+ *
+ *      ┌────────────────┐ 0
+ *      │ header, 2 × 64 │   twice: magic 8 · version 2 · flags 2 · salt 4 · number 8 · base sequence 8 ·
+ *      │                │   end of the previous segment 8 · created 8 · zero 12 · CRC of all that 4
+ *      ├────────────────┤ 128
+ *      │ record         │   marker 2 · type 1 · flags 1 · length 4 · sequence 8 · CRC of the payload 4 ·
+ *      │   header, 24   │   CRC of the header 4
+ *      │   payload      │
+ *      ├────────────────┤
+ *      │ record …       │
+ *      ├────────────────┤
+ *      │ footer         │   a record of type 2, when the segment is sealed; its payload: records 8 · their bytes 8
+ *      └────────────────┘
+ *
+ *      type      1            DATA: what a log with one type of records writes
+ *                2, 3         the log's own: the footer, and records that are lost
+ *                16 to 255    free for the owner of the log
+ *
+ * A record of type 3 stands where records were that a repair has given up: from its sequence on, as many as its field for
+ * a checksum holds. It is as long as what it replaces, so that all other records keep their positions. Its payload is
+ * never read.
+ *
+ * WHY so. The segment's header is written twice: without its salt nothing after it can be read. The CRC of a record's
+ * header begins with the segment's salt: zeros, and bytes of any other segment or file, are never a record (SQLite's
+ * idea), and a payload cannot imitate a record without the salt. The header has a CRC of its own, so that damage in a
+ * payload costs that record alone: the position of the next one is still known. The sequences of a segment have no gaps,
+ * so missing records can be named. The footer and the next segment's header both hold the end of a segment: an end is
+ * never inferred from the size of a file.
+ */
+
+const HEADER_COPY_BYTES = 64;
+export const SEGMENT_HEADER_BYTES = 2 * HEADER_COPY_BYTES;
+export const RECORD_HEADER_BYTES = 24;
+const FOOTER_PAYLOAD_BYTES = 16;
+export const FOOTER_BYTES = RECORD_HEADER_BYTES + FOOTER_PAYLOAD_BYTES;
+
+/** As PNG begins: a byte that is not text, a name, and line ends that a careless copy would change. */
+const MAGIC = Buffer.from([0x89, 0x45, 0x53, 0x43, 0x51, 0x0d, 0x0a, 0x1a]);
+const VERSION = 1;
+
+/** The first bytes of a record: for finding the next one after damage. */
+export const MARKER = Buffer.from([0xec, 0x51]);
+const MARKER_UINT16 = MARKER.readUInt16LE(0);
+
+/** Types of records. */
+export const DATA = 1;
+export const FOOTER = 2;
+export const LOST = 3;
+/** The types from this one to 255 are free for the owner of a log. */
+export const FIRST_OWN_TYPE = 16;
+
+/** Segment flag: a record was promised when it was synced, so one that was not yet synced was not promised. */
+const ALWAYS_DURABLE = 1;
+/** Record flag: everything before this record was on the disk when it was written. */
+const SYNCED_BEFORE = 1;
+
+const TWO_32 = 2 ** 32;
+
+export interface SegmentHeader {
+  readonly number: number;
+  readonly salt: number;
+  /** Sequence of its first record. */
+  readonly baseSequence: number;
+  /** Where the records of the previous segment end, in bytes; 0 if there is none. What follows was never promised. */
+  readonly previousEnd: number;
+  readonly isAlwaysDurable: boolean;
+  /** Milliseconds since the Unix epoch. */
+  readonly createdWallMs: number;
+}
+
+export interface RecordHeader {
+  readonly type: number;
+  readonly isSyncedBefore: boolean;
+  /** Bytes of the payload. */
+  readonly length: number;
+  readonly sequence: number;
+  /** In a record of lost records: their number. */
+  readonly payloadCrc: number;
+}
+
+/** What a sealed segment holds. */
+export interface SegmentFooter {
+  readonly records: number;
+  readonly payloadBytes: number;
+}
+
+export function encodeSegmentHeader(header: SegmentHeader): Buffer {
+  const bytes = Buffer.alloc(HEADER_COPY_BYTES);
+  MAGIC.copy(bytes);
+  bytes.writeUInt16LE(VERSION, 8);
+  bytes.writeUInt16LE(header.isAlwaysDurable ? ALWAYS_DURABLE : 0, 10);
+  bytes.writeUInt32LE(header.salt, 12);
+  writeUInt64(bytes, header.number, 16);
+  writeUInt64(bytes, header.baseSequence, 24);
+  writeUInt64(bytes, header.previousEnd, 32);
+  writeUInt64(bytes, header.createdWallMs, 40);
+  bytes.writeUInt32LE(shortCrc32(bytes, 0, 60, 0), 60);
+  return Buffer.concat([bytes, bytes]);
+}
+
+/** @returns undefined if neither copy is a valid header of this version. */
+export function decodeSegmentHeader(bytes: Buffer): SegmentHeader | undefined {
+  return decodeCopy(bytes) ?? decodeCopy(bytes.subarray(HEADER_COPY_BYTES));
+}
+
+function decodeCopy(bytes: Buffer): SegmentHeader | undefined {
+  if (bytes.length < HEADER_COPY_BYTES || !MAGIC.equals(bytes.subarray(0, MAGIC.length))) return undefined;
+  if (bytes.readUInt32LE(60) !== shortCrc32(bytes, 0, 60, 0)) return undefined;
+  if (bytes.readUInt16LE(8) !== VERSION) return undefined;
+  return {
+    number: readUInt64(bytes, 16),
+    salt: bytes.readUInt32LE(12),
+    baseSequence: readUInt64(bytes, 24),
+    previousEnd: readUInt64(bytes, 32),
+    isAlwaysDurable: (bytes.readUInt16LE(10) & ALWAYS_DURABLE) !== 0,
+    createdWallMs: readUInt64(bytes, 40),
+  };
+}
+
+/** Writes a record into `bytes` at `offset`. @returns where the next one begins. */
+export function encodeRecord(
+  bytes: Buffer,
+  offset: number,
+  type: number,
+  payload: Uint8Array,
+  sequence: number,
+  salt: number,
+  isSyncedBefore: boolean,
+): number {
+  bytes.set(payload, offset + RECORD_HEADER_BYTES);
+  const end = offset + RECORD_HEADER_BYTES + payload.length;
+  const crc = crc32(bytes.subarray(offset + RECORD_HEADER_BYTES, end));
+  encodeRecordHeader(bytes, offset, type, payload.length, sequence, crc, salt, isSyncedBefore);
+  return end;
+}
+
+/** The header of a record of lost records that takes `length` bytes in all. */
+export function encodeLost(length: number, records: number, sequence: number, salt: number): Buffer {
+  const bytes = Buffer.alloc(RECORD_HEADER_BYTES);
+  encodeRecordHeader(bytes, 0, LOST, length - RECORD_HEADER_BYTES, sequence, records, salt, true);
+  return bytes;
+}
+
+/** The record that seals a segment. @param sequence - the one after that of its last record. */
+export function encodeFooter(footer: SegmentFooter, sequence: number, salt: number): Buffer {
+  const bytes = Buffer.alloc(FOOTER_BYTES);
+  writeUInt64(bytes, footer.records, RECORD_HEADER_BYTES);
+  writeUInt64(bytes, footer.payloadBytes, RECORD_HEADER_BYTES + 8);
+  const crc = crc32(bytes.subarray(RECORD_HEADER_BYTES));
+  encodeRecordHeader(bytes, 0, FOOTER, FOOTER_PAYLOAD_BYTES, sequence, crc, salt, true);
+  return bytes;
+}
+
+export function decodeFooter(payload: Buffer): SegmentFooter {
+  return { records: readUInt64(payload, 0), payloadBytes: readUInt64(payload, 8) };
+}
+
+/**
+ * The footer of a segment whose records end at `end`. Where bytes are missing, there may be fewer of them than so many
+ * records would need: `payloadBytes` is 0 then.
+ */
+export function footerOf(base: number, end: number, next: number): SegmentFooter {
+  const records = next - base;
+  return { records, payloadBytes: Math.max(end - SEGMENT_HEADER_BYTES - records * RECORD_HEADER_BYTES, 0) };
+}
+
+/** @param end - of the records; @param next - the sequence after that of the last one. */
+export function encodedFooter({ baseSequence, salt }: SegmentHeader, end: number, next: number): Buffer {
+  return encodeFooter(footerOf(baseSequence, end, next), next, salt);
+}
+
+function encodeRecordHeader(
+  bytes: Buffer,
+  offset: number,
+  type: number,
+  length: number,
+  sequence: number,
+  payloadCrc: number,
+  salt: number,
+  isSyncedBefore: boolean,
+): void {
+  bytes.writeUInt16LE(MARKER_UINT16, offset);
+  bytes[offset + 2] = type;
+  bytes[offset + 3] = isSyncedBefore ? SYNCED_BEFORE : 0;
+  bytes.writeUInt32LE(length, offset + 4);
+  writeUInt64(bytes, sequence, offset + 8);
+  bytes.writeUInt32LE(payloadCrc, offset + 16);
+  bytes.writeUInt32LE(shortCrc32(bytes, offset, offset + 20, salt), offset + 20);
+}
+
+/** @returns undefined if no record of the segment with that salt begins at `offset`. */
+export function decodeRecordHeader(bytes: Buffer, offset: number, salt: number): RecordHeader | undefined {
+  if (offset + RECORD_HEADER_BYTES > bytes.length) return undefined;
+  if (bytes.readUInt16LE(offset) !== MARKER_UINT16) return undefined;
+  if (bytes.readUInt32LE(offset + 20) !== shortCrc32(bytes, offset, offset + 20, salt)) return undefined;
+  const type = bytes[offset + 2] as number;
+  if (type === 0 || (type > LOST && type < FIRST_OWN_TYPE)) return undefined;
+  return {
+    type,
+    isSyncedBefore: ((bytes[offset + 3] as number) & SYNCED_BEFORE) !== 0,
+    length: bytes.readUInt32LE(offset + 4),
+    sequence: readUInt64(bytes, offset + 8),
+    payloadCrc: bytes.readUInt32LE(offset + 16),
+  };
+}
+
+export function isPayloadIntact(payload: Buffer, { payloadCrc }: RecordHeader): boolean {
+  return crc32(payload) === payloadCrc;
+}
+
+/** Numbers here are at most 2^53, which is exact. */
+export function writeUInt64(bytes: Buffer, value: number, offset: number): void {
+  bytes.writeUInt32LE(value % TWO_32, offset);
+  bytes.writeUInt32LE(Math.floor(value / TWO_32), offset + 4);
+}
+
+export function readUInt64(bytes: Buffer, offset: number): number {
+  return bytes.readUInt32LE(offset) + bytes.readUInt32LE(offset + 4) * TWO_32;
+}
 
 /** Sequence of the first record of a log. */
 export const FIRST_SEQUENCE = 1;
@@ -85,3 +307,30 @@ export function payloadBytes(
 ): number {
   return header === undefined ? 0 : end - offset - (next - sequence) * RECORD_HEADER_BYTES;
 }
+
+const CRC_TABLE = /* @__PURE__ */ makeCrcTable();
+
+/* @__NO_SIDE_EFFECTS__ */
+function makeCrcTable(): Uint32Array {
+  const polynomial = 0xed_b8_83_20;
+  return Uint32Array.from({ length: 256 }, (_, byte) => {
+    let crc = byte;
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? polynomial ^ (crc >>> 1) : crc >>> 1;
+    return crc;
+  });
+}
+
+/** CRC-32 (ISO-HDLC, as in zlib) of a few bytes: for 20 of them the call of a native function costs more. */
+export function shortCrc32(bytes: Uint8Array, start: number, end: number, seed: number): number {
+  let crc = ~seed;
+  for (let i = start; i < end; i++) {
+    crc = (CRC_TABLE[(crc ^ (bytes[i] as number)) & 0xff] as number) ^ (crc >>> 8);
+  }
+  return ~crc >>> 0;
+}
+
+type Crc32 = (data: Uint8Array, value?: number) => number;
+
+/** CRC-32 of many bytes. Node has it since 20.15. */
+export const crc32: Crc32 =
+  (zlib as { crc32?: Crc32 }).crc32 ?? ((data, seed = 0) => shortCrc32(data, 0, data.length, seed));

@@ -10,7 +10,7 @@ const additions = fc.array(
   { maxLength: 40 },
 );
 
-test('is a set of numbers, whatever is added in whatever order', () => {
+test('acknowledged ranges behave like a set of numbers, whatever is added in whatever order', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 5 }), additions, (first, all) => {
       const acks = new AckRanges(first);
@@ -53,7 +53,7 @@ function check(acks: AckRanges, model: ReadonlySet<number>): void {
   }
 }
 
-test('a million acknowledgements in order are one number', () => {
+test('a million acknowledgements in order take one number', () => {
   const acks = new AckRanges(1);
   for (let i = 1; i < 1_000_000; i++) acks.add(i, i + 1, 5);
   expect(acks).toMatchObject({ prefix: 1_000_000, ranges: [] });
@@ -67,7 +67,7 @@ describe('the bytes of a range', () => {
     return made;
   };
 
-  test('are added up, as messages come one by one', () => {
+  test('are the sum of the bytes of its messages', () => {
     const made = acks();
     made.add(7, 10, 9);
     expect(made.ranges).toEqual([{ from: 5, to: 11, bytes: 33 }]);
@@ -78,14 +78,14 @@ describe('the bytes of a range', () => {
     expect(made).toMatchObject({ prefix: 11, bytesBeyond: 2 });
   });
 
-  test('are what they were, if nothing is new', () => {
+  test('stay the same if no message is new', () => {
     const made = acks();
     made.add(5, 7, 1_000);
     made.add(6, 7, 1_000);
     expect(made).toMatchObject({ bytesBeyond: 24, ranges: { length: 2 } });
   });
 
-  test('are unknown where some are new, or somebody says so, until the prefix has them', () => {
+  test('are unknown if only some messages are new, until the prefix has reached them', () => {
     const made = acks();
     made.add(6, 8, 30);
     expect(made.ranges).toEqual([
@@ -100,21 +100,25 @@ describe('the bytes of a range', () => {
   });
 });
 
-test('a queue of which every second message was acknowledged is read on', { timeout: 60_000 }, () => {
-  const acks = new AckRanges(1);
-  const count = 300_000;
-  for (let i = 1; i <= count; i++) acks.add(2 * i, 2 * i + 1, 1);
-  for (let i = 0; i <= count; i++) {
-    acks.add(2 * i + 1, 2 * i + 2, 1);
-    if (i % 100_000 === 50_000) expect(acks.ranges).toHaveLength(count - i - 1);
-  }
-  expect(acks).toMatchObject({
-    prefix: 2 * count + 2,
-    end: 2 * count + 2,
-    count: 2 * count + 2,
-    bytesBeyond: 0,
-  });
-});
+test(
+  'half a million ranges become one when the messages between them are acknowledged',
+  { timeout: 60_000 },
+  () => {
+    const acks = new AckRanges(1);
+    const count = 300_000;
+    for (let i = 1; i <= count; i++) acks.add(2 * i, 2 * i + 1, 1);
+    for (let i = 0; i <= count; i++) {
+      acks.add(2 * i + 1, 2 * i + 2, 1);
+      if (i % 100_000 === 50_000) expect(acks.ranges).toHaveLength(count - i - 1);
+    }
+    expect(acks).toMatchObject({
+      prefix: 2 * count + 2,
+      end: 2 * count + 2,
+      count: 2 * count + 2,
+      bytesBeyond: 0,
+    });
+  },
+);
 
 describe('a hundred thousand acknowledgements, every one out of order, are O(log n) each', () => {
   const COUNT = 100_000;

@@ -27,7 +27,7 @@ function damage(file: string, offset: number): void {
   writeFileSync(join(folder, file), bytes);
 }
 
-test('queues that are in order, and whatever else is in the folder', async () => {
+test('checkSegments accepts intact queues, and ignores other files of the folder', async () => {
   await checkSegments(folder);
   writeFileSync(join(folder, 'notes.txt'), 'not ours');
   writeFileSync(join(folder, 'arrow.cursor'), 'not ours either');
@@ -38,7 +38,7 @@ test('queues that are in order, and whatever else is in the folder', async () =>
   await checkSegments(folder);
 });
 
-test('names the first thing that does not hold', async () => {
+test('checkSegments names the first problem', async () => {
   await fill('one');
   await fill('two');
   damage('two.0000000002.segment', 170);
@@ -47,8 +47,8 @@ test('names the first thing that does not hold', async () => {
   );
 });
 
-describe('of the nsq format', () => {
-  test('the first length that is none, and a file that is missing', async () => {
+describe('checkSegments of a queue of the nsq format', () => {
+  test('names the first invalid length, and a missing file', async () => {
     await fill('one');
     await fill('two', 'nsq');
     damage('two.diskqueue.000001.dat', 44);
@@ -58,7 +58,7 @@ describe('of the nsq format', () => {
     await expect(checkSegments(folder)).rejects.toThrow('two.diskqueue.000001.dat at 0: the file is missing');
   });
 
-  test('metadata that is damaged', async () => {
+  test('names damaged metadata', async () => {
     await fill('two', 'nsq');
     damage('two.diskqueue.meta.dat', 0);
     await expect(checkSegments(folder)).rejects.toThrow(
@@ -66,13 +66,13 @@ describe('of the nsq format', () => {
     );
   });
 
-  test('but no byte of a message: there is no checksum', async () => {
+  test('does not detect damage inside of a message, because there is no checksum', async () => {
     await fill('two', 'nsq');
     damage('two.diskqueue.000000.dat', 10);
     await checkSegments(folder);
   });
 
-  test('nor what a crash leaves', async () => {
+  test('accepts what a crash leaves', async () => {
     await fill('two', 'nsq');
     appendFileSync(join(folder, 'two.diskqueue.000001.dat'), Buffer.from([0, 0, 0, 40, 1]));
     writeFileSync(join(folder, 'two.diskqueue.meta.dat.7331.tmp'), '');
@@ -80,6 +80,6 @@ describe('of the nsq format', () => {
   });
 });
 
-test('a folder that is not there', async () => {
+test('checkSegments rejects if the folder does not exist', async () => {
   await expect(checkSegments(join(folder, 'none'))).rejects.toMatchObject({ code: 'ENOENT' });
 });

@@ -5,26 +5,23 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { hostFileSystem } from '../../src/log/file-system.ts';
 
-test.runIf(process.platform === 'linux')(
-  'an error names the file, also one of a file that is open',
-  async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'escapement-files-'));
-    onTestFinished(() => {
-      rmSync(folder, { recursive: true });
-    });
-    const file = await hostFileSystem.open(folder, 'read'); // a folder, of which nothing can be read
-    const message = expect.stringMatching(/^EISDIR: .*, read '.*escapement-files-.*'$/) as string;
-    await expect(file.read(Buffer.alloc(1), 0)).rejects.toMatchObject({
-      code: 'EISDIR',
-      path: folder,
-      message,
-    });
-    await file.close();
-  },
-);
+test.runIf(process.platform === 'linux')('an error of an open file names the file', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'escapement-files-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const file = await hostFileSystem.open(folder, 'read'); // a folder, of which nothing can be read
+  const message = expect.stringMatching(/^EISDIR: .*, read '.*escapement-files-.*'$/) as string;
+  await expect(file.read(Buffer.alloc(1), 0)).rejects.toMatchObject({
+    code: 'EISDIR',
+    path: folder,
+    message,
+  });
+  await file.close();
+});
 
 test.skipIf(process.platform === 'win32')(
-  'a named pipe, or a device, is refused and not waited for',
+  'opening a named pipe or a device is rejected without waiting',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'escapement-files-'));
     onTestFinished(() => {

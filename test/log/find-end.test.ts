@@ -8,7 +8,7 @@ import {
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-} from '../../src/log/segment-format.ts';
+} from '../../src/log/segment.ts';
 import { RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
 
 const BASE = 10;
@@ -53,7 +53,7 @@ function footer(messages = LENGTHS.length): Buffer {
   return encodeFooter({ records: messages, payloadBytes }, BASE + messages, HEADER.salt);
 }
 
-test('a segment that is whole ends behind its last message', async () => {
+test('an intact segment ends behind its last record', async () => {
   expect(await find()).toEqual({ end: at(5), next: BASE + 5, damages: [] });
   expect(await find(Buffer.concat([bytes, footer()]))).toEqual({ end: at(5), next: BASE + 5, damages: [] });
   expect(await find(Buffer.concat([bytes, footer(), Buffer.alloc(99, 7)]))).toEqual({
@@ -62,8 +62,8 @@ test('a segment that is whole ends behind its last message', async () => {
   expect(await find(bytes.subarray(0, 128))).toEqual({ end: 128, next: BASE, damages: [] });
 });
 
-describe('what a crash leaves', () => {
-  test('a file that is cut: it ends behind the last message that is whole', async () => {
+describe('after a crash', () => {
+  test('a segment whose file was cut ends behind its last intact record', async () => {
     for (let size = SEGMENT_HEADER_BYTES; size <= bytes.length; size++) {
       const index = offsets.findLastIndex((offset) => offset <= size);
       expect(await find(bytes.subarray(0, size))).toEqual({
@@ -74,7 +74,7 @@ describe('what a crash leaves', () => {
     }
   });
 
-  test('a sector that was not written: it ends before the first message that is not whole', async () => {
+  test('a segment with an unwritten sector ends before the first record in it', async () => {
     for (let from = at(SYNCED); from < bytes.length; from = (Math.floor(from / 512) + 1) * 512) {
       const copy = Buffer.from(bytes);
       copy.fill(0, from, Math.min((Math.floor(from / 512) + 1) * 512, bytes.length));
@@ -83,7 +83,7 @@ describe('what a crash leaves', () => {
     }
   });
 
-  test('a footer that was not finished', async () => {
+  test('an unfinished footer is not damage', async () => {
     for (let size = 1; size < 40; size++) {
       const cut = Buffer.concat([bytes, footer().subarray(0, size)]);
       expect(await find(cut)).toEqual({ end: at(5), next: BASE + 5, damages: [] });
@@ -92,7 +92,7 @@ describe('what a crash leaves', () => {
     }
   });
 
-  test('and new messages behind a hole are not delivered: there was no promise for any of them', async () => {
+  test('unsynced records behind an unwritten sector are not read, because they were not promised', async () => {
     const copy = Buffer.from(bytes).fill(0, at(2) + 512, at(2) + 800);
     const sector = Math.ceil((at(2) + 100) / 512) * 512;
     copy.fill(0, sector, sector + 512);
@@ -100,8 +100,8 @@ describe('what a crash leaves', () => {
   });
 });
 
-describe('what no crash leaves', () => {
-  test('a wrong bit, in a header or a payload: a loss, and the others stay', async () => {
+describe('damage that a crash does not leave', () => {
+  test('a flipped bit in a header or a payload costs that record alone', async () => {
     for (const index of LENGTHS.keys()) {
       for (const offset of [at(index), at(index) + 9, at(index) + 23, at(index) + 24, at(index + 1) - 1]) {
         const copy = Buffer.from(bytes);
@@ -113,7 +113,7 @@ describe('what no crash leaves', () => {
     }
   });
 
-  test('zeros before what was synced', async () => {
+  test('zeros in synced records are reported as damage', async () => {
     const copy = Buffer.from(bytes).fill(0, at(0), at(1));
     expect(await find(copy)).toMatchObject({
       end: at(5),
@@ -122,7 +122,7 @@ describe('what no crash leaves', () => {
   });
 });
 
-test('a footer with a wrong bit costs nothing', async () => {
+test('a flipped bit in a footer costs no record', async () => {
   for (let bit = 0; bit < 40 * 8; bit++) {
     const damaged = footer();
     damaged[bit >> 3] = (damaged[bit >> 3] as number) ^ (1 << (bit & 7));

@@ -6,8 +6,7 @@ import { CommitLoop } from '../../src/log/commit-loop.ts';
 import { examineSegment } from '../../src/log/examine-segment.ts';
 import { Log, type KnownLog } from '../../src/log/log.ts';
 import type { RecoveredSegments } from '../../src/log/recover-segments.ts';
-import { DATA, FIRST_OWN_TYPE } from '../../src/log/segment-format.ts';
-import { positionAfter, type LogPosition } from '../../src/log/segment.ts';
+import { DATA, FIRST_OWN_TYPE, positionAfter, type LogPosition } from '../../src/log/segment.ts';
 import { allRemains, nothingRemains, RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'escapement-log-'));
@@ -226,8 +225,8 @@ test('a log gets smaller when records that are needed are moved to its end and t
   const { log: again, found } = await open();
   expect(found.damages).toEqual([]);
   expect(await recordsOf(again)).toMatchObject([
-    { type: ENQUEUED, text: 'record 2' },
     { type: ENQUEUED, text: 'record 9' },
+    { type: ENQUEUED, text: 'record 2' },
   ]);
   expect(again.segments.length).toBeLessThanOrEqual(2);
   await again.close();

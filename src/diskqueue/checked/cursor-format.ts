@@ -1,7 +1,13 @@
-import { FIRST_SEQUENCE, type LogPosition, type Segment } from '../../log/segment.ts';
+import {
+  FIRST_SEQUENCE,
+  type LogPosition,
+  type Segment,
+  readUInt64,
+  shortCrc32,
+  writeUInt64,
+} from '../../log/segment.ts';
 import { AckRanges, UNKNOWN_BYTES, type AckedRange } from '../ack-ranges.ts';
 import { zeroSectorIn } from '../../log/find-end.ts';
-import { readUInt64, shortCrc32, writeUInt64 } from '../../log/segment-format.ts';
 
 /*
  * The bytes of the cursor: which messages are acknowledged, and where the log ends.

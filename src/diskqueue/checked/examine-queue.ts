@@ -2,8 +2,13 @@ import { examineSegment, type ExaminedSegment } from '../../log/examine-segment.
 import type { FileSystem } from '../../log/file-system.ts';
 import { recoverSegments, type RecoveredSegments } from '../../log/recover-segments.ts';
 import { leftFileOf } from '../../log/repair-segment.ts';
-import { FOOTER_BYTES, SEGMENT_HEADER_BYTES } from '../../log/segment-format.ts';
-import { segmentFileName, type CorruptionEvent, type Segment } from '../../log/segment.ts';
+import {
+  FOOTER_BYTES,
+  SEGMENT_HEADER_BYTES,
+  segmentFileName,
+  type CorruptionEvent,
+  type Segment,
+} from '../../log/segment.ts';
 import { CursorFile } from './cursor-file.ts';
 import { firstExpected, missingAtEnd, type CursorState } from './cursor-format.ts';
 
@@ -106,11 +111,11 @@ export function reportOf(examined: ExaminedQueue): QueueReport {
       ...cursorProblems(examined),
     ],
     notes: [
-      ...found.unborn.map((path) => `${path}: was being made`),
+      ...found.unborn.map((path) => `${path}: is unfinished`),
       ...segments.flatMap((segment) => notesOf(segment, cursor)),
       ...cursorNotes(examined),
       ...leftFilesOf(examined).map(
-        ({ path, left }) => `${path}: was ${left.replace('unfinished', 'being made')}`,
+        ({ path, left }) => `${path}: ${left === 'unfinished' ? 'is unfinished' : 'was set aside'}`,
       ),
     ],
   };
@@ -119,7 +124,7 @@ export function reportOf(examined: ExaminedQueue): QueueReport {
 /** Files that an interrupted save or repair has left, and files that a repair keeps. */
 export function leftFilesOf({ folder, name, names }: ExaminedQueue): {
   readonly path: string;
-  readonly left: 'unfinished' | 'put aside';
+  readonly left: 'unfinished' | 'set aside';
 }[] {
   return names.flatMap((file) => {
     const left = file === `${name}.cursor.new` ? 'unfinished' : leftFileOf(name, file);
@@ -158,10 +163,10 @@ function problemsOf(examined: ExaminedSegment, { acks }: CursorState): Corruptio
   if (next < segment.next && acks.nextAfter(next) < segment.next) {
     problems.push(problem(path, end, 0, 'the segment ends too early', next, segment.next));
   } else if (next > segment.next) {
-    problems.push(problem(path, end, 0, 'there are more messages in it than the next segment says'));
+    problems.push(problem(path, end, 0, 'it has more messages than the header of the next segment states'));
   }
   if (footer !== undefined && !examined.isFooterRight) {
-    problems.push(problem(path, end, FOOTER_BYTES, 'its footer counts something else than what is in it'));
+    problems.push(problem(path, end, FOOTER_BYTES, 'its footer does not match its messages'));
   }
   if (examined.hasStrayFooter) {
     const offset = size - FOOTER_BYTES;
@@ -175,16 +180,16 @@ function notesOf(examined: ExaminedSegment, { acks }: CursorState): string[] {
   const { path } = segment;
   const notes: string[] = [];
   if (segment.header === undefined) return notes;
-  if (headerCopies[1] === 'missing') notes.push(`${path}: its header is there once`);
+  if (headerCopies[1] === 'missing') notes.push(`${path}: one copy of its header is missing`);
   for (const { offset, from, to, reason } of damages) {
     if (from < to && acks.nextAfter(from) >= to)
       notes.push(`${path} at ${offset}: ${reason}; it is acknowledged`);
   }
   for (const { from, to } of lost) {
     const messages = to - from === 1 ? `message ${from} was` : `messages ${from} to ${to - 1} were`;
-    if (to > from) notes.push(`${path}: ${messages} lost before it was repaired`);
+    if (to > from) notes.push(`${path}: ${messages} lost; a repair has recorded that`);
   }
-  if (rest > 0) notes.push(`${path}: ${rest} bytes at ${size - rest} belong to nothing`);
+  if (rest > 0) notes.push(`${path}: ${rest} bytes at ${size - rest} are not part of a message`);
   return notes;
 }
 
@@ -221,8 +226,11 @@ function cursorProblems({ folder, name, cursor }: ExaminedQueue): CorruptionEven
 function cursorNotes({ folder, name, cursor: { acks, damages }, found }: ExaminedQueue): string[] {
   const path = `${folder}/${name}.cursor`;
   const torn = damages.filter(({ isTorn }) => isTorn);
-  const notes = torn.map(({ offset, bytes }) => `${path}: ${bytes} bytes at ${offset} were not finished`);
+  const notes = torn.map(
+    ({ offset, bytes }) => `${path}: a write of ${bytes} bytes at ${offset} is unfinished`,
+  );
   const next = found.segments.at(-1)?.next ?? acks.end;
-  if (acks.end > next) notes.push(`${path}: messages ${next} to ${acks.end - 1} are acknowledged and gone`);
+  if (acks.end > next)
+    notes.push(`${path}: messages ${next} to ${acks.end - 1} are acknowledged, and not in the files`);
   return notes;
 }

@@ -7,8 +7,7 @@ import {
   sealSegment,
   type RepairedSegment,
 } from '../../log/repair-segment.ts';
-import { footerOf, type SegmentHeader } from '../../log/segment-format.ts';
-import { segmentFileName, type Segment } from '../../log/segment.ts';
+import { footerOf, type SegmentHeader, segmentFileName, type Segment } from '../../log/segment.ts';
 import { UNKNOWN_BYTES, type AckRanges } from '../ack-ranges.ts';
 import { CannotRepair, type LostMessages, type RepairPlan, type RepairStep } from '../stored/stored-queue.ts';
 import { CursorFile } from './cursor-file.ts';
@@ -54,7 +53,7 @@ export function planRepair(files: FileSystem, examined: ExaminedQueue): RepairPl
 
 function planRemoval({ files, folder, steps }: Planning, file: string): void {
   steps.push({
-    ...{ action: 'remove', file, detail: 'it was being made when a process ended' },
+    ...{ action: 'remove', file, detail: 'it is unfinished: a process ended while it was written' },
     run: async () => {
       await unlinkIfThere(files, file);
       await files.syncFolder(folder);
@@ -132,8 +131,8 @@ function isSealed({ footer, end, next, rest }: ExaminedSegment, { baseSequence }
 
 function describeSeal({ size, end }: ExaminedSegment): string {
   const torn = size - end;
-  if (torn <= 0) return 'it was not ended';
-  return `it was not ended; ${torn} bytes behind its last message are torn, or were never promised, and are cut off`;
+  if (torn <= 0) return 'it is not sealed';
+  return `it is not sealed; ${torn} bytes behind its last message are unfinished, and are cut off`;
 }
 
 function planRewrite(
@@ -152,7 +151,7 @@ function planRewrite(
   const keptAs = freeName(path, taken);
   const rescued = damages.filter((damage) => damage.rescued !== undefined).length;
   const parts = [
-    ...(rescued > 0 ? [`messages whose header alone is damaged: ${rescued}, made whole`] : []),
+    ...(rescued > 0 ? [`messages of which only the header is damaged: ${rescued}, restored`] : []),
     ...(damages.length > rescued ? [`damaged places: ${damages.length - rescued}, left out`] : []),
   ];
   steps.push({

@@ -55,7 +55,7 @@ async function write(): Promise<AckRanges> {
   return acks;
 }
 
-test('says again what it was told', async () => {
+test('a cursor returns what was written to it', async () => {
   const acks = await write();
   const { acks: loaded, hint, end, isThere, damages } = await load();
   expect(loaded).toMatchObject({ prefix: acks.prefix, ranges: acks.ranges });
@@ -71,7 +71,7 @@ function golden(name: string): Buffer {
   return Buffer.from(hex.replaceAll('\n', ''), 'hex');
 }
 
-test('its bytes are what they always were', async () => {
+test('the bytes of a cursor are those of the golden file', async () => {
   await write();
   const bytes = files.disk.get(PATH) as Buffer;
   const parts = [
@@ -83,7 +83,7 @@ test('its bytes are what they always were', async () => {
   expect(bytes).toHaveLength(SIZE + 64);
 });
 
-test('a cursor of version 1 is read, and made anew by the first save', async () => {
+test('a cursor of version 1 is read, and rewritten by the first save', async () => {
   const old = golden('checked-cursor-1');
   const { acks, hint, end, isThere, damages } = await load(new Map([[PATH, old]]));
   expect(acks).toMatchObject({
@@ -104,7 +104,7 @@ test('a cursor of version 1 is read, and made anew by the first save', async () 
   expect(await cursor.reuse()).toBe(false);
 });
 
-test('there is none', async () => {
+test('without a cursor nothing is acknowledged', async () => {
   expect(await load()).toMatchObject({ acks: { prefix: 1, ranges: [] }, isThere: false, damages: [] });
 });
 
@@ -113,7 +113,7 @@ const LENGTHS = [0, 1, 7, 8, 63, 64, 65, 127, 128, 129, 191, 192, SLOT_B, SLOT_B
   Array.from({ length: 200 }, (_, i) => RANGES + i),
 );
 
-test('cut at any byte: what is whole counts, and nothing else', async () => {
+test('of a cursor that was cut at any byte, the intact records count', async () => {
   const all = setOf(await write());
   const bytes = files.disk.get(PATH) as Buffer;
   let before: number[] = [];
@@ -129,7 +129,7 @@ test('cut at any byte: what is whole counts, and nothing else', async () => {
   expect(before).toEqual(all);
 });
 
-test('a wrong bit costs what that record says, and never invents anything', async () => {
+test('a flipped bit in a cursor costs that record, and adds no acknowledgement', async () => {
   const acks = await write();
   const all = setOf(acks);
   const bytes = files.disk.get(PATH) as Buffer;
@@ -149,7 +149,7 @@ function range(from: number, to: number): number[] {
   return Array.from({ length: to - from }, (_, i) => from + i);
 }
 
-test('zeros are no record', async () => {
+test('zeros in a cursor are not a valid record', async () => {
   await write();
   const bytes = Buffer.concat([files.disk.get(PATH) as Buffer, Buffer.alloc(640)]);
   const { damages, acks } = await load(new Map([[PATH, bytes]]));
@@ -164,7 +164,7 @@ function writesSince(length: number): { at: number; length: number }[] {
   });
 }
 
-test('a slot that is on the disk is written over only when the other one is', async () => {
+test('a slot on the disk is overwritten only when the other one is on the disk', async () => {
   const cursor = new CursorFile(files, FOLDER, PATH);
   await cursor.rewrite(new AckRanges(1), undefined, END);
   const begun = files.log.length;
@@ -183,7 +183,7 @@ test('a slot that is on the disk is written over only when the other one is', as
   expect(writesSince(later)).toEqual([{ at: SLOT_B, length: 64 }]); // 5 is in the first one
 });
 
-test('ranges that the prefix has reached make room for others: it does not grow', async () => {
+test('a cursor does not grow while the prefix reaches its ranges', async () => {
   const cursor = new CursorFile(files, FOLDER, PATH);
   await cursor.rewrite(new AckRanges(1), undefined, END);
   for (let prefix = 100; prefix < 10_000; prefix += 100) {
@@ -197,7 +197,7 @@ test('ranges that the prefix has reached make room for others: it does not grow'
   expect(await files.size(PATH)).toBe(SIZE);
 });
 
-test('a range that only the ranges say to be reached is not written over', async () => {
+test('a range is not overwritten before the slot on the disk has passed it', async () => {
   const cursor = new CursorFile(files, FOLDER, PATH);
   await cursor.rewrite(new AckRanges(1), undefined, END);
   await cursor.append([{ from: 1, to: 9, bytes: 8 }]); // as if the prefix had not been written any more
@@ -242,7 +242,7 @@ async function randomWork(
   return { promised, last: setOf(acks) };
 }
 
-test('a power cut at any moment: what was synced is known, what was never said is not', async () => {
+test('after a power cut at any time a cursor has what was synced, and nothing that was not written', async () => {
   for (let seed = FIRST_SEED; seed < FIRST_SEED + runs(10); seed++) {
     const random = new Random(seed);
     files = new RecordingFileSystem();
@@ -261,9 +261,9 @@ test('a power cut at any moment: what was synced is known, what was never said i
   }
 });
 
-describe('on a disk that refuses', () => {
+describe('a cursor on a disk that fails', () => {
   test.each(['write', 'sync', 'create', 'rename', 'syncFolder', 'close'] as const)(
-    'after a failed %s it is written anew, and open files are closed',
+    'is rewritten after a failed %s, and open files are closed',
     async (call) => {
       for (let nth = 0; nth < 4; nth++) {
         files = new RecordingFileSystem();
@@ -291,7 +291,7 @@ describe('on a disk that refuses', () => {
   );
 });
 
-test('it is made anew when it has doubled, not with every save', async () => {
+test('a cursor is rewritten when it has doubled, not with every save', async () => {
   const acks = new AckRanges(1);
   const cursor = new CursorFile(files, FOLDER, PATH);
   let rewrites = 0;

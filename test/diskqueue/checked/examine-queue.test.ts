@@ -50,7 +50,7 @@ function changed(disk: Disk, path: string, change: (bytes: Buffer) => Buffer): D
   return new Map(disk).set(path, change(Buffer.from(disk.get(path) as Buffer)));
 }
 
-test('a healthy queue: its segments, its messages, and no word more', async () => {
+test('a report of an intact queue has its segments and its messages, and neither problems nor notes', async () => {
   const report = await verify(closed);
   expect(report).toEqual({
     name: NAME,
@@ -70,11 +70,11 @@ test('a healthy queue: its segments, its messages, and no word more', async () =
   });
 });
 
-test('a folder without that queue', async () => {
+test('a report of a queue without files is empty', async () => {
   expect(await verify(new Map())).toMatchObject({ segments: [], messages: 0, problems: [], notes: [] });
 });
 
-test('it tells how far it is, up to the end', async () => {
+test('an examination reports its progress up to the end', async () => {
   const told: number[] = [];
   await examineQueue(new RecordingFileSystem(closed), folder, NAME, (done, total) => {
     expect(total).toBe(3 * (128 + 4 * 74 + 40));
@@ -84,22 +84,22 @@ test('it tells how far it is, up to the end', async () => {
   expect(told.at(-1)).toBe(3 * (128 + 4 * 74 + 40));
 });
 
-describe('what a crash leaves is noted', () => {
-  test('a segment that nobody sealed', async () => {
+describe('a report of a queue after a crash', () => {
+  test('has no note on a segment that is not sealed', async () => {
     const report = await verify(crashed);
     expect(report).toMatchObject({ messages: 12, unacknowledged: 7, problems: [], notes: [] });
     expect(report.segments.map(({ isSealed }) => isSealed)).toEqual([true, true, false]);
   });
 
-  test('a torn tail', async () => {
+  test('notes a torn tail', async () => {
     const { problems, notes, messages } = await verify(
       changed(unknown, segment(3), (bytes) => bytes.subarray(0, -5)),
     );
     expect({ problems, messages }).toEqual({ problems: [], messages: 11 });
-    expect(notes).toEqual([`${segment(3)}: 69 bytes at 350 belong to nothing`]);
+    expect(notes).toEqual([`${segment(3)}: 69 bytes at 350 are not part of a message`]);
   });
 
-  test('files that were being made, or were put aside', async () => {
+  test('notes files that are unfinished, or were set aside', async () => {
     const disk = new Map(crashed)
       .set(segment(4), Buffer.alloc(60))
       .set(`${folder}/${NAME}.cursor.new`, Buffer.alloc(3))
@@ -111,16 +111,16 @@ describe('what a crash leaves is noted', () => {
     const { problems, notes } = await verify(disk);
     expect(problems).toEqual([]);
     expect(notes).toEqual([
-      `${segment(4)}: was being made`,
-      `${folder}/${NAME}.cursor.new: was being made`,
-      `${folder}/${NAME}.0000000009.segment.damaged: was put aside`,
-      `${folder}/${NAME}.0000000009.segment.damaged.2: was put aside`,
-      `${folder}/${NAME}.0000000009.segment.damaged.3.new: was being made`,
-      `${folder}/${NAME}.0000000009.segment.rewritten: was being made`,
+      `${segment(4)}: is unfinished`,
+      `${folder}/${NAME}.cursor.new: is unfinished`,
+      `${folder}/${NAME}.0000000009.segment.damaged: was set aside`,
+      `${folder}/${NAME}.0000000009.segment.damaged.2: was set aside`,
+      `${folder}/${NAME}.0000000009.segment.damaged.3.new: is unfinished`,
+      `${folder}/${NAME}.0000000009.segment.rewritten: is unfinished`,
     ]);
   });
 
-  test('acknowledgements of messages that are gone, and half a record of them', async () => {
+  test('notes acknowledgements of messages that are not in the files, and a torn record of the cursor', async () => {
     // An earlier version did not write where the log ends; nor is that known of what no sync has covered.
     const files = new RecordingFileSystem(closed);
     const acks = new AckRanges(1);
@@ -132,11 +132,11 @@ describe('what a crash leaves is noted', () => {
     for (const number of [2, 3]) disk.delete(segment(number));
     const { problems, notes } = await verify(disk);
     expect(problems).toEqual([]);
-    expect(notes.join('\n')).toMatch(/59 bytes at \d+ were not finished/);
-    expect(notes.join('\n')).toMatch(/messages 5 to 9 are acknowledged and gone/);
+    expect(notes.join('\n')).toMatch(/a write of 59 bytes at \d+ is unfinished/);
+    expect(notes.join('\n')).toMatch(/messages 5 to 9 are acknowledged, and not in the files/);
   });
 
-  test('damage that costs nobody anything', async () => {
+  test('notes damage of acknowledged messages', async () => {
     const { problems, notes } = await verify(
       changed(closed, segment(1), (bytes) => bytes.fill(0, 128 + 74, 128 + 80)),
     );
@@ -145,8 +145,8 @@ describe('what a crash leaves is noted', () => {
   });
 });
 
-describe('a problem', () => {
-  test('damage, with the messages that are lost', async () => {
+describe('a report of a damaged queue', () => {
+  test('names the messages that are lost by damage', async () => {
     const { problems, messages } = await verify(
       changed(closed, segment(2), (bytes) => bytes.fill(0xff, 360, 361)),
     );
@@ -159,7 +159,7 @@ describe('a problem', () => {
     ]);
   });
 
-  test('a segment that is missing', async () => {
+  test('names the messages of a missing segment', async () => {
     const disk = new Map(closed);
     disk.delete(segment(2));
     expect((await verify(disk)).problems).toEqual([
@@ -170,7 +170,7 @@ describe('a problem', () => {
     ]);
   });
 
-  test('headers: both copies, one copy, or of another number', async () => {
+  test('names a header of which one copy or both are damaged, or that has another number', async () => {
     const none = await verify(changed(closed, segment(2), (bytes) => bytes.fill(0, 0, 128)));
     expect(none.problems).toMatchObject([{ file: segment(2), offset: 0, firstSequence: 5, lastSequence: 8 }]);
     const one = await verify(changed(closed, segment(2), (bytes) => bytes.fill(1, 0, 64)));
@@ -183,12 +183,12 @@ describe('a problem', () => {
     ]);
   });
 
-  test('a segment that ends before the next one says', async () => {
+  test('names the messages that are missing at the end of a segment', async () => {
     const { problems } = await verify(changed(closed, segment(2), (bytes) => bytes.subarray(0, 350)));
     expect(problems).toMatchObject([{ file: segment(2), offset: 350, firstSequence: 8, lastSequence: 8 }]);
   });
 
-  test('a cursor with a wrong bit', async () => {
+  test('names a damaged record of the cursor', async () => {
     const path = `${folder}/${NAME}.cursor`;
     const { problems } = await verify(changed(closed, path, (bytes) => bytes.fill(0xff, 12, 13)));
     expect(problems).toMatchObject([{ file: path, offset: 0, bytes: 64 }]);

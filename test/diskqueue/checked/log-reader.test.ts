@@ -53,8 +53,8 @@ function segments(): string[] {
   return [...files.disk.keys()].filter((path) => path.endsWith('.segment'));
 }
 
-describe('a segment that somebody removes while the queue is open', () => {
-  test('costs its messages, and the others come; it is told of once', async () => {
+describe('a segment that another program removes while the queue is open', () => {
+  test('costs its messages alone, and is reported once', async () => {
     const queue = await open();
     await putAll(queue, 8);
     expect(idOf(await queue.receive())).toBe(1);
@@ -70,7 +70,7 @@ describe('a segment that somebody removes while the queue is open', () => {
     await again.close();
   });
 
-  test('frees the room that its messages took, those that were acknowledged not once more', async () => {
+  test('frees the capacity of its messages, except for those that were acknowledged before', async () => {
     const first = await open();
     await putAll(first, 6);
     for (const delivery of (await receiveAll(first)).filter((each) => [1, 4].includes(idOf(each)))) {
@@ -93,7 +93,7 @@ describe('a segment that somebody removes while the queue is open', () => {
     await queue.close();
   });
 
-  test('and that was being written: what is put after it was noticed goes into another one', async () => {
+  test('does not get messages that are put after its removal was noticed, if it was being written', async () => {
     const queue = await open({ maxBytesPerFile: 100_000 });
     await putAll(queue, 2);
     await files.unlink(pathOf(1));
@@ -110,8 +110,8 @@ describe('a segment that somebody removes while the queue is open', () => {
   });
 });
 
-describe('files of which every message is acknowledged', () => {
-  test('go with a flush, also those behind one that was held, without being read', async () => {
+describe('segments of which every message is acknowledged', () => {
+  test('are removed by a flush without being read, also those behind a message that was held', async () => {
     const first = await open();
     await putAll(first, 401);
     for (const delivery of await receiveAll(first)) if (idOf(delivery) !== 1) delivery.ack();
@@ -132,7 +132,7 @@ describe('files of which every message is acknowledged', () => {
     expect(events).toEqual([]);
   });
 
-  test('go with a flush when all of the queue is acknowledged; what is put then comes', async () => {
+  test('are removed by a flush when all of the queue is acknowledged, and later messages are delivered', async () => {
     const first = await open();
     await putAll(first, 5);
     await first.close();
@@ -145,7 +145,7 @@ describe('files of which every message is acknowledged', () => {
     await queue.close();
   });
 
-  test('do not take with them what was handed out and comes back', async () => {
+  test('are removed without the messages that were delivered and come back', async () => {
     const queue = await open();
     await putAll(queue, 6);
     const deliveries = await receiveAll(queue);
@@ -159,7 +159,7 @@ describe('files of which every message is acknowledged', () => {
   });
 });
 
-test('a footer where bytes before it are missing is no message: bytes are right when it was read', async () => {
+test('a footer before which bytes are missing is not delivered, and not counted once it was read', async () => {
   const first = await open();
   await putAll(first, 6);
   await first.close();

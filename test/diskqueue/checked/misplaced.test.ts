@@ -1,10 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { CheckedLog } from '../../../src/diskqueue/checked/checked-log.ts';
-import {
-  decodeSegmentHeader,
-  encodeSegmentHeader,
-  SEGMENT_HEADER_BYTES,
-} from '../../../src/log/segment-format.ts';
+import { decodeSegmentHeader, encodeSegmentHeader, SEGMENT_HEADER_BYTES } from '../../../src/log/segment.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
 import { RecordingFileSystem, type Disk } from '../recording-file-system.ts';
 import { MemoryDisk } from '../stored/memory-disk.ts';
@@ -83,13 +79,13 @@ async function check(
   await expectInOrder(disk);
 }
 
-describe('a segment that has the name of another one is set aside, and its messages come once', () => {
-  test('a copy behind the last one', async () => {
+describe('a segment that has the name of another one is set aside, and its messages are delivered once', () => {
+  test('a copy of a segment behind the last one', async () => {
     const { contents } = await queueOf(MESSAGES);
     await check(new Map(contents).set(pathOf(12), contents.get(pathOf(3)) as Buffer), 12, MESSAGES);
   });
 
-  test('a copy with a number far from all others: what is put then is found again', async () => {
+  test('a copy of a segment with a number far from all others: later messages are found again', async () => {
     const { contents } = await queueOf(MESSAGES);
     const far = `${FOLDER}/${NAME}.999999999999999.segment`;
     const files = new RecordingFileSystem(new Map(contents).set(far, contents.get(pathOf(3)) as Buffer));
@@ -103,12 +99,12 @@ describe('a segment that has the name of another one is set aside, and its messa
     expect((await open(files.disk)).messages).toEqual([...MESSAGES, 'new']);
   });
 
-  test('a copy over another one: the messages of that are lost, and told of', async () => {
+  test('a copy over another segment, whose messages are lost and reported', async () => {
     const { contents } = await queueOf(MESSAGES);
     await check(new Map(contents).set(pathOf(3), contents.get(pathOf(5)) as Buffer), 3, without(3), [5, 6]);
   });
 
-  test('a copy over the last one, of a queue that was not closed', async () => {
+  test('a copy over the last segment of a queue that was not closed', async () => {
     const { contents } = await queueOf(MESSAGES, { isClosed: false });
     await check(
       new Map(contents).set(pathOf(10), contents.get(pathOf(1)) as Buffer),
@@ -123,7 +119,7 @@ describe('a segment of another queue, or another life of this one, in the place 
   test.each([
     ['earlier', 0],
     ['later', 900],
-  ])('with %s messages: it is set aside, and none of the others is', async (_, before) => {
+  ])('with %s messages is set aside, and none of the others is', async (_, before) => {
     const { contents } = await queueOf(MESSAGES);
     const other = await queueOf([
       ...Array<string>(before).fill('x'),
@@ -145,7 +141,7 @@ function renumbered(segment: Buffer, number: number): Buffer {
   return Buffer.concat([encodeSegmentHeader({ ...header, number }), segment.subarray(SEGMENT_HEADER_BYTES)]);
 }
 
-test('a copy whose header is damaged is not made to a segment again by a repair', async () => {
+test('a copy of a segment whose header is damaged is not restored by a repair', async () => {
   const { contents } = await queueOf(MESSAGES);
   const copy = Buffer.from(contents.get(pathOf(5)) as Buffer).fill(0, 0, 128);
   const disk = new MemoryDisk(new Map(contents).set(pathOf(3), copy));

@@ -57,7 +57,7 @@ test.each([2, 30])(
   },
 );
 
-test('after a crash, the last segment is read as a whole', async () => {
+test('opening after a crash reads all of the last segment', async () => {
   const { crashed, messages } = await build(30, 300);
   const cost = await costOfOpening(crashed, messages - 300);
   expect(cost).toBeLessThanOrEqual(
@@ -65,7 +65,7 @@ test('after a crash, the last segment is read as a whole', async () => {
   );
 });
 
-test('without a cursor it is not more', async () => {
+test('opening without a cursor reads no more than with one', async () => {
   const { closed, messages } = await build(30, 0);
   const disk = new Map([...closed].filter(([path]) => !path.endsWith('.cursor')));
   expect(await costOfOpening(disk, messages)).toBeLessThanOrEqual(

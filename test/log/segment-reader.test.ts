@@ -8,7 +8,7 @@ import {
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
-} from '../../src/log/segment-format.ts';
+} from '../../src/log/segment.ts';
 import { SegmentScan, type SegmentPiece } from '../../src/log/segment-reader.ts';
 import { Random } from '../diskqueue/random.ts';
 import { FIRST_SEED, runs } from '../runs.ts';
@@ -126,7 +126,7 @@ function checkPieces(pieces: readonly SegmentPiece[], { payloads }: Segment): vo
   }
 }
 
-test('a whole segment is its messages and its footer, however long they are', async () => {
+test('a scan of an intact segment returns its records and its footer, whatever their lengths', async () => {
   for (let seed = FIRST_SEED; seed < FIRST_SEED + runs(30); seed++) {
     const segment = randomSegment(new Random(seed));
     const file = new BytesFile(segment.bytes);
@@ -137,7 +137,7 @@ test('a whole segment is its messages and its footer, however long they are', as
   }
 });
 
-test('random damage: it ends, every message is right, and every one that is whole is found', async () => {
+test('a scan of a randomly damaged segment ends, and returns every intact record and no other', async () => {
   for (let seed = FIRST_SEED; seed < FIRST_SEED + runs(200); seed++) {
     const random = new Random(seed);
     const segment = randomSegment(random);
@@ -161,7 +161,7 @@ test('random damage: it ends, every message is right, and every one that is whol
   }
 });
 
-test('bytes that are missing or too many', async () => {
+test('a scan finds the records behind missing and additional bytes', async () => {
   for (let seed = FIRST_SEED; seed < FIRST_SEED + runs(100); seed++) {
     const random = new Random(seed);
     const segment = randomSegment(random);
@@ -178,7 +178,7 @@ test('bytes that are missing or too many', async () => {
   }
 });
 
-test('records of another segment, or of this one again, are none', async () => {
+test('a scan does not return records of another segment, nor a record twice', async () => {
   const segment = segmentOf([Buffer.from('one'), Buffer.from('two'), Buffer.from('three')]);
   const [first, second, third, end] = segment.offsets as [number, number, number, number];
   const records = segment.bytes.subarray(first, second);
@@ -197,8 +197,8 @@ test('records of another segment, or of this one again, are none', async () => {
   expect(left[1]).toMatchObject({ offset: second, end: second, from: BASE + 1, to: BASE + 2 });
 });
 
-describe('a read that fails', () => {
-  test('changes nothing, and is made again', async () => {
+describe('a scan whose read fails', () => {
+  test('returns the same pieces when it is repeated', async () => {
     const segment = segmentOf([Buffer.alloc(10, 'a'), Buffer.alloc(300_000, 'b'), Buffer.alloc(10, 'c')]);
     const damaged = Buffer.from(segment.bytes).fill(
       0,
@@ -220,7 +220,7 @@ describe('a read that fails', () => {
   });
 });
 
-test('a segment that is being written is read as far as it is written', async () => {
+test('a scan of a segment that is being written ends at the given end, and continues later', async () => {
   const segment = segmentOf([Buffer.from('one'), Buffer.from('two'), Buffer.from('three')]);
   const [, second, third] = segment.offsets as [number, number, number];
   const scan = new SegmentScan(new BytesFile(segment.bytes), HEADER, SEGMENT_HEADER_BYTES, BASE);

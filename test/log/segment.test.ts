@@ -17,7 +17,7 @@ import {
   shortCrc32,
   writeUInt64,
   type SegmentHeader,
-} from '../../src/log/segment-format.ts';
+} from '../../src/log/segment.ts';
 
 const HEADER: SegmentHeader = {
   number: 7,
@@ -36,7 +36,7 @@ function segment(): Buffer {
   return Buffer.concat([encodeSegmentHeader(HEADER), records, footer]);
 }
 
-test('the bytes of a segment are what they always were', () => {
+test('the bytes of a segment are those of the golden file', () => {
   const golden = readFileSync(new URL('../diskqueue/golden/checked-segment.hex', import.meta.url), 'utf8');
   expect(lines(segment())).toBe(golden);
 });
@@ -48,7 +48,7 @@ function lines(bytes: Buffer): string {
 }
 
 describe('a segment header', () => {
-  test('says what it was told, from either copy', () => {
+  test('is decoded from either of its copies', () => {
     const bytes = encodeSegmentHeader(HEADER);
     expect(decodeSegmentHeader(bytes)).toEqual(HEADER);
     expect(decodeSegmentHeader(Buffer.from(bytes).fill(0, 0, 64))).toEqual(HEADER);
@@ -57,7 +57,7 @@ describe('a segment header', () => {
     expect(decodeSegmentHeader(Buffer.alloc(128))).toBeUndefined();
   });
 
-  test('is none if any bit of both copies is wrong', () => {
+  test('is invalid if any bit of both copies is flipped', () => {
     for (let bit = 0; bit < 64 * 8; bit++) {
       const bytes = encodeSegmentHeader(HEADER);
       for (const copy of [0, 64])
@@ -68,7 +68,7 @@ describe('a segment header', () => {
 });
 
 describe('a record', () => {
-  test('says what it was told, under its salt alone', () => {
+  test('is decoded with the salt of its segment only', () => {
     const bytes = segment();
     const first = decodeRecordHeader(bytes, 128, HEADER.salt);
     expect(first).toMatchObject({ type: 1, isSyncedBefore: true, length: 5, sequence: 1_001 });
@@ -78,7 +78,7 @@ describe('a record', () => {
     expect(decodeFooter(bytes.subarray(-16))).toEqual({ records: 2, payloadBytes: 5 });
   });
 
-  test('is none if any bit of its header is wrong, and not intact if one of its payload is', () => {
+  test('is invalid if any bit of its header is flipped, and not intact if one of its payload is', () => {
     const record = segment().subarray(128, 157);
     const header = decodeRecordHeader(record, 0, HEADER.salt);
     for (let bit = 0; bit < record.length * 8; bit++) {
@@ -93,7 +93,7 @@ describe('a record', () => {
     }
   });
 
-  test('zeros are none, under any salt', () => {
+  test('zeros are not a valid record with any salt', () => {
     const salts = fc.integer({ min: 0, max: 2 ** 32 - 1 });
     fc.assert(
       fc.property(salts, (salt) => {
@@ -118,7 +118,7 @@ test('numbers up to 2^53 are exact', () => {
   );
 });
 
-test('the checksum is that of zlib, with a seed and without', () => {
+test('the checksum is the CRC-32 of zlib, with a seed and without', () => {
   const theirs = (zlib as { crc32?: (data: Uint8Array, seed?: number) => number }).crc32 ?? crc32;
   expect(shortCrc32(Buffer.from('123456789'), 0, 9, 0)).toBe(0xcb_f4_39_26);
   fc.assert(
