@@ -90,7 +90,7 @@ describe.each(FORMATS)('%s: metrics', (format) => {
     const queue = await openQueue({ format, dataPath, metrics, onCorruption: () => undefined });
     expect(await drain(queue, LEFT[format].length)).toEqual(LEFT[format]);
     expect(metrics.counts.get('diskqueue_damages_total')).toBe(1);
-    const lost = { checked: 1, nsq: 0 }; // in nsq nobody can tell how many there were
+    const lost = { checked: 1, nsq: 0 }; // in nsq the number of lost messages is unknown
     expect(metrics.counts.get('diskqueue_lost_messages_total')).toBe(lost[format]);
     expect(metrics.gauges()).toEqual({ diskqueue_depth: 0, diskqueue_bytes: 0 });
   });

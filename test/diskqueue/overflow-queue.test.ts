@@ -115,7 +115,7 @@ describe('nack: in the old place, whichever part a message is from', () => {
     await putAll(queue, 'abc');
     const [a, b, c] = await receiveMany(queue, 3);
     b?.ack();
-    await queue.put(bytes('d')); // in memory: somebody has c
+    await queue.put(bytes('d')); // in memory, because c is in flight
     a?.nack();
     c?.nack();
     expect(await drain(queue)).toEqual(['a', 'c', 'd']);
@@ -167,7 +167,7 @@ describe('abort', () => {
     controller.abort('gone');
     expect(await rejection(aborted)).toBe('gone');
     expect(await drain(queue)).toEqual(['b']);
-    backend.failures.push('put'); // somebody waits at the backend for a message that does not come
+    backend.failures.push('put'); // a receive of the backend waits for a message that does not come
     await queue.put(bytes('c'));
     expect(((await rejection(queue.put(bytes('lost')))) as Error).message).toMatch(/fails to put/);
     const other = new AbortController();

@@ -41,7 +41,7 @@ interface Place {
   readonly name: string;
 }
 
-/** A process that opens a queue when it is told to. */
+/** A process that opens a queue on command. */
 class Contender {
   readonly process: ChildProcessWithoutNullStreams;
   readonly #lines: AsyncIterator<string>;

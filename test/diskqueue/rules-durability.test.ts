@@ -243,11 +243,11 @@ describe.each(FORMATS)('%s: interval', (format) => {
     await settled();
     files.before = () => undefined;
     await queue.put(bytes('b'));
-    const told = { code: 'ERR_QUEUE_IO', op: 'DiskQueue.flush' };
-    expect(await rejection(queue.flush())).toMatchObject(told);
-    expect(await rejection(queue.flush())).toMatchObject(told); // asking again has brought nothing to the disk
+    const failed = { code: 'ERR_QUEUE_IO', op: 'DiskQueue.flush' };
+    expect(await rejection(queue.flush())).toMatchObject(failed);
+    expect(await rejection(queue.flush())).toMatchObject(failed); // asking again has brought nothing to the disk
     for (const delivery of await receiveMany(queue, 2)) {
-      expect(await rejection(queue.flush())).toMatchObject(told);
+      expect(await rejection(queue.flush())).toMatchObject(failed);
       delivery.ack();
     }
     await queue.flush();

@@ -20,7 +20,7 @@ import {
   type Format,
 } from './support/queues.ts';
 
-/** Makes calls fail that are of a kind, from the first or a later one on, until it is told to stop. */
+/** Makes calls of a kind fail, from the first or a later one on, until the returned function is called. */
 function failing(
   files: RecordingFiles,
   operation: FileCall['operation'],

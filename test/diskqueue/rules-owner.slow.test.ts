@@ -9,7 +9,7 @@ import { bytes, drain, FORMATS, openQueue, putAll, rejection, temporaryFolder } 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const LOCKED = { name: 'EscapementError', code: 'ERR_QUEUE_LOCKED', op: 'DiskQueue.open' };
 
-/** A program beside this one, against the built package. It says a line when it is ready, and waits for its end. */
+/** Runs a program with the built package in another process. It prints a line when it is ready, and waits to be killed. */
 class Program {
   readonly process: ChildProcess;
   readonly #lines: string[] = [];

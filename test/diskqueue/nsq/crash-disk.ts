@@ -1,6 +1,6 @@
 import type { File, FileSystem } from '../../../src/log/file-system.ts';
 
-/** Bytes of a file: as everybody sees them, and as the disk has them. */
+/** Bytes of a file: as they are read, and as they are on the disk. */
 interface Inode {
   seen: Buffer;
   durable: Buffer;
@@ -17,13 +17,13 @@ export interface PowerFailure {
   readonly part: number;
 }
 
-/** A fault: `failing` is asked before each call, with its number, and gives the code of the error. */
+/** Called before each call, with its number. Returns the code of an error, with which the call fails. */
 export type Fault = (call: number, name: string) => string | undefined;
 
 /**
- * A folder in memory that knows what is on the disk: what was synced, and of the rest as much as a test wants. A name is
- * there after a power failure if its folder was synced; changes to the folder are kept in their order, as a journal
- * does. A write that fails has written half; after a failed sync, what was to be written never will be.
+ * A folder in memory that simulates a disk: after a power failure it has what was synced, and as much of the rest as a test
+ * wants. A name survives if its folder was synced; changes to the folder survive in order, as with a journal. A write that
+ * fails has written half; bytes of a failed sync are never written.
  */
 export class CrashDisk implements FileSystem {
   #names: Names = new Map();
@@ -40,7 +40,7 @@ export class CrashDisk implements FileSystem {
     return [...this.#names.keys()].sort();
   }
 
-  /** What is there when the power is back. */
+  /** Returns the disk after a power failure. */
   afterPowerFailure({ bytes, part }: PowerFailure): CrashDisk {
     const disk = new CrashDisk();
     const names: Names = new Map(this.#durableNames);
@@ -54,7 +54,7 @@ export class CrashDisk implements FileSystem {
     return disk;
   }
 
-  /** What is there when the process was killed. */
+  /** Returns the disk after the process was killed. */
   afterKill(): CrashDisk {
     return this.afterPowerFailure({ bytes: 'all', part: 1 });
   }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { CorruptionEvent, StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import { CrashDisk, type Fault, type PowerFailure } from './crash-disk.ts';
 import { messages, put, readAll, texts } from './queue-folder.ts';
-import { checkLeft, keepsPromises, openLog, runScenario, Scenario, type Told } from './scenario.ts';
+import { checkLeft, keepsPromises, openLog, runScenario, Scenario, type TrackedMessage } from './scenario.ts';
 
 /** Every call of the scenario fails in turn, so many times in a row. */
 async function failEachCall(
@@ -34,10 +34,10 @@ describe.each([true, false])('errors, always durable: %s', (isAlwaysDurable) => 
       'an error in any call, %i times in a row, breaks no promise, delivers no rejected put, and sets no file aside',
       async (times) => {
         await failEachCall(isAlwaysDurable, code, times, async (scenario, at) => {
-          const { disk, told } = scenario;
+          const { disk, tracked } = scenario;
           await scenario.close();
           const mayCome = { refused: times > 1, lostWritten: false };
-          expect(`${at}: ${(await checkLeft(disk, isAlwaysDurable, told, mayCome)) ?? 'well'}`).toBe(
+          expect(`${at}: ${(await checkLeft(disk, isAlwaysDurable, tracked, mayCome)) ?? 'well'}`).toBe(
             `${at}: well`,
           );
           expect(scenario.damages).toEqual([]);
@@ -48,20 +48,20 @@ describe.each([true, false])('errors, always durable: %s', (isAlwaysDurable) => 
   });
 
   it('durable messages survive a power failure after an error', async () => {
-    await failEachCall(isAlwaysDurable, 'EIO', 1, async ({ disk, told }, at) => {
+    await failEachCall(isAlwaysDurable, 'EIO', 1, async ({ disk, tracked }, at) => {
       if (!isAlwaysDurable && at.endsWith(' sync')) return; // then something was readable, and is lost: damage
       for (const bytes of ['none', 'some', 'all'] as const) {
         const left = disk.afterPowerFailure({ bytes, part: 0.5 });
-        const result = await checkLeft(left, isAlwaysDurable, told, { refused: true, lostWritten: true });
+        const result = await checkLeft(left, isAlwaysDurable, tracked, { refused: true, lostWritten: true });
         expect(`${at}: ${result ?? 'well'}`).toBe(`${at}: well`);
       }
     });
   });
 
   it('written messages survive a kill after an error', async () => {
-    await failEachCall(isAlwaysDurable, 'EIO', 1, async ({ disk, told }, at) => {
+    await failEachCall(isAlwaysDurable, 'EIO', 1, async ({ disk, tracked }, at) => {
       const allowed = { refused: true, lostWritten: false };
-      const result = await checkLeft(disk.afterKill(), isAlwaysDurable, told, allowed);
+      const result = await checkLeft(disk.afterKill(), isAlwaysDurable, tracked, allowed);
       expect(`${at}: ${result ?? 'well'}`).toBe(`${at}: well`);
     });
   });
@@ -146,7 +146,7 @@ describe('empty that fails', () => {
 
 describe('the check of promises', () => {
   const one = { isAcked: false, isAckSaved: false, isMaybeGone: false };
-  const told = [
+  const tracked = [
     { ...one, text: 'a', state: 'durable' as const },
     { ...one, text: 'b', state: 'refused' as const },
     { ...one, text: 'c', state: 'written' as const },
@@ -154,21 +154,21 @@ describe('the check of promises', () => {
   const strict = { refused: false, lostWritten: false };
 
   it('the check of promises finds missing, duplicate and reordered messages', () => {
-    expect(keepsPromises(told, ['a', 'c'], strict)).toBe(true);
-    expect(keepsPromises(told, ['a', 'b', 'c'], strict)).toBe(false);
-    expect(keepsPromises(told, ['a', 'b', 'c'], { ...strict, refused: true })).toBe(true);
-    expect(keepsPromises(told, ['a'], strict)).toBe(false);
-    expect(keepsPromises(told, ['a'], { ...strict, lostWritten: true })).toBe(true);
-    expect(keepsPromises(told, ['c', 'a'], strict)).toBe(false);
-    expect(keepsPromises(told, ['a', 'a', 'c'], strict)).toBe(false);
-    expect(keepsPromises(told, [], { refused: true, lostWritten: true })).toBe(false);
+    expect(keepsPromises(tracked, ['a', 'c'], strict)).toBe(true);
+    expect(keepsPromises(tracked, ['a', 'b', 'c'], strict)).toBe(false);
+    expect(keepsPromises(tracked, ['a', 'b', 'c'], { ...strict, refused: true })).toBe(true);
+    expect(keepsPromises(tracked, ['a'], strict)).toBe(false);
+    expect(keepsPromises(tracked, ['a'], { ...strict, lostWritten: true })).toBe(true);
+    expect(keepsPromises(tracked, ['c', 'a'], strict)).toBe(false);
+    expect(keepsPromises(tracked, ['a', 'a', 'c'], strict)).toBe(false);
+    expect(keepsPromises(tracked, [], { refused: true, lostWritten: true })).toBe(false);
   });
 });
 
 interface Left {
   readonly at: string;
   readonly disk: CrashDisk;
-  readonly told: readonly Told[];
+  readonly tracked: readonly TrackedMessage[];
 }
 
 /** What each call of the scenario would leave, if it were the one that the power fails in. */
@@ -179,7 +179,7 @@ async function leftByEachCall(isAlwaysDurable: boolean, failures: readonly Power
   disk.fault = (call, name) => {
     for (const failure of failures) {
       const at = `call ${call}, ${name}, ${failure.bytes} ${failure.part}`;
-      all.push({ at, disk: disk.afterPowerFailure(failure), told: structuredClone(scenario.told) });
+      all.push({ at, disk: disk.afterPowerFailure(failure), tracked: structuredClone(scenario.tracked) });
     }
     return undefined;
   };
@@ -192,8 +192,8 @@ const PARTS = [0, 0.1, 0.34, 0.5, 0.77, 0.9, 1];
 
 describe.each([true, false])('crashes, always durable: %s', (isAlwaysDurable) => {
   it('written messages survive a kill in any call', async () => {
-    for (const { at, disk, told } of await leftByEachCall(isAlwaysDurable, [{ bytes: 'all', part: 1 }])) {
-      const result = await checkLeft(disk, isAlwaysDurable, told, { refused: true, lostWritten: false });
+    for (const { at, disk, tracked } of await leftByEachCall(isAlwaysDurable, [{ bytes: 'all', part: 1 }])) {
+      const result = await checkLeft(disk, isAlwaysDurable, tracked, { refused: true, lostWritten: false });
       expect(`${at}: ${result ?? 'well'}`).toBe(`${at}: well`);
     }
   });
@@ -202,8 +202,8 @@ describe.each([true, false])('crashes, always durable: %s', (isAlwaysDurable) =>
     'durable messages survive a power failure in any call that leaves %s of the unsynced bytes',
     async (bytes) => {
       const failures = PARTS.map((part) => ({ bytes, part }));
-      for (const { at, disk, told } of await leftByEachCall(isAlwaysDurable, failures)) {
-        const result = await checkLeft(disk, isAlwaysDurable, told, { refused: true, lostWritten: true });
+      for (const { at, disk, tracked } of await leftByEachCall(isAlwaysDurable, failures)) {
+        const result = await checkLeft(disk, isAlwaysDurable, tracked, { refused: true, lostWritten: true });
         expect(`${at}: ${result ?? 'well'}`).toBe(`${at}: well`);
       }
     },
@@ -211,8 +211,8 @@ describe.each([true, false])('crashes, always durable: %s', (isAlwaysDurable) =>
 
   it('durable messages survive a power failure in any call that leaves zeros for the unsynced bytes', async () => {
     const failures = [{ bytes: 'zeros', part: 0 } as const];
-    for (const { at, disk, told } of await leftByEachCall(isAlwaysDurable, failures)) {
-      const result = await checkLeft(disk, isAlwaysDurable, told, { refused: true, lostWritten: true });
+    for (const { at, disk, tracked } of await leftByEachCall(isAlwaysDurable, failures)) {
+      const result = await checkLeft(disk, isAlwaysDurable, tracked, { refused: true, lostWritten: true });
       expect(`${at}: ${result ?? 'well'}`).toBe(`${at}: well`);
     }
   });

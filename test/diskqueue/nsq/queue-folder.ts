@@ -6,13 +6,13 @@ import { hostFileSystem } from '../../../src/log/file-system.ts';
 import type { CorruptionEvent, MessageLog, StoredMessage } from '../../../src/diskqueue/message-log.ts';
 import { NsqLog, type NsqLogOptions } from '../../../src/diskqueue/nsq/nsq-log.ts';
 
-/** A log of the tests, and the damage that it has reported. */
+/** An open log, and the damage that it has reported. */
 export interface OpenLog {
   readonly log: NsqLog;
   readonly damages: CorruptionEvent[];
 }
 
-/** A folder of its own for one test, with the files of the queue `q`. */
+/** A temporary folder with the files of the queue `q`. */
 export class QueueFolder {
   readonly path: string;
 
@@ -23,7 +23,7 @@ export class QueueFolder {
     });
   }
 
-  /** The folder as it is now: what a process leaves that is killed. */
+  /** Returns a copy of the folder as it is now: what a killed process leaves. */
   killed(): QueueFolder {
     const copy = new QueueFolder();
     cpSync(this.path, copy.path, { recursive: true });
@@ -114,7 +114,7 @@ export async function put(log: MessageLog, list: readonly Uint8Array[]): Promise
   }
 }
 
-/** All that can be read now. */
+/** Returns all messages that can be read now. */
 export async function readAll(log: MessageLog): Promise<StoredMessage[]> {
   const all: StoredMessage[] = [];
   for (let some = await log.read(); some.length > 0; some = await log.read()) all.push(...some);
@@ -125,14 +125,14 @@ export function texts(list: readonly (StoredMessage | Uint8Array)[]): string[] {
   return list.map((one) => Buffer.from(one instanceof Uint8Array ? one : one.data).toString('latin1'));
 }
 
-/** Reads everything, and is done with it. */
+/** Reads and acknowledges everything. */
 export async function drain(log: MessageLog): Promise<string[]> {
   const all = await readAll(log);
   for (const message of all) log.acknowledge(message);
   return texts(all);
 }
 
-/** The queue is opened, and says how many messages there are; all are read, and more is put and read again. */
+/** Expects that a queue opens with these messages, and that more can be put and read, also after a reopen. */
 export async function expectWhole(
   folder: QueueFolder,
   expected: readonly string[],

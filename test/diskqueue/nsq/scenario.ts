@@ -3,18 +3,18 @@ import { NsqLog } from '../../../src/diskqueue/nsq/nsq-log.ts';
 import { StoredNsqQueue } from '../../../src/diskqueue/nsq/stored-nsq-queue.ts';
 import { isMadeByTest, type CrashDisk } from './crash-disk.ts';
 
-/** One message, and what its owner was told. */
-export interface Told {
+/** A message, and what was promised about it. */
+export interface TrackedMessage {
   readonly text: string;
   /**
-   * `refused`: its put was rejected. `pending`: nothing is known. `written`: it is with the host, and readable.
-   * `unsafe`: so it is, but will never be on the disk for sure. `durable`: it is on the disk.
+   * `refused`: its put was rejected. `pending`: its put has not settled. `written`: it is with the host, and readable.
+   * `unsafe`: the same, but it will never be on the disk for certain. `durable`: it is on the disk.
    */
   state: 'refused' | 'pending' | 'written' | 'unsafe' | 'durable';
-  /** Whether somebody was done with it; then whether that was saved, behind nothing that was not. */
+  /** Whether it was acknowledged, and whether that was saved as part of the acknowledged prefix. */
   isAcked: boolean;
   isAckSaved: boolean;
-  /** Emptying was tried, and nobody knows. */
+  /** Whether an `empty` that failed may have dropped it. */
   isMaybeGone: boolean;
 }
 
@@ -22,7 +22,7 @@ export interface Told {
 export class Scenario {
   readonly disk: CrashDisk;
   readonly damages: CorruptionEvent[] = [];
-  readonly told: Told[] = [];
+  readonly tracked: TrackedMessage[] = [];
   readonly errors: unknown[] = [];
   readonly #isAlwaysDurable: boolean;
   #log: NsqLog | undefined;
@@ -50,7 +50,7 @@ export class Scenario {
   async put(lengths: readonly number[], isSynced = true): Promise<void> {
     let left = lengths.map((length) => this.#newMessage(length));
     while (left.length > 0) {
-      if (this.told.some(({ state }) => state === 'pending') && !(await this.#sync())) return;
+      if (this.tracked.some(({ state }) => state === 'pending') && !(await this.#sync())) return;
       const { appended, error } = await this.log.append(left.map(({ text }) => Buffer.from(text)));
       for (const one of left.slice(0, appended)) one.state = this.#isAlwaysDurable ? 'pending' : 'written';
       left = left.slice(appended);
@@ -74,7 +74,7 @@ export class Scenario {
     for (const message of held.filter((_, i) => pick(i))) {
       this.log.acknowledge(message);
       const text = Buffer.from(message.data).toString('latin1');
-      const one = this.told.find((told) => told.text === text && !told.isAcked);
+      const one = this.tracked.find((tracked) => tracked.text === text && !tracked.isAcked);
       if (one !== undefined) one.isAcked = true;
     }
   }
@@ -87,9 +87,9 @@ export class Scenario {
   }
 
   async empty(): Promise<void> {
-    for (const one of this.told) one.isMaybeGone = true;
+    for (const one of this.tracked) one.isMaybeGone = true;
     this.#held = [];
-    if (await this.#try(() => this.log.empty())) this.told.length = 0;
+    if (await this.#try(() => this.log.empty())) this.tracked.length = 0;
   }
 
   async close(): Promise<void> {
@@ -97,34 +97,40 @@ export class Scenario {
     this.#log = undefined;
     this.#held = [];
     const isClosed = await this.#try(() => log.close());
-    this.#tell(isClosed);
+    this.#settle(isClosed);
     if (!isClosed) return;
     for (const one of this.#ackedPrefix()) one.isAckSaved = true;
   }
 
   async #sync(): Promise<boolean> {
     const isDurable = await this.#try(() => this.log.sync());
-    this.#tell(isDurable);
+    this.#settle(isDurable);
     return isDurable;
   }
 
-  /** What was appended is on the disk, or nobody can rely on that. */
-  #tell(isDurable: boolean): void {
-    for (const one of this.told) {
+  /** Records the outcome of a sync for everything that was appended. */
+  #settle(isDurable: boolean): void {
+    for (const one of this.tracked) {
       if (one.state === 'written') one.state = isDurable ? 'durable' : 'unsafe';
       if (one.state === 'pending') one.state = isDurable ? 'durable' : 'refused';
     }
   }
 
-  #newMessage(length: number): Told {
+  #newMessage(length: number): TrackedMessage {
     const text = `${this.#next++}:`.padEnd(length, 'x').slice(0, length);
-    const one: Told = { text, state: 'refused', isAcked: false, isAckSaved: false, isMaybeGone: false };
-    this.told.push(one);
+    const one: TrackedMessage = {
+      text,
+      state: 'refused',
+      isAcked: false,
+      isAckSaved: false,
+      isMaybeGone: false,
+    };
+    this.tracked.push(one);
     return one;
   }
 
-  #ackedPrefix(): Told[] {
-    const kept = this.told.filter(({ state }) => state !== 'refused');
+  #ackedPrefix(): TrackedMessage[] {
+    const kept = this.tracked.filter(({ state }) => state !== 'refused');
     const end = kept.findIndex(({ isAcked }) => !isAcked);
     return end < 0 ? kept : kept.slice(0, end);
   }
@@ -196,19 +202,19 @@ export interface Allowed {
 
 /** Whether what was delivered is what was promised: nothing is missing, nothing is there twice, and all in its order. */
 export function keepsPromises(
-  told: readonly Told[],
+  tracked: readonly TrackedMessage[],
   delivered: readonly string[],
   { refused, lostWritten }: Allowed,
 ): boolean {
-  const isNeeded = ({ state, isAcked, isMaybeGone }: Told): boolean =>
+  const isNeeded = ({ state, isAcked, isMaybeGone }: TrackedMessage): boolean =>
     !isAcked &&
     !isMaybeGone &&
     (state === 'durable' || (!lostWritten && (state === 'written' || state === 'unsafe')));
-  const isPossible = ({ state, isAckSaved }: Told): boolean =>
+  const isPossible = ({ state, isAckSaved }: TrackedMessage): boolean =>
     !isAckSaved && (refused || state !== 'refused');
-  /** After how many of the delivered ones the messages so far can end: equal texts can be told apart in many ways. */
+  /** The numbers of delivered messages that can match the messages so far: several, because texts may be equal. */
   let ends = new Set([0]);
-  for (const one of told) {
+  for (const one of tracked) {
     const next = new Set(isNeeded(one) ? [] : ends);
     if (isPossible(one)) for (const end of ends) if (delivered[end] === one.text) next.add(end + 1);
     ends = next;
@@ -220,7 +226,7 @@ export function keepsPromises(
 export async function checkLeft(
   disk: CrashDisk,
   isAlwaysDurable: boolean,
-  told: readonly Told[],
+  tracked: readonly TrackedMessage[],
   allowed: Allowed,
 ): Promise<string | undefined> {
   const damages: CorruptionEvent[] = [];
@@ -245,5 +251,5 @@ export async function checkLeft(
   if (depth !== delivered.length) return `depth ${depth}, delivered ${delivered.length}`;
   if (more === undefined || Buffer.from(more.data).toString() !== 'more' || others.length > 0)
     return 'not usable';
-  return keepsPromises(told, delivered, allowed) ? undefined : `delivered ${JSON.stringify(delivered)}`;
+  return keepsPromises(tracked, delivered, allowed) ? undefined : `delivered ${JSON.stringify(delivered)}`;
 }

@@ -7,7 +7,7 @@ export interface UpstreamOptions {
   readonly syncEvery: number;
 }
 
-/** What it does when nobody said otherwise: it saves its metadata at every turn. */
+/** The defaults: it saves its metadata at every turn. */
 export const UPSTREAM_DEFAULTS: UpstreamOptions = {
   maxBytesPerFile: 140,
   minMessageSize: 0,

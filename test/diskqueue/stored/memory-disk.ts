@@ -1,9 +1,9 @@
 import type { File, FileSystem } from '../../../src/log/file-system.ts';
 
-/** One folder in memory, whatever it is called: for tests that repair it thousands of times. */
+/** One folder in memory, of any name: for tests that repair it thousands of times. */
 export class MemoryDisk implements FileSystem {
   readonly contents: Map<string, Buffer>;
-  /** Every change after so many fails, as if the machine had stopped. */
+  /** Number of changes until all further ones fail, as if the machine had stopped. */
   changesLeft = Infinity;
 
   constructor(contents: ReadonlyMap<string, Buffer> = new Map()) {

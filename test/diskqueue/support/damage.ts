@@ -4,7 +4,7 @@ import { openQueue, putAll, temporaryFolder, type Format } from './queues.ts';
 
 const IN_ANOTHER_FILE = 'in another file'.padEnd(230, '.');
 
-/** What is left of a damaged queue: in `nsq` a record says where the next one is, so the rest of its file is lost. */
+/** What is left of a damaged queue: in `nsq` a record is found through the one before it, so the rest of its file is lost. */
 export const LEFT = {
   checked: ['before', 'after', IN_ANOTHER_FILE],
   nsq: ['before', IN_ANOTHER_FILE],

@@ -6,7 +6,7 @@ interface FakeMessage {
   readonly data: Uint8Array;
 }
 
-/** A backend in memory, which takes its time and fails as a test says. */
+/** A backend in memory with the delays and errors that a test sets. */
 export class FakeBackend implements BackendQueue {
   readonly calls: string[] = [];
   /** Turns that the next calls take, one after the other; 0 when there are no more. */

@@ -33,7 +33,7 @@ export interface TestOptions extends Partial<Omit<DiskQueueOptions, 'onCorruptio
 const SHARED_MEMORY = '/dev/shm';
 const PARENT = existsSync(SHARED_MEMORY) ? SHARED_MEMORY : tmpdir();
 
-/** A folder that somebody else removes. */
+/** Creates a folder that the caller removes. */
 export function makeFolder(): string {
   return mkdtempSync(join(PARENT, 'escapement-diskqueue-'));
 }
@@ -99,7 +99,7 @@ export async function receiveMany(queue: BackendQueue, count: number): Promise<D
   return deliveries;
 }
 
-/** Everything that nobody has, in order; it is acknowledged. */
+/** Receives and acknowledges all messages that are not in flight, in order. */
 export async function drain(queue: BackendQueue, count = queue.depth): Promise<string[]> {
   const deliveries = await receiveMany(queue, count);
   for (const delivery of deliveries) delivery.ack();

@@ -1,18 +1,18 @@
 import { hostFileSystem, type File, type FileSystem } from '../../../src/log/file-system.ts';
 
-/** One call: what, and of which file. */
+/** A call: its operation and its file. */
 export interface FileCall {
   readonly operation: keyof FileSystem | keyof File;
   readonly path: string;
 }
 
-/** The host's file system, which counts, waits and fails as a test says. */
+/** The file system of the host, with recorded calls, and the delays and errors that a test sets. */
 export class RecordingFiles implements FileSystem {
   readonly calls: FileCall[] = [];
-  /** Called before every call; what it throws is what the call rejects with, and what it returns is waited for. */
+  /** Runs before every call, which waits for the returned promise, and rejects with an error that is thrown. */
   before: (call: FileCall) => Promise<void> | undefined = () => undefined;
 
-  /** How often something was called for files whose path holds a text. */
+  /** Returns the number of calls of an operation for files whose path contains a text. */
   count(operation: FileCall['operation'], part = ''): number {
     return this.calls.filter((call) => call.operation === operation && call.path.includes(part)).length;
   }
@@ -80,14 +80,14 @@ export class RecordingFiles implements FileSystem {
   }
 }
 
-/** An error as the host makes them. */
+/** Returns an error like one of the host. */
 export function hostError(code: string, syscall: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`${code}: simulated, ${syscall}`), { code, syscall, errno: -1 });
 }
 
-/** A gate for `before`: holds the calls that it is for until it is opened. */
+/** A gate for `before`: calls wait at it until it is opened. */
 export class Gate {
-  /** How many wait at it. */
+  /** Number of calls that wait. */
   waiting = 0;
   #isOpen = false;
   readonly #opened: Promise<void>;

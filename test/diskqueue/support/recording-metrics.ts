@@ -53,7 +53,7 @@ export class RecordingMetrics implements MetricsProvider {
     };
   }
 
-  /** What the gauges say now. */
+  /** The current values of the gauges. */
   gauges(): Record<string, number> {
     return Object.fromEntries(Array.from(this.readers, ([name, read]) => [name, read()]));
   }
