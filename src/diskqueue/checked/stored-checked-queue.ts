@@ -5,6 +5,7 @@ import { parseSegmentFileName, type Segment } from '../../log/segment.ts';
 import type { AckRanges } from '../ack-ranges.ts';
 import {
   StoredQueue,
+  untilNothingIsRemoved,
   type ListedMessage,
   type MessageSelection,
   type OnProgress,
@@ -16,9 +17,6 @@ import { CursorFile } from './cursor-file.ts';
 import { firstExpected } from './cursor-format.ts';
 import { examineQueue, reportOf } from './examine-queue.ts';
 import { planRepair } from './plan-repair.ts';
-
-/** Attempts to read a queue whose owner removes segments meanwhile. */
-const MAX_ATTEMPTS = 20;
 
 /** A queue of the default format, as it is stored on the disk. */
 export class StoredCheckedQueue extends StoredQueue {
@@ -104,15 +102,4 @@ function unacknowledgedIn({ prefix, ranges }: AckRanges, from: number, to: numbe
 
 function overlap(a: { from: number; to: number }, b: { from: number; to: number }): number {
   return Math.max(Math.min(a.to, b.to) - Math.max(a.from, b.from), 0);
-}
-
-/** The owner of an open queue removes segments that are acknowledged: then everything is read again. */
-async function untilNothingIsRemoved<R>(action: () => Promise<R>): Promise<R> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await action();
-    } catch (error) {
-      if (!isMissing(error) || attempt === MAX_ATTEMPTS) throw error;
-    }
-  }
 }

@@ -1,4 +1,4 @@
-import { type File, type FileSystem, isMissing, withFile } from '../../log/file-system.ts';
+import { withFile, type File, type FileSystem } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
 import {
   dataFileName,
@@ -64,6 +64,7 @@ export interface ExaminedQueue {
 /**
  * @param longestRecord - the longest record that can have been in the middle of being written.
  * @param onFile - called with the size of each file.
+ * @throws `ENOENT` - another process has removed a file meanwhile.
  */
 export async function examineQueue(
   files: FileSystem,
@@ -80,7 +81,6 @@ export async function examineQueue(
     const path = `${folder}/${dataFileName(name, number)}`;
     const known = knownEnd(number, number === names.data.at(-1), metadata);
     const file = await examineFile(files, number, path, metadata?.read, known, longestRecord);
-    if (file === undefined) continue;
     examined.push(file);
     if (file.damage !== undefined) damages.push(file.damage);
     onFile?.(file.size);
@@ -94,7 +94,6 @@ function knownEnd(number: number, isLast: boolean, metadata: Metadata | undefine
   return isLast && number > (metadata?.write.number ?? -1) ? 0 : undefined;
 }
 
-/** Returns undefined if another process has removed the file meanwhile: it was consumed. */
 async function examineFile(
   files: FileSystem,
   number: number,
@@ -102,19 +101,14 @@ async function examineFile(
   read: Position | undefined,
   knownLength: number | undefined,
   longestRecord: number,
-): Promise<ExaminedFile | undefined> {
-  try {
-    const size = await files.size(path);
-    const from = consumedIn(number, size, read);
-    const known = Math.max(knownLength ?? size, from);
-    const content = await withFile(files, path, 'read', (file) =>
-      examineContent(file, path, { size, from, known, longestRecord }),
-    );
-    return { number, path, size, from, known, ...content };
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
+): Promise<ExaminedFile> {
+  const size = await files.size(path);
+  const from = consumedIn(number, size, read);
+  const known = Math.max(knownLength ?? size, from);
+  const content = await withFile(files, path, 'read', (file) =>
+    examineContent(file, path, { size, from, known, longestRecord }),
+  );
+  return { number, path, size, from, known, ...content };
 }
 
 /** Returns where the first record begins that is not consumed. */

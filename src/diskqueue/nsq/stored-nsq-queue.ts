@@ -2,6 +2,7 @@ import { freeName, isMissing, keepCopy, makeFile, unlinkIfThere, withFile } from
 import type { CorruptionEvent } from '../message-log.ts';
 import {
   StoredQueue,
+  untilNothingIsRemoved,
   type ListedMessage,
   type MessageSelection,
   type OnProgress,
@@ -90,15 +91,17 @@ export class StoredNsqQueue extends StoredQueue {
   }
 
   async #examine(onProgress?: OnProgress): Promise<Examined> {
-    const metadata = await new MetadataFile(this.files, this.folder, this.name).load();
-    const total = onProgress === undefined ? 0 : await this.size();
-    let done = 0;
-    const onFile = (bytes: number): void => {
-      done += bytes;
-      onProgress?.(done, total);
-    };
     const { files, folder, name } = this;
-    return { ...(await examineQueue(files, folder, name, metadata, LONGEST_RECORD, onFile)), metadata };
+    const total = onProgress === undefined ? 0 : await this.size();
+    return untilNothingIsRemoved(async () => {
+      let done = 0;
+      const onFile = (bytes: number): void => {
+        done += bytes;
+        onProgress?.(done, total);
+      };
+      const metadata = await new MetadataFile(files, folder, name).load();
+      return { ...(await examineQueue(files, folder, name, metadata, LONGEST_RECORD, onFile)), metadata };
+    });
   }
 
   /** Counts the messages that are still in the files: consumed ones are, until the whole file is removed. */

@@ -60,6 +60,20 @@ export abstract class StoredQueue {
   }
 }
 
+/** Attempts to read a queue whose owner removes files meanwhile. */
+const MAX_ATTEMPTS = 20;
+
+/** Repeats a reading action while a file that it needs is removed by the owner of the queue. */
+export async function untilNothingIsRemoved<R>(action: () => Promise<R>): Promise<R> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await action();
+    } catch (error) {
+      if (!isMissing(error) || attempt === MAX_ATTEMPTS) throw error;
+    }
+  }
+}
+
 /** A process that has the queue open may have removed the file. */
 function zeroIfMissing(error: unknown): number {
   if (isMissing(error)) return 0;

@@ -71,6 +71,28 @@ describe('a stored queue of the nsq format', () => {
     }
   });
 
+  it('an examination starts again if a file is removed meanwhile', async () => {
+    const disk = queueOf();
+    const path = FILES[0] as string;
+    const size = disk.size.bind(disk);
+    disk.size = (asked) => {
+      if (asked === path) disk.contents.delete(path);
+      return size(asked);
+    };
+    expect(await storedOn(disk).summarize()).toMatchObject({ messages: 7, unacknowledged: 7 });
+  });
+
+  it('a listed file that cannot be found is an error, and not a consumed file', async () => {
+    const disk = queueOf();
+    const list = disk.list.bind(disk);
+    disk.contents.delete(FILES[1] as string);
+    disk.list = async (folder) => [...(await list(folder)), 'q.diskqueue.000001.dat'];
+    await expect(storedOn(disk).summarize()).rejects.toMatchObject({ code: 'ENOENT' });
+    const options = { files: disk, folder: 'folder', name: 'q', maxBytesPerFile: 70, maxMessageSize: 1024 };
+    const opening = NsqLog.open({ ...options, isAlwaysDurable: true, onCorruption: () => undefined });
+    await expect(opening).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
   it('messages are listed, and numbered from 1', async () => {
     const listed = [];
     const selection = { isAll: true, from: 6, onDamage: () => undefined };
