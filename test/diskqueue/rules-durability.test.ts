@@ -323,7 +323,7 @@ describe.each(FORMATS)('%s: acknowledgements, with any durability', (format) => 
     },
   );
 
-  // In nsq they are in the metadata, which are always synced: otherwise they could name messages that are not on the disk.
+  // In nsq they are in the metadata, which is always synced: otherwise it could name messages that are not on the disk.
   const together = { checked: 'of one turn', nsq: 'of one timeout' };
   test(`acknowledgements ${together[format]} are written together`, async () => {
     const [files, clock] = [new RecordingFiles(), new ManualClock()];

@@ -19,7 +19,7 @@ export interface AppenderOptions {
  *
  *      name of the file ──► bytes of the file ──► torn records are cut off ──► metadata
  *
- * So the metadata are true whenever the power fails, and behind their write position only the last file can end in the
+ * So the metadata is true whenever the power fails, and behind its write position only the last file can end in the
  * middle of a record.
  *
  *      what has failed      the messages of the call           the file
@@ -99,7 +99,7 @@ export class Appender {
     await writer?.close();
   }
 
-  /** Whether the metadata on the disk lack the end of what was written. */
+  /** Whether the metadata on the disk lacks the end of what was written. */
   get #isUnsaved(): boolean {
     if (this.#torn.length > 0 || this.#metadata.isUnsure) return true;
     const { write } = this.#metadata.durable ?? { write: START };
@@ -108,7 +108,7 @@ export class Appender {
 
   /**
    * Messages become readable at once, unless they must be on the disk first. So must an empty one at the end: it is four
-   * zeros, which only the metadata distinguish from a file that had grown when the power failed.
+   * zeros, which only the metadata distinguishes from a file that had grown when the power failed.
    */
   async #settle(writer: DataWriter, last: Uint8Array | undefined): Promise<void> {
     if (this.#options.isAlwaysDurable) return;
@@ -155,7 +155,7 @@ export class Appender {
   }
 
   async #writerFor(length: number): Promise<DataWriter> {
-    if (this.#metadata.isUnsure) await this.save(); // a crash could leave the older ones
+    if (this.#metadata.isUnsure) await this.save(); // a crash could leave the older version
     const writer = this.#writer ?? (await this.#resume());
     if (writer?.fits(length) === true && !writer.file.isDamaged) return writer;
     if (writer !== undefined) await this.#roll(writer);
@@ -170,7 +170,7 @@ export class Appender {
     return this.#writer;
   }
 
-  /** As go-diskqueue: the metadata name the next file before it exists. */
+  /** As go-diskqueue: the metadata names the next file before it exists. */
   async #roll(writer: DataWriter): Promise<void> {
     await this.#saveAt({ number: writer.file.number + 1, offset: 0 });
     this.#endCurrent();
@@ -200,7 +200,7 @@ export class Appender {
     if (writer === undefined || writer.pendingRecords === 0) return;
     await writer.takeBack();
     if (writer.isTorn) await this.#abandon(writer);
-    if (this.#metadata.isUnsure) await this.save().catch(() => undefined); // they may cover the removed messages
+    if (this.#metadata.isUnsure) await this.save().catch(() => undefined); // it may cover the removed messages
   }
 
   /** Ends the file; its messages that are not readable yet never become readable. */

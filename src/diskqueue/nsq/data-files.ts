@@ -76,7 +76,7 @@ export class DataFiles {
     this.#advance();
   }
 
-  /** Examines the files, removes torn records, and makes durable what the metadata do not know yet. */
+  /** Examines the files, removes torn records, and makes durable what the metadata does not cover yet. */
   static async recover(
     options: DataFilesOptions,
     metadata: Metadata | undefined,
@@ -223,7 +223,7 @@ async function settle(files: FileSystem, { path, end, state }: ExaminedFile): Pr
   });
 }
 
-/** Whether the file is exactly what the metadata describe: a reader that follows the metadata must find its end there. */
+/** Whether the file is exactly what the metadata describes: a reader that follows the metadata must find its end there. */
 function canAppendTo({ number, size, known, state }: ExaminedFile, metadata: Metadata | undefined): boolean {
   return number === metadata?.write.number && size === known && state === 'whole';
 }

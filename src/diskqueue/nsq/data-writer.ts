@@ -13,7 +13,7 @@ const BUFFER_BYTES = 1024 * 1024;
  *      ├── readable ─────┼── on the disk ─┼── with the host ─┤
  *                        └───────── pending ────────────────┘
  *
- * Pending records become readable when the log publishes them: at once, or when the metadata that cover them are on the
+ * Pending records become readable when the log publishes them: at once, or when the metadata that covers them is on the
  * disk.
  */
 export class DataWriter {

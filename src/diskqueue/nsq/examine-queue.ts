@@ -13,13 +13,13 @@ import { countRecords, isZeros, type RecordCount } from './records.ts';
 /*
  * What the files of a queue hold: the one examination that opening, verifying and repairing stand on. It changes nothing.
  *
- * The files are the truth. The metadata only add how much of them is consumed, and up to where they were complete when
- * the metadata were written. Without metadata all files are read from their first byte on: twice is better than never.
+ * The files are the truth. The metadata only adds how much of them is consumed, and up to where they were complete when
+ * the metadata was written. Without metadata all files are read from their first byte on: twice is better than never.
  *
  *      0        from              known              size
  *      ├─ consumed ─┼── promised ────┼── beyond ───────┤
  *
- * Up to `known` the metadata promise records, and that they are on the disk: what cannot be read there is damage. Beyond
+ * Up to `known` the metadata promises records, and that they are on the disk: what cannot be read there is damage. Beyond
  * it are the bytes written since, as far as they got. The last record may be torn; or it may be zeros, if the file had
  * grown when the power failed and its bytes had not arrived. No put had resolved for these.
  *
@@ -39,7 +39,7 @@ export interface ExaminedFile {
   readonly size: number;
   /** Where the first record begins that is not consumed. */
   readonly from: number;
-  /** How long the file is, as far as the metadata know. */
+  /** How long the file is according to the metadata, at least. */
   readonly known: number;
   /** Where the last intact record ends. */
   readonly end: number;
@@ -162,7 +162,7 @@ function canBeTorn({ nextLength }: RecordCount, longestRecord: number): boolean 
 }
 
 /**
- * Returns an event for each gap between the files that the metadata know. If go-diskqueue was killed after it had deleted
+ * Returns an event for each gap between the files that the metadata covers. If go-diskqueue was killed after it had deleted
  * a consumed file and before it wrote that to the metadata, its first file looks missing, too.
  */
 function missingFiles(

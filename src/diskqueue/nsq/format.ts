@@ -9,7 +9,7 @@
  * A record is the length of the message, 4 bytes, big-endian and signed, and the message. It has no checksum and no mark:
  * a record begins where the one before it ends.
  *
- * The metadata are three lines of decimal numbers:
+ * The metadata is three lines of decimal numbers:
  *
  *      5                depth
  *      0,14             read position: file, offset

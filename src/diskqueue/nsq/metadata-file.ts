@@ -15,12 +15,12 @@ const LONGEST = 128;
 const RANDOM_BELOW = 2 ** 47;
 
 /**
- * The metadata of one queue. They are replaced as a whole: another file is written, synced and renamed.
+ * The metadata of one queue. It is replaced as a whole: another file is written, synced and renamed.
  *
- * A full disk has no space for another file. Then they are written over in place:
+ * A full disk has no space for another file. Then it is written over in place:
  *
- *      5\n0,0\n0,30\n                as they were
- *      5\n0,0\n0,30\n␠␠␠             made as long as they will be, if that is longer: bytes behind the lines are not read
+ *      5\n0,0\n0,30\n                as it was
+ *      5\n0,0\n0,30\n␠␠␠             made as long as it will be, if that is longer: bytes behind the lines are not read
  *      12\n0,130\n1,30\n             written over at once, in one sector of the disk
  *
  * go-diskqueue does not sync the folder after that. Here it is synced, and until it is, a power failure may leave either
@@ -39,7 +39,7 @@ export class MetadataFile {
     this.path = `${folder}/${metadataFileName(queue)}`;
   }
 
-  /** The metadata that are on the disk for certain; undefined if there are none, or only damaged ones. */
+  /** The metadata that is on the disk for certain; undefined if it is missing or damaged. */
   get durable(): Metadata | undefined {
     return this.#durable;
   }
@@ -61,13 +61,13 @@ export class MetadataFile {
     return this.#durable;
   }
 
-  /** Whether these metadata are on the disk. */
+  /** Whether this metadata is on the disk. */
   holds(metadata: Metadata): boolean {
     if (this.#durable === undefined || this.#isUnsure) return false;
     return encodeMetadata(this.#durable).equals(encodeMetadata(metadata));
   }
 
-  /** Resolves when the metadata are on the disk, and the name of their file too. */
+  /** Resolves when the metadata is on the disk, and the name of its file too. */
   async save(metadata: Metadata): Promise<void> {
     const temporary = `${this.path}.${randomInt(RANDOM_BELOW)}.tmp`;
     const bytes = encodeMetadata(metadata);

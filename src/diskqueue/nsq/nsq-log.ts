@@ -25,12 +25,12 @@ export interface NsqLogOptions extends DataFilesOptions {
  *                 └───────────┘└─────▲───▲─┘└─────────
  *                       ▲            │   └ read               ✓ acknowledged
  *                       │            └ the read position: before the first that is not acknowledged
- *                       └ removed when the metadata on the disk have a later read position
+ *                       └ removed when the metadata on the disk has a later read position
  *
  * The format has no checksums, so damage inside of a message is not found; and one read position, so messages that were
  * acknowledged behind it are delivered again after a reopen. Within these limits nothing is lost:
  *
- * - Existing bytes are never written over, and files that the metadata lack are read, too: see examine-queue.ts.
+ * - Existing bytes are never written over, and files that the metadata lacks are read, too: see examine-queue.ts.
  * - The order of syncs is: name of a data file, its bytes, the metadata, the removal of old files. So everything in the
  *   metadata is true whenever the power fails: see appender.ts.
  */
@@ -115,7 +115,7 @@ export class NsqLog implements MessageLog {
     this.#moveReadPosition();
   }
 
-  /** Writes only durably: metadata that are with the host alone could name bytes that are not on the disk either. */
+  /** Writes only durably: metadata that is with the host alone could name bytes that are not on the disk either. */
   saveAcks(isDurable: boolean): Promise<void> {
     return this.#serial.run(async () => {
       if (this.#isDiskFull && this.#isDone) await this.#appender.leaveCurrent();

@@ -68,7 +68,7 @@ export class StoredNsqQueue extends StoredQueue {
 
   /**
    * A record begins where the one before it ends, and nothing else marks it: so a file is good up to its first damage.
-   * There it is cut, and a copy of it is kept. Then the metadata are written to match. Whenever the machine stops between
+   * There it is cut, and a copy of it is kept. Then the metadata is written to match. Whenever the machine stops between
    * two steps, the queue can be opened, and repaired.
    */
   async planRepair(onProgress: OnProgress): Promise<RepairPlan> {
@@ -227,7 +227,7 @@ function describe({ metadata, names }: Examined, { depth }: Metadata): string {
   return `${names.hasMetadata ? 'damaged' : 'missing'}; all ${depth} messages are delivered again`;
 }
 
-/** Returns the metadata that match the files. */
+/** Returns the metadata that matches the files. */
 function metadataFor(queue: Examined): Metadata {
   const unread = queue.files.filter(({ records }) => records > 0);
   const depth = unconsumed(unread);

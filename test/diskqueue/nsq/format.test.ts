@@ -59,7 +59,7 @@ describe('file names', () => {
 describe('metadata', () => {
   const decode = (text: string): unknown => decodeMetadata(Buffer.from(text, 'latin1'));
 
-  it('metadata are three lines', () => {
+  it('metadata is three lines', () => {
     const metadata = { depth: 5, read: { number: 0, offset: 14 }, write: { number: 1, offset: 30 } };
     expect(encodeMetadata(metadata).toString()).toBe('5\n0,14\n1,30\n');
     expect(decode('5\n0,14\n1,30\n')).toEqual(metadata);
@@ -70,15 +70,15 @@ describe('metadata', () => {
   });
 
   it.each([
-    ['are empty', ''],
-    ['end in the middle of a number', '5\n2,100\n'],
-    ['lack the last newline', '5\n0,14\n1,30'],
-    ['have other characters', '5\n0, 14\n1,30\n'],
-    ['have a negative position', '5\n0,-14\n1,30\n'],
-    ['have a number that is too large', '5\n0,14\n1,9007199254740993\n'],
-    ['have the read position in a later file', '5\n2,0\n1,30\n'],
-    ['have the read position behind the write position', '5\n1,31\n1,30\n'],
-  ])('metadata that %s are not used', (_, text) => {
+    ['is empty', ''],
+    ['ends in the middle of a number', '5\n2,100\n'],
+    ['lacks the last newline', '5\n0,14\n1,30'],
+    ['has other characters', '5\n0, 14\n1,30\n'],
+    ['has a negative position', '5\n0,-14\n1,30\n'],
+    ['has a number that is too large', '5\n0,14\n1,9007199254740993\n'],
+    ['has the read position in a later file', '5\n2,0\n1,30\n'],
+    ['has the read position behind the write position', '5\n1,31\n1,30\n'],
+  ])('metadata that %s is not used', (_, text) => {
     expect(decode(text)).toBeUndefined();
   });
 
@@ -94,7 +94,7 @@ describe('the metadata file', () => {
   const OLD: Metadata = { depth: 1, read: { number: 0, offset: 0 }, write: { number: 0, offset: 14 } };
   const NEW: Metadata = { depth: 2, read: { number: 0, offset: 0 }, write: { number: 0, offset: 28 } };
 
-  it('saved metadata are on the disk, under their name', async () => {
+  it('saved metadata is on the disk, under its name', async () => {
     const disk = new CrashDisk();
     const metadata = new MetadataFile(disk, '/q', 'q');
     expect(await metadata.load()).toBeUndefined();
@@ -107,7 +107,7 @@ describe('the metadata file', () => {
   });
 
   it.each(['create', 'write', 'sync', 'close', 'rename'])(
-    'the metadata stay as they were if %s fails, and no other file is left',
+    'the metadata stays as it was if %s fails, and no other file is left',
     async (name) => {
       const disk = new CrashDisk();
       const metadata = new MetadataFile(disk, '/q', 'q');
@@ -121,7 +121,7 @@ describe('the metadata file', () => {
     },
   );
 
-  it('the metadata are unsure if the folder cannot be synced', async () => {
+  it('the metadata is unsure if the folder cannot be synced', async () => {
     const disk = new CrashDisk();
     const metadata = new MetadataFile(disk, '/q', 'q');
     await metadata.save(OLD);
@@ -133,7 +133,7 @@ describe('the metadata file', () => {
     expect([metadata.isUnsure, metadata.holds(OLD)]).toEqual([false, true]);
   });
 
-  it('metadata that cannot be opened are not taken for missing', async () => {
+  it('metadata that cannot be opened is not taken for missing', async () => {
     const disk = new CrashDisk();
     disk.fault = () => 'EMFILE';
     await expect(new MetadataFile(disk, '/q', 'q').load()).rejects.toMatchObject({ code: 'EMFILE' });

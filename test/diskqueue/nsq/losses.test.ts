@@ -27,7 +27,7 @@ describe('metadata', () => {
     await expectWhole(folder, texts(messages(5)));
   });
 
-  it('after the metadata are lost, old bytes are never delivered as new messages', async () => {
+  it('after the metadata is lost, old bytes are never delivered as new messages', async () => {
     const folder = new QueueFolder();
     folder.write(folder.file(0), records(messages(10)));
     const { log } = await folder.open();
@@ -124,7 +124,7 @@ describe('metadata', () => {
     await expectWhole(folder, texts(messages(8)));
   });
 
-  it('truncated metadata are ignored as a whole', async () => {
+  it('truncated metadata is ignored as a whole', async () => {
     const folder = new QueueFolder();
     folder.write(folder.file(2), records(messages(10)));
     folder.metadata = '5\n2,100\n';
@@ -207,7 +207,7 @@ describe('the end of the last file', () => {
     await expectWhole(folder, texts(messages(3)));
   });
 
-  it('an empty message survives a kill, because the metadata cover it', async () => {
+  it('an empty message survives a kill, because the metadata covers it', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open({ isAlwaysDurable: false });
     await log.append([...messages(1), Buffer.alloc(0), Buffer.alloc(0)]);

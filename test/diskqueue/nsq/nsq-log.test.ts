@@ -21,7 +21,7 @@ describe('the files', () => {
     await log.close();
   });
 
-  it('the metadata have the bytes that go-diskqueue writes', async () => {
+  it('the metadata has the bytes that go-diskqueue writes', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(
@@ -49,7 +49,7 @@ describe('the files', () => {
     await log.close();
   });
 
-  it('the metadata name the next file before it exists', async () => {
+  it('the metadata names the next file before it exists', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(log, messages(10));
@@ -168,7 +168,7 @@ describe('acknowledging', () => {
     expect(folder.metadata).toBe('0\n0,84\n0,84\n');
   });
 
-  it('a file is deleted when the metadata on the disk have passed it', async () => {
+  it('a file is deleted when the metadata on the disk has passed it', async () => {
     const folder = new QueueFolder();
     const { log } = await folder.open();
     await put(log, messages(25));

@@ -132,7 +132,7 @@ describe('a stored queue of the nsq format', () => {
     await expectInOrder(disk);
   });
 
-  it('a repair writes metadata that are missing, damaged or wrong', async () => {
+  it('a repair writes metadata that is missing, damaged or wrong', async () => {
     for (const text of [
       undefined,
       '',
