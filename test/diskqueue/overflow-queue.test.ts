@@ -1,6 +1,5 @@
-import { DiskQueue, DummyBackendQueue, OverflowQueue } from 'escapement/diskqueue';
+import { OverflowQueue } from 'escapement/diskqueue';
 import { describe, expect, test } from 'vitest';
-import { thrownBy } from '../timer/support/errors.ts';
 import { FakeBackend } from './support/fake-backend.ts';
 import {
   bytes,
@@ -421,22 +420,4 @@ test('a put that waits for capacity in the backend is cancelled by its signal', 
   expect(await rejection(put)).toBe('enough');
   expect(await rejection(queue.put(bytes('e'), { signal: controller.signal }))).toBe('enough');
   expect(await drain(queue)).toEqual(['a', 'bcd']);
-});
-
-describe('options', () => {
-  const backend = new DummyBackendQueue();
-
-  test.each([
-    [undefined, 'ERR_INVALID_ARG_TYPE'],
-    [{ backend }, 'ERR_INVALID_ARG_TYPE'],
-    [{ memorySize: '3', backend }, 'ERR_INVALID_ARG_TYPE'],
-    [{ memorySize: -1, backend }, 'ERR_OUT_OF_RANGE'],
-    [{ memorySize: 1.5, backend }, 'ERR_OUT_OF_RANGE'],
-    [{ memorySize: Infinity, backend }, 'ERR_OUT_OF_RANGE'],
-    [{ memorySize: 3 }, 'ERR_INVALID_ARG_TYPE'],
-    [{ memorySize: 3, backend: {} }, 'ERR_INVALID_ARG_TYPE'],
-    [{ memorySize: 3, backend: DiskQueue }, 'ERR_INVALID_ARG_TYPE'],
-  ])('the options %o are refused', (options, code) => {
-    expect(thrownBy(() => new OverflowQueue(options as never))).toMatchObject({ code });
-  });
 });

@@ -1,4 +1,3 @@
-import { isMissing } from '../../log/file-system.ts';
 import { recoverSegments } from '../../log/recover-segments.ts';
 import { SegmentReader } from '../../log/segment-reader.ts';
 import { parseSegmentFileName, type Segment } from '../../log/segment.ts';

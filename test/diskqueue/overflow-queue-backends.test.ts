@@ -1,5 +1,6 @@
-import { DummyBackendQueue, OverflowQueue } from 'escapement/diskqueue';
+import { DiskQueue, DummyBackendQueue, OverflowQueue } from 'escapement/diskqueue';
 import { describe, expect, test } from 'vitest';
+import { thrownBy } from '../timer/support/errors.ts';
 import { bytes, drain, isPending, putAll, rejection } from './support/queues.ts';
 
 const CLOSED = { name: 'EscapementError', code: 'ERR_QUEUE_CLOSED' };
@@ -72,5 +73,23 @@ describe('behind an OverflowQueue: ephemeral', () => {
     await queue.close();
     expect(await rejected).toMatchObject(CLOSED);
     expect(backend.dropped).toBe(2);
+  });
+});
+
+describe('options of an OverflowQueue', () => {
+  const backend = new DummyBackendQueue();
+
+  test.each([
+    [undefined, 'ERR_INVALID_ARG_TYPE'],
+    [{ backend }, 'ERR_INVALID_ARG_TYPE'],
+    [{ memorySize: '3', backend }, 'ERR_INVALID_ARG_TYPE'],
+    [{ memorySize: -1, backend }, 'ERR_OUT_OF_RANGE'],
+    [{ memorySize: 1.5, backend }, 'ERR_OUT_OF_RANGE'],
+    [{ memorySize: Infinity, backend }, 'ERR_OUT_OF_RANGE'],
+    [{ memorySize: 3 }, 'ERR_INVALID_ARG_TYPE'],
+    [{ memorySize: 3, backend: {} }, 'ERR_INVALID_ARG_TYPE'],
+    [{ memorySize: 3, backend: DiskQueue }, 'ERR_INVALID_ARG_TYPE'],
+  ])('the options %o are refused', (options, code) => {
+    expect(thrownBy(() => new OverflowQueue(options as never))).toMatchObject({ code });
   });
 });
