@@ -6,4 +6,4 @@
 import { URL, fileURLToPath } from 'node:url';
 import { register } from 'tsx/esm/api';
 
-register({ tsconfig: fileURLToPath(new URL('../../tsconfig.json', import.meta.url)) });
+register({ tsconfig: fileURLToPath(new URL('../tsconfig.json', import.meta.url)) });
