@@ -34,12 +34,26 @@ export function integer(min: number, max: number): (text: string) => number {
  */
 export function stopSignal(): AbortSignal {
   const stop = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort(name));
+  for (const name of ['SIGINT', 'SIGTERM'] as const)
+    process.once(name, () => {
+      stop.abort(name);
+    });
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
     stop.abort('EPIPE');
   });
   return stop.signal;
+}
+
+/** Awaits the program, and makes an exit code of its end: 1 and a line for an error, 130 if it was interrupted. */
+export async function exitCodeOf(program: Promise<void>, stop: AbortSignal): Promise<void> {
+  try {
+    await program;
+  } catch (error) {
+    if (stop.aborted) say('interrupted');
+    else console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
+    process.exitCode = stop.aborted ? 130 : 1;
+  }
 }
 
 const startMs = performance.now();
