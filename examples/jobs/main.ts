@@ -99,7 +99,9 @@ async function sendOrders(url: string): Promise<void> {
   };
   for (const customer of ['ada', 'bob']) {
     const orders = Array.from({ length: 6 }, (_, index) => send(`${customer}-${index + 1}`, customer, 4_200));
-    say(`${customer} sends 6 orders: ${(await Promise.all(orders)).join(' ')}`);
+    const states = await Promise.all(orders);
+    const charged = states.filter((state) => state === 'completed').length;
+    say(`${customer} has sent ${orders.length} orders: ${charged} are charged`);
   }
   say(`carol orders for 5 million: ${await send('carol-1', 'carol', 500_000_000)}`);
   say(`dave orders for nothing: ${await send('dave-1', 'dave', 0)}`);

@@ -79,7 +79,7 @@ export class Shop {
   readonly #scheduler: Scheduler;
   readonly #server: Server;
   readonly #http = createServer();
-  /** Closes the connection of a client that was kept alive when its last answer is out. */
+  /** Set by `close`: from then on connections are closed as they become idle, because they would keep the server open. */
   #isClosing = false;
 
   constructor(options: ShopOptions) {
@@ -94,7 +94,7 @@ export class Shop {
       queues: { payments: 6, warehouse: 3, reports: 1 }, // shares of the work, while every queue has some
       retryDelayMs: (retried) => 100 * 2 ** retried,
       delayedTaskCheckIntervalMs: 200, // on Redis, retries are due by polling
-      leaseMs: 5_000, // so long after a crash another process may take the task
+      leaseMs: 5_000, // on Redis, what a killed process was doing runs again about a minute later
       groupGracePeriodMs: 1_000, // an order waits so long for others of its pick list
       groupMaxSize: 6, // as many as fit on a cart
       groupAggregator: async (warehouse, tasks) => {

@@ -97,13 +97,15 @@ async function write(number: number): Promise<void> {
   const records: Records =
     number % 3 === 0 ? { orders, payments: [`payment of order ${number}`] } : { orders };
   const path = `${url}/records?timeoutMs=${WRITE_TIMEOUT_MS}`;
-  const { status } = await fetch(path, { method: 'POST', body: JSON.stringify(records) });
-  if (status === 200) totals.acknowledged++;
-  else if (status === 504) totals.expired++;
-  else totals.failed++;
+  const init = { method: 'POST', body: JSON.stringify(records) };
+  const status = await fetch(path, init).then(
+    (response) => response.status,
+    () => 'no answer',
+  );
+  totals[status === 200 ? 'acknowledged' : status === 504 ? 'expired' : 'failed']++;
 }
 
-/** Reads until it has every order: also those whose writer has got 504. They are in the log, and are replicated later. */
+/** Reads until it has every record: also those whose writer has got 504. They are in the log, and are replicated later. */
 async function consume(): Promise<void> {
   const next: Record<string, number> = { orders: 0, payments: 0 };
   for (let isOver = false; !isOver;) {
@@ -113,7 +115,7 @@ async function consume(): Promise<void> {
       next[topic] = (next[topic] ?? 0) + records.length;
       totals.consumed += records.length;
     }
-    isOver = !isProducing && next['orders'] === totals.written;
+    isOver = !isProducing && totals.consumed === totals.written + Math.floor(totals.written / 3);
   }
 }
 

@@ -96,7 +96,7 @@ async function showItself(): Promise<void> {
     say('the shipper is killed with SIGKILL');
     isInOrder = true;
     shipper = startShipper(directory, url);
-    say(`the collector is in order again, and there is another shipper (pid ${shipper.pid})`);
+    say(`the collector is in order again; another shipper starts (pid ${shipper.pid})`);
     shipper.stdin.end(linesFrom(1_001, 1_500));
     const [code] = (await once(shipper, 'close', { signal: stop })) as [number];
     const expected = linesFrom(1, 1_500).trimEnd();

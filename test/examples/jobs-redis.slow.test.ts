@@ -76,7 +76,8 @@ async function sendOrders(url: string, prefix: string, accepted: string[]): Prom
   }
 }
 
-describe('the shop on Redis', () => {
+// What was running at a kill is looked for once a minute.
+describe('the shop on Redis', { timeout: 300_000 }, () => {
   it('charges every order that it has accepted, though it is killed again and again, and few twice', async () => {
     const accepted: string[] = [];
     const pickLists: string[] = [];

@@ -1,7 +1,9 @@
 /** Every example, run as a person runs it. */
+import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { interruptExample, isRunning, numberBefore, pidsIn, runExample, widthOf } from './support.ts';
 
 const EXAMPLES = ['request-deadlines', 'replicated-log', 'controller', 'spool', 'jobs'];
@@ -82,6 +84,16 @@ describe('the replicated log', () => {
     expect(pidsIn(stdout)).toHaveLength(2);
     expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
   });
+
+  it('leaves no follower when it is killed itself', async () => {
+    const { stdout } = await runExample('replicated-log', [], (line, log) => {
+      if (line.includes('both followers are in sync')) log.kill('SIGKILL');
+    });
+
+    await vi.waitFor(() => {
+      expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
+    });
+  });
 });
 
 describe('the other examples', () => {
@@ -112,7 +124,7 @@ describe('the other examples', () => {
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(widthOf(stdout)).toBeLessThanOrEqual(80);
-    expect(stdout.match(/\bcompleted\b/g)).toHaveLength(12);
+    expect(stdout.match(/has sent 6 orders: 6 are charged/g)).toHaveLength(2);
     expect(stdout).toMatch(/carol-1: the card is declined[^]*carol orders for 5 million: archived/);
     expect(stdout).toContain('dave orders for nothing: refused with 400');
     expect(stdout).toMatch(/the payment provider answers 503[^]*: done, at run 2/);
@@ -138,6 +150,17 @@ describe('the other examples', () => {
   });
 });
 
+it('the shop ends with 1 when its port is in use, and says so', async () => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const { port } = other.address() as AddressInfo;
+  const run = await runExample('jobs', ['--payments', 'http://127.0.0.1/', '--port', String(port)]);
+  other.close();
+
+  expect(run.code).toBe(1);
+  expect(run.stderr).toMatch(/^error: listen EADDRINUSE.*\n$/);
+});
+
 describe.concurrent('the command lines of the examples', () => {
   it.each(EXAMPLES)('%s explains its options in 80 columns', async (name) => {
     const { code, stdout } = await runExample(name, ['--help']);
@@ -157,7 +180,7 @@ describe.concurrent('the command lines of the examples', () => {
     ['spool', ['--durability', 'never']],
     ['spool', ['--forward', 'ftp://host/']],
     ['jobs', ['--port', '70000']],
-  ])('%s %j ends it with 2, and names the option and the value', async (name, [option = '', value = '']) => {
+  ])('%s ends with 2 at %j, and names the option and the value', async (name, [option = '', value = '']) => {
     const { code, stdout, stderr } = await runExample(name, [option, value]);
 
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -171,7 +194,7 @@ describe.concurrent('the command lines of the examples', () => {
     ['controller', ['--source', 'docs'], '--source and --output go together'],
     ['controller', ['--source', 'docs', '--output', 'docs/out'], 'must not be inside each other'],
     ['controller', ['--source', 'no-such', '--output', 'out'], '--source must be a directory'],
-  ])('%s %j ends it with 2: %s', async (name, options, message) => {
+  ])('%s ends with 2 at %j: %s', async (name, options, message) => {
     const { code, stdout, stderr } = await runExample(name, options);
 
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
