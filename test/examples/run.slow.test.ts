@@ -90,9 +90,12 @@ describe('the replicated log', () => {
       if (line.includes('both followers are in sync')) log.kill('SIGKILL');
     });
 
-    await vi.waitFor(() => {
-      expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
-    });
+    await vi.waitFor(
+      () => {
+        expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
+      },
+      { timeout: 20_000 },
+    );
   });
 });
 
