@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   Controller,
   render,
   type ControllerOptions,
   type Result,
 } from '../../examples/controller/controller.ts';
-import { runExample, temporaryFolder } from './support.ts';
+import { eventually, runExample, temporaryFolder } from './support.ts';
 
 const NEVER_MS = 3_600_000;
 
@@ -45,12 +45,9 @@ async function start(changes: Partial<ControllerOptions> = {}): Promise<Controll
 
 /** Resolves when a key has had a result since the last call. */
 async function until(result: Result, key: string): Promise<void> {
-  await vi.waitFor(
-    () => {
-      expect(results).toContainEqual([result, key]);
-    },
-    { timeout: 10_000 },
-  );
+  await eventually(() => {
+    expect(results).toContainEqual([result, key]);
+  });
   results = [];
 }
 
@@ -90,7 +87,7 @@ describe('the controller', () => {
     await put('output/team/old/gone.conf', render('team/old/gone.json', '{}'));
     await start();
     await until('written', 'team/a.json');
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(existsSync(join(root, 'output/team/old'))).toBe(false); // an empty directory goes with its last file
     });
 
@@ -100,7 +97,7 @@ describe('the controller', () => {
     await until('written', 'team/a.json');
     await rename(join(root, 'source/team'), join(root, 'source/crew'));
     await until('written', 'crew/a.json');
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect(await outputs()).toEqual({
         'output/crew/a.conf': render('crew/a.json', '{"a":2}'),
         'output/in/new/directories.conf': render('in/new/directories.json', '{}'),
@@ -113,13 +110,10 @@ describe('the controller', () => {
     await start({ maxRetries: 100 });
     for (let version = 1; version <= 200; version++)
       for (const name of names) await put(`source/${name}`, `{"version":${version}}`);
-    await vi.waitFor(
-      async () => {
-        const expected = names.map((name) => render(name, '{"version":200}'));
-        expect(Object.values(await outputs())).toEqual(expected);
-      },
-      { timeout: 10_000 },
-    );
+    await eventually(async () => {
+      const expected = names.map((name) => render(name, '{"version":200}'));
+      expect(Object.values(await outputs())).toEqual(expected);
+    });
 
     // 600 writes are about 1,800 events of the file system.
     expect(results.length).toBeLessThan(900);

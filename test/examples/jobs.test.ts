@@ -2,9 +2,10 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { Shop } from '../../examples/jobs/shop.ts';
+import { eventually } from './support.ts';
 
 let provider: Server;
 /** What the payment provider does with the charge of an order. */
@@ -113,18 +114,12 @@ describe('the shop', () => {
       await get(`/orders/${id}/wait`);
     }
 
-    await vi.waitFor(
-      () => {
-        expect(reports).toContain('pick list for leipzig: a-1 a-2 a-3');
-      },
-      { timeout: 10_000 },
-    );
-    await vi.waitFor(
-      () => {
-        expect(reports).toContain('report of today: 3 runs of payments, 0 of them failed');
-      },
-      { timeout: 10_000 },
-    );
+    await eventually(() => {
+      expect(reports).toContain('pick list for leipzig: a-1 a-2 a-3');
+    });
+    await eventually(() => {
+      expect(reports).toContain('report of today: 3 runs of payments, 0 of them failed');
+    });
   });
 
   it.each([
@@ -154,7 +149,7 @@ describe('the shop', () => {
     await order('a-1');
     const hangUp = new AbortController();
     const waiting = get('/orders/a-1/wait', { signal: hangUp.signal });
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(held).toBeDefined();
     });
     hangUp.abort();
@@ -170,7 +165,7 @@ describe('the shop', () => {
     charge = (_id, response) => (held = response);
     await order('a-1');
     const waiting = get('/orders/a-1/wait');
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(held).toBeDefined();
     });
     const closed = shop.close();

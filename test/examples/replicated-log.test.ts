@@ -1,6 +1,7 @@
 import { checkPurgatory } from 'escapement/testing';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Leader } from '../../examples/replicated-log/leader.ts';
+import { eventually } from './support.ts';
 
 /** Longer than any of these tests may take: what waits so long waits for an event. */
 const LONG_MS = 20_000;
@@ -53,7 +54,7 @@ function follow(follower: string, orders: number, payments = 0, waitMs = 0): Pro
 }
 
 async function watchedIs(purgatory: 'produces' | 'fetches', watched: number): Promise<void> {
-  await vi.waitFor(() => {
+  await eventually(() => {
     expect(leader[purgatory].watched).toBe(watched);
   });
 }
@@ -140,9 +141,9 @@ describe('a follower', () => {
 
   it('stays for as long as its polls come', async () => {
     await leader.close();
-    await start(300);
-    for (let poll = 0; poll < 5; poll++) {
-      await follow('f1', 0, 0, 100);
+    await start(1_500);
+    for (let poll = 0; poll < 9; poll++) {
+      await follow('f1', 0, 0, 200);
       await follow('f2', 0, 0, 0);
     }
 

@@ -3,8 +3,16 @@ import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { describe, expect, it, vi } from 'vitest';
-import { interruptExample, isRunning, numberBefore, pidsIn, runExample, widthOf } from './support.ts';
+import { describe, expect, it } from 'vitest';
+import {
+  eventually,
+  interruptExample,
+  isRunning,
+  numberBefore,
+  pidsIn,
+  runExample,
+  widthOf,
+} from './support.ts';
 
 const EXAMPLES = ['request-deadlines', 'replicated-log', 'controller', 'spool', 'jobs'];
 const ON_POSIX = process.platform !== 'win32';
@@ -90,12 +98,9 @@ describe('the replicated log', () => {
       if (line.includes('both followers are in sync')) log.kill('SIGKILL');
     });
 
-    await vi.waitFor(
-      () => {
-        expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
-      },
-      { timeout: 20_000 },
-    );
+    await eventually(() => {
+      expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
+    });
   });
 });
 

@@ -6,9 +6,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Shipper, type ShipperOptions } from '../../examples/spool/shipper.ts';
-import { temporaryFolder } from './support.ts';
+import { eventually, temporaryFolder } from './support.ts';
 
 const NEVER_MS = 600_000;
 const KIB = 1024;
@@ -199,11 +199,11 @@ describe('the shipper', () => {
     const done = ship();
     const line = `${'x'.repeat(KIB - 1)}\n`;
     input.write(line.repeat(60));
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(confirmed).toBe(60);
     });
     input.write(line.repeat(10)); // there is capacity for four of them
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(shipper.depth).toBe(64);
     });
     expect(input.write(line.repeat(30))).toBe(false);
@@ -220,7 +220,7 @@ describe('the shipper', () => {
     await open({ maxBytes: 64 * KIB });
     const done = ship();
     input.write(`${'x'.repeat(KIB)}\n`.repeat(70));
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(shipper.depth).toBe(64);
     });
     stop.abort();
@@ -243,7 +243,7 @@ describe('the shipper', () => {
     await open();
     const done = ship();
     input.write(linesOf(1));
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(confirmed).toBe(1);
     });
     input.destroy(new Error('the pipe is broken'));

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
+import { onTestFinished, vi } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -81,4 +81,9 @@ export function temporaryFolder(): string {
     rmSync(folder, { recursive: true, force: true });
   });
   return folder;
+}
+
+/** Resolves when the check passes; a busy machine has time. */
+export async function eventually(check: () => unknown): Promise<void> {
+  await vi.waitFor(check, { timeout: 20_000 });
 }
