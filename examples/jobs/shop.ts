@@ -79,8 +79,6 @@ export class Shop {
   readonly #scheduler: Scheduler;
   readonly #server: Server;
   readonly #http = createServer();
-  /** Set by `close`: from then on connections are closed as they become idle, because they would keep the server open. */
-  #isClosing = false;
 
   constructor(options: ShopOptions) {
     const { broker, workers } = options;
@@ -106,7 +104,8 @@ export class Shop {
     this.#http.on('request', (request: IncomingMessage, response: ServerResponse) => {
       admin(request, response, () => void this.#respond(request, response));
       response.once('close', () => {
-        if (this.#isClosing) this.#http.closeIdleConnections();
+        // A connection that is kept alive would keep a closed server waiting.
+        if (!this.#http.listening) this.#http.closeIdleConnections();
       });
     });
   }
@@ -138,7 +137,6 @@ export class Shop {
 
   /** Takes no more orders, answers 503 to clients that wait, and finishes the runs. Returns how many tasks are left to do. */
   async close(): Promise<number> {
-    this.#isClosing = true;
     const closed = once(this.#http, 'close');
     this.#http.close();
     await Promise.all([closed, this.#inspector.close(), this.#scheduler.shutdown()]);

@@ -153,6 +153,10 @@ export class Leader {
   readonly #sessions = new Map<string, Session>();
   readonly #options: LeaderOptions;
   readonly #server = createServer((request, response) => {
+    response.once('close', () => {
+      // A connection that is kept alive would keep a closed server waiting.
+      if (!this.#server.listening) this.#server.closeIdleConnections();
+    });
     this.#respond(request, response).catch((error: unknown) => {
       reply(response, 400, { error: String(error) });
     });
@@ -187,7 +191,6 @@ export class Leader {
     for (const purgatory of [this.produces, this.fetches, this.inSync]) purgatory.close();
     this.#timer.close();
     this.#server.close();
-    this.#server.closeIdleConnections();
     await once(this.#server, 'close');
   }
 
