@@ -1,6 +1,6 @@
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -17,10 +17,15 @@ export interface ExampleRun {
   readonly stderr: string;
 }
 
-/** Starts an example as its npm script does. */
+const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  scripts: Record<string, string>;
+};
+
+/** Starts an example with the command of its npm script, but without npm, so that it receives signals. */
 export function startExample(name: string, ...options: readonly string[]): ChildProcessWithoutNullStreams {
-  const args = ['--import', './examples/run-typescript.mjs', `examples/${name}/main.ts`, ...options];
-  return spawn(process.execPath, args, { cwd: ROOT });
+  const script = scripts[name === 'request-deadlines' ? 'demo' : `example:${name}`] ?? '';
+  const [, ...args] = script.split(' ');
+  return spawn(process.execPath, [...args, ...options], { cwd: ROOT });
 }
 
 /**
