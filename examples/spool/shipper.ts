@@ -8,6 +8,7 @@
  * Each step lets go when the next one has the line: the producer when `put` has resolved, the queue when the collector has answered.
  * So a crash loses no line. It may repeat some: those that were posted, and whose acknowledgement was not written yet.
  */
+import { setMaxListeners } from 'node:events';
 import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
@@ -80,6 +81,7 @@ export class Shipper {
   /** Ships until the input has ended and everything is forwarded, or until `stop` fires. What is left stays in the spool. */
   async run(input: Readable, stop: AbortSignal): Promise<void> {
     const signal = AbortSignal.any([stop, this.#end.signal]);
+    setMaxListeners(0, signal); // every put that waits for capacity listens to it
     const taking = this.#takeAll(input, signal);
     taking.catch((error: unknown) => {
       this.#end.abort(error); // the disk refuses, or the pipe is broken
