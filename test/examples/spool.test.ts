@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Shipper, type ShipperOptions } from '../../examples/spool/shipper.ts';
 import { eventually, temporaryFolder } from './support.ts';
 
@@ -193,7 +193,8 @@ describe('the shipper', () => {
     expect(collected.length).toBeGreaterThan(0);
   });
 
-  it('reads no more while the spool is full, and goes on when there is capacity', async () => {
+  it('reads no more while the spool is full, without a warning, and goes on when there is capacity', async () => {
+    const warn = vi.spyOn(process, 'emitWarning');
     answer = refuse(503);
     await open({ maxBytes: 64 * KIB });
     const done = ship();
@@ -213,6 +214,8 @@ describe('the shipper', () => {
     input.end();
     expect(await done).toBe(0);
     expect(collected).toHaveLength(100);
+    expect(warn).not.toHaveBeenCalled();
+    warn.mockRestore();
   });
 
   it('ends at a stop while the spool is full, without the lines that had no capacity', async () => {
