@@ -14,6 +14,7 @@ const NEED_REDIS = [
   'test/bench/scaling/hash-slot.test.ts',
   'test/tasks/server/blocked-loop.slow.test.ts',
   'test/cli/tasks/{connection,dash.slow,redis.slow,repair}.test.ts',
+  'test/examples/jobs-redis.slow.test.ts',
 ];
 
 /** Tests that `npm test` runs less often than the others. */

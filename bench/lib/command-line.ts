@@ -2,7 +2,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { Command, CommanderError } from 'commander';
-import { wrap } from '../../examples/shared/wrap.ts';
+import { wrap } from './wrap.ts';
 import { UsageError } from './usage-error.ts';
 
 export interface Settings {

@@ -1,5 +1,5 @@
 /** One whole run: load the parts, run their cases, print each table as soon as it is known. */
-import { wrap } from '../../examples/shared/wrap.ts';
+import { wrap } from './wrap.ts';
 import { CollectorWatch } from './collector-watch.ts';
 import type { Settings } from './command-line.ts';
 import { loadPart } from './discover.ts';

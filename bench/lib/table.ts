@@ -1,6 +1,6 @@
 /** The terminal's view of a case: ratios first, then what they are made of, then the targets. */
 import Table from 'cli-table3';
-import { WIDTH, wrap } from '../../examples/shared/wrap.ts';
+import { WIDTH, wrap } from './wrap.ts';
 import { viewCase, type CaseRow, type CaseView, type TargetView } from './case-view.ts';
 import type { CaseResult } from './result.ts';
 

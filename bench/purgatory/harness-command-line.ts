@@ -1,6 +1,6 @@
 /** What `npm run bench:purgatory -- …` accepts: the options of Kafka's harness, and two of our own. */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { wrap } from '../../examples/shared/wrap.ts';
+import { wrap } from '../lib/wrap.ts';
 import { UsageError } from '../lib/usage-error.ts';
 import type { HarnessKind } from './harness-purgatories.ts';
 import type { CompleteBy, WorkloadOptions } from './workload.ts';

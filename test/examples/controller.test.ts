@@ -1,155 +1,202 @@
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { scrape, type Scrape } from '../../examples/controller/demo/scrape.ts';
-import { parseOptions } from '../../examples/controller/options.ts';
-import { widthOf } from './support.ts';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  Controller,
+  render,
+  type ControllerOptions,
+  type Result,
+} from '../../examples/controller/controller.ts';
+import { eventually, runExample, temporaryFolder } from './support.ts';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const EXAMPLE = [
-  '--import',
-  './examples/request-deadlines/run-typescript.mjs',
-  'examples/controller/main.ts',
-];
+const NEVER_MS = 3_600_000;
 
-/** The temporary directory of the runs: what they leave there is seen. */
-const directory = mkdtempSync(join(tmpdir(), 'controller-test-'));
-afterAll(() => {
-  rmSync(directory, { recursive: true });
+let root: string;
+let results: [Result, string][];
+let controller: Controller | undefined;
+let running: Promise<void> | undefined;
+beforeEach(() => {
+  root = temporaryFolder();
+  results = [];
+});
+afterEach(async () => {
+  await controller?.stop();
+  await running;
 });
 
-interface ExampleRun {
-  readonly code: number | string | null;
-  readonly stdout: string;
-  readonly stderr: string;
+async function put(path: string, text: string): Promise<void> {
+  await mkdir(dirname(join(root, path)), { recursive: true });
+  await writeFile(join(root, path), text);
 }
 
-function runExample(...options: string[]): Promise<ExampleRun> {
-  const env = { ...process.env, TMPDIR: directory };
-  return new Promise((resolve) => {
-    execFile(process.execPath, [...EXAMPLE, ...options], { cwd: ROOT, env }, (error, stdout, stderr) => {
-      resolve({ code: error === null ? 0 : (error.code ?? null), stdout, stderr });
-    });
+async function start(changes: Partial<ControllerOptions> = {}): Promise<Controller> {
+  await mkdir(join(root, 'source'), { recursive: true });
+  controller = new Controller({
+    source: join(root, 'source'),
+    output: join(root, 'output'),
+    ...{ workers: 4, maxRetries: 2, retryDelayMs: 1, resyncMs: NEVER_MS },
+    report: (result, key) => results.push([result, key]),
+    ...changes,
   });
+  running = controller.run();
+  return controller;
 }
 
-/** The number in a row of the table. */
-function cell(stdout: string, label: string): number {
-  const text = new RegExp(`│ ${label} +│ +([\\d,.-]+)`).exec(stdout)?.[1];
-  return Number(text?.replaceAll(',', ''));
+/** Resolves when a key has had a result since the last call. */
+async function until(result: Result, key: string): Promise<void> {
+  await eventually(() => {
+    expect(results).toContainEqual([result, key]);
+  });
+  results = [];
 }
 
-describe.concurrent('the controller, run for real', () => {
-  it('keeps every promise through bursts, broken files, moves and tampering, and cleans up', async () => {
-    const { code, stdout, stderr } = await runExample('--duration', '1');
+/** Every file below the output, with what it holds. */
+async function outputs(): Promise<Record<string, string>> {
+  const paths = await readdir(join(root, 'output'), { recursive: true, withFileTypes: true });
+  const files = paths.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+  const texts = files.map(async (path) => [path.slice(root.length + 1), await readFile(path, 'utf8')]);
+  return Object.fromEntries((await Promise.all(texts)) as [string, string][]);
+}
 
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toContain('Self-check passed');
-    expect(widthOf(stdout)).toBeLessThanOrEqual(80);
-    expect(stdout).not.toContain('\u001b');
-    expect(cell(stdout, 'events')).toBeGreaterThan(cell(stdout, 'adds to the queue'));
-    expect(cell(stdout, 'with two workers')).toBe(0);
-    expect(cell(stdout, 'given up')).toBeGreaterThanOrEqual(2);
-    expect(cell(stdout, 'files compared')).toBeGreaterThan(10);
-    expect(readdirSync(directory).filter((name) => name.startsWith('escapement-controller-'))).toEqual([]);
+describe('settings', () => {
+  it('are rendered sorted, one a line', () => {
+    const json = '{ "server": { "port": 80, "host": "x" }, "tags": ["b", "a"], "on": true }';
+    expect(render('a.json', json).split('\n')).toEqual([
+      '# Rendered from a.json. Changes in this file are overwritten.',
+      'on = true',
+      'server.host = "x"',
+      'server.port = 80',
+      'tags = ["b","a"]',
+      '',
+    ]);
   });
 
-  it.skipIf(process.platform === 'win32')(
-    'watches a directory of yours, serves its metrics, and says at SIGTERM what is not rendered',
-    async () => {
-      const [source, output] = [join(directory, 'source'), join(directory, 'output')];
-      mkdirSync(source);
-      writeFileSync(join(source, 'good.json'), '{"port":80}');
-      const options = ['--source', source, '--output', output, '--max-retries', '1', '--resync', '60'];
-      const example = spawn(process.execPath, [...EXAMPLE, ...options], { cwd: ROOT });
-      const closed = once(example, 'close');
-      let stdout = '';
-      let url = '';
-      let scraped: Scrape = new Map();
-      for await (const line of createInterface(example.stdout)) {
-        stdout += `${line}\n`;
-        url ||= /^Metrics: (.*)$/.exec(line)?.[1] ?? '';
-        if (line.endsWith('written  good.json')) writeFileSync(join(source, 'bad.json'), '{"port":');
-        if (scraped.size > 0 || !line.includes('dropped  bad.json')) continue;
-        scraped = await scrape(url);
-        example.kill('SIGTERM');
-      }
-
-      expect(await closed).toEqual([1, null]);
-      expect(stdout).toMatch(/stopping[^]*Not rendered: bad\.json: .*JSON/);
-      expect(readFileSync(join(output, 'good.conf'), 'utf8')).toContain('port = 80\n');
-      expect(scraped.get('workqueue_adds_total')).toBeGreaterThanOrEqual(4);
-      expect(scraped.get('workqueue_retries_total')).toBeGreaterThanOrEqual(2);
-      expect(scraped.get('workqueue_depth')).toBeLessThanOrEqual(1);
-      expect(scraped.get('controller_events_total')).toBeGreaterThan(0);
+  it.each(['', '{ "port": ', '[1]', '"text"', 'null'])(
+    'that are not a JSON object are refused: %j',
+    (json) => {
+      expect(() => render('a.json', json)).toThrow(SyntaxError);
     },
   );
 });
 
-describe('the options of the controller', () => {
-  let printed = '';
-  beforeEach(() => {
-    printed = '';
-    const print = (text: string | Uint8Array): boolean => {
-      printed += String(text);
-      return true;
-    };
-    vi.spyOn(process.stdout, 'write').mockImplementation(print);
-    vi.spyOn(process.stderr, 'write').mockImplementation(print);
-  });
-  afterEach(() => {
-    vi.restoreAllMocks();
-  });
+describe('the controller', () => {
+  it('makes a tree of files what the source says, and follows every change by events alone', async () => {
+    await put('source/team/a.json', '{"a":1}');
+    await put('source/notes.txt', 'none of its business');
+    await put('output/team/old/gone.conf', render('team/old/gone.json', '{}'));
+    await start();
+    await until('written', 'team/a.json');
+    await eventually(() => {
+      expect(existsSync(join(root, 'output/team/old'))).toBe(false); // an empty directory goes with its last file
+    });
 
-  it.each([
-    ['--duration', '0'],
-    ['--workers', '0'],
-    ['--max-retries', '1.5'],
-    ['--resync', ''],
-    ['--port', '70000'],
-    ['--source', join(ROOT, 'no-such-directory')],
-  ])('refuse %s %j and name both', (option, value) => {
-    expect(parseOptions([option, value])).toBe(2);
-    expect(printed).toContain(`option '${option} `);
-    expect(printed).toContain(`argument '${value}' is invalid`);
-  });
-
-  it.each([
-    [['--source', directory], '--source and --output go together'],
-    [['--output', directory], '--source and --output go together'],
-    [['--source', directory, '--output', join(directory, 'out')], 'must not be inside each other'],
-    [['--source', directory, '--output', directory], 'must not be inside each other'],
-    [['--source', directory, '--output', tmpdir()], 'must not be inside each other'],
-    [['now'], 'too many arguments'],
-  ])('refuse %j', (args, message) => {
-    expect(parseOptions(args)).toBe(2);
-    expect(printed).toContain(message);
-  });
-
-  it('are explained by --help', () => {
-    expect(parseOptions(['--help'])).toBe(0);
-    expect(widthOf(printed)).toBeLessThanOrEqual(80);
-    for (const option of ['--source', '--output', '--workers', '--max-retries', '--resync', '--port'])
-      expect(printed).toContain(option);
-    expect(printed.match(/to \d+\)\s+\(default:/g)).toHaveLength(5);
-  });
-
-  it('choose the mode', () => {
-    expect(parseOptions(['--duration', '1.5'])).toEqual({ mode: 'demo', durationMs: 1_500, port: 0 });
-    const output = `${directory}-output`;
-    expect(parseOptions(['--source', directory, '--output', output, '--resync', '5'])).toEqual({
-      mode: 'watch',
-      sourceDirectory: directory,
-      outputDirectory: output,
-      workers: 4,
-      maxRetries: 8,
-      resyncMs: 5_000,
-      port: 0,
+    await put('source/in/new/directories.json', '{}');
+    await until('written', 'in/new/directories.json');
+    await put('source/team/a.json', '{"a":2}');
+    await until('written', 'team/a.json');
+    await rename(join(root, 'source/team'), join(root, 'source/crew'));
+    await until('written', 'crew/a.json');
+    await eventually(async () => {
+      expect(await outputs()).toEqual({
+        'output/crew/a.conf': render('crew/a.json', '{"a":2}'),
+        'output/in/new/directories.conf': render('in/new/directories.json', '{}'),
+      });
     });
   });
+
+  it('never has a file with two workers, and ends with the last of a burst of changes', async () => {
+    const names = ['a', 'b', 'c'].map((name) => `${name}.json`);
+    await start({ maxRetries: 100 });
+    for (let version = 1; version <= 200; version++)
+      for (const name of names) await put(`source/${name}`, `{"version":${version}}`);
+    await eventually(async () => {
+      const expected = names.map((name) => render(name, '{"version":200}'));
+      expect(Object.values(await outputs())).toEqual(expected);
+    });
+
+    // 600 writes are about 1,800 events of the file system.
+    expect(results.length).toBeLessThan(900);
+  });
+
+  it('gives up a file that goes on failing, and renders it when it is repaired', async () => {
+    await put('output/a.conf', render('a.json', '{"a":1}'));
+    await put('source/a.json', '{');
+    await start();
+    await until('gave up', 'a.json');
+    expect(await outputs()).toEqual({ 'output/a.conf': render('a.json', '{"a":1}') });
+
+    await put('source/a.json', '{}');
+    await until('written', 'a.json');
+  });
+
+  it('neither overwrites nor removes a file that it has not rendered', async () => {
+    await put('output/mine.conf', 'port = 80\n');
+    await put('output/a.conf', 'port = 80\n');
+    await put('source/a.json', '{}');
+    await start();
+    await until('gave up', 'a.json');
+
+    expect(Object.values(await outputs())).toEqual(['port = 80\n', 'port = 80\n']);
+  });
+
+  it('fails where a directory is in the way, and leaves no temporary file', async () => {
+    await mkdir(join(root, 'output/a.conf'), { recursive: true });
+    await put('source/a.json', '{}');
+    await start();
+    await until('gave up', 'a.json');
+
+    expect(await outputs()).toEqual({});
+  });
+
+  it('finds by its resync what no event told', async () => {
+    await put('source/a.json', '{}');
+    await start({ resyncMs: 50 });
+    await until('written', 'a.json');
+    await rm(join(root, 'output/a.conf'));
+
+    await until('written', 'a.json');
+  });
+
+  it('leaves a file that waits for its retry alone when everything is listed', async () => {
+    await put('source/bad.json', '{');
+    const started = await start({ retryDelayMs: NEVER_MS });
+    await until('failed', 'bad.json');
+    started.resync();
+    await until('listed', '/');
+
+    expect(await started.stop()).toEqual(['bad.json']);
+    expect(results).toEqual([]);
+  });
+
+  it('removes nothing when the source directory is missing as a whole', async () => {
+    await put('output/a.conf', render('a.json', '{}'));
+    await start({ source: join(root, 'not-mounted') });
+    await until('gave up', '/');
+
+    expect(Object.keys(await outputs())).toEqual(['output/a.conf']);
+  });
+
+  it.skipIf(process.platform === 'win32')(
+    'watches a directory until SIGTERM, and serves the metrics of its queue',
+    async () => {
+      await put('source/good.json', '{"port":80}');
+      await put('source/bad.json', '{"port":');
+      const args = ['--source', join(root, 'source'), '--output', join(root, 'output'), '--max-retries', '1'];
+      let metrics: Promise<string> | undefined;
+      let url = '';
+      const { code, stdout } = await runExample('controller', [...args, '--port', '0'], (line, example) => {
+        url ||= /metrics: (.*)$/.exec(line)?.[1] ?? '';
+        if (!line.includes('gave up')) return;
+        metrics = fetch(url).then((response) => response.text());
+        void metrics.finally(() => example.kill('SIGTERM'));
+      });
+
+      expect(code).toBe(1);
+      expect(stdout).toMatch(/stopped: [^]*not rendered: bad\.json: .*JSON/);
+      expect(await metrics).toMatch(/workqueue_adds_total\{name="settings"\} [4-9]/);
+      expect(await metrics).toMatch(/workqueue_retries_total\{name="settings"\} [1-9]/);
+      expect(Object.keys(await outputs())).toEqual(['output/good.conf']);
+    },
+  );
 });

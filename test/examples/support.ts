@@ -1,4 +1,94 @@
-/** Columns of the widest line: an example fits a terminal of 80. */
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished, vi } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The end of an example, and everything that it printed. */
+export interface ExampleRun {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  scripts: Record<string, string>;
+};
+
+/** Starts an example with the command of its npm script, but without npm, so that it receives signals. */
+export function startExample(name: string, ...options: readonly string[]): ChildProcessWithoutNullStreams {
+  const script = scripts[name === 'request-deadlines' ? 'demo' : `example:${name}`] ?? '';
+  const [, ...args] = script.split(' ');
+  return spawn(process.execPath, [...args, ...options], { cwd: ROOT });
+}
+
+/**
+ * Runs an example to its end.
+ *
+ * @param onLine - called with each line that it prints.
+ */
+export async function runExample(
+  name: string,
+  options: readonly string[] = [],
+  onLine: (line: string, example: ChildProcessWithoutNullStreams) => unknown = () => undefined,
+): Promise<ExampleRun> {
+  const example = startExample(name, ...options);
+  createInterface(example.stdout).on('line', (line) => onLine(line, example));
+  const printed = [text(example.stdout), text(example.stderr)];
+  const [code] = (await once(example, 'close')) as [number | null];
+  const [stdout = '', stderr = ''] = await Promise.all(printed);
+  return { code, stdout, stderr };
+}
+
+/** Runs an example, and interrupts it as Ctrl-C does when it prints a line that matches. */
+export function interruptExample(name: string, options: readonly string[], at: RegExp): Promise<ExampleRun> {
+  let isInterrupted = false;
+  return runExample(name, options, (line, example) => {
+    if (isInterrupted || !at.test(line)) return;
+    isInterrupted = true; // a second signal would end it at once
+    example.kill('SIGINT');
+  });
+}
+
+/** Returns the columns of the widest line: an example fits a terminal of 80. */
 export function widthOf(printed: string): number {
   return Math.max(...printed.split('\n').map((line) => line.length));
+}
+
+/** Returns the number before a word: 12345 for `12,345 timed out`. */
+export function numberBefore(word: string, printed: string): number {
+  return Number(new RegExp(`([\\d,.]+) ${word}`).exec(printed)?.[1]?.replaceAll(',', ''));
+}
+
+/** Returns the id of every process that the output names, as in `(pid 123)`. */
+export function pidsIn(printed: string): number[] {
+  return [...new Set([...printed.matchAll(/\(pid (\d+)\)/g)].map(([, pid]) => Number(pid)))];
+}
+
+export function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+/** Returns a new folder, which is removed after the test. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'escapement-example-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return folder;
+}
+
+/** Resolves when the check passes; a busy machine has time. */
+export async function eventually(check: () => unknown): Promise<void> {
+  await vi.waitFor(check, { timeout: 20_000 });
 }
