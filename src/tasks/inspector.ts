@@ -29,7 +29,7 @@ import {
   type WaitForOptions,
 } from './inspector-options.ts';
 import { encodePayload } from './payload.ts';
-import { requireExistingQueueName, requireText } from './require-text.ts';
+import { requireExistingQueueName, requireText } from './argument-checks.ts';
 import { TaskInfo } from './task-info.ts';
 import { TASK_CHANGES, TASK_STATES, type TaskChange, type TaskState } from './task-state.ts';
 import { TaskWaits } from './task-waits.ts';

@@ -2,7 +2,7 @@ import { defineTask, ServeMux, SkipRetry } from 'escapement/tasks';
 import type { Middleware, ReceivedTask, TaskContext } from 'escapement/tasks';
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
-import { MessageTask } from '../../src/tasks/server/handler.ts';
+import { MessageTask } from '../../src/tasks/server/run.ts';
 
 const context = {} as TaskContext;
 

@@ -4,10 +4,9 @@ import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
 import { CommandError } from '../command-error.ts';
 import { addOption, wholeNumber } from '../options.ts';
 import type { Connection, RedisConnection } from './connection.ts';
-import { BrokerTarget } from './target/broker-target.ts';
+import { BrokerTarget, type TasksTarget } from './target/tasks-target.ts';
 import { HttpApi, messageOf, Unreachable } from './target/http-api.ts';
 import { HttpTarget } from './target/http-target.ts';
-import type { TasksTarget } from './target/tasks-target.ts';
 
 export const CONNECTION_HELP = `
 Where the tasks are:

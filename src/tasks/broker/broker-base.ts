@@ -12,7 +12,6 @@ export type Operation<Context, O extends BrokerOperation> = (
   ...args: Parameters<Broker[O]>
 ) => ReturnType<Broker[O]> | Awaited<ReturnType<Broker[O]>>;
 
-/** All operations of a broker, as functions of what the broker works on. */
 export type Operations<Context> = { readonly [O in BrokerOperation]: Operation<Context, O> };
 
 /** Every operation; TypeScript checks that none is missing. */

@@ -41,12 +41,10 @@ export type TaskView = Pick<TaskInfo, Listed> &
 export type WorkerView = Omit<WorkerInfo, 'taskPayload' | 'deadline'> &
   Partial<Pick<WorkerInfo, 'deadline'>> & { readonly taskPayload: Content };
 
-/** A server. */
 export type ServerView = Omit<ServerInfo, 'activeWorkers'> & {
   readonly activeWorkers: readonly WorkerView[];
 };
 
-/** An entry of a scheduler. */
 export type EntryView = Omit<SchedulerEntryInfo, 'taskPayload'> & { readonly taskPayload: Content };
 
 /** How the handler shows bytes, and its time. */

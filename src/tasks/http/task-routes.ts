@@ -27,7 +27,6 @@ const RESULTS: Readonly<Record<TaskChange, readonly [all: string, done: string, 
   archive: ['archived', 'archived_ids', 'error_ids'],
 };
 
-/** Operations on tasks. */
 export const taskRoutes: readonly Route<Action>[] = [
   { method: 'GET', pattern: '/queues/{queue}/tasks/{task}', action: getTask },
   ...(Object.keys(CHANGES) as (keyof typeof CHANGES)[]).flatMap((state): Route<Action>[] => [
@@ -101,7 +100,6 @@ async function listActiveTasks(call: Call): Promise<object> {
   return { tasks: tasks.map((task) => listedTaskToJson('active', task, call, workers.get(task.id))), stats };
 }
 
-/** Returns the runs of a queue, by the id of their task. */
 async function workersOf(inspector: Inspector, queue: string): Promise<ReadonlyMap<string, WorkerInfo>> {
   const workers = (await inspector.servers()).flatMap((server) => server.activeWorkers);
   return new Map(workers.filter((worker) => worker.queue === queue).map((worker) => [worker.taskId, worker]));

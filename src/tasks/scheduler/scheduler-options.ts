@@ -10,10 +10,9 @@ import {
 import { SECOND_MS } from '../../core/units.ts';
 import { requireFunction, requireString } from '../../core/validate.ts';
 import type { Broker } from '../broker/broker.ts';
-import { requireBroker } from '../broker/broker-checks.ts';
-import { TimeZone } from '../cron/time-zone.ts';
-import { requireText } from '../require-text.ts';
-import { guardedLogger, requireLogger, silentLogger, type Logger } from '../logger.ts';
+import { requireBroker, requireText } from '../argument-checks.ts';
+import { TimeZone } from '../cron/wall-schedule.ts';
+import { guardedLogger, requireLogger, silentLogger, type Logger } from '../reporting.ts';
 import type { TaskInfo } from '../task-info.ts';
 import { requireTaskOptions, TASK_OPTIONS, type TaskOptions } from '../task-options.ts';
 import type { Task } from '../task.ts';

@@ -200,7 +200,6 @@ function queryOf({ page = 1, pageSize = 30 }: ListOptions): string {
   return `?page=${page}&size=${pageSize}`;
 }
 
-/** Returns a name as a segment of a path. */
 function segment(name: string): string {
   // URL parsers take these for steps, also if they are written with %2e.
   if (name === '.' || name === '..') throw notOverHttp(`a name of '${name}'`);

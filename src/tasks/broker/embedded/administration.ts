@@ -20,7 +20,6 @@ const APPLY: Readonly<Record<TaskChange, (store: TaskStore, row: TaskRow) => voi
   },
 };
 
-/** Operations that change tasks and queues from outside. */
 export const ADMINISTRATION = {
   change(store, queue, target, change) {
     if (!('id' in target)) return changeAll(store, queue, target.state, target.group, change);

@@ -50,7 +50,6 @@ const OPERATIONS: Operations<TaskStore> = {
  */
 export class EmbeddedBroker extends BrokerBase {
   override readonly maintenance = [];
-  /** Undefined once the broker is closed. */
   #store: TaskStore | undefined;
 
   private constructor(store: TaskStore) {

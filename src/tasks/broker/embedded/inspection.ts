@@ -3,7 +3,7 @@ import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import type { TaskRecord } from '../broker.ts';
 import type { Operations } from '../broker-base.ts';
-import { requirePage } from '../broker-checks.ts';
+import { requirePage } from '../../argument-checks.ts';
 import { listOf, type QueueState, type TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -26,9 +26,7 @@ export function recordOf({ clock }: TaskStore, row: TaskRow, wallNowMs?: number)
   };
 }
 
-/** Operations that only read. */
 export const INSPECTION = {
-  /** By name. */
   queues: (store) => [...store.queues.keys()].sort(),
 
   queueStats(store, name) {

@@ -1,7 +1,6 @@
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
-import { requireQueueName } from '../../require-text.ts';
+import { requireDuration, requireQueueName } from '../../argument-checks.ts';
 import { isRetained, retainedUntilMs } from '../../task-message.ts';
-import { requireDuration } from '../../task-options.ts';
 import type { LeasedTask, NewTask, TaskFailure, TaskRecord } from '../broker.ts';
 import type { Operations } from '../broker-base.ts';
 import { leaseLost, tickEarly } from '../broker-errors.ts';

@@ -112,7 +112,6 @@ export function makeSentinelClient(
   });
 }
 
-/** Returns the settings of a cluster from those of its nodes. */
 export function clusterSettings(
   settings: ConnectionSettings,
 ): ClusterOptions & { readonly redisOptions: ConnectionSettings } {
@@ -237,7 +236,6 @@ function whereOf(options: RedisOptions): Where {
   return pickSet(options, WHERE);
 }
 
-/** Returns those of the named options that are set. */
 function pickSet<T extends object, K extends keyof T>(
   options: T,
   names: readonly K[],
