@@ -3,8 +3,8 @@ import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
 import { checkOptions, type OptionTable } from '../core/options.ts';
 import { requireFunction, requireObject } from '../core/validate.ts';
-import type { Broker, NewTask, TaskRecord } from './broker/broker.ts';
 import { requireBroker } from './argument-checks.ts';
+import type { Broker, NewTask, TaskRecord } from './broker/broker.ts';
 import { emit } from './reporting.ts';
 import { TaskInfo } from './task-info.ts';
 import {

@@ -2,8 +2,8 @@ import { wrongType } from '../core/errors.ts';
 import { integer, oneOf, type Check, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
 import { requireBoolean, requireSignal } from '../core/validate.ts';
-import type { Broker, CancelOutcome } from './broker/broker.ts';
 import { requireBroker, requireDuration, requireExistingQueueName } from './argument-checks.ts';
+import type { Broker, CancelOutcome } from './broker/broker.ts';
 import { DEFAULT_QUEUE } from './task-options.ts';
 
 /** Options of an {@link Inspector}. */

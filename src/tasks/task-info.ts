@@ -39,11 +39,7 @@ export class TaskInfo extends StoredTask {
     this.result = result;
   }
 
-  /**
-   * Parses the payload as JSON.
-   *
-   * @throws EscapementError `ERR_TASK_PAYLOAD` - the payload is not JSON, or there is none.
-   */
+  /** Parses the payload as JSON. @throws EscapementError `ERR_TASK_PAYLOAD` - the payload is not JSON, or there is none. */
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller declares what it expects
   json<T = unknown>(): T {
     return parseJson(`payload of ${nameOf(this)}`, this.payload) as T;

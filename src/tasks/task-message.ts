@@ -22,7 +22,7 @@ export class StoredTask {
   readonly headers: Readonly<Record<string, string>>;
 
   /** @internal By name, which is faster than a loop over names. */
-  constructor(stored: StoredTask) {
+  constructor(stored: Readonly<StoredTask>) {
     this.id = stored.id;
     this.queue = stored.queue;
     this.type = stored.type;
@@ -42,7 +42,7 @@ export class StoredTask {
  * Times are wall-clock milliseconds since the epoch; 0 means never, none or not yet. A broker that stores whole seconds
  * rounds up: a time, so that no task is due early, and a duration, so that none becomes 0.
  */
-export interface TaskMessage extends StoredTask {
+export interface TaskMessage extends Readonly<StoredTask> {
   /** When it last failed. */
   readonly lastFailedAtMs: number;
   /** When the last run must end. */
@@ -61,11 +61,11 @@ export function withoutRetention(message: TaskMessage): TaskMessage {
 }
 
 /** Returns whether the task is kept when it is completed. */
-export function isRetained({ retentionMs }: StoredTask): boolean {
+export function isRetained({ retentionMs }: Readonly<StoredTask>): boolean {
   return retentionMs > 0;
 }
 
 /** Returns when a task is removed that is completed now, in wall-clock milliseconds. */
-export function retainedUntilMs({ retentionMs }: StoredTask, nowMs: number): number {
+export function retainedUntilMs({ retentionMs }: Readonly<StoredTask>, nowMs: number): number {
   return nowMs + retentionMs;
 }

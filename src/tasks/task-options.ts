@@ -48,7 +48,7 @@ export interface TaskOptions {
 
 export const DEFAULT_QUEUE = 'default';
 
-export const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
+const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 
 /** What the value of an option is: decides how asynq prints it, and how the command reads and prints it. */
 export type OptionKind = 'count' | 'duration' | 'headers' | 'text' | 'time';
@@ -183,13 +183,13 @@ export function mergeTaskOptions(base: TaskOptions, over: TaskOptions): TaskOpti
 }
 
 /** Frozen: handlers receive it, the same object in each run. */
-export function mergeHeaders(base: TaskOptions, over: TaskOptions): Readonly<Record<string, string>> {
+function mergeHeaders(base: TaskOptions, over: TaskOptions): Readonly<Record<string, string>> {
   if (base.headers === undefined && over.headers === undefined) return NO_HEADERS;
   return Object.freeze({ ...base.headers, ...over.headers });
 }
 
 /** Options that exclude each other: one of them replaces both. */
-export function hasDueTime({ processAt, processInMs }: TaskOptions): boolean {
+function hasDueTime({ processAt, processInMs }: TaskOptions): boolean {
   return processAt !== undefined || processInMs !== undefined;
 }
 

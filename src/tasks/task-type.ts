@@ -1,8 +1,8 @@
 import { EscapementError } from '../core/errors.ts';
 import type { OptionTable } from '../core/options.ts';
 import { requireMethods, requireObject } from '../core/validate.ts';
-import { parseJson } from './payload.ts';
 import { requireText } from './argument-checks.ts';
+import { parseJson } from './payload.ts';
 import {
   mergeTaskOptions,
   NO_TASK_OPTIONS,

@@ -1,8 +1,8 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { wrongType, wrongValue } from '../core/errors.ts';
 import { requireText } from './argument-checks.ts';
-import { NO_TASK_OPTIONS, requireTaskOptions, type TaskOptions } from './task-options.ts';
 import { decodeJson, encodePayload, printBytes, printFilled } from './payload.ts';
+import { NO_TASK_OPTIONS, requireTaskOptions, type TaskOptions } from './task-options.ts';
 
 /** Checks a task before it is enqueued: see {@link TaskType}. */
 export type PayloadCheck = (task: Task) => void | Promise<void>;

@@ -1,10 +1,10 @@
-import { bytesJson, shorten, showBytes } from '../../tasks/payload.ts';
+import { utcDay } from '../../core/units.ts';
 import type { Content, QueueView, ServerView, TaskView } from '../../tasks/http/asynqmon-json.ts';
+import type { DailyStats } from '../../tasks/inspector-info.ts';
+import { bytesJson, shorten, showBytes } from '../../tasks/payload.ts';
 import { TASK_OPTIONS, type OptionKind, type OptionNotation } from '../../tasks/task-options.ts';
 import { TASK_STATES, type TaskState } from '../../tasks/task-state.ts';
 import { formatBytes, formatCount, harmless, printable, toJson, type Columns } from '../terminal/text.ts';
-import { utcDay } from '../../core/units.ts';
-import type { DailyStats } from '../../tasks/inspector-info.ts';
 
 /** Maximum number of characters of a cell. */
 const CELL_LENGTH = 60;

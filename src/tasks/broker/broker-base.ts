@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { EscapementError } from '../../core/errors.ts';
-import type { Broker } from './broker.ts';
 import { brokerClosed } from './broker-errors.ts';
+import type { Broker } from './broker.ts';
 
 /** An operation of a broker: a method whose promise settles when it is done. */
 export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'maintenance' | 'leaseHolder' | 'close'>;

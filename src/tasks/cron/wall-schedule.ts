@@ -1,7 +1,7 @@
 import { Cron } from 'croner';
+import { wrongValue } from '../../core/errors.ts';
 import { DAY_MS, SECOND_MS } from '../../core/units.ts';
 import type { CronFields } from './cron-fields.ts';
-import { wrongValue } from '../../core/errors.ts';
 
 /**
  * Computes the ticks of five fields in a time zone.

@@ -11,8 +11,8 @@ import {
   type ServerInfo,
   type WorkerInfo,
 } from '../inspector-info.ts';
-import { retainedUntilMs } from '../task-message.ts';
 import type { TaskInfo } from '../task-info.ts';
+import { retainedUntilMs } from '../task-message.ts';
 import type { TaskState } from '../task-state.ts';
 
 /*

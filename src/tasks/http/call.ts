@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import type { Inspector } from '../inspector.ts';
 import { MAX_PAGE_SIZE } from '../inspector-options.ts';
+import type { Inspector } from '../inspector.ts';
 import type { Presenter } from './asynqmon-json.ts';
 import { HttpError } from './http-error.ts';
 import { requireJsonType } from './request-guard.ts';

@@ -1,10 +1,10 @@
 import { EscapementError } from '../../core/errors.ts';
 import { inOwnTurn } from '../../core/own-turn.ts';
-import type { TaskTarget } from '../broker/broker.ts';
 import { isUnavailable } from '../broker/broker-errors.ts';
-import type { Inspector } from '../inspector.ts';
+import type { TaskTarget } from '../broker/broker.ts';
 import type { WorkerInfo } from '../inspector-info.ts';
 import { MAX_PAGE_SIZE } from '../inspector-options.ts';
+import type { Inspector } from '../inspector.ts';
 import type { TaskChange, TaskState } from '../task-state.ts';
 import { groupToJson, listedTaskToJson, queueToJson, taskToJson } from './asynqmon-json.ts';
 import type { Action, Call } from './call.ts';
@@ -139,7 +139,7 @@ async function cancel(inspector: Inspector, queue: string, id: string): Promise<
 const AT_ONCE = 50;
 
 /** The ids of a batch by outcome, in their order. */
-export interface BatchOutcome {
+interface BatchOutcome {
   readonly done: readonly string[];
   readonly failed: readonly string[];
 }

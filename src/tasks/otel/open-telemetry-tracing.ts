@@ -15,21 +15,17 @@ import {
   type Tracer,
 } from '@opentelemetry/api';
 import { objectWith, readOptions, type OptionTable } from '../../core/options.ts';
+import { guarded } from '../../core/report-uncaught.ts';
 import { isThenable, requireBoolean } from '../../core/validate.ts';
 import { requireText } from '../argument-checks.ts';
 import type { ClientMiddleware, EnqueueRequest } from '../client.ts';
 import { errorText, RevokeTask } from '../handler-errors.ts';
 import type { Middleware, ReceivedTask, TaskContext } from '../server/handler.ts';
 import { DEFAULT_QUEUE } from '../task-options.ts';
-import { guarded } from '../../core/report-uncaught.ts';
 
 /** Options of {@link openTelemetryTracing}. */
 export interface OpenTelemetryTracingOptions {
-  /**
-   * Creates the spans.
-   *
-   * @default the global tracer provider's tracer `escapement`, looked up for every span
-   */
+  /** Creates the spans. @default the global tracer provider's tracer `escapement`, looked up for every span */
   readonly tracer?: Tracer | undefined;
   /**
    * Writes the context into the headers of a task, and reads it from them.
@@ -37,11 +33,7 @@ export interface OpenTelemetryTracingOptions {
    * @default the global one: W3C's `traceparent`, `tracestate` and `baggage`, if the SDK was set up as usual
    */
   readonly propagator?: TextMapPropagator | undefined;
-  /**
-   * Value of `messaging.system`: `'asynq'`, for example, if asynq uses the same tasks.
-   *
-   * @default 'escapement'
-   */
+  /** Value of `messaging.system`: `'asynq'`, for example, if asynq uses the same tasks. @default 'escapement' */
   readonly system?: string | undefined;
   /**
    * Whether every run begins a trace of its own, which only links to the span that enqueued the task: for tasks that wait for days, or

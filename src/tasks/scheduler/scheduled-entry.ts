@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { MINUTE_MS } from '../../core/units.ts';
-import type { NewTask, ScheduleEntry } from '../broker/broker.ts';
 import { MOST_SET_BACK_MS } from '../broker/broker-settings.ts';
+import type { NewTask, ScheduleEntry } from '../broker/broker.ts';
 import type { CronSpec } from '../cron-spec.ts';
 import { formatTaskOptions, mergeTaskOptions, newTaskOf, type TaskOptions } from '../task-options.ts';
 import type { Task } from '../task.ts';

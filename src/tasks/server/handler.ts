@@ -9,11 +9,7 @@ export type Handler<P = unknown> = (task: ReceivedTask<P>, context: TaskContext)
 /** Wraps a handler: it may inspect or replace task, context and result, or not call `next` at all. */
 export type Middleware = (next: Handler) => Handler;
 
-/**
- * A task as its handler receives it. Immutable.
- *
- * @typeParam P - type of `data`.
- */
+/** A task as its handler receives it. Immutable. @typeParam P - type of `data`. */
 export interface ReceivedTask<P = unknown> {
   /** Type of the task: selects its handler. */
   readonly type: string;

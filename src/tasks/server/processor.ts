@@ -261,7 +261,7 @@ interface PickedQueue {
   quota: number;
 }
 
-export interface Quota {
+interface Quota {
   readonly queue: string;
   readonly limit: number;
 }

@@ -10,8 +10,8 @@ import {
   requireObject,
 } from '../../core/validate.ts';
 import { requireMetrics, type MetricsProvider } from '../../metrics/provider.ts';
-import type { Broker } from '../broker/broker.ts';
 import { requireBroker, requireQueueName } from '../argument-checks.ts';
+import type { Broker } from '../broker/broker.ts';
 import { guardedLogger, requireLogger, silentLogger, type Logger } from '../reporting.ts';
 import type { Task } from '../task.ts';
 import type { ReceivedTask, TaskContext } from './handler.ts';

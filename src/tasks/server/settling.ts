@@ -1,16 +1,16 @@
-import { isAbortError } from '../../core/validate.ts';
-import { guarded, reportUncaught } from '../../core/report-uncaught.ts';
-import type { Broker, CancelOutcome, LeasedTask } from '../broker/broker.ts';
-import { errorText, RevokeTask, SkipRetry } from '../handler-errors.ts';
-import { withoutRetention } from '../task-message.ts';
-import { type ResolvedServerOptions, retryDelayOf } from './server-options.ts';
 import { BackOff } from '../../core/back-off.ts';
 import { CoalescedRun } from '../../core/coalesced-run.ts';
 import { EscapementError, type EscapementErrorCode } from '../../core/errors.ts';
+import { guarded, reportUncaught } from '../../core/report-uncaught.ts';
+import { isAbortError } from '../../core/validate.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
+import type { Broker, CancelOutcome, LeasedTask } from '../broker/broker.ts';
+import { errorText, RevokeTask, SkipRetry } from '../handler-errors.ts';
+import { withoutRetention } from '../task-message.ts';
 import type { LeaseKeeper } from './leases.ts';
 import type { Ending, Reports } from './reports.ts';
 import { serverClosed, type RunTable, type TaskRun } from './run.ts';
+import { type ResolvedServerOptions, retryDelayOf } from './server-options.ts';
 
 /** An ending that may not have been written. */
 interface Unwritten {

@@ -6,8 +6,8 @@ import {
   type MessageShape,
   toBinary,
 } from '@bufbuild/protobuf';
-import { EscapementError } from '../../core/errors.ts';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { EscapementError } from '../../core/errors.ts';
 import { DAY_MS, LAST_DATE_MS, SECOND_MS } from '../../core/units.ts';
 import type { TaskMessage } from '../task-message.ts';
 

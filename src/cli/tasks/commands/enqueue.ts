@@ -8,8 +8,8 @@ import {
 import { CommandError } from '../../command-error.ts';
 import { addOption, duration, text, time, wholeNumber } from '../../options.ts';
 import { printable } from '../../terminal/text.ts';
-import { infoJson, showTime } from '../show.ts';
 import { does, type Report, type Run, type Surroundings } from '../run.ts';
+import { infoJson, showTime } from '../show.ts';
 
 const PARSERS: Readonly<Record<OptionKind, (word: string, before: never) => unknown>> = {
   count: wholeNumber(0),

@@ -3,8 +3,8 @@ import { utcDay } from '../../../core/units.ts';
 import type { DailyStats } from '../../../tasks/inspector-info.ts';
 import { texts, wholeNumber } from '../../options.ts';
 import { formatCount, printable, type Columns } from '../../terminal/text.ts';
-import { dayJson, infoJson, queueColumns, queueDetails, showDetails, showErrorRate } from '../show.ts';
 import { changeEach, does, tableOf, withEach, type Report, type Run, type Surroundings } from '../run.ts';
+import { dayJson, infoJson, queueColumns, queueDetails, showDetails, showErrorRate } from '../show.ts';
 
 const DEFAULT_DAYS = 10;
 

@@ -3,8 +3,8 @@ import type { QueueView } from '../../../tasks/http/asynqmon-json.ts';
 import { countsOf } from '../../../tasks/inspector-info.ts';
 import { TASK_STATES } from '../../../tasks/task-state.ts';
 import { formatCount, type Columns } from '../../terminal/text.ts';
-import { infoJson, showDuration, showErrorRate } from '../show.ts';
 import { does, tableOf, type Report, type Run, type Surroundings } from '../run.ts';
+import { infoJson, showDuration, showErrorRate } from '../show.ts';
 
 const SUMMED = [...TASK_STATES, 'size', 'processed', 'failed'] as const;
 

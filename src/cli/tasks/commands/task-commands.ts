@@ -13,8 +13,8 @@ import {
 } from '../../options.ts';
 import { ProgressBar } from '../../terminal/progress-bar.ts';
 import { count, printable } from '../../terminal/text.ts';
-import { infoJson, showDetails, taskColumns, taskDetails } from '../show.ts';
 import { changeEach, does, tableOf, withEach, type Report, type Run, type Surroundings } from '../run.ts';
+import { infoJson, showDetails, taskColumns, taskDetails } from '../show.ts';
 import type { TaskList, TasksTarget } from '../target/tasks-target.ts';
 import { addEnqueue } from './enqueue.ts';
 

@@ -1,6 +1,6 @@
 import type { GroupInfo } from '../../../tasks/broker/broker.ts';
-import { TASK_STATES, type TaskState } from '../../../tasks/task-state.ts';
 import type { QueueView, TaskView } from '../../../tasks/http/asynqmon-json.ts';
+import { TASK_STATES, type TaskState } from '../../../tasks/task-state.ts';
 import type { TaskList, TasksTarget } from '../target/tasks-target.ts';
 
 /**

@@ -2,7 +2,9 @@ import { emitKeypressEvents, type Key } from 'node:readline';
 import { Option, type Command } from 'commander';
 import { CommandError, describeError } from '../../command-error.ts';
 import { duration } from '../../options.ts';
+import type { Output } from '../../terminal/output.ts';
 import { EXIT_CODES } from '../../terminal/terminal.ts';
+import { harmless } from '../../terminal/text.ts';
 import { does, type Report, type Run, type Surroundings } from '../run.ts';
 import type { TasksTarget } from '../target/tasks-target.ts';
 import {
@@ -16,8 +18,6 @@ import {
   type DashState,
 } from './dash-state.ts';
 import { type DashFrame, dashLines, type DashStatus, type Line, rowsThatFit } from './dash-view.ts';
-import type { Output } from '../../terminal/output.ts';
-import { harmless } from '../../terminal/text.ts';
 
 /** asynq's. */
 const DEFAULT_REFRESH_MS = 8_000;
@@ -81,7 +81,7 @@ async function queuesOnce({ target, now }: Run<DashOptions>): Promise<Report> {
 }
 
 /** The live view: reads periodically, and when a key selects other data. */
-export class Dash {
+class Dash {
   readonly #surroundings: Surroundings;
   readonly #target: TasksTarget;
   readonly #refreshMs: number;

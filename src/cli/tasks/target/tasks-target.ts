@@ -1,14 +1,14 @@
-import type { Broker, CancelOutcome, Defect } from '../../../tasks/broker/broker.ts';
-import type { EntryView, QueueView, ServerView, TaskView } from '../../../tasks/http/asynqmon-json.ts';
-import { Inspector } from '../../../tasks/inspector.ts';
-import type { ListOptions, RepairOptions } from '../../../tasks/inspector-options.ts';
-import type { TaskState } from '../../../tasks/task-state.ts';
 import { EscapementError } from '../../../core/errors.ts';
+import type { Broker, CancelOutcome, Defect } from '../../../tasks/broker/broker.ts';
 import type { RedisBroker } from '../../../tasks/broker/redis/redis-broker.ts';
 import { Client } from '../../../tasks/client.ts';
+import type { EntryView, QueueView, ServerView, TaskView } from '../../../tasks/http/asynqmon-json.ts';
 import type { QueueInfo } from '../../../tasks/inspector-info.ts';
+import type { ListOptions, RepairOptions } from '../../../tasks/inspector-options.ts';
+import { Inspector } from '../../../tasks/inspector.ts';
 import type { TaskInfo } from '../../../tasks/task-info.ts';
 import type { TaskOptions } from '../../../tasks/task-options.ts';
+import type { TaskState } from '../../../tasks/task-state.ts';
 import { Task } from '../../../tasks/task.ts';
 import { CommandError } from '../../command-error.ts';
 
@@ -61,10 +61,7 @@ export interface TasksTarget extends Pick<Inspector, OfInspector | 'listSchedule
   ): Promise<readonly TaskView[]>;
   getTaskInfo(queue: string, id: string): Promise<TaskView>;
   enqueue(type: string, payload: string | undefined, options: TaskOptions): Promise<TaskView>;
-  /**
-   * @returns whether the server that runs it has answered; undefined if there is no answer to wait for.
-   * @throws NotActive
-   */
+  /** @returns whether the server that runs it has answered; undefined if there is no answer to wait for. @throws NotActive */
   cancelTask(cancelling: Cancelling): Promise<boolean | undefined>;
 
   repair(options: RepairOptions): Promise<readonly Defect[]>;

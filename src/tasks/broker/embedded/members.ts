@@ -1,6 +1,6 @@
 import { reportUncaught } from '../../../core/report-uncaught.ts';
-import type { Operations } from '../broker-base.ts';
 import { requirePage } from '../../argument-checks.ts';
+import type { Operations } from '../broker-base.ts';
 import { HISTORY_KEPT_MS } from '../broker-settings.ts';
 import type { TaskStore } from './task-store.ts';
 

@@ -135,7 +135,7 @@ interface DayCount {
 const NOTHING: Readonly<DayCount> = Object.freeze({ processed: 0, failed: 0 });
 
 /** Counts the runs of a queue, by day and in total. Counting is O(1); days beyond the last 90 are removed. */
-export class DayCounters {
+class DayCounters {
   processedTotal = 0;
   failedTotal = 0;
   readonly #days = new Map<number, DayCount>();

@@ -88,7 +88,7 @@ export function makeClient(plan: ServerPlan, timeoutMs: number): RedisClient {
 }
 
 /** Returns the delays before attempts to connect, which ioredis counts from 1 after each loss. */
-export function reconnectDelays(): (attempt: number) => number {
+function reconnectDelays(): (attempt: number) => number {
   const backOff = new BackOff(RECONNECT);
   return (attempt) => {
     if (attempt === 1) backOff.reset();
@@ -112,7 +112,7 @@ export function makeSentinelClient(
   });
 }
 
-export function clusterSettings(
+function clusterSettings(
   settings: ConnectionSettings,
 ): ClusterOptions & { readonly redisOptions: ConnectionSettings } {
   return {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { TaskMessage } from '../../task-message.ts';
 import { requireDuration, requireGroupLimits, requireQueueOfSet } from '../../argument-checks.ts';
+import type { TaskMessage } from '../../task-message.ts';
 import { setLost } from '../broker-errors.ts';
 import type { GroupInfo } from '../broker.ts';
 import { ADD_TASK, argumentsOf, recordOfNew } from './enqueue.ts';

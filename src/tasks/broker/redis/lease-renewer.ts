@@ -1,7 +1,7 @@
 import { QueueKeys } from './keys.ts';
+import type { HeldLease, LeaseBoard, LeaseId, LongId } from './lease-thread.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { listOf, Script, secondsUp, type ScriptArgument } from './script.ts';
-import type { HeldLease, LeaseBoard, LeaseId, LongId } from './lease-thread.ts';
 
 /**
  * Extends leases of a queue.

@@ -227,11 +227,7 @@ export const LEASES = {
   },
 } satisfies RedisOperations;
 
-/**
- * Runs a script of a leased task that returns 1, or 0 if the lease is lost.
- *
- * @throws EscapementError `ERR_LEASE_LOST`
- */
+/** Runs a script of a leased task that returns 1, or 0 if the lease is lost. @throws EscapementError `ERR_LEASE_LOST` */
 export async function runUnderLease(
   redis: RedisAccess,
   task: LeasedTask,

@@ -1,4 +1,5 @@
 import { EscapementError } from '../../../core/errors.ts';
+import { requirePage } from '../../argument-checks.ts';
 import {
   decodeEnqueueEvent,
   decodeScheduleEntry,
@@ -11,7 +12,6 @@ import {
 } from '../../wire/member-codec.ts';
 import { HISTORY_KEPT_MS } from '../broker-settings.ts';
 import type { ServerState } from '../broker.ts';
-import { requirePage } from '../../argument-checks.ts';
 import {
   SCHEDULERS_KEY,
   SERVERS_KEY,

@@ -19,11 +19,7 @@ if KEYS[2] and redis.call('SISMEMBER', KEYS[2], queueName()) == 0 then return -1
 return redis.call('SETNX', PAUSED, ARGV[1])
 `);
 
-/**
- * Ends a pause.
- *
- * Returns 1, or 0 if it is not paused.
- */
+/** Ends a pause. Returns 1, or 0 if it is not paused. */
 export const RESUME = new Script(`
 local size = need('list', PENDING)
 if redis.call('DEL', PAUSED) == 0 then return 0 end

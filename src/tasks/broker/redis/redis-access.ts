@@ -1,10 +1,10 @@
 import type { Cluster, Redis } from 'ioredis';
 import { systemClock } from '../../../core/clock.ts';
 import { inOwnTurn } from '../../../core/own-turn.ts';
-import type { BrokerListener } from '../broker.ts';
 import type { Operations } from '../broker-base.ts';
 import { isUnavailable } from '../broker-errors.ts';
 import type { ResolvedBrokerSettings } from '../broker-settings.ts';
+import type { BrokerListener } from '../broker.ts';
 import type { RedisConnection } from './connection.ts';
 import { QueueKeys, QUEUES_KEY } from './keys.ts';
 import type { Script, ScriptArgument, ScriptReply } from './script.ts';
@@ -125,7 +125,7 @@ export class RedisAccess {
   }
 }
 
-export interface CoalescerOptions<T, R> {
+interface CoalescerOptions<T, R> {
   /** Processes items of one key. @returns their results in their order. */
   readonly run: (key: string, items: readonly T[]) => Promise<readonly R[]>;
   readonly bytesOf: (item: T) => number;

@@ -1,11 +1,11 @@
 import { DAY_MS, utcDay } from '../../../core/units.ts';
-import { isRetained, retainedUntilMs } from '../../task-message.ts';
 import { requireDuration } from '../../argument-checks.ts';
+import { isRetained, retainedUntilMs } from '../../task-message.ts';
+import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask, TaskFailure } from '../broker.ts';
 import { runUnderLease } from './leases.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
-import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { listOf, numberOf, Script, type ScriptArgument, secondsDown, secondsUp } from './script.ts';
 
 /**

@@ -1,9 +1,9 @@
 import type { TaskMessage } from '../../task-message.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../task-state.ts';
+import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { bulkState, taskNotFound, taskState } from '../broker-errors.ts';
 import { requireQueue, sourcesOf } from './inspection.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import {
   messageFor,
   nanosOf,
