@@ -1,4 +1,11 @@
-import { defineTask, type Middleware, type ReceivedTask, ServeMux, SkipRetry, type TaskContext } from 'escapement/tasks';
+import {
+  defineTask,
+  type Middleware,
+  type ReceivedTask,
+  ServeMux,
+  SkipRetry,
+  type TaskContext,
+} from 'escapement/tasks';
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { MessageTask } from '../../src/tasks/server/run.ts';
