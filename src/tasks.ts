@@ -47,7 +47,7 @@ export type {
   ScheduleTick,
 } from './tasks/scheduler/scheduler-options.ts';
 export { ServeMux } from './tasks/serve-mux.ts';
-export type { Logger } from './tasks/logger.ts';
+export type { Logger } from './tasks/reporting.ts';
 export type { Handler, Middleware, ReceivedTask, TaskContext } from './tasks/server/handler.ts';
 export type {
   GroupFailedEvent,
@@ -67,13 +67,24 @@ export type {
 } from './tasks/server/server-options.ts';
 export { Server } from './tasks/server/server.ts';
 export type { ServerStatus } from './tasks/server/server.ts';
-export type * from './tasks/standard-schema.ts';
 export type { TaskInfo } from './tasks/task-info.ts';
-export type { TaskMessage } from './tasks/task-message.ts';
+export type { StoredTask, TaskMessage } from './tasks/task-message.ts';
 export type { TaskOptions } from './tasks/task-options.ts';
 export { TASK_CHANGES } from './tasks/task-state.ts';
 export type { TaskChange, TaskChangeRule, TaskState } from './tasks/task-state.ts';
 export { defineTask, TaskType } from './tasks/task-type.ts';
-export type { TaskData, TaskReader, TaskTypeOptions } from './tasks/task-type.ts';
+export type {
+  StandardSchema,
+  StandardSchemaFailure,
+  StandardSchemaIssue,
+  StandardSchemaPathStep,
+  StandardSchemaProps,
+  StandardSchemaResult,
+  StandardSchemaSuccess,
+  StandardSchemaTypes,
+  TaskData,
+  TaskReader,
+  TaskTypeOptions,
+} from './tasks/task-type.ts';
 export { Task } from './tasks/task.ts';
 export type { PayloadCheck } from './tasks/task.ts';

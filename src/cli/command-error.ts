@@ -2,7 +2,6 @@ import { EscapementError } from '../core/errors.ts';
 import { CannotRepair } from '../diskqueue/stored/stored-queue.ts';
 import { harmless } from './terminal/text.ts';
 
-/** An error with a message for the user of the command. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }

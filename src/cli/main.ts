@@ -5,17 +5,14 @@ import { addDiskQueue } from './diskqueue/diskqueue.ts';
 import { addTasks } from './tasks/tasks.ts';
 import { EXIT_CODES, hostTerminal, interruptible, printError, type Terminal } from './terminal/terminal.ts';
 
-/** A part of the command: adds its own commands. */
 export type Part = (program: Command, terminal: Terminal) => void;
 
 const PARTS: readonly Part[] = [addDiskQueue, addTasks];
 
-/** Runs the command, and returns the exit code. */
 export function main(words: readonly string[]): Promise<number> {
   return interruptible((signal) => run(words, hostTerminal(signal), PARTS, packageVersion()));
 }
 
-/** Runs the command on a terminal, and returns the exit code. */
 export async function run(
   words: readonly string[],
   terminal: Terminal,

@@ -68,25 +68,21 @@ export function time(word: string): Date {
   throw new InvalidArgumentError("It must be a time in RFC 3339: '2026-11-21T12:00:00Z'.");
 }
 
-/** Adds `-q, --queue`, which must be given. */
 export function addQueue(command: Command): Command {
   return command.requiredOption('-q, --queue <queue>', 'the queue', text);
 }
 
-/** Options that select a list of tasks. */
 export interface ListOptions {
   readonly queue: string;
   readonly state: TaskState;
   readonly group?: string;
 }
 
-/** Adds `-q -s [-g]`. */
 export function addList(command: Command, states: readonly TaskState[] = TASK_STATES): Command {
   const state = new Option('-s, --state <state>', 'state of the tasks').choices(states).makeOptionMandatory();
   return addQueue(command).addOption(state).option('-g, --group <group>', 'group of aggregating tasks', text);
 }
 
-/** Options that select a page. */
 export interface PageOptions {
   readonly page: number;
   readonly size: number;
@@ -95,7 +91,6 @@ export interface PageOptions {
 /** asynq's. */
 const DEFAULT_PAGE_SIZE = 30;
 
-/** Adds `--page` and `--size`. */
 export function addPage(command: Command): Command {
   return command
     .option('--page <n>', 'number of the page, from 1', wholeNumber(1, MAX_PAGE), 1)

@@ -72,3 +72,15 @@ const SIGNAL_METHODS: readonly (keyof AbortSignal)[] = [
 export function requireSignal(argument: string, value: unknown): void {
   requireMethods(argument, 'an AbortSignal', SIGNAL_METHODS, value);
 }
+
+/** Whether there is something to wait for: a loop that awaits plain values costs a turn of the microtask queue each. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+  );
+}
+
+/** Whether it is what Node's own functions reject with when their signal fires. */
+export function isAbortError(error: unknown): boolean {
+  return error instanceof Error && error.name === 'AbortError';
+}

@@ -3,12 +3,17 @@ import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
 import { checkOptions, type OptionTable } from '../core/options.ts';
 import { requireFunction, requireObject } from '../core/validate.ts';
+import { requireBroker } from './argument-checks.ts';
 import type { Broker, NewTask, TaskRecord } from './broker/broker.ts';
-import { requireBroker } from './broker/broker-checks.ts';
-import { emit } from './emit.ts';
+import { emit } from './reporting.ts';
 import { TaskInfo } from './task-info.ts';
-import { newTaskOf } from './new-task.ts';
-import { mergeTaskOptions, NO_TASK_OPTIONS, requireTaskOptions, type TaskOptions } from './task-options.ts';
+import {
+  mergeTaskOptions,
+  newTaskOf,
+  NO_TASK_OPTIONS,
+  requireTaskOptions,
+  type TaskOptions,
+} from './task-options.ts';
 import { requireTask, type Task } from './task.ts';
 
 /** Options of a `Client`. */

@@ -2,8 +2,7 @@ import { wrongValue } from '../core/errors.ts';
 import { LAST_DATE_MS, SECOND_MS } from '../core/units.ts';
 import { requireString } from '../core/validate.ts';
 import { readCronFields } from './cron/cron-fields.ts';
-import { TimeZone } from './cron/time-zone.ts';
-import { WallSchedule } from './cron/wall-schedule.ts';
+import { TimeZone, WallSchedule } from './cron/wall-schedule.ts';
 import { parseGoDuration } from './go-text.ts';
 
 /** A parsed cron spec. */

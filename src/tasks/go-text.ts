@@ -41,7 +41,6 @@ export function parseGoDuration(text: string): number | undefined {
   return isNegative && ms > 0 ? -ms : ms;
 }
 
-/** Formats less than a second: one number, in the largest unit that leaves digits before the point. */
 function formatShort(ns: number): string {
   if (ns === 0) return '0s';
   if (ns < 1e3) return `${ns}ns`;

@@ -2,10 +2,9 @@ import { wrongType } from '../core/errors.ts';
 import { integer, oneOf, type Check, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
 import { requireBoolean, requireSignal } from '../core/validate.ts';
+import { requireBroker, requireDuration, requireExistingQueueName } from './argument-checks.ts';
 import type { Broker, CancelOutcome } from './broker/broker.ts';
-import { requireBroker } from './broker/broker-checks.ts';
-import { requireExistingQueueName } from './require-text.ts';
-import { DEFAULT_QUEUE, requireDuration } from './task-options.ts';
+import { DEFAULT_QUEUE } from './task-options.ts';
 
 /** Options of an {@link Inspector}. */
 export interface InspectorOptions {

@@ -1,6 +1,7 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { readOptions } from '../core/options.ts';
 import { requireIntegerAtLeast, requireObject, requireOneOf } from '../core/validate.ts';
+import { requireExistingQueueName, requireText } from './argument-checks.ts';
 import type { Broker, Defect, GroupInfo, Page, TaskTarget } from './broker/broker.ts';
 import {
   dailyStatsOf,
@@ -29,7 +30,6 @@ import {
   type WaitForOptions,
 } from './inspector-options.ts';
 import { encodePayload } from './payload.ts';
-import { requireExistingQueueName, requireText } from './require-text.ts';
 import { TaskInfo } from './task-info.ts';
 import { TASK_CHANGES, TASK_STATES, type TaskChange, type TaskState } from './task-state.ts';
 import { TaskWaits } from './task-waits.ts';

@@ -1,6 +1,9 @@
+import { CONSOLE_VIEW } from '../core/console-view.ts';
 import { EscapementError, wrongValue } from '../core/errors.ts';
 
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+/* Bytes of users: payloads and results. Encoding, decoding, and how they are shown. */
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Returns undefined for a function or a symbol, which its type in TypeScript lacks. */
 const stringify: (value: unknown) => string | undefined = JSON.stringify;
@@ -29,9 +32,68 @@ export function parseJson(what: string, bytes: Uint8Array): unknown {
 
 /** Decodes JSON. @throws SyntaxError or TypeError - the bytes are not JSON in UTF-8. */
 export function decodeJson(payload: Uint8Array): unknown {
-  return JSON.parse(decoder.decode(payload));
+  return JSON.parse(UTF8.decode(payload));
 }
 
 function notJson(payload: unknown): Error {
   return wrongValue('payload', 'a Uint8Array or a JSON-serializable value', payload);
+}
+
+/** Shown instead of bytes that are not text. */
+const NOT_TEXT = 'non-printable bytes';
+
+/** Characters of a text: letters, marks, numbers, punctuation, symbols, and the white space of JSON. */
+const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\t\r\n]*$/u;
+
+/** A character is at most four bytes of UTF-8. */
+const MAX_CHARACTER_BYTES = 4;
+
+/** Longest text of a payload that a console prints, in characters. */
+const PRINTED_CHARACTERS = 100;
+
+/** Formats bytes as text, cut to `maxLength` characters; or as a note that they are not text. */
+export function showBytes(bytes: Uint8Array, maxLength: number): string {
+  return textOf(bytes, maxLength) ?? NOT_TEXT;
+}
+
+/** Returns what a console prints for bytes: text, or the number of bytes if they are not text; undefined if there are none. */
+export function printBytes(bytes: Uint8Array | undefined): unknown {
+  if (bytes === undefined || bytes.length === 0) return undefined;
+  return textOf(bytes, PRINTED_CHARACTERS) ?? { [CONSOLE_VIEW]: () => `<${bytes.length} bytes>` };
+}
+
+/** Returns the properties of bytes in JSON: text if they are UTF-8, otherwise base64, and the encoding. */
+export function bytesJson(name: string, bytes: Uint8Array): Record<string, string> {
+  try {
+    return { [name]: UTF8.decode(bytes), [`${name}Encoding`]: 'utf8' };
+  } catch {
+    return { [name]: Buffer.from(bytes).toString('base64'), [`${name}Encoding`]: 'base64' };
+  }
+}
+
+/** Returns what a console prints for a text or an object: undefined if it is empty. */
+export function printFilled<T extends object | string>(value: T): T | undefined {
+  return Object.keys(value).length === 0 ? undefined : value;
+}
+
+function textOf(bytes: Uint8Array, maxLength: number): string | undefined {
+  const seen = bytes.subarray(0, (maxLength + 1) * MAX_CHARACTER_BYTES);
+  const text = decode(seen, seen.length < bytes.length);
+  return text === undefined || !PRINTABLE.test(text) ? undefined : shorten(text, maxLength);
+}
+
+/** Cuts a text to `maxLength` characters, and marks the cut. */
+export function shorten(text: string, maxLength: number): string {
+  if (text.length <= maxLength) return text;
+  const characters = Array.from(text);
+  return characters.length <= maxLength ? text : `${characters.slice(0, maxLength).join('')}…`;
+}
+
+/** @param isCut - the last character may be incomplete. */
+function decode(bytes: Uint8Array, isCut: boolean): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes, { stream: isCut });
+  } catch {
+    return undefined;
+  }
 }

@@ -6,7 +6,6 @@ import { isUnavailable } from './broker/broker-errors.ts';
 /** How long after the broker was unavailable a job without an interval runs again, in milliseconds. */
 const RETRY_MS = SECOND_MS;
 
-/** A job and its interval. */
 export interface PeriodicJob {
   /** From the end of one run to the start of the next, in milliseconds; undefined: only when it is triggered. */
   readonly intervalMs: number | undefined;

@@ -6,9 +6,9 @@ import { SECOND_MS } from '../core/units.ts';
 import { requireFunction } from '../core/validate.ts';
 import { counter, gauges, type Gauge } from '../metrics/measure.ts';
 import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
-import type { Broker, QueueStats } from './broker/broker.ts';
+import { requireBroker } from './argument-checks.ts';
 import { isUnavailable } from './broker/broker-errors.ts';
-import { requireBroker } from './broker/broker-checks.ts';
+import type { Broker, QueueStats } from './broker/broker.ts';
 import { TASK_STATES, type TaskState } from './task-state.ts';
 
 /** Options of {@link taskQueueMetrics}. */

@@ -1,9 +1,9 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType, wrongValue } from '../core/errors.ts';
 import { requireFunction } from '../core/validate.ts';
-import type { Handler, Middleware, ReceivedTask, TaskContext } from './server/handler.ts';
-import { requireText } from './require-text.ts';
+import { requireText } from './argument-checks.ts';
 import { SkipRetry } from './handler-errors.ts';
+import type { Handler, Middleware, ReceivedTask, TaskContext } from './server/handler.ts';
 import { isTaskType, type TaskType } from './task-type.ts';
 
 interface Route {
@@ -125,14 +125,15 @@ export class ServeMux {
   }
 }
 
-function callable<P>(handler: Handler<P> | ServeMux): Handler<P> {
+/** @throws TypeError - the handler is not a function or a mux. */
+export function callable<P>(handler: Handler<P> | ServeMux): Handler<P> {
   if (typeof handler === 'function') return handler;
   if (isServeMux(handler)) return handler.handler;
   throw wrongType('handler', 'a function or a ServeMux', handler);
 }
 
 /** Checks the shape: a mux may come from another loaded copy of the package. */
-export function isServeMux(value: unknown): value is ServeMux {
+function isServeMux(value: unknown): value is ServeMux {
   const mux = value as Partial<ServeMux> | null | undefined;
   return typeof mux === 'object' && mux !== null && typeof mux.handler === 'function';
 }

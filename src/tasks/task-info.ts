@@ -1,78 +1,45 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import type { TaskRecord } from './broker/broker.ts';
-import { parseJson } from './payload.ts';
-import { bytesJson, printBytes, printFilled } from './show-bytes.ts';
+import { bytesJson, parseJson, printBytes, printFilled } from './payload.ts';
+import { StoredTask } from './task-message.ts';
 import type { TaskState } from './task-state.ts';
 
 /** A task as it was when it was read from the broker. */
-export class TaskInfo {
-  /** Unique in its queue. */
-  readonly id: string;
-  /** Name of its queue. */
-  readonly queue: string;
-  /** Selects the handler. */
-  readonly type: string;
-  /** Its state. */
+export class TaskInfo extends StoredTask {
+  /** State of the task. */
   readonly state: TaskState;
-  /** Bytes, which must not be changed; empty if there is none. */
-  readonly payload: Uint8Array;
-  /** Number of failures after which it is tried again. */
-  readonly maxRetry: number;
-  /** Number of failures until now. */
-  readonly retried: number;
-  /** Message of the last failure; empty if there is none. */
-  readonly lastError: string;
-  /** When it failed last; undefined if it never did. */
+  /** When it last failed; undefined if it never did. */
   readonly lastFailedAt: Date | undefined;
   /** When it is processed next; for a pending task, when it was read. Undefined if it is not processed again. */
   readonly nextProcessAt: Date | undefined;
   /** When it was completed; undefined if it was not. */
   readonly completedAt: Date | undefined;
-  /** How long a run may take, in milliseconds; 0 for any time. */
-  readonly timeoutMs: number;
-  /** When the last run must be over; undefined for any time. */
+  /** When the last run must end; undefined for no limit. */
   readonly deadline: Date | undefined;
-  /** How long it is kept when it is done, in milliseconds. */
-  readonly retentionMs: number;
-  /** Its group; undefined if it has none. */
+  /** Name of the group; undefined if there is none. */
   readonly group: string | undefined;
-  /** Whether it is active and its lease is over: its server is lost. */
+  /** Whether the task is active and its lease has ended: its server is lost. */
   readonly isOrphaned: boolean;
-  /** The last progress that its handler reported; undefined if there is none. */
+  /** The last progress that the handler reported; undefined if there is none. */
   readonly progress: unknown;
-  /** Passed on to the handler. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** Bytes that its handler wrote; undefined if there are none. */
+  /** Bytes that the handler wrote; undefined if there are none. */
   readonly result: Uint8Array | undefined;
 
   /** @internal */
   constructor({ message, state, nextProcessAtMs, result, progress, isOrphaned }: TaskRecord) {
-    this.id = message.id;
-    this.queue = message.queue;
-    this.type = message.type;
+    super(message);
     this.state = state;
-    this.payload = message.payload;
-    this.maxRetry = message.maxRetry;
-    this.retried = message.retried;
-    this.lastError = message.lastError;
     this.lastFailedAt = dateOf(message.lastFailedAtMs);
     this.nextProcessAt = dateOf(nextProcessAtMs);
     this.completedAt = dateOf(message.completedAtMs);
-    this.timeoutMs = message.timeoutMs;
     this.deadline = dateOf(message.deadlineMs);
-    this.retentionMs = message.retentionMs;
     this.group = message.group === '' ? undefined : message.group;
     this.isOrphaned = isOrphaned;
     this.progress = progressOf(progress);
-    this.headers = message.headers;
     this.result = result;
   }
 
-  /**
-   * Parses the payload as JSON.
-   *
-   * @throws EscapementError `ERR_TASK_PAYLOAD` - the payload is not JSON, or there is none.
-   */
+  /** Parses the payload as JSON. @throws EscapementError `ERR_TASK_PAYLOAD` - the payload is not JSON, or there is none. */
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller declares what it expects
   json<T = unknown>(): T {
     return parseJson(`payload of ${nameOf(this)}`, this.payload) as T;
@@ -97,15 +64,21 @@ export class TaskInfo {
   /** @internal Returns what a console prints. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
+      ...Object.fromEntries(
+        Object.entries(this)
+          .filter(isUnset)
+          .map(([name]) => [name, undefined]),
+      ),
       payload: printBytes(this.payload),
       headers: printFilled(this.headers),
       lastError: printFilled(this.lastError),
-      timeoutMs: this.timeoutMs === 0 ? undefined : this.timeoutMs,
-      isOrphaned: this.isOrphaned ? true : undefined,
-      retentionMs: this.retentionMs === 0 ? undefined : this.retentionMs,
       result: printBytes(this.result),
     }));
   }
+}
+
+function isUnset([name, value]: [string, unknown]): boolean {
+  return value === false || (value === 0 && name.endsWith('Ms'));
 }
 
 function nameOf({ id, queue }: TaskInfo): string {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { outOfRange, wrongType, wrongValue } from '../core/errors.ts';
 import {
   checkGivenOptions,
@@ -8,9 +9,11 @@ import {
   type OptionTable,
 } from '../core/options.ts';
 import { LAST_DATE_MS, MINUTE_MS } from '../core/units.ts';
-import { requireFiniteNumber, requireObject, requireString } from '../core/validate.ts';
+import { requireObject, requireString } from '../core/validate.ts';
+import { requireDuration, requireQueueName, requireText } from './argument-checks.ts';
+import type { NewTask } from './broker/broker-types.ts';
 import { formatGoDuration, formatUnixDate, quoteGoString } from './go-text.ts';
-import { requireQueueName, requireText } from './require-text.ts';
+import { randomId } from './random-id.ts';
 
 /** How a task is processed. Options of `enqueue` override those of the task, one by one. */
 export interface TaskOptions {
@@ -45,39 +48,103 @@ export interface TaskOptions {
 
 export const DEFAULT_QUEUE = 'default';
 
-/** asynq's reader of options cuts an argument at the first `)`, so a name has it escaped, in a way that Go can read. */
-const quoted = (text: string): string => quoteGoString(text).replaceAll(')', '\\x29');
-const date = (at: Date | number): string => formatUnixDate(Number(at));
-const pairs = (headers: Readonly<Record<string, string>>): readonly string[] =>
-  Object.entries(headers).map((pair) => JSON.stringify(pair).replaceAll(')', '\\u0029'));
+const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 
-export const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
+/** What the value of an option is: decides how asynq prints it, and how the command reads and prints it. */
+export type OptionKind = 'count' | 'duration' | 'headers' | 'text' | 'time';
 
-type TaskOptionTable = OptionTable<TaskOptions> & {
-  readonly [Name in keyof TaskOptions]-?: readonly [
-    check: Check,
-    byDefault: unknown,
-    asynqName: string,
-    format: (value: NonNullable<TaskOptions[Name]>) => string | readonly string[],
-  ];
-};
+/** How an option is printed. */
+export interface OptionNotation {
+  readonly kind: OptionKind;
+  /** Name of asynq's option in the entry of a schedule. */
+  readonly asynq: string;
+  /** Label of its line in the output of `escapement task inspect`; without one it has no line. */
+  readonly label?: string;
+}
 
-/**
- * All task options, in asynq's order: check, default, and how asynq prints them in the entry of a schedule. For an option that
- * brokers store, see `newTaskOf` too.
- */
+/** An option of `escapement task enqueue`. */
+export interface OptionFlag {
+  readonly flags: string;
+  readonly help: string;
+  /** Another name of the flag. */
+  readonly alias?: string;
+}
+
+type TaskOptionTable = Readonly<
+  Record<
+    keyof TaskOptions,
+    readonly [check: Check, byDefault: unknown, notation: OptionNotation, flag: OptionFlag]
+  >
+>;
+
+/** All task options, in asynq's order. For one that brokers store, see `newTaskOf`, `TaskMessage` and its codec too. */
 export const TASK_OPTIONS = {
-  maxRetry: [integer(0, 2 ** 31 - 1), 25, 'MaxRetry', String], // asynq stores an int32
-  queue: [requireQueueName, DEFAULT_QUEUE, 'Queue', quoted],
-  taskId: [requireText, undefined, 'TaskID', quoted],
-  timeoutMs: [requireDuration, 30 * MINUTE_MS, 'Timeout', formatGoDuration],
-  deadline: [requireTime, 0, 'Deadline', date],
-  uniqueTtlMs: [milliseconds(1_000), 0, 'Unique', formatGoDuration], // Redis stores whole seconds
-  processAt: [requireTime, undefined, 'ProcessAt', date],
-  processInMs: [requireDuration, undefined, 'ProcessIn', formatGoDuration],
-  retentionMs: [requireDuration, 0, 'Retention', formatGoDuration],
-  group: [requireText, '', 'Group', quoted],
-  headers: [requireHeaders, NO_HEADERS, 'Header', pairs],
+  maxRetry: [
+    integer(0, 2 ** 31 - 1), // asynq stores an int32
+    25,
+    { kind: 'count', asynq: 'MaxRetry' },
+    { flags: '--retry <n>', help: 'number of retries [default: 25]' },
+  ],
+  queue: [
+    requireQueueName,
+    DEFAULT_QUEUE,
+    { kind: 'text', asynq: 'Queue' },
+    { flags: '-q, --queue <queue>', help: "queue of the task [default: 'default']" },
+  ],
+  taskId: [
+    requireText,
+    undefined,
+    { kind: 'text', asynq: 'TaskID' },
+    { flags: '--id <id>', help: 'id of the task [default: a UUID]', alias: '--task_id <id>' },
+  ],
+  timeoutMs: [
+    requireDuration,
+    30 * MINUTE_MS,
+    { kind: 'duration', asynq: 'Timeout', label: 'timeout' },
+    { flags: '--timeout <duration>', help: 'how long a run may take' },
+  ],
+  deadline: [
+    requireTime,
+    0,
+    { kind: 'time', asynq: 'Deadline', label: 'deadline' },
+    { flags: '--deadline <time>', help: 'when the last run must be over' },
+  ],
+  uniqueTtlMs: [
+    milliseconds(1_000), // Redis stores whole seconds
+    0,
+    { kind: 'duration', asynq: 'Unique' },
+    { flags: '--unique <duration>', help: 'how long duplicates are rejected' },
+  ],
+  processAt: [
+    requireTime,
+    undefined,
+    { kind: 'time', asynq: 'ProcessAt' },
+    { flags: '--process_at <time>', help: 'when to process it [default: now]' },
+  ],
+  processInMs: [
+    requireDuration,
+    undefined,
+    { kind: 'duration', asynq: 'ProcessIn' },
+    { flags: '--process_in <duration>', help: 'when to process it, from now' },
+  ],
+  retentionMs: [
+    requireDuration,
+    0,
+    { kind: 'duration', asynq: 'Retention', label: 'retention' },
+    { flags: '--retention <duration>', help: 'how long it is kept when it is done' },
+  ],
+  group: [
+    requireText,
+    '',
+    { kind: 'text', asynq: 'Group', label: 'group' },
+    { flags: '-g, --group <group>', help: 'group with which it is aggregated' },
+  ],
+  headers: [
+    requireHeaders,
+    NO_HEADERS,
+    { kind: 'headers', asynq: 'Header', label: 'header' },
+    { flags: '--header <header>', help: "header for the handler: 'name=value'; may be repeated" },
+  ],
 } satisfies TaskOptionTable;
 
 export const NO_TASK_OPTIONS: TaskOptions = Object.freeze({});
@@ -116,33 +183,92 @@ export function mergeTaskOptions(base: TaskOptions, over: TaskOptions): TaskOpti
 }
 
 /** Frozen: handlers receive it, the same object in each run. */
-export function mergeHeaders(base: TaskOptions, over: TaskOptions): Readonly<Record<string, string>> {
+function mergeHeaders(base: TaskOptions, over: TaskOptions): Readonly<Record<string, string>> {
   if (base.headers === undefined && over.headers === undefined) return NO_HEADERS;
   return Object.freeze({ ...base.headers, ...over.headers });
 }
 
 /** Options that exclude each other: one of them replaces both. */
-export function hasDueTime({ processAt, processInMs }: TaskOptions): boolean {
+function hasDueTime({ processAt, processInMs }: TaskOptions): boolean {
   return processAt !== undefined || processInMs !== undefined;
 }
+
+/** What `newTaskOf` reads of a `Task`. */
+interface TaskSource {
+  readonly type: string;
+  readonly payload: Uint8Array;
+  readonly hasPayload: boolean;
+  readonly options: TaskOptions;
+}
+
+/** Returns the task to add to a broker. Options in `over` override those of the task. Both have been checked. */
+export function newTaskOf(task: TaskSource, over: TaskOptions, wallNowMs: number): NewTask {
+  const base = task.options;
+  const queue = over.queue ?? base.queue ?? DEFAULT_QUEUE;
+  const deadline = over.deadline ?? base.deadline;
+  const uniqueTtlMs = over.uniqueTtlMs ?? base.uniqueTtlMs ?? TASK_OPTIONS.uniqueTtlMs[1];
+  return {
+    processAtMs: dueTimeOf(hasDueTime(over) ? over : base, wallNowMs),
+    uniqueTtlMs,
+    message: {
+      id: over.taskId ?? base.taskId ?? randomId(),
+      type: task.type,
+      queue,
+      payload: task.payload,
+      headers: mergeHeaders(base, over),
+      maxRetry: over.maxRetry ?? base.maxRetry ?? TASK_OPTIONS.maxRetry[1],
+      retried: 0,
+      lastError: '',
+      lastFailedAtMs: 0,
+      timeoutMs: over.timeoutMs ?? base.timeoutMs ?? (deadline === undefined ? TASK_OPTIONS.timeoutMs[1] : 0),
+      deadlineMs: Number(deadline ?? TASK_OPTIONS.deadline[1]),
+      uniqueKey: uniqueTtlMs > 0 ? uniqueKeyOf(queue, task) : '',
+      retentionMs: over.retentionMs ?? base.retentionMs ?? TASK_OPTIONS.retentionMs[1],
+      completedAtMs: 0,
+      group: over.group ?? base.group ?? TASK_OPTIONS.group[1],
+    },
+  };
+}
+
+function dueTimeOf({ processAt, processInMs }: TaskOptions, wallNowMs: number): number {
+  if (processInMs !== undefined) return processInMs > 0 ? wallNowMs + processInMs : 0;
+  return processAt === undefined ? 0 : Number(processAt);
+}
+
+/** As asynq: two tasks of a queue are duplicates if their types and the bytes of their payloads are equal. */
+function uniqueKeyOf(queue: string, { type, payload, hasPayload }: TaskSource): string {
+  const digest = hasPayload ? createHash('md5').update(payload).digest('hex') : '';
+  return `asynq:{${queue}}:unique:${type}:${digest}`;
+}
+
+/** Checks what a caller of a broker may pass. @throws TypeError or RangeError - the name of the queue, or a time, is not valid. */
+export function requireNewTask({ message, processAtMs, uniqueTtlMs }: NewTask): void {
+  requireQueueName('task.message.queue', message.queue);
+  requireDuration('message.retentionMs', message.retentionMs);
+  requireDuration('processAtMs', processAtMs);
+  requireDuration('uniqueTtlMs', uniqueTtlMs);
+}
+
+/** asynq's reader of options cuts an argument at the first `)`, so a name has it escaped, in a way that Go can read. */
+const quoted = (text: string): string => quoteGoString(text).replaceAll(')', '\\x29');
+
+const ASYNQ_FORMATS: Readonly<Record<OptionKind, (value: never) => string | readonly string[]>> = {
+  count: String,
+  duration: formatGoDuration,
+  headers: (headers: Readonly<Record<string, string>>) =>
+    Object.entries(headers).map((pair) => JSON.stringify(pair).replaceAll(')', '\\u0029')),
+  text: quoted,
+  time: (at: Date | number) => formatUnixDate(Number(at)),
+};
 
 /** Formats options as asynq does: `MaxRetry(5)`, `Queue("low")`, `Timeout(30m0s)`. Times have whole seconds. */
 export function formatTaskOptions(options: TaskOptions): string[] {
   const rows: [string, TaskOptionTable[keyof TaskOptions]][] = Object.entries(TASK_OPTIONS);
-  return rows.flatMap(([name, [, , asynqName, format]]) => {
+  return rows.flatMap(([name, [, , { kind, asynq }]]) => {
     const value = options[name as keyof TaskOptions];
     if (value === undefined) return [];
-    const written = format(value as never);
-    return (typeof written === 'string' ? [written] : written).map((argument) => `${asynqName}(${argument})`);
+    return [ASYNQ_FORMATS[kind](value as never)].flat().map((argument) => `${asynq}(${argument})`);
   });
-}
-
-/** A duration in milliseconds, or a time in wall-clock milliseconds. */
-export function requireDuration(argument: string, value: unknown): asserts value is number {
-  requireFiniteNumber(argument, value);
-  if (value < 0 || value > LAST_DATE_MS) {
-    throw outOfRange(argument, `from 0 to ${LAST_DATE_MS} milliseconds`, value);
-  }
 }
 
 function requireTime(argument: string, value: unknown): void {

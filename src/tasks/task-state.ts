@@ -35,7 +35,6 @@ export const TASK_STATES: readonly TaskState[] = [
   'aggregating',
 ];
 
-/** Returns whether a text is the name of a state. */
 export function isTaskState(word: string): word is TaskState {
   return (TASK_STATES as readonly string[]).includes(word);
 }

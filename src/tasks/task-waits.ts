@@ -73,7 +73,6 @@ export class TaskWaits {
     }
   }
 
-  /** Rejects all waits. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#purgatory.close();
@@ -177,7 +176,7 @@ function archived({ queue, id }: Wait, lastError: string): EscapementError {
 function explain({ queue, id, ...wait }: Wait, error: unknown): unknown {
   if (wait.isRetained === undefined) return error;
   if (!(error instanceof EscapementError) || !NOT_FOUND.includes(error.code)) return error;
-  const advice = wait.isRetained ? '' : '. With retentionMs it would be kept after it is done';
+  const advice = wait.isRetained ? '' : '. A task with a retention is kept after it is done';
   return new EscapementError(
     'ERR_TASK_NOT_FOUND',
     `task '${id}' of queue '${queue}' no longer exists: it is done, or was deleted${advice}`,

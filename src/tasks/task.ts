@@ -1,9 +1,8 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { wrongType, wrongValue } from '../core/errors.ts';
-import { requireText } from './require-text.ts';
+import { requireText } from './argument-checks.ts';
+import { decodeJson, encodePayload, printBytes, printFilled } from './payload.ts';
 import { NO_TASK_OPTIONS, requireTaskOptions, type TaskOptions } from './task-options.ts';
-import { encodePayload, decodeJson } from './payload.ts';
-import { printBytes, printFilled } from './show-bytes.ts';
 
 /** Checks a task before it is enqueued: see {@link TaskType}. */
 export type PayloadCheck = (task: Task) => void | Promise<void>;

@@ -1,9 +1,13 @@
-import { isAbortError } from '../core/abort-error.ts';
-import { isThenable } from '../core/thenable.ts';
-import { TurnBudget } from '../core/turn-budget.ts';
+import {
+  isAbortError,
+  isThenable,
+  requireFunction,
+  requireIntegerAtLeast,
+  requireSignal,
+} from '../core/validate.ts';
+import { TurnBudget } from '../core/own-turn.ts';
 import { integer, readOptions, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
-import { requireFunction, requireIntegerAtLeast, requireSignal } from '../core/validate.ts';
 
 /** Options of {@link parallelizeUntil}. */
 export interface ParallelizeOptions extends SignalOptions {

@@ -1,10 +1,8 @@
-import { isAbortError } from '../core/abort-error.ts';
+import { isAbortError, isThenable, requireFunction, requireSignal } from '../core/validate.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
-import { isThenable } from '../core/thenable.ts';
-import { TurnBudget } from '../core/turn-budget.ts';
+import { TurnBudget } from '../core/own-turn.ts';
 import { checkOptions, integer, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
-import { requireFunction, requireSignal } from '../core/validate.ts';
 import { WaitGroup } from '../core/wait-line.ts';
 import type { ItemEntry } from './item-entry.ts';
 import type { ItemQueue } from './item-queue.ts';

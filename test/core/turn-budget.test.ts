@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { TurnBudget } from '../../src/core/turn-budget.ts';
+import { TurnBudget } from '../../src/core/own-turn.ts';
 
 describe('TurnBudget', () => {
   const piecesOf = (budget: TurnBudget): number => {

@@ -1,7 +1,7 @@
 import { Task, EmbeddedBroker, type LeasedTask, type NewTask } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
-import { newTaskOf } from '../../src/tasks/new-task.ts';
+import { newTaskOf } from '../../src/tasks/task-options.ts';
 import { failure, LONG_MS, newTask, QUEUE, take } from '../conformance/broker/support.ts';
 import { collect, heldBytes } from './collect.ts';
 

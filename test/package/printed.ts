@@ -354,8 +354,8 @@ const PRINTED: Row[] = [
   [
     'TaskInfo',
     async () => (await handled(sum, { sum: 3 })).info,
-    "TaskInfo { id: 't1', queue: 'default', type: 'sum', state: 'completed', payload: '[1,2]', maxRetry: 3, retried: 0, " +
-      "completedAt: 1970-01-01T00:00:05.000Z, timeoutMs: 1000, retentionMs: 60000, headers: { trace: 'x' }, result: '{\"sum\":3}' }",
+    "TaskInfo { id: 't1', queue: 'default', type: 'sum', payload: '[1,2]', maxRetry: 3, retried: 0, timeoutMs: 1000, " +
+      "retentionMs: 60000, headers: { trace: 'x' }, state: 'completed', completedAt: 1970-01-01T00:00:05.000Z, result: '{\"sum\":3}' }",
   ],
 ];
 

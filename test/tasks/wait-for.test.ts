@@ -86,7 +86,7 @@ describe('waitFor', () => {
     expect(waiting.map(({ value }) => value)).toMatchObject([
       {
         code: 'ERR_TASK_NOT_FOUND',
-        message: `task 'a' ${gone}. With retentionMs it would be kept after it is done`,
+        message: `task 'a' ${gone}. A task with a retention is kept after it is done`,
       },
       { code: 'ERR_TASK_NOT_FOUND', message: `task 'b' ${gone}` },
     ]);

@@ -7,7 +7,6 @@ import { eachQueue, queuesIn, type QueueOptions } from './queues-in.ts';
 import { addRepair } from './repair.ts';
 import { addVerify } from './verify.ts';
 
-/** Adds `escapement diskqueue`: inspects and repairs disk queues. */
 export function addDiskQueue(program: Command, terminal: Terminal): void {
   const part = program
     .command('diskqueue')

@@ -4,10 +4,9 @@ import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
 import { CommandError } from '../command-error.ts';
 import { addOption, wholeNumber } from '../options.ts';
 import type { Connection, RedisConnection } from './connection.ts';
-import { BrokerTarget } from './target/broker-target.ts';
-import { HttpApi, messageOf, Unreachable } from './target/http-api.ts';
+import { messageOf, Unreachable } from './target/http-api.ts';
 import { HttpTarget } from './target/http-target.ts';
-import type { TasksTarget } from './target/tasks-target.ts';
+import { BrokerTarget, type TasksTarget } from './target/tasks-target.ts';
 
 export const CONNECTION_HELP = `
 Where the tasks are:
@@ -60,7 +59,7 @@ type RedisModule = typeof import('escapement/tasks/redis');
 export async function connectTarget(connection: Connection, signal: AbortSignal): Promise<TasksTarget> {
   if (connection.kind === 'redis') return connectRedis(connection, await redisModule(), signal);
   const { url, headers } = connection;
-  return new HttpTarget(new HttpApi(url, headers, signal));
+  return new HttpTarget(url, headers, signal);
 }
 
 /** @throws Unreachable - the first attempt failed; the command does not wait for the next one. */

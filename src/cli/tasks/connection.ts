@@ -1,6 +1,5 @@
 import { CommandError } from '../command-error.ts';
 
-/** The connection options, which all commands have, as they were typed. */
 export interface ConnectionOptions {
   readonly uri?: string;
   readonly db?: number;
@@ -15,7 +14,6 @@ export interface ConnectionOptions {
   readonly http_header?: readonly string[];
 }
 
-/** Connection to Redis. */
 export interface RedisConnection {
   readonly kind: 'redis';
   /** URL for `RedisBroker`; it may have a password. */
@@ -29,7 +27,6 @@ export interface RedisConnection {
   readonly tls: { readonly servername?: string; readonly rejectUnauthorized?: boolean } | undefined;
 }
 
-/** Connection to the HTTP API of a process. */
 export interface HttpConnection {
   readonly kind: 'http';
   readonly url: URL;

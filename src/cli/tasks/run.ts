@@ -12,7 +12,6 @@ import { NotActive, type TasksTarget } from './target/tasks-target.ts';
 /** Connects to the tasks; the signal aborts everything. */
 export type Connect = (connection: Connection, signal: AbortSignal) => Promise<TasksTarget>;
 
-/** What all commands have. */
 export interface Surroundings {
   readonly terminal: Terminal;
   readonly environment: Environment;
@@ -22,7 +21,6 @@ export interface Surroundings {
   readonly keyboard: NodeJS.ReadStream;
 }
 
-/** One run of a command. */
 export interface Run<Options> extends Surroundings {
   readonly target: TasksTarget;
   readonly options: Options;
@@ -91,12 +89,10 @@ function allOptions(command: Command): Record<string, unknown> {
   return { ...above, ...command.opts() };
 }
 
-/** Returns a table that fits the terminal. */
 export function tableOf<T>({ terminal }: Surroundings, columns: Columns<T>, items: readonly T[]): string {
   return table(columns, items, terminal.out.width);
 }
 
-/** Results of an operation on each of several queues or tasks. */
 export interface Outcome<R> {
   readonly done: readonly { readonly name: string; readonly value: R }[];
   /** For `--json`: the name, and `message`. Without it, they were printed. */

@@ -1,6 +1,8 @@
-import { shorten, showBytes } from '../../tasks/show-bytes.ts';
-import type { Content, QueueView, TaskView } from '../../tasks/http/asynqmon-json.ts';
+import { utcDay } from '../../core/units.ts';
+import type { Content, QueueView, ServerView, TaskView } from '../../tasks/http/asynqmon-json.ts';
 import type { DailyStats } from '../../tasks/inspector-info.ts';
+import { bytesJson, shorten, showBytes } from '../../tasks/payload.ts';
+import { TASK_OPTIONS, type OptionKind, type OptionNotation } from '../../tasks/task-options.ts';
 import { TASK_STATES, type TaskState } from '../../tasks/task-state.ts';
 import { formatBytes, formatCount, harmless, printable, toJson, type Columns } from '../terminal/text.ts';
 
@@ -150,25 +152,65 @@ export function taskColumns(state: TaskState, nowMs: number, isHex = false): Col
 export function taskDetails(task: TaskView, nowMs: number, isHex = false): readonly Detail[] {
   const when = (date: Date | undefined): string =>
     date === undefined ? '' : `${showTime(date)} (${showRelative(date, nowMs)})`;
-  const span = (ms = 0): string => (ms === 0 ? '' : showDuration(ms));
+  const show: Readonly<Record<OptionKind, (value: never) => string | readonly string[]>> = {
+    count: String,
+    duration: (ms: number) => (ms === 0 ? '' : showDuration(ms)),
+    headers: (headers: object) => Object.entries(headers).map((header) => printable(header.join(': '))),
+    text: printable,
+    time: when,
+  };
+  const options = Object.entries(TASK_OPTIONS).flatMap(([name, [, , notation]]): Detail[] => {
+    const { kind, label }: OptionNotation = notation;
+    const value = task[name as keyof TaskView];
+    if (label === undefined || value === undefined) return [];
+    return [show[kind](value as never)].flat().map((text) => [label, text]);
+  });
   const details: Detail[] = [
     ['id', printable(task.id)],
     ['queue', printable(task.queue)],
     ['type', printable(task.type)],
     ['state', task.isOrphaned === true ? `${task.state}, orphaned` : task.state],
     ['retried', `${task.retried} of ${task.maxRetry}`],
-    ['group', printable(task.group ?? '')],
     ['next process', when(task.nextProcessAt)],
     ['last failed', when(task.lastFailedAt)],
     ['last error', printable(task.lastError)],
-    ['timeout', span(task.timeoutMs)],
-    ['deadline', when(task.deadline)],
-    ['retention', span(task.retentionMs)],
     ['completed', when(task.completedAt)],
+    ...options,
     ['progress', task.progress === undefined ? '' : toJson(task.progress, 0)],
-    ...Object.entries(task.headers ?? {}).map((header): Detail => ['header', printable(header.join(': '))]),
     ['payload', printable(showContent(task.payload, isHex))],
     ['result', printable(showContent(task.result, isHex))],
   ];
   return details.filter(([, text]) => text !== '');
+}
+
+// For --json.
+
+/** Fields with bytes of users. */
+const CONTENTS: readonly string[] = ['payload', 'taskPayload', 'result'];
+
+/**
+ * Returns an info as `--json` prints it. The names are those of the info; a time is text in RFC 3339, and undefined is null. A field
+ * that the target does not have is left out.
+ */
+export function infoJson(info: object): Record<string, unknown> {
+  const fields = Object.entries(info).map(([name, value]: [string, unknown]) =>
+    CONTENTS.includes(name) ? contentJson(name, value as Content | undefined) : { [name]: value ?? null },
+  );
+  return Object.assign({}, ...fields) as Record<string, unknown>;
+}
+
+export function serverJson(server: ServerView): object {
+  return { ...infoJson(server), activeWorkers: server.activeWorkers.map(infoJson) };
+}
+
+export function dayJson({ date, processed, failed }: DailyStats): object {
+  return { date: utcDay(date.getTime()), processed, failed };
+}
+
+/** `shown` is the text of the HTTP API. */
+function contentJson(name: string, content: Content | undefined): object {
+  const encoding = `${name}Encoding`;
+  if (content === undefined) return { [name]: null, [encoding]: null };
+  if (content instanceof Uint8Array) return bytesJson(name, content);
+  return { [name]: content.shown, [encoding]: 'shown' };
 }

@@ -8,7 +8,6 @@ import { addConnectionOptions, CONNECTION_HELP, connectTarget } from './connect.
 import { addDash } from './dash/dash.ts';
 import type { Surroundings } from './run.ts';
 
-/** Adds `escapement tasks`: inspects and changes tasks and their queues, with the commands of asynq. */
 export function addTasks(program: Command, terminal: Terminal): void {
   addTasksIn(program, {
     terminal,

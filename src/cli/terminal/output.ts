@@ -55,7 +55,6 @@ export class Output {
     return this.#isGone;
   }
 
-  /** Writes lines at once. */
   async print(...lines: string[]): Promise<void> {
     await this.add(lines.map((line) => `${line}\n`).join(''));
     await this.flush();
@@ -73,7 +72,6 @@ export class Output {
     if (this.#bytes >= BUFFER_BYTES) await this.flush();
   }
 
-  /** Writes the data that was added. */
   async flush(): Promise<void> {
     const bytes = Buffer.concat(this.#chunks);
     this.#chunks = [];

@@ -28,7 +28,6 @@ export class ProgressBar {
     this.#bar.update(done);
   }
 
-  /** Removes the bar. */
   stop(): void {
     this.#bar?.stop();
     this.#bar = undefined;

@@ -21,11 +21,9 @@ export interface Terminal {
   readonly err: Output;
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
-  /** Exit code of the command. */
   exitCode: number;
 }
 
-/** Returns the terminal of this process. */
 export function hostTerminal(signal: AbortSignal): Terminal {
   return {
     out: new Output(process.stdout),
@@ -49,7 +47,6 @@ export async function interruptible<R>(action: (signal: AbortSignal) => Promise<
   }
 }
 
-/** Prints an error in one line. */
 export function printError({ err }: Terminal, message: string): Promise<void> {
   return err.print(`${err.paint('red', 'escapement:')} ${message}`);
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { EscapementError } from '../../core/errors.ts';
-import type { Broker } from './broker.ts';
 import { brokerClosed } from './broker-errors.ts';
+import type { Broker } from './broker.ts';
 
 /** An operation of a broker: a method whose promise settles when it is done. */
 export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'maintenance' | 'leaseHolder' | 'close'>;
@@ -12,7 +12,6 @@ export type Operation<Context, O extends BrokerOperation> = (
   ...args: Parameters<Broker[O]>
 ) => ReturnType<Broker[O]> | Awaited<ReturnType<Broker[O]>>;
 
-/** All operations of a broker, as functions of what the broker works on. */
 export type Operations<Context> = { readonly [O in BrokerOperation]: Operation<Context, O> };
 
 /** Every operation; TypeScript checks that none is missing. */

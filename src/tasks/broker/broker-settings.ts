@@ -2,7 +2,7 @@ import { systemClock, type Clock } from '../../core/clock.ts';
 import { integer, type OptionTable, type Resolved } from '../../core/options.ts';
 import { requireClock } from '../../core/require-clock.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/units.ts';
-import { requireDuration } from '../task-options.ts';
+import { requireDuration } from '../argument-checks.ts';
 
 /**
  * How long the history of a schedule entry is kept after its last event, as the counts of days are. No operation reports that an

@@ -167,11 +167,7 @@ export interface TaskBroker {
    */
   subscribe(listener: BrokerListener, queues: readonly string[]): Promise<Subscription>;
 
-  /**
-   * Requests the server that runs a task to stop it.
-   *
-   * @returns whether a server that runs it has answered within `waitMs`.
-   */
+  /** Requests the server that runs a task to stop it. @returns whether a server that runs it has answered within `waitMs`. */
   cancel(request: CancelRequest, waitMs: number): Promise<boolean>;
 
   // Servers and schedulers.

@@ -7,9 +7,9 @@ import {
   type Resolved,
 } from '../../core/options.ts';
 import { requireFiniteNumber, requireFraction, requireFunction } from '../../core/validate.ts';
-import type { Broker, Subscription } from './broker.ts';
+import { requireBroker } from '../argument-checks.ts';
 import { BROKER_OPERATION_NAMES, type AnyOperation, type BrokerOperation } from './broker-base.ts';
-import { requireBroker } from './broker-checks.ts';
+import type { Broker, Subscription } from './broker.ts';
 
 /** How often operations of a flaky broker fail, and how long they take. */
 export interface FlakyRates {

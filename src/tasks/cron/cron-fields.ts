@@ -98,7 +98,6 @@ function readValue(text: string, { min, max, words }: FieldRule): number | undef
   return value !== undefined && value >= min && value <= max ? value : undefined;
 }
 
-/** Parses a text of digits only. */
 function readNumber(text: string): number | undefined {
   return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
 }

@@ -11,8 +11,8 @@ import {
   type ServerInfo,
   type WorkerInfo,
 } from '../inspector-info.ts';
-import { retainedUntilMs } from '../task-message.ts';
 import type { TaskInfo } from '../task-info.ts';
+import { retainedUntilMs } from '../task-message.ts';
 import type { TaskState } from '../task-state.ts';
 
 /*
@@ -41,12 +41,10 @@ export type TaskView = Pick<TaskInfo, Listed> &
 export type WorkerView = Omit<WorkerInfo, 'taskPayload' | 'deadline'> &
   Partial<Pick<WorkerInfo, 'deadline'>> & { readonly taskPayload: Content };
 
-/** A server. */
 export type ServerView = Omit<ServerInfo, 'activeWorkers'> & {
   readonly activeWorkers: readonly WorkerView[];
 };
 
-/** An entry of a scheduler. */
 export type EntryView = Omit<SchedulerEntryInfo, 'taskPayload'> & { readonly taskPayload: Content };
 
 /** How the handler shows bytes, and its time. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import type { Inspector } from '../inspector.ts';
 import { MAX_PAGE_SIZE } from '../inspector-options.ts';
+import type { Inspector } from '../inspector.ts';
 import type { Presenter } from './asynqmon-json.ts';
 import { HttpError } from './http-error.ts';
 import { requireJsonType } from './request-guard.ts';
@@ -9,7 +9,6 @@ import type { Parameters } from './route-table.ts';
 /** Shows bytes as text. Errors of a formatter of the application are reported. */
 export type ShowBytes = (bytes: Uint8Array, taskType: string, report: (error: unknown) => void) => string;
 
-/** What all calls of a handler share. */
 export interface Api {
   readonly inspector: Inspector;
   readonly wallNow: () => number;
@@ -64,7 +63,7 @@ export class Call implements Presenter {
   }
 
   parameter(name: string): string {
-    return this.#parameters.get(name) ?? '';
+    return this.#parameters[name] ?? '';
   }
 
   /** The page of a list that the query selects. */

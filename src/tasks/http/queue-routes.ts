@@ -13,7 +13,6 @@ import type { Route } from './route-table.ts';
 const HISTORY_DAYS = 10;
 const STATS_DAYS = 90;
 
-/** Operations on queues, servers and schedulers. */
 export const queueRoutes: readonly Route<Action>[] = [
   { method: 'GET', pattern: '/queues', action: listQueues },
   { method: 'GET', pattern: '/queues/{queue}', action: getQueue },
@@ -22,8 +21,16 @@ export const queueRoutes: readonly Route<Action>[] = [
     pattern: '/queues/{queue}',
     action: ({ inspector, queue }) => inspector.deleteQueue(queue),
   },
-  { method: 'POST', pattern: '/queues/{queue}:pause', action: pauseQueue },
-  { method: 'POST', pattern: '/queues/{queue}:resume', action: resumeQueue },
+  {
+    method: 'POST',
+    pattern: '/queues/{queue}:pause',
+    action: ({ inspector, queue }) => inspector.pauseQueue(queue),
+  },
+  {
+    method: 'POST',
+    pattern: '/queues/{queue}:resume',
+    action: ({ inspector, queue }) => inspector.unpauseQueue(queue),
+  },
   { method: 'GET', pattern: '/queue_stats', action: listQueueStats },
   { method: 'GET', pattern: '/queues/{queue}/groups', action: listGroups },
   { method: 'GET', pattern: '/servers', action: listServers },
@@ -40,17 +47,6 @@ async function listQueues(call: Call): Promise<object> {
 async function getQueue({ inspector, queue }: Call): Promise<object> {
   const current = queueToJson(await inspector.getQueueInfo(queue));
   return { current, history: (await inspector.history(queue, HISTORY_DAYS)).map(dayToJson) };
-}
-
-/** Pausing alone would not check that the queue exists. */
-async function pauseQueue({ inspector, queue }: Call): Promise<void> {
-  await inspector.getQueueInfo(queue);
-  await inspector.pauseQueue(queue);
-}
-
-async function resumeQueue({ inspector, queue }: Call): Promise<void> {
-  await inspector.getQueueInfo(queue);
-  await inspector.unpauseQueue(queue);
 }
 
 async function listQueueStats(call: Call): Promise<object> {

@@ -1,10 +1,10 @@
 import { EscapementError } from '../../core/errors.ts';
 import { inOwnTurn } from '../../core/own-turn.ts';
-import type { TaskTarget } from '../broker/broker.ts';
 import { isUnavailable } from '../broker/broker-errors.ts';
-import type { Inspector } from '../inspector.ts';
+import type { TaskTarget } from '../broker/broker.ts';
 import type { WorkerInfo } from '../inspector-info.ts';
 import { MAX_PAGE_SIZE } from '../inspector-options.ts';
+import type { Inspector } from '../inspector.ts';
 import type { TaskChange, TaskState } from '../task-state.ts';
 import { groupToJson, listedTaskToJson, queueToJson, taskToJson } from './asynqmon-json.ts';
 import type { Action, Call } from './call.ts';
@@ -27,7 +27,6 @@ const RESULTS: Readonly<Record<TaskChange, readonly [all: string, done: string, 
   archive: ['archived', 'archived_ids', 'error_ids'],
 };
 
-/** Operations on tasks. */
 export const taskRoutes: readonly Route<Action>[] = [
   { method: 'GET', pattern: '/queues/{queue}/tasks/{task}', action: getTask },
   ...(Object.keys(CHANGES) as (keyof typeof CHANGES)[]).flatMap((state): Route<Action>[] => [
@@ -101,7 +100,6 @@ async function listActiveTasks(call: Call): Promise<object> {
   return { tasks: tasks.map((task) => listedTaskToJson('active', task, call, workers.get(task.id))), stats };
 }
 
-/** Returns the runs of a queue, by the id of their task. */
 async function workersOf(inspector: Inspector, queue: string): Promise<ReadonlyMap<string, WorkerInfo>> {
   const workers = (await inspector.servers()).flatMap((server) => server.activeWorkers);
   return new Map(workers.filter((worker) => worker.queue === queue).map((worker) => [worker.taskId, worker]));
@@ -141,7 +139,7 @@ async function cancel(inspector: Inspector, queue: string, id: string): Promise<
 const AT_ONCE = 50;
 
 /** The ids of a batch by outcome, in their order. */
-export interface BatchOutcome {
+interface BatchOutcome {
   readonly done: readonly string[];
   readonly failed: readonly string[];
 }

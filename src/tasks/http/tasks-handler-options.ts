@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { wrongValue } from '../../core/errors.ts';
 import { integer, readOptions, type OptionTable, type Resolved } from '../../core/options.ts';
-import { isThenable } from '../../core/thenable.ts';
-import { requireBoolean, requireFunction, requireString } from '../../core/validate.ts';
+import { isThenable, requireBoolean, requireFunction, requireString } from '../../core/validate.ts';
+import { requireBroker } from '../argument-checks.ts';
 import type { Broker } from '../broker/broker.ts';
-import { requireBroker } from '../broker/broker-checks.ts';
 import type { RedisInfo } from '../redis-info.ts';
 import { normalizeHosts, requireAllowedHosts } from './request-guard.ts';
 

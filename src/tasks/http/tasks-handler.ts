@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { wrongType } from '../../core/errors.ts';
-import { isThenable } from '../../core/thenable.ts';
+import { isThenable } from '../../core/validate.ts';
 import { Inspector } from '../inspector.ts';
+import { shorten, showBytes } from '../payload.ts';
 import { redisInfoOf } from '../redis-info.ts';
 import { Call, type Action, type Api, type ShowBytes } from './call.ts';
 import { HttpError, httpErrorOf, internalError, ofApplication } from './http-error.ts';
@@ -9,7 +10,6 @@ import { prometheusRoutes } from './prometheus-routes.ts';
 import { queueRoutes } from './queue-routes.ts';
 import { RequestGuard, requireJsonType } from './request-guard.ts';
 import { RouteTable, type Match, type Method, type Route } from './route-table.ts';
-import { shorten, showBytes } from '../show-bytes.ts';
 import { taskRoutes } from './task-routes.ts';
 import {
   resolveHandlerOptions,

@@ -6,19 +6,18 @@ import { MINUTE_MS } from '../../core/units.ts';
 import { requireObject, requireString } from '../../core/validate.ts';
 import { SystemTimer } from '../../timer/system-timer.ts';
 import { parseCronSpec } from '../cron-spec.ts';
-import { emit } from '../emit.ts';
-import { guardedLogger, type Logger } from '../logger.ts';
 import { Periodic } from '../periodic.ts';
+import { emit, guardedLogger, type Logger } from '../reporting.ts';
 import { settledWithin } from '../settled-within.ts';
 import { requireTask, type Task } from '../task.ts';
 import { identityOf } from './scheduled-entry.ts';
-import { Scheduler } from './scheduler.ts';
 import {
   requireScheduleOptions,
   SCHEDULER_OPTIONS,
   type ScheduleOptions,
   type SchedulerOptions,
 } from './scheduler-options.ts';
+import { Scheduler } from './scheduler.ts';
 
 /** A task to enqueue periodically. */
 export interface PeriodicTaskConfig {

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import { MINUTE_MS } from '../../core/units.ts';
-import type { NewTask, ScheduleEntry } from '../broker/broker.ts';
 import { MOST_SET_BACK_MS } from '../broker/broker-settings.ts';
+import type { NewTask, ScheduleEntry } from '../broker/broker.ts';
 import type { CronSpec } from '../cron-spec.ts';
-import { newTaskOf } from '../new-task.ts';
-import { formatTaskOptions, mergeTaskOptions, type TaskOptions } from '../task-options.ts';
+import { formatTaskOptions, mergeTaskOptions, newTaskOf, type TaskOptions } from '../task-options.ts';
 import type { Task } from '../task.ts';
 import type { Backfill } from './scheduler-options.ts';
 

@@ -9,11 +9,10 @@ import {
 } from '../../core/options.ts';
 import { SECOND_MS } from '../../core/units.ts';
 import { requireFunction, requireString } from '../../core/validate.ts';
+import { requireBroker, requireText } from '../argument-checks.ts';
 import type { Broker } from '../broker/broker.ts';
-import { requireBroker } from '../broker/broker-checks.ts';
-import { TimeZone } from '../cron/time-zone.ts';
-import { requireText } from '../require-text.ts';
-import { guardedLogger, requireLogger, silentLogger, type Logger } from '../logger.ts';
+import { TimeZone } from '../cron/wall-schedule.ts';
+import { guardedLogger, requireLogger, silentLogger, type Logger } from '../reporting.ts';
 import type { TaskInfo } from '../task-info.ts';
 import { requireTaskOptions, TASK_OPTIONS, type TaskOptions } from '../task-options.ts';
 import type { Task } from '../task.ts';
@@ -85,9 +84,7 @@ export interface ScheduleTick {
   readonly at: Date;
 }
 
-/**
- * Its result is not awaited. An error that it throws is emitted as an `error` event, or is an uncaught exception, and stops nothing.
- */
+/** Its result is not awaited. An error that it throws is emitted as an `error` event, or is an uncaught exception, and stops nothing. */
 export type PreEnqueue = (task: Task, options: TaskOptions, tick: ScheduleTick) => unknown;
 
 /**

@@ -4,12 +4,12 @@ import { MINUTE_MS } from '../../core/units.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
 import { DelayingQueue } from '../../workqueue/delaying-queue.ts';
 import type { GroupLimits, TaskSet } from '../broker/broker.ts';
-import { newTaskOf } from '../new-task.ts';
 import { endedWithin, settledWithin } from '../settled-within.ts';
+import { newTaskOf } from '../task-options.ts';
 import { requireTask, type Task } from '../task.ts';
-import { MessageTask, type ReceivedTask } from './handler.ts';
+import type { ReceivedTask } from './handler.ts';
 import type { Reports } from './reports.ts';
-import { serverClosed } from './run.ts';
+import { MessageTask, serverClosed } from './run.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 
 /** Groups that are checked, or aggregated, at once; as asynq. */

@@ -1,8 +1,3 @@
-import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
-import { decodeJson } from '../payload.ts';
-import { printBytes, printFilled } from '../show-bytes.ts';
-import type { TaskMessage } from '../task-message.ts';
-
 /**
  * Processes a task. The task is done when the handler returns, or when the promise it returns resolves; it has failed when the
  * handler throws or rejects.
@@ -14,11 +9,7 @@ export type Handler<P = unknown> = (task: ReceivedTask<P>, context: TaskContext)
 /** Wraps a handler: it may inspect or replace task, context and result, or not call `next` at all. */
 export type Middleware = (next: Handler) => Handler;
 
-/**
- * A task as its handler receives it. Immutable.
- *
- * @typeParam P - type of `data`.
- */
+/** A task as its handler receives it. Immutable. @typeParam P - type of `data`. */
 export interface ReceivedTask<P = unknown> {
   /** Type of the task: selects its handler. */
   readonly type: string;
@@ -73,49 +64,4 @@ export interface TaskContext {
    * @throws the errors of `writeResult`.
    */
   progress(value: unknown): Promise<void>;
-}
-
-/** A `ReceivedTask` that reads from a task message. */
-export class MessageTask<P = undefined> implements ReceivedTask<P> {
-  /** The name that users know: a console prints it. */
-  static readonly name = 'ReceivedTask';
-  readonly #message: TaskMessage;
-  #payload: Uint8Array | undefined;
-  readonly data: P;
-
-  constructor(message: TaskMessage, data: P) {
-    this.#message = message;
-    this.data = data;
-  }
-
-  get type(): string {
-    return this.#message.type;
-  }
-
-  get payload(): Uint8Array {
-    this.#payload ??= Buffer.from(this.#message.payload);
-    return this.#payload;
-  }
-
-  get headers(): Readonly<Record<string, string>> {
-    return this.#message.headers;
-  }
-
-  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller states the type it expects
-  json<T = unknown>(): T {
-    return decodeJson(this.#message.payload) as T;
-  }
-
-  withData<D>(data: D): ReceivedTask<D> {
-    return new MessageTask(this.#message, data);
-  }
-
-  /** @internal Printed by a console. */
-  [CONSOLE_VIEW](): object {
-    return consoleView(this, () => ({
-      type: this.type,
-      payload: printBytes(this.#message.payload),
-      headers: printFilled(this.headers),
-    }));
-  }
 }

@@ -37,7 +37,6 @@ export class LeaseKeeper {
     });
   }
 
-  /** Called before runs are started. */
   watch(runs: readonly TaskRun[]): void {
     if (this.#holder !== undefined) {
       const { graceMs } = this.#options; // a run has settled by then: its lease is not renewed for longer
@@ -47,7 +46,6 @@ export class LeaseKeeper {
     if (!this.#isArmed) this.#arm(Infinity);
   }
 
-  /** Called when a run is over. */
   release({ slot }: TaskRun): void {
     this.#holder?.release(slot);
   }

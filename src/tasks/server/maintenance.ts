@@ -3,9 +3,8 @@ import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { LeasedTask, MaintenanceJob, ServerState } from '../broker/broker.ts';
 import { Periodic, type PeriodicJob } from '../periodic.ts';
 import type { Groups } from './groups.ts';
-import { MessageTask } from './handler.ts';
 import type { Reports } from './reports.ts';
-import { leaseLost } from './run.ts';
+import { leaseLost, MessageTask } from './run.ts';
 import { retryDelayOf, type ResolvedServerOptions } from './server-options.ts';
 
 /** As asynq: a server that has died is no longer listed after ten seconds. */
@@ -88,7 +87,6 @@ function jobsOf(
   };
 }
 
-/** Runs the jobs of a server beside its processing of tasks. */
 export class Maintenance {
   readonly #options: ResolvedServerOptions;
   readonly #readState: () => ServerState;

@@ -3,27 +3,17 @@ import { guarded } from '../../core/report-uncaught.ts';
 import { duration, gauges } from '../../metrics/measure.ts';
 import type { MetricsProvider } from '../../metrics/provider.ts';
 import type { CancelOutcome } from '../broker/broker.ts';
-import { emit } from '../emit.ts';
+import { emit } from '../reporting.ts';
 import type { TaskMessage } from '../task-message.ts';
-import type { ReceivedTask } from './handler.ts';
-import type { Ending } from './ending.ts';
+import type { ReceivedTask, TaskContext } from './handler.ts';
 import type { RunTable, TaskRun } from './run.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 
 /** Event about a run of a task. */
-export interface TaskEvent {
+export interface TaskEvent
+  extends Pick<ReceivedTask, 'type'>, Pick<TaskContext, 'taskId' | 'queue' | 'retryCount' | 'maxRetry'> {
   /** The task, as its handler receives it. */
   readonly task: ReceivedTask;
-  /** Id of the task, unique in its queue. */
-  readonly taskId: string;
-  /** Queue of the task. */
-  readonly queue: string;
-  /** Type of the task. */
-  readonly type: string;
-  /** Number of failures before this run. */
-  readonly retryCount: number;
-  /** Number of failures after which the task is retried. */
-  readonly maxRetry: number;
 }
 
 /** Event about a run that has ended. */
@@ -88,6 +78,18 @@ export interface ServerEvents {
    * (`ERR_SERVER_CLOSED`), or the task it returned was refused. It will be called again.
    */
   groupFailed: [event: GroupFailedEvent];
+}
+
+/** How a run ends. */
+export interface Ending {
+  readonly kind: 'completed' | 'revoked' | 'retried' | 'archived' | 'discarded' | 'released' | 'lost';
+  readonly error: unknown;
+  /** Whether the error counts as one of the task's retries. */
+  readonly isFailure: boolean;
+  /** When the task is retried, in wall-clock milliseconds; 0 if it is not. */
+  readonly atMs: number;
+  /** What has become of the task, if the run was cancelled. */
+  readonly cancelOutcome: CancelOutcome | undefined;
 }
 
 /** Reports what a server does: to the listeners of its events, to its metrics, and to `healthCheck`. Never throws. */

@@ -1,22 +1,19 @@
 import { setMaxListeners } from 'node:events';
 import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
 import { EscapementError, wrongValue } from '../../core/errors.ts';
-import { isThenable } from '../../core/thenable.ts';
+import { isThenable } from '../../core/validate.ts';
 import type { SystemTimer, TimerId } from '../../timer/system-timer.ts';
 import type { CancelOutcome, LeasedTask } from '../broker/broker.ts';
-import { encodePayload } from '../payload.ts';
-import { printFilled } from '../show-bytes.ts';
+import { decodeJson, encodePayload, printBytes, printFilled } from '../payload.ts';
 import type { TaskMessage } from '../task-message.ts';
-import { MessageTask, type Handler, type ReceivedTask, type TaskContext } from './handler.ts';
+import type { Handler, ReceivedTask, TaskContext } from './handler.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 
-/** A time, read from both clocks. */
 export interface Moment {
   readonly nowMs: number;
   readonly wallNowMs: number;
 }
 
-/** What the runs of a server share. */
 export interface RunSettings {
   readonly options: ResolvedServerOptions;
   readonly timer: SystemTimer;
@@ -139,7 +136,6 @@ export class TaskRun {
     return this.#settings.settle(this, true, this.reason);
   }
 
-  /** Called when the outcome is decided. */
   end(): void {
     this.isOver = true;
     this.#disarm();
@@ -189,11 +185,55 @@ const outOfTime = (run: TaskRun): void => {
   run.outOfTime();
 };
 
-/** Returns the earlier of timeout and deadline. */
 function deadlineOf({ message: { timeoutMs, deadlineMs } }: LeasedTask, wallNowMs: number): number {
   if (timeoutMs === 0) return deadlineMs;
   const timeoutAtMs = wallNowMs + timeoutMs;
   return deadlineMs === 0 ? timeoutAtMs : Math.min(timeoutAtMs, deadlineMs);
+}
+
+/** A `ReceivedTask` that reads from a task message. */
+export class MessageTask<P = undefined> implements ReceivedTask<P> {
+  /** The name that users know: a console prints it. */
+  static readonly name = 'ReceivedTask';
+  readonly #message: TaskMessage;
+  #payload: Uint8Array | undefined;
+  readonly data: P;
+
+  constructor(message: TaskMessage, data: P) {
+    this.#message = message;
+    this.data = data;
+  }
+
+  get type(): string {
+    return this.#message.type;
+  }
+
+  get payload(): Uint8Array {
+    this.#payload ??= Buffer.from(this.#message.payload);
+    return this.#payload;
+  }
+
+  get headers(): Readonly<Record<string, string>> {
+    return this.#message.headers;
+  }
+
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller states the type it expects
+  json<T = unknown>(): T {
+    return decodeJson(this.#message.payload) as T;
+  }
+
+  withData<D>(data: D): ReceivedTask<D> {
+    return new MessageTask(this.#message, data);
+  }
+
+  /** @internal Printed by a console. */
+  [CONSOLE_VIEW](): object {
+    return consoleView(this, () => ({
+      type: this.type,
+      payload: printBytes(this.#message.payload),
+      headers: printFilled(this.headers),
+    }));
+  }
 }
 
 class RunContext implements TaskContext {
@@ -296,7 +336,6 @@ export class RunTable {
     return this.#size;
   }
 
-  /** Number of free slots. */
   get capacityLeft(): number {
     return this.#capacity - this.#size;
   }

@@ -10,10 +10,9 @@ import {
   requireObject,
 } from '../../core/validate.ts';
 import { requireMetrics, type MetricsProvider } from '../../metrics/provider.ts';
+import { requireBroker, requireQueueName } from '../argument-checks.ts';
 import type { Broker } from '../broker/broker.ts';
-import { requireBroker } from '../broker/broker-checks.ts';
-import { guardedLogger, requireLogger, silentLogger, type Logger } from '../logger.ts';
-import { requireQueueName } from '../require-text.ts';
+import { guardedLogger, requireLogger, silentLogger, type Logger } from '../reporting.ts';
 import type { Task } from '../task.ts';
 import type { ReceivedTask, TaskContext } from './handler.ts';
 

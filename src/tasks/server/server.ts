@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { hostname } from 'node:os';
 import { CONSOLE_VIEW, consoleView } from '../../core/console-view.ts';
-import { EscapementError, wrongType } from '../../core/errors.ts';
+import { EscapementError } from '../../core/errors.ts';
 import type { ServerState } from '../broker/broker.ts';
-import { isServeMux, type ServeMux } from '../serve-mux.ts';
+import { callable, type ServeMux } from '../serve-mux.ts';
 import type { Handler } from './handler.ts';
 import type { ServerEvents } from './reports.ts';
 import { serverClosed } from './run.ts';
@@ -190,12 +190,6 @@ export class Server extends EventEmitter<ServerEvents> {
       workers: this.#components?.workers() ?? [],
     };
   }
-}
-
-function callable(handler: Handler | ServeMux): Handler {
-  if (typeof handler === 'function') return handler;
-  if (isServeMux(handler)) return handler.handler;
-  throw wrongType('handler', 'a function or a ServeMux', handler);
 }
 
 function startedError(status: ServerStatus): EscapementError {

@@ -15,9 +15,6 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { file_google_protobuf_timestamp } from '@bufbuild/protobuf/wkt';
 import type { Message } from '@bufbuild/protobuf';
 
-/**
- * Describes the file asynq.proto.
- */
 export const file_asynq: GenFile =
   /*@__PURE__*/
   fileDesc(
@@ -25,279 +22,71 @@ export const file_asynq: GenFile =
     [file_google_protobuf_timestamp],
   );
 
-/**
- * @generated from message asynq.TaskMessage
- */
 export type TaskMessage = Message<'asynq.TaskMessage'> & {
-  /**
-   * @generated from field: string type = 1;
-   */
   type: string;
-
-  /**
-   * @generated from field: bytes payload = 2;
-   */
   payload: Uint8Array;
-
-  /**
-   * @generated from field: string id = 3;
-   */
   id: string;
-
-  /**
-   * @generated from field: string queue = 4;
-   */
   queue: string;
-
-  /**
-   * @generated from field: int32 retry = 5;
-   */
   retry: number;
-
-  /**
-   * @generated from field: int32 retried = 6;
-   */
   retried: number;
-
-  /**
-   * @generated from field: string error_msg = 7;
-   */
   errorMsg: string;
-
-  /**
-   * seconds
-   *
-   * @generated from field: int64 timeout = 8;
-   */
   timeout: bigint;
-
-  /**
-   * Unix seconds
-   *
-   * @generated from field: int64 deadline = 9;
-   */
   deadline: bigint;
-
-  /**
-   * @generated from field: string unique_key = 10;
-   */
   uniqueKey: string;
-
-  /**
-   * Unix seconds
-   *
-   * @generated from field: int64 last_failed_at = 11;
-   */
   lastFailedAt: bigint;
-
-  /**
-   * seconds
-   *
-   * @generated from field: int64 retention = 12;
-   */
   retention: bigint;
-
-  /**
-   * Unix seconds
-   *
-   * @generated from field: int64 completed_at = 13;
-   */
   completedAt: bigint;
-
-  /**
-   * @generated from field: string group_key = 14;
-   */
   groupKey: string;
-
-  /**
-   * @generated from field: map<string, string> headers = 15;
-   */
   headers: { [key: string]: string };
 };
 
-/**
- * Describes the message asynq.TaskMessage.
- * Use `create(TaskMessageSchema)` to create a new message.
- */
 export const TaskMessageSchema: GenMessage<TaskMessage> = /*@__PURE__*/ messageDesc(file_asynq, 0);
 
-/**
- * @generated from message asynq.ServerInfo
- */
 export type ServerInfo = Message<'asynq.ServerInfo'> & {
-  /**
-   * @generated from field: string host = 1;
-   */
   host: string;
-
-  /**
-   * @generated from field: int32 pid = 2;
-   */
   pid: number;
-
-  /**
-   * @generated from field: string server_id = 3;
-   */
   serverId: string;
-
-  /**
-   * @generated from field: int32 concurrency = 4;
-   */
   concurrency: number;
-
-  /**
-   * @generated from field: map<string, int32> queues = 5;
-   */
   queues: { [key: string]: number };
-
-  /**
-   * @generated from field: bool strict_priority = 6;
-   */
   strictPriority: boolean;
-
-  /**
-   * @generated from field: string status = 7;
-   */
   status: string;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp start_time = 8;
-   */
   startTime?: Timestamp | undefined;
-
-  /**
-   * @generated from field: int32 active_worker_count = 9;
-   */
   activeWorkerCount: number;
 };
 
-/**
- * Describes the message asynq.ServerInfo.
- * Use `create(ServerInfoSchema)` to create a new message.
- */
 export const ServerInfoSchema: GenMessage<ServerInfo> = /*@__PURE__*/ messageDesc(file_asynq, 1);
 
-/**
- * @generated from message asynq.WorkerInfo
- */
 export type WorkerInfo = Message<'asynq.WorkerInfo'> & {
-  /**
-   * @generated from field: string host = 1;
-   */
   host: string;
-
-  /**
-   * @generated from field: int32 pid = 2;
-   */
   pid: number;
-
-  /**
-   * @generated from field: string server_id = 3;
-   */
   serverId: string;
-
-  /**
-   * @generated from field: string task_id = 4;
-   */
   taskId: string;
-
-  /**
-   * @generated from field: string task_type = 5;
-   */
   taskType: string;
-
-  /**
-   * @generated from field: bytes task_payload = 6;
-   */
   taskPayload: Uint8Array;
-
-  /**
-   * @generated from field: string queue = 7;
-   */
   queue: string;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp start_time = 8;
-   */
   startTime?: Timestamp | undefined;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp deadline = 9;
-   */
   deadline?: Timestamp | undefined;
 };
 
-/**
- * Describes the message asynq.WorkerInfo.
- * Use `create(WorkerInfoSchema)` to create a new message.
- */
 export const WorkerInfoSchema: GenMessage<WorkerInfo> = /*@__PURE__*/ messageDesc(file_asynq, 2);
 
-/**
- * @generated from message asynq.SchedulerEntry
- */
 export type SchedulerEntry = Message<'asynq.SchedulerEntry'> & {
-  /**
-   * @generated from field: string id = 1;
-   */
   id: string;
-
-  /**
-   * @generated from field: string spec = 2;
-   */
   spec: string;
-
-  /**
-   * @generated from field: string task_type = 3;
-   */
   taskType: string;
-
-  /**
-   * @generated from field: bytes task_payload = 4;
-   */
   taskPayload: Uint8Array;
-
-  /**
-   * @generated from field: repeated string enqueue_options = 5;
-   */
   enqueueOptions: string[];
-
-  /**
-   * @generated from field: google.protobuf.Timestamp next_enqueue_time = 6;
-   */
   nextEnqueueTime?: Timestamp | undefined;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp prev_enqueue_time = 7;
-   */
   prevEnqueueTime?: Timestamp | undefined;
 };
 
-/**
- * Describes the message asynq.SchedulerEntry.
- * Use `create(SchedulerEntrySchema)` to create a new message.
- */
 export const SchedulerEntrySchema: GenMessage<SchedulerEntry> = /*@__PURE__*/ messageDesc(file_asynq, 3);
 
-/**
- * @generated from message asynq.SchedulerEnqueueEvent
- */
 export type SchedulerEnqueueEvent = Message<'asynq.SchedulerEnqueueEvent'> & {
-  /**
-   * @generated from field: string task_id = 1;
-   */
   taskId: string;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp enqueue_time = 2;
-   */
   enqueueTime?: Timestamp | undefined;
 };
 
-/**
- * Describes the message asynq.SchedulerEnqueueEvent.
- * Use `create(SchedulerEnqueueEventSchema)` to create a new message.
- */
 export const SchedulerEnqueueEventSchema: GenMessage<SchedulerEnqueueEvent> =
   /*@__PURE__*/
   messageDesc(file_asynq, 4);

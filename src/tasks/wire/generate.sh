@@ -9,5 +9,6 @@ buf generate asynq.proto --template '{
   "version": "v2",
   "plugins": [{ "local": "protoc-gen-es", "out": "'"$out"'", "opt": ["target=ts"] }]
 }'
-mv "$out/asynq_pb.ts" asynq-messages.gen.ts
+# Without the comments, which repeat asynq.proto.
+perl -0pe 's{^ */\*\*.*?\*/\n}{}gms; s{;\n\n  }{;\n  }g' "$out/asynq_pb.ts" > asynq-messages.gen.ts
 npx prettier --write asynq-messages.gen.ts

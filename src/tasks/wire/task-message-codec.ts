@@ -1,7 +1,6 @@
 import type { TaskMessage } from '../task-message.ts';
 import { TaskMessageSchema } from './asynq-messages.gen.ts';
-import { decodeMessage, encodeMessage } from './protobuf.ts';
-import { ANY_TIME_MS, msOf, secondsOf, wireTimeoutOf } from './wire-time.ts';
+import { ANY_TIME_MS, decodeMessage, encodeMessage, msOf, secondsOf, wireTimeoutOf } from './protobuf.ts';
 
 /*
  * The field `msg` of a task in Redis. It is encoded for every task that is enqueued, so there is an encoder of our own, which takes
@@ -10,8 +9,8 @@ import { ANY_TIME_MS, msOf, secondsOf, wireTimeoutOf } from './wire-time.ts';
  */
 
 /** @throws EscapementError `ERR_WIRE_MESSAGE` - the message cannot be encoded. */
-export function encodeTaskMessage(message: TaskMessage): Uint8Array {
-  return writeTaskMessage(message) ?? encodeAnyTaskMessage(message);
+export function encodeTaskMessage(message: TaskMessage): Buffer {
+  return writeTaskMessage(message) ?? Buffer.from(encodeAnyTaskMessage(message));
 }
 
 /** Encodes any message, with the library. */
@@ -59,7 +58,6 @@ export function decodeTaskMessage(bytes: Uint8Array): TaskMessage {
   };
 }
 
-/** Buffer in which a message is encoded. */
 const scratch = Buffer.allocUnsafeSlow(16_384);
 
 /** A UTF-16 code unit is at most three bytes of UTF-8; tags, lengths and numbers of a message take less than `OTHER_BYTES`. */
@@ -172,7 +170,7 @@ function header(field: number, name: string, value: unknown): void {
   string(2, value);
 }
 
-/** Rounds up, as wire-time.ts does. */
+/** Rounds up, as `secondsOf` does. */
 function seconds(field: number, ms: number): void {
   integer(field, Math.ceil(ms / 1_000), Number.MAX_SAFE_INTEGER);
 }

@@ -3,9 +3,8 @@ import type { LeaseHolder, LeasedTask } from 'escapement/tasks';
 import { ManualClock } from 'escapement/testing';
 import { describe, expect, it, vi } from 'vitest';
 import { LeaseKeeper } from '../../../src/tasks/server/leases.ts';
-import { silentLogger } from '../../../src/tasks/logger.ts';
-import { RunTable } from '../../../src/tasks/server/run.ts';
-import { TaskRun } from '../../../src/tasks/server/run.ts';
+import { silentLogger } from '../../../src/tasks/reporting.ts';
+import { RunTable, TaskRun } from '../../../src/tasks/server/run.ts';
 
 /** A run whose lease ended long ago, as far as is known here: no reply has come in time, as when the process was blocked. */
 function blocked(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { QueuePicker } from '../../../src/tasks/server/queue-picker.ts';
+import { QueuePicker } from '../../../src/tasks/server/processor.ts';
 
 /** What each queue is given over some rounds. */
 function deal(picker: QueuePicker, places: number, rounds: number): Record<string, number> {

@@ -1,6 +1,6 @@
 import { defaultRetryDelayMs } from 'escapement/tasks';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { MessageTask } from '../../../src/tasks/server/handler.ts';
+import { MessageTask } from '../../../src/tasks/server/run.ts';
 import { retryDelayOf } from '../../../src/tasks/server/server-options.ts';
 
 const task = new MessageTask({} as never, undefined);

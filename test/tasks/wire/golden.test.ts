@@ -4,16 +4,14 @@ import type { TaskMessage } from '../../../src/tasks/task-message.ts';
 import {
   decodeEnqueueEvent,
   decodeScheduleEntry,
-  encodeEnqueueEvent,
-  encodeScheduleEntry,
-} from '../../../src/tasks/wire/scheduler-codec.ts';
-import {
   decodeServer,
   decodeWorker,
+  encodeEnqueueEvent,
+  encodeScheduleEntry,
   encodeServer,
   encodeWorker,
-} from '../../../src/tasks/wire/server-codec.ts';
-import type { ServerHead } from '../../../src/tasks/wire/server-codec.ts';
+  type ServerHead,
+} from '../../../src/tasks/wire/member-codec.ts';
 import { decodeTaskMessage, encodeTaskMessage } from '../../../src/tasks/wire/task-message-codec.ts';
 
 /** Bytes that protoc wrote from asynq's own .proto. */

@@ -4,15 +4,13 @@ import { anyCharacter } from '../../any-character.ts';
 import {
   decodeEnqueueEvent,
   decodeScheduleEntry,
-  encodeEnqueueEvent,
-  encodeScheduleEntry,
-} from '../../../src/tasks/wire/scheduler-codec.ts';
-import {
   decodeServer,
   decodeWorker,
+  encodeEnqueueEvent,
+  encodeScheduleEntry,
   encodeServer,
   encodeWorker,
-} from '../../../src/tasks/wire/server-codec.ts';
+} from '../../../src/tasks/wire/member-codec.ts';
 import { propertyRuns } from '../../runs.ts';
 
 const text = fc.string({ unit: anyCharacter });

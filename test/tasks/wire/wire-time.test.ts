@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { decodeEnqueueEvent, encodeEnqueueEvent } from '../../../src/tasks/wire/scheduler-codec.ts';
-import { decodeServer } from '../../../src/tasks/wire/server-codec.ts';
-import { momentOf, msOf, secondsOf, timestampOf } from '../../../src/tasks/wire/wire-time.ts';
+import {
+  decodeEnqueueEvent,
+  decodeServer,
+  encodeEnqueueEvent,
+} from '../../../src/tasks/wire/member-codec.ts';
+import { momentOf, msOf, secondsOf, timestampOf } from '../../../src/tasks/wire/protobuf.ts';
 
 describe('times on the wire', () => {
   it('are rounded up to whole seconds, also those that are no whole milliseconds', () => {

@@ -1,31 +1,23 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import type { TaskOptions } from '../../../tasks/task-options.ts';
+import {
+  TASK_OPTIONS,
+  type OptionFlag,
+  type OptionKind,
+  type TaskOptions,
+} from '../../../tasks/task-options.ts';
 import { CommandError } from '../../command-error.ts';
 import { addOption, duration, text, time, wholeNumber } from '../../options.ts';
 import { printable } from '../../terminal/text.ts';
-import { infoJson } from '../info-json.ts';
 import { does, type Report, type Run, type Surroundings } from '../run.ts';
-import { showTime } from '../show.ts';
+import { infoJson, showTime } from '../show.ts';
 
-/** The maximum of a 32-bit number on the wire. */
-const MAX_RETRIES = 2 ** 31 - 1;
-
-type Parse = (word: string, before: never) => unknown;
-
-/** Task options: flags, help, parser, name of the task option, other flags. */
-const ROWS: readonly (readonly [string, string, Parse, keyof TaskOptions, ...string[]])[] = [
-  ['-q, --queue <queue>', "queue of the task [default: 'default']", text, 'queue'],
-  ['--id <id>', 'id of the task [default: a UUID]', text, 'taskId', '--task_id <id>'],
-  ['--retry <n>', 'number of retries [default: 25]', wholeNumber(0, MAX_RETRIES), 'maxRetry'],
-  ['--timeout <duration>', 'how long a run may take', duration(0), 'timeoutMs'],
-  ['--deadline <time>', 'when the last run must be over', time, 'deadline'],
-  ['--unique <duration>', 'how long duplicates are rejected', duration(1_000), 'uniqueTtlMs'],
-  ['--process_at <time>', 'when to process it [default: now]', time, 'processAt'],
-  ['--process_in <duration>', 'when to process it, from now', duration(0), 'processInMs'],
-  ['--retention <duration>', 'how long it is kept when it is done', duration(0), 'retentionMs'],
-  ['-g, --group <group>', 'group with which it is aggregated', text, 'group'],
-  ['--header <header>', "header for the handler: 'name=value'; may be repeated", header, 'headers'],
-];
+const PARSERS: Readonly<Record<OptionKind, (word: string, before: never) => unknown>> = {
+  count: wholeNumber(0),
+  duration: duration(0),
+  headers: header,
+  text,
+  time,
+};
 
 const HELP = `
 A duration is in Go's notation: 90s, 1h30m, 300ms. A time is in RFC 3339:
@@ -36,20 +28,34 @@ interface EnqueueOptions extends Readonly<Record<string, unknown>> {
   readonly payload?: string;
 }
 
-/** Adds `task enqueue`. */
+/** Adds `task enqueue`, with a flag for each task option. */
 export function addEnqueue(group: Command, surroundings: Surroundings): void {
   const command = group.command('enqueue').description('add a task').addHelpText('after', HELP);
   const type = new Option('-t, --type_name <type>', 'type of the task').argParser(text);
   addOption(command, type.makeOptionMandatory(), '--type <type>');
   command.option('-l, --payload <text>', 'payload, byte for byte');
-  const options = ROWS.map(([flags, description, parse, name, ...aliases]) => {
-    const option = new Option(flags, description).argParser(parse as (word: string) => unknown);
-    addOption(command, option, ...aliases);
-    return { name, attribute: option.attributeName() };
+  const attributes = Object.entries(TASK_OPTIONS).map(([name, [check, , { kind }, flag]]) => {
+    const { flags, help, alias }: OptionFlag = flag;
+    const option = new Option(flags, help).argParser((word, before) => {
+      const value = PARSERS[kind](word, before as never);
+      return checked(value, check);
+    });
+    addOption(command, option, ...(alias === undefined ? [] : [alias]));
+    return [name, option.attributeName()] as const;
   });
   does<EnqueueOptions>(command, surroundings, (run) =>
-    enqueue(run, Object.fromEntries(options.map(({ name, attribute }) => [name, run.options[attribute]]))),
+    enqueue(run, Object.fromEntries(attributes.map(([name, attribute]) => [name, run.options[attribute]]))),
   );
+}
+
+/** Reports at the flag what `enqueue` would reject. */
+function checked(value: unknown, check: (argument: string, value: unknown) => void): unknown {
+  try {
+    check('It', value);
+  } catch (error) {
+    throw new InvalidArgumentError(`${(error as Error).message}.`);
+  }
+  return value;
 }
 
 async function enqueue({ target, options }: Run<EnqueueOptions>, taskOptions: TaskOptions): Promise<Report> {

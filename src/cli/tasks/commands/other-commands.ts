@@ -5,11 +5,9 @@ import type { SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import { addPage, addQueue, texts, type PageOptions } from '../../options.ts';
 import { EXIT_CODES } from '../../terminal/terminal.ts';
 import { formatCount, printable, type Columns } from '../../terminal/text.ts';
-import { infoJson, serverJson } from '../info-json.ts';
 import { does, tableOf, withEach, type Report, type Run, type Surroundings } from '../run.ts';
-import { contentCell, showRelative, showTime } from '../show.ts';
+import { contentCell, infoJson, serverJson, showRelative, showTime } from '../show.ts';
 
-/** Adds `escapement tasks server …`, `cron …`, `group …` and `repair`. */
 export function addOtherCommands(part: Command, surroundings: Surroundings): void {
   const group = (name: string, description: string): Command =>
     part.command(name).description(description).enablePositionalOptions();

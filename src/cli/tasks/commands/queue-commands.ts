@@ -3,9 +3,8 @@ import { utcDay } from '../../../core/units.ts';
 import type { DailyStats } from '../../../tasks/inspector-info.ts';
 import { texts, wholeNumber } from '../../options.ts';
 import { formatCount, printable, type Columns } from '../../terminal/text.ts';
-import { dayJson, infoJson } from '../info-json.ts';
 import { changeEach, does, tableOf, withEach, type Report, type Run, type Surroundings } from '../run.ts';
-import { queueColumns, queueDetails, showDetails, showErrorRate } from '../show.ts';
+import { dayJson, infoJson, queueColumns, queueDetails, showDetails, showErrorRate } from '../show.ts';
 
 const DEFAULT_DAYS = 10;
 
@@ -19,7 +18,6 @@ const DAY_COLUMNS: Columns<DailyStats> = [
   ['error rate', showErrorRate, 'right'],
 ];
 
-/** Adds `escapement tasks queue …`. */
 export function addQueueCommands(part: Command, surroundings: Surroundings): void {
   const group = part.command('queue').description('inspect and change queues').enablePositionalOptions();
   does(group.command('list').alias('ls').description('list all queues'), surroundings, listQueues);

@@ -3,9 +3,8 @@ import type { QueueView } from '../../../tasks/http/asynqmon-json.ts';
 import { countsOf } from '../../../tasks/inspector-info.ts';
 import { TASK_STATES } from '../../../tasks/task-state.ts';
 import { formatCount, type Columns } from '../../terminal/text.ts';
-import { infoJson } from '../info-json.ts';
 import { does, tableOf, type Report, type Run, type Surroundings } from '../run.ts';
-import { showDuration, showErrorRate } from '../show.ts';
+import { infoJson, showDuration, showErrorRate } from '../show.ts';
 
 const SUMMED = [...TASK_STATES, 'size', 'processed', 'failed'] as const;
 
@@ -39,7 +38,6 @@ const REDIS_COLUMNS: Columns<RedisReport> = [
   ['peak memory', ({ used_memory_peak_human: memory = '?' }) => `${memory}B`],
 ];
 
-/** Adds `escapement tasks stats`. */
 export function addStats(part: Command, surroundings: Surroundings): void {
   does(
     part.command('stats').description('show counts of all queues and their tasks'),

@@ -13,16 +13,14 @@ import {
 } from '../../options.ts';
 import { ProgressBar } from '../../terminal/progress-bar.ts';
 import { count, printable } from '../../terminal/text.ts';
-import { infoJson } from '../info-json.ts';
 import { changeEach, does, tableOf, withEach, type Report, type Run, type Surroundings } from '../run.ts';
-import { showDetails, taskColumns, taskDetails } from '../show.ts';
+import { infoJson, showDetails, taskColumns, taskDetails } from '../show.ts';
 import type { TaskList, TasksTarget } from '../target/tasks-target.ts';
 import { addEnqueue } from './enqueue.ts';
 
 /** A change of tasks, with the command for some and the one for all in a state. */
 interface ChangeCommands {
   readonly change: TaskChange;
-  /** State of the tasks afterwards. */
   readonly past: string;
   readonly aliases: readonly string[];
   readonly description: string;
@@ -64,7 +62,6 @@ interface Hex {
   readonly hex?: boolean;
 }
 
-/** Adds `escapement tasks task …`. */
 export function addTaskCommands(part: Command, surroundings: Surroundings): void {
   const group = part.command('task').description('inspect and change tasks').enablePositionalOptions();
   const list = group.command('list').alias('ls').description('list the tasks in a state');

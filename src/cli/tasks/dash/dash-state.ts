@@ -1,6 +1,6 @@
 import type { GroupInfo } from '../../../tasks/broker/broker.ts';
-import { TASK_STATES, type TaskState } from '../../../tasks/task-state.ts';
 import type { QueueView, TaskView } from '../../../tasks/http/asynqmon-json.ts';
+import { TASK_STATES, type TaskState } from '../../../tasks/task-state.ts';
 import type { TaskList, TasksTarget } from '../target/tasks-target.ts';
 
 /**
@@ -13,13 +13,11 @@ import type { TaskList, TasksTarget } from '../target/tasks-target.ts';
 export interface DashState {
   /** Undefined in the list of queues. */
   readonly queue: string | undefined;
-  /** State of the tasks in the list. */
   readonly state: TaskState;
   /** Group of aggregating tasks; undefined in the list of groups. */
   readonly group: string | undefined;
   /** Undefined in lists. */
   readonly taskId: string | undefined;
-  /** Page of the list of tasks, from 1. */
   readonly page: number;
   /** The selected row of the list, from 0. */
   readonly row: number;
@@ -50,7 +48,6 @@ export function listShown({ queue, state, group }: DashState): TaskList | undefi
   return { queue, state, group };
 }
 
-/** Returns the number of rows of the list that is shown. */
 export function rowsShown(state: DashState, { queues, groups, tasks }: DashData): number {
   if (state.queue === undefined) return queues.length;
   return (listShown(state) === undefined ? groups : tasks).length;

@@ -4,7 +4,6 @@ import { groupColumns } from '../commands/other-commands.ts';
 import { queueColumns, showDetails, showTime, taskColumns, taskDetails, type Detail } from '../show.ts';
 import { listShown, type DashData, type DashState } from './dash-state.ts';
 
-/** A line of the screen. */
 export interface Line {
   readonly text: string;
   readonly style?: 'bold' | 'inverse' | 'red';
@@ -12,20 +11,16 @@ export interface Line {
 
 /** What is known of the data. */
 export interface DashStatus {
-  /** Name of the target. */
   readonly name: string;
   /** Whether the data is being read for the first time. */
   readonly isReading: boolean;
-  /** Error of the last read. */
   readonly error: string | undefined;
   /** When the data was read; undefined if it never was. */
   readonly readAtMs: number | undefined;
 }
 
-/** What is shown besides the state and its data. */
 export interface DashFrame extends DashStatus {
   readonly nowMs: number;
-  /** Lines of the screen. */
   readonly height: number;
 }
 
@@ -44,7 +39,6 @@ const HELP: readonly Detail[] = [
 /** Lines above and below a list: title, selection, empty lines, error, keys. */
 const LINES_AROUND = 8;
 
-/** Returns the number of rows of a list that fit on the screen. */
 export function rowsThatFit(height: number): number {
   return Math.max(1, height - LINES_AROUND);
 }

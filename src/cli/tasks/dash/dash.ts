@@ -2,7 +2,9 @@ import { emitKeypressEvents, type Key } from 'node:readline';
 import { Option, type Command } from 'commander';
 import { CommandError, describeError } from '../../command-error.ts';
 import { duration } from '../../options.ts';
+import type { Output } from '../../terminal/output.ts';
 import { EXIT_CODES } from '../../terminal/terminal.ts';
+import { harmless } from '../../terminal/text.ts';
 import { does, type Report, type Run, type Surroundings } from '../run.ts';
 import type { TasksTarget } from '../target/tasks-target.ts';
 import {
@@ -15,8 +17,7 @@ import {
   type DashData,
   type DashState,
 } from './dash-state.ts';
-import { dashLines, rowsThatFit, type DashFrame, type DashStatus } from './dash-view.ts';
-import { Screen } from './screen.ts';
+import { type DashFrame, dashLines, type DashStatus, type Line, rowsThatFit } from './dash-view.ts';
 
 /** asynq's. */
 const DEFAULT_REFRESH_MS = 8_000;
@@ -32,7 +33,6 @@ interface DashOptions {
   readonly once?: boolean;
 }
 
-/** Adds `escapement tasks dash`. */
 export function addDash(part: Command, surroundings: Surroundings): void {
   const refresh = duration(MIN_REFRESH_MS);
   const command = part
@@ -81,7 +81,7 @@ async function queuesOnce({ target, now }: Run<DashOptions>): Promise<Report> {
 }
 
 /** The live view: reads periodically, and when a key selects other data. */
-export class Dash {
+class Dash {
   readonly #surroundings: Surroundings;
   readonly #target: TasksTarget;
   readonly #refreshMs: number;
@@ -135,7 +135,6 @@ export class Dash {
     }
   }
 
-  /** Quits, as a key does. */
   readonly stop = (): void => {
     this.#end();
   };
@@ -209,5 +208,62 @@ export class Dash {
   #draw(): void {
     const frame = { ...this.#status, nowMs: this.#surroundings.now(), height: this.#screen.height };
     this.#screen.draw(dashLines(this.#state, this.#data, frame)).catch(this.#end);
+  }
+}
+
+/** Switches to the alternate screen, hides the cursor, and cuts long lines off. */
+const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l';
+const LEAVE = '\u001b[?7h\u001b[?25h\u001b[?1049l';
+const HOME = '\u001b[H';
+const CLEAR_LINE = '\u001b[K';
+const CLEAR_REST = '\u001b[J';
+
+/** For a terminal that does not report its size, or 0. */
+const DEFAULT_ROWS = 24;
+
+/** The whole terminal, between `enter` and `leave`. */
+class Screen {
+  readonly #out: Output;
+  #isTaken = false;
+
+  constructor(out: Output) {
+    this.#out = out;
+  }
+
+  get height(): number {
+    const { rows = 0 } = this.#out.stream;
+    return rows > 0 ? rows : DEFAULT_ROWS;
+  }
+
+  enter(): Promise<void> {
+    this.#isTaken = true;
+    // The terminal must be usable again, however the process ends.
+    process.once('exit', this.#leaveAtOnce);
+    return this.#write(ENTER);
+  }
+
+  draw(lines: readonly Line[]): Promise<void> {
+    if (!this.#isTaken) return Promise.resolve();
+    const painted = lines.map(({ text, style }) =>
+      style === undefined ? harmless(text) : this.#out.paint(style, harmless(text)),
+    );
+    return this.#write(`${HOME}${painted.map((line) => line + CLEAR_LINE).join('\r\n')}${CLEAR_REST}`);
+  }
+
+  /** Idempotent. */
+  async leave(): Promise<void> {
+    if (!this.#isTaken) return;
+    this.#isTaken = false;
+    process.off('exit', this.#leaveAtOnce);
+    await this.#write(LEAVE);
+  }
+
+  readonly #leaveAtOnce = (): void => {
+    if (this.#isTaken) this.#out.stream.write(LEAVE, () => undefined);
+  };
+
+  async #write(text: string): Promise<void> {
+    await this.#out.add(Buffer.from(text));
+    await this.#out.flush();
   }
 }

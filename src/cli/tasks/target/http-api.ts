@@ -34,10 +34,7 @@ export class HttpApi {
   readonly #signal: AbortSignal;
   readonly #timeoutMs: number;
 
-  /**
-   * @param url - where the handler is mounted; its user and password are not used.
-   * @param signal - aborts requests.
-   */
+  /** @param url - where the handler is mounted; its user and password are not used. @param signal - aborts requests. */
   constructor(
     url: URL,
     headers: Readonly<Record<string, string>>,

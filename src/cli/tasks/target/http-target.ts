@@ -18,7 +18,7 @@ import type { DailyStats, SchedulerEnqueueEvent } from '../../../tasks/inspector
 import type { ListOptions } from '../../../tasks/inspector-options.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../../tasks/task-state.ts';
 import { CommandError } from '../../command-error.ts';
-import { HttpStatusError, MAX_TIMEOUT_MS, type HttpApi } from './http-api.ts';
+import { HttpApi, HttpStatusError, MAX_TIMEOUT_MS } from './http-api.ts';
 import { NotActive, type Cancelling, type TasksTarget } from './tasks-target.ts';
 
 /** Number of days in `/queues/{queue}`; there are more in the statistics of all queues. */
@@ -32,15 +32,7 @@ const CHANGED: Readonly<Record<TaskChange, string>> = {
 };
 
 /** The tasks of another process, over the HTTP API. */
-export class HttpTarget implements TasksTarget {
-  readonly name: string;
-  readonly #api: HttpApi;
-
-  constructor(api: HttpApi) {
-    this.name = api.name;
-    this.#api = api;
-  }
-
+export class HttpTarget extends HttpApi implements TasksTarget {
   close(): Promise<void> {
     return Promise.resolve();
   }
@@ -55,14 +47,16 @@ export class HttpTarget implements TasksTarget {
   }
 
   async getQueueInfo(queue: string): Promise<QueueView> {
-    const { current } = (await this.#get(queuePath(queue))) as { current: QueueJson };
+    const { current } = (await this.request('GET', queuePath(queue))) as { current: QueueJson };
     return queueFromJson(current);
   }
 
   async history(queue: string, days: number): Promise<readonly DailyStats[]> {
-    const { history } = (await this.#get(queuePath(queue))) as { history: readonly DayJson[] };
+    const { history } = (await this.request('GET', queuePath(queue))) as { history: readonly DayJson[] };
     if (days <= SHORT_HISTORY_DAYS) return history.slice(0, days).map(dayFromJson);
-    const { stats } = (await this.#get('/queue_stats')) as { stats: Record<string, readonly DayJson[]> };
+    const { stats } = (await this.request('GET', '/queue_stats')) as {
+      stats: Record<string, readonly DayJson[]>;
+    };
     return (Object.hasOwn(stats, queue) ? (stats[queue] ?? []) : []).slice(0, days).map(dayFromJson);
   }
 
@@ -71,16 +65,16 @@ export class HttpTarget implements TasksTarget {
   }
 
   async pauseQueue(queue: string): Promise<void> {
-    await this.#api.request('POST', `${queuePath(queue)}:pause`);
+    await this.request('POST', `${queuePath(queue)}:pause`);
   }
 
   async unpauseQueue(queue: string): Promise<void> {
-    await this.#api.request('POST', `${queuePath(queue)}:resume`);
+    await this.request('POST', `${queuePath(queue)}:resume`);
   }
 
   async removeQueue(queue: string, force: boolean): Promise<void> {
     if (force) throw notOverHttp('removing a queue with its tasks (--force)');
-    await this.#api.request('DELETE', queuePath(queue));
+    await this.request('DELETE', queuePath(queue));
   }
 
   list(
@@ -94,7 +88,7 @@ export class HttpTarget implements TasksTarget {
   }
 
   async getTaskInfo(queue: string, id: string): Promise<TaskView> {
-    const json = await this.#get(`${queuePath(queue)}/tasks/${segment(id)}`);
+    const json = await this.request('GET', `${queuePath(queue)}/tasks/${segment(id)}`);
     return taskFromJson(json as TaskJson, 'pending');
   }
 
@@ -117,14 +111,14 @@ export class HttpTarget implements TasksTarget {
     if (state === 'completed' && change === 'run') throw notOverHttp('running a completed task again');
     if (state === 'completed' && change === 'archive') throw notOverHttp('archiving a completed task');
     const path = `${listPath(queue, state, group)}/${segment(id)}`;
-    if (change === 'delete') await this.#api.request('DELETE', path);
-    else await this.#api.request('POST', `${path}:${change}`);
+    if (change === 'delete') await this.request('DELETE', path);
+    else await this.request('POST', `${path}:${change}`);
     return 1;
   }
 
   async #changeAll(list: string, change: TaskChange): Promise<number> {
     const method = change === 'delete' ? 'DELETE' : 'POST';
-    const response = await this.#api.request(method, `${list}:${change}_all`, MAX_TIMEOUT_MS);
+    const response = await this.request(method, `${list}:${change}_all`, MAX_TIMEOUT_MS);
     return (response as Readonly<Record<string, number>>)[CHANGED[change]] ?? 0;
   }
 
@@ -138,7 +132,7 @@ export class HttpTarget implements TasksTarget {
     }
     if (running.length === 0) throw new NotActive(id);
     for (const name of running) {
-      await this.#api.request('POST', `${queuePath(name)}/active_tasks/${segment(id)}:cancel`);
+      await this.request('POST', `${queuePath(name)}/active_tasks/${segment(id)}:cancel`);
     }
   }
 
@@ -162,16 +156,12 @@ export class HttpTarget implements TasksTarget {
     return this.#list(path, 'events', eventFromJson);
   }
 
-  #get(path: string): Promise<unknown> {
-    return this.#api.request('GET', path);
-  }
-
   /** Go writes null for an empty list. @throws Unreachable - there is no such list in the response. */
   async #list<View>(path: string, name: string, read: (json: never) => View): Promise<readonly View[]> {
-    const response = (await this.#get(path)) as Readonly<Record<string, unknown>> | null;
+    const response = (await this.request('GET', path)) as Readonly<Record<string, unknown>> | null;
     const list = response?.[name];
     if (list === null) return [];
-    if (!Array.isArray(list)) throw this.#api.notTheApi();
+    if (!Array.isArray(list)) throw this.notTheApi();
     return (list as never[]).map(read);
   }
 
@@ -200,7 +190,6 @@ function queryOf({ page = 1, pageSize = 30 }: ListOptions): string {
   return `?page=${page}&size=${pageSize}`;
 }
 
-/** Returns a name as a segment of a path. */
 function segment(name: string): string {
   // URL parsers take these for steps, also if they are written with %2e.
   if (name === '.' || name === '..') throw notOverHttp(`a name of '${name}'`);

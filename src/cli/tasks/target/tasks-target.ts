@@ -1,9 +1,15 @@
-import type { CancelOutcome, Defect } from '../../../tasks/broker/broker.ts';
+import { EscapementError } from '../../../core/errors.ts';
+import type { Broker, CancelOutcome, Defect } from '../../../tasks/broker/broker.ts';
+import type { RedisBroker } from '../../../tasks/broker/redis/redis-broker.ts';
+import { Client } from '../../../tasks/client.ts';
 import type { EntryView, QueueView, ServerView, TaskView } from '../../../tasks/http/asynqmon-json.ts';
-import type { Inspector } from '../../../tasks/inspector.ts';
+import type { QueueInfo } from '../../../tasks/inspector-info.ts';
 import type { ListOptions, RepairOptions } from '../../../tasks/inspector-options.ts';
+import { Inspector } from '../../../tasks/inspector.ts';
+import type { TaskInfo } from '../../../tasks/task-info.ts';
 import type { TaskOptions } from '../../../tasks/task-options.ts';
 import type { TaskState } from '../../../tasks/task-state.ts';
+import { Task } from '../../../tasks/task.ts';
 import { CommandError } from '../../command-error.ts';
 
 /** Thrown by `cancelTask`: there is nothing to cancel. */
@@ -26,7 +32,6 @@ export interface Cancelling {
   readonly id: string;
   /** Undefined for any. */
   readonly queue: string | undefined;
-  /** What becomes of the task. */
   readonly outcome: CancelOutcome;
 }
 
@@ -56,13 +61,79 @@ export interface TasksTarget extends Pick<Inspector, OfInspector | 'listSchedule
   ): Promise<readonly TaskView[]>;
   getTaskInfo(queue: string, id: string): Promise<TaskView>;
   enqueue(type: string, payload: string | undefined, options: TaskOptions): Promise<TaskView>;
-  /**
-   * @returns whether the server that runs it has answered; undefined if there is no answer to wait for.
-   * @throws NotActive
-   */
+  /** @returns whether the server that runs it has answered; undefined if there is no answer to wait for. @throws NotActive */
   cancelTask(cancelling: Cancelling): Promise<boolean | undefined>;
 
   repair(options: RepairOptions): Promise<readonly Defect[]>;
   servers(): Promise<readonly ServerView[]>;
   schedulerEntries(): Promise<readonly EntryView[]>;
+}
+
+type BrokerWithInfo = Broker & { readonly info?: RedisBroker['info'] };
+
+export class BrokerTarget extends Inspector implements TasksTarget {
+  readonly name: string;
+  readonly #broker: BrokerWithInfo;
+
+  /** @param broker - closed with the target. */
+  constructor(name: string, broker: BrokerWithInfo) {
+    super({ broker });
+    this.name = name;
+    this.#broker = broker;
+  }
+
+  override async close(): Promise<void> {
+    await super.close();
+    await this.#broker.close();
+  }
+
+  async redisInfo(): Promise<Readonly<Record<string, string>> | undefined> {
+    return await this.#broker.info?.();
+  }
+
+  async queueInfos(): Promise<readonly QueueInfo[]> {
+    const names = [...(await this.queues())].sort();
+    const infos = await Promise.all(names.map((name) => ifFound(this.getQueueInfo(name))));
+    return infos.filter((info) => info !== undefined);
+  }
+
+  /** An unknown queue has no groups; here it is an error. */
+  override async groups(queue: string): ReturnType<Inspector['groups']> {
+    await this.getQueueInfo(queue);
+    return super.groups(queue);
+  }
+
+  async removeQueue(queue: string, force: boolean): Promise<void> {
+    try {
+      await this.deleteQueue(queue, { force });
+    } catch (error) {
+      if (force || !hasCode(error, 'ERR_QUEUE_NOT_EMPTY')) throw error;
+      throw new CommandError(`${error.message}; --force removes them too`, { cause: error });
+    }
+  }
+
+  enqueue(type: string, payload: string | undefined, options: TaskOptions): Promise<TaskInfo> {
+    const bytes = payload === undefined ? undefined : Buffer.from(payload);
+    return new Client({ broker: this.#broker }).enqueue(new Task(type, bytes, options));
+  }
+
+  async cancelTask({ id, queue, outcome }: Cancelling): Promise<boolean> {
+    const queues = queue === undefined ? await this.queues() : [queue];
+    const tasks = await Promise.all(queues.map((name) => ifFound(this.getTaskInfo(name, id))));
+    if (!tasks.some((task) => task?.state === 'active')) throw new NotActive(id);
+    return this.cancelProcessing(id, { queue, outcome });
+  }
+}
+
+async function ifFound<R>(promise: Promise<R>): Promise<R | undefined> {
+  try {
+    return await promise;
+  } catch (error) {
+    if (hasCode(error, 'ERR_QUEUE_NOT_FOUND') || hasCode(error, 'ERR_TASK_NOT_FOUND')) return undefined;
+    throw error;
+  }
+}
+
+function hasCode(error: unknown, code: EscapementError['code']): error is EscapementError {
+  return error instanceof EscapementError && error.code === code;
 }

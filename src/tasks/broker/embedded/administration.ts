@@ -2,25 +2,15 @@ import { inOwnTurn } from '../../../core/own-turn.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../task-state.ts';
 import type { Operations } from '../broker-base.ts';
 import { brokerClosed, bulkState, queueNotEmpty, queueState, taskState } from '../broker-errors.ts';
-import { listOf, type QueueState, type TaskRow } from './task-lists.ts';
+import { listOf, type QueueState } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** Rows that are changed in one turn of the event loop: a millisecond or less. */
 const ROWS_PER_TURN = 1_000;
 
-const APPLY: Readonly<Record<TaskChange, (store: TaskStore, row: TaskRow) => void>> = {
-  delete: (store, row) => {
-    store.remove(row);
-  },
-  run: (store, row) => {
-    store.makePending(row);
-  },
-  archive: (store, row) => {
-    store.makeArchived(row);
-  },
-};
+/** The move of the store that makes each change. */
+const MOVES = { delete: 'remove', run: 'makePending', archive: 'makeArchived' } as const;
 
-/** Operations that change tasks and queues from outside. */
 export const ADMINISTRATION = {
   change(store, queue, target, change) {
     if (!('id' in target)) return changeAll(store, queue, target.state, target.group, change);
@@ -29,7 +19,7 @@ export const ADMINISTRATION = {
     const { done, refused } = TASK_CHANGES[change];
     if (refused.includes(state)) throw taskState(queue, target.id, state, done);
     if (isHeld) throw taskState(queue, target.id, 'being aggregated', done);
-    APPLY[change](store, row);
+    store[MOVES[change]](row);
     return 1;
   },
 
@@ -118,7 +108,7 @@ function changeSome(
   let done = 0;
   for (const list of queue.listsOf(state, group)) {
     for (let row = list.first; row !== undefined; row = list.first) {
-      APPLY[change](store, row);
+      store[MOVES[change]](row);
       if (++done === limit) return done;
     }
   }

@@ -1,9 +1,9 @@
 import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
 import { illegalConstructor } from '../../../core/errors.ts';
 import { readOptions } from '../../../core/options.ts';
-import type { BrokerListener, Subscription } from '../broker.ts';
 import { BrokerBase, type Operations } from '../broker-base.ts';
 import { BROKER_SETTINGS, type BrokerSettings } from '../broker-settings.ts';
+import type { BrokerListener, Subscription } from '../broker.ts';
 import { ADMINISTRATION } from './administration.ts';
 import { GROUPS } from './groups.ts';
 import { INSPECTION } from './inspection.ts';
@@ -50,7 +50,6 @@ const OPERATIONS: Operations<TaskStore> = {
  */
 export class EmbeddedBroker extends BrokerBase {
   override readonly maintenance = [];
-  /** Undefined once the broker is closed. */
   #store: TaskStore | undefined;
 
   private constructor(store: TaskStore) {

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { requireDuration } from '../../task-options.ts';
-import type { GroupInfo, GroupLimits, GroupTaking, TaskSet } from '../broker.ts';
+import { requireDuration, requireGroupLimits, requireQueueOfSet } from '../../argument-checks.ts';
 import type { Operations } from '../broker-base.ts';
-import { requireGroupLimits, requireQueueOfSet } from '../broker-checks.ts';
 import { setLost } from '../broker-errors.ts';
+import type { GroupInfo, GroupLimits, GroupTaking, TaskSet } from '../broker.ts';
 import { recordOf } from './inspection.ts';
 import { NO_TIMER, TaskList, type HeldSet, type QueueState, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';

@@ -1,17 +1,13 @@
 import { DAY_MS, utcDay } from '../../../core/units.ts';
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
+import { requirePage } from '../../argument-checks.ts';
 import { TASK_STATES, type TaskState } from '../../task-state.ts';
-import type { TaskRecord } from '../broker.ts';
 import type { Operations } from '../broker-base.ts';
-import { requirePage } from '../broker-checks.ts';
+import type { TaskRecord } from '../broker.ts';
 import { listOf, type QueueState, type TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
-/**
- * Returns a copy of a row for callers outside the broker.
- *
- * @param wallNowMs - the wall clock's time, if the caller has read it.
- */
+/** Returns a copy of a row for callers outside the broker. @param wallNowMs - the wall clock's time, if the caller has read it. */
 export function recordOf({ clock }: TaskStore, row: TaskRow, wallNowMs?: number): TaskRecord {
   const { message, atMs, result, progress } = row;
   const { state } = listOf(row);
@@ -26,9 +22,7 @@ export function recordOf({ clock }: TaskStore, row: TaskRow, wallNowMs?: number)
   };
 }
 
-/** Operations that only read. */
 export const INSPECTION = {
-  /** By name. */
   queues: (store) => [...store.queues.keys()].sort(),
 
   queueStats(store, name) {
@@ -119,7 +113,7 @@ const BYTES_PER_HEADER = 64;
 const SAMPLED = 20;
 
 /** Estimates the memory of a queue from a sample of its tasks. O(groups), however many tasks there are. */
-export function memoryBytesOf(queue: QueueState): number {
+function memoryBytesOf(queue: QueueState): number {
   let bytes = 0;
   for (const state of TASK_STATES) {
     for (const list of queue.listsOf(state)) bytes += bytesOf(list);

@@ -1,11 +1,10 @@
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
-import { requireQueueName } from '../../require-text.ts';
+import { requireDuration, requireQueueName } from '../../argument-checks.ts';
 import { isRetained, retainedUntilMs } from '../../task-message.ts';
-import { requireDuration } from '../../task-options.ts';
-import type { LeasedTask, NewTask, TaskFailure, TaskRecord } from '../broker.ts';
 import type { Operations } from '../broker-base.ts';
 import { leaseLost, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
+import type { LeasedTask, NewTask, TaskFailure, TaskRecord } from '../broker.ts';
 import { recordOf } from './inspection.ts';
 import { listOf, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';

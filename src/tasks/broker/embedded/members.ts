@@ -1,6 +1,6 @@
 import { reportUncaught } from '../../../core/report-uncaught.ts';
+import { requirePage } from '../../argument-checks.ts';
 import type { Operations } from '../broker-base.ts';
-import { requirePage } from '../broker-checks.ts';
 import { HISTORY_KEPT_MS } from '../broker-settings.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -10,7 +10,6 @@ const EVENTS_KEPT = 1_000;
 /** Schedule entries whose events are kept; one more replaces the entry that has been quiet for longest. */
 const ENTRIES_KEPT = 1_000;
 
-/** Operations on servers and schedulers. */
 export const MEMBERS = {
   announceServer: ({ servers }, read) => void servers.set(read().id, read),
   withdrawServer: ({ servers }, id) => void servers.delete(id),

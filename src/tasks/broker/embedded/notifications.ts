@@ -107,7 +107,6 @@ export class Notifications {
   };
 }
 
-/** Returns whether there is a listener, by kind of event. */
 function heardBy(listeners: readonly BrokerListener[]): Record<Kind, boolean> {
   const isHeard = (kind: Kind): boolean => listeners.some((listener) => listener[kind] !== undefined);
   return Object.fromEntries(KINDS.map((kind) => [kind, isHeard(kind)])) as Record<Kind, boolean>;

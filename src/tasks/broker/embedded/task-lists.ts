@@ -20,7 +20,6 @@ import { RowsByTime } from './rows-by-time.ts';
 /** The timer id of a row without a timer entry. No timer returns it. */
 export const NO_TIMER = 0 as TimerId;
 
-/** A task of the embedded broker. */
 export class TaskRow {
   message: TaskMessage;
   list: TaskList | undefined = undefined;
@@ -46,7 +45,6 @@ export class TaskRow {
 /** Rows in arrival order: those of one state of a queue, of one group, or of one set that was taken out of a group. */
 export class TaskList {
   readonly queue: QueueState;
-  /** State of every row in the list. */
   readonly state: TaskState;
   /** Empty unless its rows are aggregating. */
   readonly group: string;
@@ -68,12 +66,10 @@ export class TaskList {
     return this.head;
   }
 
-  /** Adds a row that is in no list at the end. */
   push(row: TaskRow): void {
     this.insertAfter(this.tail, row);
   }
 
-  /** Adds a row that is in no list at the beginning. */
   unshift(row: TaskRow): void {
     this.insertAfter(undefined, row);
   }
@@ -91,7 +87,6 @@ export class TaskList {
     this.size++;
   }
 
-  /** Removes a row that is in this list. */
   remove(row: TaskRow): void {
     const { previous, next } = row;
     if (previous === undefined) this.head = next;
@@ -132,7 +127,6 @@ export class WaitingList extends TaskList {
 /** Days whose counts are kept, as in asynq. */
 const DAYS_KEPT = 90;
 
-/** Runs of one UTC day. */
 interface DayCount {
   processed: number;
   failed: number;
@@ -141,7 +135,7 @@ interface DayCount {
 const NOTHING: Readonly<DayCount> = Object.freeze({ processed: 0, failed: 0 });
 
 /** Counts the runs of a queue, by day and in total. Counting is O(1); days beyond the last 90 are removed. */
-export class DayCounters {
+class DayCounters {
   processedTotal = 0;
   failedTotal = 0;
   readonly #days = new Map<number, DayCount>();
@@ -162,7 +156,6 @@ export class DayCounters {
     return this.#days.get(dayOf(wallNowMs) - daysAgo) ?? NOTHING;
   }
 
-  /** Number of days that are kept. */
   get size(): number {
     return this.#days.size;
   }
@@ -198,7 +191,6 @@ export type ListedState = Exclude<TaskState, 'aggregating'>;
 /** Number of rows above which the index of a queue is made anew when the queue is empty. */
 const MANY_ROWS = 64;
 
-/** A queue: its tasks by id, each in its list. */
 export class QueueState {
   readonly name: string;
   #rows = new Map<string, TaskRow>();
@@ -209,7 +201,6 @@ export class QueueState {
   };
   /** Groups that have tasks. */
   readonly groups = new Map<string, TaskList>();
-  /** Sets that were taken out of groups, by id. */
   readonly sets = new Map<string, HeldSet>();
   /** The latest tick of every schedule entry. */
   readonly ticks = new Map<string, number>();
@@ -232,7 +223,6 @@ export class QueueState {
     };
   }
 
-  /** All rows, by id. */
   get rows(): ReadonlyMap<string, TaskRow> {
     return this.#rows;
   }

@@ -88,7 +88,7 @@ export function makeClient(plan: ServerPlan, timeoutMs: number): RedisClient {
 }
 
 /** Returns the delays before attempts to connect, which ioredis counts from 1 after each loss. */
-export function reconnectDelays(): (attempt: number) => number {
+function reconnectDelays(): (attempt: number) => number {
   const backOff = new BackOff(RECONNECT);
   return (attempt) => {
     if (attempt === 1) backOff.reset();
@@ -112,8 +112,7 @@ export function makeSentinelClient(
   });
 }
 
-/** Returns the settings of a cluster from those of its nodes. */
-export function clusterSettings(
+function clusterSettings(
   settings: ConnectionSettings,
 ): ClusterOptions & { readonly redisOptions: ConnectionSettings } {
   return {
@@ -237,7 +236,6 @@ function whereOf(options: RedisOptions): Where {
   return pickSet(options, WHERE);
 }
 
-/** Returns those of the named options that are set. */
 function pickSet<T extends object, K extends keyof T>(
   options: T,
   names: readonly K[],

@@ -92,10 +92,7 @@ export interface ServerPlan {
   readonly tls: ConnectionOptions | undefined;
 }
 
-/**
- * @param options - may have options of other tables, too.
- * @throws TypeError or RangeError - an option is not valid.
- */
+/** @param options - may have options of other tables, too. @throws TypeError or RangeError - an option is not valid. */
 export function planConnection(options: RedisConnectionOptions): ConnectionPlan {
   requireObject('options', options);
   const own = Object.entries(options).filter(([name]) => Object.hasOwn(CONNECTION_OPTIONS, name));

@@ -41,11 +41,7 @@ export class RedisConnection {
   /** The primary that sentinels have reported, until the client is connected to it. */
   #primary: RedisHost | undefined;
 
-  /**
-   * Begins to connect.
-   *
-   * @throws TypeError or RangeError - an option is not valid.
-   */
+  /** Begins to connect. @throws TypeError or RangeError - an option is not valid. */
   constructor(options: RedisConnectionOptions) {
     const { timeoutMs, onHealth, source } = planConnection(options);
     this.#isOwn = 'server' in source;

@@ -1,12 +1,21 @@
-import { requireDuration } from '../../task-options.ts';
-import { requireNewTask } from '../broker-checks.ts';
+import { requireDuration } from '../../argument-checks.ts';
+import { requireNewTask } from '../../task-options.ts';
+import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { taskDuplicate, taskIdConflict, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
 import type { NewTask, TaskRecord } from '../broker.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
 import { toBrokerError } from './redis-errors.ts';
-import { encoded, listOf, msOfSeconds, numberOf, Script, secondsUp, textOf } from './script.ts';
-import type { ScriptArgument, ScriptReply } from './script.ts';
+import {
+  listOf,
+  msOfSeconds,
+  numberOf,
+  Script,
+  type ScriptArgument,
+  type ScriptReply,
+  secondsUp,
+  textOf,
+} from './script.ts';
 
 /**
  * `add(id, msg, score, group, lock, ttl)`: adds a task: scheduled if it has a score, aggregating if it has a group, else pending.
@@ -17,7 +26,6 @@ import type { ScriptArgument, ScriptReply } from './script.ts';
  *
  * The group of a scheduled task is registered as well: see `dropGroup` in lua.ts.
  *
- * KEYS[1]  prefix of the queue's keys
  * KEYS[2]  SET of all queues; see RedisAccess.keysToEnqueue
  * ARGV[1]  now, in milliseconds
  */
@@ -213,7 +221,7 @@ export function argumentsOf(task: NewTask, wallNowMs: number): TaskArguments {
   return {
     task,
     score,
-    args: [message.id, encoded(message), isLater ? score : '', message.group, lock, lockS],
+    args: [message.id, encodeTaskMessage(message), isLater ? score : '', message.group, lock, lockS],
   };
 }
 

@@ -1,18 +1,25 @@
 import { randomUUID } from 'node:crypto';
+import { requireDuration, requireGroupLimits, requireQueueOfSet } from '../../argument-checks.ts';
 import type { TaskMessage } from '../../task-message.ts';
-import { requireDuration } from '../../task-options.ts';
-import { requireGroupLimits, requireQueueOfSet } from '../broker-checks.ts';
 import { setLost } from '../broker-errors.ts';
 import type { GroupInfo } from '../broker.ts';
 import { ADD_TASK, argumentsOf, recordOfNew } from './enqueue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { listOf, messageIfOf, numberOf, Script, secondsDown, secondsUp, textOf } from './script.ts';
-import type { ScriptArgument, ScriptReply } from './script.ts';
+import {
+  listOf,
+  messageIfOf,
+  numberOf,
+  Script,
+  type ScriptArgument,
+  type ScriptReply,
+  secondsDown,
+  secondsUp,
+  textOf,
+} from './script.ts';
 
 /**
  * Lists some groups of a queue with their sizes. A group whose key has a wrong type is left out: the others are aggregated anyway.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  cursor; 0 to begin
  * ARGV[2]  approximate number of groups
  *
@@ -36,7 +43,6 @@ return reply
  * Takes the oldest tasks out of a group if the group is due: it has enough tasks, its oldest task has waited too long, or no task
  * was added for a while. Ids without a task, or whose task is elsewhere, are dropped.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  name of the group
  * ARGV[2]  key of the new set
  * ARGV[3]  now
@@ -93,7 +99,6 @@ return reply
  * Archives tasks of a set whose message cannot be decoded, or is the message of another task, and frees their locks. A set without
  * tasks is removed.
  *
- * KEYS[1]   prefix of the queue's keys
  * ARGV[1]   key of the set
  * ARGV[2]   now
  * ARGV[3…]  ids
@@ -156,7 +161,6 @@ return outcome
  * server aggregates such a group until a new task enters it. What is registered as a set and cannot belong to this queue is
  * removed from the sets.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  now
  * ARGV[2]  number of sets
  *
@@ -200,7 +204,6 @@ const MAX_SET_BYTES = 8_388_608;
 const GROUPS_PER_SCRIPT = 1_000;
 const SETS_PER_SCRIPT = 10;
 
-/** Operations of aggregation: a set of tasks is taken out of a group, and one task replaces the set. */
 export const GROUPS = {
   groups: groupsOf,
 
@@ -250,7 +253,6 @@ export const GROUPS = {
   },
 } satisfies RedisOperations;
 
-/** Returns the groups that have tasks, by name. */
 export async function groupsOf(redis: RedisAccess, queue: string): Promise<readonly GroupInfo[]> {
   const infos = new Map<string, GroupInfo>();
   let cursor = '0';

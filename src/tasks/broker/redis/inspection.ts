@@ -1,20 +1,26 @@
 import { DAY_MS, utcDay } from '../../../core/units.ts';
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
-import { hasOwnKeys } from '../../require-text.ts';
+import { hasOwnKeys, requirePage } from '../../argument-checks.ts';
 import { isTaskState, type TaskState } from '../../task-state.ts';
-import { requirePage } from '../broker-checks.ts';
 import { queueNotFound, taskNotFound } from '../broker-errors.ts';
 import type { TaskRecord } from '../broker.ts';
 import { groupsOf } from './groups.ts';
 import { groupKeyOfSet, QUEUES_KEY, type QueueKeys } from './keys.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { bytesOf, listOf, messageOrStandIn, msOfSeconds, numberOf, Script, textOf } from './script.ts';
-import type { ScriptReply } from './script.ts';
+import {
+  bytesOf,
+  listOf,
+  messageOrStandIn,
+  msOfSeconds,
+  numberOf,
+  Script,
+  type ScriptReply,
+  textOf,
+} from './script.ts';
 
 /**
  * Reads the numbers of a queue. Its memory is estimated from the first tasks of each state, as in asynq.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  number of tasks per state, and of groups, whose memory is measured
  * ARGV[2]  today, as in the keys of counts
  *
@@ -66,7 +72,6 @@ return reply
 /**
  * Reads a task.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  id
  *
  * Returns {} if there is no such task; else its state, msg, result, progress, and when its lease ends or it is due.
@@ -85,7 +90,6 @@ return task
 /**
  * Reads a range of a zset, or of a list from its end. Ids without a task are left out.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  key of the LIST or ZSET
  * ARGV[2]  state of its tasks
  * ARGV[3]  index of the first task
@@ -122,7 +126,6 @@ const SAMPLE = 20;
 
 const TASKS_PER_SCRIPT = 1_000;
 
-/** Operations that only read. */
 export const INSPECTION = {
   queues: queueNames,
 

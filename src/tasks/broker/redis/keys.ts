@@ -1,14 +1,14 @@
 import { utcDay } from '../../../core/units.ts';
-import { requireExistingQueueName } from '../../require-text.ts';
+import { requireExistingQueueName } from '../../argument-checks.ts';
 
 /*
  * Every key of asynq, and the keys and channels that we add, whose names contain `x:`. No other file builds keys, except that the key
- * of a unique lock is computed by the client, as in asynq, and is part of the message: see unique-key.ts.
+ * of a unique lock is computed by the client, as in asynq, and is part of the message: see task-options.ts.
  *
  * The conventions of the scripts:
  *
- *   - KEYS[1] of a script of a queue is the prefix of its keys, as QUEUE_KEYS has them: less goes over the wire. Other KEYS are
- *     whole keys.
+ *   - KEYS[1] of a script of a queue is the prefix of its keys, as QUEUE_KEYS has them: less goes over the wire. The headers of
+ *     the scripts do not repeat it. Other KEYS are whole keys.
  *   - Times and durations, in keys and in ARGV, are whole Unix seconds unless the text names another unit.
  *   - '' stands for an absent value, and `ARGV[3…]  per task: id, epoch` for groups of arguments up to the last one.
  *
@@ -69,7 +69,7 @@ export const QUEUE_KEYS = {
   taskPrefix: ['TASK', 't:'],
   /** ZSETs of ids, scored by when they were added; the name of the group follows. */
   groupPrefix: ['GROUP', 'g:'],
-  /** STRINGs that expire, each the id of the task that holds a unique lock; see unique-key.ts. */
+  /** STRINGs that expire, each the id of the task that holds a unique lock; see task-options.ts. */
   lockPrefix: ['LOCK', 'unique:'],
   /** LIST of ids: added on the left, taken from the right. */
   pending: ['PENDING', 'pending'],

@@ -1,8 +1,13 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { optionsOfRoute } from './client.ts';
 import { RedisConnection } from './connection.ts';
-import { LeaseBoard, LeaseRenewer } from './lease-renewer.ts';
-import type { FromLeaseThread, LeaseThreadData, ToLeaseThread } from './lease-thread.ts';
+import { LeaseRenewer } from './lease-renewer.ts';
+import {
+  LeaseBoard,
+  type FromLeaseThread,
+  type LeaseThreadData,
+  type ToLeaseThread,
+} from './lease-thread.ts';
 
 /* The program of the thread that lease-thread.ts starts: importing this file runs it. */
 

@@ -1,11 +1,21 @@
 import { requireIntegerAtLeast } from '../../../core/validate.ts';
-import { requireDuration } from '../../task-options.ts';
+import { requireDuration } from '../../argument-checks.ts';
 import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask } from '../broker.ts';
 import { extendLeasesOf } from './lease-renewer.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { listOf, messageIfOf, nanosOf, numberOf, Script, secondsDown, secondsUp, textOf } from './script.ts';
-import type { ScriptArgument, ScriptReply } from './script.ts';
+import {
+  listOf,
+  messageIfOf,
+  nanosOf,
+  numberOf,
+  Script,
+  type ScriptArgument,
+  type ScriptReply,
+  secondsDown,
+  secondsUp,
+  textOf,
+} from './script.ts';
 
 /**
  * `nextEpoch()`: an epoch greater than all before it, also if a failover has lost the latest one: it is at least the time in
@@ -27,7 +37,6 @@ local function whole(number) return string.format('%.0f', number) end
  * Leases the first tasks of a queue, unless it is paused. Ids without a task, or whose task is elsewhere, are dropped: leasing
  * them would create a task without a message, or run one twice.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  number of tasks, at most 1000
  * ARGV[2]  when the leases end
  * ARGV[3]  bytes after which no more tasks are taken
@@ -84,7 +93,6 @@ return reply
  * Leases tasks again whose lease ended long ago, and active ones without a lease, which asynq's recoverer never finds because it
  * reads only the leases. Leases of tasks that are not active, and active ids without a task, are dropped.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  number of tasks, at most 1000
  * ARGV[2]  when the new leases end
  * ARGV[3]  bytes after which no more tasks are taken
@@ -139,7 +147,6 @@ return reply
 /**
  * Returns a task to the head of its queue.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  id
  * ARGV[2]  epoch
  * ARGV[3]  now, in nanoseconds
@@ -162,7 +169,6 @@ return 1
 /**
  * Archives a leased task whose message cannot be decoded, or is the message of another task, and frees its lock.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  id
  * ARGV[2]  epoch
  * ARGV[3]  now
@@ -184,7 +190,6 @@ const MAX_PER_SCRIPT = 1_000;
 const MAX_REPLY_BYTES = 8_388_608;
 const MAX_TAKEN_BYTES = 8 * MAX_REPLY_BYTES;
 
-/** Operations that lease tasks, and that extend or return leases. */
 export const LEASES = {
   async dequeue(redis, queue, limit, leaseMs) {
     requireIntegerAtLeast('limit', 0, limit);
@@ -222,11 +227,7 @@ export const LEASES = {
   },
 } satisfies RedisOperations;
 
-/**
- * Runs a script of a leased task that returns 1, or 0 if the lease is lost.
- *
- * @throws EscapementError `ERR_LEASE_LOST`
- */
+/** Runs a script of a leased task that returns 1, or 0 if the lease is lost. @throws EscapementError `ERR_LEASE_LOST` */
 export async function runUnderLease(
   redis: RedisAccess,
   task: LeasedTask,

@@ -7,7 +7,6 @@ import { archiveLimits } from './settle.ts';
  * Moves due tasks to the pending list, or into their group, whose name is added: asynq leaves it out, and no server aggregates
  * such a group until a new task enters it. Ids without a task, or whose task is elsewhere, are dropped.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  now
  * ARGV[2]  now, in nanoseconds
  * ARGV[3]  score in a group
@@ -60,7 +59,6 @@ return { moved, #due }
 /**
  * Removes completed tasks whose retention has ended, and archived ones that are too old or too many.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  now
  * ARGV[2]  number of tasks
  * ARGV[3]  tasks that were archived by then are given up
@@ -81,7 +79,6 @@ return #ids + trim(ARGV[3], tonumber(ARGV[4]), limit - #ids)
 /** What one script moves at most: some milliseconds in which Redis does nothing else. */
 const TASKS_PER_SCRIPT = 500;
 
-/** Operations that are called periodically. */
 export const MAINTENANCE = {
   /** The earliest first. O(due tasks). */
   async forward(redis, queues) {

@@ -1,14 +1,17 @@
 import { EscapementError } from '../../../core/errors.ts';
+import { requirePage } from '../../argument-checks.ts';
 import {
   decodeEnqueueEvent,
   decodeScheduleEntry,
+  decodeServer,
+  decodeWorker,
   encodeEnqueueEvent,
   encodeScheduleEntry,
-} from '../../wire/scheduler-codec.ts';
-import { decodeServer, decodeWorker, encodeServer, encodeWorker } from '../../wire/server-codec.ts';
+  encodeServer,
+  encodeWorker,
+} from '../../wire/member-codec.ts';
 import { HISTORY_KEPT_MS } from '../broker-settings.ts';
 import type { ServerState } from '../broker.ts';
-import { requirePage } from '../broker-checks.ts';
 import {
   SCHEDULERS_KEY,
   SERVERS_KEY,
@@ -19,8 +22,7 @@ import {
   workersKey,
 } from './keys.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { Script, secondsDown, secondsUp } from './script.ts';
-import type { ScriptArgument } from './script.ts';
+import { Script, type ScriptArgument, secondsDown, secondsUp } from './script.ts';
 
 /* Servers and schedulers, which announce themselves again and again: an announcement that is not renewed expires. */
 
@@ -72,7 +74,6 @@ redis.call('EXPIRE', KEYS[1], ARGV[4])
 /** asynq's. */
 const MAX_EVENTS = 1_000;
 
-/** Operations on servers and schedulers. */
 export const MEMBERS = {
   async announceServer(redis, read, ttlMs) {
     const server = read();

@@ -8,7 +8,6 @@ import { listOf, numberOf, Script, secondsDown } from './script.ts';
 /**
  * Pauses a queue. A queue that was removed in the meantime does not come back paused.
  *
- * KEYS[1]  prefix of the queue's keys
  * KEYS[2]  SET of all queues; see RedisAccess.keysWithQueues
  * ARGV[1]  now
  *
@@ -20,13 +19,7 @@ if KEYS[2] and redis.call('SISMEMBER', KEYS[2], queueName()) == 0 then return -1
 return redis.call('SETNX', PAUSED, ARGV[1])
 `);
 
-/**
- * Ends a pause.
- *
- * KEYS[1]  prefix of the queue's keys
- *
- * Returns 1, or 0 if it is not paused.
- */
+/** Ends a pause. Returns 1, or 0 if it is not paused. */
 export const RESUME = new Script(`
 local size = need('list', PENDING)
 if redis.call('DEL', PAUSED) == 0 then return 0 end
@@ -37,7 +30,6 @@ return 1
 /**
  * Removes some tasks of a queue in any state, with their locks; none if it has active tasks.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  number of tasks
  *
  * Returns the number of tasks that were removed, or -1 if the queue has active tasks.
@@ -88,7 +80,6 @@ return #removed
 /**
  * Removes a queue without tasks, with every key that it has: counts, pause, ticks. asynq leaves some of them behind.
  *
- * KEYS[1]   prefix of the queue's keys
  * KEYS[2]   SET of all queues; see RedisAccess.keysWithQueues
  * ARGV[1…]  days that may have counts, as in the keys of counts
  *
@@ -118,7 +109,6 @@ const TASKS_PER_SCRIPT = 500;
 /** Days that may have counts: from tomorrow, for a process whose clock is ahead, to a day that is certainly too old. */
 const DAYS_COUNTED = 93;
 
-/** Operations that change a whole queue. */
 export const QUEUE_ADMINISTRATION = {
   async pause(redis, queue) {
     await requireQueue(redis, queue);

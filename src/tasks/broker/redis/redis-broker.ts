@@ -4,10 +4,10 @@ import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
 import { readOptions, type OptionTable } from '../../../core/options.ts';
 import { requireBoolean } from '../../../core/validate.ts';
 import type { QueueLocation, RedisInfo } from '../../redis-info.ts';
+import { BrokerBase, type Operations } from '../broker-base.ts';
 import { BROKER_SETTINGS, type BrokerSettings } from '../broker-settings.ts';
 import { MAINTENANCE_JOBS } from '../broker-types.ts';
 import type { LeaseHolder, LeaseHolderOptions } from '../broker.ts';
-import { BrokerBase, type Operations } from '../broker-base.ts';
 import { routeOf } from './client.ts';
 import { CONNECTION_OPTIONS, withoutCredentials, type RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
@@ -84,11 +84,7 @@ export class RedisBroker extends BrokerBase {
   readonly #redis: RedisAccess;
   readonly #threads = new Set<LeaseThread>();
 
-  /**
-   * Begins to connect; operations wait for the connection.
-   *
-   * @throws TypeError or RangeError - an option is not valid.
-   */
+  /** Begins to connect; operations wait for the connection. @throws TypeError or RangeError - an option is not valid. */
   constructor(options: RedisBrokerOptions) {
     const settings = readOptions('RedisBroker', options, OPTIONS);
     const redis = new RedisAccess(new RedisConnection(options), settings);

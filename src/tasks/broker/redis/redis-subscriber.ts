@@ -7,7 +7,6 @@ import { makeSentinelClient, RECONNECT } from './client.ts';
 import type { RedisHost, ServerPlan } from './connection-options.ts';
 import { unavailable } from './redis-errors.ts';
 
-/** Receives the messages of a channel. */
 export type RedisMessageListener = (message: Buffer) => void;
 
 /** Interval of pings, in milliseconds: without them, a connection that was lost and one without messages look the same. */
@@ -63,7 +62,6 @@ export class RedisSubscriber {
     this.#client?.disconnect();
   }
 
-  /** Does nothing if the listener is not subscribed. */
   unsubscribe(channel: string, listener: RedisMessageListener): void {
     const listeners = this.#listeners.get(channel);
     if (listeners?.delete(listener) !== true || listeners.size > 0) return;
@@ -72,7 +70,6 @@ export class RedisSubscriber {
     else if (this.#client?.status === 'ready') this.#client.unsubscribe(channel).catch(this.#onFailure);
   }
 
-  /** Idempotent. */
   close(): void {
     this.#isClosed = true;
     this.#listeners.clear();

@@ -9,7 +9,6 @@ import { listOf, messageIfOf, Script, secondsDown, textOf } from './script.ts';
  * For scripts that check ids. They begin with these arguments, and return per defect its kind, the id or '', and the list, lock or
  * group, which may be ''.
  *
- * KEYS[1]   prefix of the queue's keys
  * ARGV[1]   1 to repair
  * ARGV[2]   key of a LIST or ZSET, or ''
  * ARGV[3]   state of its tasks, or ''

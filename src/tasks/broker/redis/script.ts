@@ -3,7 +3,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { EscapementError } from '../../../core/errors.ts';
 import { LAST_DATE_MS } from '../../../core/units.ts';
 import type { TaskMessage } from '../../task-message.ts';
-import { decodeTaskMessage, encodeTaskMessage } from '../../wire/task-message-codec.ts';
+import { decodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { withLibrary } from './lua.ts';
 
 /** An argument of a script, which ioredis sends as it is. */
@@ -45,7 +45,7 @@ export class Script {
   }
 }
 
-/* Arguments and replies. asynq counts in whole seconds; see wire-time.ts for the times in messages. */
+/* Arguments and replies. asynq counts in whole seconds; see wire/protobuf.ts for the times in messages. */
 
 /** Rounds up a due time or a duration: no task is due early, and no duration becomes 0. */
 export function secondsUp(ms: number): number {
@@ -65,12 +65,6 @@ export function nanosOf(ms: number): string {
 /** Returns the milliseconds of a score. A Go program may have written a time that a `Date` cannot represent. */
 export function msOfSeconds(seconds: number): number {
   return Math.min(seconds * 1_000, LAST_DATE_MS);
-}
-
-/** Returns the field `msg` of a task. */
-export function encoded(message: TaskMessage): Buffer {
-  const { buffer, byteOffset, byteLength } = encodeTaskMessage(message);
-  return Buffer.from(buffer, byteOffset, byteLength);
 }
 
 /** Returns a list; an empty one for a missing reply. */

@@ -1,12 +1,12 @@
 import { DAY_MS, utcDay } from '../../../core/units.ts';
+import { requireDuration } from '../../argument-checks.ts';
 import { isRetained, retainedUntilMs } from '../../task-message.ts';
-import { requireDuration } from '../../task-options.ts';
+import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask, TaskFailure } from '../broker.ts';
 import { runUnderLease } from './leases.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
-import { encoded, listOf, numberOf, Script, secondsDown, secondsUp } from './script.ts';
-import type { ScriptArgument } from './script.ts';
+import { listOf, numberOf, Script, type ScriptArgument, secondsDown, secondsUp } from './script.ts';
 
 /**
  * `needCounts(today)`: fails if a count has a wrong type.
@@ -34,7 +34,6 @@ end
  * Completes tasks: they are retained as completed, or removed. Tasks whose lease is lost stay as they are; see lua.ts for the
  * value of a lease.
  *
- * KEYS[1]   prefix of the queue's keys
  * ARGV[1]   today, as in the keys of counts
  * ARGV[2]   when today's count expires
  * ARGV[3…]  per task: id, epoch, lock or '', when its retention ends or '', msg if it is retained or ''
@@ -87,7 +86,6 @@ return outcomes
 /**
  * For scripts of a task that has failed. They begin with these arguments, and return 1, or 0 if the lease is lost.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  id
  * ARGV[2]  epoch
  * ARGV[3]  today, as in the keys of counts
@@ -157,7 +155,6 @@ return 1
 /**
  * Removes a task that was cancelled; no count changes.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  id
  * ARGV[2]  epoch
  * ARGV[3]  lock or ''
@@ -179,7 +176,6 @@ return 1
  * Writes a result or the progress of a run. It never creates the hash of a task that was removed: without a message, that would
  * block its id for ever.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  id
  * ARGV[2]  epoch
  * ARGV[3]  field
@@ -244,7 +240,10 @@ const DONE_TASKS: SharedScript<LeasedTask, number> = {
     for (const { message, epoch } of tasks) {
       args.push(message.id, epoch, message.uniqueKey);
       if (isRetained(message)) {
-        args.push(secondsUp(retainedUntilMs(message, nowMs)), encoded({ ...message, completedAtMs: nowMs }));
+        args.push(
+          secondsUp(retainedUntilMs(message, nowMs)),
+          encodeTaskMessage({ ...message, completedAtMs: nowMs }),
+        );
       } else {
         args.push('', '');
       }
@@ -267,7 +266,7 @@ function failureArguments(
     epoch,
     utcDay(nowMs),
     secondsUp(nowMs + DAY_COUNT_MS),
-    encoded({ ...message, retried, lastError: failure.error, lastFailedAtMs: nowMs }),
+    encodeTaskMessage({ ...message, retried, lastError: failure.error, lastFailedAtMs: nowMs }),
     failure.isRecovery === true ? 1 : 0,
   ];
 }

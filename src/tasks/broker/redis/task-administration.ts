@@ -1,10 +1,19 @@
 import type { TaskMessage } from '../../task-message.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../task-state.ts';
+import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { bulkState, taskNotFound, taskState } from '../broker-errors.ts';
 import { requireQueue, sourcesOf } from './inspection.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
-import { encoded, messageFor, nanosOf, numberOf, Script, secondsUp, textOf } from './script.ts';
-import type { ScriptArgument, ScriptReply } from './script.ts';
+import {
+  messageFor,
+  nanosOf,
+  numberOf,
+  Script,
+  type ScriptArgument,
+  type ScriptReply,
+  secondsUp,
+  textOf,
+} from './script.ts';
 import { archiveLimits } from './settle.ts';
 
 /**
@@ -54,7 +63,6 @@ end
 /**
  * Returns a script that changes one task, unless it is in a state that refuses the change, or in a set that is being aggregated.
  *
- * KEYS[1]   prefix of the queue's keys
  * ARGV[1]   id
  * ARGV[2…]  those of the change
  *
@@ -96,7 +104,6 @@ return 1
 /**
  * Returns a script that changes the first tasks of a state. It drops ids without a task, or whose task is in another state.
  *
- * KEYS[1]   prefix of the queue's keys
  * ARGV[1]   the state
  * ARGV[2]   group or ''
  * ARGV[3]   number of tasks
@@ -143,7 +150,6 @@ export const ARCHIVE_SOME = changeSome('archive');
 /**
  * Replaces the msg of a scheduled task if it is still the one that was read.
  *
- * KEYS[1]  prefix of the queue's keys
  * ARGV[1]  id
  * ARGV[2]  the msg that was read
  * ARGV[3]  the new msg
@@ -203,7 +209,7 @@ export const TASK_ADMINISTRATION = {
       const msg = await redis.send((client) => client.hgetBuffer(key, 'msg'));
       if (msg === null) throw taskNotFound(queue, id);
       const changed: TaskMessage = { ...messageFor(queue, id, msg), payload };
-      const reply = await redis.runIn(queue, UPDATE_MESSAGE, [id, msg, encoded(changed)]);
+      const reply = await redis.runIn(queue, UPDATE_MESSAGE, [id, msg, encodeTaskMessage(changed)]);
       if (reply === -1) continue;
       checkOutcome(queue, id, 'changed', reply);
       return;

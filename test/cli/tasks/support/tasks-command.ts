@@ -8,7 +8,7 @@ import { RedisBroker } from 'escapement/tasks/redis';
 import { run } from '../../../../src/cli/main.ts';
 import { connectTarget } from '../../../../src/cli/tasks/connect.ts';
 import type { Connect } from '../../../../src/cli/tasks/run.ts';
-import { BrokerTarget } from '../../../../src/cli/tasks/target/broker-target.ts';
+import { BrokerTarget } from '../../../../src/cli/tasks/target/tasks-target.ts';
 import { addTasksIn } from '../../../../src/cli/tasks/tasks.ts';
 import { Output } from '../../../../src/cli/terminal/output.ts';
 import type { Terminal } from '../../../../src/cli/terminal/terminal.ts';

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { EscapementError } from 'escapement';
 import { beforeEach, expect, it } from 'vitest';
-import { Coalescer } from '../../../../src/tasks/broker/redis/coalescer.ts';
+import { Coalescer } from '../../../../src/tasks/broker/redis/redis-access.ts';
 
 /** A batch, and how to settle it. */
 interface Call {

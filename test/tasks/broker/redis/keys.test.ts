@@ -6,7 +6,7 @@ import {
   serverKey,
   workersKey,
 } from '../../../../src/tasks/broker/redis/keys.ts';
-import { newTaskOf } from '../../../../src/tasks/new-task.ts';
+import { newTaskOf } from '../../../../src/tasks/task-options.ts';
 import { Task } from '../../../../src/tasks/task.ts';
 
 const keys = new QueueKeys('low');

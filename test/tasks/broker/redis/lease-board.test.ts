@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { LeaseBoard, makeLeaseCells, type LongId } from '../../../../src/tasks/broker/redis/lease-renewer.ts';
+import { LeaseBoard, makeLeaseCells, type LongId } from '../../../../src/tasks/broker/redis/lease-thread.ts';
 
 /** The board, as both sides have it. */
 function boards(slots = 2): { ours: LeaseBoard; theirs: LeaseBoard } {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { LeaseBoard, makeLeaseCells } from '../../../../src/tasks/broker/redis/lease-renewer.ts';
+import { LeaseBoard, makeLeaseCells } from '../../../../src/tasks/broker/redis/lease-thread.ts';
 import { LeaseRenewer } from '../../../../src/tasks/broker/redis/lease-renewer.ts';
 import type { ScriptArgument, ScriptReply } from '../../../../src/tasks/broker/redis/script.ts';
 

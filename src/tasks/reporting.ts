@@ -1,3 +1,5 @@
+import type { EventEmitter } from 'node:events';
+import { reportUncaught } from '../core/report-uncaught.ts';
 import { requireMethods } from '../core/validate.ts';
 
 /** Receives the log of a server or a scheduler. A pino logger is one. */
@@ -37,4 +39,19 @@ export function guardedLogger(logger: Logger): Logger {
       }
     };
   return { debug: guard('debug'), info: guard('info'), warn: guard('warn'), error: guard('error') };
+}
+
+/** Emits an event. What a listener throws is reported as an uncaught exception and does not affect the caller. */
+export function emit<E extends Record<keyof E, unknown[]>, K extends keyof E & string>(
+  emitter: EventEmitter<E>,
+  event: K,
+  ...args: E[K]
+): void {
+  const plain = emitter as unknown as EventEmitter;
+  if (plain.listenerCount(event) === 0) return;
+  try {
+    plain.emit(event, ...args);
+  } catch (error) {
+    reportUncaught(error);
+  }
 }

@@ -1,15 +1,14 @@
-import type { ServerState, WorkerState } from '../broker/broker.ts';
-import { ServerInfoSchema, WorkerInfoSchema } from './asynq-messages.gen.ts';
-import { decodeMessage, encodeMessage, wireError } from './protobuf.ts';
-import { momentOf, timestampOf } from './wire-time.ts';
+import type { EnqueueEvent, ScheduleEntry, ServerState, WorkerState } from '../broker/broker.ts';
+import { SchedulerEnqueueEventSchema, SchedulerEntrySchema, ServerInfoSchema, WorkerInfoSchema } from './asynq-messages.gen.ts';
+import { decodeMessage, encodeMessage, momentOf, timestampOf, wireError } from './protobuf.ts';
 
-/** The largest int32. */
+/* What servers and schedulers announce. Each function throws the errors of `encodeMessage` or `decodeMessage`. */
+
 const MAX_INT32 = 2 ** 31 - 1;
 
 /** A server without its workers, which have their own key. */
 export type ServerHead = Omit<ServerState, 'workers'>;
 
-/** @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be encoded. */
 export function encodeServer(server: ServerState): Uint8Array {
   return encodeMessage(ServerInfoSchema, {
     host: server.host,
@@ -26,7 +25,6 @@ export function encodeServer(server: ServerState): Uint8Array {
   });
 }
 
-/** @throws EscapementError `ERR_WIRE_MESSAGE` - the bytes are not a server. */
 export function decodeServer(bytes: Uint8Array): ServerHead {
   const info = decodeMessage(ServerInfoSchema, bytes);
   return {
@@ -41,7 +39,7 @@ export function decodeServer(bytes: Uint8Array): ServerHead {
   };
 }
 
-/** @param server - the server of the worker. @throws EscapementError `ERR_WIRE_MESSAGE` - it cannot be encoded. */
+/** @param server - the server of the worker. */
 export function encodeWorker(server: ServerHead, worker: WorkerState): Uint8Array {
   return encodeMessage(WorkerInfoSchema, {
     host: server.host,
@@ -56,7 +54,6 @@ export function encodeWorker(server: ServerHead, worker: WorkerState): Uint8Arra
   });
 }
 
-/** @throws EscapementError `ERR_WIRE_MESSAGE` - the bytes are not a worker. */
 export function decodeWorker(bytes: Uint8Array): WorkerState {
   const info = decodeMessage(WorkerInfoSchema, bytes);
   return {
@@ -79,4 +76,41 @@ function statusOf(status: string): ServerState['status'] {
   if (status === 'active' || status === 'stopped' || status === 'closed') return status;
   if (status === 'new') return 'stopped';
   throw wireError(`asynq.ServerInfo has the unknown status '${status}'`);
+}
+
+export function encodeScheduleEntry(entry: ScheduleEntry): Uint8Array {
+  return encodeMessage(SchedulerEntrySchema, {
+    id: entry.id,
+    spec: entry.spec,
+    taskType: entry.taskType,
+    taskPayload: entry.payload,
+    enqueueOptions: [...entry.options],
+    nextEnqueueTime: timestampOf(entry.nextEnqueueAtMs),
+    prevEnqueueTime: timestampOf(entry.prevEnqueueAtMs),
+  });
+}
+
+export function decodeScheduleEntry(bytes: Uint8Array): ScheduleEntry {
+  const entry = decodeMessage(SchedulerEntrySchema, bytes);
+  return {
+    id: entry.id,
+    spec: entry.spec,
+    taskType: entry.taskType,
+    payload: entry.taskPayload,
+    options: entry.enqueueOptions,
+    nextEnqueueAtMs: momentOf(entry.nextEnqueueTime),
+    prevEnqueueAtMs: momentOf(entry.prevEnqueueTime),
+  };
+}
+
+export function encodeEnqueueEvent(event: EnqueueEvent): Uint8Array {
+  return encodeMessage(SchedulerEnqueueEventSchema, {
+    taskId: event.taskId,
+    enqueueTime: timestampOf(event.atMs),
+  });
+}
+
+export function decodeEnqueueEvent(bytes: Uint8Array): EnqueueEvent {
+  const event = decodeMessage(SchedulerEnqueueEventSchema, bytes);
+  return { taskId: event.taskId, atMs: momentOf(event.enqueueTime) };
 }

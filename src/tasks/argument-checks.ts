@@ -1,5 +1,14 @@
-import { wrongValue } from '../core/errors.ts';
-import { requireString } from '../core/validate.ts';
+import { outOfRange, wrongValue } from '../core/errors.ts';
+import { LAST_DATE_MS } from '../core/units.ts';
+import {
+  requireFiniteNumber,
+  requireIntegerAtLeast,
+  requireMethods,
+  requireString,
+} from '../core/validate.ts';
+import type { Broker, GroupLimits, NewTask, Page, TaskSet } from './broker/broker.ts';
+
+/* Checks of arguments that several classes, or all brokers, make. Each throws a TypeError or a RangeError. */
 
 /** Requires a name. It is stored as UTF-8, which cannot encode half a surrogate pair. */
 export function requireText(argument: string, value: unknown): asserts value is string {
@@ -35,4 +44,35 @@ export function requireExistingQueueName(argument: string, value: unknown): asse
  */
 export function hasOwnKeys(queue: string): boolean {
   return !queue.startsWith('}') && !queue.includes('}:');
+}
+
+/** Requires a duration in milliseconds, or a time in wall-clock milliseconds. */
+export function requireDuration(argument: string, value: unknown): asserts value is number {
+  requireFiniteNumber(argument, value);
+  if (value < 0 || value > LAST_DATE_MS) {
+    throw outOfRange(argument, `from 0 to ${LAST_DATE_MS} milliseconds`, value);
+  }
+}
+
+const BROKER_METHODS: readonly (keyof Broker)[] = ['enqueue', 'dequeue', 'complete', 'subscribe', 'queues'];
+
+export function requireBroker(argument: string, value: unknown): asserts value is Broker {
+  requireMethods(argument, 'a Broker', BROKER_METHODS, value);
+}
+
+/** A task that replaces a set is in the queue of the set. */
+export function requireQueueOfSet({ queue }: TaskSet, { message }: NewTask): void {
+  if (message.queue !== queue)
+    throw wrongValue('task.message.queue', `the queue of the set, '${queue}'`, message.queue);
+}
+
+export function requireGroupLimits({ graceMs, maxDelayMs, maxSize }: GroupLimits): void {
+  requireFiniteNumber('limits.graceMs', graceMs);
+  requireFiniteNumber('limits.maxDelayMs', maxDelayMs);
+  requireIntegerAtLeast('limits.maxSize', 0, maxSize);
+}
+
+export function requirePage({ page, size }: Page): void {
+  requireIntegerAtLeast('page.page', 1, page);
+  requireIntegerAtLeast('page.size', 1, size);
 }
