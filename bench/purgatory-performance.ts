@@ -1,44 +1,27 @@
 /** `npm run bench:purgatory`: Kafka's `TestPurgatoryPerformance`, with its options and its line of results. */
-import { CollectorWatch, CollectorWindow } from './lib/collector-watch.ts';
-import { buildLibrary } from './lib/build-library.ts';
-import { UsageError } from './lib/usage-error.ts';
-import { parseHarnessCommandLine, type HarnessSettings } from './purgatory/harness-command-line.ts';
-import { renderHarnessResult, renderSamples } from './purgatory/harness-report.ts';
-import { checkShare, runHarness } from './purgatory/harness.ts';
+import { CollectorWatch, CollectorWindow } from './lib/collector.ts';
+import { buildLibrary, print, runProgram } from './lib/program.ts';
+import { parseHarnessCommandLine, renderHarnessResult, renderSamples } from './purgatory/harness-command.ts';
+import { checkShare, runHarness, type HarnessKind } from './purgatory/harness.ts';
 import { prepareWorkload } from './purgatory/workload.ts';
 
-const EXIT_NOT_DONE = 1;
-const EXIT_USAGE = 2;
-
-const out = (text: string): void => {
-  process.stdout.write(text);
-};
-
-async function run({ workload: options, purgatory, isVerbose }: HarnessSettings): Promise<number> {
+await runProgram(async () => {
+  const settings = parseHarnessCommandLine(process.argv.slice(2), print);
+  if (settings === undefined) return [];
+  const { workload: options, purgatory, isVerbose } = settings;
   buildLibrary();
-  const { kindOf } = await import('./purgatory/harness-purgatories.ts'); // imports what was built
+  const { HARNESS_KINDS } = await import('./purgatory/purgatories.ts'); // after the build, which it imports
+  const kind = HARNESS_KINDS.find(({ id }) => id === purgatory) as HarnessKind;
   const workload = prepareWorkload(options);
-  if (isVerbose) out(renderSamples(workload));
+  if (isVerbose) print(renderSamples(workload));
   const collector = new CollectorWatch();
   const window = new CollectorWindow();
-  const result = await runHarness(workload, kindOf(purgatory), () => {
+  const result = await runHarness(workload, kind, () => {
     window.close();
   });
   const collections = await collector.read(window);
   collector.stop();
-  out(renderHarnessResult(result, collections, isVerbose));
-  const problem =
-    result.problem ?? checkShare(result.expiredShare, result.expiredInTheory, workload.options.num);
-  if (problem === undefined) return 0;
-  process.stderr.write(`self-check failed: ${problem}\n`);
-  return EXIT_NOT_DONE;
-}
-
-try {
-  const settings = parseHarnessCommandLine(process.argv.slice(2), out);
-  process.exitCode = settings === undefined ? 0 : await run(settings);
-} catch (error) {
-  if (!(error instanceof UsageError)) throw error;
-  process.stderr.write(`error: ${error.message}\nSee --help.\n`);
-  process.exitCode = EXIT_USAGE;
-}
+  print(renderHarnessResult(result, collections, isVerbose));
+  const problem = result.problem ?? checkShare(result.expiredShare, result.expiredInTheory, options.num);
+  return problem === undefined ? [] : [problem];
+});

@@ -1,28 +1,33 @@
 /** The timer against the host's `setTimeout`, a binary heap, and the npm package timer-wheel. */
 import type { BenchPart } from './lib/part.ts';
-import { cascadeCase } from './timer/cascade-case.ts';
-import { clockCase } from './timer/clock-case.ts';
-import { expireCase } from './timer/expire-case.ts';
-import { growthCase } from './timer/growth-case.ts';
+import { cascadeCase, clockCase } from './timer/clock-cases.ts';
+import { catchUpCase, realTimeCase } from './timer/expiry-cases.ts';
+import { growthCase, sharedCallbackCase } from './timer/fill-cases.ts';
 import { idleCases } from './timer/idle-cases.ts';
-import { realTimeCase } from './timer/real-time-case.ts';
-import { sharedCallbackCase } from './timer/shared-callback-case.ts';
-import { waitingCases } from './timer/waiting-cases.ts';
+import { TIMERS } from './timer/kinds.ts';
+import { ringCases } from './timer/ring-cases.ts';
 
 export const part: BenchPart = {
   title: 'millions of deadlines, most of them cancelled',
   remarks: [
-    'Every operation includes the request object its user would have: an object that holds its timeout or its id; ' +
-      'for TimerTask and the heap, the entry itself. Ours reads the clock once per add.',
-    'binary heap: tinyqueue, one host timeout, cancelling sets a flag; rebuilt when more than half is dead.',
-    'timer-wheel 1.0.0 does less: it wakes nobody and must be advanced by its user, expires up to 1.024 s late, ' +
-      'cancels without saying whether there was anything to cancel, and does not know how many wait.',
+    'Every operation includes the request object of a user: an object that holds its timeout or its id; for TimerTask ' +
+      'and the heap, the entry itself. Ours reads the clock once per add.',
+    'binary heap: tinyqueue with one host timeout; cancelling sets a flag; rebuilt when more than half of it is dead.',
+    'timer-wheel 1.0.0 does less: it has no wake-up, so its user must advance it; it expires up to 1.024 s late; its ' +
+      'cancel does not return whether there was anything to cancel; and it does not count pending requests.',
   ],
   cases: [
     clockCase,
-    ...waitingCases,
+    ...ringCases(TIMERS, {
+      fewFixed: 1.2,
+      fewSpread: 2.5,
+      manyFixed: 2.5,
+      manySpread: 5,
+      random: 2,
+      fill: 4,
+    }),
     sharedCallbackCase,
-    expireCase,
+    catchUpCase,
     cascadeCase,
     growthCase,
     realTimeCase,

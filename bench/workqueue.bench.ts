@@ -1,19 +1,15 @@
-/** The work queue against what one would use in its place: fastq, async.queue, p-queue. */
+/** The work queue against its alternatives: fastq, async.queue, p-queue. */
 import type { BenchPart } from './lib/part.ts';
-import { backlogCase } from './workqueue/backlog-case.ts';
-import { burstCases } from './workqueue/burst-cases.ts';
-import { delayedCases } from './workqueue/delayed-cases.ts';
-import { duplicateCases } from './workqueue/duplicate-cases.ts';
-import { limiterCase } from './workqueue/limiter-case.ts';
-import { oneJobCases } from './workqueue/one-job-cases.ts';
+import { backlogCase, burstCases, oneJobCases } from './workqueue/job-cases.ts';
+import { delayedCases, duplicateCases, limiterCase } from './workqueue/key-cases.ts';
 
 export const part: BenchPart = {
-  title: 'jobs in line, each key once',
+  title: 'queued jobs, each key once',
   remarks: [
-    'fastq, async.queue and p-queue do less: they know no keys, so what is added twice is done twice, by two workers at once ' +
-      'if there are two; none has delays, and p-queue alone limits rates. They do more in one thing: ' +
-      'each job has a callback or a promise of its own.',
-    'fastq + Set: fastq, and the Set by hand that makes each key queued at most once.',
+    'fastq, async.queue and p-queue do less: they have no keys, so a job that is added twice is done twice, by two workers ' +
+      'at once if there are two; none has delays, and only p-queue limits rates. They do more in one respect: each job ' +
+      'has a callback or a promise.',
+    'fastq + Set: fastq, and a Set by hand that queues each key at most once.',
   ],
   cases: [...burstCases, ...oneJobCases, ...duplicateCases, limiterCase, ...delayedCases, backlogCase],
 };

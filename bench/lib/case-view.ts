@@ -1,25 +1,33 @@
-/** A case as rows of text: what the terminal's table and the report's table both show. */
-import { formatNumber, formatSamples } from './format.ts';
-import { describeOthersLoad } from './others-load.ts';
-import { samplesOf, type CaseResult, type ContestantResult, type MetricResult } from './result.ts';
-import { pairedRatios } from './statistics.ts';
-import { describeTarget, type JudgedTarget } from './target.ts';
-import { describeStanding } from './versus.ts';
+/**
+ * A case as rows of text, which the terminal and the HTML report show alike, and which contestant is ahead. Every metric
+ * in which ours is behind the baseline or a rival is named, not only the primary one.
+ */
+import { describeOthersLoad } from './machine.ts';
+import {
+  casesOf,
+  describeTarget,
+  samplesOf,
+  type BenchResult,
+  type CaseResult,
+  type ContestantResult,
+  type JudgedTarget,
+} from './result.ts';
+import { formatNumber, formatSamples, pairedRatios, summarize } from './statistics.ts';
 
 export interface CaseView {
   readonly title: string;
   readonly head: readonly string[];
   readonly rows: readonly CaseRow[];
   readonly targets: readonly TargetView[];
-  /** How busy the machine was, if it was; the case's note; then one for each contestant that has something to say. */
+  /** The load of other programs, if it was high, the note of the case, and the notes of its contestants. */
   readonly notes: readonly string[];
 }
 
 export interface CaseRow {
   readonly role: ContestantResult['role'];
   readonly cells: readonly string[];
-  /** In place of all cells but the first: why it does not take part. */
-  readonly cannot?: string;
+  /** Why the contestant does not take part; replaces all cells but the first. */
+  readonly cannot?: string | undefined;
 }
 
 export interface TargetView {
@@ -28,45 +36,44 @@ export interface TargetView {
 }
 
 export function viewCase(result: CaseResult): CaseView {
-  const metrics = result.contestants[0]?.metrics ?? [];
-  const rounds = Math.max(0, ...result.contestants.flatMap((c) => c.metrics.map((m) => m.samples.length)));
+  const { name, size, sizeOf, baseline, contestants, note } = result;
+  const metrics = contestants[0]?.metrics ?? [];
+  const rounds = Math.max(0, ...contestants.flatMap((c) => c.metrics.map(({ samples }) => samples.length)));
+  const sizes = sizeOf === '' ? [] : [`${formatNumber(size)} ${sizeOf}`];
+  const notes = [describeOthersLoad(result.othersLoad), note, ...contestants.map(describeNote)];
   return {
-    title: `${result.name} — ${[...sizeOf(result), `${rounds} ${rounds === 1 ? 'round' : 'rounds'}`].join(', ')}`,
-    head: ['', ...ratioHead(result), ...metrics.map(metricHead), 'ours against the others'],
-    rows: result.contestants.map((contestant) => viewContestant(result, contestant)),
-    targets: result.targets.map((judged) => viewTarget(result, judged)),
-    notes: [
-      ...loadOf(result),
-      ...(result.note === undefined ? [] : [result.note]),
-      ...result.contestants.flatMap(({ name, note }) => (note === undefined ? [] : [`${name}: ${note}`])),
+    title: `${name} — ${[...sizes, `${rounds} ${rounds === 1 ? 'round' : 'rounds'}`].join(', ')}`,
+    head: [
+      '',
+      ...(baseline === '' ? [] : [`${baseline}\n/ this`]),
+      ...metrics.map((each) => [...each.name.split(' '), each.unit].join('\n').trimEnd()),
+      'ours against the others',
     ],
+    rows: contestants.map((contestant) => viewContestant(result, contestant)),
+    targets: result.targets.map((judged) => ({
+      verdict: judged.verdict,
+      text: describeJudged(
+        judged,
+        baseline,
+        metrics.find((each) => each.name === judged.target.metric)?.unit ?? '',
+      ),
+    })),
+    notes: notes.filter((text) => text !== undefined),
   };
 }
 
-/** The ratio of every round, and nothing where there is no baseline. */
+function describeNote({ name, note }: ContestantResult): string | undefined {
+  return note === undefined ? undefined : `${name}: ${note}`;
+}
+
+/** Baseline / contestant in every round; empty without a baseline. */
 export function ratiosOf(result: CaseResult, contestant: ContestantResult): number[] {
-  const { baseline, primaryMetric } = result;
-  const base = result.contestants.find(({ name }) => name === baseline);
-  return pairedRatios(samplesOf(base, primaryMetric), samplesOf(contestant, primaryMetric)).filter(
-    (ratio) => !Number.isNaN(ratio),
-  );
+  return ratiosTo(result, result.baseline, contestant, result.primaryMetric);
 }
 
-function sizeOf({ size, sizeOf: of }: CaseResult): string[] {
-  return of === '' ? [] : [`${formatNumber(size)} ${of}`];
-}
-
-function loadOf({ othersLoad }: CaseResult): string[] {
-  const remark = describeOthersLoad(othersLoad);
-  return remark === undefined ? [] : [remark];
-}
-
-function ratioHead({ baseline }: CaseResult): string[] {
-  return baseline === '' ? [] : [`${baseline}\n/ this`];
-}
-
-function metricHead({ name, unit }: MetricResult): string {
-  return [...name.split(' '), unit].join('\n').trimEnd();
+function ratiosTo(result: CaseResult, other: string, { name }: ContestantResult, metric: string): number[] {
+  const ratios = pairedRatios(samplesOf(result, other, metric), samplesOf(result, name, metric));
+  return ratios.filter((ratio) => !Number.isNaN(ratio));
 }
 
 function viewContestant(result: CaseResult, contestant: ContestantResult): CaseRow {
@@ -74,13 +81,91 @@ function viewContestant(result: CaseResult, contestant: ContestantResult): CaseR
   if (cannot !== undefined) return { role, cells: [name], cannot };
   const ratio = result.baseline === '' ? [] : [formatSamples(ratiosOf(result, contestant))];
   const standing = role === 'ours' ? describeStanding(result, contestant) : '';
-  const failed = problems.length === 0 ? [] : ['SELF-CHECK FAILED'];
-  const verdict = [...failed, standing].filter((line) => line !== '').join('\n');
+  const failed = problems.length === 0 ? '' : 'SELF-CHECK FAILED';
+  const verdict = [failed, standing].filter((line) => line !== '').join('\n');
   return { role, cells: [name, ...ratio, ...metrics.map(({ samples }) => formatSamples(samples)), verdict] };
 }
 
-function viewTarget(result: CaseResult, { target, actual, verdict }: JudgedTarget): TargetView {
-  const unit = result.contestants[0]?.metrics.find(({ name }) => name === target.metric)?.unit ?? '';
+/** The target in words and what was measured. */
+function describeJudged({ target, actual }: JudgedTarget, baseline: string, unit: string): string {
   const measured = actual === null ? 'not measured' : formatNumber(actual);
-  return { verdict, text: `${describeTarget(target, result.baseline, unit)} — ${measured}` };
+  return `${describeTarget(target, baseline, unit)} — ${measured}`;
+}
+
+/** Ours compared with another contestant in one metric. Even: the rounds do not agree. */
+interface Versus {
+  readonly ours: string;
+  readonly other: string;
+  readonly metric: string;
+  /** other / ours: above 1, ours is ahead. */
+  readonly ratio: number;
+  readonly standing: 'ahead' | 'even' | 'behind';
+}
+
+function comparisonsOf(result: CaseResult, ours: ContestantResult): Versus[] {
+  const others = result.contestants.filter(({ role }) => role !== 'ours');
+  const metrics = ours.metrics.filter(({ isAside = false }) => !isAside);
+  return others.flatMap((other) =>
+    metrics.flatMap(({ name: metric }) => {
+      const ratios = ratiosTo(result, other.name, ours, metric);
+      if (ratios.length === 0) return [];
+      const { median, min, max } = summarize(ratios);
+      const standing = min > 1 ? 'ahead' : max < 1 ? 'behind' : 'even';
+      return [{ ours: ours.name, other: other.name, metric, ratio: median, standing } as const];
+    }),
+  );
+}
+
+/** `ahead of all`, or a line for each contestant that ours is not ahead of. */
+export function describeStanding(result: CaseResult, ours: ContestantResult): string {
+  const comparisons = comparisonsOf(result, ours);
+  if (comparisons.length === 0) return '';
+  if (comparisons.every(({ standing }) => standing === 'ahead')) return 'ahead of all';
+  const lines = (standing: Versus['standing'], relation: string): string[] => {
+    const chosen = comparisons.filter((versus) => versus.standing === standing);
+    return [...new Set(chosen.map(({ other }) => other))].map((other) => {
+      const texts = chosen
+        .filter((versus) => versus.other === other)
+        .map(({ metric, ratio }) => {
+          const number = formatNumber(ratio);
+          return metric === result.primaryMetric ? number : `${metric} ${number}`;
+        });
+      return `${relation} ${other}: ${texts.join(',\n  ')}`;
+    });
+  };
+  return [...lines('behind', 'WE LOSE to'), ...lines('even', 'even with')].join('\n');
+}
+
+/** Cases in which one of ours is behind, one line for each other contestant and metric. */
+export function describeLosses(result: BenchResult): string[] {
+  return casesOf(result).flatMap((each) =>
+    each.contestants
+      .filter(({ role }) => role === 'ours')
+      .flatMap((ours) => comparisonsOf(each, ours))
+      .filter(({ standing }) => standing === 'behind')
+      .map(
+        ({ ours, other, metric, ratio }) =>
+          `${each.name}: ${ours} loses to ${other} in ${metric}: ${formatNumber(ratio)}`,
+      ),
+  );
+}
+
+export function describeMissedTargets(result: BenchResult): string[] {
+  return casesOf(result).flatMap(({ name, baseline, targets }) =>
+    targets
+      .filter(({ verdict }) => verdict === 'missed')
+      .map((judged) => `${name}: ${describeJudged(judged, baseline, '')}`),
+  );
+}
+
+export function summarizeTargets(result: BenchResult): string {
+  const cases = casesOf(result);
+  const all = cases.flatMap(({ targets }) => targets);
+  if (all.length === 0) return 'No targets.';
+  if (result.quick) return `${all.length} targets, not judged in a smoke run.`;
+  const met = all.filter(({ verdict }) => verdict === 'met').length;
+  const busy = cases.filter(({ othersLoad }) => describeOthersLoad(othersLoad) !== undefined).length;
+  const doubt =
+    busy === 0 ? '' : ` Other programs kept the machine busy in ${busy} cases: measure these again.`;
+  return `${met} of ${all.length} targets met.${doubt}`;
 }

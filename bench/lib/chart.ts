@@ -1,23 +1,22 @@
-/** Charts of a result as SVG text: a reader needs no script to look at them. */
+/** Charts of a result as SVG text, which need no script. */
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { ratiosOf } from './case-view.ts';
-import { escapeMarkup, formatNumber } from './format.ts';
 import { samplesOf, type CaseResult, type ContestantResult } from './result.ts';
-import { median, summarize } from './statistics.ts';
+import { formatNumber, summarize } from './statistics.ts';
 
 const WIDTH = 900;
 const ROW_HEIGHT = 36;
 const BAR_HEIGHT = 20;
 const TARGET_HEIGHT = 27;
-/** Above the first row, and below the last one: the labels and the name of the axis. */
+/** Above the first row, and below the last row, with the labels and the name of the axis. */
 const TOP = 8;
 const AXIS_HEIGHT = 48;
-/** At the right, a column for the numbers that no bar, whisker or target crosses. */
+/** A column at the right for numbers, which no bar, whisker or target crosses. */
 const NUMBER_WIDTH = 90;
 const TICKS = 6;
 const LABEL_SIZE = 11;
 const LABEL_LINE_HEIGHT = 14;
-/** Mean width of a character of a label, for a font that is known only where the chart is shown. */
+/** Estimated mean width of a character of a label: the font is unknown here. */
 const CHARACTER_WIDTH = 5.7;
 
 const COLORS: Record<ContestantResult['role'], string> = {
@@ -32,20 +31,19 @@ interface Bar {
   readonly label: string;
   readonly role: ContestantResult['role'];
   readonly samples: readonly number[];
-  /** The least it should reach. */
+  /** The target, if there is one. */
   readonly floor?: number;
 }
 
 interface Frame {
   readonly axisName: string;
-  /** Width of the labels, at the left. */
+  /** Width of the labels at the left. */
   readonly labelWidth: number;
-  /** Ratios: a logarithmic axis, and a line where neither wins. */
+  /** A ratio has a logarithmic axis, with a line at 1. */
   readonly isRatio: boolean;
 }
 
 interface Axis {
-  /** The x of a value. */
   readonly x: (value: number) => number;
   readonly ticks: readonly number[];
   /** Where bars start. */
@@ -55,18 +53,14 @@ interface Axis {
 /** The primary metric of every contestant: a bar to the median, a whisker over the rounds. */
 export function chartOfCase(result: CaseResult): string {
   const bars = result.contestants
-    .map((contestant) => ({
-      label: contestant.name,
-      role: contestant.role,
-      samples: samplesOf(contestant, result.primaryMetric),
-    }))
+    .map(({ name, role }) => ({ label: name, role, samples: samplesOf(result, name, result.primaryMetric) }))
     .filter(({ samples }) => samples.length > 0);
   const unit = result.contestants[0]?.metrics[0]?.unit ?? '';
   const axisName = [result.primaryMetric, unit].filter((word) => word !== '').join(', ');
   return drawBars(bars, { axisName, labelWidth: 150, isRatio: false });
 }
 
-/** baseline / ours for every case, and the targets among them. Left of 1 we lose. */
+/** Baseline / ours for every case, with its target. Left of 1 ours loses. */
 export function chartOfRatios(results: readonly CaseResult[]): string {
   const bars = results.flatMap((result) =>
     result.contestants
@@ -74,9 +68,8 @@ export function chartOfRatios(results: readonly CaseResult[]): string {
       .map((ours) => ratioBar(result, ours))
       .filter(({ samples }) => samples.length > 0),
   );
-  return bars.length === 0
-    ? ''
-    : drawBars(bars, { axisName: 'baseline / ours', labelWidth: 400, isRatio: true });
+  if (bars.length === 0) return '';
+  return drawBars(bars, { axisName: 'baseline / ours', labelWidth: 400, isRatio: true });
 }
 
 function ratioBar(result: CaseResult, ours: ContestantResult): Bar {
@@ -106,7 +99,7 @@ function drawBars(bars: readonly Bar[], frame: Frame): string {
   ].join('');
 }
 
-/** From one round number to another. */
+/** An axis between two round numbers. */
 function axisOf(bars: readonly Bar[], { labelWidth, isRatio }: Frame): Axis {
   const values = bars.flatMap(({ samples, floor = 1 }) => (isRatio ? [...samples, floor] : samples));
   const range = [labelWidth, WIDTH - NUMBER_WIDTH];
@@ -131,11 +124,10 @@ function drawAxis({ x, ticks }: Axis, { axisName, labelWidth }: Frame, bottom: n
   ];
 }
 
-/** The bar to the median, the range over the rounds, the target, and at the right the median in numbers. */
+/** The bar to the median, the range over the rounds, the target, and the median as a number at the right. */
 function drawBar({ label, role, samples, floor }: Bar, y: number, axis: Axis, frame: Frame): string {
   const { x, origin } = axis;
-  const value = median(samples);
-  const { min, max } = summarize(samples);
+  const { median: value, min, max } = summarize(samples);
   const end = x(value);
   const opacity = frame.isRatio && value < 1 ? ` opacity="${LOST_OPACITY}"` : '';
   return [
@@ -172,4 +164,12 @@ function box(left: number, middle: number, width: number, height: number): strin
 
 function text(x: number, y: number, anchor: 'start' | 'middle' | 'end', content: string, style = ''): string {
   return `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}" dominant-baseline="central"${style}>${escapeMarkup(content)}</text>`;
+}
+
+export function escapeMarkup(content: string): string {
+  return content
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;');
 }

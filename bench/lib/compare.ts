@@ -1,8 +1,7 @@
-/** Now against then: what `--compare OLD.json` prints. A change counts only when the two ranges do not overlap. */
+/** What `--compare OLD.json` prints: now against then. A change counts only if the two ranges do not overlap. */
 import Table from 'cli-table3';
-import { formatNumber } from './format.ts';
-import { samplesOf, type BenchResult, type CaseResult, type ContestantResult } from './result.ts';
-import { summarize } from './statistics.ts';
+import { samplesOf, type BenchResult, type CaseResult } from './result.ts';
+import { formatNumber, summarize } from './statistics.ts';
 
 export interface Comparison {
   readonly part: string;
@@ -16,22 +15,43 @@ export interface Comparison {
   readonly change: 'better' | 'worse' | 'within the noise';
 }
 
-/** Every metric that both results have, matched by name. Cases of one of them only are left out. */
+/** Returns every metric that both results have, matched by name and size of the case. */
 export function compareResults(now: BenchResult, then: BenchResult): Comparison[] {
-  return now.parts.flatMap((part) => {
-    const oldPart = then.parts.find(({ name }) => name === part.name);
-    return part.cases.flatMap((result) => {
-      const oldCase = oldPart?.cases.find(({ name }) => name === result.name);
-      return oldCase === undefined ? [] : compareCases(part.name, result, oldCase);
+  return now.parts.flatMap(({ name: part, cases }) => {
+    const oldCases = then.parts.find(({ name }) => name === part)?.cases ?? [];
+    return cases.flatMap((result) => {
+      const old = oldCases.find(({ name, size }) => name === result.name && size === result.size);
+      return old === undefined ? [] : compareCases(part, result, old);
     });
   });
 }
 
-/** Why the two can hardly be compared: another machine, another mode. Empty if they can. */
+function compareCases(part: string, now: CaseResult, then: CaseResult): Comparison[] {
+  return now.contestants.flatMap(({ name: contestant, metrics }) =>
+    metrics.flatMap(({ name: metric, samples, isAside = false }) => {
+      const oldSamples = samplesOf(then, contestant, metric);
+      if (isAside || samples.length === 0 || oldSamples.length === 0) return [];
+      return [{ part, case: now.name, contestant, metric, ...compareSamples(samples, oldSamples) }];
+    }),
+  );
+}
+
+function compareSamples(
+  now: readonly number[],
+  then: readonly number[],
+): Pick<Comparison, 'then' | 'now' | 'ratio' | 'change'> {
+  const current = summarize(now);
+  const old = summarize(then);
+  const change = current.max < old.min ? 'better' : current.min > old.max ? 'worse' : 'within the noise';
+  const ratio = current.median === old.median ? 1 : current.median / old.median;
+  return { then: old.median, now: current.median, ratio, change };
+}
+
+/** Returns why the two can hardly be compared: another machine, a smoke run. Empty if they can. */
 export function reservations(now: BenchResult, then: BenchResult): string[] {
   const { cpu, node } = now.machine;
   return [
-    ...(now.quick || then.quick ? ['a smoke run is involved: its numbers mean little'] : []),
+    ...(now.quick || then.quick ? ['at least one is a smoke run: its numbers mean little'] : []),
     ...(cpu === then.machine.cpu ? [] : [`measured on another processor: ${then.machine.cpu}`]),
     ...(node === then.machine.node ? [] : [`measured on another Node: ${then.machine.node}, now ${node}`]),
   ];
@@ -52,44 +72,13 @@ export function renderComparison(now: BenchResult, then: BenchResult): string {
     colWidths: COLUMN_WIDTHS,
     wordWrap: true,
   });
-  for (const [
-    index,
-    { contestant, metric, then: old, now: current, ratio, change, ...rest },
-  ] of comparisons.entries()) {
-    const values = [formatNumber(old), formatNumber(current), formatNumber(ratio)];
-    if (rest.case !== comparisons[index - 1]?.case)
-      table.push([{ content: rest.case, colSpan: COLUMN_WIDTHS.length }]);
-    table.push([contestant, metric, ...values, change === 'within the noise' ? 'noise' : change]);
+  for (const [index, each] of comparisons.entries()) {
+    if (each.case !== comparisons[index - 1]?.case) {
+      table.push([{ content: each.case, colSpan: COLUMN_WIDTHS.length }]);
+    }
+    const values = [each.then, each.now, each.ratio].map(formatNumber);
+    const change = each.change === 'within the noise' ? 'noise' : each.change;
+    table.push([each.contestant, each.metric, ...values, change]);
   }
   return [title, ...remarks, table.toString(), ''].join('\n');
-}
-
-function compareCases(part: string, now: CaseResult, then: CaseResult): Comparison[] {
-  return now.contestants.flatMap((contestant) => {
-    const old = then.contestants.find(({ name }) => name === contestant.name);
-    if (old === undefined || now.size !== then.size) return [];
-    return compareContestants(contestant, old).map((change) => ({ part, case: now.name, ...change }));
-  });
-}
-
-function compareContestants(
-  now: ContestantResult,
-  then: ContestantResult,
-): Omit<Comparison, 'part' | 'case'>[] {
-  return now.metrics.flatMap(({ name: metric, samples, isAside = false }) => {
-    const oldSamples = samplesOf(then, metric);
-    if (isAside || samples.length === 0 || oldSamples.length === 0) return [];
-    return [{ contestant: now.name, metric, ...compareSamples(samples, oldSamples) }];
-  });
-}
-
-function compareSamples(
-  now: readonly number[],
-  then: readonly number[],
-): Pick<Comparison, 'then' | 'now' | 'ratio' | 'change'> {
-  const current = summarize(now);
-  const old = summarize(then);
-  const change = current.max < old.min ? 'better' : current.min > old.max ? 'worse' : 'within the noise';
-  const ratio = current.median === old.median ? 1 : current.median / old.median;
-  return { then: old.median, now: current.median, ratio, change };
 }

@@ -1,7 +1,10 @@
-/** What the numbers were measured on: enough to judge them by, nothing that tells whose machine it was. */
+/** The machine of a result, without anything that identifies its owner; its load; and what this process uses of it. */
 import { arch, cpus, platform, totalmem } from 'node:os';
 
 const BYTES_PER_GIB = 2 ** 30;
+const US_PER_MS = 1_000;
+/** Above this share of all processors a result is marked. A desktop at rest stays well below. */
+const NOTEWORTHY_SHARE = 0.1;
 
 export interface Machine {
   readonly node: string;
@@ -24,4 +27,48 @@ export function describeMachine(): Machine {
     cores: processors.length,
     memoryGiB: Math.round(totalmem() / BYTES_PER_GIB),
   };
+}
+
+/**
+ * Measures the load of other programs since it was made. V8 collects garbage with helper threads: if those wait for a
+ * processor, the contestant with the most garbage suffers most, which is rarely ours.
+ */
+export class OthersLoad {
+  readonly #before = snapshot();
+
+  /** Share of all processors: 0 is an idle machine, 1 a saturated one. */
+  share(): number {
+    const after = snapshot();
+    const busyMs = after.busyMs - this.#before.busyMs - (after.ownMs - this.#before.ownMs);
+    const totalMs = after.totalMs - this.#before.totalMs;
+    return totalMs > 0 ? Math.min(Math.max(busyMs / totalMs, 0), 1) : 0;
+  }
+}
+
+/** @returns undefined if the machine was quiet enough. */
+export function describeOthersLoad(share: number): string | undefined {
+  if (share <= NOTEWORTHY_SHARE) return undefined;
+  return `Other programs used ${Math.round(share * 100)} % of the processors meanwhile: measure again on a quiet machine.`;
+}
+
+function snapshot(): { busyMs: number; totalMs: number; ownMs: number } {
+  const { user, system } = process.cpuUsage();
+  let busyMs = 0;
+  let idleMs = 0;
+  for (const { times } of cpus()) {
+    busyMs += times.user + times.nice + times.sys + times.irq;
+    idleMs += times.idle;
+  }
+  return { busyMs, totalMs: busyMs + idleMs, ownMs: (user + system) / US_PER_MS };
+}
+
+/** Returns the CPU time of this process since `before`, in microseconds. */
+export function cpuUsSince(before: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(before);
+  return user + system;
+}
+
+/** Returns the number of host timeouts that keep the process alive. */
+export function activeTimeouts(): number {
+  return process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
 }

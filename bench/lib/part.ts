@@ -1,107 +1,192 @@
-import type { Target } from './target.ts';
-
-/*
- * What a `bench/*.bench.ts` file declares: `export const part: BenchPart`. It holds no loop and no clock; the
- * harness runs the contestants of a case in turn, round after round, in one process.
+/**
+ * What a `bench/*.bench.ts` file declares: `export const part: BenchPart`, a table of cases. A part holds no loop over
+ * rounds and no statistics; the harness runs the contestants of a case in turn, round after round, in one process.
+ *
+ *      part ──► case, unique name ──► contestant: open ──► run ──► check ──► close
+ *                   size, metrics         baseline │ rival │ ours
+ *                   targets, note
  */
+import type { Target } from './result.ts';
 
-/** One part of the library: what `npm run bench -- NAME` runs, NAME being the file's. */
+/** One part of the library: what `npm run bench -- NAME` runs, where NAME is the name of the file. */
 export interface BenchPart {
   readonly title: string;
-  /** What a reader must know about the contestants before believing the table, a paragraph an entry. */
+  /** Facts about the contestants that a reader needs before the table, one paragraph an entry. */
   readonly remarks?: readonly string[];
   readonly cases: readonly BenchCase[];
 }
 
 export type BenchCase = MicroCase | BulkCase | ScenarioCase;
 
-/** The one everything is divided by, what else there is to use, and ourselves. */
+/** The contestant that all others are divided by, the alternatives to this library, and this library. */
 export type Role = 'baseline' | 'rival' | 'ours';
 
-/** How large a case is, and what the same case shrinks to in a smoke run. */
+/** Number of items of a case in a full run and in a smoke run. */
 export interface Size {
   readonly full: number;
   readonly quick: number;
-  /** What is counted: 'timers', 'ms'. Empty where there is nothing to count. */
+  /** Unit of the size: 'timers', 'ms'. Empty if the case has no size. */
   readonly of: string;
 }
+
+/** Size of a case that repeats one operation. */
+export const NO_SIZE: Size = { full: 1, quick: 1, of: '' };
 
 interface CaseBase<Open> {
   /** Unique in its part: `--filter` searches it, `--compare` matches it. */
   readonly name: string;
-  readonly note?: string;
+  readonly note?: string | undefined;
   readonly size: Size;
-  /** Rounds of a full run, one at least. Default 5. */
-  readonly rounds?: number;
+  /** Rounds of a full run. @default 5 */
+  readonly rounds?: number | undefined;
   readonly contestants: readonly Contestant<Open>[];
-  readonly targets?: readonly Target[];
+  readonly targets?: readonly Target[] | undefined;
 }
 
 export interface Contestant<Open> {
   readonly name: string;
   readonly role: Role;
-  readonly note?: string;
-  /** Makes it ready, untimed. A contestant that cannot do the case says why instead. */
-  readonly open: Open | { readonly cannot: string };
+  readonly note?: string | undefined;
+  /** Untimed preparation of a round, or the reason why the contestant cannot take part. */
+  readonly open: Open | Cannot;
 }
 
-/** What every contestant owes after the timed section. */
+export interface Cannot {
+  readonly cannot: string;
+}
+
+/** What every contestant has after its timed section. */
 export interface Checked {
-  /** The proof that the work was done: what is wrong, or undefined. Runs before `close`. */
+  /** Verifies that the work was done, before `close`. @returns the problem, or undefined. */
   check(): string | undefined;
-  /** Gives everything back: no timer may outlive it. May be called twice. */
-  close(): void;
+  /** Releases everything: no timer may outlive it. May be called twice; awaited except in micro cases. */
+  close?(): unknown;
 }
 
-/** Nanoseconds of one operation, repeated by benchmark.js for as long as it needs to be sure. */
+/** Nanoseconds of one operation, repeated by benchmark.js until the result is stable. */
 export interface MicroCase extends CaseBase<(size: number) => MicroRun> {
   readonly kind: 'micro';
 }
 
 export interface MicroRun extends Checked {
   /**
-   * Does the operation `count` times, in a loop of the contestant's own. A loop shared by all would call through
-   * a megamorphic site, and the difference between the contestants would drown in that.
+   * Runs the operation `count` times, in a loop of its own. A loop that contestants share calls through a megamorphic
+   * site, which costs more than many of the operations: see `instanceFor`.
    */
   run(count: number): void;
 }
 
-/** One long stretch of work, timed once a round: filling, draining. */
+/** One long stretch of work, timed once a round. */
 export interface BulkCase extends CaseBase<(size: number) => BulkRun | Promise<BulkRun>> {
   readonly kind: 'bulk';
-  /** Measure what the run left on the heap, per item. */
+  /** Measures the bytes per item that the run leaves on the heap. */
   readonly measuresBytes?: boolean;
-  /** Report the longest pause of the collector, for cases that look for stalls. */
+  /** Reports the longest pause of the garbage collector. */
   readonly measuresPauses?: boolean;
-  /** Names and units of what `details` returns. */
+  /** Metrics that `details` returns. */
   readonly details?: readonly MetricDefinition[];
 }
 
 export interface BulkRun extends Checked {
-  /** The timed section. @returns how many items it did: what time and bytes are divided by. */
+  /** The timed section. @returns the number of items done, by which time and bytes are divided. */
   run(): number | Promise<number>;
-  /** As above; a promise if it takes its time. */
-  close(): unknown;
   details?(): Readonly<Record<string, number>>;
 }
 
-/** Anything else, often in real time: it does its own measuring and reports the metrics it declared. */
-export interface ScenarioCase extends CaseBase<(size: number) => Promise<ScenarioOutcome>> {
+/** Any other measurement, often in real time: the contestant measures itself and returns the declared metrics. */
+export interface ScenarioCase extends CaseBase<OpenScenario> {
   readonly kind: 'scenario';
-  /** The first one is what ratios are made of. */
+  /** Ratios are computed from the first one. */
   readonly metrics: readonly MetricDefinition[];
+}
+
+export type OpenScenario = (size: number) => Promise<Measurement>;
+
+/** Result of one contestant in one round, for every kind of case. */
+export interface Measurement {
+  /** By metric name. */
+  readonly values: Readonly<Record<string, number>>;
+  /** Proof that the work was not done; undefined if it was. */
+  readonly problem: string | undefined;
 }
 
 export interface MetricDefinition {
   readonly name: string;
-  /** 'ms', 'bytes', 'ns/op', or '' for a count. Less is better, always. */
+  /** 'ms', 'bytes', 'ns/op', or '' for a count. Less is always better. */
   readonly unit: string;
-  /** Shown, and not compared: part of another metric, or too noisy to say who won. */
+  /** Shown, but not compared: part of another metric, or too noisy. */
   readonly isAside?: boolean;
 }
 
-export interface ScenarioOutcome {
-  readonly values: Readonly<Record<string, number>>;
-  /** What shows that the work was not done; undefined if it was. */
-  readonly problem: string | undefined;
+/** What micro and bulk cases time, the garbage collector's share of it, and the bytes per item a run leaves behind. */
+export const TIME = 'time';
+export const COLLECTOR = 'collector';
+export const BYTES = 'bytes';
+
+export const NS_PER_MS = 1e6;
+export const US_PER_MS = 1_000;
+export const MIB = 2 ** 20;
+
+export function metric(name: string, unit = ''): MetricDefinition {
+  return { name, unit };
+}
+
+/** A metric that is shown, but not compared. */
+export function aside(name: string, unit = ''): MetricDefinition {
+  return { name, unit, isAside: true };
+}
+
+export function baseline<Open>(name: string, open: Open | Cannot, note?: string): Contestant<Open> {
+  return { name, role: 'baseline', note, open };
+}
+
+export function rival<Open>(name: string, open: Open | Cannot, note?: string): Contestant<Open> {
+  return { name, role: 'rival', note, open };
+}
+
+export function ours<Open>(name: string, open: Open | Cannot, note?: string): Contestant<Open> {
+  return { name, role: 'ours', note, open };
+}
+
+/** A rival that cannot take part. */
+export function unable(name: string, cannot: string): Contestant<never> {
+  return { name, role: 'rival', open: { cannot } };
+}
+
+/** The same contestants in a case: `openWith` makes a case's `open` of what each contestant has. */
+export function contest<Kind, Open>(
+  kinds: readonly Contestant<Kind>[],
+  openWith: (kind: Kind, name: string) => Open | Cannot,
+): Contestant<Open>[] {
+  return kinds.map(({ open, ...contestant }) => ({
+    ...contestant,
+    open: isCannot(open) ? open : openWith(open, contestant.name),
+  }));
+}
+
+export function isCannot(open: unknown): open is Cannot {
+  return typeof open === 'object' && open !== null && 'cannot' in open;
+}
+
+/** The baseline divided by the contestant, or the rival `against` divided by it, must be at least `ratio`. */
+export function atLeast(contestant: string, metricName: string, ratio: number, against?: string): Target {
+  const target = { kind: 'ratio', contestant, metric: metricName, atLeast: ratio } as const;
+  return against === undefined ? target : { ...target, against };
+}
+
+export function atMost(contestant: string, metricName: string, limit: number): Target {
+  return { kind: 'limit', contestant, metric: metricName, atMost: limit };
+}
+
+/**
+ * Loads a copy of a module for one contestant. The same `name` returns the same copy.
+ *
+ * WHY. V8 collects type feedback per function of a loaded module. A loop that five contestants share sees five classes,
+ * its calls become megamorphic and are not inlined: about 50 ns an operation where a loop of its own needs 15. A module
+ * that is imported with another query is loaded again, so its functions have feedback of their own.
+ */
+export function instanceFor(module: URL, name: string): Promise<unknown> {
+  const url = new URL(module);
+  url.searchParams.set('for', name);
+  return import(/* @vite-ignore */ url.href);
 }

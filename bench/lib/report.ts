@@ -1,9 +1,7 @@
-/** The HTML report: one file, no script, nothing fetched; it follows the reader's light or dark setting. */
-import { viewCase, type CaseRow, type CaseView } from './case-view.ts';
-import { chartOfCase, chartOfRatios } from './chart.ts';
-import { escapeMarkup } from './format.ts';
+/** The HTML report: one file without scripts or requests, light or dark as the browser is set. */
+import { summarizeTargets, viewCase, type CaseRow, type CaseView } from './case-view.ts';
+import { chartOfCase, chartOfRatios, escapeMarkup } from './chart.ts';
 import { problemsOf, type BenchResult, type CaseResult, type PartResult } from './result.ts';
-import { summarizeTargets } from './summary.ts';
 
 const STYLE = `
 :root { color-scheme: light dark; }
@@ -32,7 +30,7 @@ export function renderReport(result: BenchResult): string {
     `<title>escapement: benchmarks</title><style>${STYLE}</style></head><body>`,
     '<h1>escapement: benchmarks</h1>',
     paragraph(`${date} · Node ${machine.node} (V8 ${machine.v8}) · ${where}`),
-    quick ? paragraph('A smoke run: smaller and shorter than the real one. Its targets are not judged.') : '',
+    quick ? paragraph('A smoke run: smaller and shorter than a full run. Its targets are not judged.') : '',
     paragraph(summarizeTargets(result)),
     ...problemsOf(result).map(
       (problem) => `<p class="failed">self-check failed: ${escapeMarkup(problem)}</p>`,
@@ -46,9 +44,9 @@ function renderPart({ title, remarks, cases }: PartResult): string {
   return [
     `<h2>${escapeMarkup(title)}</h2>`,
     ...remarks.map(paragraph),
-    '<h3>At a glance: how many times the baseline’s speed</h3>',
+    '<h3>Overview: speed as a multiple of the baseline</h3>',
     paragraph(
-      'Logarithmic. Left of the dashed line the baseline wins. Whiskers: the range over the rounds. Red: the target.',
+      'Logarithmic. Left of the dashed line the baseline is faster. Whiskers: the range over the rounds. Red: the target.',
     ),
     `<div class="wide">${chartOfRatios(cases)}</div>`,
     ...cases.map(renderCase),

@@ -1,18 +1,20 @@
 /**
- * What a run produces, and what `--json` writes: plain data, every sample of every round, nothing that names the
- * machine or a path on it.
+ * What a run produces and `--json` writes: plain data with every sample of every round, and nothing that identifies
+ * the machine's owner or a path. Targets are judged on medians over the rounds.
  */
+import { readFileSync, writeFileSync } from 'node:fs';
 import type { Machine } from './machine.ts';
-import type { Role } from './part.ts';
-import type { JudgedTarget } from './target.ts';
+import type { MetricDefinition, Role } from './part.ts';
+import { UsageError } from './program.ts';
+import { median, pairedDifferences, pairedRatios } from './statistics.ts';
 
-/** Raised when an older file can no longer be read as a newer one. */
-export const RESULT_SCHEMA = 1;
+/** Raised when older files can no longer be read. */
+const RESULT_SCHEMA = 1;
 
 export interface BenchResult {
   readonly schema: typeof RESULT_SCHEMA;
   readonly date: string;
-  /** A smoke run: smaller, shorter, its targets not judged. */
+  /** Whether it is a smoke run: smaller, shorter, its targets not judged. */
   readonly quick: boolean;
   readonly machine: Machine;
   readonly parts: readonly PartResult[];
@@ -27,51 +29,101 @@ export interface PartResult {
 
 export interface CaseResult {
   readonly name: string;
-  readonly note?: string;
+  readonly note?: string | undefined;
   readonly size: number;
   readonly sizeOf: string;
-  /** The contestant the others are compared with; empty if the case has none. */
+  /** The contestant that the others are compared with; empty if the case has none. */
   readonly baseline: string;
-  /** What ratios are made of. */
+  /** The metric that ratios are computed from. */
   readonly primaryMetric: string;
   readonly contestants: readonly ContestantResult[];
   readonly targets: readonly JudgedTarget[];
-  /** The share of all processors that other programs used meanwhile. */
+  /** Share of all processors that other programs used meanwhile. */
   readonly othersLoad: number;
 }
 
 export interface ContestantResult {
   readonly name: string;
   readonly role: Role;
-  readonly note?: string;
-  /** Why it does not take part. */
-  readonly cannot?: string;
+  readonly note?: string | undefined;
+  /** Why the contestant does not take part. */
+  readonly cannot?: string | undefined;
   readonly metrics: readonly MetricResult[];
-  /** What its self-check found, round by round. Not empty: the run failed. */
+  /** Problems that its self-check found, round by round. If there is any, the run has failed. */
   readonly problems: readonly string[];
 }
 
-export interface MetricResult {
-  readonly name: string;
-  readonly unit: string;
-  /** Shown, and not compared. */
-  readonly isAside?: boolean;
+export interface MetricResult extends MetricDefinition {
   /** One value a round, in the order of the rounds. */
   readonly samples: readonly number[];
 }
 
-export type Verdict = 'met' | 'missed' | 'not judged';
+/** A bound on one of our contestants: relative to the baseline or a named rival, absolute, or above the baseline. */
+export type Target =
+  | {
+      readonly kind: 'ratio';
+      readonly contestant: string;
+      readonly metric: string;
+      readonly atLeast: number;
+      readonly against?: string;
+    }
+  | {
+      readonly kind: 'limit' | 'excess';
+      readonly contestant: string;
+      readonly metric: string;
+      readonly atMost: number;
+    };
 
-export function findContestant(result: CaseResult, name: string): ContestantResult | undefined {
-  return result.contestants.find((contestant) => contestant.name === name);
+export interface JudgedTarget {
+  readonly target: Target;
+  /** `null` if nothing could be measured. */
+  readonly actual: number | null;
+  readonly verdict: 'met' | 'missed' | 'not judged';
 }
 
-/** Empty where the contestant or the metric is missing. */
-export function samplesOf(contestant: ContestantResult | undefined, metric: string): readonly number[] {
-  return contestant?.metrics.find(({ name }) => name === metric)?.samples ?? [];
+/** A smoke run is too short to judge. */
+export function judge(target: Target, result: CaseResult, isQuick: boolean): JudgedTarget {
+  const actual = actualOf(target, result);
+  if (isQuick) return { target, actual, verdict: 'not judged' };
+  if (actual === null) return { target, actual, verdict: 'missed' };
+  const isMet = target.kind === 'ratio' ? actual >= target.atLeast : actual <= target.atMost;
+  return { target, actual, verdict: isMet ? 'met' : 'missed' };
 }
 
-/** Every self-check that failed, as a line each. */
+function actualOf(target: Target, result: CaseResult): number | null {
+  const own = samplesOf(result, target.contestant, target.metric);
+  const other = (target.kind === 'ratio' ? target.against : undefined) ?? result.baseline;
+  const base = samplesOf(result, other, target.metric);
+  const samples = {
+    ratio: () => pairedRatios(base, own),
+    limit: () => own,
+    excess: () => pairedDifferences(own, base),
+  };
+  const value = median(samples[target.kind]());
+  return Number.isFinite(value) ? value : null;
+}
+
+/** The target in words: `time: host / ours at least 2.5`. */
+export function describeTarget(target: Target, baseline: string, unit: string): string {
+  const { contestant, metric } = target;
+  if (target.kind === 'ratio') {
+    return `${metric}: ${target.against ?? baseline} / ${contestant} at least ${target.atLeast}`;
+  }
+  const limit = `${metric}: ${contestant} at most ${[target.atMost, unit].join(' ').trimEnd()}`;
+  return target.kind === 'limit' ? limit : `${limit} above ${baseline}`;
+}
+
+/** Empty if the contestant or the metric is missing. */
+export function samplesOf(result: CaseResult, contestant: string, metric: string): readonly number[] {
+  const found = result.contestants.find(({ name }) => name === contestant);
+  return found?.metrics.find(({ name }) => name === metric)?.samples ?? [];
+}
+
+export function casesOf(result: BenchResult): CaseResult[] {
+  return result.parts.flatMap(({ cases }) => cases);
+}
+
+/** Failed self-checks, one line each. */
 export function problemsOf(result: BenchResult): string[] {
   return result.parts.flatMap((part) =>
     part.cases.flatMap(({ name, contestants }) =>
@@ -80,4 +132,26 @@ export function problemsOf(result: BenchResult): string[] {
       ),
     ),
   );
+}
+
+/** A result of now, with the schema that `readResult` accepts. */
+export function newResult(quick: boolean, machine: Machine, parts: readonly PartResult[]): BenchResult {
+  return { schema: RESULT_SCHEMA, date: new Date().toISOString(), quick, machine, parts };
+}
+
+export function writeResult(file: string, result: BenchResult): void {
+  writeFileSync(file, `${JSON.stringify(result, undefined, 2)}\n`);
+}
+
+/** @throws UsageError - the file cannot be read, or `--json` did not write it. */
+export function readResult(file: string): BenchResult {
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new UsageError(`--compare: cannot read '${file}': ${(error as Error).message}`);
+  }
+  const { schema, parts } = (value ?? {}) as Partial<BenchResult>;
+  if (schema === RESULT_SCHEMA && Array.isArray(parts)) return value as BenchResult;
+  throw new UsageError(`--compare: '${file}' is not a result of --json (schema ${RESULT_SCHEMA})`);
 }

@@ -1,16 +1,28 @@
-/** One whole run: load the parts, run their cases, print each table as soon as it is known. */
+/** One whole run: loads the parts, runs their cases, and prints each table as soon as it is complete. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { Presets, SingleBar } from 'cli-progress';
 import { wrap } from './wrap.ts';
-import { CollectorWatch } from './collector-watch.ts';
+import { CollectorWatch } from './collector.ts';
 import type { Settings } from './command-line.ts';
-import { loadPart } from './discover.ts';
 import { describeMachine } from './machine.ts';
+import { trackUncountedMemory } from './memory.ts';
 import type { BenchCase, BenchPart } from './part.ts';
-import { Progress } from './progress.ts';
-import { trackUncountedMemory } from './uncounted-memory.ts';
-import { RESULT_SCHEMA, type BenchResult, type CaseResult, type PartResult } from './result.ts';
+import { UsageError } from './program.ts';
+import { newResult, type BenchResult, type CaseResult, type PartResult } from './result.ts';
 import { runCase, stepsOf } from './run-case.ts';
-import { renderCase } from './table.ts';
-import { UsageError } from './usage-error.ts';
+import { renderCase } from './terminal.ts';
+
+const SUFFIX = '.bench.ts';
+
+/** Every `NAME.bench.ts` in the folder is a part. */
+export function partNamesIn(folder: string): string[] {
+  return readdirSync(folder)
+    .filter((file) => file.endsWith(SUFFIX))
+    .map((file) => file.slice(0, -SUFFIX.length))
+    .sort();
+}
 
 interface ChosenPart {
   readonly name: string;
@@ -24,61 +36,45 @@ export async function runBenchmarks(
   print: (text: string) => void,
 ): Promise<BenchResult> {
   trackUncountedMemory();
+  const { isQuick } = settings;
   const chosen = await choose(folder, settings);
-  const parts: PartResult[] = [];
-  const total = chosen.flatMap(({ cases }) => cases.map((each) => stepsOf(each, settings.isQuick)));
-  const progress = new Progress(
-    total.reduce((sum, steps) => sum + steps, 0),
-    process.stderr,
-  );
+  const steps = chosen.flatMap(({ cases }) => cases.map((each) => stepsOf(each, isQuick)));
+  const progress = new Progress(steps.reduce((sum, each) => sum + each, 0));
   const collector = new CollectorWatch();
-  for (const { name, part, cases } of chosen) {
-    print(headingOf(name, part, settings.isQuick));
-    const results = await runCases(cases, settings.isQuick, collector, progress, print);
-    parts.push({ name, title: part.title, remarks: part.remarks ?? [], cases: results });
-  }
-  collector.stop();
-  const date = new Date().toISOString();
-  return { schema: RESULT_SCHEMA, date, quick: settings.isQuick, machine: describeMachine(), parts };
-}
-
-async function runCases(
-  cases: readonly BenchCase[],
-  isQuick: boolean,
-  collector: CollectorWatch,
-  progress: Progress,
-  print: (text: string) => void,
-): Promise<CaseResult[]> {
-  const results: CaseResult[] = [];
   const onStep = (label: string): void => {
     progress.step(label);
   };
-  for (const definition of cases) {
-    const result = await runCase(definition, { isQuick, collector, onStep });
-    progress.clear();
-    print(renderCase(result));
-    results.push(result);
+  const parts: PartResult[] = [];
+  for (const { name, part, cases } of chosen) {
+    print(headingOf(name, part, isQuick));
+    const results: CaseResult[] = [];
+    for (const definition of cases) {
+      const result = await runCase(definition, { isQuick, collector, onStep });
+      progress.clear();
+      print(renderCase(result));
+      results.push(result);
+    }
+    parts.push({ name, title: part.title, remarks: part.remarks ?? [], cases: results });
   }
-  return results;
+  collector.stop();
+  return newResult(isQuick, describeMachine(), parts);
 }
 
 async function choose(folder: string, { parts, filter }: Settings): Promise<ChosenPart[]> {
   const loaded: ChosenPart[] = [];
   for (const name of parts) {
-    const part = await loadPart(folder, name);
-    loaded.push({ name, part, cases: part.cases.filter((each) => matches(each, filter)) });
+    const url = pathToFileURL(join(folder, name + SUFFIX)).href;
+    const { part } = (await import(url)) as { part?: BenchPart };
+    if (part === undefined) throw new Error(`bench/${name}${SUFFIX} must export 'part', a BenchPart`);
+    const matches = (each: BenchCase): boolean => each.name.toLowerCase().includes(filter.toLowerCase());
+    loaded.push({ name, part, cases: part.cases.filter(matches) });
   }
-  if (loaded.every(({ cases }) => cases.length === 0)) throw new UsageError(nothingMatches(filter, loaded));
-  return loaded.filter(({ cases }) => cases.length > 0);
-}
-
-function matches({ name }: BenchCase, filter: string): boolean {
-  return name.toLowerCase().includes(filter.toLowerCase());
-}
-
-function nothingMatches(filter: string, loaded: readonly ChosenPart[]): string {
+  const chosen = loaded.filter(({ cases }) => cases.length > 0);
+  if (chosen.length > 0) return chosen;
   const names = loaded.flatMap(({ part }) => part.cases.map(({ name }) => `  ${name}`));
-  return [`--filter: no case's name contains '${filter}'. The cases are:`, ...names].join('\n');
+  throw new UsageError(
+    [`--filter: no case's name contains '${filter}'. The cases are:`, ...names].join('\n'),
+  );
 }
 
 function headingOf(name: string, { title, remarks = [] }: BenchPart, isQuick: boolean): string {
@@ -90,4 +86,47 @@ function headingOf(name: string, { title, remarks = [] }: BenchPart, isQuick: bo
     ...remarks.map((remark) => wrap(`  * ${remark}`, '    ')),
     '',
   ].join('\n');
+}
+
+/** Next to never: only `step` draws the bar, so its own timer does not wake a process that is being measured. */
+const FRAMES_PER_SECOND = 1e-6;
+
+/** A progress bar on stderr if that is a terminal. */
+class Progress {
+  readonly #total: number;
+  readonly #bar: SingleBar | undefined;
+  #isShown = false;
+  #done = 0;
+
+  constructor(total: number) {
+    this.#total = total;
+    if (!process.stderr.isTTY) return;
+    this.#bar = new SingleBar(
+      {
+        stream: process.stderr,
+        format: ' {bar} {value}/{total}  {label}',
+        barsize: 24,
+        clearOnComplete: true,
+        hideCursor: true,
+        fps: FRAMES_PER_SECOND,
+      },
+      Presets.shades_classic,
+    );
+  }
+
+  /** Shows that one more contestant starts its round. */
+  step(label: string): void {
+    if (this.#bar === undefined) return;
+    if (!this.#isShown) this.#bar.start(this.#total, this.#done, { label });
+    this.#isShown = true;
+    this.#bar.update(this.#done, { label });
+    this.#bar.render();
+    this.#done++;
+  }
+
+  /** Removes the bar, so that a table can be printed; the next step shows it again. */
+  clear(): void {
+    if (this.#isShown) this.#bar?.stop();
+    this.#isShown = false;
+  }
 }

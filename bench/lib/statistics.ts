@@ -1,14 +1,10 @@
-/**
- * The few statistics a benchmark table needs. Medians, not means: one descheduled round must not move a result.
- */
+/** The statistics of a benchmark table, and how its numbers are written. Medians, so that one slow round moves nothing. */
 
 /** A median with the range it was seen in. */
 export interface Summary {
   readonly median: number;
   readonly min: number;
   readonly max: number;
-  /** Median distance from the median: the noise without its outliers. */
-  readonly mad: number;
 }
 
 /** The middle value, or the mean of the two in the middle. `NaN` without samples. */
@@ -16,12 +12,12 @@ export function median(samples: readonly number[]): number {
   return quantile(samples, 0.5);
 }
 
-/** Linear interpolation between the closest ranks; `fraction` 0 is the smallest, 1 the largest. */
+/** Interpolates linearly between the closest ranks; `fraction` 0 is the smallest, 1 the largest. */
 export function quantile(samples: readonly number[], fraction: number): number {
   return quantileOfSorted(Float64Array.from(samples).sort(), fraction);
 }
 
-/** As `quantile`, for samples that are in ascending order already: a scenario sorts a hundred thousand once. */
+/** As `quantile`, for samples in ascending order: a scenario sorts a hundred thousand once. */
 export function quantileOfSorted(sorted: ArrayLike<number>, fraction: number): number {
   const rank = (sorted.length - 1) * fraction;
   const below = sorted[Math.floor(rank)];
@@ -31,33 +27,38 @@ export function quantileOfSorted(sorted: ArrayLike<number>, fraction: number): n
 }
 
 export function summarize(samples: readonly number[]): Summary {
-  const middle = median(samples);
-  return {
-    median: middle,
-    min: Math.min(...samples),
-    max: Math.max(...samples),
-    mad: median(samples.map((sample) => Math.abs(sample - middle))),
-  };
+  return { median: median(samples), min: Math.min(...samples), max: Math.max(...samples) };
 }
 
 /**
- * `numerators[i] / denominators[i]`, round by round. Contestants of a round ran within seconds of each other, so
- * what the machine did to one it did to the other: the median of these is steadier than a ratio of medians.
+ * Returns `numerators[i] / denominators[i]`, round by round. Contestants of a round run within seconds of each other,
+ * so a disturbance hits both: the median of these ratios is steadier than a ratio of medians.
  */
 export function pairedRatios(numerators: readonly number[], denominators: readonly number[]): number[] {
-  return paired(numerators, denominators, (numerator, denominator) => numerator / denominator);
+  const length = Math.min(numerators.length, denominators.length);
+  return Array.from({ length }, (_, i) => (numerators[i] as number) / (denominators[i] as number));
 }
 
-/** `minuends[i] - subtrahends[i]`, round by round, for the same reason. */
+/** Returns `minuends[i] - subtrahends[i]`, round by round, for the same reason. */
 export function pairedDifferences(minuends: readonly number[], subtrahends: readonly number[]): number[] {
-  return paired(minuends, subtrahends, (minuend, subtrahend) => minuend - subtrahend);
+  const length = Math.min(minuends.length, subtrahends.length);
+  return Array.from({ length }, (_, i) => (minuends[i] as number) - (subtrahends[i] as number));
 }
 
-function paired(
-  left: readonly number[],
-  right: readonly number[],
-  combine: (left: number, right: number) => number,
-): number[] {
-  const length = Math.min(left.length, right.length);
-  return Array.from({ length }, (_, round) => combine(left[round] ?? Number.NaN, right[round] ?? Number.NaN));
+/** Three significant digits, thousands grouped. */
+export function formatNumber(value: number): string {
+  if (Number.isNaN(value)) return '–';
+  if (!Number.isFinite(value)) return value > 0 ? '∞' : '-∞';
+  const magnitude = Math.abs(value);
+  const digits = Number.isInteger(value) || magnitude >= 100 ? 0 : magnitude >= 10 ? 1 : 2;
+  return value.toLocaleString('en-US', { maximumFractionDigits: digits, minimumFractionDigits: digits });
+}
+
+/** `131 (125–140)`: the median and the range over the rounds, or the only value. */
+export function formatSamples(samples: readonly number[]): string {
+  if (samples.length === 0) return '–';
+  const { median: middle, min, max } = summarize(samples);
+  const value = formatNumber(middle);
+  const range = `${formatNumber(min)}–${formatNumber(max)}`;
+  return samples.length === 1 || range === `${value}–${value}` ? value : `${value} (${range})`;
 }

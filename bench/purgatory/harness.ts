@@ -1,55 +1,69 @@
 /**
- * Kafka's `TestPurgatoryPerformance` in one thread, with the meaning it had in Scala: a request completes when its
- * own latency is over. (The Java port of 2024 waits for the timeout instead.)
+ * Kafka's `TestPurgatoryPerformance` in one thread, as its Scala version defined it: a request completes at the end of
+ * its own latency. (The Java port of 2024 waits for the timeout instead.)
  *
  *      arrivals, exponential ──► send ──► purgatory ──► timeout ──► expired
  *                                  │          ▲
  *            latency < timeout ──► heap ──► forceComplete, or checkAndComplete(key)
  *
- * WHY one thread: Kafka has a generator, a completion thread and a reaper beside the purgatory; here all of it is
- * the load of one event loop. Every turn delivers the completions that are due, then sends the requests that have
- * arrived, and sleeps until there is more. It never leaves a request out: whoever is slow falls behind.
+ * WHY one thread: Kafka has a generator, a completion thread and a reaper beside the purgatory; here one event loop
+ * does all of it. Every turn delivers the completions that are due, then sends the requests that have arrived, and
+ * sleeps until the next. It skips no request: a slow contestant falls behind.
  */
 import { monitorEventLoopDelay, performance, type IntervalHistogram } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
-import { liveBytes } from '../lib/heap-size.ts';
-import { CompletionQueue } from './completion-queue.ts';
-import type { HarnessKind, HarnessPurgatory } from './harness-purgatories.ts';
-import { Tally } from './tally.ts';
+import TinyQueue from 'tinyqueue';
+import { cpuUsSince } from '../lib/machine.ts';
+import { liveBytes } from '../lib/memory.ts';
+import { NS_PER_MS, US_PER_MS, type Role } from '../lib/part.ts';
+import { Tally, type HarnessRequest, type Purgatory } from './operations.ts';
 import { expiredShareInTheory, RequestStream, toleratedShare, type Workload } from './workload.ts';
 
-/** A request that has not completed so long after its timeout never will. */
+/** A request that has not completed this long after its timeout is lost. */
 const GRACE_MS = 5_000;
-/** How often the event loop is looked at. The histogram counts it in, so it is taken off. */
+/** Interval at which the event loop is sampled. The histogram includes it, so it is subtracted. */
 const LOOP_RESOLUTION_MS = 1;
-const NS_PER_MS = 1e6;
-const US_PER_MS = 1_000;
 const MS_PER_S = 1_000;
 
+export interface HarnessPurgatory extends Omit<Purgatory, 'tryCompleteElseWatch'> {
+  /** Makes a request and watches it. */
+  send(id: number, latencyMs: number, keys: readonly string[]): HarnessRequest;
+}
+
+export interface HarnessKind {
+  /** Name on the command line. */
+  readonly id: 'ours' | 'naive' | 'kafka';
+  readonly name: string;
+  readonly role: Role;
+  /** Whether completed requests have no watch entries. */
+  readonly isExact: boolean;
+  open(timeoutMs: number, tally: Tally): HarnessPurgatory;
+}
+
 export interface HarnessResult {
-  /** From the start until the last request has completed. */
+  /** Time from the start until the last request has completed. */
   readonly elapsedMs: number;
-  /** Requests a second that the arrivals drawn ask for, and those that were sent. */
+  /** Requests a second as drawn, and as sent. */
   readonly targetRatePerS: number;
   readonly actualRatePerS: number;
   /** User and system time of the process. */
   readonly cpuMs: number;
   readonly loopDelayP99Ms: number;
-  /** The most that the heap ever held, garbage included. */
+  /** Largest size of the heap, garbage included. */
   readonly peakHeapBytes: number;
-  /** What is alive when every request has completed, beyond what was before the first. */
+  /** Live bytes after the last request has completed, minus those before the first. */
   readonly leftBytes: number;
-  /** Watch entries of requests that had completed already, on average over the turns until all were sent. */
+  /** Watch entries of completed requests, the mean over the turns until all were sent. */
   readonly deadEntries: number;
   readonly expiredShare: number;
   readonly expiredInTheory: number;
-  /** Of those that expired, who should have completed: the event loop came to them after their timeout. */
+  /** Share of requests that expired although their latency was shorter: the event loop was late. */
   readonly lateShare: number;
-  /** What is wrong, or undefined. A machine too slow, or too busy, is not: that shows in the share that was late. */
+  /** Failed self-check. A machine that is too slow fails none: that shows in the late share. */
   readonly problem: string | undefined;
 }
 
-/** @param onDone - called when the last request has completed, before anything is looked at. */
+/** @param onDone - called when the last request has completed, before memory is measured. */
 export async function runHarness(
   workload: Workload,
   kind: HarnessKind,
@@ -76,27 +90,62 @@ export async function runHarness(
   }
 }
 
-/** What is wrong with the share of requests that expired. */
+/** Compares the share of requests that expired with theory. @returns the problem, or undefined. */
 export function checkShare(actual: number, theory: number, requests: number): string | undefined {
   const tolerated = toleratedShare(theory, requests);
   if (Math.abs(actual - theory) <= tolerated) return undefined;
   return `${percent(actual)} expired; ${percent(theory)} should, give or take ${percent(tolerated)}`;
 }
 
-function percent(share: number): string {
+export function percent(share: number): string {
   return `${(share * 100).toFixed(2)} %`;
 }
 
-type Measured = Pick<
+type Measured = Omit<
   HarnessResult,
-  | 'elapsedMs'
-  | 'targetRatePerS'
-  | 'actualRatePerS'
-  | 'cpuMs'
-  | 'loopDelayP99Ms'
-  | 'peakHeapBytes'
-  | 'deadEntries'
+  'leftBytes' | 'expiredShare' | 'expiredInTheory' | 'lateShare' | 'problem'
 >;
+
+class Scheduled {
+  declare readonly atMs: number;
+  declare readonly request: HarnessRequest;
+  declare readonly key: string;
+  declare readonly expiresAtMs: number;
+
+  constructor(request: HarnessRequest, key: string, expiresAtMs: number) {
+    this.atMs = request.completesAtMs;
+    this.request = request;
+    this.key = key;
+    this.expiresAtMs = expiresAtMs;
+  }
+}
+
+/** Completions by time in a heap, as the `DelayQueue` of Kafka's harness. */
+export class CompletionQueue {
+  readonly #queue = new TinyQueue<Scheduled>([], (a, b) => a.atMs - b.atMs);
+
+  /** Number of delivered requests that had expired, because they were delivered after their timeout. */
+  late = 0;
+
+  /** @param key - one of the keys of the request. */
+  add(request: HarnessRequest, key: string, expiresAtMs: number): void {
+    this.#queue.push(new Scheduled(request, key, expiresAtMs));
+  }
+
+  /** Time of the first completion; `Infinity` if there is none. */
+  get nextAtMs(): number {
+    return this.#queue.peek()?.atMs ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Removes all that complete until `nowMs`, earliest first. */
+  deliver(nowMs: number, complete: (request: HarnessRequest, key: string) => void): void {
+    for (let next = this.#queue.peek(); next !== undefined && next.atMs <= nowMs; next = this.#queue.peek()) {
+      this.#queue.pop();
+      complete(next.request, next.key);
+      if (next.request.hasExpired && next.expiresAtMs <= nowMs) this.late++;
+    }
+  }
+}
 
 class HarnessRun {
   readonly tally: Tally;
@@ -135,7 +184,7 @@ class HarnessRun {
       this.#turn(purgatory);
     });
     const elapsedMs = performance.now() - this.#startMs;
-    const { user, system } = process.cpuUsage(cpuBefore);
+    const cpuMs = cpuUsSince(cpuBefore) / US_PER_MS;
     loopDelay.disable();
     this.#stop();
     const { num } = this.#workload.options;
@@ -143,14 +192,14 @@ class HarnessRun {
       elapsedMs,
       targetRatePerS: (num * MS_PER_S) / this.#stream.lastArrivalMs,
       actualRatePerS: (num * MS_PER_S) / (this.#sentAllAtMs - this.#startMs),
-      cpuMs: (user + system) / US_PER_MS,
+      cpuMs,
       loopDelayP99Ms: delayAt(loopDelay, 99),
       peakHeapBytes: this.#peakHeapBytes,
       deadEntries: this.#deadSum / Math.max(1, this.#turns),
     };
   }
 
-  /** For a purgatory that keeps none of the dead: it has never had one, nor forgotten one of the living. */
+  /** For exact purgatories: at every turn the number of watch entries was that of the pending requests. */
   checkEntries({ watched }: HarnessPurgatory): string | undefined {
     if (this.#inexactTurns > 0)
       return `${this.#inexactTurns} times there were too many watch entries or too few`;
@@ -211,7 +260,7 @@ class HarnessRun {
     else this.#timeout = setTimeout(() => { this.#turn(purgatory); }, Math.ceil(waitMs)); // prettier-ignore
   }
 
-  /** Nothing is left to do but to wait for timeouts. */
+  /** All requests are sent and no completion is due: the rest expires. */
   #giveUpLater(): void {
     this.#timeout = setTimeout(this.#finish, this.#workload.options.timeoutMs + GRACE_MS);
   }

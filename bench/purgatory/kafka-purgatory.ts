@@ -1,20 +1,20 @@
 /**
- * A small model of Kafka's own design, on our timer: what it costs that its operations do not know their watchers.
+ * A small model of Kafka's design on our timer, which measures the cost of operations that do not know their watchers.
  *
  *      key map                       operations
  *      'a' ──► [A, B, C, …]          A: completed, and still listed under 'a' and 'b'
  *      'b' ──► [A, C, …]
  *
- * A completed operation stays in the lists of all its keys until somebody checks the key, or until a purge goes
- * through every list of every key. The purge comes when more than 1 000 operations seem to be dead: an estimate,
- * looked at whenever the timer has advanced, every 200 ms at least. Left out are locks, shards and metrics, which
- * one thread has no use for.
+ * A completed operation stays in the lists of all its keys until the key is checked, or until a purge goes through
+ * every list of every key. A purge runs when more than 1 000 operations are estimated to be dead. The estimate is made
+ * whenever the timer has advanced, every 200 ms at least. Locks, shards and metrics are left out, because one thread
+ * does not need them.
  */
 import { SystemTimer, TimerTask } from 'escapement';
 
 /** Kafka's `purge.interval.requests`. */
 const DEFAULT_PURGE_INTERVAL = 1_000;
-/** Its `ExpirationReaper` advances the clock in steps of at most this. */
+/** Longest step by which its `ExpirationReaper` advances the clock. */
 const REAPER_WAIT_MS = 200;
 
 export abstract class KafkaOperation extends TimerTask {
@@ -43,7 +43,7 @@ export abstract class KafkaOperation extends TimerTask {
 }
 
 export interface KafkaPurgatoryOptions {
-  /** Advanced by somebody else: `afterAdvance` must be called then. @default a timer of its own and a reaper */
+  /** A timer that the caller advances, and then calls `afterAdvance`. @default a timer of its own and a reaper */
   readonly timer?: SystemTimer;
   readonly purgeInterval?: number;
 }
@@ -63,12 +63,12 @@ export class KafkaPurgatory {
     if (timer === undefined) void this.#reap();
   }
 
-  /** Entries in all lists, of the living and the dead. Kafka counts them anew whenever it is asked. */
+  /** Number of entries in all lists, dead ones included. Kafka counts them on every call. */
   get watched(): number {
     return this.#watched;
   }
 
-  /** Operations that wait for their timeout. */
+  /** Number of operations that wait for their timeout. */
   get numDelayed(): number {
     return this.#timer.size;
   }
@@ -86,7 +86,7 @@ export class KafkaPurgatory {
     return false;
   }
 
-  /** Checks who is listed under a key, and forgets whom it finds completed. */
+  /** Tries the operations listed under a key, and removes those that are completed. */
   checkAndComplete(key: string): number {
     const list = this.#lists.get(key);
     if (list === undefined) return 0;
@@ -100,7 +100,7 @@ export class KafkaPurgatory {
     return completed;
   }
 
-  /** What Kafka does whenever its timer has advanced: a purge, if there seems to be reason for one. */
+  /** Purges if enough operations seem to be dead, as Kafka does whenever its timer has advanced. */
   afterAdvance(): void {
     if (this.#estimatedTotal - this.numDelayed <= this.#purgeInterval) return;
     this.#estimatedTotal = this.numDelayed;
@@ -108,7 +108,7 @@ export class KafkaPurgatory {
     for (const [key, list] of this.#lists) this.#keep(key, list, isWaiting);
   }
 
-  /** What waits is neither completed nor expired, as in Kafka. */
+  /** Pending operations neither complete nor expire, as in Kafka. */
   close(): void {
     this.#isClosed = true;
     this.#timer.close();
@@ -122,7 +122,7 @@ export class KafkaPurgatory {
     this.#watched++;
   }
 
-  /** Keeps those of a list that `stays` holds for, in place; a list that empties goes with its key. */
+  /** Removes operations for which `stays` is false, in place; removes the key of an empty list. */
   #keep(key: string, list: KafkaOperation[], stays: (operation: KafkaOperation) => boolean): void {
     let kept = 0;
     for (const operation of list) if (stays(operation)) list[kept++] = operation;

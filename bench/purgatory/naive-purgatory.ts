@@ -1,10 +1,10 @@
+/**
+ * The purgatory that one writes without this library: a host timeout for every operation, and a Map of Sets from keys to
+ * operations. It removes its entries properly; it leaves out the handling of failures: operations that throw, checks
+ * inside checks, closing.
+ */
 const NO_KEYS: readonly string[] = [];
 
-/**
- * The purgatory one would write without this package: a host timeout for every operation, and a Map of Sets that
- * says who waits for what. It cleans up as it should; what it leaves out is everything that goes wrong: operations
- * that throw, checks inside checks, closing.
- */
 export abstract class NaiveOperation {
   declare readonly delayMs: number;
   declare isCompleted: boolean;
@@ -37,11 +37,58 @@ function expire(operation: NaiveOperation): void {
   if (operation.forceComplete()) operation.onExpiration();
 }
 
+export type NaiveCondition<V> = () => V | undefined | Promise<V | undefined>;
+
+interface WaitOptions {
+  readonly timeoutMs: number;
+}
+
+class NaiveWait<V> extends NaiveOperation {
+  declare readonly condition: NaiveCondition<V>;
+  declare readonly resolve: (value: V) => void;
+  declare readonly reject: (reason: unknown) => void;
+
+  constructor(
+    condition: NaiveCondition<V>,
+    timeoutMs: number,
+    resolve: (value: V) => void,
+    reject: (reason: unknown) => void,
+  ) {
+    super(timeoutMs);
+    this.condition = condition;
+    this.resolve = resolve;
+    this.reject = reject;
+  }
+
+  tryComplete(): boolean {
+    const answer = this.condition();
+    if (answer instanceof Promise) {
+      answer.then((value) => this.take(value), this.reject);
+      return false;
+    }
+    return this.take(answer);
+  }
+
+  take(value: V | undefined): boolean {
+    if (value === undefined) return false;
+    this.resolve(value);
+    return this.forceComplete();
+  }
+
+  onComplete(): void {
+    // `take` has settled the promise already, or `onExpiration` will.
+  }
+
+  onExpiration(): void {
+    this.reject(new Error('expired'));
+  }
+}
+
 export class NaivePurgatory {
   readonly #operations = new Map<string, Set<NaiveOperation>>();
   #watched = 0;
 
-  /** Operations, once for each key they wait for. */
+  /** Pending operations, counted once for each of their keys. */
   get watched(): number {
     return this.#watched;
   }
@@ -79,7 +126,14 @@ export class NaivePurgatory {
     this.#watched -= operation.keys.length;
   }
 
-  /** Completes what waits. */
+  /** No signal, no validation of arguments, and checks may overlap. */
+  wait<V>(keys: readonly string[], condition: NaiveCondition<V>, options: WaitOptions): Promise<V> {
+    return new Promise((resolve, reject) => {
+      this.tryCompleteElseWatch(new NaiveWait(condition, options.timeoutMs, resolve, reject), keys);
+    });
+  }
+
+  /** Completes all pending operations. */
   close(): void {
     for (const operations of [...this.#operations.values()]) {
       for (const operation of operations) operation.forceComplete();

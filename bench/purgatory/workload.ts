@@ -1,28 +1,32 @@
-/** What the harness sends: the options of Kafka's, and the stream of requests that follows from them. */
-import { LogNormal } from './lognormal.ts';
-import { drawIntervals, drawLatencies } from './sample-pools.ts';
-import { SeededRandom } from './seeded-random.ts';
+/**
+ * What the harness sends: the options of Kafka's harness, its pre-drawn samples, and the stream of requests made of them.
+ *
+ * As in Kafka, a million latencies and a million intervals between arrivals are drawn beforehand, in whole
+ * milliseconds. A request takes a random element of each, which is cheap while the clock runs.
+ */
+import { SeededRandom } from '../lib/random.ts';
+import { quantileOfSorted } from '../lib/statistics.ts';
 
 /**
- * How a request completes whose latency is over:
+ * How a request completes at the end of its latency:
  *
  * - `'force'`: the harness calls `forceComplete`, as Kafka's does. All requests have the same keys.
- * - `'check'`: it calls `checkAndComplete` with the request's first key, as a program would. Every request has keys
- *   of its own, drawn from the key space: with the same ones for all, every check would look at all that wait.
+ * - `'check'`: it calls `checkAndComplete` with the request's first key, as a program does. Every request has its own
+ *   keys, drawn from the key space: with common keys, every check would try all pending requests.
  */
 export type CompleteBy = 'force' | 'check';
 
 export interface WorkloadOptions {
-  /** Requests. */
+  /** Number of requests. */
   readonly num: number;
   readonly ratePerS: number;
   readonly timeoutMs: number;
   /** Percentiles of the latency. */
   readonly pct50Ms: number;
   readonly pct75Ms: number;
-  /** Keys of a request, all different. */
+  /** Number of keys of a request, all different. */
   readonly keys: number;
-  /** How many keys there are. */
+  /** Number of distinct keys. */
   readonly keySpaceSize: number;
   readonly completeBy: CompleteBy;
 }
@@ -35,7 +39,7 @@ export interface Workload {
 }
 
 const SEED = 20_260_101;
-/** Streams that must not follow one another get seeds far apart. */
+/** Independent streams have seeds that are far apart. */
 const LATENCY_SEED = SEED;
 const INTERVAL_SEED = SEED + 1_000_003;
 const PICK_SEED = SEED + 2_000_003;
@@ -50,22 +54,22 @@ export function prepareWorkload(options: WorkloadOptions): Workload {
   };
 }
 
-/** The share of requests that should expire: those whose latency is the timeout or longer. */
+/** Returns the share of requests that should expire: those whose latency is the timeout or longer. */
 export function expiredShareInTheory({ pct50Ms, pct75Ms, timeoutMs }: WorkloadOptions): number {
   return new LogNormal(pct50Ms, pct75Ms).shareFrom(Math.ceil(timeoutMs));
 }
 
 /** Half a percentage point. */
 const SHARE_TOLERANCE = 0.005;
-/** A short run draws few requests: one in sixteen thousand is farther off than that many deviations, by chance. */
+/** For short runs: one in sixteen thousand deviates by more standard deviations by chance. */
 const DEVIATIONS = 4;
 
-/** How far the expired share of so many requests may be from theory. */
+/** Returns the tolerated deviation of the expired share from theory. */
 export function toleratedShare(theory: number, requests: number): number {
   return Math.max(SHARE_TOLERANCE, DEVIATIONS * Math.sqrt((theory * (1 - theory)) / requests));
 }
 
-/** The requests in the order they arrive. The same for every contestant. */
+/** The requests in order of arrival, the same for every contestant. */
 export class RequestStream {
   readonly #workload: Workload;
   readonly #picks = new SeededRandom(PICK_SEED);
@@ -81,15 +85,15 @@ export class RequestStream {
     this.#pick();
   }
 
-  /** When the next request arrives, in whole milliseconds from the start; `Infinity` if there is none. */
+  /** Arrival of the next request, in whole milliseconds from the start; `Infinity` if there is none. */
   get arrivesAtMs(): number {
     return this.#taken === this.#workload.options.num ? Number.POSITIVE_INFINITY : this.#arrivesAtMs;
   }
 
-  /** When the latest of those taken should have arrived; 0 before the first. */
+  /** Arrival of the last request taken; 0 before the first. */
   lastArrivalMs = 0;
 
-  /** Requests taken so far: also the number of the next one. */
+  /** Number of requests taken, which is also the number of the next one. */
   get taken(): number {
     return this.#taken;
   }
@@ -99,12 +103,12 @@ export class RequestStream {
     return this.#latencyMs;
   }
 
-  /** The keys of the next request: call it once for each. */
+  /** Returns the keys of the next request. Call it once for each. */
   takeKeys(): readonly string[] {
     return this.#commonKeys ?? this.#drawKeys();
   }
 
-  /** On to the next. However late it is, none is left out: a slow contestant falls behind. */
+  /** Moves to the next request. None is skipped, however late it is: a slow contestant falls behind. */
   advance(): void {
     this.lastArrivalMs = this.#arrivesAtMs;
     this.#taken++;
@@ -117,7 +121,7 @@ export class RequestStream {
     this.#latencyMs = latencies[this.#picks.nextInt(latencies.length)] ?? 0;
   }
 
-  /** All different, where Kafka's may coincide: a watch entry too many would look like a dead one. */
+  /** All different, unlike Kafka's: an entry that is watched twice would look like a dead one. */
   #drawKeys(): string[] {
     const { keySpace, options } = this.#workload;
     const keys: string[] = [];
@@ -127,4 +131,88 @@ export class RequestStream {
     }
     return keys;
   }
+}
+
+/** Number of samples of each kind, as in Kafka. */
+const POOL_SIZE = 1_000_000;
+
+const MS_PER_S = 1_000;
+
+/** Lognormal, truncated to whole milliseconds. */
+export function drawLatencies(pct50: number, pct75: number, seed: number, size = POOL_SIZE): Float64Array {
+  const random = new SeededRandom(seed);
+  const distribution = new LogNormal(pct50, pct75);
+  return Float64Array.from({ length: size }, () => Math.trunc(distribution.draw(random)));
+}
+
+/**
+ * Exponential. The fraction that truncation cuts off is carried to the next sample, so that the mean does not change.
+ */
+export function drawIntervals(ratePerS: number, seed: number, size = POOL_SIZE): Float64Array {
+  const random = new SeededRandom(seed);
+  const ratePerMs = ratePerS / MS_PER_S;
+  let residue = 0;
+  return Float64Array.from({ length: size }, () => {
+    const interval = -Math.log(1 - random.next()) / ratePerMs + residue;
+    const whole = Math.trunc(interval);
+    residue = interval - whole;
+    return whole;
+  });
+}
+
+export function describeLatencies(pool: Float64Array): Record<'pct75' | 'pct50' | 'min' | 'max', number> {
+  const sorted = pool.toSorted();
+  const at = (fraction: number): number => sorted[Math.trunc(sorted.length * fraction)] ?? Number.NaN;
+  return {
+    pct75: at(0.75),
+    pct50: at(0.5),
+    min: quantileOfSorted(sorted, 0),
+    max: quantileOfSorted(sorted, 1),
+  };
+}
+
+export function describeIntervals(pool: Float64Array): Record<'ratePerS' | 'min' | 'max', number> {
+  let sum = 0;
+  let min = Number.POSITIVE_INFINITY;
+  let max = 0;
+  for (const interval of pool) {
+    sum += interval;
+    min = Math.min(min, interval);
+    max = Math.max(max, interval);
+  }
+  return { ratePerS: (MS_PER_S * pool.length) / sum, min, max };
+}
+
+/** The 75th percentile of the standard normal distribution; the digits are Kafka's. */
+const NORMAL_75TH = 0.67449;
+
+/** The distribution of latencies, given by two percentiles as Kafka's harness takes them. */
+export class LogNormal {
+  /** Mean and standard deviation of the logarithm. */
+  readonly mu: number;
+  readonly sigma: number;
+
+  constructor(pct50: number, pct75: number) {
+    this.mu = Math.log(pct50);
+    this.sigma = (Math.log(pct75) - this.mu) / NORMAL_75TH;
+  }
+
+  draw(random: SeededRandom): number {
+    return Math.exp(random.nextGaussian() * this.sigma + this.mu);
+  }
+
+  /** Returns the share of values that are `bound` or more. */
+  shareFrom(bound: number): number {
+    if (bound <= 0) return 1;
+    return 1 - normalBelow((Math.log(bound) - this.mu) / this.sigma);
+  }
+}
+
+/** Share of a standard normal distribution below `x`. Abramowitz and Stegun 26.2.17, with an error of at most 7.5e-8. */
+function normalBelow(x: number): number {
+  const t = 1 / (1 + 0.2316419 * Math.abs(x));
+  const density = Math.exp((-x * x) / 2) / Math.sqrt(2 * Math.PI);
+  const polynomial =
+    t * (0.31938153 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))));
+  return x >= 0 ? 1 - density * polynomial : density * polynomial;
 }

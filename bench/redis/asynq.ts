@@ -1,4 +1,4 @@
-/** The original, in Go, in a process of its own. */
+/** asynq, in Go, in a process of its own. */
 import { execFileSync, spawn, type ChildProcess, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
@@ -7,20 +7,21 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import type { Cannot, OpenContestant, OpenOn, RedisContestant } from './contestant.ts';
+import { rival, type Cannot } from '../lib/part.ts';
+import type { OpenContestant, OpenOn, RedisContestant } from './contestant.ts';
 
 const SOURCE = fileURLToPath(new URL('asynq', import.meta.url));
-/** Its modules have to be fetched the first time. */
+/** The first build fetches modules. */
 const BUILD_TIMEOUT_MS = 120_000;
 
 export const asynq: RedisContestant = {
-  name: 'asynq',
-  role: 'rival',
-  note:
-    'version 0.25.1, in Go, in a process of its own, which may use all processors; the others share one thread of this one. Its ' +
-    'connections and intervals are as it makes them.',
+  ...rival(
+    'asynq',
+    openerOf(),
+    'version 0.25.1, in Go, in a process of its own, which may use all processors; the others share one thread of this ' +
+      'process. Its connections and intervals are its defaults.',
+  ),
   hasNoBulk: true,
-  open: openerOf(),
 };
 
 function openerOf(): OpenOn | Cannot {
@@ -29,7 +30,7 @@ function openerOf(): OpenOn | Cannot {
     program = build();
   } catch (error) {
     const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-    return { cannot: isMissing ? 'there is no `go` here.' : 'Go could not build it: see above.' };
+    return { cannot: isMissing ? '`go` is not on the PATH.' : 'Go could not build it: see above.' };
   }
   return async ({ host, port }) => {
     const child = spawn(program, [`${host}:${port}`], { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -38,7 +39,7 @@ function openerOf(): OpenOn | Cannot {
   };
 }
 
-/** In a folder that goes with this process. Go's cache makes the second time quick. */
+/** Builds in a folder that is removed with this process. Go's cache makes later builds quick. */
 function build(): string {
   const folder = mkdtempSync(join(tmpdir(), 'escapement-bench-asynq-'));
   process.once('exit', () => {
@@ -53,17 +54,17 @@ function build(): string {
   return join(folder, 'asynq-bench');
 }
 
-interface Question {
-  readonly resolve: (answer: unknown) => void;
+interface Request {
+  readonly resolve: (reply: unknown) => void;
   readonly reject: (error: Error) => void;
 }
 
-/** Asks `asynq/main.go`: see there. */
+/** Sends requests to `asynq/main.go`, which describes the protocol. */
 class OtherProcess implements OpenContestant {
   readonly #child: ChildProcess;
-  readonly #questions = new Map<string, Question>();
+  readonly #requests = new Map<string, Request>();
   readonly #input: Writable;
-  #asked = 0;
+  #sent = 0;
   #problem: string | undefined;
 
   constructor(child: ChildProcessByStdio<Writable, Readable, null>) {
@@ -74,29 +75,29 @@ class OtherProcess implements OpenContestant {
       this.#settle(line.slice(0, end), JSON.parse(line.slice(end)));
     });
     child.once('exit', () => {
-      for (const { reject } of this.#questions.values()) reject(new Error('asynq-bench is gone'));
+      for (const { reject } of this.#requests.values()) reject(new Error('asynq-bench has exited'));
     });
   }
 
   async enqueue(count: number, callers: number): Promise<void> {
-    await this.#ask('enqueue', count, callers);
+    await this.#request('enqueue', count, callers);
   }
 
   enqueueBulk(): Promise<void> {
-    return Promise.reject(new Error('asynq 0.25 has no call for that'));
+    return Promise.reject(new Error('asynq 0.25 has no call for many tasks'));
   }
 
   async start(concurrency: number): Promise<void> {
-    await this.#ask('start', concurrency);
+    await this.#request('start', concurrency);
   }
 
   async handled(count: number): Promise<void> {
-    await this.#ask('handled', count);
-    this.#problem = ((await this.#ask('problem')) as string) || undefined;
+    await this.#request('handled', count);
+    this.#problem = ((await this.#request('problem')) as string) || undefined;
   }
 
   async latenciesMs(count: number, perSecond: number): Promise<Float64Array> {
-    const latenciesMs = Float64Array.from((await this.#ask('latencies', count, perSecond)) as number[]);
+    const latenciesMs = Float64Array.from((await this.#request('latencies', count, perSecond)) as number[]);
     await this.handled(count);
     return latenciesMs;
   }
@@ -106,21 +107,21 @@ class OtherProcess implements OpenContestant {
   }
 
   async close(): Promise<void> {
-    const gone = once(this.#child, 'exit');
-    await this.#ask('close');
-    await gone;
+    const exited = once(this.#child, 'exit');
+    await this.#request('close');
+    await exited;
   }
 
-  #ask(verb: string, ...numbers: readonly number[]): Promise<unknown> {
-    const id = String(this.#asked++);
+  #request(verb: string, ...numbers: readonly number[]): Promise<unknown> {
+    const id = String(this.#sent++);
     return new Promise((resolve, reject) => {
-      this.#questions.set(id, { resolve, reject });
+      this.#requests.set(id, { resolve, reject });
       this.#input.write(`${[id, verb, ...numbers].join(' ')}\n`);
     });
   }
 
-  #settle(id: string, answer: unknown): void {
-    this.#questions.get(id)?.resolve(answer);
-    this.#questions.delete(id);
+  #settle(id: string, reply: unknown): void {
+    this.#requests.get(id)?.resolve(reply);
+    this.#requests.delete(id);
   }
 }

@@ -1,21 +1,16 @@
-/** The Redis of a run: a process of its own that keeps nothing, emptied for whoever comes next. */
+/** The Redis of a run: a process that persists nothing, emptied for each contestant, and what it counts. */
 import { Redis } from 'ioredis';
 import { requireRedisProgram } from '../../test/redis/find-redis.ts';
 import { RedisProcess } from '../../test/redis/redis-process.ts';
-import type { Contestant } from '../lib/part.ts';
-import { asynq } from './asynq.ts';
-import { beeQueue } from './bee-queue.ts';
-import { bullmq } from './bullmq.ts';
-import type { Cannot, OpenContestant, OpenOn, RedisAddress, RedisContestant } from './contestant.ts';
-import { ours } from './ours.ts';
-
-export const CONTESTANTS: readonly RedisContestant[] = [bullmq, beeQueue, asynq, ours];
+import type { OpenContestant, OpenOn, RedisAddress } from './contestant.ts';
 
 const HOST = '127.0.0.1';
 
 let starting: Promise<RedisProcess> | undefined;
 
-/** Without Redis nobody can take part. */
+/** Why no contestant can take part; undefined if Redis is installed. */
+export const missing = hasRedis() ? undefined : 'neither `redis-server` nor `valkey-server` is on the PATH.';
+
 function hasRedis(): boolean {
   try {
     requireRedisProgram();
@@ -25,17 +20,10 @@ function hasRedis(): boolean {
   }
 }
 
-const missing = hasRedis() ? undefined : 'neither `redis-server` nor `valkey-server` is on the PATH.';
-
-/** It ends with this process. */
-async function address(): Promise<RedisAddress> {
-  const { port } = await (starting ??= RedisProcess.start());
-  return { host: HOST, port };
-}
-
-/** As if it had just been started: no keys, no scripts. */
+/** Removes all keys and scripts. The server ends with this process. */
 export async function emptyRedis(): Promise<RedisAddress> {
-  const redis = await address();
+  const { port } = await (starting ??= RedisProcess.start());
+  const redis = { host: HOST, port };
   await withConnection(redis, async (connection) => {
     await connection.flushall();
     await connection.script('FLUSH');
@@ -68,22 +56,82 @@ export async function withContestant<R>(
   }
 }
 
-/** The same case for all of them. */
-export function contest<Open>(
-  openWith: (contestant: RedisContestant, open: OpenOn) => Open | Cannot,
-): Contestant<Open>[] {
-  return CONTESTANTS.map((contestant) => ({
-    name: contestant.name,
-    role: contestant.role,
-    open: openOr(contestant, openWith),
-  }));
+export interface Counters {
+  /** Commands executed, those called by scripts included. */
+  readonly commands: number;
+  /** In and out. */
+  readonly bytes: number;
+  readonly usedMemory: number;
 }
 
-function openOr<Open>(
-  contestant: RedisContestant,
-  openWith: (contestant: RedisContestant, open: OpenOn) => Open | Cannot,
-): Open | Cannot {
-  if (missing !== undefined) return { cannot: missing };
-  if (typeof contestant.open !== 'function') return contestant.open;
-  return openWith(contestant, contestant.open);
+const FIELD = /^(\w+):([\d.]+)\r?$/gm;
+const NS_PER_SECOND = 1e9;
+
+export function parseInfo(info: string): ReadonlyMap<string, number> {
+  return new Map([...info.matchAll(FIELD)].map(([, name = '', value = '']) => [name, Number(value)]));
+}
+
+/** @returns what Redis counts while `action` runs, without the commands and bytes of reading the counters. */
+export async function countOthers(redis: Redis, action: () => Promise<unknown>): Promise<Counters> {
+  const first = await readCounters(redis);
+  const before = await readCounters(redis);
+  await action();
+  const after = await readCounters(redis);
+  const own = minus(before, first);
+  return minus(minus(after, before), own);
+}
+
+function minus(left: Counters, right: Counters): Counters {
+  return {
+    commands: left.commands - right.commands,
+    bytes: left.bytes - right.bytes,
+    usedMemory: left.usedMemory - right.usedMemory,
+  };
+}
+
+export async function readCounters(redis: Redis): Promise<Counters> {
+  const fields = parseInfo((await redis.info('stats')) + (await redis.info('memory')));
+  const field = (name: string): number => fields.get(name) ?? Number.NaN;
+  return {
+    commands: field('total_commands_processed'),
+    bytes: field('total_net_input_bytes') + field('total_net_output_bytes'),
+    usedMemory: field('used_memory'),
+  };
+}
+
+/** CPU time of the main thread of Redis, in nanoseconds: that thread executes all commands and scripts. */
+export async function readCpuNs(redis: Redis): Promise<number> {
+  const fields = parseInfo(await redis.info('cpu'));
+  const field = (name: string): number => fields.get(name) ?? Number.NaN;
+  return (field('used_cpu_sys_main_thread') + field('used_cpu_user_main_thread')) * NS_PER_SECOND;
+}
+
+/** Counts the commands that clients send, without those that scripts call. */
+export class ClientCommands {
+  count = 0;
+  readonly #monitor: Redis;
+
+  private constructor(monitor: Redis) {
+    this.#monitor = monitor;
+    monitor.on('monitor', (_time: string, _words: readonly string[], source: string) => {
+      if (source !== 'lua') this.count++;
+    });
+  }
+
+  static async watch(redis: Redis): Promise<ClientCommands> {
+    return new ClientCommands(await redis.monitor());
+  }
+
+  /** Resolves when all commands up to now have been counted. */
+  async stop(redis: Redis): Promise<void> {
+    const end = `end of the count ${process.hrtime.bigint()}`;
+    const seen = new Promise<void>((resolve) => {
+      this.#monitor.on('monitor', (_time: string, words: readonly string[]) => {
+        if (words.includes(end)) resolve();
+      });
+    });
+    await redis.echo(end);
+    await seen;
+    this.#monitor.disconnect();
+  }
 }

@@ -1,9 +1,7 @@
-/** Ours, in the ways in which tasks can be enqueued and handled. */
+/** A client, an embedded broker and a server in one process, and the tasks that they process. */
 import { Client, EmbeddedBroker, Server, Task, type Handler, type TaskState } from 'escapement/tasks';
 import type { Work } from '../workqueue/jobs.ts';
-import type { TaskQueue, TaskQueueKind } from './task-queue.ts';
 
-/** A broker, a client, and a server that can be started when there is something to do. */
 export class OurTasks {
   readonly client: Client;
   readonly #broker: EmbeddedBroker;
@@ -23,7 +21,7 @@ export class OurTasks {
     return this.#server.start(handler);
   }
 
-  /** How many tasks are in a state. */
+  /** Returns the number of tasks in a state. */
   async count(state: TaskState): Promise<number> {
     return (await this.#broker.queueStats('default')).counts[state];
   }
@@ -40,17 +38,17 @@ export function handlerOf(jobs: Work): Handler {
   };
 }
 
-function asyncHandlerOf(jobs: Work): Handler {
-  // eslint-disable-next-line @typescript-eslint/require-await -- what it costs that a handler is async
+export function asyncHandlerOf(jobs: Work): Handler {
+  // eslint-disable-next-line @typescript-eslint/require-await -- measures the cost of an async handler
   return async ({ type }) => {
     jobs.work(type);
   };
 }
 
-/** Tasks that were made before, one for each key. */
 const tasks = new Map<string, Task>();
 
-export function taskOf(key: string): Task {
+/** Returns the task of a key, which is made once. */
+function taskOf(key: string): Task {
   let task = tasks.get(key);
   if (task === undefined) {
     task = new Task(key, { key });
@@ -59,47 +57,16 @@ export function taskOf(key: string): Task {
   return task;
 }
 
-type AddAll = (client: Client, keys: readonly string[]) => Promise<unknown>;
+/** Enqueues a task for each key. */
+export type EnqueueAll = (client: Client, keys: readonly string[]) => Promise<unknown>;
 
-const oneByOne: AddAll = (client, keys) => Promise.all(keys.map((key) => client.enqueue(taskOf(key))));
+export const oneByOne: EnqueueAll = (client, keys) =>
+  Promise.all(keys.map((key) => client.enqueue(taskOf(key))));
 
-const madeAnew: AddAll = (client, keys) =>
+export const madeAnew: EnqueueAll = (client, keys) =>
   Promise.all(keys.map((key) => client.enqueue(new Task(key, { key }))));
 
-const together: AddAll = async (client, keys) => {
-  const refused = (await client.enqueueMany(keys.map(taskOf))).find(({ status }) => status === 'rejected');
-  if (refused !== undefined) throw new Error('a task was refused', { cause: refused });
+export const together: EnqueueAll = async (client, keys) => {
+  const rejected = (await client.enqueueMany(keys.map(taskOf))).find(({ status }) => status === 'rejected');
+  if (rejected !== undefined) throw new Error('a task was rejected', { cause: rejected });
 };
-
-function kind(
-  name: string,
-  note: string,
-  makeHandler: (jobs: Work) => Handler,
-  addAll: AddAll,
-): TaskQueueKind {
-  return {
-    name,
-    role: 'ours',
-    note,
-    open: async (jobs, concurrency): Promise<TaskQueue> => {
-      const ours = await OurTasks.open(concurrency);
-      await ours.start(makeHandler(jobs));
-      return { addAll: (keys) => addAll(ours.client, keys), close: () => ours.close() };
-    },
-  };
-}
-
-export const OURS = 'ours: enqueue';
-const NOTE = 'who enqueues waits for all of the burst to be taken.';
-const MANY_NOTE = 'the burst in one call.';
-
-export const enqueueSync = kind(OURS, NOTE, handlerOf, oneByOne);
-export const enqueueManySync = kind('ours: enqueueMany', MANY_NOTE, handlerOf, together);
-export const newTaskSync = kind(
-  'ours: a new Task each',
-  'its payload becomes JSON meanwhile.',
-  handlerOf,
-  madeAnew,
-);
-export const enqueueAsync = kind(OURS, NOTE, asyncHandlerOf, oneByOne);
-export const enqueueManyAsync = kind('ours: enqueueMany', MANY_NOTE, asyncHandlerOf, together);

@@ -1,16 +1,15 @@
-/** Schedules tasks, and tells how much larger the process has become. */
+/** A process that schedules tasks and measures by how much it grows: `scheduled-child.ts CONTESTANT COUNT`. */
 import { randomUUID } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { Task } from 'escapement/tasks';
-import { liveBytes } from '../lib/heap-size.ts';
-import { NS_PER_MS } from '../lib/measurement.ts';
-import { trackUncountedMemory } from '../lib/uncounted-memory.ts';
-import { DelaySequence } from '../timer/delay-sequence.ts';
-import { activeTimeouts } from '../timer/host-waiting-set.ts';
+import { activeTimeouts } from '../lib/machine.ts';
+import { liveBytes, trackUncountedMemory } from '../lib/memory.ts';
+import { NS_PER_MS } from '../lib/part.ts';
+import { DelaySequence } from '../lib/random.ts';
 import { OurTasks } from './our-tasks.ts';
 
 const PAYLOAD_BYTES = 32;
-/** What is waited for together, so that few promises are held. */
+/** Number of tasks that are awaited together, so that few promises are held. */
 const BATCH = 1_000;
 const HOUR_MS = 3_600_000;
 
@@ -23,11 +22,11 @@ interface Schedule {
 }
 
 async function openOurs(): Promise<Schedule> {
-  const ours = await OurTasks.open(1);
-  await ours.start(() => undefined);
+  const tasks = await OurTasks.open(1);
+  await tasks.start(() => undefined);
   return {
-    add: (payload, processInMs) => ours.client.enqueue(new Task('later', payload, { processInMs })),
-    waiting: () => ours.count('scheduled'),
+    add: (payload, processInMs) => tasks.client.enqueue(new Task('later', payload, { processInMs })),
+    waiting: () => tasks.count('scheduled'),
   };
 }
 
@@ -63,4 +62,4 @@ const bytes = ((await liveBytes()) - bytesBefore) / size - PAYLOAD_BYTES;
 const armed = activeTimeouts() - armedBefore;
 const waiting = await schedule.waiting();
 process.stdout.write(JSON.stringify({ bytes, armed, ns: (elapsedMs * NS_PER_MS) / size, waiting }));
-process.exit(0); // there is nobody who would wait for a million tasks
+process.exit(0); // a million tasks are still scheduled

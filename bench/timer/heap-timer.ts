@@ -1,13 +1,13 @@
 /**
- * The timer one would write in an afternoon: a binary heap on tinyqueue, one host timeout for its top, and
- * cancellation that only sets a flag. It is what asyncio does in Python, with the same care for dead entries.
+ * The timer that one writes without this library: a binary heap on tinyqueue, one host timeout for its top, and
+ * cancellation that only sets a flag. Python's asyncio works like this, and removes dead entries in the same way.
  */
 import TinyQueue from 'tinyqueue';
 
-/** Below that many dead entries a rebuild is not worth it; asyncio's number. */
+/** With fewer dead entries a rebuild does not pay; asyncio's number. */
 const REBUILD_FROM = 100;
 
-/** The request is the entry: no second object a timer. */
+/** The request extends it: a timer has no second object. */
 export abstract class HeapEntry {
   declare expiresAtMs: number;
   declare isCancelled: boolean;
@@ -34,18 +34,18 @@ export class HeapTimer {
     this.runDue();
   };
 
-  /** @param isDriven - arms a host timeout; without, somebody calls `runDue`. */
+  /** @param isDriven - whether to arm a host timeout; otherwise the caller calls `runDue`. */
   constructor(now: () => number, isDriven: boolean) {
     this.#now = now;
     this.#isDriven = isDriven;
   }
 
-  /** Entries that wait, without the dead ones. */
+  /** Number of pending entries, without the dead ones. */
   get size(): number {
     return this.#size;
   }
 
-  /** How often the host timeout fired. */
+  /** Number of times that the host timeout fired. */
   get wakeups(): number {
     return this.#wakeups;
   }
@@ -58,7 +58,7 @@ export class HeapTimer {
     if (this.#isDriven && entry.expiresAtMs < this.#armedForMs) this.#arm(entry.expiresAtMs, nowMs);
   }
 
-  /** Sets the flag. The entry stays in the heap until it comes to the top, or the dead outnumber the living. */
+  /** Sets the flag. The entry stays in the heap until it reaches the top, or dead entries outnumber the others. */
   cancel(entry: HeapEntry): boolean {
     if (entry.isCancelled) return false;
     entry.isCancelled = true;
@@ -68,7 +68,7 @@ export class HeapTimer {
     return true;
   }
 
-  /** Runs what is due, in order. @returns how many. */
+  /** Runs due entries in order. @returns their number. */
   runDue(): number {
     const nowMs = this.#now();
     let ran = 0;
@@ -76,7 +76,7 @@ export class HeapTimer {
       if (!top.isCancelled && top.expiresAtMs > nowMs) break;
       this.#queue.pop();
       if (top.isCancelled) continue;
-      // A later cancel must find it gone, not take it off the count again.
+      // A later cancel must not subtract the entry from the count again.
       top.isCancelled = true;
       this.#size--;
       top.expire();

@@ -1,22 +1,19 @@
-/** Doing nothing: one timer that is far away, or a million that were all cancelled. Who is woken, and for what? */
+/** Idle timers: one that is due in an hour, or a million that were all cancelled. How often is the process woken? */
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ScenarioCase, ScenarioOutcome } from '../lib/part.ts';
-import { DelaySequence } from './delay-sequence.ts';
-import {
-  cancelledOnHeap,
-  cancelledOnHost,
-  cancelledOnOurs,
-  cancelledOnPackage,
-  nothing,
-  oneOnHeap,
-  oneOnHost,
-  oneOnOurs,
-  oneOnPackage,
-  type Idler,
-} from './idlers.ts';
+import { SystemTimer, systemClock, type Clock, type ClockTimeout } from 'escapement';
+import { TimerWheel } from 'timer-wheel';
+import { cpuUsSince } from '../lib/machine.ts';
+import { aside, atMost, contest, metric, ours, rival, US_PER_MS } from '../lib/part.ts';
+import type { Contestant, Measurement, OpenScenario, ScenarioCase } from '../lib/part.ts';
+import { DelaySequence } from '../lib/random.ts';
+import { HeapTimer } from './heap-timer.ts';
+import { openHeap, openHost, openTasks, openWheel, type RequestWheel, type WaitingRing } from './kinds.ts';
 
-/** How long idleness is watched; a smaller set is watched for less. */
+const HOUR_MS = 3_600_000;
+/** How often timer-wheel is advanced. */
+const WHEEL_ADVANCE_MS = 1_000;
+/** How long an idle process is watched; a smaller ring is watched for less. */
 const LONGEST_WATCH_MS = 2_000;
 const CANCELLED_PER_WATCHED_MS = 250;
 
@@ -25,29 +22,85 @@ const WAKEUPS = 'wake-ups';
 const LOOP_TURNS = 'loop turns';
 const OURS = 'ours: TimerTask';
 
-type Open = (size: number) => Promise<ScenarioOutcome>;
-
-/** Due while we watch, had they not been cancelled. */
-function delaysWithin(watchMs: number): DelaySequence {
-  return new DelaySequence(Math.ceil(watchMs / 4), Math.ceil(watchMs * 0.9));
+/** A ring of idle requests, with the number of its wake-ups, if it can be counted. */
+interface Idler {
+  readonly ring?: WaitingRing;
+  readonly wakeups?: () => number;
+  readonly close?: () => void;
 }
 
-async function watch(idler: Idler, watchMs: number): Promise<ScenarioOutcome> {
-  // The turn that the setting up was in must end before anything is counted.
+type OpenIdler = (size: number, delays: DelaySequence) => Idler;
+
+/** The host's clock, which counts the wake-ups that reach its callback. */
+class CountingClock implements Clock {
+  wakeups = 0;
+
+  now(): number {
+    return systemClock.now();
+  }
+
+  wallNow(): number {
+    return systemClock.wallNow();
+  }
+
+  setTimeout(callback: () => void, delayMs: number): ClockTimeout {
+    const counted = (): void => {
+      this.wakeups++;
+      callback();
+    };
+    return systemClock.setTimeout(counted, delayMs);
+  }
+}
+
+function idleHeap(size: number, delays: DelaySequence): Idler {
+  const timer = new HeapTimer(() => performance.now(), true);
+  return { ring: openHeap(size, delays, timer), wakeups: () => timer.wakeups };
+}
+
+function idleOurs(size: number, delays: DelaySequence): Idler {
+  const clock = new CountingClock();
+  return { ring: openTasks(size, delays, new SystemTimer({ clock })), wakeups: () => clock.wakeups };
+}
+
+/** timer-wheel has no wake-up of its own: its user must call `advance`, whether anything is pending or not. */
+function idleWheel(size: number, delays: DelaySequence): Idler {
+  const wheel: RequestWheel = new TimerWheel();
+  let wakeups = 0;
+  const interval = setInterval(() => {
+    wakeups++;
+    wheel.advance();
+  }, WHEEL_ADVANCE_MS);
+  return {
+    ring: openWheel(size, delays, wheel),
+    wakeups: () => wakeups,
+    close: () => {
+      clearInterval(interval);
+    },
+  };
+}
+
+const IDLERS: readonly Contestant<OpenIdler>[] = [
+  rival('nothing at all', () => ({ wakeups: () => 0 })),
+  rival('setTimeout', (size, delays) => ({ ring: openHost(size, delays) })),
+  rival('binary heap', idleHeap),
+  rival('timer-wheel', idleWheel),
+  ours(OURS, idleOurs),
+];
+
+async function watch({ ring, wakeups, close }: Idler, watchMs: number): Promise<Measurement> {
+  // The turn of the preparation must end before anything is counted.
   await sleep(1);
   const cpuBefore = process.cpuUsage();
   const turnsBefore = loopTurns();
-  const wakeupsBefore = idler.wakeups?.() ?? 0;
+  const wakeupsBefore = wakeups?.() ?? 0;
   await sleep(watchMs);
   const turns = loopTurns() - turnsBefore;
-  const { user, system } = process.cpuUsage(cpuBefore);
-  const wakeups = idler.wakeups === undefined ? {} : { [WAKEUPS]: idler.wakeups() - wakeupsBefore };
-  const problem = idler.check();
-  idler.close();
-  return {
-    values: { ...wakeups, [LOOP_TURNS]: turns, [CPU]: (user + system) / 1_000 },
-    problem,
-  };
+  const cpuMs = cpuUsSince(cpuBefore) / US_PER_MS;
+  const counted = wakeups === undefined ? {} : { [WAKEUPS]: wakeups() - wakeupsBefore };
+  const problem = ring?.check();
+  ring?.close();
+  close?.();
+  return { values: { ...counted, [LOOP_TURNS]: turns, [CPU]: cpuMs }, problem };
 }
 
 /** Turns of the event loop so far; `NaN` before Node 20.18, which does not count them. */
@@ -56,14 +109,22 @@ function loopTurns(): number {
   return uvMetricsInfo?.loopCount ?? Number.NaN;
 }
 
-function watchOne(idle: () => Idler): Open {
-  return (watchMs) => watch(idle(), watchMs);
+function watchOne(open: OpenIdler): OpenScenario {
+  return (watchMs) => {
+    const idler = open(1, new DelaySequence(HOUR_MS, HOUR_MS));
+    idler.ring?.fill();
+    return watch(idler, watchMs);
+  };
 }
 
-function watchCancelled(idle: (count: number, delays: DelaySequence) => Idler): Open {
+/** Their deadlines are within the time that is watched. */
+function watchCancelled(open: OpenIdler): OpenScenario {
   return (count) => {
     const watchMs = Math.min(LONGEST_WATCH_MS, count / CANCELLED_PER_WATCHED_MS);
-    return watch(idle(count, delaysWithin(watchMs)), watchMs);
+    const idler = open(count, new DelaySequence(Math.ceil(watchMs / 4), Math.ceil(watchMs * 0.9)));
+    idler.ring?.fill();
+    idler.ring?.cancelAll();
+    return watch(idler, watchMs);
   };
 }
 
@@ -71,14 +132,10 @@ const IDLE: Pick<ScenarioCase, 'kind' | 'rounds' | 'metrics' | 'targets' | 'note
   kind: 'scenario',
   rounds: 1,
   note:
-    'A wake-up is a callback of the host’s that the timer asked for; what the host does inside shows only in the turns ' +
-    'of the event loop, one or two of which are the watching itself. timer-wheel must be advanced from outside, idle or not.',
-  metrics: [
-    { name: WAKEUPS, unit: '' },
-    { name: LOOP_TURNS, unit: '', isAside: true },
-    { name: CPU, unit: 'ms', isAside: true },
-  ],
-  targets: [{ kind: 'limit', contestant: OURS, metric: WAKEUPS, atMost: 0 }],
+    'A wake-up is a callback of the host that the timer requested; work inside the host shows only in the turns of the ' +
+    'event loop, one or two of which belong to the measurement. timer-wheel must be advanced from outside, idle or not.',
+  metrics: [metric(WAKEUPS), aside(LOOP_TURNS), aside(CPU, 'ms')],
+  targets: [atMost(OURS, WAKEUPS, 0)],
 };
 
 export const idleCases: readonly ScenarioCase[] = [
@@ -86,24 +143,12 @@ export const idleCases: readonly ScenarioCase[] = [
     ...IDLE,
     name: 'idle: one timer due in an hour',
     size: { full: 2_000, quick: 400, of: 'ms watched' },
-    contestants: [
-      { name: 'nothing at all', role: 'rival', open: watchOne(nothing) },
-      { name: 'setTimeout', role: 'rival', open: watchOne(oneOnHost) },
-      { name: 'binary heap', role: 'rival', open: watchOne(oneOnHeap) },
-      { name: 'timer-wheel', role: 'rival', open: watchOne(oneOnPackage) },
-      { name: OURS, role: 'ours', open: watchOne(oneOnOurs) },
-    ],
+    contestants: contest(IDLERS, watchOne),
   },
   {
     ...IDLE,
     name: 'idle: all cancelled',
     size: { full: 1_000_000, quick: 100_000, of: 'timers' },
-    contestants: [
-      { name: 'nothing at all', role: 'rival', open: watchCancelled(nothing) },
-      { name: 'setTimeout', role: 'rival', open: watchCancelled(cancelledOnHost) },
-      { name: 'binary heap', role: 'rival', open: watchCancelled(cancelledOnHeap) },
-      { name: 'timer-wheel', role: 'rival', open: watchCancelled(cancelledOnPackage) },
-      { name: OURS, role: 'ours', open: watchCancelled(cancelledOnOurs) },
-    ],
+    contestants: contest(IDLERS, watchCancelled),
   },
 ];

@@ -1,7 +1,21 @@
-/** What the workers do, whatever their queue: as little as possible. */
+/** Jobs, their keys, and what a queue must have to take part. */
+
+/** What the workers call for each job. It does as little as possible. */
 export interface Work {
   work(key: string): void;
 }
+
+/** Each queue has a loop of its own, so that it runs at its own full speed (see `MicroRun.run`). */
+export interface JobQueue {
+  /** Adds a job for each key, one after the other, in one turn. */
+  addAll(keys: readonly string[]): void;
+  add(key: string): void;
+  /** Stops the workers. */
+  close(): void;
+}
+
+/** Makes a queue and starts its workers. */
+export type OpenQueue = (jobs: Work, concurrency: number) => JobQueue;
 
 /** Jobs that come in bursts. */
 export class Jobs implements Work {
@@ -17,7 +31,7 @@ export class Jobs implements Work {
     if (this.worked === this.#expected) this.#finish();
   }
 
-  /** Before the jobs are added. @returns a promise that resolves when all of them are done. */
+  /** Call it before the jobs are added. @returns a promise that resolves when all of them are done. */
   expect(keys: readonly string[]): Promise<void> {
     this.#expected += keys.length;
     for (const key of keys) this.#expectedCharacters += key.length;
@@ -28,8 +42,30 @@ export class Jobs implements Work {
 
   check(): string | undefined {
     if (this.worked !== this.#expected) return `${this.worked} jobs done, not ${this.#expected}`;
-    return this.#characters === this.#expectedCharacters
-      ? undefined
-      : 'jobs done for other keys than were added';
+    if (this.#characters === this.#expectedCharacters) return undefined;
+    return 'jobs were done for keys that were not added';
   }
+}
+
+/** Number of keys that a controller of a large cluster sees again and again. */
+export const DISTINCT = 10_000;
+
+let made: readonly string[] = [];
+
+/** Returns the first `count` keys. The strings are the same for every contestant. */
+export function keysUpTo(count: number): readonly string[] {
+  // A template makes a string of two halves, which its first lookup in a map joins: the first contestant would pay for
+  // that. A parser makes strings of one piece.
+  if (made.length < count) made = JSON.parse(JSON.stringify(newKeys(count))) as string[];
+  return made.slice(0, count);
+}
+
+/** Returns keys as new strings, made by a template, like names of pods in a controller. */
+export function newKeys(count: number): string[] {
+  return Array.from({ length: count }, (_, number) => `default/pod-${number}`);
+}
+
+/** Releases the keys: a million is 40 MB. */
+export function dropKeys(): void {
+  made = [];
 }

@@ -4,18 +4,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseCommandLine, type Settings } from '../../bench/lib/command-line.ts';
-import { readResult, writeResult } from '../../bench/lib/result-file.ts';
-import { UsageError } from '../../bench/lib/usage-error.ts';
+import { UsageError } from '../../bench/lib/program.ts';
+import { readResult, writeResult } from '../../bench/lib/result.ts';
 import { caseOf, resultOf } from './results.ts';
 
 let printed = '';
 
 function parse(...words: string[]): Settings | undefined {
   printed = '';
-  return parseCommandLine(words, ['timer', 'workqueue'], {
-    out: (text) => {
-      printed += text;
-    },
+  return parseCommandLine(words, ['timer', 'workqueue'], (text) => {
+    printed += text;
   });
 }
 
@@ -27,11 +25,11 @@ function temporaryFolder(): string {
   return folder;
 }
 
-test('without words, every part runs in full', () => {
+test('a command line without words runs every part in full', () => {
   expect(parse()).toMatchObject({ parts: ['timer', 'workqueue'], filter: '', isQuick: false });
 });
 
-test('one part, a filter and files', () => {
+test('a command line can name one part, a filter and files', () => {
   const file = join(temporaryFolder(), 'out.json');
   expect(parse('timer', '--filter', 'fill', '--quick', '--json', file)).toEqual({
     parts: ['timer'],
@@ -52,24 +50,24 @@ test('--help explains every option and lists the parts', () => {
 
 test.each([
   { words: ['--fast'], message: "unknown option '--fast'" },
-  { words: ['timers'], message: "unknown part 'timers'. There is: timer, workqueue" },
+  { words: ['timers'], message: "unknown part 'timers'. Parts: timer, workqueue" },
   { words: ['timer', 'workqueue'], message: 'too many arguments' },
   { words: ['--filter'], message: "option '--filter <word>' argument missing" },
   { words: ['--json', join('no', 'such', 'folder', 'x.json')], message: "--json: cannot write 'no" },
   { words: ['--html', '.'], message: "--html: cannot write '.': it is a folder" },
-])('$words is a mistake', ({ words, message }) => {
+])('the command line $words is rejected with a usage error', ({ words, message }) => {
   expect(() => parse(...words)).toThrow(UsageError);
   expect(() => parse(...words)).toThrow(message);
 });
 
-test('a result survives the way to disk and back', () => {
+test('a result is the same after it was written and read', () => {
   const file = join(temporaryFolder(), 'old.json');
   const result = resultOf([caseOf([1, 2], [3, 4])]);
   writeResult(file, result);
   expect(readResult(file)).toEqual(result);
 });
 
-test('what --json did not write is refused by --compare', () => {
+test('--compare rejects a file that --json did not write', () => {
   const file = join(temporaryFolder(), 'old.json');
   expect(() => readResult(file)).toThrow(/--compare: cannot read/);
   writeFileSync(file, '{"schema":0}');
@@ -78,7 +76,7 @@ test('what --json did not write is refused by --compare', () => {
   expect(() => readResult(file)).toThrow(/--compare: cannot read/);
 });
 
-test('the program reports a mistake on stderr, measures nothing, and exits with 2', () => {
+test('the program reports a usage error on stderr, measures nothing, and exits with 2', () => {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     ['--import', 'tsx', 'bench/run.ts', 'timer', '--fast'],

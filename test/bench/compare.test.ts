@@ -4,7 +4,7 @@ import { caseOf, resultOf } from './results.ts';
 
 const then = resultOf([caseOf([100], [50, 52, 54])]);
 
-test('now is divided by then, contestant by contestant', () => {
+test('a comparison divides now by then, contestant by contestant', () => {
   const now = resultOf([caseOf([100], [26, 26, 26])]);
   expect(compareResults(now, then).map(({ contestant, ratio }) => [contestant, ratio])).toEqual([
     ['host', 1],
@@ -16,7 +16,7 @@ test.each([
   { samples: [40, 49], change: 'better' },
   { samples: [49, 51], change: 'within the noise' },
   { samples: [55, 56], change: 'worse' },
-])('$samples after 50–54 is $change', ({ samples, change }) => {
+])('a change to $samples from 50–54 is $change', ({ samples, change }) => {
   const comparisons = compareResults(resultOf([caseOf([100], samples)]), then);
   expect(comparisons.find(({ contestant }) => contestant === 'ours')?.change).toBe(change);
 });
@@ -27,7 +27,7 @@ test('cases of another size or name are not compared', () => {
   expect(renderComparison(resultOf([]), then)).toContain('no case in common');
 });
 
-test('another machine, another Node and smoke runs are pointed out', () => {
+test('a comparison reports another machine, another Node and smoke runs', () => {
   const machine = { ...then.machine, cpu: 'b', node: '22' };
   expect(reservations({ ...then, machine, quick: true }, then)).toHaveLength(3);
   expect(reservations(then, then)).toEqual([]);

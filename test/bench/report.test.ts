@@ -1,23 +1,23 @@
 import { expect, test } from 'vitest';
 import { viewCase } from '../../bench/lib/case-view.ts';
 import { renderReport } from '../../bench/lib/report.ts';
-import { renderCase } from '../../bench/lib/table.ts';
+import { renderCase } from '../../bench/lib/terminal.ts';
 import { caseOf, contestant, resultOf } from './results.ts';
 
-test('ratios come first in the table', () => {
+test('the first column of a table has the ratios', () => {
   expect(viewCase(caseOf([20], [10])).rows.map(({ cells }) => cells.slice(0, 3))).toEqual([
     ['host', '1', '20'],
     ['ours', '2', '10'],
   ]);
 });
 
-test('a contestant that does not take part says why', () => {
+test('the table shows why a contestant does not take part', () => {
   const result = caseOf([20], [10]);
   const contestants = [...result.contestants, { ...contestant('rival', 'rival', []), cannot: 'too far' }];
   expect(renderCase({ ...result, contestants })).toContain('not run: too far');
 });
 
-test('a table that is wider than a terminal becomes several, each with the names', () => {
+test('a table that is wider than a terminal becomes several tables, each with the names', () => {
   const base = caseOf([20, 22], [10, 11]);
   const metrics = ['p50', 'p99', 'max', 'bytes', 'pauses', 'wake-ups'].map((name) => ({
     ...{ name, unit: 'ns/op', samples: [123_456, 234_567] },
@@ -45,7 +45,7 @@ test('a chart has round numbers on its axis, and the median of each contestant i
   expect(textsOf(ofRatios)).toEqual(expect.arrayContaining(['1', '10', 'baseline / ours']));
 });
 
-test('a busy machine is named beside the numbers', () => {
+test('a case shows a note if other programs kept the machine busy', () => {
   const result = caseOf([20], [10]);
   expect(renderCase(result)).not.toContain('Other programs');
   expect(renderCase({ ...result, othersLoad: 0.4 })).toContain('Other programs used 40 % of the processors');

@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { CollectorWatch } from '../../bench/lib/collector-watch.ts';
+import { CollectorWatch } from '../../bench/lib/collector.ts';
 import type { BulkCase, BulkRun, MicroCase, MicroRun, ScenarioCase } from '../../bench/lib/part.ts';
 import { problemsOf } from '../../bench/lib/result.ts';
-import { rotate } from '../../bench/lib/rotate.ts';
-import { runCase, stepsOf, type RunOptions } from '../../bench/lib/run-case.ts';
+import { rotate, runCase, stepsOf, type RunOptions } from '../../bench/lib/run-case.ts';
 import { resultOf } from './results.ts';
 
 let options: RunOptions;
@@ -20,7 +19,7 @@ afterEach(() => {
 
 const size = { full: 1_000, quick: 100, of: 'items' };
 
-/** A contestant that counts, and finds in its self-check what the test wants it to find. */
+/** A contestant whose self-check finds `problem`. */
 function bulk(name: string, problem?: string): BulkCase['contestants'][number] {
   const open = (count: number): BulkRun => ({
     run: () => count,
@@ -30,7 +29,7 @@ function bulk(name: string, problem?: string): BulkCase['contestants'][number] {
   return { name, role: 'ours', open };
 }
 
-test('contestants alternate, forwards and backwards, and everyone starts once', () => {
+test('contestants alternate, forwards and backwards, and each of them starts once', () => {
   expect([0, 1, 2, 3].map((round) => rotate(['a', 'b', 'c'], round).join(''))).toEqual([
     'abc',
     'cba',
@@ -64,7 +63,7 @@ test('a bulk case reports time, collector and details for every round', async ()
   expect(steps).toHaveLength(stepsOf(definition, true));
 });
 
-test('bytes are those of what the run left behind', async () => {
+test('a bulk case reports the bytes that the run left behind', async () => {
   let kept: Float64Array[] = [];
   const open = (count: number): BulkRun => ({
     run: () => {
@@ -86,7 +85,7 @@ test('bytes are those of what the run left behind', async () => {
   expect(bytes).toBeLessThan(9_500);
 });
 
-test('a failed self-check and an exception fail the run, and the others still count', async () => {
+test('a failed self-check and an exception fail the run, and the other contestants are still measured', async () => {
   const broken = { name: 'broken', role: 'ours' as const, open: () => { throw new Error('no way'); } }; // prettier-ignore
   const contestants = [bulk('good'), bulk('idle', 'did nothing'), broken];
   const result = await runCase({ kind: 'bulk', name: 'fill', size, contestants }, options);
@@ -134,7 +133,7 @@ test('an error inside benchmark.js is a failed self-check', async () => {
   expect(result.contestants[0]?.problems[0]).toContain('in the loop');
 });
 
-test('a scenario reports what it measured; one that cannot take part is not run', async () => {
+test('a scenario reports its own metrics, and a contestant that cannot take part is not run', async () => {
   const definition: ScenarioCase = {
     kind: 'scenario',
     name: 'wait',

@@ -1,44 +1,44 @@
 import { expect, test } from 'vitest';
-import { describeTarget, judge, type Target } from '../../bench/lib/target.ts';
+import { describeTarget, judge, type Target } from '../../bench/lib/result.ts';
 import { caseOf, contestant } from './results.ts';
 
 const ratio: Target = { kind: 'ratio', contestant: 'ours', metric: 'time', atLeast: 2.5 };
 
-test('a ratio is met at its floor and missed below it', () => {
+test('a ratio target is met at its bound and missed below it', () => {
   expect(judge(ratio, caseOf([250], [100]), false)).toMatchObject({ actual: 2.5, verdict: 'met' });
   expect(judge(ratio, caseOf([249], [100]), false)).toMatchObject({ actual: 2.49, verdict: 'missed' });
 });
 
-test('the median over the rounds is judged, not the best round', () => {
+test('a target is judged by the median over the rounds, not by the best round', () => {
   expect(judge(ratio, caseOf([100, 100, 900], [100, 100, 100]), false)).toMatchObject({ actual: 1 });
 });
 
-test('a limit looks at ours alone', () => {
+test('a limit depends on our contestant alone', () => {
   const limit: Target = { kind: 'limit', contestant: 'ours', metric: 'time', atMost: 400 };
   expect(judge(limit, caseOf([1], [400]), false).verdict).toBe('met');
   expect(judge(limit, caseOf([1], [401]), false).verdict).toBe('missed');
 });
 
-test('an excess is measured from the baseline', () => {
+test('an excess target is relative to the baseline', () => {
   const excess: Target = { kind: 'excess', contestant: 'ours', metric: 'time', atMost: 2 };
   expect(judge(excess, caseOf([10], [12]), false)).toMatchObject({ actual: 2, verdict: 'met' });
   expect(judge(excess, caseOf([10], [13]), false)).toMatchObject({ actual: 3, verdict: 'missed' });
 });
 
-test('a smoke run shows the value and judges nothing', () => {
+test('a smoke run has the value of a target and does not judge it', () => {
   expect(judge(ratio, caseOf([1], [100]), true)).toMatchObject({ actual: 0.01, verdict: 'not judged' });
 });
 
-test('what was not measured is missed', () => {
+test('a target whose metric was not measured is missed', () => {
   expect(judge(ratio, caseOf([], [100]), false)).toMatchObject({ actual: null, verdict: 'missed' });
-  expect(judge({ ...ratio, contestant: 'nobody' }, caseOf([1], [1]), false).verdict).toBe('missed');
+  expect(judge({ ...ratio, contestant: 'unknown' }, caseOf([1], [1]), false).verdict).toBe('missed');
 });
 
-test('a target says what it compares', () => {
+test('the description of a target names what it compares', () => {
   expect(describeTarget(ratio, 'host', 'ns/op')).toBe('time: host / ours at least 2.5');
 });
 
-test('a ratio can be to a rival, which it names', () => {
+test('a ratio target can name a rival in place of the baseline', () => {
   const result = caseOf([90], [100]);
   const rival = contestant('rival', 'rival', [500]);
   const withRival = { ...result, contestants: [...result.contestants, rival] };

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { describeStanding } from '../../bench/lib/versus.ts';
-import { renderCase } from '../../bench/lib/table.ts';
+import { describeStanding } from '../../bench/lib/case-view.ts';
 import type { CaseResult } from '../../bench/lib/result.ts';
-import { renderSummary } from '../../bench/lib/summary.ts';
+import { renderCase, renderSummary } from '../../bench/lib/terminal.ts';
 import { caseOf, contestant, resultOf } from './results.ts';
 
 function standing(result: CaseResult): string {
@@ -10,18 +9,18 @@ function standing(result: CaseResult): string {
   return ours === undefined ? '' : describeStanding(result, ours);
 }
 
-test('ahead in every round is ahead', () => {
+test('a contestant that is ahead in every round is ahead of all', () => {
   expect(standing(caseOf([20, 30], [10, 10]))).toBe('ahead of all');
 });
 
-test('behind in every round is a loss, and said so', () => {
+test('a contestant that is behind in every round loses, and table and summary name the loss', () => {
   const result = caseOf([10, 10], [20, 20]);
   expect(standing(result)).toBe('WE LOSE to host: 0.50');
   expect(renderCase(result)).toContain('WE LOSE to host: 0.50');
   expect(renderSummary(resultOf([result]))).toContain('fill: ours loses to host in time: 0.50');
 });
 
-test('rounds that went both ways are even', () => {
+test('contestants whose rounds do not agree are even', () => {
   expect(standing(caseOf([10, 30], [20, 20]))).toBe('even with host: 1');
 });
 

@@ -1,15 +1,15 @@
-// asynq as a contestant: what `BenchmarkEndToEndSimple` of asynq times, and the other cases, asked over stdin.
+// asynq as a contestant: the work that its `BenchmarkEndToEndSimple` measures, and the other cases, requested over stdin.
 //
 //	asynq-bench ADDRESS
 //
-// A line in, `ID VERB ARGUMENT…`; a line out when it is done, `ID JSON`. Several may be under way.
+// A request is a line, `ID VERB ARGUMENT…`; its reply is a line when it is done, `ID JSON`. Requests may overlap.
 //
 //	enqueue COUNT CALLERS        one task a call
-//	start CONCURRENCY            a server; answers when it runs
-//	handled COUNT                answers when the handlers of so many tasks have run
-//	latencies COUNT PER_SECOND   enqueues evenly; answers how long each took to its handler, in ms
-//	problem                      what has gone wrong, or nothing
-//	close                        ends, when what was handled has been written
+//	start CONCURRENCY            a server; replies when it runs
+//	handled COUNT                replies when the handlers of COUNT tasks have run
+//	latencies COUNT PER_SECOND   enqueues at a fixed rate; replies with the time of each to its handler, in ms
+//	problem                      the first failure, or an empty string
+//	close                        ends when all results have been written
 package main
 
 import (
@@ -27,10 +27,10 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// As payload.ts has it.
+// As in contestant.ts.
 const firstNumber = 1_000_000
 
-// What is under way has long been written by then. Server.Shutdown would also wait for a poll that sleeps.
+// Enough to write pending results. Server.Shutdown would also wait for a poll that sleeps.
 const closeDelay = 50 * time.Millisecond
 
 var padding = strings.Repeat("x", 33)
@@ -59,7 +59,7 @@ func main() {
 	c := &contestant{redis: redis, client: asynq.NewClient(redis)}
 	c.reached = sync.NewCond(&c.mutex)
 	var writing sync.Mutex
-	answer := func(id string, what any) {
+	reply := func(id string, what any) {
 		text, err := json.Marshal(what)
 		check(err)
 		writing.Lock()
@@ -71,10 +71,10 @@ func main() {
 		words := strings.Fields(lines.Text())
 		if words[1] == "close" {
 			time.Sleep(closeDelay)
-			answer(words[0], nil)
+			reply(words[0], nil)
 			return
 		}
-		go func() { answer(words[0], c.do(words[1], numbers(words[2:]))) }()
+		go func() { reply(words[0], c.do(words[1], numbers(words[2:]))) }()
 	}
 }
 
@@ -102,7 +102,7 @@ func (c *contestant) do(verb string, arguments [2]int) any {
 		defer c.mutex.Unlock()
 		return c.problem
 	default:
-		check(fmt.Errorf("no such verb: %s", verb))
+		check(fmt.Errorf("unknown verb: %s", verb))
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (c *contestant) handle(number int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if number < 0 || number >= len(c.latencies) || c.latencies[number] != -1 {
-		c.problem = fmt.Sprintf("task %d is unknown, or came twice", number)
+		c.problem = fmt.Sprintf("task %d is unknown or was handled twice", number)
 		return
 	}
 	c.latencies[number] = float64(now.Sub(c.enqueuedAt[number])) / float64(time.Millisecond)

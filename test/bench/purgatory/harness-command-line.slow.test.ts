@@ -1,10 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { UsageError } from '../../../bench/lib/usage-error.ts';
-import {
-  parseHarnessCommandLine,
-  type HarnessSettings,
-} from '../../../bench/purgatory/harness-command-line.ts';
+import { UsageError } from '../../../bench/lib/program.ts';
+import { parseHarnessCommandLine, type HarnessSettings } from '../../../bench/purgatory/harness-command.ts';
 
 let printed = '';
 
@@ -20,7 +17,7 @@ function parse(line: string): HarnessSettings | undefined {
 
 const REQUIRED = '--num 1000000 --rate 100000 --timeout 200 --pct50 20 --pct75 60';
 
-test("Kafka's options, and Kafka's defaults", () => {
+test("the harness accepts Kafka's options and has Kafka's defaults", () => {
   expect(parse(REQUIRED)).toEqual({
     workload: {
       num: 1_000_000,
@@ -37,7 +34,7 @@ test("Kafka's options, and Kafka's defaults", () => {
   });
 });
 
-test('every default can be changed', () => {
+test('every default of the harness can be changed', () => {
   const line = '--keys 5 --key-space-size 1e3 --verbose false --complete-by check --purgatory kafka';
   expect(parse(`${REQUIRED} ${line}`)).toMatchObject({
     workload: { keys: 5, keySpaceSize: 1_000, completeBy: 'check' },
@@ -46,7 +43,7 @@ test('every default can be changed', () => {
   });
 });
 
-test('--help explains every option', () => {
+test('--help of the harness explains every option', () => {
   expect(parse('--help')).toBeUndefined();
   for (const word of ['--num', '--rate', '--timeout', '--pct50', '--pct75', '--keys', '--key-space-size']) {
     expect(printed).toContain(word);
@@ -55,15 +52,15 @@ test('--help explains every option', () => {
 
 test.each([
   { line: '', message: "required option '--num <count>' not specified" },
-  { line: `${REQUIRED} --num 1.5`, message: "'1.5' is invalid. It must be a whole number above 0" },
-  { line: `${REQUIRED} --rate fast`, message: "'fast' is invalid. It must be a number above 0" },
-  { line: `${REQUIRED} --pct75 20`, message: '--pct75 must be more than --pct50, got 20 and 20' },
-  { line: `${REQUIRED} --keys 101`, message: '--keys must be at most --key-space-size, got 101 and 100' },
+  { line: `${REQUIRED} --num 1.5`, message: "'1.5' is invalid. It must be an integer > 0" },
+  { line: `${REQUIRED} --rate fast`, message: "'fast' is invalid. It must be a number > 0" },
+  { line: `${REQUIRED} --pct75 20`, message: '--pct75 must be > --pct50. Received 20 and 20' },
+  { line: `${REQUIRED} --keys 101`, message: '--keys must be <= --key-space-size. Received 101 and 100' },
   { line: `${REQUIRED} --verbose yes`, message: "It must be 'true' or 'false'" },
   { line: `${REQUIRED} --purgatory theirs`, message: 'Allowed choices are naive, kafka, ours' },
   { line: `${REQUIRED} --size 100`, message: "unknown option '--size'" },
   { line: `${REQUIRED} more`, message: 'too many arguments' },
-])('$line is a mistake', ({ line, message }) => {
+])('the command line $line is rejected with a usage error', ({ line, message }) => {
   expect(() => parse(line)).toThrow(UsageError);
   expect(() => parse(line)).toThrow(message);
 });
@@ -74,13 +71,13 @@ function runProgram(line: string): { status: number | null; stdout: string; stde
   return { status, stdout, stderr };
 }
 
-test('the program reports a mistake on stderr, measures nothing, and exits with 2', () => {
+test('the harness reports a usage error on stderr, measures nothing, and exits with 2', () => {
   const { status, stdout, stderr } = runProgram('--num 5');
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   expect(stderr).toContain("error: required option '--rate <requests>' not specified");
 });
 
-test('real time: the program prints the samples, the result line and the expired share', () => {
+test('real time: the harness prints the samples, the result line and the expired share', () => {
   const { status, stdout, stderr } = runProgram(
     '--num 500 --rate 5000 --timeout 200 --pct50 20 --pct75 60 --key-space-size 100',
   );

@@ -1,14 +1,18 @@
 import { expect, test } from 'vitest';
-import { CompletionQueue } from '../../../bench/purgatory/completion-queue.ts';
-import { HARNESS_KINDS, type HarnessKind } from '../../../bench/purgatory/harness-purgatories.ts';
-import { renderHarnessResult } from '../../../bench/purgatory/harness-report.ts';
-import { checkShare, runHarness } from '../../../bench/purgatory/harness.ts';
-import { Tally } from '../../../bench/purgatory/tally.ts';
+import { renderHarnessResult } from '../../../bench/purgatory/harness-command.ts';
+import {
+  checkShare,
+  CompletionQueue,
+  runHarness,
+  type HarnessKind,
+} from '../../../bench/purgatory/harness.ts';
+import { Tally } from '../../../bench/purgatory/operations.ts';
+import { HARNESS_KINDS } from '../../../bench/purgatory/purgatories.ts';
 import { prepareWorkload, type CompleteBy } from '../../../bench/purgatory/workload.ts';
 
 const NUM = 500;
 
-/** A tenth of a second, and answers that come at once or not in time: a busy machine changes nothing. */
+/** A tenth of a second, with latencies of zero or more than the timeout, so that a busy machine changes nothing. */
 function workloadFor(completeBy: CompleteBy): ReturnType<typeof prepareWorkload> {
   const workload = prepareWorkload({
     num: NUM,
@@ -35,7 +39,7 @@ test.each(kinds)('real time: $name, completed by $completeBy', async ({ kind, co
   expect(result.expiredShare).toBeLessThan(0.3);
 });
 
-test('real time: a purgatory that keeps what is completed fails its self-check', async () => {
+test('real time: a purgatory that keeps completed operations fails its self-check', async () => {
   const [kind] = HARNESS_KINDS.filter(({ role }) => role === 'ours');
   const hoarder: HarnessKind = {
     ...(kind as HarnessKind),
@@ -57,7 +61,7 @@ test('real time: a purgatory that keeps what is completed fails its self-check',
   expect(problem).toMatch(/too many watch entries|watch entries are left/);
 });
 
-test('a request that expired counts as late if it is delivered after its timeout, and else as a mistake', () => {
+test('an expired request counts as late only if it is delivered after its timeout', () => {
   const queue = new CompletionQueue();
   const request = { completesAtMs: 10, hasExpired: true, forceComplete: () => false };
   queue.add(request, 'a', 12);
@@ -76,12 +80,12 @@ test('a request that expired counts as late if it is delivered after its timeout
   expect(delivered).toEqual([10, 10, 13]);
 });
 
-test('a share that is off fails, and says by how much', () => {
+test('an expired share that is far from theory is a problem that names both', () => {
   expect(checkShare(0.0795, 0.0787, 1_000_000)).toBeUndefined();
   expect(checkShare(0.57, 0.0787, 1_000_000)).toBe('57.00 % expired; 7.87 % should, give or take 0.50 %');
 });
 
-test('a request that completes twice or never is found', () => {
+test('a request that completes twice or never is a problem', () => {
   let isDone = false;
   const tally = new Tally(2, () => {
     isDone = true;
@@ -96,7 +100,7 @@ test('a request that completes twice or never is found', () => {
   expect(tally.check()).toBe('request 1 completed 2 times');
 });
 
-test("the result line has Kafka's columns", () => {
+test("the result line of the harness has Kafka's columns", () => {
   const result = {
     elapsedMs: 10_129.4,
     targetRatePerS: 100_735.36,

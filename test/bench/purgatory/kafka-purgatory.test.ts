@@ -37,7 +37,7 @@ function setUp(purgeInterval?: number): {
   return { purgatory, advanceTo };
 }
 
-test('an operation is tried twice when it comes, and once if it completes at once', () => {
+test('a new operation is tried twice, or once if it completes at once', () => {
   const { purgatory } = setUp();
   const waits = new Operation(10);
   expect(purgatory.tryCompleteElseWatch(waits, ['a', 'b'])).toBe(false);
@@ -47,20 +47,20 @@ test('an operation is tried twice when it comes, and once if it completes at onc
   expect([waits.tries, done.tries, purgatory.watched, purgatory.numDelayed]).toEqual([2, 1, 2, 1]);
 });
 
-test('what is completed by one key stays listed under the others', () => {
+test('an operation that is completed by one key stays listed under the others', () => {
   const { purgatory } = setUp();
   const operation = new Operation(10);
   purgatory.tryCompleteElseWatch(operation, ['a', 'b']);
   operation.holds = true;
   expect(purgatory.checkAndComplete('a')).toBe(1);
   expect([operation.completions, purgatory.watched, purgatory.numDelayed]).toEqual([1, 1, 0]);
-  // The check of the other key finds it completed: neither tried nor counted.
+  // The check of the other key neither tries nor counts a completed operation.
   const { tries } = operation;
   expect(purgatory.checkAndComplete('b')).toBe(0);
   expect([operation.tries - tries, operation.completions, purgatory.watched]).toEqual([0, 1, 0]);
 });
 
-test('a forced operation completes once, and stays listed', () => {
+test('a forced operation completes once and stays listed', () => {
   const { purgatory } = setUp();
   const operation = new Operation(10);
   purgatory.tryCompleteElseWatch(operation, ['a']);
@@ -68,7 +68,7 @@ test('a forced operation completes once, and stays listed', () => {
   expect([operation.completions, purgatory.watched, purgatory.numDelayed]).toEqual([1, 1, 0]);
 });
 
-test('purges come late and by estimate: the worked example of the specification', () => {
+test('purges run late, by an estimate of the number of dead operations', () => {
   const { purgatory, advanceTo } = setUp(3);
   const operations = [10, 11, 12, 13, 14, 15].map((delayMs) => new Operation(delayMs));
   for (const operation of operations) purgatory.tryCompleteElseWatch(operation, ['A', 'B']);

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { inProcess, type TaskQueue } from '../../../bench/redis/in-process.ts';
-import { payloadOf, type Payload } from '../../../bench/redis/payload.ts';
+import { inProcess, payloadOf, type Payload, type TaskQueue } from '../../../bench/redis/contestant.ts';
 
 const nowhere = { host: '', port: 0 };
 
@@ -39,7 +38,7 @@ test('a payload is 64 bytes of JSON', () => {
   expect(JSON.stringify(payloadOf(1_234_567))).toHaveLength(64);
 });
 
-test('so many callers enqueue at once, and so many tasks in all', async () => {
+test('a contestant enqueues the requested number of tasks by the requested number of callers', async () => {
   const queue = new FakeQueue();
   const contestant = await inProcess(() => queue)(nowhere);
   await contestant.start(1);
@@ -51,7 +50,7 @@ test('so many callers enqueue at once, and so many tasks in all', async () => {
   expect(contestant.problem()).toBeUndefined();
 });
 
-test('a task that comes twice is a problem', async () => {
+test('a task that is handled twice is a problem', async () => {
   const queue = new FakeQueue();
   const contestant = await inProcess(() => queue)(nowhere);
   await contestant.start(1);
@@ -60,7 +59,7 @@ test('a task that comes twice is a problem', async () => {
   expect(contestant.problem()).toMatch(/task 1 .*twice/);
 });
 
-test('latencies are those of all tasks', async () => {
+test('a contestant returns the latency of every task', async () => {
   const contestant = await inProcess(() => new FakeQueue())(nowhere);
   await contestant.start(1);
   const latenciesMs = await contestant.latenciesMs(20, 2_000);

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ClientCommands, countOthers, parseInfo, readCpuNs } from '../../../bench/redis/redis-counters.ts';
+import { ClientCommands, countOthers, parseInfo, readCpuNs } from '../../../bench/redis/bench-redis.ts';
 import { RedisProcess } from '../../redis/redis-process.ts';
 
 let server: RedisProcess;
@@ -26,7 +26,7 @@ async function work(): Promise<void> {
   await working.eval("for i = 1, 5 do redis.call('INCR', 'count') end", 0);
 }
 
-test('INFO is read, whatever else is in it', () => {
+test('the numbers of INFO are parsed and its other lines are ignored', () => {
   const fields = parseInfo('# Stats\r\ntotal:12\r\nname:redis\r\ncpu:1.5\r\n');
   expect([...fields]).toEqual([
     ['total', 12],
@@ -34,19 +34,19 @@ test('INFO is read, whatever else is in it', () => {
   ]);
 });
 
-test('commands count that scripts call, and those do not that count', async () => {
+test('executed commands include those that scripts call, and not those that read the counters', async () => {
   expect(await countOthers(watching, () => Promise.resolve())).toMatchObject({ commands: 0 });
   expect(await countOthers(watching, work)).toMatchObject({ commands: 7 });
 });
 
-test('what clients send is counted without what scripts call', async () => {
+test('sent commands do not include those that scripts call', async () => {
   const commands = await ClientCommands.watch(watching);
   await work();
   await commands.stop(working);
-  expect(commands.count).toBe(3); // with the one that says that it is over
+  expect(commands.count).toBe(3); // with the command that ends the count
 });
 
-test('Redis says how much it has worked', async () => {
+test('the CPU time of Redis grows with its work', async () => {
   const before = await readCpuNs(watching);
   await working.eval('for i = 1, 2000000 do local x = i end', 0);
   expect((await readCpuNs(watching)) - before).toBeGreaterThan(0);

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { remoteBroker } from '../../../bench/scaling/remote-broker.ts';
+import { remoteBroker } from '../../../bench/scaling/serving-case.ts';
 import { ManualClock } from '../../../src/core/manual-clock.ts';
 import { Client, EmbeddedBroker, Task } from '../../../src/tasks.ts';
 
-test('a round trip takes time, and what was asked is counted', async () => {
+test('a remote broker takes a round trip for each poll and counts the polls', async () => {
   const clock = new ManualClock();
   const here = await EmbeddedBroker.open({ clock });
   const remote = remoteBroker(here, 2);
@@ -22,6 +22,6 @@ test('a round trip takes time, and what was asked is counted', async () => {
 
   void take();
   await clock.advanceAsync(2);
-  expect(remote).toMatchObject({ asked: 2, askedInVain: 1 });
+  expect(remote).toMatchObject({ polls: 2, emptyPolls: 1 });
   await remote.broker.close();
 });

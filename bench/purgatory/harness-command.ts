@@ -1,0 +1,180 @@
+/** What `npm run bench:purgatory` accepts and prints: Kafka's options and lines, two options of ours, and more results. */
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { wrap } from '../lib/wrap.ts';
+import type { CollectorTime } from '../lib/collector.ts';
+import { MIB } from '../lib/part.ts';
+import { parseWords, UsageError } from '../lib/program.ts';
+import { percent, type HarnessKind, type HarnessResult } from './harness.ts';
+import {
+  describeIntervals,
+  describeLatencies,
+  type CompleteBy,
+  type Workload,
+  type WorkloadOptions,
+} from './workload.ts';
+
+export interface HarnessSettings {
+  readonly workload: WorkloadOptions;
+  readonly purgatory: HarnessKind['id'];
+  readonly isVerbose: boolean;
+}
+
+interface RawOptions {
+  readonly num: number;
+  readonly rate: number;
+  readonly timeout: number;
+  readonly pct50: number;
+  readonly pct75: number;
+  readonly keys: number;
+  readonly keySpaceSize: number;
+  readonly verbose: boolean;
+  readonly completeBy: CompleteBy;
+  readonly purgatory: HarnessKind['id'];
+}
+
+const EXPLANATION = `
+Kafka's TestPurgatoryPerformance as its Scala version defined it: requests arrive at exponential intervals and wait
+for their timeout; those with a shorter latency, drawn from a lognormal distribution, complete before. The result line
+has Kafka's columns. A purgatory keeps up if its actual rate is close to the target rate.
+
+Exit codes: 0 measured; 1 a request was lost, or the expired share is off by more than 0.5 points (more for a run
+of few requests), see stderr; 2 a mistake on the command line.
+
+Example: npm run bench:purgatory -- --num 1000000 --rate 100000 --timeout 200 --pct50 20 --pct75 60
+`;
+
+/**
+ * @returns the settings, or `undefined` if `--help` was printed.
+ * @throws UsageError - an unknown or missing option, or an invalid value.
+ */
+export function parseHarnessCommandLine(
+  words: readonly string[],
+  out: (text: string) => void,
+): HarnessSettings | undefined {
+  const command = new Command('npm run bench:purgatory --')
+    .description('Measures whether a purgatory keeps up with a rate of requests.')
+    .requiredOption('--num <count>', 'number of requests', wholeNumber)
+    .requiredOption('--rate <requests>', 'requests a second', positive)
+    .requiredOption('--timeout <ms>', 'timeout of a request', wholeNumber)
+    .requiredOption('--pct50 <ms>', '50th percentile of the latency', positive)
+    .requiredOption('--pct75 <ms>', '75th percentile of the latency', positive)
+    .option('--keys <count>', 'number of keys of a request', wholeNumber, 3)
+    .option('--key-space-size <count>', 'number of distinct keys', wholeNumber, 100)
+    .option('--verbose <true|false>', 'explain the result line', trueOrFalse, true)
+    .addOption(
+      new Option(
+        '--complete-by <way>',
+        'how requests complete: forceComplete, as in Kafka, or a check of a key',
+      )
+        .choices(['force', 'check'] satisfies CompleteBy[])
+        .default('force'),
+    )
+    .addOption(
+      new Option('--purgatory <name>', 'the purgatory to measure')
+        .choices(['naive', 'kafka', 'ours'] satisfies HarnessKind['id'][])
+        .default('ours'),
+    )
+    .addHelpText('after', wrap(EXPLANATION))
+    .allowExcessArguments(false);
+  return parseWords(command, words, out) ? toSettings(command.opts<RawOptions>()) : undefined;
+}
+
+function toSettings(raw: RawOptions): HarnessSettings {
+  const { num, rate, timeout, pct50, pct75, keys, keySpaceSize, completeBy, purgatory, verbose } = raw;
+  if (pct75 <= pct50) throw new UsageError(`--pct75 must be > --pct50. Received ${pct75} and ${pct50}`);
+  if (keys > keySpaceSize) {
+    throw new UsageError(`--keys must be <= --key-space-size. Received ${keys} and ${keySpaceSize}`);
+  }
+  return {
+    workload: {
+      num,
+      ratePerS: rate,
+      timeoutMs: timeout,
+      pct50Ms: pct50,
+      pct75Ms: pct75,
+      keys,
+      keySpaceSize,
+      completeBy,
+    },
+    purgatory,
+    isVerbose: verbose,
+  };
+}
+
+function positive(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== '' && Number.isFinite(value) && value > 0) return value;
+  throw new InvalidArgumentError('It must be a number > 0.');
+}
+
+function wholeNumber(text: string): number {
+  const value = positive(text);
+  if (Number.isSafeInteger(value)) return value;
+  throw new InvalidArgumentError('It must be an integer > 0.');
+}
+
+function trueOrFalse(text: string): boolean {
+  if (text === 'true' || text === 'false') return text === 'true';
+  throw new InvalidArgumentError("It must be 'true' or 'false'.");
+}
+
+const RESULT_HEAD = [
+  '<elapsed time ms>',
+  '<target rate>',
+  '<actual rate>',
+  '<process cpu time ms>',
+  '<young gc count> <old gc count>',
+  '<young gc time ms> <old gc time ms>',
+].join('\t');
+
+/** Describes the samples, before the run. */
+export function renderSamples({ latencies, intervals, options }: Workload): string {
+  const { pct75, pct50, min, max } = describeLatencies(latencies);
+  const interval = describeIntervals(intervals);
+  return [
+    `# latency samples: pct75 = ${pct75}, pct50 = ${pct50}, min = ${min}, max = ${max}`,
+    `# interval samples: rate = ${interval.ratePerS.toFixed(6)}, min = ${interval.min}, max = ${interval.max}`,
+    `# enqueue rate (${options.num} requests):`,
+    '',
+  ].join('\n');
+}
+
+/** @param collections - the collector's pauses during the run. */
+export function renderHarnessResult(
+  result: HarnessResult,
+  collections: CollectorTime,
+  isVerbose: boolean,
+): string {
+  const lines = [resultLine(result, collections)];
+  if (isVerbose) lines.unshift(`# ${RESULT_HEAD}`);
+  return [...lines, ...restOf(result), ''].join('\n');
+}
+
+function resultLine(result: HarnessResult, { count, totalMs, young }: CollectorTime): string {
+  return [
+    Math.round(result.elapsedMs),
+    result.targetRatePerS.toFixed(6),
+    result.actualRatePerS.toFixed(6),
+    Math.round(result.cpuMs),
+    `${young.count} ${count - young.count}`,
+    `${Math.round(young.totalMs)} ${Math.round(totalMs - young.totalMs)}`,
+  ].join('\t');
+}
+
+function restOf(result: HarnessResult): string[] {
+  const { actualRatePerS, targetRatePerS } = result;
+  // Infinite if there are so few requests that all are due in the first millisecond.
+  const reached = Number.isFinite(targetRatePerS) ? percent(actualRatePerS / targetRatePerS) : '–';
+  return [
+    `# rate reached: ${reached} of the target`,
+    `# expired: ${percent(result.expiredShare)}; in theory ${percent(result.expiredInTheory)}`,
+    `# late: ${percent(result.lateShare)} should have completed, but the event loop was late`,
+    `# event loop delay: p99 ${result.loopDelayP99Ms.toFixed(2)} ms`,
+    `# heap: ${mebibytes(result.peakHeapBytes)} at most; live after the run: ${mebibytes(result.leftBytes)} more than before`,
+    `# watch entries of completed requests: ${Math.round(result.deadEntries)} on average`,
+  ];
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / MIB).toFixed(1)} MiB`;
+}

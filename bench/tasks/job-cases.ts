@@ -1,0 +1,222 @@
+/** Tasks in bursts from enqueued to done, and each half alone: enqueued without a server, and processed when all wait. */
+import type { Handler } from 'escapement/tasks';
+import fastq from 'fastq';
+import PQueue from 'p-queue';
+import { atMost, baseline, contest, ours, rival, TIME } from '../lib/part.ts';
+import type { BulkCase, BulkRun, Contestant } from '../lib/part.ts';
+import { Jobs, keysUpTo, type Work } from '../workqueue/jobs.ts';
+import { fastqAsync, fastqPromise, fastqSync, openRetrying, pQueue } from '../workqueue/queues.ts';
+import {
+  asyncHandlerOf,
+  handlerOf,
+  madeAnew,
+  oneByOne,
+  OurTasks,
+  together,
+  type EnqueueAll,
+} from './our-tasks.ts';
+
+const BURST = 1_000;
+const CONCURRENCY = 100;
+/** 200 000 tasks a second. */
+const MOST_NS = 5_000;
+const OURS = 'ours: enqueue';
+const NOTE = 'the caller waits until the broker has the whole burst.';
+const MANY_NOTE = 'the burst in one call.';
+
+/** As a job queue, but asynchronous. */
+interface TaskQueue {
+  /** @returns a promise if the queue reports when it has them all. */
+  addAll(keys: readonly string[]): unknown;
+  close(): unknown;
+}
+
+type OpenTaskQueue = (jobs: Work, concurrency: number) => Promise<TaskQueue> | TaskQueue;
+
+function served(makeHandler: (jobs: Work) => Handler, enqueueAll: EnqueueAll): OpenTaskQueue {
+  return async (jobs, concurrency) => {
+    const tasks = await OurTasks.open(concurrency);
+    await tasks.start(makeHandler(jobs));
+    return { addAll: (keys) => enqueueAll(tasks.client, keys), close: () => tasks.close() };
+  };
+}
+
+function openBursts(open: OpenTaskQueue): (size: number) => Promise<BulkRun> {
+  return async (size) => {
+    const jobs = new Jobs();
+    const queue = await open(jobs, CONCURRENCY);
+    const keys = keysUpTo(Math.min(BURST, size));
+    const bursts = Math.max(Math.round(size / keys.length), 1);
+    return {
+      run: async () => {
+        for (let burst = 0; burst < bursts; burst++) {
+          const allDone = jobs.expect(keys);
+          await queue.addAll(keys);
+          await allDone;
+        }
+        return bursts * keys.length;
+      },
+      check: () => jobs.check(),
+      close: () => queue.close(),
+    };
+  };
+}
+
+function burstCase(name: string, kinds: readonly Contestant<OpenTaskQueue>[]): BulkCase {
+  return {
+    kind: 'bulk',
+    name: `enqueued to done, bursts of a thousand, 100 at once: ${name}`,
+    size: { full: 200_000, quick: 5_000, of: 'tasks' },
+    contestants: contest(kinds, openBursts),
+    targets: [atMost(OURS, TIME, MOST_NS)],
+  };
+}
+
+export const burstCases: readonly BulkCase[] = [
+  burstCase('the handler returns', [
+    fastqSync,
+    pQueue,
+    ours(OURS, served(handlerOf, oneByOne), NOTE),
+    ours('ours: a new Task each', served(handlerOf, madeAnew), 'its payload is encoded as JSON meanwhile.'),
+    ours('ours: enqueueMany', served(handlerOf, together), MANY_NOTE),
+  ]),
+  burstCase('the handler is async', [
+    fastqAsync,
+    fastqPromise,
+    pQueue,
+    rival('RateLimitingQueue', openRetrying, 'run of our queue that retries failed jobs; none fails.'),
+    ours(OURS, served(asyncHandlerOf, oneByOne), NOTE),
+    ours('ours: enqueueMany', served(asyncHandlerOf, together), MANY_NOTE),
+  ]),
+];
+
+/** A queue whose workers wait for `start`. All but `close` may return promises. */
+interface PausedQueue extends TaskQueue {
+  start(): unknown;
+  waiting(): number | Promise<number>;
+}
+
+type OpenPaused = (jobs: Work) => PausedQueue | Promise<PausedQueue>;
+
+const resolved = Promise.resolve();
+
+const pausedFastq: OpenPaused = (jobs) => {
+  const queue = fastq((key: string, done: fastq.done) => {
+    jobs.work(key);
+    void resolved.then(done as () => void);
+  }, CONCURRENCY);
+  queue.pause();
+  return {
+    addAll: (keys) => {
+      for (const key of keys) queue.push(key);
+    },
+    start: () => {
+      queue.resume();
+    },
+    waiting: () => queue.length(),
+    close: () => {
+      queue.kill();
+    },
+  };
+};
+
+const pausedPQueue: OpenPaused = (jobs) => {
+  const queue = new PQueue({ concurrency: CONCURRENCY, autoStart: false });
+  return {
+    addAll: (keys) => {
+      for (const key of keys) {
+        void queue.add(() => {
+          jobs.work(key);
+        });
+      }
+    },
+    start: () => queue.start(),
+    waiting: () => queue.size,
+    close: () => {
+      queue.clear();
+    },
+  };
+};
+
+function pausedTasks(enqueueAll: EnqueueAll): OpenPaused {
+  return async (jobs) => {
+    const tasks = await OurTasks.open(CONCURRENCY);
+    return {
+      addAll: (keys) => enqueueAll(tasks.client, keys),
+      start: () => tasks.start(handlerOf(jobs)),
+      waiting: () => tasks.count('pending'),
+      close: () => tasks.close(),
+    };
+  };
+}
+
+/** The same keys a thousand at a time, as tasks arrive. */
+function burstsOf(size: number): readonly (readonly string[])[] {
+  return Array.from({ length: Math.ceil(size / BURST) }, (_, burst) =>
+    keysUpTo(Math.min(BURST, size - burst * BURST)),
+  );
+}
+
+async function fill(queue: PausedQueue, size: number): Promise<void> {
+  for (const keys of burstsOf(size)) await queue.addAll(keys);
+}
+
+function openEnqueue(open: OpenPaused): (size: number) => Promise<BulkRun> {
+  return async (size) => {
+    const queue = await open(new Jobs());
+    let waiting = 0;
+    return {
+      run: async () => {
+        await fill(queue, size);
+        waiting = await queue.waiting();
+        return size;
+      },
+      check: () => (waiting === size ? undefined : `${waiting} tasks wait, not ${size}`),
+      close: () => queue.close(),
+    };
+  };
+}
+
+function openProcess(open: OpenPaused): (size: number) => Promise<BulkRun> {
+  return async (size) => {
+    const jobs = new Jobs();
+    const queue = await open(jobs);
+    const allDone = jobs.expect(burstsOf(size).flat());
+    await fill(queue, size);
+    return {
+      run: async () => {
+        await queue.start();
+        await allDone;
+        return size;
+      },
+      check: () => jobs.check(),
+      close: () => queue.close(),
+    };
+  };
+}
+
+const SIZE = { full: 100_000, quick: 5_000, of: 'tasks' };
+const OTHERS = [baseline('fastq', pausedFastq), rival('p-queue', pausedPQueue)];
+
+export const halfCases: readonly BulkCase[] = [
+  {
+    kind: 'bulk',
+    name: 'enqueued, and nobody is there',
+    note: 'A thousand at a time, while no server runs. A push of fastq appends an object to a list.',
+    size: SIZE,
+    contestants: contest(
+      [
+        ...OTHERS,
+        ours('ours: enqueue', pausedTasks(oneByOne)),
+        ours('ours: enqueueMany', pausedTasks(together)),
+      ],
+      openEnqueue,
+    ),
+  },
+  {
+    kind: 'bulk',
+    name: 'all are there, and done 100 at once',
+    size: SIZE,
+    contestants: contest([...OTHERS, ours('ours', pausedTasks(together))], openProcess),
+  },
+];

@@ -1,0 +1,137 @@
+/** The cost of one reading of the clock, and how long a turn holds the event loop when a bucket of a coarse wheel is due. */
+import { performance } from 'node:perf_hooks';
+import { SystemTimer, systemClock, type Clock, type ClockTimeout } from 'escapement';
+import { aside, atLeast, baseline, metric, NO_SIZE, ours, rival } from '../lib/part.ts';
+import type { MicroCase, MicroRun, OpenScenario, ScenarioCase } from '../lib/part.ts';
+
+/** The sum keeps the readings alive, and shows that they were taken. */
+class Readings {
+  sum = 0;
+  last = 0;
+
+  asRun(run: (count: number) => void): MicroRun {
+    return {
+      run,
+      check: () => (this.sum > 0 && this.last > 0 ? undefined : 'the clock was not read'),
+    };
+  }
+}
+
+function readPerformance(): MicroRun {
+  const readings = new Readings();
+  return readings.asRun((count) => {
+    for (let done = 0; done < count; done++) readings.sum += readings.last = performance.now();
+  });
+}
+
+function readDate(): MicroRun {
+  const readings = new Readings();
+  return readings.asRun((count) => {
+    for (let done = 0; done < count; done++) readings.sum += readings.last = Date.now();
+  });
+}
+
+function readSystemClock(): MicroRun {
+  const readings = new Readings();
+  return readings.asRun((count) => {
+    for (let done = 0; done < count; done++) readings.sum += readings.last = systemClock.now();
+  });
+}
+
+export const clockCase: MicroCase = {
+  kind: 'micro',
+  name: 'one reading of the clock',
+  note:
+    'Every add of ours contains one. The host reads no clock per timer: it uses the time of the event loop turn, which ' +
+    'does not advance during a long turn.',
+  size: NO_SIZE,
+  contestants: [
+    baseline('performance.now()', readPerformance),
+    rival('Date.now()', readDate),
+    ours('ours: systemClock', readSystemClock),
+  ],
+};
+
+/** The start of a bucket of the fourth wheel, which spans 262 144 ms. */
+const COARSE_MS = 262_144;
+/** Deadlines after that start: no timer is due when the bucket is. */
+const MIN_DELAY_MS = 100;
+const SPREAD_MS = 4_000;
+/** A prime, so that neighbours in memory expire far apart. */
+const STRIDE = 7_919;
+
+const HOLD = 'longest hold';
+const TOTAL = 'all turns';
+const TURNS = 'turns';
+const OURS = 'ours: bounded turns';
+
+/** A clock that stands still and calls no wake-up: the case calls them and times each call. */
+class StepClock implements Clock {
+  nowMs = 0;
+  wake: (() => void) | undefined;
+
+  now(): number {
+    return this.nowMs;
+  }
+
+  wallNow(): number {
+    return this.nowMs;
+  }
+
+  setTimeout(callback: () => void): ClockTimeout {
+    this.wake = callback;
+    const cancel = (): void => {
+      if (this.wake === callback) this.wake = undefined;
+    };
+    return { cancel, ref: () => undefined, unref: () => undefined };
+  }
+}
+
+function cascade(maxTasksPerTurn: number): OpenScenario {
+  return (size) => {
+    const clock = new StepClock();
+    using timer = new SystemTimer({ clock, maxTasksPerTurn });
+    let early = 0;
+    const run = (): void => {
+      early++;
+    };
+    for (let i = 0; i < size; i++) {
+      timer.schedule(COARSE_MS + MIN_DELAY_MS + ((i * STRIDE) % SPREAD_MS), run, undefined);
+    }
+    clock.nowMs = COARSE_MS;
+    const holdsMs = turnsOf(clock, timer);
+    const values = {
+      [HOLD]: Math.max(...holdsMs),
+      [TOTAL]: holdsMs.reduce((sum, each) => sum + each, 0),
+      [TURNS]: holdsMs.length,
+    };
+    const isComplete = early === 0 && timer.size === size;
+    return Promise.resolve({ values, problem: isComplete ? undefined : `${early} timers ran early` });
+  };
+}
+
+/** Wakes the timer until nothing is due. @returns how long each turn took, in milliseconds. */
+function turnsOf(clock: StepClock, timer: SystemTimer): number[] {
+  const holdsMs: number[] = [];
+  while ((timer.nextExpirationMs() ?? Infinity) <= clock.nowMs) {
+    const { wake } = clock;
+    clock.wake = undefined;
+    const startMs = performance.now();
+    wake?.();
+    holdsMs.push(performance.now() - startMs);
+  }
+  return holdsMs;
+}
+
+export const cascadeCase: ScenarioCase = {
+  kind: 'scenario',
+  name: 'a full bucket of a coarse wheel comes down',
+  note:
+    'No task runs: the entries only move to finer wheels. With maxTasksPerTurn: Infinity one turn moves all of them; ' +
+    'otherwise a turn moves 65 536, and other work runs between turns.',
+  size: { full: 3_000_000, quick: 300_000, of: 'timers' },
+  rounds: 3,
+  metrics: [metric(HOLD, 'ms'), aside(TOTAL, 'ms'), aside(TURNS)],
+  contestants: [baseline('one turn', cascade(Infinity)), ours(OURS, cascade(10_000))],
+  targets: [atLeast(OURS, HOLD, 1)],
+};

@@ -1,0 +1,215 @@
+/** Fills without an object of the user: a million timers with one shared callback, and growth to ten million. */
+import { performance } from 'node:perf_hooks';
+import { SystemTimer } from 'escapement';
+import { TimerWheel, type TimerHandle } from 'timer-wheel';
+import { activeTimeouts } from '../lib/machine.ts';
+import { atLeast, atMost, baseline, BYTES, metric, ours, rival, TIME, unable } from '../lib/part.ts';
+import type { BulkCase, BulkRun } from '../lib/part.ts';
+import { DelaySequence } from '../lib/random.ts';
+import { quantileOfSorted } from '../lib/statistics.ts';
+import { HeapEntry, HeapTimer } from './heap-timer.ts';
+import { PAST_ALL_MS } from './kinds.ts';
+import { checkPending, keepOne, newRing } from './ring.ts';
+
+const OURS = 'ours: schedule';
+const FILL = { minMs: 5_000, maxMs: 65_000 };
+/** An hour at most: nothing expires, and several levels of wheels are in use. */
+const GROWTH = { minMs: 60_000, maxMs: 4_000_000 };
+
+let expired = 0;
+
+function expire(argument: number): void {
+  expired += argument < 0 ? 0 : 1;
+}
+
+function newDelays({ minMs, maxMs }: { readonly minMs: number; readonly maxMs: number }): DelaySequence {
+  expired = 0;
+  return new DelaySequence(minMs, maxMs);
+}
+
+/** Handles are kept, because timers that cannot be cancelled are of little use. */
+function fillHost(size: number): BulkRun {
+  const delays = newDelays(FILL);
+  const handles = newRing<NodeJS.Timeout>(size);
+  const foreign = activeTimeouts();
+  return {
+    run: () => {
+      for (let index = 0; index < size; index++) handles[index] = setTimeout(expire, delays.next(), index);
+      return size;
+    },
+    check: () => checkPending(activeTimeouts() - foreign, size, expired),
+    close: () => {
+      for (const handle of handles) clearTimeout(handle);
+      keepOne(handles);
+    },
+  };
+}
+
+/** The entries of a heap must be objects. */
+class CallbackEntry extends HeapEntry {
+  declare readonly callback: (argument: number) => void;
+  declare readonly argument: number;
+
+  constructor(callback: (argument: number) => void, argument: number) {
+    super();
+    this.callback = callback;
+    this.argument = argument;
+  }
+
+  expire(): void {
+    this.callback(this.argument);
+  }
+}
+
+function fillHeap(size: number): BulkRun {
+  const delays = newDelays(FILL);
+  const timer = new HeapTimer(() => performance.now(), true);
+  const entries = newRing<CallbackEntry>(size);
+  return {
+    run: () => {
+      for (let index = 0; index < size; index++) {
+        const entry = new CallbackEntry(expire, index);
+        entries[index] = entry;
+        timer.add(entry, delays.next());
+      }
+      return size;
+    },
+    check: () => checkPending(timer.size, size, expired),
+    close: () => {
+      timer.close();
+      keepOne(entries);
+    },
+  };
+}
+
+function fillWheel(size: number): BulkRun {
+  const delays = newDelays(FILL);
+  const wheel = new TimerWheel<number>();
+  const handles = newRing<TimerHandle>(size);
+  return {
+    run: () => {
+      for (let index = 0; index < size; index++) handles[index] = wheel.schedule(index, delays.next());
+      return size;
+    },
+    check: () => checkPending(new Set(wheel.advance(PAST_ALL_MS)).size, size, 0),
+    close: () => {
+      keepOne(handles);
+    },
+  };
+}
+
+function fillOurs(size: number): BulkRun {
+  const delays = newDelays(FILL);
+  const timer = new SystemTimer();
+  const ids = new Float64Array(size);
+  return {
+    run: () => {
+      for (let index = 0; index < size; index++) ids[index] = timer.schedule(delays.next(), expire, index);
+      return size;
+    },
+    check: () =>
+      new Set(ids).size === size ? checkPending(timer.size, size, expired) : 'two timers have the same id',
+    close: () => {
+      timer.close();
+    },
+  };
+}
+
+export const sharedCallbackCase: BulkCase = {
+  kind: 'bulk',
+  name: 'fill with one shared callback: no object per timer, delays 5–65 s',
+  note: 'Handles and ids are stored in an array allocated beforehand, so the bytes are those of the timers alone.',
+  size: { full: 1_000_000, quick: 100_000, of: 'timers' },
+  measuresBytes: true,
+  contestants: [
+    baseline('setTimeout', fillHost),
+    rival('binary heap', fillHeap),
+    rival('timer-wheel', fillWheel),
+    ours(OURS, fillOurs),
+  ],
+  targets: [atLeast(OURS, TIME, 8), atMost(OURS, BYTES, 40)],
+};
+
+/** Adds between two readings of the clock: few enough to find a stall, enough to hide the cost of the reading. */
+const CHUNK = 64;
+const LONGEST_STALL = 'longest stall';
+const RARE_STALL = 'p99.99 stall';
+const MOST_MS = 20;
+
+class GrowthEntry extends HeapEntry {
+  declare readonly argument: number;
+
+  constructor(argument: number) {
+    super();
+    this.argument = argument;
+  }
+
+  expire(): void {
+    expire(this.argument);
+  }
+}
+
+type AddChunk = (from: number, to: number) => void;
+
+/** Times every chunk of adds. */
+function openGrowth(timer: SystemTimer | HeapTimer, size: number, addChunk: AddChunk): BulkRun {
+  const chunkMs = new Float64Array(Math.ceil(size / CHUNK));
+  return {
+    run: () => {
+      let startMs = performance.now();
+      for (let chunk = 0; chunk < chunkMs.length; chunk++) {
+        addChunk(chunk * CHUNK, Math.min((chunk + 1) * CHUNK, size));
+        const endMs = performance.now();
+        chunkMs[chunk] = endMs - startMs;
+        startMs = endMs;
+      }
+      return size;
+    },
+    check: () => checkPending(timer.size, size, expired),
+    close: () => {
+      timer.close();
+    },
+    details: () => {
+      const sorted = chunkMs.toSorted();
+      return {
+        [LONGEST_STALL]: quantileOfSorted(sorted, 1),
+        [RARE_STALL]: quantileOfSorted(sorted, 0.9999),
+      };
+    },
+  };
+}
+
+function growOurs(size: number): BulkRun {
+  const delays = newDelays(GROWTH);
+  const timer = new SystemTimer();
+  return openGrowth(timer, size, (from, to) => {
+    for (let index = from; index < to; index++) timer.schedule(delays.next(), expire, index);
+  });
+}
+
+function growHeap(size: number): BulkRun {
+  const delays = newDelays(GROWTH);
+  const timer = new HeapTimer(() => performance.now(), true);
+  return openGrowth(timer, size, (from, to) => {
+    for (let index = from; index < to; index++) timer.add(new GrowthEntry(index), delays.next());
+  });
+}
+
+export const growthCase: BulkCase = {
+  kind: 'bulk',
+  name: 'growth: schedule until ten million wait',
+  note:
+    `A stall is the longest time that ${CHUNK} consecutive adds took, pauses of the collector included; the last column ` +
+    'has the longest pause alone. Which adds a pause hits depends on the machine.',
+  size: { full: 10_000_000, quick: 1_000_000, of: 'timers' },
+  rounds: 3,
+  measuresBytes: true,
+  measuresPauses: true,
+  details: [metric(LONGEST_STALL, 'ms'), metric(RARE_STALL, 'ms')],
+  contestants: [
+    unable('setTimeout', 'at about 260 bytes each its timers need 2.6 GB, more heap than many hosts allow'),
+    baseline('binary heap', growHeap),
+    ours(OURS, growOurs),
+  ],
+  targets: [atMost(OURS, LONGEST_STALL, MOST_MS)],
+};
