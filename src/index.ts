@@ -16,11 +16,14 @@ export type { PurgatoryCloseOptions, WaitOptions } from './purgatory/purgatory.t
 export type { PlainKey, PurgatoryOptions } from './purgatory/purgatory-options.ts';
 export { SystemTimer } from './timer/system-timer.ts';
 export type { TimerId } from './timer/system-timer.ts';
-export type { SystemTimerOptions } from './timer/system-timer-options.ts';
-export type { TimerErrorHandler } from './timer/task-runner.ts';
-export type { Timer, TimerCloseOptions } from './timer/timer.ts';
+export type {
+  Rounding,
+  SystemTimerOptions,
+  Timer,
+  TimerCloseOptions,
+  TimerErrorHandler,
+} from './timer/timer.ts';
 export { TimerTask } from './timer/timer-task.ts';
-export type { Rounding } from './timer/timer-wheels.ts';
 export { BucketRateLimiter } from './workqueue/bucket-rate-limiter.ts';
 export type { BucketRateLimiterOptions } from './workqueue/bucket-rate-limiter.ts';
 export { defaultControllerRateLimiter } from './workqueue/default-controller-rate-limiter.ts';

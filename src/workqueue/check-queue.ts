@@ -1,6 +1,5 @@
 import { nameOfKey } from '../core/name-of-key.ts';
-import type { SystemTimer } from '../timer/system-timer.ts';
-import { INTERNALS as TIMER_INTERNALS } from '../timer/timer-internals.ts';
+import { INTERNALS as TIMER_INTERNALS, type SystemTimer } from '../timer/system-timer.ts';
 import { NO_SLOT } from '../timer/timer-table.ts';
 import { HELD, HELD_AGAIN, IDLE, QUEUED, type ItemEntry } from './item-entry.ts';
 import { INTERNALS, type WorkQueueInternals } from './work-queue-internals.ts';
@@ -81,6 +80,6 @@ function checkWaiting<T>({ items, waiting, keyOf }: WorkQueueInternals<T>): void
 
 /** A timer that somebody has closed keeps nothing; the items are still the queue's. */
 function isScheduled(timer: SystemTimer, id: number): boolean {
-  const { wheels, driver } = timer[TIMER_INTERNALS]();
-  return driver.isClosed || wheels.table.slotOf(id) !== NO_SLOT;
+  const { wheels, runner } = timer[TIMER_INTERNALS]();
+  return runner.isStopped || wheels.table.slotOf(id) !== NO_SLOT;
 }
