@@ -1,6 +1,162 @@
-import { describe, expect, test, vi } from 'vitest';
-import { NO_SLOT, TimerTable } from '../../src/timer/timer-table.ts';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { GrowableMemory } from '../../src/timer/growable-memory.ts';
+import {
+  type EntryCallback,
+  NO_SLOT,
+  PAGE_SHIFT,
+  ReferencePage,
+  TimerTable,
+} from '../../src/timer/timer-table.ts';
 import { TimerTaskList } from '../../src/timer/timer-task-list.ts';
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+});
+
+/** Grows step by step, writes to every new element, and looks at all of it in between. */
+function expectGrowth(memory: GrowableMemory, steps: readonly number[]): void {
+  let written = 0;
+  for (const rows of steps) {
+    memory.grow(rows * 16);
+    const values = new Int32Array(memory.buffer);
+    expect(values.length).toBeGreaterThanOrEqual(rows * 4);
+    for (let i = written; i < rows * 4; i++) {
+      if (values[i] !== 0) throw new Error(`element ${i} is new and not zero`);
+      values[i] = i * 3;
+    }
+    written = rows * 4;
+    for (let i = 0; i < written; i++) if (values[i] !== i * 3) throw new Error(`element ${i} was lost`);
+  }
+}
+
+const SMALL_TO_LARGE = [256, 300, 512, 5_000, 65_536, 70_000, 100_000, 400_000];
+
+describe('a growable array', () => {
+  test('starts with zeroes', () => {
+    const values = new Float64Array(new GrowableMemory(2_048).buffer);
+    expect(values.length).toBeGreaterThanOrEqual(256);
+    expect(values.every((value) => value === 0)).toBe(true);
+  });
+
+  test('keeps what it holds, and what is new is zero', () => {
+    expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE);
+  });
+
+  test('holds fractions', () => {
+    const memory = new GrowableMemory(64);
+    new Float64Array(memory.buffer)[7] = 0.1;
+    memory.grow(8_000_000);
+    const values = new Float64Array(memory.buffer);
+    values[999_999] = 2 ** 53 - 1;
+    expect([values[7], values[999_999]]).toEqual([0.1, 2 ** 53 - 1]);
+  });
+
+  test('asked for less than it has, it does nothing', () => {
+    const memory = new GrowableMemory(4_096);
+    const { buffer } = memory;
+    memory.grow(160);
+    expect(memory.buffer).toBe(buffer);
+  });
+
+  test('works in a host without WebAssembly', () => {
+    vi.stubGlobal('WebAssembly', undefined);
+    expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE);
+  });
+
+  test('works in a host that refuses the memory', () => {
+    const refuse = (): never => {
+      throw new RangeError('could not allocate memory');
+    };
+    class Memory {
+      readonly buffer = refuse();
+    }
+    vi.stubGlobal('WebAssembly', { Memory });
+    expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE);
+  });
+});
+
+const one: EntryCallback = () => 1;
+const two: EntryCallback = () => 2;
+const FIRST = 3 << PAGE_SHIFT;
+
+/** A page and the slots that are in use in it, kept like the table keeps them. */
+class Page {
+  readonly page = new ReferencePage();
+  readonly used = new Set<number>();
+
+  set(slot: number, callback: EntryCallback, argument?: unknown): void {
+    this.page.set(slot, callback, argument, (other) => this.used.has(other));
+    this.used.add(slot);
+  }
+
+  clear(slot: number): void {
+    this.used.delete(slot);
+    this.page.clear(slot);
+  }
+}
+
+describe('a reference page', () => {
+  test('keeps an argument for every slot', () => {
+    const { page } = new Page();
+    const argument = {};
+    page.set(FIRST, one, argument, () => false);
+    page.set(FIRST + 4_095, one, 0, () => false);
+    expect([page.argumentOf(FIRST), page.argumentOf(FIRST + 4_095), page.argumentOf(FIRST + 1)]).toEqual([
+      argument,
+      0,
+      undefined,
+    ]);
+    page.clear(FIRST);
+    expect(page.argumentOf(FIRST)).toBeUndefined();
+  });
+
+  test('keeps one callback for all that share it, and forgets it with the last', () => {
+    const { page, ...rest } = new Page();
+    expect(rest.used.size).toBe(0);
+    page.set(FIRST, one, undefined, () => false);
+    page.set(FIRST + 1, one, undefined, () => false);
+    expect([page.callbackOf(FIRST), page.callbackOf(FIRST + 1)]).toEqual([one, one]);
+    page.clear(FIRST);
+    expect(page.callbackOf(FIRST + 1)).toBe(one);
+    page.clear(FIRST + 1);
+    expect(page.callbackOf(FIRST)).toBeUndefined();
+    page.set(FIRST, two, undefined, () => false);
+    expect(page.callbackOf(FIRST)).toBe(two);
+  });
+
+  test('spreads at the first callback that differs, and every entry keeps its own', () => {
+    const used = new Page();
+    used.set(FIRST, one);
+    used.set(FIRST + 1, one);
+    used.clear(FIRST + 1);
+    used.set(FIRST + 2, two);
+    used.set(FIRST + 3, one);
+    const callbacks = [0, 1, 2, 3, 4].map((i) => used.page.callbackOf(FIRST + i));
+    expect(callbacks).toEqual([one, undefined, two, one, undefined]);
+  });
+
+  test('once mixed it forgets entry by entry', () => {
+    const used = new Page();
+    used.set(FIRST, one);
+    used.set(FIRST + 1, two);
+    used.clear(FIRST);
+    expect([used.page.callbackOf(FIRST), used.page.callbackOf(FIRST + 1)]).toEqual([undefined, two]);
+    used.clear(FIRST + 1);
+    expect(used.page.callbackOf(FIRST + 1)).toBeUndefined();
+    used.set(FIRST, two);
+    used.set(FIRST + 1, one);
+    expect([used.page.callbackOf(FIRST), used.page.callbackOf(FIRST + 1)]).toEqual([two, one]);
+  });
+
+  test('a slot may come back with another callback', () => {
+    const used = new Page();
+    used.set(FIRST, one);
+    used.clear(FIRST);
+    used.set(FIRST, two);
+    used.set(FIRST + 1, one);
+    expect([used.page.callbackOf(FIRST), used.page.callbackOf(FIRST + 1)]).toEqual([two, one]);
+  });
+});
 
 const callback = (): void => undefined;
 

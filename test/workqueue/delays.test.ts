@@ -1,9 +1,9 @@
 import {
   DelayingQueue,
+  type DelayingQueueOptions,
   ManualClock,
   RateLimitingQueue,
   SystemTimer,
-  type DelayingQueueOptions,
 } from 'escapement';
 import { checkQueue, checkTimer } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 import {
-  DelayedOperationPurgatory,
   DelayedOperation,
+  DelayedOperationPurgatory,
   ManualClock,
   type PurgatoryOptions,
   type WaitOptions,

@@ -1,4 +1,4 @@
-import { RateLimitingQueue, WorkQueue, type RateLimiter } from 'escapement';
+import { type RateLimiter, RateLimitingQueue, WorkQueue } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';

@@ -1,6 +1,6 @@
-import { getEventListeners } from 'node:events';
 import { WorkQueue } from 'escapement';
 import { checkQueue } from 'escapement/testing';
+import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { rejectionOf, settled, watch } from './support/outcome.ts';
 import { processAll, takeAll, takeNow } from './support/take.ts';

@@ -1,8 +1,8 @@
 import {
   ItemExponentialFailureRateLimiter,
   ManualClock,
-  RateLimitingQueue,
   type RateLimiter,
+  RateLimitingQueue,
   type RetryOptions,
 } from 'escapement';
 import { checkQueue } from 'escapement/testing';

@@ -7,11 +7,11 @@ import {
   ManualClock,
   MaxOfRateLimiter,
   parallelizeUntil,
+  type RateLimiter,
   RateLimitingQueue,
   WithJitterRateLimiter,
   WithMaxWaitRateLimiter,
   WorkQueue,
-  type RateLimiter,
 } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
+import type { DelayedOperation } from 'escapement';
 import { describe, expect, test } from 'vitest';
 import { runProgram } from '../run-program.ts';
-import type { DelayedOperation } from 'escapement';
 import { thrownBy } from '../timer/support/errors.ts';
 import { Fixture, TestOperation } from './support/fixture.ts';
 
