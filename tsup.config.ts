@@ -32,12 +32,15 @@ const ownConstants: NonNullable<Options['plugins']>[number] = {
   async renderChunk(code) {
     const exported = /^export \{[^}]*\};$/m.exec(code)?.[0] ?? '';
     const define: Record<string, string> = {};
-    const rest = code.replace(/^var ([A-Z][A-Z0-9_]*) = (.+);\n/gm, (line, name: string, expression: string) => {
-      const value = new RegExp(`\\b${name}\\b`).test(exported) ? undefined : valueOf(expression, define);
-      if (value === undefined) return line;
-      define[name] = value;
-      return '';
-    });
+    const rest = code.replace(
+      /^var ([A-Z][A-Z0-9_]*) = (.+);\n/gm,
+      (line, name: string, expression: string) => {
+        const value = new RegExp(`\\b${name}\\b`).test(exported) ? undefined : valueOf(expression, define);
+        if (value === undefined) return line;
+        define[name] = value;
+        return '';
+      },
+    );
     const { code: inlined } = await transform(rest, { define, target: 'node20', charset: 'utf8' });
     return { code: inlined };
   },

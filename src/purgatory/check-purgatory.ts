@@ -53,7 +53,10 @@ function ensure(holds: boolean, claim: string): asserts holds {
 function checkList(list: WatcherList, key: unknown): DelayedOperation[] {
   const where = nameOfKey(key);
   const operations: DelayedOperation[] = [];
-  ensure(list.key === key || Number.isNaN(key), `${where}: its list is that of another key: ${nameOfKey(list.key)}`);
+  ensure(
+    list.key === key || Number.isNaN(key),
+    `${where}: its list is that of another key: ${nameOfKey(list.key)}`,
+  );
   let latest = 0;
   let prev: Watcher | WatcherList = list;
   for (let node = list.next; node !== list; node = node.next) {

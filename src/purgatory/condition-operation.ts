@@ -86,7 +86,9 @@ export class ConditionOperation<V> extends DelayedOperation {
   /** Rejects the promise of an operation that was cancelled with its key. */
   abandon(): void {
     this.#signal?.removeEventListener('abort', this);
-    this.#settle.reject(new EscapementError('ERR_OPERATION_CANCELLED', 'the key of the wait was cancelled', { op: OP }));
+    this.#settle.reject(
+      new EscapementError('ERR_OPERATION_CANCELLED', 'the key of the wait was cancelled', { op: OP }),
+    );
   }
 
   /** Called at expiry by a purgatory that counts missed triggers. A promise has no result yet. */

@@ -257,7 +257,8 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
     if (this.#metrics !== undefined) setSince(operation, this.#metrics.now());
     checkOperation(operation);
     // Its own check may have completed it, cancelled it, or had it watched: here, under other keys, or in another purgatory.
-    if (ownerOf(operation) !== this.#pending || serialOf(operation) !== NOT_WATCHED) return operation.isCompleted;
+    if (ownerOf(operation) !== this.#pending || serialOf(operation) !== NOT_WATCHED)
+      return operation.isCompleted;
     if (this.#isClosed) {
       setOwner(operation, undefined);
       throw this.#closedError(method);
@@ -287,9 +288,13 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
   }
 
   #watchedError(): EscapementError {
-    return new EscapementError('ERR_ALREADY_WATCHED', 'the operation is pending already, in this or another purgatory', {
-      op: 'DelayedOperationPurgatory.tryCompleteElseWatch',
-    });
+    return new EscapementError(
+      'ERR_ALREADY_WATCHED',
+      'the operation is pending already, in this or another purgatory',
+      {
+        op: 'DelayedOperationPurgatory.tryCompleteElseWatch',
+      },
+    );
   }
 }
 

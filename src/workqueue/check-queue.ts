@@ -21,7 +21,10 @@ export function checkQueue<T>(queue: WorkQueue<T>): void {
   const heldAgain = entries.filter(([, { phase }]) => phase === HELD_AGAIN).length;
   const idle = entries.filter(([, { phase }]) => phase === IDLE).length;
   ensure(items.held === held, `held is ${items.held}, but ${held} items are held`);
-  ensure(items.heldAgain === heldAgain, `heldAgain is ${items.heldAgain}, but ${heldAgain} held items were added again`);
+  ensure(
+    items.heldAgain === heldAgain,
+    `heldAgain is ${items.heldAgain}, but ${heldAgain} held items were added again`,
+  );
   ensure(items.table.idle === idle, `idle is ${items.table.idle}, but ${idle} keys are idle`);
   ensure(items.takers === 0 || items.ready.size === 0, 'a caller waits although an item is ready');
   ensure(items.takers === 0 || !items.hasEnded, 'a caller waits although the queue has ended');

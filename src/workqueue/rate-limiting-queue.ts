@@ -131,8 +131,7 @@ class RetryOutcomes<T> implements Outcomes<T> {
   failed(error: unknown, item: T, entry: ItemEntry<T>): boolean {
     const { maxRetries = MAX_RETRIES } = this.#options;
     reportWorkerError(this.#options, error, item);
-    if (this.#queue.shuttingDown || this.numRequeues(entry.key) >= maxRetries)
-      this.#drop(error, item, entry);
+    if (this.#queue.shuttingDown || this.numRequeues(entry.key) >= maxRetries) this.#drop(error, item, entry);
     else this.#retry(error, item, entry);
     return true;
   }

@@ -184,7 +184,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
 ];
 
 describe('checkPurgatory finds', () => {
-  test.each(CORRUPTIONS)('%s', (_, message, corrupt) => {
+  test.each(CORRUPTIONS)('checkPurgatory finds %s', (_, message, corrupt) => {
     const patient = makePatient();
     corrupt(patient);
     expect(() => {
@@ -193,7 +193,7 @@ describe('checkPurgatory finds', () => {
     vi.restoreAllMocks();
   });
 
-  test('what it finds is an Error that says who speaks', () => {
+  test('an error of checkPurgatory begins with the name of the function', () => {
     const { fixture, b } = makePatient();
     setOwner(b, undefined);
     expect(() => {
@@ -203,7 +203,7 @@ describe('checkPurgatory finds', () => {
 });
 
 describe('checkPurgatory is content with', () => {
-  test('a purgatory in any ordinary state, also inside an operation', () => {
+  test('checkPurgatory accepts a purgatory in any ordinary state, also inside an operation', () => {
     const fixture = new Fixture();
     const look = (): void => {
       checkPurgatory(fixture.purgatory);
@@ -228,7 +228,7 @@ describe('checkPurgatory is content with', () => {
     expect(fixture.errors).toEqual([]);
   });
 
-  test('keys of all kinds, a timer that was closed, and no timer at all', () => {
+  test('checkPurgatory accepts keys of all kinds, a closed timer, and no timer', () => {
     const fixture = new Fixture();
     fixture.watch('a', 'x', { delayMs: 10 });
     fixture.timer.close();

@@ -16,7 +16,7 @@ function waiting(fixture: Fixture): TestOperation[] {
 }
 
 describe('close returns what was pending, each once, in watch order, in both modes', () => {
-  test('complete, the default: with the reason closed', () => {
+  test('close completes pending operations with the reason closed by default, and returns them in watch order', () => {
     const fixture = new Fixture();
     const operations = waiting(fixture);
     expect(fixture.purgatory.close()).toEqual(operations);
@@ -24,7 +24,7 @@ describe('close returns what was pending, each once, in watch order, in both mod
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('drop: they never complete, unless they are forced or watched elsewhere', () => {
+  test('close with drop returns pending operations, which complete only if they are forced or watched again', () => {
     const [fixture, other] = [new Fixture(), new Fixture()];
     const operations = waiting(fixture);
     expect(fixture.purgatory.close({ pending: 'drop' })).toEqual(operations);
@@ -38,7 +38,7 @@ describe('close returns what was pending, each once, in watch order, in both mod
     expect(operations[0]?.forceComplete()).toBe(true);
   });
 
-  test('what has completed, was cancelled or lost its timeout before', () => {
+  test('close does not return an operation that completed or was cancelled before', () => {
     const fixture = new Fixture();
     const [a, b, c, d] = waiting(fixture);
     a?.forceComplete();
@@ -48,7 +48,7 @@ describe('close returns what was pending, each once, in watch order, in both mod
     expect(fixture.purgatory.close()).toEqual([c, d]);
   });
 
-  test.each(MODES)('%s: idempotent', (pending) => {
+  test.each(MODES)('close is idempotent: %s', (pending) => {
     const fixture = new Fixture();
     waiting(fixture);
     expect(fixture.purgatory.close({ pending })).toHaveLength(4);
@@ -56,11 +56,11 @@ describe('close returns what was pending, each once, in watch order, in both mod
     expect(fixture.log).toHaveLength(pending === 'drop' ? 0 : 4);
   });
 
-  test('of an empty purgatory: an empty array', () => {
+  test('close of an empty purgatory returns an empty array', () => {
     expect(new Fixture().purgatory.close()).toEqual([]);
   });
 
-  test('Symbol.dispose closes it', () => {
+  test('Symbol.dispose closes a purgatory', () => {
     const fixture = new Fixture();
     waiting(fixture);
     fixture.purgatory[Symbol.dispose]();
@@ -70,38 +70,44 @@ describe('close returns what was pending, each once, in watch order, in both mod
 });
 
 describe('afterwards', () => {
-  test.each(MODES)('%s: tryCompleteElseWatch and wait fail with ERR_PURGATORY_CLOSED', async (pending) => {
-    const fixture = new Fixture();
-    fixture.purgatory.close({ pending });
-    const operation = fixture.operation('a', { holds: true, delayMs: 5 });
-    const error = thrownBy(() => fixture.purgatory.tryCompleteElseWatch(operation, ['x']));
-    expect(error).toMatchObject({
-      ...{ name: 'EscapementError', code: 'ERR_PURGATORY_CLOSED' },
-      op: 'DelayedOperationPurgatory.tryCompleteElseWatch',
-    });
-    expect((error as Error).message).toContain("'test'");
-    const wait = fixture.purgatory.wait(['x'], () => expect.fail(), { timeoutMs: 5 });
-    await expect(wait).rejects.toMatchObject({
-      code: 'ERR_PURGATORY_CLOSED',
-      op: 'DelayedOperationPurgatory.wait',
-    });
-    expect([operation.tries, fixture.gauges()]).toEqual([0, [0, 0, 0, 0]]);
-  });
+  test.each(MODES)(
+    'after close with %s tryCompleteElseWatch and wait fail with ERR_PURGATORY_CLOSED',
+    async (pending) => {
+      const fixture = new Fixture();
+      fixture.purgatory.close({ pending });
+      const operation = fixture.operation('a', { holds: true, delayMs: 5 });
+      const error = thrownBy(() => fixture.purgatory.tryCompleteElseWatch(operation, ['x']));
+      expect(error).toMatchObject({
+        ...{ name: 'EscapementError', code: 'ERR_PURGATORY_CLOSED' },
+        op: 'DelayedOperationPurgatory.tryCompleteElseWatch',
+      });
+      expect((error as Error).message).toContain("'test'");
+      const wait = fixture.purgatory.wait(['x'], () => expect.fail(), { timeoutMs: 5 });
+      await expect(wait).rejects.toMatchObject({
+        code: 'ERR_PURGATORY_CLOSED',
+        op: 'DelayedOperationPurgatory.wait',
+      });
+      expect([operation.tries, fixture.gauges()]).toEqual([0, [0, 0, 0, 0]]);
+    },
+  );
 
-  test.each(MODES)('%s: checkAndComplete returns 0 and cancelForKey an empty array', (pending) => {
-    const fixture = new Fixture();
-    const operations = waiting(fixture);
-    fixture.purgatory.close({ pending });
-    for (const operation of operations) operation.holds = true;
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(0);
-    expect(fixture.purgatory.cancelForKey('x')).toEqual([]);
-    expect(operations.map(({ tries }) => tries)).toEqual([2, 2, 2, 2]);
-  });
+  test.each(MODES)(
+    'after close with %s checkAndComplete returns 0, and cancelForKey an empty array',
+    (pending) => {
+      const fixture = new Fixture();
+      const operations = waiting(fixture);
+      fixture.purgatory.close({ pending });
+      for (const operation of operations) operation.holds = true;
+      expect(fixture.purgatory.checkAndComplete('x')).toBe(0);
+      expect(fixture.purgatory.cancelForKey('x')).toEqual([]);
+      expect(operations.map(({ tries }) => tries)).toEqual([2, 2, 2, 2]);
+    },
+  );
 });
 
 describe('close from inside', () => {
   test.each(MODES)(
-    'a tryComplete, %s: the siblings and what is in line are not checked any more',
+    'a purgatory that is closed from inside a tryComplete, %s, checks no other operation and no queued key',
     (pending) => {
       const fixture = new Fixture();
       let returned: unknown;
@@ -124,7 +130,7 @@ describe('close from inside', () => {
     },
   );
 
-  test('the first try of tryCompleteElseWatch: ERR_PURGATORY_CLOSED, and it is not completed', () => {
+  test('a purgatory that is closed from inside the first try throws ERR_PURGATORY_CLOSED and does not complete the operation', () => {
     const fixture = new Fixture();
     const operation = fixture.operation('a', { delayMs: 5, onTry: () => fixture.purgatory.close() });
     const error = thrownBy(() => fixture.purgatory.tryCompleteElseWatch(operation, ['x']));
@@ -134,7 +140,7 @@ describe('close from inside', () => {
     expect(new Fixture().purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
   });
 
-  test('the iterator of the keys: ERR_PURGATORY_CLOSED, and it is not tried', () => {
+  test('a purgatory that is closed by the iterable of the keys throws ERR_PURGATORY_CLOSED and does not try the operation', () => {
     const fixture = new Fixture();
     function* keys(): Generator<string> {
       fixture.purgatory.close();
@@ -146,7 +152,7 @@ describe('close from inside', () => {
     expect([operation.tries, operation.isCompleted]).toEqual([0, false]);
   });
 
-  test.each(MODES)('the second try, %s', (pending) => {
+  test.each(MODES)('a purgatory may be closed from inside the second try, %s', (pending) => {
     const fixture = new Fixture();
     const operation = fixture.operation('a', {
       delayMs: 5,
@@ -157,7 +163,7 @@ describe('close from inside', () => {
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('an onComplete: of a check, of a timeout, of close itself', () => {
+  test('a purgatory may be closed from inside an onComplete: of a check, of a timeout, of close itself', () => {
     for (const how of ['check', 'timeout', 'close']) {
       const fixture = new Fixture();
       const returned: unknown[] = [];
@@ -178,7 +184,7 @@ describe('close from inside', () => {
 });
 
 describe('an onComplete that close runs', () => {
-  test('sees a purgatory in order, and the operations after it still in it', () => {
+  test('an onComplete that close runs finds the purgatory consistent, with the later operations in it', () => {
     const fixture = new Fixture();
     const seen: number[] = [];
     for (const name of ['a', 'b', 'c']) {
@@ -193,7 +199,7 @@ describe('an onComplete that close runs', () => {
     expect(seen).toEqual([4, 2, 0]);
   });
 
-  test('may force the next', () => {
+  test('an onComplete that close runs may force the next operation', () => {
     const fixture = new Fixture();
     const b = fixture.operation('b');
     const a = fixture.watch('a', 'x', { onComplete: () => b.forceComplete() });
@@ -202,7 +208,7 @@ describe('an onComplete that close runs', () => {
     expect(fixture.log).toEqual(['a closed', 'b forced']);
   });
 
-  test('cannot cancel the next: it is closed', () => {
+  test('an onComplete that close runs cannot cancel the next operation, which is closed', () => {
     const fixture = new Fixture();
     let cancelled: unknown;
     fixture.watch('a', 'x', { onComplete: () => (cancelled = fixture.purgatory.cancelForKey('x')) });
@@ -212,7 +218,7 @@ describe('an onComplete that close runs', () => {
     expect(cancelled).toEqual([]);
   });
 
-  test('cannot make an error of the next one go astray, by cancelling it', () => {
+  test('an onComplete that close runs cannot hide an error of the next operation by cancelling it', () => {
     const fixture = new Fixture();
     const mine = new Error('mine');
     fixture.watch('a', 'x', { onComplete: () => fixture.purgatory.cancelForKey('x') });
@@ -227,7 +233,7 @@ describe('an onComplete that close runs', () => {
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('may move nothing to another purgatory that is then completed there by this one', () => {
+  test('close does not complete an operation that an onComplete has moved to another purgatory', () => {
     const [fixture, other] = [new Fixture(), new Fixture()];
     const b = fixture.operation('b');
     fixture.watch('a', 'x', {

@@ -10,7 +10,7 @@ const fail = (): never => {
 };
 
 describe('an operation that throws is reported to onError, its siblings are still checked', () => {
-  test('a tryComplete that throws', () => {
+  test('an error of tryComplete is reported, and the other operations are checked', () => {
     const fixture = new Fixture();
     fixture.watch('a', 'x').holds = true;
     const thrower = fixture.watch('b', 'x', { delayMs: 10, onTry: ({ tries }) => tries === 3 && fail() });
@@ -22,7 +22,7 @@ describe('an operation that throws is reported to onError, its siblings are stil
     expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
   });
 
-  test('an onComplete that throws: it is completed, and counts', () => {
+  test('an error of onComplete is reported, and the operation has completed and counts', () => {
     const fixture = new Fixture();
     const thrower = fixture.watch('a', 'xy', { delayMs: 10, onComplete: fail });
     thrower.holds = true;
@@ -33,7 +33,7 @@ describe('an operation that throws is reported to onError, its siblings are stil
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('a tryComplete that throws when it has completed', () => {
+  test('an error of tryComplete after completion is reported', () => {
     const fixture = new Fixture();
     const thrower = fixture.watch('a', 'x', {
       onTry: (self) => {
@@ -47,7 +47,7 @@ describe('an operation that throws is reported to onError, its siblings are stil
     expect(fixture.log).toEqual(['a tried']);
   });
 
-  test('callbacks that throw at the timeout: onExpiration runs, and so do the others that are due', () => {
+  test('errors of callbacks at a timeout are reported: onExpiration runs, and so do other due operations', () => {
     const fixture = new Fixture();
     const a = fixture.watch('a', 'x', { delayMs: 10, onComplete: fail, onExpiration: fail });
     fixture.watch('b', 'x', { delayMs: 10 });
@@ -60,7 +60,7 @@ describe('an operation that throws is reported to onError, its siblings are stil
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('an onComplete that throws at close: the others are closed', () => {
+  test('an error of onComplete at close is reported, and the other operations are closed', () => {
     const fixture = new Fixture();
     const a = fixture.watch('a', 'x', { onComplete: fail });
     const b = fixture.watch('b', 'x');
@@ -69,7 +69,7 @@ describe('an operation that throws is reported to onError, its siblings are stil
     expect(fixture.log).toEqual(['a closed', 'b closed']);
   });
 
-  test('the check is over when its error is reported: what onError completes is forced', () => {
+  test('a check is over when its error is reported: an operation that onError completes is forced', () => {
     const onError = (_: unknown, operation: DelayedOperation): void => {
       operation.forceComplete();
     };
@@ -88,7 +88,7 @@ describe('an operation that throws is reported to onError, its siblings are stil
     expect(triggered.tries).toBe(3);
   });
 
-  test('a trigger by onError is followed by a check, in which completion is tried', () => {
+  test('a trigger by onError is followed by a check in which completion is tried', () => {
     const onError = (_: unknown, operation: DelayedOperation): void => {
       operation.maybeTryComplete();
     };
@@ -103,7 +103,7 @@ describe('an operation that throws is reported to onError, its siblings are stil
     expect([operation.tries, fixture.log]).toEqual([4, ['a tried']]);
   });
 
-  test('a check that has triggered itself without an end is over as well', () => {
+  test('a check that triggers itself without an end is over when it is reported', () => {
     const onError = (_: unknown, operation: DelayedOperation): void => {
       operation.forceComplete();
     };
@@ -113,7 +113,7 @@ describe('an operation that throws is reported to onError, its siblings are stil
     expect(fixture.log).toEqual(['a forced']);
   });
 
-  test('what is thrown need not be an error', () => {
+  test('an operation may throw any value', () => {
     const fixture = new Fixture();
     const onTry = (): void => {
       // eslint-disable-next-line @typescript-eslint/only-throw-error -- that is the point
@@ -131,7 +131,7 @@ describe('by default the error is rethrown in a turn of its own', () => {
   test.each([
     ['also when it was the last thing to do', '', 'mine'],
     ['and so is what onError throws', '{ onError: () => { throw new Error("handler"); } }', 'handler'],
-  ])('%s', (_, options, message) => {
+  ])('without onError an error is uncaught: %s', (_, options, message) => {
     const { stdout, status } = runProgram(`
       import { DelayedOperation, DelayedOperationPurgatory } from 'escapement';
       class Operation extends DelayedOperation {
@@ -154,19 +154,22 @@ describe('by default the error is rethrown in a turn of its own', () => {
 });
 
 describe('it keeps its timeout; also when it is a try of tryCompleteElseWatch that throws: it is then watched', () => {
-  test.each([[[1]], [[2]], [[1, 2]]])('tries %j', (throwing) => {
-    const fixture = new Fixture();
-    const operation = fixture.operation('a', {
-      delayMs: 10,
-      onTry: ({ tries }) => throwing.includes(tries) && fail(),
-    });
-    expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x', 'y'])).toBe(false);
-    expect(fixture.errors).toEqual(throwing.map(() => [mine, operation]));
-    expect(operation.tries).toBe(2);
-    expect(fixture.gauges()).toEqual([2, 1, 2, 1]);
-    fixture.clock.advance(10);
-    expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
-  });
+  test.each([[[1]], [[2]], [[1, 2]]])(
+    'an operation whose tries throw is watched and keeps its timeout: tries %j',
+    (throwing) => {
+      const fixture = new Fixture();
+      const operation = fixture.operation('a', {
+        delayMs: 10,
+        onTry: ({ tries }) => throwing.includes(tries) && fail(),
+      });
+      expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x', 'y'])).toBe(false);
+      expect(fixture.errors).toEqual(throwing.map(() => [mine, operation]));
+      expect(operation.tries).toBe(2);
+      expect(fixture.gauges()).toEqual([2, 1, 2, 1]);
+      fixture.clock.advance(10);
+      expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
+    },
+  );
 
   test('a later check that throws leaves the timeout', () => {
     const fixture = new Fixture();
@@ -177,7 +180,7 @@ describe('it keeps its timeout; also when it is a try of tryCompleteElseWatch th
     expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
   });
 
-  test('a check that throws, and was triggered meanwhile, runs once more', () => {
+  test('a check that throws and was triggered meanwhile runs once more', () => {
     const fixture = new Fixture();
     const operation = fixture.watch('a', 'x', {
       onTry: (self) => {
@@ -192,14 +195,14 @@ describe('it keeps its timeout; also when it is a try of tryCompleteElseWatch th
 });
 
 describe('forceComplete called by a user returns true and reports an onComplete error', () => {
-  test('when it is watched', () => {
+  test('forceComplete of a watched operation returns true and reports an error of onComplete', () => {
     const fixture = new Fixture();
     const operation = fixture.watch('a', 'x', { onComplete: fail });
     expect([operation.forceComplete(), operation.forceComplete()]).toEqual([true, false]);
     expect(fixture.errors).toEqual([[mine, operation]]);
   });
 
-  test('without a purgatory it throws it: also one that was cancelled with its key', () => {
+  test('forceComplete without a purgatory throws an error of onComplete, also after cancelForKey', () => {
     const fixture = new Fixture();
     const operation = fixture.watch('a', 'x', { onComplete: fail });
     fixture.purgatory.cancelForKey('x');
@@ -214,7 +217,7 @@ describe('a throwing keyOf or key iterator: thrown to the caller, nothing regist
     fail();
   }
 
-  test('an iterator', () => {
+  test('an error of the key iterable is thrown to the caller, and nothing is watched', () => {
     const fixture = new Fixture();
     const operation = fixture.operation('a', { delayMs: 10 });
     expect(thrownBy(() => fixture.purgatory.tryCompleteElseWatch(operation, failingKeys()))).toBe(mine);
@@ -223,7 +226,7 @@ describe('a throwing keyOf or key iterator: thrown to the caller, nothing regist
     expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
   });
 
-  test('a keyOf', () => {
+  test('an error of keyOf is thrown to the caller, and nothing is watched', () => {
     const keyOf = (key: string): string => (key === 'bad' ? fail() : key);
     const fixture = new Fixture({ keyOf });
     const operation = fixture.watch('a', 'x', { delayMs: 10 });

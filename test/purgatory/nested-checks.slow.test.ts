@@ -5,7 +5,7 @@ import { Fixture } from './support/fixture.ts';
 const MANY = 200_000;
 
 describe('a nested checkAndComplete is queued and run by the outermost call, first in first out', () => {
-  test('its own return value is 0; the outermost returns the total', () => {
+  test('a nested checkAndComplete returns 0, and the outermost call the total', () => {
     const fixture = new Fixture();
     const returned: number[] = [];
     for (const [name, next] of ['ab', 'bc', 'cd']) {
@@ -18,7 +18,7 @@ describe('a nested checkAndComplete is queued and run by the outermost call, fir
     expect(fixture.log).toEqual(['a tried', 'b tried', 'c tried']);
   });
 
-  test('the siblings of the first key come before the keys in line, and those in the order of their triggers', () => {
+  test('the operations under the first key are checked before queued keys, and those in the order of their triggers', () => {
     const fixture = new Fixture();
     const trigger = (keys: string) => () => {
       for (const key of keys) fixture.purgatory.checkAndComplete(key);
@@ -33,7 +33,7 @@ describe('a nested checkAndComplete is queued and run by the outermost call, fir
     expect(fixture.log.map((line) => line.charAt(0)).join('')).toBe('abzywv');
   });
 
-  test('no recursion limit: each of 200 000 operations completes the next, in order', () => {
+  test('there is no recursion limit: each of 200 000 operations completes the next, in order', () => {
     const fixture = new Fixture();
     const { purgatory } = fixture;
     const operations = Array.from({ length: MANY }, (_, i) =>
@@ -49,35 +49,38 @@ describe('a nested checkAndComplete is queued and run by the outermost call, fir
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test.each(['an expiry', 'a forced completion'])('nor across two purgatories, begun by %s', (what) => {
-    const [one, two] = [new Fixture(), new Fixture()];
-    let completed = 0;
-    const check = ({ purgatory }: Fixture, key: string): void => {
-      const completedHere = purgatory.checkAndComplete(key);
-      completed += completedHere;
-    };
-    const first = one.watch('first', 'f', {
-      delayMs: 5,
-      onComplete: () => {
-        check(one, '0');
-      },
-    });
-    for (let i = 0; i < MANY; i++) {
-      const [here, there] = i % 2 === 0 ? [one, two] : [two, one];
-      const onComplete = (): void => {
-        check(there, `${i + 1}`);
+  test.each(['an expiry', 'a forced completion'])(
+    'there is no recursion limit across two purgatories, started by %s',
+    (what) => {
+      const [one, two] = [new Fixture(), new Fixture()];
+      let completed = 0;
+      const check = ({ purgatory }: Fixture, key: string): void => {
+        const completedHere = purgatory.checkAndComplete(key);
+        completed += completedHere;
       };
-      const operation = here.operation(`${i}`, { onComplete });
-      here.purgatory.tryCompleteElseWatch(operation, [`${i}`]);
-      operation.holds = true;
-    }
-    if (what === 'an expiry') one.clock.advance(5);
-    else first.forceComplete();
-    expect(completed).toBe(MANY);
-    expect([...one.gauges(), ...two.gauges()]).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
-  });
+      const first = one.watch('first', 'f', {
+        delayMs: 5,
+        onComplete: () => {
+          check(one, '0');
+        },
+      });
+      for (let i = 0; i < MANY; i++) {
+        const [here, there] = i % 2 === 0 ? [one, two] : [two, one];
+        const onComplete = (): void => {
+          check(there, `${i + 1}`);
+        };
+        const operation = here.operation(`${i}`, { onComplete });
+        here.purgatory.tryCompleteElseWatch(operation, [`${i}`]);
+        operation.holds = true;
+      }
+      if (what === 'an expiry') one.clock.advance(5);
+      else first.forceComplete();
+      expect(completed).toBe(MANY);
+      expect([...one.gauges(), ...two.gauges()]).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
+    },
+  );
 
-  test('from tryComplete as well, and from onExpiration', () => {
+  test('checkAndComplete may be called from tryComplete and from onExpiration', () => {
     const fixture = new Fixture();
     const returned: number[] = [];
     const check = (key: string): unknown => returned.push(fixture.purgatory.checkAndComplete(key));
@@ -115,7 +118,7 @@ describe('a nested checkAndComplete is queued and run by the outermost call, fir
     expect(operations.every(({ tries }) => tries === 3)).toBe(true);
   });
 
-  test('a check that ended with an error does not leave the purgatory in one', () => {
+  test('a purgatory is not left inside a check that ended with an error', () => {
     const fixture = new Fixture();
     const keyOf = (key: string): string => {
       if (key === 'bad') throw new Error('mine');
@@ -134,7 +137,7 @@ describe('a nested checkAndComplete is queued and run by the outermost call, fir
 });
 
 describe('triggers during one check of an operation are coalesced into one more check', () => {
-  test('of its own key, and of another of its keys', () => {
+  test('triggers of its keys during a check of an operation are one more check', () => {
     const fixture = new Fixture();
     const returned: number[] = [];
     const operation = fixture.watch('a', 'xy', {
@@ -147,7 +150,7 @@ describe('triggers during one check of an operation are coalesced into one more 
     expect(operation.tries).toBe(4);
   });
 
-  test('also during the second try of tryCompleteElseWatch, which may so complete it', () => {
+  test('a trigger during the second try is one more check, which may complete the operation', () => {
     const fixture = new Fixture();
     const returned: number[] = [];
     const operation = fixture.operation('a', {
@@ -162,7 +165,7 @@ describe('triggers during one check of an operation are coalesced into one more 
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('a key that is in line is checked once, however often it was triggered', () => {
+  test('a queued key is checked once, however often it was triggered', () => {
     const fixture = new Fixture();
     fixture.watch('a', 'x', {
       onTry: ({ tries }) => {
@@ -178,7 +181,7 @@ describe('triggers during one check of an operation are coalesced into one more 
 describe('checks that trigger themselves end with ERR_CHECK_ENDLESS, and nothing hangs', () => {
   const isEndless = expect.objectContaining({ code: 'ERR_CHECK_ENDLESS' }) as unknown;
 
-  test('one that triggers itself', () => {
+  test('a check that triggers itself ends with ERR_CHECK_ENDLESS', () => {
     const fixture = new Fixture();
     const operation = fixture.watch('a', 'x', { delayMs: 10, onTry: (self) => self.maybeTryComplete() });
     expect(fixture.errors).toEqual([
@@ -190,21 +193,24 @@ describe('checks that trigger themselves end with ERR_CHECK_ENDLESS, and nothing
     expect(operation.isCompleted).toBe(true);
   });
 
-  test.each(['x', 'y'])('one that triggers its key %s, and its timeout still stands', (key) => {
-    const fixture = new Fixture();
-    let isOn = false;
-    const operation = fixture.watch('a', 'xy', {
-      delayMs: 10,
-      onTry: () => isOn && fixture.purgatory.checkAndComplete(key),
-    });
-    isOn = true;
-    expect(fixture.purgatory.checkAndComplete('x')).toBe(0);
-    expect(fixture.errors).toEqual([[isEndless, operation]]);
-    fixture.clock.advance(10);
-    expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
-  });
+  test.each(['x', 'y'])(
+    'a check that triggers its key %s ends with ERR_CHECK_ENDLESS, and its timeout remains',
+    (key) => {
+      const fixture = new Fixture();
+      let isOn = false;
+      const operation = fixture.watch('a', 'xy', {
+        delayMs: 10,
+        onTry: () => isOn && fixture.purgatory.checkAndComplete(key),
+      });
+      isOn = true;
+      expect(fixture.purgatory.checkAndComplete('x')).toBe(0);
+      expect(fixture.errors).toEqual([[isEndless, operation]]);
+      fixture.clock.advance(10);
+      expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
+    },
+  );
 
-  test('two that trigger each other', () => {
+  test('two checks that trigger each other end with ERR_CHECK_ENDLESS', () => {
     const fixture = new Fixture();
     let isOn = false;
     const onTry = (key: string) => () => isOn && fixture.purgatory.checkAndComplete(key);

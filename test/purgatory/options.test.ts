@@ -60,7 +60,7 @@ describe('a delay', () => {
     [null, TYPE, 'null'],
     [{}, TYPE, '[object Object]'],
     [Symbol('s'), TYPE, 'Symbol(s)'],
-  ])('of %o is refused by the constructor of an operation', (delayMs, kind, shown) => {
+  ])('an operation refuses a delay of %o', (delayMs, kind, shown) => {
     expectError(
       thrownBy(() => new Delayed(delayMs as number)),
       kind,
@@ -75,7 +75,7 @@ describe('a delay', () => {
     ['10', TYPE, "'10' (a string)"],
     [undefined, TYPE, 'undefined'],
     [null, TYPE, 'null'],
-  ])('of %o is refused by wait, which rejects', async (timeoutMs, kind, shown) => {
+  ])('wait rejects for a delay of %o', async (timeoutMs, kind, shown) => {
     const fixture = busy();
     const options = { timeoutMs } as WaitOptions;
     const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options));
@@ -97,7 +97,7 @@ const BAD_KEYS: readonly (readonly [keys: unknown, kind: Kind, argument: string,
 ];
 
 describe('keys', () => {
-  test.each(BAD_KEYS)('%o are refused by tryCompleteElseWatch', async (keys, kind, argument, shown) => {
+  test.each(BAD_KEYS)('tryCompleteElseWatch refuses %o as keys', async (keys, kind, argument, shown) => {
     const fixture = busy();
     const operation = fixture.operation('c', { holds: true });
     const error = await refusedBy(fixture, () =>
@@ -107,7 +107,7 @@ describe('keys', () => {
     expect([operation.tries, operation.isCompleted]).toEqual([0, false]);
   });
 
-  test.each(BAD_KEYS)('%o make wait reject', async (keys, kind, argument, shown) => {
+  test.each(BAD_KEYS)('wait rejects for %o as keys', async (keys, kind, argument, shown) => {
     const fixture = busy();
     const error = await refusedBy(fixture, () =>
       fixture.purgatory.wait(keys as string[], () => expect.fail(), { timeoutMs: 5 }),
@@ -115,7 +115,7 @@ describe('keys', () => {
     expectError(error, kind, argument, shown);
   });
 
-  test('undefined is no key for checkAndComplete and cancelForKey', async () => {
+  test('checkAndComplete and cancelForKey refuse undefined as a key', async () => {
     const fixture = busy();
     const key = undefined as unknown as string;
     for (const action of [
@@ -132,7 +132,7 @@ describe('keys', () => {
     [true, 'true'],
     [{}, '[object Object]'],
     [() => 'x', '[function anonymous]'],
-  ])('that keyOf turns into %o are refused everywhere', async (plain, shown) => {
+  ])('every method refuses a key that keyOf maps to %o', async (plain, shown) => {
     const keyOf = (key: string): string => (key === 'bad' ? (plain as string) : key);
     const fixture = busy({ keyOf });
     const { purgatory } = fixture;
@@ -147,14 +147,14 @@ describe('keys', () => {
   });
 });
 
-describe('an operation that is none', () => {
+describe('an operation of another type', () => {
   test.each([
     [undefined, 'undefined'],
     [null, 'null'],
     ['a', "'a' (a string)"],
     [() => true, '[function anonymous]'],
     [{ tryComplete: () => true }, '[object Object]'],
-  ])('%o is refused', async (operation, shown) => {
+  ])('tryCompleteElseWatch refuses %o as an operation', async (operation, shown) => {
     const fixture = busy();
     const error = await refusedBy(fixture, () =>
       fixture.purgatory.tryCompleteElseWatch(operation as unknown as DelayedOperation, ['x']),
@@ -168,7 +168,7 @@ describe('wait', () => {
     [undefined, 'undefined'],
     ['x', "'x' (a string)"],
     [Promise.resolve(1), '[object Promise]'],
-  ])('a condition that is %o makes it reject', async (condition, shown) => {
+  ])('wait rejects for %o as a condition', async (condition, shown) => {
     const fixture = busy();
     const error = await refusedBy(fixture, () =>
       fixture.purgatory.wait(['x'], condition as never, { timeoutMs: 5 }),
@@ -180,7 +180,7 @@ describe('wait', () => {
     [undefined, 'undefined'],
     [null, 'null'],
     [5, '5'],
-  ])('options that are %o make it reject', async (options, shown) => {
+  ])('wait rejects for %o as options', async (options, shown) => {
     const fixture = busy();
     const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options as never));
     expectError(error, TYPE, 'options', shown);
@@ -190,7 +190,7 @@ describe('wait', () => {
     [null, 'null'],
     [{}, '[object Object]'],
     [new AbortController(), '[object AbortController]'],
-  ])('a signal that is %o makes it reject', async (signal, shown) => {
+  ])('wait rejects for %o as a signal', async (signal, shown) => {
     const fixture = busy();
     const options = { timeoutMs: 5, signal } as unknown as WaitOptions;
     const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options));
@@ -215,7 +215,7 @@ const BAD_OPTIONS: readonly (readonly [option: string, value: unknown, shown: st
 ];
 
 describe('a wrong option of the constructor', () => {
-  test.each(BAD_OPTIONS)('%s: %o is refused', (option, value, shown) => {
+  test.each(BAD_OPTIONS)('the constructor refuses %o: %o', (option, value, shown) => {
     const error = thrownBy(() => new DelayedOperationPurgatory('test', { [option]: value }));
     expectError(error, TYPE, option, shown);
   });
@@ -223,7 +223,7 @@ describe('a wrong option of the constructor', () => {
   test.each([
     [null, 'null'],
     ['timer', "'timer' (a string)"],
-  ])('options: %o are refused', (options, shown) => {
+  ])('the constructor refuses %o as options', (options, shown) => {
     const error = thrownBy(() => new DelayedOperationPurgatory('test', options as never));
     expectError(error, TYPE, 'options', shown);
   });
@@ -232,12 +232,12 @@ describe('a wrong option of the constructor', () => {
     [undefined, 'undefined'],
     [{}, '[object Object]'],
     [5, '5'],
-  ])('a name of %o is refused', (name, shown) => {
+  ])('the constructor refuses a name of %o', (name, shown) => {
     const error = thrownBy(() => new DelayedOperationPurgatory(name as unknown as string));
     expectError(error, TYPE, 'name', shown);
   });
 
-  test('undefined means the default', () => {
+  test('an undefined option has its default', () => {
     const clock = new ManualClock();
     const options = { timer: undefined, timerEnabled: undefined, keyOf: undefined, onError: undefined };
     const purgatory = new DelayedOperationPurgatory('', { clock, metrics: undefined, ...options } as object);
@@ -248,14 +248,17 @@ describe('a wrong option of the constructor', () => {
 });
 
 describe('a wrong argument of close', () => {
-  test.each(['expire', '', null, true])('pending: %o is refused, and it stays open', async (pending) => {
-    const fixture = busy();
-    const error = await refusedBy(fixture, () => fixture.purgatory.close({ pending: pending as 'drop' }));
-    expect(error).toMatchObject(VALUE);
-    expect(fixture.purgatory.close()).toHaveLength(2);
-  });
+  test.each(['expire', '', null, true])(
+    'close refuses %o for pending, and the purgatory stays open',
+    async (pending) => {
+      const fixture = busy();
+      const error = await refusedBy(fixture, () => fixture.purgatory.close({ pending: pending as 'drop' }));
+      expect(error).toMatchObject(VALUE);
+      expect(fixture.purgatory.close()).toHaveLength(2);
+    },
+  );
 
-  test.each([null, 'drop'])('options: %o are refused, and it stays open', async (options) => {
+  test.each([null, 'drop'])('close refuses %o as options, and the purgatory stays open', async (options) => {
     const fixture = busy();
     const error = await refusedBy(fixture, () => fixture.purgatory.close(options as never));
     expect(error).toMatchObject(TYPE);

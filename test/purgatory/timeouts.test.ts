@@ -10,7 +10,7 @@ function makeTimer(add: (task: TimerTask) => void): Timer {
 }
 
 describe('the timeout completes; it does not try the condition once more', () => {
-  test('also when the condition holds and nobody has triggered', () => {
+  test('a timeout completes an operation although its condition holds, if there was no trigger', () => {
     const fixture = new Fixture();
     const operation = fixture.watch('a', 'x', { delayMs: 10 });
     operation.holds = true;
@@ -18,7 +18,7 @@ describe('the timeout completes; it does not try the condition once more', () =>
     expect([operation.tries, fixture.log]).toEqual([2, ['a expired', 'a onExpiration']]);
   });
 
-  test('a trigger just before is in time, one just after is not', () => {
+  test('a trigger just before the timeout completes an operation, and one just after it does not', () => {
     const fixture = new Fixture();
     const [early, late] = [
       fixture.watch('a', 'x', { delayMs: 10 }),
@@ -32,16 +32,19 @@ describe('the timeout completes; it does not try the condition once more', () =>
     expect(fixture.log).toEqual(['a tried', 'b expired', 'b onExpiration']);
   });
 
-  test.each([0, -1, -1e9])('a delay of %d is over at once, but not inside the call', (delayMs) => {
-    const fixture = new Fixture();
-    const operation = fixture.operation('a', { delayMs });
-    expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
-    expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
-    fixture.clock.advance(0);
-    expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
-  });
+  test.each([0, -1, -1e9])(
+    'an operation with a delay of %d expires at once, but not inside the call',
+    (delayMs) => {
+      const fixture = new Fixture();
+      const operation = fixture.operation('a', { delayMs });
+      expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
+      expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
+      fixture.clock.advance(0);
+      expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
+    },
+  );
 
-  test('in the middle of a check: completed once, as expired, and not counted as checked', () => {
+  test('a timeout in the middle of a check completes the operation as expired, and the check does not count it', () => {
     const fixture = new Fixture();
     fixture.watch('a', 'x', {
       delayMs: 10,
@@ -58,7 +61,7 @@ describe('the timeout completes; it does not try the condition once more', () =>
 });
 
 describe('a delay of Infinity: watched without a timeout', () => {
-  test('nothing waits in the timer', () => {
+  test('an operation with a delay of Infinity has no entry in the timer', () => {
     const fixture = new Fixture();
     const operation = fixture.watch('a', 'x', { delayMs: Infinity });
     expect(fixture.gauges()).toEqual([1, 0, 1, 0]);
@@ -69,27 +72,30 @@ describe('a delay of Infinity: watched without a timeout', () => {
 });
 
 describe('timerEnabled: with false no operation ever times out', () => {
-  test.each([true, false])('with a timer of another: %s', (hasTimer) => {
-    const timer = new SystemTimer({ clock: new ManualClock() });
-    const purgatory = new DelayedOperationPurgatory('test', {
-      timerEnabled: false,
-      ...(hasTimer && { timer }),
-    });
-    const operation = new TestOperation('a', { delayMs: 1 });
-    expect(purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
-    expect([purgatory.numDelayed, purgatory.watched, timer.size, operation.pending]).toEqual([
-      0,
-      1,
-      0,
-      false,
-    ]);
-    checkPurgatory(purgatory);
-    expect(purgatory.close()).toEqual([operation]);
-  });
+  test.each([true, false])(
+    'with timerEnabled false no operation times out, with a timer of another: %s',
+    (hasTimer) => {
+      const timer = new SystemTimer({ clock: new ManualClock() });
+      const purgatory = new DelayedOperationPurgatory('test', {
+        timerEnabled: false,
+        ...(hasTimer && { timer }),
+      });
+      const operation = new TestOperation('a', { delayMs: 1 });
+      expect(purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
+      expect([purgatory.numDelayed, purgatory.watched, timer.size, operation.pending]).toEqual([
+        0,
+        1,
+        0,
+        false,
+      ]);
+      checkPurgatory(purgatory);
+      expect(purgatory.close()).toEqual([operation]);
+    },
+  );
 });
 
 describe('the timer: by default one of its own, closed with the purgatory', () => {
-  test('on the clock that it was given', () => {
+  test('the timer of a purgatory uses its clock', () => {
     const clock = new ManualClock();
     const purgatory = new DelayedOperationPurgatory('test', { clock });
     const log: string[] = [];
@@ -102,7 +108,7 @@ describe('the timer: by default one of its own, closed with the purgatory', () =
     expect(clock.pendingWakeups).toBe(0);
   });
 
-  test('a shared one is not closed, and numDelayed counts this purgatory alone', () => {
+  test('a shared timer is not closed, and numDelayed counts one purgatory', () => {
     const fixture = new Fixture();
     const { clock, timer } = fixture;
     const other = new Fixture({ timer });
@@ -121,7 +127,7 @@ describe('the timer: by default one of its own, closed with the purgatory', () =
 });
 
 describe('a timer that is closed under it', () => {
-  test('what waits, waits for its condition alone', () => {
+  test('operations in a timer that was closed complete only when their condition holds', () => {
     const fixture = new Fixture();
     const operation = fixture.watch('a', 'x', { delayMs: 10 });
     expect(fixture.timer.close()).toEqual([operation]);
@@ -130,7 +136,7 @@ describe('a timer that is closed under it', () => {
     expect(fixture.purgatory.checkAndComplete('x')).toBe(1);
   });
 
-  test('with "run" what waits expires', () => {
+  test('operations in a timer that was closed with "run" expire', () => {
     const fixture = new Fixture();
     fixture.watch('a', 'x', { delayMs: 10 });
     fixture.timer.close({ pending: 'run' });
@@ -138,7 +144,7 @@ describe('a timer that is closed under it', () => {
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('what comes is refused with ERR_TIMER_CLOSED, and not watched; unless it needs no timeout', async () => {
+  test('an operation for a closed timer is refused with ERR_TIMER_CLOSED and not watched, unless it has no timeout', async () => {
     const fixture = new Fixture();
     fixture.timer.close();
     const operation = fixture.operation('a', { delayMs: 10 });
@@ -156,7 +162,7 @@ describe('a timer that is closed under it', () => {
 });
 
 describe('a timer that a user made', () => {
-  test('may run what is due inside add: it is completed, and tryCompleteElseWatch says so', () => {
+  test('a timer of another class may run what is due inside add, and tryCompleteElseWatch returns true', () => {
     const fixture = new Fixture({
       timer: makeTimer((task) => {
         task.run();
@@ -169,7 +175,7 @@ describe('a timer that a user made', () => {
     expect(returned).toBe(true);
   });
 
-  test('may throw: nothing is watched', () => {
+  test('a timer of another class may throw, and nothing is watched', () => {
     const mine = new Error('mine');
     const fixture = new Fixture({
       timer: makeTimer(() => {
@@ -181,7 +187,7 @@ describe('a timer that a user made', () => {
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('cannot take out what it holds, and expires nothing that is completed', () => {
+  test('a timer of another class that cannot cancel expires no completed operation', () => {
     const tasks: TimerTask[] = [];
     const fixture = new Fixture({ timer: makeTimer((task) => tasks.push(task)) });
     const operation = fixture.watch('a', 'x', { delayMs: 5 });
@@ -192,15 +198,18 @@ describe('a timer that a user made', () => {
     expect(fixture.log).toEqual(['a forced']);
   });
 
-  test.each(['cancelForKey', 'close', 'cancel'] as const)('nor what %s has taken out', (how) => {
-    const tasks: TimerTask[] = [];
-    const fixture = new Fixture({ timer: makeTimer((task) => tasks.push(task)) });
-    const operation = fixture.watch('a', 'x', { delayMs: 5 });
-    if (how === 'cancelForKey') fixture.purgatory.cancelForKey('x');
-    else if (how === 'close') fixture.purgatory.close({ pending: 'drop' });
-    else operation.cancel();
-    expect(fixture.purgatory.numDelayed).toBe(0);
-    for (const task of tasks) task.run();
-    expect(fixture.log).toEqual([]);
-  });
+  test.each(['cancelForKey', 'close', 'cancel'] as const)(
+    'a timer of another class that cannot cancel does not expire an operation after %s',
+    (how) => {
+      const tasks: TimerTask[] = [];
+      const fixture = new Fixture({ timer: makeTimer((task) => tasks.push(task)) });
+      const operation = fixture.watch('a', 'x', { delayMs: 5 });
+      if (how === 'cancelForKey') fixture.purgatory.cancelForKey('x');
+      else if (how === 'close') fixture.purgatory.close({ pending: 'drop' });
+      else operation.cancel();
+      expect(fixture.purgatory.numDelayed).toBe(0);
+      for (const task of tasks) task.run();
+      expect(fixture.log).toEqual([]);
+    },
+  );
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { Fixture, type TestOperation } from './support/fixture.ts';
 
 describe('tryCompleteElseWatch: try once; register under every key; try again; then start the timeout', () => {
-  test('exactly two tries when it is not completable', () => {
+  test('an operation whose condition does not hold is tried exactly twice', () => {
     const fixture = new Fixture();
     const operation = fixture.operation('a', { delayMs: 10 });
     expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x', 'y', 'z'])).toBe(false);
@@ -10,7 +10,7 @@ describe('tryCompleteElseWatch: try once; register under every key; try again; t
     expect(fixture.gauges()).toEqual([3, 1, 3, 1]);
   });
 
-  test('one when it is, and nothing is watched', () => {
+  test('an operation whose condition holds is tried once, and not watched', () => {
     const fixture = new Fixture();
     const operation = fixture.operation('a', { delayMs: 10, holds: true });
     expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x', 'y', 'z'])).toBe(true);
@@ -19,7 +19,7 @@ describe('tryCompleteElseWatch: try once; register under every key; try again; t
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('the first while nothing is watched, the second while everything is, both without a timeout', () => {
+  test('the first try comes before the operation is watched, the second one after, and both before the timeout', () => {
     const fixture = new Fixture();
     const seen: unknown[] = [];
     fixture.watch('a', 'xyz', { delayMs: 10, onTry: () => seen.push(fixture.gauges()) });
@@ -29,7 +29,7 @@ describe('tryCompleteElseWatch: try once; register under every key; try again; t
     ]);
   });
 
-  test('one that the second try completes leaves nothing behind', () => {
+  test('an operation that the second try completes leaves nothing behind', () => {
     const fixture = new Fixture();
     const operation = fixture.operation('a', {
       delayMs: 10,
@@ -42,20 +42,23 @@ describe('tryCompleteElseWatch: try once; register under every key; try again; t
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test.each([1, 2])('forced from inside try %d: true, completed, and the timeout never starts', (which) => {
-    const fixture = new Fixture();
-    const operation = fixture.operation('a', {
-      delayMs: 10,
-      onTry: (self) => {
-        if (self.tries === which) expect(self.forceComplete()).toBe(true);
-      },
-    });
-    expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(true);
-    expect([operation.tries, operation.pending]).toEqual([which, false]);
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-  });
+  test.each([1, 2])(
+    'an operation that is forced from inside try %d has completed, and its timeout never starts',
+    (which) => {
+      const fixture = new Fixture();
+      const operation = fixture.operation('a', {
+        delayMs: 10,
+        onTry: (self) => {
+          if (self.tries === which) expect(self.forceComplete()).toBe(true);
+        },
+      });
+      expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(true);
+      expect([operation.tries, operation.pending]).toEqual([which, false]);
+      expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+    },
+  );
 
-  test('cancelled with its key from inside the second try: false, and it waits for nothing', () => {
+  test('an operation that is cancelled with its key from inside the second try is not pending', () => {
     const fixture = new Fixture();
     const operation: TestOperation = fixture.operation('a', {
       delayMs: 10,
@@ -69,7 +72,7 @@ describe('tryCompleteElseWatch: try once; register under every key; try again; t
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('a cancel from inside the second try comes before the timeout, which starts', () => {
+  test('a cancel from inside the second try does not prevent the timeout, which starts later', () => {
     const fixture = new Fixture();
     const operation = fixture.watch('a', 'x', {
       delayMs: 10,
@@ -81,7 +84,7 @@ describe('tryCompleteElseWatch: try once; register under every key; try again; t
     expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
   });
 
-  test('time that passes inside its tries does not count against its delay', () => {
+  test('time that passes during the tries does not count for the delay', () => {
     const fixture = new Fixture();
     fixture.watch('a', 'x', {
       delayMs: 10,
@@ -95,7 +98,7 @@ describe('tryCompleteElseWatch: try once; register under every key; try again; t
     expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
   });
 
-  test('an operation that is completed already is left alone', () => {
+  test('tryCompleteElseWatch ignores an operation that has completed', () => {
     const fixture = new Fixture();
     const operation = fixture.operation('a');
     operation.forceComplete();
@@ -104,7 +107,7 @@ describe('tryCompleteElseWatch: try once; register under every key; try again; t
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('from inside a try or an onComplete of another one', () => {
+  test('tryCompleteElseWatch may be called from inside a try or an onComplete of another operation', () => {
     const fixture = new Fixture();
     fixture.watch('a', 'x', {
       onTry: (self) => {
@@ -163,21 +166,24 @@ const PATHS: readonly (readonly [path: string, reason: string, take: Path])[] = 
 ];
 
 describe('completion by any path takes the operation off every key and off the timer before onComplete runs', () => {
-  test.each(PATHS)('%s', (_, reason, take) => {
-    const fixture = new Fixture();
-    const seen: unknown[] = [];
-    const operation = fixture.watch('a', 'xyz', {
-      delayMs: 10,
-      onComplete: (self) => seen.push(fixture.gauges(), self.pending, self.isCompleted),
-    });
-    expect(fixture.gauges()).toEqual([3, 1, 3, 1]);
-    take(fixture, operation);
-    expect(fixture.take()[0]).toBe(`a ${reason}`);
-    expect(seen).toEqual([[0, 0, 0, 0], false, true]);
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-  });
+  test.each(PATHS)(
+    'completion removes an operation from every key and from the timer before onComplete: %s',
+    (_, reason, take) => {
+      const fixture = new Fixture();
+      const seen: unknown[] = [];
+      const operation = fixture.watch('a', 'xyz', {
+        delayMs: 10,
+        onComplete: (self) => seen.push(fixture.gauges(), self.pending, self.isCompleted),
+      });
+      expect(fixture.gauges()).toEqual([3, 1, 3, 1]);
+      take(fixture, operation);
+      expect(fixture.take()[0]).toBe(`a ${reason}`);
+      expect(seen).toEqual([[0, 0, 0, 0], false, true]);
+      expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+    },
+  );
 
-  test.each(PATHS)('%s: and it is over, whatever else happens', (_, __, take) => {
+  test.each(PATHS)('an operation that has completed stays completed: %s', (_, __, take) => {
     const fixture = new Fixture();
     const operation = fixture.watch('a', 'xyz', { delayMs: 10 });
     take(fixture, operation);
@@ -200,7 +206,7 @@ describe('completion by any path takes the operation off every key and off the t
     expect(fixture.purgatory.close()).toEqual([...neighbours, last]);
   });
 
-  test('onExpiration runs after onComplete, and only if the timeout completed it', () => {
+  test('onExpiration runs after onComplete, and only after a timeout', () => {
     for (const [path, reason, take] of PATHS) {
       const fixture = new Fixture();
       take(fixture, fixture.watch('a', 'xyz', { delayMs: 10 }));
@@ -227,7 +233,7 @@ describe('completion by any path takes the operation off every key and off the t
 });
 
 describe('cancelForKey takes them off every key and off the timer; they never complete', () => {
-  test('it returns them in watch order, and leaves the others', () => {
+  test('cancelForKey returns the operations of a key in watch order, and leaves the others', () => {
     const fixture = new Fixture();
     const [a, b, c] = ['xy', 'y', 'zx'].map((keys, i) =>
       fixture.watch('abc'.charAt(i), keys, { delayMs: 10 }),
@@ -239,14 +245,14 @@ describe('cancelForKey takes them off every key and off the timer; they never co
     expect([a, b, c].map((operation) => operation?.isCompleted)).toEqual([false, true, false]);
   });
 
-  test('none under the key: an empty array', () => {
+  test('cancelForKey of an unwatched key returns an empty array', () => {
     const fixture = new Fixture();
     fixture.watch('a', 'x');
     expect(fixture.purgatory.cancelForKey('y')).toEqual([]);
     expect(fixture.gauges()).toEqual([1, 0, 1, 0]);
   });
 
-  test('unless somebody forces them; or they are watched anew, here or elsewhere', () => {
+  test('an operation that cancelForKey returned completes only if it is forced or watched again', () => {
     const [here, elsewhere] = [new Fixture(), new Fixture()];
     const [a, b, c] = ['a', 'b', 'c'].map((name) => here.watch(name, 'xy', { delayMs: 10 })) as [
       TestOperation,
@@ -265,7 +271,7 @@ describe('cancelForKey takes them off every key and off the timer; they never co
     expect(here.take()).toEqual(['a forced', 'b expired', 'b onExpiration']);
   });
 
-  test('from inside a check of the same key: those that have not been checked are not', () => {
+  test('cancelForKey from inside a check of the same key prevents the remaining checks', () => {
     const fixture = new Fixture();
     fixture.watch('a', 'x', {
       onTry: (self) => {
@@ -280,7 +286,7 @@ describe('cancelForKey takes them off every key and off the timer; they never co
     expect(fixture.gauges()).toEqual([2, 0, 1, 0]);
   });
 
-  test('from inside its own check, whatever that check then says', () => {
+  test('cancelForKey from inside the check of one of its operations prevents its completion', () => {
     const fixture = new Fixture();
     const operation = fixture.watch('a', 'x', {
       onTry: ({ tries }) => {
@@ -296,7 +302,7 @@ describe('cancelForKey takes them off every key and off the timer; they never co
 });
 
 describe('there is no purge interval and nothing to purge', () => {
-  test('every gauge is exact after each of many completions, and its keys are gone', () => {
+  test('every gauge is exact after each of many completions, and unwatched keys are removed', () => {
     const fixture = new Fixture();
     const operations = Array.from({ length: 100 }, (_, i) =>
       fixture.watch(`${i}`, `abc${String.fromCharCode(1_000 + i)}`, { delayMs: 1_000 + i }),
@@ -313,7 +319,7 @@ describe('there is no purge interval and nothing to purge', () => {
 });
 
 describe('operations of a key are checked in the order they were watched', () => {
-  test('also those that stay, and each once', () => {
+  test('operations of a key are checked in watch order, each once', () => {
     const fixture = new Fixture();
     const tried: string[] = [];
     const onTry = ({ name }: { name: string }): unknown => tried.push(name);
@@ -324,7 +330,7 @@ describe('operations of a key are checked in the order they were watched', () =>
     expect(tried).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('some complete: the number of those is returned', () => {
+  test('checkAndComplete returns the number of operations that it completed', () => {
     const fixture = new Fixture();
     for (const name of ['a', 'b', 'c', 'd', 'e']) {
       fixture.watch(name, 'x').holds = name !== 'b' && name !== 'd';
@@ -336,7 +342,7 @@ describe('operations of a key are checked in the order they were watched', () =>
     expect(fixture.purgatory.checkAndComplete('nobody')).toBe(0);
   });
 
-  test('one that was watched anew stands behind the others', () => {
+  test('an operation that is watched again is checked after the others', () => {
     const fixture = new Fixture();
     const a = fixture.watch('a', 'xy');
     const b = fixture.watch('b', 'x');
@@ -347,7 +353,7 @@ describe('operations of a key are checked in the order they were watched', () =>
     expect(fixture.log).toEqual(['b tried', 'a tried']);
   });
 
-  test('one that is watched during the check is not part of it', () => {
+  test('an operation that is watched during a check is not part of it', () => {
     const fixture = new Fixture();
     fixture.watch('a', 'x', { onComplete: () => fixture.watch('c', 'x') }).holds = true;
     fixture.watch('b', 'x').holds = true;
@@ -356,7 +362,7 @@ describe('operations of a key are checked in the order they were watched', () =>
     expect(c).toMatchObject({ name: 'c', tries: 2 });
   });
 
-  test('also when it was there before, and was taken out and watched anew during the check', () => {
+  test('an operation that is removed and watched again during a check is not part of it', () => {
     const fixture = new Fixture();
     const b = fixture.operation('b');
     fixture.watch('a', 'x', {
@@ -372,7 +378,7 @@ describe('operations of a key are checked in the order they were watched', () =>
     expect([b.tries, c.tries]).toEqual([4, 3]);
   });
 
-  test('one that is forced or expires during the check is not checked any more', () => {
+  test('an operation that is forced or expires during a check is not checked any more', () => {
     const fixture = new Fixture();
     const forced = fixture.operation('forced');
     fixture.watch('a', 'x', {
@@ -392,7 +398,7 @@ describe('operations of a key are checked in the order they were watched', () =>
 });
 
 describe('a key given twice in one call is one watch entry', () => {
-  test('and one try for each trigger', () => {
+  test('a key given twice is one watch entry, and one try for each trigger', () => {
     const fixture = new Fixture();
     const operation = fixture.watch('a', 'xyxxy', { delayMs: 10 });
     expect(fixture.gauges()).toEqual([2, 1, 2, 1]);

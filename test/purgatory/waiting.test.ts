@@ -13,7 +13,7 @@ async function outcomeOf(promise: Promise<unknown>): Promise<unknown> {
 const nothing = (): undefined => undefined;
 
 describe('wait: the promise form', () => {
-  test('of a condition that holds at once', async () => {
+  test('wait resolves for a condition that holds at once', async () => {
     const fixture = new Fixture();
     let looks = 0;
     await expect(fixture.purgatory.wait(['x'], () => ++looks, { timeoutMs: 10 })).resolves.toBe(1);
@@ -21,7 +21,7 @@ describe('wait: the promise form', () => {
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('looks twice when it comes, and after every trigger of one of its keys', async () => {
+  test('wait checks its condition twice at first, and after every trigger of one of its keys', async () => {
     const fixture = new Fixture();
     let value: string | undefined = undefined;
     let looks = 0;
@@ -41,13 +41,13 @@ describe('wait: the promise form', () => {
     expect(looks).toBe(4);
   });
 
-  test.each([null, 0, '', false, NaN])('%o is a value', async (value) => {
+  test.each([null, 0, '', false, NaN])('wait resolves with %o', async (value) => {
     const { purgatory } = new Fixture();
     await expect(purgatory.wait(['x'], () => value, { timeoutMs: 10 })).resolves.toBe(value);
     await expect(purgatory.wait(['x'], () => Promise.resolve(value), { timeoutMs: 10 })).resolves.toBe(value);
   });
 
-  test('of a condition that takes a promise: one look in flight at most, and each trigger is followed by one', async () => {
+  test('wait has at most one check in flight of a condition that returns promises, and each trigger is followed by one', async () => {
     const fixture = new Fixture();
     const looks: ((value: number | undefined) => void)[] = [];
     const condition = (): Promise<number | undefined> =>
@@ -70,7 +70,7 @@ describe('wait: the promise form', () => {
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('of a condition that now takes a promise and now does not: no trigger is lost', async () => {
+  test('wait loses no trigger of a condition that returns a promise now and then', async () => {
     const fixture = new Fixture();
     let looks = 0;
     const condition = (): undefined | Promise<undefined> => {
@@ -89,7 +89,7 @@ describe('wait: the promise form', () => {
     await expect(wait).rejects.toHaveProperty('code', 'ERR_OPERATION_EXPIRED');
   });
 
-  test('a timeout of Infinity: as long as it takes', async () => {
+  test('wait with a timeout of Infinity never expires', async () => {
     const fixture = new Fixture();
     let value: number | undefined = undefined;
     const wait = fixture.purgatory.wait(['x'], () => value, { timeoutMs: Infinity });
@@ -101,7 +101,7 @@ describe('wait: the promise form', () => {
     await expect(wait).resolves.toBe(5);
   });
 
-  test('many, which complete in the order in which they came', async () => {
+  test('waits for one key resolve in the order of their calls', async () => {
     const fixture = new Fixture();
     let isOpen = false;
     const done: number[] = [];
@@ -116,7 +116,7 @@ describe('wait: the promise form', () => {
 });
 
 describe('wait rejects with ERR_OPERATION_EXPIRED', () => {
-  test.each([10, 0, -1])('after a timeout of %d, and nothing stays watched', async (timeoutMs) => {
+  test.each([10, 0, -1])('wait with a timeout of %d rejects with ERR_OPERATION_EXPIRED, and nothing stays watched', async (timeoutMs) => {
     const fixture = new Fixture();
     const wait = fixture.purgatory.wait(['x'], nothing, { timeoutMs });
     expect(await outcomeOf(wait)).toBe('pending');
@@ -126,7 +126,7 @@ describe('wait rejects with ERR_OPERATION_EXPIRED', () => {
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('also while a look is in flight, whatever that then says', async () => {
+  test('wait rejects with ERR_OPERATION_EXPIRED during a check, whatever its result is', async () => {
     for (const end of [() => 5, () => Promise.reject(new Error('late'))]) {
       const fixture = new Fixture();
       let land = (): void => undefined;
@@ -145,7 +145,7 @@ describe('wait rejects with ERR_OPERATION_EXPIRED', () => {
 describe('wait rejects at once with an error its condition throws', () => {
   const mine = new Error('mine');
 
-  test.each([1, 2, 3])('on look %d', async (which) => {
+  test.each([1, 2, 3])('wait rejects at once with an error that its condition throws in check %d', async (which) => {
     const fixture = new Fixture();
     let looks = 0;
     const condition = (): undefined => {
@@ -158,7 +158,7 @@ describe('wait rejects at once with an error its condition throws', () => {
     expect([looks, fixture.errors]).toEqual([which, []]);
   });
 
-  test.each([1, 2])('or one it rejects with, on look %d', async (which) => {
+  test.each([1, 2])('wait rejects at once with an error that its condition rejects with in check %d', async (which) => {
     const fixture = new Fixture();
     let looks = 0;
     const condition = (): Promise<undefined> =>
@@ -169,7 +169,7 @@ describe('wait rejects at once with an error its condition throws', () => {
   });
 });
 
-describe('onError is never told of an operation that nobody made', () => {
+describe('onError is not called for the operation of a wait', () => {
   test('a wait whose condition triggers its own key for ever rejects with ERR_CHECK_ENDLESS', async () => {
     const fixture = new Fixture();
     const condition = (): undefined => void fixture.purgatory.checkAndComplete('x');
@@ -181,7 +181,7 @@ describe('onError is never told of an operation that nobody made', () => {
 });
 
 describe('wait rejects with the reason of its signal', () => {
-  test('aborted already: at once, and the condition is never looked at', async () => {
+  test('wait with an aborted signal rejects at once, and does not check its condition', async () => {
     const fixture = new Fixture();
     const signal = AbortSignal.abort('mine');
     const wait = fixture.purgatory.wait(['x'], () => expect.fail(), { timeoutMs: 10, signal });
@@ -190,7 +190,7 @@ describe('wait rejects with the reason of its signal', () => {
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('aborted later: nothing stays watched', async () => {
+  test('wait rejects when its signal is aborted, and nothing stays watched', async () => {
     const fixture = new Fixture();
     const controller = new AbortController();
     const { signal } = controller;
@@ -202,7 +202,7 @@ describe('wait rejects with the reason of its signal', () => {
     await expect(wait).rejects.toBe(signal.reason);
   });
 
-  test.each([1, 2])('aborted from inside look %d, whatever that returns', async (which) => {
+  test.each([1, 2])('wait rejects when its signal is aborted from inside check %d, whatever the result is', async (which) => {
     const fixture = new Fixture();
     const controller = new AbortController();
     let looks = 0;
@@ -216,7 +216,7 @@ describe('wait rejects with the reason of its signal', () => {
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('no listener is left on it, however the wait ends', async () => {
+  test('wait leaves no listener on its signal, however it ends', async () => {
     const { signal } = new AbortController();
     const ends: Record<string, (fixture: Fixture) => unknown> = {
       'a value': ({ purgatory }) => purgatory.checkAndComplete('x'),
@@ -255,7 +255,7 @@ describe('wait rejects with ERR_PURGATORY_CLOSED and ERR_OPERATION_CANCELLED at 
       ({ purgatory }: Fixture) => purgatory.close({ pending: 'drop' }),
     ],
     ['cancelForKey', 'ERR_OPERATION_CANCELLED', ({ purgatory }: Fixture) => purgatory.cancelForKey('x')],
-  ] as const)('%s; its own operation never appears in a returned array', async (_, code, end) => {
+  ] as const)('%s rejects a wait, whose operation is not in the returned array', async (_, code, end) => {
     const fixture = new Fixture();
     const before = fixture.watch('a', 'x');
     const wait = fixture.purgatory.wait(['y', 'x'], nothing, { timeoutMs: 10 });
@@ -265,7 +265,7 @@ describe('wait rejects with ERR_PURGATORY_CLOSED and ERR_OPERATION_CANCELLED at 
     await expect(wait).rejects.toMatchObject({ name: 'EscapementError', code });
   });
 
-  test('closed from inside its own look: rejected all the same', async () => {
+  test('a wait that is closed from inside its own check rejects', async () => {
     for (const which of [1, 2]) {
       const fixture = new Fixture();
       let looks = 0;

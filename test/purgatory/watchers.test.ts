@@ -29,7 +29,7 @@ function walk(watchers: Watchers, key: string, during: (name: string) => void = 
   return names;
 }
 
-test('entries and keys are counted, and a key without entries is gone', () => {
+test('entries and keys are counted, and a key without entries is removed', () => {
   const { watchers, a, b, c } = makeWatchers();
   expect([watchers.size, watchers.keys]).toEqual([5, 2]);
   watchers.remove(a);
@@ -39,14 +39,14 @@ test('entries and keys are counted, and a key without entries is gone', () => {
   expect([watchers.size, watchers.keys]).toEqual([0, 0]);
 });
 
-test('what is there no more may be removed again', () => {
+test('an operation that is not watched may be removed again', () => {
   const { watchers, a } = makeWatchers();
   watchers.remove(a);
   watchers.remove(a);
   expect([watchers.size, watchers.keys]).toEqual([3, 2]);
 });
 
-test('all lists every operation once, in the order they came', () => {
+test('all() lists every operation once, in order of arrival', () => {
   const { watchers, a, b, c } = makeWatchers();
   expect(watchers.all()).toEqual([a, b, c]);
   watchers.remove(a);
@@ -54,7 +54,7 @@ test('all lists every operation once, in the order they came', () => {
   expect(watchers.all()).toEqual([b, c, a]);
 });
 
-test('a walk comes to what was there when it began', () => {
+test('a walk visits the operations that were there when it began', () => {
   const { watchers } = makeWatchers();
   expect([walk(watchers, 'y'), walk(watchers, 'x'), walk(watchers, 'z')]).toEqual(['abc', 'ac', '']);
   const late = new TestOperation('late');
@@ -64,7 +64,7 @@ test('a walk comes to what was there when it began', () => {
   expect([names, walk(watchers, 'x')]).toEqual(['ac', 'ac' + 'late']);
 });
 
-test('a walk goes on wherever it is, when operations go: the one it is at, the next, the last, all', () => {
+test('a walk continues when operations are removed: the current one, the next, the last, all', () => {
   for (const [gone, expected] of [
     ['a', 'abc'],
     ['b', 'ac'],
@@ -83,7 +83,7 @@ test('a walk goes on wherever it is, when operations go: the one it is at, the n
   }
 });
 
-test('a walk does not come to what left and came back', () => {
+test('a walk does not visit an operation that was removed and added again', () => {
   const { watchers, b } = makeWatchers();
   const names = walk(watchers, 'y', (name) => {
     if (name !== 'a') return;
@@ -93,7 +93,7 @@ test('a walk does not come to what left and came back', () => {
   expect(names).toBe('ac');
 });
 
-test('one key and 100 000 watchers: taking one out does not look at the others', () => {
+test('removing one of 100 000 watchers of a key does not visit the others', () => {
   const watchers = new Watchers();
   const operations = Array.from({ length: 100_000 }, (_, i) => new TestOperation(`${i}`));
   for (const operation of operations) watchers.add(operation, ['x']);
@@ -112,7 +112,7 @@ function visit(lists: KeyLists, key: unknown): void {
 }
 
 describe('lists by key', () => {
-  test('count the keys that somebody waits for', () => {
+  test('the list counts only keys that are watched', () => {
     const lists = new KeyLists();
     const list = lists.use('a');
     const watcher = new Watcher(operation, list, undefined);
@@ -124,14 +124,14 @@ describe('lists by key', () => {
     expect([lists.size, lists.emptyKeys]).toEqual([1, 0]);
   });
 
-  test('keep the last 256 that have become empty, and no more', () => {
+  test('the last 256 keys that have become empty are kept, and no more', () => {
     const lists = new KeyLists();
     for (let key = 0; key < 10_000; key++) visit(lists, key);
     expect([lists.size, lists.emptyKeys, lists.all.size]).toEqual([0, 256, 256]);
     expect([...lists.all.keys()]).toEqual(Array.from({ length: 256 }, (_, i) => 9_744 + i));
   });
 
-  test('let nothing go that is in use again', () => {
+  test('no key that is in use again is removed', () => {
     const lists = new KeyLists();
     visit(lists, 'a');
     const list = lists.use('a');
@@ -141,7 +141,7 @@ describe('lists by key', () => {
     expect([lists.size, lists.emptyKeys]).toEqual([1, 256]);
   });
 
-  test('count right when one key comes and goes again and again among others', () => {
+  test('the count is right when one key is watched and removed again and again among others', () => {
     const lists = new KeyLists();
     for (let i = 0; i < 5_000; i++) {
       visit(lists, 'hot');
@@ -152,7 +152,7 @@ describe('lists by key', () => {
     expect(empty).toBeLessThanOrEqual(256);
   });
 
-  test('hold no object', () => {
+  test('an object as a key is not kept', () => {
     const lists = new KeyLists();
     visit(lists, {});
     visit(lists, () => undefined);
@@ -166,14 +166,14 @@ function drain(queue: PendingKeys): unknown[] {
   return taken;
 }
 
-test('keys come out in the order in which they came in, each once', () => {
+test('queued keys are taken in order, each once', () => {
   const queue = new PendingKeys();
   for (const key of ['a', NaN, 'b', 'a', NaN, 0]) queue.add(key);
   expect(drain(queue)).toEqual(['a', NaN, 'b', 0]);
   expect(queue.take()).toBeUndefined();
 });
 
-test('a key that was taken may come again, also when the queue has been empty', () => {
+test('a key that was taken may be queued again, also when the queue has been empty', () => {
   const queue = new PendingKeys();
   queue.add('a');
   expect(queue.take()).toBe('a');
@@ -184,7 +184,7 @@ test('a key that was taken may come again, also when the queue has been empty', 
   expect(drain(queue)).toEqual(['a']);
 });
 
-test('clear forgets what is in line, also in the middle', () => {
+test('clear forgets the queued keys, also in the middle', () => {
   const queue = new PendingKeys();
   for (const key of ['a', 'b', 'c']) queue.add(key);
   expect(queue.take()).toBe('a');
@@ -194,7 +194,7 @@ test('clear forgets what is in line, also in the middle', () => {
   expect(drain(queue)).toEqual(['b']);
 });
 
-test('a line that never ends costs the same at its end as at its beginning', () => {
+test('a queue of keys that never ends costs the same at its end as at its beginning', () => {
   const queue = new PendingKeys();
   for (let i = 0; i < 100; i++) queue.add(i);
   for (let i = 100; i < 1_000_000; i++) {
@@ -259,7 +259,7 @@ describe('equality of keys; default: the key itself (SameValueZero)', () => {
     expect([purgatory.watched, purgatory.watchedKeys]).toEqual([3, 2]);
   });
 
-  test('an object is equal to itself alone', () => {
+  test('an object as a key is equal only to itself', () => {
     const purgatory = new DelayedOperationPurgatory<object>('test');
     const key = { topic: 't' };
     const operation = watch(purgatory, [key, key]);
@@ -267,7 +267,7 @@ describe('equality of keys; default: the key itself (SameValueZero)', () => {
     expect(purgatory.cancelForKey(key)).toEqual([operation]);
   });
 
-  test('objects that cannot be shown are keys, too', () => {
+  test('an object that cannot be converted to a string may be a key', () => {
     const purgatory = new DelayedOperationPurgatory<object>('test');
     const secretive = {
       toString: (): never => {
@@ -279,7 +279,7 @@ describe('equality of keys; default: the key itself (SameValueZero)', () => {
     expect(purgatory.checkAndComplete(secretive)).toBe(1);
   });
 
-  test.each(['__proto__', 'constructor', 'toString'])('%s is a key like any other', (key) => {
+  test.each(['__proto__', 'constructor', 'toString'])('%s may be a key', (key) => {
     const purgatory = new DelayedOperationPurgatory<string>('test');
     expect([purgatory.checkAndComplete(key), purgatory.cancelForKey(key)]).toEqual([0, []]);
     const operation = watch(purgatory, [key]);
@@ -288,7 +288,7 @@ describe('equality of keys; default: the key itself (SameValueZero)', () => {
 });
 
 describe('keyOf', () => {
-  test('makes a structured key something that can be compared', () => {
+  test('keyOf maps a structured key to a comparable value', () => {
     const purgatory = new DelayedOperationPurgatory<Partition>('test', byValue);
     const operation = watch(purgatory, [
       { topic: 't', index: 0 },
@@ -302,7 +302,7 @@ describe('keyOf', () => {
     expect(purgatory.watched).toBe(0);
   });
 
-  test('also for cancelForKey and wait', async () => {
+  test('keyOf is used by cancelForKey and wait', async () => {
     const purgatory = new DelayedOperationPurgatory<Partition>('test', byValue);
     const wait = purgatory.wait([{ topic: 't', index: 0 }], () => undefined, { timeoutMs: Infinity });
     const operation = watch(purgatory, [{ topic: 't', index: 0 }]);
@@ -310,14 +310,14 @@ describe('keyOf', () => {
     await expect(wait).rejects.toHaveProperty('code', 'ERR_OPERATION_CANCELLED');
   });
 
-  test.each([NaN, 0, 7n, Symbol.iterator, ''])('may return %o', (plain) => {
+  test.each([NaN, 0, 7n, Symbol.iterator, ''])('keyOf may return %o', (plain) => {
     const purgatory = new DelayedOperationPurgatory<object>('test', { keyOf: () => plain });
     const operation = watch(purgatory, [{}, {}]);
     expect(purgatory.watched).toBe(1);
     expect(purgatory.cancelForKey({})).toEqual([operation]);
   });
 
-  test('is called once for each key, with nothing else', () => {
+  test('keyOf is called once for each key, with the key alone', () => {
     const calls: unknown[][] = [];
     const keyOf = (...args: unknown[]): string => {
       calls.push(args);
@@ -329,7 +329,7 @@ describe('keyOf', () => {
     expect(calls).toEqual([['x'], ['y'], ['x'], ['y']]);
   });
 
-  test('may take undefined for a key', () => {
+  test('keyOf may accept undefined as a key', () => {
     const purgatory = new DelayedOperationPurgatory<string | undefined>('test', {
       keyOf: (key) => key ?? '',
     });
@@ -339,7 +339,7 @@ describe('keyOf', () => {
 });
 
 describe('the keys may be any iterable', () => {
-  test('a set, a map of keys, a generator, a typed array', () => {
+  test('the keys may be a set, a map of keys, a generator or a typed array', () => {
     function* generate(): Generator<number> {
       yield* [1, 2, 1];
     }
@@ -358,7 +358,7 @@ describe('the keys may be any iterable', () => {
     }
   });
 
-  test('and is read once, before the first try; what is done to it later is not seen', () => {
+  test('the keys are read once, before the first try, so later changes have no effect', () => {
     const purgatory = new DelayedOperationPurgatory<string>('test');
     const keys = ['x'];
     const operation = new TestOperation('a', { onTry: () => keys.push('y') });
@@ -366,7 +366,7 @@ describe('the keys may be any iterable', () => {
     expect(purgatory.watched).toBe(1);
   });
 
-  test('an iterator that gives up is closed', () => {
+  test('an iterator of keys is closed when it is not read to its end', () => {
     let isClosed = false;
     function* keys(): Generator<string | undefined> {
       try {

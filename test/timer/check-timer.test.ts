@@ -257,7 +257,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
 ];
 
 describe('checkTimer finds', () => {
-  test.each(CORRUPTIONS)('%s', (_, message, corrupt) => {
+  test.each(CORRUPTIONS)('checkTimer finds %s', (_, message, corrupt) => {
     const patient = makePatient();
     corrupt(patient);
     expect(() => {
@@ -266,7 +266,7 @@ describe('checkTimer finds', () => {
     vi.restoreAllMocks();
   });
 
-  test('what it finds is an Error that says who speaks', () => {
+  test('an error of checkTimer begins with the name of the function', () => {
     const { timer, early } = makePatient();
     early.isQueued = false;
     expect(() => {
@@ -276,7 +276,7 @@ describe('checkTimer finds', () => {
 });
 
 describe('checkTimer is content with', () => {
-  test('a timer in any ordinary state, also while a task runs', () => {
+  test('checkTimer accepts a timer in any ordinary state, also while a task runs', () => {
     const { timer, clock } = makePatient();
     timer.schedule(
       5,
@@ -294,7 +294,7 @@ describe('checkTimer is content with', () => {
     expect(timer.size).toBe(0);
   });
 
-  test('a timer nobody drives, one somebody waits on, one an executor has, and a closed one', () => {
+  test('checkTimer accepts a timer without autoStart, one with a pending advanceClock, one with a handed-over turn, and a closed one', () => {
     const clock = new ManualClock();
     const idle = new SystemTimer({ clock, autoStart: false });
     const awaited = new SystemTimer({ clock, autoStart: false });
@@ -308,14 +308,14 @@ describe('checkTimer is content with', () => {
     expect([idle, awaited, handedOver, closed].map((timer) => timer.size)).toEqual([1, 0, 1, 0]);
   });
 
-  test('hundreds of thousands of buckets', () => {
+  test('checkTimer accepts hundreds of thousands of buckets', () => {
     const timer = new SystemTimer({ clock: new ManualClock(), wheelSize: 2 ** 18 });
     for (let delayMs = 1; delayMs <= 200_000; delayMs++) timer.schedule(delayMs, () => undefined, undefined);
     checkTimer(timer);
     expect(timer.size).toBe(200_000);
   });
 
-  test('the largest expirations there are, on every level', () => {
+  test('checkTimer accepts the largest expirations on every level', () => {
     for (const options of [
       { tickMs: 5, wheelSize: 3 },
       { tickMs: 1, wheelSize: 2 },
@@ -332,7 +332,7 @@ describe('checkTimer is content with', () => {
 });
 
 describe('inspect', () => {
-  test('of a fresh timer shows one empty level', () => {
+  test('a snapshot of a new timer shows one empty level', () => {
     const timer = new SystemTimer({ clock: new ManualClock({ nowMs: 25.5 }), tickMs: 10, wheelSize: 4 });
     expect(timer.inspect()).toEqual({
       nowMs: 25.5,
@@ -343,7 +343,7 @@ describe('inspect', () => {
     });
   });
 
-  test('shows every level, finest first, with the buckets that hold tasks, by index', () => {
+  test('a snapshot shows every level, finest first, with the buckets that hold tasks, by index', () => {
     const timer = new SystemTimer({ clock: new ManualClock({ nowMs: 9 }), wheelSize: 4 });
     for (const delayMs of [2, 3, 2, 5, 30, 0, -4]) timer.add(new TestTask(delayMs));
     expect(timer.inspect()).toEqual({
@@ -380,7 +380,7 @@ describe('inspect', () => {
     });
   });
 
-  test('is a copy: the timer goes on, the snapshot stays', () => {
+  test('a snapshot is a copy: it stays as it is when the timer goes on', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     timer.add(new TestTask(5));
@@ -394,7 +394,7 @@ describe('inspect', () => {
     expect(timer.inspect()).toMatchObject({ size: 1, delayQueue: [101] });
   });
 
-  test('inside a task shows what is left', () => {
+  test('a snapshot inside a task shows what is still pending', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const seen: number[][] = [];
     for (let i = 0; i < 3; i++) {
@@ -416,7 +416,7 @@ describe('inspect', () => {
     ]);
   });
 
-  test('after close shows nothing that waits', () => {
+  test('a snapshot after close shows no pending task', () => {
     const timer = new SystemTimer({ clock: new ManualClock(), wheelSize: 2 });
     for (const delayMs of [0, 5, 500]) timer.add(new TestTask(delayMs));
     timer.close();

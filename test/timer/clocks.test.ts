@@ -10,7 +10,7 @@ const YEAR_MS = 365.25 * 86_400_000;
 
 describe('delays of any finite length work', () => {
   test.each([2 ** 31 - 1, 2 ** 31, 2 ** 31 + 0.5, 2 ** 32, 10 * YEAR_MS])(
-    'a task %d ms away runs then, and not before',
+    'a task with a delay of %d ms runs then, and not before',
     (delayMs) => {
       const clock = new CountingClock(12_345);
       const timer = new SystemTimer({ clock });
@@ -25,7 +25,7 @@ describe('delays of any finite length work', () => {
   );
 
   test.each([Number.MAX_SAFE_INTEGER, 2 ** 53, 1e30, Number.MAX_VALUE])(
-    'a task %d ms away waits, can be moved, and can be cancelled',
+    'a task with a delay of %d ms is pending, can be moved, and can be cancelled',
     (delayMs) => {
       const clock = new HandClock(1_000.5);
       for (const options of [{}, { tickMs: 7, wheelSize: 2 }, { rounding: 'down' as const }]) {
@@ -45,14 +45,14 @@ describe('delays of any finite length work', () => {
     },
   );
 
-  test.each([-1, -(2 ** 40), -Number.MAX_VALUE])('a task %d ms away is due at once', (delayMs) => {
+  test.each([-1, -(2 ** 40), -Number.MAX_VALUE])('a task with a delay of %d ms is due at once', (delayMs) => {
     const timer = new SystemTimer({ clock: new ManualClock({ nowMs: 5 }) });
     timer.add(new TestTask(delayMs));
     expect(timer.nextExpirationMs()).toBe(5);
     expect(timer.poll()).toBe(1);
   });
 
-  test('with a host that fires at once what is longer than 2^31 - 1', () => {
+  test('a delay of more than 2^31 - 1 ms works with a host that fires such a timeout at once', () => {
     let wakeups = 0;
     const manual = new ManualClock();
     const overflowing: Clock = {
@@ -73,7 +73,7 @@ describe('delays of any finite length work', () => {
 });
 
 describe('a late or early host wake-up is harmless', () => {
-  test('an early one runs nothing and is armed again for the rest', () => {
+  test('an early wake-up runs nothing and is armed again for the rest', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const task = new TestTask(10);
@@ -89,7 +89,7 @@ describe('a late or early host wake-up is harmless', () => {
     expect([task.runs, clock.armed]).toEqual([1, 0]);
   });
 
-  test('a late one catches up with everything in one turn, in order', () => {
+  test('a late wake-up runs everything that is due in one turn, in order', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -102,7 +102,7 @@ describe('a late or early host wake-up is harmless', () => {
     checkTimer(timer);
   });
 
-  test('between a moment and its late wake-up the timer can be used as always', () => {
+  test('a timer works as always between an expiration and its late wake-up', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, wheelSize: 2 });
     const journal = new Journal();
@@ -118,7 +118,7 @@ describe('a late or early host wake-up is harmless', () => {
     expect(clock.armed).toBe(0);
   });
 
-  test('one that comes after everything was cancelled runs nothing', () => {
+  test('a wake-up that fires after everything was cancelled runs nothing', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const task = new TestTask(5);
@@ -129,7 +129,7 @@ describe('a late or early host wake-up is harmless', () => {
     expect([task.runs, clock.armed]).toEqual([0, 0]);
   });
 
-  test('one that a broken clock delivers although it was cancelled does not leave two armed', () => {
+  test('a cancelled wake-up that a broken clock delivers does not leave two armed', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -177,28 +177,31 @@ describe('a clock that throws', () => {
     }
   }
 
-  test.each(['now', 'setTimeout'] as const)('in %s adds nothing, and the next add works', (method) => {
-    const clock = new FailingClock();
-    const timer = new SystemTimer({ clock });
-    const [task, next] = [new TestTask(5), new TestTask(7)];
-    for (const action of [
-      () => {
-        timer.add(task);
-      },
-      () => timer.schedule(5, () => undefined, undefined),
-    ]) {
-      clock.failing = method;
-      expect(action).toThrow(`${method} failed`);
-      expect([timer.size, clock.armed, task.pending]).toEqual([0, 0, false]);
-      checkTimer(timer);
-    }
-    timer.add(next);
-    expect([timer.size, clock.armed, clock.armedForMs]).toEqual([1, 1, 7]);
-    clock.runTo(10);
-    expect([task.runs, next.runs]).toEqual([0, 1]);
-  });
+  test.each(['now', 'setTimeout'] as const)(
+    'a clock that throws in %s adds nothing, and the next add works',
+    (method) => {
+      const clock = new FailingClock();
+      const timer = new SystemTimer({ clock });
+      const [task, next] = [new TestTask(5), new TestTask(7)];
+      for (const action of [
+        () => {
+          timer.add(task);
+        },
+        () => timer.schedule(5, () => undefined, undefined),
+      ]) {
+        clock.failing = method;
+        expect(action).toThrow(`${method} failed`);
+        expect([timer.size, clock.armed, task.pending]).toEqual([0, 0, false]);
+        checkTimer(timer);
+      }
+      timer.add(next);
+      expect([timer.size, clock.armed, clock.armedForMs]).toEqual([1, 1, 7]);
+      clock.runTo(10);
+      expect([task.runs, next.runs]).toEqual([0, 1]);
+    },
+  );
 
-  test('in setTimeout when a task moves leaves it waiting, and the next change arms for it', () => {
+  test('a clock that throws in setTimeout leaves a moved task pending, and the next change arms the wake-up for it', () => {
     const clock = new FailingClock();
     const timer = new SystemTimer({ clock });
     const task = new TestTask(5);
@@ -267,7 +270,7 @@ describe.each(WRONG)('a clock that %s', (_, now) => {
     if (error !== broken) expect(error).toMatchObject(INVALID);
   };
 
-  test('is refused by every call that reads it, which changes nothing; then the timer goes on', async () => {
+  test('every call that reads an invalid clock throws and changes nothing; then the timer goes on', async () => {
     const { clock, timer, ran } = open({ autoStart: false });
     const add = (name: string): unknown => timer.schedule(10, (each) => ran.push(each), name);
     add('a');
@@ -290,7 +293,7 @@ describe.each(WRONG)('a clock that %s', (_, now) => {
     expect(ran).toEqual(['a', 'b']);
   });
 
-  test('when it wakes the timer: one error, nothing runs, and what is due runs soon after it is right', () => {
+  test('an invalid clock at a wake-up is one error; nothing runs, and what is due runs soon after the clock is valid', () => {
     const { clock, timer, ran, errors } = open();
     timer.schedule(10, (each) => ran.push(each), 'a');
     clock.wrong = { now };
@@ -304,7 +307,7 @@ describe.each(WRONG)('a clock that %s', (_, now) => {
     checkTimer(timer);
   });
 
-  test('from inside a task: the others still run, and the timer goes on', () => {
+  test('an error of an invalid clock inside a task does not stop the other tasks', () => {
     const { clock, timer, ran, errors } = open();
     timer.schedule(10, () => (clock.wrong = { now }), undefined);
     timer.schedule(10, (each) => ran.push(each), 'a');
@@ -317,7 +320,7 @@ describe.each(WRONG)('a clock that %s', (_, now) => {
     checkTimer(timer);
   });
 
-  test('is not needed to cancel; a timer that has nothing to wait for wakes nobody', () => {
+  test('cancel does not read an invalid clock, and a timer without pending tasks arms nothing', () => {
     const { clock, timer, errors } = open();
     const first = timer.schedule(10, () => undefined, undefined);
     const second = timer.schedule(20, () => undefined, undefined);
@@ -327,7 +330,7 @@ describe.each(WRONG)('a clock that %s', (_, now) => {
     checkTimer(timer);
   });
 
-  test('a task that is added when it is right again moves the wake-up to where it belongs', () => {
+  test('a task that is added when the clock is valid again moves the wake-up to the earliest bucket', () => {
     const { clock, timer, ran } = open();
     timer.schedule(10, (each) => ran.push(each), 'a');
     timer.schedule(100, (each) => ran.push(each), 'b');
@@ -341,7 +344,7 @@ describe.each(WRONG)('a clock that %s', (_, now) => {
   });
 });
 
-test('a caller of advanceClock gets its answer when the clock is right again', async () => {
+test('a pending advanceClock resolves when an invalid clock is valid again', async () => {
   const { clock, timer, errors } = open({ autoStart: false });
   const fellDue = timer.advanceClock(10);
   clock.wrong = { now: () => NaN };

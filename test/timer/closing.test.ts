@@ -6,7 +6,7 @@ import { HandClock } from './support/hand-clock.ts';
 import { Journal, TestTask } from './support/tasks.ts';
 
 describe('close drops by default', () => {
-  test('it returns the tasks that waited, in order of expiration, and none runs', () => {
+  test('close returns the pending tasks in order of expiration, and none of them runs', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, wheelSize: 2 });
     const journal = new Journal();
@@ -23,7 +23,7 @@ describe('close drops by default', () => {
     checkTimer(timer);
   });
 
-  test('what was dropped is not pending, and can be added to another timer', () => {
+  test('a task that close dropped is not pending, and can be added to another timer', () => {
     const clock = new ManualClock();
     const [timer, other] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
     const task = new TestTask(5);
@@ -35,14 +35,14 @@ describe('close drops by default', () => {
     expect(task.runs).toBe(1);
   });
 
-  test('ids are stale afterwards', () => {
+  test('every id is stale after close', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const id = timer.schedule(5, () => undefined, undefined);
     timer.close();
     expect([timer.cancel(id), timer.reschedule(id, 1)]).toEqual([false, false]);
   });
 
-  test('it is idempotent, and so is Symbol.dispose', () => {
+  test('close is idempotent, and so is Symbol.dispose', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     timer.add(new TestTask(5));
     expect(timer.close()).toHaveLength(1);
@@ -52,7 +52,7 @@ describe('close drops by default', () => {
     expect(timer.inspect().size).toBe(0);
   });
 
-  test('Symbol.dispose drops', () => {
+  test('Symbol.dispose drops pending tasks', () => {
     const clock = new ManualClock();
     const task = new TestTask(5);
     const timer = new SystemTimer({ clock });
@@ -63,7 +63,7 @@ describe('close drops by default', () => {
 });
 
 describe("close with 'run' runs what waits, in expiration order, before it returns", () => {
-  test('tasks and callbacks, each once, however far away', () => {
+  test("close with 'run' runs tasks and callbacks, each once, however long their delays", () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, wheelSize: 3, maxTasksPerTurn: 1 });
     const journal = new Journal();
@@ -78,14 +78,14 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
     checkTimer(timer);
   });
 
-  test('it returns what waited when it was called', () => {
+  test("close with 'run' returns the tasks that were pending when it was called", () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const tasks = [3, 1, 2].map((delayMs) => new TestTask(delayMs));
     for (const task of tasks) timer.add(task);
     expect(timer.close({ pending: 'run' })).toEqual([tasks[1], tasks[2], tasks[0]]);
   });
 
-  test('a task may cancel those that come after it', () => {
+  test('a task that close runs may cancel later ones', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const journal = new Journal();
     const others: TestTask[] = [];
@@ -102,7 +102,7 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
     checkTimer(timer);
   });
 
-  test('a throwing task stops nothing', () => {
+  test('a task that throws while close runs it stops no other task', () => {
     const errors: unknown[] = [];
     const timer = new SystemTimer({
       clock: new ManualClock(),
@@ -119,7 +119,7 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
     expect(errors).toEqual([boom, bad]);
   });
 
-  test('what they add is refused, so that it ends', () => {
+  test('a task that close runs cannot add tasks, so that close ends', () => {
     const errors: unknown[] = [];
     const timer = new SystemTimer({ clock: new ManualClock(), onError: (error) => errors.push(error) });
     const task = new TestTask(1, (self) => {
@@ -131,7 +131,7 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
     expect(errors).toEqual([expect.objectContaining({ code: 'ERR_TIMER_CLOSED', op: 'SystemTimer.add' })]);
   });
 
-  test('nothing is left behind when a task reschedules one that comes after it', () => {
+  test('a task that close runs may reschedule a later one, which still runs', () => {
     for (const delayMs of [0, 5, 1e9]) {
       const timer = new SystemTimer({ clock: new ManualClock() });
       const journal = new Journal();
@@ -146,7 +146,7 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
     }
   });
 
-  test('a task may move one that comes after it to another timer', () => {
+  test('a task that close runs may move a later one to another timer', () => {
     const clock = new ManualClock();
     const [timer, other] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
     const journal = new Journal();
@@ -160,7 +160,7 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
     expect(journal.entries).toEqual(['a', 'moved']);
   });
 
-  test('a second close inside a task does nothing', () => {
+  test('a second close inside a task that close runs does nothing', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const journal = new Journal();
     journal.add(timer, 1, 'a', () => {
@@ -172,7 +172,7 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
     expect(journal.entries).toEqual(['a', 'b']);
   });
 
-  test('sleeps are not run: they reject', async () => {
+  test("close with 'run' rejects sleeps", async () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const sleep = timer.sleep(1);
     expect(timer.close({ pending: 'run' })).toEqual([]);
@@ -181,7 +181,7 @@ describe("close with 'run' runs what waits, in expiration order, before it retur
 });
 
 describe('pending sleeps reject with ERR_TIMER_CLOSED', () => {
-  test('those in a bucket, those that are due, and those with a signal', async () => {
+  test('close rejects sleeps in a bucket, those that are due, and those with a signal', async () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const { signal } = new AbortController();
@@ -196,7 +196,7 @@ describe('pending sleeps reject with ERR_TIMER_CLOSED', () => {
     }
   });
 
-  test('an abort afterwards changes nothing', async () => {
+  test('an abort after close does not change how a sleep was rejected', async () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const controller = new AbortController();
     const sleep = timer.sleep(5, undefined, { signal: controller.signal });
@@ -207,23 +207,26 @@ describe('pending sleeps reject with ERR_TIMER_CLOSED', () => {
 });
 
 describe('a waiting advanceClock resolves false, and poll() returns 0', () => {
-  test.each([true, false])('with autoStart %j', async (autoStart) => {
-    const clock = new ManualClock();
-    const timer = new SystemTimer({ clock, autoStart });
-    timer.add(new TestTask(500));
-    const waits = [timer.advanceClock(1_000), timer.advanceClock(Infinity)];
-    timer.close();
-    expect(await Promise.all(waits)).toEqual([false, false]);
-    expect(clock.pendingWakeups).toBe(0);
-    clock.advance(1_000);
-    expect(timer.poll()).toBe(0);
-    expect(await timer.advanceClock(0)).toBe(false);
-    expect(await timer.advanceClock(1_000)).toBe(false);
-  });
+  test.each([true, false])(
+    'a pending advanceClock resolves false at close, with autoStart %j',
+    async (autoStart) => {
+      const clock = new ManualClock();
+      const timer = new SystemTimer({ clock, autoStart });
+      timer.add(new TestTask(500));
+      const waits = [timer.advanceClock(1_000), timer.advanceClock(Infinity)];
+      timer.close();
+      expect(await Promise.all(waits)).toEqual([false, false]);
+      expect(clock.pendingWakeups).toBe(0);
+      clock.advance(1_000);
+      expect(timer.poll()).toBe(0);
+      expect(await timer.advanceClock(0)).toBe(false);
+      expect(await timer.advanceClock(1_000)).toBe(false);
+    },
+  );
 });
 
 describe('isCancelled is false before the first add and after a drop by close', () => {
-  test('and true only after a cancel that took effect', () => {
+  test('isCancelled is true only after a cancel that took effect', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const task = new TestTask(5);
@@ -240,7 +243,7 @@ describe('isCancelled is false before the first add and after a drop by close', 
     expect([task.isCancelled, task.pending]).toEqual([false, false]);
   });
 
-  test('after a cancel, a later refused add leaves it true', () => {
+  test('isCancelled stays true when a later add is refused', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const task = new TestTask(5);
     timer.add(task);
@@ -254,7 +257,7 @@ describe('isCancelled is false before the first add and after a drop by close', 
 });
 
 describe('after close(), add and schedule throw ERR_TIMER_CLOSED', () => {
-  test('an EscapementError with code and op, and nothing changed', () => {
+  test('a call after close throws an EscapementError with code and op, and changes nothing', () => {
     const timer = new SystemTimer({ clock: new ManualClock(), name: 'requests' });
     const task = new TestTask(5);
     timer.close();
@@ -273,7 +276,7 @@ describe('after close(), add and schedule throw ERR_TIMER_CLOSED', () => {
     expect([task.pending, timer.size]).toEqual([false, 0]);
   });
 
-  test('a task that waits elsewhere stays there', () => {
+  test('a task that is pending in another timer stays there when a closed timer refuses it', () => {
     const clock = new ManualClock();
     const [timer, closed] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
     closed.close();
@@ -287,13 +290,13 @@ describe('after close(), add and schedule throw ERR_TIMER_CLOSED', () => {
     expect(task.runs).toBe(1);
   });
 
-  test('a sleep rejects with it', async () => {
+  test('a sleep on a closed timer rejects', async () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     timer.close();
     await expect(timer.sleep(5)).rejects.toMatchObject({ code: 'ERR_TIMER_CLOSED', op: 'SystemTimer.sleep' });
   });
 
-  test('looking at it still works', () => {
+  test('the state of a closed timer can still be read', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     timer.close();
     timer.ref();

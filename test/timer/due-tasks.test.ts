@@ -6,7 +6,7 @@ import { HandClock } from './support/hand-clock.ts';
 import { Journal, TestTask } from './support/tasks.ts';
 
 describe('tasks already due are arranged with clock.setTimeout(…, 0), so ManualClock.advance(0) runs them', () => {
-  test('the clock is asked for a delay of 0, once for all of them', () => {
+  test('a task that is due at once asks the clock for a delay of 0, once for all such tasks', () => {
     const clock = new HandClock(3.5);
     const timer = new SystemTimer({ clock });
     timer.add(new TestTask(0));
@@ -14,7 +14,7 @@ describe('tasks already due are arranged with clock.setTimeout(…, 0), so Manua
     expect(clock.delaysMs).toEqual([0]);
   });
 
-  test('advance(0) runs them, and what they add without a delay', () => {
+  test('ManualClock.advance(0) runs tasks that are due, and those that they add without a delay', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -27,7 +27,7 @@ describe('tasks already due are arranged with clock.setTimeout(…, 0), so Manua
 });
 
 describe('tasks already due count as a bucket for advanceClock', () => {
-  test('it resolves true for them, once', async () => {
+  test('advanceClock resolves true for tasks that are due at once, and only once', async () => {
     const timer = new SystemTimer({ clock: new ManualClock(), autoStart: false });
     const task = new TestTask(0);
     timer.add(task);
@@ -36,7 +36,7 @@ describe('tasks already due count as a bucket for advanceClock', () => {
     expect(await timer.advanceClock(0)).toBe(false);
   });
 
-  test('one that is added while it waits ends the wait', async () => {
+  test('a task that is added without a delay ends a pending advanceClock', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, autoStart: false });
     const wait = timer.advanceClock(1_000);
@@ -50,7 +50,7 @@ describe('tasks already due count as a bucket for advanceClock', () => {
 });
 
 describe('overdue buckets run before tasks already due', () => {
-  test('also when the newcomer is added before the pump', () => {
+  test('an overdue bucket runs before a task that is added without a delay', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -64,7 +64,7 @@ describe('overdue buckets run before tasks already due', () => {
     expect(journal.entries).toEqual([10, 20, 'due at 25', 'due at 40']);
   });
 
-  test('a bucket that falls due after the newcomer runs after it', () => {
+  test('a bucket that falls due after a task without a delay runs after it', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -78,7 +78,7 @@ describe('overdue buckets run before tasks already due', () => {
 });
 
 describe('poll is not limited by maxTasksPerTurn', () => {
-  test('it runs everything that is due', () => {
+  test('poll runs everything that is due, beyond maxTasksPerTurn', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, maxTasksPerTurn: 3 });
     const journal = new Journal();
@@ -88,7 +88,7 @@ describe('poll is not limited by maxTasksPerTurn', () => {
     expect(clock.armed).toBe(0);
   });
 
-  test('also the rest of a turn that was cut short', () => {
+  test('poll runs the rest of a turn that maxTasksPerTurn has cut short', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, maxTasksPerTurn: 3 });
     const journal = new Journal();
@@ -105,7 +105,7 @@ describe('poll is not limited by maxTasksPerTurn', () => {
 });
 
 describe('a task counts in size until its run() starts', () => {
-  test('while it is due, while others run, and not inside its own run', () => {
+  test('a task counts in size while it is due and while others run, and not inside its own run', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const sizes: number[] = [];
@@ -129,7 +129,7 @@ describe('a task counts in size until its run() starts', () => {
     expect(sizes).toEqual([3, 2, 1, 0]);
   });
 
-  test('a sleep counts until it is over', async () => {
+  test('a sleep counts in size until it is over', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const sleep = timer.sleep(5, 'slept');
@@ -141,7 +141,7 @@ describe('a task counts in size until its run() starts', () => {
 });
 
 describe('maxTasksPerTurn bounds a turn: the rest runs in following turns, order kept', () => {
-  test('every turn is a wake-up of its own, armed at once', () => {
+  test('each turn of a mass expiry is a wake-up of its own, armed at once', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, maxTasksPerTurn: 10 });
     const journal = new Journal();
@@ -160,7 +160,7 @@ describe('maxTasksPerTurn bounds a turn: the rest runs in following turns, order
     expect(journal.entries).toEqual([...first, ...Array.from({ length: 20 }, (_, i) => i)]);
   });
 
-  test('what falls due between two turns waits behind the rest', () => {
+  test('a task that falls due between two turns runs after the rest of the first one', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, maxTasksPerTurn: 2 });
     const journal = new Journal();
@@ -178,7 +178,7 @@ describe('maxTasksPerTurn bounds a turn: the rest runs in following turns, order
     expect(clock.armed).toBe(0);
   });
 
-  test('the rest can be cancelled and moved, and then nobody is woken for it', () => {
+  test('the rest of a turn can be cancelled and moved, and then no wake-up is armed for it', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, maxTasksPerTurn: 1 });
     const journal = new Journal();
@@ -195,7 +195,7 @@ describe('maxTasksPerTurn bounds a turn: the rest runs in following turns, order
     expect(journal.entries).toEqual(['a', 'd']);
   });
 
-  test('a throwing task uses up its share like any other', () => {
+  test('a task that throws counts for maxTasksPerTurn', () => {
     const clock = new HandClock();
     const errors: unknown[] = [];
     const timer = new SystemTimer({ clock, maxTasksPerTurn: 2, onError: (error) => errors.push(error) });
@@ -215,7 +215,7 @@ describe('maxTasksPerTurn bounds a turn: the rest runs in following turns, order
     expect(errors).toHaveLength(4);
   });
 
-  test('Infinity means all in one turn', () => {
+  test('maxTasksPerTurn Infinity runs everything in one turn', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, maxTasksPerTurn: Infinity });
     const journal = new Journal();
@@ -225,7 +225,7 @@ describe('maxTasksPerTurn bounds a turn: the rest runs in following turns, order
     expect(journal.entries).toHaveLength(20_000);
   });
 
-  test('the default is 10 000', () => {
+  test('maxTasksPerTurn is 10 000 by default', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -254,7 +254,7 @@ const counting = (use: (name: string) => void): MetricsProvider => ({
 });
 
 describe('a provider of metrics that', () => {
-  test('throws stops nothing; what it throws is an uncaught exception', () => {
+  test('an error of a metrics provider stops nothing, and is an uncaught exception', () => {
     reported.length = 0;
     const mine = new Error('mine');
     const clock = new ManualClock();
@@ -283,7 +283,7 @@ describe('a provider of metrics that', () => {
     expect([ran.join(''), new Set(reported)]).toEqual(['abced', new Set([mine])]);
   });
 
-  test('uses the timer finds it in order', () => {
+  test('a metrics provider may use the timer', () => {
     const clock = new ManualClock();
     const ran: string[] = [];
     const counted: string[] = [];
@@ -303,7 +303,7 @@ describe('a provider of metrics that', () => {
     expect(counted).toEqual(['timer_tasks_run_total', 'timer_wakeups_total', 'timer_tasks_run_total']);
   });
 
-  test('closes the timer while it is counted leaves nothing armed', () => {
+  test('a metrics provider that closes the timer leaves no wake-up armed', () => {
     const clock = new ManualClock();
     const timer: SystemTimer = new SystemTimer({
       clock,

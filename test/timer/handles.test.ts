@@ -27,11 +27,11 @@ function expectForeign(timer: SystemTimer, numbers: readonly number[] = FOREIGN)
 }
 
 describe('a number that is no id finds nothing and changes nothing', () => {
-  test('in a fresh timer', () => {
+  test('a number that is not an id finds nothing in a new timer', () => {
     expectForeign(new SystemTimer({ clock: new ManualClock() }));
   });
 
-  test('in a timer in which tasks and callbacks wait', () => {
+  test('a number that is not an id finds nothing in a timer with pending tasks and callbacks', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     for (let i = 0; i < 50; i++) {
       timer.add(new TestTask(i * 7));
@@ -40,7 +40,7 @@ describe('a number that is no id finds nothing and changes nothing', () => {
     expectForeign(timer);
   });
 
-  test('in a timer that has run tasks', () => {
+  test('a number that is not an id finds nothing in a timer that has run tasks', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     for (let i = 0; i < 20; i++) timer.schedule(i, () => undefined, undefined);
@@ -49,7 +49,7 @@ describe('a number that is no id finds nothing and changes nothing', () => {
     expectForeign(timer);
   });
 
-  test('inside a task', () => {
+  test('a number that is not an id finds nothing inside a task', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     let runs = 0;
@@ -67,7 +67,7 @@ describe('a number that is no id finds nothing and changes nothing', () => {
     expect([runs, timer.size]).toEqual([3, 4]);
   });
 
-  test('near an id that is in use', () => {
+  test('a number near a valid id finds nothing', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const id = timer.schedule(5, () => undefined, undefined);
     expectForeign(timer, [
@@ -85,7 +85,7 @@ describe('a number that is no id finds nothing and changes nothing', () => {
 });
 
 describe('an id of another timer finds nothing here', () => {
-  test('although both hand out the same slots', () => {
+  test('an id of another timer finds nothing although both timers use the same slots', () => {
     const clock = new ManualClock();
     const [one, two] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
     const ids = Array.from({ length: 100 }, () => one.schedule(5, () => undefined, undefined));
@@ -96,7 +96,7 @@ describe('an id of another timer finds nothing here', () => {
 });
 
 describe('a stale id finds nothing', () => {
-  test.each(['ran', 'cancelled', 'ran in close'])('of a callback that %s', (end) => {
+  test.each(['ran', 'cancelled', 'ran in close'])('an id of a callback that %s is stale', (end) => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -109,7 +109,7 @@ describe('a stale id finds nothing', () => {
     expectForeign(timer, ids);
   });
 
-  test('while its slot is in use again: the new callback is safe', () => {
+  test('a stale id does not cancel the new callback in its slot', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const stale: TimerId[] = [];
@@ -123,7 +123,7 @@ describe('a stale id finds nothing', () => {
     expect(timer.size).toBe(0);
   });
 
-  test('while a task has its slot', () => {
+  test('a stale id does not cancel the task in its slot', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const id = timer.schedule(5, () => undefined, undefined);
     timer.cancel(id);
@@ -133,7 +133,7 @@ describe('a stale id finds nothing', () => {
     expect(task.pending).toBe(true);
   });
 
-  test('but a rescheduled one is the same as before', () => {
+  test('rescheduling keeps the id', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -146,7 +146,7 @@ describe('a stale id finds nothing', () => {
   });
 });
 
-test('ids are positive safe integers, each given once', () => {
+test('every id is a positive safe integer and is given once', () => {
   const timer = new SystemTimer({ clock: new ManualClock() });
   const seen = new Set<number>();
   for (let i = 0; i < 5_000; i++) {
@@ -166,17 +166,17 @@ class Owner implements TaskOwner {
 }
 
 describe('a task', () => {
-  test('keeps its delay', () => {
+  test('a task keeps its delay', () => {
     for (const delayMs of [0, -5, 1.5, Number.MAX_VALUE]) expect(new TestTask(delayMs).delayMs).toBe(delayMs);
   });
 
-  test('waits nowhere at first', () => {
+  test('a new task is not pending', () => {
     const task = new TestTask(5);
     expect([task.pending, task.isCancelled, task.cancel()]).toEqual([false, false, false]);
     expect(entryIn(task, new Owner())).toBeUndefined();
   });
 
-  test('waits where it was attached, and only there', () => {
+  test('a task is pending in the owner that it was attached to last, and only there', () => {
     const task = new TestTask(5);
     const [one, two] = [new Owner(), new Owner()];
     attach(task, one, 7);
@@ -186,7 +186,7 @@ describe('a task', () => {
     expect([entryIn(task, one), entryIn(task, two)]).toEqual([undefined, 9]);
   });
 
-  test('cancel withdraws it once', () => {
+  test('cancel withdraws the entry of a task once', () => {
     const task = new TestTask(5);
     const owner = new Owner();
     attach(task, owner, 7);
@@ -197,7 +197,7 @@ describe('a task', () => {
     expect([task.pending, task.isCancelled]).toEqual([true, false]);
   });
 
-  test('detached it does not wait, and was not cancelled', () => {
+  test('a detached task is not pending, and was not cancelled', () => {
     const task = new TestTask(5);
     const owner = new Owner();
     attach(task, owner, 7);
@@ -205,7 +205,7 @@ describe('a task', () => {
     expect([task.pending, task.isCancelled, owner.withdrawn.length]).toEqual([false, false, 0]);
   });
 
-  test('it is not pending any more when home hears of it', () => {
+  test('a task is no longer pending when its owner is called', () => {
     const task = new TestTask(5);
     let wasPending: boolean | undefined;
     attach(task, { withdraw: () => (wasPending = task.pending) }, 7);
@@ -215,7 +215,7 @@ describe('a task', () => {
 });
 
 describe('isTimerTask', () => {
-  test('knows tasks, also of another loaded copy of the package', () => {
+  test('isTimerTask accepts tasks of another loaded copy of the package', () => {
     const foreign = { _entry: -1, _entryOwner: undefined, delayMs: 5, run: () => undefined };
     expect([new TestTask(1), foreign].map(isTimerTask)).toEqual([true, true]);
     expect([undefined, null, 5, 'task', {}, () => undefined].map(isTimerTask)).toEqual(
@@ -224,7 +224,7 @@ describe('isTimerTask', () => {
   });
 });
 
-test('a subclass may use names like the ones a task uses for itself', () => {
+test('a subclass may have fields named entry, home and timer', () => {
   class Order extends TimerTask {
     readonly entry = 'my entry';
     readonly home = 'my home';
@@ -279,7 +279,7 @@ function fireAll(clock: HandClock, timer: SystemTimer): number {
 }
 
 describe('a turn moves a bounded number of entries', () => {
-  test('200 000 that come down from one bucket take several turns, and none runs early', () => {
+  test('200 000 entries of one bucket move to a finer wheel in several turns, and none runs early', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     let ran = 0;
@@ -294,7 +294,7 @@ describe('a turn moves a bounded number of entries', () => {
     expect(ran).toBe(200_000);
   });
 
-  test('so do 200 000 that expire together, with a limit for tasks that is higher', () => {
+  test('200 000 entries that expire together move in several turns, although maxTasksPerTurn is higher', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, maxTasksPerTurn: 1_000_000 });
     const runs: number[] = [];
@@ -311,13 +311,13 @@ describe('a turn moves a bounded number of entries', () => {
     expect(runs).toEqual([65_536, 131_072, 196_608, 200_000]);
   });
 
-  test('without a limit for tasks there is none for moves', () => {
+  test('without a limit for tasks there is no limit for moves', () => {
     const { clock, timer } = open(2, Infinity);
     clock.nowMs = COARSE_MS;
     expect(fireAll(clock, timer)).toBe(1);
   });
 
-  test('poll and advanceClock move everything', async () => {
+  test('poll and advanceClock move all entries of a bucket', async () => {
     for (const drive of [
       (timer: SystemTimer) => timer.poll(),
       (timer: SystemTimer) => timer.advanceClock(0),
@@ -331,7 +331,7 @@ describe('a turn moves a bounded number of entries', () => {
     }
   });
 
-  test('calls between two turns move what is left of a turn, and no more', () => {
+  test('calls between two turns move only what is left of the moves of a turn', () => {
     const { clock, timer, at } = open(4);
     clock.nowMs = COARSE_MS + 4_095;
     const inBucket = (): number => timer.inspect().levels[2]?.buckets[0]?.size ?? 0;
@@ -352,7 +352,7 @@ describe('while a bucket is half empty', () => {
     return opened;
   }
 
-  test('the next turn is armed at once, and the snapshot adds up', () => {
+  test('while a bucket is half empty the next turn is armed, and the snapshot is consistent', () => {
     const { clock, timer, ran } = openHalf();
     expect([timer.nextExpirationMs(), clock.armed, ran]).toEqual([COARSE_MS, 1, []]);
     const { levels, dueNow, size, delayQueue } = timer.inspect();
@@ -361,7 +361,7 @@ describe('while a bucket is half empty', () => {
     expect(delayQueue).toHaveLength(3);
   });
 
-  test('entries on both sides are cancelled and moved', () => {
+  test('entries on both sides of a half-empty bucket can be cancelled and moved', () => {
     const { clock, timer, ran, ids } = openHalf();
     const [moved, , , left, later] = ids as readonly Parameters<SystemTimer['cancel']>[0][];
     if (moved === undefined || left === undefined || later === undefined) throw new Error('too few');
@@ -376,7 +376,7 @@ describe('while a bucket is half empty', () => {
     expect(ran.join('')).toBe('abcfghi');
   });
 
-  test('what is added without a delay runs at the next turns, behind what is overdue, first in first out', () => {
+  test('a task without a delay that is added while a bucket is half empty runs behind what is overdue, first in, first out', () => {
     const { clock, timer, ran, at } = openHalf();
     clock.nowMs = COARSE_MS + 850;
     for (const name of ['x', 'y', 'z']) at(name, clock.nowMs);
@@ -385,7 +385,7 @@ describe('while a bucket is half empty', () => {
     expect(ran.join('')).toBe('abcdefghixyz');
   });
 
-  test('cancelling the rest of it disarms, or arms for what comes next', () => {
+  test('cancelling the rest of a half-empty bucket disarms the wake-up, or arms it for the next bucket', () => {
     const { clock, timer, ids } = openHalf();
     for (const id of ids.slice(2)) timer.cancel(id as Parameters<SystemTimer['cancel']>[0]);
     checkTimer(timer);
@@ -395,7 +395,7 @@ describe('while a bucket is half empty', () => {
     checkTimer(timer);
   });
 
-  test('close runs what waits in order of expiration', () => {
+  test('close while a bucket is half empty runs pending tasks in order of expiration', () => {
     const { timer, ran } = openHalf();
     timer.close({ pending: 'run' });
     expect(ran.join('')).toBe('abcdefghi');

@@ -13,7 +13,7 @@ import { thrownBy } from './support/errors.ts';
 import { TestTask } from './support/tasks.ts';
 
 describe('the options of a timer', () => {
-  test('have these defaults', () => {
+  test('the options of a timer have these defaults', () => {
     const before = systemClock.now();
     const { startMs, ...rest } = resolveOptions({});
     expect(rest).toEqual({
@@ -33,7 +33,7 @@ describe('the options of a timer', () => {
     expect(startMs).toBeLessThanOrEqual(systemClock.now());
   });
 
-  test('are taken as they are when they are right', () => {
+  test('valid options are used as they are', () => {
     const clock = new ManualClock({ nowMs: 50 });
     const options = {
       name: 'sessions',
@@ -52,7 +52,7 @@ describe('the options of a timer', () => {
     expect(resolveOptions(options)).toMatchObject(options);
   });
 
-  test('startMs defaults to the clock, and is compared with it', () => {
+  test('startMs defaults to the time of the clock, and is compared with it', () => {
     const clock = new ManualClock({ nowMs: 50.5 });
     expect(resolveOptions({ clock }).startMs).toBe(50.5);
     expect(resolveOptions({ clock, startMs: 50.5 }).startMs).toBe(50.5);
@@ -61,7 +61,7 @@ describe('the options of a timer', () => {
     expect(String(error)).toContain('50.5');
   });
 
-  test('the clock is read once, and only when the others are right', () => {
+  test('the clock is read once, and only if the other options are valid', () => {
     let reads = 0;
     const clock = {
       now: () => ++reads,
@@ -134,7 +134,7 @@ function expectError(error: unknown, argument: string, [, type, code, shown]: Ba
 describe.each(BAD_DELAYS)('a delay of %o', (...bad) => {
   const delayMs = bad[0] as number;
 
-  test('is refused by the constructor of a task', () => {
+  test('a task refuses such a delay in its constructor', () => {
     expectError(
       thrownBy(() => new TestTask(delayMs)),
       'delayMs',
@@ -142,7 +142,7 @@ describe.each(BAD_DELAYS)('a delay of %o', (...bad) => {
     );
   });
 
-  test('is refused by add, if a subclass came by it later', () => {
+  test('add refuses such a delay of a subclass', () => {
     const { timer, clock } = busyTimer();
     const task = new TestTask(5);
     Object.defineProperty(task, 'delayMs', { value: delayMs });
@@ -153,13 +153,13 @@ describe.each(BAD_DELAYS)('a delay of %o', (...bad) => {
     expect(task.pending).toBe(false);
   });
 
-  test('is refused by schedule', () => {
+  test('schedule refuses such a delay', () => {
     const { timer, clock } = busyTimer();
     const error = refusedBy(timer, clock, () => timer.schedule(delayMs, () => undefined, undefined));
     expectError(error, 'delayMs', bad);
   });
 
-  test('is refused by reschedule, and the deadline stays', () => {
+  test('reschedule refuses such a delay, and the deadline stays', () => {
     const { timer, clock, id } = busyTimer();
     expectError(
       refusedBy(timer, clock, () => timer.reschedule(id, delayMs)),
@@ -169,7 +169,7 @@ describe.each(BAD_DELAYS)('a delay of %o', (...bad) => {
     expect(timer.cancel(id)).toBe(true);
   });
 
-  test('is refused by sleep, which rejects', async () => {
+  test('sleep rejects for such a delay', async () => {
     const { timer, clock } = busyTimer();
     const { size } = timer;
     const error: unknown = await timer.sleep(delayMs).catch((reason: unknown) => reason);
@@ -179,7 +179,7 @@ describe.each(BAD_DELAYS)('a delay of %o', (...bad) => {
   });
 });
 
-test('a task that waits stays where it is when its new delay is refused', () => {
+test('a pending task stays where it is when its new delay is refused', () => {
   const { timer, clock, task } = busyTimer();
   Object.defineProperty(task, 'delayMs', { value: NaN });
   refusedBy(timer, clock, () => {
@@ -197,7 +197,7 @@ describe('a callback that is not a function', () => {
     ['run', "'run' (a string)"],
     [{}, '[object Object]'],
     [5, '5'],
-  ])('%o is refused by schedule', (callback, shown) => {
+  ])('schedule refuses %o as a callback', (callback, shown) => {
     const { timer, clock } = busyTimer();
     const error = refusedBy(timer, clock, () => timer.schedule(5, callback as () => void, undefined));
     expectError(error, 'callback', [callback, ...TYPE, shown]);
@@ -211,7 +211,7 @@ describe('a task that is not a TimerTask', () => {
     [5, '5'],
     [() => undefined, '[function anonymous]'],
     [{ delayMs: 5, run: () => undefined }, '[object Object]'],
-  ])('%o is refused by add', (task, shown) => {
+  ])('add refuses %o as a task', (task, shown) => {
     const { timer, clock } = busyTimer();
     const error = refusedBy(timer, clock, () => {
       timer.add(task as unknown as TimerTask);
@@ -227,7 +227,7 @@ describe('an id that is not a number', () => {
     ['1', "'1' (a string)"],
     [1n, '1n (a bigint)'],
     [{}, '[object Object]'],
-  ])('%o is refused by cancel and reschedule', (id, shown) => {
+  ])('cancel and reschedule refuse %o as an id', (id, shown) => {
     const { timer, clock } = busyTimer();
     for (const action of [
       () => timer.cancel(id as unknown as TimerId),
@@ -267,19 +267,19 @@ const BAD_OPTIONS: readonly (readonly [keyof SystemTimerOptions, ...BadValue])[]
 ];
 
 describe('a wrong option', () => {
-  test.each(BAD_OPTIONS)('%s: %o is refused, by name and value', (option, ...bad) => {
+  test.each(BAD_OPTIONS)('the option %s refuses %o, and the error shows name and value', (option, ...bad) => {
     const clock = new ManualClock({ nowMs: 100 });
     const error = thrownBy(() => new SystemTimer({ clock, [option]: bad[0] }));
     expectError(error, option, bad);
     expect(clock.pendingWakeups).toBe(0);
   });
 
-  test.each([null, {}, 5, { now: () => 0, wallNow: () => 0 }])('clock: %o is refused', (clock) => {
+  test.each([null, {}, 5, { now: () => 0, wallNow: () => 0 }])('the option clock refuses %o', (clock) => {
     const error = thrownBy(() => new SystemTimer({ clock: clock as never }));
     expectError(error, 'clock', [clock, ...TYPE, '']);
   });
 
-  test.each([null, {}, 5, { counter: () => ({}) }])('metrics: %o is refused', (metrics) => {
+  test.each([null, {}, 5, { counter: () => ({}) }])('the option metrics refuses %o', (metrics) => {
     const clock = new ManualClock();
     const error = thrownBy(() => new SystemTimer({ clock, metrics: metrics as never }));
     expectError(error, 'metrics', [metrics, ...TYPE, '']);
@@ -289,7 +289,7 @@ describe('a wrong option', () => {
     [null, 'null'],
     [100, '100'],
     ['tickMs', "'tickMs' (a string)"],
-  ])('options: %o are refused', (options, shown) => {
+  ])('the constructor refuses %o as options', (options, shown) => {
     expectError(
       thrownBy(() => new SystemTimer(options as never)),
       'options',
@@ -297,7 +297,7 @@ describe('a wrong option', () => {
     );
   });
 
-  test('undefined means the default', () => {
+  test('an undefined option has its default', () => {
     const clock = new ManualClock();
     const options = { tickMs: undefined, wheelSize: undefined, startMs: undefined, onError: undefined };
     const timer = new SystemTimer({ clock, ...options } as object);
@@ -306,7 +306,7 @@ describe('a wrong option', () => {
     expect(timer.inspect().levels[0]).toMatchObject({ tickMs: 1, wheelSize: 64, currentTimeMs: 0 });
   });
 
-  test('the limits themselves are fine', () => {
+  test('the limits of options are valid', () => {
     const clock = new ManualClock({ nowMs: 100 });
     for (const options of [
       { tickMs: 1, wheelSize: 2, startMs: 100, maxTasksPerTurn: 1 },
@@ -322,18 +322,21 @@ describe('a wrong option', () => {
 });
 
 describe('a wrong argument of close', () => {
-  test.each(['complete', '', null, true])('pending: %o is refused, and the timer stays open', (pending) => {
-    const { timer, clock, task } = busyTimer();
-    const error = refusedBy(timer, clock, () => timer.close({ pending: pending as 'drop' }));
-    expect(error).toBeInstanceOf(TypeError);
-    expect(error).toHaveProperty('code', 'ERR_INVALID_ARG_VALUE');
-    expect(task.pending).toBe(true);
-  });
+  test.each(['complete', '', null, true])(
+    'close refuses %o for pending, and the timer stays open',
+    (pending) => {
+      const { timer, clock, task } = busyTimer();
+      const error = refusedBy(timer, clock, () => timer.close({ pending: pending as 'drop' }));
+      expect(error).toBeInstanceOf(TypeError);
+      expect(error).toHaveProperty('code', 'ERR_INVALID_ARG_VALUE');
+      expect(task.pending).toBe(true);
+    },
+  );
 
   test.each([
     [null, 'null'],
     ['drop', "'drop' (a string)"],
-  ])('options: %o are refused, and the timer stays open', (options, shown) => {
+  ])('close refuses %o as options, and the timer stays open', (options, shown) => {
     const { timer, clock, task } = busyTimer();
     const error = refusedBy(timer, clock, () => timer.close(options as never));
     expectError(error, 'options', [options, ...TYPE, shown]);
@@ -341,7 +344,7 @@ describe('a wrong argument of close', () => {
   });
 });
 
-test('options of sleep that are no object make it reject, and nothing sleeps', async () => {
+test('sleep rejects for options that are not an object, and nothing is pending', async () => {
   const { timer, clock } = busyTimer();
   const { size } = timer;
   const error: unknown = await timer.sleep(5, 0, null as never).catch((reason: unknown) => reason);
@@ -349,7 +352,7 @@ test('options of sleep that are no object make it reject, and nothing sleeps', a
   expect([timer.size, clock.pendingWakeups]).toEqual([size, 1]);
 });
 
-test('a signal that is none makes sleep reject, and nothing sleeps', async () => {
+test('sleep rejects for a signal that is not an AbortSignal, and nothing is pending', async () => {
   const { timer } = busyTimer();
   const { size } = timer;
   const error: unknown = await timer

@@ -6,7 +6,7 @@ import { HandClock } from './support/hand-clock.ts';
 import { Journal, TestTask } from './support/tasks.ts';
 
 describe('user code may add, cancel, reschedule, poll or close from inside a task', () => {
-  test('add: what it adds waits for its own delay', () => {
+  test('a task that is added inside a task waits for its own delay', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -23,7 +23,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
     expect(journal.entries).toEqual(['a', 'c', 'b']);
   });
 
-  test('add: a task may add itself again', () => {
+  test('a task may add itself again', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const task = new TestTask(10, (self) => {
@@ -36,7 +36,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
     expect(task.runs).toBe(3);
   });
 
-  test('cancel: an earlier task of the same batch cancels later ones', () => {
+  test('a task may cancel later tasks of its batch', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -55,7 +55,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
     expect(victim.isCancelled).toBe(true);
   });
 
-  test('cancel: the last task cancels one of the next bucket, which is due already', () => {
+  test('the last task of a batch may cancel a task of the next bucket, which is due already', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -67,7 +67,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
     expect(clock.armed).toBe(0);
   });
 
-  test('cancel: a running task does not wait, so it cannot be cancelled', () => {
+  test('a running task is not pending, so it cannot be cancelled', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const task = new TestTask(0, (self) => {
       expect(self.cancel()).toBe(false);
@@ -78,7 +78,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
     expect.assertions(2);
   });
 
-  test('cancel: a task that added itself again can take that back', () => {
+  test('a task that has added itself again may cancel that', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const task = new TestTask(1, (self) => {
@@ -90,7 +90,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
     expect([task.runs, task.isCancelled, timer.size]).toEqual([1, true, 0]);
   });
 
-  test('reschedule: a later task of the same batch is put off', () => {
+  test('a task may reschedule a later task of its batch', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -108,7 +108,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
     expect(journal.take()).toEqual(['callback']);
   });
 
-  test('reschedule: a later bucket may be brought forward to now, and runs in a later pump', () => {
+  test('a task may reschedule a later bucket to now, which runs in a later pump', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -120,7 +120,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
     expect(journal.entries).toEqual(['a', 'callback']);
   });
 
-  test('move: to another timer, and from there into the running one', () => {
+  test('a task may be moved to another timer, and from there into the running one', () => {
     const clock = new HandClock();
     const [one, two] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
     const journal = new Journal();
@@ -139,7 +139,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
     expect(journal.entries).toEqual(['a', 'away', 'here']);
   });
 
-  test('close: nothing runs any more, and the timer is sound', () => {
+  test('a task may close the timer: nothing else runs, and the timer is sound', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -156,7 +156,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
     checkTimer(timer);
   });
 
-  test('close: with "run" the rest runs inside the closing task, each once', () => {
+  test('a task may close the timer with "run": the rest runs inside it, each once', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -173,7 +173,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
     checkTimer(timer);
   });
 
-  test('close: what the task adds afterwards is refused, and that error goes to onError', () => {
+  test('a task that has closed the timer cannot add, and that error goes to onError', () => {
     const errors: unknown[] = [];
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, onError: (error) => errors.push(error) });
@@ -187,7 +187,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
     expect(errors).toEqual([expect.objectContaining({ code: 'ERR_TIMER_CLOSED' })]);
   });
 
-  test('throw: after any of these', () => {
+  test('a task may throw after any of these calls', () => {
     const clock = new ManualClock();
     const errors: unknown[] = [];
     const timer = new SystemTimer({ clock, onError: (error) => errors.push(String(error)) });
@@ -209,7 +209,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
     checkTimer(timer);
   });
 
-  test('advance the clock: a wake-up that is delivered inside a task harms nothing', () => {
+  test('a wake-up that fires inside a task does no harm', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -233,7 +233,7 @@ describe('user code may add, cancel, reschedule, poll or close from inside a tas
 });
 
 describe('a nested poll() runs nothing and returns 0', () => {
-  test('whatever is due', () => {
+  test('a nested poll() runs nothing and returns 0, whatever is due', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -252,7 +252,7 @@ describe('a nested poll() runs nothing and returns 0', () => {
     expect(journal.entries).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('nor does a nested advanceClock(0)', async () => {
+  test('a nested advanceClock(0) runs nothing', async () => {
     const timer = new SystemTimer({ clock: new ManualClock(), autoStart: false });
     const answers: Promise<boolean>[] = [];
     timer.add(new TestTask(0, () => answers.push(timer.advanceClock(0))));
@@ -261,7 +261,7 @@ describe('a nested poll() runs nothing and returns 0', () => {
     expect(await Promise.all(answers)).toEqual([false]);
   });
 
-  test('nor one in an error handler', () => {
+  test('a poll in an error handler runs nothing', () => {
     let nested: number | undefined;
     const timer: SystemTimer = new SystemTimer({
       clock: new ManualClock(),
@@ -278,7 +278,7 @@ describe('a nested poll() runs nothing and returns 0', () => {
     expect(nested).toBe(0);
   });
 
-  test('poll of another timer is not nested', () => {
+  test('a poll of another timer inside a task is not nested', () => {
     const clock = new HandClock();
     const [outer, inner] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
     const journal = new Journal();
@@ -296,7 +296,7 @@ describe('a nested poll() runs nothing and returns 0', () => {
 });
 
 describe('a task made due during a pump runs in a later one', () => {
-  test('so a task that re-adds itself with delay 0 runs once a poll', () => {
+  test('a task that adds itself again with delay 0 runs once for each poll', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const task = new TestTask(0, (self) => {
       timer.add(self);
@@ -306,7 +306,7 @@ describe('a task made due during a pump runs in a later one', () => {
     expect(timer.size).toBe(1);
   });
 
-  test('and once a turn of the host', () => {
+  test('a task that adds itself again with delay 0 runs once for each turn of the host', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const endless = new TestTask(0, (self) => {
@@ -323,7 +323,7 @@ describe('a task made due during a pump runs in a later one', () => {
     expect(journal.entries).toEqual(['other']);
   });
 
-  test('and under ManualClock it ends with an error that says so', () => {
+  test('a task that adds itself again with delay 0 stops ManualClock with an error', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const task = new TestTask(0, (self) => {
@@ -339,7 +339,7 @@ describe('a task made due during a pump runs in a later one', () => {
     expect(task.cancel()).toBe(true);
   });
 
-  test('also when time passes during the pump', () => {
+  test('a task that falls due during a pump, because time passes, runs in a later one', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -355,7 +355,7 @@ describe('a task made due during a pump runs in a later one', () => {
     expect(journal.entries).toEqual(['slow', 'second', 'later']);
   });
 
-  test('also when it is scheduled, rescheduled or re-added by the task before it', () => {
+  test('a task that the task before it makes due runs in a later pump', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const journal = new Journal();
     journal.add(timer, 0, 'a', () => {

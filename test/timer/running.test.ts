@@ -14,7 +14,7 @@ test('a callback that is scheduled without an argument is called with undefined'
 });
 
 describe('add and schedule never run user code', () => {
-  test.each([0, -0, -1, -1e9, 1])('with a delay of %d', (delayMs) => {
+  test.each([0, -0, -1, -1e9, 1])('add and schedule do not run user code with a delay of %d', (delayMs) => {
     const timer = new SystemTimer({ clock: new ManualClock({ nowMs: 100 }) });
     const journal = new Journal();
     journal.add(timer, delayMs);
@@ -23,7 +23,7 @@ describe('add and schedule never run user code', () => {
     expect(timer.size).toBe(2);
   });
 
-  test('with a delay that rounding down makes due at once, where Kafka would run it', () => {
+  test('add does not run a task that rounding down makes due at once, where Kafka runs it', () => {
     const timer = new SystemTimer({
       clock: new ManualClock({ nowMs: 1_000 }),
       tickMs: 10,
@@ -36,7 +36,7 @@ describe('add and schedule never run user code', () => {
     expect(timer.poll()).toBe(1);
   });
 
-  test('when other buckets are overdue', () => {
+  test('add does not run tasks of overdue buckets', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -50,7 +50,7 @@ describe('add and schedule never run user code', () => {
 });
 
 describe('a task that is already due runs at the next pump, which the driver arranges at once', () => {
-  test('the wake-up is armed inside add, and the task runs in it', () => {
+  test('add of a task that is due at once arms the wake-up, and the task runs in it', () => {
     const clock = new ManualClock({ nowMs: 7.5 });
     const timer = new SystemTimer({ clock });
     const task = new TestTask(-3);
@@ -63,7 +63,7 @@ describe('a task that is already due runs at the next pump, which the driver arr
     expect(clock.pendingWakeups).toBe(0);
   });
 
-  test('a wake-up armed for later is moved to now', () => {
+  test('add of a task that is due at once moves a wake-up that is armed for later', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -73,7 +73,7 @@ describe('a task that is already due runs at the next pump, which the driver arr
     expect(journal.entries).toEqual(['now']);
   });
 
-  test('a call of poll is such a pump', () => {
+  test('poll runs a task that is due at once', () => {
     const timer = new SystemTimer({ clock: new ManualClock(), autoStart: false });
     const task = new TestTask(0);
     timer.add(task);
@@ -86,28 +86,31 @@ describe('a task never runs early, never twice, never after a cancel that return
   const starts = [0, 0.1, 0.5, 17, 1_000.25, 123_456_789.987];
   const delays = [0.001, 0.1, 0.3, 0.7, 1, 1.5, 9, 10, 11.999, 63, 64, 65, 4_095.5, 4_096, 100_000.1];
 
-  test.each([1, 3, 7, 10, 1_000])('not before now() >= added at + delayMs, with a tick of %d', (tickMs) => {
-    for (const nowMs of starts) {
-      const clock = new ManualClock({ nowMs });
-      const timer = new SystemTimer({ clock, tickMs, wheelSize: 5 });
-      for (const delayMs of delays) {
-        const dueMs = clock.now() + delayMs;
-        timer.schedule(
-          delayMs,
-          () => {
-            expect(clock.now()).toBeGreaterThanOrEqual(dueMs);
-            expect(clock.now()).toBeLessThan(dueMs + tickMs);
-          },
-          undefined,
-        );
+  test.each([1, 3, 7, 10, 1_000])(
+    'a task does not run before now() >= added at + delayMs, with a tick of %d',
+    (tickMs) => {
+      for (const nowMs of starts) {
+        const clock = new ManualClock({ nowMs });
+        const timer = new SystemTimer({ clock, tickMs, wheelSize: 5 });
+        for (const delayMs of delays) {
+          const dueMs = clock.now() + delayMs;
+          timer.schedule(
+            delayMs,
+            () => {
+              expect(clock.now()).toBeGreaterThanOrEqual(dueMs);
+              expect(clock.now()).toBeLessThan(dueMs + tickMs);
+            },
+            undefined,
+          );
+        }
+        clock.advance(200_000);
+        expect(timer.size).toBe(0);
       }
-      clock.advance(200_000);
-      expect(timer.size).toBe(0);
-    }
-    expect.assertions(starts.length * (2 * delays.length + 1));
-  });
+      expect.assertions(starts.length * (2 * delays.length + 1));
+    },
+  );
 
-  test('with rounding down at most a tick early', () => {
+  test('with rounding down a task runs at most a tick early', () => {
     const clock = new ManualClock({ nowMs: 1_003 });
     const timer = new SystemTimer({ clock, tickMs: 10, wheelSize: 4, rounding: 'down' });
     for (const delayMs of [1, 9, 10, 55, 397, 12_345]) {
@@ -125,7 +128,7 @@ describe('a task never runs early, never twice, never after a cancel that return
     expect.assertions(12);
   });
 
-  test('not twice, however often it is pumped', () => {
+  test('a task does not run twice, however often the timer is pumped', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const task = new TestTask(10);
@@ -138,7 +141,7 @@ describe('a task never runs early, never twice, never after a cancel that return
     expect(task.runs).toBe(1);
   });
 
-  test('not twice when it was added twice: it was moved', () => {
+  test('a task that was added twice runs once: it was moved', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const task = new TestTask(10);
@@ -152,7 +155,7 @@ describe('a task never runs early, never twice, never after a cancel that return
     expect(task.runs).toBe(1);
   });
 
-  test('not in the timer that it was moved away from', () => {
+  test('a task does not run in the timer that it was moved away from', () => {
     const clock = new ManualClock();
     const [from, to] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
     const task = new TestTask(10);
@@ -168,7 +171,7 @@ describe('a task never runs early, never twice, never after a cancel that return
     checkTimer(to);
   });
 
-  test('not after a cancel, in a bucket, in the due queue, or on a coarse wheel', () => {
+  test('a cancelled task does not run, whether it was in a bucket, in the due queue, or on a coarse wheel', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, wheelSize: 2 });
     const journal = new Journal();
@@ -188,7 +191,7 @@ describe('a task never runs early, never twice, never after a cancel that return
 });
 
 describe("tasks run in order of their bucket's expiration", () => {
-  test('however they were added', () => {
+  test('tasks run in order of expiration, however they were added', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, wheelSize: 3 });
     const journal = new Journal();
@@ -199,7 +202,7 @@ describe("tasks run in order of their bucket's expiration", () => {
     expect(journal.entries).toEqual(delays.sort((a, b) => a - b));
   });
 
-  test('a bucket of a coarse tick is one moment', () => {
+  test('the tasks of one bucket of a coarse tick run together', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, tickMs: 10 });
     const journal = new Journal();
@@ -212,7 +215,7 @@ describe("tasks run in order of their bucket's expiration", () => {
 describe('inside one bucket they run in order of arrival in it', () => {
   const options = { tickMs: 1, wheelSize: 4 };
 
-  test('first added, first run', () => {
+  test('in one bucket the task that was added first runs first', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, ...options });
     const journal = new Journal();
@@ -223,7 +226,7 @@ describe('inside one bucket they run in order of arrival in it', () => {
     expect(journal.entries).toEqual(['a', 'b', 'c']);
   });
 
-  test('what comes down from a coarse wheel arrives before what is added later', () => {
+  test('a task that moves down from a coarse wheel runs before one that is added to the fine bucket later', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, ...options });
     const journal = new Journal();
@@ -235,7 +238,7 @@ describe('inside one bucket they run in order of arrival in it', () => {
     expect(journal.entries).toEqual(['a', 'c', 'b']);
   });
 
-  test('what is added to the fine bucket first arrives before what comes down', () => {
+  test('a task that was added to the fine bucket first runs before one that moves down to it', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, ...options });
     const journal = new Journal();
@@ -246,7 +249,7 @@ describe('inside one bucket they run in order of arrival in it', () => {
     expect(journal.entries).toEqual(['b', 'a']);
   });
 
-  test('moving a task away and back sends it to the end', () => {
+  test('a task that is moved away and back runs last', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const journal = new Journal();
@@ -262,7 +265,7 @@ describe('inside one bucket they run in order of arrival in it', () => {
 });
 
 describe('a throwing task stops nothing: the others of its bucket run, the error goes to onError', () => {
-  test('from a task, which is named, and from a callback', () => {
+  test('onError receives the error of a task with the task, and that of a callback without one', () => {
     const clock = new ManualClock();
     const onError = vi.fn();
     const timer = new SystemTimer({ clock, onError });
@@ -286,7 +289,7 @@ describe('a throwing task stops nothing: the others of its bucket run, the error
     checkTimer(timer);
   });
 
-  test.each([undefined, null, 0, 'text'])('even if what it throws is %j', (thrown) => {
+  test.each([undefined, null, 0, 'text'])('onError receives a thrown %j', (thrown) => {
     const onError = vi.fn();
     const timer = new SystemTimer({ clock: new ManualClock(), onError });
     const task = new TestTask(0, () => {
@@ -299,7 +302,7 @@ describe('a throwing task stops nothing: the others of its bucket run, the error
     expect(onError.mock.calls).toEqual([[thrown, task]]);
   });
 
-  test('an overridden run counts like a plain one, and the task can be added again', () => {
+  test('a task whose overridden run throws can be added again', () => {
     class Flaky extends TimerTask {
       runs = 0;
       override run(): void {
@@ -319,7 +322,7 @@ describe('a throwing task stops nothing: the others of its bucket run, the error
     expect(onError).toHaveBeenCalledTimes(1);
   });
 
-  test('the handler may use the timer', () => {
+  test('onError may use the timer', () => {
     const clock = new ManualClock();
     const journal = new Journal();
     const timer: SystemTimer = new SystemTimer({

@@ -24,7 +24,7 @@ function makeDriver(autoStart = true, executor?: (run: () => void) => void) {
 }
 
 describe('the driver', () => {
-  test('is armed for the earliest list, whatever enters, moves or leaves', () => {
+  test('the driver arms the wake-up for the earliest list after every change', () => {
     const { clock, driver, enter } = makeDriver();
     expect(driver.wakeup.deadlineMs).toBe(Infinity);
     const far = enter(6);
@@ -38,7 +38,7 @@ describe('the driver', () => {
     expect([driver.wakeup.deadlineMs, clock.armed, clock.mostArmed]).toEqual([Infinity, 0, 1]);
   });
 
-  test('leaves the wake-up alone when what comes or goes is later', () => {
+  test('the driver does not move the wake-up for an entry that is later', () => {
     const { clock, driver, enter } = makeDriver();
     enter(3);
     const calls = clock.delaysMs.length;
@@ -49,7 +49,7 @@ describe('the driver', () => {
     expect(clock.delaysMs).toHaveLength(calls);
   });
 
-  test('reads the clock once per operation', () => {
+  test('the driver reads the clock once per operation', () => {
     const { clock, driver, enter } = makeDriver();
     let reads = 0;
     const now = clock.now.bind(clock);
@@ -63,7 +63,7 @@ describe('the driver', () => {
     expect(reads).toBe(2);
   });
 
-  test('paused, it looks once at the end', () => {
+  test('while tasks run the driver arms nothing, and once at the end of their turn', () => {
     const { clock, driver, enter } = makeDriver();
     driver.enter(
       () => {
@@ -78,7 +78,7 @@ describe('the driver', () => {
     expect([clock.delaysMs, driver.wakeup.deadlineMs, driver.isArming]).toEqual([[3], 3, true]);
   });
 
-  test('while an executor has what is due, only buckets wake it', () => {
+  test('while the executor has a turn the driver arms the wake-up only for buckets', () => {
     const { driver, runner, enter } = makeDriver(true, () => undefined);
     enter(0);
     enter(5);
@@ -87,7 +87,7 @@ describe('the driver', () => {
     expect([driver.wakeup.deadlineMs, runner.isHandedOver, driver.isArming]).toEqual([5, true, false]);
   });
 
-  test('without autoStart it is armed only while somebody waits', async () => {
+  test('without autoStart the driver arms a wake-up only while a call of advanceClock is pending', async () => {
     const { clock, driver, enter } = makeDriver(false);
     enter(5);
     expect(clock.armed).toBe(0);
@@ -98,7 +98,7 @@ describe('the driver', () => {
     expect([clock.armed, await wait]).toEqual([0, true]);
   });
 
-  test('closed, it wakes nobody and answers who waits', async () => {
+  test('a closed driver arms nothing, and resolves pending calls with false', async () => {
     const { clock, runner, driver, enter } = makeDriver();
     const slot = enter(5);
     const wait = driver.wait(100);
@@ -109,7 +109,7 @@ describe('the driver', () => {
 });
 
 describe('ref and unref', () => {
-  test('a timer holds the process by default', () => {
+  test('a timer keeps the process alive by default', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     expect(timer.hasRef()).toBe(true);
@@ -117,7 +117,7 @@ describe('ref and unref', () => {
     expect(clock.refs).toEqual([]);
   });
 
-  test('they reach the armed wake-up, and every later one', () => {
+  test('ref and unref apply to the armed wake-up, and to every later one', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     timer.add(new TestTask(50));
@@ -131,7 +131,7 @@ describe('ref and unref', () => {
     expect(clock.refs).toHaveLength(3);
   });
 
-  test('also one that is armed again because it came early', () => {
+  test('unref applies to a wake-up that is armed again because it fired early', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     timer.unref();
@@ -150,14 +150,14 @@ function makeUndrivenTimer() {
 }
 
 describe('the callers of advanceClock', () => {
-  test('no wake-up is armed while no call is pending', () => {
+  test('without autoStart no wake-up is armed while no call of advanceClock is pending', () => {
     const { clock, driver } = makeUndrivenTimer();
     driver.enter(() => undefined, undefined, 5);
     driver.pump(Infinity);
     expect([clock.armed, driver.wakeup.deadlineMs]).toEqual([0, Infinity]);
   });
 
-  test('every pending call resolves true when a bucket falls due', async () => {
+  test('every pending call of advanceClock resolves true when a bucket falls due', async () => {
     const { clock, driver } = makeUndrivenTimer();
     const answers = [driver.wait(50), driver.wait(20), driver.wait(Infinity)];
     expect(driver.wakeup.deadlineMs).toBe(20);
@@ -167,7 +167,7 @@ describe('the callers of advanceClock', () => {
     expect(await Promise.all(answers)).toEqual([true, true, true]);
   });
 
-  test('a call whose timeout is over resolves false, and the others stay pending', async () => {
+  test('a call of advanceClock whose timeout is over resolves false, and the others stay pending', async () => {
     const { clock, driver } = makeUndrivenTimer();
     const answers = [driver.wait(50), driver.wait(20), driver.wait(20.5)];
     clock.nowMs = 19.9;
@@ -182,7 +182,7 @@ describe('the callers of advanceClock', () => {
     expect([await answers[0], await answers[2], clock.armed]).toEqual([false, false, 0]);
   });
 
-  test('a caller that waits again when it is resolved has a new deadline', async () => {
+  test('a caller that waits again when its wait resolves has a new deadline', async () => {
     const { clock, driver } = makeUndrivenTimer();
     const again = driver.wait(10).then(() => driver.wait(20));
     clock.nowMs = 10;
@@ -211,7 +211,7 @@ function makeRunner() {
 }
 
 describe('a task runner', () => {
-  test('runs what is due, in order, with its argument', () => {
+  test('a runner runs due entries in order, with their arguments', () => {
     const { runner, table, add } = makeRunner();
     const journal = new Journal();
     for (const name of ['a', 'b', 'c']) add(journal.write, name);
@@ -221,7 +221,7 @@ describe('a task runner', () => {
     expect(runner.run(Infinity)).toBe(0);
   });
 
-  test('runs at most so many', () => {
+  test('a runner runs at most as many entries as its limit', () => {
     const { runner, due, add } = makeRunner();
     const journal = new Journal();
     for (let i = 0; i < 5; i++) add(journal.write, i);
@@ -229,7 +229,7 @@ describe('a task runner', () => {
     expect(journal.entries).toEqual([0, 1, 2, 3, 4]);
   });
 
-  test('leaves what falls due meanwhile', () => {
+  test('a runner leaves what falls due during its run', () => {
     const { runner, due, add } = makeRunner();
     const journal = new Journal();
     add(() => add(journal.write, 'later'));
@@ -238,7 +238,7 @@ describe('a task runner', () => {
     expect(runner.run(Infinity)).toBe(1);
   });
 
-  test('a task is detached, and its entry given back, before it runs', () => {
+  test('a task is detached and its entry released before it runs', () => {
     const { runner, table, add } = makeRunner();
     const task = new TestTask(5, () => {
       expect([task.pending, task.isCancelled, table.size]).toEqual([false, false, 0]);
@@ -251,7 +251,7 @@ describe('a task runner', () => {
     expect.assertions(2);
   });
 
-  test('reports what is thrown with the task, and goes on', () => {
+  test('a runner reports an error with its task, and goes on', () => {
     const { runner, errors, add } = makeRunner();
     const journal = new Journal();
     const boom = new Error('boom');
@@ -270,7 +270,7 @@ describe('a task runner', () => {
     expect(journal.entries).toEqual(['next']);
   });
 
-  test('a run inside a run takes over what is left', () => {
+  test('a run inside a run runs the rest', () => {
     const { runner, due, add } = makeRunner();
     const journal = new Journal();
     add(() => {

@@ -32,17 +32,17 @@ function expectGrowth(memory: GrowableMemory, steps: readonly number[]): void {
 const SMALL_TO_LARGE = [256, 300, 512, 5_000, 65_536, 70_000, 100_000, 400_000];
 
 describe('a growable array', () => {
-  test('starts with zeroes', () => {
+  test('new memory is zero', () => {
     const values = new Float64Array(new GrowableMemory(2_048).buffer);
     expect(values.length).toBeGreaterThanOrEqual(256);
     expect(values.every((value) => value === 0)).toBe(true);
   });
 
-  test('keeps what it holds, and what is new is zero', () => {
+  test('growing memory keeps its content, and new bytes are zero', () => {
     expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE);
   });
 
-  test('holds fractions', () => {
+  test('memory of several megabytes keeps fractions and large integers', () => {
     const memory = new GrowableMemory(64);
     new Float64Array(memory.buffer)[7] = 0.1;
     memory.grow(8_000_000);
@@ -51,19 +51,19 @@ describe('a growable array', () => {
     expect([values[7], values[999_999]]).toEqual([0.1, 2 ** 53 - 1]);
   });
 
-  test('asked for less than it has, it does nothing', () => {
+  test('memory does not change when it is asked for less than it has', () => {
     const memory = new GrowableMemory(4_096);
     const { buffer } = memory;
     memory.grow(160);
     expect(memory.buffer).toBe(buffer);
   });
 
-  test('works in a host without WebAssembly', () => {
+  test('memory grows in a host without WebAssembly', () => {
     vi.stubGlobal('WebAssembly', undefined);
     expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE);
   });
 
-  test('works in a host that refuses the memory', () => {
+  test('memory grows in a host that refuses shared memory', () => {
     const refuse = (): never => {
       throw new RangeError('could not allocate memory');
     };
@@ -96,7 +96,7 @@ class Page {
 }
 
 describe('a reference page', () => {
-  test('keeps an argument for every slot', () => {
+  test('a reference page keeps an argument for every slot', () => {
     const { page } = new Page();
     const argument = {};
     page.set(FIRST, one, argument, () => false);
@@ -110,7 +110,7 @@ describe('a reference page', () => {
     expect(page.argumentOf(FIRST)).toBeUndefined();
   });
 
-  test('keeps one callback for all that share it, and forgets it with the last', () => {
+  test('a uniform reference page keeps one callback, and forgets it with the last entry', () => {
     const { page, ...rest } = new Page();
     expect(rest.used.size).toBe(0);
     page.set(FIRST, one, undefined, () => false);
@@ -124,7 +124,7 @@ describe('a reference page', () => {
     expect(page.callbackOf(FIRST)).toBe(two);
   });
 
-  test('spreads at the first callback that differs, and every entry keeps its own', () => {
+  test('a reference page becomes mixed at the first other callback, and every entry keeps its own', () => {
     const used = new Page();
     used.set(FIRST, one);
     used.set(FIRST + 1, one);
@@ -135,7 +135,7 @@ describe('a reference page', () => {
     expect(callbacks).toEqual([one, undefined, two, one, undefined]);
   });
 
-  test('once mixed it forgets entry by entry', () => {
+  test('a mixed reference page forgets callbacks entry by entry', () => {
     const used = new Page();
     used.set(FIRST, one);
     used.set(FIRST + 1, two);
@@ -148,7 +148,7 @@ describe('a reference page', () => {
     expect([used.page.callbackOf(FIRST), used.page.callbackOf(FIRST + 1)]).toEqual([two, one]);
   });
 
-  test('a slot may come back with another callback', () => {
+  test('a slot of a reference page can be used again with another callback', () => {
     const used = new Page();
     used.set(FIRST, one);
     used.clear(FIRST);
@@ -180,7 +180,7 @@ describe('rows', () => {
     expect([table.size, table.sentinelOf(slot)]).toEqual([1, list.sentinel]);
   });
 
-  test('a slot is used again, the last one given back first, and holds nothing meanwhile', () => {
+  test('a slot is used again, the one released last first, and holds nothing meanwhile', () => {
     const table = new TimerTable();
     const list = new TimerTaskList(table, 1);
     const [a, b] = [table.allocate(callback, 'a'), table.allocate(callback, 'b')];
@@ -194,7 +194,7 @@ describe('rows', () => {
     expect(table.top).toBe(top);
   });
 
-  test('nothing is lost while the table grows', () => {
+  test('no entry is lost while the table grows', () => {
     const table = new TimerTable();
     const list = new TimerTaskList(table, 1);
     const ids: number[] = [];
@@ -215,7 +215,7 @@ describe('rows', () => {
 });
 
 describe('lists', () => {
-  test('append, unlink and cutBefore keep the links and the count', () => {
+  test('append, unlink and cutBefore keep the links and the count of a list', () => {
     const table = new TimerTable();
     const [list, other] = [new TimerTaskList(table, 1), new TimerTaskList(table, 2)];
     expect([list.isEmpty, list.size]).toEqual([true, 0]);
@@ -237,7 +237,7 @@ describe('lists', () => {
     expect(table.next(slots[2])).toBe(list.sentinel);
   });
 
-  test('prev mirrors next', () => {
+  test('the links to previous entries mirror those to next entries', () => {
     const table = new TimerTable();
     const list = new TimerTaskList(table, 1);
     for (let i = 0; i < 5; i++) list.add(table.allocate(callback, i));
@@ -249,7 +249,7 @@ describe('lists', () => {
     expect(backwards).toEqual(forwards.reverse());
   });
 
-  test('discard tells which list it emptied', () => {
+  test('discard returns the list that it emptied', () => {
     const table = new TimerTable();
     const list = new TimerTaskList(table, 1);
     const [a, b] = [table.allocate(callback, 'a'), table.allocate(callback, 'b')];
@@ -261,7 +261,7 @@ describe('lists', () => {
 });
 
 describe('ids', () => {
-  test('lead back to their entry until it is released', () => {
+  test('an id leads to its entry until the entry is released', () => {
     const table = new TimerTable();
     const list = new TimerTaskList(table, 1);
     const slot = table.allocate(callback, 'a');
@@ -274,7 +274,7 @@ describe('ids', () => {
     expect([table.slotOf(id), table.idOf(slot) === id]).toEqual([NO_SLOT, false]);
   });
 
-  test('name neither sentinels nor markers nor free slots', () => {
+  test('no id refers to a sentinel, a marker or a free slot', () => {
     const table = new TimerTable();
     const list = new TimerTaskList(table, 1);
     const marker = table.newMarker();
@@ -289,7 +289,7 @@ describe('ids', () => {
     expect(table.slotOf(table.idOf(marker))).toBe(NO_SLOT);
   });
 
-  test.each([0, -1, 1, 0.5, NaN, Infinity, -Infinity, 2 ** 53, 1e300])('%d is none', (id) => {
+  test.each([0, -1, 1, 0.5, NaN, Infinity, -Infinity, 2 ** 53, 1e300])('%d is not an id', (id) => {
     const table = new TimerTable();
     const list = new TimerTaskList(table, 1);
     for (let i = 0; i < 10; i++) list.add(table.allocate(callback, i));
@@ -297,7 +297,7 @@ describe('ids', () => {
   });
 
   test.each([0, 0.5, 1 - 2 ** -27, 1 - 2 ** -53])(
-    'are positive safe integers, also where the generations start over (%d)',
+    'ids are positive safe integers, also where generations wrap around (%d)',
     (random) => {
       const spy = vi.spyOn(Math, 'random').mockReturnValue(random);
       const table = new TimerTable();
@@ -317,7 +317,7 @@ describe('ids', () => {
     },
   );
 
-  test('a fraction beside an id that is in use is none', () => {
+  test('a fraction beside a valid id is not an id', () => {
     const spy = vi.spyOn(Math, 'random').mockReturnValue(1e-6);
     const table = new TimerTable();
     spy.mockRestore();

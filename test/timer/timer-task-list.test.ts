@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest';
 import { NO_SLOT, TimerTable } from '../../src/timer/timer-table.ts';
 import { DelayQueue, DueQueue, TimerTaskList } from '../../src/timer/timer-task-list.ts';
 
-test('a new list is empty, waits for nothing and is not queued', () => {
+test('a new list is empty, has no expiration and is not queued', () => {
   const list = new TimerTaskList(new TimerTable(), 20);
   expect(list).toMatchObject({ size: 0, isEmpty: true, expirationMs: -1, isQueued: false, tickMs: 20 });
 });
 
-test('entries are linked at the tail, and counted', () => {
+test('a list links entries at the tail, and counts them', () => {
   const table = new TimerTable();
   const list = new TimerTaskList(table, 1);
   const [a, b] = [table.allocate(() => undefined, 'a'), table.allocate(() => undefined, 'b')];
@@ -16,7 +16,7 @@ test('entries are linked at the tail, and counted', () => {
   expect([list.first, table.next(a), list.size, list.isEmpty]).toEqual([a, b, 2, false]);
 });
 
-test('two lists of one table have nothing in common', () => {
+test('two lists of one table are independent', () => {
   const table = new TimerTable();
   const [one, two] = [new TimerTaskList(table, 1), new TimerTaskList(table, 1)];
   one.add(table.allocate(() => undefined, undefined));
@@ -33,7 +33,7 @@ function bucket(tickMs = 1, size = 1): TimerTaskList {
 }
 
 describe('a delay queue', () => {
-  test('hands out buckets in order of expiration, when they are due', () => {
+  test('a delay queue returns due buckets in order of expiration', () => {
     const queue = new DelayQueue();
     const buckets = [50, 10, 30, 20, 40].map((expirationMs) => {
       const list = bucket();
@@ -50,12 +50,12 @@ describe('a delay queue', () => {
     expect(queue.poll(49)).toBeUndefined();
   });
 
-  test('knows when it has nothing', () => {
+  test('an empty delay queue returns nothing', () => {
     const queue = new DelayQueue();
     expect([queue.peek(), queue.poll(Infinity), queue.expirations()]).toEqual([undefined, undefined, []]);
   });
 
-  test('of two that expire together the finer one comes first', () => {
+  test('of two buckets that expire together the finer one is first in the delay queue', () => {
     const queue = new DelayQueue();
     const [coarse, fine] = [bucket(20), bucket(1)];
     queue.offer(coarse, 40);
@@ -63,7 +63,7 @@ describe('a delay queue', () => {
     expect([queue.poll(40), queue.poll(40)]).toEqual([fine, coarse]);
   });
 
-  test('a bucket knows whether it is queued', () => {
+  test('isQueued of a bucket is true while it is in the delay queue', () => {
     const queue = new DelayQueue();
     const list = bucket();
     expect(list.isQueued).toBe(false);
@@ -73,7 +73,7 @@ describe('a delay queue', () => {
     expect(list.isQueued).toBe(false);
   });
 
-  test('a bucket that was emptied counts as absent, and is dropped when it comes to the top', () => {
+  test('an emptied bucket counts as absent, and is dropped when it comes to the top of the delay queue', () => {
     const queue = new DelayQueue();
     const [first, second, third] = [bucket(), bucket(), bucket()];
     queue.offer(first, 1);
@@ -87,7 +87,7 @@ describe('a delay queue', () => {
     expect([first.isQueued, second.isQueued, queue.buckets.length]).toEqual([false, false, 1]);
   });
 
-  test('a bucket that was emptied and filled again keeps its place', () => {
+  test('a bucket that was emptied and filled again stays in the delay queue', () => {
     const queue = new DelayQueue();
     const [first, second] = [bucket(), bucket()];
     queue.offer(second, 2);
@@ -111,7 +111,7 @@ function makeQueue() {
 }
 
 describe('a due queue', () => {
-  test('is first in, first out', () => {
+  test('a due queue is first in, first out', () => {
     const { due, add } = makeQueue();
     expect([due.isEmpty, due.take()]).toEqual([true, NO_SLOT]);
     const slots = [add(), add(), add()];
@@ -120,7 +120,7 @@ describe('a due queue', () => {
     expect(due.isEmpty).toBe(true);
   });
 
-  test('has been due since its first entry fell due', () => {
+  test('a due queue has been due since its first entry fell due', () => {
     const { table, due, add } = makeQueue();
     const first = add(5);
     add(7);
@@ -131,7 +131,7 @@ describe('a due queue', () => {
     expect(due.list.expirationMs).toBe(9);
   });
 
-  test('hands out nothing that came after the fence', () => {
+  test('a due queue returns no entry behind the fence', () => {
     const { table, due, add } = makeQueue();
     const [a, b] = [add(), add()];
     due.raiseFence();
@@ -146,7 +146,7 @@ describe('a due queue', () => {
     expect([due.take(), due.take()]).toEqual([c, NO_SLOT]);
   });
 
-  test('with nothing but the fence it is empty', () => {
+  test('a due queue with nothing but the fence is empty', () => {
     const { due, add } = makeQueue();
     due.raiseFence();
     expect([due.size, due.isEmpty, due.take()]).toEqual([0, true, NO_SLOT]);
@@ -157,7 +157,7 @@ describe('a due queue', () => {
     expect(due.size).toBe(1);
   });
 
-  test('leaves the rest behind the lowered fence in order', () => {
+  test('entries behind a lowered fence stay in order', () => {
     const { due, add } = makeQueue();
     const [a, b] = [add(), add()];
     due.raiseFence();
@@ -168,7 +168,7 @@ describe('a due queue', () => {
     expect([due.take(), due.take(), due.take()]).toEqual([b, c, NO_SLOT]);
   });
 
-  test('the fence is no entry', () => {
+  test('the fence is not an entry', () => {
     const { table, due, add } = makeQueue();
     add();
     due.raiseFence();

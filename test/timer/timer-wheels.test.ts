@@ -19,7 +19,7 @@ function makeWheel(tickMs: number, wheelSize: number, startMs: number) {
 }
 
 describe('a timing wheel', () => {
-  test('takes what expires within its turn, in the bucket of its absolute time', () => {
+  test('a wheel adds an entry within its turn to the bucket of its absolute time', () => {
     const { wheel, delayQueue, add } = makeWheel(10, 4, 1_005);
     expect([wheel.currentTimeMs, wheel.nextTickMs, wheel.intervalMs]).toEqual([1_000, 1_010, 40]);
     const bucket = add(1_020);
@@ -31,14 +31,14 @@ describe('a timing wheel', () => {
     expect(wheel.overflowWheel).toBeUndefined();
   });
 
-  test('gives back what is due: everything before its next tick', () => {
+  test('a wheel refuses an entry that expires before its next tick', () => {
     const { delayQueue, add } = makeWheel(10, 4, 1_000);
     expect([0, 999, 1_000, 1_009].map(add)).toEqual([undefined, undefined, undefined, undefined]);
     expect(add(1_010)?.expirationMs).toBe(1_010);
     expect(delayQueue.expirations()).toEqual([1_010]);
   });
 
-  test('passes on what lies beyond its turn to an overflow wheel, made for it', () => {
+  test('a wheel makes an overflow wheel for an entry beyond its turn', () => {
     const { wheel, add } = makeWheel(1, 4, 9);
     expect(add(12)?.tickMs).toBe(1);
     expect(wheel.overflowWheel).toBeUndefined();
@@ -49,7 +49,7 @@ describe('a timing wheel', () => {
     expect(third?.overflowWheel).toBeUndefined();
   });
 
-  test('makes as many overflow wheels as one expiration needs', () => {
+  test('a wheel makes as many overflow wheels as one expiration needs', () => {
     const { wheel, add } = makeWheel(1, 2, 0);
     const bucket = add(Number.MAX_SAFE_INTEGER);
     let levels = 0;
@@ -58,7 +58,7 @@ describe('a timing wheel', () => {
     expect(bucket).toMatchObject({ tickMs: 2 ** 52, expirationMs: 2 ** 52 });
   });
 
-  test('moves its clock, and those above, forward only', () => {
+  test('the clocks of the wheels only advance', () => {
     const { wheel, add } = makeWheel(1, 4, 0);
     add(63);
     wheel.advanceClock(21.7);
@@ -74,7 +74,7 @@ describe('a timing wheel', () => {
     }
   });
 
-  test('uses a bucket again for its next turn', () => {
+  test('a wheel uses a bucket again in its next turn', () => {
     const { wheel, delayQueue, add } = makeWheel(1, 4, 0);
     const bucket = add(2);
     expect(delayQueue.poll(2)).toBe(bucket);
@@ -116,7 +116,7 @@ describe('the wheels', () => {
     expect(wheels.table.expirationOf(place(delayMs, 0))).toBe(expirationMs);
   });
 
-  test('what is due goes to the due queue, what is not waits in a bucket', () => {
+  test('place adds a due entry to the due queue, and any other to a bucket', () => {
     const { wheels, place, due } = makeWheels(10, 4, 1_000, 'down');
     const slots = [9, 0, -5, 10].map((delayMs) => place(delayMs, 1_000));
     expect([wheels.due.size, wheels.earliest()]).toEqual([3, wheels.due.list]);
@@ -124,7 +124,7 @@ describe('the wheels', () => {
     expect(wheels.earliest()?.expirationMs).toBe(1_010);
   });
 
-  test('catching up moves what fell due, in order of expiration', () => {
+  test('catchUp moves what fell due in order of expiration', () => {
     const { wheels, place, due } = makeWheels(1, 4, 0);
     const [c, a, b, d] = [60, 3, 17, 100].map((delayMs) => place(delayMs, 0));
     expect([wheels.catchUp(0.9), wheels.catchUp(2)]).toEqual([false, false]);
@@ -136,14 +136,14 @@ describe('the wheels', () => {
     expect(due()).toEqual([d]);
   });
 
-  test('a coarse bucket that only comes down counts as fallen due', () => {
+  test('a coarse bucket that only moves to a finer wheel counts as fallen due', () => {
     const { wheels, place } = makeWheels(1, 4, 0);
     place(6, 0);
     expect([wheels.catchUp(4), wheels.due.size]).toEqual([true, 0]);
     expect(wheels.earliest()).toMatchObject({ expirationMs: 6, tickMs: 1 });
   });
 
-  test('expiring all empties everything, in order', () => {
+  test('expireAll empties every bucket in order', () => {
     const { wheels, place, due } = makeWheels(1, 4, 0);
     const delays = [1e15, 5, 3, 70, 5];
     const slots = delays.map((delayMs) => place(delayMs, 0));
@@ -168,7 +168,7 @@ function bucketOf(table: TimerTable, tickMs: number, expirationsMs: readonly num
 }
 
 describe('sortSpan', () => {
-  test('empties its buckets, in order of expiration, then of bucket, then of arrival', () => {
+  test('sortSpan empties its buckets in order of expiration, then of bucket, then of arrival', () => {
     const span = fc.record({
       startMs: fc.nat(1_000),
       tickMs: fc.integer({ min: 1, max: 50 }),
@@ -202,7 +202,7 @@ describe('sortSpan', () => {
     ['too many ticks to count', 2 ** 17, 2 ** 17, false],
     ['as many entries as may be', 64, 2 ** 17, true],
     ['more than that', 64, 2 ** 17 + 1, false],
-  ])('is for dense spans: %s', (_, ticks, entries, isWorthIt) => {
+  ])('only dense spans are sorted: %s', (_, ticks, entries, isWorthIt) => {
     expect(isWorthSorting(ticks, entries)).toBe(isWorthIt);
   });
 });
@@ -222,7 +222,7 @@ describe('wheels that are overdue by whole spans', () => {
     return slotsOf(wheels.table, wheels.due.list);
   }
 
-  test('run in the order in which they would have fallen due one by one', () => {
+  test('late wheels run entries in the order in which they would have fallen due one by one', () => {
     const delays = fc.array(fc.integer({ min: 1, max: 80 }), { minLength: 1, maxLength: 80 });
     const waits = fc.array(fc.nat(1), { maxLength: 20 });
     fc.assert(
@@ -234,7 +234,7 @@ describe('wheels that are overdue by whole spans', () => {
     );
   });
 
-  test('leave what is not due, and stand where the clock is', () => {
+  test('late wheels leave what is not due, and advance to the time of the clock', () => {
     const wheels = new TimerWheels(1, 4, 0, 'up');
     const slots = Array.from({ length: 60 }, (_, i) => {
       const slot = wheels.table.allocate(callback, undefined);

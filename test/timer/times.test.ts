@@ -27,7 +27,7 @@ describe("Kafka's golden trace: tick 1, wheel size 3, delays 0 to 30 added at 0,
   const clocksOf = (timer: SystemTimer): number[] =>
     timer.inspect().levels.map((level) => level.currentTimeMs);
 
-  test('after the adds, and after the first pump, which runs what Kafka runs inside add', async () => {
+  test("in Kafka's golden trace the first pump runs what Kafka runs inside add", async () => {
     const { timer, journal } = makeTimer();
     expect(journal.entries).toEqual([]);
     expect([timer.size, timer.inspect().dueNow]).toEqual([31, 1]);
@@ -39,7 +39,7 @@ describe("Kafka's golden trace: tick 1, wheel size 3, delays 0 to 30 added at 0,
     expect(timer.size).toBe(30);
   });
 
-  test('every task runs at exactly its delay, and every pump finds a bucket', async () => {
+  test("in Kafka's golden trace every task runs at exactly its delay, and every pump finds a bucket", async () => {
     const { timer, clock, journal } = makeTimer();
     await timer.advanceClock(0);
     for (clock.nowMs = 1; clock.nowMs <= 30; clock.nowMs++) {
@@ -52,17 +52,20 @@ describe("Kafka's golden trace: tick 1, wheel size 3, delays 0 to 30 added at 0,
     expect(await timer.advanceClock(0)).toBe(false);
   });
 
-  test.each(GOLDEN_TRACE)('at %d: size %d, clocks %j, queue %j', (nowMs, size, clocks, queue) => {
-    const { timer, clock } = makeTimer();
-    timer.poll();
-    for (clock.nowMs = 1; clock.nowMs < nowMs; clock.nowMs++) timer.poll();
-    expect(timer.poll()).toBe(1);
-    expect(timer.size).toBe(size);
-    expect(clocksOf(timer)).toEqual(clocks);
-    expect(timer.inspect().delayQueue).toEqual(queue);
-  });
+  test.each(GOLDEN_TRACE)(
+    "in Kafka's golden trace at %d: size %d, clocks %j, queue %j",
+    (nowMs, size, clocks, queue) => {
+      const { timer, clock } = makeTimer();
+      timer.poll();
+      for (clock.nowMs = 1; clock.nowMs < nowMs; clock.nowMs++) timer.poll();
+      expect(timer.poll()).toBe(1);
+      expect(timer.size).toBe(size);
+      expect(clocksOf(timer)).toEqual(clocks);
+      expect(timer.inspect().delayQueue).toEqual(queue);
+    },
+  );
 
-  test('one task per pump, whichever of poll and advanceClock pumps', async () => {
+  test("in Kafka's golden trace poll and advanceClock run one task per pump", async () => {
     const { timer, clock, journal } = makeTimer();
     for (clock.nowMs = 0; clock.nowMs <= 30; clock.nowMs++) {
       if (clock.nowMs % 2 === 0) expect(timer.poll()).toBe(1);
@@ -81,7 +84,7 @@ describe("Kafka's worked examples: tick 10, start 1000, rounding down", () => {
     [1_029, 1_020],
     [1_249, 1_240],
     [2_255, 2_250],
-  ])('an expiration of %d runs at %d', (expirationMs, runsAtMs) => {
+  ])('rounding down, an expiration of %d runs at %d, as in Kafka', (expirationMs, runsAtMs) => {
     const clock = new ManualClock({ nowMs: 1_000 });
     const timer = new SystemTimer({ clock, ...options });
     let ranAtMs: number | undefined;
@@ -118,7 +121,7 @@ describe("Kafka's worked examples: tick 10, start 1000, rounding down", () => {
 });
 
 describe('catch-up after a stall', () => {
-  test('a thousand tasks that are overdue run in one pump, in order of expiration', async () => {
+  test('a thousand overdue tasks run in one pump, in order of expiration', async () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, wheelSize: 20, autoStart: false });
     const journal = new Journal();
@@ -131,7 +134,7 @@ describe('catch-up after a stall', () => {
     checkTimer(timer);
   });
 
-  test('what is not overdue stays, on the level that fits what is left of its delay', () => {
+  test('after a stall a task that is not overdue is on the level that fits the rest of its delay', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, wheelSize: 4 });
     const journal = new Journal();
@@ -165,20 +168,23 @@ function expirationsIn(timer: SystemTimer): number[] {
 }
 
 describe('buckets lie on absolute multiples of tickMs', () => {
-  test.each([0, 3, 10, 999, 1_005.75])('wherever the timer started: %d', (nowMs) => {
-    const timer = new SystemTimer({ clock: new ManualClock({ nowMs }), tickMs: 10, wheelSize: 4 });
-    for (const delayMs of [1, 12, 33.3, 100, 1_000, 54_321]) timer.add(new TestTask(delayMs));
-    for (const level of timer.inspect().levels) {
-      expect(level.currentTimeMs % level.tickMs).toBe(0);
-      for (const { index, expirationMs } of level.buckets) {
-        expect(expirationMs % level.tickMs).toBe(0);
-        expect((expirationMs / level.tickMs) % level.wheelSize).toBe(index);
+  test.each([0, 3, 10, 999, 1_005.75])(
+    'buckets lie on multiples of the tick wherever the timer started: %d',
+    (nowMs) => {
+      const timer = new SystemTimer({ clock: new ManualClock({ nowMs }), tickMs: 10, wheelSize: 4 });
+      for (const delayMs of [1, 12, 33.3, 100, 1_000, 54_321]) timer.add(new TestTask(delayMs));
+      for (const level of timer.inspect().levels) {
+        expect(level.currentTimeMs % level.tickMs).toBe(0);
+        for (const { index, expirationMs } of level.buckets) {
+          expect(expirationMs % level.tickMs).toBe(0);
+          expect((expirationMs / level.tickMs) % level.wheelSize).toBe(index);
+        }
       }
-    }
-    checkTimer(timer);
-  });
+      checkTimer(timer);
+    },
+  );
 
-  test('two timers made at different times wake together', () => {
+  test('two timers that were made at different times wake together', () => {
     const clock = new ManualClock({ nowMs: 3 });
     const one = new SystemTimer({ clock, tickMs: 100 });
     clock.advance(44);
@@ -188,7 +194,7 @@ describe('buckets lie on absolute multiples of tickMs', () => {
     expect([one.nextExpirationMs(), two.nextExpirationMs()]).toEqual([100, 100]);
   });
 
-  test('a startMs before now changes nothing about them', () => {
+  test('a startMs before now does not move the buckets', () => {
     const clock = new ManualClock({ nowMs: 1_234 });
     for (const startMs of [0, 17, 1_230, 1_234]) {
       const timer = new SystemTimer({ clock, tickMs: 10, wheelSize: 3, startMs });
@@ -218,7 +224,7 @@ describe('fractional delays and clocks are fine', () => {
     }
   });
 
-  test('with any tick', () => {
+  test('a fractional deadline is rounded up with any tick', () => {
     const clock = new ManualClock({ nowMs: 28.999_999_999_999_996 });
     for (const tickMs of [1, 3, 7, 29, 30]) {
       const timer = new SystemTimer({ clock, tickMs });
@@ -231,7 +237,7 @@ describe('fractional delays and clocks are fine', () => {
     }
   });
 
-  test('a delay too small to move the clock is due at once or at the next tick', () => {
+  test('a delay too small to change the time of the clock is due at once or at the next tick', () => {
     const clock = new ManualClock({ nowMs: 1e9 + 0.5 });
     const timer = new SystemTimer({ clock });
     const task = new TestTask(Number.MIN_VALUE);
@@ -254,7 +260,7 @@ describe('fractional delays and clocks are fine', () => {
 });
 
 describe('an id is no longer valid inside its own callback', () => {
-  test('neither to cancel nor to reschedule', () => {
+  test('an id is not valid inside its own callback, neither for cancel nor for reschedule', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     let runs = 0;
@@ -272,7 +278,7 @@ describe('an id is no longer valid inside its own callback', () => {
     expect(runs).toBe(1);
   });
 
-  test('also when its slot is in use again already', () => {
+  test('an id is not valid inside its own callback although its slot is in use again', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const id = timer.schedule(
@@ -291,7 +297,7 @@ describe('an id is no longer valid inside its own callback', () => {
 });
 
 describe('delayQueue in a snapshot has one entry per bucket that holds tasks, equal times repeated', () => {
-  test('ascending, over all levels', () => {
+  test('delayQueue of a snapshot is ascending over all levels', () => {
     const clock = new ManualClock({ nowMs: 9 });
     const timer = new SystemTimer({ clock, wheelSize: 4 });
     for (const delayMs of [2, 2, 5, 30, 3, 3, 7]) timer.add(new TestTask(delayMs));
@@ -300,7 +306,7 @@ describe('delayQueue in a snapshot has one entry per bucket that holds tasks, eq
     expect(delayQueue).toEqual(expirationsIn(timer).sort((a, b) => a - b));
   });
 
-  test('without those that were emptied, although their bucket may still wait', () => {
+  test('delayQueue of a snapshot has no emptied bucket', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const tasks = [10, 20, 20, 30].map((delayMs) => new TestTask(delayMs));
     for (const task of tasks) timer.add(task);
@@ -315,7 +321,7 @@ describe('delayQueue in a snapshot has one entry per bucket that holds tasks, eq
     checkTimer(timer);
   });
 
-  test('tasks that are due are in no bucket', () => {
+  test('delayQueue of a snapshot has no tasks that are due', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     timer.add(new TestTask(0));
@@ -324,20 +330,23 @@ describe('delayQueue in a snapshot has one entry per bucket that holds tasks, eq
 });
 
 describe('after idling, the level count depends on the delay alone', () => {
-  test.each([0, 1_000, 1_000_000, 1e12])('%d ms after the start', (idleMs) => {
-    const clock = new ManualClock({ nowMs: 77 });
-    const levelsFor = (delayMs: number): number => {
-      const timer = new SystemTimer({ clock, wheelSize: 20, startMs: 0 });
-      clock.advance(idleMs);
-      timer.add(new TestTask(delayMs));
-      checkTimer(timer);
-      return timer.inspect().levels.length;
-    };
-    // A level reaches one tick less than its interval when the clock stands in the last part of a tick.
-    expect([5, 19, 379, 7_599].map(levelsFor)).toEqual([1, 1, 2, 3]);
-  });
+  test.each([0, 1_000, 1_000_000, 1e12])(
+    'after %d ms of idling the level count depends on the delay alone',
+    (idleMs) => {
+      const clock = new ManualClock({ nowMs: 77 });
+      const levelsFor = (delayMs: number): number => {
+        const timer = new SystemTimer({ clock, wheelSize: 20, startMs: 0 });
+        clock.advance(idleMs);
+        timer.add(new TestTask(delayMs));
+        checkTimer(timer);
+        return timer.inspect().levels.length;
+      };
+      // A level reaches one tick less than its interval when the clock stands in the last part of a tick.
+      expect([5, 19, 379, 7_599].map(levelsFor)).toEqual([1, 1, 2, 3]);
+    },
+  );
 
-  test('a task five milliseconds away waits on the first level, and runs then', () => {
+  test('after idling a task with a delay of 5 ms is on the first level, and runs then', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, wheelSize: 20 });
     timer.add(new TestTask(1));
@@ -356,7 +365,7 @@ describe('after idling, the level count depends on the delay alone', () => {
     expect(task.runs).toBe(1);
   });
 
-  test('a delay of 0 after idling is due at once', () => {
+  test('after idling a task with a delay of 0 is due at once', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, wheelSize: 20 });
     clock.nowMs = 45;

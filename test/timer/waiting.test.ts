@@ -15,7 +15,7 @@ function isSettled(promise: Promise<unknown>): Promise<boolean> {
 }
 
 describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
-  test('waits at most timeoutMs for a bucket to fall due; false if none did', async () => {
+  test('advanceClock waits at most timeoutMs for a bucket to fall due, and resolves false if none did', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, autoStart });
     timer.add(new TestTask(31));
@@ -27,7 +27,7 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
     expect(clock.pendingWakeups).toBe(autoStart ? 1 : 0);
   });
 
-  test('true as soon as one did, and its tasks have run by then', async () => {
+  test('advanceClock resolves true when a bucket falls due, and its tasks have run by then', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, autoStart });
     const journal = new Journal();
@@ -37,7 +37,7 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
     expect(await wait).toEqual([true, 20, [20, 20]]);
   });
 
-  test('true for a coarse bucket that only moves its tasks to a finer wheel', async () => {
+  test('advanceClock resolves true for a coarse bucket that only moves its tasks to a finer wheel', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, autoStart, wheelSize: 4 });
     const task = new TestTask(6);
@@ -48,7 +48,7 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
     expect(task.runs).toBe(0);
   });
 
-  test('answers everybody who waits, and each one whose time is up', async () => {
+  test('advanceClock settles every pending call, each at its own timeout', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, autoStart });
     timer.add(new TestTask(50));
@@ -63,7 +63,7 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
     checkTimer(timer);
   });
 
-  test('0 or less does not wait', async () => {
+  test('advanceClock with 0 or less does not wait', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, autoStart });
     timer.add(new TestTask(5));
@@ -71,7 +71,7 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
     expect(clock.pendingWakeups).toBe(autoStart ? 1 : 0);
   });
 
-  test('is no step: what is not due by the clock does not run', async () => {
+  test('advanceClock is not a step: what is not due by the clock does not run', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, autoStart });
     const task = new TestTask(5);
@@ -82,7 +82,7 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
     expect(await wait).toBe(false);
   });
 
-  test('a bucket that was emptied by cancellation does not count', async () => {
+  test('a bucket that was emptied by cancellation does not count for advanceClock', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, autoStart });
     const task = new TestTask(5);
@@ -95,7 +95,7 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
     expect(await wait).toBe(false);
   });
 
-  test('an earlier task that is added while it waits ends the wait', async () => {
+  test('an earlier task that is added meanwhile ends a pending advanceClock', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, autoStart });
     timer.add(new TestTask(90));
@@ -105,7 +105,7 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
     expect(await wait).toBe(true);
   });
 
-  test('a poll by somebody else ends the wait', async () => {
+  test('a poll ends a pending advanceClock', async () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, autoStart });
     timer.add(new TestTask(5));
@@ -116,7 +116,7 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
     expect(clock.armed).toBe(0);
   });
 
-  test('inside a task it waits for the next bucket, not for the one that runs', async () => {
+  test('advanceClock inside a task waits for the next bucket, not for the one that runs', async () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, autoStart });
     const waits: Promise<boolean>[] = [];
@@ -134,7 +134,7 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
     expect(journal.entries).toEqual(['a', 'b', 'c']);
   });
 
-  test('a late wake-up after the timeout still tells of the bucket that fell due', async () => {
+  test('advanceClock resolves true for a bucket that fell due although the wake-up comes after its timeout', async () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, autoStart });
     const task = new TestTask(50);
@@ -147,7 +147,7 @@ describe.each([true, false])('advanceClock, with autoStart %j', (autoStart) => {
 });
 
 describe('advanceClock as the driver', () => {
-  test('a loop over it runs everything, in order, and sleeps in between', async () => {
+  test('a loop over advanceClock runs everything, in order, and sleeps in between', async () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, autoStart: false });
     const journal = new Journal();
@@ -163,7 +163,7 @@ describe('advanceClock as the driver', () => {
     expect(clock.now()).toBe(5_000);
   });
 
-  test('is not bounded by maxTasksPerTurn', async () => {
+  test('advanceClock is not bounded by maxTasksPerTurn', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, autoStart: false, maxTasksPerTurn: 1 });
     const tasks = [1, 1, 1].map((delayMs) => new TestTask(delayMs));
@@ -182,7 +182,7 @@ describe('advanceClock refuses', () => {
     [undefined, TypeError, 'ERR_INVALID_ARG_TYPE', 'undefined'],
     [null, TypeError, 'ERR_INVALID_ARG_TYPE', 'null'],
     [5n, TypeError, 'ERR_INVALID_ARG_TYPE', '5n (a bigint)'],
-  ])('a timeoutMs of %s, by rejecting', async (timeoutMs, type, code, shown) => {
+  ])('advanceClock rejects for a timeoutMs of %s', async (timeoutMs, type, code, shown) => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, autoStart: false });
     timer.add(new TestTask(0));
@@ -197,14 +197,14 @@ describe('advanceClock refuses', () => {
     expect([timer.size, clock.pendingWakeups]).toEqual([1, 0]);
   });
 
-  test('a bad call never throws synchronously', () => {
+  test('advanceClock with an invalid argument does not throw synchronously', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     expect(() => thrownBy(() => void timer.advanceClock(NaN).catch(() => undefined))).toThrow('expected it');
   });
 });
 
 describe('sleep', () => {
-  test('resolves with its value after its delay, and not before', async () => {
+  test('a sleep resolves with its value after its delay, and not before', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const woken: unknown[] = [];
@@ -225,7 +225,7 @@ describe('sleep', () => {
     expect(woken[2]).toBe(value);
   });
 
-  test('waits for a value that is a promise', async () => {
+  test('a sleep waits for a value that is a promise', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const sleep = timer.sleep(1, Promise.resolve('inner'));
@@ -233,7 +233,7 @@ describe('sleep', () => {
     expect(await sleep).toBe('inner');
   });
 
-  test("rejects with the signal's own reason, at once", async () => {
+  test("an aborted sleep rejects with the signal's own reason, at once", async () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const controller = new AbortController();
     const sleep = timer.sleep(10, undefined, { signal: controller.signal });
@@ -244,7 +244,7 @@ describe('sleep', () => {
     expect(await sleep.catch((error: unknown) => error)).toBe(reason);
   });
 
-  test('rejects with an AbortError when the signal has no reason of its own', async () => {
+  test('an aborted sleep rejects with an AbortError if the signal has no reason of its own', async () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const controller = new AbortController();
     const sleep = timer.sleep(10, undefined, { signal: controller.signal });
@@ -252,7 +252,7 @@ describe('sleep', () => {
     await expect(sleep).rejects.toMatchObject({ name: 'AbortError' });
   });
 
-  test('with a signal that was aborted before it never sleeps', async () => {
+  test('a sleep with a signal that is aborted already never starts', async () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const reason = new Error('long ago');
     const signal = AbortSignal.abort(reason);
@@ -262,7 +262,7 @@ describe('sleep', () => {
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
-  test('an abort when it is due and has not run yet still wins', async () => {
+  test('an abort rejects a sleep that is due and has not run yet', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock, autoStart: false });
     const controller = new AbortController();
@@ -273,7 +273,7 @@ describe('sleep', () => {
     expect(await sleep.catch((error: unknown) => error)).toBe('too late');
   });
 
-  test('an abort after it ended changes nothing', async () => {
+  test('an abort after its end does not change a sleep', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const controller = new AbortController();
@@ -284,7 +284,7 @@ describe('sleep', () => {
     checkTimer(timer);
   });
 
-  test('one abort ends all that share the signal, and nobody else', async () => {
+  test('one abort ends all sleeps that share the signal, and no others', async () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const controller = new AbortController();
@@ -298,7 +298,7 @@ describe('sleep', () => {
     for (const sleep of aborted) await expect(sleep).rejects.toBe('stop');
   });
 
-  test.each(['slept', 'aborted', 'closed'])('leaves no listener behind when it %s', async (end) => {
+  test.each(['slept', 'aborted', 'closed'])('a sleep removes its listener when it %s', async (end) => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const controller = new AbortController();
@@ -313,7 +313,7 @@ describe('sleep', () => {
     expect(timer.size).toBe(0);
   });
 
-  test('a listener that closes the timer while the signal fires', async () => {
+  test('an abort listener may close the timer', async () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const controller = new AbortController();
     controller.signal.addEventListener('abort', () => {
@@ -326,7 +326,7 @@ describe('sleep', () => {
     checkTimer(timer);
   });
 
-  test('does not throw: bad arguments and a closed timer reject', async () => {
+  test('sleep does not throw: invalid arguments and a closed timer reject', async () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     await expect(timer.sleep(NaN)).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
     timer.close();

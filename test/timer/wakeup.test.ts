@@ -6,7 +6,7 @@ import { HandClock } from './support/hand-clock.ts';
 import { TestTask } from './support/tasks.ts';
 
 describe('one wake-up is armed at most, and only for a bucket that holds tasks', () => {
-  test('however many tasks wait, on however many levels', () => {
+  test('one wake-up is armed however many tasks are pending, on however many levels', () => {
     const clock = new CountingClock();
     const timer = new SystemTimer({ clock, wheelSize: 3 });
     const tasks = Array.from({ length: 300 }, (_, i) => new TestTask((i * 37) % 1_000));
@@ -24,7 +24,7 @@ describe('one wake-up is armed at most, and only for a bucket that holds tasks',
     expect(clock.mostArmed).toBe(1);
   });
 
-  test('not while nobody drives the timer', async () => {
+  test('no wake-up is armed for a timer without autoStart', async () => {
     const clock = new CountingClock();
     const timer = new SystemTimer({ clock, autoStart: false });
     const task = new TestTask(5);
@@ -41,7 +41,7 @@ describe('one wake-up is armed at most, and only for a bucket that holds tasks',
     expect([clock.armed, clock.mostArmed]).toEqual([0, 1]);
   });
 
-  test('not a second one while a task runs and adds others', () => {
+  test('no second wake-up is armed while a task runs and adds others', () => {
     const clock = new CountingClock();
     const timer = new SystemTimer({ clock });
     timer.add(
@@ -55,7 +55,7 @@ describe('one wake-up is armed at most, and only for a bucket that holds tasks',
 });
 
 describe('when that bucket empties, the wake-up is moved or disarmed at once', () => {
-  test('by cancelling its task', () => {
+  test('cancelling the earliest task moves or disarms the wake-up', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const [first, second] = [new TestTask(10), new TestTask(40)];
@@ -68,7 +68,7 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
     checkTimer(timer);
   });
 
-  test('by cancelling its callback, but not before the last one', () => {
+  test('cancelling the last callback of the earliest bucket moves or disarms the wake-up', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const ids = [10, 10, 40].map((delayMs) => timer.schedule(delayMs, () => undefined, undefined));
@@ -79,7 +79,7 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
     expect(armed).toEqual([10, 40, undefined]);
   });
 
-  test('by rescheduling, to later and to earlier', () => {
+  test('rescheduling moves the wake-up to later and to earlier', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const id = timer.schedule(10, () => undefined, undefined);
@@ -95,7 +95,7 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
     expect(clock.mostArmed).toBe(1);
   });
 
-  test('by adding its task again', () => {
+  test('adding the earliest task again moves the wake-up', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const task = new TestTask(10);
@@ -105,7 +105,7 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
     expect([clock.armedForMs, clock.armed, timer.size]).toEqual([15, 1, 1]);
   });
 
-  test('by adding its task to another timer', () => {
+  test('adding the earliest task to another timer disarms the wake-up', () => {
     const clocks = [new HandClock(), new HandClock()] as const;
     const [from, to] = [new SystemTimer({ clock: clocks[0] }), new SystemTimer({ clock: clocks[1] })];
     const task = new TestTask(10);
@@ -114,7 +114,7 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
     expect(clocks.map((clock) => clock.armed)).toEqual([0, 1]);
   });
 
-  test('by aborting its sleep', async () => {
+  test('aborting a sleep disarms the wake-up', async () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     const controller = new AbortController();
@@ -124,7 +124,7 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
     await expect(sleep).rejects.toThrow('enough');
   });
 
-  test('by closing the timer', () => {
+  test('closing the timer disarms the wake-up', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock });
     timer.add(new TestTask(10));
@@ -132,7 +132,7 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
     expect(clock.armed).toBe(0);
   });
 
-  test('also when the host is late and an insertion has moved its tasks to a finer wheel', () => {
+  test('cancelling moves the wake-up after a late insertion has moved the tasks to a finer wheel', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, wheelSize: 4 });
     const id = timer.schedule(30, () => undefined, undefined);
@@ -145,7 +145,7 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
     checkTimer(timer);
   });
 
-  test('also when the host is late and an insertion has made its tasks due', () => {
+  test('cancelling moves the wake-up after a late insertion has made the tasks due', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, wheelSize: 4 });
     const ids = [timer.schedule(6, () => undefined, undefined)];
@@ -156,7 +156,7 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
     checkTimer(timer);
   });
 
-  test('also when the host is late and the task comes back to the bucket it left, a turn later', () => {
+  test('a late task that returns to the bucket that it left, a turn later, has a wake-up', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, wheelSize: 64 });
     const id = timer.schedule(10, () => undefined, undefined);
@@ -167,8 +167,8 @@ describe('when that bucket empties, the wake-up is moved or disarmed at once', (
   });
 });
 
-describe('an idle timer, or one whose tasks were all cancelled, wakes nobody', () => {
-  test('a new one arms nothing', () => {
+describe('an idle timer, or one whose tasks were all cancelled, arms no wake-up', () => {
+  test('a new timer arms nothing', () => {
     const clock = new CountingClock();
     const timer = new SystemTimer({ clock });
     clock.advance(1e9);
@@ -187,7 +187,7 @@ describe('an idle timer, or one whose tasks were all cancelled, wakes nobody', (
     checkTimer(timer);
   });
 
-  test('after its last task it goes back to sleep', () => {
+  test('after its last task a timer arms nothing', () => {
     const clock = new CountingClock();
     const timer = new SystemTimer({ clock });
     timer.add(new TestTask(5));
@@ -197,7 +197,7 @@ describe('an idle timer, or one whose tasks were all cancelled, wakes nobody', (
     expect([clock.delivered, clock.armed]).toEqual([delivered, 0]);
   });
 
-  test('one task an hour away costs one wake-up a level at most', () => {
+  test('one task with a delay of an hour costs at most one wake-up a level', () => {
     const clock = new CountingClock();
     const timer = new SystemTimer({ clock });
     timer.add(new TestTask(3_600_000));

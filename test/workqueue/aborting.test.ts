@@ -16,13 +16,13 @@ function make(items: string): { queue: WorkQueue<string>; bench: Workbench<strin
 }
 
 describe('aborting stops taking', () => {
-  test('before: nothing is taken, and it resolves', async () => {
+  test('a run with an aborted signal takes nothing and resolves', async () => {
     const { queue, bench } = make('a');
     await queue.run(bench.worker, { signal: AbortSignal.abort(mine) });
     expect([bench.begun, queue.length]).toEqual([[], 1]);
   });
 
-  test('in the turn of the call: nothing is taken', async () => {
+  test('a run that is aborted in the turn of its call takes nothing', async () => {
     const { queue, bench } = make('a');
     const controller = new AbortController();
     const run = queue.run(bench.worker, controller);
@@ -31,7 +31,7 @@ describe('aborting stops taking', () => {
     expect([bench.begun, queue.length]).toEqual([[], 1]);
   });
 
-  test('while the workers wait: it resolves', async () => {
+  test('a run that is aborted while its workers wait resolves', async () => {
     const { queue, bench } = make('');
     const controller = new AbortController();
     const run = watch(queue.run(bench.worker, { signal: controller.signal, concurrency: 3 }));
@@ -43,7 +43,7 @@ describe('aborting stops taking', () => {
     expect(await takeNow(queue)).toBe('a');
   });
 
-  test('in the turn in which workers were given items: those are the first again, in their order', async () => {
+  test('items that were taken in the turn of an abort are first again, in their order', async () => {
     const { queue, bench } = make('');
     const controller = new AbortController();
     const run = queue.run(bench.worker, { signal: controller.signal, concurrency: 3 });
@@ -57,7 +57,7 @@ describe('aborting stops taking', () => {
     expect(await processAll(queue)).toEqual(Array.from('abcde'));
   });
 
-  test('in that turn, while somebody else waits: he gets the item', async () => {
+  test('an item that was taken in the turn of an abort goes to a waiting caller', async () => {
     const { queue, bench } = make('');
     const controller = new AbortController();
     const run = queue.run(bench.worker, controller);
@@ -72,7 +72,7 @@ describe('aborting stops taking', () => {
     checkQueue(queue);
   });
 
-  test('from inside a worker: the item is done, and no other one begun', async () => {
+  test('an abort from inside a worker completes its item and begins no other', async () => {
     const { queue } = make('abc');
     const controller = new AbortController();
     const seen: string[] = [];
@@ -86,7 +86,7 @@ describe('aborting stops taking', () => {
 });
 
 describe("aborting aborts each worker's signal, waits for what runs, resolves", () => {
-  test('with the reason of the abort', async () => {
+  test("an abort aborts each worker's signal with its reason, and running workers are awaited", async () => {
     const { queue, bench } = make('abc');
     const controller = new AbortController();
     const run = watch(queue.run(bench.worker, { signal: controller.signal, concurrency: 2 }));
@@ -104,7 +104,7 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
     expect(await takeAll(queue)).toEqual(['c']);
   });
 
-  test('an item whose worker rejects because of that is queued again: first, in its old order', async () => {
+  test('items whose workers reject because of an abort are queued first, in their old order', async () => {
     const { queue, bench } = make('abcd');
     const controller = new AbortController();
     const run = watch(queue.run(bench.worker, { signal: controller.signal, concurrency: 3 }));
@@ -117,7 +117,7 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
     expect(await processAll(queue)).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('in whatever order they give up', async () => {
+  test("interrupted items keep their old order, whatever the order of their workers' errors", async () => {
     const { queue, bench } = make('abcde');
     const controller = new AbortController();
     const run = queue.run(bench.worker, { signal: controller.signal, concurrency: 4 });
@@ -131,7 +131,7 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
     expect(await processAll(queue)).toEqual(['a', 'c', 'd', 'e', 'f', 'b']);
   });
 
-  test('as Node does it: with an AbortError', async () => {
+  test('a worker that rejects with an AbortError after an abort was interrupted', async () => {
     const { queue, bench } = make('a');
     const controller = new AbortController();
     const run = queue.run(bench.worker, controller);
@@ -163,7 +163,7 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
     expect(queue.length).toBe(0);
   });
 
-  test('one whose worker called done itself is not queued again', async () => {
+  test('an interrupted item whose worker has called done is not queued again', async () => {
     const { queue, bench } = make('ab');
     const controller = new AbortController();
     const run = queue.run(bench.worker, { signal: controller.signal, concurrency: 2 });
@@ -183,7 +183,7 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
     expect(queue.length).toBe(0);
   });
 
-  test('a worker that fails for another reason after the abort has failed', async () => {
+  test('a worker that fails for another reason after an abort has failed', async () => {
     const { queue, bench } = make('ab');
     const controller = new AbortController();
     const run = watch(queue.run(bench.worker, controller));
@@ -194,7 +194,7 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
     expect(await processAll(queue)).toEqual(['b']);
   });
 
-  test('nothing listens to the signal afterwards, however it ended', async () => {
+  test('a run removes its listener from the signal, however it ends', async () => {
     const { signal } = new AbortController();
     const { queue, bench } = make('a');
     const run = queue.run(bench.worker, { signal, concurrency: 5 });

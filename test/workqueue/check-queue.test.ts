@@ -215,7 +215,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
 ];
 
 describe('checkQueue finds', () => {
-  test.each(CORRUPTIONS)('%s', async (_, message, corrupt) => {
+  test.each(CORRUPTIONS)('checkQueue finds %s', async (_, message, corrupt) => {
     const patient = await makePatient();
     corrupt(patient);
     expect(() => {
@@ -224,7 +224,7 @@ describe('checkQueue finds', () => {
     vi.restoreAllMocks();
   });
 
-  test('what it finds is an Error that says who speaks', async () => {
+  test('an error of checkQueue begins with the name of the function', async () => {
     const { queue, setPhase } = await makePatient();
     setPhase('a', HELD);
     expect(() => {
@@ -234,7 +234,7 @@ describe('checkQueue finds', () => {
 });
 
 describe('checkQueue is content with', () => {
-  test('a queue in any ordinary state', async () => {
+  test('checkQueue accepts a queue in any ordinary state', async () => {
     const { queue } = await makePatient();
     queue.cancelDelayed('e');
     checkQueue(queue);
@@ -248,7 +248,7 @@ describe('checkQueue is content with', () => {
     expect(waiting.state).toBe('resolved');
   });
 
-  test('keys of all kinds', async () => {
+  test('checkQueue accepts keys of all kinds', async () => {
     const queue = new DelayingQueue<unknown>({ clock: new ManualClock() });
     const keys = [NaN, 0, -0, null, undefined, Symbol('s'), 1n, {}, [], Object.create(null), () => undefined];
     for (const key of keys) {
@@ -261,14 +261,14 @@ describe('checkQueue is content with', () => {
     queue.shutDown();
   });
 
-  test('a timer that was closed', async () => {
+  test('checkQueue accepts a queue whose timer was closed', async () => {
     const { queue, timer } = await makePatient();
     timer.close();
     checkQueue(queue);
     expect(queue.waiting).toBe(3);
   });
 
-  test('a queue without delays', () => {
+  test('checkQueue accepts a queue without delays', () => {
     const queue = new WorkQueue<string>();
     checkQueue(queue);
     expect(queue.length).toBe(0);
@@ -301,7 +301,7 @@ const LEAST = 256;
 const MOST = 16_384;
 
 describe('the entries of keys', () => {
-  test('one that is in use is found, and its own', () => {
+  test('a key that is in use is found with its own entry', () => {
     const table = new ItemTable<unknown>();
     const entry = use(table, 'a');
     expect([table.use('a'), table.find('a'), table.find('b')]).toEqual([entry, entry, undefined]);
@@ -310,13 +310,13 @@ describe('the entries of keys', () => {
     expect([entry.phase, entry.item, table.size]).toEqual([IDLE, undefined, 0]);
   });
 
-  test('in a small table nothing idle is kept', () => {
+  test('a small table keeps no idle key', () => {
     const table = new ItemTable<unknown>();
     for (let round = 0; round < 10; round++) useTogether(table, 0, 128);
     expect([table.all.size, table.idle]).toEqual([0, 0]);
   });
 
-  test('in a large one, of keys that do not come back, at most 256 and a small table', () => {
+  test('a large table keeps at most 256 idle keys that are not used again', () => {
     const table = new ItemTable<unknown>();
     useTogether(table, 0, 1_000);
     expectSound(table);
@@ -326,7 +326,7 @@ describe('the entries of keys', () => {
     expect(table.idle).toBeLessThanOrEqual(LEAST);
   });
 
-  test('of keys that come back, as many as were in use at once', () => {
+  test('a large table keeps as many idle keys that are used again as were in use at once', () => {
     const table = new ItemTable<unknown>();
     for (let round = 0; round < 50; round++) {
       useTogether(table, 0, 5_000);
@@ -336,7 +336,7 @@ describe('the entries of keys', () => {
     expect(table.find('key 4999')).toBeDefined();
   });
 
-  test('at most 16 384, however many come back', () => {
+  test('a large table keeps at most 16 384 idle keys', () => {
     const table = new ItemTable<unknown>();
     for (let round = 0; round < 10; round++) {
       useTogether(table, 0, 40_000);
@@ -346,7 +346,7 @@ describe('the entries of keys', () => {
     expect(table.idle).toBeGreaterThan(MOST / 2);
   });
 
-  test('they go again when other keys come', () => {
+  test('a large table keeps fewer idle keys when other keys are used', () => {
     const table = new ItemTable<unknown>();
     for (let round = 0; round < 10; round++) useTogether(table, 0, 20_000);
     expect(table.idle).toBeGreaterThan(10_000);
@@ -355,7 +355,7 @@ describe('the entries of keys', () => {
     expect(table.idle).toBeLessThanOrEqual(LEAST);
   });
 
-  test('an entry that is in use is never forgotten, however many others go', () => {
+  test('an entry that is in use is never forgotten, however many others are', () => {
     const table = new ItemTable<unknown>();
     useTogether(table, 0, 500);
     const kept = [...table.all.values()].slice(0, 50);

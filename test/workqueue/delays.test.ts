@@ -30,7 +30,7 @@ function make(options: DelayingQueueOptions<string> = {}): {
 }
 
 describe('an add of a waiting item promotes it, so it is delivered once', () => {
-  test('by add', async () => {
+  test('add promotes a waiting item, which is delivered once', async () => {
     const { queue, pass, timer } = make();
     queue.addAfter('a', 10);
     queue.add('a');
@@ -39,7 +39,7 @@ describe('an add of a waiting item promotes it, so it is delivered once', () => 
     expect(pass(100)).toBe(0);
   });
 
-  test.each([0, -0, -5, -Infinity])('by addAfter with %d', (delayMs) => {
+  test.each([0, -0, -5, -Infinity])('addAfter with %d promotes a waiting item', (delayMs) => {
     const { queue, pass } = make();
     queue.addAfter('a', 10);
     queue.addAfter('a', delayMs);
@@ -47,7 +47,7 @@ describe('an add of a waiting item promotes it, so it is delivered once', () => 
     expect(pass(100)).toBe(1);
   });
 
-  test('by addWhenRoom', async () => {
+  test('addWhenRoom promotes a waiting item', async () => {
     const { queue, pass } = make({ maxSize: 1 });
     queue.add('first');
     queue.addAfter('a', 10);
@@ -59,7 +59,7 @@ describe('an add of a waiting item promotes it, so it is delivered once', () => 
     expect(pass(100)).toBe(1);
   });
 
-  test('while it is held: it is queued once more, when that is done', async () => {
+  test('a waiting item that is promoted while it is held is queued once more when it is done', async () => {
     const { queue, pass } = make();
     queue.add('a');
     await takeNow(queue);
@@ -71,7 +71,7 @@ describe('an add of a waiting item promotes it, so it is delivered once', () => 
     expect(pass(100)).toBe(0);
   });
 
-  test('one that the queue has no room for goes on waiting', () => {
+  test('a waiting item stays waiting if a full queue refuses it', () => {
     const { queue, pass } = make({ maxSize: 1 });
     queue.add('first');
     queue.addAfter('a', 10);
@@ -84,7 +84,7 @@ describe('an add of a waiting item promotes it, so it is delivered once', () => 
     expect(pass(10)).toBe(2);
   });
 
-  test('one that is promoted may wait again', async () => {
+  test('a promoted item may wait again', async () => {
     const { queue, pass } = make();
     queue.addAfter('a', 10);
     queue.add('a');
@@ -96,7 +96,7 @@ describe('an add of a waiting item promotes it, so it is delivered once', () => 
 });
 
 describe('a timer passed in stays open, one of its own is closed', () => {
-  test('passed in: others wait in it too', () => {
+  test('a timer that was passed in stays open, and can be shared', () => {
     const { queue, timer, clock } = make();
     const other = new DelayingQueue<string>({ timer });
     queue.addAfter('a', 10);
@@ -110,7 +110,7 @@ describe('a timer passed in stays open, one of its own is closed', () => {
   });
 
   test.each(['shutDown', 'shutDownWithDrain'] as const)(
-    'its own, by %s: nothing is armed any more',
+    'the timer of a queue is closed by %s, and nothing is armed any more',
     async (how) => {
       const clock = new ManualClock();
       const queue = new DelayingQueue<string>({ clock });
@@ -120,7 +120,7 @@ describe('a timer passed in stays open, one of its own is closed', () => {
     },
   );
 
-  test('its own is not made before something waits for a time', () => {
+  test('the timer of a queue is made when the first item waits', () => {
     const clock = new ManualClock();
     const queue = new DelayingQueue<string>({ clock });
     queue.add('a');
@@ -131,7 +131,7 @@ describe('a timer passed in stays open, one of its own is closed', () => {
     queue.shutDown();
   });
 
-  test('its clock is that of the timer', () => {
+  test('the clock of a queue is that of its timer', () => {
     const { queue, clock } = make();
     clock.advance(1_000);
     queue.addAfter('a', 10);
@@ -142,8 +142,8 @@ describe('a timer passed in stays open, one of its own is closed', () => {
   });
 });
 
-describe('a timer that somebody else closes', () => {
-  test('what waits stays, can be promoted, cancelled, and is returned at shutdown', async () => {
+describe('a shared timer that is closed', () => {
+  test('waiting items of a closed timer can be promoted and cancelled, and are returned at shutdown', async () => {
     const { queue, timer, pass } = make();
     for (const item of ['a', 'b', 'c']) queue.addAfter(item, 10);
     timer.close();
@@ -156,7 +156,7 @@ describe('a timer that somebody else closes', () => {
     checkQueue(queue);
   });
 
-  test('addAfter throws ERR_TIMER_CLOSED, and the item does not wait', () => {
+  test('addAfter on a closed timer throws ERR_TIMER_CLOSED, and the item is not waiting', () => {
     const { queue, timer } = make();
     timer.close();
     expect(
@@ -172,7 +172,7 @@ describe('a timer that somebody else closes', () => {
     checkQueue(queue);
   });
 
-  test('an earlier time for one that waits is refused, too: nothing has changed', () => {
+  test('an earlier delay of a waiting item on a closed timer is refused and changes nothing', () => {
     const { queue, timer, clock } = make();
     queue.addAfter('a', 50);
     queue.addAfter('b', 40);
@@ -191,7 +191,7 @@ describe('a timer that somebody else closes', () => {
     expect(queue.shutDown()).toEqual(['b', 'a', 'parked']);
   });
 
-  test('closed with run, it delivers what waits', async () => {
+  test('a timer that is closed with run delivers waiting items', async () => {
     const { queue, timer } = make();
     for (const item of ['a', 'b']) queue.addAfter(item, 10);
     timer.close({ pending: 'run' });
@@ -199,7 +199,7 @@ describe('a timer that somebody else closes', () => {
     expect(await processAll(queue)).toEqual(['a', 'b']);
   });
 
-  test('addRateLimited throws it, too', () => {
+  test('addRateLimited on a closed timer throws ERR_TIMER_CLOSED', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     const limiter = { when: () => 5, forget: () => undefined, numRequeues: () => 0 };
     const queue = new RateLimitingQueue<string>(limiter, { timer });
@@ -214,7 +214,7 @@ describe('a timer that somebody else closes', () => {
 });
 
 describe('earliest wins', () => {
-  test('whoever asks for a later time leaves it where it is', () => {
+  test('a later due time of a waiting item is ignored', () => {
     const { queue, pass, timer } = make();
     queue.addAfter('a', 10);
     queue.addAfter('a', 20);
@@ -222,7 +222,7 @@ describe('earliest wins', () => {
     expect([pass(9), pass(1), pass(100)]).toEqual([0, 1, 1]);
   });
 
-  test('an earlier time brings it forward', () => {
+  test('an earlier due time of a waiting item replaces the later one', () => {
     const { queue, pass } = make();
     queue.addAfter('a', 100);
     pass(5);
@@ -231,7 +231,7 @@ describe('earliest wins', () => {
     expect(queue.waiting).toBe(0);
   });
 
-  test('the newest object waits, whichever time holds', async () => {
+  test('a waiting item keeps the newest object, whichever due time holds', async () => {
     const clock = new ManualClock();
     const queue = new DelayingQueue<{ name: string; version: number }>({ clock, keyOf: ({ name }) => name });
     queue.addAfter({ name: 'a', version: 1 }, 10);
@@ -243,7 +243,7 @@ describe('earliest wins', () => {
     queue.shutDown();
   });
 
-  test('after it was delivered, a new time is a new wait', async () => {
+  test('an item that was delivered may wait again', async () => {
     const { queue, pass } = make();
     queue.addAfter('a', 10);
     pass(10);
@@ -254,7 +254,7 @@ describe('earliest wins', () => {
 });
 
 describe('equal due times set in the same turn keep their order', () => {
-  test('eight of them, and a thousand', async () => {
+  test('equal due times keep their order, for eight items and for a thousand', async () => {
     const { queue, clock } = make();
     const items = Array.from({ length: 1_000 }, (_, i) => `${i}`);
     for (const item of items) queue.addAfter(item, 10);
@@ -264,7 +264,7 @@ describe('equal due times set in the same turn keep their order', () => {
 });
 
 describe('never early; late by at most the tick of the timer', () => {
-  test.each([1, 7, 100])('with a tick of %d ms', async (tickMs) => {
+  test.each([1, 7, 100])('a delay is never early, and late by at most the tick of %d ms', async (tickMs) => {
     const clock = new ManualClock({ nowMs: 3.25 });
     const timer = new SystemTimer({ clock, tickMs });
     const queue = new DelayingQueue<number>({ timer });
@@ -282,13 +282,13 @@ describe('never early; late by at most the tick of the timer', () => {
     expect(queue.waiting).toBe(0);
   });
 
-  test.each([2 ** 31 - 1, 2 ** 31, 2 ** 40])('also after %d ms, beyond what a host can wait', (delayMs) => {
+  test.each([2 ** 31 - 1, 2 ** 31, 2 ** 40])('a delay after %d ms, beyond the longest host timeout, is never early', (delayMs) => {
     const { queue, pass } = make();
     queue.addAfter('a', delayMs);
     expect([pass(delayMs - 1), pass(1)]).toEqual([0, 1]);
   });
 
-  test('the longest delays there are wait, and can be cancelled', () => {
+  test('the longest delays can be used and cancelled', () => {
     const { queue } = make();
     queue.addAfter('a', Number.MAX_VALUE);
     queue.addAfter('b', Number.MAX_SAFE_INTEGER);
@@ -296,7 +296,7 @@ describe('never early; late by at most the tick of the timer', () => {
     expect(queue.shutDown()).toEqual(['b', 'a']);
   });
 
-  test('one wake-up for all of them', () => {
+  test('one wake-up is armed for all waiting items', () => {
     const { queue, clock } = make();
     for (let i = 1; i <= 1_000; i++) queue.addAfter(`${i}`, i);
     expect(clock.pendingWakeups).toBe(1);
@@ -306,7 +306,7 @@ describe('never early; late by at most the tick of the timer', () => {
 });
 
 describe('NaN throws ERR_OUT_OF_RANGE; Infinity parks the item until it is promoted or cancelled', () => {
-  test('NaN', () => {
+  test('a delay of NaN throws ERR_OUT_OF_RANGE', () => {
     const { queue } = make();
     expect(
       thrownBy(() => {
@@ -319,7 +319,7 @@ describe('NaN throws ERR_OUT_OF_RANGE; Infinity parks the item until it is promo
     expect([queue.length, queue.waiting]).toEqual([0, 0]);
   });
 
-  test('promoted by an add', async () => {
+  test('an add promotes a parked item', async () => {
     const { queue, pass } = make();
     queue.addAfter('a', Infinity);
     expect([queue.waiting, pass(1e9)]).toEqual([1, 0]);
@@ -328,7 +328,7 @@ describe('NaN throws ERR_OUT_OF_RANGE; Infinity parks the item until it is promo
     expect(queue.waiting).toBe(0);
   });
 
-  test('brought forward by a time, which is earlier', () => {
+  test('a finite delay replaces that of a parked item', () => {
     const { queue, pass } = make();
     queue.addAfter('a', Infinity);
     queue.addAfter('a', 10);
@@ -336,7 +336,7 @@ describe('NaN throws ERR_OUT_OF_RANGE; Infinity parks the item until it is promo
     expect([pass(9), pass(1), queue.waiting]).toEqual([0, 1, 0]);
   });
 
-  test('cancelled', () => {
+  test('a parked item can be cancelled', () => {
     const { queue, pass } = make();
     queue.addAfter('a', Infinity);
     expect([queue.cancelDelayed('a'), queue.cancelDelayed('a')]).toEqual([true, false]);
@@ -345,7 +345,7 @@ describe('NaN throws ERR_OUT_OF_RANGE; Infinity parks the item until it is promo
 });
 
 describe('cancelDelayed', () => {
-  test('takes out what waits, and nothing else', async () => {
+  test('cancelDelayed removes a waiting item, and no other', async () => {
     const { queue, pass, timer } = make();
     queue.addAfter('a', 10);
     queue.addAfter('b', 10);
@@ -358,7 +358,7 @@ describe('cancelDelayed', () => {
     expect(queue.cancelDelayed('b')).toBe(false);
   });
 
-  test('one that is cancelled may wait again, for a later time', () => {
+  test('a cancelled item may wait again, for longer', () => {
     const { queue, pass } = make();
     queue.addAfter('a', 10);
     queue.cancelDelayed('a');
@@ -368,7 +368,7 @@ describe('cancelDelayed', () => {
 });
 
 describe('an item that waits, and is queued or held as well', () => {
-  test('queued when its time comes: it is processed once', async () => {
+  test('an item that is queued when its delay ends is processed once', async () => {
     const { queue, pass } = make();
     queue.add('a');
     queue.addAfter('a', 10);
@@ -377,7 +377,7 @@ describe('an item that waits, and is queued or held as well', () => {
     expect(await processAll(queue)).toEqual(['a']);
   });
 
-  test('held when its time comes: it is queued when that is done', async () => {
+  test('an item that is held when its delay ends is queued when it is done', async () => {
     const { queue, pass } = make();
     queue.add('a');
     await takeNow(queue);
@@ -387,7 +387,7 @@ describe('an item that waits, and is queued or held as well', () => {
     expect(await processAll(queue)).toEqual(['a']);
   });
 
-  test('done before: it is queued once more then', async () => {
+  test('an item that is done before its delay ends is queued once more then', async () => {
     const { queue, pass } = make();
     queue.add('a');
     queue.addAfter('a', 10);
@@ -395,7 +395,7 @@ describe('an item that waits, and is queued or held as well', () => {
     expect(pass(10)).toBe(1);
   });
 
-  test('a waiting caller gets it the moment its time comes', async () => {
+  test('a waiting caller gets an item as soon as its delay ends', async () => {
     const { queue, clock } = make();
     const waiting = watch(queue.get());
     queue.addAfter('a', 10);
@@ -406,7 +406,7 @@ describe('an item that waits, and is queued or held as well', () => {
   });
 });
 
-test('a keyOf that throws: nothing waits', () => {
+test('an item whose keyOf throws is not waiting', () => {
   const mine = new Error('mine');
   const queue = new DelayingQueue<string>({
     clock: new ManualClock(),

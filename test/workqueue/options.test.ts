@@ -58,7 +58,7 @@ const BAD_TIMERS: readonly Case[] = [
 ];
 
 describe('options of a queue', () => {
-  test.each(BAD_OPTIONS)('%s: %o is refused by each kind', (...bad) => {
+  test.each(BAD_OPTIONS)('the option %s refuses %o in each kind of queue', (...bad) => {
     const options = bad[1] as object;
     expectError(
       thrownBy(() => new WorkQueue(options)),
@@ -74,14 +74,14 @@ describe('options of a queue', () => {
     );
   });
 
-  test.each(BAD_TIMERS)('%s: %o is refused', (...bad) => {
+  test.each(BAD_TIMERS)('the option %s of a DelayingQueue refuses %o', (...bad) => {
     expectError(
       thrownBy(() => new DelayingQueue(bad[1] as object)),
       bad,
     );
   });
 
-  test('undefined is the default', () => {
+  test('an undefined option has its default', () => {
     const queue = new DelayingQueue({ maxSize: Infinity });
     expect([queue.name, queue.length, queue.waiting, queue.shuttingDown]).toEqual(['workqueue', 0, 0, false]);
     expect(new WorkQueue({}).name).toBe('workqueue');
@@ -119,7 +119,7 @@ describe('arguments of a queue', () => {
     ['delayMs', null, TYPE, 'null'],
     ['delayMs', 5n, TYPE, '5n (a bigint)'],
     ['delayMs', new Date(0), TYPE, '[object Date]'],
-  ])('%s: %o is refused by addAfter', (...bad) => {
+  ])('addAfter refuses the %s %o', (...bad) => {
     expectError(
       thrownBy(() => {
         queue.addAfter('a', bad[1] as number);
@@ -137,7 +137,7 @@ describe('arguments of a queue', () => {
     ['options.signal', { signal: new AbortController() }, TYPE, '[object AbortController]'],
   ];
 
-  test.each(BAD_SIGNALS)('%s: %o makes get, addWhenRoom and shutDownWithDrain reject', async (...bad) => {
+  test.each(BAD_SIGNALS)('get, addWhenRoom and shutDownWithDrain reject for the %s %o', async (...bad) => {
     const options = bad[1] as object;
     expectError(await rejectionOf(queue.get(options)), bad);
     expectError(await rejectionOf(queue.addWhenRoom('a', options)), bad);
@@ -159,7 +159,7 @@ describe('arguments of a queue', () => {
     ['concurrency', { concurrency: '2' }, TYPE, "'2' (a string)"],
     ['onError', { onError: 5 }, TYPE, '5'],
     ['onError', { onError: null }, TYPE, 'null'],
-  ])('%s: %o makes run reject, on each kind', async (...bad) => {
+  ])('run rejects for the %s %o in each kind of queue', async (...bad) => {
     const worker = (): never => expect.fail('it ran');
     expectError(await rejectionOf(queue.run(worker, bad[1] as object)), bad);
     expectError(await rejectionOf(new WorkQueue<string>().run(worker, bad[1] as object)), bad);
@@ -172,12 +172,12 @@ describe('arguments of a queue', () => {
     ['maxRetries', { maxRetries: NaN }, RANGE, 'NaN'],
     ['maxRetries', { maxRetries: '5' }, TYPE, "'5' (a string)"],
     ['onDrop', { onDrop: 5 }, TYPE, '5'],
-  ])('%s: %o makes run reject on a queue with a rate limit', async (...bad) => {
+  ])('run of a queue with a rate limit rejects for the %s %o', async (...bad) => {
     expectError(await rejectionOf(queue.run(() => expect.fail('it ran'), bad[1] as object)), bad);
     expectUnchanged();
   });
 
-  test.each([[undefined], [null], ['worker'], [{}]])('a worker of %o makes run reject', async (worker) => {
+  test.each([[undefined], [null], ['worker'], [{}]])('run rejects for a worker of %o', async (worker) => {
     for (const each of [queue, new WorkQueue<string>()]) {
       expect(await rejectionOf(each.run(worker as never))).toMatchObject(TYPE);
     }
@@ -195,7 +195,7 @@ describe('options of limiters', () => {
     [null, TYPE, 'null'],
   ] as const;
 
-  test.each(BAD_DELAYS)('a delay of %o is refused', (value, kind, shown) => {
+  test.each(BAD_DELAYS)('a limiter refuses a delay of %o', (value, kind, shown) => {
     const bad = value as number;
     const attempts: Record<string, () => unknown> = {
       baseDelayMs: () => new ItemExponentialFailureRateLimiter({ baseDelayMs: bad, maxDelayMs: 1 }),
@@ -219,7 +219,7 @@ describe('options of limiters', () => {
     [2.5, RANGE, '2.5'],
     [NaN, RANGE, 'NaN'],
     ['5', TYPE, "'5' (a string)"],
-  ])('maxItems of %o is refused', (value, kind, shown) => {
+  ])('a limiter refuses maxItems of %o', (value, kind, shown) => {
     const maxItems = value as number;
     const bad: Case = ['maxItems', value, kind, shown];
     expectError(
@@ -238,7 +238,7 @@ describe('options of limiters', () => {
     [0.5, RANGE, '0.5'],
     ['5', TYPE, "'5' (a string)"],
     [undefined, TYPE, 'undefined'],
-  ])('maxFastAttempts of %o is refused', (value, kind, shown) => {
+  ])('a limiter refuses maxFastAttempts of %o', (value, kind, shown) => {
     const options = { fastDelayMs: 1, slowDelayMs: 1, maxFastAttempts: value as number };
     expectError(
       thrownBy(() => new ItemFastSlowRateLimiter(options)),
@@ -253,14 +253,14 @@ describe('options of limiters', () => {
     ['fraction', { fraction: '1' }, TYPE, "'1' (a string)"],
     ['random', { random: 0.5 }, TYPE, '0.5'],
     ['options', null, TYPE, 'null'],
-  ])('%s: %o is refused by the jitter', (...bad) => {
+  ])('the jitter refuses the %s %o', (...bad) => {
     expectError(
       thrownBy(() => new WithJitterRateLimiter(limiter, bad[1] as object)),
       bad,
     );
   });
 
-  test.each([[undefined], [null], ['options']])('options of %o are refused', (options) => {
+  test.each([[undefined], [null], ['options']])('a limiter refuses %o as options', (options) => {
     for (const Limiter of [BucketRateLimiter, ItemExponentialFailureRateLimiter, ItemFastSlowRateLimiter]) {
       expect(thrownBy(() => new Limiter(options as never))).toMatchObject(TYPE);
     }
@@ -339,7 +339,7 @@ describe('arguments of parallelizeUntil', () => {
       ['onNotRun', 5, TYPE, '5'],
       [1, 5, run, { onNotRun: 5 }],
     ],
-  ])('%o makes it reject', async (bad, args) => {
+  ])('parallelizeUntil rejects for %o', async (bad, args) => {
     const error = await rejectionOf(parallelizeUntil(...(args as Parameters<typeof parallelizeUntil>)));
     expectError(error, bad);
   });

@@ -23,7 +23,7 @@ const KEYS: readonly (readonly [string, unknown])[] = [
 ];
 
 describe('an item is queued at most once and never has two holders', () => {
-  test('N adds before it is processed are one processing', async () => {
+  test('an item that is added several times before it is processed is processed once', async () => {
     const queue = new WorkQueue<string>();
     for (let i = 0; i < 5; i++) queue.add('a');
     queue.add('b');
@@ -33,7 +33,7 @@ describe('an item is queued at most once and never has two holders', () => {
     expect(queue.length).toBe(0);
   });
 
-  test('while it is held, nobody else gets it, however often it is added', async () => {
+  test('an item that is held is given to no other caller, however often it is added', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     await takeNow(queue);
@@ -50,7 +50,7 @@ describe('an item is queued at most once and never has two holders', () => {
     checkQueue(queue);
   });
 
-  test('one that is handed straight to a waiting caller is held from that moment', async () => {
+  test('an item that is given directly to a waiting caller is held from then on', async () => {
     const queue = new WorkQueue<string>();
     const [first, second] = [watch(queue.get()), watch(queue.get())];
     queue.add('a');
@@ -63,7 +63,7 @@ describe('an item is queued at most once and never has two holders', () => {
     expect(second.value).toEqual({ item: 'a', shutdown: false });
   });
 
-  test.each(KEYS)('%s is an item like any other', async (_, key) => {
+  test.each(KEYS)('%s may be an item', async (_, key) => {
     const queue = new WorkQueue<unknown>();
     queue.add(key);
     queue.add(key);
@@ -80,7 +80,7 @@ describe('an item is queued at most once and never has two holders', () => {
     ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
   });
 
-  test.each(KEYS)('%s is a key like any other', async (_, key) => {
+  test.each(KEYS)('%s may be a key', async (_, key) => {
     const queue = new WorkQueue<number>({ keyOf: () => key });
     queue.add(1);
     queue.add(2);
@@ -90,7 +90,7 @@ describe('an item is queued at most once and never has two holders', () => {
     expect(await processAll(queue)).toEqual([3]);
   });
 
-  test('keys of all kinds together are told apart, as by a Map', async () => {
+  test('keys of all kinds are distinguished as in a Map', async () => {
     const queue = new WorkQueue<unknown>();
     const items = [...KEYS.map(([, key]) => key), '5', 5, {}, [], -1];
     for (const item of [...items, ...items]) queue.add(item);
@@ -105,7 +105,7 @@ describe('an item is queued at most once and never has two holders', () => {
     expect(await processAll(queue)).toEqual([-0]);
   });
 
-  test('objects are items of their own, unless keyOf says otherwise', async () => {
+  test('each object is an item of its own, without keyOf', async () => {
     const [a, b] = [{ name: 'x' }, { name: 'x' }];
     const byIdentity = new WorkQueue<{ name: string }>();
     const byName = new WorkQueue<{ name: string }>({ keyOf: ({ name }) => name });
@@ -120,7 +120,7 @@ describe('an item is queued at most once and never has two holders', () => {
     ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
   });
 
-  test('a thenable is handed out as it is: nobody waits for it', async () => {
+  test('a thenable as an item is given out as it is, and not awaited', async () => {
     const asked: string[] = [];
     const item = {
       then: (): void => {
@@ -146,7 +146,7 @@ describe('an item is queued at most once and never has two holders', () => {
     expect(asked).toEqual([]);
   });
 
-  test('a keyOf that throws: thrown to the caller, nothing has changed', async () => {
+  test('an error of keyOf is thrown to the caller, and nothing has changed', async () => {
     const mine = new Error('mine');
     const queue = new WorkQueue<string>({
       keyOf: (item) => {
@@ -171,7 +171,7 @@ describe('an item is queued at most once and never has two holders', () => {
 });
 
 describe('a re-add while it is held queues it at the back on done()', () => {
-  test('behind what was added before that', async () => {
+  test('an item that is added again while it is held is queued behind those added before', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     await takeNow(queue);
@@ -183,7 +183,7 @@ describe('a re-add while it is held queues it at the back on done()', () => {
     expect(await processAll(queue)).toEqual(['b', 'c', 'a', 'd']);
   });
 
-  test('once, however often it was added', async () => {
+  test('an item that is added again several times while it is held is queued once', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     await takeNow(queue);
@@ -193,7 +193,7 @@ describe('a re-add while it is held queues it at the back on done()', () => {
     expect(await processAll(queue)).toEqual(['a']);
   });
 
-  test('done of an item that is not being processed: ERR_NOT_PROCESSING', async () => {
+  test('done of an item that is not being processed throws ERR_NOT_PROCESSING', async () => {
     const queue = new WorkQueue<string>({ name: 'pods' });
     const misuse = (item: string): void => {
       expect(
@@ -224,13 +224,13 @@ describe('a re-add while it is held queues it at the back on done()', () => {
 });
 
 describe('hand-out is first in, first out, to waiting callers in the order they came', () => {
-  test('items in the order of their first add', async () => {
+  test('items are taken in the order of their first add', async () => {
     const queue = new WorkQueue<number>();
     for (const item of [3, 1, 2, 1, 3]) queue.add(item);
     expect(await takeAll(queue)).toEqual([3, 1, 2]);
   });
 
-  test('a thousand of them, while others are added and taken', async () => {
+  test('a thousand items are taken in order, while others are added and taken', async () => {
     const queue = new WorkQueue<number>();
     const taken: number[] = [];
     for (let item = 0; item < 1_000; item++) {
@@ -241,7 +241,7 @@ describe('hand-out is first in, first out, to waiting callers in the order they 
     expect(taken).toEqual(Array.from({ length: 1_000 }, (_, i) => i));
   });
 
-  test('callers of every kind stand in one line', async () => {
+  test('waiting callers of every kind are served in one order', async () => {
     const queue = new WorkQueue<string>();
     const log: string[] = [];
     const leases = queue.leases();
@@ -259,7 +259,7 @@ describe('hand-out is first in, first out, to waiting callers in the order they 
     checkQueue(queue);
   });
 
-  test('nobody who comes later overtakes those who wait', async () => {
+  test('a later caller does not overtake waiting ones', async () => {
     const queue = new WorkQueue<string>();
     const waiting = watch(queue.get());
     queue.add('a');
@@ -278,7 +278,7 @@ interface Pod {
 describe('a re-add hands out the newest object; limiters see the key', () => {
   const podQueue = (): WorkQueue<Pod> => new WorkQueue({ keyOf: ({ name }) => name });
 
-  test('of one that is queued, in its old place', async () => {
+  test('a newer object of a queued item takes its position', async () => {
     const queue = podQueue();
     queue.add({ name: 'a', version: 1 });
     queue.add({ name: 'b', version: 1 });
@@ -289,7 +289,7 @@ describe('a re-add hands out the newest object; limiters see the key', () => {
     ]);
   });
 
-  test('of one that is held: its holder keeps what it has', async () => {
+  test('a newer object of a held item does not change what its holder has', async () => {
     const queue = podQueue();
     queue.add({ name: 'a', version: 1 });
     const lease = await leaseNow(queue.leases());
@@ -300,7 +300,7 @@ describe('a re-add hands out the newest object; limiters see the key', () => {
     expect(await processAll(queue)).toEqual([{ name: 'a', version: 3 }]);
   });
 
-  test('a worker that was given an item gets what was given, and the newer object afterwards', async () => {
+  test('a worker gets the object that was taken, and the newer one afterwards', async () => {
     const queue = podQueue();
     const seen: number[] = [];
     const run = queue.run(({ version }) => seen.push(version));
@@ -314,7 +314,7 @@ describe('a re-add hands out the newest object; limiters see the key', () => {
     await run;
   });
 
-  test('limiters see the key', () => {
+  test('limiters are called with the key', () => {
     const asked: unknown[] = [];
     const limiter: RateLimiter<Pod> = {
       when: (key) => asked.push(['when', key]) && 10,

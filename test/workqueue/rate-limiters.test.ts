@@ -41,20 +41,20 @@ describe('ratePerSecond and burst <= 0 are RangeError', () => {
     [{ ratePerSecond: 1, burst: -1 }, 'options.burst must be an integer of at least 1. Received -1'],
     [{ ratePerSecond: 1, burst: 0.5 }, 'options.burst must be an integer of at least 1. Received 0.5'],
     [{ ratePerSecond: 1, burst: NaN }, 'options.burst must be an integer of at least 1. Received NaN'],
-  ])('%o', (options, message) => {
+  ])('a bucket refuses %o', (options, message) => {
     const error = thrownBy(() => new BucketRateLimiter(options));
     expect(error).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE', message });
   });
 });
 
 describe('every call of the bucket reserves and forget refunds nothing', () => {
-  test('10 a second, burst 100: calls 1 to 100 are free, the 101st waits 100 ms, the 102nd 200 ms …', () => {
+  test('a bucket of 10 per second and burst 100 delays the 101st call by 100 ms and the 102nd by 200 ms', () => {
     const bucket = new BucketRateLimiter<string>({ ratePerSecond: 10, burst: 100, clock: new ManualClock() });
     expect(sequence(bucket, 100)).toEqual(Array<number>(100).fill(0));
     expect(sequence(bucket, 5)).toEqual([100, 200, 300, 400, 500]);
   });
 
-  test('by the clock that is given: tokens come back with time, and never more than the burst', () => {
+  test('tokens of a bucket return with the time of its clock, up to the burst', () => {
     const clock = new ManualClock();
     const bucket = new BucketRateLimiter<string>({ ratePerSecond: 10, burst: 2, clock });
     expect(sequence(bucket, 4)).toEqual([0, 0, 100, 200]);
@@ -66,19 +66,19 @@ describe('every call of the bucket reserves and forget refunds nothing', () => {
     expect(sequence(bucket, 4)).toEqual([0, 0, 100, 200]);
   });
 
-  test('items are all the same to it, and it remembers none', () => {
+  test('a bucket does not distinguish items, and remembers none', () => {
     const bucket = new BucketRateLimiter<string>({ ratePerSecond: 1, burst: 1, clock: new ManualClock() });
     expect(['a', 'b', 'a'].map((item) => bucket.when(item))).toEqual([0, 1_000, 2_000]);
     bucket.forget('a');
     expect([bucket.numRequeues('a'), bucket.when('a')]).toEqual([0, 3_000]);
   });
 
-  test('Infinity is no limit', () => {
+  test('a bucket with a rate of Infinity never delays', () => {
     const bucket = new BucketRateLimiter<string>({ ratePerSecond: Infinity, burst: 1 });
     expect(sequence(bucket, 1_000).every((delayMs) => delayMs === 0)).toBe(true);
   });
 
-  test('a clock that goes back gives nothing', () => {
+  test('a bucket gets no tokens when its clock moves backwards', () => {
     let nowMs = 1_000;
     const clock = { now: () => nowMs, wallNow: () => 0, setTimeout: () => expect.fail('it arms nothing') };
     const bucket = new BucketRateLimiter<string>({ ratePerSecond: 1, burst: 1, clock });
@@ -89,7 +89,7 @@ describe('every call of the bucket reserves and forget refunds nothing', () => {
 });
 
 describe('exponential is baseDelayMs * 2 ** failures, capped', () => {
-  test('client-go’s default: 5, 10, … 655 360 ms, then 1 000 s for ever', () => {
+  test('the exponential limiter returns 5, 10, … 655 360 ms, then 1 000 s, as in client-go', () => {
     const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 5, maxDelayMs: 1_000_000 });
     expect(sequence(limiter, 22)).toEqual([
       ...[5, 10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_120, 10_240, 20_480, 40_960, 81_920],
@@ -98,7 +98,7 @@ describe('exponential is baseDelayMs * 2 ** failures, capped', () => {
     ]);
   });
 
-  test('numRequeues counts on past the cap, and forget starts anew', () => {
+  test('numRequeues counts beyond the longest delay, and forget starts anew', () => {
     const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 1, maxDelayMs: 4 });
     expect(sequence(limiter, 2_000).slice(-2)).toEqual([4, 4]);
     expect([limiter.numRequeues('a'), limiter.numRequeues('b')]).toEqual([2_000, 0]);
@@ -113,7 +113,7 @@ describe('exponential is baseDelayMs * 2 ** failures, capped', () => {
     [2 ** -1_000, 10, 10],
     [2 ** -20, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER],
     [Number.MAX_VALUE, 7, 7],
-  ])('a base of %d and a maximum of %d end at %d, through no overflow', (baseDelayMs, maxDelayMs, last) => {
+  ])('an exponential limiter with a base of %d and a maximum of %d ends at %d', (baseDelayMs, maxDelayMs, last) => {
     const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs, maxDelayMs });
     const delays = sequence(limiter, 2_100);
     expect(delays).toEqual(delays.toSorted((a, b) => a - b));
@@ -122,7 +122,7 @@ describe('exponential is baseDelayMs * 2 ** failures, capped', () => {
 });
 
 describe('fast and slow', () => {
-  test('fast for maxFastAttempts failures, then slow', () => {
+  test('the fast delay is returned for maxFastAttempts failures, then the slow one', () => {
     const limiter = new ItemFastSlowRateLimiter<string>({
       fastDelayMs: 5,
       slowDelayMs: 1_000,
@@ -134,7 +134,7 @@ describe('fast and slow', () => {
     expect([limiter.numRequeues('a'), limiter.when('a')]).toEqual([0, 5]);
   });
 
-  test('maxFastAttempts 0 is always slow', () => {
+  test('with maxFastAttempts 0 the delay is always the slow one', () => {
     const limiter = new ItemFastSlowRateLimiter<string>({
       fastDelayMs: 5,
       slowDelayMs: 1_000,
@@ -170,7 +170,7 @@ describe('maxItems bounds what is remembered', () => {
 });
 
 describe('MaxOf asks every limiter', () => {
-  test('each time, and takes the longest delay and the most failures', () => {
+  test('MaxOf calls every limiter each time, and returns the longest delay and the most failures', () => {
     const [first, second] = [scripted(5, 50), scripted(20, 3)];
     const limiter = new MaxOfRateLimiter<string>(first, second);
     expect(sequence(limiter, 2)).toEqual([20, 50]);
@@ -184,19 +184,19 @@ describe('MaxOf asks every limiter', () => {
     expect([first.asked.at(-1), second.asked.at(-1)]).toEqual(['forget a', 'forget a']);
   });
 
-  test('none of them: no delay, no failures', () => {
+  test('MaxOf without limiters returns no delay and no failures', () => {
     const limiter = new MaxOfRateLimiter<string>();
     expect([limiter.when('a'), limiter.numRequeues('a')]).toEqual([0, 0]);
     limiter.forget('a');
   });
 
-  test('delays that are none count as 0, and an endless one as the longest', () => {
+  test('for MaxOf an invalid delay is 0, and an infinite one is the longest', () => {
     expect(new MaxOfRateLimiter(scripted(NaN), scripted(5), scripted(-5)).when('a')).toBe(5);
     expect(new MaxOfRateLimiter(scripted(NaN), scripted(-5)).when('a')).toBe(0);
     expect(new MaxOfRateLimiter(scripted(Infinity), scripted(5)).when('a')).toBe(Number.MAX_SAFE_INTEGER);
   });
 
-  test('the default of controllers is the maximum of exponential and bucket', () => {
+  test('the default limiter of controllers is the maximum of exponential and bucket', () => {
     const clock = new ManualClock();
     const limiter = defaultControllerRateLimiter<string>({ clock });
     expect(sequence(limiter, 4)).toEqual([5, 10, 20, 40]);
@@ -212,14 +212,14 @@ describe('MaxOf asks every limiter', () => {
 });
 
 describe('a maximal wait', () => {
-  test('shortens the answer, not the debt', () => {
+  test('a maximum shortens the delay of a bucket, and not its debt', () => {
     const bucket = new BucketRateLimiter<string>({ ratePerSecond: 10, burst: 1, clock: new ManualClock() });
     const limiter = new WithMaxWaitRateLimiter(bucket, 250);
     expect(sequence(limiter, 6)).toEqual([0, 100, 200, 250, 250, 250]);
     expect(bucket.when('a')).toBe(600);
   });
 
-  test('forwards the rest, and makes a delay of what is none', () => {
+  test('a limiter with a maximum forwards other calls, and returns a valid delay for an invalid one', () => {
     const inner = scripted(NaN, -5, Infinity, 7);
     const limiter = new WithMaxWaitRateLimiter(inner, 10);
     expect(sequence(limiter, 4)).toEqual([0, 0, 10, 7]);
@@ -237,7 +237,7 @@ describe('jitter', () => {
       return Math.round(new WithJitterRateLimiter(scripted(1_000), options).when('a'));
     });
 
-  test('half of the delay by default', () => {
+  test('jitter leaves half of the delay by default', () => {
     expect(jittered(undefined)).toEqual([1_000, 875, 750, 500]);
   });
 
@@ -245,11 +245,11 @@ describe('jitter', () => {
     [0, [1_000, 1_000, 1_000, 1_000]],
     [0.1, [1_000, 975, 950, 900]],
     [1, [1_000, 750, 500, 0]],
-  ])('or a fraction of %d', (fraction, expected) => {
+  ])('jitter leaves a fraction of %d', (fraction, expected) => {
     expect(jittered(fraction)).toEqual(expected);
   });
 
-  test('by chance: between half and the whole, and not always the same', () => {
+  test('jitter is random: between half and the whole delay', () => {
     const limiter = new WithJitterRateLimiter(scripted(1_000));
     const delays = sequence(limiter, 200);
     expect(Math.min(...delays)).toBeGreaterThanOrEqual(500);
@@ -257,7 +257,7 @@ describe('jitter', () => {
     expect(new Set(delays).size).toBeGreaterThan(100);
   });
 
-  test('forwards the rest', () => {
+  test('a limiter with jitter forwards other calls', () => {
     const inner = scripted(5);
     const limiter = new WithJitterRateLimiter(inner);
     expect(limiter.numRequeues('a')).toBe(1);
@@ -265,7 +265,7 @@ describe('jitter', () => {
     expect(inner.asked).toEqual(['numRequeues a', 'forget a']);
   });
 
-  test.each([NaN, -5, Infinity, -Infinity, 2])('a chance of %d makes no delay that is none', (chance) => {
+  test.each([NaN, -5, Infinity, -Infinity, 2])('a random number of %d does not make an invalid delay', (chance) => {
     const delayMs = new WithJitterRateLimiter(scripted(1_000), { random: () => chance }).when('a');
     expect(delayMs).toBeGreaterThanOrEqual(0);
     expect(delayMs).toBeLessThan(Infinity);
@@ -277,7 +277,7 @@ const remembered = (counts: FailureCounts<number>, items: number): number =>
   upTo(items).filter((item) => counts.get(item) > 0).length;
 
 describe('failure counts', () => {
-  test('count, and forget', () => {
+  test('failure counts count and forget', () => {
     const counts = new FailureCounts<unknown>(Infinity);
     for (const item of ['a', NaN, undefined, {}]) {
       expect([counts.get(item), counts.increment(item), counts.increment(item), counts.get(item)]).toEqual([
@@ -288,7 +288,7 @@ describe('failure counts', () => {
     }
   });
 
-  test.each([2, 3, 10, 101])('never remember more than %d items', (maxItems) => {
+  test.each([2, 3, 10, 101])('failure counts never remember more than %d items', (maxItems) => {
     const counts = new FailureCounts<number>(maxItems);
     for (const item of upTo(500)) {
       counts.increment(item);
@@ -297,7 +297,7 @@ describe('failure counts', () => {
     }
   });
 
-  test.each([2, 3, 10, 101])('of %d, the half that failed last is remembered', (maxItems) => {
+  test.each([2, 3, 10, 101])('of %d items those of the half that failed last are remembered', (maxItems) => {
     const half = Math.floor(maxItems / 2);
     const counts = new FailureCounts<number>(maxItems);
     for (const item of upTo(500)) {
@@ -306,7 +306,7 @@ describe('failure counts', () => {
     }
   });
 
-  test('an item that goes on failing keeps its count, whatever else fails once', () => {
+  test('an item that fails again and again keeps its count, whatever other items fail', () => {
     const counts = new FailureCounts<number>(10);
     for (let failures = 0; failures < 100; failures++) {
       expect(counts.increment(-1)).toBe(failures);
@@ -314,7 +314,7 @@ describe('failure counts', () => {
     }
   });
 
-  test.each([2, 3, 10])('half of %d items and one, in turn, all keep their counts', (maxItems) => {
+  test.each([2, 3, 10])('half of %d items and one more, in turn, all keep their counts', (maxItems) => {
     const counts = new FailureCounts<number>(maxItems);
     const items = upTo(Math.floor(maxItems / 2) + 1);
     for (let round = 0; round < 20; round++) {
@@ -322,7 +322,7 @@ describe('failure counts', () => {
     }
   });
 
-  test('what is forgotten makes room, and does not come back', () => {
+  test('a forgotten count makes room, and does not return', () => {
     const counts = new FailureCounts<number>(4);
     for (const item of upTo(4)) {
       counts.increment(item);
@@ -331,7 +331,7 @@ describe('failure counts', () => {
     expect(remembered(counts, 4)).toBe(0);
   });
 
-  test('an item is forgotten wherever its count is', () => {
+  test('a count is forgotten in either generation', () => {
     for (let others = 0; others < 5; others++) {
       const counts = new FailureCounts<number>(10);
       for (const item of upTo(5 + others)) counts.increment(item);
@@ -342,7 +342,7 @@ describe('failure counts', () => {
     }
   });
 
-  test('unbounded, they are a map', () => {
+  test('failure counts without a bound remember every item', () => {
     const operation = fc.tuple(fc.constantFrom('increment' as const, 'forget' as const), fc.nat({ max: 5 }));
     fc.assert(
       fc.property(fc.array(operation), (operations) => {

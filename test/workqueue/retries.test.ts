@@ -53,7 +53,7 @@ const fail = (): never => {
 };
 
 describe('on a RateLimitingQueue a failure re-queues with the limiter until maxRetries (default 5), then onDrop', () => {
-  test('five retries by default, with the delays of the limiter', async () => {
+  test('an item is retried five times by default, with the delays of the limiter', async () => {
     const { queue, clock, log, options, limiter } = make();
     const run = watch(queue.run(fail, options));
     queue.add('a');
@@ -71,7 +71,7 @@ describe('on a RateLimitingQueue a failure re-queues with the limiter until maxR
   test.each([
     [0, ['error a: mine at 0', 'drop a: mine at 0']],
     [1, ['error a: mine at 0', 'error a: mine at 10', 'drop a: mine at 10']],
-  ])('maxRetries: %d', async (maxRetries, expected) => {
+  ])('an item is retried maxRetries times: %d', async (maxRetries, expected) => {
     const { queue, clock, log, options } = make();
     const run = queue.run(fail, { ...options, maxRetries });
     queue.add('a');
@@ -81,7 +81,7 @@ describe('on a RateLimitingQueue a failure re-queues with the limiter until maxR
     await run;
   });
 
-  test('maxRetries: Infinity goes on for ever', async () => {
+  test('with maxRetries Infinity an item is retried for ever', async () => {
     const { queue, clock, log, options } = make();
     const run = queue.run(fail, { ...options, maxRetries: Infinity });
     queue.add('a');
@@ -92,7 +92,7 @@ describe('on a RateLimitingQueue a failure re-queues with the limiter until maxR
     await run;
   });
 
-  test('each item has failures of its own', async () => {
+  test('each item has its own number of failures', async () => {
     const { queue, clock, log, options } = make();
     const run = queue.run((item) => item === 'bad' && fail(), { ...options, maxRetries: 1 });
     for (const item of ['bad', 'good']) queue.add(item);
@@ -102,7 +102,7 @@ describe('on a RateLimitingQueue a failure re-queues with the limiter until maxR
     await run;
   });
 
-  test('an item that was given up starts anew when it is added again', async () => {
+  test('an item that was dropped starts anew when it is added again', async () => {
     const { queue, clock, log, options } = make();
     const run = queue.run(fail, { ...options, maxRetries: 1 });
     queue.add('a');
@@ -115,7 +115,7 @@ describe('on a RateLimitingQueue a failure re-queues with the limiter until maxR
     await run;
   });
 
-  test('while it waits for its retry, an add brings it forward', async () => {
+  test('an add promotes an item that waits for its retry', async () => {
     const { queue, clock, log, options } = make();
     const run = queue.run(fail, options);
     queue.add('a');
@@ -131,7 +131,7 @@ describe('on a RateLimitingQueue a failure re-queues with the limiter until maxR
     await run;
   });
 
-  test('a retry is of the newest object', async () => {
+  test('a retry has the newest object', async () => {
     const clock = new ManualClock();
     const limiter = new ItemExponentialFailureRateLimiter<{ key: string; version: number }>({
       baseDelayMs: 10,
@@ -151,7 +151,7 @@ describe('on a RateLimitingQueue a failure re-queues with the limiter until maxR
     await run;
   });
 
-  test('an interruption is no failure', async () => {
+  test('an interruption is not a failure', async () => {
     const { queue, log, options, limiter } = make();
     const bench = new Workbench<string>();
     const controller = new AbortController();
@@ -164,7 +164,7 @@ describe('on a RateLimitingQueue a failure re-queues with the limiter until maxR
     expect([log, limiter.numRequeues('a'), queue.length, queue.waiting]).toEqual([[], 0, 1, 0]);
   });
 
-  test('a failure after the abort is one, and waits for its retry', async () => {
+  test('a failure after the abort waits for its retry', async () => {
     const { queue, log, options } = make();
     const bench = new Workbench<string>();
     const controller = new AbortController();
@@ -178,7 +178,7 @@ describe('on a RateLimitingQueue a failure re-queues with the limiter until maxR
     expect(queue.shutDown()).toEqual(['a']);
   });
 
-  test('what fails after shutdown is given up', async () => {
+  test('an item that fails after shutdown is dropped', async () => {
     const { queue, log, options, limiter } = make();
     const bench = new Workbench<string>();
     const run = queue.run(bench.worker, options);
@@ -194,7 +194,7 @@ describe('on a RateLimitingQueue a failure re-queues with the limiter until maxR
 });
 
 describe('success forgets', () => {
-  test('the failures of an item', async () => {
+  test('success forgets the failures of an item', async () => {
     const { queue, clock, options, limiter } = make();
     let failures = 3;
     const seen: number[] = [];
@@ -213,7 +213,7 @@ describe('success forgets', () => {
     await run;
   });
 
-  test('forget by hand, and numRequeues', () => {
+  test('forget and numRequeues use the limiter', () => {
     const { queue } = make();
     for (let i = 0; i < 3; i++) queue.addRateLimited('a');
     expect([queue.numRequeues('a'), queue.waiting, queue.length]).toEqual([3, 1, 0]);
@@ -222,14 +222,14 @@ describe('success forgets', () => {
     queue.shutDown();
   });
 
-  test('addRateLimited of one that waits counts as a failure, and the earlier time holds', () => {
+  test('addRateLimited of a waiting item counts as a failure, and the earlier due time holds', () => {
     const { queue, clock } = make();
     for (let i = 0; i < 4; i++) queue.addRateLimited('a');
     clock.advance(10);
     expect([queue.length, queue.numRequeues('a')]).toEqual([1, 4]);
   });
 
-  test('plain add and addAfter are none of the limiter’s business', async () => {
+  test('add and addAfter do not call the limiter', async () => {
     const { queue } = make();
     queue.add('a');
     queue.addAfter('b', 10);
@@ -240,7 +240,7 @@ describe('success forgets', () => {
 });
 
 describe('callbacks of a run that use the queue', () => {
-  test('onDrop may add the item again: it is processed once more', async () => {
+  test('onDrop may add its item again, which is processed once more', async () => {
     const { queue } = make();
     const dropped: string[] = [];
     let calls = 0;
@@ -262,7 +262,7 @@ describe('callbacks of a run that use the queue', () => {
     expect([dropped, calls]).toEqual([['a', 'a'], 3]);
   });
 
-  test('onError may shut down: the item is given up', async () => {
+  test('onError may shut the queue down, and the item is dropped', async () => {
     const { queue, log, options } = make();
     queue.add('a');
     await queue.run(fail, {
@@ -274,7 +274,7 @@ describe('callbacks of a run that use the queue', () => {
     expect(log).toEqual(['drop a: mine at 0']);
   });
 
-  test('onError may say that the item is done, and forget it', async () => {
+  test('onError may call done and forget for its item', async () => {
     const { queue, clock } = make();
     const run = queue.run(fail, {
       onError: (_, item) => {
@@ -293,7 +293,7 @@ describe('callbacks of a run that use the queue', () => {
     await run;
   });
 
-  test('a worker that calls done itself and fails: its item is tried again, and no other', async () => {
+  test('an item whose worker calls done itself and fails is retried, and no other', async () => {
     const { queue, clock } = make();
     const seen: unknown[] = [];
     const run = queue.run((item) => {
@@ -309,7 +309,7 @@ describe('callbacks of a run that use the queue', () => {
   });
 });
 
-describe('a limiter of somebody else', () => {
+describe('a user-defined limiter', () => {
   const withDelay = (when: () => number): Fixture =>
     make({ when, forget: () => undefined, numRequeues: () => 0 });
 
@@ -318,7 +318,7 @@ describe('a limiter of somebody else', () => {
     ['a string', '5', 'TypeError', 'ERR_INVALID_ARG_TYPE'],
     ['undefined', undefined, 'TypeError', 'ERR_INVALID_ARG_TYPE'],
     ['a bigint', 5n, 'TypeError', 'ERR_INVALID_ARG_TYPE'],
-  ])('that says %s: addRateLimited throws, nothing waits', (_, delay, name, code) => {
+  ])('addRateLimited throws if the limiter returns %s, and nothing waits', (_, delay, name, code) => {
     const { queue } = withDelay(() => delay as number);
     expect(
       thrownBy(() => {
@@ -329,20 +329,20 @@ describe('a limiter of somebody else', () => {
     checkQueue(queue);
   });
 
-  test.each([-1, -Infinity, 0, -0])('that says %d: now', (delayMs) => {
+  test.each([-1, -Infinity, 0, -0])('addRateLimited adds at once if the limiter returns %d', (delayMs) => {
     const { queue } = withDelay(() => delayMs);
     queue.addRateLimited('a');
     expect([queue.length, queue.waiting]).toEqual([1, 0]);
   });
 
-  test('that says Infinity: parked', () => {
+  test('addRateLimited parks the item if the limiter returns Infinity', () => {
     const { queue, clock } = withDelay(() => Infinity);
     queue.addRateLimited('a');
     expect([queue.length, queue.waiting, clock.pendingWakeups]).toEqual([0, 1, 0]);
     expect(queue.shutDown()).toEqual(['a']);
   });
 
-  test('that throws: thrown to the caller', () => {
+  test('an error of the limiter is thrown to the caller', () => {
     const { queue } = withDelay(fail);
     expect(
       thrownBy(() => {
@@ -352,7 +352,7 @@ describe('a limiter of somebody else', () => {
     expect(queue.waiting).toBe(0);
   });
 
-  test('that shuts the queue down: the item does not wait', () => {
+  test('a limiter may shut the queue down, and the item is not waiting', () => {
     const fixture: Fixture = withDelay(() => {
       fixture.queue.shutDown();
       return 10;
@@ -361,7 +361,7 @@ describe('a limiter of somebody else', () => {
     expect([fixture.queue.waiting, fixture.clock.pendingWakeups]).toEqual([0, 0]);
   });
 
-  test('that adds the item itself: it waits all the same, for its time', () => {
+  test('a limiter may add the item itself, which waits all the same', () => {
     const fixture: Fixture = withDelay(() => {
       fixture.queue.add('a');
       return 10;
@@ -373,7 +373,7 @@ describe('a limiter of somebody else', () => {
   });
 });
 
-test('with a delay of 0 a failed item goes to the back, not before its worker is done', async () => {
+test('a failed item with a delay of 0 goes to the back when its worker is done', async () => {
   const { queue, options } = make(new ItemExponentialFailureRateLimiter({ baseDelayMs: 0, maxDelayMs: 0 }));
   const seen: string[] = [];
   for (const item of 'ab') queue.add(item);

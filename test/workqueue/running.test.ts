@@ -18,7 +18,7 @@ function make(items: string): { queue: WorkQueue<string>; bench: Workbench<strin
 }
 
 describe('concurrency 1 by default', () => {
-  test('one item at a time, in order', async () => {
+  test('run processes one item at a time by default, in order', async () => {
     const { queue, bench } = make('abc');
     const run = watch(queue.run(bench.worker));
     for (const item of 'abc') {
@@ -32,7 +32,7 @@ describe('concurrency 1 by default', () => {
     expect([run.state, run.value, bench.most]).toEqual(['resolved', undefined, 1]);
   });
 
-  test.each([2, 5, 20])('or as many as were asked for: %d', async (concurrency) => {
+  test.each([2, 5, 20])('run processes as many items at once as its concurrency: %d', async (concurrency) => {
     const { queue, bench } = make('abcdefgh');
     const run = queue.run(bench.worker, { concurrency });
     await settled();
@@ -69,7 +69,7 @@ describe('concurrency 1 by default', () => {
     expect([...bench.begun, ...other.begun].sort()).toEqual(Array.from('abcdef'));
   });
 
-  test('run, get and leases at once: every item has one holder', async () => {
+  test('with run, get and leases at once every item has one holder', async () => {
     const { queue, bench } = make('');
     const run = queue.run(bench.worker, { concurrency: 2 });
     const leases = queue.leases();
@@ -143,7 +143,7 @@ describe('done is always called', () => {
     ],
     ['returns null', () => null],
     ['returns an object with a then that is no function', () => ({ then: 5 })],
-  ])('by a worker that %s', async (_, worker) => {
+  ])('done is called for a worker that %s', async (_, worker) => {
     const { queue } = make('ab');
     queue.shutDown();
     await queue.run(worker, { onError: () => undefined });
@@ -156,7 +156,7 @@ describe('done is always called', () => {
     checkQueue(queue);
   });
 
-  test('a worker that calls done itself: the run does not do it a second time', async () => {
+  test('run does not call done a second time after a worker', async () => {
     const { queue, bench } = make('');
     const other = new Workbench<string>();
     const run = queue.run(async (item) => {
@@ -182,7 +182,7 @@ describe('done is always called', () => {
     await Promise.all([run, next]);
   });
 
-  test('a worker that calls done itself, and throws', async () => {
+  test('a worker may call done and throw', async () => {
     const { queue } = make('a');
     const errors: unknown[] = [];
     queue.shutDown();
@@ -197,7 +197,7 @@ describe('done is always called', () => {
     checkQueue(queue);
   });
 
-  test('somebody calls done before the worker knows of its item: it works on it all the same', async () => {
+  test('a worker processes its item although done was called before it received it', async () => {
     const { queue, bench } = make('');
     const run = queue.run(bench.worker);
     await settled();
@@ -221,7 +221,7 @@ describe('done is always called', () => {
 });
 
 describe('on the other queues a failure goes to onError(error, item)', () => {
-  test.each([WorkQueue, DelayingQueue])('and the run goes on: %o', async (Queue) => {
+  test.each([WorkQueue, DelayingQueue])('onError receives errors, and the run goes on: %o', async (Queue) => {
     const queue = new Queue<string>({ clock: new ManualClock() });
     for (const item of 'abc') queue.add(item);
     const errors: unknown[] = [];
@@ -238,7 +238,7 @@ describe('on the other queues a failure goes to onError(error, item)', () => {
     ]);
   });
 
-  test('which may add the item again, shut down, and hand out more', async () => {
+  test('onError may add the item again, shut down, and take items', async () => {
     const { queue } = make('a');
     let failures = 0;
     await queue.run(
@@ -259,7 +259,7 @@ describe('on the other queues a failure goes to onError(error, item)', () => {
 });
 
 describe('without onError, run stops taking, waits and rejects with the first error', () => {
-  test('it waits for the others', async () => {
+  test('without onError run rejects with the first error after the other workers have ended', async () => {
     const { queue, bench } = make('abcde');
     const run = watch(queue.run(bench.worker, { concurrency: 3 }));
     await settled();
@@ -273,7 +273,7 @@ describe('without onError, run stops taking, waits and rejects with the first er
     expect(await processAll(queue)).toEqual(['d', 'e']);
   });
 
-  test('it does not abort their signals', async () => {
+  test('an error that stops a run does not abort the signals of its workers', async () => {
     const { queue, bench } = make('ab');
     const run = watch(queue.run(bench.worker, { concurrency: 2 }));
     await settled();
@@ -284,7 +284,7 @@ describe('without onError, run stops taking, waits and rejects with the first er
     expect(run.value).toBe(mine);
   });
 
-  test('workers that wait end, and take nothing', async () => {
+  test('workers that wait when a run stops end, and take nothing', async () => {
     const { queue, bench } = make('a');
     const run = watch(queue.run(bench.worker, { concurrency: 3 }));
     await settled();
@@ -295,7 +295,7 @@ describe('without onError, run stops taking, waits and rejects with the first er
     expect(await takeNow(queue)).toBe('b');
   });
 
-  test.each([undefined, null, 0, false])('whatever was thrown: %o', async (thrown) => {
+  test.each([undefined, null, 0, false])('run rejects with whatever was thrown: %o', async (thrown) => {
     const { queue } = make('a');
     // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- workers do
     const run = watch(queue.run(() => Promise.reject(thrown)));
@@ -303,7 +303,7 @@ describe('without onError, run stops taking, waits and rejects with the first er
     expect([run.state, run.value]).toEqual(['rejected', thrown]);
   });
 
-  test('the other run on the queue goes on', async () => {
+  test('an error stops one run and not another on the same queue', async () => {
     const { queue, bench } = make('ab');
     const failing = watch(queue.run(() => Promise.reject(mine)));
     const run = queue.run(bench.worker);
@@ -340,14 +340,14 @@ describe('a sync worker that adds its item for ever', () => {
     return calls;
   }
 
-  test.each([1, 4])('starves neither timers nor an abort, with concurrency %d', async (concurrency) => {
+  test.each([1, 4])('a synchronous worker that adds its item for ever blocks neither timers nor an abort, with concurrency %d', async (concurrency) => {
     const calls = await runUntilTimeout((queue, item) => {
       queue.add(item);
     }, concurrency);
     expect(calls).toBeGreaterThanOrEqual(1_000);
   });
 
-  test('nor does an async one that waits for nothing', async () => {
+  test('an asynchronous worker that awaits nothing does not block the event loop', async () => {
     await runUntilTimeout(async (queue, item) => {
       await Promise.resolve();
       queue.add(item);
@@ -355,7 +355,7 @@ describe('a sync worker that adds its item for ever', () => {
   });
 });
 
-test('the context of a worker: a signal, and no failures', async () => {
+test('the context of a worker has a signal, and no failures', async () => {
   const { queue } = make('a');
   queue.shutDown();
   await queue.run((_, context) => {
@@ -364,7 +364,7 @@ test('the context of a worker: a signal, and no failures', async () => {
   });
 });
 
-test('a hundred workers that listen to their signals are no leak to Node', async () => {
+test('a hundred workers that listen to their signals cause no warning of Node', async () => {
   const warnings: Error[] = [];
   const note = (warning: Error): void => {
     warnings.push(warning);
@@ -386,7 +386,7 @@ test('a hundred workers that listen to their signals are no leak to Node', async
   expect([queue.length, queue.processing]).toEqual([100, 0]);
 });
 
-test('what nobody handles is an uncaught exception in a turn of its own, and the run goes on', () => {
+test('an unhandled error is an uncaught exception in a turn of its own, and the run goes on', () => {
   const { stdout, stderr, status } = runProgram(`
     import { RateLimitingQueue, WorkQueue } from 'escapement';
     process.on('uncaughtException', (error) => console.log('uncaught', error.message));

@@ -16,7 +16,7 @@ import { Workbench } from './support/workbench.ts';
 const END = { item: undefined, shutdown: true };
 
 describe('after shutdown, add, addAfter and addRateLimited are ignored silently', () => {
-  test('nothing is queued, held back or waiting', async () => {
+  test('after shutdown nothing is queued, held or waiting', async () => {
     const clock = new ManualClock();
     const limiter = new ItemExponentialFailureRateLimiter({ baseDelayMs: 5, maxDelayMs: 10 });
     const queue = new RateLimitingQueue<string>(limiter, { clock });
@@ -35,7 +35,7 @@ describe('after shutdown, add, addAfter and addRateLimited are ignored silently'
     checkQueue(queue);
   });
 
-  test('no token or failure is counted', () => {
+  test('after shutdown no token or failure is counted', () => {
     const clock = new ManualClock();
     const exponential = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 5, maxDelayMs: 10 });
     const bucket = new BucketRateLimiter<string>({ ratePerSecond: 1, burst: 1, clock });
@@ -45,7 +45,7 @@ describe('after shutdown, add, addAfter and addRateLimited are ignored silently'
     expect([queue.numRequeues('a'), bucket.when()]).toEqual([0, 0]);
   });
 
-  test('addWhenRoom says so', async () => {
+  test('after shutdown addWhenRoom rejects', async () => {
     const queue = new WorkQueue<string>({ name: 'pods' });
     queue.shutDown();
     expect(await rejectionOf(queue.addWhenRoom('a'))).toMatchObject({
@@ -55,7 +55,7 @@ describe('after shutdown, add, addAfter and addRateLimited are ignored silently'
     });
   });
 
-  test('an add of an item that is held is one of them', async () => {
+  test('after shutdown an add of a held item is ignored', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     await takeNow(queue);
@@ -67,7 +67,7 @@ describe('after shutdown, add, addAfter and addRateLimited are ignored silently'
 });
 
 describe('what is queued is still handed out, then get reports the shutdown', () => {
-  test('to get, to loops over leases, and to run', async () => {
+  test('after shutdown queued items are still taken, by get, leases and run', async () => {
     const queue = new WorkQueue<string>();
     for (const item of 'abc') queue.add(item);
     queue.shutDown();
@@ -83,7 +83,7 @@ describe('what is queued is still handed out, then get reports the shutdown', ()
     checkQueue(queue);
   });
 
-  test('to everybody who waits, at once', async () => {
+  test('shutdown ends every waiting call at once', async () => {
     const queue = new WorkQueue<string>();
     const gets = [watch(queue.get()), watch(queue.get({ signal: new AbortController().signal }))];
     const step = watch(queue.leases().next());
@@ -98,7 +98,7 @@ describe('what is queued is still handed out, then get reports the shutdown', ()
     checkQueue(queue);
   });
 
-  test('although somebody still holds an item that was not added again', async () => {
+  test('get reports the end although an item is still held that was not added again', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     await takeNow(queue);
@@ -109,7 +109,7 @@ describe('what is queued is still handed out, then get reports the shutdown', ()
 });
 
 describe('an item re-added while held is handed out once more', () => {
-  test('if that was before the shutdown; who waits goes on waiting for it', async () => {
+  test('an item that was added again before the shutdown is taken once more, and waiting callers wait for it', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     await takeNow(queue);
@@ -126,7 +126,7 @@ describe('an item re-added while held is handed out once more', () => {
     expect(await queue.get()).toEqual(END);
   });
 
-  test('the others who wait are told the end when it is handed out', async () => {
+  test('waiting callers get the end when an item that was added again has been taken', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     await takeNow(queue);
@@ -141,14 +141,14 @@ describe('an item re-added while held is handed out once more', () => {
 });
 
 describe('shutDownWithDrain resolves for every caller once nothing is queued or processing', () => {
-  test('at once if there is nothing', async () => {
+  test('a drain of an empty queue resolves at once', async () => {
     const queue = new WorkQueue<string>();
     await queue.shutDownWithDrain();
     expect(queue.shuttingDown).toBe(true);
     await queue.shutDownWithDrain();
   });
 
-  test('not while something is queued, held, or queued again', async () => {
+  test('a drain does not resolve while an item is queued, held, or queued again', async () => {
     const queue = new WorkQueue<string>();
     for (const item of 'ab') queue.add(item);
     await takeNow(queue);
@@ -172,7 +172,7 @@ describe('shutDownWithDrain resolves for every caller once nothing is queued or 
     expect(drain.state).toBe('resolved');
   });
 
-  test('two drains at once, and one that comes later, all resolve', async () => {
+  test('several drains, at once and later, all resolve', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     await takeNow(queue);
@@ -199,7 +199,7 @@ describe('shutDownWithDrain resolves for every caller once nothing is queued or 
     expect(drain.state).toBe('resolved');
   });
 
-  test('after shutDown() it still waits', async () => {
+  test('a drain after shutDown() waits', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     queue.shutDown();
@@ -211,7 +211,7 @@ describe('shutDownWithDrain resolves for every caller once nothing is queued or 
     expect(drain.state).toBe('resolved');
   });
 
-  test('its signal gives up the waiting; the shutdown stays, and so do the other drains', async () => {
+  test('an abort ends one drain, and neither the shutdown nor other drains', async () => {
     const queue = new WorkQueue<string>();
     const reason = new Error('enough');
     queue.add('a');
@@ -225,14 +225,14 @@ describe('shutDownWithDrain resolves for every caller once nothing is queued or 
     expect(other.state).toBe('resolved');
   });
 
-  test('with a signal that fired before: rejects, and shuts down', async () => {
+  test('a drain with an aborted signal rejects, and shuts the queue down', async () => {
     const queue = new WorkQueue<string>();
     const reason = new Error('enough');
     expect(await rejectionOf(queue.shutDownWithDrain({ signal: AbortSignal.abort(reason) }))).toBe(reason);
     expect(queue.shuttingDown).toBe(true);
   });
 
-  test('workers that are still at it end it', async () => {
+  test('a drain resolves when the last workers are done', async () => {
     const queue = new WorkQueue<string>();
     const bench = new Workbench<string>();
     const run = watch(queue.run(bench.worker, { concurrency: 2 }));
@@ -248,7 +248,7 @@ describe('shutDownWithDrain resolves for every caller once nothing is queued or 
 });
 
 describe('at shutdown waiting items are dropped, their timers cancelled, and DelayingQueue.shutDown() returns them', () => {
-  test('by their times, parked ones last; and once', () => {
+  test('shutDown returns waiting items once, in order of due times, with parked ones last', () => {
     const clock = new ManualClock();
     const queue = new DelayingQueue<string>({ clock });
     queue.addAfter('parked', Infinity);
@@ -265,7 +265,7 @@ describe('at shutdown waiting items are dropped, their timers cancelled, and Del
     checkQueue(queue);
   });
 
-  test('a drain does not wait for them; shutDown returns them afterwards', async () => {
+  test('a drain does not wait for waiting items, which shutDown returns afterwards', async () => {
     const clock = new ManualClock();
     const queue = new DelayingQueue<string>({ clock });
     queue.addAfter('a', 10);
@@ -275,7 +275,7 @@ describe('at shutdown waiting items are dropped, their timers cancelled, and Del
     expect(queue.shutDown()).toEqual([]);
   });
 
-  test('a drain with wrong options drops nothing', async () => {
+  test('a drain with invalid options drops nothing', async () => {
     const queue = new DelayingQueue<string>({ clock: new ManualClock() });
     queue.addAfter('a', 10);
     const error = await rejectionOf(queue.shutDownWithDrain({ signal: 5 as never }));
@@ -285,8 +285,8 @@ describe('at shutdown waiting items are dropped, their timers cancelled, and Del
   });
 });
 
-describe('somebody who shuts the queue down from inside', () => {
-  test('a worker, and awaits nothing: the run ends after it', async () => {
+describe('a shutdown from inside a worker', () => {
+  test('a worker may shut the queue down, and the run ends after it', async () => {
     const queue = new WorkQueue<string>();
     const seen: string[] = [];
     for (const item of 'abc') queue.add(item);
@@ -302,7 +302,7 @@ describe('somebody who shuts the queue down from inside', () => {
     checkQueue(queue);
   });
 
-  test('a worker that starts a drain, which resolves when the worker is done', async () => {
+  test('a worker may start a drain, which resolves when the worker is done', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     let drained: Promise<void> | undefined;
@@ -314,7 +314,7 @@ describe('somebody who shuts the queue down from inside', () => {
     checkQueue(queue);
   });
 
-  test('while other workers wait: they end at once', async () => {
+  test('a shutdown from inside a worker ends the waiting workers at once', async () => {
     const queue = new WorkQueue<string>();
     const run = watch(
       queue.run(

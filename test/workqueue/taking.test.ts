@@ -9,7 +9,7 @@ import { leaseNow, processAll, takeNow } from './support/take.ts';
 const reason = new Error('gave up');
 
 describe('get with a signal aborted beforehand rejects even if an item is ready, and the item stays', () => {
-  test('with the reason of the signal', async () => {
+  test('get with an aborted signal rejects with its reason, and a ready item stays', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     expect(await rejectionOf(queue.get({ signal: AbortSignal.abort(reason) }))).toBe(reason);
@@ -17,14 +17,14 @@ describe('get with a signal aborted beforehand rejects even if an item is ready,
     expect(await processAll(queue)).toEqual(['a']);
   });
 
-  test.each([[undefined], [null], [0], ['a string']])('whatever that is: %o', async (value) => {
+  test.each([[undefined], [null], [0], ['a string']])('get rejects with the reason of its signal, whatever it is: %o', async (value) => {
     const queue = new WorkQueue<string>();
     const controller = new AbortController();
     controller.abort(value);
     expect(await rejectionOf(queue.get(controller))).toBe(controller.signal.reason);
   });
 
-  test('in an empty queue, and in one that has ended', async () => {
+  test('get with an aborted signal rejects in an empty queue, and in one that has ended', async () => {
     const queue = new WorkQueue<string>();
     const signal = AbortSignal.abort(reason);
     expect(await rejectionOf(queue.get({ signal }))).toBe(reason);
@@ -33,7 +33,7 @@ describe('get with a signal aborted beforehand rejects even if an item is ready,
     expect(await queue.get()).toEqual({ item: undefined, shutdown: true });
   });
 
-  test('the leases of such a signal: the loop throws, and the item stays', async () => {
+  test('leases with an aborted signal throw, and a ready item stays', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     const loop = async (): Promise<void> => {
@@ -47,7 +47,7 @@ describe('get with a signal aborted beforehand rejects even if an item is ready,
 });
 
 describe('an abort never loses an item', () => {
-  test('while it waits: it leaves the line, and what comes goes to the next', async () => {
+  test('an aborted get leaves the line, and the next item goes to the next caller', async () => {
     const queue = new WorkQueue<string>();
     const controller = new AbortController();
     const first = watch(queue.get());
@@ -64,7 +64,7 @@ describe('an abort never loses an item', () => {
     ]);
   });
 
-  test('in the turn in which it was given one: it has it', async () => {
+  test('an abort in the turn in which get was given an item has no effect', async () => {
     const queue = new WorkQueue<string>();
     const controller = new AbortController();
     const outcome = watch(queue.get(controller));
@@ -76,7 +76,7 @@ describe('an abort never loses an item', () => {
     checkQueue(queue);
   });
 
-  test('in the turn before it was given one: somebody else has it', async () => {
+  test('an abort in the turn before get is given an item gives it to another caller', async () => {
     const queue = new WorkQueue<string>();
     const controller = new AbortController();
     const outcome = watch(queue.get(controller));
@@ -87,7 +87,7 @@ describe('an abort never loses an item', () => {
     expect(await processAll(queue)).toEqual(['a']);
   });
 
-  test('as a consequence of the hand-out itself', async () => {
+  test('an abort that follows from the delivery of an item loses nothing', async () => {
     const queue = new WorkQueue<string>();
     const controller = new AbortController();
     void queue.get().then(() => {
@@ -100,7 +100,7 @@ describe('an abort never loses an item', () => {
     expect(second.value).toEqual({ item: 'b', shutdown: false });
   });
 
-  test('of all who wait, by one signal', async () => {
+  test('one abort ends all waiting calls with its signal', async () => {
     const queue = new WorkQueue<string>();
     const controller = new AbortController();
     setMaxListeners(0, controller.signal);
@@ -114,7 +114,7 @@ describe('an abort never loses an item', () => {
     expect(await takeNow(queue)).toBe('b');
   });
 
-  test('in the middle of a loop over leases: what was given is worked on, then the loop throws', async () => {
+  test('a loop over leases processes the item that it was given before an abort, then throws', async () => {
     const queue = new WorkQueue<string>();
     const controller = new AbortController();
     const seen: string[] = [];
@@ -134,7 +134,7 @@ describe('an abort never loses an item', () => {
     expect(await processAll(queue)).toEqual(['b']);
   });
 
-  test('a loop over leases that throws is over', async () => {
+  test('a loop over leases that has thrown is over', async () => {
     const queue = new WorkQueue<string>();
     const controller = new AbortController();
     const leases = queue.leases(controller);
@@ -148,7 +148,7 @@ describe('an abort never loses an item', () => {
   });
 });
 
-test('a signal that fires later leaves what was handed out alone, and nothing listens to it', async () => {
+test('a signal that is aborted later does not affect a taken item, and has no listener', async () => {
   const queue = new WorkQueue<string>();
   const controller = new AbortController();
   const waiting = watch(queue.get(controller));
@@ -166,7 +166,7 @@ test('a signal that fires later leaves what was handed out alone, and nothing li
 });
 
 describe("a lease's done() is idempotent", () => {
-  test('the second time it does nothing', async () => {
+  test('a second done() of a lease does nothing', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     const lease = await leaseNow(queue.leases());
@@ -176,7 +176,7 @@ describe("a lease's done() is idempotent", () => {
     expect(await processAll(queue)).toEqual(['a']);
   });
 
-  test('it ends its own hand-out, and never that of the next holder', async () => {
+  test('done() of a lease does not end the lease of the next holder', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     const first = await leaseNow(queue.leases());
@@ -191,7 +191,7 @@ describe("a lease's done() is idempotent", () => {
     checkQueue(queue);
   });
 
-  test('also when the key was forgotten and came back', async () => {
+  test('done() of a lease does not end a later lease of a key that was forgotten meanwhile', async () => {
     const queue = new WorkQueue<object>();
     const item = {};
     queue.add(item);
@@ -210,7 +210,7 @@ describe("a lease's done() is idempotent", () => {
     checkQueue(queue);
   });
 
-  test('it is one with done of the queue: whichever comes first', async () => {
+  test('done of the queue and done() of the lease end a lease once', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     const lease = await leaseNow(queue.leases());
@@ -226,7 +226,7 @@ describe("a lease's done() is idempotent", () => {
     ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
   });
 
-  test('Symbol.dispose is done()', async () => {
+  test('Symbol.dispose ends a lease', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     const lease = await leaseNow(queue.leases());
@@ -241,7 +241,7 @@ describe("a lease's done() is idempotent", () => {
 });
 
 describe('the queue in a for await', () => {
-  test('is the leases of what is ready, until it is shut down and empty', async () => {
+  test('for await over a queue yields leases until it is shut down and empty', async () => {
     const queue = new WorkQueue<string>();
     for (const item of 'abc') queue.add(item);
     queue.shutDown();
@@ -253,7 +253,7 @@ describe('the queue in a for await', () => {
     expect(seen).toEqual(['a', 'b', 'c']);
   });
 
-  test('leaving the loop loses nothing, and what is held stays held', async () => {
+  test('leaving a loop over leases loses nothing, and held items stay held', async () => {
     const queue = new WorkQueue<string>();
     for (const item of 'abc') queue.add(item);
     for await (const lease of queue) {
@@ -265,7 +265,7 @@ describe('the queue in a for await', () => {
     expect(await processAll(queue)).toEqual(['b', 'c']);
   });
 
-  test('several loops share the items', async () => {
+  test('several loops over leases share the items', async () => {
     const queue = new WorkQueue<number>();
     const seen: number[][] = [[], [], []];
     const loops = seen.map(async (mine) => {
@@ -282,7 +282,7 @@ describe('the queue in a for await', () => {
     expect(seen.every((mine) => mine.length > 0)).toBe(true);
   });
 
-  test('steps that were asked for ahead are answered in order', async () => {
+  test('steps that are requested ahead resolve in order', async () => {
     const queue = new WorkQueue<string>();
     const leases = queue[Symbol.asyncIterator]();
     const steps = [leases.next(), leases.next(), leases.next()];
@@ -292,7 +292,7 @@ describe('the queue in a for await', () => {
     expect(items).toEqual(['a', 'b', true]);
   });
 
-  test('return lets go of all steps that wait: they are over, and take nothing', async () => {
+  test('return() ends all pending steps, which take nothing', async () => {
     const queue = new WorkQueue<string>();
     const leases = queue.leases();
     const steps = [watch(leases.next()), watch(leases.next())];
@@ -304,7 +304,7 @@ describe('the queue in a for await', () => {
     expect(await takeNow(queue)).toBe('a');
   });
 
-  test('an iterator is its own iterable', () => {
+  test('an iterator over leases is its own iterable', () => {
     const leases = new WorkQueue<string>().leases();
     expect(leases[Symbol.asyncIterator]()).toBe(leases);
   });
