@@ -16,11 +16,19 @@ const ownNames: NonNullable<Options['plugins']>[number] = {
   },
 };
 
-/** The value of an expression of numbers and known constants; undefined for any other expression. */
+/** Evaluates an expression of numbers and known constants, such as `2 ** BITS - 1`; undefined for any other expression. */
 function valueOf(expression: string, constants: Readonly<Record<string, string>>): string | undefined {
   const numbers = expression.replace(/\b[A-Z]\w*\b/g, (name) => constants[name] ?? name);
-  if (!/^[\d\s.e()*+-]+$/.test(numbers)) return undefined;
-  return String(new Function(`return ${numbers}`)());
+  // From left to right, so the operators must come in the order of their precedence.
+  if (!/^-?[\d.e]+( \*\* [\d.e]+)?( \* [\d.e]+)*( [+-] [\d.e]+)*$/.test(numbers)) return undefined;
+  const [first = '', ...rest] = numbers.split(/ (?=[*+-])/);
+  const apply = (value: number, operation: string): number => {
+    const [operator = '', operand = ''] = operation.split(' ');
+    if (operator === '**') return value ** Number(operand);
+    if (operator === '*') return value * Number(operand);
+    return operator === '+' ? value + Number(operand) : value - Number(operand);
+  };
+  return String(rest.reduce(apply, Number(first)));
 }
 
 /**

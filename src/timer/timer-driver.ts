@@ -121,7 +121,7 @@ export class TimerDriver implements TaskOwner {
   close(): void {
     this.#runner.isStopped = true;
     this.#settleWaits(false);
-    this.wakeup.moveTo(Infinity);
+    this.#rearm();
   }
 
   #wake(nowMs: number): void {
@@ -180,8 +180,9 @@ export class TimerDriver implements TaskOwner {
 
   /** Arms, moves or disarms the wake-up, as what is pending requires. While tasks run that is left to the end of their turn. */
   #rearm(nowMs?: number): void {
-    if (this.#runner.isRunning || this.#runner.isStopped) return;
-    this.wakeup.moveTo(this.#isDriven ? this.#wakeAtMs() : Infinity, nowMs);
+    const { isRunning, isStopped } = this.#runner;
+    if (isRunning && !isStopped) return;
+    this.wakeup.moveTo(this.#isDriven && !isStopped ? this.#wakeAtMs() : Infinity, nowMs);
   }
 
   #wakeAtMs(): number {

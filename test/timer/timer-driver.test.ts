@@ -141,24 +141,16 @@ describe('ref and unref', () => {
   });
 });
 
-function makeUndrivenTimer() {
-  const clock = new HandClock();
-  const wheels = new TimerWheels(1, 8, 0, 'up');
-  const runner = new TaskRunner(wheels, { onError: undefined, executor: undefined });
-  const driver = new TimerDriver(wheels, runner, { clock, autoStart: false, maxTasksPerTurn: Infinity });
-  return { clock, driver };
-}
-
 describe('the callers of advanceClock', () => {
   test('without autoStart no wake-up is armed while no call of advanceClock is pending', () => {
-    const { clock, driver } = makeUndrivenTimer();
+    const { clock, driver } = makeDriver(false);
     driver.enter(() => undefined, undefined, 5);
     driver.pump(Infinity);
     expect([clock.armed, driver.wakeup.deadlineMs]).toEqual([0, Infinity]);
   });
 
   test('every pending call of advanceClock resolves true when a bucket falls due', async () => {
-    const { clock, driver } = makeUndrivenTimer();
+    const { clock, driver } = makeDriver(false);
     const answers = [driver.wait(50), driver.wait(20), driver.wait(Infinity)];
     expect(driver.wakeup.deadlineMs).toBe(20);
     driver.enter(() => undefined, undefined, 0);
@@ -168,7 +160,7 @@ describe('the callers of advanceClock', () => {
   });
 
   test('a call of advanceClock whose timeout is over resolves false, and the others stay pending', async () => {
-    const { clock, driver } = makeUndrivenTimer();
+    const { clock, driver } = makeDriver(false);
     const answers = [driver.wait(50), driver.wait(20), driver.wait(20.5)];
     clock.nowMs = 19.9;
     clock.fire();
@@ -183,7 +175,7 @@ describe('the callers of advanceClock', () => {
   });
 
   test('a caller that waits again when its wait resolves has a new deadline', async () => {
-    const { clock, driver } = makeUndrivenTimer();
+    const { clock, driver } = makeDriver(false);
     const again = driver.wait(10).then(() => driver.wait(20));
     clock.nowMs = 10;
     clock.fire();

@@ -1,3 +1,4 @@
+import { ManualClock, SystemTimer } from 'escapement';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { TimerTable } from '../../src/timer/timer-table.ts';
@@ -5,6 +6,7 @@ import { DelayQueue, TimerTaskList } from '../../src/timer/timer-task-list.ts';
 import { isWorthSorting, sortSpan, TimerWheels } from '../../src/timer/timer-wheels.ts';
 import type { Rounding } from '../../src/timer/timer.ts';
 import { TimingWheel } from '../../src/timer/timing-wheel.ts';
+import { TestTask } from './support/tasks.ts';
 
 function makeWheel(tickMs: number, wheelSize: number, startMs: number) {
   const table = new TimerTable();
@@ -254,3 +256,98 @@ function slotsOf(table: TimerTable, list: TimerTaskList): number[] {
   for (let slot = list.first; slot !== list.sentinel; slot = table.next(slot)) slots.push(slot);
   return slots;
 }
+
+describe('inspect', () => {
+  test('a snapshot of a new timer shows one empty level', () => {
+    const timer = new SystemTimer({ clock: new ManualClock({ nowMs: 25.5 }), tickMs: 10, wheelSize: 4 });
+    expect(timer.inspect()).toEqual({
+      nowMs: 25.5,
+      size: 0,
+      dueNow: 0,
+      levels: [{ tickMs: 10, wheelSize: 4, intervalMs: 40, currentTimeMs: 20, buckets: [] }],
+      delayQueue: [],
+    });
+  });
+
+  test('a snapshot shows every level, finest first, with the buckets that hold tasks, by index', () => {
+    const timer = new SystemTimer({ clock: new ManualClock({ nowMs: 9 }), wheelSize: 4 });
+    for (const delayMs of [2, 3, 2, 5, 30, 0, -4]) timer.add(new TestTask(delayMs));
+    expect(timer.inspect()).toEqual({
+      nowMs: 9,
+      size: 7,
+      dueNow: 2,
+      levels: [
+        {
+          tickMs: 1,
+          wheelSize: 4,
+          intervalMs: 4,
+          currentTimeMs: 9,
+          buckets: [
+            { index: 0, expirationMs: 12, size: 1 },
+            { index: 3, expirationMs: 11, size: 2 },
+          ],
+        },
+        {
+          tickMs: 4,
+          wheelSize: 4,
+          intervalMs: 16,
+          currentTimeMs: 8,
+          buckets: [{ index: 3, expirationMs: 12, size: 1 }],
+        },
+        {
+          tickMs: 16,
+          wheelSize: 4,
+          intervalMs: 64,
+          currentTimeMs: 0,
+          buckets: [{ index: 2, expirationMs: 32, size: 1 }],
+        },
+      ],
+      delayQueue: [11, 12, 12, 32],
+    });
+  });
+
+  test('a snapshot is a copy: it stays as it is when the timer goes on', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    timer.add(new TestTask(5));
+    const snapshot = timer.inspect();
+    const before = structuredClone(snapshot);
+    clock.advance(100);
+    timer.add(new TestTask(1));
+    expect(snapshot).toEqual(before);
+    snapshot.delayQueue.push(1);
+    snapshot.levels.pop();
+    expect(timer.inspect()).toMatchObject({ size: 1, delayQueue: [101] });
+  });
+
+  test('a snapshot inside a task shows what is still pending', () => {
+    const timer = new SystemTimer({ clock: new ManualClock() });
+    const seen: number[][] = [];
+    for (let i = 0; i < 3; i++) {
+      timer.schedule(
+        0,
+        () => {
+          const { size, dueNow } = timer.inspect();
+          seen.push([size, dueNow]);
+        },
+        undefined,
+      );
+    }
+    timer.add(new TestTask(50));
+    timer.poll();
+    expect(seen).toEqual([
+      [3, 2],
+      [2, 1],
+      [1, 0],
+    ]);
+  });
+
+  test('a snapshot after close shows no pending task', () => {
+    const timer = new SystemTimer({ clock: new ManualClock(), wheelSize: 2 });
+    for (const delayMs of [0, 5, 500]) timer.add(new TestTask(delayMs));
+    timer.close();
+    const { size, dueNow, delayQueue, levels } = timer.inspect();
+    expect([size, dueNow, delayQueue]).toEqual([0, 0, []]);
+    expect(levels.every((level) => level.buckets.length === 0)).toBe(true);
+  });
+});

@@ -1,6 +1,7 @@
 import { WorkQueue } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { getEventListeners } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { rejectionOf, settled, watch } from './support/outcome.ts';
 import { processAll, takeAll, takeNow } from './support/take.ts';
@@ -207,4 +208,26 @@ describe("aborting aborts each worker's signal, waits for what runs, resolves", 
     await rejectionOf(make('a').queue.run(() => Promise.reject(mine), { signal }));
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
+});
+
+test('a hundred workers that listen to their signals cause no warning of Node', async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error): void => {
+    warnings.push(warning);
+  };
+  process.on('warning', note);
+  const stop = new AbortController();
+  const queue = new WorkQueue<number>();
+  for (let i = 0; i < 100; i++) queue.add(i);
+  const running = queue.run((_, { signal }) => sleep(60_000, undefined, { signal }), {
+    concurrency: 100,
+    signal: stop.signal,
+  });
+  while (queue.processing < 100) await new Promise(setImmediate);
+  stop.abort(new Error('enough'));
+  await running;
+  await new Promise(setImmediate);
+  process.off('warning', note);
+  expect(warnings).toEqual([]);
+  expect([queue.length, queue.processing]).toEqual([100, 0]);
 });

@@ -1,6 +1,5 @@
 import { DelayingQueue, ManualClock, WorkQueue } from 'escapement';
 import { checkQueue } from 'escapement/testing';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { runProgram } from '../run-program.ts';
 import { thrownBy } from '../timer/support/errors.ts';
@@ -362,28 +361,6 @@ test('the context of a worker has a signal, and no failures', async () => {
     expect(context.signal).toBeInstanceOf(AbortSignal);
     expect(context.numRequeues).toBe(0);
   });
-});
-
-test('a hundred workers that listen to their signals cause no warning of Node', async () => {
-  const warnings: Error[] = [];
-  const note = (warning: Error): void => {
-    warnings.push(warning);
-  };
-  process.on('warning', note);
-  const stop = new AbortController();
-  const queue = new WorkQueue<number>();
-  for (let i = 0; i < 100; i++) queue.add(i);
-  const running = queue.run((_, { signal }) => sleep(60_000, undefined, { signal }), {
-    concurrency: 100,
-    signal: stop.signal,
-  });
-  while (queue.processing < 100) await new Promise(setImmediate);
-  stop.abort(new Error('enough'));
-  await running;
-  await new Promise(setImmediate);
-  process.off('warning', note);
-  expect(warnings).toEqual([]);
-  expect([queue.length, queue.processing]).toEqual([100, 0]);
 });
 
 test('an unhandled error is an uncaught exception in a turn of its own, and the run goes on', () => {
