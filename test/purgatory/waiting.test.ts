@@ -116,15 +116,18 @@ describe('wait: the promise form', () => {
 });
 
 describe('wait rejects with ERR_OPERATION_EXPIRED', () => {
-  test.each([10, 0, -1])('wait with a timeout of %d rejects with ERR_OPERATION_EXPIRED, and nothing stays watched', async (timeoutMs) => {
-    const fixture = new Fixture();
-    const wait = fixture.purgatory.wait(['x'], nothing, { timeoutMs });
-    expect(await outcomeOf(wait)).toBe('pending');
-    fixture.clock.advance(Math.max(timeoutMs, 0));
-    await expect(wait).rejects.toMatchObject({ name: 'EscapementError', code: 'ERR_OPERATION_EXPIRED' });
-    await expect(wait).rejects.toThrow(`${timeoutMs} ms`);
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-  });
+  test.each([10, 0, -1])(
+    'wait with a timeout of %d rejects with ERR_OPERATION_EXPIRED, and nothing stays watched',
+    async (timeoutMs) => {
+      const fixture = new Fixture();
+      const wait = fixture.purgatory.wait(['x'], nothing, { timeoutMs });
+      expect(await outcomeOf(wait)).toBe('pending');
+      fixture.clock.advance(Math.max(timeoutMs, 0));
+      await expect(wait).rejects.toMatchObject({ name: 'EscapementError', code: 'ERR_OPERATION_EXPIRED' });
+      await expect(wait).rejects.toThrow(`${timeoutMs} ms`);
+      expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+    },
+  );
 
   test('wait rejects with ERR_OPERATION_EXPIRED during a check, whatever its result is', async () => {
     for (const end of [() => 5, () => Promise.reject(new Error('late'))]) {
@@ -145,28 +148,34 @@ describe('wait rejects with ERR_OPERATION_EXPIRED', () => {
 describe('wait rejects at once with an error its condition throws', () => {
   const mine = new Error('mine');
 
-  test.each([1, 2, 3])('wait rejects at once with an error that its condition throws in check %d', async (which) => {
-    const fixture = new Fixture();
-    let looks = 0;
-    const condition = (): undefined => {
-      if (++looks === which) throw mine;
-    };
-    const wait = fixture.purgatory.wait(['x', 'y'], condition, { timeoutMs: 10 });
-    fixture.purgatory.checkAndComplete('x');
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-    await expect(wait).rejects.toBe(mine);
-    expect([looks, fixture.errors]).toEqual([which, []]);
-  });
+  test.each([1, 2, 3])(
+    'wait rejects at once with an error that its condition throws in check %d',
+    async (which) => {
+      const fixture = new Fixture();
+      let looks = 0;
+      const condition = (): undefined => {
+        if (++looks === which) throw mine;
+      };
+      const wait = fixture.purgatory.wait(['x', 'y'], condition, { timeoutMs: 10 });
+      fixture.purgatory.checkAndComplete('x');
+      expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+      await expect(wait).rejects.toBe(mine);
+      expect([looks, fixture.errors]).toEqual([which, []]);
+    },
+  );
 
-  test.each([1, 2])('wait rejects at once with an error that its condition rejects with in check %d', async (which) => {
-    const fixture = new Fixture();
-    let looks = 0;
-    const condition = (): Promise<undefined> =>
-      ++looks === which ? Promise.reject(mine) : Promise.resolve(undefined);
-    await expect(fixture.purgatory.wait(['x'], condition, { timeoutMs: 10 })).rejects.toBe(mine);
-    expect([looks, fixture.errors]).toEqual([which, []]);
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-  });
+  test.each([1, 2])(
+    'wait rejects at once with an error that its condition rejects with in check %d',
+    async (which) => {
+      const fixture = new Fixture();
+      let looks = 0;
+      const condition = (): Promise<undefined> =>
+        ++looks === which ? Promise.reject(mine) : Promise.resolve(undefined);
+      await expect(fixture.purgatory.wait(['x'], condition, { timeoutMs: 10 })).rejects.toBe(mine);
+      expect([looks, fixture.errors]).toEqual([which, []]);
+      expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+    },
+  );
 });
 
 describe('onError is not called for the operation of a wait', () => {
@@ -202,19 +211,22 @@ describe('wait rejects with the reason of its signal', () => {
     await expect(wait).rejects.toBe(signal.reason);
   });
 
-  test.each([1, 2])('wait rejects when its signal is aborted from inside check %d, whatever the result is', async (which) => {
-    const fixture = new Fixture();
-    const controller = new AbortController();
-    let looks = 0;
-    const condition = (): number | undefined => {
-      if (++looks !== which) return undefined;
-      controller.abort('mine');
-      return 5;
-    };
-    const { signal } = controller;
-    await expect(fixture.purgatory.wait(['x'], condition, { timeoutMs: 10, signal })).rejects.toBe('mine');
-    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
-  });
+  test.each([1, 2])(
+    'wait rejects when its signal is aborted from inside check %d, whatever the result is',
+    async (which) => {
+      const fixture = new Fixture();
+      const controller = new AbortController();
+      let looks = 0;
+      const condition = (): number | undefined => {
+        if (++looks !== which) return undefined;
+        controller.abort('mine');
+        return 5;
+      };
+      const { signal } = controller;
+      await expect(fixture.purgatory.wait(['x'], condition, { timeoutMs: 10, signal })).rejects.toBe('mine');
+      expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+    },
+  );
 
   test('wait leaves no listener on its signal, however it ends', async () => {
     const { signal } = new AbortController();

@@ -113,12 +113,15 @@ describe('exponential is baseDelayMs * 2 ** failures, capped', () => {
     [2 ** -1_000, 10, 10],
     [2 ** -20, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER],
     [Number.MAX_VALUE, 7, 7],
-  ])('an exponential limiter with a base of %d and a maximum of %d ends at %d', (baseDelayMs, maxDelayMs, last) => {
-    const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs, maxDelayMs });
-    const delays = sequence(limiter, 2_100);
-    expect(delays).toEqual(delays.toSorted((a, b) => a - b));
-    expect(delays.at(-1)).toBe(last);
-  });
+  ])(
+    'an exponential limiter with a base of %d and a maximum of %d ends at %d',
+    (baseDelayMs, maxDelayMs, last) => {
+      const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs, maxDelayMs });
+      const delays = sequence(limiter, 2_100);
+      expect(delays).toEqual(delays.toSorted((a, b) => a - b));
+      expect(delays.at(-1)).toBe(last);
+    },
+  );
 });
 
 describe('fast and slow', () => {
@@ -265,11 +268,14 @@ describe('jitter', () => {
     expect(inner.asked).toEqual(['numRequeues a', 'forget a']);
   });
 
-  test.each([NaN, -5, Infinity, -Infinity, 2])('a random number of %d does not make an invalid delay', (chance) => {
-    const delayMs = new WithJitterRateLimiter(scripted(1_000), { random: () => chance }).when('a');
-    expect(delayMs).toBeGreaterThanOrEqual(0);
-    expect(delayMs).toBeLessThan(Infinity);
-  });
+  test.each([NaN, -5, Infinity, -Infinity, 2])(
+    'a random number of %d does not make an invalid delay',
+    (chance) => {
+      const delayMs = new WithJitterRateLimiter(scripted(1_000), { random: () => chance }).when('a');
+      expect(delayMs).toBeGreaterThanOrEqual(0);
+      expect(delayMs).toBeLessThan(Infinity);
+    },
+  );
 });
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i);

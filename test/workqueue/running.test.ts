@@ -339,12 +339,15 @@ describe('a sync worker that adds its item for ever', () => {
     return calls;
   }
 
-  test.each([1, 4])('a synchronous worker that adds its item for ever blocks neither timers nor an abort, with concurrency %d', async (concurrency) => {
-    const calls = await runUntilTimeout((queue, item) => {
-      queue.add(item);
-    }, concurrency);
-    expect(calls).toBeGreaterThanOrEqual(1_000);
-  });
+  test.each([1, 4])(
+    'a synchronous worker that adds its item for ever blocks neither timers nor an abort, with concurrency %d',
+    async (concurrency) => {
+      const calls = await runUntilTimeout((queue, item) => {
+        queue.add(item);
+      }, concurrency);
+      expect(calls).toBeGreaterThanOrEqual(1_000);
+    },
+  );
 
   test('an asynchronous worker that awaits nothing does not block the event loop', async () => {
     await runUntilTimeout(async (queue, item) => {

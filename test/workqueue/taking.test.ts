@@ -17,12 +17,15 @@ describe('get with a signal aborted beforehand rejects even if an item is ready,
     expect(await processAll(queue)).toEqual(['a']);
   });
 
-  test.each([[undefined], [null], [0], ['a string']])('get rejects with the reason of its signal, whatever it is: %o', async (value) => {
-    const queue = new WorkQueue<string>();
-    const controller = new AbortController();
-    controller.abort(value);
-    expect(await rejectionOf(queue.get(controller))).toBe(controller.signal.reason);
-  });
+  test.each([[undefined], [null], [0], ['a string']])(
+    'get rejects with the reason of its signal, whatever it is: %o',
+    async (value) => {
+      const queue = new WorkQueue<string>();
+      const controller = new AbortController();
+      controller.abort(value);
+      expect(await rejectionOf(queue.get(controller))).toBe(controller.signal.reason);
+    },
+  );
 
   test('get with an aborted signal rejects in an empty queue, and in one that has ended', async () => {
     const queue = new WorkQueue<string>();
