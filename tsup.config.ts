@@ -100,7 +100,7 @@ const library: Options = {
   clean: ['!cli.js', '!tasks/redis-lease-thread.js', '!THIRD-PARTY-LICENSES'],
   silent: true,
   treeshake: true,
-  plugins: [ownNames, ownConstants],
+  plugins: [ownConstants, ownNames],
   esbuildPlugins: [thirdPartyLicenses],
   // No run-time dependency: what little we use is bundled. Peer dependencies stay outside, tsup sees to that.
   noExternal: ['tinyqueue', 'croner', '@bufbuild/protobuf'],
