@@ -1,3 +1,4 @@
+import { transform } from 'esbuild';
 import { defineConfig, type Options } from 'tsup';
 import { thirdPartyLicenses } from './third-party-licenses.ts';
 
@@ -12,6 +13,44 @@ const ownNames: NonNullable<Options['plugins']>[number] = {
     if (renamed.length === 0) return undefined;
     const names = new RegExp(`\\b(${renamed.join('|')})\\b`, 'g');
     return { code: code.replaceAll(names, (inner) => inner.slice(1)) };
+  },
+};
+
+/** Evaluates an expression of numbers and known constants, such as `2 ** BITS - 1`; undefined for any other expression. */
+function valueOf(expression: string, constants: Readonly<Record<string, string>>): string | undefined {
+  const numbers = expression.replace(/\b[A-Z]\w*\b/g, (name) => constants[name] ?? name);
+  // From left to right, so the operators must come in the order of their precedence.
+  if (!/^-?[\d.e]+( \*\* [\d.e]+)?( \* [\d.e]+)*( [+-] [\d.e]+)*$/.test(numbers)) return undefined;
+  const [first = '', ...rest] = numbers.split(/ (?=[*+-])/);
+  const apply = (value: number, operation: string): number => {
+    const [operator = '', operand = ''] = operation.split(' ');
+    if (operator === '**') return value ** Number(operand);
+    if (operator === '*') return value * Number(operand);
+    return operator === '+' ? value + Number(operand) : value - Number(operand);
+  };
+  return String(rest.reduce(apply, Number(first)));
+}
+
+/**
+ * esbuild makes a variable of every constant, which no bundler writes where it is used. In numbers this saves a program 0.15 kB for
+ * a timer, and V8 a load each.
+ */
+const ownConstants: NonNullable<Options['plugins']>[number] = {
+  name: 'own-constants',
+  async renderChunk(code) {
+    const exported = /^export \{[^}]*\};$/m.exec(code)?.[0] ?? '';
+    const define: Record<string, string> = {};
+    const rest = code.replace(
+      /^var ([A-Z][A-Z0-9_]*) = (.+);\n/gm,
+      (line, name: string, expression: string) => {
+        const value = new RegExp(`\\b${name}\\b`).test(exported) ? undefined : valueOf(expression, define);
+        if (value === undefined) return line;
+        define[name] = value;
+        return '';
+      },
+    );
+    const { code: inlined } = await transform(rest, { define, target: 'node20', charset: 'utf8' });
+    return { code: inlined };
   },
 };
 
@@ -42,7 +81,7 @@ const parts = {
   'parts/purgatory': 'src/purgatory/purgatory.ts',
   'parts/work-queue': 'src/workqueue/work-queue.ts',
   'parts/rate-limiting-queue': 'src/workqueue/rate-limiting-queue.ts',
-  'parts/rate-limiters': 'src/workqueue/default-controller-rate-limiter.ts',
+  'parts/rate-limiters': 'src/workqueue/max-of-rate-limiter.ts',
   'parts/fast-slow': 'src/workqueue/item-fast-slow-rate-limiter.ts',
   'parts/with-jitter': 'src/workqueue/with-jitter-rate-limiter.ts',
   'parts/parallelize-until': 'src/workqueue/parallelize-until.ts',
@@ -61,7 +100,7 @@ const library: Options = {
   clean: ['!cli.js', '!tasks/redis-lease-thread.js', '!THIRD-PARTY-LICENSES'],
   silent: true,
   treeshake: true,
-  plugins: [ownNames],
+  plugins: [ownConstants, ownNames],
   esbuildPlugins: [thirdPartyLicenses],
   // No run-time dependency: what little we use is bundled. Peer dependencies stay outside, tsup sees to that.
   noExternal: ['tinyqueue', 'croner', '@bufbuild/protobuf'],

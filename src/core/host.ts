@@ -6,15 +6,15 @@
 /** Marks timeout functions that are built on a clock: a program may make them the global ones. */
 export const ON_CLOCK: unique symbol = Symbol.for('escapement.on-clock');
 
-/** The host's own, taken when the module loads: for what is no longer, or not to be, faked. */
+/** The host's own functions, read when the module loads: for use where no fake may take their place. */
 export const original = {
-  queueMicrotask: globalThis.queueMicrotask,
-  setTimeout: globalThis.setTimeout,
-  clearTimeout: globalThis.clearTimeout,
-  performance: globalThis.performance,
+  queueMicrotask,
+  setTimeout,
+  clearTimeout,
+  performance,
   // eslint-disable-next-line @typescript-eslint/unbound-method -- only compared
-  now: globalThis.performance.now,
-  Date: globalThis.Date,
+  now: performance.now,
+  Date,
 };
 
 type TimeoutFunctions = Pick<typeof globalThis, 'setTimeout' | 'clearTimeout'>;

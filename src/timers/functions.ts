@@ -2,14 +2,14 @@ import { hostFunction, ON_CLOCK } from '../core/host.ts';
 import * as promises from './promises.ts';
 import { Timeout, timeoutOf, type TimeoutCallback } from './timeout.ts';
 
-/** What the clear functions take: a timeout of ours or of the host, its number, or nothing. */
+/** An argument of the clear functions: a timeout of this package or of the host, its number, or nothing. */
 export type Clearable = Timeout | HostTimeoutLike | string | number | null | undefined;
 
-/** A timeout that the host has made. */
+/** A timeout of the host. */
 export interface HostTimeoutLike {
-  /** It keeps the process alive. */
+  /** Lets it keep the process alive. */
   ref(): unknown;
-  /** It does not. */
+  /** Lets the process end although it is pending. */
   unref(): unknown;
 }
 
@@ -50,7 +50,7 @@ export function setInterval(callback: TimeoutCallback, delay?: number, ...args: 
   return new Timeout(callback, delay, args.length === 0 ? undefined : args, true, true);
 }
 
-/** Takes a timeout or an interval out; what is none, or no longer waits, is left alone. */
+/** Clears a timeout or an interval. Anything else, and one that is no longer pending, is ignored. */
 export function clearTimeout(timeout: Clearable): void {
   if (timeout instanceof Timeout) Timeout.clear(timeout);
   else if (timeout !== undefined && timeout !== null) clearOther(timeout);
@@ -62,8 +62,8 @@ export function clearInterval(interval: Clearable): void {
 }
 
 /**
- * By its number; or one of the host's: its numbers and ours come from the same counter, so none is mistaken. One of another
- * loaded copy of this package is cleared as the host clears ours.
+ * Clears by a number, or clears a timeout of the host: its numbers and those of this package come from one counter, so they differ.
+ * A timeout of another loaded copy of this package is cleared as one of the host.
  */
 function clearOther(timeout: HostTimeoutLike | string | number): void {
   const isNumber = typeof timeout === 'number' || typeof timeout === 'string';
@@ -76,7 +76,7 @@ for (const [name, ours] of Object.entries({ setTimeout, setInterval, clearTimeou
   Object.defineProperty(ours, ON_CLOCK, { value: true });
   Object.defineProperty(ours, 'name', { value: name }); // a bundler renames one of two functions of a name
 }
-// What `util.promisify` looks for; the symbol is registered, so nothing of the host's is needed.
+// The property that `util.promisify` reads; the symbol is registered, so no import of the host's is needed.
 Object.defineProperty(setTimeout, Symbol.for('nodejs.util.promisify.custom'), {
   enumerable: true,
   value: promises.setTimeout,

@@ -1,16 +1,15 @@
 import { setImmediate as hostImmediate } from 'node:timers/promises';
-import { illegalConstructor, invalidArgument } from './host-error.ts';
-import { Timeout } from './timeout.ts';
+import { illegalConstructor, invalidArgument, Timeout } from './timeout.ts';
 
-/** Options of the functions here. Others are ignored, as the host ignores them: programs must run as they did with its own. */
+/** Options of these functions. Unknown ones are ignored, as by the host: programs must run as they did with the host's functions. */
 export interface TimerOptions {
-  /** Rejects with an `AbortError` when it fires. */
+  /** Rejects with an `AbortError` when it is aborted. */
   readonly signal?: AbortSignal | undefined;
-  /** Whether it keeps the process alive meanwhile. @default true */
+  /** Whether the timeout keeps the process alive. @default true */
   readonly ref?: boolean | undefined;
 }
 
-/** As the host's: name `AbortError`, code `ABORT_ERR`, the signal's reason as the cause. */
+/** The host's error: name `AbortError`, code `ABORT_ERR`, the signal's reason as the cause. */
 class AbortError extends Error {
   readonly code = 'ABORT_ERR';
   override readonly name = 'AbortError';
@@ -23,7 +22,7 @@ class AbortError extends Error {
 /**
  * Resolves with `value` after `delay` milliseconds: the host's function of this name on the shared timer.
  *
- * Rejects with an `AbortError` when `options.signal` fires, and with a `TypeError` for options that are none.
+ * Rejects with an `AbortError` when `options.signal` is aborted, and with a `TypeError` for invalid options.
  */
 export function setTimeout<T = void>(delay?: number, value?: T, options: TimerOptions = {}): Promise<T> {
   return new Promise((resolve, reject: (error: Error) => void) => {
@@ -41,15 +40,15 @@ export function setTimeout<T = void>(delay?: number, value?: T, options: TimerOp
         reject(error as Error);
       }
     };
-    // First, because it throws if the signal has no such method: nothing must wait then.
+    // First, because it throws if the signal has no such method: then no timeout must be pending.
     signal?.addEventListener('abort', onAbort, { once: true });
     const timeout = new Timeout(onTimeout, delay, undefined, false, ref);
   });
 }
 
 /**
- * Yields `value` every `delay` milliseconds, without drift. A loop that is busy when it is due gets it as soon as it
- * asks again; what it misses beyond that is left out, and not made up for in a burst as by the host.
+ * Yields `value` every `delay` milliseconds, without drift. A loop that is busy at a tick gets it with its next step; further
+ * ticks that it misses are left out, where the host yields them in a burst.
  */
 export async function* setInterval<T = void>(
   delay?: number,
@@ -72,7 +71,7 @@ export async function* setInterval<T = void>(
   }
 }
 
-/** An interval that is waited for: it remembers one tick that nobody was waiting for, not more. */
+/** An interval whose ticks are awaited: it keeps at most one tick for which there was no waiting call. */
 class Ticks {
   readonly #interval: Timeout;
   #isDue = false;
@@ -86,7 +85,7 @@ class Ticks {
     this.#interval = new Timeout(onTick, delay, undefined, true, hasRef);
   }
 
-  /** Resolves at the next tick; with false if it is stopped, and there was none that nobody was waiting for. */
+  /** Resolves with true at the next tick, or at once if a tick is kept; with false if the interval is stopped. */
   async next(): Promise<boolean> {
     if (!this.#isDue && !this.#isStopped) {
       await new Promise<void>((resolve) => {
@@ -116,10 +115,10 @@ class Ticks {
   }
 }
 
-/** The host's: there is no delay to wait for. */
+/** The host's function: it has no delay. */
 export { hostImmediate as setImmediate };
 
-/** The class of {@link scheduler}. As with the host's, calling its constructor throws. */
+/** The class of {@link scheduler}. Its constructor throws, as the host's. */
 class Scheduler {
   /** @throws TypeError `ERR_ILLEGAL_CONSTRUCTOR` - always. */
   constructor() {
@@ -137,11 +136,11 @@ class Scheduler {
   }
 }
 
-/** As the host's. */
+/** The scheduler, as the host's. */
 export const scheduler = Object.create(Scheduler.prototype) as Scheduler;
-export type { Scheduler }; // the class itself is not to be found in the module, as with the host
+export type { Scheduler }; // the class itself is not exported, as by the host
 
-/** A call, because a signal that was looked at before may have fired since, and types do not know. */
+/** A function, so that TypeScript does not narrow `aborted` across calls. */
 function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted === true) throw new AbortError(signal);
 }
@@ -160,7 +159,7 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-/** By what the host tells one. */
+/** The host's check of a signal. */
 function isSignal(value: unknown): boolean {
   return isObject(value) && 'aborted' in value;
 }

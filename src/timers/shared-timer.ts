@@ -1,21 +1,77 @@
 import { systemClock, type Clock } from '../core/clock.ts';
 import { hostFunction, isHost } from '../core/host.ts';
+import { inOwnTurn } from '../core/own-turn.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
-import { DueTimeouts, RUN, type DueTimeout } from './due-timeouts.ts';
 
 /*
- * The one timer behind the functions of this folder. It is made when the first timeout is set, so that importing
- * them costs nothing, and never closed: it holds nothing while nothing waits.
+ * The one timer of the functions of this folder. It is made when the first timeout is set, so that importing
+ * them costs nothing, and never closed: without timeouts it keeps nothing alive.
  *
- * Under a test runner's fake timers it is another one. Their time begins anew, and a timer whose clock jumps back
- * would take everything for due. What was set before waits in the real one, for the real time.
+ * Under a test runner's fake timers another timer is used. Their time begins anew, and for a timer whose clock jumps back
+ * everything would be due. Timeouts that were set before stay in the real one, on the real time.
  */
 
-/** A timer, and how many of those that wait in it keep the process alive. */
+/** The name of the method that runs a timeout whose delay is over. */
+export const RUN: unique symbol = Symbol('escapement.timers.run');
+
+/** A timeout that can be due. */
+export interface DueTimeout {
+  [RUN](): void;
+}
+
+/**
+ * The timeouts whose delay is over: first in, first out, each in a turn of the host's event loop of its own.
+ *
+ * HOW and WHY. The host runs `process.nextTick` callbacks and microtasks between two callbacks of timeouts, and reports the
+ * error of one before it calls the next. No public function does that, but the host does it between two turns, too:
+ *
+ *     wake-up    queue a turn for b, one for c ─► run a ─► ticks, microtasks
+ *     turns                                       run b ─► ticks, microtasks ─► run c ─► ticks, microtasks
+ *
+ * The turns are queued before `a` runs, so they come before every immediate that a callback sets. A turn takes the
+ * timeout that is first by then: one that is cleared or refreshed meanwhile is removed, and the last turn has nothing to do.
+ */
+export class DueTimeouts {
+  /** In order. */
+  readonly #due = new Set<DueTimeout>();
+  /** Kept while the set is not empty: a new iterator would step over all that were deleted before the first. */
+  #inOrder = this.#due.values();
+  /** Number of queued turns. */
+  #turns = 0;
+
+  add(timeout: DueTimeout): void {
+    if (this.#due.size === 0) this.#inOrder = this.#due.values();
+    this.#due.add(timeout);
+  }
+
+  delete(timeout: DueTimeout): void {
+    this.#due.delete(timeout);
+  }
+
+  /** Runs the first one now, and the others in turns of their own. An error of the first one is thrown to the caller. */
+  run(): void {
+    for (const others = this.#due.size - 1; this.#turns < others; this.#turns++) inOwnTurn(this.#runTurn);
+    this.#runFirst();
+  }
+
+  readonly #runTurn = (): void => {
+    this.#turns--;
+    this.#runFirst();
+  };
+
+  #runFirst(): void {
+    if (this.#due.size === 0) return;
+    const timeout = this.#inOrder.next().value as DueTimeout;
+    this.#due.delete(timeout);
+    timeout[RUN]();
+  }
+}
+
+/** A timer, with the number of pending timeouts that keep the process alive. */
 export class SharedTimer {
   readonly timer: SystemTimer;
   readonly #due = new DueTimeouts();
-  /** A fake host fires its timeouts within a call of the test's: it has no turns. */
+  /** A fake host fires its timeouts within a call of the test: it has no turns. */
   readonly #isFake: boolean;
   #wake = (): void => undefined;
   #refs = 0;
@@ -25,33 +81,33 @@ export class SharedTimer {
     this.timer = new SystemTimer({ name: 'escapement/timers', clock: this.#clock() });
   }
 
-  /** The delay of a timeout is over: it runs at the end of this wake-up, or in a turn that follows. */
+  /** Runs a timeout whose delay is over: at the end of this wake-up, or in a turn that follows. */
   expire(timeout: DueTimeout): void {
     if (this.#isFake) timeout[RUN]();
     else this.#due.add(timeout);
   }
 
-  /** A timeout that is due, or none, is cleared or refreshed. */
+  /** Removes a timeout that is cleared or refreshed, if it is due. */
   withdraw(timeout: DueTimeout): void {
     this.#due.delete(timeout);
   }
 
-  /** One more keeps the process alive, and is about to wait. */
+  /** Counts a timeout that keeps the process alive, before it is scheduled. */
   acquireRef(): void {
     if (this.#refs++ === 0 && !this.timer.hasRef()) this.timer.ref();
   }
 
-  /** One fewer does, and no longer waits, or only without. An empty timer keeps nothing alive as it is. */
+  /** Uncounts a timeout that no longer keeps the process alive. An empty timer keeps nothing alive anyway. */
   releaseRef(): void {
     if (--this.#refs === 0 && this.timer.size > 0) this.timer.unref();
   }
 
-  /** One that does not keep the process alive is about to wait. */
+  /** Called before a timeout is scheduled that does not keep the process alive. */
   addUnref(): void {
     if (this.#refs === 0 && this.timer.hasRef()) this.timer.unref();
   }
 
-  /** The system clock. A wake-up runs what is due after the timer is done with it: what that throws reaches the host. */
+  /** The system clock. A wake-up runs due timeouts after the timer has returned: their errors reach the host. */
   #clock(): Clock {
     const woken = (): void => {
       this.#wake();
@@ -71,10 +127,10 @@ type HostFunction = typeof globalThis.setTimeout;
 
 let latest: SharedTimer | undefined;
 let latestHost: HostFunction | undefined;
-/** By the host's function, real or fake, that their wake-ups are armed with. */
+/** By the host's function, real or fake, that arms their wake-ups. */
 const byHost = new WeakMap<HostFunction, SharedTimer>();
 
-/** The timer for the time that is in force. */
+/** Returns the timer for the current time functions. */
 export function sharedTimer(): SharedTimer {
   const host = hostFunction('setTimeout');
   if (latest === undefined || host !== latestHost) {

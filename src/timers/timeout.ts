@@ -1,24 +1,23 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { TimerId } from '../timer/system-timer.ts';
 import { systemClock } from '../core/clock.ts';
-import { RUN } from './due-timeouts.ts';
-import { invalidArgument } from './host-error.ts';
-import { sharedTimer } from './shared-timer.ts';
+import { wrongType } from '../core/errors.ts';
+import type { TimerId } from '../timer/system-timer.ts';
+import { RUN, sharedTimer } from './shared-timer.ts';
 
-/** What a timeout calls; `this` is the timeout. */
+/** The callback of a timeout; `this` is the timeout. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as the host declares it
 export type TimeoutCallback = (...args: any[]) => void;
 
 /** The shortest delay, as the host has it, in milliseconds. */
 const MIN_DELAY_MS = 1;
-/** The id of a timeout that does not wait. */
+/** The id of a timeout that is not pending. */
 const NOT_WAITING = 0 as TimerId;
 
-/** Those that were asked for their number and wait, by that, in decimal digits: the one form that the host takes. */
+/** Pending timeouts that were converted to a number, by that number in decimal digits: the only form that the host accepts. */
 const byNumber = new Map<string, Timeout>();
 
 /**
- * What `setTimeout` and `setInterval` return, with the interface of the host's object of this name.
+ * The result of `setTimeout` and `setInterval`, with the interface of the host's object of this name.
  *
  * WHY an AsyncResource each: it carries the stores of `AsyncLocalStorage` from the call that set the timeout to its
  * callback for some 30 ns; `AsyncResource.bind` and `AsyncLocalStorage.snapshot` take 13 µs.
@@ -29,13 +28,13 @@ export class Timeout {
   readonly #delayMs: number;
   readonly #isInterval: boolean;
   readonly #args: unknown[] | undefined;
-  /** Undefined once it was cleared: it never waits again. */
+  /** Undefined once the timeout was cleared: it is never pending again. */
   #callback: TimeoutCallback | undefined;
   #id = NOT_WAITING;
   #hasRef: boolean;
-  /** Whether it waits, is due, or runs. */
+  /** Whether it is pending, is due, or runs. */
   #isActive = false;
-  /** Whether it is one of those that keep the process alive. */
+  /** Whether it is counted as keeping the process alive. */
   #isCounted = false;
   #hasNumber = false;
   /** When an interval is due, in milliseconds on the system clock. */
@@ -58,7 +57,7 @@ export class Timeout {
     this.#start();
   }
 
-  /** It waits, and keeps the process alive until it has run. This is the default. */
+  /** Lets the timeout keep the process alive until it has run. This is the default. */
   ref(): this {
     if (!(#callback in this)) return this;
     this.#hasRef = true;
@@ -66,7 +65,7 @@ export class Timeout {
     return this;
   }
 
-  /** It waits, and does not keep the process alive. */
+  /** Lets the process end although the timeout is pending. */
   unref(): this {
     if (!(#callback in this)) return this;
     this.#hasRef = false;
@@ -74,12 +73,12 @@ export class Timeout {
     return this;
   }
 
-  /** Whether it keeps the process alive while it waits. */
+  /** Whether it keeps the process alive while it is pending. */
   hasRef(): boolean {
     return #callback in this && this.#hasRef;
   }
 
-  /** Starts its delay anew, also after it has run; not after it was cleared. No new object. */
+  /** Starts the delay anew, also after the timeout has run; not after it was cleared. Makes no object. */
   refresh(): this {
     if (!(#callback in this) || this.#callback === undefined) return this;
     if (this.#id !== NOT_WAITING) {
@@ -91,18 +90,18 @@ export class Timeout {
     return this;
   }
 
-  /** `clearTimeout` as a method. */
+  /** Clears the timeout, as `clearTimeout`. */
   close(): this {
     if (#callback in this) Timeout.clear(this);
     return this;
   }
 
-  /** `clearTimeout`, for `using`. */
+  /** Clears the timeout, for `using`. */
   [Symbol.dispose](): void {
     this.close();
   }
 
-  /** A number for the clear functions. */
+  /** Returns a number for the clear functions. */
   [Symbol.toPrimitive](): number {
     this.#hasNumber = true;
     const number = this.#context.asyncId();
@@ -111,7 +110,7 @@ export class Timeout {
   }
 
   /**
-   * The callback, where the host has it; null once it was cleared.
+   * The callback, under the host's name; null once the timeout was cleared.
    *
    * @deprecated For the host's clear functions, and for type compatibility.
    */
@@ -126,9 +125,9 @@ export class Timeout {
   }
 
   /**
-   * Whether it neither waits nor runs. The host's clear functions leave one alone that says so.
+   * Whether it is neither pending nor running. The host's clear functions ignore such a timeout.
    *
-   * @deprecated For them.
+   * @deprecated For the host's clear functions.
    */
   get _destroyed(): boolean {
     return !this.#isActive;
@@ -156,22 +155,22 @@ export class Timeout {
     timeout.#stop();
   }
 
-  /** @internal The delay is over. */
+  /** @internal Called when the delay is over. */
   static expire(timeout: Timeout): void {
     timeout.#id = NOT_WAITING;
     timeout.#shared.expire(timeout);
   }
 
-  /** @internal Unless its callback clears it or starts it anew, it ends, and an interval goes on, whatever that does. */
+  /** @internal Runs the callback. Then a timeout ends and an interval continues, even after an error; not if the callback cleared or restarted it. */
   [RUN](): void {
     try {
       this.#run();
     } finally {
-      if (this.#isActive && this.#id === NOT_WAITING) this.#goOn();
+      if (this.#isActive && this.#id === NOT_WAITING) this.#continue();
     }
   }
 
-  #goOn(): void {
+  #continue(): void {
     if (this.#isInterval) this.#repeat();
     else this.#stop();
   }
@@ -182,7 +181,7 @@ export class Timeout {
     else this.#context.runInAsyncScope(callback, this, ...this.#args);
   }
 
-  /** Due a whole number of periods after the first: no drift. What was missed meanwhile is left out: no burst. */
+  /** Schedules an interval a whole number of periods after its first due time: no drift. Missed calls are left out: no burst. */
   #repeat(): void {
     const nowMs = systemClock.now();
     const periods = Math.max(1, Math.floor((nowMs - this.#dueMs) / this.#delayMs) + 1);
@@ -211,22 +210,42 @@ export class Timeout {
   }
 }
 
-/** One callback for all timeouts: that is what makes them cheap for the timer. */
+/** One callback for all timeouts: the timer stores it once. */
 const expire = (timeout: Timeout): void => {
   Timeout.expire(timeout);
 };
 
-/** The timeout that waits under a number, which may be written as a string. */
+/** Returns the pending timeout with a number, which may be a string. */
 export function timeoutOf(number: number | string): Timeout | undefined {
   return byNumber.get(String(number));
 }
 
 /**
- * As the host: what is no number, or below 1, is 1, and a timeout waits for whole milliseconds, so that those of 1 and of
- * 1.8 run in the order in which they were set. Unlike the host, however long it is, and an interval keeps its fraction.
+ * As the host: a delay that is not a number, or below 1, is 1, and the delay of a timeout is truncated to whole milliseconds, so
+ * that those of 1 and of 1.8 run in the order in which they were set. Unlike the host, any length is accepted, and an interval
+ * keeps its fraction.
  */
 function delayOf(delay: unknown, isInterval: boolean): number {
   const delayMs = (delay as number) * 1; // unlike Number(delay), refuses a bigint
   if (!(delayMs >= MIN_DELAY_MS)) return MIN_DELAY_MS;
   return Math.min(isInterval ? delayMs : Math.trunc(delayMs), Number.MAX_VALUE);
+}
+
+/** Returns the host's error for an argument of the wrong type. */
+export function invalidArgument(argument: string, requirement: string, value: unknown): TypeError {
+  return showCode(wrongType(argument, requirement, value));
+}
+
+/** Returns the host's error for `new` where only the host makes instances. */
+export function illegalConstructor(): TypeError {
+  return showCode(Object.assign(new TypeError('Illegal constructor'), { code: 'ERR_ILLEGAL_CONSTRUCTOR' }));
+}
+
+/** Programs match the code in `String(error)`, where the host's errors have it. */
+function showCode<E extends TypeError & { readonly code: string }>(error: E): E {
+  return Object.defineProperty(error, 'toString', {
+    configurable: true,
+    writable: true,
+    value: () => `${error.name} [${error.code}]: ${error.message}`,
+  });
 }

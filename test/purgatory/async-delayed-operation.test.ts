@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { AsyncDelayedOperation, type CompletionReason } from 'escapement';
 import { describe, expect, test } from 'vitest';
+import { SingleFlight } from '../../src/purgatory/async-delayed-operation.ts';
 import { runProgram } from '../run-program.ts';
 import { Fixture } from './support/fixture.ts';
 
@@ -71,7 +73,7 @@ async function watched(delayMs = 10): Promise<{ fixture: Fixture; operation: Rem
 }
 
 describe('one check in flight at most', () => {
-  test('the second try of tryCompleteElseWatch starts when the first is over', async () => {
+  test('the second asynchronous try starts when the first one has ended', async () => {
     const fixture = new Fixture();
     const operation = new Remote(10);
     expect(fixture.purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
@@ -84,7 +86,7 @@ describe('one check in flight at most', () => {
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('when the first says yes there is no second', async () => {
+  test('an operation whose first asynchronous try succeeds has no second one', async () => {
     const fixture = new Fixture();
     const operation = new Remote(10);
     fixture.purgatory.tryCompleteElseWatch(operation, ['x']);
@@ -93,7 +95,7 @@ describe('one check in flight at most', () => {
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('however many triggers come, by whatever way', async () => {
+  test('at most one asynchronous check is in flight, however many triggers there are', async () => {
     const { fixture, operation } = await watched();
     for (let i = 0; i < 5; i++) {
       expect(fixture.purgatory.checkAndComplete('xy'.charAt(i % 2))).toBe(0);
@@ -108,7 +110,7 @@ describe('one check in flight at most', () => {
 });
 
 describe('every trigger is followed by a check that starts after it', () => {
-  test('also when the check in flight says no, or rejects', async () => {
+  test('a trigger during a check that finds nothing, or rejects, is followed by another check', async () => {
     const { fixture, operation } = await watched();
     fixture.purgatory.checkAndComplete('x');
     fixture.purgatory.checkAndComplete('x');
@@ -121,7 +123,7 @@ describe('every trigger is followed by a check that starts after it', () => {
     expect(operation.log).toEqual(['tried']);
   });
 
-  test('also when it comes from inside the check, before it waits', async () => {
+  test('a trigger from inside a check, before it awaits, is followed by another check', async () => {
     const { fixture, operation } = await watched();
     operation.onCheck = (check) => check === 4 && fixture.purgatory.checkAndComplete('x');
     for (let i = 0; i < 2; i++) fixture.purgatory.checkAndComplete('x');
@@ -130,7 +132,7 @@ describe('every trigger is followed by a check that starts after it', () => {
     expect(operation.flights).toHaveLength(5);
   });
 
-  test('also when that check then throws', async () => {
+  test('a trigger from inside a check that then throws is followed by another check', async () => {
     const { fixture, operation } = await watched();
     const mine = new Error('mine');
     operation.onCheck = (check) => {
@@ -146,7 +148,7 @@ describe('every trigger is followed by a check that starts after it', () => {
     expect(operation.flights).toHaveLength(5);
   });
 
-  test('the check is over when its error is reported: what onError completes is forced', async () => {
+  test('an asynchronous check is over when its error is reported: an operation that onError completes is forced', async () => {
     const fixture = new Fixture({
       onError: (_, operation) => {
         operation.forceComplete();
@@ -164,7 +166,7 @@ describe('every trigger is followed by a check that starts after it', () => {
     expect(rejecting.log).toEqual(['forced']);
   });
 
-  test('a check that says no after the timeout starts no other', async () => {
+  test('a check that ends after the timeout is not followed by another', async () => {
     const { fixture, operation } = await watched();
     for (let i = 0; i < 3; i++) fixture.purgatory.checkAndComplete('x');
     fixture.clock.advance(10);
@@ -174,7 +176,7 @@ describe('every trigger is followed by a check that starts after it', () => {
 });
 
 describe('a rejected check is reported, and the timeout still stands', () => {
-  test('rejected, or thrown before there was a promise', async () => {
+  test('a check that rejects or throws is reported, and the timeout remains', async () => {
     const { fixture, operation } = await watched();
     const [rejected, thrown] = [new Error('rejected'), new Error('thrown')];
     fixture.purgatory.checkAndComplete('x');
@@ -196,7 +198,7 @@ describe('a rejected check is reported, and the timeout still stands', () => {
     expect(operation.log).toEqual(['expired', 'onExpiration']);
   });
 
-  test('what is awaited may fail in any way: the next check is not lost', async () => {
+  test('a check may fail in any way: the next one is not lost', async () => {
     const { fixture, operation } = await watched();
     const mine = new Error('mine');
     Object.defineProperty(operation, 'tryCompleteAsync', {
@@ -214,7 +216,7 @@ describe('a rejected check is reported, and the timeout still stands', () => {
     expect(operation.flights).toHaveLength(3);
   });
 
-  test('an onComplete that throws is reported', async () => {
+  test('an error of onComplete after an asynchronous check is reported', async () => {
     const { fixture, operation } = await watched();
     const mine = new Error('mine');
     operation.log.push = () => {
@@ -234,7 +236,7 @@ describe('the end may come during a check; it completes once', () => {
     ['by close', ['closed']],
     ['by cancelForKey', []],
     ['by close with drop', []],
-  ] as const)('%s', async (how, log) => {
+  ] as const)('an operation that ends during its check completes once: %s', async (how, log) => {
     const { fixture, operation } = await watched();
     const { purgatory } = fixture;
     for (const key of 'xy') purgatory.checkAndComplete(key);
@@ -248,7 +250,7 @@ describe('the end may come during a check; it completes once', () => {
   });
 
   test.each(['answers', 'rejects'] as const)(
-    'watched elsewhere while a check %s: that has a check of its own',
+    'an operation that is watched in another purgatory while a check %s has a check of its own there',
     async (how) => {
       const { fixture, operation } = await watched();
       const other = new Fixture();
@@ -269,7 +271,7 @@ describe('the end may come during a check; it completes once', () => {
     },
   );
 
-  test('a purgatory that is closed in its first check keeps nothing', async () => {
+  test('a purgatory that is closed during the first check keeps nothing', async () => {
     const fixture = new Fixture();
     const operation = new Remote(10);
     operation.onCheck = () => fixture.purgatory.close();
@@ -280,7 +282,7 @@ describe('the end may come during a check; it completes once', () => {
 });
 
 describe('an AsyncDelayedOperation', () => {
-  test('works without a purgatory', async () => {
+  test('an AsyncDelayedOperation works without a purgatory', async () => {
     const operation = new Remote(10);
     expect(operation.maybeTryComplete()).toBe(false);
     expect(operation.maybeTryComplete()).toBe(false);
@@ -289,7 +291,7 @@ describe('an AsyncDelayedOperation', () => {
     expect([operation.log, operation.flights.length]).toEqual([['tried'], 2]);
   });
 
-  test('that has its answer at once completes at once', () => {
+  test('an AsyncDelayedOperation whose check returns a value completes at once', () => {
     const fixture = new Fixture();
     const operation = new Remote(10);
     Object.defineProperty(operation, 'tryCompleteAsync', { value: () => true });
@@ -297,7 +299,7 @@ describe('an AsyncDelayedOperation', () => {
     expect(operation.log).toEqual(['tried']);
   });
 
-  test('completes the operations that its completion triggers', async () => {
+  test('an AsyncDelayedOperation completes the operations that its completion triggers', async () => {
     const { fixture, operation } = await watched();
     fixture.watch('a', 'z').holds = true;
     operation.onCheck = () => undefined;
@@ -312,7 +314,7 @@ describe('an AsyncDelayedOperation', () => {
     expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
   });
 
-  test('whose every check triggers itself does not keep the host from its turns', () => {
+  test('an AsyncDelayedOperation whose every check triggers itself does not block the event loop', () => {
     const { stdout, status } = runProgram(`
       import { AsyncDelayedOperation, DelayedOperationPurgatory } from 'escapement';
       const purgatory = new DelayedOperationPurgatory('test', { onError: (error) => console.log(error.code) });
@@ -329,5 +331,79 @@ describe('an AsyncDelayedOperation', () => {
       purgatory.tryCompleteElseWatch(new Operation(20), ['x']);
     `);
     expect([status, stdout.trim().split('\n').at(-1)]).toEqual([0, 'expired']);
+  });
+});
+
+interface Check {
+  readonly land: (answer: string) => void;
+  readonly crash: (error: Error) => void;
+}
+
+/** A flight whose checks are ended by hand, and everything that happened. */
+class Airport {
+  readonly log: string[] = [];
+  readonly inFlight: Check[] = [];
+  started = 0;
+  isWanted = true;
+  readonly flight = new SingleFlight<string, string>({
+    startCheck: () => {
+      this.log.push(`start ${++this.started}`);
+      return new Promise<string>((land, crash) => {
+        this.inFlight.push({ land, crash });
+      });
+    },
+    takeAnswer: (answer, context) => this.log.push(`${answer} for ${context}`),
+    checkFailed: (error, context) => this.log.push(`${String(error)} for ${context}`),
+    isStillWanted: () => this.isWanted,
+  });
+
+  async land(answer: string): Promise<void> {
+    this.inFlight.shift()?.land(answer);
+    await settle();
+  }
+}
+
+describe('a single flight', () => {
+  test('an answer of a single flight has the context of its check, and the next check that of the latest trigger', async () => {
+    const airport = new Airport();
+    for (const context of ['a', 'b', 'c']) airport.flight.trigger(context);
+    await airport.land('no');
+    await airport.land('yes');
+    expect(airport.log).toEqual(['start 1', 'no for a', 'start 2', 'yes for c']);
+  });
+
+  test('a single flight starts no check that is no longer wanted', async () => {
+    const airport = new Airport();
+    for (const context of ['a', 'b']) airport.flight.trigger(context);
+    airport.isWanted = false;
+    await airport.land('no');
+    expect(airport.log).toEqual(['start 1', 'no for a']);
+    airport.flight.trigger('d');
+    expect(airport.started).toBe(2);
+  });
+
+  test('in a single flight at most one check runs, and each trigger is followed by a check', async () => {
+    const event = fc.constantFrom('trigger', 'trigger', 'land', 'crash', 'turn');
+    await fc.assert(
+      fc.asyncProperty(fc.array(event, { maxLength: 30 }), async (events) => {
+        const airport = new Airport();
+        let startedAtTrigger = -1;
+        const last = ['turn', 'land', 'turn', 'land', 'turn'];
+        for (const what of [...events, ...last]) {
+          if (what === 'trigger') {
+            startedAtTrigger = airport.started;
+            airport.flight.trigger('a');
+          } else if (what === 'crash') airport.inFlight.shift()?.crash(new Error('crash'));
+          else if (what === 'land') airport.inFlight.shift()?.land('no');
+          // Without it the next event comes before anybody has heard of the last.
+          else await settle();
+          expect(airport.inFlight.length).toBeLessThanOrEqual(1);
+        }
+        expect(airport.started).toBeGreaterThan(startedAtTrigger);
+        expect(airport.inFlight).toEqual([]);
+        expect(airport.log.filter((line) => line.endsWith(' for a'))).toHaveLength(airport.started);
+      }),
+      { numRuns: 200 },
+    );
   });
 });

@@ -1,7 +1,8 @@
 import { ManualClock, SystemTimer } from 'escapement';
+import { checkPurgatory } from 'escapement/testing';
 import { describe, expect, test } from 'vitest';
 import { thrownBy } from '../timer/support/errors.ts';
-import { TestOperation, type Setup } from './support/fixture.ts';
+import { Fixture, type Setup, TestOperation } from './support/fixture.ts';
 
 /** An operation without a purgatory, a timer for it, and what happens to it. */
 function alone(setup: Setup = {}): {
@@ -23,7 +24,7 @@ const fail = (): never => {
 };
 
 describe('a DelayedOperation without a purgatory', () => {
-  test('completes by force, once', () => {
+  test('forceComplete completes an operation without a purgatory once', () => {
     const { operation, log } = alone();
     expect(operation.isCompleted).toBe(false);
     expect([operation.forceComplete(), operation.forceComplete()]).toEqual([true, false]);
@@ -31,7 +32,7 @@ describe('a DelayedOperation without a purgatory', () => {
     expect(log).toEqual(['a forced']);
   });
 
-  test('completes when a check finds that its condition holds, once', () => {
+  test('maybeTryComplete completes an operation without a purgatory once when its condition holds', () => {
     const { operation, log } = alone();
     expect(operation.maybeTryComplete()).toBe(false);
     operation.holds = true;
@@ -40,7 +41,7 @@ describe('a DelayedOperation without a purgatory', () => {
     expect(log).toEqual(['a tried']);
   });
 
-  test('knows that it is completed while onComplete runs', () => {
+  test('isCompleted is true while onComplete runs', () => {
     const { operation } = alone({
       onComplete: (self) => {
         expect([self.isCompleted, self.forceComplete(), self.maybeTryComplete()]).toEqual([
@@ -54,7 +55,7 @@ describe('a DelayedOperation without a purgatory', () => {
     expect.assertions(1);
   });
 
-  test('expires in a timer: onComplete, then onExpiration', () => {
+  test('an operation that expires in a timer runs onComplete, then onExpiration', () => {
     const { operation, timer, clock, log } = alone({ delayMs: 10 });
     timer.add(operation);
     clock.advance(9);
@@ -64,7 +65,7 @@ describe('a DelayedOperation without a purgatory', () => {
     expect([operation.isCompleted, operation.tries]).toEqual([true, 0]);
   });
 
-  test('leaves the timer when it completes, before onComplete', () => {
+  test('an operation that completes leaves its timer before onComplete', () => {
     const sizes: number[] = [];
     const { operation, timer, clock, log } = alone({ delayMs: 10, onComplete: () => sizes.push(timer.size) });
     timer.add(operation);
@@ -74,14 +75,14 @@ describe('a DelayedOperation without a purgatory', () => {
     expect(log).toEqual(['a forced']);
   });
 
-  test('is not expired by a run that comes too late', () => {
+  test('an operation that has completed does not expire when its timer runs it late', () => {
     const { operation, log } = alone();
     operation.forceComplete();
     operation.run();
     expect(log).toEqual(['a forced']);
   });
 
-  test('can be cancelled in a timer, and completes all the same by force', () => {
+  test('an operation that was cancelled in its timer can still be forced', () => {
     const { operation, timer, clock, log } = alone({ delayMs: 10 });
     timer.add(operation);
     expect([operation.cancel(), operation.cancel()]).toEqual([true, false]);
@@ -90,7 +91,7 @@ describe('a DelayedOperation without a purgatory', () => {
     expect(operation.forceComplete()).toBe(true);
   });
 
-  test('cannot be added to a timer when it may wait for ever', () => {
+  test('a timer refuses an operation without a timeout', () => {
     const { operation, timer } = alone();
     expect(operation.delayMs).toBe(Infinity);
     const error = thrownBy(() => {
@@ -100,13 +101,13 @@ describe('a DelayedOperation without a purgatory', () => {
     expect([operation.pending, timer.size]).toEqual([false, 0]);
   });
 
-  test.each([0, -5, 0.25, 2 ** 40, Number.MAX_VALUE])('takes a delay of %d', (delayMs) => {
+  test.each([0, -5, 0.25, 2 ** 40, Number.MAX_VALUE])('an operation may have a delay of %d', (delayMs) => {
     expect(new TestOperation('a', { delayMs }).delayMs).toBe(delayMs);
   });
 });
 
 describe('maybeTryComplete: a trigger that arrives while a check is running makes that check run once more', () => {
-  test('however many came', () => {
+  test('triggers during a check make it run once more, however many they are', () => {
     const { operation } = alone({
       onTry: (self) => {
         if (self.tries > 1) return;
@@ -118,7 +119,7 @@ describe('maybeTryComplete: a trigger that arrives while a check is running make
     expect(operation.tries).toBe(2);
   });
 
-  test('and the check that runs once more may complete it', () => {
+  test('a check that is repeated may complete the operation', () => {
     const { operation, log } = alone({
       onTry: (self) => {
         self.holds = self.tries === 2;
@@ -129,13 +130,13 @@ describe('maybeTryComplete: a trigger that arrives while a check is running make
     expect(log).toEqual(['a tried']);
   });
 
-  test('but not when the first has completed it', () => {
+  test('a check that has completed the operation is not repeated', () => {
     const { operation } = alone({ holds: true, onTry: (self) => self.maybeTryComplete() });
     expect(operation.maybeTryComplete()).toBe(true);
     expect(operation.tries).toBe(1);
   });
 
-  test('and one that triggers itself for ever ends with ERR_CHECK_ENDLESS', () => {
+  test('a check that triggers itself for ever ends with ERR_CHECK_ENDLESS', () => {
     const { operation } = alone({ onTry: (self) => self.maybeTryComplete() });
     const error = thrownBy(() => operation.maybeTryComplete());
     expect(error).toMatchObject({ name: 'EscapementError', code: 'ERR_CHECK_ENDLESS' });
@@ -146,13 +147,13 @@ describe('maybeTryComplete: a trigger that arrives while a check is running make
 });
 
 describe('forceComplete called by a user without a purgatory throws an onComplete error', () => {
-  test('and it is completed', () => {
+  test('forceComplete without a purgatory throws an error of onComplete, and the operation has completed', () => {
     const { operation } = alone({ onComplete: fail });
     expect(thrownBy(() => operation.forceComplete())).toEqual(new Error('mine'));
     expect([operation.isCompleted, operation.forceComplete()]).toEqual([true, false]);
   });
 
-  test('and so does a check, for both of its callbacks', () => {
+  test('a check without a purgatory throws an error of its callbacks', () => {
     const tried = alone({ onTry: fail }).operation;
     expect(thrownBy(() => tried.maybeTryComplete())).toEqual(new Error('mine'));
     expect(tried.isCompleted).toBe(false);
@@ -164,7 +165,7 @@ describe('forceComplete called by a user without a purgatory throws an onComplet
   });
 
   test.each(['onComplete', 'onExpiration'] as const)(
-    'what %s throws at its timeout goes to the timer',
+    'an error of %s at a timeout without a purgatory goes to the timer',
     (method) => {
       const { operation, timer, clock, log, errors } = alone({ delayMs: 5, [method]: fail });
       timer.add(operation);
@@ -175,7 +176,7 @@ describe('forceComplete called by a user without a purgatory throws an onComplet
   );
 });
 
-test('a tryComplete that says true and forgets to complete is taken at its word', () => {
+test('an operation whose tryComplete returns true without completing it is completed', () => {
   class Forgetful extends TestOperation {
     override tryComplete(): boolean {
       return true;
@@ -185,4 +186,128 @@ test('a tryComplete that says true and forgets to complete is taken at its word'
   const operation = new Forgetful('a', {}, log);
   expect(operation.maybeTryComplete()).toBe(true);
   expect(log).toEqual(['a tried']);
+});
+
+const ALREADY_WATCHED = { name: 'EscapementError', code: 'ERR_ALREADY_WATCHED' };
+
+describe('a pending operation may be watched once: watching it again, here or elsewhere, is ERR_ALREADY_WATCHED', () => {
+  test.each(['here', 'elsewhere'])(
+    'watching a pending operation again is ERR_ALREADY_WATCHED and changes nothing: %s',
+    (where) => {
+      const [fixture, other] = [new Fixture(), new Fixture()];
+      const operation = fixture.watch('a', 'xy', { delayMs: 10 });
+      const { purgatory } = where === 'here' ? fixture : other;
+      expect(thrownBy(() => purgatory.tryCompleteElseWatch(operation, ['y', 'z']))).toMatchObject(
+        ALREADY_WATCHED,
+      );
+      expect([operation.tries, operation.pending]).toEqual([2, true]);
+      expect([fixture.gauges(), other.gauges()]).toEqual([
+        [2, 1, 2, 1],
+        [0, 0, 0, 0],
+      ]);
+      fixture.clock.advance(10);
+      expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
+    },
+  );
+
+  test.each([1, 2])('watching an operation from inside its own try %d is ERR_ALREADY_WATCHED', (which) => {
+    const [fixture, other] = [new Fixture(), new Fixture()];
+    const operation = fixture.operation('a', {
+      onTry: (self) => {
+        if (self.tries !== which) return;
+        for (const { purgatory } of [fixture, other]) {
+          expect(thrownBy(() => purgatory.tryCompleteElseWatch(self, ['x']))).toMatchObject(ALREADY_WATCHED);
+        }
+      },
+    });
+    fixture.purgatory.tryCompleteElseWatch(operation, ['x']);
+    expect([operation.tries, fixture.gauges(), other.gauges()]).toEqual([2, [1, 0, 1, 0], [0, 0, 0, 0]]);
+  });
+
+  test('watching an operation from inside the iterable of its keys is ERR_ALREADY_WATCHED', () => {
+    const fixture = new Fixture();
+    const operation = fixture.operation('a', { delayMs: 10 });
+    function* keys(): Generator<string> {
+      yield 'x';
+      fixture.purgatory.tryCompleteElseWatch(operation, ['y']);
+    }
+    const error = thrownBy(() => fixture.purgatory.tryCompleteElseWatch(operation, keys()));
+    expect(error).toMatchObject(ALREADY_WATCHED);
+    expect(fixture.gauges()).toEqual([1, 1, 1, 1]);
+  });
+
+  test.each([1, 2, 3])(
+    'an operation may be watched under other keys of the same purgatory from inside its own try %d',
+    (tries) => {
+      const fixture = new Fixture();
+      const operation = fixture.watch('a', 'x', {
+        delayMs: 100,
+        onTry: (self) => {
+          if (self.tries !== tries) return;
+          expect(fixture.purgatory.cancel(self)).toBe(true);
+          expect(fixture.purgatory.tryCompleteElseWatch(self, ['y', 'z'])).toBe(false);
+        },
+      });
+      if (tries === 3) fixture.purgatory.checkAndComplete('x');
+      checkPurgatory(fixture.purgatory);
+      expect([...fixture.gauges()]).toEqual([2, 1, 2, 1]);
+      expect(fixture.purgatory.cancelForKey('y')).toEqual([operation]);
+      expect([...fixture.gauges()]).toEqual([0, 0, 0, 0]);
+    },
+  );
+
+  test('an operation that moves to another purgatory in its own check is checked there', () => {
+    const [from, to] = [new Fixture(), new Fixture()];
+    const operation = from.watch('a', 'x', {
+      onTry: (self) => {
+        if (self.tries !== 3) return;
+        from.purgatory.cancelForKey('x');
+        expect(to.purgatory.tryCompleteElseWatch(self, ['y'])).toBe(false);
+      },
+    });
+    from.purgatory.checkAndComplete('x');
+    expect(operation.tries).toBeGreaterThan(3);
+    expect([from.gauges(), to.gauges()]).toEqual([
+      [0, 0, 0, 0],
+      [1, 0, 1, 0],
+    ]);
+  });
+});
+
+describe('cancel() on it cancels only its timeout', () => {
+  test('cancel of a watched operation leaves it under its keys, and numDelayed is exact', () => {
+    const fixture = new Fixture();
+    const operation = fixture.watch('a', 'xy', { delayMs: 10 });
+    expect([operation.cancel(), operation.cancel()]).toEqual([true, false]);
+    expect([operation.isCancelled, operation.pending, operation.isCompleted]).toEqual([true, false, false]);
+    expect(fixture.gauges()).toEqual([2, 0, 2, 0]);
+    fixture.clock.advance(100);
+    expect(fixture.log).toEqual([]);
+    operation.holds = true;
+    expect(fixture.purgatory.checkAndComplete('y')).toBe(1);
+    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  });
+
+  test('cancel returns false for an operation without a pending timeout', () => {
+    const fixture = new Fixture();
+    const operation = fixture.watch('a', 'x');
+    expect(operation.cancel()).toBe(false);
+    expect(fixture.gauges()).toEqual([1, 0, 1, 0]);
+    operation.forceComplete();
+    expect(operation.cancel()).toBe(false);
+  });
+
+  test('another timer may run the timeout of an operation', () => {
+    const fixture = new Fixture();
+    const other = new SystemTimer({ clock: fixture.clock });
+    const operation = fixture.watch('a', 'x', { delayMs: 10 });
+    fixture.clock.advance(5);
+    other.add(operation);
+    expect(fixture.gauges()).toEqual([1, 1, 1, 0]);
+    fixture.clock.advance(9);
+    expect(fixture.log).toEqual([]);
+    fixture.clock.advance(1);
+    expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
+    expect(fixture.gauges()).toEqual([0, 0, 0, 0]);
+  });
 });

@@ -50,13 +50,13 @@ function measured(): { fixture: Fixture; metrics: RecordingMetrics; clock: Manua
 }
 
 describe('metrics', () => {
-  test('carry the name of the purgatory', () => {
+  test('every metric has the name of the purgatory as a label', () => {
     const { metrics } = measured();
     expect(metrics.labels.length).toBeGreaterThanOrEqual(9);
     for (const labels of metrics.labels) expect(labels['purgatory']).toBe('test');
   });
 
-  test('size, delayed and keys are read when somebody asks, until it is closed', () => {
+  test('the gauges are read when metrics are collected, until the purgatory is closed', () => {
     const { fixture, metrics } = measured();
     fixture.watch('a', 'xyz', { delayMs: 10 });
     fixture.watch('b', 'x');
@@ -68,7 +68,7 @@ describe('metrics', () => {
     expect(metrics.readers.size).toBe(0);
   });
 
-  test('completed by reason, and cancelled', () => {
+  test('completed operations are counted by reason, and cancelled ones', () => {
     const { fixture, metrics, clock } = measured();
     fixture.watch('at once', 'x', { holds: true });
     fixture.watch('checked', 'x').holds = true;
@@ -89,7 +89,7 @@ describe('metrics', () => {
     });
   });
 
-  test('time from add to completion, in seconds', () => {
+  test('the time from addition to completion is measured in seconds', () => {
     const { fixture, metrics, clock } = measured();
     fixture.watch('at once', 'x', { holds: true });
     const forced = fixture.watch('forced', 'x');
@@ -100,7 +100,7 @@ describe('metrics', () => {
     expect(metrics.observed.get('purgatory_wait_duration_seconds')).toEqual([0, 1.5, 2]);
   });
 
-  test('duration of the check of each key, in seconds', () => {
+  test('the duration of the check of each key is measured in seconds', () => {
     const { fixture, metrics, clock } = measured();
     fixture.watch('a', 'x', {
       onTry: ({ tries }) => {
@@ -118,7 +118,7 @@ describe('metrics', () => {
     expect(metrics.observed.get('purgatory_check_duration_seconds')).toEqual([0.25, 0.03]);
   });
 
-  test('the buckets of both ascend', () => {
+  test('the buckets of both histograms ascend', () => {
     const { metrics } = measured();
     expect(metrics.buckets.size).toBe(2);
     for (const bounds of metrics.buckets.values()) expect(bounds).toEqual([...bounds].sort((a, b) => a - b));
@@ -128,7 +128,7 @@ describe('metrics', () => {
 describe('expired although the condition held is a metric, not a behaviour', () => {
   const MISSED = 'purgatory_missed_triggers_total';
 
-  test('counted if it held, not if it did not; onComplete is told that it expired', () => {
+  test('an expired operation is a missed trigger if its condition held, and onComplete receives expired', () => {
     const { fixture, metrics, clock } = measured();
     const missed = fixture.watch('missed', 'x', { delayMs: 10 });
     fixture.watch('late', 'x', { delayMs: 10 });
@@ -146,7 +146,7 @@ describe('expired although the condition held is a metric, not a behaviour', () 
     expect(missed.tries).toBe(3);
   });
 
-  test('an operation that throws when it is asked is reported, and expires', () => {
+  test('an operation whose condition throws at expiry is reported, and expires', () => {
     const { fixture, metrics, clock } = measured();
     const mine = new Error('mine');
     const operation = fixture.watch('a', 'x', {
@@ -161,7 +161,7 @@ describe('expired although the condition held is a metric, not a behaviour', () 
     expect(fixture.log).toEqual(['a expired', 'a onExpiration']);
   });
 
-  test('an operation that triggers its key when it is asked is not asked again', () => {
+  test('an operation that triggers its key during the check at expiry is not checked again', () => {
     const { fixture, clock } = measured();
     const operation = fixture.watch('a', 'x', {
       delayMs: 10,
@@ -172,7 +172,7 @@ describe('expired although the condition held is a metric, not a behaviour', () 
   });
 
   test.each(['cancelForKey', 'close with drop'])(
-    'one that is taken out when it is asked, by %s, never completes',
+    'an operation that is removed during the check at expiry, by %s, never completes',
     (how) => {
       const { fixture, clock } = measured();
       const { purgatory } = fixture;
@@ -191,7 +191,7 @@ describe('expired although the condition held is a metric, not a behaviour', () 
     },
   );
 
-  test('one that closes the purgatory when it is asked is closed when that returns, and no trigger was missed', () => {
+  test('an operation that closes the purgatory during the check at expiry is closed, and no trigger was missed', () => {
     const { fixture, metrics, clock } = measured();
     const operation = fixture.watch('a', 'x', {
       delayMs: 10,
@@ -210,7 +210,7 @@ describe('expired although the condition held is a metric, not a behaviour', () 
     ]);
   });
 
-  test('a wait whose condition holds when its time is over still rejects', async () => {
+  test('a wait whose condition holds at its timeout rejects all the same', async () => {
     const { fixture, metrics, clock } = measured();
     let value: string | undefined = undefined;
     const wait = fixture.purgatory.wait(['x'], () => value, { timeoutMs: 10 });
@@ -220,7 +220,7 @@ describe('expired although the condition held is a metric, not a behaviour', () 
     expect(metrics.counts.get(MISSED)).toBe(1);
   });
 
-  test('a wait whose condition throws when its time is over has expired, and missed no trigger', async () => {
+  test('a wait whose condition throws at its timeout has expired, and missed no trigger', async () => {
     const { fixture, metrics, clock } = measured();
     let looks = 0;
     const condition = (): undefined => {
@@ -232,7 +232,7 @@ describe('expired although the condition held is a metric, not a behaviour', () 
     expect(metrics.counts.has(MISSED)).toBe(false);
   });
 
-  test('an asynchronous check is not started for an operation that is about to be over', async () => {
+  test('no asynchronous check is started for an operation that expires', async () => {
     const { fixture, clock } = measured();
     let checks = 0;
     class Remote extends AsyncDelayedOperation {
@@ -257,7 +257,7 @@ describe('expired although the condition held is a metric, not a behaviour', () 
   });
 });
 
-test('a provider that throws stops no completion', () => {
+test('an error of a metrics provider stops no completion', () => {
   const { stdout, status } = runProgram(`
     import { DelayedOperation, DelayedOperationPurgatory } from 'escapement';
     process.on('uncaughtException', (error) => console.log('uncaught', error.message));

@@ -1,5 +1,10 @@
-import { expect, test } from 'vitest';
-import { Watchers } from '../../src/purgatory/watchers.ts';
+import { DelayedOperationPurgatory, type PurgatoryOptions } from 'escapement';
+import { checkPurgatory } from 'escapement/testing';
+import { describe, expect, test } from 'vitest';
+import type { DelayedOperation } from '../../src/purgatory/delayed-operation.ts';
+import { PendingKeys } from '../../src/purgatory/key-checks.ts';
+import { KeyLists, Watcher, Watchers } from '../../src/purgatory/watchers.ts';
+import { thrownBy } from '../timer/support/errors.ts';
 import { TestOperation } from './support/fixture.ts';
 
 /** Watchers of a under x and y, of b under y, of c under y and x. */
@@ -24,7 +29,7 @@ function walk(watchers: Watchers, key: string, during: (name: string) => void = 
   return names;
 }
 
-test('entries and keys are counted, and a key without entries is gone', () => {
+test('entries and keys are counted, and a key without entries is removed', () => {
   const { watchers, a, b, c } = makeWatchers();
   expect([watchers.size, watchers.keys]).toEqual([5, 2]);
   watchers.remove(a);
@@ -34,14 +39,14 @@ test('entries and keys are counted, and a key without entries is gone', () => {
   expect([watchers.size, watchers.keys]).toEqual([0, 0]);
 });
 
-test('what is there no more may be removed again', () => {
+test('an operation that is not watched may be removed again', () => {
   const { watchers, a } = makeWatchers();
   watchers.remove(a);
   watchers.remove(a);
   expect([watchers.size, watchers.keys]).toEqual([3, 2]);
 });
 
-test('all lists every operation once, in the order they came', () => {
+test('all() lists every operation once, in order of arrival', () => {
   const { watchers, a, b, c } = makeWatchers();
   expect(watchers.all()).toEqual([a, b, c]);
   watchers.remove(a);
@@ -49,7 +54,7 @@ test('all lists every operation once, in the order they came', () => {
   expect(watchers.all()).toEqual([b, c, a]);
 });
 
-test('a walk comes to what was there when it began', () => {
+test('a walk visits the operations that were there when it began', () => {
   const { watchers } = makeWatchers();
   expect([walk(watchers, 'y'), walk(watchers, 'x'), walk(watchers, 'z')]).toEqual(['abc', 'ac', '']);
   const late = new TestOperation('late');
@@ -59,7 +64,7 @@ test('a walk comes to what was there when it began', () => {
   expect([names, walk(watchers, 'x')]).toEqual(['ac', 'ac' + 'late']);
 });
 
-test('a walk goes on wherever it is, when operations go: the one it is at, the next, the last, all', () => {
+test('a walk continues when operations are removed: the current one, the next, the last, all', () => {
   for (const [gone, expected] of [
     ['a', 'abc'],
     ['b', 'ac'],
@@ -78,7 +83,7 @@ test('a walk goes on wherever it is, when operations go: the one it is at, the n
   }
 });
 
-test('a walk does not come to what left and came back', () => {
+test('a walk does not visit an operation that was removed and added again', () => {
   const { watchers, b } = makeWatchers();
   const names = walk(watchers, 'y', (name) => {
     if (name !== 'a') return;
@@ -88,10 +93,294 @@ test('a walk does not come to what left and came back', () => {
   expect(names).toBe('ac');
 });
 
-test('one key and 100 000 watchers: taking one out does not look at the others', () => {
+test('removing one of 100 000 watchers of a key does not visit the others', () => {
   const watchers = new Watchers();
   const operations = Array.from({ length: 100_000 }, (_, i) => new TestOperation(`${i}`));
   for (const operation of operations) watchers.add(operation, ['x']);
   for (const operation of operations.reverse()) watchers.remove(operation);
   expect([watchers.size, watchers.keys]).toEqual([0, 0]);
+});
+
+const operation = undefined as unknown as DelayedOperation;
+
+/** Somebody waits for a key, and no longer. */
+function visit(lists: KeyLists, key: unknown): void {
+  const list = lists.use(key);
+  const watcher = new Watcher(operation, list, undefined);
+  watcher.unlink();
+  lists.emptied(list);
+}
+
+describe('lists by key', () => {
+  test('the list counts only keys that are watched', () => {
+    const lists = new KeyLists();
+    const list = lists.use('a');
+    const watcher = new Watcher(operation, list, undefined);
+    expect([lists.size, lists.emptyKeys]).toEqual([1, 0]);
+    watcher.unlink();
+    lists.emptied(list);
+    expect([lists.size, lists.emptyKeys]).toEqual([0, 1]);
+    expect(lists.use('a')).toBe(list);
+    expect([lists.size, lists.emptyKeys]).toEqual([1, 0]);
+  });
+
+  test('the last 256 keys that have become empty are kept, and no more', () => {
+    const lists = new KeyLists();
+    for (let key = 0; key < 10_000; key++) visit(lists, key);
+    expect([lists.size, lists.emptyKeys, lists.all.size]).toEqual([0, 256, 256]);
+    expect([...lists.all.keys()]).toEqual(Array.from({ length: 256 }, (_, i) => 9_744 + i));
+  });
+
+  test('no key that is in use again is removed', () => {
+    const lists = new KeyLists();
+    visit(lists, 'a');
+    const list = lists.use('a');
+    new Watcher(operation, list, undefined);
+    for (let key = 0; key < 1_000; key++) visit(lists, key);
+    expect(lists.get('a')).toBe(list);
+    expect([lists.size, lists.emptyKeys]).toEqual([1, 256]);
+  });
+
+  test('the count is right when one key is watched and removed again and again among others', () => {
+    const lists = new KeyLists();
+    for (let i = 0; i < 5_000; i++) {
+      visit(lists, 'hot');
+      if (i % 3 === 0) visit(lists, i);
+    }
+    const empty = [...lists.all.values()].filter((list) => list.isEmpty).length;
+    expect([lists.size, lists.emptyKeys]).toEqual([0, empty]);
+    expect(empty).toBeLessThanOrEqual(256);
+  });
+
+  test('an object as a key is not kept', () => {
+    const lists = new KeyLists();
+    visit(lists, {});
+    visit(lists, () => undefined);
+    expect(lists.all.size).toBe(0);
+  });
+});
+
+function drain(queue: PendingKeys): unknown[] {
+  const taken: unknown[] = [];
+  for (let key = queue.take(); key !== undefined; key = queue.take()) taken.push(key);
+  return taken;
+}
+
+test('queued keys are taken in order, each once', () => {
+  const queue = new PendingKeys();
+  for (const key of ['a', NaN, 'b', 'a', NaN, 0]) queue.add(key);
+  expect(drain(queue)).toEqual(['a', NaN, 'b', 0]);
+  expect(queue.take()).toBeUndefined();
+});
+
+test('a key that was taken may be queued again, also when the queue has been empty', () => {
+  const queue = new PendingKeys();
+  queue.add('a');
+  expect(queue.take()).toBe('a');
+  queue.add('b');
+  queue.add('a');
+  expect(drain(queue)).toEqual(['b', 'a']);
+  queue.add('a');
+  expect(drain(queue)).toEqual(['a']);
+});
+
+test('clear forgets the queued keys, also in the middle', () => {
+  const queue = new PendingKeys();
+  for (const key of ['a', 'b', 'c']) queue.add(key);
+  expect(queue.take()).toBe('a');
+  queue.clear();
+  expect(queue.take()).toBeUndefined();
+  queue.add('b');
+  expect(drain(queue)).toEqual(['b']);
+});
+
+test('a queue of keys that never ends costs the same at its end as at its beginning', () => {
+  const queue = new PendingKeys();
+  for (let i = 0; i < 100; i++) queue.add(i);
+  for (let i = 100; i < 1_000_000; i++) {
+    queue.add(i);
+    queue.take();
+  }
+  expect(drain(queue)).toHaveLength(100);
+});
+
+interface Partition {
+  readonly topic: string;
+  readonly index: number;
+}
+
+const byValue: PurgatoryOptions<Partition> = { keyOf: ({ topic, index }) => `${topic}-${index}` };
+
+function watch<K>(purgatory: DelayedOperationPurgatory<K>, keys: Iterable<K>): TestOperation {
+  const operation = new TestOperation('a');
+  expect(purgatory.tryCompleteElseWatch(operation, keys)).toBe(false);
+  checkPurgatory(purgatory);
+  return operation;
+}
+
+describe('equality of keys; default: the key itself (SameValueZero)', () => {
+  test.each([
+    ['x', 'x'],
+    ['', ''],
+    [1, 1],
+    [NaN, NaN],
+    [0, -0],
+    [-0, 0],
+    [Infinity, Infinity],
+    [10n, 10n],
+    [Symbol.iterator, Symbol.iterator],
+    [null, null],
+    [false, false],
+  ])('%o is the same key as %o', (one, other) => {
+    const purgatory = new DelayedOperationPurgatory<unknown>('test');
+    const operation = watch(purgatory, [one, other]);
+    expect([purgatory.watched, purgatory.watchedKeys]).toEqual([1, 1]);
+    operation.holds = true;
+    expect(purgatory.checkAndComplete(other)).toBe(1);
+    expect([purgatory.watched, purgatory.watchedKeys]).toEqual([0, 0]);
+    watch(purgatory, [one]);
+    expect(purgatory.cancelForKey(other)).toHaveLength(1);
+  });
+
+  test.each([
+    [1, '1'],
+    [1, 1n],
+    [1, true],
+    [Symbol('s'), Symbol('s')],
+    ['x', 'X'],
+    [null, 'null'],
+    [{}, {}],
+  ])('%o is another key than %o', (one, other) => {
+    const purgatory = new DelayedOperationPurgatory<unknown>('test');
+    const operation = watch(purgatory, [one]);
+    expect([purgatory.checkAndComplete(other), operation.tries]).toEqual([0, 2]);
+    expect(purgatory.cancelForKey(other)).toEqual([]);
+    watch(purgatory, [one, other]);
+    expect([purgatory.watched, purgatory.watchedKeys]).toEqual([3, 2]);
+  });
+
+  test('an object as a key is equal only to itself', () => {
+    const purgatory = new DelayedOperationPurgatory<object>('test');
+    const key = { topic: 't' };
+    const operation = watch(purgatory, [key, key]);
+    expect(purgatory.checkAndComplete({ topic: 't' })).toBe(0);
+    expect(purgatory.cancelForKey(key)).toEqual([operation]);
+  });
+
+  test('an object that cannot be converted to a string may be a key', () => {
+    const purgatory = new DelayedOperationPurgatory<object>('test');
+    const secretive = {
+      toString: (): never => {
+        throw new Error('mine');
+      },
+    };
+    const operation = watch(purgatory, [Object.create(null) as object, secretive]);
+    operation.holds = true;
+    expect(purgatory.checkAndComplete(secretive)).toBe(1);
+  });
+
+  test.each(['__proto__', 'constructor', 'toString'])('%s may be a key', (key) => {
+    const purgatory = new DelayedOperationPurgatory<string>('test');
+    expect([purgatory.checkAndComplete(key), purgatory.cancelForKey(key)]).toEqual([0, []]);
+    const operation = watch(purgatory, [key]);
+    expect(purgatory.cancelForKey(key)).toEqual([operation]);
+  });
+});
+
+describe('keyOf', () => {
+  test('keyOf maps a structured key to a comparable value', () => {
+    const purgatory = new DelayedOperationPurgatory<Partition>('test', byValue);
+    const operation = watch(purgatory, [
+      { topic: 't', index: 0 },
+      { topic: 't', index: 1 },
+      { topic: 't', index: 0 },
+    ]);
+    expect([purgatory.watched, purgatory.watchedKeys]).toEqual([2, 2]);
+    expect(purgatory.checkAndComplete({ topic: 't', index: 2 })).toBe(0);
+    operation.holds = true;
+    expect(purgatory.checkAndComplete({ topic: 't', index: 1 })).toBe(1);
+    expect(purgatory.watched).toBe(0);
+  });
+
+  test('keyOf is used by cancelForKey and wait', async () => {
+    const purgatory = new DelayedOperationPurgatory<Partition>('test', byValue);
+    const wait = purgatory.wait([{ topic: 't', index: 0 }], () => undefined, { timeoutMs: Infinity });
+    const operation = watch(purgatory, [{ topic: 't', index: 0 }]);
+    expect(purgatory.cancelForKey({ topic: 't', index: 0 })).toEqual([operation]);
+    await expect(wait).rejects.toHaveProperty('code', 'ERR_OPERATION_CANCELLED');
+  });
+
+  test.each([NaN, 0, 7n, Symbol.iterator, ''])('keyOf may return %o', (plain) => {
+    const purgatory = new DelayedOperationPurgatory<object>('test', { keyOf: () => plain });
+    const operation = watch(purgatory, [{}, {}]);
+    expect(purgatory.watched).toBe(1);
+    expect(purgatory.cancelForKey({})).toEqual([operation]);
+  });
+
+  test('keyOf is called once for each key, with the key alone', () => {
+    const calls: unknown[][] = [];
+    const keyOf = (...args: unknown[]): string => {
+      calls.push(args);
+      return String(args[0]);
+    };
+    const purgatory = new DelayedOperationPurgatory<string>('test', { keyOf });
+    watch(purgatory, ['x', 'y', 'x']);
+    purgatory.checkAndComplete('y');
+    expect(calls).toEqual([['x'], ['y'], ['x'], ['y']]);
+  });
+
+  test('keyOf may accept undefined as a key', () => {
+    const purgatory = new DelayedOperationPurgatory<string | undefined>('test', {
+      keyOf: (key) => key ?? '',
+    });
+    const operation = watch(purgatory, [undefined]);
+    expect(purgatory.cancelForKey(undefined)).toEqual([operation]);
+  });
+});
+
+describe('the keys may be any iterable', () => {
+  test('the keys may be a set, a map of keys, a generator or a typed array', () => {
+    function* generate(): Generator<number> {
+      yield* [1, 2, 1];
+    }
+    for (const keys of [
+      new Set([1, 2]),
+      new Map([
+        [1, 0],
+        [2, 0],
+      ]).keys(),
+      generate(),
+      Uint8Array.of(1, 2, 1),
+    ]) {
+      const purgatory = new DelayedOperationPurgatory<number>('test');
+      watch(purgatory, keys);
+      expect(purgatory.watched).toBe(2);
+    }
+  });
+
+  test('the keys are read once, before the first try, so later changes have no effect', () => {
+    const purgatory = new DelayedOperationPurgatory<string>('test');
+    const keys = ['x'];
+    const operation = new TestOperation('a', { onTry: () => keys.push('y') });
+    purgatory.tryCompleteElseWatch(operation, keys);
+    expect(purgatory.watched).toBe(1);
+  });
+
+  test('an iterator of keys is closed when it is not read to its end', () => {
+    let isClosed = false;
+    function* keys(): Generator<string | undefined> {
+      try {
+        yield 'x';
+        yield undefined;
+        expect.fail('it went on');
+      } finally {
+        isClosed = true;
+      }
+    }
+    const purgatory = new DelayedOperationPurgatory<string | undefined>('test');
+    expect(thrownBy(() => purgatory.tryCompleteElseWatch(new TestOperation('a'), keys()))).toBeInstanceOf(
+      TypeError,
+    );
+    expect([isClosed, purgatory.watched]).toEqual([true, 0]);
+  });
 });

@@ -1,8 +1,8 @@
 import { ManualClock, SystemTimer } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { describe, expect, test, vi } from 'vitest';
-import type { TimerInternals } from '../../src/timer/timer-internals.ts';
-import type { TimerTaskList } from '../../src/timer/timer-table.ts';
+import type { TimerInternals } from '../../src/timer/system-timer.ts';
+import type { TimerTaskList } from '../../src/timer/timer-task-list.ts';
 import { detach } from '../../src/timer/timer-task.ts';
 import { TestTask } from './support/tasks.ts';
 
@@ -114,7 +114,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     "a bucket's expiration that is no multiple of the tick",
-    /no multiple of 1/,
+    /not a multiple of 1/,
     ({ early }) => {
       early.expirationMs = 5.5;
     },
@@ -128,7 +128,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     "an entry's expiration that is no multiple of the tick",
-    /slot \d+ expires at 5.25, no multiple of the tick/,
+    /slot \d+ expires at 5.25, not a multiple of the tick/,
     ({ wheels: { table }, early }) => {
       table.setExpiration(early.first, 5.25);
     },
@@ -205,14 +205,14 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'a task that does not know that it waits',
-    /thinks it waits elsewhere/,
+    /refers to another entry/,
     ({ task }) => {
       detach(task);
     },
   ],
   [
     'an entry for a task that has none',
-    /runs a task and has none/,
+    /has the callback of tasks, and no task/,
     ({ wheels: { table }, late }) => {
       const slot = late.first;
       const read = table.argumentOf.bind(table);
@@ -249,13 +249,15 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
     'a wake-up that was lost',
     /the wake-up is armed for Infinity/,
     ({ driver }) => {
-      vi.spyOn(driver as Writable<typeof driver>, 'armedForMs', 'get').mockReturnValue(Infinity);
+      vi.spyOn(driver.wakeup as Writable<typeof driver.wakeup>, 'deadlineMs', 'get').mockReturnValue(
+        Infinity,
+      );
     },
   ],
 ];
 
 describe('checkTimer finds', () => {
-  test.each(CORRUPTIONS)('%s', (_, message, corrupt) => {
+  test.each(CORRUPTIONS)('checkTimer finds %s', (_, message, corrupt) => {
     const patient = makePatient();
     corrupt(patient);
     expect(() => {
@@ -264,7 +266,7 @@ describe('checkTimer finds', () => {
     vi.restoreAllMocks();
   });
 
-  test('what it finds is an Error that says who speaks', () => {
+  test('an error of checkTimer begins with the name of the function', () => {
     const { timer, early } = makePatient();
     early.isQueued = false;
     expect(() => {
@@ -274,7 +276,7 @@ describe('checkTimer finds', () => {
 });
 
 describe('checkTimer is content with', () => {
-  test('a timer in any ordinary state, also while a task runs', () => {
+  test('checkTimer accepts a timer in any ordinary state, also while a task runs', () => {
     const { timer, clock } = makePatient();
     timer.schedule(
       5,
@@ -292,7 +294,7 @@ describe('checkTimer is content with', () => {
     expect(timer.size).toBe(0);
   });
 
-  test('a timer nobody drives, one somebody waits on, one an executor has, and a closed one', () => {
+  test('checkTimer accepts a timer without autoStart, one with a pending advanceClock, one with a handed-over turn, and a closed one', () => {
     const clock = new ManualClock();
     const idle = new SystemTimer({ clock, autoStart: false });
     const awaited = new SystemTimer({ clock, autoStart: false });
@@ -306,14 +308,14 @@ describe('checkTimer is content with', () => {
     expect([idle, awaited, handedOver, closed].map((timer) => timer.size)).toEqual([1, 0, 1, 0]);
   });
 
-  test('hundreds of thousands of buckets', () => {
+  test('checkTimer accepts hundreds of thousands of buckets', () => {
     const timer = new SystemTimer({ clock: new ManualClock(), wheelSize: 2 ** 18 });
     for (let delayMs = 1; delayMs <= 200_000; delayMs++) timer.schedule(delayMs, () => undefined, undefined);
     checkTimer(timer);
     expect(timer.size).toBe(200_000);
   });
 
-  test('the largest expirations there are, on every level', () => {
+  test('checkTimer accepts the largest expirations on every level', () => {
     for (const options of [
       { tickMs: 5, wheelSize: 3 },
       { tickMs: 1, wheelSize: 2 },

@@ -1,5 +1,6 @@
 import { ManualClock, SystemTimer } from 'escapement';
 import { checkTimer } from 'escapement/testing';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, test } from 'vitest';
 import { HandClock } from './support/hand-clock.ts';
 import { Journal, TestTask } from './support/tasks.ts';
@@ -17,7 +18,7 @@ class Later {
 }
 
 describe('an executor that runs at once', () => {
-  test('behaves like none', () => {
+  test('an executor that runs its turn at once behaves like none', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({
       clock,
@@ -39,7 +40,7 @@ describe('an executor that runs at once', () => {
     checkTimer(timer);
   });
 
-  test('is not asked while nothing is due', () => {
+  test('an executor is not called while nothing is due', () => {
     let asked = 0;
     const clock = new ManualClock();
     const timer = new SystemTimer({
@@ -59,7 +60,7 @@ describe('an executor that runs at once', () => {
 });
 
 describe('an executor that runs later', () => {
-  test('due tasks wait for it, and count in size', () => {
+  test('due tasks stay pending until the executor runs its turn, and count in size', () => {
     const later = new Later();
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, executor: later.execute });
@@ -74,7 +75,7 @@ describe('an executor that runs later', () => {
     expect([timer.size, clock.armed]).toEqual([0, 0]);
   });
 
-  test('they can be cancelled and moved until it runs', () => {
+  test('due tasks can be cancelled and moved until the executor runs its turn', () => {
     const later = new Later();
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, executor: later.execute });
@@ -93,7 +94,7 @@ describe('an executor that runs later', () => {
     expect(journal.entries).toEqual(['c', 'b']);
   });
 
-  test('it is given one turn at a time: what falls due meanwhile joins it', () => {
+  test('an executor has one turn at a time, and what falls due meanwhile joins it', () => {
     const later = new Later();
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, executor: later.execute });
@@ -111,7 +112,7 @@ describe('an executor that runs later', () => {
     checkTimer(timer);
   });
 
-  test('nobody is woken again for what it has been given', () => {
+  test('no wake-up is armed for what the executor will run', () => {
     const later = new Later();
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, executor: later.execute });
@@ -123,7 +124,7 @@ describe('an executor that runs later', () => {
     checkTimer(timer);
   });
 
-  test('maxTasksPerTurn bounds each of its turns, order kept', () => {
+  test('maxTasksPerTurn bounds each turn of an executor, order kept', () => {
     const later = new Later();
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, executor: later.execute, maxTasksPerTurn: 2 });
@@ -139,7 +140,7 @@ describe('an executor that runs later', () => {
     expect(turns).toEqual([[0, 1], [2, 3], [4]]);
   });
 
-  test('a task that re-adds itself is given to it again', () => {
+  test('a task that adds itself again is run by the executor again', () => {
     const later = new Later();
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, executor: later.execute });
@@ -155,7 +156,7 @@ describe('an executor that runs later', () => {
     }
   });
 
-  test('it finds nothing left to do when everything was cancelled, and is asked again later', () => {
+  test('an executor finds an empty turn when everything was cancelled, and is called again later', () => {
     const later = new Later();
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, executor: later.execute });
@@ -171,7 +172,7 @@ describe('an executor that runs later', () => {
     expect(task.runs).toBe(1);
   });
 
-  test('what it was given once does not count as falling due again', async () => {
+  test('what an executor has taken on does not count as falling due again', async () => {
     const later = new Later();
     const timer = new SystemTimer({ clock: new ManualClock(), executor: later.execute, autoStart: false });
     timer.add(new TestTask(0));
@@ -180,7 +181,7 @@ describe('an executor that runs later', () => {
     expect(later.runs).toHaveLength(1);
   });
 
-  test('after close it runs nothing', () => {
+  test('an executor that runs its turn after close runs nothing', () => {
     const later = new Later();
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, executor: later.execute });
@@ -193,7 +194,7 @@ describe('an executor that runs later', () => {
     checkTimer(timer);
   });
 
-  test('close with "run" does not wait for it', () => {
+  test('close with "run" does not wait for the executor', () => {
     const later = new Later();
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, executor: later.execute });
@@ -209,7 +210,7 @@ describe('an executor that runs later', () => {
 });
 
 describe('an executor that misbehaves', () => {
-  test('throwing: the tasks run all the same, and onError is told', () => {
+  test('tasks run although the executor throws, and its error goes to onError', () => {
     const boom = new Error('no room');
     const errors: unknown[] = [];
     const clock = new HandClock();
@@ -230,7 +231,7 @@ describe('an executor that misbehaves', () => {
     expect(task.runs).toBe(2);
   });
 
-  test('throwing after it has run them: they do not run twice', () => {
+  test('tasks do not run twice when the executor throws after it has run them', () => {
     const errors: unknown[] = [];
     const clock = new HandClock();
     const timer = new SystemTimer({
@@ -250,7 +251,7 @@ describe('an executor that misbehaves', () => {
     expect(errors).toHaveLength(1);
   });
 
-  test('running twice: the second run does nothing', () => {
+  test('a second run of one turn of an executor does nothing', () => {
     const clock = new HandClock();
     const timer = new SystemTimer({
       clock,
@@ -268,7 +269,7 @@ describe('an executor that misbehaves', () => {
     checkTimer(timer);
   });
 
-  test('running twice, much later: no task runs twice, none is lost', () => {
+  test('a second run of a turn, much later, runs no task twice and loses none', () => {
     const later = new Later();
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, executor: later.execute });
@@ -289,7 +290,7 @@ describe('an executor that misbehaves', () => {
     checkTimer(timer);
   });
 
-  test('running inside a task: it is nested, so it runs nothing', () => {
+  test('a turn that the executor runs inside a task is nested and runs nothing', () => {
     const later = new Later();
     const clock = new HandClock();
     const timer = new SystemTimer({ clock, executor: later.execute });
@@ -305,7 +306,7 @@ describe('an executor that misbehaves', () => {
     expect(journal.entries).toEqual(['a', 'after run', 'b']);
   });
 
-  test('closing the timer instead', () => {
+  test('an executor may close the timer', () => {
     const clock = new HandClock();
     const task = new TestTask(1);
     const timer: SystemTimer = new SystemTimer({
@@ -320,7 +321,7 @@ describe('an executor that misbehaves', () => {
     expect([task.runs, timer.size, clock.armed]).toEqual([0, 0, 0]);
   });
 
-  test('polling instead', () => {
+  test('an executor may poll the timer', () => {
     const clock = new HandClock();
     const task = new TestTask(1);
     const timer: SystemTimer = new SystemTimer({
@@ -334,4 +335,95 @@ describe('an executor that misbehaves', () => {
     clock.runTo(1);
     expect(task.runs).toBe(1);
   });
+});
+
+const store = new AsyncLocalStorage<string>();
+
+function makeTimer(asyncContext: boolean, onError?: () => void) {
+  const clock = new ManualClock();
+  const timer = new SystemTimer({ clock, asyncContext, ...(onError === undefined ? {} : { onError }) });
+  const seen: (string | undefined)[] = [];
+  const look = (): void => {
+    seen.push(store.getStore());
+  };
+  return { clock, timer, seen, look };
+}
+
+describe('with asyncContext', () => {
+  test('a task and a callback run in the async context of the call that added them', () => {
+    const { clock, timer, seen, look } = makeTimer(true);
+    store.run('task', () => {
+      timer.add(new TestTask(10, look));
+    });
+    store.run('callback', () => timer.schedule(20, look, undefined));
+    timer.add(new TestTask(30, look));
+    checkTimer(timer);
+    store.run('the one who advances', () => {
+      clock.advance(30);
+    });
+    expect(seen).toEqual(['task', 'callback', undefined]);
+    expect(store.getStore()).toBeUndefined();
+  });
+
+  test('a task that is added again runs in the later context, and a rescheduled callback in its first', () => {
+    const { clock, timer, seen, look } = makeTimer(true);
+    const task = new TestTask(10, look);
+    store.run('first', () => {
+      timer.add(task);
+    });
+    const id = store.run('scheduled', () => timer.schedule(10, look, undefined));
+    store.run('second', () => {
+      timer.add(task);
+      timer.reschedule(id, 20);
+    });
+    clock.advance(20);
+    expect(seen).toEqual(['second', 'scheduled']);
+  });
+
+  test('a task keeps no context once it has run, and works in a timer without asyncContext', () => {
+    const { clock, timer, seen, look } = makeTimer(true);
+    const plain = new SystemTimer({ clock });
+    const task = new TestTask(10, look);
+    store.run('first', () => {
+      timer.add(task);
+    });
+    clock.advance(10);
+    store.run('second', () => {
+      timer.add(task);
+      plain.add(task);
+    });
+    clock.advance(10);
+    expect(seen).toEqual(['first', undefined]);
+  });
+
+  test('with asyncContext an error goes to onError with its task, and close returns the tasks', () => {
+    const errors: unknown[] = [];
+    const clock = new ManualClock();
+    const timer = new SystemTimer({
+      clock,
+      asyncContext: true,
+      onError: (error, task) => errors.push([(error as Error).message, task]),
+    });
+    const failing = new TestTask(5, () => {
+      throw new Error('boom');
+    });
+    const waiting = new TestTask(50);
+    timer.add(failing);
+    timer.add(waiting);
+    timer.schedule(60, () => undefined, undefined);
+    clock.advance(5);
+    expect(errors).toEqual([['boom', failing]]);
+    checkTimer(timer);
+    expect(timer.close()).toEqual([waiting]);
+    expect(waiting.pending).toBe(false);
+  });
+});
+
+test('without asyncContext tasks run in the context of the wake-up', () => {
+  const { clock, timer, seen, look } = makeTimer(false);
+  store.run('task', () => {
+    timer.add(new TestTask(10, look));
+  });
+  clock.advance(10);
+  expect(seen).toEqual([undefined]);
 });

@@ -1,5 +1,162 @@
-import { describe, expect, test, vi } from 'vitest';
-import { NO_SLOT, TimerTable, TimerTaskList } from '../../src/timer/timer-table.ts';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { GrowableMemory } from '../../src/timer/growable-memory.ts';
+import {
+  type EntryCallback,
+  NO_SLOT,
+  PAGE_SHIFT,
+  ReferencePage,
+  TimerTable,
+} from '../../src/timer/timer-table.ts';
+import { TimerTaskList } from '../../src/timer/timer-task-list.ts';
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+});
+
+/** Grows step by step, writes to every new element, and looks at all of it in between. */
+function expectGrowth(memory: GrowableMemory, steps: readonly number[]): void {
+  let written = 0;
+  for (const rows of steps) {
+    memory.grow(rows * 16);
+    const values = new Int32Array(memory.buffer);
+    expect(values.length).toBeGreaterThanOrEqual(rows * 4);
+    for (let i = written; i < rows * 4; i++) {
+      if (values[i] !== 0) throw new Error(`element ${i} is new and not zero`);
+      values[i] = i * 3;
+    }
+    written = rows * 4;
+    for (let i = 0; i < written; i++) if (values[i] !== i * 3) throw new Error(`element ${i} was lost`);
+  }
+}
+
+const SMALL_TO_LARGE = [256, 300, 512, 5_000, 65_536, 70_000, 100_000, 400_000];
+
+describe('a growable array', () => {
+  test('new memory is zero', () => {
+    const values = new Float64Array(new GrowableMemory(2_048).buffer);
+    expect(values.length).toBeGreaterThanOrEqual(256);
+    expect(values.every((value) => value === 0)).toBe(true);
+  });
+
+  test('growing memory keeps its content, and new bytes are zero', () => {
+    expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE);
+  });
+
+  test('memory of several megabytes keeps fractions and large integers', () => {
+    const memory = new GrowableMemory(64);
+    new Float64Array(memory.buffer)[7] = 0.1;
+    memory.grow(8_000_000);
+    const values = new Float64Array(memory.buffer);
+    values[999_999] = 2 ** 53 - 1;
+    expect([values[7], values[999_999]]).toEqual([0.1, 2 ** 53 - 1]);
+  });
+
+  test('memory does not change when it is asked for less than it has', () => {
+    const memory = new GrowableMemory(4_096);
+    const { buffer } = memory;
+    memory.grow(160);
+    expect(memory.buffer).toBe(buffer);
+  });
+
+  test('memory grows in a host without WebAssembly', () => {
+    vi.stubGlobal('WebAssembly', undefined);
+    expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE);
+  });
+
+  test('memory grows in a host that refuses shared memory', () => {
+    const refuse = (): never => {
+      throw new RangeError('could not allocate memory');
+    };
+    class Memory {
+      readonly buffer = refuse();
+    }
+    vi.stubGlobal('WebAssembly', { Memory });
+    expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE);
+  });
+});
+
+const one: EntryCallback = () => 1;
+const two: EntryCallback = () => 2;
+const FIRST = 3 << PAGE_SHIFT;
+
+/** A page and the slots that are in use in it, kept like the table keeps them. */
+class Page {
+  readonly page = new ReferencePage();
+  readonly used = new Set<number>();
+
+  set(slot: number, callback: EntryCallback, argument?: unknown): void {
+    this.page.set(slot, callback, argument, (other) => this.used.has(other));
+    this.used.add(slot);
+  }
+
+  clear(slot: number): void {
+    this.used.delete(slot);
+    this.page.clear(slot);
+  }
+}
+
+describe('a reference page', () => {
+  test('a reference page keeps an argument for every slot', () => {
+    const { page } = new Page();
+    const argument = {};
+    page.set(FIRST, one, argument, () => false);
+    page.set(FIRST + 4_095, one, 0, () => false);
+    expect([page.argumentOf(FIRST), page.argumentOf(FIRST + 4_095), page.argumentOf(FIRST + 1)]).toEqual([
+      argument,
+      0,
+      undefined,
+    ]);
+    page.clear(FIRST);
+    expect(page.argumentOf(FIRST)).toBeUndefined();
+  });
+
+  test('a uniform reference page keeps one callback, and forgets it with the last entry', () => {
+    const { page, ...rest } = new Page();
+    expect(rest.used.size).toBe(0);
+    page.set(FIRST, one, undefined, () => false);
+    page.set(FIRST + 1, one, undefined, () => false);
+    expect([page.callbackOf(FIRST), page.callbackOf(FIRST + 1)]).toEqual([one, one]);
+    page.clear(FIRST);
+    expect(page.callbackOf(FIRST + 1)).toBe(one);
+    page.clear(FIRST + 1);
+    expect(page.callbackOf(FIRST)).toBeUndefined();
+    page.set(FIRST, two, undefined, () => false);
+    expect(page.callbackOf(FIRST)).toBe(two);
+  });
+
+  test('a reference page becomes mixed at the first other callback, and every entry keeps its own', () => {
+    const used = new Page();
+    used.set(FIRST, one);
+    used.set(FIRST + 1, one);
+    used.clear(FIRST + 1);
+    used.set(FIRST + 2, two);
+    used.set(FIRST + 3, one);
+    const callbacks = [0, 1, 2, 3, 4].map((i) => used.page.callbackOf(FIRST + i));
+    expect(callbacks).toEqual([one, undefined, two, one, undefined]);
+  });
+
+  test('a mixed reference page forgets callbacks entry by entry', () => {
+    const used = new Page();
+    used.set(FIRST, one);
+    used.set(FIRST + 1, two);
+    used.clear(FIRST);
+    expect([used.page.callbackOf(FIRST), used.page.callbackOf(FIRST + 1)]).toEqual([undefined, two]);
+    used.clear(FIRST + 1);
+    expect(used.page.callbackOf(FIRST + 1)).toBeUndefined();
+    used.set(FIRST, two);
+    used.set(FIRST + 1, one);
+    expect([used.page.callbackOf(FIRST), used.page.callbackOf(FIRST + 1)]).toEqual([two, one]);
+  });
+
+  test('a slot of a reference page can be used again with another callback', () => {
+    const used = new Page();
+    used.set(FIRST, one);
+    used.clear(FIRST);
+    used.set(FIRST, two);
+    used.set(FIRST + 1, one);
+    expect([used.page.callbackOf(FIRST), used.page.callbackOf(FIRST + 1)]).toEqual([two, one]);
+  });
+});
 
 const callback = (): void => undefined;
 
@@ -23,7 +180,7 @@ describe('rows', () => {
     expect([table.size, table.sentinelOf(slot)]).toEqual([1, list.sentinel]);
   });
 
-  test('a slot is used again, the last one given back first, and holds nothing meanwhile', () => {
+  test('a slot is used again, the one released last first, and holds nothing meanwhile', () => {
     const table = new TimerTable();
     const list = new TimerTaskList(table, 1);
     const [a, b] = [table.allocate(callback, 'a'), table.allocate(callback, 'b')];
@@ -37,7 +194,7 @@ describe('rows', () => {
     expect(table.top).toBe(top);
   });
 
-  test('nothing is lost while the table grows', () => {
+  test('no entry is lost while the table grows', () => {
     const table = new TimerTable();
     const list = new TimerTaskList(table, 1);
     const ids: number[] = [];
@@ -58,10 +215,10 @@ describe('rows', () => {
 });
 
 describe('lists', () => {
-  test('append, unlink and detachAll keep the links and the count', () => {
+  test('append, unlink and cutBefore keep the links and the count of a list', () => {
     const table = new TimerTable();
     const [list, other] = [new TimerTaskList(table, 1), new TimerTaskList(table, 2)];
-    expect([list.isEmpty, list.size, table.listAt(list.sentinel) === list]).toEqual([true, 0, true]);
+    expect([list.isEmpty, list.size]).toEqual([true, 0]);
     const slots = ['a', 'b', 'c'].map((name) => {
       const slot = table.allocate(callback, name);
       list.add(slot);
@@ -74,13 +231,13 @@ describe('lists', () => {
     expect([list.size, other.size]).toEqual([2, 1]);
     expect(table.unlink(slots[1])).toBe(other.sentinel);
     expect([other.isEmpty, other.size]).toEqual([true, 0]);
-    table.detachAll(list.sentinel);
+    table.cutBefore(list.sentinel, list.sentinel, 2);
     expect([list.isEmpty, list.size]).toEqual([true, 0]);
     expect(table.next(slots[0])).toBe(slots[2]);
     expect(table.next(slots[2])).toBe(list.sentinel);
   });
 
-  test('prev mirrors next', () => {
+  test('the links to previous entries mirror those to next entries', () => {
     const table = new TimerTable();
     const list = new TimerTaskList(table, 1);
     for (let i = 0; i < 5; i++) list.add(table.allocate(callback, i));
@@ -92,7 +249,7 @@ describe('lists', () => {
     expect(backwards).toEqual(forwards.reverse());
   });
 
-  test('discard tells which list it emptied', () => {
+  test('discard returns the list that it emptied', () => {
     const table = new TimerTable();
     const list = new TimerTaskList(table, 1);
     const [a, b] = [table.allocate(callback, 'a'), table.allocate(callback, 'b')];
@@ -104,7 +261,7 @@ describe('lists', () => {
 });
 
 describe('ids', () => {
-  test('lead back to their entry until it is released', () => {
+  test('an id leads to its entry until the entry is released', () => {
     const table = new TimerTable();
     const list = new TimerTaskList(table, 1);
     const slot = table.allocate(callback, 'a');
@@ -117,7 +274,7 @@ describe('ids', () => {
     expect([table.slotOf(id), table.idOf(slot) === id]).toEqual([NO_SLOT, false]);
   });
 
-  test('name neither sentinels nor markers nor free slots', () => {
+  test('no id refers to a sentinel, a marker or a free slot', () => {
     const table = new TimerTable();
     const list = new TimerTaskList(table, 1);
     const marker = table.newMarker();
@@ -132,7 +289,7 @@ describe('ids', () => {
     expect(table.slotOf(table.idOf(marker))).toBe(NO_SLOT);
   });
 
-  test.each([0, -1, 1, 0.5, NaN, Infinity, -Infinity, 2 ** 53, 1e300])('%d is none', (id) => {
+  test.each([0, -1, 1, 0.5, NaN, Infinity, -Infinity, 2 ** 53, 1e300])('%d is not an id', (id) => {
     const table = new TimerTable();
     const list = new TimerTaskList(table, 1);
     for (let i = 0; i < 10; i++) list.add(table.allocate(callback, i));
@@ -140,7 +297,7 @@ describe('ids', () => {
   });
 
   test.each([0, 0.5, 1 - 2 ** -27, 1 - 2 ** -53])(
-    'are positive safe integers, also where the generations start over (%d)',
+    'ids are positive safe integers, also where generations wrap around (%d)',
     (random) => {
       const spy = vi.spyOn(Math, 'random').mockReturnValue(random);
       const table = new TimerTable();
@@ -160,7 +317,7 @@ describe('ids', () => {
     },
   );
 
-  test('a fraction beside an id that is in use is none', () => {
+  test('a fraction beside a valid id is not an id', () => {
     const spy = vi.spyOn(Math, 'random').mockReturnValue(1e-6);
     const table = new TimerTable();
     spy.mockRestore();

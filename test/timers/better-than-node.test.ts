@@ -22,7 +22,7 @@ describe('under fake timers', () => {
     expect(calls).toBe(1);
   });
 
-  test('Infinity waits for ever, and can be cleared', () => {
+  test('a delay of Infinity never ends, and can be cleared', () => {
     const timeout = ours.setTimeout(() => undefined, Infinity);
     vi.advanceTimersByTime(10_000 * DAY_MS);
     expect(timeout.hasRef()).toBe(true);
@@ -44,7 +44,7 @@ describe('under fake timers', () => {
     expect(calls.at(-1)).toBe(10_000);
   });
 
-  test('an async iterator does not burst: a busy loop gets one tick for those it missed', async () => {
+  test('an async iterator does not burst: a busy loop gets one tick for those that it missed', async () => {
     const iterator = intervals(10, 'tick')[Symbol.asyncIterator]();
     const first = iterator.next();
     await vi.advanceTimersByTimeAsync(10);
@@ -61,7 +61,7 @@ describe('under fake timers', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('however many wait, the host has one timeout', () => {
+  test('the host has one timeout, however many are pending', () => {
     const timeouts = Array.from({ length: 1_000 }, (_, i) => ours.setTimeout(() => undefined, 100 + i));
     expect(vi.getTimerCount()).toBe(1);
     for (const timeout of timeouts) ours.clearTimeout(timeout);
@@ -70,7 +70,7 @@ describe('under fake timers', () => {
 });
 
 describe('in real time', () => {
-  test('never early, by the clock that decides it', async () => {
+  test('a timeout is never early on its clock, in real time', async () => {
     const early: number[] = [];
     await Promise.all(
       Array.from({ length: 300 }, (_, i) => {
@@ -88,7 +88,7 @@ describe('in real time', () => {
     expect(early).toEqual([]);
   });
 
-  test('an interval leaves out what it missed in a stall, and stays on its beat', async () => {
+  test('an interval leaves out calls that it missed in a stall, and keeps its period', async () => {
     const startMs = performance.now();
     const calls: number[] = [];
     await new Promise<void>((resolve) => {
@@ -108,7 +108,7 @@ describe('in real time', () => {
     expect(calls.every((call, i) => i === 0 || call - (calls[i - 1] as number) > 5)).toBe(true);
   });
 
-  test('the clear functions take timeouts of the host, too', async () => {
+  test('the clear functions accept timeouts of the host', async () => {
     let calls = 0;
     ours.clearTimeout(setTimeout(() => calls++, 1));
     ours.clearInterval(+setInterval(() => calls++, 1));
@@ -118,7 +118,7 @@ describe('in real time', () => {
 });
 
 describe('as the global functions', () => {
-  test('a program that makes them global runs, on the host below', () => {
+  test('a program may make the functions global', () => {
     const { stdout, stderr, status } = runProgram(`
       import * as timers from 'escapement/timers';
       Object.assign(globalThis, timers);
@@ -144,7 +144,7 @@ describe('as the global functions', () => {
     expect([stdout, stderr, status]).toEqual(['true\n', '', 0]);
   });
 
-  test('a process ends as soon as nothing waits', () => {
+  test('a process ends when no timeout is pending', () => {
     const { stdout, status } = runProgram(`
       import { setTimeout, clearTimeout } from 'escapement/timers';
       const start = performance.now();

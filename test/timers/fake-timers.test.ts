@@ -35,7 +35,7 @@ describe.each([
     };
   `;
 
-  test('move a timer on the system clock', () => {
+  test("node:test's mock timers for %s move a timer on the system clock", () => {
     const lines = runMocked(
       apis,
       `
@@ -58,7 +58,7 @@ describe.each([
     expect(lines).toEqual(['999', 'a', '1000', 'c', 'b', '0']);
   });
 
-  test('move the timeout functions', () => {
+  test("node:test's mock timers for %s move the timeout functions", () => {
     const lines = runMocked(
       apis,
       `
@@ -81,7 +81,7 @@ describe.each([
     expect(lines).toEqual(['interval', 'promise', 'interval', '499', 'timeout']);
   });
 
-  test('leave what comes after them in order: real time goes on', () => {
+  test("after node:test's mock timers for %s real time goes on", () => {
     const lines = runMocked(
       apis,
       `

@@ -26,7 +26,7 @@ const noop = (): void => undefined;
 
 const ABORTED = { name: 'AbortError', code: 'ABORT_ERR', message: 'The operation was aborted' };
 
-test('a signal that cannot be listened to leaves nothing that waits', () => {
+test('a signal without addEventListener leaves nothing pending', () => {
   const { stdout, status } = runProgram(`
     import { setInterval, setTimeout } from 'escapement/timers/promises';
     const options = { signal: { aborted: false } };
@@ -60,7 +60,7 @@ describe.each(BOTH)('%s', (_, { setTimeout, setInterval, scheduler, setImmediate
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
-  test('a signal that has fired already rejects at once', async () => {
+  test('setTimeout with an aborted signal rejects at once', async () => {
     const signal = AbortSignal.abort('before');
     expect(await outcomeOf(setTimeout(60_000, undefined, { signal }))).toMatchObject({
       ...ABORTED,
@@ -84,7 +84,7 @@ describe.each(BOTH)('%s', (_, { setTimeout, setInterval, scheduler, setImmediate
     ['signal', { signal: { addEventListener: noop, removeEventListener: noop, throwIfAborted: noop } }],
     ['ref', { ref: 'yes' }],
     ['ref', { ref: null }],
-  ])('wrong %s (%o) reject with ERR_INVALID_ARG_TYPE', async (__, options) => {
+  ])('invalid %s (%o) reject with ERR_INVALID_ARG_TYPE', async (__, options) => {
     const expected = { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' };
     const error = await outcomeOf(setTimeout(1, undefined, options as object));
     expect(error).toMatchObject(expected);
@@ -108,7 +108,7 @@ describe.each(BOTH)('%s', (_, { setTimeout, setInterval, scheduler, setImmediate
     expect(await setTimeout(delay, 'value')).toBe('value');
   });
 
-  test('any object that says whether it is aborted is a signal', async () => {
+  test('any object with the property aborted is a signal', async () => {
     const cause = new Error('enough');
     const fired = { aborted: true, reason: cause } as AbortSignal;
     expect(await outcomeOf(setTimeout(60_000, 0, { signal: fired }))).toMatchObject({ ...ABORTED, cause });
@@ -124,7 +124,7 @@ describe.each(BOTH)('%s', (_, { setTimeout, setInterval, scheduler, setImmediate
     expect(getEventListeners(target, 'abort')).toHaveLength(0);
   });
 
-  test('a signal that cannot be listened to rejects', async () => {
+  test('a signal without addEventListener rejects', async () => {
     const signal = { aborted: false } as AbortSignal;
     expect(await outcomeOf(setTimeout(1, 0, { signal }))).toBeInstanceOf(TypeError);
     const iterator = setInterval(1, 0, { signal })[Symbol.asyncIterator]();
@@ -160,7 +160,7 @@ describe.each(BOTH)('%s', (_, { setTimeout, setInterval, scheduler, setImmediate
     expect(values).toEqual(['tick', 'tick', 'tick']);
   });
 
-  test('setInterval rejects when its signal fires while it waits, and leaves no listener', async () => {
+  test('setInterval rejects when its signal is aborted while it waits, and leaves no listener', async () => {
     const controller = new AbortController();
     const { signal } = controller;
     const iterator = setInterval(60_000, undefined, { signal })[Symbol.asyncIterator]();
@@ -171,7 +171,7 @@ describe.each(BOTH)('%s', (_, { setTimeout, setInterval, scheduler, setImmediate
     expect(await iterator.next()).toEqual({ value: undefined, done: true });
   });
 
-  test('setInterval rejects when its signal fires while the loop is busy', async () => {
+  test('setInterval rejects when its signal is aborted while the loop is busy', async () => {
     const controller = new AbortController();
     let turns = 0;
     const loop = async (): Promise<void> => {
@@ -184,14 +184,14 @@ describe.each(BOTH)('%s', (_, { setTimeout, setInterval, scheduler, setImmediate
     expect(turns).toBe(1);
   });
 
-  test('a scheduler cannot be made', () => {
+  test('the constructor of the scheduler throws', () => {
     const Scheduler = scheduler.constructor as new () => unknown;
     expect(() => new Scheduler()).toThrow(
       expect.objectContaining({ name: 'TypeError', code: 'ERR_ILLEGAL_CONSTRUCTOR' }),
     );
   });
 
-  test('setInterval yields a tick that came before its signal fired', async () => {
+  test('setInterval yields a tick that came before its signal was aborted', async () => {
     const controller = new AbortController();
     const iterator = setInterval(1, 'tick', { signal: controller.signal })[Symbol.asyncIterator]();
     await iterator.next();
@@ -208,7 +208,7 @@ describe.each(BOTH)('%s', (_, { setTimeout, setInterval, scheduler, setImmediate
     expect(await outcomeOf(rest())).toMatchObject({ ...ABORTED, cause: 'enough' });
   });
 
-  test('scheduler.wait and scheduler.yield', async () => {
+  test('scheduler.wait and scheduler.yield resolve', async () => {
     const order: string[] = [];
     await Promise.all([
       scheduler.wait(5).then(() => order.push('wait')),

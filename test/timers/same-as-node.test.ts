@@ -32,7 +32,7 @@ function isDestroyed(timeout: NodeJS.Timeout): unknown {
 describe.each(BOTH)('%s: setTimeout', (_, timers) => {
   const { setTimeout, setInterval, clearTimeout, clearInterval } = timers;
 
-  test('calls back once, with the arguments, and with the timeout as `this`', async () => {
+  test('setTimeout calls back once, with the arguments, and with the timeout as `this`', async () => {
     const calls: unknown[] = [];
     const done = new Promise<void>((resolve) => {
       const timeout = setTimeout(
@@ -64,7 +64,7 @@ describe.each(BOTH)('%s: setTimeout', (_, timers) => {
     expect(order).toEqual(['bad', 'one']);
   });
 
-  test('a fraction of a millisecond does not change the order', async () => {
+  test('a fraction of a millisecond does not change the order of timeouts', async () => {
     const order: number[] = [];
     const delays = [1, 1.8, 1.1, 1, 1.9, 1.2];
     for (const delay of delays) setTimeout(() => order.push(delay), delay);
@@ -106,7 +106,7 @@ describe.each(BOTH)('%s: setTimeout', (_, timers) => {
     },
   );
 
-  test('equal delays run in the order in which they were set', async () => {
+  test('timeouts of equal delays run in the order in which they were set', async () => {
     const order: number[] = [];
     await new Promise<void>((resolve) => {
       for (let i = 0; i < 500; i++) setTimeout(() => order.push(i), 3);
@@ -115,7 +115,7 @@ describe.each(BOTH)('%s: setTimeout', (_, timers) => {
     expect(order).toEqual(Array.from({ length: 500 }, (__, i) => i));
   });
 
-  test('has ref, unref, hasRef, refresh and close, which can be chained', () => {
+  test('a timeout has ref, unref, hasRef, refresh and close, which can be chained', () => {
     const timeout = setTimeout(() => undefined, 1_000);
     expect(timeout.hasRef()).toBe(true);
     expect(timeout.unref()).toBe(timeout);
@@ -126,7 +126,7 @@ describe.each(BOTH)('%s: setTimeout', (_, timers) => {
     expect(timeout.close()).toBe(timeout);
   });
 
-  test('can be cleared by itself, its number, its number as a string, close, and using', async () => {
+  test('a timeout can be cleared by itself, its number, its number as a string, close, and using', async () => {
     let calls = 0;
     const set = (): NodeJS.Timeout => setTimeout(() => calls++, 2);
     clearTimeout(set());
@@ -154,7 +154,7 @@ describe.each(BOTH)('%s: setTimeout', (_, timers) => {
     await until(() => calls === 5);
   });
 
-  test("the host's clear functions clear it, but not by its number where it is ours", async () => {
+  test("the host's clear functions clear a timeout, but not by its number if that is ours", async () => {
     let calls = 0;
     const timeouts = [1, 5].flatMap((ms) => [
       setTimeout(() => calls++, ms),
@@ -173,7 +173,7 @@ describe.each(BOTH)('%s: setTimeout', (_, timers) => {
     clearTimeout(waiting);
   });
 
-  test('its number clears it inside its own callback, too', async () => {
+  test('the number of a timeout clears it inside its own callback', async () => {
     let calls = 0;
     const timeout = setTimeout(() => {
       calls++;
@@ -186,7 +186,7 @@ describe.each(BOTH)('%s: setTimeout', (_, timers) => {
     expect(calls).toBe(1);
   });
 
-  test('_destroyed tells whether it still waits', async () => {
+  test('_destroyed of a timeout is false while it is pending', async () => {
     const seen: unknown[] = [];
     const timeout = setTimeout(() => seen.push(isDestroyed(timeout)), 1);
     const refreshed = setTimeout(() => undefined, 1);
@@ -202,7 +202,7 @@ describe.each(BOTH)('%s: setTimeout', (_, timers) => {
     expect(seen.every((wasDestroyed) => wasDestroyed === false)).toBe(true);
   });
 
-  test('its callback can be replaced until it is cleared', async () => {
+  test('the callback of a timeout can be replaced until it is cleared', async () => {
     const calls: string[] = [];
     const timeout = setTimeout(() => calls.push('old'), 1);
     timeout._onTimeout = () => calls.push('new');
@@ -215,7 +215,7 @@ describe.each(BOTH)('%s: setTimeout', (_, timers) => {
   });
 
   test.each(['ref', 'unref', 'refresh', 'close'] as const)(
-    '%s returns any `this`, and does nothing to what is no timeout',
+    '%s returns any `this`, and does nothing with an object that is not a timeout',
     (method) => {
       const timeout = setTimeout(() => undefined, 1);
       const thing = { _onTimeout: undefined } as unknown as NodeJS.Timeout;
@@ -226,13 +226,13 @@ describe.each(BOTH)('%s: setTimeout', (_, timers) => {
     },
   );
 
-  test('objects that are no timeouts can be cleared', () => {
+  test('the clear functions ignore objects that are not timeouts', () => {
     const things = [{}, [], Symbol('x'), () => undefined, true, 5n, new Date()];
     for (const thing of things) clearTimeout(thing as unknown as undefined);
     for (const thing of things) clearInterval(thing as unknown as undefined);
   });
 
-  test('its number is a positive integer that stays', () => {
+  test('the number of a timeout is a positive integer that does not change', () => {
     const timeout = setTimeout(() => undefined, 1_000);
     const number = +timeout;
     expect(Number.isSafeInteger(number) && number > 0).toBe(true);
@@ -251,7 +251,7 @@ describe.each(BOTH)('%s: setTimeout', (_, timers) => {
     await until(() => calls === 1);
   });
 
-  test('refresh from inside the callback, and after it, sets it again', async () => {
+  test('refresh from inside the callback, and after it, sets the timeout again', async () => {
     let calls = 0;
     const timeout = setTimeout(() => {
       if (++calls < 3) timeout.refresh();
@@ -263,7 +263,7 @@ describe.each(BOTH)('%s: setTimeout', (_, timers) => {
     await until(() => calls === 4);
   });
 
-  test('refresh does nothing after it was cleared', async () => {
+  test('refresh does nothing after the timeout was cleared', async () => {
     let calls = 0;
     const timeout = setTimeout(() => calls++, 2);
     clearTimeout(timeout);
@@ -272,14 +272,14 @@ describe.each(BOTH)('%s: setTimeout', (_, timers) => {
     expect(calls).toBe(0);
   });
 
-  test('promisify', async () => {
+  test('promisify of setTimeout resolves with its value', async () => {
     const sleep = promisify(setTimeout) as unknown as (ms: number, value: string) => Promise<string>;
     expect(await sleep(2, 'value')).toBe('value');
   });
 });
 
 describe.each(BOTH)('%s: setInterval', (_, { setInterval, clearInterval, clearTimeout }) => {
-  test('calls back again and again, until it is cleared from inside itself', async () => {
+  test('an interval calls back again and again, until it is cleared from inside itself', async () => {
     const args: unknown[] = [];
     await new Promise<void>((resolve) => {
       const interval = setInterval(
@@ -297,7 +297,7 @@ describe.each(BOTH)('%s: setInterval', (_, { setInterval, clearInterval, clearTi
     expect(args).toEqual(['tick', 'tick', 'tick']);
   });
 
-  test('clearTimeout clears it too, also by number', async () => {
+  test('clearTimeout clears an interval, also by number', async () => {
     let calls = 0;
     clearTimeout(setInterval(() => calls++, 2));
     clearTimeout(+setInterval(() => calls++, 2));
@@ -305,7 +305,7 @@ describe.each(BOTH)('%s: setInterval', (_, { setInterval, clearInterval, clearTi
     expect(calls).toBe(0);
   });
 
-  test('its number works after it has run', async () => {
+  test('the number of an interval is valid after a call', async () => {
     let calls = 0;
     const number = +setInterval(() => calls++, 2);
     await until(() => calls > 0);
@@ -320,7 +320,7 @@ describe.each([
   ['node:timers', 'node:timers'],
   ['escapement/timers', 'escapement/timers'],
 ])('%s in a program', (_, module) => {
-  test('a callback that throws is an uncaught exception, and the others go on', () => {
+  test('a callback that throws is an uncaught exception, and the others run', () => {
     const { stdout, status } = runProgram(`
       import { setTimeout, setInterval, clearInterval } from '${module}';
       process.on('uncaughtException', (error) => console.log('uncaught', error.message));
@@ -342,7 +342,7 @@ describe.each([
     expect(status).toBe(0);
   });
 
-  test('works when the global functions are gone', () => {
+  test('the functions work when the global ones are deleted', () => {
     const { stdout, stderr, status } = runProgram(`
       import { setTimeout, setInterval, clearInterval, promises } from '${module}';
       const { process } = globalThis;
@@ -359,7 +359,7 @@ describe.each([
     expect([stdout.trim().split('\n'), stderr, status]).toEqual([['timeout', 'interval', 'promise'], '', 0]);
   });
 
-  test('unref lets the process end, ref keeps it', () => {
+  test('unref lets the process end, and ref keeps it alive', () => {
     const { stdout, status } = runProgram(`
       import { setTimeout, setInterval } from '${module}';
       setTimeout(() => console.log('never'), 30_000).unref();
@@ -372,7 +372,7 @@ describe.each([
     expect(status).toBe(0);
   });
 
-  test('the async context is that of the call that set it', () => {
+  test('a callback runs in the async context of the call that set it', () => {
     const { stdout } = runProgram(`
       import { AsyncLocalStorage } from 'node:async_hooks';
       import { setTimeout, setInterval, clearInterval } from '${module}';

@@ -32,7 +32,7 @@ function after(ms: number): Promise<void> {
 describe.each(BOTH)('%s: callbacks that are due in one turn', (_, timers) => {
   const { setTimeout, setInterval, clearTimeout } = timers;
 
-  test('process.nextTick callbacks and microtasks run between them', async () => {
+  test('process.nextTick callbacks and microtasks run between callbacks of one turn', async () => {
     const order: string[] = [];
     for (const name of ['a', 'b', 'c']) {
       setTimeout(() => {
@@ -55,7 +55,7 @@ describe.each(BOTH)('%s: callbacks that are due in one turn', (_, timers) => {
     expect(order).toEqual([...each('a'), ...each('b'), ...each('c')]);
   });
 
-  test('what a tick between them clears does not run, and the others do', async () => {
+  test('a timeout that is cleared between two callbacks of one turn does not run, and the others do', async () => {
     const order: string[] = [];
     setTimeout(() => {
       process.nextTick(() => {
@@ -71,7 +71,7 @@ describe.each(BOTH)('%s: callbacks that are due in one turn', (_, timers) => {
     expect(order).toEqual(['fourth']);
   });
 
-  test('what a callback refreshes starts its delay anew', async () => {
+  test('a timeout that is refreshed by a callback of its turn starts its delay anew', async () => {
     const order: string[] = [];
     setTimeout(() => {
       second.refresh();
@@ -84,7 +84,7 @@ describe.each(BOTH)('%s: callbacks that are due in one turn', (_, timers) => {
     expect(order).toEqual(['third', 'later', 'refreshed']);
   });
 
-  test('one that is cleared and one that is refreshed by itself do not disturb the others', async () => {
+  test('a timeout that clears or refreshes itself does not disturb the others of its turn', async () => {
     const order: string[] = [];
     const first = setTimeout(() => {
       order.push('first');
@@ -101,7 +101,7 @@ describe.each(BOTH)('%s: callbacks that are due in one turn', (_, timers) => {
     expect(order).toEqual(['first', 'second', 'third', 'first']);
   });
 
-  test('immediates that they set come after all of them', async () => {
+  test('immediates that callbacks of one turn set come after all of them', async () => {
     const order: string[] = [];
     for (const name of ['a', 'b', 'c']) {
       setTimeout(() => {
@@ -114,7 +114,7 @@ describe.each(BOTH)('%s: callbacks that are due in one turn', (_, timers) => {
     expect(order).toEqual(['a', 'b', 'c', 'immediate a', 'immediate b', 'immediate c']);
   });
 
-  test('what falls due while they run comes after them, in order', async () => {
+  test('a timeout that falls due while others run comes after them, in order', async () => {
     const order: string[] = [];
     setTimeout(() => {
       order.push('a');
@@ -131,7 +131,7 @@ describe.each(BOTH)('%s: callbacks that are due in one turn', (_, timers) => {
     expect(order).toEqual(['a', 'b', 'interval', 'due meanwhile']);
   });
 
-  test('thousands of them run in the order in which they were set', async () => {
+  test('thousands of timeouts of one turn run in the order in which they were set', async () => {
     const order: number[] = [];
     for (let i = 0; i < 25_000; i++) setTimeout(() => order.push(i), 1);
     block(60);
@@ -139,7 +139,7 @@ describe.each(BOTH)('%s: callbacks that are due in one turn', (_, timers) => {
     expect(order.every((n, i) => n === i)).toBe(true);
   });
 
-  test('those that do not keep the process alive run with the others', async () => {
+  test('timeouts without a ref run with the others of their turn', async () => {
     const order: string[] = [];
     setTimeout(() => order.push('first'), 1);
     setTimeout(() => order.push('second'), 1).unref();
@@ -165,7 +165,7 @@ describe.each(BOTH)('%s in a program, with callbacks that are due in one turn', 
     return stdout.trim().split('\n');
   }
 
-  test('an error is an uncaught exception before the next callback', () => {
+  test('an error is an uncaught exception before the next callback of the turn', () => {
     const lines = linesOf(`
       process.on('uncaughtException', (error) => say('uncaught ' + error.message));
       setTimeout(() => { throw new Error('first'); }, 1);
@@ -179,7 +179,7 @@ describe.each(BOTH)('%s in a program, with callbacks that are due in one turn', 
     expect(lines).toEqual(['uncaught first', 'second', 'uncaught third', 'fourth']);
   });
 
-  test('an unhandled rejection is reported before the next callback', () => {
+  test('an unhandled rejection is reported before the next callback of the turn', () => {
     const lines = linesOf(`
       process.on('unhandledRejection', (error) => say('unhandled ' + error.message));
       setTimeout(() => { void Promise.reject(new Error('first')); }, 1);
@@ -200,7 +200,7 @@ describe.each(BOTH)('%s in a program, with callbacks that are due in one turn', 
     expect(stderr).toContain('Error: boom');
   });
 
-  test('process.exit ends it before the next callback', () => {
+  test('process.exit ends the process before the next callback', () => {
     const lines = linesOf(
       `
       process.on('exit', () => say('exit'));
@@ -212,7 +212,7 @@ describe.each(BOTH)('%s in a program, with callbacks that are due in one turn', 
     expect(lines).toEqual(['first', 'exit']);
   });
 
-  test('the process ends after the last of them', () => {
+  test('the process ends after the last callback of a turn', () => {
     const lines = linesOf(`
       process.on('beforeExit', () => say('before exit'));
       setTimeout(say, 1, 'first');

@@ -1,8 +1,16 @@
 import { DelayingQueue, ManualClock, SystemTimer, WorkQueue } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { describe, expect, test, vi } from 'vitest';
-import { HELD, HELD_AGAIN, IDLE, ItemEntry, QUEUED, type Phase } from '../../src/workqueue/item-entry.ts';
-import type { WorkQueueInternals } from '../../src/workqueue/work-queue-internals.ts';
+import {
+  HELD,
+  HELD_AGAIN,
+  IDLE,
+  ItemEntry,
+  ItemTable,
+  type Phase,
+  QUEUED,
+} from '../../src/workqueue/item-table.ts';
+import type { WorkQueueInternals } from '../../src/workqueue/work-queue.ts';
 import { settled, watch } from './support/outcome.ts';
 import { processAll, takeNow } from './support/take.ts';
 
@@ -54,7 +62,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'an entry in no phase',
-    /key a: it is in no phase/,
+    /key a: its phase is invalid/,
     ({ setPhase }) => {
       setPhase('a', 7 as Phase);
     },
@@ -128,14 +136,14 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ['a held entry that is lost', /held is 2, but 1 items are held/, ({ table }) => table.delete('c')],
   [
     'a number of re-adds that is wrong',
-    /heldAgain is 0, but it is 1 items/,
+    /heldAgain is 0, but 1 held items were added again/,
     ({ internals }) => {
       pretend(internals.items, 'heldAgain', 0);
     },
   ],
   [
     'a re-add that nobody counted',
-    /heldAgain is 1, but it is 2 items/,
+    /heldAgain is 1, but 2 held items were added again/,
     ({ setPhase }) => {
       setPhase('c', HELD_AGAIN);
     },
@@ -147,14 +155,14 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'somebody who waits although an item is ready',
-    /somebody waits although an item is ready/,
+    /a caller waits although an item is ready/,
     ({ internals }) => {
       pretend(internals.items, 'takers', 1);
     },
   ],
   [
     'somebody who waits for a queue that has ended',
-    /somebody waits for a queue that has ended/,
+    /a caller waits although the queue has ended/,
     ({ queue, internals }) => {
       for (let i = 0; i < 2; i++) void queue.get();
       queue.done('d');
@@ -166,7 +174,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'an item that waits under the key of another',
-    /key e: what waits has another key/,
+    /key e: the waiting item has another key/,
     ({ internals }) => {
       const rows = [...(internals.waiting?.rows() ?? [])].map((row) =>
         row.key === 'e' ? { ...row, item: 'f' } : row,
@@ -176,7 +184,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'an item that waits for no time',
-    /key e: it waits for no time/,
+    /key e: its due time is invalid/,
     ({ internals }) => {
       const rows = [...(internals.waiting?.rows() ?? [])].map((row) => ({ ...row, dueAtMs: NaN }));
       Object.assign(internals.waiting ?? {}, { rows: () => rows });
@@ -184,7 +192,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'an item that waits, and is in no timer',
-    /key f: it waits, and is in no timer/,
+    /key f: the waiting item is in no timer/,
     ({ internals, timer }) => {
       const row = [...(internals.waiting?.rows() ?? [])].find(({ key }) => key === 'f');
       expect(timer.cancel(row?.timer as never)).toBe(true);
@@ -192,14 +200,14 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'a number of waiting items that is wrong',
-    /4 items wait, but there are 3/,
+    /size is 4, but 3 items are waiting/,
     ({ internals }) => {
       if (internals.waiting !== undefined) pretend(internals.waiting, 'size', 4);
     },
   ],
   [
     'items that wait although the queue is shut down',
-    /items wait although the queue is shut down/,
+    /items are waiting although the queue is shut down/,
     ({ internals }) => {
       internals.items.shutDown();
     },
@@ -207,7 +215,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
 ];
 
 describe('checkQueue finds', () => {
-  test.each(CORRUPTIONS)('%s', async (_, message, corrupt) => {
+  test.each(CORRUPTIONS)('checkQueue finds %s', async (_, message, corrupt) => {
     const patient = await makePatient();
     corrupt(patient);
     expect(() => {
@@ -216,7 +224,7 @@ describe('checkQueue finds', () => {
     vi.restoreAllMocks();
   });
 
-  test('what it finds is an Error that says who speaks', async () => {
+  test('an error of checkQueue begins with the name of the function', async () => {
     const { queue, setPhase } = await makePatient();
     setPhase('a', HELD);
     expect(() => {
@@ -226,7 +234,7 @@ describe('checkQueue finds', () => {
 });
 
 describe('checkQueue is content with', () => {
-  test('a queue in any ordinary state', async () => {
+  test('checkQueue accepts a queue in any ordinary state', async () => {
     const { queue } = await makePatient();
     queue.cancelDelayed('e');
     checkQueue(queue);
@@ -240,7 +248,7 @@ describe('checkQueue is content with', () => {
     expect(waiting.state).toBe('resolved');
   });
 
-  test('keys of all kinds', async () => {
+  test('checkQueue accepts keys of all kinds', async () => {
     const queue = new DelayingQueue<unknown>({ clock: new ManualClock() });
     const keys = [NaN, 0, -0, null, undefined, Symbol('s'), 1n, {}, [], Object.create(null), () => undefined];
     for (const key of keys) {
@@ -253,16 +261,124 @@ describe('checkQueue is content with', () => {
     queue.shutDown();
   });
 
-  test('a timer that was closed', async () => {
+  test('checkQueue accepts a queue whose timer was closed', async () => {
     const { queue, timer } = await makePatient();
     timer.close();
     checkQueue(queue);
     expect(queue.waiting).toBe(3);
   });
 
-  test('a queue without delays', () => {
+  test('checkQueue accepts a queue without delays', () => {
     const queue = new WorkQueue<string>();
     checkQueue(queue);
     expect(queue.length).toBe(0);
+  });
+});
+
+function use(table: ItemTable<unknown>, key: unknown): ItemEntry<unknown> {
+  const entry = table.use(key);
+  entry.phase = QUEUED;
+  entry.item = key;
+  return entry;
+}
+
+/** Uses keys from–to together, and releases them in that order. */
+function useTogether(table: ItemTable<unknown>, from: number, to: number): void {
+  const entries: ItemEntry<unknown>[] = [];
+  for (let i = from; i < to; i++) entries.push(use(table, `key ${i}`));
+  for (const entry of entries) table.release(entry);
+}
+
+function expectSound(table: ItemTable<unknown>): void {
+  const entries = [...table.all.values()];
+  const idle = entries.filter(({ phase }) => phase === IDLE);
+  expect(table.idle).toBe(idle.length);
+  expect(table.size).toBe(entries.length - idle.length);
+  expect(idle.filter(({ item }) => item !== undefined)).toEqual([]);
+}
+
+const LEAST = 256;
+const MOST = 16_384;
+
+describe('the entries of keys', () => {
+  test('a key that is in use is found with its own entry', () => {
+    const table = new ItemTable<unknown>();
+    const entry = use(table, 'a');
+    expect([table.use('a'), table.find('a'), table.find('b')]).toEqual([entry, entry, undefined]);
+    expect([table.size, table.idle]).toEqual([1, 0]);
+    table.release(entry);
+    expect([entry.phase, entry.item, table.size]).toEqual([IDLE, undefined, 0]);
+  });
+
+  test('a small table keeps no idle key', () => {
+    const table = new ItemTable<unknown>();
+    for (let round = 0; round < 10; round++) useTogether(table, 0, 128);
+    expect([table.all.size, table.idle]).toEqual([0, 0]);
+  });
+
+  test('a large table keeps at most 256 idle keys that are not used again', () => {
+    const table = new ItemTable<unknown>();
+    useTogether(table, 0, 1_000);
+    expectSound(table);
+    for (let i = 0; i < 100; i++) useTogether(table, i * 1_000, (i + 1) * 1_000);
+    expectSound(table);
+    expect(table.idle).toBeGreaterThan(0);
+    expect(table.idle).toBeLessThanOrEqual(LEAST);
+  });
+
+  test('a large table keeps as many idle keys that are used again as were in use at once', () => {
+    const table = new ItemTable<unknown>();
+    for (let round = 0; round < 50; round++) {
+      useTogether(table, 0, 5_000);
+      expectSound(table);
+    }
+    expect(table.idle).toBeGreaterThan(4_000);
+    expect(table.find('key 4999')).toBeDefined();
+  });
+
+  test('a large table keeps at most 16 384 idle keys', () => {
+    const table = new ItemTable<unknown>();
+    for (let round = 0; round < 10; round++) {
+      useTogether(table, 0, 40_000);
+      expect(table.idle).toBeLessThanOrEqual(MOST);
+    }
+    expectSound(table);
+    expect(table.idle).toBeGreaterThan(MOST / 2);
+  });
+
+  test('a large table keeps fewer idle keys when other keys are used', () => {
+    const table = new ItemTable<unknown>();
+    for (let round = 0; round < 10; round++) useTogether(table, 0, 20_000);
+    expect(table.idle).toBeGreaterThan(10_000);
+    for (let i = 0; i < 200; i++) useTogether(table, 100_000 + i * 300, 100_000 + i * 300 + 300);
+    expectSound(table);
+    expect(table.idle).toBeLessThanOrEqual(LEAST);
+  });
+
+  test('an entry that is in use is never forgotten, however many others are', () => {
+    const table = new ItemTable<unknown>();
+    useTogether(table, 0, 500);
+    const kept = [...table.all.values()].slice(0, 50);
+    for (const { key } of kept) use(table, key);
+    for (let i = 0; i < 20; i++) useTogether(table, i * 1_000, i * 1_000 + 1_000);
+    const [first] = kept;
+    const again = use(table, 'key 5');
+    table.release(again);
+    expectSound(table);
+    for (const entry of kept.filter(({ phase }) => phase === QUEUED))
+      expect(table.find(entry.key)).toBe(entry);
+    expect(first).toBeDefined();
+  });
+
+  test.each([
+    ['objects', (i: number) => ({ i })],
+    ['symbols', (i: number) => Symbol(`${i}`)],
+    ['bigints', (i: number) => BigInt(i)],
+    ['long strings', (i: number) => `${i}`.padEnd(257)],
+  ])('%s are never kept', (_, keyOf) => {
+    const table = new ItemTable<unknown>();
+    const entries = Array.from({ length: 1_000 }, (_, i) => use(table, keyOf(i)));
+    for (const entry of entries) table.release(entry);
+    expect(table.all.size).toBe(0);
   });
 });

@@ -16,7 +16,7 @@ import { processAll, takeAll, takeNow } from './support/take.ts';
 
 /** What client-go's workqueue does, and this one does not: each test names it. */
 describe('unlike client-go, in the queue', () => {
-  test('a drain waits for what is queued, not only for what is processed (kubernetes#141079)', async () => {
+  test('a drain waits for queued items, not only for those in processing (kubernetes#141079)', async () => {
     const queue = new WorkQueue<string>();
     for (const item of 'ab') queue.add(item);
     const drain = watch(queue.shutDownWithDrain());
@@ -30,7 +30,7 @@ describe('unlike client-go, in the queue', () => {
     expect(drain.state).toBe('resolved');
   });
 
-  test('two drains at once both return: done tells everybody, not one', async () => {
+  test('two drains at once both resolve', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     await takeNow(queue);
@@ -39,7 +39,7 @@ describe('unlike client-go, in the queue', () => {
     await Promise.all(drains);
   });
 
-  test('a spurious done of a queued item is an error, and no second entry', async () => {
+  test('a second done of a queued item is an error, and adds no second entry', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     expect(
@@ -59,7 +59,7 @@ describe('unlike client-go, in the queue', () => {
     expect(await processAll(queue)).toEqual(['a']);
   });
 
-  test('done of something unknown is an error, too', () => {
+  test('done of an unknown item is an error', () => {
     expect(
       thrownBy(() => {
         new WorkQueue<string>().done('a');
@@ -81,7 +81,7 @@ describe('unlike client-go, in the queue', () => {
     await run;
   });
 
-  test('a get can be given up, without a shutdown (kubernetes#131185)', async () => {
+  test('a get can be aborted without a shutdown (kubernetes#131185)', async () => {
     const queue = new WorkQueue<string>();
     const controller = new AbortController();
     const waiting = watch(queue.get(controller));
@@ -90,20 +90,20 @@ describe('unlike client-go, in the queue', () => {
     expect([waiting.state, queue.shuttingDown]).toEqual(['rejected', false]);
   });
 
-  test('NaN is equal to itself', async () => {
+  test('NaN is equal to itself as an item', async () => {
     const queue = new WorkQueue<number>();
     queue.add(NaN);
     queue.add(NaN);
     expect(await processAll(queue)).toEqual([NaN]);
   });
 
-  test('objects as keys need not defeat the deduplication (solo-kit#353)', async () => {
+  test('with keyOf objects are deduplicated by their keys (solo-kit#353)', async () => {
     const queue = new WorkQueue<{ name: string }>({ keyOf: ({ name }) => name });
     for (let i = 0; i < 3; i++) queue.add({ name: 'a' });
     expect(await takeAll(queue)).toHaveLength(1);
   });
 
-  test('whoever waits is served in order: no new get barges in', async () => {
+  test('a new get is served after the callers that wait', async () => {
     const queue = new WorkQueue<string>();
     const gets = Array.from({ length: 3 }, () => watch(queue.get()));
     queue.add('a');
@@ -118,7 +118,7 @@ describe('unlike client-go, in the queue', () => {
     ]);
   });
 
-  test('shutDown after shutDownWithDrain, before it, and both many times: no drain is released or lost', async () => {
+  test('shutDown and shutDownWithDrain in any order release and lose no drain', async () => {
     const queue = new WorkQueue<string>();
     queue.add('a');
     await takeNow(queue);
@@ -134,7 +134,7 @@ describe('unlike client-go, in the queue', () => {
     expect([first.state, second.state]).toEqual(['resolved', 'resolved']);
   });
 
-  test('shutDown from everywhere at once hangs nobody (kubernetes#119554)', async () => {
+  test('shutDown from several callers at once blocks none of them (kubernetes#119554)', async () => {
     const queue = new WorkQueue<number>();
     for (let i = 0; i < 20; i++) queue.add(i);
     const drains: Promise<void>[] = [];
@@ -150,7 +150,7 @@ describe('unlike client-go, in the queue', () => {
     expect(drains).toHaveLength(10);
   });
 
-  test('get after the end returns, however often it is asked', async () => {
+  test('get after the end resolves, however often it is called', async () => {
     const queue = new WorkQueue<string>();
     queue.shutDown();
     const taken = await Promise.all(Array.from({ length: 5 }, () => queue.get()));
@@ -169,7 +169,7 @@ describe('unlike client-go, with delays', () => {
     expect(queue.length).toBe(0);
   });
 
-  test('equal times are first in, first out: not 0, 7, 6, 5, 4, 3, 2, 1', async () => {
+  test('waiting items with equal due times are first in, first out', async () => {
     const clock = new ManualClock();
     const queue = new DelayingQueue<number>({ clock });
     for (let i = 0; i < 8; i++) queue.addAfter(i, 10);
@@ -177,7 +177,7 @@ describe('unlike client-go, with delays', () => {
     expect(await processAll(queue)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
   });
 
-  test('a waiting item can be taken back (kubernetes#133560), and postponed that way', () => {
+  test('a waiting item can be cancelled (kubernetes#133560), and postponed that way', () => {
     const clock = new ManualClock();
     const queue = new DelayingQueue<string>({ clock });
     queue.addAfter('a', 10);
@@ -190,7 +190,7 @@ describe('unlike client-go, with delays', () => {
     queue.shutDown();
   });
 
-  test('shutdown does not drop what waits silently, and a drain leaves no timer behind', async () => {
+  test('shutdown returns waiting items, and a drain leaves no timer behind', async () => {
     const clock = new ManualClock();
     const queue = new DelayingQueue<string>({ clock });
     for (const item of 'ab') queue.addAfter(item, 10);
@@ -199,7 +199,7 @@ describe('unlike client-go, with delays', () => {
     expect(queue.shutDown()).toEqual(['a', 'b']);
   });
 
-  test('there is no heartbeat, and one timer for however many far times (kubernetes#83895)', () => {
+  test('a queue has no heartbeat, and one wake-up for any number of delays (kubernetes#83895)', () => {
     const clock = new ManualClock();
     const queue = new DelayingQueue<number>({ clock });
     expect(clock.pendingWakeups).toBe(0);
@@ -211,14 +211,14 @@ describe('unlike client-go, with delays', () => {
     expect(clock.pendingWakeups).toBe(0);
   });
 
-  test('an endless delay is no date 292 years ahead: it arms nothing', () => {
+  test('an infinite delay arms nothing', () => {
     const clock = new ManualClock();
     const queue = new DelayingQueue<string>({ clock });
     queue.addAfter('a', Infinity);
     expect([clock.pendingWakeups, queue.waiting]).toEqual([0, 1]);
   });
 
-  test('a delay of more than 24.8 days does not fire at once', () => {
+  test('a delay of more than 24.8 days does not end at once', () => {
     const clock = new ManualClock();
     const queue = new DelayingQueue<string>({ timer: new SystemTimer({ clock }) });
     queue.addAfter('a', 30 * 86_400_000);
@@ -232,12 +232,12 @@ describe('unlike client-go, with delays', () => {
 describe('unlike client-go, with limiters', () => {
   const OVER = 2_000;
 
-  test('a base of 0 does not overflow: 0 * Infinity', () => {
+  test('an exponential limiter with a base of 0 does not overflow', () => {
     const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 0, maxDelayMs: 10 });
     for (let i = 0; i < OVER; i++) expect(limiter.when('a')).toBe(0);
   });
 
-  test('a base that is a power of two has no gap at 2 ** 63: the delay never falls', () => {
+  test('an exponential limiter with a power of two as its base never returns a shorter delay', () => {
     const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 1e-6, maxDelayMs: 1e6 });
     const nanosecond = new ItemExponentialFailureRateLimiter<string>({
       baseDelayMs: 2 ** -20,
@@ -253,7 +253,7 @@ describe('unlike client-go, with limiters', () => {
     }
   });
 
-  test('after a shutdown no failure is counted, and no token is burnt', () => {
+  test('after a shutdown no failure is counted, and no token is used', () => {
     const clock = new ManualClock();
     const bucket = new BucketRateLimiter<string>({ ratePerSecond: 1, burst: 1, clock });
     const failures = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 1, maxDelayMs: 1 });
@@ -263,7 +263,7 @@ describe('unlike client-go, with limiters', () => {
     expect([failures.numRequeues('a'), bucket.when('a')]).toEqual([0, 0]);
   });
 
-  test('the bucket goes by the clock that is given', () => {
+  test('the bucket uses the clock that it is given', () => {
     const clock = new ManualClock();
     const bucket = new BucketRateLimiter<string>({ ratePerSecond: 1, burst: 1, clock });
     expect([bucket.when(), bucket.when()]).toEqual([0, 1_000]); // exactly
@@ -271,7 +271,7 @@ describe('unlike client-go, with limiters', () => {
     expect(bucket.when()).toBe(0);
   });
 
-  test('the failures that are remembered can be bounded (kubernetes#138743)', () => {
+  test('the number of remembered failures can be bounded (kubernetes#138743)', () => {
     const limiter = new ItemExponentialFailureRateLimiter<number>({
       baseDelayMs: 1,
       maxDelayMs: 1,
@@ -283,7 +283,7 @@ describe('unlike client-go, with limiters', () => {
     expect(remembered).toBeLessThanOrEqual(1_000);
   });
 
-  test('as there, the first retry waits already, and extra calls do not postpone', () => {
+  test('the first retry waits, and further calls do not postpone it, as in client-go', () => {
     const clock = new ManualClock();
     const limiter = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 5, maxDelayMs: 1_000 });
     const queue = new RateLimitingQueue(limiter, { clock });

@@ -13,7 +13,7 @@ function full(items = 'ab'): WorkQueue<string> {
 }
 
 describe('maxSize items may be ready at once', () => {
-  test('another one is refused', () => {
+  test('a full queue refuses a new item', () => {
     const queue = full();
     expect(
       thrownBy(() => {
@@ -28,14 +28,14 @@ describe('maxSize items may be ready at once', () => {
     checkQueue(queue);
   });
 
-  test('one of them is welcome, with its newest object', async () => {
+  test('a full queue accepts a queued item with its newest object', async () => {
     const queue = new WorkQueue<{ key: string; version: number }>({ maxSize: 1, keyOf: ({ key }) => key });
     queue.add({ key: 'a', version: 1 });
     queue.add({ key: 'a', version: 2 });
     expect(await takeNow(queue)).toEqual({ key: 'a', version: 2 });
   });
 
-  test('one that is held is welcome, and queued although the queue is full then', async () => {
+  test('a full queue accepts an item that is held, and queues it when it is done', async () => {
     const queue = full('a');
     await takeNow(queue);
     queue.add('b');
@@ -45,7 +45,7 @@ describe('maxSize items may be ready at once', () => {
     expect(await processAll(queue)).toEqual(['b', 'a']);
   });
 
-  test('so is one whose delay is over', async () => {
+  test('a full queue accepts an item whose delay ends', async () => {
     const clock = new ManualClock();
     const queue = new DelayingQueue<string>({ clock, maxSize: 1 });
     queue.add('a');
@@ -60,7 +60,7 @@ describe('maxSize items may be ready at once', () => {
     queue.shutDown();
   });
 
-  test('what waiting callers take does not count', async () => {
+  test('items that waiting callers take do not count for maxSize', async () => {
     const queue = new WorkQueue<string>({ maxSize: 1 });
     const gets = [watch(queue.get()), watch(queue.get())];
     for (const item of 'abc') queue.add(item);
@@ -73,7 +73,7 @@ describe('maxSize items may be ready at once', () => {
     expect(gets.map(({ value }) => value)).toMatchObject([{ item: 'a' }, { item: 'b' }]);
   });
 
-  test('after shutdown nothing is refused: it is ignored', () => {
+  test('after shutdown a full queue ignores items', () => {
     const queue = full();
     queue.shutDown();
     queue.add('c');
@@ -82,7 +82,7 @@ describe('maxSize items may be ready at once', () => {
 });
 
 describe('addWhenRoom', () => {
-  test('adds at once when there is room, when the item needs none, and in a queue without maxSize', async () => {
+  test('addWhenRoom adds at once with capacity, for a queued item, and without maxSize', async () => {
     const queue = full('a');
     await queue.addWhenRoom('a');
     await takeNow(queue);
@@ -94,7 +94,7 @@ describe('addWhenRoom', () => {
     expect(unlimited.length).toBe(100);
   });
 
-  test('waits for room, in line', async () => {
+  test('callers of addWhenRoom are served in order', async () => {
     const queue = full();
     const adders = Array.from('cde', (item) => watch(queue.addWhenRoom(item)));
     await settled();
@@ -106,7 +106,7 @@ describe('addWhenRoom', () => {
     expect(adders.map(({ state }) => state)).toEqual(['resolved', 'resolved', 'resolved']);
   });
 
-  test('nobody overtakes those who wait', async () => {
+  test('a later caller of addWhenRoom does not overtake waiting ones', async () => {
     const queue = full('a');
     const waiting = watch(queue.addWhenRoom('b'));
     await takeNow(queue);
@@ -119,7 +119,7 @@ describe('addWhenRoom', () => {
     expect(await takeAll(queue)).toEqual(['b']);
   });
 
-  test('room is no room while what was interrupted or added again takes it', async () => {
+  test('an interrupted item, or one added again, uses the capacity that callers of addWhenRoom wait for', async () => {
     const queue = full('a');
     await takeNow(queue);
     queue.add('b');
@@ -132,7 +132,7 @@ describe('addWhenRoom', () => {
     expect(waiting.state).toBe('resolved');
   });
 
-  test('an item that is queued by somebody else meanwhile is processed once, with the newest object', async () => {
+  test('an item of addWhenRoom that another caller adds meanwhile is processed once, with the newest object', async () => {
     const queue = new WorkQueue<{ key: string; version: number }>({ maxSize: 1, keyOf: ({ key }) => key });
     queue.add({ key: 'a', version: 1 });
     const [first, second, other] = [
@@ -148,14 +148,14 @@ describe('addWhenRoom', () => {
     expect(await takeAll(queue)).toEqual([{ key: 'c', version: 1 }]);
   });
 
-  test('with a signal that fired before: rejects, also if there is room', async () => {
+  test('addWhenRoom with an aborted signal rejects, also with capacity', async () => {
     const reason = new Error('mine');
     const queue = new WorkQueue<string>({ maxSize: 1 });
     expect(await rejectionOf(queue.addWhenRoom('a', { signal: AbortSignal.abort(reason) }))).toBe(reason);
     expect(queue.length).toBe(0);
   });
 
-  test('aborted while it waits: it leaves the line, and nothing is added', async () => {
+  test('addWhenRoom that is aborted while it waits adds nothing', async () => {
     const reason = new Error('mine');
     const queue = full('a');
     const controller = new AbortController();
@@ -168,7 +168,7 @@ describe('addWhenRoom', () => {
     expect(other.state).toBe('resolved');
   });
 
-  test('aborted when it was added: it was', async () => {
+  test('addWhenRoom that is aborted after its item was added resolves', async () => {
     const queue = full('a');
     const controller = new AbortController();
     const outcome = watch(queue.addWhenRoom('b', controller));
@@ -178,7 +178,7 @@ describe('addWhenRoom', () => {
     expect([outcome.state, queue.length]).toEqual(['resolved', 1]);
   });
 
-  test('at shutdown it rejects with ERR_QUEUE_SHUT_DOWN, and the item was not added', async () => {
+  test('shutdown rejects addWhenRoom with ERR_QUEUE_SHUT_DOWN, and the item is not added', async () => {
     const queue = full('a');
     const adders = Array.from('bc', (item) => watch(queue.addWhenRoom(item)));
     queue.shutDown();
@@ -189,7 +189,7 @@ describe('addWhenRoom', () => {
     checkQueue(queue);
   });
 
-  test('a keyOf that throws when there is room rejects it, and the next one is served', async () => {
+  test('addWhenRoom rejects if keyOf throws, and the next caller is served', async () => {
     const mine = new Error('mine');
     let isBroken = false;
     const queue = new WorkQueue<string>({
@@ -208,7 +208,7 @@ describe('addWhenRoom', () => {
     expect(queue.length).toBe(1);
   });
 
-  test('a producer that waits for room never has more than maxSize ready', async () => {
+  test('a producer that uses addWhenRoom never has more than maxSize items ready', async () => {
     const queue = new WorkQueue<number>({ maxSize: 3 });
     const seen: number[] = [];
     const run = queue.run(async (item) => {

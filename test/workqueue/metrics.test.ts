@@ -1,4 +1,11 @@
-import { DelayingQueue, ManualClock, RateLimitingQueue, WorkQueue, type MetricsProvider } from 'escapement';
+import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
+import { MeterProvider } from '@opentelemetry/sdk-metrics';
+import { DelayingQueue, ManualClock, type MetricsProvider, RateLimitingQueue, WorkQueue } from 'escapement';
+import { openTelemetryMetrics } from 'escapement/metrics/otel';
+import { prometheusMetrics } from 'escapement/metrics/prometheus';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
 import { runProgram } from '../run-program.ts';
 import { thrownBy } from '../timer/support/errors.ts';
@@ -22,7 +29,7 @@ function make(): { metrics: RecordingMetrics; clock: ManualClock; queue: Delayin
 }
 
 describe('metrics', () => {
-  test("are Kubernetes', labelled with the name of the queue", () => {
+  test('the metrics have the names of Kubernetes, and the name of the queue as a label', () => {
     const { metrics } = make();
     expect([...metrics.counts.keys()].sort()).toEqual([ADDS, RETRIES]);
     expect([...metrics.readers.keys()].sort()).toEqual([DEPTH, LONGEST, UNFINISHED]);
@@ -31,13 +38,13 @@ describe('metrics', () => {
     for (const help of metrics.helps.values()) expect(help).toMatch(/^[A-Z].+\.$/);
   });
 
-  test('both histograms have ten buckets, 1e-8 to 10 seconds', () => {
+  test('both histograms have ten buckets, from 1e-8 to 10 seconds', () => {
     const { metrics } = make();
     const buckets = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10];
     expect([...metrics.buckets.values()]).toEqual([buckets, buckets]);
   });
 
-  test('there is no timer behind them', async () => {
+  test('no timer runs for the metrics', async () => {
     const { queue, clock } = make();
     queue.add('a');
     await takeNow(queue);
@@ -47,7 +54,7 @@ describe('metrics', () => {
     expect(clock.pendingWakeups).toBe(0);
   });
 
-  test('a queue without a provider measures nothing, and asks no clock', async () => {
+  test('a queue without a provider measures nothing and reads no clock', async () => {
     const clock = {
       now: () => expect.fail('asked'),
       wallNow: () => 0,
@@ -61,7 +68,7 @@ describe('metrics', () => {
 });
 
 describe('adds', () => {
-  test('count what was accepted: once each, and once more when added again while held', async () => {
+  test('adds count each accepted item once, and once more if it was added again while it was held', async () => {
     const { queue, metrics } = make();
     queue.add('a');
     queue.add('a');
@@ -78,7 +85,7 @@ describe('adds', () => {
     expect(metrics.counts.get(ADDS)).toBe(3);
   });
 
-  test('delayed ones count when their time comes', () => {
+  test('adds count a delayed item when its delay ends', () => {
     const { queue, metrics, clock } = make();
     queue.addAfter('a', 10);
     expect(metrics.counts.get(ADDS)).toBe(0);
@@ -86,7 +93,7 @@ describe('adds', () => {
     expect(metrics.counts.get(ADDS)).toBe(1);
   });
 
-  test('what is refused by a full queue does not count', () => {
+  test('adds do not count an item that a full queue refused', () => {
     const metrics = new RecordingMetrics();
     const queue = new WorkQueue<string>({ metrics, maxSize: 1, clock: new ManualClock() });
     queue.add('a');
@@ -98,7 +105,7 @@ describe('adds', () => {
 });
 
 describe('retries', () => {
-  test('are calls of addAfter and addRateLimited before the shutdown, whatever the delay', () => {
+  test('retries count calls of addAfter and addRateLimited before the shutdown, whatever the delay', () => {
     const metrics = new RecordingMetrics();
     const limiter = { when: () => 5, forget: () => undefined, numRequeues: () => 0 };
     const queue = new RateLimitingQueue<string>(limiter, { metrics, clock: new ManualClock() });
@@ -116,7 +123,7 @@ describe('retries', () => {
 });
 
 describe('depth', () => {
-  test('is what waits to be processed: re-adds of held items included, delayed items not', async () => {
+  test('depth includes items that were added again while they are held, and no delayed items', async () => {
     const { queue, metrics } = make();
     const expectDepth = (depth: number, length: number): void => {
       expect([metrics.read(DEPTH), queue.length]).toEqual([depth, length]);
@@ -137,7 +144,7 @@ describe('depth', () => {
     expectDepth(0, 0);
   });
 
-  test('it is never negative, and adds minus hand-outs', async () => {
+  test('depth is adds minus items taken, and never negative', async () => {
     const { queue, metrics } = make();
     for (let i = 0; i < 100; i++) {
       queue.add(`${i % 7}`);
@@ -150,7 +157,7 @@ describe('depth', () => {
 });
 
 describe('queue duration, in seconds', () => {
-  test('from the accepted add, the first of several, to the hand-out', async () => {
+  test('the queue duration starts at the first accepted add and ends when the item is taken', async () => {
     const { queue, metrics, clock } = make();
     queue.add('a');
     clock.advance(1_000);
@@ -165,7 +172,7 @@ describe('queue duration, in seconds', () => {
     expect(metrics.observed.get(LATENCY)).toEqual([1.5, 0.5, 0]);
   });
 
-  test('of a re-add while held it starts at that add, and includes the rest of the processing', async () => {
+  test('the queue duration of an item that was added again while it was held starts at that add', async () => {
     const { queue, metrics, clock } = make();
     queue.add('a');
     await takeNow(queue);
@@ -178,7 +185,7 @@ describe('queue duration, in seconds', () => {
     expect(metrics.observed.get(LATENCY)).toEqual([0, 0.23]);
   });
 
-  test('of a delayed item it starts when its time comes', async () => {
+  test('the queue duration of a delayed item starts when its delay ends', async () => {
     const { queue, metrics, clock } = make();
     queue.addAfter('a', 1_000);
     clock.advance(1_200);
@@ -188,7 +195,7 @@ describe('queue duration, in seconds', () => {
 });
 
 describe('work duration, in seconds', () => {
-  test('from the hand-out to done, by whoever', async () => {
+  test('the work duration ends with done, whichever caller calls it', async () => {
     const { queue, metrics, clock } = make();
     for (const item of 'ab') queue.add(item);
     await takeNow(queue);
@@ -201,7 +208,7 @@ describe('work duration, in seconds', () => {
     expect(metrics.observed.get(WORK)).toEqual([0.5, 0.25]);
   });
 
-  test('not of what was not held', () => {
+  test('the work duration does not include an item that was not held', () => {
     const { queue, metrics } = make();
     queue.add('a');
     thrownBy(() => {
@@ -212,7 +219,7 @@ describe('work duration, in seconds', () => {
 });
 
 describe('unfinished work and the longest running processor, in seconds', () => {
-  test('are the sum and the maximum over what is held, worked out when they are read', async () => {
+  test('unfinished work and the longest running processor are the sum and the maximum over held items, computed when they are read', async () => {
     const { queue, metrics, clock } = make();
     const gauges = (): unknown => [metrics.read(UNFINISHED), metrics.read(LONGEST)];
     expect(gauges()).toEqual([0, 0]);
@@ -235,7 +242,7 @@ describe('unfinished work and the longest running processor, in seconds', () => 
     expect(gauges()).toEqual([0, 0]);
   });
 
-  test('go on while a queue that was shut down is still worked on, and then go', async () => {
+  test('the gauges remain while items of a queue that was shut down are held, and are removed then', async () => {
     const { queue, metrics, clock } = make();
     queue.add('a');
     await takeNow(queue);
@@ -247,7 +254,7 @@ describe('unfinished work and the longest running processor, in seconds', () => 
   });
 
   test.each(['shutDown', 'shutDownWithDrain'] as const)(
-    'go at once with %s of an idle queue',
+    'the gauges are removed at once by %s of an idle queue',
     async (how) => {
       const { queue, metrics } = make();
       await queue[how]();
@@ -257,7 +264,7 @@ describe('unfinished work and the longest running processor, in seconds', () => 
   );
 });
 
-test('an interrupted item was not worked on: it waits again', async () => {
+test('an interrupted item has no work duration, and waits again', async () => {
   const { queue, metrics, clock } = make();
   const bench = new Workbench<string>();
   const controller = new AbortController();
@@ -274,7 +281,7 @@ test('an interrupted item was not worked on: it waits again', async () => {
   expect([metrics.observed.get(WORK), metrics.observed.get(LATENCY)]).toEqual([[], [0, 0.3]]);
 });
 
-test('if it was added again meanwhile, it waits since then', async () => {
+test('an interrupted item that was added again meanwhile has waited since then', async () => {
   const { queue, metrics, clock } = make();
   const bench = new Workbench<string>();
   const controller = new AbortController();
@@ -290,7 +297,7 @@ test('if it was added again meanwhile, it waits since then', async () => {
   expect([metrics.counts.get(ADDS), metrics.observed.get(LATENCY)]).toEqual([2, [0, 1]]);
 });
 
-test('a provider that throws when the queue is made leaves no gauge behind', () => {
+test('a provider that throws in the constructor leaves no gauge behind', () => {
   const metrics = new RecordingMetrics();
   const mine = new Error('mine');
   const failing: MetricsProvider = {
@@ -306,7 +313,7 @@ test('a provider that throws when the queue is made leaves no gauge behind', () 
   expect(metrics.readers.size).toBe(0);
 });
 
-test('a provider that throws later stops nothing: its errors are the host’s', () => {
+test('a provider that throws later stops nothing, and its errors are uncaught exceptions', () => {
   const { stdout, stderr, status } = runProgram(`
     import { DelayingQueue } from 'escapement';
     import { checkQueue } from 'escapement/testing';
@@ -335,5 +342,86 @@ test('a provider that throws later stops nothing: its errors are the host’s', 
     ...[ADDS, ADDS, DEPTH, LONGEST, LATENCY, LATENCY, RETRIES, UNFINISHED, WORK, WORK].map(
       (name) => `uncaught ${name}`,
     ),
+  ]);
+});
+
+/** A queue in which a and b are done, c is held and was added again, d is held, e ready, and f waits. */
+async function measured(metrics: MetricsProvider): Promise<void> {
+  const clock = new ManualClock();
+  const queue = new DelayingQueue<string>({ name: 'pods', metrics, clock });
+  for (const item of 'abcde') queue.add(item);
+  clock.advance(50);
+  for (let i = 0; i < 2; i++) queue.done(await takeNow(queue));
+  await takeNow(queue);
+  clock.advance(2_000);
+  await takeNow(queue);
+  clock.advance(1_000);
+  queue.add('c');
+  queue.addAfter('f', 1e6);
+}
+
+const SAMPLES = [
+  'workqueue_depth{name="pods"} 2',
+  'workqueue_adds_total{name="pods"} 6',
+  'workqueue_retries_total{name="pods"} 1',
+  'workqueue_unfinished_work_seconds{name="pods"} 4',
+  'workqueue_longest_running_processor_seconds{name="pods"} 3',
+  'workqueue_queue_duration_seconds_count{name="pods"} 4',
+  'workqueue_work_duration_seconds_count{name="pods"} 2',
+  'workqueue_work_duration_seconds_sum{name="pods"} 0',
+];
+
+test('the adapter for prom-client exports the metrics', async () => {
+  const registry = new Registry();
+  await measured(prometheusMetrics({ registry }));
+  const lines = (await registry.metrics()).split('\n');
+  expect(lines).toEqual(expect.arrayContaining(SAMPLES));
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      '# TYPE workqueue_adds_total counter',
+      '# TYPE workqueue_depth gauge',
+      '# TYPE workqueue_queue_duration_seconds histogram',
+      'workqueue_queue_duration_seconds_bucket{le="0.01",name="pods"} 0',
+      'workqueue_queue_duration_seconds_bucket{le="0.1",name="pods"} 3',
+      'workqueue_queue_duration_seconds_bucket{le="10",name="pods"} 4',
+      'workqueue_work_duration_seconds_bucket{le="1e-8",name="pods"} 2',
+    ]),
+  );
+});
+
+test('the adapter for OpenTelemetry exports the metrics', async () => {
+  const exporter = new PrometheusExporter({
+    preventServerStart: true,
+    withoutScopeInfo: true,
+    withoutTargetInfo: true,
+  });
+  const provider = new MeterProvider({ readers: [exporter] });
+  await measured(openTelemetryMetrics({ meter: provider.getMeter('test') }));
+  const server = createServer((request, response) => {
+    exporter.getMetricsRequestHandler(request, response);
+  }).listen(0);
+  const { port } = server.address() as AddressInfo;
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  server.close();
+  expect(text.split('\n')).toEqual(expect.arrayContaining(SAMPLES));
+  await provider.shutdown();
+});
+
+test('two queues with one name share their series, and one with another name has its own', async () => {
+  const registry = new Registry();
+  const metrics = prometheusMetrics({ registry });
+  const [first, second, other] = ['pods', 'pods', 'nodes'].map(
+    (name) => new WorkQueue<string>({ name, metrics }),
+  );
+  for (const item of 'ab') first?.add(item);
+  second?.add('a');
+  other?.add('a');
+  const scrape = async (): Promise<string[]> =>
+    (await registry.metrics()).split('\n').filter((line) => /^workqueue_(depth|adds_total)/.test(line));
+  expect((await scrape()).sort()).toEqual([
+    'workqueue_adds_total{name="nodes"} 1',
+    'workqueue_adds_total{name="pods"} 3',
+    'workqueue_depth{name="nodes"} 1',
+    'workqueue_depth{name="pods"} 3',
   ]);
 });

@@ -22,7 +22,7 @@ describe('every piece once', () => {
     [4, 4, 100],
     [7, 1_000, 13],
     [1, 0, 1],
-  ])('by %d workers, %d pieces in chunks of %d', async (workers, pieces, chunkSize) => {
+  ])('every piece runs once: %d workers, %d pieces, chunks of %d', async (workers, pieces, chunkSize) => {
     const seen: number[] = [];
     await parallelizeUntil(
       workers,
@@ -36,13 +36,13 @@ describe('every piece once', () => {
     expect(seen.sort((a, b) => a - b)).toEqual(upTo(pieces));
   });
 
-  test('in order by one worker, also if they return no promise', async () => {
+  test('one worker runs the pieces in order, also if they return no promise', async () => {
     const seen: number[] = [];
     await parallelizeUntil(1, 100, (piece) => seen.push(piece), { chunkSize: 7 });
     expect(seen).toEqual(upTo(100));
   });
 
-  test('as many at once as there are workers, and no more', async () => {
+  test('at most as many pieces run at once as there are workers', async () => {
     const bench = new Workbench<number>();
     const all = watch(parallelizeUntil(3, 5, runOn(bench)));
     await settled();
@@ -53,7 +53,7 @@ describe('every piece once', () => {
     expect([all.state, bench.most]).toEqual(['resolved', 3]);
   });
 
-  test('a chunk belongs to one worker, who runs it in order', async () => {
+  test('one worker runs the pieces of a chunk in order', async () => {
     const bench = new Workbench<number>();
     const all = watch(parallelizeUntil(2, 5, runOn(bench), { chunkSize: 3 }));
     await settled();
@@ -64,7 +64,7 @@ describe('every piece once', () => {
     expect([all.state, bench.begun]).toEqual(['resolved', [0, 3, 1, 2, 4]]);
   });
 
-  test('pieces that never wait do not starve the host', async () => {
+  test('pieces that never wait do not block the event loop', async () => {
     let isAborted = false;
     const controller = new AbortController();
     setTimeout(() => {
@@ -78,7 +78,7 @@ describe('every piece once', () => {
 });
 
 describe('the first error stops new pieces, running ones end, then it rejects', () => {
-  test('with that error', async () => {
+  test('parallelizeUntil rejects with the error of a piece, when running pieces have ended', async () => {
     const bench = new Workbench<number>();
     const all = watch(parallelizeUntil(2, 5, runOn(bench)));
     await settled();
@@ -88,7 +88,7 @@ describe('the first error stops new pieces, running ones end, then it rejects', 
     expect([all.state, all.value, bench.begun]).toEqual(['rejected', mine, [0, 1]]);
   });
 
-  test('all errors in an AggregateError when there are several, in the order they came', async () => {
+  test('parallelizeUntil rejects with an AggregateError of several errors, in their order', async () => {
     const bench = new Workbench<number>();
     const all = watch(parallelizeUntil(3, 5, runOn(bench)));
     await settled();
@@ -100,7 +100,7 @@ describe('the first error stops new pieces, running ones end, then it rejects', 
     expect(all.value).toMatchObject({ errors, message: '2 pieces have failed' });
   });
 
-  test('the rest of the chunk is not run', async () => {
+  test('after an error the rest of its chunk does not run', async () => {
     const seen: number[] = [];
     const error = await rejectionOf(
       parallelizeUntil(
@@ -116,14 +116,14 @@ describe('the first error stops new pieces, running ones end, then it rejects', 
     expect([error, seen]).toEqual([mine, [0, 1]]);
   });
 
-  test.each([undefined, null, 0])('whatever was thrown: %o', async (thrown) => {
+  test.each([undefined, null, 0])('parallelizeUntil rejects with whatever was thrown: %o', async (thrown) => {
     // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- pieces do
     const all = watch(parallelizeUntil(1, 2, () => Promise.reject(thrown)));
     await settled();
     expect([all.state, all.value]).toEqual(['rejected', thrown]);
   });
 
-  test('the last piece is one like any other', async () => {
+  test('an error of the last piece rejects', async () => {
     expect(await rejectionOf(parallelizeUntil(1, 3, (piece) => piece === 2 && Promise.reject(mine)))).toBe(
       mine,
     );
@@ -131,14 +131,14 @@ describe('the first error stops new pieces, running ones end, then it rejects', 
 });
 
 describe('an abort rejects with the reason', () => {
-  test('beforehand: nothing runs', async () => {
+  test('an aborted signal rejects, and no piece runs', async () => {
     const seen: number[] = [];
     const options = { signal: AbortSignal.abort(mine) };
     expect(await rejectionOf(parallelizeUntil(2, 5, (piece) => seen.push(piece), options))).toBe(mine);
     expect(seen).toEqual([]);
   });
 
-  test('meanwhile: what runs is waited for', async () => {
+  test('an abort rejects when running pieces have ended', async () => {
     const bench = new Workbench<number>();
     const controller = new AbortController();
     const all = watch(parallelizeUntil(2, 5, runOn(bench), controller));
@@ -150,7 +150,7 @@ describe('an abort rejects with the reason', () => {
     expect([all.state, all.value, bench.begun]).toEqual(['rejected', mine, [0, 1]]);
   });
 
-  test('pieces that reject because of it are no errors of their own', async () => {
+  test('an error of a piece that is the abort itself is not reported twice', async () => {
     const bench = new Workbench<number>();
     const controller = new AbortController();
     const all = watch(parallelizeUntil(2, 5, runOn(bench), controller));
@@ -161,7 +161,7 @@ describe('an abort rejects with the reason', () => {
     expect(all.value).toBe(mine);
   });
 
-  test('pieces that fail for another reason are', async () => {
+  test('an error of a piece for another reason than the abort is reported', async () => {
     const bench = new Workbench<number>();
     const controller = new AbortController();
     const all = watch(parallelizeUntil(2, 5, runOn(bench), controller));
@@ -173,7 +173,7 @@ describe('an abort rejects with the reason', () => {
     expect(all.value).toMatchObject({ errors: [mine, other] });
   });
 
-  test('when all pieces were started it comes too late', async () => {
+  test('an abort after the start of the last piece has no effect', async () => {
     const bench = new Workbench<number>();
     const controller = new AbortController();
     const all = watch(parallelizeUntil(2, 2, runOn(bench), controller));
@@ -183,7 +183,7 @@ describe('an abort rejects with the reason', () => {
     expect(all.state).toBe('resolved');
   });
 
-  test('from inside a piece', async () => {
+  test('an abort from inside a piece rejects', async () => {
     const controller = new AbortController();
     const seen: number[] = [];
     const all = parallelizeUntil(
@@ -198,7 +198,7 @@ describe('an abort rejects with the reason', () => {
     expect([await rejectionOf(all), seen]).toEqual([mine, [0]]);
   });
 
-  test('nothing listens to the signal', async () => {
+  test('the listener on the signal is removed', async () => {
     const { signal } = new AbortController();
     await parallelizeUntil(2, 5, () => Promise.resolve(), { signal });
     expect(getEventListeners(signal, 'abort')).toEqual([]);
@@ -206,7 +206,7 @@ describe('an abort rejects with the reason', () => {
 });
 
 describe('onNotRun', () => {
-  test('is told which pieces were not run, ascending, before the promise rejects', async () => {
+  test('onNotRun receives the pieces that were not run, in ascending order, before the promise rejects', async () => {
     const log: unknown[] = [];
     const bench = new Workbench<number>();
     const onNotRun = (pieces: number[]): unknown => log.push(pieces);
@@ -219,7 +219,7 @@ describe('onNotRun', () => {
     expect([all.value, log]).toEqual([mine, [[2, 4, 5, 6, 7, 8], 'rejected']]);
   });
 
-  test('is not called when all were run, also if the last one failed', async () => {
+  test('onNotRun is not called if all pieces ran, also if the last one failed', async () => {
     const onNotRun = (): never => expect.fail('nothing was left out');
     await parallelizeUntil(2, 5, () => undefined, { onNotRun });
     const lastFails = (piece: number): unknown => piece === 4 && Promise.reject(mine);
@@ -228,7 +228,7 @@ describe('onNotRun', () => {
   });
 
   test.each([1, 2 ** 40])(
-    'nobody counts what was not run if nobody wants to know: chunks of %d',
+    'without onNotRun the pieces that were not run are not computed: chunks of %d',
     async (chunkSize) => {
       const run = (): never => {
         throw mine;

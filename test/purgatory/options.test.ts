@@ -1,0 +1,267 @@
+import {
+  DelayedOperation,
+  DelayedOperationPurgatory,
+  ManualClock,
+  type PurgatoryOptions,
+  type WaitOptions,
+} from 'escapement';
+import { describe, expect, test } from 'vitest';
+import { thrownBy } from '../timer/support/errors.ts';
+import { Fixture, TestOperation } from './support/fixture.ts';
+
+const RANGE = { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' };
+const TYPE = { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' };
+const VALUE = { name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' };
+
+type Kind = typeof RANGE;
+
+function expectError(error: unknown, kind: Kind, argument: string, shown: string): void {
+  expect(error).toMatchObject(kind);
+  expect((error as Error).message.replace(/^options\./, '').startsWith(`${argument} must be `)).toBe(true);
+  expect((error as Error).message).toContain(`Received ${shown}`);
+}
+
+class Delayed extends DelayedOperation {
+  override tryComplete = (): boolean => false;
+  override onComplete = (): void => undefined;
+  override onExpiration = (): void => undefined;
+}
+
+/** A purgatory in which something waits. */
+function busy(options: PurgatoryOptions<string> = {}): Fixture {
+  const fixture = new Fixture(options);
+  fixture.watch('a', 'xy', { delayMs: 10 });
+  fixture.watch('b', 'y');
+  return fixture;
+}
+
+/** The error that `action` throws, or rejects with, after a check that it changed nothing. */
+async function refusedBy(fixture: Fixture, action: () => unknown): Promise<unknown> {
+  const before = fixture.gauges();
+  let error: unknown;
+  try {
+    await action();
+    expect.fail('expected it to throw');
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect(fixture.gauges()).toEqual(before);
+  expect([fixture.log, fixture.errors]).toEqual([[], []]);
+  return error;
+}
+
+describe('a delay', () => {
+  test.each([
+    [NaN, RANGE, 'NaN'],
+    [-Infinity, RANGE, '-Infinity'],
+    ['10', TYPE, "'10' (a string)"],
+    [10n, TYPE, '10n (a bigint)'],
+    [undefined, TYPE, 'undefined'],
+    [null, TYPE, 'null'],
+    [{}, TYPE, '[object Object]'],
+    [Symbol('s'), TYPE, 'Symbol(s)'],
+  ])('an operation refuses a delay of %o', (delayMs, kind, shown) => {
+    expectError(
+      thrownBy(() => new Delayed(delayMs as number)),
+      kind,
+      'delayMs',
+      shown,
+    );
+  });
+
+  test.each([
+    [NaN, RANGE, 'NaN'],
+    [-Infinity, RANGE, '-Infinity'],
+    ['10', TYPE, "'10' (a string)"],
+    [undefined, TYPE, 'undefined'],
+    [null, TYPE, 'null'],
+  ])('wait rejects for a delay of %o', async (timeoutMs, kind, shown) => {
+    const fixture = busy();
+    const options = { timeoutMs } as WaitOptions;
+    const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options));
+    expectError(error, kind, 'timeoutMs', shown);
+  });
+});
+
+const BAD_KEYS: readonly (readonly [keys: unknown, kind: Kind, argument: string, shown: string])[] = [
+  [[], RANGE, 'watchKeys', '[object Array]'],
+  [new Set(), RANGE, 'watchKeys', '[object Set]'],
+  ['xy', TYPE, 'watchKeys', "'xy' (a string)"],
+  [undefined, TYPE, 'watchKeys', 'undefined'],
+  [null, TYPE, 'watchKeys', 'null'],
+  [5, TYPE, 'watchKeys', '5'],
+  [{ 0: 'x', length: 1 }, TYPE, 'watchKeys', '[object Object]'],
+  [['x', undefined], TYPE, 'key', 'undefined'],
+  // eslint-disable-next-line no-sparse-arrays -- that is the point
+  [['x', , 'y'], TYPE, 'key', 'undefined'],
+];
+
+describe('keys', () => {
+  test.each(BAD_KEYS)('tryCompleteElseWatch refuses %o as keys', async (keys, kind, argument, shown) => {
+    const fixture = busy();
+    const operation = fixture.operation('c', { holds: true });
+    const error = await refusedBy(fixture, () =>
+      fixture.purgatory.tryCompleteElseWatch(operation, keys as string[]),
+    );
+    expectError(error, kind, argument, shown);
+    expect([operation.tries, operation.isCompleted]).toEqual([0, false]);
+  });
+
+  test.each(BAD_KEYS)('wait rejects for %o as keys', async (keys, kind, argument, shown) => {
+    const fixture = busy();
+    const error = await refusedBy(fixture, () =>
+      fixture.purgatory.wait(keys as string[], () => expect.fail(), { timeoutMs: 5 }),
+    );
+    expectError(error, kind, argument, shown);
+  });
+
+  test('checkAndComplete and cancelForKey refuse undefined as a key', async () => {
+    const fixture = busy();
+    const key = undefined as unknown as string;
+    for (const action of [
+      () => fixture.purgatory.checkAndComplete(key),
+      () => fixture.purgatory.cancelForKey(key),
+    ]) {
+      expectError(await refusedBy(fixture, action), TYPE, 'key', 'undefined');
+    }
+  });
+
+  test.each([
+    [undefined, 'undefined'],
+    [null, 'null'],
+    [true, 'true'],
+    [{}, '[object Object]'],
+    [() => 'x', '[function anonymous]'],
+  ])('every method refuses a key that keyOf maps to %o', async (plain, shown) => {
+    const keyOf = (key: string): string => (key === 'bad' ? (plain as string) : key);
+    const fixture = busy({ keyOf });
+    const { purgatory } = fixture;
+    for (const action of [
+      () => purgatory.tryCompleteElseWatch(fixture.operation('c'), ['x', 'bad']),
+      () => purgatory.wait(['bad'], () => 1, { timeoutMs: 5 }),
+      () => purgatory.checkAndComplete('bad'),
+      () => purgatory.cancelForKey('bad'),
+    ]) {
+      expectError(await refusedBy(fixture, action), TYPE, 'keyOf(key)', shown);
+    }
+  });
+});
+
+describe('an operation of another type', () => {
+  test.each([
+    [undefined, 'undefined'],
+    [null, 'null'],
+    ['a', "'a' (a string)"],
+    [() => true, '[function anonymous]'],
+    [{ tryComplete: () => true }, '[object Object]'],
+  ])('tryCompleteElseWatch refuses %o as an operation', async (operation, shown) => {
+    const fixture = busy();
+    const error = await refusedBy(fixture, () =>
+      fixture.purgatory.tryCompleteElseWatch(operation as unknown as DelayedOperation, ['x']),
+    );
+    expectError(error, TYPE, 'operation', shown);
+  });
+});
+
+describe('wait', () => {
+  test.each([
+    [undefined, 'undefined'],
+    ['x', "'x' (a string)"],
+    [Promise.resolve(1), '[object Promise]'],
+  ])('wait rejects for %o as a condition', async (condition, shown) => {
+    const fixture = busy();
+    const error = await refusedBy(fixture, () =>
+      fixture.purgatory.wait(['x'], condition as never, { timeoutMs: 5 }),
+    );
+    expectError(error, TYPE, 'condition', shown);
+  });
+
+  test.each([
+    [undefined, 'undefined'],
+    [null, 'null'],
+    [5, '5'],
+  ])('wait rejects for %o as options', async (options, shown) => {
+    const fixture = busy();
+    const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options as never));
+    expectError(error, TYPE, 'options', shown);
+  });
+
+  test.each([
+    [null, 'null'],
+    [{}, '[object Object]'],
+    [new AbortController(), '[object AbortController]'],
+  ])('wait rejects for %o as a signal', async (signal, shown) => {
+    const fixture = busy();
+    const options = { timeoutMs: 5, signal } as unknown as WaitOptions;
+    const error = await refusedBy(fixture, () => fixture.purgatory.wait(['x'], () => 1, options));
+    expectError(error, TYPE, 'signal', shown);
+  });
+});
+
+const BAD_OPTIONS: readonly (readonly [option: string, value: unknown, shown: string])[] = [
+  ['timer', {}, '[object Object]'],
+  ['timer', null, 'null'],
+  ['timer', { add: () => undefined }, '[object Object]'],
+  ['timerEnabled', 1, '1'],
+  ['timerEnabled', null, 'null'],
+  ['keyOf', 'id', "'id' (a string)"],
+  ['keyOf', null, 'null'],
+  ['onError', null, 'null'],
+  ['onError', {}, '[object Object]'],
+  ['metrics', {}, '[object Object]'],
+  ['metrics', null, 'null'],
+  ['clock', {}, '[object Object]'],
+  ['clock', Date, '[function Date]'],
+];
+
+describe('a wrong option of the constructor', () => {
+  test.each(BAD_OPTIONS)('the constructor refuses %o: %o', (option, value, shown) => {
+    const error = thrownBy(() => new DelayedOperationPurgatory('test', { [option]: value }));
+    expectError(error, TYPE, option, shown);
+  });
+
+  test.each([
+    [null, 'null'],
+    ['timer', "'timer' (a string)"],
+  ])('the constructor refuses %o as options', (options, shown) => {
+    const error = thrownBy(() => new DelayedOperationPurgatory('test', options as never));
+    expectError(error, TYPE, 'options', shown);
+  });
+
+  test.each([
+    [undefined, 'undefined'],
+    [{}, '[object Object]'],
+    [5, '5'],
+  ])('the constructor refuses a name of %o', (name, shown) => {
+    const error = thrownBy(() => new DelayedOperationPurgatory(name as unknown as string));
+    expectError(error, TYPE, 'name', shown);
+  });
+
+  test('an undefined option has its default', () => {
+    const clock = new ManualClock();
+    const options = { timer: undefined, timerEnabled: undefined, keyOf: undefined, onError: undefined };
+    const purgatory = new DelayedOperationPurgatory('', { clock, metrics: undefined, ...options } as object);
+    purgatory.tryCompleteElseWatch(new TestOperation('a', { delayMs: 5 }), ['x']);
+    expect([purgatory.name, purgatory.numDelayed]).toEqual(['', 1]);
+    purgatory.close();
+  });
+});
+
+describe('a wrong argument of close', () => {
+  test.each(['expire', '', null, true])(
+    'close refuses %o for pending, and the purgatory stays open',
+    async (pending) => {
+      const fixture = busy();
+      const error = await refusedBy(fixture, () => fixture.purgatory.close({ pending: pending as 'drop' }));
+      expect(error).toMatchObject(VALUE);
+      expect(fixture.purgatory.close()).toHaveLength(2);
+    },
+  );
+
+  test.each([null, 'drop'])('close refuses %o as options, and the purgatory stays open', async (options) => {
+    const fixture = busy();
+    const error = await refusedBy(fixture, () => fixture.purgatory.close(options as never));
+    expect(error).toMatchObject(TYPE);
+    expect(fixture.purgatory.close()).toHaveLength(2);
+  });
+});

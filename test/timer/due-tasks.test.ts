@@ -1,0 +1,319 @@
+import { ManualClock, type MetricsProvider, SystemTimer } from 'escapement';
+import { checkTimer } from 'escapement/testing';
+import { describe, expect, test, vi } from 'vitest';
+import { noopMetrics } from '../metrics/measured.ts';
+import { HandClock } from './support/hand-clock.ts';
+import { Journal, TestTask } from './support/tasks.ts';
+
+describe('tasks already due are arranged with clock.setTimeout(…, 0), so ManualClock.advance(0) runs them', () => {
+  test('a task that is due at once asks the clock for a delay of 0, once for all such tasks', () => {
+    const clock = new HandClock(3.5);
+    const timer = new SystemTimer({ clock });
+    timer.add(new TestTask(0));
+    timer.add(new TestTask(-10));
+    expect(clock.delaysMs).toEqual([0]);
+  });
+
+  test('ManualClock.advance(0) runs tasks that are due, and those that they add without a delay', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    const journal = new Journal();
+    journal.add(timer, 0, 'a', () => {
+      journal.add(timer, 0, 'b');
+    });
+    clock.advance(0);
+    expect(journal.entries).toEqual(['a', 'b']);
+  });
+});
+
+describe('tasks already due count as a bucket for advanceClock', () => {
+  test('advanceClock resolves true for tasks that are due at once, and only once', async () => {
+    const timer = new SystemTimer({ clock: new ManualClock(), autoStart: false });
+    const task = new TestTask(0);
+    timer.add(task);
+    expect(await timer.advanceClock(0)).toBe(true);
+    expect(task.runs).toBe(1);
+    expect(await timer.advanceClock(0)).toBe(false);
+  });
+
+  test('a task that is added without a delay ends a pending advanceClock', async () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock, autoStart: false });
+    const wait = timer.advanceClock(1_000);
+    const task = new TestTask(0);
+    timer.add(task);
+    clock.advance(0);
+    expect(await wait).toBe(true);
+    expect(task.runs).toBe(1);
+    expect(clock.now()).toBe(0);
+  });
+});
+
+describe('overdue buckets run before tasks already due', () => {
+  test('an overdue bucket runs before a task that is added without a delay', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    const journal = new Journal();
+    journal.add(timer, 20);
+    journal.add(timer, 10);
+    clock.nowMs = 25;
+    journal.add(timer, 0, 'due at 25');
+    clock.nowMs = 40;
+    journal.add(timer, -100, 'due at 40');
+    timer.poll();
+    expect(journal.entries).toEqual([10, 20, 'due at 25', 'due at 40']);
+  });
+
+  test('a bucket that falls due after a task without a delay runs after it', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    const journal = new Journal();
+    journal.add(timer, 10);
+    clock.nowMs = 5;
+    journal.add(timer, 0, 'due at 5');
+    clock.nowMs = 15;
+    timer.poll();
+    expect(journal.entries).toEqual(['due at 5', 10]);
+  });
+});
+
+describe('poll is not limited by maxTasksPerTurn', () => {
+  test('poll runs everything that is due, beyond maxTasksPerTurn', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, maxTasksPerTurn: 3 });
+    const journal = new Journal();
+    for (let i = 0; i < 100; i++) timer.schedule(i % 2, journal.write, i);
+    clock.nowMs = 1;
+    expect(timer.poll()).toBe(100);
+    expect(clock.armed).toBe(0);
+  });
+
+  test('poll runs the rest of a turn that maxTasksPerTurn has cut short', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, maxTasksPerTurn: 3 });
+    const journal = new Journal();
+    for (let i = 0; i < 10; i++) timer.schedule(1, journal.write, i);
+    clock.runTo(1);
+    expect(journal.entries).toHaveLength(10);
+    for (let i = 0; i < 10; i++) timer.schedule(1, journal.write, i);
+    clock.nowMs = 2;
+    clock.fire();
+    expect(timer.size).toBe(7);
+    expect(timer.poll()).toBe(7);
+    expect(journal.entries).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  });
+});
+
+describe('a task counts in size until its run() starts', () => {
+  test('a task counts in size while it is due and while others run, and not inside its own run', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    const sizes: number[] = [];
+    const note = (task: TestTask): void => {
+      expect(task.pending).toBe(false);
+      sizes.push(timer.size);
+    };
+    const tasks = [1, 1, 0].map((delayMs) => new TestTask(delayMs, note));
+    for (const task of tasks) timer.add(task);
+    timer.schedule(
+      1,
+      () => {
+        sizes.push(timer.size);
+      },
+      undefined,
+    );
+    clock.nowMs = 1;
+    expect(timer.size).toBe(4);
+    expect(tasks.map((task) => task.pending)).toEqual([true, true, true]);
+    timer.poll();
+    expect(sizes).toEqual([3, 2, 1, 0]);
+  });
+
+  test('a sleep counts in size until it is over', async () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    const sleep = timer.sleep(5, 'slept');
+    expect(timer.size).toBe(1);
+    clock.advance(5);
+    expect(timer.size).toBe(0);
+    expect(await sleep).toBe('slept');
+  });
+});
+
+describe('maxTasksPerTurn bounds a turn: the rest runs in following turns, order kept', () => {
+  test('each turn of a mass expiry is a wake-up of its own, armed at once', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, maxTasksPerTurn: 10 });
+    const journal = new Journal();
+    for (let i = 0; i < 25; i++) timer.schedule(i < 20 ? 5 : 4, journal.write, i);
+    const turns: number[] = [];
+    clock.nowMs = 5;
+    while (clock.armed > 0) {
+      clock.fire();
+      turns.push(journal.entries.length);
+      checkTimer(timer);
+    }
+    expect(turns).toEqual([10, 20, 25]);
+    expect(clock.delaysMs.slice(-2)).toEqual([0, 0]);
+    expect(clock.mostArmed).toBe(1);
+    const first = [20, 21, 22, 23, 24];
+    expect(journal.entries).toEqual([...first, ...Array.from({ length: 20 }, (_, i) => i)]);
+  });
+
+  test('a task that falls due between two turns runs after the rest of the first one', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, maxTasksPerTurn: 2 });
+    const journal = new Journal();
+    for (const name of ['a', 'b', 'c', 'd']) journal.add(timer, 5, name);
+    journal.add(timer, 6, 'e');
+    clock.nowMs = 5;
+    clock.fire();
+    expect(journal.take()).toEqual(['a', 'b']);
+    clock.nowMs = 6;
+    journal.add(timer, 0, 'f');
+    clock.fire();
+    expect(journal.take()).toEqual(['c', 'd']);
+    clock.fire();
+    expect(journal.take()).toEqual(['e', 'f']);
+    expect(clock.armed).toBe(0);
+  });
+
+  test('the rest of a turn can be cancelled and moved, and then no wake-up is armed for it', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, maxTasksPerTurn: 1 });
+    const journal = new Journal();
+    const [, b, c] = ['a', 'b', 'c'].map((name) => journal.add(timer, 5, name));
+    const d = timer.schedule(5, journal.write, 'd');
+    clock.nowMs = 5;
+    clock.fire();
+    expect(b?.cancel()).toBe(true);
+    expect(timer.reschedule(d, 10)).toBe(true);
+    expect(clock.armedForMs).toBe(5);
+    expect(c?.cancel()).toBe(true);
+    expect(clock.armedForMs).toBe(15);
+    clock.runTo(20);
+    expect(journal.entries).toEqual(['a', 'd']);
+  });
+
+  test('a task that throws counts for maxTasksPerTurn', () => {
+    const clock = new HandClock();
+    const errors: unknown[] = [];
+    const timer = new SystemTimer({ clock, maxTasksPerTurn: 2, onError: (error) => errors.push(error) });
+    for (let i = 0; i < 4; i++) {
+      timer.schedule(
+        1,
+        (index) => {
+          throw new Error(String(index));
+        },
+        i,
+      );
+    }
+    clock.nowMs = 1;
+    clock.fire();
+    expect(errors.map(String)).toEqual(['Error: 0', 'Error: 1']);
+    clock.fire();
+    expect(errors).toHaveLength(4);
+  });
+
+  test('maxTasksPerTurn Infinity runs everything in one turn', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, maxTasksPerTurn: Infinity });
+    const journal = new Journal();
+    for (let i = 0; i < 20_000; i++) timer.schedule(1, journal.write, i);
+    clock.nowMs = 1;
+    clock.fire();
+    expect(journal.entries).toHaveLength(20_000);
+  });
+
+  test('maxTasksPerTurn is 10 000 by default', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    const journal = new Journal();
+    for (let i = 0; i < 10_001; i++) timer.schedule(1, journal.write, i);
+    clock.nowMs = 1;
+    clock.fire();
+    expect(timer.size).toBe(1);
+    clock.fire();
+    expect(timer.size).toBe(0);
+  });
+});
+
+const reported = vi.hoisted(() => [] as unknown[]);
+vi.mock('../../src/core/report-uncaught.ts', () => ({
+  reportUncaught: (error: unknown) => reported.push(error),
+}));
+
+/** Calls `use` whenever something is counted. */
+const counting = (use: (name: string) => void): MetricsProvider => ({
+  ...noopMetrics,
+  counter: (name) => ({
+    inc: () => {
+      use(name);
+    },
+  }),
+});
+
+describe('a provider of metrics that', () => {
+  test('an error of a metrics provider stops nothing, and is an uncaught exception', () => {
+    reported.length = 0;
+    const mine = new Error('mine');
+    const clock = new ManualClock();
+    const ran: string[] = [];
+    const metrics = {
+      ...counting(() => {
+        throw mine;
+      }),
+      observableGauge: () => ({
+        remove: () => {
+          throw mine;
+        },
+      }),
+    };
+    const timer = new SystemTimer({ clock, metrics, maxTasksPerTurn: 1 });
+    for (const name of ['a', 'b', 'c']) timer.schedule(10, (each) => ran.push(each), name);
+    timer.schedule(20, (each) => ran.push(each), 'd');
+    clock.advance(10);
+    expect(ran).toEqual(['a', 'b', 'c']);
+    checkTimer(timer);
+    clock.advance(9);
+    timer.schedule(0, (each) => ran.push(each), 'e');
+    expect(timer.poll()).toBe(1);
+    clock.advance(1);
+    expect(timer.close()).toEqual([]);
+    expect([ran.join(''), new Set(reported)]).toEqual(['abced', new Set([mine])]);
+  });
+
+  test('a metrics provider may use the timer', () => {
+    const clock = new ManualClock();
+    const ran: string[] = [];
+    const counted: string[] = [];
+    const timer: SystemTimer = new SystemTimer({
+      clock,
+      metrics: counting((name) => {
+        counted.push(name);
+        checkTimer(timer);
+        if (counted.length === 1) timer.schedule(0, (each) => ran.push(each), 'from metrics');
+        if (counted.length === 2) expect(timer.poll()).toBe(1);
+      }),
+    });
+    timer.schedule(10, (each) => ran.push(each), 'a');
+    clock.advance(10);
+    checkTimer(timer);
+    expect(ran).toEqual(['a', 'from metrics']);
+    expect(counted).toEqual(['timer_tasks_run_total', 'timer_wakeups_total', 'timer_tasks_run_total']);
+  });
+
+  test('a metrics provider that closes the timer leaves no wake-up armed', () => {
+    const clock = new ManualClock();
+    const timer: SystemTimer = new SystemTimer({
+      clock,
+      metrics: counting(() => {
+        timer.close();
+      }),
+    });
+    for (const delayMs of [10, 20]) timer.schedule(delayMs, () => undefined, undefined);
+    clock.advance(10);
+    checkTimer(timer);
+    expect([timer.size, clock.pendingWakeups]).toEqual([0, 0]);
+  });
+});

@@ -1,0 +1,404 @@
+import { ManualClock, SystemTimer, type TimerId, TimerTask } from 'escapement';
+import { checkTimer } from 'escapement/testing';
+import { describe, expect, test } from 'vitest';
+import { INTERNALS } from '../../src/timer/system-timer.ts';
+import { attach, detach, entryIn, isTimerTask, type TaskOwner } from '../../src/timer/timer-task.ts';
+import { HandClock } from './support/hand-clock.ts';
+import { Journal, TestTask } from './support/tasks.ts';
+
+/** Numbers that schedule never returned to anybody. */
+const FOREIGN = [
+  ...[0, -0, -1, 1.5, 0.5, NaN, Infinity, -Infinity, 2 ** 53, 2 ** 53 - 1, -(2 ** 53), 2 ** 26, 2 ** 27],
+  ...[2 ** 31, 2 ** 32, Number.MAX_VALUE, Number.MIN_VALUE, 1e300, -1e300],
+  ...Array.from({ length: 100 }, (_, i) => i + 1),
+  // One below each of the first slots, in every unit an id might be counted in.
+  ...[26, 27, 31, 32, 52].flatMap((bits) => Array.from({ length: 40 }, (_, i) => i - 2 ** bits)),
+];
+
+/** Neither operation finds anything under any of these numbers, and neither changes anything. */
+function expectForeign(timer: SystemTimer, numbers: readonly number[] = FOREIGN): void {
+  const before = [timer.inspect(), timer.size, timer.nextExpirationMs()];
+  for (const number of numbers) {
+    expect([number, timer.cancel(number as TimerId)]).toEqual([number, false]);
+    expect([number, timer.reschedule(number as TimerId, 5)]).toEqual([number, false]);
+  }
+  expect([timer.inspect(), timer.size, timer.nextExpirationMs()]).toEqual(before);
+  checkTimer(timer);
+}
+
+describe('a number that is no id finds nothing and changes nothing', () => {
+  test('a number that is not an id finds nothing in a new timer', () => {
+    expectForeign(new SystemTimer({ clock: new ManualClock() }));
+  });
+
+  test('a number that is not an id finds nothing in a timer with pending tasks and callbacks', () => {
+    const timer = new SystemTimer({ clock: new ManualClock() });
+    for (let i = 0; i < 50; i++) {
+      timer.add(new TestTask(i * 7));
+      timer.schedule(i * 7, () => undefined, undefined);
+    }
+    expectForeign(timer);
+  });
+
+  test('a number that is not an id finds nothing in a timer that has run tasks', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    for (let i = 0; i < 20; i++) timer.schedule(i, () => undefined, undefined);
+    clock.nowMs = 10;
+    timer.poll();
+    expectForeign(timer);
+  });
+
+  test('a number that is not an id finds nothing inside a task', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    let runs = 0;
+    for (let i = 0; i < 3; i++) {
+      timer.add(
+        new TestTask(1, () => {
+          runs++;
+          timer.schedule(5, () => undefined, undefined);
+          expectForeign(timer);
+        }),
+      );
+    }
+    timer.schedule(10, () => undefined, undefined);
+    clock.advance(1);
+    expect([runs, timer.size]).toEqual([3, 4]);
+  });
+
+  test('a number near a valid id finds nothing', () => {
+    const timer = new SystemTimer({ clock: new ManualClock() });
+    const id = timer.schedule(5, () => undefined, undefined);
+    expectForeign(timer, [
+      id + 0.5,
+      id - 0.5,
+      0 - id,
+      id + 1,
+      id - 1,
+      id + 2 ** 26,
+      id - 2 ** 26,
+      id + 2 ** 53,
+    ]);
+    expect(timer.cancel(id)).toBe(true);
+  });
+});
+
+describe('an id of another timer finds nothing here', () => {
+  test('an id of another timer finds nothing although both timers use the same slots', () => {
+    const clock = new ManualClock();
+    const [one, two] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
+    const ids = Array.from({ length: 100 }, () => one.schedule(5, () => undefined, undefined));
+    for (let i = 0; i < 100; i++) two.schedule(5, () => undefined, undefined);
+    expectForeign(two, ids);
+    expect(ids.every((id) => one.cancel(id))).toBe(true);
+  });
+});
+
+describe('a stale id finds nothing', () => {
+  test.each(['ran', 'cancelled', 'ran in close'])('an id of a callback that %s is stale', (end) => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    const journal = new Journal();
+    const ids = [3, 1, 2].map((delayMs) => timer.schedule(delayMs, journal.write, delayMs));
+    clock.nowMs = 5;
+    if (end === 'ran') timer.poll();
+    if (end === 'cancelled') for (const id of ids) timer.cancel(id);
+    if (end === 'ran in close') timer.close({ pending: 'run' });
+    expect(journal.entries).toHaveLength(end === 'cancelled' ? 0 : 3);
+    expectForeign(timer, ids);
+  });
+
+  test('a stale id does not cancel the new callback in its slot', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    const stale: TimerId[] = [];
+    for (let round = 0; round < 50; round++) {
+      const ids = Array.from({ length: 5 }, () => timer.schedule(5, () => undefined, undefined));
+      expectForeign(timer, stale);
+      stale.push(...ids);
+      for (const id of ids) expect(timer.cancel(id)).toBe(true);
+    }
+    expect(new Set(stale).size).toBe(250);
+    expect(timer.size).toBe(0);
+  });
+
+  test('a stale id does not cancel the task in its slot', () => {
+    const timer = new SystemTimer({ clock: new ManualClock() });
+    const id = timer.schedule(5, () => undefined, undefined);
+    timer.cancel(id);
+    const task = new TestTask(5);
+    timer.add(task);
+    expectForeign(timer, [id]);
+    expect(task.pending).toBe(true);
+  });
+
+  test('rescheduling keeps the id', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    const journal = new Journal();
+    const id = timer.schedule(5, journal.write, 'callback');
+    for (const delayMs of [100, 0, 1e9, 7]) expect(timer.reschedule(id, delayMs)).toBe(true);
+    expect(timer.size).toBe(1);
+    clock.advance(7);
+    expect(journal.entries).toEqual(['callback']);
+    expect(timer.reschedule(id, 1)).toBe(false);
+  });
+});
+
+test('every id is a positive safe integer and is given once', () => {
+  const timer = new SystemTimer({ clock: new ManualClock() });
+  const seen = new Set<number>();
+  for (let i = 0; i < 5_000; i++) {
+    const id = timer.schedule(1, () => undefined, undefined);
+    expect(Number.isSafeInteger(id) && id > 0 && !seen.has(id)).toBe(true);
+    seen.add(id);
+    if (i % 3 === 0) timer.cancel(id);
+  }
+});
+
+class Owner implements TaskOwner {
+  readonly withdrawn: number[] = [];
+
+  withdraw(entry: number): void {
+    this.withdrawn.push(entry);
+  }
+}
+
+describe('a task', () => {
+  test('a task keeps its delay', () => {
+    for (const delayMs of [0, -5, 1.5, Number.MAX_VALUE]) expect(new TestTask(delayMs).delayMs).toBe(delayMs);
+  });
+
+  test('a new task is not pending', () => {
+    const task = new TestTask(5);
+    expect([task.pending, task.isCancelled, task.cancel()]).toEqual([false, false, false]);
+    expect(entryIn(task, new Owner())).toBeUndefined();
+  });
+
+  test('a task is pending in the owner that it was attached to last, and only there', () => {
+    const task = new TestTask(5);
+    const [one, two] = [new Owner(), new Owner()];
+    attach(task, one, 7);
+    expect([task.pending, entryIn(task, one), entryIn(task, two)]).toEqual([true, 7, undefined]);
+    attach(task, two, 9);
+    expect(one.withdrawn).toEqual([7]);
+    expect([entryIn(task, one), entryIn(task, two)]).toEqual([undefined, 9]);
+  });
+
+  test('cancel withdraws the entry of a task once', () => {
+    const task = new TestTask(5);
+    const owner = new Owner();
+    attach(task, owner, 7);
+    expect([task.cancel(), task.cancel()]).toEqual([true, false]);
+    expect(owner.withdrawn).toEqual([7]);
+    expect([task.pending, task.isCancelled]).toEqual([false, true]);
+    attach(task, owner, 8);
+    expect([task.pending, task.isCancelled]).toEqual([true, false]);
+  });
+
+  test('a detached task is not pending, and was not cancelled', () => {
+    const task = new TestTask(5);
+    const owner = new Owner();
+    attach(task, owner, 7);
+    detach(task);
+    expect([task.pending, task.isCancelled, owner.withdrawn.length]).toEqual([false, false, 0]);
+  });
+
+  test('a task is no longer pending when its owner is called', () => {
+    const task = new TestTask(5);
+    let wasPending: boolean | undefined;
+    attach(task, { withdraw: () => (wasPending = task.pending) }, 7);
+    task.cancel();
+    expect(wasPending).toBe(false);
+  });
+});
+
+describe('isTimerTask', () => {
+  test('isTimerTask accepts tasks of another loaded copy of the package', () => {
+    const foreign = { _entry: -1, _entryOwner: undefined, delayMs: 5, run: () => undefined };
+    expect([new TestTask(1), foreign].map(isTimerTask)).toEqual([true, true]);
+    expect([undefined, null, 5, 'task', {}, () => undefined].map(isTimerTask)).toEqual(
+      Array.from({ length: 6 }, () => false),
+    );
+  });
+});
+
+test('a subclass may have fields named entry, home and timer', () => {
+  class Order extends TimerTask {
+    readonly entry = 'my entry';
+    readonly home = 'my home';
+    readonly timer = 'my timer';
+    runs = 0;
+    override run(): void {
+      this.runs++;
+    }
+  }
+  const clock = new ManualClock();
+  const timer = new SystemTimer({ clock });
+  const order = new Order(5);
+  timer.add(order);
+  timer.add(order);
+  clock.advance(5);
+  expect([order.runs, order.entry, order.home, order.timer]).toEqual([1, 'my entry', 'my home', 'my timer']);
+});
+
+/** The start of a bucket of the third wheel, which spans 4 096 ms. */
+const COARSE_MS = 8_192;
+
+interface Opened {
+  readonly clock: HandClock;
+  readonly timer: SystemTimer;
+  readonly ran: string[];
+  readonly at: (name: string, deadlineMs: number) => ReturnType<SystemTimer['schedule']>;
+}
+
+/** A timer that moves a few entries a turn, with nine in one coarse bucket. */
+function open(movesPerTurn = 2, maxTasksPerTurn = 10_000): Opened & { readonly ids: readonly number[] } {
+  const clock = new HandClock();
+  const timer = new SystemTimer({ clock, maxTasksPerTurn });
+  timer[INTERNALS]().wheels.movesPerTurn = movesPerTurn;
+  const ran: string[] = [];
+  const at: Opened['at'] = (name, deadlineMs) =>
+    timer.schedule(deadlineMs - clock.nowMs, (each) => ran.push(each), name);
+  const ids = ['e', 'c', 'a', 'd', 'b', 'f', 'i', 'h', 'g'].map((name) =>
+    at(name, COARSE_MS + 100 * (name.charCodeAt(0) - 'a'.charCodeAt(0))),
+  );
+  return { clock, timer, ran, at, ids };
+}
+
+/** Fires wake-ups until none is due. @returns how many. */
+function fireAll(clock: HandClock, timer: SystemTimer): number {
+  let turns = 0;
+  while ((timer.nextExpirationMs() ?? Infinity) <= clock.nowMs) {
+    clock.fire();
+    checkTimer(timer);
+    turns++;
+  }
+  return turns;
+}
+
+describe('a turn moves a bounded number of entries', () => {
+  test('200 000 entries of one bucket move to a finer wheel in several turns, and none runs early', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    let ran = 0;
+    const count = (): void => {
+      ran++;
+    };
+    for (let i = 0; i < 200_000; i++) timer.schedule(COARSE_MS + 1_000 + (i % 1_000), count, undefined);
+    clock.nowMs = COARSE_MS;
+    expect([fireAll(clock, timer), ran]).toEqual([4, 0]);
+    clock.nowMs = COARSE_MS + 2_000;
+    while (timer.size > 0) clock.fire();
+    expect(ran).toBe(200_000);
+  });
+
+  test('200 000 entries that expire together move in several turns, although maxTasksPerTurn is higher', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, maxTasksPerTurn: 1_000_000 });
+    const runs: number[] = [];
+    let ran = 0;
+    const count = (): void => {
+      ran++;
+    };
+    for (let i = 0; i < 200_000; i++) timer.schedule(10, count, undefined);
+    clock.nowMs = 10;
+    while (timer.size > 0) {
+      clock.fire();
+      runs.push(ran);
+    }
+    expect(runs).toEqual([65_536, 131_072, 196_608, 200_000]);
+  });
+
+  test('without a limit for tasks there is no limit for moves', () => {
+    const { clock, timer } = open(2, Infinity);
+    clock.nowMs = COARSE_MS;
+    expect(fireAll(clock, timer)).toBe(1);
+  });
+
+  test('poll and advanceClock move all entries of a bucket', async () => {
+    for (const drive of [
+      (timer: SystemTimer) => timer.poll(),
+      (timer: SystemTimer) => timer.advanceClock(0),
+    ]) {
+      const { clock, timer, ran } = open();
+      clock.nowMs = COARSE_MS;
+      clock.fire();
+      clock.nowMs = COARSE_MS + 1_000;
+      await drive(timer);
+      expect([ran.join(''), timer.size]).toEqual(['abcdefghi', 0]);
+    }
+  });
+
+  test('calls between two turns move only what is left of the moves of a turn', () => {
+    const { clock, timer, at } = open(4);
+    clock.nowMs = COARSE_MS + 4_095;
+    const inBucket = (): number => timer.inspect().levels[2]?.buckets[0]?.size ?? 0;
+    clock.fire();
+    expect(inBucket()).toBe(5);
+    for (let i = 0; i < 10; i++) at(`late ${i}`, clock.nowMs + 10_000);
+    expect([inBucket(), timer.size]).toEqual([5, 9 - 1 + 10]);
+    checkTimer(timer);
+  });
+});
+
+describe('while a bucket is half empty', () => {
+  function openHalf(): ReturnType<typeof open> {
+    const opened = open();
+    opened.clock.nowMs = COARSE_MS;
+    opened.clock.fire();
+    checkTimer(opened.timer);
+    return opened;
+  }
+
+  test('while a bucket is half empty the next turn is armed, and the snapshot is consistent', () => {
+    const { clock, timer, ran } = openHalf();
+    expect([timer.nextExpirationMs(), clock.armed, ran]).toEqual([COARSE_MS, 1, []]);
+    const { levels, dueNow, size, delayQueue } = timer.inspect();
+    const sizes = levels.map(({ buckets }) => buckets.reduce((sum, bucket) => sum + bucket.size, 0));
+    expect([sizes, dueNow, size]).toEqual([[0, 2, 7], 0, 9]);
+    expect(delayQueue).toHaveLength(3);
+  });
+
+  test('entries on both sides of a half-empty bucket can be cancelled and moved', () => {
+    const { clock, timer, ran, ids } = openHalf();
+    const [moved, , , left, later] = ids as readonly Parameters<SystemTimer['cancel']>[0][];
+    if (moved === undefined || left === undefined || later === undefined) throw new Error('too few');
+    expect([timer.cancel(moved), timer.cancel(left), timer.reschedule(later, 50)]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    checkTimer(timer);
+    clock.nowMs = COARSE_MS + 2_000;
+    fireAll(clock, timer);
+    expect(ran.join('')).toBe('abcfghi');
+  });
+
+  test('a task without a delay that is added while a bucket is half empty runs behind what is overdue, first in, first out', () => {
+    const { clock, timer, ran, at } = openHalf();
+    clock.nowMs = COARSE_MS + 850;
+    for (const name of ['x', 'y', 'z']) at(name, clock.nowMs);
+    checkTimer(timer);
+    fireAll(clock, timer);
+    expect(ran.join('')).toBe('abcdefghixyz');
+  });
+
+  test('cancelling the rest of a half-empty bucket disarms the wake-up, or arms it for the next bucket', () => {
+    const { clock, timer, ids } = openHalf();
+    for (const id of ids.slice(2)) timer.cancel(id as Parameters<SystemTimer['cancel']>[0]);
+    checkTimer(timer);
+    expect(timer.nextExpirationMs()).toBeGreaterThan(COARSE_MS);
+    for (const id of ids) timer.cancel(id as Parameters<SystemTimer['cancel']>[0]);
+    expect([timer.size, clock.armed]).toEqual([0, 0]);
+    checkTimer(timer);
+  });
+
+  test('close while a bucket is half empty runs pending tasks in order of expiration', () => {
+    const { timer, ran } = openHalf();
+    timer.close({ pending: 'run' });
+    expect(ran.join('')).toBe('abcdefghi');
+    checkTimer(timer);
+  });
+});

@@ -1,0 +1,342 @@
+import { ManualClock, SystemTimer, TimerTask } from 'escapement';
+import { checkTimer } from 'escapement/testing';
+import { describe, expect, test, vi } from 'vitest';
+import { HandClock } from './support/hand-clock.ts';
+import { Journal, TestTask } from './support/tasks.ts';
+
+test('a callback that is scheduled without an argument is called with undefined', () => {
+  const clock = new ManualClock();
+  const timer = new SystemTimer({ clock });
+  const calls: unknown[][] = [];
+  timer.schedule(5, (...args: unknown[]) => calls.push(args));
+  clock.advance(5);
+  expect(calls).toEqual([[undefined]]);
+});
+
+describe('add and schedule never run user code', () => {
+  test.each([0, -0, -1, -1e9, 1])('add and schedule do not run user code with a delay of %d', (delayMs) => {
+    const timer = new SystemTimer({ clock: new ManualClock({ nowMs: 100 }) });
+    const journal = new Journal();
+    journal.add(timer, delayMs);
+    timer.schedule(delayMs, journal.write, 'callback');
+    expect(journal.entries).toEqual([]);
+    expect(timer.size).toBe(2);
+  });
+
+  test('add does not run a task that rounding down makes due at once, where Kafka runs it', () => {
+    const timer = new SystemTimer({
+      clock: new ManualClock({ nowMs: 1_000 }),
+      tickMs: 10,
+      rounding: 'down',
+    });
+    const journal = new Journal();
+    journal.add(timer, 9);
+    expect(journal.entries).toEqual([]);
+    expect(timer.inspect().dueNow).toBe(1);
+    expect(timer.poll()).toBe(1);
+  });
+
+  test('add does not run tasks of overdue buckets', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    const journal = new Journal();
+    journal.add(timer, 5);
+    clock.nowMs = 50;
+    journal.add(timer, 0);
+    timer.schedule(100, journal.write, 'later');
+    expect(journal.entries).toEqual([]);
+    checkTimer(timer);
+  });
+});
+
+describe('a task that is already due runs at the next pump, which the driver arranges at once', () => {
+  test('add of a task that is due at once arms the wake-up, and the task runs in it', () => {
+    const clock = new ManualClock({ nowMs: 7.5 });
+    const timer = new SystemTimer({ clock });
+    const task = new TestTask(-3);
+    expect(clock.pendingWakeups).toBe(0);
+    timer.add(task);
+    expect(clock.pendingWakeups).toBe(1);
+    expect(timer.nextExpirationMs()).toBe(7.5);
+    clock.advance(0);
+    expect(task.runs).toBe(1);
+    expect(clock.pendingWakeups).toBe(0);
+  });
+
+  test('add of a task that is due at once moves a wake-up that is armed for later', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    const journal = new Journal();
+    journal.add(timer, 60_000);
+    timer.schedule(0, journal.write, 'now');
+    clock.advance(0);
+    expect(journal.entries).toEqual(['now']);
+  });
+
+  test('poll runs a task that is due at once', () => {
+    const timer = new SystemTimer({ clock: new ManualClock(), autoStart: false });
+    const task = new TestTask(0);
+    timer.add(task);
+    expect(timer.poll()).toBe(1);
+    expect(task.runs).toBe(1);
+  });
+});
+
+describe('a task never runs early, never twice, never after a cancel that returned true', () => {
+  const starts = [0, 0.1, 0.5, 17, 1_000.25, 123_456_789.987];
+  const delays = [0.001, 0.1, 0.3, 0.7, 1, 1.5, 9, 10, 11.999, 63, 64, 65, 4_095.5, 4_096, 100_000.1];
+
+  test.each([1, 3, 7, 10, 1_000])(
+    'a task does not run before now() >= added at + delayMs, with a tick of %d',
+    (tickMs) => {
+      for (const nowMs of starts) {
+        const clock = new ManualClock({ nowMs });
+        const timer = new SystemTimer({ clock, tickMs, wheelSize: 5 });
+        for (const delayMs of delays) {
+          const dueMs = clock.now() + delayMs;
+          timer.schedule(
+            delayMs,
+            () => {
+              expect(clock.now()).toBeGreaterThanOrEqual(dueMs);
+              expect(clock.now()).toBeLessThan(dueMs + tickMs);
+            },
+            undefined,
+          );
+        }
+        clock.advance(200_000);
+        expect(timer.size).toBe(0);
+      }
+      expect.assertions(starts.length * (2 * delays.length + 1));
+    },
+  );
+
+  test('with rounding down a task runs at most a tick early', () => {
+    const clock = new ManualClock({ nowMs: 1_003 });
+    const timer = new SystemTimer({ clock, tickMs: 10, wheelSize: 4, rounding: 'down' });
+    for (const delayMs of [1, 9, 10, 55, 397, 12_345]) {
+      const dueMs = 1_003 + delayMs;
+      timer.schedule(
+        delayMs,
+        () => {
+          expect(clock.now()).toBeGreaterThan(dueMs - 10);
+          expect(clock.now()).toBeLessThanOrEqual(dueMs);
+        },
+        undefined,
+      );
+    }
+    clock.advance(20_000);
+    expect.assertions(12);
+  });
+
+  test('a task does not run twice, however often the timer is pumped', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    const task = new TestTask(10);
+    timer.add(task);
+    clock.nowMs = 10;
+    expect([timer.poll(), timer.poll()]).toEqual([1, 0]);
+    clock.fire();
+    clock.fireCancelled();
+    clock.runTo(1_000);
+    expect(task.runs).toBe(1);
+  });
+
+  test('a task that was added twice runs once: it was moved', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    const task = new TestTask(10);
+    timer.add(task);
+    clock.advance(4);
+    timer.add(task);
+    expect(timer.size).toBe(1);
+    clock.advance(9);
+    expect(task.runs).toBe(0);
+    clock.advance(1);
+    expect(task.runs).toBe(1);
+  });
+
+  test('a task does not run in the timer that it was moved away from', () => {
+    const clock = new ManualClock();
+    const [from, to] = [new SystemTimer({ clock }), new SystemTimer({ clock })];
+    const task = new TestTask(10);
+    from.add(task);
+    clock.advance(5);
+    to.add(task);
+    expect([from.size, to.size, clock.pendingWakeups]).toEqual([0, 1, 1]);
+    clock.advance(9);
+    expect(task.runs).toBe(0);
+    clock.advance(1);
+    expect(task.runs).toBe(1);
+    checkTimer(from);
+    checkTimer(to);
+  });
+
+  test('a cancelled task does not run, whether it was in a bucket, in the due queue, or on a coarse wheel', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, wheelSize: 2 });
+    const journal = new Journal();
+    const waiting = [1, 5, 1_000].map((delayMs) => journal.add(timer, delayMs));
+    const ids = [1, 5, 1_000].map((delayMs) => timer.schedule(delayMs, journal.write, delayMs));
+    waiting.push(journal.add(timer, 0));
+    clock.nowMs = 3;
+    ids.push(timer.schedule(0, journal.write, 'due'));
+    expect(waiting.map((task) => task.cancel())).toEqual([true, true, true, true]);
+    expect(ids.map((id) => timer.cancel(id))).toEqual([true, true, true, true]);
+    expect(waiting.map((task) => task.cancel())).toEqual([false, false, false, false]);
+    expect(ids.map((id) => timer.cancel(id))).toEqual([false, false, false, false]);
+    clock.runTo(5_000);
+    expect(timer.poll()).toBe(0);
+    expect(journal.entries).toEqual([]);
+  });
+});
+
+describe("tasks run in order of their bucket's expiration", () => {
+  test('tasks run in order of expiration, however they were added', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, wheelSize: 3 });
+    const journal = new Journal();
+    const delays = Array.from({ length: 500 }, (_, i) => ((i * 7_919) % 1_009) + 1);
+    for (const delayMs of delays) timer.schedule(delayMs, journal.write, delayMs);
+    clock.nowMs = 2_000;
+    expect(timer.poll()).toBe(500);
+    expect(journal.entries).toEqual(delays.sort((a, b) => a - b));
+  });
+
+  test('the tasks of one bucket of a coarse tick run together', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock, tickMs: 10 });
+    const journal = new Journal();
+    for (const delayMs of [20, 11, 15, 8, 1]) journal.add(timer, delayMs);
+    clock.advance(30);
+    expect(journal.entries).toEqual([8, 1, 20, 11, 15]);
+  });
+});
+
+describe('inside one bucket they run in order of arrival in it', () => {
+  const options = { tickMs: 1, wheelSize: 4 };
+
+  test('in one bucket the task that was added first runs first', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock, ...options });
+    const journal = new Journal();
+    journal.add(timer, 50, 'a');
+    timer.schedule(50, journal.write, 'b');
+    journal.add(timer, 50, 'c');
+    clock.advance(50);
+    expect(journal.entries).toEqual(['a', 'b', 'c']);
+  });
+
+  test('a task that moves down from a coarse wheel runs before one that is added to the fine bucket later', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock, ...options });
+    const journal = new Journal();
+    journal.add(timer, 10, 'a');
+    journal.add(timer, 10, 'c');
+    clock.advance(8);
+    journal.add(timer, 2, 'b');
+    clock.advance(2);
+    expect(journal.entries).toEqual(['a', 'c', 'b']);
+  });
+
+  test('a task that was added to the fine bucket first runs before one that moves down to it', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock, ...options });
+    const journal = new Journal();
+    journal.add(timer, 10, 'a');
+    clock.advance(7);
+    journal.add(timer, 3, 'b');
+    clock.advance(3);
+    expect(journal.entries).toEqual(['b', 'a']);
+  });
+
+  test('a task that is moved away and back runs last', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    const journal = new Journal();
+    const a = journal.add(timer, 5, 'a');
+    const b = timer.schedule(5, journal.write, 'b');
+    journal.add(timer, 5, 'c');
+    timer.add(a);
+    expect(timer.reschedule(b, 9)).toBe(true);
+    expect(timer.reschedule(b, 5)).toBe(true);
+    clock.advance(5);
+    expect(journal.entries).toEqual(['c', 'a', 'b']);
+  });
+});
+
+describe('a throwing task stops nothing: the others of its bucket run, the error goes to onError', () => {
+  test('onError receives the error of a task with the task, and that of a callback without one', () => {
+    const clock = new ManualClock();
+    const onError = vi.fn();
+    const timer = new SystemTimer({ clock, onError });
+    const journal = new Journal();
+    const boom = new Error('boom');
+    const fail = (): never => {
+      throw boom;
+    };
+    journal.add(timer, 5, 'a');
+    const task = journal.add(timer, 5, 'b', fail);
+    timer.schedule(5, fail, undefined);
+    journal.add(timer, 5, 'c');
+    journal.add(timer, 6, 'd');
+    clock.advance(10);
+    expect(journal.entries).toEqual(['a', 'b', 'c', 'd']);
+    expect(onError.mock.calls).toEqual([
+      [boom, task],
+      [boom, undefined],
+    ]);
+    expect(timer.size).toBe(0);
+    checkTimer(timer);
+  });
+
+  test.each([undefined, null, 0, 'text'])('onError receives a thrown %j', (thrown) => {
+    const onError = vi.fn();
+    const timer = new SystemTimer({ clock: new ManualClock(), onError });
+    const task = new TestTask(0, () => {
+      // eslint-disable-next-line @typescript-eslint/only-throw-error -- JavaScript can, so somebody does
+      throw thrown;
+    });
+    timer.add(task);
+    timer.add(new TestTask(0));
+    expect(timer.poll()).toBe(2);
+    expect(onError.mock.calls).toEqual([[thrown, task]]);
+  });
+
+  test('a task whose overridden run throws can be added again', () => {
+    class Flaky extends TimerTask {
+      runs = 0;
+      override run(): void {
+        if (++this.runs === 1) throw new Error('first time');
+      }
+    }
+    const onError = vi.fn();
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock, onError });
+    const task = new Flaky(1);
+    timer.add(task);
+    clock.advance(1);
+    expect([task.pending, task.isCancelled]).toEqual([false, false]);
+    timer.add(task);
+    clock.advance(1);
+    expect(task.runs).toBe(2);
+    expect(onError).toHaveBeenCalledTimes(1);
+  });
+
+  test('onError may use the timer', () => {
+    const clock = new ManualClock();
+    const journal = new Journal();
+    const timer: SystemTimer = new SystemTimer({
+      clock,
+      onError: () => {
+        expect(timer.poll()).toBe(0);
+        timer.schedule(0, journal.write, 'from the handler');
+      },
+    });
+    journal.add(timer, 1, 'a', () => {
+      throw new Error('boom');
+    });
+    journal.add(timer, 1, 'b');
+    clock.advance(1);
+    expect(journal.entries).toEqual(['a', 'b', 'from the handler']);
+  });
+});

@@ -1,0 +1,378 @@
+import { ManualClock, SystemTimer } from 'escapement';
+import { checkTimer } from 'escapement/testing';
+import { describe, expect, test } from 'vitest';
+import { HandClock } from './support/hand-clock.ts';
+import { Journal, TestTask } from './support/tasks.ts';
+
+/** Moments worth looking at in the trace: now, size, the clocks of the four levels, and what is queued after. */
+const GOLDEN_TRACE: readonly (readonly [number, number, readonly number[], readonly number[]])[] = [
+  [1, 29, [1, 0, 0, 0], [2, 3, 6, 9, 18, 27]],
+  [2, 28, [2, 0, 0, 0], [3, 6, 9, 18, 27]],
+  [3, 27, [3, 3, 0, 0], [4, 5, 6, 9, 18, 27]],
+  [6, 24, [6, 6, 0, 0], [7, 8, 9, 18, 27]],
+  [9, 21, [9, 9, 9, 0], [10, 11, 12, 15, 18, 27]],
+  [18, 12, [18, 18, 18, 0], [19, 20, 21, 24, 27]],
+  [27, 3, [27, 27, 27, 27], [28, 29, 30]],
+  [30, 0, [30, 30, 27, 27], []],
+];
+
+describe("Kafka's golden trace: tick 1, wheel size 3, delays 0 to 30 added at 0, one pump per millisecond", () => {
+  function makeTimer(): { timer: SystemTimer; clock: HandClock; journal: Journal } {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, tickMs: 1, wheelSize: 3, autoStart: false });
+    const journal = new Journal();
+    for (let delayMs = 0; delayMs <= 30; delayMs++) journal.add(timer, delayMs);
+    return { timer, clock, journal };
+  }
+  const clocksOf = (timer: SystemTimer): number[] =>
+    timer.inspect().levels.map((level) => level.currentTimeMs);
+
+  test("in Kafka's golden trace the first pump runs what Kafka runs inside add", async () => {
+    const { timer, journal } = makeTimer();
+    expect(journal.entries).toEqual([]);
+    expect([timer.size, timer.inspect().dueNow]).toEqual([31, 1]);
+    expect(timer.inspect().levels.map((level) => level.tickMs)).toEqual([1, 3, 9, 27]);
+    expect(clocksOf(timer)).toEqual([0, 0, 0, 0]);
+    expect(timer.inspect().delayQueue).toEqual([1, 2, 3, 6, 9, 18, 27]);
+    expect(await timer.advanceClock(0)).toBe(true);
+    expect(journal.entries).toEqual([0]);
+    expect(timer.size).toBe(30);
+  });
+
+  test("in Kafka's golden trace every task runs at exactly its delay, and every pump finds a bucket", async () => {
+    const { timer, clock, journal } = makeTimer();
+    await timer.advanceClock(0);
+    for (clock.nowMs = 1; clock.nowMs <= 30; clock.nowMs++) {
+      journal.take();
+      expect(await timer.advanceClock(0)).toBe(true);
+      expect(journal.entries).toEqual([clock.nowMs]);
+      checkTimer(timer);
+    }
+    clock.nowMs = 31;
+    expect(await timer.advanceClock(0)).toBe(false);
+  });
+
+  test.each(GOLDEN_TRACE)(
+    "in Kafka's golden trace at %d: size %d, clocks %j, queue %j",
+    (nowMs, size, clocks, queue) => {
+      const { timer, clock } = makeTimer();
+      timer.poll();
+      for (clock.nowMs = 1; clock.nowMs < nowMs; clock.nowMs++) timer.poll();
+      expect(timer.poll()).toBe(1);
+      expect(timer.size).toBe(size);
+      expect(clocksOf(timer)).toEqual(clocks);
+      expect(timer.inspect().delayQueue).toEqual(queue);
+    },
+  );
+
+  test("in Kafka's golden trace poll and advanceClock run one task per pump", async () => {
+    const { timer, clock, journal } = makeTimer();
+    for (clock.nowMs = 0; clock.nowMs <= 30; clock.nowMs++) {
+      if (clock.nowMs % 2 === 0) expect(timer.poll()).toBe(1);
+      else expect(await timer.advanceClock(0)).toBe(true);
+    }
+    expect(journal.entries).toEqual(Array.from({ length: 31 }, (_, i) => i));
+  });
+});
+
+describe("Kafka's worked examples: tick 10, start 1000, rounding down", () => {
+  const options = { tickMs: 10, wheelSize: 20, rounding: 'down' as const };
+
+  test.each([
+    [1_005, 1_000],
+    [1_009, 1_000],
+    [1_029, 1_020],
+    [1_249, 1_240],
+    [2_255, 2_250],
+  ])('rounding down, an expiration of %d runs at %d, as in Kafka', (expirationMs, runsAtMs) => {
+    const clock = new ManualClock({ nowMs: 1_000 });
+    const timer = new SystemTimer({ clock, ...options });
+    let ranAtMs: number | undefined;
+    timer.add(
+      new TestTask(expirationMs - 1_000, () => {
+        ranAtMs = clock.now();
+      }),
+    );
+    expect(ranAtMs).toBeUndefined();
+    clock.advance(0);
+    clock.advance(2_000);
+    expect(ranAtMs).toBe(runsAtMs);
+  });
+
+  test.each([
+    [1_005, 1_010],
+    [1_009, 1_010],
+    [1_010, 1_010],
+    [1_029, 1_030],
+    [1_249, 1_250],
+    [2_255, 2_260],
+  ])('rounding up, an expiration of %d runs at %d', (expirationMs, runsAtMs) => {
+    const clock = new ManualClock({ nowMs: 1_000 });
+    const timer = new SystemTimer({ clock, ...options, rounding: 'up' });
+    let ranAtMs: number | undefined;
+    timer.add(
+      new TestTask(expirationMs - 1_000, () => {
+        ranAtMs = clock.now();
+      }),
+    );
+    clock.advance(2_000);
+    expect(ranAtMs).toBe(runsAtMs);
+  });
+});
+
+describe('catch-up after a stall', () => {
+  test('a thousand overdue tasks run in one pump, in order of expiration', async () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, wheelSize: 20, autoStart: false });
+    const journal = new Journal();
+    for (let i = 0; i < 1_000; i++) journal.add(timer, ((i * 387) % 1_000) + 1);
+    clock.nowMs = 5_000;
+    expect(await timer.advanceClock(0)).toBe(true);
+    expect(journal.entries).toEqual(Array.from({ length: 1_000 }, (_, i) => i + 1));
+    expect([timer.size, timer.inspect().levels[0]?.currentTimeMs]).toEqual([0, 5_000]);
+    expect(await timer.advanceClock(0)).toBe(false);
+    checkTimer(timer);
+  });
+
+  test('after a stall a task that is not overdue is on the level that fits the rest of its delay', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, wheelSize: 4 });
+    const journal = new Journal();
+    for (const delayMs of [3, 17, 63, 1_000]) journal.add(timer, delayMs);
+    clock.nowMs = 61;
+    clock.fire();
+    expect(journal.entries).toEqual([3, 17]);
+    expect(timer.inspect().delayQueue).toEqual([63, 768]);
+    expect(clock.armedForMs).toBe(63);
+    checkTimer(timer);
+  });
+
+  test('a task moves at most once per level before it runs', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock, wheelSize: 4 });
+    timer.add(new TestTask(4 ** 6 - 1));
+    const levels = timer.inspect().levels.length;
+    let moves = 0;
+    for (let next = timer.nextExpirationMs(); next !== undefined; next = timer.nextExpirationMs()) {
+      moves++;
+      clock.advance(next - clock.now());
+    }
+    expect(levels).toBe(6);
+    expect(moves).toBe(levels);
+    expect(clock.now()).toBe(4 ** 6 - 1);
+  });
+});
+
+function expirationsIn(timer: SystemTimer): number[] {
+  return timer.inspect().levels.flatMap((level) => level.buckets.map((bucket) => bucket.expirationMs));
+}
+
+describe('buckets lie on absolute multiples of tickMs', () => {
+  test.each([0, 3, 10, 999, 1_005.75])(
+    'buckets lie on multiples of the tick wherever the timer started: %d',
+    (nowMs) => {
+      const timer = new SystemTimer({ clock: new ManualClock({ nowMs }), tickMs: 10, wheelSize: 4 });
+      for (const delayMs of [1, 12, 33.3, 100, 1_000, 54_321]) timer.add(new TestTask(delayMs));
+      for (const level of timer.inspect().levels) {
+        expect(level.currentTimeMs % level.tickMs).toBe(0);
+        for (const { index, expirationMs } of level.buckets) {
+          expect(expirationMs % level.tickMs).toBe(0);
+          expect((expirationMs / level.tickMs) % level.wheelSize).toBe(index);
+        }
+      }
+      checkTimer(timer);
+    },
+  );
+
+  test('two timers that were made at different times wake together', () => {
+    const clock = new ManualClock({ nowMs: 3 });
+    const one = new SystemTimer({ clock, tickMs: 100 });
+    clock.advance(44);
+    const two = new SystemTimer({ clock, tickMs: 100 });
+    one.add(new TestTask(50));
+    two.add(new TestTask(10));
+    expect([one.nextExpirationMs(), two.nextExpirationMs()]).toEqual([100, 100]);
+  });
+
+  test('a startMs before now does not move the buckets', () => {
+    const clock = new ManualClock({ nowMs: 1_234 });
+    for (const startMs of [0, 17, 1_230, 1_234]) {
+      const timer = new SystemTimer({ clock, tickMs: 10, wheelSize: 3, startMs });
+      timer.add(new TestTask(7));
+      expect(timer.nextExpirationMs()).toBe(1_250);
+      expect(timer.inspect().levels).toHaveLength(1);
+      checkTimer(timer);
+    }
+  });
+});
+
+describe('fractional delays and clocks are fine', () => {
+  test('a deadline is rounded up to the next tick, and never beyond it', () => {
+    const clock = new ManualClock({ nowMs: 0.3 });
+    const timer = new SystemTimer({ clock });
+    const cases: [number, number][] = [
+      [0.7, 1],
+      [0.1, 1],
+      [0.700_000_1, 2],
+      [0.2 + 0.1, 1],
+      [5.5, 6],
+    ];
+    for (const [delayMs, expectedMs] of cases) {
+      const id = timer.schedule(delayMs, () => undefined, undefined);
+      expect(timer.nextExpirationMs()).toBe(expectedMs);
+      timer.cancel(id);
+    }
+  });
+
+  test('a fractional deadline is rounded up with any tick', () => {
+    const clock = new ManualClock({ nowMs: 28.999_999_999_999_996 });
+    for (const tickMs of [1, 3, 7, 29, 30]) {
+      const timer = new SystemTimer({ clock, tickMs });
+      timer.schedule(0.000_000_1, () => undefined, undefined);
+      const expirationMs = timer.nextExpirationMs() ?? NaN;
+      expect(expirationMs % tickMs).toBe(0);
+      expect(expirationMs).toBeGreaterThanOrEqual(clock.now() + 0.000_000_1);
+      expect(expirationMs).toBeLessThan(clock.now() + 0.000_000_1 + tickMs);
+      checkTimer(timer);
+    }
+  });
+
+  test('a delay too small to change the time of the clock is due at once or at the next tick', () => {
+    const clock = new ManualClock({ nowMs: 1e9 + 0.5 });
+    const timer = new SystemTimer({ clock });
+    const task = new TestTask(Number.MIN_VALUE);
+    timer.add(task);
+    checkTimer(timer);
+    clock.advance(0.5);
+    expect(task.runs).toBe(1);
+  });
+
+  test('a wake-up between two ticks runs what is due', () => {
+    const clock = new HandClock(0.25);
+    const timer = new SystemTimer({ clock });
+    const journal = new Journal();
+    for (const delayMs of [0.5, 1.5, 2.5]) journal.add(timer, delayMs);
+    clock.nowMs = 2.999;
+    expect(timer.poll()).toBe(2);
+    expect(journal.entries).toEqual([0.5, 1.5]);
+    checkTimer(timer);
+  });
+});
+
+describe('an id is no longer valid inside its own callback', () => {
+  test('an id is not valid inside its own callback, neither for cancel nor for reschedule', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    let runs = 0;
+    const id = timer.schedule(
+      5,
+      () => {
+        runs++;
+        expect(timer.cancel(id)).toBe(false);
+        expect(timer.reschedule(id, 10)).toBe(false);
+        expect(timer.size).toBe(0);
+      },
+      undefined,
+    );
+    clock.advance(100);
+    expect(runs).toBe(1);
+  });
+
+  test('an id is not valid inside its own callback although its slot is in use again', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    const id = timer.schedule(
+      5,
+      () => {
+        const next = timer.schedule(5, () => undefined, undefined);
+        expect(next).not.toBe(id);
+        expect(timer.cancel(id)).toBe(false);
+        expect(timer.size).toBe(1);
+      },
+      undefined,
+    );
+    clock.advance(5);
+    expect.assertions(3);
+  });
+});
+
+describe('delayQueue in a snapshot has one entry per bucket that holds tasks, equal times repeated', () => {
+  test('delayQueue of a snapshot is ascending over all levels', () => {
+    const clock = new ManualClock({ nowMs: 9 });
+    const timer = new SystemTimer({ clock, wheelSize: 4 });
+    for (const delayMs of [2, 2, 5, 30, 3, 3, 7]) timer.add(new TestTask(delayMs));
+    const { delayQueue } = timer.inspect();
+    expect(delayQueue).toEqual([11, 12, 12, 16, 32]);
+    expect(delayQueue).toEqual(expirationsIn(timer).sort((a, b) => a - b));
+  });
+
+  test('delayQueue of a snapshot has no emptied bucket', () => {
+    const timer = new SystemTimer({ clock: new ManualClock() });
+    const tasks = [10, 20, 20, 30].map((delayMs) => new TestTask(delayMs));
+    for (const task of tasks) timer.add(task);
+    tasks[0]?.cancel();
+    tasks[1]?.cancel();
+    tasks[3]?.cancel();
+    expect(timer.inspect().delayQueue).toEqual([20]);
+    tasks[2]?.cancel();
+    expect(timer.inspect().delayQueue).toEqual([]);
+    timer.add(new TestTask(10));
+    expect(timer.inspect().delayQueue).toEqual([10]);
+    checkTimer(timer);
+  });
+
+  test('delayQueue of a snapshot has no tasks that are due', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock });
+    timer.add(new TestTask(0));
+    expect(timer.inspect()).toMatchObject({ delayQueue: [], dueNow: 1, size: 1 });
+  });
+});
+
+describe('after idling, the level count depends on the delay alone', () => {
+  test.each([0, 1_000, 1_000_000, 1e12])(
+    'after %d ms of idling the level count depends on the delay alone',
+    (idleMs) => {
+      const clock = new ManualClock({ nowMs: 77 });
+      const levelsFor = (delayMs: number): number => {
+        const timer = new SystemTimer({ clock, wheelSize: 20, startMs: 0 });
+        clock.advance(idleMs);
+        timer.add(new TestTask(delayMs));
+        checkTimer(timer);
+        return timer.inspect().levels.length;
+      };
+      // A level reaches one tick less than its interval when the clock stands in the last part of a tick.
+      expect([5, 19, 379, 7_599].map(levelsFor)).toEqual([1, 1, 2, 3]);
+    },
+  );
+
+  test('after idling a task with a delay of 5 ms is on the first level, and runs then', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock, wheelSize: 20 });
+    timer.add(new TestTask(1));
+    clock.advance(1_000_000);
+    const task = new TestTask(5);
+    timer.add(task);
+    const [first, ...above] = timer.inspect().levels;
+    expect(first).toMatchObject({
+      currentTimeMs: 1_000_000,
+      buckets: [{ expirationMs: 1_000_005, size: 1 }],
+    });
+    expect(above).toEqual([]);
+    clock.advance(4);
+    expect(task.runs).toBe(0);
+    clock.advance(1);
+    expect(task.runs).toBe(1);
+  });
+
+  test('after idling a task with a delay of 0 is due at once', () => {
+    const clock = new HandClock();
+    const timer = new SystemTimer({ clock, wheelSize: 20 });
+    clock.nowMs = 45;
+    timer.add(new TestTask(0));
+    timer.add(new TestTask(-5));
+    timer.add(new TestTask(-100));
+    expect(timer.inspect()).toMatchObject({ dueNow: 3, delayQueue: [] });
+    expect(timer.poll()).toBe(3);
+  });
+});

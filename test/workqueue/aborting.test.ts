@@ -1,0 +1,233 @@
+import { WorkQueue } from 'escapement';
+import { checkQueue } from 'escapement/testing';
+import { getEventListeners } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { rejectionOf, settled, watch } from './support/outcome.ts';
+import { processAll, takeAll, takeNow } from './support/take.ts';
+import { Workbench } from './support/workbench.ts';
+
+const mine = new Error('mine');
+
+/** A queue with these items in it, and a bench to work on them. */
+function make(items: string): { queue: WorkQueue<string>; bench: Workbench<string> } {
+  const queue = new WorkQueue<string>();
+  for (const item of items) queue.add(item);
+  return { queue, bench: new Workbench() };
+}
+
+describe('aborting stops taking', () => {
+  test('a run with an aborted signal takes nothing and resolves', async () => {
+    const { queue, bench } = make('a');
+    await queue.run(bench.worker, { signal: AbortSignal.abort(mine) });
+    expect([bench.begun, queue.length]).toEqual([[], 1]);
+  });
+
+  test('a run that is aborted in the turn of its call takes nothing', async () => {
+    const { queue, bench } = make('a');
+    const controller = new AbortController();
+    const run = queue.run(bench.worker, controller);
+    controller.abort(mine);
+    await run;
+    expect([bench.begun, queue.length]).toEqual([[], 1]);
+  });
+
+  test('a run that is aborted while its workers wait resolves', async () => {
+    const { queue, bench } = make('');
+    const controller = new AbortController();
+    const run = watch(queue.run(bench.worker, { signal: controller.signal, concurrency: 3 }));
+    await settled();
+    controller.abort(mine);
+    await settled();
+    expect([run.state, run.value]).toEqual(['resolved', undefined]);
+    queue.add('a');
+    expect(await takeNow(queue)).toBe('a');
+  });
+
+  test('items that were taken in the turn of an abort are first again, in their order', async () => {
+    const { queue, bench } = make('');
+    const controller = new AbortController();
+    const run = queue.run(bench.worker, { signal: controller.signal, concurrency: 3 });
+    await settled();
+    for (const item of 'abcd') queue.add(item);
+    controller.abort(mine);
+    queue.add('e');
+    await run;
+    expect(bench.begun).toEqual([]);
+    checkQueue(queue);
+    expect(await processAll(queue)).toEqual(Array.from('abcde'));
+  });
+
+  test('an item that was taken in the turn of an abort goes to a waiting caller', async () => {
+    const { queue, bench } = make('');
+    const controller = new AbortController();
+    const run = queue.run(bench.worker, controller);
+    await settled();
+    const other = watch(queue.get());
+    queue.add('a');
+    controller.abort(mine);
+    await run;
+    await settled();
+    expect(other.value).toEqual({ item: 'a', shutdown: false });
+    queue.done('a');
+    checkQueue(queue);
+  });
+
+  test('an abort from inside a worker completes its item and begins no other', async () => {
+    const { queue } = make('abc');
+    const controller = new AbortController();
+    const seen: string[] = [];
+    await queue.run((item) => {
+      seen.push(item);
+      controller.abort(mine);
+    }, controller);
+    expect(seen).toEqual(['a']);
+    expect(await processAll(queue)).toEqual(['b', 'c']);
+  });
+});
+
+describe("aborting aborts each worker's signal, waits for what runs, resolves", () => {
+  test("an abort aborts each worker's signal with its reason, and running workers are awaited", async () => {
+    const { queue, bench } = make('abc');
+    const controller = new AbortController();
+    const run = watch(queue.run(bench.worker, { signal: controller.signal, concurrency: 2 }));
+    await settled();
+    const contexts = ['a', 'b'].map((item) => bench.contextOf(item));
+    expect(contexts.map(({ signal }) => signal.aborted)).toEqual([false, false]);
+    controller.abort(mine);
+    await settled();
+    expect(contexts.map(({ signal }) => signal.reason as unknown)).toEqual([mine, mine]);
+    expect(run.state).toBe('pending');
+    await bench.finish('b');
+    expect(run.state).toBe('pending');
+    await bench.finish('a');
+    expect(run.state).toBe('resolved');
+    expect(await takeAll(queue)).toEqual(['c']);
+  });
+
+  test('items whose workers reject because of an abort are queued first, in their old order', async () => {
+    const { queue, bench } = make('abcd');
+    const controller = new AbortController();
+    const run = watch(queue.run(bench.worker, { signal: controller.signal, concurrency: 3 }));
+    await settled();
+    for (const item of 'abc') bench.interruptible(item);
+    controller.abort(mine);
+    await settled();
+    expect([run.state, run.value]).toEqual(['resolved', undefined]);
+    checkQueue(queue);
+    expect(await processAll(queue)).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  test("interrupted items keep their old order, whatever the order of their workers' errors", async () => {
+    const { queue, bench } = make('abcde');
+    const controller = new AbortController();
+    const run = queue.run(bench.worker, { signal: controller.signal, concurrency: 4 });
+    await settled();
+    controller.abort(mine);
+    for (const item of 'cad') await bench.fail(item, mine);
+    queue.add('f');
+    queue.add('b');
+    await bench.finish('b');
+    await run;
+    expect(await processAll(queue)).toEqual(['a', 'c', 'd', 'e', 'f', 'b']);
+  });
+
+  test('a worker that rejects with an AbortError after an abort was interrupted', async () => {
+    const { queue, bench } = make('a');
+    const controller = new AbortController();
+    const run = queue.run(bench.worker, controller);
+    await settled();
+    controller.abort(mine);
+    await bench.fail('a', new DOMException('stopped', 'AbortError'));
+    await run;
+    expect(await takeNow(queue)).toBe('a');
+  });
+
+  test('an item that was interrupted and added again meanwhile is queued once, with the newest object', async () => {
+    const queue = new WorkQueue<{ key: string; version: number }>({ keyOf: ({ key }) => key });
+    queue.add({ key: 'a', version: 1 });
+    const controller = new AbortController();
+    const run = queue.run(
+      ({ key, version }, { signal }) =>
+        new Promise((_, reject) => {
+          queue.add({ key, version: version + 1 });
+          signal.addEventListener('abort', () => {
+            reject(signal.reason as Error);
+          });
+        }),
+      controller,
+    );
+    await settled();
+    controller.abort(mine);
+    await run;
+    expect(await processAll(queue)).toEqual([{ key: 'a', version: 2 }]);
+    expect(queue.length).toBe(0);
+  });
+
+  test('an interrupted item whose worker has called done is not queued again', async () => {
+    const { queue, bench } = make('ab');
+    const controller = new AbortController();
+    const run = queue.run(bench.worker, { signal: controller.signal, concurrency: 2 });
+    await settled();
+    for (const item of 'ab') bench.interruptible(item);
+    queue.done('a');
+    controller.abort(mine);
+    await run;
+    checkQueue(queue);
+    expect(await processAll(queue)).toEqual(['b']);
+  });
+
+  test('an AbortError without an abort is an error like any other', async () => {
+    const { queue } = make('a');
+    const error = new DOMException('stopped', 'AbortError');
+    expect(await rejectionOf(queue.run(() => Promise.reject(error)))).toBe(error);
+    expect(queue.length).toBe(0);
+  });
+
+  test('a worker that fails for another reason after an abort has failed', async () => {
+    const { queue, bench } = make('ab');
+    const controller = new AbortController();
+    const run = watch(queue.run(bench.worker, controller));
+    await settled();
+    controller.abort();
+    await bench.fail('a', mine);
+    expect([run.state, run.value]).toEqual(['rejected', mine]);
+    expect(await processAll(queue)).toEqual(['b']);
+  });
+
+  test('a run removes its listener from the signal, however it ends', async () => {
+    const { signal } = new AbortController();
+    const { queue, bench } = make('a');
+    const run = queue.run(bench.worker, { signal, concurrency: 5 });
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+    await settled();
+    queue.shutDown();
+    await bench.finish('a');
+    await run;
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+    await rejectionOf(make('a').queue.run(() => Promise.reject(mine), { signal }));
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+});
+
+test('a hundred workers that listen to their signals cause no warning of Node', async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error): void => {
+    warnings.push(warning);
+  };
+  process.on('warning', note);
+  const stop = new AbortController();
+  const queue = new WorkQueue<number>();
+  for (let i = 0; i < 100; i++) queue.add(i);
+  const running = queue.run((_, { signal }) => sleep(60_000, undefined, { signal }), {
+    concurrency: 100,
+    signal: stop.signal,
+  });
+  while (queue.processing < 100) await new Promise(setImmediate);
+  stop.abort(new Error('enough'));
+  await running;
+  await new Promise(setImmediate);
+  process.off('warning', note);
+  expect(warnings).toEqual([]);
+  expect([queue.length, queue.processing]).toEqual([100, 0]);
+});

@@ -1,0 +1,431 @@
+import {
+  DelayingQueue,
+  type DelayingQueueOptions,
+  ManualClock,
+  RateLimitingQueue,
+  SystemTimer,
+} from 'escapement';
+import { checkQueue, checkTimer } from 'escapement/testing';
+import { describe, expect, test } from 'vitest';
+import { thrownBy } from '../timer/support/errors.ts';
+import { settled, watch } from './support/outcome.ts';
+import { processAll, takeAll, takeNow } from './support/take.ts';
+
+function make(options: DelayingQueueOptions<string> = {}): {
+  clock: ManualClock;
+  timer: SystemTimer;
+  queue: DelayingQueue<string>;
+  pass: (ms: number) => number;
+} {
+  const clock = new ManualClock();
+  const timer = new SystemTimer({ clock });
+  const queue = new DelayingQueue<string>({ timer, ...options });
+  const pass = (ms: number): number => {
+    clock.advance(ms);
+    checkQueue(queue);
+    checkTimer(timer);
+    return queue.length;
+  };
+  return { clock, timer, queue, pass };
+}
+
+describe('an add of a waiting item promotes it, so it is delivered once', () => {
+  test('add promotes a waiting item, which is delivered once', async () => {
+    const { queue, pass, timer } = make();
+    queue.addAfter('a', 10);
+    queue.add('a');
+    expect([queue.length, queue.waiting, timer.size]).toEqual([1, 0, 0]);
+    expect(await processAll(queue)).toEqual(['a']);
+    expect(pass(100)).toBe(0);
+  });
+
+  test.each([0, -0, -5, -Infinity])('addAfter with %d promotes a waiting item', (delayMs) => {
+    const { queue, pass } = make();
+    queue.addAfter('a', 10);
+    queue.addAfter('a', delayMs);
+    expect([queue.length, queue.waiting]).toEqual([1, 0]);
+    expect(pass(100)).toBe(1);
+  });
+
+  test('addWhenRoom promotes a waiting item', async () => {
+    const { queue, pass } = make({ maxSize: 1 });
+    queue.add('first');
+    queue.addAfter('a', 10);
+    const added = watch(queue.addWhenRoom('a'));
+    expect([queue.length, queue.waiting]).toEqual([1, 1]);
+    await takeNow(queue);
+    await settled();
+    expect([added.state, queue.length, queue.waiting]).toEqual(['resolved', 1, 0]);
+    expect(pass(100)).toBe(1);
+  });
+
+  test('a waiting item that is promoted while it is held is queued once more when it is done', async () => {
+    const { queue, pass } = make();
+    queue.add('a');
+    await takeNow(queue);
+    queue.addAfter('a', 10);
+    queue.add('a');
+    expect([queue.length, queue.waiting]).toEqual([0, 0]);
+    queue.done('a');
+    expect(await processAll(queue)).toEqual(['a']);
+    expect(pass(100)).toBe(0);
+  });
+
+  test('a waiting item stays waiting if a full queue refuses it', () => {
+    const { queue, pass } = make({ maxSize: 1 });
+    queue.add('first');
+    queue.addAfter('a', 10);
+    expect(
+      thrownBy(() => {
+        queue.add('a');
+      }),
+    ).toHaveProperty('code', 'ERR_QUEUE_FULL');
+    expect([queue.length, queue.waiting]).toEqual([1, 1]);
+    expect(pass(10)).toBe(2);
+  });
+
+  test('a promoted item may wait again', async () => {
+    const { queue, pass } = make();
+    queue.addAfter('a', 10);
+    queue.add('a');
+    queue.addAfter('a', 20);
+    expect([queue.length, queue.waiting]).toEqual([1, 1]);
+    expect(await processAll(queue)).toEqual(['a']);
+    expect([pass(19), pass(1)]).toEqual([0, 1]);
+  });
+});
+
+describe('a timer passed in stays open, one of its own is closed', () => {
+  test('a timer that was passed in stays open, and can be shared', () => {
+    const { queue, timer, clock } = make();
+    const other = new DelayingQueue<string>({ timer });
+    queue.addAfter('a', 10);
+    other.addAfter('b', 10);
+    expect(clock.pendingWakeups).toBe(1);
+    queue.shutDown();
+    clock.advance(10);
+    expect([queue.length, other.length, timer.size]).toEqual([0, 1, 0]);
+    timer.schedule(1, () => undefined, 0);
+    other.shutDown();
+  });
+
+  test.each(['shutDown', 'shutDownWithDrain'] as const)(
+    'the timer of a queue is closed by %s, and nothing is armed any more',
+    async (how) => {
+      const clock = new ManualClock();
+      const queue = new DelayingQueue<string>({ clock });
+      queue.addAfter('a', 10);
+      await queue[how]();
+      expect(clock.pendingWakeups).toBe(0);
+    },
+  );
+
+  test('the timer of a queue is made when the first item waits', () => {
+    const clock = new ManualClock();
+    const queue = new DelayingQueue<string>({ clock });
+    queue.add('a');
+    queue.addAfter('b', 0);
+    queue.addAfter('c', Infinity);
+    expect(queue.cancelDelayed('c')).toBe(true);
+    expect(clock.pendingWakeups).toBe(0);
+    queue.shutDown();
+  });
+
+  test('the clock of a queue is that of its timer', () => {
+    const { queue, clock } = make();
+    clock.advance(1_000);
+    queue.addAfter('a', 10);
+    clock.advance(9);
+    expect(queue.length).toBe(0);
+    clock.advance(1);
+    expect(queue.length).toBe(1);
+  });
+});
+
+describe('a shared timer that is closed', () => {
+  test('waiting items of a closed timer can be promoted and cancelled, and are returned at shutdown', async () => {
+    const { queue, timer, pass } = make();
+    for (const item of ['a', 'b', 'c']) queue.addAfter(item, 10);
+    timer.close();
+    expect(pass(100)).toBe(0);
+    expect(queue.waiting).toBe(3);
+    queue.add('a');
+    expect(queue.cancelDelayed('b')).toBe(true);
+    expect(await processAll(queue)).toEqual(['a']);
+    expect(queue.shutDown()).toEqual(['c']);
+    checkQueue(queue);
+  });
+
+  test('addAfter on a closed timer throws ERR_TIMER_CLOSED, and the item is not waiting', () => {
+    const { queue, timer } = make();
+    timer.close();
+    expect(
+      thrownBy(() => {
+        queue.addAfter('a', 10);
+      }),
+    ).toHaveProperty('code', 'ERR_TIMER_CLOSED');
+    expect(queue.waiting).toBe(0);
+    queue.addAfter('a', 0);
+    expect(queue.length).toBe(1);
+    queue.addAfter('b', Infinity); // that needs no timer
+    expect(queue.waiting).toBe(1);
+    checkQueue(queue);
+  });
+
+  test('an earlier delay of a waiting item on a closed timer is refused and changes nothing', () => {
+    const { queue, timer, clock } = make();
+    queue.addAfter('a', 50);
+    queue.addAfter('b', 40);
+    queue.addAfter('parked', Infinity);
+    timer.close();
+    for (const item of ['a', 'parked']) {
+      expect(
+        thrownBy(() => {
+          queue.addAfter(item, 10);
+        }),
+      ).toHaveProperty('code', 'ERR_TIMER_CLOSED');
+    }
+    queue.addAfter('a', 100); // the earlier time holds: there is nothing to do
+    clock.advance(20);
+    checkQueue(queue);
+    expect(queue.shutDown()).toEqual(['b', 'a', 'parked']);
+  });
+
+  test('a timer that is closed with run delivers waiting items', async () => {
+    const { queue, timer } = make();
+    for (const item of ['a', 'b']) queue.addAfter(item, 10);
+    timer.close({ pending: 'run' });
+    expect(queue.waiting).toBe(0);
+    expect(await processAll(queue)).toEqual(['a', 'b']);
+  });
+
+  test('addRateLimited on a closed timer throws ERR_TIMER_CLOSED', () => {
+    const timer = new SystemTimer({ clock: new ManualClock() });
+    const limiter = { when: () => 5, forget: () => undefined, numRequeues: () => 0 };
+    const queue = new RateLimitingQueue<string>(limiter, { timer });
+    timer.close();
+    expect(
+      thrownBy(() => {
+        queue.addRateLimited('a');
+      }),
+    ).toHaveProperty('code', 'ERR_TIMER_CLOSED');
+    expect(queue.waiting).toBe(0);
+  });
+});
+
+describe('earliest wins', () => {
+  test('a later due time of a waiting item is ignored', () => {
+    const { queue, pass, timer } = make();
+    queue.addAfter('a', 10);
+    queue.addAfter('a', 20);
+    expect([queue.waiting, timer.size]).toEqual([1, 1]);
+    expect([pass(9), pass(1), pass(100)]).toEqual([0, 1, 1]);
+  });
+
+  test('an earlier due time of a waiting item replaces the later one', () => {
+    const { queue, pass } = make();
+    queue.addAfter('a', 100);
+    pass(5);
+    queue.addAfter('a', 10);
+    expect([pass(9), pass(1), pass(200)]).toEqual([0, 1, 1]);
+    expect(queue.waiting).toBe(0);
+  });
+
+  test('a waiting item keeps the newest object, whichever due time holds', async () => {
+    const clock = new ManualClock();
+    const queue = new DelayingQueue<{ name: string; version: number }>({ clock, keyOf: ({ name }) => name });
+    queue.addAfter({ name: 'a', version: 1 }, 10);
+    queue.addAfter({ name: 'a', version: 2 }, 20);
+    queue.addAfter({ name: 'b', version: 1 }, 20);
+    queue.addAfter({ name: 'b', version: 2 }, 10);
+    clock.advance(10);
+    expect((await takeAll(queue)).map(({ version }) => version)).toEqual([2, 2]);
+    queue.shutDown();
+  });
+
+  test('an item that was delivered may wait again', async () => {
+    const { queue, pass } = make();
+    queue.addAfter('a', 10);
+    pass(10);
+    queue.addAfter('a', 10);
+    expect(await processAll(queue)).toEqual(['a']);
+    expect([pass(9), pass(1)]).toEqual([0, 1]);
+  });
+});
+
+describe('equal due times set in the same turn keep their order', () => {
+  test('equal due times keep their order, for eight items and for a thousand', async () => {
+    const { queue, clock } = make();
+    const items = Array.from({ length: 1_000 }, (_, i) => `${i}`);
+    for (const item of items) queue.addAfter(item, 10);
+    clock.advance(10);
+    expect(await processAll(queue)).toEqual(items);
+  });
+});
+
+describe('never early; late by at most the tick of the timer', () => {
+  test.each([1, 7, 100])('a delay is never early, and late by at most the tick of %d ms', async (tickMs) => {
+    const clock = new ManualClock({ nowMs: 3.25 });
+    const timer = new SystemTimer({ clock, tickMs });
+    const queue = new DelayingQueue<number>({ timer });
+    const delays = Array.from({ length: 200 }, (_, i) => i * 2.7 + 0.1);
+    for (const delayMs of delays) queue.addAfter(delayMs, delayMs);
+    const startMs = clock.now();
+    for (let i = 0; i < 1_000; i++) {
+      for (const dueMs of await processAll(queue)) {
+        const lateMs = clock.now() - startMs - dueMs;
+        expect(lateMs).toBeGreaterThanOrEqual(0);
+        expect(lateMs).toBeLessThanOrEqual(tickMs + 1); // and the step of the test
+      }
+      clock.advance(1);
+    }
+    expect(queue.waiting).toBe(0);
+  });
+
+  test.each([2 ** 31 - 1, 2 ** 31, 2 ** 40])(
+    'a delay after %d ms, beyond the longest host timeout, is never early',
+    (delayMs) => {
+      const { queue, pass } = make();
+      queue.addAfter('a', delayMs);
+      expect([pass(delayMs - 1), pass(1)]).toEqual([0, 1]);
+    },
+  );
+
+  test('the longest delays can be used and cancelled', () => {
+    const { queue } = make();
+    queue.addAfter('a', Number.MAX_VALUE);
+    queue.addAfter('b', Number.MAX_SAFE_INTEGER);
+    checkQueue(queue);
+    expect(queue.shutDown()).toEqual(['b', 'a']);
+  });
+
+  test('one wake-up is armed for all waiting items', () => {
+    const { queue, clock } = make();
+    for (let i = 1; i <= 1_000; i++) queue.addAfter(`${i}`, i);
+    expect(clock.pendingWakeups).toBe(1);
+    for (let i = 1; i <= 1_000; i++) queue.cancelDelayed(`${i}`);
+    expect(clock.pendingWakeups).toBe(0);
+  });
+});
+
+describe('NaN throws ERR_OUT_OF_RANGE; Infinity parks the item until it is promoted or cancelled', () => {
+  test('a delay of NaN throws ERR_OUT_OF_RANGE', () => {
+    const { queue } = make();
+    expect(
+      thrownBy(() => {
+        queue.addAfter('a', NaN);
+      }),
+    ).toMatchObject({
+      name: 'RangeError',
+      code: 'ERR_OUT_OF_RANGE',
+    });
+    expect([queue.length, queue.waiting]).toEqual([0, 0]);
+  });
+
+  test('an add promotes a parked item', async () => {
+    const { queue, pass } = make();
+    queue.addAfter('a', Infinity);
+    expect([queue.waiting, pass(1e9)]).toEqual([1, 0]);
+    queue.add('a');
+    expect(await processAll(queue)).toEqual(['a']);
+    expect(queue.waiting).toBe(0);
+  });
+
+  test('a finite delay replaces that of a parked item', () => {
+    const { queue, pass } = make();
+    queue.addAfter('a', Infinity);
+    queue.addAfter('a', 10);
+    queue.addAfter('a', Infinity);
+    expect([pass(9), pass(1), queue.waiting]).toEqual([0, 1, 0]);
+  });
+
+  test('a parked item can be cancelled', () => {
+    const { queue, pass } = make();
+    queue.addAfter('a', Infinity);
+    expect([queue.cancelDelayed('a'), queue.cancelDelayed('a')]).toEqual([true, false]);
+    expect([queue.waiting, pass(1e9)]).toEqual([0, 0]);
+  });
+});
+
+describe('cancelDelayed', () => {
+  test('cancelDelayed removes a waiting item, and no other', async () => {
+    const { queue, pass, timer } = make();
+    queue.addAfter('a', 10);
+    queue.addAfter('b', 10);
+    queue.add('ready');
+    queue.add('held');
+    expect(['a', 'ready', 'never'].map((item) => queue.cancelDelayed(item))).toEqual([true, false, false]);
+    expect([queue.waiting, timer.size]).toEqual([1, 1]);
+    pass(10);
+    expect(await takeAll(queue)).toEqual(['ready', 'held', 'b']);
+    expect(queue.cancelDelayed('b')).toBe(false);
+  });
+
+  test('a cancelled item may wait again, for longer', () => {
+    const { queue, pass } = make();
+    queue.addAfter('a', 10);
+    queue.cancelDelayed('a');
+    queue.addAfter('a', 20);
+    expect([pass(19), pass(1)]).toEqual([0, 1]);
+  });
+});
+
+describe('an item that waits, and is queued or held as well', () => {
+  test('an item that is queued when its delay ends is processed once', async () => {
+    const { queue, pass } = make();
+    queue.add('a');
+    queue.addAfter('a', 10);
+    expect([queue.length, queue.waiting]).toEqual([1, 1]);
+    expect([pass(10), queue.waiting]).toEqual([1, 0]);
+    expect(await processAll(queue)).toEqual(['a']);
+  });
+
+  test('an item that is held when its delay ends is queued when it is done', async () => {
+    const { queue, pass } = make();
+    queue.add('a');
+    await takeNow(queue);
+    queue.addAfter('a', 10);
+    expect(pass(10)).toBe(0);
+    queue.done('a');
+    expect(await processAll(queue)).toEqual(['a']);
+  });
+
+  test('an item that is done before its delay ends is queued once more then', async () => {
+    const { queue, pass } = make();
+    queue.add('a');
+    queue.addAfter('a', 10);
+    expect(await processAll(queue)).toEqual(['a']);
+    expect(pass(10)).toBe(1);
+  });
+
+  test('a waiting caller gets an item as soon as its delay ends', async () => {
+    const { queue, clock } = make();
+    const waiting = watch(queue.get());
+    queue.addAfter('a', 10);
+    await clock.advanceAsync(9);
+    expect(waiting.state).toBe('pending');
+    await clock.advanceAsync(1);
+    expect(waiting.value).toEqual({ item: 'a', shutdown: false });
+  });
+});
+
+test('an item whose keyOf throws is not waiting', () => {
+  const mine = new Error('mine');
+  const queue = new DelayingQueue<string>({
+    clock: new ManualClock(),
+    keyOf: (item) => {
+      if (item === 'bad') throw mine;
+      return item;
+    },
+  });
+  queue.addAfter('a', 10);
+  expect(
+    thrownBy(() => {
+      queue.addAfter('bad', 10);
+    }),
+  ).toBe(mine);
+  expect(thrownBy(() => queue.cancelDelayed('bad'))).toBe(mine);
+  expect(queue.waiting).toBe(1);
+  checkQueue(queue);
+  queue.shutDown();
+});

@@ -1,0 +1,386 @@
+import {
+  ItemExponentialFailureRateLimiter,
+  ManualClock,
+  type RateLimiter,
+  RateLimitingQueue,
+  type RetryOptions,
+} from 'escapement';
+import { checkQueue } from 'escapement/testing';
+import { describe, expect, test } from 'vitest';
+import { thrownBy } from '../timer/support/errors.ts';
+import { settled, watch } from './support/outcome.ts';
+import { takeNow } from './support/take.ts';
+import { Workbench } from './support/workbench.ts';
+
+const mine = new Error('mine');
+
+interface Fixture {
+  readonly clock: ManualClock;
+  readonly limiter: RateLimiter<string>;
+  readonly queue: RateLimitingQueue<string>;
+  /** What onError and onDrop were told. */
+  readonly log: string[];
+  readonly options: RetryOptions<string>;
+}
+
+function make(limiter?: RateLimiter<string>): Fixture {
+  const clock = new ManualClock();
+  const exponential = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 10, maxDelayMs: 1_000 });
+  const queue = new RateLimitingQueue<string>(limiter ?? exponential, { clock });
+  const log: string[] = [];
+  const note = (what: string, item: string, error: unknown): void => {
+    log.push(`${what} ${item}: ${(error as Error).message} at ${clock.now()}`);
+    checkQueue(queue);
+  };
+  return {
+    clock,
+    limiter: limiter ?? exponential,
+    queue,
+    log,
+    options: {
+      onError: (error, item) => {
+        note('error', item, error);
+      },
+      onDrop: (error, item) => {
+        note('drop', item, error);
+      },
+    },
+  };
+}
+
+const fail = (): never => {
+  throw mine;
+};
+
+describe('on a RateLimitingQueue a failure re-queues with the limiter until maxRetries (default 5), then onDrop', () => {
+  test('an item is retried five times by default, with the delays of the limiter', async () => {
+    const { queue, clock, log, options, limiter } = make();
+    const run = watch(queue.run(fail, options));
+    queue.add('a');
+    for (let i = 0; i < 50; i++) await clock.advanceAsync(10);
+    expect(log).toEqual([
+      ...[0, 10, 30, 70, 150, 310].map((atMs) => `error a: mine at ${atMs}`),
+      'drop a: mine at 310',
+    ]);
+    expect([limiter.numRequeues('a'), queue.waiting, queue.length]).toEqual([0, 0, 0]);
+    expect(run.state).toBe('pending');
+    queue.shutDown();
+    await run.promise;
+  });
+
+  test.each([
+    [0, ['error a: mine at 0', 'drop a: mine at 0']],
+    [1, ['error a: mine at 0', 'error a: mine at 10', 'drop a: mine at 10']],
+  ])('an item is retried maxRetries times: %d', async (maxRetries, expected) => {
+    const { queue, clock, log, options } = make();
+    const run = queue.run(fail, { ...options, maxRetries });
+    queue.add('a');
+    await clock.advanceAsync(100);
+    expect(log).toEqual(expected);
+    queue.shutDown();
+    await run;
+  });
+
+  test('with maxRetries Infinity an item is retried for ever', async () => {
+    const { queue, clock, log, options } = make();
+    const run = queue.run(fail, { ...options, maxRetries: Infinity });
+    queue.add('a');
+    for (let i = 0; i < 100; i++) await clock.advanceAsync(1_000);
+    expect(log.length).toBeGreaterThan(90);
+    expect(log.some((line) => line.startsWith('drop'))).toBe(false);
+    queue.shutDown();
+    await run;
+  });
+
+  test('each item has its own number of failures', async () => {
+    const { queue, clock, log, options } = make();
+    const run = queue.run((item) => item === 'bad' && fail(), { ...options, maxRetries: 1 });
+    for (const item of ['bad', 'good']) queue.add(item);
+    await clock.advanceAsync(10);
+    expect(log).toEqual(['error bad: mine at 0', 'error bad: mine at 10', 'drop bad: mine at 10']);
+    queue.shutDown();
+    await run;
+  });
+
+  test('an item that was dropped starts anew when it is added again', async () => {
+    const { queue, clock, log, options } = make();
+    const run = queue.run(fail, { ...options, maxRetries: 1 });
+    queue.add('a');
+    await clock.advanceAsync(10);
+    log.length = 0;
+    queue.add('a');
+    await clock.advanceAsync(10);
+    expect(log).toEqual(['error a: mine at 10', 'error a: mine at 20', 'drop a: mine at 20']);
+    queue.shutDown();
+    await run;
+  });
+
+  test('an add promotes an item that waits for its retry', async () => {
+    const { queue, clock, log, options } = make();
+    const run = queue.run(fail, options);
+    queue.add('a');
+    await clock.advanceAsync(5);
+    queue.add('a');
+    await clock.advanceAsync(0);
+    expect(log).toEqual(['error a: mine at 0', 'error a: mine at 5']);
+    await clock.advanceAsync(19);
+    expect(log).toHaveLength(2);
+    await clock.advanceAsync(1);
+    expect(log.at(-1)).toBe('error a: mine at 25');
+    queue.shutDown();
+    await run;
+  });
+
+  test('a retry has the newest object', async () => {
+    const clock = new ManualClock();
+    const limiter = new ItemExponentialFailureRateLimiter<{ key: string; version: number }>({
+      baseDelayMs: 10,
+      maxDelayMs: 10,
+    });
+    const queue = new RateLimitingQueue(limiter, { clock, keyOf: ({ key }) => key });
+    const seen: number[] = [];
+    const run = queue.run(({ version }) => {
+      seen.push(version);
+      if (version === 1) queue.add({ key: 'a', version: 2 });
+      if (seen.length === 1) throw mine;
+    });
+    queue.add({ key: 'a', version: 1 });
+    await clock.advanceAsync(10);
+    expect(seen).toEqual([1, 2, 2]); // queued while it was held, and its retry
+    queue.shutDown();
+    await run;
+  });
+
+  test('an interruption is not a failure', async () => {
+    const { queue, log, options, limiter } = make();
+    const bench = new Workbench<string>();
+    const controller = new AbortController();
+    const run = queue.run(bench.worker, { ...options, signal: controller.signal });
+    queue.add('a');
+    await settled();
+    bench.interruptible('a');
+    controller.abort();
+    await run;
+    expect([log, limiter.numRequeues('a'), queue.length, queue.waiting]).toEqual([[], 0, 1, 0]);
+  });
+
+  test('a failure after the abort waits for its retry', async () => {
+    const { queue, log, options } = make();
+    const bench = new Workbench<string>();
+    const controller = new AbortController();
+    const run = queue.run(bench.worker, { ...options, signal: controller.signal });
+    queue.add('a');
+    await settled();
+    controller.abort();
+    await bench.fail('a', mine);
+    await run;
+    expect([log, queue.numRequeues('a'), queue.waiting]).toEqual([['error a: mine at 0'], 1, 1]);
+    expect(queue.shutDown()).toEqual(['a']);
+  });
+
+  test('an item that fails after shutdown is dropped', async () => {
+    const { queue, log, options, limiter } = make();
+    const bench = new Workbench<string>();
+    const run = queue.run(bench.worker, options);
+    queue.add('a');
+    await settled();
+    queue.shutDown();
+    await bench.fail('a', mine);
+    await run;
+    expect(log).toEqual(['error a: mine at 0', 'drop a: mine at 0']);
+    expect(limiter.numRequeues('a')).toBe(0);
+    await queue.shutDownWithDrain();
+  });
+});
+
+describe('success forgets', () => {
+  test('success forgets the failures of an item', async () => {
+    const { queue, clock, options, limiter } = make();
+    let failures = 3;
+    const seen: number[] = [];
+    const run = queue.run((_, { numRequeues }) => {
+      seen.push(numRequeues);
+      if (failures-- > 0) fail();
+    }, options);
+    queue.add('a');
+    await clock.advanceAsync(70);
+    expect(seen).toEqual([0, 1, 2, 3]);
+    expect(limiter.numRequeues('a')).toBe(0);
+    queue.add('a');
+    await clock.advanceAsync(0);
+    expect(seen.at(-1)).toBe(0);
+    queue.shutDown();
+    await run;
+  });
+
+  test('forget and numRequeues use the limiter', () => {
+    const { queue } = make();
+    for (let i = 0; i < 3; i++) queue.addRateLimited('a');
+    expect([queue.numRequeues('a'), queue.waiting, queue.length]).toEqual([3, 1, 0]);
+    queue.forget('a');
+    expect([queue.numRequeues('a'), queue.waiting]).toEqual([0, 1]); // it stays where it is
+    queue.shutDown();
+  });
+
+  test('addRateLimited of a waiting item counts as a failure, and the earlier due time holds', () => {
+    const { queue, clock } = make();
+    for (let i = 0; i < 4; i++) queue.addRateLimited('a');
+    clock.advance(10);
+    expect([queue.length, queue.numRequeues('a')]).toEqual([1, 4]);
+  });
+
+  test('add and addAfter do not call the limiter', async () => {
+    const { queue } = make();
+    queue.add('a');
+    queue.addAfter('b', 10);
+    expect([queue.numRequeues('a'), queue.numRequeues('b')]).toEqual([0, 0]);
+    expect(await takeNow(queue)).toBe('a');
+    queue.shutDown();
+  });
+});
+
+describe('callbacks of a run that use the queue', () => {
+  test('onDrop may add its item again, which is processed once more', async () => {
+    const { queue } = make();
+    const dropped: string[] = [];
+    let calls = 0;
+    queue.add('a');
+    await queue.run(
+      () => {
+        if (++calls < 3) throw mine;
+        queue.shutDown();
+      },
+      {
+        maxRetries: 0,
+        onDrop: (_error, item) => {
+          dropped.push(item);
+          queue.add(item);
+          checkQueue(queue);
+        },
+      },
+    );
+    expect([dropped, calls]).toEqual([['a', 'a'], 3]);
+  });
+
+  test('onError may shut the queue down, and the item is dropped', async () => {
+    const { queue, log, options } = make();
+    queue.add('a');
+    await queue.run(fail, {
+      ...options,
+      onError: () => {
+        queue.shutDown();
+      },
+    });
+    expect(log).toEqual(['drop a: mine at 0']);
+  });
+
+  test('onError may call done and forget for its item', async () => {
+    const { queue, clock } = make();
+    const run = queue.run(fail, {
+      onError: (_, item) => {
+        queue.done(item);
+        queue.forget(item);
+      },
+    });
+    queue.add('a');
+    await settled();
+    checkQueue(queue);
+    expect(queue.waiting).toBe(1);
+    expect(queue.cancelDelayed('a')).toBe(true);
+    clock.advance(100);
+    expect(queue.length).toBe(0);
+    queue.shutDown();
+    await run;
+  });
+
+  test('an item whose worker calls done itself and fails is retried, and no other', async () => {
+    const { queue, clock } = make();
+    const seen: unknown[] = [];
+    const run = queue.run((item) => {
+      seen.push(item);
+      queue.done(item);
+      if (seen.length === 1) throw mine;
+    });
+    queue.add('a');
+    await clock.advanceAsync(10);
+    expect(seen).toEqual(['a', 'a']);
+    queue.shutDown();
+    await run;
+  });
+});
+
+describe('a user-defined limiter', () => {
+  const withDelay = (when: () => number): Fixture =>
+    make({ when, forget: () => undefined, numRequeues: () => 0 });
+
+  test.each([
+    ['NaN', NaN, 'RangeError', 'ERR_OUT_OF_RANGE'],
+    ['a string', '5', 'TypeError', 'ERR_INVALID_ARG_TYPE'],
+    ['undefined', undefined, 'TypeError', 'ERR_INVALID_ARG_TYPE'],
+    ['a bigint', 5n, 'TypeError', 'ERR_INVALID_ARG_TYPE'],
+  ])('addRateLimited throws if the limiter returns %s, and nothing waits', (_, delay, name, code) => {
+    const { queue } = withDelay(() => delay as number);
+    expect(
+      thrownBy(() => {
+        queue.addRateLimited('a');
+      }),
+    ).toMatchObject({ name, code });
+    expect([queue.length, queue.waiting]).toEqual([0, 0]);
+    checkQueue(queue);
+  });
+
+  test.each([-1, -Infinity, 0, -0])('addRateLimited adds at once if the limiter returns %d', (delayMs) => {
+    const { queue } = withDelay(() => delayMs);
+    queue.addRateLimited('a');
+    expect([queue.length, queue.waiting]).toEqual([1, 0]);
+  });
+
+  test('addRateLimited parks the item if the limiter returns Infinity', () => {
+    const { queue, clock } = withDelay(() => Infinity);
+    queue.addRateLimited('a');
+    expect([queue.length, queue.waiting, clock.pendingWakeups]).toEqual([0, 1, 0]);
+    expect(queue.shutDown()).toEqual(['a']);
+  });
+
+  test('an error of the limiter is thrown to the caller', () => {
+    const { queue } = withDelay(fail);
+    expect(
+      thrownBy(() => {
+        queue.addRateLimited('a');
+      }),
+    ).toBe(mine);
+    expect(queue.waiting).toBe(0);
+  });
+
+  test('a limiter may shut the queue down, and the item is not waiting', () => {
+    const fixture: Fixture = withDelay(() => {
+      fixture.queue.shutDown();
+      return 10;
+    });
+    fixture.queue.addRateLimited('a');
+    expect([fixture.queue.waiting, fixture.clock.pendingWakeups]).toEqual([0, 0]);
+  });
+
+  test('a limiter may add the item itself, which waits all the same', () => {
+    const fixture: Fixture = withDelay(() => {
+      fixture.queue.add('a');
+      return 10;
+    });
+    fixture.queue.addRateLimited('a');
+    expect([fixture.queue.length, fixture.queue.waiting]).toEqual([1, 1]);
+    checkQueue(fixture.queue);
+    fixture.queue.shutDown();
+  });
+});
+
+test('a failed item with a delay of 0 goes to the back when its worker is done', async () => {
+  const { queue, options } = make(new ItemExponentialFailureRateLimiter({ baseDelayMs: 0, maxDelayMs: 0 }));
+  const seen: string[] = [];
+  for (const item of 'ab') queue.add(item);
+  await queue.run((item) => {
+    seen.push(item);
+    if (seen.length === 1) throw mine;
+    if (seen.length === 3) queue.shutDown();
+  }, options);
+  expect(seen).toEqual(['a', 'b', 'a']);
+});

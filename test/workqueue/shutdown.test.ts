@@ -1,0 +1,332 @@
+import {
+  BucketRateLimiter,
+  DelayingQueue,
+  ItemExponentialFailureRateLimiter,
+  ManualClock,
+  MaxOfRateLimiter,
+  RateLimitingQueue,
+  WorkQueue,
+} from 'escapement';
+import { checkQueue } from 'escapement/testing';
+import { describe, expect, test } from 'vitest';
+import { rejectionOf, settled, watch } from './support/outcome.ts';
+import { leaseNow, processAll, takeNow } from './support/take.ts';
+import { Workbench } from './support/workbench.ts';
+
+const END = { item: undefined, shutdown: true };
+
+describe('after shutdown, add, addAfter and addRateLimited are ignored silently', () => {
+  test('after shutdown nothing is queued, held or waiting', async () => {
+    const clock = new ManualClock();
+    const limiter = new ItemExponentialFailureRateLimiter({ baseDelayMs: 5, maxDelayMs: 10 });
+    const queue = new RateLimitingQueue<string>(limiter, { clock });
+    expect(queue.shuttingDown).toBe(false);
+    queue.shutDown();
+    expect(queue.shuttingDown).toBe(true);
+    queue.add('a');
+    queue.addAfter('b', 10);
+    queue.addAfter('c', 0);
+    queue.addAfter('d', Infinity);
+    queue.addRateLimited('e');
+    expect([queue.length, queue.waiting, clock.pendingWakeups]).toEqual([0, 0, 0]);
+    clock.advance(100);
+    expect(queue.length).toBe(0);
+    expect(await queue.get()).toEqual(END);
+    checkQueue(queue);
+  });
+
+  test('after shutdown no token or failure is counted', () => {
+    const clock = new ManualClock();
+    const exponential = new ItemExponentialFailureRateLimiter<string>({ baseDelayMs: 5, maxDelayMs: 10 });
+    const bucket = new BucketRateLimiter<string>({ ratePerSecond: 1, burst: 1, clock });
+    const queue = new RateLimitingQueue(new MaxOfRateLimiter(exponential, bucket), { clock });
+    queue.shutDown();
+    for (let i = 0; i < 10; i++) queue.addRateLimited('a');
+    expect([queue.numRequeues('a'), bucket.when()]).toEqual([0, 0]);
+  });
+
+  test('after shutdown addWhenRoom rejects', async () => {
+    const queue = new WorkQueue<string>({ name: 'pods' });
+    queue.shutDown();
+    expect(await rejectionOf(queue.addWhenRoom('a'))).toMatchObject({
+      name: 'EscapementError',
+      code: 'ERR_QUEUE_SHUT_DOWN',
+      op: 'WorkQueue.addWhenRoom',
+    });
+  });
+
+  test('after shutdown an add of a held item is ignored', async () => {
+    const queue = new WorkQueue<string>();
+    queue.add('a');
+    await takeNow(queue);
+    queue.shutDown();
+    queue.add('a');
+    queue.done('a');
+    expect(await queue.get()).toEqual(END);
+  });
+});
+
+describe('what is queued is still handed out, then get reports the shutdown', () => {
+  test('after shutdown queued items are still taken, by get, leases and run', async () => {
+    const queue = new WorkQueue<string>();
+    for (const item of 'abc') queue.add(item);
+    queue.shutDown();
+    expect(await takeNow(queue)).toBe('a');
+    const leases = queue.leases();
+    expect((await leaseNow(leases)).item).toBe('b');
+    const seen: string[] = [];
+    await queue.run((item) => seen.push(item));
+    expect(seen).toEqual(['c']);
+    expect(await leases.next()).toEqual({ done: true, value: undefined });
+    for (let i = 0; i < 2; i++) expect(await queue.get()).toEqual(END);
+    for (const item of 'ab') queue.done(item);
+    checkQueue(queue);
+  });
+
+  test('shutdown ends every waiting call at once', async () => {
+    const queue = new WorkQueue<string>();
+    const gets = [watch(queue.get()), watch(queue.get({ signal: new AbortController().signal }))];
+    const step = watch(queue.leases().next());
+    const run = watch(queue.run(() => undefined, { concurrency: 3 }));
+    await settled();
+    queue.shutDown();
+    queue.shutDown();
+    await settled();
+    expect(gets.map(({ value }) => value)).toEqual([END, END]);
+    expect(step.value).toEqual({ done: true, value: undefined });
+    expect(run.state).toBe('resolved');
+    checkQueue(queue);
+  });
+
+  test('get reports the end although an item is still held that was not added again', async () => {
+    const queue = new WorkQueue<string>();
+    queue.add('a');
+    await takeNow(queue);
+    queue.shutDown();
+    expect(await queue.get()).toEqual(END);
+    queue.done('a');
+  });
+});
+
+describe('an item re-added while held is handed out once more', () => {
+  test('an item that was added again before the shutdown is taken once more, and waiting callers wait for it', async () => {
+    const queue = new WorkQueue<string>();
+    queue.add('a');
+    await takeNow(queue);
+    queue.add('a');
+    const waiting = watch(queue.get());
+    queue.shutDown();
+    await settled();
+    checkQueue(queue);
+    expect(waiting.state).toBe('pending');
+    queue.done('a');
+    await settled();
+    expect(waiting.value).toEqual({ item: 'a', shutdown: false });
+    queue.done('a');
+    expect(await queue.get()).toEqual(END);
+  });
+
+  test('waiting callers get the end when an item that was added again has been taken', async () => {
+    const queue = new WorkQueue<string>();
+    queue.add('a');
+    await takeNow(queue);
+    queue.add('a');
+    const waiting = [watch(queue.get()), watch(queue.get())];
+    queue.shutDown();
+    queue.done('a');
+    await settled();
+    expect(waiting.map(({ value }) => value)).toEqual([{ item: 'a', shutdown: false }, END]);
+    checkQueue(queue);
+  });
+});
+
+describe('shutDownWithDrain resolves for every caller once nothing is queued or processing', () => {
+  test('a drain of an empty queue resolves at once', async () => {
+    const queue = new WorkQueue<string>();
+    await queue.shutDownWithDrain();
+    expect(queue.shuttingDown).toBe(true);
+    await queue.shutDownWithDrain();
+  });
+
+  test('a drain does not resolve while an item is queued, held, or queued again', async () => {
+    const queue = new WorkQueue<string>();
+    for (const item of 'ab') queue.add(item);
+    await takeNow(queue);
+    queue.add('a');
+    const drain = watch(queue.shutDownWithDrain());
+    const expectPending = async (): Promise<void> => {
+      await settled();
+      checkQueue(queue);
+      expect(drain.state).toBe('pending');
+    };
+    await expectPending(); // b is queued; a is held, and was added again
+    expect(await takeNow(queue)).toBe('b');
+    queue.done('b');
+    await expectPending();
+    queue.done('a');
+    await expectPending(); // a is queued again
+    expect(await takeNow(queue)).toBe('a');
+    await expectPending();
+    queue.done('a');
+    await settled();
+    expect(drain.state).toBe('resolved');
+  });
+
+  test('several drains, at once and later, all resolve', async () => {
+    const queue = new WorkQueue<string>();
+    queue.add('a');
+    await takeNow(queue);
+    const drains = [watch(queue.shutDownWithDrain()), watch(queue.shutDownWithDrain())];
+    await settled();
+    drains.push(watch(queue.shutDownWithDrain()));
+    await settled();
+    expect(drains.map(({ state }) => state)).toEqual(['pending', 'pending', 'pending']);
+    queue.done('a');
+    await settled();
+    expect(drains.map(({ state }) => state)).toEqual(['resolved', 'resolved', 'resolved']);
+  });
+
+  test('shutDown() does not release a pending drain', async () => {
+    const queue = new WorkQueue<string>();
+    queue.add('a');
+    await takeNow(queue);
+    const drain = watch(queue.shutDownWithDrain());
+    queue.shutDown();
+    await settled();
+    expect(drain.state).toBe('pending');
+    queue.done('a');
+    await settled();
+    expect(drain.state).toBe('resolved');
+  });
+
+  test('a drain after shutDown() waits', async () => {
+    const queue = new WorkQueue<string>();
+    queue.add('a');
+    queue.shutDown();
+    const drain = watch(queue.shutDownWithDrain());
+    await settled();
+    expect(drain.state).toBe('pending');
+    await processAll(queue);
+    await settled();
+    expect(drain.state).toBe('resolved');
+  });
+
+  test('an abort ends one drain, and neither the shutdown nor other drains', async () => {
+    const queue = new WorkQueue<string>();
+    const reason = new Error('enough');
+    queue.add('a');
+    const controller = new AbortController();
+    const [gone, other] = [watch(queue.shutDownWithDrain(controller)), watch(queue.shutDownWithDrain())];
+    controller.abort(reason);
+    await settled();
+    expect([gone.value, other.state, queue.shuttingDown]).toEqual([reason, 'pending', true]);
+    await processAll(queue);
+    await settled();
+    expect(other.state).toBe('resolved');
+  });
+
+  test('a drain with an aborted signal rejects, and shuts the queue down', async () => {
+    const queue = new WorkQueue<string>();
+    const reason = new Error('enough');
+    expect(await rejectionOf(queue.shutDownWithDrain({ signal: AbortSignal.abort(reason) }))).toBe(reason);
+    expect(queue.shuttingDown).toBe(true);
+  });
+
+  test('a drain resolves when the last workers are done', async () => {
+    const queue = new WorkQueue<string>();
+    const bench = new Workbench<string>();
+    const run = watch(queue.run(bench.worker, { concurrency: 2 }));
+    for (const item of 'abc') queue.add(item);
+    const drain = watch(queue.shutDownWithDrain());
+    await settled();
+    for (const item of 'abc') {
+      expect([drain.state, run.state]).toEqual(['pending', 'pending']);
+      await bench.finish(item);
+    }
+    expect([drain.state, run.state]).toEqual(['resolved', 'resolved']);
+  });
+});
+
+describe('at shutdown waiting items are dropped, their timers cancelled, and DelayingQueue.shutDown() returns them', () => {
+  test('shutDown returns waiting items once, in order of due times, with parked ones last', () => {
+    const clock = new ManualClock();
+    const queue = new DelayingQueue<string>({ clock });
+    queue.addAfter('parked', Infinity);
+    queue.addAfter('late', 20);
+    queue.addAfter('soon', 10);
+    queue.addAfter('also late', 20);
+    queue.add('ready');
+    expect(clock.pendingWakeups).toBe(1);
+    expect(queue.shutDown()).toEqual(['soon', 'late', 'also late', 'parked']);
+    expect([queue.waiting, queue.length, clock.pendingWakeups]).toEqual([0, 1, 0]);
+    expect(queue.shutDown()).toEqual([]);
+    clock.advance(100);
+    expect(queue.length).toBe(1);
+    checkQueue(queue);
+  });
+
+  test('a drain does not wait for waiting items, which shutDown returns afterwards', async () => {
+    const clock = new ManualClock();
+    const queue = new DelayingQueue<string>({ clock });
+    queue.addAfter('a', 10);
+    await queue.shutDownWithDrain();
+    expect([queue.waiting, clock.pendingWakeups]).toEqual([0, 0]);
+    expect(queue.shutDown()).toEqual(['a']);
+    expect(queue.shutDown()).toEqual([]);
+  });
+
+  test('a drain with invalid options drops nothing', async () => {
+    const queue = new DelayingQueue<string>({ clock: new ManualClock() });
+    queue.addAfter('a', 10);
+    const error = await rejectionOf(queue.shutDownWithDrain({ signal: 5 as never }));
+    expect(error).toHaveProperty('code', 'ERR_INVALID_ARG_TYPE');
+    expect([queue.waiting, queue.shuttingDown]).toEqual([1, false]);
+    expect(queue.shutDown()).toEqual(['a']);
+  });
+});
+
+describe('a shutdown from inside a worker', () => {
+  test('a worker may shut the queue down, and the run ends after it', async () => {
+    const queue = new WorkQueue<string>();
+    const seen: string[] = [];
+    for (const item of 'abc') queue.add(item);
+    await queue.run((item) => {
+      seen.push(item);
+      if (item === 'a') {
+        queue.add('a');
+        queue.shutDown();
+        queue.add('d');
+      }
+    });
+    expect(seen).toEqual(['a', 'b', 'c', 'a']);
+    checkQueue(queue);
+  });
+
+  test('a worker may start a drain, which resolves when the worker is done', async () => {
+    const queue = new WorkQueue<string>();
+    queue.add('a');
+    let drained: Promise<void> | undefined;
+    await queue.run(async () => {
+      drained = queue.shutDownWithDrain();
+      await settled();
+    });
+    await drained;
+    checkQueue(queue);
+  });
+
+  test('a shutdown from inside a worker ends the waiting workers at once', async () => {
+    const queue = new WorkQueue<string>();
+    const run = watch(
+      queue.run(
+        () => {
+          queue.shutDown();
+        },
+        { concurrency: 3 },
+      ),
+    );
+    await settled();
+    queue.add('a');
+    await settled();
+    expect(run.state).toBe('resolved');
+  });
+});

@@ -1,0 +1,314 @@
+import { WorkQueue } from 'escapement';
+import { checkQueue } from 'escapement/testing';
+import { getEventListeners, setMaxListeners } from 'node:events';
+import { describe, expect, test } from 'vitest';
+import { thrownBy } from '../timer/support/errors.ts';
+import { rejectionOf, settled, watch } from './support/outcome.ts';
+import { leaseNow, processAll, takeNow } from './support/take.ts';
+
+const reason = new Error('gave up');
+
+describe('get with a signal aborted beforehand rejects even if an item is ready, and the item stays', () => {
+  test('get with an aborted signal rejects with its reason, and a ready item stays', async () => {
+    const queue = new WorkQueue<string>();
+    queue.add('a');
+    expect(await rejectionOf(queue.get({ signal: AbortSignal.abort(reason) }))).toBe(reason);
+    expect(queue.length).toBe(1);
+    expect(await processAll(queue)).toEqual(['a']);
+  });
+
+  test.each([[undefined], [null], [0], ['a string']])(
+    'get rejects with the reason of its signal, whatever it is: %o',
+    async (value) => {
+      const queue = new WorkQueue<string>();
+      const controller = new AbortController();
+      controller.abort(value);
+      expect(await rejectionOf(queue.get(controller))).toBe(controller.signal.reason);
+    },
+  );
+
+  test('get with an aborted signal rejects in an empty queue, and in one that has ended', async () => {
+    const queue = new WorkQueue<string>();
+    const signal = AbortSignal.abort(reason);
+    expect(await rejectionOf(queue.get({ signal }))).toBe(reason);
+    queue.shutDown();
+    expect(await rejectionOf(queue.get({ signal }))).toBe(reason);
+    expect(await queue.get()).toEqual({ item: undefined, shutdown: true });
+  });
+
+  test('leases with an aborted signal throw, and a ready item stays', async () => {
+    const queue = new WorkQueue<string>();
+    queue.add('a');
+    const loop = async (): Promise<void> => {
+      for await (const lease of queue.leases({ signal: AbortSignal.abort(reason) })) {
+        expect.fail(`got ${lease.item}`);
+      }
+    };
+    expect(await rejectionOf(loop())).toBe(reason);
+    expect(queue.length).toBe(1);
+  });
+});
+
+describe('an abort never loses an item', () => {
+  test('an aborted get leaves the line, and the next item goes to the next caller', async () => {
+    const queue = new WorkQueue<string>();
+    const controller = new AbortController();
+    const first = watch(queue.get());
+    const gone = watch(queue.get(controller));
+    const last = watch(queue.get());
+    controller.abort(reason);
+    checkQueue(queue);
+    for (const item of 'ab') queue.add(item);
+    await settled();
+    expect([first.value, gone.value, last.value]).toEqual([
+      { item: 'a', shutdown: false },
+      reason,
+      { item: 'b', shutdown: false },
+    ]);
+  });
+
+  test('an abort in the turn in which get was given an item has no effect', async () => {
+    const queue = new WorkQueue<string>();
+    const controller = new AbortController();
+    const outcome = watch(queue.get(controller));
+    queue.add('a');
+    controller.abort(reason);
+    await settled();
+    expect(outcome.value).toEqual({ item: 'a', shutdown: false });
+    queue.done('a');
+    checkQueue(queue);
+  });
+
+  test('an abort in the turn before get is given an item gives it to another caller', async () => {
+    const queue = new WorkQueue<string>();
+    const controller = new AbortController();
+    const outcome = watch(queue.get(controller));
+    controller.abort(reason);
+    queue.add('a');
+    await settled();
+    expect(outcome.value).toBe(reason);
+    expect(await processAll(queue)).toEqual(['a']);
+  });
+
+  test('an abort that follows from the delivery of an item loses nothing', async () => {
+    const queue = new WorkQueue<string>();
+    const controller = new AbortController();
+    void queue.get().then(() => {
+      controller.abort(reason);
+    });
+    const second = watch(queue.get(controller));
+    queue.add('a');
+    queue.add('b');
+    await settled();
+    expect(second.value).toEqual({ item: 'b', shutdown: false });
+  });
+
+  test('one abort ends all waiting calls with its signal', async () => {
+    const queue = new WorkQueue<string>();
+    const controller = new AbortController();
+    setMaxListeners(0, controller.signal);
+    const outcomes = Array.from({ length: 50 }, () => watch(queue.get(controller)));
+    queue.add('a');
+    controller.abort(reason);
+    queue.add('b');
+    await settled();
+    expect(outcomes.map(({ state }) => state)).toEqual(['resolved', ...Array<string>(49).fill('rejected')]);
+    expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
+    expect(await takeNow(queue)).toBe('b');
+  });
+
+  test('a loop over leases processes the item that it was given before an abort, then throws', async () => {
+    const queue = new WorkQueue<string>();
+    const controller = new AbortController();
+    const seen: string[] = [];
+    const loop = async (): Promise<void> => {
+      for await (const lease of queue.leases(controller)) {
+        seen.push(lease.item);
+        lease.done();
+      }
+    };
+    const outcome = watch(loop());
+    await settled();
+    queue.add('a');
+    controller.abort(reason);
+    queue.add('b');
+    await settled();
+    expect([outcome.value, seen]).toEqual([reason, ['a']]);
+    expect(await processAll(queue)).toEqual(['b']);
+  });
+
+  test('a loop over leases that has thrown is over', async () => {
+    const queue = new WorkQueue<string>();
+    const controller = new AbortController();
+    const leases = queue.leases(controller);
+    const waiting = watch(leases.next());
+    controller.abort(reason);
+    await settled();
+    expect(waiting.value).toBe(reason);
+    queue.add('a');
+    expect(await leases.next()).toEqual({ done: true, value: undefined });
+    expect(queue.length).toBe(1);
+  });
+});
+
+test('a signal that is aborted later does not affect a taken item, and has no listener', async () => {
+  const queue = new WorkQueue<string>();
+  const controller = new AbortController();
+  const waiting = watch(queue.get(controller));
+  expect(getEventListeners(controller.signal, 'abort')).toHaveLength(1);
+  queue.add('a');
+  expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
+  queue.add('b');
+  await queue.get(controller);
+  expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
+  controller.abort(reason);
+  await settled();
+  expect(waiting.value).toEqual({ item: 'a', shutdown: false });
+  for (const item of 'ab') queue.done(item);
+  checkQueue(queue);
+});
+
+describe("a lease's done() is idempotent", () => {
+  test('a second done() of a lease does nothing', async () => {
+    const queue = new WorkQueue<string>();
+    queue.add('a');
+    const lease = await leaseNow(queue.leases());
+    queue.add('a');
+    for (let i = 0; i < 3; i++) lease.done();
+    expect(queue.length).toBe(1);
+    expect(await processAll(queue)).toEqual(['a']);
+  });
+
+  test('done() of a lease does not end the lease of the next holder', async () => {
+    const queue = new WorkQueue<string>();
+    queue.add('a');
+    const first = await leaseNow(queue.leases());
+    queue.add('a');
+    first.done();
+    const second = await leaseNow(queue.leases());
+    queue.add('a');
+    first.done();
+    expect(queue.length).toBe(0); // still held
+    second.done();
+    expect(queue.length).toBe(1);
+    checkQueue(queue);
+  });
+
+  test('done() of a lease does not end a later lease of a key that was forgotten meanwhile', async () => {
+    const queue = new WorkQueue<object>();
+    const item = {};
+    queue.add(item);
+    const first = await leaseNow(queue.leases());
+    first.done();
+    queue.add(item);
+    const second = await leaseNow(queue.leases());
+    first.done();
+    expect(
+      thrownBy(() => {
+        queue.done({});
+      }),
+    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+    queue.done(item);
+    second.done();
+    checkQueue(queue);
+  });
+
+  test('done of the queue and done() of the lease end a lease once', async () => {
+    const queue = new WorkQueue<string>();
+    queue.add('a');
+    const lease = await leaseNow(queue.leases());
+    queue.done('a');
+    lease.done();
+    queue.add('a');
+    const again = await leaseNow(queue.leases());
+    again.done();
+    expect(
+      thrownBy(() => {
+        queue.done('a');
+      }),
+    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+  });
+
+  test('Symbol.dispose ends a lease', async () => {
+    const queue = new WorkQueue<string>();
+    queue.add('a');
+    const lease = await leaseNow(queue.leases());
+    lease[Symbol.dispose]();
+    lease[Symbol.dispose]();
+    expect(
+      thrownBy(() => {
+        queue.done('a');
+      }),
+    ).toHaveProperty('code', 'ERR_NOT_PROCESSING');
+  });
+});
+
+describe('the queue in a for await', () => {
+  test('for await over a queue yields leases until it is shut down and empty', async () => {
+    const queue = new WorkQueue<string>();
+    for (const item of 'abc') queue.add(item);
+    queue.shutDown();
+    const seen: string[] = [];
+    for await (const lease of queue) {
+      seen.push(lease.item);
+      lease.done();
+    }
+    expect(seen).toEqual(['a', 'b', 'c']);
+  });
+
+  test('leaving a loop over leases loses nothing, and held items stay held', async () => {
+    const queue = new WorkQueue<string>();
+    for (const item of 'abc') queue.add(item);
+    for await (const lease of queue) {
+      expect(lease.item).toBe('a');
+      break;
+    }
+    expect(queue.length).toBe(2);
+    queue.done('a');
+    expect(await processAll(queue)).toEqual(['b', 'c']);
+  });
+
+  test('several loops over leases share the items', async () => {
+    const queue = new WorkQueue<number>();
+    const seen: number[][] = [[], [], []];
+    const loops = seen.map(async (mine) => {
+      for await (const lease of queue) {
+        mine.push(lease.item);
+        lease.done();
+      }
+    });
+    for (let item = 0; item < 30; item++) queue.add(item);
+    await settled();
+    queue.shutDown();
+    await Promise.all(loops);
+    expect(seen.flat().sort((a, b) => a - b)).toEqual(Array.from({ length: 30 }, (_, i) => i));
+    expect(seen.every((mine) => mine.length > 0)).toBe(true);
+  });
+
+  test('steps that are requested ahead resolve in order', async () => {
+    const queue = new WorkQueue<string>();
+    const leases = queue[Symbol.asyncIterator]();
+    const steps = [leases.next(), leases.next(), leases.next()];
+    for (const item of 'ab') queue.add(item);
+    queue.shutDown();
+    const items = (await Promise.all(steps)).map(({ value, done }) => value?.item ?? done);
+    expect(items).toEqual(['a', 'b', true]);
+  });
+
+  test('return() ends all pending steps, which take nothing', async () => {
+    const queue = new WorkQueue<string>();
+    const leases = queue.leases();
+    const steps = [watch(leases.next()), watch(leases.next())];
+    expect(await leases.return?.()).toEqual({ done: true, value: undefined });
+    queue.add('a');
+    await settled();
+    expect(steps.map(({ value }) => value)).toEqual(Array(2).fill({ done: true, value: undefined }));
+    expect(await leases.next()).toEqual({ done: true, value: undefined });
+    expect(await takeNow(queue)).toBe('a');
+  });
+
+  test('an iterator over leases is its own iterable', () => {
+    const leases = new WorkQueue<string>().leases();
+    expect(leases[Symbol.asyncIterator]()).toBe(leases);
+  });
+});
