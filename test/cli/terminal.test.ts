@@ -1,8 +1,13 @@
 import { spawnSync } from 'node:child_process';
+import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { CommandError, describeError } from '../../src/cli/command-error.ts';
+import { addDiskQueue } from '../../src/cli/diskqueue/diskqueue.ts';
+import { run } from '../../src/cli/main.ts';
+import { addTasks } from '../../src/cli/tasks/tasks.ts';
 import { Output } from '../../src/cli/terminal/output.ts';
 import { ProgressBar } from '../../src/cli/terminal/progress-bar.ts';
+import type { Terminal } from '../../src/cli/terminal/terminal.ts';
 import {
   count,
   formatBytes,
@@ -15,43 +20,18 @@ import {
 import { EscapementError } from '../../src/core/errors.ts';
 import { COMMAND } from './support/command.ts';
 import { damage, makeQueue, temporaryFolder } from './support/queue-folder.ts';
-
-/** A stream that keeps what it is given. */
-class FakeStream {
-  readonly isTTY: boolean;
-  readonly columns = 80;
-  written = '';
-  failure: Error | undefined;
-
-  constructor(isTTY: boolean) {
-    this.isTTY = isTTY;
-  }
-
-  hasColors(): boolean {
-    return this.isTTY;
-  }
-
-  write(chunk: string | Uint8Array, done?: (error?: Error) => void): boolean {
-    if (this.failure === undefined) this.written += Buffer.from(chunk as Uint8Array).toString();
-    done?.(this.failure);
-    return true;
-  }
-
-  on(): this {
-    return this;
-  }
-}
+import { FakeStream } from './tasks/support/tasks-command.ts';
 
 describe('Output', () => {
   it('has colours on a terminal only', () => {
-    const text = new Output(new FakeStream(true)).paint('red', 'problem');
+    const text = new Output(new FakeStream(true, 80)).paint('red', 'problem');
     expect(text).toBe('\u001b[31mproblem\u001b[39m');
-    expect(new Output(new FakeStream(false)).paint('red', 'problem')).toBe('problem');
+    expect(new Output(new FakeStream(false, 80)).paint('red', 'problem')).toBe('problem');
   });
 
   it('makes text harmless, and writes bytes unchanged', async () => {
     for (const isTTY of [true, false]) {
-      const stream = new FakeStream(isTTY);
+      const stream = new FakeStream(isTTY, 80);
       const out = new Output(stream);
       const red = out.paint('red', 'red');
       await out.print(`${red}\ta\u001b[2J\u009b\r\u202e\u2028\nb`);
@@ -62,7 +42,7 @@ describe('Output', () => {
   });
 
   it('collects data, and writes nothing more when the reader has closed the pipe', async () => {
-    const stream = new FakeStream(false);
+    const stream = new FakeStream(false, 80);
     const out = new Output(stream);
     await out.add('a');
     expect(stream.written).toBe('');
@@ -76,7 +56,7 @@ describe('Output', () => {
   });
 
   it('rejects when the disk of its file is full', async () => {
-    const stream = new FakeStream(false);
+    const stream = new FakeStream(false, 80);
     stream.failure = Object.assign(new Error('full'), { code: 'ENOSPC' });
     await expect(new Output(stream).print('a')).rejects.toThrow('full');
   });
@@ -84,7 +64,7 @@ describe('Output', () => {
 
 describe('ProgressBar', () => {
   it('is drawn on a terminal, and only if the work takes a while', () => {
-    const stream = new FakeStream(true);
+    const stream = new FakeStream(true, 80);
     let nowMs = 0;
     const bar = new ProgressBar(new Output(stream), 'orders', () => nowMs);
     bar.update(1, 100);
@@ -96,7 +76,7 @@ describe('ProgressBar', () => {
   });
 
   it('shows its label, which has no other effect on the terminal', () => {
-    const stream = new FakeStream(true);
+    const stream = new FakeStream(true, 80);
     let nowMs = 0;
     const bar = new ProgressBar(new Output(stream), '{total}\u001b[2J\u202e', () => nowMs);
     nowMs = 1_000;
@@ -106,7 +86,7 @@ describe('ProgressBar', () => {
   });
 
   it('is never drawn elsewhere', () => {
-    const stream = new FakeStream(false);
+    const stream = new FakeStream(false, 80);
     let nowMs = 0;
     const bar = new ProgressBar(new Output(stream), 'orders', () => nowMs);
     nowMs = 1_000;
@@ -182,5 +162,52 @@ describe.skipIf(!hasScript)('on a terminal', () => {
     const plain = run({ NO_COLOR: '1' });
     expect(plain).toContain('1 problem');
     expect(plain).not.toContain('\u001b');
+  });
+});
+
+describe('--help', () => {
+  const PARTS = [addDiskQueue, addTasks];
+
+  function terminalOn(stream: FakeStream): Terminal {
+    const out = new Output(stream);
+    return { out, err: out, signal: new AbortController().signal, exitCode: 0 };
+  }
+
+  async function helpOf(...words: string[]): Promise<string> {
+    const stream = new FakeStream(false);
+    expect(await run([...words, '--help'], terminalOn(stream), PARTS, '0.0.0')).toBe(0);
+    return stream.written;
+  }
+
+  /** The words of every command, and of every group of commands. */
+  function commandsIn(parent: Command, words: readonly string[] = []): string[][] {
+    return parent.commands.flatMap((command) => {
+      const path = [...words, command.name()];
+      return [path, ...commandsIn(command, path)];
+    });
+  }
+
+  const program = new Command();
+  for (const add of PARTS) add(program, terminalOn(new FakeStream(false)));
+
+  it.each([[], ...commandsIn(program)].map((words) => ({ words, command: words.join(' ') })))(
+    'of escapement $command fits 80 columns',
+    async ({ words }) => {
+      const lines = (await helpOf(...words)).split('\n');
+      expect(lines.filter(({ length }) => length > 80)).toEqual([]);
+    },
+  );
+
+  it('of a command on tasks explains the connection options', async () => {
+    const help = await helpOf('tasks', 'queue', 'ls');
+    expect(help).toMatch(/^Connection \(see: escapement tasks --help\):\n {2}-u, --uri <uri> /m);
+    for (const option of ['--db', '--password', '--cluster_addrs', '--tls', '--token', '--json']) {
+      expect(help).toContain(option);
+    }
+    expect(help).not.toContain('--cluster-addrs');
+  });
+
+  it('of queue remove explains --force where the command is listed', async () => {
+    expect(await helpOf('tasks', 'queue')).toContain('--force');
   });
 });
