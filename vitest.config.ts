@@ -9,11 +9,11 @@ const source = (path: string): string => fileURLToPath(new URL(path, import.meta
 const NEED_REDIS = [
   'test/tasks/broker/redis/**',
   'test/property/redis-*.test.ts',
-  'test/redis/{redis-case,redis-process.slow,topologies.slow}.test.ts',
+  'test/redis/{redis-case,redis-process.slow}.test.ts',
   'test/bench/redis/**',
   'test/bench/scaling/hash-slot.test.ts',
   'test/tasks/server/blocked-loop.slow.test.ts',
-  'test/cli/tasks/{connection,dash.slow,redis.slow,repair}.test.ts',
+  'test/cli/tasks/{dash.slow,redis,redis.slow}.test.ts',
 ];
 
 /** Tests that `npm test` runs less often than the others. */

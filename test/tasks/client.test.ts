@@ -1,5 +1,7 @@
-import { describe, expect, test, vi } from 'vitest';
-import { Client, Task, type Broker, type ClientMiddleware, type NewTask } from 'escapement/tasks';
+import { type Broker, Client, type ClientMiddleware, type NewTask, Task } from 'escapement/tasks';
+import { describe, expect, it, test, vi } from 'vitest';
+import { settleEach } from '../../src/tasks/client.ts';
+import { randomId } from '../../src/tasks/random-id.ts';
 import { runProgram } from '../run-program.ts';
 import { openBench, START_MS } from './support/bench.ts';
 
@@ -296,4 +298,43 @@ describe('close', () => {
     }
     await expect(client.enqueue(new Task('a'))).rejects.toMatchObject({ code: 'ERR_CLIENT_CLOSED' });
   });
+});
+
+/** More than random bytes are fetched for at once. */
+const MANY = 1_000;
+
+describe('randomId', () => {
+  const ids = Array.from({ length: MANY }, randomId);
+
+  it('is a UUID of version 4', () => {
+    for (const id of ids) {
+      expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    }
+  });
+
+  it('is another one each time', () => {
+    expect(new Set(ids).size).toBe(MANY);
+  });
+
+  it('has every digit in every other place', () => {
+    for (let place = 0; place < 36; place++) {
+      const expected = [8, 13, 18, 23].includes(place) ? 1 : place === 14 ? 1 : place === 19 ? 4 : 16;
+      expect(new Set(ids.map((id) => id[place])).size).toBe(expected);
+    }
+  });
+});
+
+test('settles each for itself, in its place, whether it is ready, waits, throws or rejects', async () => {
+  const work = (n: number): number | Promise<number> => {
+    if (n === 2) throw new Error('thrown');
+    if (n === 3) return Promise.reject(new Error('rejected'));
+    return n === 4 ? new Promise((resolve) => setImmediate(resolve, 4)) : n;
+  };
+  await expect(settleEach([1, 2, 3, 4, 5], work)).resolves.toEqual([
+    { status: 'fulfilled', value: 1 },
+    { status: 'rejected', reason: new Error('thrown') },
+    { status: 'rejected', reason: new Error('rejected') },
+    { status: 'fulfilled', value: 4 },
+    { status: 'fulfilled', value: 5 },
+  ]);
 });

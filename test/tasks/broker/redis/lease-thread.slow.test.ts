@@ -1,16 +1,23 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, connect as connectTo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream';
+import { createServer } from 'node:tls';
 import { pathToFileURL } from 'node:url';
 import { systemClock } from 'escapement';
-import type { LeasedTask, LeaseHolder } from 'escapement/tasks';
-import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
+import { Client, EmbeddedBroker, type LeasedTask, type LeaseHolder, Task } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { routeOf } from '../../../../src/tasks/broker/redis/client.ts';
+import { optionsOfRoute, routeOf } from '../../../../src/tasks/broker/redis/client.ts';
+import type { RedisConnectionOptions } from '../../../../src/tasks/broker/redis/connection-options.ts';
+import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
 import { LeaseThread, leaseThreadFile } from '../../../../src/tasks/broker/redis/lease-thread.ts';
 import { freshDatabase } from '../../../redis/redis-case.ts';
+import { RedisCluster } from '../../../redis/redis-cluster.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
+import { RedisSentinels } from '../../../redis/redis-sentinels.ts';
 import { until } from '../../../redis/until.ts';
 import { withRedis } from '../../../redis/with-redis.ts';
 
@@ -253,4 +260,117 @@ describe('a lease thread that is not running', () => {
 
 it('the program of the lease thread is in the package', () => {
   expect(existsSync(leaseThreadFile())).toBe(true);
+});
+
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean();
+});
+
+/** What a thread, which has only a copy of the route, finds where it leads to. */
+async function read(options: RedisConnectionOptions, key = 'where'): Promise<string | null> {
+  const connection = new RedisConnection(optionsOfRoute(structuredClone(routeOf(options))));
+  try {
+    return await connection.run((client) => client.get(key));
+  } finally {
+    connection.commands.disconnect();
+    await connection.close();
+  }
+}
+
+function clientOf(options: Omit<RedisOptions, 'replyMapping'>): Redis {
+  const client = new Redis({ ...options, lazyConnect: true });
+  cleanups.push(() => {
+    client.disconnect();
+  });
+  return client;
+}
+
+async function secretServer(): Promise<RedisProcess> {
+  const server = await RedisProcess.start({ args: ['--requirepass', 'secret'] });
+  cleanups.push(() => server.stop());
+  await server.ask('AUTH secret', 'SELECT 3', 'SET where here');
+  return server;
+}
+
+const tlsFile = (name: string): Buffer =>
+  readFileSync(new URL(`../../../redis/tls/${name}`, import.meta.url));
+const CERT = tlsFile('cert.pem');
+
+/** A server that accepts only clients that trust its certificate. */
+async function tlsServer(): Promise<{ readonly port: number }> {
+  const redis = await RedisProcess.start();
+  cleanups.push(() => redis.stop());
+  await redis.ask('SET where here');
+  const proxy = createServer({ cert: CERT, key: tlsFile('key.pem') }, (socket) => {
+    const server = connectTo(redis.port, '127.0.0.1');
+    pipeline(socket, server, socket, () => undefined);
+  });
+  cleanups.push(() => proxy.close());
+  await new Promise<void>((resolve) => proxy.listen(0, 'localhost', resolve));
+  return proxy.address() as AddressInfo;
+}
+
+describe('a thread connects to the same server', () => {
+  it('a lease thread connects by the URL of the broker', async () => {
+    const { port } = await secretServer();
+    const options = {
+      url: `redis://:wrong@127.0.0.1:${port}/3`,
+      password: 'secret',
+      onHealth: () => undefined,
+    };
+    expect(await read(options)).toBe('here');
+  });
+
+  it('a lease thread connects by a client whose other options contain functions', async () => {
+    const { port } = await secretServer();
+    const retryStrategy = (): number => 10;
+    const client = clientOf({ port, host: '127.0.0.1', db: 3, password: 'secret', retryStrategy });
+    expect(await read({ client })).toBe('here');
+  });
+
+  it('a lease thread connects with TLS', async () => {
+    const { port } = await tlsServer();
+    const tls = { ca: CERT };
+    expect(await read({ url: `rediss://localhost:${port}`, tls })).toBe('here');
+    expect(await read({ client: clientOf({ host: 'localhost', port, tls }) })).toBe('here');
+  });
+
+  it('a lease thread connects by a client of sentinels', async () => {
+    const redis = await RedisSentinels.start();
+    cleanups.push(() => redis.stop());
+    const [{ port } = { port: 0 }] = redis.sentinels;
+    const name = /master=(\w+)/u.exec(redis.url)?.[1] as string;
+    const client = clientOf({ sentinels: [{ host: '127.0.0.1', port }], name });
+    await client.set('where', 'here');
+    expect(await read({ client })).toBe('here');
+  });
+
+  it('a lease thread connects by a client of a cluster', async () => {
+    const redis = await RedisCluster.start();
+    cleanups.push(() => redis.stop());
+    const client = new Cluster(redis.nodes.map(({ port }) => ({ host: '127.0.0.1', port })));
+    cleanups.push(() => {
+      client.disconnect();
+    });
+    await client.set('where', 'here');
+    expect(await read({ client })).toBe('here');
+    expect(await read({ url: redis.url })).toBe('here');
+  });
+});
+
+describe('a thread cannot connect', () => {
+  it('options that contain functions cannot be sent to a lease thread', () => {
+    const tls = { checkServerIdentity: () => undefined };
+    expect(() => structuredClone(routeOf({ url: 'rediss://localhost', tls }))).toThrow(/could not be cloned/);
+  });
+
+  it('a client with a connector of its own cannot be copied for a lease thread', () => {
+    const client = clientOf({ Connector: Object as never });
+    expect(() => routeOf({ client })).toThrow('the client has a connector of its own');
+  });
+
+  it('a client of a cluster without nodes cannot be copied for a lease thread', () => {
+    const client = new Cluster([{ port: 1 }], { lazyConnect: true });
+    expect(() => routeOf({ client })).toThrow('the cluster client has no nodes');
+  });
 });

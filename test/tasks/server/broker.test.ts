@@ -1,7 +1,166 @@
 import { EscapementError } from 'escapement';
-import type { Broker, Handler, Logger } from 'escapement/tasks';
+import {
+  type Broker,
+  type Handler,
+  type Logger,
+  MAINTENANCE_JOBS,
+  type ServerOptions,
+  Task,
+} from 'escapement/tasks';
 import { describe, expect, it, vi } from 'vitest';
 import { Held, openWorld, withMethods, type World } from './support/world.ts';
+
+/** A broker that must be polled, and sends no notifications. */
+function polled(world: World, methods: Partial<Broker> = {}): Broker {
+  return withMethods(world.broker as Broker, {
+    maintenance: MAINTENANCE_JOBS,
+    subscribe: (listener) =>
+      world.broker.subscribe({ cancel: (request) => listener.cancel?.(request) ?? false }),
+    ...methods,
+  });
+}
+
+describe('a broker that must be polled', () => {
+  it('queues are polled about every second', async () => {
+    const world = await openWorld();
+    const calls: number[] = [];
+    const broker = polled(world, {
+      dequeue: (...args) => {
+        calls.push(world.clock.now());
+        return world.broker.dequeue(...args);
+      },
+    });
+    await world.start(() => undefined, { broker });
+    await world.advance(60_000);
+    const waits = calls.slice(1).map((atMs, i) => atMs - (calls[i] ?? 0));
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(500);
+    expect(Math.max(...waits)).toBeLessThanOrEqual(1_501);
+    expect(new Set(waits).size).toBeGreaterThan(10);
+    const info = await world.enqueue();
+    await world.advance(1_500);
+    expect(await world.state(info)).toBe('gone');
+  });
+
+  it('dequeue is called again at once if it returned the maximum', async () => {
+    const world = await openWorld();
+    for (let i = 0; i < 10; i++) await world.enqueue();
+    await world.start(() => undefined, { broker: polled(world), concurrency: 2 });
+    expect(world.events.filter((event) => event === 'completed job')).toHaveLength(10);
+  });
+
+  it('a notification makes the server call dequeue at once', async () => {
+    const world = await openWorld();
+    const subscribe = world.broker.subscribe.bind(world.broker);
+    await world.start(() => undefined, { broker: polled(world, { subscribe }) });
+    expect(await world.state(await world.enqueue())).toBe('gone');
+  });
+
+  it('a shutdown does not wait for the next poll', async () => {
+    const world = await openWorld();
+    const server = await world.start(() => undefined, { broker: polled(world) });
+    await server.shutdown();
+    expect(world.clock.pendingWakeups).toBe(0);
+  });
+
+  it.each<[string, keyof Broker, number, unknown, Partial<ServerOptions>, unknown[]]>([
+    ['forward', 'forward', 5_000, 0, {}, [['default']]],
+    ['forward, by the options', 'forward', 700, 0, { delayedTaskCheckIntervalMs: 700 }, [['default']]],
+    ['deleteExpired', 'deleteExpired', 8_000, 0, {}, [['default'], 100]],
+    [
+      'deleteExpired, by the options',
+      'deleteExpired',
+      300,
+      0,
+      { janitorIntervalMs: 300, janitorBatchSize: 7 },
+      [['default'], 7],
+    ],
+  ])('the server calls %s at its interval', async (_what, method, everyMs, result, options, args) => {
+    const world = await openWorld();
+    const asked = vi.fn(() => Promise.resolve(result));
+    await world.start(() => undefined, { broker: polled(world, { [method]: asked }), ...options });
+    await world.advance(everyMs - 1);
+    expect(asked).not.toHaveBeenCalled();
+    await world.advance(1);
+    expect(asked.mock.calls).toEqual([args]);
+    await world.advance(everyMs * 3);
+    expect(asked).toHaveBeenCalledTimes(4);
+  });
+
+  it('a maintenance operation is called again at once while it has changed tasks', async () => {
+    const world = await openWorld();
+    const forward = vi
+      .fn(() => Promise.resolve(0))
+      .mockResolvedValueOnce(100)
+      .mockResolvedValueOnce(3);
+    await world.start(() => undefined, { broker: polled(world, { forward }) });
+    await world.advance(5_000);
+    expect(forward).toHaveBeenCalledTimes(3);
+  });
+
+  it('maintenance goes on after an error', async () => {
+    const world = await openWorld();
+    const forward = vi.fn(() => Promise.resolve(0)).mockRejectedValueOnce(new Error('no answer'));
+    await world.start(() => undefined, { broker: polled(world, { forward }) });
+    await world.advance(15_000);
+    expect(forward).toHaveBeenCalledTimes(3);
+  });
+
+  it('recover is called at the start and every minute, with a grace for clocks that differ', async () => {
+    const world = await openWorld();
+    const recover = vi.fn(() => Promise.resolve([]));
+    const reclaimSets = vi.fn(() => Promise.resolve(0));
+    await world.start(() => undefined, { broker: polled(world, { recover, reclaimSets }) });
+    expect(recover.mock.calls).toEqual([[['default'], 30_000, 30_000]]);
+    const before = recover.mock.calls.length;
+    await world.advance(120_000);
+    expect([recover.mock.calls.length - before, reclaimSets.mock.calls.length]).toEqual([2, 3]);
+  });
+
+  it('the server is announced every five seconds, for ten seconds', async () => {
+    const world = await openWorld();
+    const announceServer = vi.fn(() => Promise.resolve());
+    await world.start(() => undefined, { broker: polled(world, { announceServer }) });
+    await world.advance(20_000);
+    expect(announceServer).toHaveBeenCalledTimes(5);
+    expect(announceServer).toHaveBeenCalledWith(expect.any(Function), 10_000);
+  });
+
+  it('groups are listed every seven seconds, or every grace period', async () => {
+    const world = await openWorld();
+    const groups = vi.fn(world.broker.groups.bind(world.broker));
+    const groupAggregator = (): Task => new Task('digest');
+    const broker = polled(world, { groups });
+    await world.start(() => undefined, { broker, groupAggregator, groupGracePeriodMs: 10_000 });
+    const info = await world.enqueue('mail', 1, { group: 'ann' });
+    await world.advance(13_999);
+    expect(await world.state(info)).toBe('aggregating');
+    await world.advance(1);
+    expect([await world.state(info), groups.mock.calls.length]).toEqual(['gone', 3]);
+  });
+
+  it('running tasks are not delayed by polls', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    await world.start(held.handler, { broker: polled(world), concurrency: 2 });
+    await world.enqueue();
+    await world.advance(1_500);
+    await world.enqueue();
+    await world.advance(1_500);
+    expect(held.runs).toHaveLength(2);
+    for (const run of held.runs) run.resolve();
+  });
+});
+
+describe('a self-driven broker', () => {
+  it('no maintenance operation of a self-driven broker is called', async () => {
+    const world = await openWorld();
+    const asked = vi.fn(() => Promise.resolve(0));
+    const methods = { forward: asked, deleteExpired: asked, reclaimSets: asked };
+    await world.start(() => undefined, { broker: withMethods(world.broker, methods) });
+    await world.advance(600_000);
+    expect(asked).not.toHaveBeenCalled();
+  });
+});
 
 const unavailable = new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
 
