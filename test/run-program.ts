@@ -9,6 +9,8 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 export interface ProgramResult {
   readonly stdout: string;
   readonly stderr: string;
+  /** The lines of `stdout` that are not empty. */
+  readonly lines: string[];
   /** The exit code; null if it had to be killed. */
   readonly status: number | null;
 }
@@ -55,5 +57,6 @@ function runNode(args: string[], env: Readonly<Record<string, string>> = {}): Pr
     env: { ...process.env, ...env, NO_COLOR: '1', FORCE_COLOR: undefined },
     timeout: MOST_MS,
   });
-  return { stdout, stderr, status };
+  const lines = stdout.split('\n').filter((line) => line !== '');
+  return { stdout, stderr, lines, status };
 }

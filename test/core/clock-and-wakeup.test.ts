@@ -11,7 +11,7 @@ describe('systemClock', () => {
     vi.restoreAllMocks();
   });
 
-  it('reads the host: monotonic milliseconds and wall milliseconds', () => {
+  it('the system clock reads the monotonic time and the wall time of the host', () => {
     const before = performance.now();
     const now = systemClock.now();
     expect(now).toBeGreaterThanOrEqual(before);
@@ -19,7 +19,7 @@ describe('systemClock', () => {
     expect(Math.abs(systemClock.wallNow() - Date.now())).toBeLessThan(1_000);
   });
 
-  it('calls back later, never synchronously (real time)', async () => {
+  it('a timeout of the system clock calls back later, never synchronously (real time)', async () => {
     let called = false;
     const fired = new Promise<void>((resolve) => {
       systemClock.setTimeout(() => {
@@ -32,7 +32,7 @@ describe('systemClock', () => {
     expect(called).toBe(true);
   });
 
-  it('cancels, refs and unrefs the host timeout', () => {
+  it('a timeout of the system clock cancels, refs and unrefs the timeout of the host', () => {
     const handle = { ref: vi.fn(), unref: vi.fn() };
     const clear = vi.fn();
     vi.stubGlobal('setTimeout', () => handle);
@@ -46,7 +46,7 @@ describe('systemClock', () => {
     expect(clear).toHaveBeenCalledWith(handle);
   });
 
-  it('works where a timeout is a number, as in a browser', () => {
+  it('the system clock works where a timeout is a number, as in a browser', () => {
     vi.stubGlobal('setTimeout', () => 7);
     const timeout = systemClock.setTimeout(() => undefined, 5);
     expect(() => {
@@ -55,7 +55,7 @@ describe('systemClock', () => {
     }).not.toThrow();
   });
 
-  it('rounds up to whole milliseconds, and stays within what the host can count', () => {
+  it('delays of the system clock are rounded up to whole milliseconds, within the range of the host', () => {
     const delays: unknown[] = [];
     vi.stubGlobal('setTimeout', (_: unknown, ms: unknown) => {
       delays.push(ms);
@@ -65,7 +65,7 @@ describe('systemClock', () => {
     expect(delays).toEqual([0, 1, 5, 2 ** 31 - 1, 2 ** 31 - 1]);
   });
 
-  it('looks its globals up at each call', () => {
+  it('the system clock looks its globals up at each call', () => {
     vi.stubGlobal('performance', { now: () => 42.5 });
     vi.stubGlobal('Date', { now: () => 99 });
     expect([systemClock.now(), systemClock.wallNow()]).toEqual([42.5, 99]);
@@ -76,7 +76,7 @@ describe('systemClock', () => {
     [['performance']],
     [['Date']],
     [['setTimeout', 'performance', 'Date']],
-  ])('works while the globals %j are missing', async (names) => {
+  ])('the system clock works while the globals %j are missing', async (names) => {
     for (const name of names) vi.stubGlobal(name, undefined);
     expect(systemClock.now()).toBeGreaterThan(0);
     expect(systemClock.wallNow()).toBeGreaterThan(1e12);
@@ -84,14 +84,14 @@ describe('systemClock', () => {
     await new Promise<void>((resolve) => systemClock.setTimeout(resolve, 1));
   });
 
-  it('does not lose a wake-up to a fake queueMicrotask', async () => {
+  it('the system clock does not lose a wake-up to a fake queueMicrotask', async () => {
     vi.stubGlobal('queueMicrotask', () => undefined);
     await new Promise<void>((resolve) => systemClock.setTimeout(resolve, 1));
     vi.unstubAllGlobals();
     await new Promise<void>((resolve) => systemClock.setTimeout(resolve, 1));
   });
 
-  it("so a test runner's fake timers drive a timer that was made before or after them", () => {
+  it('fake timers of a test runner drive a timer that was created before or after them', () => {
     const before = new SystemTimer();
     vi.useFakeTimers();
     const after = new SystemTimer();
@@ -143,7 +143,7 @@ class HandClock implements Clock {
 }
 
 describe('Wakeup', () => {
-  it('wakes at its deadline, once, with the time', () => {
+  it('a wake-up calls back once, at its deadline, with the time', () => {
     const clock = new ManualClock();
     const wokenAt: number[] = [];
     const wakeup = new Wakeup(clock, (nowMs) => wokenAt.push(nowMs));
@@ -154,7 +154,7 @@ describe('Wakeup', () => {
     expect(wakeup.deadlineMs).toBe(Infinity);
   });
 
-  it('is moved, and disarmed with Infinity; a move to where it is does nothing', () => {
+  it('a wake-up can be moved, and disarmed with Infinity; a move to the same deadline does nothing', () => {
     const clock = new HandClock();
     const wakeup = new Wakeup(clock, () => undefined);
     wakeup.moveTo(10);
@@ -170,7 +170,7 @@ describe('Wakeup', () => {
     expect(clock.armed).toHaveLength(2);
   });
 
-  it('re-arms silently when it is woken early', () => {
+  it('a wake-up that comes early is armed again', () => {
     const clock = new HandClock();
     const wokenAt: number[] = [];
     const wakeup = new Wakeup(clock, (nowMs) => wokenAt.push(nowMs));
@@ -184,7 +184,7 @@ describe('Wakeup', () => {
     expect(wokenAt).toEqual([14]);
   });
 
-  it('reaches beyond the longest timeout of a host', () => {
+  it('a wake-up can be later than the longest timeout of the host', () => {
     const clock = new HandClock();
     let woken = 0;
     const wakeup = new Wakeup(clock, () => woken++);
@@ -196,14 +196,14 @@ describe('Wakeup', () => {
     expect(clock.last.delayMs).toBe(5);
   });
 
-  it('asks for no negative delay when the deadline has passed', () => {
+  it('a wake-up whose deadline has passed has no negative delay', () => {
     const clock = new HandClock();
     clock.nowMs = 100;
     new Wakeup(clock, () => undefined).moveTo(10);
     expect(clock.last.delayMs).toBe(0);
   });
 
-  it('does not wake when the clock calls back after it was disarmed', () => {
+  it('a disarmed wake-up does not call back, although the clock does', () => {
     const clock = new HandClock();
     let woken = 0;
     const wakeup = new Wakeup(clock, () => woken++);
@@ -215,7 +215,7 @@ describe('Wakeup', () => {
     expect(woken).toBe(0);
   });
 
-  it('keeps its ref state over moves', () => {
+  it('a wake-up keeps its ref state when it is moved', () => {
     const clock = new HandClock();
     const wakeup = new Wakeup(clock, () => undefined);
     wakeup.setRef(false);
@@ -228,14 +228,14 @@ describe('Wakeup', () => {
   });
 });
 
-test('a day is that of UTC, up to its last millisecond', () => {
+test('utcDay returns the day in UTC, up to its last millisecond', () => {
   const midnight = Date.UTC(2026, 10, 21);
   expect(utcDay(midnight)).toBe('2026-11-21');
   expect(utcDay(midnight + DAY_MS - 1)).toBe('2026-11-21');
   expect(utcDay(midnight - 1)).toBe('2026-11-20');
 });
 
-test('the last date is the last time that a Date can hold', () => {
+test('LAST_DATE_MS is the last time that a Date can hold', () => {
   expect(new Date(LAST_DATE_MS).getTime()).toBe(LAST_DATE_MS);
   expect(new Date(LAST_DATE_MS + 1).getTime()).toBeNaN();
 });

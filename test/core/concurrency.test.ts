@@ -100,7 +100,7 @@ describe('TurnBudget', () => {
     return pieces;
   };
 
-  test('is spent after a thousand pieces, until the host has had a turn', async () => {
+  test('a turn budget is spent after a thousand pieces, until the host has had a turn', async () => {
     const budget = new TurnBudget();
     expect(piecesOf(budget)).toBe(1_000);
     expect([budget.spend(), budget.spend()]).toEqual([true, true]);
@@ -108,14 +108,14 @@ describe('TurnBudget', () => {
     expect(piecesOf(budget)).toBe(1_000);
   });
 
-  test('that turn is one of the event loop: what the host has ready comes first', async () => {
+  test('the next turn of a budget comes after the callbacks that the event loop has ready', async () => {
     const log: string[] = [];
     setImmediate(() => log.push('immediate'));
     await new TurnBudget().next();
     expect(log).toEqual(['immediate']);
   });
 
-  test('several who share it all wait, and it is whole again', async () => {
+  test('callers that share a turn budget all wait, and it is full again', async () => {
     const budget = new TurnBudget();
     piecesOf(budget);
     await Promise.all([budget.next(), budget.next()]);
@@ -127,7 +127,7 @@ const same = (value: string): string => value;
 const reason = new Error('gave up');
 
 describe('WaitLine', () => {
-  test('gives to whoever has waited longest, and to nobody when nobody waits', async () => {
+  test('a wait line serves the waiter that has waited longest, and none if it is empty', async () => {
     const line = new WaitLine<string>();
     expect(line.give('lost')).toBe(false);
     const waiting = [watch(line.wait(same)), watch(line.wait(same))];
@@ -137,7 +137,7 @@ describe('WaitLine', () => {
     expect(waiting.map(({ value }) => value)).toEqual(['a', 'b']);
   });
 
-  test('makes what is received at the moment of the giving', async () => {
+  test('the value for a waiter is made when the waiter is served', async () => {
     const line = new WaitLine<{ text: string }>();
     const given = { text: 'now' };
     const waiting = line.wait(({ text }) => text);
@@ -146,7 +146,7 @@ describe('WaitLine', () => {
     expect(await waiting).toBe('now');
   });
 
-  test('what receive throws rejects', async () => {
+  test('a waiter whose receive function throws is rejected with that error', async () => {
     const line = new WaitLine<string>();
     const waiting = line.wait(() => {
       throw reason;
@@ -156,7 +156,7 @@ describe('WaitLine', () => {
     expect(line.size).toBe(0);
   });
 
-  test('one whose signal fires leaves at once, from any place', async () => {
+  test('a waiter whose signal fires leaves its line at once, wherever it is in the line', async () => {
     const line = new WaitLine<string>();
     const controllers = Array.from({ length: 5 }, () => new AbortController());
     const waiting = controllers.map(({ signal }) => watch(line.wait(same, signal)));
@@ -168,13 +168,13 @@ describe('WaitLine', () => {
     for (const { signal } of controllers) expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
-  test('a signal that has fired does not join', async () => {
+  test('a waiter whose signal has fired does not join the line', async () => {
     const line = new WaitLine<string>();
     expect(await rejectionOf(line.wait(same, AbortSignal.abort(reason)))).toBe(reason);
     expect(line.size).toBe(0);
   });
 
-  test('giveAll gives to those who are in line now', async () => {
+  test('giveAll serves the waiters that are in line when it is called', async () => {
     const line = new WaitLine<string>();
     const joined: ReturnType<typeof watch>[] = [];
     const join = (value: string): string => {
@@ -187,7 +187,7 @@ describe('WaitLine', () => {
     expect([first.value, joined[0]?.state, line.size]).toEqual(['a', 'pending', 1]);
   });
 
-  test('failAll sends everybody away', async () => {
+  test('failAll rejects all waiters', async () => {
     const line = new WaitLine<string>();
     const { signal } = new AbortController();
     const waiting = [watch(line.wait(same)), watch(line.wait(same, signal))];
@@ -197,7 +197,7 @@ describe('WaitLine', () => {
     expect([line.size, getEventListeners(signal, 'abort').length]).toEqual([0, 0]);
   });
 
-  test('an abort as a consequence of a giving comes too late for that one, and in time for the next', async () => {
+  test('a waiter that is served aborts another waiter, but not itself', async () => {
     const line = new WaitLine<string>();
     const controller = new AbortController();
     const abort = (value: string): string => {
@@ -216,7 +216,7 @@ describe('WaitLine', () => {
 });
 
 describe('WaitGroup', () => {
-  test('leaves its line as one, and nobody else does', async () => {
+  test('the waiters of a group leave their line together, and no others do', async () => {
     const line = new WaitLine<string>();
     const group = new WaitGroup<string>();
     const [first, other, second] = [
@@ -232,7 +232,7 @@ describe('WaitGroup', () => {
     expect([first.value, other.value, second.value]).toEqual(['dismissed', 'given', 'dismissed']);
   });
 
-  test('forgets who was served or aborted', () => {
+  test('a group does not hold waiters that were served or aborted', () => {
     const line = new WaitLine<string>();
     const group = new WaitGroup<string>();
     const controller = new AbortController();
@@ -245,7 +245,7 @@ describe('WaitGroup', () => {
 });
 
 describe('RingQueue', () => {
-  test('is first in, first out', () => {
+  test('a ring queue is first in, first out', () => {
     const queue = new RingQueue<number>();
     for (let i = 0; i < 100; i++) queue.push(i);
     expect([queue.size, queue.first]).toEqual([100, 0]);
@@ -253,21 +253,21 @@ describe('RingQueue', () => {
     expect([queue.size, queue.first, queue.shift(), queue.size]).toEqual([0, undefined, undefined, 0]);
   });
 
-  test('takes values in front, also when it is full and when it is empty', () => {
+  test('a ring queue takes values in front, also when it is full and when it is empty', () => {
     const queue = new RingQueue<number>();
     for (let i = 0; i < 50; i++) queue.unshift(i);
     queue.push(-1);
     expect([...queue]).toEqual([...Array.from({ length: 50 }, (_, i) => 49 - i), -1]);
   });
 
-  test('undefined is a value', () => {
+  test('a ring queue can hold undefined', () => {
     const queue = new RingQueue<number | undefined>();
     queue.push(undefined);
     queue.push(1);
     expect([queue.size, queue.shift(), queue.size, queue.shift()]).toEqual([2, undefined, 1, 1]);
   });
 
-  test('grows and shrinks by the hundred thousand, and keeps its order', () => {
+  test('a ring queue grows and shrinks by the hundred thousand, and keeps its order', () => {
     const queue = new RingQueue<number>();
     let [pushed, taken] = [0, 0];
     for (const [pushes, takes] of [
@@ -282,7 +282,7 @@ describe('RingQueue', () => {
     }
   });
 
-  test('behaves like an array', () => {
+  test('a ring queue behaves like an array', () => {
     const operation = fc.constantFrom('push' as const, 'push' as const, 'unshift' as const, 'shift' as const);
     fc.assert(
       fc.property(fc.array(operation, { maxLength: 200, size: 'max' }), (operations) => {

@@ -5,50 +5,24 @@ import {
   DelayingQueue,
   type EscapementError,
   ManualClock,
-  type MetricsProvider,
   SystemTimer,
 } from 'escapement';
 import { describe, expect, it, vi } from 'vitest';
 import { type Labels, SummedReads } from '../../src/metrics/summed-reads.ts';
 import { TestOperation } from '../purgatory/support/fixture.ts';
-import { noopMetrics } from './measured.ts';
-
-/** Records what is measured, by name. */
-class RecordingMetrics implements MetricsProvider {
-  readonly values = new Map<string, number>();
-  readonly labels = new Map<string, Record<string, string> | undefined>();
-  readonly readers = new Map<string, () => number>();
-
-  counter(name: string, _help: string, labels?: Record<string, string>): { inc(by?: number): void } {
-    this.labels.set(name, labels);
-    return { inc: (by = 1) => this.values.set(name, (this.values.get(name) ?? 0) + by) };
-  }
-
-  gauge(name: string): { set(value: number): void } {
-    return { set: (value) => this.values.set(name, value) };
-  }
-
-  observableGauge(name: string, _help: string, read: () => number): { remove(): void } {
-    this.readers.set(name, read);
-    return { remove: () => this.readers.delete(name) };
-  }
-
-  histogram(name: string): { observe(value: number): void } {
-    return { observe: (value) => this.values.set(name, value) };
-  }
-}
+import { RecordingMetrics } from './recording-metrics.ts';
 
 it('a provider reads the size of a timer, and counts its wake-ups and tasks by its name', () => {
   const metrics = new RecordingMetrics();
   const clock = new ManualClock();
   const timer = new SystemTimer({ clock, metrics, name: 'requests' });
   for (const delayMs of [10, 10, 20, 30]) timer.schedule(delayMs, () => undefined, 0);
-  expect(metrics.readers.get('timer_size')?.()).toBe(4);
+  expect(metrics.read('timer_size')).toBe(4);
   clock.advance(20);
-  expect(metrics.readers.get('timer_size')?.()).toBe(1);
-  expect(metrics.values.get('timer_wakeups_total')).toBe(2);
-  expect(metrics.values.get('timer_tasks_run_total')).toBe(3);
-  expect(metrics.labels.get('timer_wakeups_total')).toEqual({ timer: 'requests' });
+  expect(metrics.read('timer_size')).toBe(1);
+  expect(metrics.counts.get('timer_wakeups_total')).toBe(2);
+  expect(metrics.counts.get('timer_tasks_run_total')).toBe(3);
+  for (const labels of metrics.labels) expect(labels).toEqual({ timer: 'requests' });
 });
 
 it('a timer that is closed removes its gauge', () => {
@@ -66,31 +40,27 @@ class WrongClock extends ManualClock {
   }
 }
 
-function observing(observed: number[]): MetricsProvider {
-  return { ...noopMetrics, histogram: () => ({ observe: (value) => observed.push(value) }) };
-}
-
 const INVALID = expect.objectContaining({ code: 'ERR_CLOCK_INVALID' }) as Error;
 
 describe('while the clock is wrong', () => {
   it('a purgatory completes its operations and measures nothing', () => {
     const clock = new WrongClock();
-    const observed: number[] = [];
+    const metrics = new RecordingMetrics();
     const purgatory = new DelayedOperationPurgatory<string, DelayedOperation>('test', {
-      ...{ clock, metrics: observing(observed), timerEnabled: false },
+      ...{ clock, metrics, timerEnabled: false },
     });
     clock.isWrong = true;
     const operation = new TestOperation('a');
     expect(purgatory.tryCompleteElseWatch(operation, ['x'])).toBe(false);
     operation.holds = true;
     expect([purgatory.checkAndComplete('x'), purgatory.watched]).toEqual([1, 0]);
-    expect(observed).toEqual([]);
+    expect([...metrics.observed.values()].flat()).toEqual([]);
   });
 
-  it('a work queue hands out its items and measures nothing; addAfter throws and changes nothing', async () => {
+  it('a work queue delivers its items and measures nothing; addAfter throws and changes nothing', async () => {
     const clock = new WrongClock();
-    const observed: number[] = [];
-    const queue = new DelayingQueue<string>({ clock, metrics: observing(observed) });
+    const metrics = new RecordingMetrics();
+    const queue = new DelayingQueue<string>({ clock, metrics });
     clock.isWrong = true;
     queue.add('a');
     for await (const lease of queue) {
@@ -98,7 +68,7 @@ describe('while the clock is wrong', () => {
       lease.done();
       break;
     }
-    expect(observed).toEqual([]);
+    expect([...metrics.observed.values()].flat()).toEqual([]);
     expect(() => {
       queue.addAfter('b', 10);
     }).toThrow(INVALID);
