@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -30,11 +31,18 @@ const MOST_MS = 20_000;
  * Runs a program in a Node process of its own, against the built package, as its users do:
  * `import … from 'escapement'` resolves through package.json.
  */
-export function runProgram(
-  source: string,
-  { type = 'module', flags = [], env = {} }: ProgramSettings = {},
-): ProgramResult {
-  return runNode([...flags, `--input-type=${type}`, '--eval', source], env);
+export function runProgram(source: string, settings: ProgramSettings = {}): ProgramResult {
+  return runNode(argumentsOf(source, settings), settings.env);
+}
+
+/** The same without blocking, so that programs that mostly wait can run at the same time. */
+export async function startProgram(source: string, settings: ProgramSettings = {}): Promise<ProgramResult> {
+  const child = spawn(process.execPath, argumentsOf(source, settings), optionsOf(settings.env));
+  const output = { stdout: '', stderr: '' };
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => (output.stdout += text));
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (output.stderr += text));
+  const [status] = (await once(child, 'close')) as [number | null];
+  return resultOf({ ...output, status });
 }
 
 /** Runs a file of tests in a vitest of its own, against the built package and with none of this project's settings. */
@@ -50,13 +58,22 @@ export function runTests(source: string): ProgramResult {
   }
 }
 
-function runNode(args: string[], env: Readonly<Record<string, string>> = {}): ProgramResult {
-  const { stdout, stderr, status } = spawnSync(process.execPath, args, {
+function argumentsOf(source: string, { type = 'module', flags = [] }: ProgramSettings): string[] {
+  return [...flags, `--input-type=${type}`, '--eval', source];
+}
+
+function optionsOf(env: Readonly<Record<string, string>> = {}) {
+  return {
     cwd: ROOT,
-    encoding: 'utf8',
     env: { ...process.env, ...env, NO_COLOR: '1', FORCE_COLOR: undefined },
     timeout: MOST_MS,
-  });
-  const lines = stdout.split('\n').filter((line) => line !== '');
-  return { stdout, stderr, lines, status };
+  };
+}
+
+function runNode(args: string[], env?: Readonly<Record<string, string>>): ProgramResult {
+  return resultOf(spawnSync(process.execPath, args, { ...optionsOf(env), encoding: 'utf8' }));
+}
+
+function resultOf({ stdout, stderr, status }: Omit<ProgramResult, 'lines'>): ProgramResult {
+  return { stdout, stderr, status, lines: stdout.split('\n').filter((line) => line !== '') };
 }
