@@ -12,6 +12,9 @@ export interface FreshDatabase {
 /** More than any test has at a time. */
 const DATABASES = 64;
 
+/** Whether there is one database for all tests, so that tests cannot run at the same time. */
+export const hasOneDatabase = inject('redis').url !== undefined;
+
 let own: Promise<RedisProcess> | undefined;
 let lent: LentDatabase | undefined;
 const free = Array.from({ length: DATABASES }, (_, number) => number);

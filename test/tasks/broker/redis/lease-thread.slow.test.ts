@@ -9,12 +9,12 @@ import { systemClock } from 'escapement';
 import { Client, EmbeddedBroker, type LeasedTask, type LeaseHolder, Task } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, type TestContext, vi } from 'vitest';
 import { optionsOfRoute, routeOf } from '../../../../src/tasks/broker/redis/client.ts';
 import type { RedisConnectionOptions } from '../../../../src/tasks/broker/redis/connection-options.ts';
 import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
 import { LeaseThread, leaseThreadFile } from '../../../../src/tasks/broker/redis/lease-thread.ts';
-import { freshDatabase } from '../../../redis/redis-case.ts';
+import { freshDatabase, hasOneDatabase } from '../../../redis/redis-case.ts';
 import { RedisCluster } from '../../../redis/redis-cluster.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { RedisSentinels } from '../../../redis/redis-sentinels.ts';
@@ -46,11 +46,17 @@ interface World {
   readonly connections: () => Promise<number>;
 }
 
-async function world(url?: string): Promise<World> {
+async function startRedis({ onTestFinished }: TestContext): Promise<RedisProcess> {
+  const server = await RedisProcess.start();
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+async function world({ onTestFinished }: TestContext, url?: string): Promise<World> {
   const database = url === undefined ? await freshDatabase() : { url, dispose: () => Promise.resolve() };
-  cleanups.push(() => database.dispose());
+  onTestFinished(() => database.dispose());
   const broker = new RedisBroker({ url: database.url, timeoutMs: 1_000 });
-  cleanups.push(() => broker.close());
+  onTestFinished(() => broker.close());
   const client = new Client({ broker });
   const errors: unknown[] = [];
   const holder = broker.leaseHolder({
@@ -81,9 +87,9 @@ async function world(url?: string): Promise<World> {
   };
 }
 
-describe('a lease thread', () => {
-  it('a lease thread renews the leases that it holds, and none that were released', async () => {
-    const { holder, take, leaseEnds, broker, errors } = await world();
+describe('a lease thread', { concurrent: !hasOneDatabase }, () => {
+  it('a lease thread renews the leases that it holds, and none that were released', async (context) => {
+    const { holder, take, leaseEnds, broker, errors } = await world(context);
     const [kept, gone] = [await take(), await take()];
     const first = await leaseEnds();
     holder.hold(0, kept, 0);
@@ -100,8 +106,8 @@ describe('a lease thread', () => {
     expect(errors).toEqual([]);
   });
 
-  it('a lease thread keeps the epoch of a lease that it renews', async () => {
-    const { holder, take, url, broker } = await world();
+  it('a lease thread keeps the epoch of a lease that it renews', async (context) => {
+    const { holder, take, url, broker } = await world(context);
     const task = await take();
     holder.hold(0, task, 0);
     await until('it is renewed', () => Promise.resolve(holder.renewedUntilMs(0) > 0));
@@ -116,8 +122,8 @@ describe('a lease thread', () => {
     await broker.complete(task);
   });
 
-  it('a lease thread does not renew a lease that is lost', async () => {
-    const { holder, take, broker } = await world();
+  it('a lease thread does not renew a lease that is lost', async (context) => {
+    const { holder, take, broker } = await world(context);
     const task = await take();
     await until('another worker has it', async () => (await broker.recover([QUEUE], 0, 60_000)).length === 1);
     const other = await take();
@@ -128,8 +134,8 @@ describe('a lease thread', () => {
     expect(await broker.extendLeases([task], LEASE_MS)).toEqual([task]);
   });
 
-  it('a lease thread does not renew a lease after its limit', async () => {
-    const { holder, take, broker } = await world();
+  it('a lease thread does not renew a lease after its limit', async (context) => {
+    const { holder, take, broker } = await world(context);
     const [limited, other] = [await take(), await take()];
     holder.hold(0, limited, Date.now() + LEASE_MS);
     holder.hold(1, other, 0);
@@ -141,8 +147,9 @@ describe('a lease thread', () => {
     expect(recovered).toMatchObject([{ message: limited.message }]);
   });
 
-  it('a lease thread has no connection before the first renewal, nor after it is closed', async () => {
-    const { holder, take, connections, broker } = await world();
+  it('a lease thread has no connection before the first renewal, nor after it is closed', async (context) => {
+    const server = await startRedis(context);
+    const { holder, take, connections, broker } = await world(context, server.url);
     const task = await take();
     const before = await connections();
     holder.hold(0, task, 0);
@@ -162,10 +169,9 @@ describe('a lease thread', () => {
     expect(broker.leaseHolder({ queues: [], slots: 1, leaseMs: 1, onError: vi.fn() })).toBeUndefined();
   });
 
-  it('a lease thread continues after an outage of Redis, and reports the outage once', async () => {
-    const server = await RedisProcess.start();
-    cleanups.push(() => server.stop());
-    const { holder, take, errors } = await world(server.url);
+  it('a lease thread continues after an outage of Redis, and reports the outage once', async (context) => {
+    const server = await startRedis(context);
+    const { holder, take, errors } = await world(context, server.url);
     const task = await take();
     holder.hold(0, task, 0);
     await until('it renews', () => Promise.resolve(holder.renewedUntilMs(0) > 0));
@@ -260,10 +266,6 @@ describe('a lease thread that is not running', () => {
 
 it('the program of the lease thread is in the package', () => {
   expect(existsSync(leaseThreadFile())).toBe(true);
-});
-
-afterEach(async () => {
-  for (const clean of cleanups.splice(0).reverse()) await clean();
 });
 
 /** What a thread, which has only a copy of the route, finds where it leads to. */
