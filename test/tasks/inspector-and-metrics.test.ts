@@ -25,7 +25,7 @@ async function withEveryState(): Promise<Bench> {
 const ids = (tasks: readonly { id: string }[]): string[] => tasks.map(({ id }) => id);
 
 describe('an inspector', () => {
-  test('returns counts and sizes of a queue', async () => {
+  test('an inspector returns counts and sizes of a queue', async () => {
     const { clock, inspector } = await withEveryState();
     clock.advance(10);
     expect(await inspector.queues()).toEqual(['default']);
@@ -44,7 +44,7 @@ describe('an inspector', () => {
     expect(await inspector.groups('default')).toEqual([{ group: 'g', size: 1 }]);
   });
 
-  test('returns the history of a queue, day by day', async () => {
+  test('an inspector returns the history of a queue, day by day', async () => {
     const { clock, inspector } = await withEveryState();
     clock.advance(86_400_000);
     expect(await inspector.history('default', 2)).toEqual([
@@ -54,7 +54,7 @@ describe('an inspector', () => {
     expect(await inspector.history('default', 1_000)).toHaveLength(90);
   });
 
-  test('lists the tasks of each state', async () => {
+  test('an inspector lists the tasks of each state', async () => {
     const { inspector } = await withEveryState();
     expect(ids(await inspector.listPendingTasks('default'))).toEqual(['pending']);
     expect(ids(await inspector.listActiveTasks('default'))).toEqual(['active']);
@@ -65,7 +65,7 @@ describe('an inspector', () => {
     expect(ids(await inspector.listAggregatingTasks('default', 'g'))).toEqual(['aggregating']);
   });
 
-  test('returns all fields of a task', async () => {
+  test('an inspector returns all fields of a task', async () => {
     const { inspector } = await withEveryState();
     expect(await inspector.getTaskInfo('default', 'completed')).toMatchObject({
       ...{ state: 'completed', completedAt: new Date(START_MS), retentionMs: 60_000 },
@@ -79,7 +79,7 @@ describe('an inspector', () => {
     await expect(inspector.getTaskInfo('x', 'x')).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_FOUND' });
   });
 
-  test('lists in pages', async () => {
+  test('an inspector lists in pages', async () => {
     const { add, inspector } = await openBench();
     for (let n = 1; n <= 32; n++) await add(String(n));
     expect(await inspector.listPendingTasks('default')).toHaveLength(30);
@@ -100,13 +100,13 @@ describe('an inspector', () => {
     [{ pageSize: 1_001 }, RangeError],
     [{ page: '1' }, TypeError],
     [null, TypeError],
-  ])('refuses the page %j', async (options, error) => {
+  ])('an inspector rejects the page %j', async (options, error) => {
     const { inspector } = await withEveryState();
     await expect(inspector.listPendingTasks('default', options as ListOptions)).rejects.toThrow(error);
     await expect(inspector.listSchedulerEnqueueEvents('a', options as ListOptions)).rejects.toThrow(error);
   });
 
-  test('changes single tasks', async () => {
+  test('an inspector changes single tasks', async () => {
     const { inspector } = await withEveryState();
     await inspector.runTask('default', 'archived');
     expect(await inspector.getTaskInfo('default', 'archived')).toMatchObject({ state: 'pending' });
@@ -123,7 +123,7 @@ describe('an inspector', () => {
     });
   });
 
-  test('replaces the payload of a scheduled task', async () => {
+  test('an inspector replaces the payload of a scheduled task', async () => {
     const { inspector } = await withEveryState();
     await inspector.updateTaskPayload('default', 'scheduled', { a: 1 });
     const { payload } = await inspector.getTaskInfo('default', 'scheduled');
@@ -134,7 +134,7 @@ describe('an inspector', () => {
     await expect(inspector.updateTaskPayload('default', 'scheduled', undefined)).rejects.toThrow(TypeError);
   });
 
-  test('changes all tasks in a state, and returns their number', async () => {
+  test('an inspector changes all tasks in a state, and returns their number', async () => {
     const { inspector } = await withEveryState();
     expect(await inspector.runAllArchivedTasks('default')).toBe(1);
     expect(await inspector.runAllRetryTasks('default')).toBe(1);
@@ -153,7 +153,7 @@ describe('an inspector', () => {
     expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 1, active: 1 });
   });
 
-  test('pauses and resumes a queue', async () => {
+  test('an inspector pauses and resumes a queue', async () => {
     const { broker, inspector } = await withEveryState();
     await inspector.pauseQueue('default');
     await expect(inspector.pauseQueue('default')).rejects.toMatchObject({ code: 'ERR_QUEUE_STATE' });
@@ -164,7 +164,7 @@ describe('an inspector', () => {
     expect(await broker.dequeue('default', 1, 1_000)).toHaveLength(1);
   });
 
-  test('deletes a queue if it is empty, or with force', async () => {
+  test('an inspector deletes a queue if it is empty, or with force', async () => {
     const { add, inspector } = await openBench();
     await add('a');
     await expect(inspector.deleteQueue('default')).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_EMPTY' });
@@ -174,7 +174,7 @@ describe('an inspector', () => {
     await expect(inspector.deleteQueue('a', { force: 1 as never })).rejects.toThrow(TypeError);
   });
 
-  test('cancels a run, and returns whether a server has answered', async () => {
+  test('an inspector cancels a run, and returns whether a server has answered', async () => {
     const { broker, inspector } = await openBench();
     const asked: unknown[] = [];
     await broker.subscribe({ cancel: (request) => asked.push(request) > 0 && request.taskId === 'a' });
@@ -190,7 +190,7 @@ describe('an inspector', () => {
     await expect(inspector.cancelProcessing('a', { waitMs: -1 })).rejects.toThrow(RangeError);
   });
 
-  test('lists servers and schedulers', async () => {
+  test('an inspector lists servers and schedulers', async () => {
     const { broker, inspector } = await openBench();
     const worker = { taskId: 'a', taskType: 't', payload: Buffer.from('p'), queue: 'q', startedAtMs: 5 };
     await broker.announceServer(
@@ -237,7 +237,7 @@ describe('an inspector', () => {
     ]);
   });
 
-  test('rejects invalid names', async () => {
+  test('an inspector rejects invalid names', async () => {
     const { broker, inspector } = await openBench();
     await expect(inspector.getQueueInfo('')).rejects.toThrow(TypeError);
     await expect(inspector.getTaskInfo('a', undefined as never)).rejects.toThrow(TypeError);
@@ -248,7 +248,7 @@ describe('an inspector', () => {
     expect(() => new Inspector({ broker }).close()).not.toThrow();
   });
 
-  test('finds tasks that a client has enqueued into another queue', async () => {
+  test('an inspector finds tasks that a client has enqueued into another queue', async () => {
     const { broker, inspector } = await openBench();
     await new Client({ broker }).enqueue(new Task('a', 1, { queue: '__proto__', taskId: 'constructor' }));
     expect(await inspector.queues()).toEqual(['__proto__']);

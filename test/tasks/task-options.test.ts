@@ -64,7 +64,7 @@ function read(written: readonly string[]): TaskOptions {
 }
 
 describe('formatTaskOptions', () => {
-  it('writes each option as asynq does', () => {
+  it('formatTaskOptions writes each option as asynq does', () => {
     const options: TaskOptions = {
       maxRetry: 5,
       queue: 'low',
@@ -94,12 +94,12 @@ describe('formatTaskOptions', () => {
     expect(read(written)).toEqual(options);
   });
 
-  it('writes nothing for options that are missing, undefined or empty', () => {
+  it('formatTaskOptions writes nothing for options that are missing, undefined or empty', () => {
     expect(formatTaskOptions({})).toEqual([]);
     expect(formatTaskOptions({ queue: undefined, headers: {} })).toEqual([]);
   });
 
-  it('writes options of 0', () => {
+  it('formatTaskOptions writes options of 0', () => {
     expect(formatTaskOptions({ maxRetry: 0, timeoutMs: 0, processInMs: 600_000 })).toEqual([
       'MaxRetry(0)',
       'Timeout(0s)',
@@ -107,7 +107,7 @@ describe('formatTaskOptions', () => {
     ]);
   });
 
-  it('rounds a time up to a whole second', () => {
+  it('formatTaskOptions rounds a time up to a whole second', () => {
     expect(formatTaskOptions({ deadline: new Date(AT + 1) })).toEqual([
       'Deadline(Sun Nov  1 07:05:10 UTC 2026)',
     ]);
@@ -119,13 +119,13 @@ describe('formatTaskOptions', () => {
     ['\u0000\u0007\b\f\n\r\t\v\u007f', String.raw`"\x00\a\b\f\n\r\t\v\x7f"`],
     ['\u00a0\u200b\u2028\ufeff', String.raw`"\u00a0\u200b\u2028\ufeff"`],
     ['\u{e0001}', String.raw`"\U000e0001"`],
-  ])('quotes a name as Go does: %j', (queue, quoted) => {
+  ])('formatTaskOptions quotes a name as Go does: %j', (queue, quoted) => {
     expect(formatTaskOptions({ queue })).toEqual([`Queue(${quoted})`]);
     expect(read([`Queue(${quoted})`])).toEqual({ queue });
   });
 
   it.each(['a)b', '(', ')', 'x(y)z', ')('])(
-    "writes a name so that asynq's cuts leave it whole: %s",
+    "formatTaskOptions writes a name so that asynq's cuts leave it whole: %s",
     (name) => {
       const options = { queue: name, taskId: name, group: name, headers: { [name]: name } };
       const written = formatTaskOptions(options);
@@ -134,7 +134,7 @@ describe('formatTaskOptions', () => {
     },
   );
 
-  it('writes options that can be read back as they were', () => {
+  it('formatTaskOptions writes options that can be read back as they were', () => {
     const name = fc.string({ minLength: 1, unit: anyCharacter });
     const seconds = fc.integer({ min: 0, max: 4e9 }).map((value) => value * 1_000);
     const options = fc.record<TaskOptions>(
@@ -159,7 +159,7 @@ describe('formatTaskOptions', () => {
 });
 
 describe('mergeTaskOptions', () => {
-  it('replaces options one by one, except those that are undefined', () => {
+  it('mergeTaskOptions replaces options one by one, except those that are undefined', () => {
     const base = { queue: 'low', maxRetry: 5, headers: { a: '1', b: '2' } };
     expect(mergeTaskOptions(base, { queue: undefined, maxRetry: 0, headers: { b: '3' } })).toEqual({
       queue: 'low',
@@ -168,7 +168,7 @@ describe('mergeTaskOptions', () => {
     });
   });
 
-  it('replaces processAt by processInMs, which exclude each other', () => {
+  it('mergeTaskOptions replaces processAt by processInMs, which exclude each other', () => {
     expect(mergeTaskOptions({ processAt: 5 }, { processInMs: 6 })).toEqual({ processInMs: 6 });
     expect(mergeTaskOptions({ processInMs: 6 }, { processAt: 5 })).toEqual({ processAt: 5 });
     expect(mergeTaskOptions({ processInMs: 6 }, { queue: 'low' })).toEqual({ processInMs: 6, queue: 'low' });
@@ -176,7 +176,7 @@ describe('mergeTaskOptions', () => {
 });
 
 describe('requireTaskOptions', () => {
-  it('checks the getters of a class, too', () => {
+  it('requireTaskOptions checks the getters of a class, too', () => {
     class Options {
       get maxRetry(): number {
         return -1;
@@ -212,7 +212,7 @@ const WRITTEN: readonly (readonly [number, string])[] = [
 ];
 
 describe('a Go duration', () => {
-  it.each(WRITTEN)('of %d ms is written %s, and read back', (ms, text) => {
+  it.each(WRITTEN)('a Go duration of %d ms is written %s, and read back', (ms, text) => {
     expect(formatGoDuration(ms)).toBe(text);
     expect(parseGoDuration(text)).toBe(ms);
   });
@@ -228,7 +228,7 @@ describe('a Go duration', () => {
     ['10us', 0.01],
     ['10μs', 0.01],
     ['1m1m', 120_000],
-  ])('is also read from %s', (text, ms) => {
+  ])('a Go duration is also read from %s', (text, ms) => {
     expect(parseGoDuration(text)).toBeCloseTo(ms, 6);
   });
 
@@ -247,16 +247,16 @@ describe('a Go duration', () => {
     ' 1s',
     '2562048h',
     '9'.repeat(400) + 'h',
-  ])('is not read from "%s"', (text) => {
+  ])('a Go duration is not read from "%s"', (text) => {
     expect(parseGoDuration(text)).toBeUndefined();
   });
 
-  it('longer than Go can hold is written as the longest', () => {
+  it('a Go duration longer than Go can hold is written as the longest', () => {
     expect(formatGoDuration(8.64e15)).toBe('2562047h47m16.854775807s');
     expect(parseGoDuration('2562047h47m16.854775807s')).toBeGreaterThan(9e12);
   });
 
-  it('of whole milliseconds survives being written and read', () => {
+  it('a Go duration of whole milliseconds survives being written and read', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 9e12 }), (ms) => {
         expect(parseGoDuration(formatGoDuration(ms))).toBe(ms);

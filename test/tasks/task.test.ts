@@ -16,7 +16,7 @@ import { openBench } from './support/bench.ts';
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
 describe('a task', () => {
-  test('has a type, a payload and options', () => {
+  test('a task has a type, a payload and options', () => {
     const task = new Task('email:send', { userId: 42 }, { maxRetry: 3 });
     expect(task).toMatchObject({
       type: 'email:send',
@@ -28,20 +28,20 @@ describe('a task', () => {
     expect(task.json()).toEqual({ userId: 42 });
   });
 
-  test('has no payload, if none is given; null is one', () => {
+  test('a task has no payload if none is given; null is a payload', () => {
     expect(new Task('a')).toMatchObject({ hasPayload: false, payload: new Uint8Array(0) });
     expect(text(new Task('a', null).payload)).toBe('null');
     expect(new Task('a', new Uint8Array(0))).toMatchObject({ hasPayload: true });
   });
 
-  test('copies the bytes of its payload', () => {
+  test('a task copies the bytes of its payload', () => {
     const bytes = Uint8Array.of(1, 2);
     const task = new Task('a', bytes);
     bytes[0] = 9;
     expect([...task.payload]).toEqual([1, 2]);
   });
 
-  test('copies its options: one object may serve many tasks', () => {
+  test('a task copies its options, so that one object may serve many tasks', () => {
     const options = { taskId: 'a', headers: { trace: '1' } };
     const task = new Task('a', 1, options);
     options.taskId = 'b';
@@ -50,7 +50,7 @@ describe('a task', () => {
   });
 
   test.each([[(): void => undefined], [Symbol('a')], [1n], [cyclic()], [{ toJSON: () => undefined }]])(
-    'refuses what JSON cannot say: %s',
+    'a task rejects a payload that is not JSON-serializable: %s',
     (payload) => {
       expect(() => new Task('a', payload)).toThrow(
         expect.objectContaining({ code: 'ERR_INVALID_ARG_VALUE' }),
@@ -64,11 +64,11 @@ describe('a task', () => {
     ['\ud800', 'ERR_INVALID_ARG_VALUE'],
     [undefined, 'ERR_INVALID_ARG_TYPE'],
     [1, 'ERR_INVALID_ARG_TYPE'],
-  ])('refuses the type %j', (type, code) => {
+  ])('a task rejects the type %j', (type, code) => {
     expect(() => new Task(type as string)).toThrow(expect.objectContaining({ code }));
   });
 
-  test('says that bytes are no JSON', () => {
+  test('reading bytes that are not JSON as JSON throws an error that names the task', () => {
     expect(() => new Task('a', Uint8Array.of(0xff)).json()).toThrow();
     expect(() => new Task('a').json()).toThrow(SyntaxError);
   });
@@ -90,7 +90,7 @@ describe('options of a task', () => {
     [{ deadline: new Date(1), processAt: 0, headers: { a: '' } }],
     [{ processInMs: 0.5 }],
     [{ queue: undefined, headers: undefined, processInMs: undefined }],
-  ])('are taken: %j', (options) => {
+  ])('a task accepts the options %j', (options) => {
     expect(new Task('a', undefined, options).options).toEqual(options);
   });
 
@@ -119,7 +119,7 @@ describe('options of a task', () => {
     [{ headers: { a: '\udfff' } }, 'ERR_INVALID_ARG_VALUE'],
     [{ headers: { '\udfff': 'a' } }, 'ERR_INVALID_ARG_VALUE'],
     [null, 'ERR_INVALID_ARG_TYPE'],
-  ])('are refused: %j', (options, code) => {
+  ])('a task rejects the options %j', (options, code) => {
     expect(() => new Task('a', undefined, options as TaskOptions)).toThrow(expect.objectContaining({ code }));
   });
 });
@@ -144,14 +144,14 @@ const LIBRARIES: [string, StandardSchema<Resize>][] = [
 describe.each(LIBRARIES)('a task type with a schema of %s', (_, schema) => {
   const resize = defineTask('image:resize', { schema, maxRetry: 3, queue: 'images' });
 
-  test('takes a payload that is right', async () => {
+  test('a payload that matches the schema is accepted', async () => {
     const { client } = await openBench();
     const info = await client.enqueue(resize.task({ path: 'cat.jpg', width: 640 }));
     expect(info).toMatchObject({ type: 'image:resize', maxRetry: 3, queue: 'images' });
     expect(JSON.parse(new TextDecoder().decode(info.payload))).toEqual({ path: 'cat.jpg', width: 640 });
   });
 
-  test('says what is wrong with one that is not, and where', async () => {
+  test('the error of a payload that does not match names the path and the problem', async () => {
     const { client, inspector } = await openBench();
     const wrong = resize.task({ path: 'cat.jpg', width: 'wide' as unknown as number });
     await expect(client.enqueue(wrong)).rejects.toMatchObject({
@@ -163,7 +163,7 @@ describe.each(LIBRARIES)('a task type with a schema of %s', (_, schema) => {
     expect(await inspector.listPendingTasks('images')).toHaveLength(1);
   });
 
-  test('reads what a task carries, and its data has a type of its own', async () => {
+  test('the data of a task is parsed and has the type of the schema', async () => {
     const data: TaskData<typeof resize> = await resize.read(resize.task({ path: 'a', width: 1 }));
     expect(data).toEqual({ path: 'a', width: 1 });
     await expect(resize.read({ type: 'x', payload: Buffer.from('{') })).rejects.toMatchObject({
@@ -171,7 +171,7 @@ describe.each(LIBRARIES)('a task type with a schema of %s', (_, schema) => {
     });
   });
 
-  test('parses what a handler is given', async () => {
+  test('the payload of a handler is parsed by the schema', async () => {
     await expect(resize.parse({ path: 'a', width: 1 })).resolves.toEqual({ path: 'a', width: 1 });
     await expect(resize.parse(undefined)).rejects.toMatchObject({ code: 'ERR_TASK_PAYLOAD' });
   });
@@ -180,17 +180,17 @@ describe.each(LIBRARIES)('a task type with a schema of %s', (_, schema) => {
 describe('a task type', () => {
   const anything = defineTask('a', { schema: z.unknown(), queue: 'low', headers: { a: '1', b: '1' } });
 
-  test('lays options over its own, one by one, and headers too', () => {
+  test('options and headers override those of a task type, one by one', () => {
     const { options } = anything.task({}, { queue: undefined, headers: { b: '2' }, maxRetry: 1 });
     expect(options).toMatchObject({ queue: 'low', maxRetry: 1, headers: { a: '1', b: '2' } });
   });
 
-  test('may be processed at another time than its own', () => {
+  test('options may override the processing time of a task type', () => {
     const late = defineTask('a', { schema: z.unknown(), processInMs: 5 });
     expect(late.task({}, { processAt: 7 }).options).toEqual({ processAt: 7 });
   });
 
-  test('checks what the handler will be given: a Date is a string in JSON', async () => {
+  test('a task type validates the payload after JSON: a Date is a string', async () => {
     const { client } = await openBench();
     const dated: TaskType<{ at: Date }> = defineTask('a', { schema: z.object({ at: z.date() }) });
     await expect(client.enqueue(dated.task({ at: new Date() }))).rejects.toMatchObject({
@@ -201,20 +201,20 @@ describe('a task type', () => {
     expect(await fromText.parse({ at: new Date(5).toISOString() })).toEqual({ at: new Date(5) });
   });
 
-  test('has no payload, where the schema takes undefined', async () => {
+  test('a task has no payload if the schema of its type accepts undefined', async () => {
     const { client } = await openBench();
     const nothing = defineTask('a', { schema: z.undefined() });
     await expect(client.enqueue(nothing.task(undefined))).resolves.toMatchObject({ type: 'a' });
   });
 
-  test('takes no bytes that are not JSON', async () => {
+  test('a task type rejects bytes that are not JSON', async () => {
     const { client } = await openBench();
     await expect(client.enqueue(anything.task(Uint8Array.of(0xff)))).rejects.toMatchObject({
       code: 'ERR_TASK_PAYLOAD',
     });
   });
 
-  test('waits for a schema that takes its time', async () => {
+  test('a task type waits for an asynchronous schema', async () => {
     const { client } = await openBench();
     const even = z.number().refine(async (n) => Promise.resolve(n % 2 === 0), 'must be even');
     const slow = defineTask('a', { schema: even });
@@ -224,7 +224,7 @@ describe('a task type', () => {
   });
 
   test.each([[undefined], [null], [5], [{}], [() => undefined], [{ '~standard': {} }]])(
-    'refuses the schema %s',
+    'a task type rejects the schema %s',
     (schema) => {
       expect(() => defineTask('a', { schema: schema as StandardSchema })).toThrow(
         expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }),
@@ -244,13 +244,13 @@ async function done(payload: unknown, result?: Uint8Array): Promise<TaskInfo> {
 }
 
 describe('a TaskInfo', () => {
-  test('parses its payload and its result as JSON', async () => {
+  test('a TaskInfo parses its payload and its result as JSON', async () => {
     const info = await done([1, 2], Buffer.from('{"sum":3}'));
     expect(info.json<number[]>()).toEqual([1, 2]);
     expect(info.resultJson<{ sum: number }>()).toEqual({ sum: 3 });
   });
 
-  test('returns undefined as the JSON of a result that was not written', async () => {
+  test('a TaskInfo returns undefined as the JSON of a result that was not written', async () => {
     expect((await done(1)).resultJson()).toBeUndefined();
   });
 
@@ -272,7 +272,7 @@ describe('a TaskInfo', () => {
     );
   });
 
-  test('waits for its task again by its id and queue alone', async () => {
+  test('a TaskInfo waits for its task again by its id and queue alone', async () => {
     const { add, broker, client, inspector, lease } = await openBench();
     await add('a', { retentionMs: 60_000 });
     await broker.complete(await lease());

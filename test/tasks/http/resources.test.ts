@@ -30,7 +30,7 @@ async function listed(send: Send, path: string): Promise<unknown> {
 }
 
 describe('tasks', () => {
-  test('are listed by state', async () => {
+  test('tasks are listed by state', async () => {
     const { send } = await withEveryState();
     expect(await listed(send, 'pending_tasks')).toEqual([base('pending')]);
     expect(await listed(send, 'scheduled_tasks')).toEqual([
@@ -55,7 +55,7 @@ describe('tasks', () => {
     ]);
   });
 
-  test('of a group are listed with all groups of the queue: asynqmon’s page reads them', async () => {
+  test('tasks of a group are listed with all groups of the queue: asynqmon’s page reads them', async () => {
     const { add, send } = await withEveryState();
     await add('b', { group: 'h' });
     const { json } = await send('/api/queues/default/groups/g/aggregating_tasks');
@@ -67,7 +67,7 @@ describe('tasks', () => {
     ]);
   });
 
-  test('that are active are listed with their runs', async () => {
+  test('tasks that are active are listed with their runs', async () => {
     const { broker, send } = await withEveryState();
     const unknown = { ...base('active'), start_time: '-', deadline: '-', is_orphaned: false };
     expect(await listed(send, 'active_tasks')).toEqual([unknown]);
@@ -96,7 +96,7 @@ describe('tasks', () => {
     });
   });
 
-  test('are shown with all fields', async () => {
+  test('tasks are shown with all fields', async () => {
     const { add, send } = await withEveryState();
     const none = { last_failed_at: '', deadline: '', group: '', next_process_at: '', completed_at: '' };
     const rest = { ...none, result: '', ttl_seconds: 0, timeout_seconds: 1_800 };
@@ -112,7 +112,7 @@ describe('tasks', () => {
     expect(await send('/api/queues/default/tasks/y')).toMatchObject({ status: 404 });
   });
 
-  test('come in pages of twenty', async () => {
+  test('tasks come in pages of twenty', async () => {
     const { add, send } = await serveTasks();
     for (let n = 1; n <= 22; n++) await add(String(n));
     const idsOf = async (query: string): Promise<string[]> => {
@@ -134,7 +134,7 @@ describe('tasks', () => {
     'page=1e3',
     'page=1.5',
     'size=9999999999999999',
-  ])('have no page %s', async (query) => {
+  ])('tasks have no page %s', async (query) => {
     const { send } = await withEveryState();
     expect(await send(`/api/queues/default/pending_tasks?${query}`)).toMatchObject({ status: 400 });
   });
@@ -150,7 +150,7 @@ describe('tasks', () => {
     ['POST', 'scheduled_tasks/scheduled:archive', 'archived'],
     ['POST', 'retry_tasks/retry:archive', 'archived'],
     ['POST', 'groups/g/aggregating_tasks/aggregating:archive', 'archived'],
-  ])('are changed one by one: %s %s', async (method, path, state) => {
+  ])('tasks are changed one by one: %s %s', async (method, path, state) => {
     const { inspector, send } = await withEveryState();
     const [, id = ''] = /_tasks\/(\w+)/.exec(path) ?? [];
     expect(await send(`/api/queues/default/${path}`, { method })).toMatchObject({ status: 204, text: '' });
@@ -160,7 +160,7 @@ describe('tasks', () => {
     expect(await send(`/api/queues/default/${missing}`, { method })).toMatchObject({ status: 404 });
   });
 
-  test('that are active cannot be deleted, run or archived', async () => {
+  test('tasks that are active cannot be deleted, run or archived', async () => {
     const { send } = await withEveryState();
     const paths = ['retry_tasks/active:run', 'retry_tasks/active:archive'];
     for (const path of paths) {
@@ -185,7 +185,7 @@ describe('tasks', () => {
     ['POST', 'scheduled_tasks:archive_all', { archived: 1 }],
     ['POST', 'retry_tasks:archive_all', { archived: 1 }],
     ['POST', 'groups/g/aggregating_tasks:archive_all', { archived: 1 }],
-  ])('are changed all at once: %s %s', async (method, path, json) => {
+  ])('tasks are changed all at once: %s %s', async (method, path, json) => {
     const { send } = await withEveryState();
     expect(await send(`/api/queues/default/${path}`, { method })).toMatchObject({ status: 200, json });
   });
@@ -205,7 +205,7 @@ describe('tasks', () => {
     ['scheduled_tasks:batch_archive', 'scheduled', 'archived_ids', 'error_ids'],
     ['retry_tasks:batch_archive', 'retry', 'archived_ids', 'error_ids'],
     ['groups/g/aggregating_tasks:batch_archive', 'aggregating', 'archived_ids', 'error_ids'],
-  ])('are changed by ids: %s', async (path, id, done, failed) => {
+  ])('tasks are changed by ids: %s', async (path, id, done, failed) => {
     const { send } = await withEveryState();
     const body = { task_ids: ['missing', id, 'active'] };
     expect(await send(`/api/queues/default/${path}`, { method: 'POST', body })).toMatchObject({
@@ -215,7 +215,7 @@ describe('tasks', () => {
     expect(none.json).toEqual({ [done]: [], [failed]: [] });
   });
 
-  test('that are active are cancelled: one, several or all', async () => {
+  test('tasks that are active are cancelled: one, several or all', async () => {
     const { broker, send } = await withEveryState();
     const asked: unknown[] = [];
     await broker.subscribe({ cancel: (request) => asked.push(request) > 0 });
@@ -234,7 +234,7 @@ describe('tasks', () => {
 });
 
 describe('schedulers', () => {
-  test('have their entries and the tasks that they have enqueued', async () => {
+  test('schedulers have their entries and the tasks that they have enqueued', async () => {
     const { broker, send } = await serveTasks();
     expect((await send('/api/scheduler_entries')).json).toEqual({ entries: [] });
     const entry = { spec: '@every 1m', taskType: 't', payload: Buffer.from('p'), options: ['Queue("q")'] };
@@ -286,7 +286,7 @@ async function withHistory(): ReturnType<typeof serveTasks> {
 }
 
 describe('queues', () => {
-  test('are listed', async () => {
+  test('queues are listed', async () => {
     const { send } = await withHistory();
     const answer = await send('/api/queues');
     expect(answer).toMatchObject({ status: 200, json: { queues: [SNAPSHOT] } });
@@ -294,13 +294,13 @@ describe('queues', () => {
     expect(answer.json).toEqual({ queues: [SNAPSHOT] });
   });
 
-  test('are an empty list at first', async () => {
+  test('the list of queues is empty at first', async () => {
     const { send } = await serveTasks();
     expect(await send('/api/queues')).toMatchObject({ status: 200, json: { queues: [] } });
     expect(await send('/api/queue_stats')).toMatchObject({ status: 200, json: { stats: {} } });
   });
 
-  test('are shown with ten days of their history', async () => {
+  test('queues are shown with ten days of their history', async () => {
     const { send } = await withHistory();
     const { json } = await send('/api/queues/default');
     expect(json).toMatchObject({ current: SNAPSHOT });
@@ -310,7 +310,7 @@ describe('queues', () => {
     expect(history[1]).toEqual({ ...DAY, processed: 0, succeeded: 0, failed: 0, date: '2026-11-20' });
   });
 
-  test('have ninety days of statistics', async () => {
+  test('queues have ninety days of statistics', async () => {
     const { add, send } = await withHistory();
     await add('x', { queue: '__proto__' });
     const { json } = await send('/api/queue_stats');
@@ -320,7 +320,7 @@ describe('queues', () => {
     expect(stats['default']?.[0]).toEqual(DAY);
   });
 
-  test('are paused and resumed', async () => {
+  test('queues are paused and resumed', async () => {
     const { inspector, send } = await withHistory();
     expect(await send('/api/queues/default:pause', { method: 'POST' })).toMatchObject({
       status: 204,
@@ -334,7 +334,7 @@ describe('queues', () => {
     expect(await send('/api/queues/x:pause', { method: 'POST' })).toMatchObject({ status: 404 });
   });
 
-  test('are deleted if they are empty', async () => {
+  test('queues are deleted if they are empty', async () => {
     const { inspector, send } = await withHistory();
     expect(await send('/api/queues/default', { method: 'DELETE' })).toMatchObject({ status: 400 });
     await inspector.deleteAllPendingTasks('default');
@@ -344,7 +344,7 @@ describe('queues', () => {
     expect(answer.headers['content-type']).toBe('text/plain; charset=utf-8');
   });
 
-  test('have groups', async () => {
+  test('queues have groups', async () => {
     const { add, send } = await withHistory();
     await add('g1', { group: 'g' });
     expect(await send('/api/queues/default/groups')).toMatchObject({
@@ -353,7 +353,7 @@ describe('queues', () => {
     expect(await send('/api/queues/x/groups')).toMatchObject({ status: 404 });
   });
 
-  test('that do not exist are not found', async () => {
+  test('queues that do not exist are not found', async () => {
     const { send } = await withHistory();
     expect(await send('/api/queues/x')).toMatchObject({ status: 404 });
     expect(await send('/api/queues/x/pending_tasks')).toMatchObject({ status: 404 });
@@ -380,7 +380,7 @@ describe('a queue that cannot be read', () => {
     return { send: await serve(tasksHandler({ broker: guarded, onError })), told };
   }
 
-  test('is left out of the list, and is reported', async () => {
+  test('a queue that cannot be read is left out of the list, and is reported', async () => {
     const { send, told } = await withBroken((queue) => queue === 'ghostly');
     expect(await send('/api/queues')).toMatchObject({
       status: 200,
@@ -391,7 +391,7 @@ describe('a queue that cannot be read', () => {
     expect(told).toEqual([broken, broken]);
   });
 
-  test('is an error if there is no other queue', async () => {
+  test('the list of queues is an error if no queue can be read', async () => {
     const { send } = await withBroken(() => true);
     expect((await send('/api/queues')).status).toBe(404);
   });

@@ -59,7 +59,7 @@ const refused = (message: RegExp): unknown =>
   expect.objectContaining({ code: 'ERR_WIRE_MESSAGE', message: expect.stringMatching(message) as string });
 
 describe('a task message on the wire', () => {
-  it('comes back as it was, if its times are whole seconds', () => {
+  it('a task message is read as it was written if its times are whole seconds', () => {
     fc.assert(
       fc.property(messages(wholeSeconds), (message) => {
         const back = decodeTaskMessage(Buffer.from(encodeTaskMessage(message)));
@@ -70,7 +70,7 @@ describe('a task message on the wire', () => {
     );
   });
 
-  it('is what the library writes', () => {
+  it('a task message is written as the protobuf library writes it', () => {
     fc.assert(
       fc.property(messages(fc.oneof(wholeSeconds, anyMs, fc.constant(8.64e15))), (message) => {
         const written = writeTaskMessage(message);
@@ -81,7 +81,7 @@ describe('a task message on the wire', () => {
     );
   });
 
-  it('is written by the library if it is long', () => {
+  it('a long task message is written by the protobuf library', () => {
     for (const change of [
       { payload: Buffer.alloc(20_000, 1) },
       { lastError: 'ü'.repeat(10_000) },
@@ -92,14 +92,14 @@ describe('a task message on the wire', () => {
     }
   });
 
-  it('is not changed by what is written after it', () => {
+  it('the bytes of a task message are not changed by later messages', () => {
     const first = written({ id: 'first' });
     const copy = Uint8Array.from(first);
     written({ id: 'a second one' });
     expect(Uint8Array.from(first)).toEqual(copy);
   });
 
-  it('has no time earlier, and no duration shorter than it was, and neither by a second', () => {
+  it('times and durations of a task message are rounded up by less than a second', () => {
     const names = ['lastFailedAtMs', 'timeoutMs', 'deadlineMs', 'retentionMs', 'completedAtMs'] as const;
     fc.assert(
       fc.property(messages(anyMs), (message) => {
@@ -113,12 +113,12 @@ describe('a task message on the wire', () => {
     );
   });
 
-  it('has a timeout of a second if it was less, and none only if there was none', () => {
+  it('a timeout of less than a second is written as a second', () => {
     expect(again({ timeoutMs: 1 }).timeoutMs).toBe(1_000);
     expect(again({ timeoutMs: 0 }).timeoutMs).toBe(0);
   });
 
-  it('never has neither timeout nor deadline, which Go takes for an error', () => {
+  it('a task message always has a timeout or a deadline, which asynq requires', () => {
     const wire = (change: Partial<TaskMessage>): unknown => {
       const bytes = written(change);
       expect(Buffer.from(bytes)).toEqual(Buffer.from(encodeAnyTaskMessage({ ...task, ...change })));
@@ -130,18 +130,18 @@ describe('a task message on the wire', () => {
     expect(wire({ timeoutMs: CENTURY_MS + 1 })).toEqual([BigInt(CENTURY_MS / 1_000), 0n]);
   });
 
-  it('can be written after a failure that is no Unicode', () => {
+  it('a task message can be written after a failure that is not well-formed Unicode', () => {
     expect(again({ lastError: 'half \ud83d of a pair' }).lastError).toBe('half \ufffd of a pair');
   });
 
-  it('cannot be written with an id, a type or a header that is no Unicode', () => {
+  it('an id, a type or a header that is not well-formed Unicode cannot be written', () => {
     expect(() => written({ id: '\ud83d' })).toThrow(refused(/cannot be encoded as asynq.TaskMessage/));
     expect(() => written({ type: '\ud83d' })).toThrow(refused(/'type' is not well-formed Unicode/));
     expect(() => written({ headers: { a: '\udc00' } })).toThrow(refused(/headers: 'a'/));
     expect(() => written({ headers: { '\udc00': '' } })).toThrow(refused(/headers: '\ufffd'/));
   });
 
-  it('cannot be written with counts that Go would cut off', () => {
+  it('counts of more than 32 bits cannot be written', () => {
     expect(() => written({ maxRetry: 2 ** 31 })).toThrow(refused(/invalid int32/));
     expect(() => written({ retried: 0.5 })).toThrow(refused(/invalid int32/));
     expect(() => written({ deadlineMs: NaN })).toThrow(refused(/cannot be encoded/));
@@ -149,7 +149,7 @@ describe('a task message on the wire', () => {
 });
 
 describe('bytes that are no task message', () => {
-  it('are read to a shorter message or refused when they are cut off, never anything else', () => {
+  it('truncated bytes are rejected or decoded as a shorter message', () => {
     const whole = Buffer.from(written({ headers: { a: 'b' }, lastError: 'boom', group: 'g' }));
     let refusals = 0;
     for (let length = 0; length < whole.length; length++) {
@@ -163,7 +163,7 @@ describe('bytes that are no task message', () => {
     expect(refusals).toBeGreaterThan(whole.length / 2);
   });
 
-  it('are refused with a code, whatever they are', () => {
+  it('arbitrary bytes are decoded or rejected with an error that has a code', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         try {
@@ -176,13 +176,13 @@ describe('bytes that are no task message', () => {
     );
   });
 
-  it('are refused if a string is no UTF-8', () => {
+  it('bytes with a string that is not UTF-8 are rejected', () => {
     expect(() => decodeTaskMessage(Buffer.from([0x0a, 0x02, 0xc3, 0x28]))).toThrow(
       refused(/cannot decode 4 bytes as asynq.TaskMessage/),
     );
   });
 
-  it('may have fields that nobody knows, which are gone when it is written again', () => {
+  it('unknown fields are ignored, and are not written again', () => {
     const bytes = written({});
     const unknown = Buffer.from([0xa2, 0x06, 0x01, 0x78]); // field 100: "x"
     const message = decodeTaskMessage(Buffer.concat([bytes, unknown]));
@@ -190,7 +190,7 @@ describe('bytes that are no task message', () => {
     expect(encodeTaskMessage(message)).toEqual(bytes);
   });
 
-  it('may have times that no date has, which are the last of dates', () => {
+  it('times beyond the range of Date are read as the last date', () => {
     const largest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
     const message = decodeTaskMessage(Buffer.from([0x48, ...largest])); // field 9, deadline
     expect(message.deadlineMs).toBe(8.64e15);
@@ -218,7 +218,7 @@ const entry = fc.record({
 const event = fc.record({ taskId: text, atMs: moment });
 
 describe('what servers and schedulers show comes back as it was, to the millisecond', () => {
-  it('servers and their workers', () => {
+  it('servers and their workers are read as they were written, to the millisecond', () => {
     fc.assert(
       fc.property(server, (state) => {
         const { workers, ...head } = state;
@@ -229,7 +229,7 @@ describe('what servers and schedulers show comes back as it was, to the millisec
     );
   });
 
-  it('entries and events', () => {
+  it('schedule entries and events are read as they were written, to the millisecond', () => {
     fc.assert(
       fc.property(entry, event, (someEntry, someEvent) => {
         expect(decodeScheduleEntry(encodeScheduleEntry(someEntry))).toEqual(someEntry);
@@ -243,22 +243,25 @@ describe('what servers and schedulers show comes back as it was, to the millisec
 describe('bytes that are nothing of that', () => {
   const decoders = { decodeServer, decodeWorker, decodeScheduleEntry, decodeEnqueueEvent };
 
-  it.each(Object.entries(decoders))('are refused with a code by %s', (_name, decode) => {
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
-        try {
-          decode(bytes);
-        } catch (error) {
-          expect(error).toMatchObject({ code: 'ERR_WIRE_MESSAGE' });
-        }
-      }),
-      propertyRuns(300),
-    );
-    expect(() => decode(Buffer.from([0x0a, 0x05, 0x61]))).toThrow(/cannot decode 3 bytes as asynq\./);
-    expect(() => decode(Buffer.from([0x0a, 0x01, 0xff]))).toThrow(/cannot decode 3 bytes as asynq\./);
-  });
+  it.each(Object.entries(decoders))(
+    'bytes that are not valid are rejected with a code by %s',
+    (_name, decode) => {
+      fc.assert(
+        fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
+          try {
+            decode(bytes);
+          } catch (error) {
+            expect(error).toMatchObject({ code: 'ERR_WIRE_MESSAGE' });
+          }
+        }),
+        propertyRuns(300),
+      );
+      expect(() => decode(Buffer.from([0x0a, 0x05, 0x61]))).toThrow(/cannot decode 3 bytes as asynq\./);
+      expect(() => decode(Buffer.from([0x0a, 0x01, 0xff]))).toThrow(/cannot decode 3 bytes as asynq\./);
+    },
+  );
 
-  it('cannot be written with an option that is no Unicode', () => {
+  it('an entry with an option that is not well-formed Unicode cannot be written', () => {
     const some = { id: '', spec: '', taskType: '', payload: Buffer.alloc(0), nextEnqueueAtMs: 0 };
     expect(() => encodeScheduleEntry({ ...some, prevEnqueueAtMs: 0, options: ['\ud83d'] })).toThrow(
       expect.objectContaining({ code: 'ERR_WIRE_MESSAGE' }),
@@ -267,18 +270,18 @@ describe('bytes that are nothing of that', () => {
 });
 
 describe('times on the wire', () => {
-  it('are rounded up to whole seconds, also those that are no whole milliseconds', () => {
+  it('times are rounded up to whole seconds, also those with a fraction of a millisecond', () => {
     expect([0, 0.1, 1, 999, 1_000, 1_001].map(secondsOf)).toEqual([0n, 1n, 1n, 1n, 1n, 2n]);
     expect(msOf(30n)).toBe(30_000);
   });
 
-  it('keep their milliseconds in a timestamp', () => {
+  it('a timestamp keeps the milliseconds of a time', () => {
     expect(timestampOf(1_700_000_000_123)).toEqual({ seconds: 1_700_000_000n, nanos: 123_000_000 });
     expect(timestampOf(0.5)).toEqual({ seconds: 0n, nanos: 1_000_000 });
     expect(decodeEnqueueEvent(encodeEnqueueEvent({ taskId: '', atMs: 1 })).atMs).toBe(1);
   });
 
-  it("say never as Go's zero time, and read it from that or from nothing", () => {
+  it('"never" is written as the zero time of Go, and read from it or from a missing field', () => {
     expect(timestampOf(0)).toEqual({ seconds: -62_135_596_800n, nanos: 0 });
     expect(decodeEnqueueEvent(encodeEnqueueEvent({ taskId: '', atMs: 0 })).atMs).toBe(0);
     expect(momentOf(undefined)).toBe(0);
@@ -288,11 +291,11 @@ describe('times on the wire', () => {
 describe('the status of a server', () => {
   const withStatus = (status: string): Buffer => Buffer.from([0x3a, status.length, ...Buffer.from(status)]);
 
-  it('is stopped while a Go server is new', () => {
+  it('the status of a new Go server is read as stopped', () => {
     expect(decodeServer(withStatus('new')).status).toBe('stopped');
   });
 
-  it('is refused if nobody knows it', () => {
+  it('an unknown status of a server is rejected', () => {
     expect(() => decodeServer(withStatus('odd'))).toThrow("unknown status 'odd'");
   });
 });
@@ -319,7 +322,7 @@ const nothing: TaskMessage = {
 };
 
 describe('golden bytes of asynq are read, and written the same', () => {
-  it('a task', () => {
+  it('golden bytes of a task are read, and written the same', () => {
     const task: TaskMessage = {
       ...nothing,
       type: 'email:send',
@@ -333,7 +336,7 @@ describe('golden bytes of asynq are read, and written the same', () => {
     expect(hex(encodeTaskMessage(task))).toBe(GOLDEN.task);
   });
 
-  it('a task with all there is', () => {
+  it('golden bytes of a task with all fields are read, and written the same', () => {
     const task: TaskMessage = {
       ...{ id: 'id1', type: 't', queue: 'q', payload: Buffer.from([1, 2]), headers: { a: 'b' }, group: 'g' },
       ...{ maxRetry: 3, retried: 1, lastError: 'boom', lastFailedAtMs: 1_699_999_999_000 },
@@ -345,7 +348,7 @@ describe('golden bytes of asynq are read, and written the same', () => {
     expect(hex(encodeTaskMessage(task))).toBe(GOLDEN.taskWithAll);
   });
 
-  it('a server, except for what is less than a millisecond', () => {
+  it('golden bytes of a server are read, and written the same except for less than a millisecond', () => {
     const head: ServerHead = {
       ...{ id: 's', host: 'h', pid: 7, concurrency: 10, queues: { default: 1 }, strictPriority: true },
       status: 'active',
@@ -365,7 +368,7 @@ describe('golden bytes of asynq are read, and written the same', () => {
     expect(hex(encodeServer(server))).toBe(withoutNanos);
   });
 
-  it('a worker', () => {
+  it('golden bytes of a worker are read, and written the same', () => {
     const server: ServerHead = {
       ...{ id: 's', host: 'h', pid: 7, concurrency: 10, queues: {}, strictPriority: false },
       status: 'active',
@@ -379,7 +382,7 @@ describe('golden bytes of asynq are read, and written the same', () => {
     expect(hex(encodeWorker(server, worker))).toBe(GOLDEN.worker);
   });
 
-  it('a schedule entry that was never enqueued', () => {
+  it('golden bytes of an entry that was never enqueued are read, and written the same', () => {
     const entry = {
       ...{ id: 'e', spec: '@every 1m', taskType: 't', payload: new Uint8Array(0) },
       ...{ options: ['Queue("low")', 'MaxRetry(5)'], nextEnqueueAtMs: 1_700_000_060_000, prevEnqueueAtMs: 0 },
@@ -388,7 +391,7 @@ describe('golden bytes of asynq are read, and written the same', () => {
     expect(hex(encodeScheduleEntry(entry))).toBe(GOLDEN.entry);
   });
 
-  it('an enqueue event', () => {
+  it('golden bytes of an enqueue event are read, and written the same', () => {
     const event = { taskId: 'id1', atMs: 1_700_000_000_123 };
     expect(decodeEnqueueEvent(bytes(GOLDEN.event))).toEqual(event);
     expect(hex(encodeEnqueueEvent(event))).toBe(GOLDEN.event);
