@@ -9,21 +9,18 @@ import { Coalescer } from '../../../../src/tasks/broker/redis/coalescer.ts';
 import { toBrokerError } from '../../../../src/tasks/broker/redis/redis-errors.ts';
 import { failure, newTask, QUEUE } from '../../../conformance/broker/support.ts';
 
-describe.each(Object.entries(OPERATIONS))('RedisBroker.%s', (operation, run) => {
-  const TASK = newTask({ id: 'a' });
-  const LEASED = { message: TASK.message, epoch: 1, recoveries: 0 };
-  const LIMITS = { graceMs: 0, maxDelayMs: 0, maxSize: 1 };
-  const PAGE = { page: 1, size: 1 };
-  const SERVER = {
-    ...{ id: 's', host: 'h', pid: 7, concurrency: 1, queues: { [QUEUE]: 1 }, strictPriority: false },
-    ...{ status: 'active' as const, startedAtMs: 1, workers: [] },
-  };
+const TASK = newTask({ id: 'a' });
+const LEASED = { message: TASK.message, epoch: 1, recoveries: 0 };
+const LIMITS = { graceMs: 0, maxDelayMs: 0, maxSize: 1 };
+const PAGE = { page: 1, size: 1 };
+const SERVER = {
+  ...{ id: 's', host: 'h', pid: 7, concurrency: 1, queues: { [QUEUE]: 1 }, strictPriority: false },
+  ...{ status: 'active' as const, startedAtMs: 1, workers: [] },
+};
 
-  /** Each operation of a RedisBroker, with arguments that are valid. */
-  const OPERATIONS: Record<
-    BrokerOperation | 'info' | 'redisInfo',
-    (broker: RedisBroker) => Promise<unknown>
-  > = {
+/** Each operation of a RedisBroker, with arguments that are valid. */
+const OPERATIONS: Record<BrokerOperation | 'info' | 'redisInfo', (broker: RedisBroker) => Promise<unknown>> =
+  {
     ping: (broker) => broker.ping(),
     info: (broker) => broker.info(),
     redisInfo: (broker) => broker.redisInfo(),
@@ -73,6 +70,7 @@ describe.each(Object.entries(OPERATIONS))('RedisBroker.%s', (operation, run) => 
     removeQueue: (broker) => broker.removeQueue(QUEUE, { force: true }),
   };
 
+describe.each(Object.entries(OPERATIONS))('RedisBroker.%s', (operation, run) => {
   let broker: RedisBroker;
 
   beforeEach(() => {
