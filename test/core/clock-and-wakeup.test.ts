@@ -93,12 +93,14 @@ describe('systemClock', () => {
 
   it('fake timers of a test runner drive a timer that was created before or after them', () => {
     const before = new SystemTimer();
+    // The fake time begins at 0: the tasks are due after the time that `before` has read.
+    const delayMs = Math.ceil(performance.now()) + 60_000;
     vi.useFakeTimers();
     const after = new SystemTimer();
     const ran: string[] = [];
-    before.schedule(60_000, (name) => ran.push(name), 'before');
-    after.schedule(60_000, (name) => ran.push(name), 'after');
-    vi.advanceTimersByTime(59_000);
+    before.schedule(delayMs, (name) => ran.push(name), 'before');
+    after.schedule(delayMs, (name) => ran.push(name), 'after');
+    vi.advanceTimersByTime(delayMs - 1_000);
     expect(ran).toEqual([]);
     vi.advanceTimersByTime(1_100);
     expect(ran.sort()).toEqual(['after', 'before']);
