@@ -2,15 +2,17 @@ import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import type { LeasedTask, TaskSet } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import { seededRandom } from '../../src/tasks/broker/flaky-broker.ts';
 import { freshDatabase, type FreshDatabase } from '../redis/redis-case.ts';
 import { checkRedis } from './check-redis.ts';
 import { Member, QUEUES } from './redis-crowd.ts';
 import { dumpOf } from './redis-dump.ts';
-import { propertyRuns, timeoutOf } from '../runs.ts';
+import { testProperty } from '../runs.ts';
+import { history, maxArchived } from './broker-actions.ts';
+import { BrokerWorld } from './broker-world.ts';
+import { RedisSides } from './redis-side.ts';
 
-const RUNS = 20;
 const MEMBERS = 4;
 /** In turns of what is done at once: leases and sets that were got in one are used in the next. */
 const TURNS = 4;
@@ -25,8 +27,10 @@ const REFUSALS = new Set([
 let database: FreshDatabase;
 let redis: Redis;
 let brokers: RedisBroker[];
+let sides: RedisSides;
 
 beforeAll(async () => {
+  sides = await RedisSides.start();
   database = await freshDatabase();
   redis = new Redis(database.url);
   const options = { url: database.url, maxArchived: 3, archiveRetentionMs: 60_000 };
@@ -37,18 +41,20 @@ afterAll(async () => {
   await Promise.all(brokers.map((broker) => broker.close()));
   redis.disconnect();
   await database.dispose();
+  await sides[Symbol.asyncDispose]();
 });
 
-test(
-  'whatever many do to the same queues at once, nothing is half done',
-  { timeout: timeoutOf(RUNS) },
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.integer(), (seed) => runCrowd(seededRandom(seed))),
-      // What happens at once is different each time, so that there is nothing to shrink.
-      { ...propertyRuns(RUNS), endOnFailure: true },
-    );
-  },
+testProperty(
+  'when many brokers change the same queues at once, no change is half done',
+  fc.asyncProperty(fc.integer(), (seed) => runCrowd(seededRandom(seed))),
+  20,
+  { endOnFailure: true }, // What happens at once is different each time, so that there is nothing to shrink.
+);
+
+testProperty(
+  'the broker on Redis behaves like arrays that are searched, whatever is done to it',
+  fc.asyncProperty(maxArchived, history, (max, actions) => BrokerWorld.run(sides.open, max, actions)),
+  60,
 );
 
 async function runCrowd(random: () => number): Promise<void> {
