@@ -8,6 +8,7 @@ import { Serial } from '../../src/core/serial.ts';
 import { TurnBudget } from '../../src/core/turn-budget.ts';
 import { WaitGroup, WaitLine } from '../../src/core/wait-line.ts';
 import { rejectionOf, settled, watch } from '../workqueue/support/outcome.ts';
+import { testProperty } from '../runs.ts';
 
 function held(): { run: CoalescedRun; ends: (() => void)[] } {
   const ends: (() => void)[] = [];
@@ -282,21 +283,21 @@ describe('RingQueue', () => {
     }
   });
 
-  test('a ring queue behaves like an array', () => {
-    const operation = fc.constantFrom('push' as const, 'push' as const, 'unshift' as const, 'shift' as const);
-    fc.assert(
-      fc.property(fc.array(operation, { maxLength: 200, size: 'max' }), (operations) => {
-        const [queue, model] = [new RingQueue<number>(), [] as number[]];
-        for (const [i, what] of operations.entries()) {
-          if (what === 'shift') expect(queue.shift()).toBe(model.shift());
-          else {
-            queue[what](i);
-            model[what](i);
-          }
-          expect([queue.size, queue.first]).toEqual([model.length, model[0]]);
+  const operation = fc.constantFrom('push' as const, 'push' as const, 'unshift' as const, 'shift' as const);
+  testProperty(
+    'a ring queue behaves like an array',
+    fc.property(fc.array(operation, { maxLength: 200, size: 'max' }), (operations) => {
+      const [queue, model] = [new RingQueue<number>(), [] as number[]];
+      for (const [i, what] of operations.entries()) {
+        if (what === 'shift') expect(queue.shift()).toBe(model.shift());
+        else {
+          queue[what](i);
+          model[what](i);
         }
-        expect([...queue]).toEqual(model);
-      }),
-    );
-  });
+        expect([queue.size, queue.first]).toEqual([model.length, model[0]]);
+      }
+      expect([...queue]).toEqual(model);
+    }),
+    1_000,
+  );
 });

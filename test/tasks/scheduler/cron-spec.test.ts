@@ -1,6 +1,7 @@
 import fc from 'fast-check';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parseCronSpec } from '../../../src/tasks/cron-spec.ts';
+import { testProperty } from '../../runs.ts';
 
 function ticks(spec: string, from: string, count: number, location?: string): string[] {
   const schedule = parseCronSpec(spec, location);
@@ -396,43 +397,40 @@ const MOMENTS = fc.oneof(
 
 const SPAN_MS = 36 * HOUR_MS;
 
-test('the next tick is later and matches the fields, and no earlier time does', () => {
-  const formats = new Map(ZONES.map((zone) => [zone, wallFormat(zone)]));
-  fc.assert(
-    fc.property(CHOICES, fc.constantFrom(...ZONES), MOMENTS, (choices, zone, afterMs) => {
-      const format = formats.get(zone);
-      if (format === undefined) throw new Error('no such zone');
+const formats = new Map(ZONES.map((zone) => [zone, wallFormat(zone)]));
+testProperty(
+  'the next tick is later and matches the fields, and no earlier time does',
+  fc.property(CHOICES, fc.constantFrom(...ZONES), MOMENTS, (choices, zone, afterMs) => {
+    const format = formats.get(zone);
+    if (format === undefined) throw new Error('no such zone');
+    const spec = parseCronSpec(choices.map(({ text }) => text).join(' '), zone);
+    const nextMs = spec.next(afterMs);
+    const expectedMs = naiveNext(choices, format, afterMs, afterMs + SPAN_MS);
+    if (expectedMs !== undefined || (nextMs !== undefined && nextMs <= afterMs + SPAN_MS)) {
+      expect(nextMs).toBe(expectedMs);
+    } else if (nextMs !== undefined) {
+      // Too far away to be searched for: it fits, at least.
+      expect(matches(choices, wallAt(format, nextMs))).toBe(true);
+    }
+  }),
+);
+
+testProperty(
+  'consecutive ticks are also found from any time between them',
+  fc.property(
+    CHOICES,
+    fc.constantFrom(...ZONES),
+    MOMENTS,
+    fc.double({ min: 0, max: 1, noNaN: true }),
+    (choices, zone, afterMs, share) => {
       const spec = parseCronSpec(choices.map(({ text }) => text).join(' '), zone);
       const nextMs = spec.next(afterMs);
-      const expectedMs = naiveNext(choices, format, afterMs, afterMs + SPAN_MS);
-      if (expectedMs !== undefined || (nextMs !== undefined && nextMs <= afterMs + SPAN_MS)) {
-        expect(nextMs).toBe(expectedMs);
-      } else if (nextMs !== undefined) {
-        // Too far away to be searched for: it fits, at least.
-        expect(matches(choices, wallAt(format, nextMs))).toBe(true);
-      }
-    }),
-    { numRuns: 300 },
-  );
-}, 60_000);
-
-test('consecutive ticks are also found from any time between them', () => {
-  fc.assert(
-    fc.property(
-      CHOICES,
-      fc.constantFrom(...ZONES),
-      MOMENTS,
-      fc.double({ min: 0, max: 1, noNaN: true }),
-      (choices, zone, afterMs, share) => {
-        const spec = parseCronSpec(choices.map(({ text }) => text).join(' '), zone);
-        const nextMs = spec.next(afterMs);
-        if (nextMs === undefined) return;
-        expect(nextMs).toBeGreaterThan(afterMs);
-        const betweenMs = afterMs + (nextMs - afterMs) * share;
-        if (betweenMs < nextMs) expect(spec.next(betweenMs)).toBe(nextMs);
-        expect(spec.next(nextMs) ?? Infinity).toBeGreaterThan(nextMs);
-      },
-    ),
-    { numRuns: 1_000 },
-  );
-}, 60_000);
+      if (nextMs === undefined) return;
+      expect(nextMs).toBeGreaterThan(afterMs);
+      const betweenMs = afterMs + (nextMs - afterMs) * share;
+      if (betweenMs < nextMs) expect(spec.next(betweenMs)).toBe(nextMs);
+      expect(spec.next(nextMs) ?? Infinity).toBeGreaterThan(nextMs);
+    },
+  ),
+  1_000,
+);

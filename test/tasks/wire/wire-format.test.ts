@@ -25,7 +25,7 @@ import {
 } from '../../../src/tasks/wire/task-message-codec.ts';
 import { momentOf, msOf, secondsOf, timestampOf } from '../../../src/tasks/wire/wire-time.ts';
 import { anyCharacter } from '../../any-character.ts';
-import { propertyRuns } from '../../runs.ts';
+import { propertyRuns, testProperty } from '../../runs.ts';
 
 const text = fc.string({ unit: anyCharacter });
 const count = fc.nat({ max: 2 ** 31 - 1 });
@@ -59,27 +59,24 @@ const refused = (message: RegExp): unknown =>
   expect.objectContaining({ code: 'ERR_WIRE_MESSAGE', message: expect.stringMatching(message) as string });
 
 describe('a task message on the wire', () => {
-  it('a task message is read as it was written if its times are whole seconds', () => {
-    fc.assert(
-      fc.property(messages(wholeSeconds), (message) => {
-        const back = decodeTaskMessage(Buffer.from(encodeTaskMessage(message)));
-        expect({ ...back, payload: Uint8Array.from(back.payload) }).toEqual(message);
-        expect(Object.entries(back.headers)).toEqual(expect.arrayContaining(Object.entries(message.headers)));
-      }),
-      propertyRuns(300),
-    );
-  });
+  testProperty(
+    'a task message is read as it was written if its times are whole seconds',
+    fc.property(messages(wholeSeconds), (message) => {
+      const back = decodeTaskMessage(Buffer.from(encodeTaskMessage(message)));
+      expect({ ...back, payload: Uint8Array.from(back.payload) }).toEqual(message);
+      expect(Object.entries(back.headers)).toEqual(expect.arrayContaining(Object.entries(message.headers)));
+    }),
+  );
 
-  it('a task message is written as the protobuf library writes it', () => {
-    fc.assert(
-      fc.property(messages(fc.oneof(wholeSeconds, anyMs, fc.constant(8.64e15))), (message) => {
-        const written = writeTaskMessage(message);
-        expect(written).toBeDefined();
-        expect(written && Uint8Array.from(written)).toEqual(Uint8Array.from(encodeAnyTaskMessage(message)));
-      }),
-      propertyRuns(1_000),
-    );
-  });
+  testProperty(
+    'a task message is written as the protobuf library writes it',
+    fc.property(messages(fc.oneof(wholeSeconds, anyMs, fc.constant(8.64e15))), (message) => {
+      const written = writeTaskMessage(message);
+      expect(written).toBeDefined();
+      expect(written && Uint8Array.from(written)).toEqual(Uint8Array.from(encodeAnyTaskMessage(message)));
+    }),
+    1_000,
+  );
 
   it('a long task message is written by the protobuf library', () => {
     for (const change of [
@@ -99,19 +96,17 @@ describe('a task message on the wire', () => {
     expect(Uint8Array.from(first)).toEqual(copy);
   });
 
-  it('times and durations of a task message are rounded up by less than a second', () => {
-    const names = ['lastFailedAtMs', 'timeoutMs', 'deadlineMs', 'retentionMs', 'completedAtMs'] as const;
-    fc.assert(
-      fc.property(messages(anyMs), (message) => {
-        const back = decodeTaskMessage(encodeTaskMessage(message));
-        for (const name of names) {
-          expect(back[name] - message[name]).toBeGreaterThanOrEqual(0);
-          expect(back[name] - message[name]).toBeLessThan(1_000);
-        }
-      }),
-      propertyRuns(300),
-    );
-  });
+  const names = ['lastFailedAtMs', 'timeoutMs', 'deadlineMs', 'retentionMs', 'completedAtMs'] as const;
+  testProperty(
+    'times and durations of a task message are rounded up by less than a second',
+    fc.property(messages(anyMs), (message) => {
+      const back = decodeTaskMessage(encodeTaskMessage(message));
+      for (const name of names) {
+        expect(back[name] - message[name]).toBeGreaterThanOrEqual(0);
+        expect(back[name] - message[name]).toBeLessThan(1_000);
+      }
+    }),
+  );
 
   it('a timeout of less than a second is written as a second', () => {
     expect(again({ timeoutMs: 1 }).timeoutMs).toBe(1_000);
@@ -163,18 +158,17 @@ describe('bytes that are no task message', () => {
     expect(refusals).toBeGreaterThan(whole.length / 2);
   });
 
-  it('arbitrary bytes are decoded or rejected with an error that has a code', () => {
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-        try {
-          decodeTaskMessage(bytes);
-        } catch (error) {
-          expect(error).toEqual(refused(/cannot decode \d+ bytes as asynq.TaskMessage: ./));
-        }
-      }),
-      propertyRuns(1_000),
-    );
-  });
+  testProperty(
+    'arbitrary bytes are decoded or rejected with an error that has a code',
+    fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+      try {
+        decodeTaskMessage(bytes);
+      } catch (error) {
+        expect(error).toEqual(refused(/cannot decode \d+ bytes as asynq.TaskMessage: ./));
+      }
+    }),
+    1_000,
+  );
 
   it('bytes with a string that is not UTF-8 are rejected', () => {
     expect(() => decodeTaskMessage(Buffer.from([0x0a, 0x02, 0xc3, 0x28]))).toThrow(
@@ -218,26 +212,24 @@ const entry = fc.record({
 const event = fc.record({ taskId: text, atMs: moment });
 
 describe('what servers and schedulers show comes back as it was, to the millisecond', () => {
-  it('servers and their workers are read as they were written, to the millisecond', () => {
-    fc.assert(
-      fc.property(server, (state) => {
-        const { workers, ...head } = state;
-        expect(decodeServer(encodeServer(state))).toEqual(head);
-        expect(workers.map((each) => decodeWorker(encodeWorker(head, each)))).toEqual(workers);
-      }),
-      propertyRuns(200),
-    );
-  });
+  testProperty(
+    'servers and their workers are read as they were written, to the millisecond',
+    fc.property(server, (state) => {
+      const { workers, ...head } = state;
+      expect(decodeServer(encodeServer(state))).toEqual(head);
+      expect(workers.map((each) => decodeWorker(encodeWorker(head, each)))).toEqual(workers);
+    }),
+    200,
+  );
 
-  it('schedule entries and events are read as they were written, to the millisecond', () => {
-    fc.assert(
-      fc.property(entry, event, (someEntry, someEvent) => {
-        expect(decodeScheduleEntry(encodeScheduleEntry(someEntry))).toEqual(someEntry);
-        expect(decodeEnqueueEvent(encodeEnqueueEvent(someEvent))).toEqual(someEvent);
-      }),
-      propertyRuns(200),
-    );
-  });
+  testProperty(
+    'schedule entries and events are read as they were written, to the millisecond',
+    fc.property(entry, event, (someEntry, someEvent) => {
+      expect(decodeScheduleEntry(encodeScheduleEntry(someEntry))).toEqual(someEntry);
+      expect(decodeEnqueueEvent(encodeEnqueueEvent(someEvent))).toEqual(someEvent);
+    }),
+    200,
+  );
 });
 
 describe('bytes that are nothing of that', () => {
