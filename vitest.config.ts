@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { findRedis } from './test/redis/find-redis.ts';
@@ -96,7 +97,8 @@ export default defineConfig(({ mode }) => {
       globalSetup: ['test/redis/global-setup.ts', 'test/temporary-folder.ts'],
       // A Redis that is not ours has one database for all of us.
       fileParallelism: (process.env['REDIS_URL'] ?? '') === '',
-      maxWorkers: '100%',
+      // Slow tests mostly wait: for processes, outages and leases.
+      maxWorkers: mode === 'slow' ? 2 * availableParallelism() : '100%',
       coverage: {
         provider: 'custom',
         customProviderModule: source('./tools/node_modules/@vitest/coverage-v8/dist/index.js'),
