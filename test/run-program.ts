@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,11 +38,19 @@ export function runProgram(source: string, settings: ProgramSettings = {}): Prog
 /** The same without blocking, so that programs that mostly wait can run at the same time. */
 export async function startProgram(source: string, settings: ProgramSettings = {}): Promise<ProgramResult> {
   const child = spawn(process.execPath, argumentsOf(source, settings), optionsOf(settings.env));
-  const output = { stdout: '', stderr: '' };
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => (output.stdout += text));
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => (output.stderr += text));
-  const [status] = (await once(child, 'close')) as [number | null];
-  return resultOf({ ...output, status });
+  const { stdout, stderr, code } = await finished(child);
+  return resultOf({ stdout: stdout.toString(), stderr, status: code });
+}
+
+/** Waits for the end of a process. @returns what it has written, and its exit code: null if it was killed. */
+export async function finished(
+  child: ChildProcess,
+): Promise<{ readonly stdout: Buffer; readonly stderr: string; readonly code: number | null }> {
+  const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
+  child.stdout?.on('data', (chunk: Buffer) => stdout.push(chunk));
+  child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk));
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr).toString(), code };
 }
 
 /** Runs a file of tests in a vitest of its own, against the built package and with none of this project's settings. */

@@ -3,7 +3,8 @@ import { appendFileSync, chmodSync, mkdirSync, readdirSync, readFileSync, writeF
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DiskQueue } from '../../src/diskqueue/disk-queue.ts';
-import { diskQueue, diskQueueJson, finished, startBound, startCommand } from './support/command.ts';
+import { finished } from '../run-program.ts';
+import { diskQueue, diskQueueJson, startBound, startCommand } from './support/command.ts';
 import {
   damage,
   hashOf,

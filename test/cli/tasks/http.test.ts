@@ -4,7 +4,8 @@ import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { HttpApi, Unreachable } from '../../../src/cli/tasks/target/http-api.ts';
 import { openBench, START_MS } from '../../tasks/support/bench.ts';
-import { finished, startCommand } from '../support/command.ts';
+import { finished } from '../../run-program.ts';
+import { startCommand } from '../support/command.ts';
 import {
   announceServer,
   openTarget,

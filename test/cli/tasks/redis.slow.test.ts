@@ -8,7 +8,8 @@ import { freshDatabase } from '../../redis/redis-case.ts';
 import { RedisCluster } from '../../redis/redis-cluster.ts';
 import { RedisProcess } from '../../redis/redis-process.ts';
 import { RedisSentinels } from '../../redis/redis-sentinels.ts';
-import { COMMAND, finished, startCommand, startCopy } from '../support/command.ts';
+import { finished } from '../../run-program.ts';
+import { COMMAND, startCommand, startCopy } from '../support/command.ts';
 import { temporaryFolder } from '../support/queue-folder.ts';
 
 interface Ended {
