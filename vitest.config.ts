@@ -65,10 +65,10 @@ export default defineConfig(({ mode }) => {
   const env: Record<string, string> = hasSlowTests(mode) ? { ESCAPEMENT_TESTS: 'all' } : {};
   const settings = {
     env,
-    pool: 'forks',
+    pool: 'forks' as const,
     execArgv: ['--expose-gc'],
     testTimeout: hasSlowTests(mode) ? 120_000 : 30_000,
-  } as const;
+  };
   const resolve = { alias: ALIASES };
   return {
     test: {

@@ -61,6 +61,6 @@ export function testProperty<Values>(
 }
 
 /** Milliseconds that a property may take: generous, for a busy machine. */
-function timeoutOf(usual: number): number {
+export function timeoutOf(usual: number = USUAL_RUNS): number {
   return 60_000 + runs(usual) * 1_000;
 }

@@ -90,7 +90,7 @@ const SNAPSHOT = `
   return entries`;
 
 export async function snapshotOf(redis: Redis): Promise<Snapshot> {
-  const entries = (await redis.evalBuffer(SNAPSHOT, 0)) as [Buffer, Buffer, number][];
+  const entries = (await redis.callBuffer('EVAL', SNAPSHOT, '0')) as [Buffer, Buffer, number][];
   return new Map(
     entries
       .map(
