@@ -44,8 +44,8 @@ function hasSlowTests(mode: string): boolean {
   return mode === 'all' || mode === 'slow';
 }
 
-/** Files whose tests measure memory, or replace modules that other files have loaded. */
-const IN_OWN_PROCESS = [...testsWith("/collect.ts';"), ...testsWith('vi.mock(')];
+/** Files whose tests measure memory or collections of it, or replace modules that other files have loaded. */
+const IN_OWN_PROCESS = ["/collect.ts';", "/collector-watch.ts';", 'vi.mock('].flatMap(testsWith);
 
 /**
  * `npm test` runs what is fast. `npm run test:all` (`--mode all`) adds `*.slow.test.ts`, and repeats more often what repeats itself;
