@@ -18,7 +18,7 @@ import {
 const ESCAPE = '\u001b';
 
 describe('escapement', () => {
-  it('prints the version of the package', async () => {
+  it('the command prints the version of the package', async () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
       version: string;
     };
@@ -26,7 +26,7 @@ describe('escapement', () => {
     expect([stdout.toString().trim(), code]).toEqual([version, 0]);
   });
 
-  it('has help for itself and its commands, with their exit codes', async () => {
+  it('the command has help for itself and its commands, with their exit codes', async () => {
     const { stdout, code } = await finished(startCommand(['--help']));
     expect(stdout.toString()).toContain('diskqueue');
     expect(code).toBe(0);
@@ -46,13 +46,16 @@ describe('escapement', () => {
     [['diskqueue', 'dump', '.', '--limit', 'x'], /must be a whole number/],
     [['diskqueue', 'dump', '.', '--format', 'xml'], /Allowed choices are text, hex, base64, json/],
     [['diskqueue', 'dump', '.', '--raw', '--format', 'hex'], /cannot be used with/],
-  ])('%j is wrong usage: 2, and nothing on standard output', async (words, message) => {
-    const { stdout, stderr, code } = await finished(startCommand(words));
-    expect(stderr).toMatch(message);
-    expect([stdout.toString(), code]).toEqual(['', 2]);
-  });
+  ])(
+    'the arguments %j are wrong usage: the exit code is 2, and standard output is empty',
+    async (words, message) => {
+      const { stdout, stderr, code } = await finished(startCommand(words));
+      expect(stderr).toMatch(message);
+      expect([stdout.toString(), code]).toEqual(['', 2]);
+    },
+  );
 
-  it('reports what is wrong with a folder', async () => {
+  it('the command reports what is wrong with a folder', async () => {
     const folder = temporaryFolder();
     writeFileSync(`${folder}/file`, '');
     mkdirSync(`${folder}/empty`);
@@ -75,7 +78,7 @@ describe('escapement', () => {
     expect(stderr).toBe(`escapement: ${folder}: there is no queue 'order' in this folder. Queues: orders\n`);
   });
 
-  it('reports the file that it cannot read', async () => {
+  it('the command reports the file that it cannot read', async () => {
     const folder = temporaryFolder();
     const segment = `${folder}/orders.0000000001.segment`;
     mkdirSync(segment);
@@ -85,7 +88,7 @@ describe('escapement', () => {
     }
   });
 
-  it('reports the file that it is not permitted to read', async () => {
+  it('the command reports the file that it is not permitted to read', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', ['a']);
     chmodSync(`${folder}/orders.0000000001.segment`, 0);
@@ -96,7 +99,7 @@ describe('escapement', () => {
 });
 
 describe('escapement diskqueue ls', () => {
-  it('lists the queues of both formats', async () => {
+  it('diskqueue ls lists the queues of both formats', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(30), { acked: 20 });
     makeNsqQueue(folder, 'events');
@@ -136,7 +139,7 @@ describe('escapement diskqueue ls', () => {
     expect(hashOf(folder)).toBe(before);
   });
 
-  it('shows whether a queue is open, in another process too', async () => {
+  it('diskqueue ls shows whether a queue is open, in another process too', async () => {
     const folder = temporaryFolder();
     const queue = await DiskQueue.open({ name: 'orders', dataPath: folder });
     await queue.put(Buffer.from('a'));
@@ -147,7 +150,7 @@ describe('escapement diskqueue ls', () => {
     expect(closed.result.queues).toMatchObject([{ isOpen: false }]);
   });
 
-  it('lists a queue that was read to its end', async () => {
+  it('diskqueue ls lists a queue that was read to its end', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', ['a'], { acked: 1 });
     await makeQueue(folder, 'orders', []);
@@ -156,7 +159,7 @@ describe('escapement diskqueue ls', () => {
     expect(result.queues).toMatchObject([{ name: 'orders', files: [], messages: 0, unacknowledged: 0 }]);
   });
 
-  it('prints names that would affect a terminal with escapes', async () => {
+  it('diskqueue ls prints names that would affect a terminal with escapes', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'or\u001b[31mders\n', ['a']);
     const { stdout } = await diskQueue('ls', folder);
@@ -166,7 +169,7 @@ describe('escapement diskqueue ls', () => {
 });
 
 describe('a queue that is in use', () => {
-  it('can be listed, verified and dumped meanwhile', async () => {
+  it('a queue that is in use can be listed, verified and dumped meanwhile', async () => {
     const folder = temporaryFolder();
     const queue = await DiskQueue.open({
       name: 'orders',
@@ -208,7 +211,7 @@ async function damagedFolder(): Promise<string> {
 }
 
 describe('escapement diskqueue repair', () => {
-  it('prints the steps with --dry-run, and changes nothing', async () => {
+  it('diskqueue repair prints the steps with --dry-run, and changes nothing', async () => {
     const folder = await damagedFolder();
     const before = hashOf(folder);
     const { result, code } = await diskQueueJson('repair', folder, '--dry-run');
@@ -232,7 +235,7 @@ describe('escapement diskqueue repair', () => {
     expect(hashOf(folder)).toBe(before);
   });
 
-  it('keeps every intact message in order and the damaged files as copies; a second repair does nothing', async () => {
+  it('diskqueue repair keeps every intact message in order and the damaged files as copies; a second repair does nothing', async () => {
     const folder = await damagedFolder();
     const was = readFileSync(join(folder, SECOND));
     const { stdout, stderr, code } = await diskQueue('repair', folder);
@@ -253,7 +256,7 @@ describe('escapement diskqueue repair', () => {
     expect(await messagesOf(folder, 'orders')).toEqual(kept);
   });
 
-  it('completes what a crash interrupted, without a loss', async () => {
+  it('diskqueue repair completes what a crash interrupted, without a loss', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(30));
     const segments = readdirSync(folder).filter((name) => name.endsWith('.segment'));
@@ -275,7 +278,7 @@ describe('escapement diskqueue repair', () => {
     );
   });
 
-  it('replaces a damaged cursor: no message is lost, and some are delivered again', async () => {
+  it('diskqueue repair replaces a damaged cursor: no message is lost, and some are delivered again', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(10), { acked: 2, maxBytesPerFile: 10_000 });
     for (const slot of [64, 4_096]) damage(folder, 'orders.cursor', slot);
@@ -285,7 +288,7 @@ describe('escapement diskqueue repair', () => {
     expect(await messagesOf(folder, 'orders')).toEqual(numbered(10));
   });
 
-  it('repairs a queue of the nsq format up to the damage', async () => {
+  it('diskqueue repair repairs a queue of the nsq format up to the damage', async () => {
     const folder = temporaryFolder();
     makeNsqQueue(folder, 'events');
     damage(folder, 'events.diskqueue.000001.dat', 9);
@@ -296,7 +299,7 @@ describe('escapement diskqueue repair', () => {
     expect((await diskQueue('repair', folder)).stdout).toBe('events (nsq): nothing to do\n');
   });
 
-  it('changes no queue if one of them is open', async () => {
+  it('diskqueue repair changes no queue if one of them is open', async () => {
     const folder = await damagedFolder();
     const queue = await DiskQueue.open({ name: 'zebras', dataPath: folder });
     await queue.put(Buffer.from('a'));
@@ -317,7 +320,7 @@ describe('escapement diskqueue repair', () => {
 const BINARY = Buffer.from([0, 1, 0xff, 0x41, 0x0a]);
 
 describe('escapement diskqueue dump', () => {
-  it('prints the unacknowledged messages, one a line, and changes nothing', async () => {
+  it('diskqueue dump prints the unacknowledged messages, one a line, and changes nothing', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(30), { acked: 3 });
     const before = hashOf(folder);
@@ -333,7 +336,7 @@ describe('escapement diskqueue dump', () => {
     expect(hashOf(folder)).toBe(before);
   });
 
-  it('prints messages as text, hex, base64, JSON or raw bytes', async () => {
+  it('diskqueue dump prints messages as text, hex, base64, JSON or raw bytes', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', ['grün\t\u001b[1m\\', BINARY, '']);
     const dump = async (...words: string[]): Promise<string> =>
@@ -348,7 +351,7 @@ describe('escapement diskqueue dump', () => {
     expect(raw.stdout).toEqual(BINARY);
   });
 
-  it('needs --queue if there are several queues', async () => {
+  it('diskqueue dump needs --queue if there are several queues', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', ['a']);
     makeNsqQueue(folder, 'events');
@@ -363,7 +366,7 @@ describe('escapement diskqueue dump', () => {
     expect((await diskQueue('dump', folder, '--queue', 'orders')).stderr).toContain('one of each format');
   });
 
-  it('leaves damaged parts out, reports them, and the exit code is 1', async () => {
+  it('diskqueue dump leaves damaged parts out, reports them, and the exit code is 1', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(3));
     damage(folder, 'orders.0000000001.segment', 128 + 24);
@@ -373,7 +376,7 @@ describe('escapement diskqueue dump', () => {
     expect(code).toBe(1);
   });
 
-  it('ends without an error when its reader closes the pipe', async () => {
+  it('diskqueue dump ends without an error when its reader closes the pipe', async () => {
     const folder = temporaryFolder();
     const messages = Array.from({ length: 2_000 }, () => 'x'.repeat(1_000));
     await makeQueue(folder, 'orders', messages, { maxBytesPerFile: 10_000_000 });
@@ -385,7 +388,7 @@ describe('escapement diskqueue dump', () => {
     expect([stderr, code]).toEqual(['', 0]);
   });
 
-  it('has the exit code 130 after Ctrl-C', async () => {
+  it('diskqueue dump has the exit code 130 after Ctrl-C', async () => {
     const folder = temporaryFolder();
     const messages = Array.from({ length: 3_000 }, () => 'x'.repeat(2_000));
     await makeQueue(folder, 'orders', messages, { maxBytesPerFile: 10_000_000 });

@@ -23,13 +23,13 @@ import { damage, makeQueue, temporaryFolder } from './support/queue-folder.ts';
 import { FakeStream } from './tasks/support/tasks-command.ts';
 
 describe('Output', () => {
-  it('has colours on a terminal only', () => {
+  it('a terminal output has colours on a terminal only', () => {
     const text = new Output(new FakeStream(true, 80)).paint('red', 'problem');
     expect(text).toBe('\u001b[31mproblem\u001b[39m');
     expect(new Output(new FakeStream(false, 80)).paint('red', 'problem')).toBe('problem');
   });
 
-  it('makes text harmless, and writes bytes unchanged', async () => {
+  it('a terminal output makes text harmless, and writes bytes unchanged', async () => {
     for (const isTTY of [true, false]) {
       const stream = new FakeStream(isTTY, 80);
       const out = new Output(stream);
@@ -41,7 +41,7 @@ describe('Output', () => {
     }
   });
 
-  it('collects data, and writes nothing more when the reader has closed the pipe', async () => {
+  it('a terminal output collects data, and writes nothing more when the reader has closed the pipe', async () => {
     const stream = new FakeStream(false, 80);
     const out = new Output(stream);
     await out.add('a');
@@ -55,7 +55,7 @@ describe('Output', () => {
     expect(stream.written).toBe('ab\n');
   });
 
-  it('rejects when the disk of its file is full', async () => {
+  it('a terminal output rejects when the disk of its file is full', async () => {
     const stream = new FakeStream(false, 80);
     stream.failure = Object.assign(new Error('full'), { code: 'ENOSPC' });
     await expect(new Output(stream).print('a')).rejects.toThrow('full');
@@ -63,7 +63,7 @@ describe('Output', () => {
 });
 
 describe('ProgressBar', () => {
-  it('is drawn on a terminal, and only if the work takes a while', () => {
+  it('a progress bar is drawn on a terminal, and only if the work takes a while', () => {
     const stream = new FakeStream(true, 80);
     let nowMs = 0;
     const bar = new ProgressBar(new Output(stream), 'orders', () => nowMs);
@@ -75,7 +75,7 @@ describe('ProgressBar', () => {
     expect(stream.written).toContain('orders');
   });
 
-  it('shows its label, which has no other effect on the terminal', () => {
+  it('a progress bar shows its label, which has no other effect on the terminal', () => {
     const stream = new FakeStream(true, 80);
     let nowMs = 0;
     const bar = new ProgressBar(new Output(stream), '{total}\u001b[2J\u202e', () => nowMs);
@@ -85,7 +85,7 @@ describe('ProgressBar', () => {
     expect(stream.written).toContain('{total}\\x1b[2J\\u202e');
   });
 
-  it('is never drawn elsewhere', () => {
+  it('a progress bar is never drawn elsewhere', () => {
     const stream = new FakeStream(false, 80);
     let nowMs = 0;
     const bar = new ProgressBar(new Output(stream), 'orders', () => nowMs);
@@ -127,7 +127,7 @@ describe('text of the command', () => {
 });
 
 describe('describeError', () => {
-  it('returns one line for an error of the environment', () => {
+  it('describeError returns one line for an error of the environment', () => {
     const denied = Object.assign(new Error('EACCES: …'), { code: 'EACCES', path: '/q', syscall: 'open' });
     expect(describeError(denied)).toBe('/q: permission denied');
     const odd = Object.assign(new Error('EODD: odd'), { code: 'EODD', syscall: 'open' });
@@ -139,7 +139,7 @@ describe('describeError', () => {
     );
   });
 
-  it('keeps the stack of a fault of the program', () => {
+  it('describeError keeps the stack of a fault of the program', () => {
     expect(describeError(new TypeError('a bug'))).toMatch(/TypeError: a bug\n +at /);
   });
 });
@@ -148,7 +148,7 @@ describe('describeError', () => {
 const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0;
 
 describe.skipIf(!hasScript)('on a terminal', () => {
-  it('the command has colours, unless NO_COLOR is set', async () => {
+  it('the command has colours on a terminal, unless NO_COLOR is set', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', ['a', 'b']);
     damage(folder, 'orders.0000000001.segment', 128 + 24);
@@ -191,14 +191,14 @@ describe('--help', () => {
   for (const add of PARTS) add(program, terminalOn(new FakeStream(false)));
 
   it.each([[], ...commandsIn(program)].map((words) => ({ words, command: words.join(' ') })))(
-    'of escapement $command fits 80 columns',
+    'the help of escapement $command fits 80 columns',
     async ({ words }) => {
       const lines = (await helpOf(...words)).split('\n');
       expect(lines.filter(({ length }) => length > 80)).toEqual([]);
     },
   );
 
-  it('of a command on tasks explains the connection options', async () => {
+  it('the help of a command on tasks explains the connection options', async () => {
     const help = await helpOf('tasks', 'queue', 'ls');
     expect(help).toMatch(/^Connection \(see: escapement tasks --help\):\n {2}-u, --uri <uri> /m);
     for (const option of ['--db', '--password', '--cluster_addrs', '--tls', '--token', '--json']) {
@@ -207,7 +207,7 @@ describe('--help', () => {
     expect(help).not.toContain('--cluster-addrs');
   });
 
-  it('of queue remove explains --force where the command is listed', async () => {
+  it('the help of queue explains --force where the command remove is listed', async () => {
     expect(await helpOf('tasks', 'queue')).toContain('--force');
   });
 });

@@ -30,7 +30,7 @@ function pressed(keys: string, from: DashState = FIRST_STATE, data = DATA): Dash
 }
 
 describe('press', () => {
-  it('selects a row, and none beyond the list', () => {
+  it('the arrow keys select a row, and none beyond the list', () => {
     expect(pressed('j')).toEqual({ ...FIRST_STATE, row: 1 });
     expect(pressed('down j j j j').row).toBe(2);
     expect(pressed('j j k').row).toBe(1);
@@ -38,7 +38,7 @@ describe('press', () => {
     expect(pressed('j', FIRST_STATE, NO_DATA).row).toBe(0);
   });
 
-  it('opens a queue and a task, and goes back to the selected rows', () => {
+  it('Enter opens a queue and a task, and q goes back to the selected rows', () => {
     const inside = pressed('j enter');
     expect(inside).toMatchObject({ queue: 'two', state: 'active', row: 0, page: 1 });
     const atTask = pressed('j return', inside);
@@ -48,7 +48,7 @@ describe('press', () => {
     expect(pressed('escape q', atTask)).toEqual(pressed('j'));
   });
 
-  it('selects the states of a queue cyclically', () => {
+  it('l and h select the states of a queue cyclically', () => {
     const inside = pressed('enter');
     expect(pressed('l', inside).state).toBe('pending');
     expect(pressed('right right left', inside).state).toBe('pending');
@@ -57,7 +57,7 @@ describe('press', () => {
     expect(pressed('l l h', FIRST_STATE)).toBe(FIRST_STATE);
   });
 
-  it('opens a group before its tasks', () => {
+  it('Enter opens a group before its tasks', () => {
     const groups = pressed('enter h');
     expect(rowsShown(groups, DATA)).toBe(2);
     const inGroup = pressed('j enter', groups);
@@ -68,7 +68,7 @@ describe('press', () => {
     expect(pressed('l q', inGroup)).toEqual(FIRST_STATE);
   });
 
-  it('turns pages of tasks', () => {
+  it('n and p turn pages of tasks', () => {
     const inside = pressed('j enter j');
     expect(pressed('n', inside)).toMatchObject({ page: 2, row: 0 });
     expect(pressed('n n p', inside).page).toBe(2);
@@ -78,12 +78,12 @@ describe('press', () => {
     expect(pressed('n').page).toBe(1);
   });
 
-  it('does nothing in an empty list', () => {
+  it('keys do nothing in an empty list', () => {
     for (const keys of ['enter', 'x', 'enter n'])
       expect(pressed(keys, FIRST_STATE, NO_DATA)).toEqual(FIRST_STATE);
   });
 
-  it('shows help, and quits', () => {
+  it('? shows help, and q quits', () => {
     expect(pressed('?').isHelp).toBe(true);
     expect(pressed('? q')).toEqual(FIRST_STATE);
     expect(pressed('q').isOver).toBe(true);
@@ -92,7 +92,7 @@ describe('press', () => {
 });
 
 describe('settle', () => {
-  it('selects a row that exists', () => {
+  it('the selected row exists after the list has changed', () => {
     expect(settle({ ...FIRST_STATE, row: 5 }, DATA).row).toBe(2);
     expect(settle({ ...FIRST_STATE, row: 5 }, NO_DATA).row).toBe(0);
     expect(settle(FIRST_STATE, DATA)).toBe(FIRST_STATE);
@@ -126,7 +126,7 @@ const texts = (state: DashState, frame: DashFrame = FRAME, data = LISTED): strin
   dashLines(state, data, frame).map(({ text }) => text.trimEnd());
 
 describe('dashLines', () => {
-  it('has no more lines than the screen, with an error too, and the selected row among them', () => {
+  it('the output has no more lines than the screen, also with an error, and the selected row is among them', () => {
     expect(rowsThatFit(FRAME.height)).toBe(4);
     for (const row of [0, 7, 19]) {
       const lines = dashLines({ ...IN_QUEUE, row }, LISTED, { ...FRAME, error: 'lost\u001b' });
@@ -138,7 +138,7 @@ describe('dashLines', () => {
     }
   });
 
-  it('shows a window of the list', () => {
+  it('the screen shows a window of the list', () => {
     expect(texts({ ...IN_QUEUE, row: 7 })).toEqual([
       'escapement tasks  there  2026-11-21 12:00:00 UTC',
       '',
@@ -154,14 +154,14 @@ describe('dashLines', () => {
     ]);
   });
 
-  it('distinguishes an empty list from one that is not read yet', () => {
+  it('the screen distinguishes an empty list from one that is not read yet', () => {
     expect(texts(FIRST_STATE, FRAME, NO_DATA)).toContain('  there are none');
     expect(texts(FIRST_STATE, { ...FRAME, isReading: true, readAtMs: undefined }, NO_DATA)).toContain('  …');
     expect(texts({ ...IN_QUEUE, taskId: 'a' }, { ...FRAME, isReading: true }, NO_DATA)).toContain('  a …');
     expect(texts(IN_QUEUE, FRAME, NO_DATA)[3]).toContain('[pending -]');
   });
 
-  it('fits on any screen', () => {
+  it('the output fits on any screen', () => {
     expect(texts(IN_QUEUE, { ...FRAME, height: 3 })).toHaveLength(3);
     expect(texts({ ...FIRST_STATE, isHelp: true }, { ...FRAME, height: 24 }).join('\n')).toMatch(
       /ctrl-c +quit/,

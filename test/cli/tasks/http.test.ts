@@ -20,7 +20,7 @@ const stats = (uri: string, ...words: string[]): Promise<Result> =>
   tasksCommand(['stats', '-u', uri, ...words]);
 
 describe('the HTTP API', () => {
-  it('is reached wherever it is mounted', async () => {
+  it('the HTTP API is reached wherever it is mounted', async () => {
     const { add, broker } = await openBench();
     await add('a');
     const uri = await serveTasks({ broker, rootPath: '/admin' });
@@ -33,7 +33,7 @@ describe('the HTTP API', () => {
     expect(await stats(uri)).toEqual({ stdout: '', stderr: elsewhere, code: 2 });
   });
 
-  it('receives the credentials', async () => {
+  it('the HTTP API receives the credentials', async () => {
     const { broker } = await openBench();
     const authorize: TasksHandlerOptions['authorize'] = ({ headers }) =>
       headers.authorization === 'Bearer secret' || { challenge: 'Bearer' };
@@ -47,7 +47,7 @@ describe('the HTTP API', () => {
     expect(refused.code).toBe(2);
   });
 
-  it('responds only by allowed names, and the error names the option that allows them', async () => {
+  it('the HTTP API responds only by allowed names, and the error names the option that allows them', async () => {
     const { broker } = await openBench();
     const handler = tasksHandler({ broker });
     const uri = await serve((request, response) => {
@@ -61,7 +61,7 @@ describe('the HTTP API', () => {
     });
   });
 
-  it('may be read-only', async () => {
+  it('a change over a read-only HTTP API is an error', async () => {
     const { add, broker } = await openBench();
     await add('a');
     const uri = await serveTasks({ broker, readOnly: true });
@@ -70,7 +70,7 @@ describe('the HTTP API', () => {
     expect(code).toBe(2);
   });
 
-  it('may be another server: the command reports it in one line', async () => {
+  it('a server that is not the HTTP API is reported in one line', async () => {
     const html = await serve((_, response) => response.end('<html>Welcome</html>'));
     expect((await stats(html)).stderr).toBe(
       `escapement: ${html} does not respond as the tasks API. Is it mounted there?\n`,
@@ -83,7 +83,7 @@ describe('the HTTP API', () => {
     expect((await stats(hostile)).stderr).toBe('escapement: a\\x1b[2J\\x9b (HTTP 400)\n');
   });
 
-  it('is not followed to another URL, which would receive the token', async () => {
+  it('a redirect is not followed, because the other URL would receive the token', async () => {
     const asked: unknown[] = [];
     const elsewhere = await serve(({ headers }, response) => {
       asked.push(headers);
@@ -96,7 +96,7 @@ describe('the HTTP API', () => {
     expect(asked).toEqual([]);
   });
 
-  it('may be unreachable: the error is one line without the password', async () => {
+  it('an unreachable HTTP API is reported in one line without the password', async () => {
     const free = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => free.once('listening', resolve));
     const { port } = free.address() as AddressInfo;
@@ -111,7 +111,7 @@ describe('the HTTP API', () => {
     expect([stdout, code]).toEqual(['', 2]);
   });
 
-  it('can be interrupted with Ctrl-C', async () => {
+  it('a request to the HTTP API can be interrupted with Ctrl-C', async () => {
     let asked: () => void = () => undefined;
     const whenAsked = new Promise<void>((resolve) => (asked = resolve));
     const uri = await serve(() => {
@@ -126,7 +126,7 @@ describe('the HTTP API', () => {
     expect([stdout.toString(), stderr, code]).toEqual(['', '', 130]);
   });
 
-  it('must respond in time', async () => {
+  it('a request to the HTTP API has a time limit', async () => {
     const uri = await serve((request, response) => {
       if (request.url === '/api/queues') response.write('{'); // and no more
     });
@@ -137,7 +137,7 @@ describe('the HTTP API', () => {
     await expect(api.request('GET', '/servers')).rejects.toThrow(Unreachable);
   });
 
-  it('has no path for the names . and ..', async () => {
+  it('the names . and .. are rejected, because the HTTP API has no path for them', async () => {
     const { broker } = await openBench();
     const uri = await serveTasks({ broker });
     for (const name of ['.', '..']) {
@@ -153,7 +153,7 @@ const HOSTILE = 'a/b:run\u001b[2J\u009b2J\u0007\r\n\u2028?#%2F"\\\u202e\u2066\u2
 const CONTROL = /[^\P{Cc}\n]|[\u2028\u2029\p{Bidi_Control}]/u;
 
 describe.each(WAYS)('text of users, over %s', (way) => {
-  it('has no effect on a terminal, and still identifies its task', async () => {
+  it('text of users has no effect on a terminal, and still identifies its task', async () => {
     const bench = await openTarget(way);
     const { broker, client, command, inspector, json } = bench;
     const payload = Buffer.from(`"${HOSTILE}"`);
@@ -205,7 +205,7 @@ describe.each(WAYS)('text of users, over %s', (way) => {
     expect(await inspector.getQueueInfo(HOSTILE)).toMatchObject({ paused: true, pending: 1, size: 1 });
   });
 
-  it('has no effect on a terminal in errors either', async () => {
+  it('text of users has no effect on a terminal in errors either', async () => {
     const { add, command } = await openTarget(way);
     await add('a');
     for (const words of [
@@ -229,7 +229,7 @@ describe('a hostile HTTP API', () => {
     ...{ queue_priorities: { [HOSTILE]: HOSTILE }, strict_priority_enabled: false, active_workers: [] },
   };
 
-  it('has no effect on a terminal through the status of a server', async () => {
+  it('a hostile HTTP API has no effect on a terminal through the status of a server', async () => {
     const uri = await serve((_, response) => response.end(JSON.stringify({ servers: [server] })));
     const { stdout, code } = await tasksCommand(['server', 'ls', '-u', uri]);
     expect(stdout).toContain(
@@ -240,7 +240,7 @@ describe('a hostile HTTP API', () => {
     expect(code).toBe(0);
   });
 
-  it('has no effect on a terminal through the text of an error', async () => {
+  it('a hostile HTTP API has no effect on a terminal through the text of an error', async () => {
     const uri = await serve((_, response) => response.writeHead(400).end(HOSTILE.replace('\n', '')));
     const { stderr, code } = await tasksCommand(['server', 'ls', '-u', uri]);
     expect(stderr).toMatch(/^escapement: a\/b:run\\x1b\[2J.*\\u061c \(HTTP 400\)\n$/);
@@ -248,7 +248,7 @@ describe('a hostile HTTP API', () => {
     expect(code).toBe(2);
   });
 
-  it('has no effect on a terminal through the arguments', async () => {
+  it('a hostile HTTP API has no effect on a terminal through the arguments', async () => {
     const { stderr } = await tasksCommand([HOSTILE]);
     expect(stderr).toContain('a/b:run\\x1b[2J');
     expect(stderr).not.toMatch(CONTROL);

@@ -23,7 +23,7 @@ function everyStateJson(way: Way): object {
 }
 
 describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
-  it('lists queues', async () => {
+  it('tasks queue lists queues', async () => {
     const { add, command, json } = await withEveryState(way);
     await add('other', { queue: 'low' });
     const { stdout, stderr, code } = await command('queue', 'list');
@@ -37,7 +37,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     });
   });
 
-  it('inspects queues', async () => {
+  it('tasks queue inspects queues', async () => {
     const { command, json } = await withEveryState(way);
     const { stdout } = await command('queue', 'inspect', 'default');
     expect(stdout).toMatch(/^queue +default\nstate +run\nsize +7\nactive +1\n/);
@@ -47,7 +47,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     });
   });
 
-  it('shows the history day by day', async () => {
+  it('tasks queue shows the history day by day', async () => {
     const { command, json } = await withEveryState(way);
     const history = await json('queue', 'history', 'default', '-x', '2');
     const days = [
@@ -62,7 +62,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     expect(stdout.match(/│ 2026-11-\d\d │/g)).toHaveLength(10);
   });
 
-  it('pauses and resumes queues', async () => {
+  it('tasks queue pauses and resumes queues', async () => {
     const { add, command, inspector, json } = await openTarget(way);
     await add('a', { queue: 'one' });
     await add('b', { queue: 'two' });
@@ -79,7 +79,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     expect((await inspector.getQueueInfo('one')).paused).toBe(false);
   });
 
-  it('goes on after a failure, with the exit code 1; with 2 if all failed', async () => {
+  it('tasks queue goes on after a failure, with the exit code 1; with 2 if all failed', async () => {
     const { add, command, inspector, json } = await openTarget(way);
     await add('a', { queue: 'one' });
     await add('b', { queue: 'two' });
@@ -102,7 +102,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     });
   });
 
-  it('removes empty queues', async () => {
+  it('tasks queue removes empty queues', async () => {
     const { add, broker, command, inspector, lease } = await openTarget(way);
     await add('a', { queue: 'one' });
     const refused = await command('queue', 'rm', 'one');
@@ -120,7 +120,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     [['queue', 'inspect', ' '], /must not be blank/],
     [['queue', 'nonsense'], /unknown command 'nonsense'/],
     [['queue'], /Usage: escapement tasks queue/],
-  ])('%j is wrong usage', async (words, message) => {
+  ])('the arguments %j of tasks queue are wrong usage', async (words, message) => {
     const { command } = await openTarget(way);
     const { stdout, stderr, code } = await command(...words);
     expect(stderr).toMatch(message);
@@ -129,14 +129,14 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
 });
 
 describe('escapement tasks queue remove --force', () => {
-  it('removes the tasks too', async () => {
+  it('queue remove --force removes the tasks too', async () => {
     const { add, command, inspector } = await openTarget('broker');
     await add('a', { queue: 'one' });
     expect(await command('queue', 'delete', '--force', 'one')).toMatchObject({ stdout: 'one: removed\n' });
     expect(await inspector.queues()).toEqual([]);
   });
 
-  it('is not available over HTTP', async () => {
+  it('queue remove --force is not available over HTTP', async () => {
     const { add, command, inspector } = await openTarget('http');
     await add('a', { queue: 'one' });
     const { stderr, code } = await command('queue', 'rm', '-f', 'one');
@@ -148,7 +148,7 @@ describe('escapement tasks queue remove --force', () => {
 const at = (ms: number): string => new Date(START_MS + ms).toISOString();
 
 describe.each(WAYS)('escapement tasks, over %s', (way) => {
-  it('prints statistics', async () => {
+  it('tasks stats prints statistics', async () => {
     const { add, command, json } = await withEveryState(way);
     await add('other', { queue: 'low' });
     const { stdout, code } = await command('stats');
@@ -178,13 +178,13 @@ describe.each(WAYS)('escapement tasks, over %s', (way) => {
     });
   });
 
-  it('prints statistics without queues', async () => {
+  it('tasks stats prints statistics without queues', async () => {
     const { command, json } = await openTarget(way);
     expect((await command('stats')).code).toBe(0);
     expect((await json('stats')).json).toMatchObject({ aggregate: { size: 0 }, queues: [] });
   });
 
-  it('lists servers with their runs', async () => {
+  it('tasks server lists servers with their runs', async () => {
     const bench = await openTarget(way);
     await announceServer(bench);
     const { stdout } = await bench.command('server', 'list');
@@ -205,7 +205,7 @@ describe.each(WAYS)('escapement tasks, over %s', (way) => {
     });
   });
 
-  it('lists schedules and the tasks that they have enqueued', async () => {
+  it('tasks cron lists schedules and the tasks that they have enqueued', async () => {
     const { broker, command, json } = await openTarget(way);
     const entry = { id: 'e1', spec: '@every 1m', taskType: 'report', payload: Buffer.from('{}') };
     const more = { options: ['Queue("low")'], nextEnqueueAtMs: START_MS + 60_500, prevEnqueueAtMs: 0 };
@@ -241,7 +241,7 @@ describe.each(WAYS)('escapement tasks, over %s', (way) => {
     });
   });
 
-  it('lists groups', async () => {
+  it('tasks group lists groups', async () => {
     const { add, command, json } = await withEveryState(way);
     await add('another', { group: 'h' });
     expect((await command('group', 'ls', '-q', 'default')).stdout).toMatch(/│ g +│ +1 │\n│ h +│ +1 │/);
@@ -254,7 +254,7 @@ describe.each(WAYS)('escapement tasks, over %s', (way) => {
     });
   });
 
-  it('accepts its options before and after the words', async () => {
+  it('tasks accepts its options before and after the words', async () => {
     const { command } = await withEveryState(way);
     const before = await command('--json', 'group', 'ls', '-q', 'default');
     expect(JSON.parse(before.stdout)).toMatchObject({ groups: [{ group: 'g' }] });

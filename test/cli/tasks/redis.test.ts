@@ -70,11 +70,11 @@ describe('connectionOf', () => {
     ],
     [{ uri: 'redis-socket:///r.sock?db=1', db: 2 }, {}, redis('redis-socket:///r.sock?db=2')],
     [{ uri: 'redis://[::1]:6379' }, {}, redis('redis://[::1]:6379', { name: '[::1]:6379' })],
-  ])('%j with %j is Redis', (options, environment, expected) => {
+  ])('the options %j with the environment %j lead to Redis', (options, environment, expected) => {
     expect(connectionOf(options, environment)).toMatchObject(expected);
   });
 
-  it('has the headers with which the HTTP API authorizes requests', () => {
+  it('a connection to the HTTP API has the headers that authorize its requests', () => {
     expect(http({ uri: 'https://h/x' })).toEqual({});
     expect(http({ uri: 'http://h' }, { ESCAPEMENT_TOKEN: 't' })).toEqual({ authorization: 'Bearer t' });
     expect(http({ uri: 'http://h', token: 'o' }, { ESCAPEMENT_TOKEN: 't' })).toEqual({
@@ -106,7 +106,7 @@ describe('connectionOf', () => {
     [{ uri: 'http://h', token: 'secret\n' }, /--token must be visible ASCII/],
     [{ uri: 'http://h', http_header: ['secret'] }, /'Name: value'/],
     [{ uri: 'http://h', http_header: ['a: secret\r\nb: c'] }, /'Name: value'/],
-  ])('%j is rejected without a secret in the message', (options, message) => {
+  ])('the options %j are rejected without a secret in the message', (options, message) => {
     expect(() => connectionOf(options, {})).toThrow(message);
     expect(() => connectionOf(options, {})).not.toThrow(/secret/);
   });
@@ -130,7 +130,7 @@ async function damaged(): Promise<{ url: string; redis: Redis }> {
 }
 
 describe('escapement tasks repair', () => {
-  it('lists defects, and changes nothing', async () => {
+  it('tasks repair lists defects, and changes nothing', async () => {
     const { url, redis } = await damaged();
     const { stdout, stderr, code } = await tasksCommand(['repair', '-u', url]);
     expect([stderr, code]).toEqual(['', 1]);
@@ -142,7 +142,7 @@ describe('escapement tasks repair', () => {
     expect(await redis.lrange('asynq:{default}:pending', 0, -1)).toEqual(['gh\u001bost', 'fine']);
   });
 
-  it('repairs defects with --apply, and lists them as JSON', async () => {
+  it('tasks repair --apply repairs defects, and lists them as JSON', async () => {
     const { url, redis } = await damaged();
     const { stdout, code } = await tasksCommand(['repair', '-u', url, '-q', 'default', '--apply', '--json']);
     expect(code).toBe(0);
@@ -161,7 +161,7 @@ describe('escapement tasks repair', () => {
     });
   });
 
-  it('is not available over the HTTP API', async () => {
+  it('tasks repair is not available over the HTTP API', async () => {
     const { command } = await openTarget('http');
     expect(await command('repair')).toMatchObject({
       stderr: expect.stringContaining('repairing queues is not available over the HTTP API') as string,
