@@ -211,7 +211,7 @@ describe('the package', () => {
   });
 
   it.each(['module', 'commonjs'] as const)(
-    'code that checks files is loaded only when files are checked: %s',
+    'checkSegments loads what it needs when it is called: %s',
     (type) => {
       const loads =
         type === 'module'
