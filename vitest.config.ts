@@ -44,19 +44,20 @@ function hasSlowTests(mode: string): boolean {
   return mode === 'all' || mode === 'slow';
 }
 
-/** Files whose tests measure memory or collections of it, or replace modules that other files have loaded. */
-const IN_OWN_PROCESS = ["/collect.ts';", "/collector-watch.ts';", 'vi.mock('].flatMap(testsWith);
+/** Files whose tests measure memory or collections of it, or replace modules that other files have loaded; and slow ones. */
+const IN_OWN_PROCESS = [
+  ...["/collect.ts';", "/collector-watch.ts';", 'vi.mock('].flatMap(testsWith),
+  'test/**/*.slow.test.ts',
+];
 
 /**
  * `npm test` runs what is fast. `npm run test:all` (`--mode all`) adds `*.slow.test.ts`, and repeats more often what repeats itself;
  * see test/runs.ts. `npm run test:slow` (`--mode slow`) runs what `npm test` has left for that.
  *
- * Most files share a process with the files that were run in it before them: starting one and loading the library takes longer than
+ * Fast files share a process with the files that were run in it before them: starting one and loading the library takes longer than
  * the tests of most files. So a test puts back what it changes in its process, and does not rely on being the first.
  */
 export default defineConfig(({ mode }) => {
-  const included =
-    mode === 'slow' ? ['test/**/*.slow.test.ts', ...testsWith("/runs.ts';")] : ['test/**/*.test.ts'];
   const exclude = [
     ...configDefaults.exclude,
     ...(hasSlowTests(mode) ? [] : ['test/**/*.slow.test.ts']),
@@ -79,7 +80,7 @@ export default defineConfig(({ mode }) => {
             ...settings,
             name: 'shared process',
             isolate: false,
-            include: included,
+            include: mode === 'slow' ? testsWith("/runs.ts';") : ['test/**/*.test.ts'],
             exclude: [...exclude, ...IN_OWN_PROCESS],
           },
         },
@@ -88,7 +89,7 @@ export default defineConfig(({ mode }) => {
           test: {
             ...settings,
             name: 'own process',
-            include: IN_OWN_PROCESS.filter((path) => mode !== 'slow' || path.endsWith('.slow.test.ts')),
+            include: mode === 'slow' ? ['test/**/*.slow.test.ts'] : IN_OWN_PROCESS,
             exclude,
           },
         },
