@@ -20,6 +20,7 @@ export class RecordingMetrics implements MetricsProvider {
   counter(name: string, help: string, labels: Labels = {}): { inc(by?: number): void } {
     this.#register(name, help, labels);
     const key = labels['reason'] === undefined ? name : `${name} ${labels['reason']}`;
+    this.counts.set(key, 0);
     return {
       inc: (by = 1) => {
         this.#requireWhole(name);
