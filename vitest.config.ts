@@ -44,23 +44,31 @@ function hasSlowTests(mode: string): boolean {
   return mode === 'all' || mode === 'slow';
 }
 
-/** Files whose tests measure memory or collections of it, or replace modules that other files have loaded; and slow ones. */
-const IN_OWN_PROCESS = [
-  ...["/collect.ts';", "/collector-watch.ts';", 'vi.mock('].flatMap(testsWith),
-  'test/**/*.slow.test.ts',
-];
+const SLOW = 'test/**/*.slow.test.ts';
+
+/** Files of tests that repeat themselves less often in `npm test`. */
+const REPEATING = testsWith("/runs.ts';");
+
+/**
+ * Files whose tests measure memory or collections of it, or replace modules that other files have loaded; and those that run for long:
+ * the memory of a process that has run many files slows them down.
+ */
+function inOwnProcess(mode: string): string[] {
+  const marked = ["/collect.ts';", "/collector-watch.ts';", 'vi.mock('].flatMap(testsWith);
+  return [SLOW, ...marked, ...(hasSlowTests(mode) ? REPEATING : [])];
+}
 
 /**
  * `npm test` runs what is fast. `npm run test:all` (`--mode all`) adds `*.slow.test.ts`, and repeats more often what repeats itself;
  * see test/runs.ts. `npm run test:slow` (`--mode slow`) runs what `npm test` has left for that.
  *
  * Fast files share a process with the files that were run in it before them: starting one and loading the library takes longer than
- * the tests of most files. So a test puts back what it changes in its process, and does not rely on being the first.
+ * the tests of most of them. So a test puts back what it changes in its process, and does not rely on being the first.
  */
 export default defineConfig(({ mode }) => {
   const exclude = [
     ...configDefaults.exclude,
-    ...(hasSlowTests(mode) ? [] : ['test/**/*.slow.test.ts']),
+    ...(hasSlowTests(mode) ? [] : [SLOW]),
     ...('lack' in findRedis() ? NEED_REDIS : []),
   ];
   const env: Record<string, string> = hasSlowTests(mode) ? { ESCAPEMENT_TESTS: 'all' } : {};
@@ -80,8 +88,8 @@ export default defineConfig(({ mode }) => {
             ...settings,
             name: 'shared process',
             isolate: false,
-            include: mode === 'slow' ? testsWith("/runs.ts';") : ['test/**/*.test.ts'],
-            exclude: [...exclude, ...IN_OWN_PROCESS],
+            include: mode === 'slow' ? [] : ['test/**/*.test.ts'],
+            exclude: [...exclude, ...inOwnProcess(mode)],
           },
         },
         {
@@ -89,7 +97,7 @@ export default defineConfig(({ mode }) => {
           test: {
             ...settings,
             name: 'own process',
-            include: mode === 'slow' ? ['test/**/*.slow.test.ts'] : IN_OWN_PROCESS,
+            include: mode === 'slow' ? [SLOW, ...REPEATING] : inOwnProcess(mode),
             exclude,
           },
         },
