@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,6 +10,8 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 export interface ProgramResult {
   readonly stdout: string;
   readonly stderr: string;
+  /** The lines of `stdout` that are not empty. */
+  readonly lines: string[];
   /** The exit code; null if it had to be killed. */
   readonly status: number | null;
 }
@@ -28,11 +31,26 @@ const MOST_MS = 20_000;
  * Runs a program in a Node process of its own, against the built package, as its users do:
  * `import … from 'escapement'` resolves through package.json.
  */
-export function runProgram(
-  source: string,
-  { type = 'module', flags = [], env = {} }: ProgramSettings = {},
-): ProgramResult {
-  return runNode([...flags, `--input-type=${type}`, '--eval', source], env);
+export function runProgram(source: string, settings: ProgramSettings = {}): ProgramResult {
+  return runNode(argumentsOf(source, settings), settings.env);
+}
+
+/** The same without blocking, so that programs that mostly wait can run at the same time. */
+export async function startProgram(source: string, settings: ProgramSettings = {}): Promise<ProgramResult> {
+  const child = spawn(process.execPath, argumentsOf(source, settings), optionsOf(settings.env));
+  const { stdout, stderr, code } = await finished(child);
+  return resultOf({ stdout: stdout.toString(), stderr, status: code });
+}
+
+/** Waits for the end of a process. @returns what it has written, and its exit code: null if it was killed. */
+export async function finished(
+  child: ChildProcess,
+): Promise<{ readonly stdout: Buffer; readonly stderr: string; readonly code: number | null }> {
+  const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
+  child.stdout?.on('data', (chunk: Buffer) => stdout.push(chunk));
+  child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk));
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr).toString(), code };
 }
 
 /** Runs a file of tests in a vitest of its own, against the built package and with none of this project's settings. */
@@ -48,12 +66,22 @@ export function runTests(source: string): ProgramResult {
   }
 }
 
-function runNode(args: string[], env: Readonly<Record<string, string>> = {}): ProgramResult {
-  const { stdout, stderr, status } = spawnSync(process.execPath, args, {
+function argumentsOf(source: string, { type = 'module', flags = [] }: ProgramSettings): string[] {
+  return [...flags, `--input-type=${type}`, '--eval', source];
+}
+
+function optionsOf(env: Readonly<Record<string, string>> = {}) {
+  return {
     cwd: ROOT,
-    encoding: 'utf8',
     env: { ...process.env, ...env, NO_COLOR: '1', FORCE_COLOR: undefined },
     timeout: MOST_MS,
-  });
-  return { stdout, stderr, status };
+  };
+}
+
+function runNode(args: string[], env?: Readonly<Record<string, string>>): ProgramResult {
+  return resultOf(spawnSync(process.execPath, args, { ...optionsOf(env), encoding: 'utf8' }));
+}
+
+function resultOf({ stdout, stderr, status }: Omit<ProgramResult, 'lines'>): ProgramResult {
+  return { stdout, stderr, status, lines: stdout.split('\n').filter((line) => line !== '') };
 }

@@ -1,3 +1,6 @@
+import fc from 'fast-check';
+import { test } from 'vitest';
+
 /*
  * How often a test that repeats itself does so.
  *
@@ -38,6 +41,23 @@ export function propertyRuns(usual: number = USUAL_RUNS): { numRuns: number; see
     ...(ESCAPEMENT_FUZZ_SEED !== undefined && { seed: Number(ESCAPEMENT_FUZZ_SEED) }),
     ...(ESCAPEMENT_FUZZ_PATH !== undefined && { path: ESCAPEMENT_FUZZ_PATH }),
   };
+}
+
+/**
+ * A test of a property.
+ *
+ * @param usual - the number of runs in `npm run test:all`.
+ * @param parameters - other parameters of `fc.assert`.
+ */
+export function testProperty<Values>(
+  name: string,
+  property: fc.IRawProperty<Values>,
+  usual: number = USUAL_RUNS,
+  parameters: fc.Parameters<Values> = {},
+): void {
+  test(name, { timeout: timeoutOf(usual) }, async () => {
+    await fc.assert(property, { ...parameters, ...(propertyRuns(usual) as fc.Parameters<Values>) });
+  });
 }
 
 /** Milliseconds that a property may take: generous, for a busy machine. */

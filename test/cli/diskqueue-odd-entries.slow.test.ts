@@ -6,7 +6,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { addDiskQueue } from '../../src/cli/diskqueue/diskqueue.ts';
 import { run } from '../../src/cli/main.ts';
 import { Output } from '../../src/cli/terminal/output.ts';
-import { finished, startBound } from './support/command.ts';
+import { finished } from '../run-program.ts';
+import { startBound } from './support/command.ts';
 import { makeNsqQueue, makeQueue, temporaryFolder } from './support/queue-folder.ts';
 import { FakeStream } from './tasks/support/tasks-command.ts';
 

@@ -14,7 +14,7 @@ import {
 const PAYLOAD = 128 + 24;
 
 describe('escapement diskqueue verify', () => {
-  it('finds no problems in intact queues', async () => {
+  it('diskqueue verify finds no problems in intact queues', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(30), { acked: 3 });
     makeNsqQueue(folder, 'events');
@@ -50,7 +50,7 @@ describe('escapement diskqueue verify', () => {
     expect(hashOf(folder)).toBe(before);
   });
 
-  it('lists the damage, and the exit code is 1', async () => {
+  it('diskqueue verify lists the damage, and the exit code is 1', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(30));
     await makeQueue(folder, 'other', ['a']);
@@ -82,7 +82,7 @@ describe('escapement diskqueue verify', () => {
     expect((await diskQueue('verify', folder, '--queue', 'other')).code).toBe(0);
   });
 
-  it('prints what a crash may leave as a note, not as a problem', async () => {
+  it('diskqueue verify prints what a crash may leave as a note, not as a problem', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(3));
     appendFileSync(`${folder}/orders.0000000002.segment`, Buffer.from([1, 2, 3]));
@@ -94,7 +94,7 @@ describe('escapement diskqueue verify', () => {
     expect((await diskQueue('verify', folder)).stdout).toMatch(/^ {2}note {5}.*orders\.0000000002/m);
   });
 
-  it('finds damaged lengths and metadata of the nsq format', async () => {
+  it('diskqueue verify finds damaged lengths and metadata of the nsq format', async () => {
     const folder = temporaryFolder();
     makeNsqQueue(folder, 'events');
     damage(folder, 'events.diskqueue.000001.dat', 0);
@@ -113,7 +113,7 @@ describe('escapement diskqueue verify', () => {
     });
   });
 
-  it('reads a queue that is open, with a note', async () => {
+  it('diskqueue verify reads a queue that is open, with a note', async () => {
     const folder = temporaryFolder();
     const queue = await DiskQueue.open({ name: 'orders', dataPath: folder });
     await queue.put(Buffer.from('a'));

@@ -1,13 +1,24 @@
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { appendFileSync, chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DiskQueue } from '../../src/diskqueue/disk-queue.ts';
-import { diskQueue, diskQueueJson, finished, startBound, startCommand } from './support/command.ts';
-import { hashOf, makeNsqQueue, makeQueue, numbered, temporaryFolder } from './support/queue-folder.ts';
+import { finished } from '../run-program.ts';
+import { diskQueue, diskQueueJson, startBound, startCommand } from './support/command.ts';
+import {
+  damage,
+  hashOf,
+  makeNsqQueue,
+  makeQueue,
+  messagesOf,
+  numbered,
+  temporaryFolder,
+} from './support/queue-folder.ts';
 
 const ESCAPE = '\u001b';
 
 describe('escapement', () => {
-  it('prints the version of the package', async () => {
+  it('the command prints the version of the package', async () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
       version: string;
     };
@@ -15,7 +26,7 @@ describe('escapement', () => {
     expect([stdout.toString().trim(), code]).toEqual([version, 0]);
   });
 
-  it('has help for itself and its commands, with their exit codes', async () => {
+  it('the command has help for itself and its commands, with their exit codes', async () => {
     const { stdout, code } = await finished(startCommand(['--help']));
     expect(stdout.toString()).toContain('diskqueue');
     expect(code).toBe(0);
@@ -35,13 +46,16 @@ describe('escapement', () => {
     [['diskqueue', 'dump', '.', '--limit', 'x'], /must be a whole number/],
     [['diskqueue', 'dump', '.', '--format', 'xml'], /Allowed choices are text, hex, base64, json/],
     [['diskqueue', 'dump', '.', '--raw', '--format', 'hex'], /cannot be used with/],
-  ])('%j is wrong usage: 2, and nothing on standard output', async (words, message) => {
-    const { stdout, stderr, code } = await finished(startCommand(words));
-    expect(stderr).toMatch(message);
-    expect([stdout.toString(), code]).toEqual(['', 2]);
-  });
+  ])(
+    'the arguments %j are wrong usage: the exit code is 2, and standard output is empty',
+    async (words, message) => {
+      const { stdout, stderr, code } = await finished(startCommand(words));
+      expect(stderr).toMatch(message);
+      expect([stdout.toString(), code]).toEqual(['', 2]);
+    },
+  );
 
-  it('reports what is wrong with a folder', async () => {
+  it('the command reports what is wrong with a folder', async () => {
     const folder = temporaryFolder();
     writeFileSync(`${folder}/file`, '');
     mkdirSync(`${folder}/empty`);
@@ -64,7 +78,7 @@ describe('escapement', () => {
     expect(stderr).toBe(`escapement: ${folder}: there is no queue 'order' in this folder. Queues: orders\n`);
   });
 
-  it('reports the file that it cannot read', async () => {
+  it('the command reports the file that it cannot read', async () => {
     const folder = temporaryFolder();
     const segment = `${folder}/orders.0000000001.segment`;
     mkdirSync(segment);
@@ -74,7 +88,7 @@ describe('escapement', () => {
     }
   });
 
-  it('reports the file that it is not permitted to read', async () => {
+  it('the command reports the file that it is not permitted to read', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', ['a']);
     chmodSync(`${folder}/orders.0000000001.segment`, 0);
@@ -85,7 +99,7 @@ describe('escapement', () => {
 });
 
 describe('escapement diskqueue ls', () => {
-  it('lists the queues of both formats', async () => {
+  it('diskqueue ls lists the queues of both formats', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', numbered(30), { acked: 20 });
     makeNsqQueue(folder, 'events');
@@ -125,7 +139,7 @@ describe('escapement diskqueue ls', () => {
     expect(hashOf(folder)).toBe(before);
   });
 
-  it('shows whether a queue is open, in another process too', async () => {
+  it('diskqueue ls shows whether a queue is open, in another process too', async () => {
     const folder = temporaryFolder();
     const queue = await DiskQueue.open({ name: 'orders', dataPath: folder });
     await queue.put(Buffer.from('a'));
@@ -136,7 +150,7 @@ describe('escapement diskqueue ls', () => {
     expect(closed.result.queues).toMatchObject([{ isOpen: false }]);
   });
 
-  it('lists a queue that was read to its end', async () => {
+  it('diskqueue ls lists a queue that was read to its end', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', ['a'], { acked: 1 });
     await makeQueue(folder, 'orders', []);
@@ -145,7 +159,7 @@ describe('escapement diskqueue ls', () => {
     expect(result.queues).toMatchObject([{ name: 'orders', files: [], messages: 0, unacknowledged: 0 }]);
   });
 
-  it('prints names that would affect a terminal with escapes', async () => {
+  it('diskqueue ls prints names that would affect a terminal with escapes', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'or\u001b[31mders\n', ['a']);
     const { stdout } = await diskQueue('ls', folder);
@@ -155,7 +169,7 @@ describe('escapement diskqueue ls', () => {
 });
 
 describe('a queue that is in use', () => {
-  it('can be listed, verified and dumped meanwhile', async () => {
+  it('a queue that is in use can be listed, verified and dumped meanwhile', async () => {
     const folder = temporaryFolder();
     const queue = await DiskQueue.open({
       name: 'orders',
@@ -182,5 +196,206 @@ describe('a queue that is in use', () => {
       await work;
       await queue.close();
     }
+  });
+});
+
+const SECOND = 'orders.0000000002.segment';
+
+/** Of thirty messages in three files; one is damaged in the second file, and the third has lost one copy of its header. */
+async function damagedFolder(): Promise<string> {
+  const folder = temporaryFolder();
+  await makeQueue(folder, 'orders', numbered(30), { acked: 2 });
+  damage(folder, SECOND, 128 + 24 + 1);
+  damage(folder, 'orders.0000000003.segment', 3);
+  return folder;
+}
+
+describe('escapement diskqueue repair', () => {
+  it('diskqueue repair prints the steps with --dry-run, and changes nothing', async () => {
+    const folder = await damagedFolder();
+    const before = hashOf(folder);
+    const { result, code } = await diskQueueJson('repair', folder, '--dry-run');
+    expect(code).toBe(1);
+    expect(result).toMatchObject({
+      ...{ folder, isDryRun: true },
+      queues: [
+        {
+          ...{ name: 'orders', format: 'checked' },
+          steps: [
+            { action: 'rewrite', file: join(folder, SECOND), keptAs: join(folder, `${SECOND}.damaged`) },
+            { action: 'mend', file: join(folder, 'orders.0000000003.segment') },
+            { action: 'write cursor', file: join(folder, 'orders.cursor') },
+          ],
+          lost: [{ file: join(folder, SECOND), offset: 128, messages: 1 }],
+        },
+      ],
+    });
+    const { stdout } = await diskQueue('repair', folder, '--dry-run');
+    expect(stdout).toContain('orders (checked): this would be done\n');
+    expect(hashOf(folder)).toBe(before);
+  });
+
+  it('diskqueue repair keeps every intact message in order and the damaged files as copies; a second repair does nothing', async () => {
+    const folder = await damagedFolder();
+    const was = readFileSync(join(folder, SECOND));
+    const { stdout, stderr, code } = await diskQueue('repair', folder);
+    expect([stderr, code]).toEqual(['', 1]);
+    expect(stdout).toMatch(/^orders \(checked\): repaired\n/);
+    const lost = Number(/lost .* message (\d+): the checksum of a payload is wrong/.exec(stdout)?.[1]);
+    expect(readFileSync(join(folder, `${SECOND}.damaged`))).toEqual(was);
+
+    expect((await diskQueue('verify', folder)).code).toBe(0);
+    const before = hashOf(folder);
+    const again = await diskQueue('repair', folder);
+    expect([again.stdout, again.code]).toEqual(['orders (checked): nothing to do\n', 0]);
+    expect(readdirSync(folder)).toEqual(expect.arrayContaining(['orders.cursor', SECOND]));
+    expect((await diskQueueJson('repair', folder, '--dry-run')).result.queues[0]?.steps).toEqual([]);
+    expect(before).not.toBe('');
+
+    const kept = numbered(30).filter((_, i) => i >= 2 && i + 1 !== lost);
+    expect(await messagesOf(folder, 'orders')).toEqual(kept);
+  });
+
+  it('diskqueue repair completes what a crash interrupted, without a loss', async () => {
+    const folder = temporaryFolder();
+    await makeQueue(folder, 'orders', numbered(30));
+    const segments = readdirSync(folder).filter((name) => name.endsWith('.segment'));
+    const last = segments.sort().at(-1) as string;
+    const bytes = readFileSync(join(folder, last));
+    writeFileSync(join(folder, last), Buffer.concat([bytes.subarray(0, -40), Buffer.from([0xec, 0x51, 1])]));
+    writeFileSync(join(folder, 'orders.cursor.new'), 'x');
+    makeNsqQueue(folder, 'events');
+    appendFileSync(join(folder, 'events.diskqueue.000002.dat'), Buffer.from([0, 0, 0, 9, 1]));
+    const { result, code } = await diskQueueJson('repair', folder);
+    expect(code).toBe(0);
+    expect(result.queues.map(({ steps }) => steps?.map(({ action }) => action))).toEqual([
+      ['seal'],
+      ['remove', 'seal'],
+    ]);
+    expect(readFileSync(join(folder, last))).toEqual(bytes);
+    expect((await diskQueue('repair', folder)).stdout).toBe(
+      'events (nsq): nothing to do\norders (checked): nothing to do\n',
+    );
+  });
+
+  it('diskqueue repair replaces a damaged cursor: no message is lost, and some are delivered again', async () => {
+    const folder = temporaryFolder();
+    await makeQueue(folder, 'orders', numbered(10), { acked: 2, maxBytesPerFile: 10_000 });
+    for (const slot of [64, 4_096]) damage(folder, 'orders.cursor', slot);
+    const { stdout, code } = await diskQueue('repair', folder);
+    expect(stdout).toContain('write cursor');
+    expect(code).toBe(0);
+    expect(await messagesOf(folder, 'orders')).toEqual(numbered(10));
+  });
+
+  it('diskqueue repair repairs a queue of the nsq format up to the damage', async () => {
+    const folder = temporaryFolder();
+    makeNsqQueue(folder, 'events');
+    damage(folder, 'events.diskqueue.000001.dat', 9);
+    expect((await diskQueue('repair', folder)).code).toBe(1);
+    const { stdout } = await diskQueue('dump', folder);
+    expect(stdout).toBe('2\ttwo\n3\tthree\n4\tfive\n');
+    expect((await diskQueue('verify', folder)).code).toBe(0);
+    expect((await diskQueue('repair', folder)).stdout).toBe('events (nsq): nothing to do\n');
+  });
+
+  it('diskqueue repair changes no queue if one of them is open', async () => {
+    const folder = await damagedFolder();
+    const queue = await DiskQueue.open({ name: 'zebras', dataPath: folder });
+    await queue.put(Buffer.from('a'));
+    const before = hashOf(folder);
+    for (const words of [[], ['--dry-run'], ['--queue', 'zebras']]) {
+      const { stdout, stderr, code } = await diskQueue('repair', folder, ...words);
+      expect(stderr).toBe(
+        `escapement: queue 'zebras' in ${folder} is open; end the process that has it open first\n`,
+      );
+      expect([stdout, code]).toEqual(['', 2]);
+    }
+    expect(hashOf(folder)).toBe(before);
+    await queue.close();
+    expect((await diskQueue('repair', folder, '--queue', 'orders')).code).toBe(1);
+  });
+});
+
+const BINARY = Buffer.from([0, 1, 0xff, 0x41, 0x0a]);
+
+describe('escapement diskqueue dump', () => {
+  it('diskqueue dump prints the unacknowledged messages, one a line, and changes nothing', async () => {
+    const folder = temporaryFolder();
+    await makeQueue(folder, 'orders', numbered(30), { acked: 3 });
+    const before = hashOf(folder);
+    const { stdout, stderr, code } = await diskQueue('dump', folder, '--queue', 'orders');
+    const lines = numbered(30).map((message, i) => `${i + 1}\t${message}\n`);
+    expect([stdout, stderr, code]).toEqual([lines.slice(3).join(''), '', 0]);
+    const all = await diskQueue('dump', folder, '--all');
+    expect(all.stdout).toBe(lines.join(''));
+    const some = await diskQueue('dump', folder, '--from', '10', '--limit', '2');
+    expect(some.stdout).toBe(lines.slice(9, 11).join(''));
+    expect((await diskQueue('dump', folder, '--limit', '0')).stdout).toBe('');
+    expect((await diskQueue('dump', folder, '--from', '31')).stdout).toBe('');
+    expect(hashOf(folder)).toBe(before);
+  });
+
+  it('diskqueue dump prints messages as text, hex, base64, JSON or raw bytes', async () => {
+    const folder = temporaryFolder();
+    await makeQueue(folder, 'orders', ['grün\t\u001b[1m\\', BINARY, '']);
+    const dump = async (...words: string[]): Promise<string> =>
+      (await diskQueue('dump', folder, ...words)).stdout;
+    expect(await dump()).toBe('1\tgrün\\t\\x1b[1m\\\\\n2\t\\x00\\x01\\xffA\\n\n3\t\n');
+    expect(await dump('--format', 'hex', '--from', '2')).toBe('2\t0001ff410a\n3\t\n');
+    expect(await dump('--format', 'base64', '--from', '2')).toBe('2\tAAH/QQo=\n3\t\n');
+    const json = '{"sequence":2,"isAcknowledged":false,"data":"AAH/QQo="}\n';
+    expect(await dump('--format', 'json', '--from', '2', '--limit', '1')).toBe(json);
+    expect(await dump('--json', '--from', '2', '--limit', '1')).toBe(json);
+    const raw = await finished(startCommand(['diskqueue', 'dump', folder, '--raw', '--from', '2']));
+    expect(raw.stdout).toEqual(BINARY);
+  });
+
+  it('diskqueue dump needs --queue if there are several queues', async () => {
+    const folder = temporaryFolder();
+    await makeQueue(folder, 'orders', ['a']);
+    makeNsqQueue(folder, 'events');
+    const { stderr, code } = await diskQueue('dump', folder);
+    expect([stderr, code]).toEqual([
+      `escapement: ${folder}: there are several queues; use --queue. Queues: events, orders\n`,
+      2,
+    ]);
+    const { stdout } = await diskQueue('dump', folder, '--queue', 'events');
+    expect(stdout).toBe('2\ttwo\n3\tthree\n4\tfour\n5\tfive\n');
+    makeNsqQueue(folder, 'orders');
+    expect((await diskQueue('dump', folder, '--queue', 'orders')).stderr).toContain('one of each format');
+  });
+
+  it('diskqueue dump leaves damaged parts out, reports them, and the exit code is 1', async () => {
+    const folder = temporaryFolder();
+    await makeQueue(folder, 'orders', numbered(3));
+    damage(folder, 'orders.0000000001.segment', 128 + 24);
+    const { stdout, stderr, code } = await diskQueue('dump', folder);
+    expect(stdout).toBe('2\tmessage 2\n3\tmessage 3\n');
+    expect(stderr).toBe(`escapement: 1 damaged part left out; 'verify' lists them\n`);
+    expect(code).toBe(1);
+  });
+
+  it('diskqueue dump ends without an error when its reader closes the pipe', async () => {
+    const folder = temporaryFolder();
+    const messages = Array.from({ length: 2_000 }, () => 'x'.repeat(1_000));
+    await makeQueue(folder, 'orders', messages, { maxBytesPerFile: 10_000_000 });
+    const child = startCommand(['diskqueue', 'dump', folder]);
+    const result = finished(child);
+    await once(child.stdout as NodeJS.ReadableStream, 'data');
+    child.stdout?.destroy();
+    const { stderr, code } = await result;
+    expect([stderr, code]).toEqual(['', 0]);
+  });
+
+  it('diskqueue dump has the exit code 130 after Ctrl-C', async () => {
+    const folder = temporaryFolder();
+    const messages = Array.from({ length: 3_000 }, () => 'x'.repeat(2_000));
+    await makeQueue(folder, 'orders', messages, { maxBytesPerFile: 10_000_000 });
+    const child = startCommand(['diskqueue', 'dump', folder, '--format', 'hex']);
+    await once(child.stdout as NodeJS.ReadableStream, 'readable'); // and it is not read on: the command waits
+    child.kill('SIGINT');
+    const { stderr, code } = await finished(child);
+    expect([stderr, code]).toEqual(['', 130]);
   });
 });

@@ -1,8 +1,13 @@
 import { spawnSync } from 'node:child_process';
+import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { CommandError, describeError } from '../../src/cli/command-error.ts';
+import { addDiskQueue } from '../../src/cli/diskqueue/diskqueue.ts';
+import { run } from '../../src/cli/main.ts';
+import { addTasks } from '../../src/cli/tasks/tasks.ts';
 import { Output } from '../../src/cli/terminal/output.ts';
 import { ProgressBar } from '../../src/cli/terminal/progress-bar.ts';
+import type { Terminal } from '../../src/cli/terminal/terminal.ts';
 import {
   count,
   formatBytes,
@@ -15,43 +20,18 @@ import {
 import { EscapementError } from '../../src/core/errors.ts';
 import { COMMAND } from './support/command.ts';
 import { damage, makeQueue, temporaryFolder } from './support/queue-folder.ts';
-
-/** A stream that keeps what it is given. */
-class FakeStream {
-  readonly isTTY: boolean;
-  readonly columns = 80;
-  written = '';
-  failure: Error | undefined;
-
-  constructor(isTTY: boolean) {
-    this.isTTY = isTTY;
-  }
-
-  hasColors(): boolean {
-    return this.isTTY;
-  }
-
-  write(chunk: string | Uint8Array, done?: (error?: Error) => void): boolean {
-    if (this.failure === undefined) this.written += Buffer.from(chunk as Uint8Array).toString();
-    done?.(this.failure);
-    return true;
-  }
-
-  on(): this {
-    return this;
-  }
-}
+import { FakeStream } from './tasks/support/tasks-command.ts';
 
 describe('Output', () => {
-  it('has colours on a terminal only', () => {
-    const text = new Output(new FakeStream(true)).paint('red', 'problem');
+  it('a terminal output has colours on a terminal only', () => {
+    const text = new Output(new FakeStream(true, 80)).paint('red', 'problem');
     expect(text).toBe('\u001b[31mproblem\u001b[39m');
-    expect(new Output(new FakeStream(false)).paint('red', 'problem')).toBe('problem');
+    expect(new Output(new FakeStream(false, 80)).paint('red', 'problem')).toBe('problem');
   });
 
-  it('makes text harmless, and writes bytes unchanged', async () => {
+  it('a terminal output makes text harmless, and writes bytes unchanged', async () => {
     for (const isTTY of [true, false]) {
-      const stream = new FakeStream(isTTY);
+      const stream = new FakeStream(isTTY, 80);
       const out = new Output(stream);
       const red = out.paint('red', 'red');
       await out.print(`${red}\ta\u001b[2J\u009b\r\u202e\u2028\nb`);
@@ -61,8 +41,8 @@ describe('Output', () => {
     }
   });
 
-  it('collects data, and writes nothing more when the reader has closed the pipe', async () => {
-    const stream = new FakeStream(false);
+  it('a terminal output collects data, and writes nothing more when the reader has closed the pipe', async () => {
+    const stream = new FakeStream(false, 80);
     const out = new Output(stream);
     await out.add('a');
     expect(stream.written).toBe('');
@@ -75,16 +55,16 @@ describe('Output', () => {
     expect(stream.written).toBe('ab\n');
   });
 
-  it('rejects when the disk of its file is full', async () => {
-    const stream = new FakeStream(false);
+  it('a terminal output rejects when the disk of its file is full', async () => {
+    const stream = new FakeStream(false, 80);
     stream.failure = Object.assign(new Error('full'), { code: 'ENOSPC' });
     await expect(new Output(stream).print('a')).rejects.toThrow('full');
   });
 });
 
 describe('ProgressBar', () => {
-  it('is drawn on a terminal, and only if the work takes a while', () => {
-    const stream = new FakeStream(true);
+  it('a progress bar is drawn on a terminal, and only if the work takes a while', () => {
+    const stream = new FakeStream(true, 80);
     let nowMs = 0;
     const bar = new ProgressBar(new Output(stream), 'orders', () => nowMs);
     bar.update(1, 100);
@@ -95,8 +75,8 @@ describe('ProgressBar', () => {
     expect(stream.written).toContain('orders');
   });
 
-  it('shows its label, which has no other effect on the terminal', () => {
-    const stream = new FakeStream(true);
+  it('a progress bar shows its label, which has no other effect on the terminal', () => {
+    const stream = new FakeStream(true, 80);
     let nowMs = 0;
     const bar = new ProgressBar(new Output(stream), '{total}\u001b[2J\u202e', () => nowMs);
     nowMs = 1_000;
@@ -105,8 +85,8 @@ describe('ProgressBar', () => {
     expect(stream.written).toContain('{total}\\x1b[2J\\u202e');
   });
 
-  it('is never drawn elsewhere', () => {
-    const stream = new FakeStream(false);
+  it('a progress bar is never drawn elsewhere', () => {
+    const stream = new FakeStream(false, 80);
     let nowMs = 0;
     const bar = new ProgressBar(new Output(stream), 'orders', () => nowMs);
     nowMs = 1_000;
@@ -147,7 +127,7 @@ describe('text of the command', () => {
 });
 
 describe('describeError', () => {
-  it('returns one line for an error of the environment', () => {
+  it('describeError returns one line for an error of the environment', () => {
     const denied = Object.assign(new Error('EACCES: …'), { code: 'EACCES', path: '/q', syscall: 'open' });
     expect(describeError(denied)).toBe('/q: permission denied');
     const odd = Object.assign(new Error('EODD: odd'), { code: 'EODD', syscall: 'open' });
@@ -159,7 +139,7 @@ describe('describeError', () => {
     );
   });
 
-  it('keeps the stack of a fault of the program', () => {
+  it('describeError keeps the stack of a fault of the program', () => {
     expect(describeError(new TypeError('a bug'))).toMatch(/TypeError: a bug\n +at /);
   });
 });
@@ -168,7 +148,7 @@ describe('describeError', () => {
 const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0;
 
 describe.skipIf(!hasScript)('on a terminal', () => {
-  it('the command has colours, unless NO_COLOR is set', async () => {
+  it('the command has colours on a terminal, unless NO_COLOR is set', async () => {
     const folder = temporaryFolder();
     await makeQueue(folder, 'orders', ['a', 'b']);
     damage(folder, 'orders.0000000001.segment', 128 + 24);
@@ -182,5 +162,52 @@ describe.skipIf(!hasScript)('on a terminal', () => {
     const plain = run({ NO_COLOR: '1' });
     expect(plain).toContain('1 problem');
     expect(plain).not.toContain('\u001b');
+  });
+});
+
+describe('--help', () => {
+  const PARTS = [addDiskQueue, addTasks];
+
+  function terminalOn(stream: FakeStream): Terminal {
+    const out = new Output(stream);
+    return { out, err: out, signal: new AbortController().signal, exitCode: 0 };
+  }
+
+  async function helpOf(...words: string[]): Promise<string> {
+    const stream = new FakeStream(false);
+    expect(await run([...words, '--help'], terminalOn(stream), PARTS, '0.0.0')).toBe(0);
+    return stream.written;
+  }
+
+  /** The words of every command, and of every group of commands. */
+  function commandsIn(parent: Command, words: readonly string[] = []): string[][] {
+    return parent.commands.flatMap((command) => {
+      const path = [...words, command.name()];
+      return [path, ...commandsIn(command, path)];
+    });
+  }
+
+  const program = new Command();
+  for (const add of PARTS) add(program, terminalOn(new FakeStream(false)));
+
+  it.each([[], ...commandsIn(program)].map((words) => ({ words, command: words.join(' ') })))(
+    'the help of escapement $command fits 80 columns',
+    async ({ words }) => {
+      const lines = (await helpOf(...words)).split('\n');
+      expect(lines.filter(({ length }) => length > 80)).toEqual([]);
+    },
+  );
+
+  it('the help of a command on tasks explains the connection options', async () => {
+    const help = await helpOf('tasks', 'queue', 'ls');
+    expect(help).toMatch(/^Connection \(see: escapement tasks --help\):\n {2}-u, --uri <uri> /m);
+    for (const option of ['--db', '--password', '--cluster_addrs', '--tls', '--token', '--json']) {
+      expect(help).toContain(option);
+    }
+    expect(help).not.toContain('--cluster-addrs');
+  });
+
+  it('the help of queue explains --force where the command remove is listed', async () => {
+    expect(await helpOf('tasks', 'queue')).toContain('--force');
   });
 });

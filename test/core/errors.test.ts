@@ -1,9 +1,10 @@
-import { describe, expect, it } from 'vitest';
 import { EscapementError } from 'escapement';
+import { describe, expect, it } from 'vitest';
 import { outOfRange, wrongType, wrongValue } from '../../src/core/errors.ts';
+import { runProgram } from '../run-program.ts';
 
 describe('EscapementError', () => {
-  it('carries code, op and cause', () => {
+  it('an error has a code, an op and a cause', () => {
     const cause = new Error('disk');
     const error = new EscapementError('ERR_TIMER_CLOSED', 'timer is closed', {
       op: 'SystemTimer.add',
@@ -19,13 +20,13 @@ describe('EscapementError', () => {
     expect(error).toBeInstanceOf(EscapementError);
   });
 
-  it('has no op and no cause when none was given, and keeps a cause that is undefined', () => {
+  it('an error has no op and no cause if none was given, and keeps a cause that is undefined', () => {
     expect('op' in new EscapementError('ERR_TIMER_CLOSED', 'm')).toBe(false);
     expect('cause' in new EscapementError('ERR_TIMER_CLOSED', 'm')).toBe(false);
     expect('cause' in new EscapementError('ERR_TIMER_CLOSED', 'm', { cause: undefined })).toBe(true);
   });
 
-  it('recognises an error of another loaded copy of the package', () => {
+  it('instanceof recognises an error of another loaded copy of the package', () => {
     const foreign = Object.assign(Object.create({ [Symbol.for('escapement.error')]: true }) as object, {
       code: 'X',
     });
@@ -35,14 +36,14 @@ describe('EscapementError', () => {
     }
   });
 
-  it('lets a subclass have an instanceof of its own', () => {
+  it('a subclass of EscapementError can have its own instanceof', () => {
     class Special extends EscapementError {}
     const special = new Special('ERR_TIMER_CLOSED', 'm');
     expect(special instanceof Special && special instanceof EscapementError).toBe(true);
     expect(new EscapementError('ERR_TIMER_CLOSED', 'm') instanceof Special).toBe(false);
   });
 
-  it('becomes JSON with its cause and without a stack', () => {
+  it('the JSON of an error has the cause and no stack', () => {
     const inner = new EscapementError('ERR_CLOCK_STALLED', 'inner');
     const error = new EscapementError('ERR_TIMER_CLOSED', 'outer', { op: 'x', cause: new Error('why') });
     expect(JSON.parse(JSON.stringify(error))).toEqual({
@@ -64,7 +65,7 @@ describe('EscapementError', () => {
 });
 
 describe('argument errors', () => {
-  it('name the argument, what it must be, and show the value', () => {
+  it('an argument error names the argument, what it must be, and the value', () => {
     expect(outOfRange('tickMs', 'an integer of at least 1', 0.5)).toMatchObject({
       name: 'RangeError',
       code: 'ERR_OUT_OF_RANGE',
@@ -101,7 +102,29 @@ describe('argument errors', () => {
       '[function anonymous]',
     ],
     ['x'.repeat(100), `'${'x'.repeat(60)}…' (a string)`],
-  ])('shows %o', (value, shown) => {
+  ])('an argument error shows the value %o', (value, shown) => {
     expect(wrongType('a', 'b', value).message).toBe(`a must be b. Received ${shown}`);
   });
+});
+
+it('an uncaught error is thrown in its own turn, after the code and the microtasks that were running', () => {
+  const { stdout, status } = runProgram(`
+    import { SystemTimer } from 'escapement';
+    process.on('uncaughtException', (error) => console.log('uncaught', error.message));
+    const timer = new SystemTimer({ autoStart: false });
+    timer.schedule(0, () => { throw new Error('first'); }, 0);
+    timer.schedule(0, () => console.log('sibling ran'), 0);
+    timer.schedule(0, () => { throw new Error('second'); }, 0);
+    console.log('ran', timer.poll());
+    Promise.resolve().then(() => console.log('microtask'));
+    timer.close();
+  `);
+  expect(stdout.trim().split('\n')).toEqual([
+    'sibling ran',
+    'ran 3',
+    'microtask',
+    'uncaught first',
+    'uncaught second',
+  ]);
+  expect(status).toBe(0);
 });

@@ -4,11 +4,11 @@ import { ManualClock as FromTesting } from 'escapement/testing';
 import { inOwnTurn } from '../../src/core/own-turn.ts';
 
 describe('ManualClock', () => {
-  it('is the same class from both subpaths', () => {
+  it('ManualClock is the same class from both subpaths', () => {
     expect(FromTesting).toBe(ManualClock);
   });
 
-  it('starts at 0 and 0, or where it is told', () => {
+  it('a manual clock starts at 0, or at the given times', () => {
     expect([new ManualClock().now(), new ManualClock().wallNow()]).toEqual([0, 0]);
     const clock = new ManualClock({ nowMs: 12.5, wallMs: 1_700_000_000_000 });
     expect([clock.now(), clock.wallNow()]).toEqual([12.5, 1_700_000_000_000]);
@@ -16,7 +16,7 @@ describe('ManualClock', () => {
     expect([clock.now(), clock.wallNow()]).toEqual([20, 1_700_000_000_007.5]);
   });
 
-  it('fires the wake-ups due on the way, each at its own time, in order', () => {
+  it('advance fires the wake-ups that become due, each at its own time, in order', () => {
     const clock = new ManualClock({ nowMs: 100 });
     const fired: [string, number][] = [];
     const arm = (name: string, delayMs: number): void => {
@@ -40,7 +40,7 @@ describe('ManualClock', () => {
     expect(clock.pendingWakeups).toBe(1);
   });
 
-  it('fires wake-ups that are armed on the way, when they are due on the way', () => {
+  it('advance fires wake-ups that are armed meanwhile, if they become due', () => {
     const clock = new ManualClock();
     const firedAt: number[] = [];
     const again = (): void => {
@@ -53,7 +53,7 @@ describe('ManualClock', () => {
     expect(clock.pendingWakeups).toBe(1);
   });
 
-  it('never calls back synchronously, and never after cancel', () => {
+  it('a manual clock never calls back synchronously, and never after cancel', () => {
     const clock = new ManualClock();
     const callback = vi.fn();
     const timeout = clock.setTimeout(callback, 0);
@@ -67,7 +67,7 @@ describe('ManualClock', () => {
     expect(clock.pendingWakeups).toBe(0);
   });
 
-  it('does not go back when a callback advances it', () => {
+  it('a manual clock does not go back when a callback advances it', () => {
     const clock = new ManualClock();
     clock.setTimeout(() => {
       clock.advance(100);
@@ -79,7 +79,7 @@ describe('ManualClock', () => {
     expect(late).toHaveReturnedWith(50 + 0);
   });
 
-  it('stands where a throwing wake-up left it, and goes on', () => {
+  it('a manual clock stops at a wake-up that throws, and can go on', () => {
     const clock = new ManualClock();
     clock.setTimeout(() => {
       throw new Error('boom');
@@ -94,7 +94,7 @@ describe('ManualClock', () => {
     expect(after).toHaveBeenCalledOnce();
   });
 
-  it('gives up on a loop that re-arms itself with no delay, instead of hanging', () => {
+  it('advance throws, instead of hanging, if a wake-up arms itself again and again without a delay', () => {
     const clock = new ManualClock();
     const again = (): void => {
       clock.setTimeout(again, 0);
@@ -115,7 +115,7 @@ describe('ManualClock', () => {
     expect(clock.now()).toBe(1);
   });
 
-  it('checks its other arguments too', async () => {
+  it('a manual clock validates its arguments', async () => {
     const clock = new ManualClock();
     expect(() => clock.setTimeout('x' as never, 1)).toThrow(TypeError);
     expect(() => clock.setTimeout(() => undefined, NaN)).toThrow(RangeError);
@@ -193,7 +193,7 @@ describe('ManualClock', () => {
     }
   });
 
-  it('advanceAsync gives up on work that puts itself off from turn to turn for ever', async () => {
+  it('advanceAsync rejects if work is postponed from turn to turn without end', async () => {
     const clock = new ManualClock();
     let isOver = false;
     const again = (): void => {
@@ -206,7 +206,7 @@ describe('ManualClock', () => {
     expect(clock.now()).toBe(1);
   });
 
-  it('has one pending wake-up per timer, however many tasks wait', () => {
+  it('a timer has one pending wake-up, however many tasks wait', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const ids = Array.from({ length: 1_000 }, (_, i) => timer.schedule(i + 1, () => undefined, 0));
@@ -215,7 +215,7 @@ describe('ManualClock', () => {
     expect(clock.pendingWakeups).toBe(0);
   });
 
-  it('lets a month of virtual time pass in an instant', () => {
+  it('a month of virtual time passes in an instant', () => {
     const clock = new ManualClock();
     const timer = new SystemTimer({ clock });
     const day = 86_400_000;

@@ -1,6 +1,13 @@
-import { describe, expect, test } from 'vitest';
-import { checkOptions, integer, orInfinity, readOptions, type OptionTable } from '../../src/core/options.ts';
-import { requireFunction, requireString } from '../../src/core/validate.ts';
+import { describe, expect, it, test } from 'vitest';
+import { checkOptions, integer, type OptionTable, orInfinity, readOptions } from '../../src/core/options.ts';
+import {
+  invalidDelay,
+  requireFiniteNumber,
+  requireFunction,
+  requireIntegerAtLeast,
+  requireOneOf,
+  requireString,
+} from '../../src/core/validate.ts';
 
 interface FetchOptions {
   readonly url: string;
@@ -17,13 +24,13 @@ const OPTIONS = {
 const read = (options: unknown) => readOptions('fetch', options as FetchOptions, OPTIONS);
 
 describe('options of a table', () => {
-  test('have the defaults of what is missing or undefined', () => {
+  test('options that are missing or undefined have their defaults', () => {
     expect(read({ url: '/' })).toEqual({ url: '/', retries: 3, onError: undefined });
     expect(read({ url: '/', retries: undefined })).toHaveProperty('retries', 3);
     expect(read({ url: '/', retries: Infinity })).toHaveProperty('retries', Infinity);
   });
 
-  test('are read from a prototype too', () => {
+  test('options are also read from a prototype', () => {
     expect(read(Object.assign(Object.create({ retries: 5 }), { url: '/' }))).toHaveProperty('retries', 5);
   });
 
@@ -38,14 +45,14 @@ describe('options of a table', () => {
       { url: '/', toString: 1 },
       'fetch: options.toString is not an option. Known options: url, retries, onError',
     ],
-  ])('%o throws an error that names the option and its value', (options, message) => {
+  ])('the options %o are rejected by an error that names the option and its value', (options, message) => {
     expect(() => read(options)).toThrow(message);
     expect(() => {
       checkOptions('fetch', options, OPTIONS);
     }).toThrow(message);
   });
 
-  test('have the name of their argument in an error', () => {
+  test('an error of an option has the name of the argument', () => {
     expect(() => readOptions('fetch', { url: 1 } as never, OPTIONS, 'options.first')).toThrow(
       'options.first.url must be a string',
     );
@@ -71,12 +78,12 @@ describe('names of options', () => {
     return '';
   };
 
-  test('may be undefined, and symbols are ignored', () => {
+  test('names of options may be undefined, and symbols are ignored', () => {
     expect(messageFor({})).toBe('');
     expect(messageFor({ tickMs: undefined, name: {}, [Symbol('mine')]: 1 })).toBe('');
   });
 
-  test('are checked for own enumerable keys only', () => {
+  test('only names of own enumerable options are checked', () => {
     expect(messageFor(Object.create({ inherited: 1 }))).toBe('');
     expect(messageFor(Object.defineProperty({}, 'hidden', { value: 1 }))).toBe('');
   });
@@ -92,14 +99,14 @@ describe('names of options', () => {
     ['heartbeatInterval', 'heartbeatIntervalMs'],
     ['hearbeatIntervallSecs', 'heartbeatIntervalMs'],
     ['heartbeatIntervals', 'heartbeatIntervalMs'],
-  ])('%s is corrected to %s', (key, meant) => {
+  ])('the unknown option %s is corrected to %s', (key, meant) => {
     expect(messageFor({ [key]: undefined })).toBe(
       `Timer: options.${key} is not an option. Did you mean ${meant}?`,
     );
   });
 
   test.each(['x', 'retries', 'timeout', '', 'constructor', '__proto__', 'é'])(
-    'all are listed for %j, which is similar to none',
+    'all options are listed for %j, which is similar to none of them',
     (key) => {
       const value: unknown = JSON.parse(`{ ${JSON.stringify(key)}: 1 }`);
       const list = 'tickMs, name, id, heartbeatIntervalMs';
@@ -107,7 +114,7 @@ describe('names of options', () => {
     },
   );
 
-  test('are not listed if there are more than eight', () => {
+  test('options are not listed if there are more than eight', () => {
     const many = Object.fromEntries(
       Array.from({ length: 9 }, (_, i) => [`option${i}`, [anything, undefined] as const]),
     );
@@ -116,12 +123,58 @@ describe('names of options', () => {
     }).toThrow(/^Timer: options\.x is not an option$/);
   });
 
-  test('the beginning of a long key is shown', () => {
+  test('only the beginning of the name of a long unknown option is shown', () => {
     const key = 'k'.repeat(1_000_000);
     expect(messageFor({ [key]: 1 })).toMatch(/^Timer: options\.k{60}… is not an option\. Known/);
   });
 
   test('a value that is not an object is rejected', () => {
     for (const bad of [null, undefined, 'a']) expect(messageFor(bad)).toMatch(/^options must be an object/);
+  });
+});
+
+describe('validation', () => {
+  it('an invalid delay is a TypeError if its type is wrong, and a RangeError otherwise', () => {
+    expect(invalidDelay('delayMs', Infinity)).toMatchObject({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' });
+    expect(invalidDelay('delayMs', '5')).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' });
+  });
+
+  it('requireFiniteNumber accepts only finite numbers', () => {
+    for (const good of [0, -1, 0.5, 1e308]) requireFiniteNumber('n', good);
+    for (const bad of [NaN, Infinity, -Infinity]) {
+      expect(() => {
+        requireFiniteNumber('n', bad);
+      }).toThrow(RangeError);
+    }
+    for (const bad of ['1', 1n, null, undefined, {}]) {
+      expect(() => {
+        requireFiniteNumber('n', bad);
+      }).toThrow(TypeError);
+    }
+  });
+
+  it('requireIntegerAtLeast accepts only integers that are not below the minimum', () => {
+    requireIntegerAtLeast('n', 2, 2);
+    for (const bad of [1, 2.5, NaN, Infinity, 2 ** 53]) {
+      expect(() => {
+        requireIntegerAtLeast('n', 2, bad);
+      }).toThrow(/n must be an integer of at least 2\. Received/);
+    }
+    expect(() => {
+      requireIntegerAtLeast('n', 2, '3');
+    }).toThrow(TypeError);
+  });
+
+  it('requireFunction accepts functions, and requireOneOf words of a list', () => {
+    requireFunction('f', () => undefined);
+    expect(() => {
+      requireFunction('f', {});
+    }).toThrow(/f must be a function. Received \[object Object\]/);
+    requireOneOf('w', ['a', 'b'], 'a');
+    for (const bad of ['c', undefined, 1]) {
+      expect(() => {
+        requireOneOf('w', ['a', 'b'], bad);
+      }).toThrow(/w must be 'a' or 'b'/);
+    }
   });
 });

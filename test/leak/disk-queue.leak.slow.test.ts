@@ -15,7 +15,7 @@ import {
   settled,
   temporaryFolder,
 } from '../diskqueue/support/queues.ts';
-import { RecordingMetrics } from '../diskqueue/support/recording-metrics.ts';
+import { RecordingMetrics } from '../metrics/recording-metrics.ts';
 import { runProgram } from '../run-program.ts';
 import { collect, heldBytes } from './collect.ts';
 

@@ -1,102 +1,100 @@
 import { describe, expect, test } from 'vitest';
-import { runProgram, type ProgramResult } from '../run-program.ts';
-
-/** Runs a program in a process of its own, in real time; one that does not end is killed, and has no status. */
-function run(body: string): ProgramResult & { readonly lines: string[] } {
-  const result = runProgram(`
-    import { SystemTimer, TimerTask } from 'escapement';
-    const say = (line) => { console.log(line); };
-    class Task extends TimerTask {
-      constructor(delayMs, body) { super(delayMs); this.body = body; }
-      run() { this.body(); }
-    }
-    ${body}
-  `);
-  return { ...result, lines: result.stdout.split('\n').filter((line) => line !== '') };
-}
+import { type ProgramResult, runProgram } from '../run-program.ts';
 
 const MINUTES_MS = 600_000;
 
-describe('in real time, a process', () => {
-  test('ends by itself when its timer is idle', () => {
-    const { status, lines } = run(`
-      const timer = new SystemTimer();
-      const task = new Task(${MINUTES_MS}, () => say('ran'));
-      timer.add(task);
-      timer.cancel(timer.schedule(${MINUTES_MS}, say, 'ran'));
-      task.cancel();
-      timer.schedule(1, say, 'short');
-      say('size ' + timer.size);
-    `);
+/** Runs a program in a process of its own, in real time; one that does not end is killed, and has no status. */
+const runTimer = (body: string): ProgramResult =>
+  runProgram(`
+  import { SystemTimer, TimerTask } from 'escapement';
+  const say = (line) => { console.log(line); };
+  class Task extends TimerTask {
+    constructor(delayMs, body) { super(delayMs); this.body = body; }
+    run() { this.body(); }
+  }
+  ${body}
+`);
+
+describe('a process with a timer, in real time', () => {
+  test('a process ends by itself when its timer is idle', () => {
+    const { status, lines } = runTimer(`
+    const timer = new SystemTimer();
+    const task = new Task(${MINUTES_MS}, () => say('ran'));
+    timer.add(task);
+    timer.cancel(timer.schedule(${MINUTES_MS}, say, 'ran'));
+    task.cancel();
+    timer.schedule(1, say, 'short');
+    say('size ' + timer.size);
+  `);
     expect([status, lines]).toEqual([0, ['size 1', 'short']]);
   });
 
-  test('ends by itself while tasks wait in a timer without ref', () => {
-    const { status, lines } = run(`
-      const before = new SystemTimer();
-      before.unref();
-      before.schedule(${MINUTES_MS}, say, 'ran');
-      const after = new SystemTimer();
-      after.add(new Task(${MINUTES_MS}, () => say('ran')));
-      after.unref();
-      after.schedule(${MINUTES_MS} / 2, say, 'ran');
-      say('waiting ' + (before.size + after.size));
-    `);
+  test('a process ends by itself while tasks wait in a timer without ref', () => {
+    const { status, lines } = runTimer(`
+    const before = new SystemTimer();
+    before.unref();
+    before.schedule(${MINUTES_MS}, say, 'ran');
+    const after = new SystemTimer();
+    after.add(new Task(${MINUTES_MS}, () => say('ran')));
+    after.unref();
+    after.schedule(${MINUTES_MS} / 2, say, 'ran');
+    say('waiting ' + (before.size + after.size));
+  `);
     expect([status, lines]).toEqual([0, ['waiting 3']]);
   });
 
-  test('stays alive while a task waits, and ends after it', () => {
-    const { status, lines } = run(`
-      const timer = new SystemTimer();
-      timer.unref();
-      timer.schedule(200, say, 'ran');
-      timer.ref();
-      process.on('exit', () => say('exit'));
-      say('waiting');
-    `);
+  test('a process stays alive while a timer has a task, and ends after it', () => {
+    const { status, lines } = runTimer(`
+    const timer = new SystemTimer();
+    timer.unref();
+    timer.schedule(200, say, 'ran');
+    timer.ref();
+    process.on('exit', () => say('exit'));
+    say('waiting');
+  `);
     expect([status, lines]).toEqual([0, ['waiting', 'ran', 'exit']]);
   });
 
-  test('stays alive while somebody sleeps', () => {
-    const { status, lines } = run(`
-      const timer = new SystemTimer();
-      say(await timer.sleep(100, 'slept'));
-    `);
+  test('a process stays alive while a sleep is pending', () => {
+    const { status, lines } = runTimer(`
+    const timer = new SystemTimer();
+    say(await timer.sleep(100, 'slept'));
+  `);
     expect([status, lines]).toEqual([0, ['slept']]);
   });
 
-  test('ends by itself once the timer is closed', () => {
-    const { status, lines } = run(`
-      const timer = new SystemTimer();
-      for (let i = 0; i < 10; i++) timer.add(new Task(${MINUTES_MS}, () => say('ran')));
-      timer.sleep(${MINUTES_MS}).catch((error) => say(error.code));
-      say('dropped ' + timer.close().length);
-    `);
+  test('a process ends by itself once its timer is closed', () => {
+    const { status, lines } = runTimer(`
+    const timer = new SystemTimer();
+    for (let i = 0; i < 10; i++) timer.add(new Task(${MINUTES_MS}, () => say('ran')));
+    timer.sleep(${MINUTES_MS}).catch((error) => say(error.code));
+    say('dropped ' + timer.close().length);
+  `);
     expect([status, lines]).toEqual([0, ['dropped 10', 'ERR_TIMER_CLOSED']]);
   });
 
-  test('is not held by a timer that nobody drives', () => {
-    const { status, lines } = run(`
-      const timer = new SystemTimer({ autoStart: false });
-      timer.schedule(50, say, 'ran');
-      say('waiting');
-    `);
+  test('a process is not kept alive by a timer with autoStart false', () => {
+    const { status, lines } = runTimer(`
+    const timer = new SystemTimer({ autoStart: false });
+    timer.schedule(50, say, 'ran');
+    say('waiting');
+  `);
     expect([status, lines]).toEqual([0, ['waiting']]);
   });
 });
 
 describe('an error without a handler', () => {
-  test('is an uncaught exception in a turn of its own, while the siblings run', () => {
-    const { status, lines } = run(`
-      process.on('uncaughtException', (error) => say('uncaught ' + error.message));
-      const timer = new SystemTimer();
-      const fail = (message) => { say('throws ' + message); throw new Error(message); };
-      timer.schedule(0, fail, 'a');
-      timer.schedule(0, say, 'sibling 1');
-      timer.add(new Task(0, () => fail('b')));
-      timer.schedule(0, say, 'sibling 2');
-      timer.schedule(50, say, 'later');
-    `);
+  test('an error without a handler is an uncaught exception in its own turn, and the other tasks run', () => {
+    const { status, lines } = runTimer(`
+    process.on('uncaughtException', (error) => say('uncaught ' + error.message));
+    const timer = new SystemTimer();
+    const fail = (message) => { say('throws ' + message); throw new Error(message); };
+    timer.schedule(0, fail, 'a');
+    timer.schedule(0, say, 'sibling 1');
+    timer.add(new Task(0, () => fail('b')));
+    timer.schedule(0, say, 'sibling 2');
+    timer.schedule(50, say, 'later');
+  `);
     expect(status).toBe(0);
     expect(lines).toEqual([
       'throws a',
@@ -109,47 +107,143 @@ describe('an error without a handler', () => {
     ]);
   });
 
-  test('ends the process like any other, with its own stack', () => {
-    const { status, stderr, lines } = run(`
-      const timer = new SystemTimer();
-      timer.schedule(0, function failingCallback() { throw new Error('nobody handles me'); }, undefined);
-      timer.schedule(0, say, 'sibling');
-      timer.schedule(${MINUTES_MS}, say, 'later');
-    `);
+  test('an error without a handler ends the process, and its own stack is printed', () => {
+    const { status, stderr, lines } = runTimer(`
+    const timer = new SystemTimer();
+    timer.schedule(0, function failingCallback() { throw new Error('nobody handles me'); }, undefined);
+    timer.schedule(0, say, 'sibling');
+    timer.schedule(${MINUTES_MS}, say, 'later');
+  `);
     expect([status, lines]).toEqual([1, ['sibling']]);
     expect(stderr).toContain('Error: nobody handles me');
     expect(stderr).toContain('failingCallback');
   });
 
-  test('thrown by the handler itself is one, too', () => {
-    const { status, lines } = run(`
-      process.on('uncaughtException', (error) => say('uncaught ' + error.message));
-      const timer = new SystemTimer({ onError: (error) => { throw new Error('handler of ' + error.message); } });
-      timer.schedule(0, () => { throw new Error('a'); }, undefined);
-      timer.schedule(0, say, 'sibling');
-    `);
+  test('an error of the error handler is an uncaught exception', () => {
+    const { status, lines } = runTimer(`
+    process.on('uncaughtException', (error) => say('uncaught ' + error.message));
+    const timer = new SystemTimer({ onError: (error) => { throw new Error('handler of ' + error.message); } });
+    timer.schedule(0, () => { throw new Error('a'); }, undefined);
+    timer.schedule(0, say, 'sibling');
+  `);
     expect([status, lines]).toEqual([0, ['sibling', 'uncaught handler of a']]);
   });
 
-  test('thrown by an executor is one, too, and the tasks run', () => {
-    const { status, lines } = run(`
-      process.on('uncaughtException', (error) => say('uncaught ' + error.message));
-      const timer = new SystemTimer({ executor: () => { throw new Error('executor'); } });
-      timer.schedule(1, say, 'ran');
-    `);
+  test('an error of an executor is an uncaught exception, and the tasks run', () => {
+    const { status, lines } = runTimer(`
+    process.on('uncaughtException', (error) => say('uncaught ' + error.message));
+    const timer = new SystemTimer({ executor: () => { throw new Error('executor'); } });
+    timer.schedule(1, say, 'ran');
+  `);
     expect([status, lines]).toEqual([0, ['ran', 'uncaught executor']]);
   });
 });
 
-test('in real time, a thousand timers are never early', () => {
-  const { status, lines } = run(`
-    const timer = new SystemTimer();
-    let early = 0, ran = 0;
-    for (let i = 0; i < 1_000; i++) {
-      const dueMs = performance.now() + i * 0.3;
-      timer.schedule(i * 0.3, (due) => { ran++; if (performance.now() < due) early++; }, dueMs);
-    }
-    process.on('exit', () => say(ran + ' ran, ' + early + ' early'));
-  `);
+test('no timer of a thousand runs early in real time', () => {
+  const { status, lines } = runTimer(`
+  const timer = new SystemTimer();
+  let early = 0, ran = 0;
+  for (let i = 0; i < 1_000; i++) {
+    const dueMs = performance.now() + i * 0.3;
+    timer.schedule(i * 0.3, (due) => { ran++; if (performance.now() < due) early++; }, dueMs);
+  }
+  process.on('exit', () => say(ran + ' ran, ' + early + ' early'));
+`);
   expect([status, lines]).toEqual([0, ['1000 ran, 0 early']]);
+});
+
+/** Runs a program in a process of its own, in real time; one that does not end is killed, and has no status. */
+const runQueue = (body: string): ProgramResult =>
+  runProgram(`
+  import { DelayingQueue, RateLimitingQueue, WorkQueue, defaultControllerRateLimiter, parallelizeUntil } from 'escapement';
+  const say = (line) => { console.log(line); };
+  process.on('exit', () => say('exit'));
+  ${body}
+`);
+
+describe('a process with a work queue, in real time', () => {
+  test('a process ends by itself although a worker waits for items', () => {
+    const { status, lines } = runQueue(`
+    const queue = new WorkQueue();
+    queue.run((item) => say(item));
+    await undefined;
+    queue.add('a');
+    queue.get().then(() => say('never'));
+  `);
+    expect([status, lines]).toEqual([0, ['a', 'exit']]);
+  });
+
+  test('a process stays alive while an item is delayed, and ends after it', () => {
+    const { status, lines } = runQueue(`
+    const queue = new DelayingQueue();
+    queue.addAfter('a', 100);
+    queue.run((item) => say(item));
+    say('waiting');
+  `);
+    expect([status, lines]).toEqual([0, ['waiting', 'a', 'exit']]);
+  });
+
+  test('a process ends by itself while items have an infinite delay, and once the queue is shut down', () => {
+    const { status, lines } = runQueue(`
+    const queue = new DelayingQueue();
+    queue.addAfter('parked', Infinity);
+    queue.addAfter('a', ${MINUTES_MS});
+    say(queue.shutDown().join());
+    const other = new DelayingQueue();
+    other.addAfter('parked', Infinity);
+  `);
+    expect([status, lines]).toEqual([0, ['a,parked', 'exit']]);
+  });
+
+  test('a controller retries failed items after their delays in real time', () => {
+    const { status, stderr, lines } = runQueue(`
+    const queue = new RateLimitingQueue(defaultControllerRateLimiter());
+    const startMs = performance.now();
+    const atMs = [];
+    queue.add('a');
+    await queue.run((item, { numRequeues }) => {
+      atMs.push(performance.now() - startMs);
+      if (numRequeues < 3) throw new Error('not yet');
+      queue.shutDown();
+    });
+    say(atMs.length);
+    say([5, 15, 35].every((dueMs, i) => atMs[i + 1] >= dueMs));
+  `);
+    expect([status, stderr, lines]).toEqual([0, '', ['4', 'true', 'exit']]);
+  });
+
+  test('an aborted signal causes no unhandled rejection', () => {
+    const { status, stderr, lines } = runQueue(`
+    const queue = new WorkQueue({ maxSize: 1 });
+    const controller = new AbortController();
+    const { signal } = controller;
+    const loop = async () => { for await (const lease of queue.leases({ signal })) lease.done(); };
+    const all = [queue.get({ signal }), loop(), queue.run(() => undefined, { signal })];
+    controller.abort(new Error('gave up'));
+    for (const { status, reason } of await Promise.allSettled(all)) say(status + ' ' + reason?.message);
+    await parallelizeUntil(3, 10, async (piece) => { throw new Error('piece ' + piece); })
+      .catch((error) => say(error.errors.length));
+  `);
+    expect([status, stderr]).toEqual([0, '']);
+    expect(lines).toEqual(['rejected gave up', 'rejected gave up', 'fulfilled undefined', '3', 'exit']);
+  });
+});
+
+test('timers, errors, limiters and checkers of the two builds work together in one process', () => {
+  const { status, stderr, lines } = runQueue(`
+  const { createRequire } = await import('node:module');
+  const { EscapementError, ItemExponentialFailureRateLimiter, ManualClock } = await import('escapement');
+  const require = createRequire(process.cwd() + '/x.js');
+  const [cjs, { checkQueue }] = [require('escapement'), require('escapement/testing')];
+  const clock = new ManualClock();
+  const limiter = new ItemExponentialFailureRateLimiter({ baseDelayMs: 10, maxDelayMs: 10 });
+  const queue = new RateLimitingQueue(new cjs.MaxOfRateLimiter(limiter), { timer: new cjs.SystemTimer({ clock }) });
+  queue.addRateLimited('a');
+  checkQueue(queue);
+  clock.advance(10);
+  checkQueue(queue);
+  say(queue.length + ' ' + queue.numRequeues('a'));
+  try { new cjs.WorkQueue().done('a'); } catch (error) { say(error instanceof EscapementError && error.code); }
+`);
+  expect([status, stderr, lines]).toEqual([0, '', ['1 1', 'ERR_NOT_PROCESSING', 'exit']]);
 });

@@ -7,8 +7,8 @@ import { collect, heldBytes } from './collect.ts';
 
 const noop = (): void => undefined;
 
-describe('a million adds and cancels leave the heap where it was', () => {
-  /** What a test process moves by on its own. */
+describe('after 250 000 adds and cancels the heap is back where it was', () => {
+  /** What a test process moves by on its own: 4 bytes per cycle, so that any object that is left exceeds it. */
   const SLACK_BYTES = 1_000_000;
 
   test.each(['tasks', 'callbacks', 'reschedules', 'moves', 'sleeps'])('%s', async (what) => {
@@ -33,7 +33,7 @@ describe('a million adds and cancels leave the heap where it was', () => {
       }
       clock.advance(0.01);
     };
-    const cycles = what === 'sleeps' ? 50_000 : 1_000_000;
+    const cycles = what === 'sleeps' ? 20_000 : 250_000;
     // The host's queue of promise jobs grows to the most it ever held, and stays: that is not ours.
     for (let i = 0; i < (what === 'sleeps' ? cycles : cycles / 10); i++) cycle(i);
     const before = await heldBytes();

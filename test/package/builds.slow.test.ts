@@ -85,7 +85,7 @@ const EXPORTS = {
 };
 
 describe('the package', () => {
-  it('is what its card says: no run-time dependency, no side effects, Node 20', () => {
+  it('package.json has no run-time dependency, no side effects, and Node 20 as the oldest version', () => {
     expect(manifest).toMatchObject({
       name: 'escapement',
       sideEffects: false,
@@ -105,7 +105,7 @@ describe('the package', () => {
   });
 
   it.each(Object.keys(EXPORTS))(
-    '%s: every function and class has the name that it is exported by',
+    'every function and class of %s has the name that it is exported by',
     (subpath) => {
       const wrong = `Object.entries(m).flatMap(([name, value]) => {
       const chain = [];
@@ -120,11 +120,15 @@ describe('the package', () => {
     },
   );
 
-  it.each(['module', 'commonjs'] as const)('prints what users are given under its own name: %s', (type) => {
-    const names = ['escapement', 'escapement/diskqueue', 'escapement/tasks'];
-    const load = names.map((name) => (type === 'module' ? `await import('${name}')` : `require('${name}')`));
-    const { stdout, stderr } = runProgram(
-      `(async () => {
+  it.each(['module', 'commonjs'] as const)(
+    'objects of the package are printed under their own names: %s',
+    (type) => {
+      const names = ['escapement', 'escapement/diskqueue', 'escapement/tasks'];
+      const load = names.map((name) =>
+        type === 'module' ? `await import('${name}')` : `require('${name}')`,
+      );
+      const { stdout, stderr } = runProgram(
+        `(async () => {
         const [{ WorkQueue, SystemTimer }, { OverflowQueue, DummyBackendQueue }, { EmbeddedBroker, Client, Server, Task }] = [${load.join(', ')}];
         const queue = new WorkQueue();
         queue.add('web');
@@ -143,19 +147,20 @@ describe('the package', () => {
         const info = await new Client({ broker }).enqueue(new Task('ping', 1));
         console.log(info.constructor.name);
       })();`,
-      { type },
-    );
-    expect(stderr).toBe('');
-    expect(stdout.trim().split('\n')).toEqual([
-      "Lease Lease { item: 'web', state: 'held' }",
-      "Delivery Delivery { bytes: 5, state: 'in flight' }",
-      "SystemTimer { name: 'http', size: 0, levels: 1, closed: false }",
-      'TaskInfo',
-      "ReceivedTask ReceivedTask { type: 'ping', payload: '1' } TaskContext",
-    ]);
-  });
+        { type },
+      );
+      expect(stderr).toBe('');
+      expect(stdout.trim().split('\n')).toEqual([
+        "Lease Lease { item: 'web', state: 'held' }",
+        "Delivery Delivery { bytes: 5, state: 'in flight' }",
+        "SystemTimer { name: 'http', size: 0, levels: 1, closed: false }",
+        'TaskInfo',
+        "ReceivedTask ReceivedTask { type: 'ping', payload: '1' } TaskContext",
+      ]);
+    },
+  );
 
-  it('prints an uncaught error under its own name', () => {
+  it('an uncaught error is printed under its own name', () => {
     const { stderr } = runProgram(`
       import { DelayedOperationPurgatory } from 'escapement';
       const purgatory = new DelayedOperationPurgatory('closed');
@@ -164,7 +169,7 @@ describe('the package', () => {
     expect(stderr).toMatch(/^EscapementError(: | \[ERR_PURGATORY_CLOSED\]: )/m);
   });
 
-  it('loads nothing but itself, and a peer dependency only with its adapter', () => {
+  it('the package loads nothing but itself, and a peer dependency only with its adapter', () => {
     const subpaths = Object.keys(EXPORTS).filter((subpath) => !/\/(metrics\/|otel$|redis$)/.test(subpath));
     const { stdout } = runProgram(
       `for (const subpath of ${JSON.stringify(subpaths)}) require(subpath);
@@ -174,7 +179,7 @@ describe('the package', () => {
     expect(JSON.parse(stdout)).toEqual([]);
   });
 
-  it('loads the disk queue only with its subpath', () => {
+  it('the package loads the disk queue only with its subpath', () => {
     const { stdout } = runProgram(
       `const { readFileSync } = require('node:fs');
        const hasDiskQueue = (path) => readFileSync(path, 'utf8').includes('diskqueue.file-system');
@@ -188,7 +193,7 @@ describe('the package', () => {
     expect(stdout.trim().split('\n')).toEqual(['false', 'true']);
   });
 
-  it('does not bundle its peer dependencies, and all of them are optional', () => {
+  it('the package does not bundle its peer dependencies, and all of them are optional', () => {
     const peers = Object.keys(manifest.peerDependencies ?? {});
     expect(peers).toEqual(['@opentelemetry/api', 'ioredis', 'prom-client']);
     expect(Object.entries(manifest.peerDependenciesMeta ?? {})).toEqual(
@@ -206,7 +211,7 @@ describe('the package', () => {
   });
 
   it.each(['module', 'commonjs'] as const)(
-    'checks files, which it loads what it takes for only then: %s',
+    'checkSegments loads what it needs when it is called: %s',
     (type) => {
       const loads =
         type === 'module'
@@ -217,7 +222,7 @@ describe('the package', () => {
     },
   );
 
-  it('has one copy of each class per module format', () => {
+  it('the package has one copy of each class per module format', () => {
     const source = `
       import { ManualClock } from 'escapement';
       import { ManualClock as Same } from 'escapement/testing';
@@ -227,7 +232,7 @@ describe('the package', () => {
     expect(runProgram(required, { type: 'commonjs' }).stdout.trim()).toBe('true');
   });
 
-  it('works when both builds are loaded: errors, tasks and the checker cross over', () => {
+  it('the package works when both builds are loaded: errors, tasks and the checker cross over', () => {
     const { stdout, stderr } = runProgram(`
       import { createRequire } from 'node:module';
       import { SystemTimer, TimerTask, EscapementError, ManualClock } from 'escapement';
@@ -259,7 +264,7 @@ describe('the package', () => {
     ]);
   });
 
-  it('works when both builds are loaded: operations and the checker cross over', () => {
+  it('the package works when both builds are loaded: operations and the checker cross over', () => {
     const { stdout, stderr } = runProgram(`
       import { createRequire } from 'node:module';
       import { DelayedOperation, DelayedOperationPurgatory } from 'escapement';
@@ -289,7 +294,7 @@ describe('the package', () => {
     expect(stdout.trim().split('\n')).toEqual(['tried', '1 0 0', 'tried', '1 0 0']);
   });
 
-  it('works when both builds are loaded: they share the metrics of a registry and of a meter', () => {
+  it('the package works when both builds are loaded: they share the metrics of a registry and of a meter', () => {
     const { stdout, stderr } = runProgram(`
       import { createRequire } from 'node:module';
       import { Registry } from 'prom-client';

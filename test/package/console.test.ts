@@ -30,7 +30,7 @@ const INTERNALS =
 
 describe('a console', () => {
   it.each(printed())(
-    'prints the name and the state of %s, and none of its internals',
+    'a console prints the name and the state of %s, and none of its internals',
     async (_, make, expected) => {
       const text = print(await make());
       expect(text).toEqual(typeof expected === 'string' ? expected : expect.stringMatching(expected));
@@ -38,11 +38,11 @@ describe('a console', () => {
     },
   );
 
-  it.each(printed())('gets JSON of %s that is short and not cyclic', async (_, make) => {
+  it.each(printed())('the JSON of %s is short and not cyclic', async (_, make) => {
     expect(JSON.stringify(await make()).length).toBeLessThan(5_000);
   });
 
-  it('gets JSON of a pending operation with its public fields', () => {
+  it('the JSON of a pending operation has its public fields', () => {
     const json: unknown = JSON.parse(JSON.stringify(watched(new Produce(7))));
     const state = { pending: true, isCancelled: false, isCompleted: false };
     expect(json).toEqual({ delayMs: 1_500, offset: 7, ...state });
@@ -51,7 +51,7 @@ describe('a console', () => {
   it.each([
     ['text', sum, { payload: '[1,2]', payloadEncoding: 'utf8', result: '3', resultEncoding: 'utf8' }],
     ['bytes', binary, { payload: '/9gA', payloadEncoding: 'base64', result: '3', resultEncoding: 'utf8' }],
-  ])('gets JSON of a TaskInfo whose payload is %s', async (_, task, expected) => {
+  ])('the JSON of a TaskInfo has its payload if that is %s', async (_, task, expected) => {
     const { info } = await handled(task, 3);
     expect(JSON.parse(JSON.stringify(info))).toMatchObject({ id: 't1', retried: 0, ...expected });
   });
@@ -63,34 +63,34 @@ describe('a console', () => {
     ['Server', async () => new (class MyServer extends Server {})({ broker: await brokerOf1() })],
     ['ManualClock', () => new (class MyClock extends ManualClock {})()],
     ['Task', () => new (class MyTask extends Task {})('ping')],
-  ])('prints a subclass of %s under its own name', async (_, make) => {
+  ])('a console prints a subclass of %s under its own name', async (_, make) => {
     expect(print(await make())).toMatch(/^My[A-Z][a-z]+ \{/);
   });
 
-  it('prints the public fields of a subclass', () => {
+  it('a console prints the public fields of a subclass', () => {
     class Labelled extends SystemTimer {
       readonly label = 'x';
     }
     expect(print(closing(new Labelled()))).toMatch(/^Labelled \{ name: '[^']*', label: 'x', size: 0, /);
   });
 
-  it('prints an anonymous subclass under the name of the class that it extends', () => {
+  it('a console prints an anonymous subclass under the name of the class that it extends', () => {
     const [Anonymous] = [class extends ManualClock {}];
     expect(print(new Anonymous())).toMatch(/^ManualClock \{/);
   });
 
-  it('prints only the name where the depth is used up', () => {
+  it('a console prints only the name where the depth is used up', () => {
     const timer = timerOf3();
     expect(inspect(timer, { depth: -1 })).toBe('[SystemTimer]');
     expect(inspect({ a: { b: { timer } } }, { depth: 1, compact: 5 })).toBe('{ a: { b: [Object] } }');
     expect(inspect({ a: { timer } }, { depth: 1, compact: 5 })).toBe('{ a: { timer: [SystemTimer] } }');
   });
 
-  it('prints with the colours that were asked for', () => {
+  it('a console prints with the colours that were asked for', () => {
     expect(inspect(new ManualClock(), { colors: true })).toContain('nowMs: \u001b[33m0\u001b[39m');
   });
 
-  it('prints what is closed', async () => {
+  it('a console shows that an object is closed', async () => {
     const timer = new SystemTimer({ name: 'http' });
     timer.close();
     expect(print(timer)).toBe("SystemTimer { name: 'http', size: 0, levels: 1, closed: true }");
@@ -113,7 +113,7 @@ describe('a console', () => {
     expect(print(server)).toContain("state: 'closed'");
   });
 
-  it('prints the name of a proxy, of a mock and of an object whose getter throws', () => {
+  it('a console prints the name of a proxy, of a mock and of an object whose getter throws', () => {
     class Broken extends ManualClock {
       override now(): number {
         throw new Error('broken');
@@ -132,7 +132,7 @@ describe('a console', () => {
     'redis-socket://user:s3cret@/no/such.sock',
     'redis-sentinel://:s3cret@localhost:1/0?master=mymaster',
     'redis-cluster://:s3cret@localhost:1',
-  ])('never prints a password: %s', (url) => {
+  ])('a console never prints a password: %s', (url) => {
     const broker = redis(url, 's3cret2');
     const holders = [broker, new Client({ broker }), new Inspector({ broker }), new Server({ broker })];
     const texts = [...holders, new Scheduler({ broker })].map((holder) =>
@@ -142,7 +142,7 @@ describe('a console', () => {
     expect(texts.join('\n')).not.toContain('s3cret');
   });
 
-  it('never prints the password of a client that was passed in', () => {
+  it('a console never prints the password of a client that was passed in', () => {
     expect(print(redisOf(unconnectedClient('s3cret')))).toBe(
       "RedisBroker { address: 'localhost:1', state: 'connecting' }",
     );

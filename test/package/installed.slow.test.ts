@@ -56,7 +56,7 @@ function run(
 }
 
 describe('the packed package', () => {
-  it('holds the build, the documents and the licences, and nothing else', () => {
+  it('the packed package holds the build, the documents and the licences, and nothing else', () => {
     const paths = packed.files.map(({ path }) => path);
     const needed = [
       'dist/index.js',
@@ -71,7 +71,7 @@ describe('the packed package', () => {
     expect(others.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']);
   });
 
-  it('names the licence of every package whose code it bundles', () => {
+  it('the packed package names the licence of every package whose code it bundles', () => {
     const licences = readFileSync(join(installed, 'dist/THIRD-PARTY-LICENSES'), 'utf8');
     for (const name of [
       'tinyqueue',
@@ -86,7 +86,7 @@ describe('the packed package', () => {
     expect(licences).toContain('Copyright 2008 Google Inc.');
   });
 
-  it('holds every document that its documents link to', () => {
+  it('the packed package holds every document that its documents link to', () => {
     const paths = new Set(packed.files.map(({ path }) => path));
     const documents = [...paths].filter((path) => path.endsWith('.md') && path !== 'CHANGELOG.md');
     for (const document of documents) {
@@ -99,7 +99,7 @@ describe('the packed package', () => {
     }
   });
 
-  it('has every entry of its manifest as a file', () => {
+  it('the packed package has every entry of its manifest as a file', () => {
     const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
       exports: unknown;
     };
@@ -109,7 +109,7 @@ describe('the packed package', () => {
     expect(paths).toEqual(expect.arrayContaining(files));
   });
 
-  it('keeps the terminal out of the library: only the command contains its packages', () => {
+  it('only the command contains packages for the terminal, not the library', () => {
     const others = packed.files.filter(({ path }) => /\.c?js$/.test(path) && path !== 'dist/cli.js');
     expect(others.length).toBeGreaterThan(10);
     for (const { path } of others) {
@@ -121,12 +121,12 @@ describe('the packed package', () => {
 describe('the installed package', () => {
   const USE = `const timer = new SystemTimer(); console.log(typeof timer.schedule, typeof EmbeddedBroker.open);`;
 
-  it('brings no other package', () => {
+  it('the package installs no other package', () => {
     const names = readdirSync(join(project, 'node_modules')).filter((name) => !name.startsWith('.'));
     expect(names).toEqual(['escapement']);
   });
 
-  it('is imported by an ES module and required by CommonJS', () => {
+  it('the installed package is imported by an ES module and required by CommonJS', () => {
     const imports = `import { SystemTimer } from 'escapement'; import { EmbeddedBroker } from 'escapement/tasks';`;
     const requires = `const { SystemTimer } = require('escapement'); const { EmbeddedBroker } = require('escapement/tasks');`;
     for (const [name, source] of [
@@ -143,7 +143,7 @@ describe('the installed package', () => {
     { module: 'node16', moduleResolution: 'node16' },
     { module: 'esnext', moduleResolution: 'bundler' },
   ])(
-    'compiles in a strict TypeScript program with moduleResolution $moduleResolution',
+    'the installed package compiles in a strict TypeScript program with moduleResolution $moduleResolution',
     (resolution) => {
       const folder = `types-${resolution.moduleResolution}`;
       const lines = subpaths().map(
@@ -164,7 +164,7 @@ describe('the installed package', () => {
     120_000,
   );
 
-  it('runs the escapement command', () => {
+  it('the installed package runs the escapement command', () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
     const npx = (...words: string[]): object => run('npx', ['--no-install', 'escapement', ...words]);
     mkdirSync(join(project, 'empty'));
@@ -189,11 +189,11 @@ describe('a bundle of the installed package', () => {
     return outfile;
   }
 
-  it('runs', () => {
+  it('a bundle of the installed package runs', () => {
     expect(run(process.execPath, [bundle('WorkQueue')]).stdout).toBe('function\n');
   });
 
-  it.each(documentedSizes())('holds of the package no more than %s needs: at most %d kB', (name, kB) => {
+  it.each(documentedSizes())('a bundle of %s has at most %d kB of the package', (name, kB) => {
     expect(gzipSync(readFileSync(bundle(name)), { level: 9 }).length).toBeLessThanOrEqual(kB * 1_000);
   });
 });

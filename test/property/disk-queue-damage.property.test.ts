@@ -1,14 +1,13 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { CheckedLog } from '../../src/diskqueue/checked/checked-log.ts';
 import type { CorruptionEvent } from '../../src/diskqueue/message-log.ts';
 import { CannotRepair } from '../../src/diskqueue/stored/stored-queue.ts';
 import { RecordingFileSystem } from '../diskqueue/recording-file-system.ts';
 import { MemoryDisk } from '../diskqueue/stored/memory-disk.ts';
 import { expectInOrder, FOLDER, NAME, planFor, queueOf, repair } from '../diskqueue/stored/repaired.ts';
-import { propertyRuns, timeoutOf } from '../runs.ts';
+import { testProperty } from '../runs.ts';
 
-const RUNS = 120;
 const ACKED = 13;
 const MESSAGES = Array.from({ length: 40 }, (_, i) => `message ${i + 1} ${'y'.repeat((i * 37) % 90)}`);
 
@@ -138,28 +137,27 @@ async function wholeQueues(): Promise<{ whole: MemoryDisk; acked: number }[]> {
   ];
 }
 
-test.each([
+const queues = await wholeQueues();
+
+for (const [what, anyDamage] of [
   ['segments were copied or renamed', misplacement],
-  ['anything happened to the files', damage],
-])(
-  '%s: every message of an untouched file comes, once; before a repair, and after it',
-  { timeout: timeoutOf(RUNS) },
-  async (_, anyDamage) => {
-    const queues = await wholeQueues();
-    await fc.assert(
-      fc.asyncProperty(
-        fc.nat(queues.length - 1),
-        fc.array(anyDamage, { minLength: 1, maxLength: 4 }),
-        async (which, damages) => {
-          const { whole, acked } = queues[which] as (typeof queues)[number];
-          const disk = new MemoryDisk(whole.contents);
-          for (const each of damages) inflict(disk, each);
-          const wanted = untouched(disk, whole, acked);
-          expect(await checkOpening(disk)).toEqual(expect.arrayContaining(wanted));
-          expect((await checkRepair(disk)) ?? wanted).toEqual(expect.arrayContaining(wanted));
-        },
-      ),
-      { seed: 1, ...propertyRuns(RUNS) },
-    );
-  },
-);
+  ['any damage was done to the files', damage],
+] as const) {
+  testProperty(
+    `every message of an intact file is delivered once, before and after a repair, although ${what}`,
+    fc.asyncProperty(
+      fc.nat(queues.length - 1),
+      fc.array(anyDamage, { minLength: 1, maxLength: 4 }),
+      async (which, damages) => {
+        const { whole, acked } = queues[which] as (typeof queues)[number];
+        const disk = new MemoryDisk(whole.contents);
+        for (const each of damages) inflict(disk, each);
+        const wanted = untouched(disk, whole, acked);
+        expect(await checkOpening(disk)).toEqual(expect.arrayContaining(wanted));
+        expect((await checkRepair(disk)) ?? wanted).toEqual(expect.arrayContaining(wanted));
+      },
+    ),
+    120,
+    { seed: 1 },
+  );
+}

@@ -2,13 +2,13 @@ import { rmSync } from 'node:fs';
 import { EscapementError } from 'escapement';
 import fc from 'fast-check';
 import { DiskQueue, type DiskQueueOptions } from 'escapement/diskqueue';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { FILE_SYSTEM } from '../../src/diskqueue/disk-queue-options.ts';
 import { hostError, RecordingFiles, type FileCall } from '../diskqueue/support/recording-files.ts';
 import { makeFolder } from '../diskqueue/support/queues.ts';
 import { dataOf } from './disk-queue-model.ts';
 import { queueAction, QueueWorld, type QueueAction } from './queue-world.ts';
-import { propertyRuns, timeoutOf } from '../runs.ts';
+import { testProperty } from '../runs.ts';
 
 const FORMATS = ['checked', 'nsq'] as const;
 const RUNS = 40;
@@ -160,48 +160,40 @@ const length = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(0, 3_000, 140_000) },
 );
 
-test.each(FORMATS)(
-  '%s: a queue on disk behaves like a naive list, whatever is done to it',
-  { timeout: timeoutOf(RUNS) },
-  async (format) => {
-    await fc.assert(
-      fc.asyncProperty(
-        settings,
-        fc.array(queueAction(length), { minLength: 5, maxLength: 60, size: 'max' }),
-        async ({ specials, ...options }, actions) => {
-          const dataPath = makeFolder();
-          try {
-            await new DiskQueueWorld({ ...options, name: 'q', dataPath, format }, specials).run(actions);
-          } finally {
-            rmSync(dataPath, { recursive: true });
-          }
-        },
-      ),
-      propertyRuns(RUNS),
-    );
-  },
-);
+for (const format of FORMATS) {
+  testProperty(
+    `a disk queue of the ${format} format behaves like a list, whatever is done to it`,
+    fc.asyncProperty(
+      settings,
+      fc.array(queueAction(length), { minLength: 5, maxLength: 60, size: 'max' }),
+      async ({ specials, ...options }, actions) => {
+        const dataPath = makeFolder();
+        try {
+          await new DiskQueueWorld({ ...options, name: 'q', dataPath, format }, specials).run(actions);
+        } finally {
+          rmSync(dataPath, { recursive: true });
+        }
+      },
+    ),
+    RUNS,
+  );
 
-test.each(FORMATS)(
-  '%s: a put that a failing disk refuses is nowhere, and everything else is as it was',
-  { timeout: timeoutOf(RUNS) },
-  async (format) => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.constantFrom(256, 300, 1_000, 100_000),
-        fc.array(fc.oneof(fault, fault, fc.constant('reopen' as const)), { maxLength: 10 }),
-        fc.array(queueAction(length), { minLength: 5, maxLength: 60, size: 'max' }),
-        async (maxBytesPerFile, faults, actions) => {
-          const dataPath = makeFolder();
-          try {
-            const options: DiskQueueOptions = { name: 'q', dataPath, format, maxBytesPerFile };
-            await new FaultyWorld(options, faults).run(actions);
-          } finally {
-            rmSync(dataPath, { recursive: true });
-          }
-        },
-      ),
-      propertyRuns(RUNS),
-    );
-  },
-);
+  testProperty(
+    `a put that a failing disk refuses changes nothing in a disk queue of the ${format} format`,
+    fc.asyncProperty(
+      fc.constantFrom(256, 300, 1_000, 100_000),
+      fc.array(fc.oneof(fault, fault, fc.constant('reopen' as const)), { maxLength: 10 }),
+      fc.array(queueAction(length), { minLength: 5, maxLength: 60, size: 'max' }),
+      async (maxBytesPerFile, faults, actions) => {
+        const dataPath = makeFolder();
+        try {
+          const options: DiskQueueOptions = { name: 'q', dataPath, format, maxBytesPerFile };
+          await new FaultyWorld(options, faults).run(actions);
+        } finally {
+          rmSync(dataPath, { recursive: true });
+        }
+      },
+    ),
+    RUNS,
+  );
+}

@@ -1,15 +1,12 @@
 import { rmSync } from 'node:fs';
 import fc from 'fast-check';
 import { DiskQueue, OverflowQueue, type BackendQueue } from 'escapement/diskqueue';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { FakeBackend } from '../diskqueue/support/fake-backend.ts';
 import { makeFolder } from '../diskqueue/support/queues.ts';
 import type { ModelMessage } from './disk-queue-model.ts';
 import { queueAction, QueueWorld } from './queue-world.ts';
-import { propertyRuns, timeoutOf } from '../runs.ts';
-
-const RUNS_ON_DISK = 30;
-const RUNS = 200;
+import { testProperty } from '../runs.ts';
 
 /** Behind the queue is a real one on disk; its special is to close and to open again. */
 class OnDiskWorld extends QueueWorld<OverflowQueue> {
@@ -97,22 +94,17 @@ class TroubledWorld extends QueueWorld<OverflowQueue> {
 const memorySize = fc.integer({ min: 0, max: 6 });
 const actions = fc.array(queueAction(fc.integer({ min: 4, max: 50 })), { maxLength: 60, size: 'max' });
 
-test(
+testProperty(
   'memory and a disk behave like one list; a close puts what was in memory last',
-  { timeout: timeoutOf(RUNS_ON_DISK) },
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(memorySize, actions, async (size, todo) => {
-        const dataPath = makeFolder();
-        try {
-          await new OnDiskWorld(size, dataPath).run(todo);
-        } finally {
-          rmSync(dataPath, { recursive: true });
-        }
-      }),
-      propertyRuns(RUNS_ON_DISK),
-    );
-  },
+  fc.asyncProperty(memorySize, actions, async (size, todo) => {
+    const dataPath = makeFolder();
+    try {
+      await new OnDiskWorld(size, dataPath).run(todo);
+    } finally {
+      rmSync(dataPath, { recursive: true });
+    }
+  }),
+  30,
 );
 
 const trouble: fc.Arbitrary<Trouble> = fc.record({
@@ -120,21 +112,10 @@ const trouble: fc.Arbitrary<Trouble> = fc.record({
   failures: fc.array(fc.constantFrom('put', 'receive'), { maxLength: 2 }),
 });
 
-test(
-  'memory and a backend that takes its time and fails behave like one list',
-  { timeout: timeoutOf(RUNS) },
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        memorySize,
-        fc.array(trouble, { maxLength: 6 }),
-        actions,
-        async (size, troubles, todo) => {
-          const world = new TroubledWorld(size, troubles);
-          await world.run(todo);
-        },
-      ),
-      propertyRuns(RUNS),
-    );
-  },
+testProperty(
+  'memory and a slow backend that fails behave like one list',
+  fc.asyncProperty(memorySize, fc.array(trouble, { maxLength: 6 }), actions, async (size, troubles, todo) => {
+    await new TroubledWorld(size, troubles).run(todo);
+  }),
+  200,
 );

@@ -8,8 +8,8 @@ import {
   WithMaxWaitRateLimiter,
   type RateLimiter,
 } from 'escapement';
-import { expect, test } from 'vitest';
-import { propertyRuns } from '../runs.ts';
+import { expect } from 'vitest';
+import { testProperty } from '../runs.ts';
 
 /** How to make a limiter on a clock: fast-check shows it as it is. */
 type Recipe =
@@ -135,25 +135,23 @@ const step = fc.record({
   passMs: fc.oneof(fc.constant(0), fc.double({ min: 0, max: 1e6, noNaN: true }), fc.constant(1e15)),
 });
 
-test('no limiter, whatever its valid options and its history, lets out NaN, a negative or an infinite delay', () => {
-  fc.assert(
-    fc.property(fc.oneof(limiter, wrapper), fc.array(step, { maxLength: 30 }), (recipe, steps) => {
-      let nowMs = 0;
-      const subject = make(recipe, () => nowMs);
-      const isDelay = (delay: number): boolean => delay >= 0 && delay < Infinity;
-      for (const { what, item, times, passMs } of steps) {
-        nowMs += passMs;
-        for (let i = 0; i < times; i++) {
-          if (what === 'forget') subject.forget(item);
-          else {
-            const delay = subject.when(item);
-            if (!isDelay(delay)) expect.fail(`it says ${delay}`);
-          }
+testProperty(
+  'no limiter returns NaN, a negative or an infinite delay, whatever its valid options and its history',
+  fc.property(fc.oneof(limiter, wrapper), fc.array(step, { maxLength: 30 }), (recipe, steps) => {
+    let nowMs = 0;
+    const subject = make(recipe, () => nowMs);
+    const isDelay = (delay: number): boolean => delay >= 0 && delay < Infinity;
+    for (const { what, item, times, passMs } of steps) {
+      nowMs += passMs;
+      for (let i = 0; i < times; i++) {
+        if (what === 'forget') subject.forget(item);
+        else {
+          const delay = subject.when(item);
+          if (!isDelay(delay)) expect.fail(`it says ${delay}`);
         }
-        const failures = subject.numRequeues(item);
-        if (!(failures >= 0 && Number.isInteger(failures))) expect.fail(`it counts ${failures}`);
       }
-    }),
-    propertyRuns(),
-  );
-});
+      const failures = subject.numRequeues(item);
+      if (!(failures >= 0 && Number.isInteger(failures))) expect.fail(`it counts ${failures}`);
+    }
+  }),
+);

@@ -2,9 +2,8 @@ import { setMaxListeners } from 'node:events';
 import fc from 'fast-check';
 import { WorkQueue } from 'escapement';
 import { checkQueue } from 'escapement/testing';
-import { test } from 'vitest';
 import { watch } from '../workqueue/support/outcome.ts';
-import { propertyRuns, timeoutOf } from '../runs.ts';
+import { testProperty } from '../runs.ts';
 
 /** How a job ends: on its own, or because of its signal, which it may also fail to hear. */
 type End = 'finish' | 'fail' | 'give up' | 'add and finish' | 'add and fail' | 'add and give up';
@@ -178,14 +177,9 @@ class RunWorld {
   }
 }
 
-test(
-  'whatever runs come and go: no item has two holders, no add is lost, no run hangs',
-  { timeout: timeoutOf() },
-  async () => {
-    const steps = fc.array(fc.array(action, { minLength: 1, maxLength: 4 }), { maxLength: 50, size: 'max' });
-    await fc.assert(
-      fc.asyncProperty(steps, (each) => new RunWorld().run(each)),
-      propertyRuns(),
-    );
-  },
+const steps = fc.array(fc.array(action, { minLength: 1, maxLength: 4 }), { maxLength: 50, size: 'max' });
+
+testProperty(
+  'whatever runs come and go, no item has two holders, no add is lost and no run hangs',
+  fc.asyncProperty(steps, (each) => new RunWorld().run(each)),
 );

@@ -10,7 +10,7 @@ import {
   type Lease,
 } from 'escapement';
 import { checkQueue, checkTimer } from 'escapement/testing';
-import { RecordingMetrics } from '../workqueue/support/recording-metrics.ts';
+import { RecordingMetrics } from '../metrics/recording-metrics.ts';
 import { LOOPS, type Action, type QueueSetup, type Scenario, type SignalKind } from './workqueue-actions.ts';
 import { ABORTED, ENDED, LIMITER_OPTIONS, ModelQueue, type Item } from './workqueue-model.ts';
 

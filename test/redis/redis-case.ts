@@ -12,6 +12,9 @@ export interface FreshDatabase {
 /** More than any test has at a time. */
 const DATABASES = 64;
 
+/** Whether there is one database for all tests, so that tests cannot run at the same time. */
+export const hasOneDatabase = inject('redis').url !== undefined;
+
 let own: Promise<RedisProcess> | undefined;
 let lent: LentDatabase | undefined;
 const free = Array.from({ length: DATABASES }, (_, number) => number);
@@ -19,8 +22,8 @@ const free = Array.from({ length: DATABASES }, (_, number) => number);
 /**
  * A database for a test of its own.
  *
- * It is one of a server that the test file has of its own, so that no channel leads to another file either: the first call
- * starts it, the end of the file ends it. If `REDIS_URL` is set it is what that says, there is one at a time, and files run
+ * It is one of a server of this process: the first call starts it, and it ends with the process, so that no channel leads to a file
+ * that runs at the same time. If `REDIS_URL` is set it is what that says, there is one at a time, and files run
  * one after another.
  */
 export async function freshDatabase(): Promise<FreshDatabase> {

@@ -3,9 +3,12 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { askRedis } from './ask-redis.ts';
+import { RedisCluster } from './redis-cluster.ts';
 import { RedisProcess } from './redis-process.ts';
+import { RedisSentinels } from './redis-sentinels.ts';
+import { withRedis } from './with-redis.ts';
 
 const servers: RedisProcess[] = [];
 
@@ -96,5 +99,36 @@ describe('a server whose process of tests dies', () => {
   it('a server does not keep the test process alive', async () => {
     const child = spawn(process.execPath, ['--import', 'tsx', starter, 'and-go'], { stdio: 'ignore' });
     expect(await once(child, 'exit')).toEqual([0, null]);
+  });
+});
+
+describe('sentinels of our own', () => {
+  let redis: RedisSentinels;
+
+  beforeAll(async () => {
+    redis = await RedisSentinels.start();
+  }, 30_000);
+  afterAll(() => redis.stop());
+
+  it('sentinels make the replica the primary on request', async () => {
+    const before = await redis.primary();
+    await redis.failover();
+    expect(await redis.primary()).not.toBe(before);
+  });
+});
+
+describe('a cluster of our own', () => {
+  let redis: RedisCluster;
+
+  beforeAll(async () => {
+    redis = await RedisCluster.start();
+  }, 30_000);
+  afterAll(() => redis.stop());
+
+  it('a cluster has each slot on one node', async () => {
+    const answers = await Promise.allSettled(
+      redis.nodes.map(({ url }) => withRedis(url, (node) => node.set('key', 'value'))),
+    );
+    expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 });

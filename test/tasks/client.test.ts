@@ -1,12 +1,14 @@
-import { describe, expect, test, vi } from 'vitest';
-import { Client, Task, type Broker, type ClientMiddleware, type NewTask } from 'escapement/tasks';
+import { type Broker, Client, type ClientMiddleware, type NewTask, Task } from 'escapement/tasks';
+import { describe, expect, it, test, vi } from 'vitest';
+import { settleEach } from '../../src/tasks/client.ts';
+import { randomId } from '../../src/tasks/random-id.ts';
 import { runProgram } from '../run-program.ts';
 import { openBench, START_MS } from './support/bench.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 describe('a client', () => {
-  test("enqueues with asynq's defaults", async () => {
+  test("a client enqueues with asynq's defaults", async () => {
     const { client } = await openBench();
     const info = await client.enqueue(new Task('email:send', { userId: 42 }));
     expect(info).toMatchObject({
@@ -21,7 +23,7 @@ describe('a client', () => {
     });
   });
 
-  test('lays its options over those of the task, one by one', async () => {
+  test('options of enqueue override those of the task, one by one', async () => {
     const { client } = await openBench();
     const task = new Task('a', 1, { queue: 'low', maxRetry: 3, retentionMs: 5, headers: { a: '1', b: '1' } });
     const over = { maxRetry: 0, queue: undefined, headers: { b: '2', c: '2' } };
@@ -39,7 +41,7 @@ describe('a client', () => {
       { timeoutMs: 7, deadline: new Date(START_MS) },
     ],
     [{ timeoutMs: 0 }, { timeoutMs: 0, deadline: undefined }],
-  ])('leaves out the default timeout if there is another limit: %j', async (options, expected) => {
+  ])('a client leaves out the default timeout if there is another limit: %j', async (options, expected) => {
     const { client } = await openBench();
     await expect(client.enqueue(new Task('a'), options)).resolves.toMatchObject(expected);
   });
@@ -50,28 +52,28 @@ describe('a client', () => {
     [{ processInMs: 0 }, 'pending', START_MS],
     [{ processAt: START_MS }, 'pending', START_MS],
     [{ processAt: 0 }, 'pending', START_MS],
-  ])('processes later with %j', async (options, state, atMs) => {
+  ])('a client processes later with %j', async (options, state, atMs) => {
     const { client } = await openBench();
     await expect(client.enqueue(new Task('a', 1, { processInMs: 99 }), options)).resolves.toMatchObject({
       ...{ state, nextProcessAt: new Date(atMs) },
     });
   });
 
-  test('puts a task into its group', async () => {
+  test('a client puts a task into its group', async () => {
     const { client } = await openBench();
     const info = await client.enqueue(new Task('a', 1, { group: 'g' }));
     expect(info).toMatchObject({ state: 'aggregating', group: 'g', nextProcessAt: undefined });
   });
 
   test.each([[undefined], [{}], ['a'], [{ type: 'a', payload: new Uint8Array() }]])(
-    'refuses the task %j',
+    'a client rejects the task %j',
     async (task) => {
       const { client } = await openBench();
       await expect(client.enqueue(task as Task)).rejects.toThrow(TypeError);
     },
   );
 
-  test('refuses wrong options, and another argument than a broker', async () => {
+  test('a client rejects invalid options and brokers', async () => {
     const { client } = await openBench();
     await expect(client.enqueue(new Task('a'), { maxRetry: -1 })).rejects.toThrow(RangeError);
     await expect(client.enqueue(new Task('a'), null as never)).rejects.toThrow(TypeError);
@@ -88,21 +90,21 @@ describe('unique tasks', () => {
     [new Uint8Array(0), `${KEY}d41d8cd98f00b204e9800998ecf8427e`],
     [undefined, KEY],
     [{ user_id: 42 }, `${KEY}1181f89307fa271072c095747d5813cc`],
-  ])("have asynq's key: of the payload %j", async (payload, key) => {
+  ])("unique tasks have asynq's key: of the payload %j", async (payload, key) => {
     const { broker, client } = await openBench();
     const enqueue = vi.spyOn(broker, 'enqueue');
     await client.enqueue(new Task('t', payload, { uniqueTtlMs: 1_000 }));
     expect(enqueue.mock.lastCall?.[0]).toMatchObject({ uniqueTtlMs: 1_000, message: { uniqueKey: key } });
   });
 
-  test('have no key if they are not to be unique', async () => {
+  test('tasks without uniqueTtlMs have no unique key', async () => {
     const { broker, client } = await openBench();
     const enqueue = vi.spyOn(broker, 'enqueue');
     await client.enqueue(new Task('t'));
     expect(enqueue.mock.lastCall?.[0]).toMatchObject({ uniqueTtlMs: 0, message: { uniqueKey: '' } });
   });
 
-  test('keep out others like them, of their queue; id and options do not matter', async () => {
+  test('a unique task refuses duplicates in its queue, whatever their ids and options are', async () => {
     const { client } = await openBench();
     const task = new Task('t', 1, { uniqueTtlMs: 1_000 });
     await client.enqueue(task);
@@ -115,7 +117,7 @@ describe('unique tasks', () => {
 });
 
 describe('enqueueMany', () => {
-  test('has options for all: over those of a task, and under those of an entry', async () => {
+  test('options of enqueueMany override those of a task, and those of an entry override them', async () => {
     const { client } = await openBench();
     const outcomes = await client.enqueueMany(
       [
@@ -133,7 +135,7 @@ describe('enqueueMany', () => {
     });
   });
 
-  test('says what has come of each, in one call of the broker', async () => {
+  test('enqueueMany calls the broker once, and returns the outcome of each task', async () => {
     const { broker, client } = await openBench();
     const enqueueMany = vi.spyOn(broker, 'enqueueMany');
     const outcomes = await client.enqueueMany([
@@ -155,7 +157,7 @@ describe('enqueueMany', () => {
     expect(enqueueMany).toHaveBeenCalledTimes(1);
   });
 
-  test('asks the broker for nothing if there is nothing to ask for', async () => {
+  test('enqueueMany without tasks does not call the broker', async () => {
     const { broker, client } = await openBench();
     const enqueueMany = vi.spyOn(broker, 'enqueueMany');
     await expect(client.enqueueMany([])).resolves.toEqual([]);
@@ -163,13 +165,13 @@ describe('enqueueMany', () => {
     await expect(client.enqueueMany(new Task('a') as never)).rejects.toThrow(TypeError);
   });
 
-  test('rejects if the broker does', async () => {
+  test('enqueueMany rejects if the broker rejects', async () => {
     const { broker, client } = await openBench();
     await broker.close();
     await expect(client.enqueueMany([new Task('a')])).rejects.toMatchObject({ code: 'ERR_BROKER_CLOSED' });
   });
 
-  test('replaces the common time of processing by that of an entry', async () => {
+  test('the processing time of an entry overrides that of enqueueMany', async () => {
     const { client } = await openBench();
     const entry = { task: new Task('a'), options: { processInMs: 5_000 } };
     const [outcome] = await client.enqueueMany([entry], { processAt: START_MS + 90_000 });
@@ -181,7 +183,7 @@ describe('enqueueMany', () => {
 });
 
 describe('middleware', () => {
-  test('stands round the broker, the first one outermost, of one task and of many', async () => {
+  test('middleware wraps the call of the broker, the first one outermost, for one task and for many', async () => {
     const { client } = await openBench();
     const told: string[] = [];
     const traced =
@@ -199,7 +201,7 @@ describe('middleware', () => {
     expect(told.filter((line) => line.startsWith('1 out'))).toEqual(['1 out a', '1 out b', '1 out c']);
   });
 
-  test('may change the request, which is checked again', async () => {
+  test('middleware may change the request, which is validated again', async () => {
     const { client } = await openBench();
     let queue: unknown = 'high';
     client.use((request, next) => next({ ...request, options: { queue: queue as string } }));
@@ -210,7 +212,7 @@ describe('middleware', () => {
     await expect(client.enqueue(new Task('a'))).rejects.toThrow(TypeError);
   });
 
-  test('may refuse a task by throwing, at once or later; of many, that one', async () => {
+  test('middleware may refuse one task of many by throwing or rejecting', async () => {
     const { client } = await openBench();
     client.use((request, next) => {
       if (request.task.type === 'bad') throw new Error('bad type');
@@ -221,14 +223,14 @@ describe('middleware', () => {
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected']);
   });
 
-  test('must be a function', async () => {
+  test('middleware must be a function', async () => {
     const { client } = await openBench();
     expect(() => client.use('a' as never)).toThrow(TypeError);
   });
 });
 
 describe('events', () => {
-  test('are told of every task that was enqueued', async () => {
+  test('the event enqueued is emitted for every task that was enqueued', async () => {
     const { client } = await openBench();
     const told: string[] = [];
     client.on('enqueued', ({ id }) => told.push(id));
@@ -240,7 +242,7 @@ describe('events', () => {
     expect(told).toEqual(['1', '2', '3']);
   });
 
-  test('have listeners that may throw: the task is enqueued, and the error is uncaught', () => {
+  test('an error of a listener is uncaught, and the task is enqueued', () => {
     const { stdout } = runProgram(
       `import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
        process.on('uncaughtException', (error) => console.log(error.message));
@@ -253,7 +255,7 @@ describe('events', () => {
 });
 
 describe('close', () => {
-  test('waits for what is on its way', async () => {
+  test('close waits for pending operations', async () => {
     const { broker, client } = await openBench();
     const enqueue = broker.enqueue.bind(broker);
     let go = (): void => undefined;
@@ -275,7 +277,7 @@ describe('close', () => {
     expect(told).toEqual(['closed']);
   });
 
-  test('takes nothing more, and leaves the broker open', async () => {
+  test('a closed client rejects operations, and its broker is open', async () => {
     const { broker, client } = await openBench();
     await client.close();
     const code = 'ERR_CLIENT_CLOSED';
@@ -287,7 +289,7 @@ describe('close', () => {
     await expect(broker.ping()).resolves.toBeUndefined();
   });
 
-  test('comes at the end of a block', async () => {
+  test('a client is closed at the end of its block by await using', async () => {
     const { broker } = await openBench();
     let client: Client;
     {
@@ -296,4 +298,43 @@ describe('close', () => {
     }
     await expect(client.enqueue(new Task('a'))).rejects.toMatchObject({ code: 'ERR_CLIENT_CLOSED' });
   });
+});
+
+/** More than random bytes are fetched for at once. */
+const MANY = 1_000;
+
+describe('randomId', () => {
+  const ids = Array.from({ length: MANY }, randomId);
+
+  it('randomId returns a UUID of version 4', () => {
+    for (const id of ids) {
+      expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    }
+  });
+
+  it('randomId returns another id each time', () => {
+    expect(new Set(ids).size).toBe(MANY);
+  });
+
+  it('an id of randomId can have each digit at each position', () => {
+    for (let place = 0; place < 36; place++) {
+      const expected = [8, 13, 18, 23].includes(place) ? 1 : place === 14 ? 1 : place === 19 ? 4 : 16;
+      expect(new Set(ids.map((id) => id[place])).size).toBe(expected);
+    }
+  });
+});
+
+test('settleEach returns the outcomes in order, whether calls return, wait, throw or reject', async () => {
+  const work = (n: number): number | Promise<number> => {
+    if (n === 2) throw new Error('thrown');
+    if (n === 3) return Promise.reject(new Error('rejected'));
+    return n === 4 ? new Promise((resolve) => setImmediate(resolve, 4)) : n;
+  };
+  await expect(settleEach([1, 2, 3, 4, 5], work)).resolves.toEqual([
+    { status: 'fulfilled', value: 1 },
+    { status: 'rejected', reason: new Error('thrown') },
+    { status: 'rejected', reason: new Error('rejected') },
+    { status: 'fulfilled', value: 4 },
+    { status: 'fulfilled', value: 5 },
+  ]);
 });

@@ -1,13 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { anyCharacter } from '../any-character.ts';
-import { parseGoDuration } from '../../src/tasks/go-text.ts';
+import { formatGoDuration, parseGoDuration } from '../../src/tasks/go-text.ts';
 import {
   formatTaskOptions,
   mergeTaskOptions,
   requireTaskOptions,
   type TaskOptions,
 } from '../../src/tasks/task-options.ts';
+import { anyCharacter } from '../any-character.ts';
+import { testProperty } from '../runs.ts';
 
 const AT = Date.UTC(2026, 10, 1, 7, 5, 9);
 
@@ -64,7 +65,7 @@ function read(written: readonly string[]): TaskOptions {
 }
 
 describe('formatTaskOptions', () => {
-  it('writes each option as asynq does', () => {
+  it('formatTaskOptions writes each option as asynq does', () => {
     const options: TaskOptions = {
       maxRetry: 5,
       queue: 'low',
@@ -94,12 +95,12 @@ describe('formatTaskOptions', () => {
     expect(read(written)).toEqual(options);
   });
 
-  it('writes nothing for options that are missing, undefined or empty', () => {
+  it('formatTaskOptions writes nothing for options that are missing, undefined or empty', () => {
     expect(formatTaskOptions({})).toEqual([]);
     expect(formatTaskOptions({ queue: undefined, headers: {} })).toEqual([]);
   });
 
-  it('writes options of 0', () => {
+  it('formatTaskOptions writes options of 0', () => {
     expect(formatTaskOptions({ maxRetry: 0, timeoutMs: 0, processInMs: 600_000 })).toEqual([
       'MaxRetry(0)',
       'Timeout(0s)',
@@ -107,7 +108,7 @@ describe('formatTaskOptions', () => {
     ]);
   });
 
-  it('rounds a time up to a whole second', () => {
+  it('formatTaskOptions rounds a time up to a whole second', () => {
     expect(formatTaskOptions({ deadline: new Date(AT + 1) })).toEqual([
       'Deadline(Sun Nov  1 07:05:10 UTC 2026)',
     ]);
@@ -119,13 +120,13 @@ describe('formatTaskOptions', () => {
     ['\u0000\u0007\b\f\n\r\t\v\u007f', String.raw`"\x00\a\b\f\n\r\t\v\x7f"`],
     ['\u00a0\u200b\u2028\ufeff', String.raw`"\u00a0\u200b\u2028\ufeff"`],
     ['\u{e0001}', String.raw`"\U000e0001"`],
-  ])('quotes a name as Go does: %j', (queue, quoted) => {
+  ])('formatTaskOptions quotes a name as Go does: %j', (queue, quoted) => {
     expect(formatTaskOptions({ queue })).toEqual([`Queue(${quoted})`]);
     expect(read([`Queue(${quoted})`])).toEqual({ queue });
   });
 
   it.each(['a)b', '(', ')', 'x(y)z', ')('])(
-    "writes a name so that asynq's cuts leave it whole: %s",
+    "formatTaskOptions writes a name so that asynq's cuts leave it whole: %s",
     (name) => {
       const options = { queue: name, taskId: name, group: name, headers: { [name]: name } };
       const written = formatTaskOptions(options);
@@ -134,7 +135,7 @@ describe('formatTaskOptions', () => {
     },
   );
 
-  it('writes options that can be read back as they were', () => {
+  it('formatTaskOptions writes options that can be read back as they were', () => {
     const name = fc.string({ minLength: 1, unit: anyCharacter });
     const seconds = fc.integer({ min: 0, max: 4e9 }).map((value) => value * 1_000);
     const options = fc.record<TaskOptions>(
@@ -159,7 +160,7 @@ describe('formatTaskOptions', () => {
 });
 
 describe('mergeTaskOptions', () => {
-  it('replaces options one by one, except those that are undefined', () => {
+  it('mergeTaskOptions replaces options one by one, except those that are undefined', () => {
     const base = { queue: 'low', maxRetry: 5, headers: { a: '1', b: '2' } };
     expect(mergeTaskOptions(base, { queue: undefined, maxRetry: 0, headers: { b: '3' } })).toEqual({
       queue: 'low',
@@ -168,7 +169,7 @@ describe('mergeTaskOptions', () => {
     });
   });
 
-  it('replaces processAt by processInMs, which exclude each other', () => {
+  it('mergeTaskOptions replaces processAt by processInMs, which exclude each other', () => {
     expect(mergeTaskOptions({ processAt: 5 }, { processInMs: 6 })).toEqual({ processInMs: 6 });
     expect(mergeTaskOptions({ processInMs: 6 }, { processAt: 5 })).toEqual({ processAt: 5 });
     expect(mergeTaskOptions({ processInMs: 6 }, { queue: 'low' })).toEqual({ processInMs: 6, queue: 'low' });
@@ -176,7 +177,7 @@ describe('mergeTaskOptions', () => {
 });
 
 describe('requireTaskOptions', () => {
-  it('checks the getters of a class, too', () => {
+  it('requireTaskOptions checks the getters of a class, too', () => {
     class Options {
       get maxRetry(): number {
         return -1;
@@ -186,4 +187,81 @@ describe('requireTaskOptions', () => {
       requireTaskOptions('Task', new Options());
     }).toThrow(/^options.maxRetry must be .*-1/);
   });
+});
+
+const HOUR_MS = 3_600_000;
+
+/** What Go prints for each: taken from time.Duration's documentation and its String method. */
+const WRITTEN: readonly (readonly [number, string])[] = [
+  [0, '0s'],
+  [0.000001, '1ns'],
+  [0.0011, '1.1µs'],
+  [2.2, '2.2ms'],
+  [300, '300ms'],
+  [999.999999, '999.999999ms'],
+  [1_000, '1s'],
+  [1_500, '1.5s'],
+  [3_300, '3.3s'],
+  [60_000, '1m0s'],
+  [245_000, '4m5s'],
+  [245_001, '4m5.001s'],
+  [30 * 60_000, '30m0s'],
+  [1.5 * HOUR_MS, '1h30m0s'],
+  [24 * HOUR_MS, '24h0m0s'],
+  [5 * HOUR_MS + 6 * 60_000 + 7_001, '5h6m7.001s'],
+  [-1_500, '-1.5s'],
+];
+
+describe('a Go duration', () => {
+  it.each(WRITTEN)('a Go duration of %d ms is written %s, and read back', (ms, text) => {
+    expect(formatGoDuration(ms)).toBe(text);
+    expect(parseGoDuration(text)).toBe(ms);
+  });
+
+  it.each([
+    ['0', 0],
+    ['+5s', 5_000],
+    ['1h', HOUR_MS],
+    ['1.1h', 1.1 * HOUR_MS],
+    ['.5s', 500],
+    ['5.s', 5_000],
+    ['1h15m30.918s', HOUR_MS + 15 * 60_000 + 30_918],
+    ['10us', 0.01],
+    ['10μs', 0.01],
+    ['1m1m', 120_000],
+  ])('a Go duration is also read from %s', (text, ms) => {
+    expect(parseGoDuration(text)).toBeCloseTo(ms, 6);
+  });
+
+  it.each([
+    '',
+    '3',
+    '-',
+    's',
+    '.s',
+    '1 s',
+    '1S',
+    '1d',
+    '--1s',
+    '1h x',
+    '1e3s',
+    ' 1s',
+    '2562048h',
+    '9'.repeat(400) + 'h',
+  ])('a Go duration is not read from "%s"', (text) => {
+    expect(parseGoDuration(text)).toBeUndefined();
+  });
+
+  it('a Go duration longer than Go can hold is written as the longest', () => {
+    expect(formatGoDuration(8.64e15)).toBe('2562047h47m16.854775807s');
+    expect(parseGoDuration('2562047h47m16.854775807s')).toBeGreaterThan(9e12);
+  });
+
+  testProperty(
+    'a Go duration of whole milliseconds survives being written and read',
+    fc.property(fc.integer({ min: 0, max: 9e12 }), (ms) => {
+      expect(parseGoDuration(formatGoDuration(ms))).toBe(ms);
+    }),
+    1_000,
+  );
 });

@@ -1,10 +1,22 @@
+import { type } from 'arktype';
+import {
+  defineTask,
+  type StandardSchema,
+  Task,
+  type TaskData,
+  type TaskInfo,
+  type TaskOptions,
+  type TaskType,
+} from 'escapement/tasks';
+import * as v from 'valibot';
 import { describe, expect, test } from 'vitest';
-import { Task, type TaskOptions } from 'escapement/tasks';
+import { z } from 'zod';
+import { openBench } from './support/bench.ts';
 
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
 describe('a task', () => {
-  test('has a type, a payload and options', () => {
+  test('a task has a type, a payload and options', () => {
     const task = new Task('email:send', { userId: 42 }, { maxRetry: 3 });
     expect(task).toMatchObject({
       type: 'email:send',
@@ -16,20 +28,20 @@ describe('a task', () => {
     expect(task.json()).toEqual({ userId: 42 });
   });
 
-  test('has no payload, if none is given; null is one', () => {
+  test('a task has no payload if none is given; null is a payload', () => {
     expect(new Task('a')).toMatchObject({ hasPayload: false, payload: new Uint8Array(0) });
     expect(text(new Task('a', null).payload)).toBe('null');
     expect(new Task('a', new Uint8Array(0))).toMatchObject({ hasPayload: true });
   });
 
-  test('copies the bytes of its payload', () => {
+  test('a task copies the bytes of its payload', () => {
     const bytes = Uint8Array.of(1, 2);
     const task = new Task('a', bytes);
     bytes[0] = 9;
     expect([...task.payload]).toEqual([1, 2]);
   });
 
-  test('copies its options: one object may serve many tasks', () => {
+  test('a task copies its options, so that one object may serve many tasks', () => {
     const options = { taskId: 'a', headers: { trace: '1' } };
     const task = new Task('a', 1, options);
     options.taskId = 'b';
@@ -38,7 +50,7 @@ describe('a task', () => {
   });
 
   test.each([[(): void => undefined], [Symbol('a')], [1n], [cyclic()], [{ toJSON: () => undefined }]])(
-    'refuses what JSON cannot say: %s',
+    'a task rejects a payload that is not JSON-serializable: %s',
     (payload) => {
       expect(() => new Task('a', payload)).toThrow(
         expect.objectContaining({ code: 'ERR_INVALID_ARG_VALUE' }),
@@ -52,11 +64,11 @@ describe('a task', () => {
     ['\ud800', 'ERR_INVALID_ARG_VALUE'],
     [undefined, 'ERR_INVALID_ARG_TYPE'],
     [1, 'ERR_INVALID_ARG_TYPE'],
-  ])('refuses the type %j', (type, code) => {
+  ])('a task rejects the type %j', (type, code) => {
     expect(() => new Task(type as string)).toThrow(expect.objectContaining({ code }));
   });
 
-  test('says that bytes are no JSON', () => {
+  test('reading bytes that are not JSON as JSON throws an error that names the task', () => {
     expect(() => new Task('a', Uint8Array.of(0xff)).json()).toThrow();
     expect(() => new Task('a').json()).toThrow(SyntaxError);
   });
@@ -78,7 +90,7 @@ describe('options of a task', () => {
     [{ deadline: new Date(1), processAt: 0, headers: { a: '' } }],
     [{ processInMs: 0.5 }],
     [{ queue: undefined, headers: undefined, processInMs: undefined }],
-  ])('are taken: %j', (options) => {
+  ])('a task accepts the options %j', (options) => {
     expect(new Task('a', undefined, options).options).toEqual(options);
   });
 
@@ -107,7 +119,7 @@ describe('options of a task', () => {
     [{ headers: { a: '\udfff' } }, 'ERR_INVALID_ARG_VALUE'],
     [{ headers: { '\udfff': 'a' } }, 'ERR_INVALID_ARG_VALUE'],
     [null, 'ERR_INVALID_ARG_TYPE'],
-  ])('are refused: %j', (options, code) => {
+  ])('a task rejects the options %j', (options, code) => {
     expect(() => new Task('a', undefined, options as TaskOptions)).toThrow(expect.objectContaining({ code }));
   });
 });
@@ -117,3 +129,155 @@ function cyclic(): object {
   self.self = self;
   return self;
 }
+
+interface Resize {
+  readonly path: string;
+  readonly width: number;
+}
+
+const LIBRARIES: [string, StandardSchema<Resize>][] = [
+  ['zod', z.object({ path: z.string(), width: z.number() })],
+  ['valibot', v.object({ path: v.string(), width: v.number() })],
+  ['arktype', type({ path: 'string', width: 'number' })],
+];
+
+describe.each(LIBRARIES)('a task type with a schema of %s', (_, schema) => {
+  const resize = defineTask('image:resize', { schema, maxRetry: 3, queue: 'images' });
+
+  test('a payload that matches the schema is accepted', async () => {
+    const { client } = await openBench();
+    const info = await client.enqueue(resize.task({ path: 'cat.jpg', width: 640 }));
+    expect(info).toMatchObject({ type: 'image:resize', maxRetry: 3, queue: 'images' });
+    expect(JSON.parse(new TextDecoder().decode(info.payload))).toEqual({ path: 'cat.jpg', width: 640 });
+  });
+
+  test('the error of a payload that does not match names the path and the problem', async () => {
+    const { client, inspector } = await openBench();
+    const wrong = resize.task({ path: 'cat.jpg', width: 'wide' as unknown as number });
+    await expect(client.enqueue(wrong)).rejects.toMatchObject({
+      code: 'ERR_TASK_PAYLOAD',
+      message: expect.stringMatching(/^payload of 'image:resize': width/) as unknown,
+    });
+    const outcomes = await client.enqueueMany([wrong, resize.task({ path: 'a', width: 1 })]);
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+    expect(await inspector.listPendingTasks('images')).toHaveLength(1);
+  });
+
+  test('the data of a task is parsed and has the type of the schema', async () => {
+    const data: TaskData<typeof resize> = await resize.read(resize.task({ path: 'a', width: 1 }));
+    expect(data).toEqual({ path: 'a', width: 1 });
+    await expect(resize.read({ type: 'x', payload: Buffer.from('{') })).rejects.toMatchObject({
+      code: 'ERR_TASK_PAYLOAD',
+    });
+  });
+
+  test('the payload of a handler is parsed by the schema', async () => {
+    await expect(resize.parse({ path: 'a', width: 1 })).resolves.toEqual({ path: 'a', width: 1 });
+    await expect(resize.parse(undefined)).rejects.toMatchObject({ code: 'ERR_TASK_PAYLOAD' });
+  });
+});
+
+describe('a task type', () => {
+  const anything = defineTask('a', { schema: z.unknown(), queue: 'low', headers: { a: '1', b: '1' } });
+
+  test('options and headers override those of a task type, one by one', () => {
+    const { options } = anything.task({}, { queue: undefined, headers: { b: '2' }, maxRetry: 1 });
+    expect(options).toMatchObject({ queue: 'low', maxRetry: 1, headers: { a: '1', b: '2' } });
+  });
+
+  test('options may override the processing time of a task type', () => {
+    const late = defineTask('a', { schema: z.unknown(), processInMs: 5 });
+    expect(late.task({}, { processAt: 7 }).options).toEqual({ processAt: 7 });
+  });
+
+  test('a task type validates the payload after JSON: a Date is a string', async () => {
+    const { client } = await openBench();
+    const dated: TaskType<{ at: Date }> = defineTask('a', { schema: z.object({ at: z.date() }) });
+    await expect(client.enqueue(dated.task({ at: new Date() }))).rejects.toMatchObject({
+      code: 'ERR_TASK_PAYLOAD',
+    });
+    const fromText = defineTask('a', { schema: z.object({ at: z.coerce.date<string | Date>() }) });
+    await client.enqueue(fromText.task({ at: new Date(5) }));
+    expect(await fromText.parse({ at: new Date(5).toISOString() })).toEqual({ at: new Date(5) });
+  });
+
+  test('a task has no payload if the schema of its type accepts undefined', async () => {
+    const { client } = await openBench();
+    const nothing = defineTask('a', { schema: z.undefined() });
+    await expect(client.enqueue(nothing.task(undefined))).resolves.toMatchObject({ type: 'a' });
+  });
+
+  test('a task type rejects bytes that are not JSON', async () => {
+    const { client } = await openBench();
+    await expect(client.enqueue(anything.task(Uint8Array.of(0xff)))).rejects.toMatchObject({
+      code: 'ERR_TASK_PAYLOAD',
+    });
+  });
+
+  test('a task type waits for an asynchronous schema', async () => {
+    const { client } = await openBench();
+    const even = z.number().refine(async (n) => Promise.resolve(n % 2 === 0), 'must be even');
+    const slow = defineTask('a', { schema: even });
+    await expect(slow.parse(2)).resolves.toBe(2);
+    const outcomes = await client.enqueueMany([1, 2, 3, 4].map((n) => slow.task(n)));
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected', 'fulfilled']);
+  });
+
+  test.each([[undefined], [null], [5], [{}], [() => undefined], [{ '~standard': {} }]])(
+    'a task type rejects the schema %s',
+    (schema) => {
+      expect(() => defineTask('a', { schema: schema as StandardSchema })).toThrow(
+        expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }),
+      );
+    },
+  );
+});
+
+/** A task of that payload that is done, with that result. */
+async function done(payload: unknown, result?: Uint8Array): Promise<TaskInfo> {
+  const { broker, client, inspector, lease } = await openBench();
+  await client.enqueue(new Task('work', payload, { taskId: 'a', retentionMs: 60_000 }));
+  const task = await lease();
+  if (result !== undefined) await broker.writeResult(task, result);
+  await broker.complete(task);
+  return inspector.waitFor('a');
+}
+
+describe('a TaskInfo', () => {
+  test('a TaskInfo parses its payload and its result as JSON', async () => {
+    const info = await done([1, 2], Buffer.from('{"sum":3}'));
+    expect(info.json<number[]>()).toEqual([1, 2]);
+    expect(info.resultJson<{ sum: number }>()).toEqual({ sum: 3 });
+  });
+
+  test('a TaskInfo returns undefined as the JSON of a result that was not written', async () => {
+    expect((await done(1)).resultJson()).toBeUndefined();
+  });
+
+  test.each([
+    ['a payload that is not JSON', () => done(Buffer.from('{')), 'json', 'payload'],
+    ['a payload that is not UTF-8', () => done(Uint8Array.of(0xff)), 'json', 'payload'],
+    ['no payload', () => done(undefined), 'json', 'payload'],
+    ['a result that is not JSON', () => done(1, Buffer.from('done')), 'resultJson', 'result'],
+    ['an empty result', () => done(1, Buffer.alloc(0)), 'resultJson', 'result'],
+  ] as const)('throws an error that names the task for %s', async (_, make, method, what) => {
+    const info = await make();
+    expect(() => info[method]()).toThrow(
+      expect.objectContaining({
+        name: 'EscapementError',
+        code: 'ERR_TASK_PAYLOAD',
+        message: `${what} of task 'a' of queue 'default' is not JSON`,
+        cause: expect.any(Error) as Error,
+      }),
+    );
+  });
+
+  test('a TaskInfo waits for its task again by its id and queue alone', async () => {
+    const { add, broker, client, inspector, lease } = await openBench();
+    await add('a', { retentionMs: 60_000 });
+    await broker.complete(await lease());
+    const { id, queue } = await inspector.getTaskInfo('default', 'a');
+    expect(await inspector.waitFor({ id, queue })).toMatchObject({ state: 'completed' });
+    await client.close();
+  });
+});

@@ -10,7 +10,7 @@ import { describe, expect, test } from 'vitest';
 import { runProgram } from '../run-program.ts';
 import { thrownBy } from '../timer/support/errors.ts';
 import { settled } from './support/outcome.ts';
-import { RecordingMetrics } from './support/recording-metrics.ts';
+import { RecordingMetrics } from '../metrics/recording-metrics.ts';
 import { takeNow } from './support/take.ts';
 import { Workbench } from './support/workbench.ts';
 

@@ -2,19 +2,13 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { chmodSync, cpSync, lchownSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { finished } from '../../run-program.ts';
 import { temporaryFolder } from './queue-folder.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** The built command. */
 export const COMMAND = join(ROOT, 'dist/cli.js');
-
-export interface CommandResult {
-  readonly stdout: Buffer;
-  readonly stderr: string;
-  /** Null if it was killed. */
-  readonly code: number | null;
-}
 
 /** Starts `escapement …`, with nothing of a terminal about it. */
 export function startCommand(
@@ -48,19 +42,6 @@ export function startBound(words: readonly string[], folder: string): ChildProce
   chmodSync(home, 0o755);
   for (const file of ['.', ...readdirSync(folder)]) lchownSync(join(folder, file), NOBODY, NOBODY);
   return startCopy(join(home, 'dist/cli.js'), [...words, folder], ['--import', AS_NOBODY]);
-}
-
-export function finished(child: ChildProcess): Promise<CommandResult> {
-  const stdout: Buffer[] = [];
-  const stderr: Buffer[] = [];
-  child.stdout?.on('data', (chunk: Buffer) => stdout.push(chunk));
-  child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk));
-  return new Promise((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', (code) => {
-      resolve({ stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr).toString(), code });
-    });
-  });
 }
 
 /** Runs `escapement diskqueue …`. */

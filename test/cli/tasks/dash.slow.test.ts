@@ -58,7 +58,7 @@ function expectRestored({ out, keyboard }: Watched): void {
 }
 
 describe.each(WAYS)('escapement tasks dash, over %s', (way) => {
-  it('shows queues, the tasks of a queue, and a task', async () => {
+  it('tasks dash shows queues, the tasks of a queue, and a task', async () => {
     const bench = await withEveryState(way);
     await bench.add('x', { queue: 'another' });
     const dash = watch(bench);
@@ -89,7 +89,7 @@ describe.each(WAYS)('escapement tasks dash, over %s', (way) => {
     expectRestored(dash);
   });
 
-  it('reads periodically', async () => {
+  it('tasks dash reads periodically', async () => {
     const bench = await openTarget(way);
     const dash = watch(bench, '--refresh', '1s');
     await expect.poll(dash.screen, SOON).toContain('there are none');
@@ -102,7 +102,7 @@ describe.each(WAYS)('escapement tasks dash, over %s', (way) => {
 });
 
 describe('escapement tasks dash', () => {
-  it('shows an error, and goes on', async () => {
+  it('tasks dash shows an error, and goes on', async () => {
     const bench = await openTarget('broker');
     await bench.add('a');
     const dash = watch(bench);
@@ -114,7 +114,7 @@ describe('escapement tasks dash', () => {
     expect(await dash.result).toMatchObject({ stderr: '', code: 0 });
   });
 
-  it('reads one at a time, however fast keys come', async () => {
+  it('tasks dash reads one at a time, however fast keys come', async () => {
     const bench = await withEveryState('broker');
     const { broker } = bench;
     const tasks = broker.tasks.bind(broker);
@@ -139,7 +139,7 @@ describe('escapement tasks dash', () => {
     expect(await dash.result).toMatchObject({ code: 0 });
   });
 
-  it('goes on when Redis is back', async () => {
+  it('tasks dash goes on when Redis is back', async () => {
     const server = await RedisProcess.start();
     onTestFinished(() => server.stop());
     const environment = { ESCAPEMENT_URI: server.url };
@@ -153,7 +153,7 @@ describe('escapement tasks dash', () => {
     expect(await dash.result).toMatchObject({ stderr: '', code: 0 });
   });
 
-  it('restores the terminal when it is interrupted', async () => {
+  it('tasks dash restores the terminal when it is interrupted', async () => {
     const dash = watch(await openTarget('broker'));
     await expect.poll(dash.screen, SOON).toContain('there are none');
     dash.abort.abort(new Error('interrupted'));
@@ -162,7 +162,7 @@ describe('escapement tasks dash', () => {
     expectRestored(dash);
   });
 
-  it('quits when the keyboard is closed', async () => {
+  it('tasks dash quits when the keyboard is closed', async () => {
     const dash = watch(await openTarget('broker'));
     await expect.poll(dash.screen, SOON).toContain('there are none');
     dash.keyboard.end();
@@ -170,7 +170,7 @@ describe('escapement tasks dash', () => {
     expectRestored(dash);
   });
 
-  it('needs a terminal, or prints once', async () => {
+  it('tasks dash needs a terminal, or prints once', async () => {
     const { add, command } = await openTarget('broker');
     await add('a');
     const refused = await command('dash');
@@ -197,7 +197,7 @@ describe.skipIf(!hasScript)('on a terminal, escapement tasks dash', () => {
     ['\u0003', 0],
     ['SIGTERM', 143],
     ['SIGINT', 130],
-  ])('restores it after %j, and ends with %d', async (end, code) => {
+  ])('tasks dash restores the terminal after %j, and ends with the exit code %d', async (end, code) => {
     const { add, broker } = await openTarget('broker');
     await add('a');
     const uri = await serveTasks({ broker });

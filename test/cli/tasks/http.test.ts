@@ -1,16 +1,26 @@
-import { createServer, type AddressInfo } from 'node:net';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { type AddressInfo, createServer } from 'node:net';
+import { Task } from 'escapement/tasks';
 import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { HttpApi, Unreachable } from '../../../src/cli/tasks/target/http-api.ts';
-import { openBench } from '../../tasks/support/bench.ts';
-import { finished, startCommand } from '../support/command.ts';
-import { serve, serveTasks, tasksCommand, type Result } from './support/tasks-command.ts';
+import { openBench, START_MS } from '../../tasks/support/bench.ts';
+import { finished } from '../../run-program.ts';
+import { startCommand } from '../support/command.ts';
+import {
+  announceServer,
+  openTarget,
+  type Result,
+  serve,
+  serveTasks,
+  tasksCommand,
+  WAYS,
+} from './support/tasks-command.ts';
 
 const stats = (uri: string, ...words: string[]): Promise<Result> =>
   tasksCommand(['stats', '-u', uri, ...words]);
 
 describe('the HTTP API', () => {
-  it('is reached wherever it is mounted', async () => {
+  it('the HTTP API is reached wherever it is mounted', async () => {
     const { add, broker } = await openBench();
     await add('a');
     const uri = await serveTasks({ broker, rootPath: '/admin' });
@@ -23,7 +33,7 @@ describe('the HTTP API', () => {
     expect(await stats(uri)).toEqual({ stdout: '', stderr: elsewhere, code: 2 });
   });
 
-  it('receives the credentials', async () => {
+  it('the HTTP API receives the credentials', async () => {
     const { broker } = await openBench();
     const authorize: TasksHandlerOptions['authorize'] = ({ headers }) =>
       headers.authorization === 'Bearer secret' || { challenge: 'Bearer' };
@@ -37,7 +47,7 @@ describe('the HTTP API', () => {
     expect(refused.code).toBe(2);
   });
 
-  it('responds only by allowed names, and the error names the option that allows them', async () => {
+  it('the HTTP API responds only by allowed names, and the error names the option that allows them', async () => {
     const { broker } = await openBench();
     const handler = tasksHandler({ broker });
     const uri = await serve((request, response) => {
@@ -51,7 +61,7 @@ describe('the HTTP API', () => {
     });
   });
 
-  it('may be read-only', async () => {
+  it('a change over a read-only HTTP API is an error', async () => {
     const { add, broker } = await openBench();
     await add('a');
     const uri = await serveTasks({ broker, readOnly: true });
@@ -60,7 +70,7 @@ describe('the HTTP API', () => {
     expect(code).toBe(2);
   });
 
-  it('may be another server: the command reports it in one line', async () => {
+  it('a server that is not the HTTP API is reported in one line', async () => {
     const html = await serve((_, response) => response.end('<html>Welcome</html>'));
     expect((await stats(html)).stderr).toBe(
       `escapement: ${html} does not respond as the tasks API. Is it mounted there?\n`,
@@ -73,7 +83,7 @@ describe('the HTTP API', () => {
     expect((await stats(hostile)).stderr).toBe('escapement: a\\x1b[2J\\x9b (HTTP 400)\n');
   });
 
-  it('is not followed to another URL, which would receive the token', async () => {
+  it('a redirect is not followed, because the other URL would receive the token', async () => {
     const asked: unknown[] = [];
     const elsewhere = await serve(({ headers }, response) => {
       asked.push(headers);
@@ -86,7 +96,7 @@ describe('the HTTP API', () => {
     expect(asked).toEqual([]);
   });
 
-  it('may be unreachable: the error is one line without the password', async () => {
+  it('an unreachable HTTP API is reported in one line without the password', async () => {
     const free = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => free.once('listening', resolve));
     const { port } = free.address() as AddressInfo;
@@ -101,7 +111,7 @@ describe('the HTTP API', () => {
     expect([stdout, code]).toEqual(['', 2]);
   });
 
-  it('can be interrupted with Ctrl-C', async () => {
+  it('a request to the HTTP API can be interrupted with Ctrl-C', async () => {
     let asked: () => void = () => undefined;
     const whenAsked = new Promise<void>((resolve) => (asked = resolve));
     const uri = await serve(() => {
@@ -116,7 +126,7 @@ describe('the HTTP API', () => {
     expect([stdout.toString(), stderr, code]).toEqual(['', '', 130]);
   });
 
-  it('must respond in time', async () => {
+  it('a request to the HTTP API has a time limit', async () => {
     const uri = await serve((request, response) => {
       if (request.url === '/api/queues') response.write('{'); // and no more
     });
@@ -127,7 +137,7 @@ describe('the HTTP API', () => {
     await expect(api.request('GET', '/servers')).rejects.toThrow(Unreachable);
   });
 
-  it('has no path for the names . and ..', async () => {
+  it('the names . and .. are rejected, because the HTTP API has no path for them', async () => {
     const { broker } = await openBench();
     const uri = await serveTasks({ broker });
     for (const name of ['.', '..']) {
@@ -135,5 +145,112 @@ describe('the HTTP API', () => {
       expect(stderr).toContain('is not available over the HTTP API');
       expect(code).toBe(2);
     }
+  });
+});
+
+/** Clears the screen, three ways, rings, begins another line, and turns the direction of writing. */
+const HOSTILE = 'a/b:run\u001b[2J\u009b2J\u0007\r\n\u2028?#%2F"\\\u202e\u2066\u200f\u061c';
+const CONTROL = /[^\P{Cc}\n]|[\u2028\u2029\p{Bidi_Control}]/u;
+
+describe.each(WAYS)('text of users, over %s', (way) => {
+  it('text of users has no effect on a terminal, and still identifies its task', async () => {
+    const bench = await openTarget(way);
+    const { broker, client, command, inspector, json } = bench;
+    const payload = Buffer.from(`"${HOSTILE}"`);
+    const headers = { [HOSTILE]: HOSTILE };
+    const task = new Task(HOSTILE, payload, { taskId: HOSTILE, queue: HOSTILE, headers });
+    await client.enqueue(task);
+    await client.enqueue(task, { taskId: 'grouped', group: HOSTILE });
+    await announceServer(bench, HOSTILE);
+    const entry = { id: HOSTILE, spec: HOSTILE, taskType: HOSTILE, payload, options: [HOSTILE] };
+    const times = { nextEnqueueAtMs: START_MS, prevEnqueueAtMs: START_MS };
+    await broker.announceScheduler(HOSTILE, () => [{ ...entry, ...times }], 600_000);
+    await broker.recordEnqueueEvent(HOSTILE, { taskId: HOSTILE, atMs: START_MS });
+    const q = ['-q', HOSTILE];
+    const reading = [
+      ['stats'],
+      ['queue', 'ls'],
+      ['queue', 'inspect', HOSTILE],
+      ['queue', 'history', HOSTILE],
+      ['task', 'ls', ...q, '-s', 'pending'],
+      ['task', 'ls', ...q, '-s', 'aggregating', '-g', HOSTILE],
+      ['task', 'inspect', ...q, '-i', HOSTILE],
+      ['server', 'ls'],
+      ['cron', 'ls'],
+      ['cron', 'history', HOSTILE],
+      ['group', 'ls', ...q],
+      ['dash', '--once'],
+    ];
+    for (const words of reading) {
+      const { stdout, stderr, code } = await command(...words);
+      expect([stderr, code], words.join(' ')).toEqual(['', 0]);
+      expect(stdout, words.join(' ')).not.toMatch(CONTROL);
+      if (words[0] === 'dash') continue;
+      const again = await command(...words, '--json');
+      expect(again.stdout, words.join(' ')).not.toMatch(CONTROL);
+      expect(JSON.stringify(JSON.parse(again.stdout))).toContain(JSON.stringify(HOSTILE).slice(1, -1));
+    }
+    expect((await json('task', 'inspect', ...q, '-i', HOSTILE)).json).toMatchObject({ id: HOSTILE });
+    for (const words of [
+      ['queue', 'pause', HOSTILE],
+      ['task', 'archive', ...q, '-i', HOSTILE],
+      ['task', 'run', ...q, '-i', HOSTILE],
+      ['task', 'delete', ...q, '-i', HOSTILE],
+      ['task', 'runall', ...q, '-s', 'aggregating', '-g', HOSTILE],
+    ]) {
+      const { stdout, stderr, code } = await command(...words);
+      expect([stderr, code], words.join(' ')).toEqual(['', 0]);
+      expect(stdout).not.toMatch(CONTROL);
+    }
+    expect(await inspector.getQueueInfo(HOSTILE)).toMatchObject({ paused: true, pending: 1, size: 1 });
+  });
+
+  it('text of users has no effect on a terminal in errors either', async () => {
+    const { add, command } = await openTarget(way);
+    await add('a');
+    for (const words of [
+      ['queue', 'inspect', HOSTILE],
+      ['task', 'inspect', '-q', 'default', '-i', HOSTILE],
+      ['task', 'delete', '-q', 'default', '-i', HOSTILE, '-i', HOSTILE],
+      ['group', 'ls', '-q', HOSTILE],
+    ]) {
+      const { stderr, code } = await command(...words);
+      expect(stderr).toContain('a/b:run\\x1b[2J\\x9b2J');
+      expect(stderr).not.toMatch(CONTROL);
+      expect(code).toBe(2);
+    }
+  });
+});
+
+describe('a hostile HTTP API', () => {
+  const now = new Date(START_MS).toISOString();
+  const server = {
+    ...{ id: 's1', host: HOSTILE, pid: HOSTILE, concurrency: HOSTILE, status: HOSTILE, start_time: now },
+    ...{ queue_priorities: { [HOSTILE]: HOSTILE }, strict_priority_enabled: false, active_workers: [] },
+  };
+
+  it('a hostile HTTP API has no effect on a terminal through the status of a server', async () => {
+    const uri = await serve((_, response) => response.end(JSON.stringify({ servers: [server] })));
+    const { stdout, code } = await tasksCommand(['server', 'ls', '-u', uri]);
+    expect(stdout).toContain(
+      'a/b:run\\x1b[2J\\x9b2J\\x07\\r\\n\\u2028?#%2F"\\\\\\u202e\\u2066\\u200f\\u061c',
+    );
+    expect(stdout).not.toMatch(CONTROL);
+    expect(stdout.trimEnd().split('\n')).toHaveLength(5); // a table of one row
+    expect(code).toBe(0);
+  });
+
+  it('a hostile HTTP API has no effect on a terminal through the text of an error', async () => {
+    const uri = await serve((_, response) => response.writeHead(400).end(HOSTILE.replace('\n', '')));
+    const { stderr, code } = await tasksCommand(['server', 'ls', '-u', uri]);
+    expect(stderr).toMatch(/^escapement: a\/b:run\\x1b\[2J.*\\u061c \(HTTP 400\)\n$/);
+    expect(stderr).not.toMatch(CONTROL);
+    expect(code).toBe(2);
+  });
+
+  it('a hostile HTTP API has no effect on a terminal through the arguments', async () => {
+    const { stderr } = await tasksCommand([HOSTILE]);
+    expect(stderr).toContain('a/b:run\\x1b[2J');
+    expect(stderr).not.toMatch(CONTROL);
   });
 });

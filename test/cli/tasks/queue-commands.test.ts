@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { START_MS } from '../../tasks/support/bench.ts';
-import { openTarget, withEveryState, type Way, WAYS } from './support/tasks-command.ts';
+import {
+  announceServer,
+  openTarget,
+  tasksCommand,
+  type Way,
+  WAYS,
+  withEveryState,
+} from './support/tasks-command.ts';
 
 const any = expect.any(Number) as number;
 
@@ -16,7 +23,7 @@ function everyStateJson(way: Way): object {
 }
 
 describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
-  it('lists queues', async () => {
+  it('tasks queue lists queues', async () => {
     const { add, command, json } = await withEveryState(way);
     await add('other', { queue: 'low' });
     const { stdout, stderr, code } = await command('queue', 'list');
@@ -30,7 +37,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     });
   });
 
-  it('inspects queues', async () => {
+  it('tasks queue inspects queues', async () => {
     const { command, json } = await withEveryState(way);
     const { stdout } = await command('queue', 'inspect', 'default');
     expect(stdout).toMatch(/^queue +default\nstate +run\nsize +7\nactive +1\n/);
@@ -40,7 +47,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     });
   });
 
-  it('shows the history day by day', async () => {
+  it('tasks queue shows the history day by day', async () => {
     const { command, json } = await withEveryState(way);
     const history = await json('queue', 'history', 'default', '-x', '2');
     const days = [
@@ -55,7 +62,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     expect(stdout.match(/│ 2026-11-\d\d │/g)).toHaveLength(10);
   });
 
-  it('pauses and resumes queues', async () => {
+  it('tasks queue pauses and resumes queues', async () => {
     const { add, command, inspector, json } = await openTarget(way);
     await add('a', { queue: 'one' });
     await add('b', { queue: 'two' });
@@ -72,7 +79,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     expect((await inspector.getQueueInfo('one')).paused).toBe(false);
   });
 
-  it('goes on after a failure, with the exit code 1; with 2 if all failed', async () => {
+  it('tasks queue goes on after a failure, with the exit code 1; with 2 if all failed', async () => {
     const { add, command, inspector, json } = await openTarget(way);
     await add('a', { queue: 'one' });
     await add('b', { queue: 'two' });
@@ -95,7 +102,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     });
   });
 
-  it('removes empty queues', async () => {
+  it('tasks queue removes empty queues', async () => {
     const { add, broker, command, inspector, lease } = await openTarget(way);
     await add('a', { queue: 'one' });
     const refused = await command('queue', 'rm', 'one');
@@ -113,7 +120,7 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     [['queue', 'inspect', ' '], /must not be blank/],
     [['queue', 'nonsense'], /unknown command 'nonsense'/],
     [['queue'], /Usage: escapement tasks queue/],
-  ])('%j is wrong usage', async (words, message) => {
+  ])('the arguments %j of tasks queue are wrong usage', async (words, message) => {
     const { command } = await openTarget(way);
     const { stdout, stderr, code } = await command(...words);
     expect(stderr).toMatch(message);
@@ -122,18 +129,143 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
 });
 
 describe('escapement tasks queue remove --force', () => {
-  it('removes the tasks too', async () => {
+  it('queue remove --force removes the tasks too', async () => {
     const { add, command, inspector } = await openTarget('broker');
     await add('a', { queue: 'one' });
     expect(await command('queue', 'delete', '--force', 'one')).toMatchObject({ stdout: 'one: removed\n' });
     expect(await inspector.queues()).toEqual([]);
   });
 
-  it('is not available over HTTP', async () => {
+  it('queue remove --force is not available over HTTP', async () => {
     const { add, command, inspector } = await openTarget('http');
     await add('a', { queue: 'one' });
     const { stderr, code } = await command('queue', 'rm', '-f', 'one');
     expect(stderr).toMatch(/--force.* is not available over the HTTP API\n$/);
     expect([code, await inspector.queues()]).toEqual([2, ['one']]);
+  });
+});
+
+const at = (ms: number): string => new Date(START_MS + ms).toISOString();
+
+describe.each(WAYS)('escapement tasks, over %s', (way) => {
+  it('tasks stats prints statistics', async () => {
+    const { add, command, json } = await withEveryState(way);
+    await add('other', { queue: 'low' });
+    const { stdout, code } = await command('stats');
+    expect(stdout).toMatch(/^Tasks by state\n/);
+    expect(stdout).toMatch(/│ 1 +│ 2 +│ 1 +│ 1 +│ 1 +│ 1 +│ 1 +│\n/);
+    expect(stdout).toMatch(/│ low +│ +1 │/);
+    expect(stdout).toMatch(/│ 3 +│ 2 +│ 66\.67 % +│/);
+    expect(code).toBe(0);
+    expect((await json('stats')).json).toMatchObject({
+      aggregate: {
+        ...{
+          size: 8,
+          active: 1,
+          pending: 2,
+          aggregating: 1,
+          scheduled: 1,
+          retry: 1,
+          archived: 1,
+          completed: 1,
+        },
+        ...{ processed: 3, failed: 2, timestamp: at(500) },
+      },
+      queues: [
+        { queue: 'default', size: 7 },
+        { queue: 'low', size: 1 },
+      ],
+    });
+  });
+
+  it('tasks stats prints statistics without queues', async () => {
+    const { command, json } = await openTarget(way);
+    expect((await command('stats')).code).toBe(0);
+    expect((await json('stats')).json).toMatchObject({ aggregate: { size: 0 }, queues: [] });
+  });
+
+  it('tasks server lists servers with their runs', async () => {
+    const bench = await openTarget(way);
+    await announceServer(bench);
+    const { stdout } = await bench.command('server', 'list');
+    expect(stdout).toMatch(/│ machine │ 7 +│ active │ 1\/10 +│ default:6 low:1 │ now +│/);
+    const worker = {
+      ...{ taskId: 'active', taskType: 'work', queue: 'default', taskPayload: 'p', startedAt: at(0) },
+      ...(way !== 'http'
+        ? { taskPayloadEncoding: 'utf8', deadline: at(9_000) }
+        : { taskPayloadEncoding: 'shown' }),
+    };
+    expect((await bench.json('server', 'ls')).json).toEqual({
+      servers: [
+        {
+          ...{ id: 's1', host: 'machine', pid: 7, status: 'active', concurrency: 10, strictPriority: false },
+          ...{ queues: { default: 6, low: 1 }, startedAt: at(0), activeWorkers: [worker] },
+        },
+      ],
+    });
+  });
+
+  it('tasks cron lists schedules and the tasks that they have enqueued', async () => {
+    const { broker, command, json } = await openTarget(way);
+    const entry = { id: 'e1', spec: '@every 1m', taskType: 'report', payload: Buffer.from('{}') };
+    const more = { options: ['Queue("low")'], nextEnqueueAtMs: START_MS + 60_500, prevEnqueueAtMs: 0 };
+    await broker.announceScheduler('s', () => [{ ...entry, ...more }], 600_000);
+    await broker.recordEnqueueEvent('e1', { taskId: 't1', atMs: START_MS - 60_000 });
+    await broker.recordEnqueueEvent('e1', { taskId: 't2', atMs: START_MS });
+    const { stdout } = await command('cron', 'ls');
+    expect(stdout).toMatch(/│ e1 +│ @every 1m │ report │ \{\} +│ Queue\("low"\) │ in 1m │ - +│/);
+    expect((await json('cron', 'list')).json).toEqual({
+      entries: [
+        {
+          ...{ id: 'e1', spec: '@every 1m', taskType: 'report', taskPayload: '{}' },
+          ...{ taskPayloadEncoding: way !== 'http' ? 'utf8' : 'shown', options: ['Queue("low")'] },
+          ...{ nextEnqueueAt: at(60_500), prevEnqueueAt: null },
+        },
+      ],
+    });
+    const history = await command('cron', 'history', 'e1', '--size', '1');
+    expect(history.stdout).toMatch(/^e1\n(.*\n)*│ t2 +│ 2026-11-21 12:00:00 UTC │ now │\n/);
+    expect(history.stdout).not.toContain('t1');
+    expect((await json('cron', 'history', 'e1', 'none')).json).toEqual({
+      ...{ page: 1, size: 30, failed: [] },
+      entries: [
+        {
+          id: 'e1',
+          events: [
+            { taskId: 't2', enqueuedAt: at(0) },
+            { taskId: 't1', enqueuedAt: at(-60_000) },
+          ],
+        },
+        { id: 'none', events: [] },
+      ],
+    });
+  });
+
+  it('tasks group lists groups', async () => {
+    const { add, command, json } = await withEveryState(way);
+    await add('another', { group: 'h' });
+    expect((await command('group', 'ls', '-q', 'default')).stdout).toMatch(/│ g +│ +1 │\n│ h +│ +1 │/);
+    expect((await json('group', 'list', '--queue', 'default')).json).toEqual({
+      queue: 'default',
+      groups: [
+        { group: 'g', size: 1 },
+        { group: 'h', size: 1 },
+      ],
+    });
+  });
+
+  it('tasks accepts its options before and after the words', async () => {
+    const { command } = await withEveryState(way);
+    const before = await command('--json', 'group', 'ls', '-q', 'default');
+    expect(JSON.parse(before.stdout)).toMatchObject({ groups: [{ group: 'g' }] });
+    for (const flag of ['--http_header', '--http-header']) {
+      for (const words of [
+        [flag, 'nonsense', 'queue', 'ls'],
+        ['queue', 'ls', flag, 'nonsense'],
+      ]) {
+        const { stderr, code } = await tasksCommand([...words, '-u', 'http://127.0.0.1:9']);
+        expect([stderr, code]).toEqual(["escapement: --http_header must be 'Name: value'\n", 2]);
+      }
+    }
   });
 });

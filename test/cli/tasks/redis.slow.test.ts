@@ -8,7 +8,8 @@ import { freshDatabase } from '../../redis/redis-case.ts';
 import { RedisCluster } from '../../redis/redis-cluster.ts';
 import { RedisProcess } from '../../redis/redis-process.ts';
 import { RedisSentinels } from '../../redis/redis-sentinels.ts';
-import { COMMAND, finished, startCommand, startCopy } from '../support/command.ts';
+import { finished } from '../../run-program.ts';
+import { COMMAND, startCommand, startCopy } from '../support/command.ts';
 import { temporaryFolder } from '../support/queue-folder.ts';
 
 interface Ended {
@@ -39,7 +40,7 @@ async function freePort(): Promise<number> {
 }
 
 describe('escapement tasks, built, with Redis', () => {
-  it('prints what Redis reports about itself', async () => {
+  it('the command prints what Redis reports about itself', async () => {
     const database = await freshDatabase();
     onTestFinished(() => database.dispose());
     const env = { REDIS_URL: database.url };
@@ -52,7 +53,7 @@ describe('escapement tasks, built, with Redis', () => {
     expect(stdout).toContain(redis['redis_version']);
   });
 
-  it('enqueues, lists and deletes', async () => {
+  it('the command enqueues, lists and deletes', async () => {
     const database = await freshDatabase();
     onTestFinished(() => database.dispose());
     const env = { REDIS_URL: database.url };
@@ -79,7 +80,7 @@ describe('escapement tasks, built, with Redis', () => {
     expect(removed).toEqual({ stdout: 'low: removed\n', stderr: '', code: 0 });
   });
 
-  it('accepts the password from each of its sources', async () => {
+  it('the command accepts the password from each of its sources', async () => {
     const server = await redis('--requirepass', 's3/cr@t');
     const uri = `127.0.0.1:${server.port}`;
     expect((await tasks({}, 'stats', '-u', uri, '-p', 's3/cr@t')).code).toBe(0);
@@ -93,7 +94,7 @@ describe('escapement tasks, built, with Redis', () => {
     expect(wrong.stderr).not.toContain('guess');
   });
 
-  it('connects by TLS, and checks the certificate', async () => {
+  it('the command connects by TLS, and checks the certificate', async () => {
     const port = await freePort();
     const [key, cert] = ['key.pem', 'cert.pem'].map((name) =>
       fileURLToPath(new URL(`../../redis/tls/${name}`, import.meta.url)),
@@ -123,7 +124,7 @@ describe('escapement tasks, built, with Redis', () => {
     expect(other.code).toBe(2);
   });
 
-  it('reports at once, in one line, that Redis is unreachable', async () => {
+  it('the command reports at once, in one line, that Redis is unreachable', async () => {
     const port = await freePort();
     const { stdout, stderr, code } = await tasks(
       {},
@@ -144,7 +145,7 @@ describe('escapement tasks, built, with Redis', () => {
     expect(wrong.code).toBe(2);
   });
 
-  it('gives up on a Redis that does not respond, or when it is interrupted', async () => {
+  it('the command gives up on a Redis that does not respond, or when it is interrupted', async () => {
     const sockets: (() => void)[] = [];
     const silent = createServer((socket) => sockets.push(() => socket.destroy())).listen(0, '127.0.0.1');
     onTestFinished(() => {
@@ -163,14 +164,14 @@ describe('escapement tasks, built, with Redis', () => {
     expect((await late).code).toBe(2);
   });
 
-  it('connects by sentinels', async () => {
+  it('the command connects by sentinels', async () => {
     const sentinels = await RedisSentinels.start();
     onTestFinished(() => sentinels.stop());
     const { stdout, stderr, code } = await tasks({}, 'queue', 'ls', '--json', '-u', sentinels.url);
     expect([JSON.parse(stdout), stderr, code]).toEqual([{ queues: [] }, '', 0]);
   });
 
-  it('connects to a cluster', async () => {
+  it('the command connects to a cluster', async () => {
     const cluster = await RedisCluster.start();
     onTestFinished(() => cluster.stop());
     const hosts = cluster.nodes.map(({ port }) => `127.0.0.1:${port}`);
@@ -184,7 +185,7 @@ describe('escapement tasks, built, with Redis', () => {
     });
   });
 
-  it('reports that ioredis is not installed; everything else works', async () => {
+  it('the command reports that ioredis is not installed; everything else works', async () => {
     const folder = temporaryFolder();
     cpSync(join(COMMAND, '..'), join(folder, 'dist'), { recursive: true });
     cpSync(join(COMMAND, '../../package.json'), join(folder, 'package.json'));

@@ -34,7 +34,7 @@ const BY_STATE: readonly (readonly [TaskState, object, RegExp])[] = [
 ];
 
 describe.each(WAYS)('escapement tasks task, over %s', (way) => {
-  it.each(BY_STATE)('lists and inspects %s tasks', async (state, more, row) => {
+  it.each(BY_STATE)('tasks task lists and inspects %s tasks', async (state, more, row) => {
     const { command, json } = await withEveryState(way);
     const group = state === 'aggregating' ? ['-g', 'g'] : [];
     const { stdout, stderr, code } = await command('task', 'list', ...Q, '-s', state, ...group);
@@ -52,14 +52,14 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
     expect(shown.stdout).toMatch(new RegExp(`\npayload +{"id":"${state}"}\n`));
   });
 
-  it('lists tasks page by page', async () => {
+  it('tasks task lists tasks page by page', async () => {
     const { add, json } = await openTarget(way);
     for (const id of ['a', 'b', 'c']) await add(id);
     const { json: listed } = await json('task', 'ls', ...Q, '-s', 'pending', '--page', '2', '--size', '2');
     expect(listed).toMatchObject({ page: 2, size: 2, tasks: [{ id: 'c' }] });
   });
 
-  it('runs tasks, archives and deletes them', async () => {
+  it('tasks task runs tasks, archives and deletes them', async () => {
     const { command, inspector, json } = await withEveryState(way);
     const state = async (id: string): Promise<string> => (await inspector.getTaskInfo('default', id)).state;
     const ran = await command(
@@ -92,7 +92,7 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
     }
   });
 
-  it('reports why a change is refused, and goes on', async () => {
+  it('tasks task reports why a change is refused, and goes on', async () => {
     const { command, json } = await withEveryState(way);
     const ran = await command('task', 'run', ...Q, 'active', 'pending', 'nonsense', 'retry');
     expect(ran).toMatchObject({ stdout: 'retry: pending\n', code: 1 });
@@ -115,7 +115,7 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
     }
   });
 
-  it('cancels active tasks', async () => {
+  it('tasks task cancels active tasks', async () => {
     const { broker, command, json } = await withEveryState(way);
     const asked: unknown[] = [];
     await broker.subscribe({ cancel: (request) => asked.push(request) > 0 }, []);
@@ -132,7 +132,7 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
     expect(asked).toContainEqual({ taskId: 'active', queue: 'default', outcome: 'retry' });
   });
 
-  it('has nothing to cancel if no task with the id is active, and the exit code is 1', async () => {
+  it('tasks task cancel of a task that is not active has the exit code 1', async () => {
     const { command, json } = await withEveryState(way);
     for (const id of ['nonsense', 'pending']) {
       const { stdout, stderr, code } = await command('task', 'cancel', id);
@@ -148,7 +148,7 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
     expect((await command('task', 'cancel', 'nonsense', '-q', 'none')).code).toBe(1);
   });
 
-  it('changes all tasks in a state', async () => {
+  it('tasks task changes all tasks in a state', async () => {
     const { add, command, json } = await openTarget(way);
     for (const id of ['a', 'b', 'c']) await add(id, { processInMs: 60_000 });
     for (const id of ['d', 'e']) await add(id, { group: 'g' });
@@ -186,7 +186,7 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
     [['task', 'enqueue', '-t', 'work', '--unique', '500ms'], /at least 1000 ms/],
     [['task', 'enqueue', '-t', 'work', '--deadline', '2026-11-21'], /RFC 3339/],
     [['task', 'enqueue', '-t', 'work', '--header', 'nonsense'], /name=value/],
-  ])('%j is wrong usage', async (words, message) => {
+  ])('the arguments %j of tasks task are wrong usage', async (words, message) => {
     const { command } = await openTarget(way);
     const { stdout, stderr, code } = await command(...words);
     expect(stderr).toMatch(message);
@@ -195,7 +195,7 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
 });
 
 describe('escapement tasks task', () => {
-  it('enqueues with every option of asynq', async () => {
+  it('tasks task enqueues with every option of asynq', async () => {
     const { command, json } = await openTarget('broker');
     const { json: task } = await json(
       ...['task', 'enqueue', '--type_name', 'email:send', '--payload', '{"user":42}', '--queue', 'low'],
@@ -219,7 +219,7 @@ describe('escapement tasks task', () => {
     expect(conflict.code).toBe(2);
   });
 
-  it('enqueues pending, scheduled and grouped tasks, and payloads that begin like an option', async () => {
+  it('tasks task enqueues pending, scheduled and grouped tasks, and payloads that begin like an option', async () => {
     const { command, inspector } = await openTarget('broker');
     const enqueue = (...words: string[]): Promise<{ stdout: string; code: number }> =>
       command('task', 'enqueue', '-t', 'work', ...words);
@@ -236,7 +236,7 @@ describe('escapement tasks task', () => {
     expect(both.code).toBe(2);
   });
 
-  it('shows payloads as text if they are text, or as hex', async () => {
+  it('tasks task shows payloads as text if they are text, or as hex', async () => {
     const { client, command, json } = await openTarget('broker');
     await client.enqueue(new Task('work', Buffer.from([0, 255]), { taskId: 'binary' }));
     expect((await command('task', 'inspect', ...Q, '-i', 'binary')).stdout).toMatch(
@@ -251,7 +251,7 @@ describe('escapement tasks task', () => {
     });
   });
 
-  it('cancels with another outcome, and reports that no server has answered', async () => {
+  it('tasks task cancels with another outcome, and reports that no server has answered', async () => {
     const { broker, command } = await withEveryState('broker');
     const asked: unknown[] = [];
     const cancel = (request: unknown): boolean => asked.push(request) < 0;
@@ -261,7 +261,7 @@ describe('escapement tasks task', () => {
     expect(asked).toEqual([{ taskId: 'active', queue: 'default', outcome: 'archive' }]);
   });
 
-  it('draws a progress bar on a terminal', async () => {
+  it('tasks task draws a progress bar on a terminal', async () => {
     const { add, broker, surroundings } = await openTarget('broker');
     await add('a');
     let goOn: () => void = () => undefined;
@@ -275,7 +275,7 @@ describe('escapement tasks task', () => {
 });
 
 describe('a table that is wider than the terminal', () => {
-  it('is shown with a line for each cell', async () => {
+  it('a table that is wider than the terminal is shown with a line for each cell', async () => {
     const { surroundings } = await withEveryState('broker');
     const shown = async (columns: number): Promise<string> => {
       const out = new FakeStream(true, columns);
@@ -294,7 +294,7 @@ describe('a table that is wider than the terminal', () => {
 });
 
 describe('escapement tasks task, over HTTP only', () => {
-  it('reports what is not available', async () => {
+  it('tasks task reports what is not available over HTTP', async () => {
     const { command } = await withEveryState('http');
     for (const words of [
       ['enqueue', '-t', 'work'],

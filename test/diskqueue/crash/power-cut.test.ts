@@ -26,7 +26,11 @@ afterAll(() => {
 
 const DURABILITIES = ['always', 'interval', 'os'] as const;
 
-/** What is on the disk after a power cut, as a queue sees it: all that was promised, and whatever happens next. */
+/**
+ * What is on the disk after a power cut, as a queue sees it: all that was promised, and whatever happens next.
+ *
+ * @returns the messages that a queue delivers.
+ */
 async function checkDisk(
   disk: Disk,
   history: History,
@@ -34,7 +38,7 @@ async function checkDisk(
   setup: Setup,
   random: Random,
   crashesLeft = 1,
-): Promise<void> {
+): Promise<Uint8Array[]> {
   const files = new RecordingFileSystem(disk);
   expect(reportOf(await examineQueue(files, folder, NAME)).problems).toEqual([]);
   const first = await deliveredBy(files, setup);
@@ -47,6 +51,13 @@ async function checkDisk(
   await checkUse(files, setup, first, random);
   expect(reportOf(await examineQueue(files, folder, NAME)).problems).toEqual([]);
   expect(files.handles).toBe(0);
+  return first;
+}
+
+/** A text that is the same for equal disks. */
+function imageOf(disk: Disk): string {
+  const files = [...disk].sort(([a], [b]) => (a < b ? -1 : 1));
+  return files.map(([path, bytes]) => `${path}\n${bytes.toString('latin1')}`).join('\n');
 }
 
 async function deliveredBy(files: RecordingFileSystem, setup: Setup): Promise<Uint8Array[]> {
@@ -118,7 +129,7 @@ async function record(
   return { files, history: workload.history };
 }
 
-async function told(context: string, check: () => Promise<void>): Promise<void> {
+async function told(context: string, check: () => Promise<unknown>): Promise<void> {
   try {
     await check();
   } catch (error) {
@@ -154,11 +165,17 @@ describe.each(DURABILITIES)('a power cut, with durability %s', (durability) => {
     const { files, history } = await record(setup, 10, random);
     const states = everyState(files);
     const stride = Math.max(1, Math.floor(states.length / runs(60)));
+    // Many states leave the same on the disk. What differs then is what was promised.
+    const deliveredFrom = new Map<string, Uint8Array[]>();
     for (let i = random.below(stride); i < states.length; i += stride) {
       const { point, remains } = states[i] as State;
-      await told(`state ${i} at ${point}`, () =>
-        checkDisk(files.afterPowerCut(point, remains()), history, point, setup, random, 0),
-      );
+      await told(`state ${i} at ${point}`, async () => {
+        const disk = files.afterPowerCut(point, remains());
+        const image = imageOf(disk);
+        const delivered = deliveredFrom.get(image);
+        if (delivered !== undefined) history.check(delivered, point);
+        else deliveredFrom.set(image, await checkDisk(disk, history, point, setup, random, 0));
+      });
     }
   });
 });

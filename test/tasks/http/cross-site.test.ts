@@ -49,7 +49,7 @@ describe('a write', () => {
     ['an origin with a user', { origin: `http://evil@${HOST}` }],
     ['an origin of another scheme', { origin: `chrome-extension://${HOST}` }],
     ['two origins', { origin: `http://${HOST}, http://evil.example` }],
-  ])('of %s changes nothing', async (_, headers) => {
+  ])('a write of %s changes nothing', async (_, headers) => {
     const { inspector, send } = await serveBehindPassword();
     const requests: [path: string, request: Request][] = [
       [PAUSE, { method: 'POST' }],
@@ -77,17 +77,17 @@ describe('a write', () => {
     ['our page behind TLS, with the port', { origin: 'https://localhost', host: 'LocalHost:443' }],
     ['our page at port 80', { origin: 'http://localhost', host: 'localhost:80' }],
     ['our page at an address', { origin: 'http://[::1]:8080', host: '[::1]:8080' }],
-  ])('of %s is done', async (_, headers) => {
+  ])('a write of %s is done', async (_, headers) => {
     expect(await write({ host: HOST, ...headers })).toMatchObject({ status: 204 });
   });
 
-  test('is refused before the authorization of its client', async () => {
+  test('a write is refused before the authorization of its client', async () => {
     const { send } = await serveTasks({ authorize: () => ({ challenge: 'Basic' }) });
     const { status, headers } = await send(PAUSE, { method: 'POST', headers: { origin: 'null' } });
     expect({ status, challenge: headers['www-authenticate'] }).toEqual({ status: 403, challenge: undefined });
   });
 
-  test('is not attributed to the host in a proxy header', async () => {
+  test('a write is not attributed to the host in a proxy header', async () => {
     const headers = { host: HOST, origin: 'http://evil.example', 'x-forwarded-host': 'evil.example' };
     expect(await write(headers)).toMatchObject({ status: 403 });
     expect(await write({ ...headers, forwarded: 'host=evil.example' })).toMatchObject({ status: 403 });
@@ -104,7 +104,7 @@ describe('the content type of a write', () => {
     'application/jsonp',
     'application/json, text/plain',
     '',
-  ])('cannot be one that a form sends: %j', async (type) => {
+  ])('the content type of a write cannot be one that a form sends: %j', async (type) => {
     const { inspector, send } = await serveBehindPassword();
     const headers = { 'content-type': type };
     expect(await send(BATCH, { method: 'POST', body: ids, headers })).toMatchObject({
@@ -116,7 +116,7 @@ describe('the content type of a write', () => {
   });
 
   test.each(['application/json', 'application/json;charset=utf-8', 'Application/JSON ; charset=utf-8'])(
-    'may be %s',
+    'the content type of a write may be %s',
     async (type) => {
       const { send } = await serveBehindPassword();
       const headers = { 'content-type': type };
@@ -125,7 +125,7 @@ describe('the content type of a write', () => {
     },
   );
 
-  test('may be absent only where no body is read: a page can send a Blob without a type', async () => {
+  test('the content type of a write may be absent only where no body is read: a page can send a Blob without a type', async () => {
     const { inspector, send } = await serveBehindPassword();
     const headers = { 'content-type': undefined };
     expect(await send(BATCH, { method: 'POST', body: ids, headers })).toMatchObject({ status: 415 });
@@ -133,7 +133,7 @@ describe('the content type of a write', () => {
     expect(await send(`${LIST}/a`, { method: 'DELETE', headers })).toMatchObject({ status: 204 });
   });
 
-  test('is checked when the framework has parsed a form', async () => {
+  test('the content type of a write is checked when the framework has parsed a form', async () => {
     const { broker, add, inspector } = await openBench();
     await add('a');
     const handler = tasksHandler({ broker });
@@ -170,7 +170,7 @@ describe('the Host of a request', () => {
     '*',
     '.',
     '.localhost.example',
-  ])('is refused unless it is listed, reads included: %j', async (host) => {
+  ])('the Host of a request is refused unless it is listed, reads included: %j', async (host) => {
     const { inspector, send } = await serveBehindPassword();
     const origin = `http://${host}`;
     const read = await send('/api/queues', { headers: { host } });
@@ -193,7 +193,7 @@ describe('the Host of a request', () => {
     '192.168.1.5:80',
     '203.0.113.5',
     '[2001:db8::1]',
-  ])('may be a loopback name or an address: %s', async (host) => {
+  ])('the Host of a request may be a loopback name or an address: %s', async (host) => {
     const { send } = await serveBehindPassword();
     expect(await send('/api/queues', { headers: { host } })).toMatchObject({ status: 200 });
   });
@@ -206,18 +206,18 @@ describe('the Host of a request', () => {
     ['localhost', 200],
     ['a.jobs.example', 403],
     ['jobs.example.evil.example', 403],
-  ])('is compared with the names that are listed: %s', async (host, status) => {
+  ])('the Host of a request is compared with the names that are listed: %s', async (host, status) => {
     const { send } = await serveBehindPassword(['Jobs.example', 'müller.example']);
     expect(await send('/api/queues', { headers: { host } })).toMatchObject({ status });
   });
 
-  test('may be any name if the wildcard is allowed', async () => {
+  test('the Host of a request may be any name if the wildcard is allowed', async () => {
     const { send } = await serveBehindPassword(['*']);
     expect(await send('/api/queues', { headers: { host: 'evil.example' } })).toMatchObject({ status: 200 });
     expect(await write({ host: 'a', origin: 'http://b' }, ['*'])).toMatchObject({ status: 403 });
   });
 
-  test('is not taken from the headers of a proxy', async () => {
+  test('the Host of a request is not taken from the headers of a proxy', async () => {
     const { send } = await serveBehindPassword();
     const headers = { host: 'evil.example', 'x-forwarded-host': 'localhost' };
     expect(await send('/api/queues', { headers })).toMatchObject({ status: 403 });
@@ -225,7 +225,7 @@ describe('the Host of a request', () => {
     expect(await send('/api/queues', { headers: passedOn })).toMatchObject({ status: 200 });
   });
 
-  test('is that of the URL if the URL has one', async () => {
+  test('the Host of a request is that of the URL if the URL has one', async () => {
     const { send } = await serveBehindPassword();
     const headers = { host: 'localhost' };
     expect(await send('http://evil.example/api/queues', { headers })).toMatchObject({ status: 403 });
@@ -233,7 +233,7 @@ describe('the Host of a request', () => {
     expect(await send('http://localhost/api/queues', { headers: reversed })).toMatchObject({ status: 200 });
   });
 
-  test('is missing in old clients, which are refused', async () => {
+  test('the Host of a request is missing in old clients, which are refused', async () => {
     const { send } = await serveTasks();
     const { port } = await send('/api/queues');
     const socket = connect(port, '127.0.0.1');
@@ -243,7 +243,7 @@ describe('the Host of a request', () => {
     socket.destroy();
   });
 
-  test('is not checked for paths outside the interface', async () => {
+  test('the Host of a request is not checked for paths outside the interface', async () => {
     const { broker } = await openBench();
     const handler = tasksHandler({ broker });
     const send = await serve((request, response) => {

@@ -20,7 +20,7 @@ const BATCH = '/api/queues/default/pending_tasks:batch_delete';
 
 describe('names', () => {
   test.each(['a/b', 'a:b', 'a:archive', 'a%b', 'a?b', 'a b', 'ä', '..', '__proto__', '<script>', 'a\0b'])(
-    'may be anything, percent-encoded: %j',
+    'names may be anything, percent-encoded: %j',
     async (name) => {
       const { client, inspector, send } = await serveTasks();
       await client.enqueue(new Task('a', 1, { queue: name, taskId: name, group: name }));
@@ -38,7 +38,7 @@ describe('names', () => {
     },
   );
 
-  test('may contain colons: the verb follows the last one', async () => {
+  test('names may contain colons: the verb follows the last one', async () => {
     const { add, inspector, send } = await serveTasks();
     await add('a:b', { queue: 'x:y' });
     expect(await send('/api/queues/x:y')).toMatchObject({ json: { current: { queue: 'x:y' } } });
@@ -50,11 +50,14 @@ describe('names', () => {
     });
   });
 
-  test.each(['%', '%zz', '%e0%a4', '%ff', '%20', '%00%'])('are refused: %s', async (name) => {
-    const { send } = await serveTasks();
-    expect(await send(`/api/queues/${name}`)).toMatchObject({ status: 400 });
-    expect(await send(`/api/queues/a/tasks/${name}`)).toMatchObject({ status: 400 });
-  });
+  test.each(['%', '%zz', '%e0%a4', '%ff', '%20', '%00%'])(
+    'names that cannot be decoded are rejected: %s',
+    async (name) => {
+      const { send } = await serveTasks();
+      expect(await send(`/api/queues/${name}`)).toMatchObject({ status: 400 });
+      expect(await send(`/api/queues/a/tasks/${name}`)).toMatchObject({ status: 400 });
+    },
+  );
 });
 
 describe('paths', () => {
@@ -77,7 +80,7 @@ describe('paths', () => {
     '*',
     '/api/redis_info',
     '/api/metrics',
-  ])('that lead nowhere are not found: %s', async (path) => {
+  ])('paths that lead nowhere are not found: %s', async (path) => {
     const { send } = await serveTasks();
     const { status, headers, text } = await send(path);
     expect({ status, text }).toEqual({ status: 404, text: 'not found\n' });
@@ -89,12 +92,12 @@ describe('paths', () => {
     '/api/queues?a=%',
     'http://localhost/api/queues',
     'HTTP://127.0.0.1:1/api/queues?x',
-  ])('may be written in another way: %s', async (path) => {
+  ])('paths may be written in another way: %s', async (path) => {
     const { send } = await serveTasks();
     expect(await send(path)).toMatchObject({ status: 200, json: { queues: [] } });
   });
 
-  test('treat a verb that the method does not have as a part of the id', async () => {
+  test('paths treat a verb that the method does not have as a part of the id', async () => {
     const { add, send } = await serveTasks();
     await add('b:archive');
     const path = '/api/queues/default/pending_tasks/b:archive';
@@ -109,7 +112,7 @@ describe('paths', () => {
     ['GET', '/api/queues/a/pending_tasks/b', 'DELETE'],
     ['GET', '/api/queues/a/pending_tasks:delete_all', 'DELETE'],
     ['POST', '/api/queues/a/completed_tasks/b', 'DELETE'],
-  ])('have methods: not %s %s', async (method, path, allow) => {
+  ])('paths reject other methods: %s %s', async (method, path, allow) => {
     const { send } = await serveTasks();
     const { headers, status } = await send(path, { method });
     expect(status).toBe(405);
@@ -135,20 +138,20 @@ describe('bodies', () => {
     ['{"task_ids":[]}', 200],
     ['{"task_ids":["","a",""]}', 200],
     ['{"task_ids":["__proto__","constructor"]}', 200],
-  ])('%s is answered with %i', async (body, status) => {
+  ])('the response to the body %s is %i', async (body, status) => {
     const { add, send } = await serveTasks();
     await add('x');
     expect(await send(BATCH, { ...post, body })).toMatchObject({ status });
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
   });
 
-  test('that are not UTF-8 are refused', async () => {
+  test('bodies that are not UTF-8 are rejected', async () => {
     const { send } = await serveTasks();
     const body = Buffer.from([...Buffer.from('{"task_ids":["'), 0xff, ...Buffer.from('"]}')]);
     expect(await send(BATCH, { ...post, body })).toMatchObject({ status: 400 });
   });
 
-  test('that are too long are refused, with and without a Content-Length', async () => {
+  test('bodies that are too long are rejected, with and without a Content-Length', async () => {
     const { send } = await serveTasks({ maxBodyBytes: 20 });
     const body = '{"task_ids":["aaaaaaaaaaaaaaaaaaaaa"]}';
     const answer = await send(BATCH, { ...post, body });
@@ -159,7 +162,7 @@ describe('bodies', () => {
     expect(await send(BATCH, { ...post, body: '{"task_ids":["aaa"]}' })).toMatchObject({ status: 200 });
   });
 
-  test('that end early change nothing', async () => {
+  test('bodies that end early change nothing', async () => {
     const { broker, add, inspector } = await openBench();
     await add('a');
     const told = vi.fn();
@@ -184,7 +187,7 @@ describe('bodies', () => {
     expect(await inspector.getTaskInfo('default', 'a')).toMatchObject({ state: 'pending' });
   });
 
-  test('may have been read by the framework', async () => {
+  test('bodies may have been read by the framework', async () => {
     const { broker, add } = await openBench();
     await add('a');
     const handler = tasksHandler({ broker });
@@ -206,7 +209,7 @@ describe('bodies', () => {
 });
 
 describe('errors', () => {
-  test('of a broker that is closed or unavailable are not the fault of the client', async () => {
+  test('errors of a broker that is closed or unavailable are not the fault of the client', async () => {
     const { broker, send } = await serveTasks();
     const away = new EscapementError('ERR_BROKER_UNAVAILABLE', 'the broker has not answered');
     vi.spyOn(broker, 'queues').mockRejectedValueOnce(away);
@@ -215,7 +218,7 @@ describe('errors', () => {
     expect(await send('/api/queues')).toMatchObject({ status: 503 });
   });
 
-  test('that are unexpected are not sent to the client', async () => {
+  test('errors that are unexpected are not sent to the client', async () => {
     const told: unknown[] = [];
     const { broker, send } = await serveTasks({ onError: (error) => told.push(error) });
     const secret = Object.assign(new Error('secret'), { code: 'ERR_QUEUE_NOT_FOUND' });
@@ -225,7 +228,7 @@ describe('errors', () => {
     expect(told).toEqual([secret, 'also secret']);
   });
 
-  test('are warnings of the process without onError', async () => {
+  test('errors are warnings of the process without onError', async () => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     const { broker, send } = await serveTasks();
     vi.spyOn(broker, 'queues').mockRejectedValueOnce(new Error('secret'));
@@ -242,7 +245,7 @@ describe('errors', () => {
     warned.mockRestore();
   });
 
-  test('stop a batch once the broker is unavailable', async () => {
+  test('a batch stops once the broker is unavailable', async () => {
     const { broker, send } = await serveTasks();
     const away = new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
     const change = vi.spyOn(broker, 'change').mockRejectedValue(away);

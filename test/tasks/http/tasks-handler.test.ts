@@ -10,7 +10,7 @@ const post = { method: 'POST' };
 describe('authorize', () => {
   const authorize = ({ headers }: IncomingMessage): boolean => headers.authorization === 'Bearer t';
 
-  test('is called before anything is done or sent', async () => {
+  test('authorize is called before anything is done or sent', async () => {
     const { add, inspector, send } = await serveTasks({ authorize });
     await add('a');
     const paths = ['/api/queues', '/api/queues/x', '/api/nothing', '/api/queues/%'];
@@ -25,7 +25,7 @@ describe('authorize', () => {
     expect(await send('/api/queues/%', { headers })).toMatchObject({ status: 400 });
   });
 
-  test('may be asynchronous, and may challenge the client', async () => {
+  test('authorize may be asynchronous, and may challenge the client', async () => {
     const challenge = 'Basic realm="tasks"';
     const { send } = await serveTasks({
       authorize: (request) => Promise.resolve(authorize(request) || { challenge }),
@@ -37,7 +37,7 @@ describe('authorize', () => {
     });
   });
 
-  test('refuses all requests if it throws', async () => {
+  test('authorize refuses all requests if it throws', async () => {
     const told: unknown[] = [];
     const error = new Error('secret');
     const options: Partial<TasksHandlerOptions> = { onError: (one) => told.push(one) };
@@ -55,7 +55,7 @@ describe('authorize', () => {
 });
 
 describe('readOnly', () => {
-  test('responds with 405 to every change', async () => {
+  test('readOnly responds with 405 to every change', async () => {
     const { add, inspector, send } = await serveTasks({ readOnly: true });
     await add('a');
     const answer = await send('/api/queues/default:pause', post);
@@ -69,7 +69,7 @@ describe('readOnly', () => {
 });
 
 describe('requests', () => {
-  test('with HEAD have the headers of GET', async () => {
+  test('requests with HEAD have the headers of GET', async () => {
     const { add, send } = await serveTasks();
     await add('a');
     const got = await send('/api/queues/default/tasks/a');
@@ -83,7 +83,7 @@ describe('requests', () => {
     });
   });
 
-  test('of a root path are served below it', async () => {
+  test('requests of a root path are served below it', async () => {
     for (const rootPath of ['/monitoring', '/monitoring/']) {
       const { send } = await serveTasks({ rootPath });
       expect(await send('/monitoring/api/queues')).toMatchObject({ status: 200 });
@@ -92,7 +92,7 @@ describe('requests', () => {
     }
   });
 
-  test('outside the interface are passed to next, before the authorization', async () => {
+  test('requests outside the interface are passed to next, before the authorization', async () => {
     const { broker } = await openBench();
     const authorize = vi.fn(() => true);
     const handler = tasksHandler({ broker, rootPath: '/m', authorize });
@@ -120,13 +120,13 @@ describe('payloads and results', () => {
     [Buffer.from('x'.repeat(201)), `${'x'.repeat(200)}…`],
     [Buffer.from('😀'.repeat(201)), `${'😀'.repeat(200)}…`],
     [Buffer.from('x'.repeat(803) + '😀'), `${'x'.repeat(200)}…`],
-  ])('are shown as text if they are: %s', async (payload, shown) => {
+  ])('payloads and results are shown as text if they are: %s', async (payload, shown) => {
     const { client, send } = await serveTasks();
     await client.enqueue(new Task('a', payload, { taskId: 'a' }));
     expect(await send('/api/queues/default/tasks/a')).toMatchObject({ json: { payload: shown } });
   });
 
-  test('are shown by the formatter, up to the maximum length', async () => {
+  test('payloads and results are shown by the formatter, up to the maximum length', async () => {
     const { add, broker, lease, send } = await serveTasks({
       formatPayload: (payload, type) => `${type}: ${payload.length} bytes`,
       formatResult: (result) => Buffer.from(result).toString('hex'),
@@ -142,7 +142,7 @@ describe('payloads and results', () => {
     });
   });
 
-  test('cannot be shown if their formatter throws; the rest is shown', async () => {
+  test('payloads and results cannot be shown if their formatter throws; the rest is shown', async () => {
     const told = vi.fn();
     const error = new Error('bad payload');
     const formatPayload = (): never => {
@@ -157,7 +157,7 @@ describe('payloads and results', () => {
 });
 
 describe('the pages of asynqmon on Redis and Prometheus', () => {
-  test('show the result of redisInfo', async () => {
+  test('the page on Redis shows the result of redisInfo', async () => {
     const info = {
       address: 'a:1',
       info: { redis_version: '7' },
@@ -169,7 +169,7 @@ describe('the pages of asynqmon on Redis and Prometheus', () => {
     expect(json).toEqual({ ...info, raw_cluster_nodes: '', queue_locations: null });
   });
 
-  test('query Prometheus', async () => {
+  test('the page on metrics queries Prometheus', async () => {
     const asked: URL[] = [];
     const prometheus = await serve((request, response) => {
       if (request.url !== '/') asked.push(new URL(request.url ?? '', 'http://a'));
@@ -192,7 +192,7 @@ describe('the pages of asynqmon on Redis and Prometheus', () => {
     expect(await send('/api/metrics?duration=x')).toMatchObject({ status: 400 });
   });
 
-  test('query Prometheus with the credentials of its URL', async () => {
+  test('the pages of asynqmon query Prometheus with the credentials of its URL', async () => {
     const asked: unknown[] = [];
     const prometheus = await serve(({ headers }, response) => {
       asked.push(headers.authorization);
@@ -204,7 +204,7 @@ describe('the pages of asynqmon on Redis and Prometheus', () => {
     expect(asked.at(-1)).toBe(`Basic ${Buffer.from('usér:p:w').toString('base64')}`);
   });
 
-  test('respond with 502 if Prometheus does not respond, and report the reason', async () => {
+  test('the response is 502 if Prometheus does not respond, and the reason is reported', async () => {
     const broken = await serve((_, response) => response.end('not JSON'));
     const prometheusUrl = new URL(`http://127.0.0.1:${await portOf(broken)}`);
     const onError = vi.fn();
@@ -236,7 +236,7 @@ describe('options', () => {
     [{ prometheusUrl: 'localhost:9090' }, TypeError],
     [{ prometheusUrl: 'http://%ff@localhost:9090' }, TypeError],
     [{ onError: 1 }, TypeError],
-  ])('are checked: %j', async (options, error) => {
+  ])('the options of the handler are validated: %j', async (options, error) => {
     const { broker } = await openBench();
     expect(() => tasksHandler({ broker, ...options } as TasksHandlerOptions)).toThrow(error);
   });

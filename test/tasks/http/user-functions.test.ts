@@ -68,7 +68,7 @@ describe('authorize', () => {
     ['a then that cannot be read', throwing('then')],
     ['a promise of a wrong challenge', Promise.resolve({ challenge: 'ä€' })],
     ['a thenable that calls back twice', calledBackTwice],
-  ])('that returns %s is an error of the server', async (_, verdict) => {
+  ])('a response is a server error if authorize returns %s', async (_, verdict) => {
     const { send, told } = await serveTold({ authorize: () => verdict as never });
     const { status, text, headers } = await send('/api/queues');
     expect({ status, text }).toEqual({ status: 500, text: 'internal error\n' });
@@ -76,7 +76,7 @@ describe('authorize', () => {
     expect(told).toHaveLength(1);
   });
 
-  test('may challenge in Latin-1', async () => {
+  test('authorize may challenge in Latin-1', async () => {
     const { send } = await serveTasks({ authorize: () => ({ challenge: 'Basic realm="Käse"' }) });
     const { status, headers } = await send('/api/queues');
     expect({ status, challenge: headers['www-authenticate'] }).toEqual({
@@ -93,7 +93,7 @@ describe('authorize', () => {
     ['something that cannot be read', unreadable()],
     ['undefined', undefined],
     ['an object without a prototype', Object.create(null)],
-  ])('that throws %s is an error of the server', async (_, error) => {
+  ])('a response is a server error if authorize throws %s', async (_, error) => {
     const { send, told } = await serveTold({
       authorize: raise(error),
     });
@@ -102,7 +102,7 @@ describe('authorize', () => {
     expect(Object.is(told[0], error)).toBe(true);
   });
 
-  test('may settle after the client has left, or never', async () => {
+  test('authorize may settle after the client has left, or never', async () => {
     const { broker } = await openBench();
     const told = vi.fn();
     const asked = new EventEmitter();
@@ -135,7 +135,7 @@ describe('a formatter', () => {
     ['bytes', Buffer.from('a')],
     ['an object that cannot be read', unreadable()],
     ['a promise', Promise.resolve('text')],
-  ])('that returns %s spoils what it was to show, and is reported', async (_, shown) => {
+  ])('a formatter that returns %s is reported, and the response has everything else', async (_, shown) => {
     const { add, send, told } = await serveTold({ formatPayload: () => shown as never });
     await add('a');
     const json = { id: 'a', payload: 'cannot be shown' };
@@ -146,7 +146,7 @@ describe('a formatter', () => {
   test.each<[string, () => never]>([
     ['throws', raise(unreadable())],
     ['rejects', () => Promise.reject(secret) as never],
-  ])('that %s ends nothing', async (_, format) => {
+  ])('a response has everything else if a formatter %s', async (_, format) => {
     const { add, broker, lease, send, told } = await serveTold({ formatResult: format });
     await add('a', { retentionMs: 1_000 });
     const task = await lease();
@@ -183,13 +183,13 @@ describe('redisInfo', () => {
         ],
       },
     ],
-  ])('that returns %s is an error of the server', async (_, info) => {
+  ])('a response is a server error if redisInfo returns %s', async (_, info) => {
     const { send, told } = await serveTold({ redisInfo: () => info as never });
     expect(await send('/api/redis_info')).toMatchObject({ status: 500, text: 'internal error\n' });
     expect(told).toHaveLength(1);
   });
 
-  test('that throws is an error of the server, whatever its code', async () => {
+  test('a response is a server error if redisInfo throws, whatever the code of the error', async () => {
     const error = Object.assign(new TypeError('no'), { code: 'ERR_INVALID_ARG_VALUE' });
     const { send, told } = await serveTold({
       redisInfo: raise(error),
@@ -207,7 +207,7 @@ describe('onError', () => {
     ['rejects', () => Promise.reject(secret)],
     ['returns what cannot be read', unreadable],
     ['returns a then that throws', () => throwing('then')],
-  ])('that %s is a warning of the process', async (_, onError) => {
+  ])('an onError that %s causes a warning of the process', async (_, onError) => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     const { send } = await serveTasks({ authorize: raise(secret), onError });
     expect(await send('/api/queues')).toMatchObject({ status: 500, text: 'internal error\n' });
@@ -216,7 +216,7 @@ describe('onError', () => {
     warned.mockRestore();
   });
 
-  test('is by default a warning that can be printed, whatever was thrown', async () => {
+  test('without onError any thrown value causes a warning that can be printed', async () => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     const stackless = Object.defineProperty(new Error('a'), 'stack', {
       get: raise(secret),

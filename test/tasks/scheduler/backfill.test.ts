@@ -1,5 +1,5 @@
-import { EscapementError, type Clock } from 'escapement';
-import { defineTask, Task, type BackfillOptions, type Broker, type StandardSchema } from 'escapement/tasks';
+import { type Clock, EscapementError } from 'escapement';
+import { type BackfillOptions, type Broker, defineTask, type StandardSchema, Task } from 'escapement/tasks';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseCronSpec } from '../../../src/tasks/cron-spec.ts';
@@ -13,6 +13,7 @@ import {
   withMethods,
   type World,
 } from './scheduler-world.ts';
+import { testProperty } from '../../runs.ts';
 
 /** A scheduler runs for 90 minutes, and none for 5 hours. @returns the events of the next one at its start. */
 async function afterAGap(
@@ -220,21 +221,20 @@ describe('the newest ticks of a span', () => {
     '0 0 30 2 *',
   ];
 
-  it('newestTicks returns the last ticks of a span', () => {
-    const span = fc.tuple(fc.constantFrom(...SPECS), fc.nat(3 * DAY_MS), fc.integer({ min: 1, max: 50 }));
-    const from = Date.parse('2027-12-31T00:00:00Z');
-    fc.assert(
-      fc.property(span, fc.nat(3 * DAY_MS), ([text, lengthMs, count], offsetMs) => {
-        const spec = parseCronSpec(text);
-        const afterMs = from + offsetMs;
-        const all: number[] = [];
-        for (let at = spec.next(afterMs); at !== undefined && at <= afterMs + lengthMs; at = spec.next(at))
-          all.push(at);
-        expect(newestTicks(spec, afterMs, afterMs + lengthMs, count)).toEqual(all.slice(-count));
-      }),
-      { numRuns: 50 },
-    );
-  }, 60_000);
+  const span = fc.tuple(fc.constantFrom(...SPECS), fc.nat(3 * DAY_MS), fc.integer({ min: 1, max: 50 }));
+  const from = Date.parse('2027-12-31T00:00:00Z');
+  testProperty(
+    'newestTicks returns the last ticks of a span',
+    fc.property(span, fc.nat(3 * DAY_MS), ([text, lengthMs, count], offsetMs) => {
+      const spec = parseCronSpec(text);
+      const afterMs = from + offsetMs;
+      const all: number[] = [];
+      for (let at = spec.next(afterMs); at !== undefined && at <= afterMs + lengthMs; at = spec.next(at))
+        all.push(at);
+      expect(newestTicks(spec, afterMs, afterMs + lengthMs, count)).toEqual(all.slice(-count));
+    }),
+    50,
+  );
 
   it('newestTicks of many years cost no more than those of a day', () => {
     let asked = 0;
@@ -242,5 +242,63 @@ describe('the newest ticks of a span', () => {
     const counting = { ...spec, next: (afterMs: number) => (asked++, spec.next(afterMs)) };
     expect(newestTicks(counting, 0, START_MS, 10)).toHaveLength(10);
     expect(asked).toBeLessThan(100);
+  });
+});
+
+describe('a wall clock that is set', () => {
+  it('a wall clock that is set forward is noticed within a minute, and the last skipped tick is enqueued', async () => {
+    await using world = await openWorld();
+    const { scheduler, lines } = world.scheduler();
+    scheduler.register('@hourly', new Task('t'));
+    await scheduler.start();
+    await world.clock.advance(30_000);
+    world.clock.shiftWall(5 * HOUR_MS);
+    await world.clock.advance(HOUR_MS);
+    expect(lines).toEqual(['05:01 enqueued 05:00', '06:00 enqueued 06:00']);
+  });
+
+  it('a wall clock that is set back enqueues no tick twice, and ticks go on when it has caught up', async () => {
+    await using world = await openWorld();
+    const { scheduler, lines } = world.scheduler();
+    scheduler.register('@hourly', new Task('t'));
+    await scheduler.start();
+    await world.clock.advance(2.5 * HOUR_MS);
+    world.clock.shiftWall(-2 * HOUR_MS);
+    await world.clock.advance(3 * HOUR_MS);
+    expect(lines).toEqual(['01:00 enqueued 01:00', '02:00 enqueued 02:00', '03:00 enqueued 03:00']);
+  });
+
+  it('a wall clock that is a day ahead for two ticks stops neither this scheduler nor others', async () => {
+    await using world = await openWorld();
+    const told = [world.scheduler(), world.scheduler({ backfill: true })];
+    for (const { scheduler } of told) {
+      scheduler.register('@hourly', new Task('t'));
+      await scheduler.start();
+    }
+    await world.clock.advance(0.5 * HOUR_MS);
+    world.clock.shiftWall(24 * HOUR_MS);
+    await world.clock.advance(2 * HOUR_MS);
+    world.clock.shiftWall(-24 * HOUR_MS);
+    const before = told.map(({ infos }) => infos.length);
+    await world.clock.advance(3 * HOUR_MS);
+    const since = told
+      .flatMap(({ ticks }, i) => ticks.slice(before[i]))
+      .map(({ at }) => at.getTime() - START_MS);
+    expect(since.sort()).toEqual([3 * HOUR_MS, 4 * HOUR_MS, 5 * HOUR_MS]);
+  });
+
+  it('a wall clock that is set back before another scheduler starts enqueues no tick twice', async () => {
+    await using world = await openWorld();
+    const first = world.scheduler();
+    first.scheduler.register('@hourly', new Task('t'));
+    await first.scheduler.start();
+    await world.clock.advance(2.5 * HOUR_MS);
+    await first.scheduler.shutdown();
+    world.clock.shiftWall(-2 * HOUR_MS);
+    const second = world.scheduler();
+    second.scheduler.register('@hourly', new Task('t'));
+    await second.scheduler.start();
+    await world.clock.advance(3 * HOUR_MS);
+    expect(second.lines).toEqual(['01:00 elsewhere 01:00', '02:00 elsewhere 02:00', '03:00 enqueued 03:00']);
   });
 });

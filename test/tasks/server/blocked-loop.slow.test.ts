@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { Client, Task, type LeasedTask, type TaskOptions } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { describe, expect, it, type TestContext } from 'vitest';
-import { freshDatabase } from '../../redis/redis-case.ts';
+import { freshDatabase, hasOneDatabase } from '../../redis/redis-case.ts';
 import { until } from '../../redis/until.ts';
 import { withRedis } from '../../redis/with-redis.ts';
 
@@ -21,9 +21,6 @@ const TEST_MS = BLOCK_MS + 30_000;
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const QUEUE = 'default';
-
-/** Most of the time they wait; a Redis that is not ours has one database. */
-const isAlone = (process.env['REDIS_URL'] ?? '') !== '';
 
 /** How a handler holds the loop for `blockMs`. */
 const HOLDS = {
@@ -149,67 +146,75 @@ async function firstRecovered({ broker }: Running): Promise<LeasedTask | undefin
   return recovered[0];
 }
 
-describe('a handler that blocks the event loop for longer than a lease', { concurrent: !isAlone }, () => {
-  it.for([
-    ['computes', 'module'],
-    ['waits', 'commonjs'],
-  ] as const)(
-    'the handler keeps its task and its epoch (it %s; %s)',
-    { timeout: TEST_MS },
-    async ([hold, type], context) => {
-      const running = await run(context, { type, hold: HOLDS[hold] });
-      const { url, taskId, broker, ended, lines } = running;
-      const epoch = await running.epoch();
-      const leases = new Set<string>();
-      const recovered = await recoverUntil(broker, ended, async () => {
-        const lease = await withRedis(url, (redis) => redis.hget(`asynq:{${QUEUE}}:t:${taskId}`, 'x:lease'));
-        if (lease !== null) leases.add(lease.replace(/:\d+$/u, ''));
-      });
-      expect(lines).toEqual([`epoch ${epoch}`, 'signal none', 'completed', 'closed closed']);
-      expect([recovered, [...leases], await ended]).toEqual([[], [epoch], 0]);
-    },
-  );
+describe(
+  'a handler that blocks the event loop for longer than a lease',
+  { concurrent: !hasOneDatabase },
+  () => {
+    it.for([
+      ['computes', 'module'],
+      ['waits', 'commonjs'],
+    ] as const)(
+      'the handler keeps its task and its epoch (it %s; %s)',
+      { timeout: TEST_MS },
+      async ([hold, type], context) => {
+        const running = await run(context, { type, hold: HOLDS[hold] });
+        const { url, taskId, broker, ended, lines } = running;
+        const epoch = await running.epoch();
+        const leases = new Set<string>();
+        const recovered = await recoverUntil(broker, ended, async () => {
+          const lease = await withRedis(url, (redis) =>
+            redis.hget(`asynq:{${QUEUE}}:t:${taskId}`, 'x:lease'),
+          );
+          if (lease !== null) leases.add(lease.replace(/:\d+$/u, ''));
+        });
+        expect(lines).toEqual([`epoch ${epoch}`, 'signal none', 'completed', 'closed closed']);
+        expect([recovered, [...leases], await ended]).toEqual([[], [epoch], 0]);
+      },
+    );
 
-  it(
-    'without the thread the handler loses its task, and its signal fires afterwards',
-    async (context) => {
-      const running = await run(context, { brokerOptions: { leaseThread: false } });
-      const { epoch } = (await firstRecovered(running)) ?? { epoch: 0 };
-      expect(epoch).toBeGreaterThan(Number(await running.epoch()));
-      expect(await running.ended).toBe(0);
-      expect(running.lines.slice(1)).toEqual(['signal ERR_LEASE_LOST', 'lost', 'closed closed']);
-    },
-    TEST_MS,
-  );
+    it(
+      'without the thread the handler loses its task, and its signal fires afterwards',
+      async (context) => {
+        const running = await run(context, { brokerOptions: { leaseThread: false } });
+        const { epoch } = (await firstRecovered(running)) ?? { epoch: 0 };
+        expect(epoch).toBeGreaterThan(Number(await running.epoch()));
+        expect(await running.ended).toBe(0);
+        expect(running.lines.slice(1)).toEqual(['signal ERR_LEASE_LOST', 'lost', 'closed closed']);
+      },
+      TEST_MS,
+    );
 
-  it(
-    'the signal fires afterwards if another server has taken the task',
-    async (context) => {
-      const running = await run(context, {});
-      await running.epoch();
-      await withRedis(running.url, (redis) => redis.zadd(`asynq:{${QUEUE}}:lease`, 'XX', 1, running.taskId));
-      expect(await firstRecovered(running)).toMatchObject({ message: { id: running.taskId } });
-      expect(await running.ended).toBe(0);
-      expect(running.lines.slice(1)).toEqual(['signal ERR_LEASE_LOST', 'lost', 'closed closed']);
-    },
-    TEST_MS,
-  );
+    it(
+      'the signal fires afterwards if another server has taken the task',
+      async (context) => {
+        const running = await run(context, {});
+        await running.epoch();
+        await withRedis(running.url, (redis) =>
+          redis.zadd(`asynq:{${QUEUE}}:lease`, 'XX', 1, running.taskId),
+        );
+        expect(await firstRecovered(running)).toMatchObject({ message: { id: running.taskId } });
+        expect(await running.ended).toBe(0);
+        expect(running.lines.slice(1)).toEqual(['signal ERR_LEASE_LOST', 'lost', 'closed closed']);
+      },
+      TEST_MS,
+    );
 
-  it(
-    'a handler that never returns loses its task after the timeout and the grace',
-    async (context) => {
-      const running = await run(
-        context,
-        { blockMs: 600_000, options: { graceMs: 500 } },
-        { timeoutMs: 2 * LEASE_MS },
-      );
-      await running.epoch();
-      const startedMs = performance.now();
-      expect(await firstRecovered(running)).toMatchObject({ message: { id: running.taskId } });
-      // Renewed at least once …
-      expect(performance.now() - startedMs).toBeGreaterThan(1.5 * LEASE_MS);
-      expect(running.lines).toHaveLength(1); // … and still held
-    },
-    TEST_MS + 3 * LEASE_MS,
-  );
-});
+    it(
+      'a handler that never returns loses its task after the timeout and the grace',
+      async (context) => {
+        const running = await run(
+          context,
+          { blockMs: 600_000, options: { graceMs: 500 } },
+          { timeoutMs: 2 * LEASE_MS },
+        );
+        await running.epoch();
+        const startedMs = performance.now();
+        expect(await firstRecovered(running)).toMatchObject({ message: { id: running.taskId } });
+        // Renewed at least once …
+        expect(performance.now() - startedMs).toBeGreaterThan(1.5 * LEASE_MS);
+        expect(running.lines).toHaveLength(1); // … and still held
+      },
+      TEST_MS + 3 * LEASE_MS,
+    );
+  },
+);

@@ -1,4 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { SystemTimer } from 'escapement';
+import { ManualClock } from 'escapement/testing';
+import { describe, expect, it, vi } from 'vitest';
+import { Periodic } from '../../../src/tasks/periodic.ts';
+import { Latch } from '../../../src/tasks/server/processor.ts';
+import { QueuePicker } from '../../../src/tasks/server/processor.ts';
+import { RunTable, type TaskRun } from '../../../src/tasks/server/run.ts';
+import { settledWithin } from '../../../src/tasks/settled-within.ts';
 import { Held, openWorld, withMethods } from './support/world.ts';
 
 describe('concurrency', () => {
@@ -99,5 +106,176 @@ describe('synchronous handlers', () => {
     while (handled < 5_000) await world.settle();
     expect(handledAtTurn).toBeGreaterThan(0);
     expect(handledAtTurn).toBeLessThan(2_000);
+  });
+});
+
+/** What each queue is given over some rounds. */
+function deal(picker: QueuePicker, places: number, rounds: number): Record<string, number> {
+  const given: Record<string, number> = {};
+  for (let i = 0; i < rounds; i++) {
+    for (const { queue, limit } of picker.pick(places)) given[queue] = (given[queue] ?? 0) + limit;
+  }
+  return given;
+}
+
+describe('weighted', () => {
+  const weights = { critical: 6, default: 3, low: 1 };
+
+  it.each([1, 2, 3, 7, 10, 23])('the shares of queues hold with %d slots a round', (places) => {
+    expect(deal(new QueuePicker(weights, false), places, 10)).toEqual({
+      critical: 6 * places,
+      default: 3 * places,
+      low: places,
+    });
+  });
+
+  it('single slots are distributed smoothly', () => {
+    const picker = new QueuePicker({ a: 2, b: 1 }, false);
+    expect([1, 2, 3, 4, 5, 6].map(() => picker.pick(1)[0]?.queue).join('')).toBe('abaaba');
+  });
+
+  it('common factors of priorities make no difference', () => {
+    const picker = new QueuePicker({ a: 2_000_000, b: 1_000_000 }, false);
+    expect(deal(picker, 3, 1)).toEqual({ a: 2, b: 1 });
+  });
+
+  it('empty queues get no slots, and the others share them', () => {
+    const picker = new QueuePicker(weights, false);
+    picker.markEmpty('critical');
+    expect(deal(picker, 4, 10)).toEqual({ default: 30, low: 10 });
+  });
+
+  it('a queue that was empty neither gains nor loses slots', () => {
+    const picker = new QueuePicker({ a: 1, b: 1 }, false);
+    picker.markEmpty('a');
+    deal(picker, 1, 100);
+    picker.markReady('a');
+    expect(deal(picker, 1, 10)).toEqual({ a: 5, b: 5 });
+  });
+
+  it('every round distributes all slots', () => {
+    const picker = new QueuePicker({ a: 5, b: 3, c: 3 }, false);
+    for (let places = 1; places < 50; places++) {
+      expect(picker.pick(places).reduce((sum, { limit }) => sum + limit, 0)).toBe(places);
+    }
+  });
+});
+
+describe('strict', () => {
+  const picker = new QueuePicker({ low: 1, critical: 6, default: 3 }, true);
+
+  it('strict priority gives all slots to the first queue that may have tasks', () => {
+    expect(picker.pick(5)).toEqual([{ queue: 'critical', limit: 5 }]);
+    picker.markEmpty('critical');
+    expect(picker.pick(5)).toEqual([{ queue: 'default', limit: 5 }]);
+    picker.markEmpty('default');
+    picker.markEmpty('low');
+    expect(picker.pick(5)).toEqual([]);
+    picker.markAllReady();
+    expect(picker.pick(5)).toEqual([{ queue: 'critical', limit: 5 }]);
+  });
+});
+
+describe('queues that may have tasks', () => {
+  it('every queue may have tasks at first', () => {
+    expect(new QueuePicker({ a: 1 }, false).hasReady).toBe(true);
+  });
+
+  it('only served queues can be marked ready', () => {
+    const picker = new QueuePicker({ a: 1 }, false);
+    picker.markEmpty('a');
+    expect(picker.markReady('b')).toBe(false);
+    expect(picker.hasReady).toBe(false);
+    expect(picker.markReady('a')).toBe(true);
+    expect(picker.pick(0)).toEqual([]);
+    expect(picker.pick(2)).toEqual([{ queue: 'a', limit: 2 }]);
+  });
+});
+
+const clock = new ManualClock();
+const timer = new SystemTimer({ clock });
+
+describe('a latch', () => {
+  it('a latch keeps one wake-up that comes before the wait', async () => {
+    const latch = new Latch(timer);
+    latch.wake();
+    latch.wake();
+    await latch.wait();
+    const done = vi.fn();
+    void latch.wait(50).then(done);
+    await clock.advanceAsync(49);
+    expect(done).not.toHaveBeenCalled();
+    await clock.advanceAsync(1);
+    expect(done).toHaveBeenCalled();
+  });
+
+  it('a latch that is woken leaves no timer', async () => {
+    const latch = new Latch(timer);
+    const waited = latch.wait(1e6);
+    expect(timer.size).toBe(1);
+    latch.wake();
+    await waited;
+    expect(timer.size).toBe(0);
+  });
+});
+
+describe('a periodic job', () => {
+  it('a periodic job never runs twice at once, and once more after a trigger during a run', async () => {
+    const ends: (() => void)[] = [];
+    const job = (): Promise<void> => new Promise((resolve) => ends.push(resolve));
+    const periodic = new Periodic({ intervalMs: 100, run: job, failed: () => undefined }, timer);
+    periodic.start();
+    await clock.advanceAsync(100);
+    void periodic.trigger();
+    void periodic.trigger();
+    expect(ends).toHaveLength(1);
+    ends[0]?.();
+    await clock.advanceAsync(0);
+    expect(ends).toHaveLength(2);
+    ends[1]?.();
+    await clock.advanceAsync(99);
+    expect(ends).toHaveLength(2);
+    await clock.advanceAsync(1);
+    expect(ends).toHaveLength(3);
+    const shutDown = vi.fn();
+    void periodic.stop().then(shutDown);
+    await clock.advanceAsync(1_000);
+    expect(shutDown).not.toHaveBeenCalled();
+    ends[2]?.();
+    await clock.advanceAsync(1_000);
+    expect(shutDown).toHaveBeenCalled();
+    void periodic.trigger();
+    expect([ends.length, timer.size]).toEqual([3, 0]);
+  });
+});
+
+describe('settledWithin', () => {
+  it.each([
+    ['resolves', () => timer.sleep(10), true],
+    ['rejects', () => timer.sleep(10).then(() => Promise.reject(new Error('x'))), true],
+    ['takes too long', () => timer.sleep(500), false],
+  ])('settledWithin returns whether a promise settles in time if it %s', async (_what, make, isSettled) => {
+    const waited = settledWithin(timer, 100, make());
+    await clock.advanceAsync(100);
+    expect(await waited).toBe(isSettled);
+    await clock.advanceAsync(500);
+    expect(timer.size).toBe(0);
+  });
+});
+
+describe('the table of runs', () => {
+  it('slots of the table of runs are used again, and a run is removed only once', () => {
+    const latch = { wake: vi.fn() };
+    const table = new RunTable(2, latch);
+    const [a, b, c] = [{ slot: -1 }, { slot: -1 }, { slot: -1 }] as unknown as [TaskRun, TaskRun, TaskRun];
+    table.add(a);
+    table.add(b);
+    expect([table.capacityLeft, table.size]).toEqual([0, 2]);
+    table.remove(a);
+    table.remove(a);
+    expect([table.capacityLeft, table.list(), latch.wake.mock.calls.length]).toEqual([1, [b], 1]);
+    table.add(c);
+    table.remove(a);
+    expect([c.slot, table.list()]).toEqual([0, [c, b]]);
   });
 });

@@ -1,7 +1,12 @@
-import { EmbeddedBroker, Server } from 'escapement/tasks';
 import { availableParallelism } from 'node:os';
-import { describe, expect, it } from 'vitest';
-import { resolveServerOptions } from '../../../src/tasks/server/server-options.ts';
+import { prometheusMetrics } from 'escapement/metrics/prometheus';
+import { defaultRetryDelayMs, EmbeddedBroker, Server } from 'escapement/tasks';
+import { Registry } from 'prom-client';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { errorText } from '../../../src/tasks/handler-errors.ts';
+import { MessageTask } from '../../../src/tasks/server/run.ts';
+import { resolveServerOptions, retryDelayOf } from '../../../src/tasks/server/server-options.ts';
+import { Held, openWorld } from './support/world.ts';
 
 const broker = await EmbeddedBroker.open();
 
@@ -88,5 +93,137 @@ describe('an invalid option', () => {
     const make = (): Server => new Server({ broker, ...options });
     expect(make).toThrow(message);
     expect(make).toThrow(kind);
+  });
+});
+
+const task = new MessageTask({} as never, undefined);
+
+afterEach(() => vi.restoreAllMocks());
+
+/** asynq's own table, in seconds. */
+const TABLE = [
+  [0, 15, 44],
+  [1, 16, 74],
+  [2, 31, 118],
+  [3, 96, 212],
+  [4, 271, 416],
+] as const;
+
+describe('the default delay', () => {
+  it.each(TABLE)('the delay after %d earlier failures is from %d to %d seconds', (retried, least, most) => {
+    vi.spyOn(Math, 'random').mockReturnValue(0);
+    expect(defaultRetryDelayMs(retried)).toBe(least * 1_000);
+    vi.spyOn(Math, 'random').mockReturnValue(0.999_999);
+    expect(defaultRetryDelayMs(retried)).toBe(most * 1_000);
+  });
+
+  it('the delay is limited, whatever maxRetry is', () => {
+    expect(defaultRetryDelayMs(2 ** 31 - 1)).toBe(100 * 365 * 24 * 3_600_000);
+  });
+});
+
+describe("a user's delay", () => {
+  it('retryDelayMs receives the number of failures, the error and the task', () => {
+    const asked = vi.fn(() => 250);
+    const error = new Error('x');
+    expect(retryDelayOf(asked, 3, error, task)).toBe(250);
+    expect(asked).toHaveBeenCalledWith(3, error, task);
+  });
+
+  it.each([
+    ['negative', -5, 0],
+    ['endless', Infinity, 100 * 365 * 24 * 3_600_000],
+  ])('a delay that is %s is replaced by the nearest valid one', (_what, delayMs, waitedMs) => {
+    expect(retryDelayOf(() => delayMs, 0, undefined, task)).toBe(waitedMs);
+  });
+
+  it.each([NaN, 'soon', undefined])('the delay %s is not valid, so the default is used', (delay) => {
+    vi.spyOn(Math, 'random').mockReturnValue(0);
+    expect(retryDelayOf(() => delay as number, 1, undefined, task)).toBe(16_000);
+  });
+});
+
+class Silent extends Error {
+  override name = 'Silent';
+}
+
+const trap = new Proxy(new Error('x'), {
+  get: () => {
+    throw new Error('no');
+  },
+});
+
+it.each([
+  ['an error', new Error('disk full'), 'disk full'],
+  ['a string', 'disk full', 'disk full'],
+  ['an error without a message', new Silent(), 'Silent'],
+  ['an error without anything', Object.assign(new Error(''), { name: '' }), 'unknown error'],
+  ['nothing', undefined, 'thrown: undefined'],
+  ['a blank string', ' ', "thrown: ' '"],
+  ['a number', 42, 'thrown: 42'],
+  ['an object', { status: 503 }, 'thrown: { status: 503 }'],
+  ['an object whose properties throw', trap, 'unknown error: it cannot be read'],
+])('errorText describes %s', (_what, thrown, text) => {
+  expect(errorText(thrown)).toBe(text);
+});
+
+it('errorText returns well-formed Unicode: a lone surrogate would stop the task from being written', () => {
+  expect(errorText(new Error('bad \uD800 text'))).toBe('bad \uFFFD text');
+});
+
+it('errorText limits the length and returns well-formed Unicode', () => {
+  const text = errorText(new Error('😀'.repeat(10_000)));
+  expect(text.length).toBe(8_192);
+  expect(text.isWellFormed()).toBe(true);
+  expect(text.endsWith('…')).toBe(true);
+});
+
+describe('metrics', () => {
+  it('the duration of runs is measured by queue, type and outcome', async () => {
+    const world = await openWorld();
+    const registry = new Registry();
+    const held = new Held();
+    await world.start(held.handler, { metrics: prometheusMetrics({ registry }) });
+    for (const type of ['a', 'a', 'b']) await world.enqueue(type);
+    await world.advance(250);
+    held.run(0).resolve();
+    held.run(1).reject(new Error('boom'));
+    await world.advance(750);
+    held.run(2).resolve();
+    await world.settle();
+    const lines = (await registry.metrics()).split('\n').filter((line) => line.includes('_sum'));
+    expect(lines.sort()).toEqual([
+      'escapement_task_duration_seconds_sum{queue="default",type="a",outcome="completed"} 0.25',
+      'escapement_task_duration_seconds_sum{queue="default",type="a",outcome="retried"} 0.25',
+      'escapement_task_duration_seconds_sum{queue="default",type="b",outcome="completed"} 1',
+    ]);
+  });
+
+  it('the tasks in progress of all servers are measured until they shut down', async () => {
+    const world = await openWorld();
+    const registry = new Registry();
+    const metrics = prometheusMetrics({ registry });
+    const held = new Held();
+    const options = { metrics, concurrency: 1, queues: { default: 1, low: 1 } };
+    const server = await world.start(held.handler, options);
+    await world.start(held.handler, options);
+    await world.enqueue();
+    await world.enqueue();
+    await world.enqueue();
+    const read = async (): Promise<string[]> =>
+      (await registry.metrics()).split('\n').filter((line) => line.startsWith('escapement_tasks_in'));
+    expect(await read()).toEqual([
+      'escapement_tasks_in_progress{queue="default"} 2',
+      'escapement_tasks_in_progress{queue="low"} 0',
+    ]);
+    held.run(0).resolve();
+    held.run(1).resolve();
+    await world.settle();
+    held.run(2).resolve();
+    await server.shutdown();
+    expect(await read()).toEqual([
+      'escapement_tasks_in_progress{queue="default"} 0',
+      'escapement_tasks_in_progress{queue="low"} 0',
+    ]);
   });
 });

@@ -3,8 +3,9 @@ import { EmbeddedBroker, RevokeTask, Server, SkipRetry, Task, Client } from 'esc
 import type { Broker, CancelOutcome, Handler } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import { WALL_MS, withMethods } from './support/world.ts';
+import { testProperty } from '../../runs.ts';
 
 const BEHAVIOURS = [
   'return',
@@ -181,11 +182,10 @@ async function stateOf(broker: Broker, queue: string, id: string): Promise<strin
   }
 }
 
-it('every run ends once, every task ends and nothing is left, whatever handlers and the broker do', async () => {
-  await fc.assert(
-    fc.asyncProperty(scenarios, async (scenario) => {
-      await new Run(scenario).play();
-    }),
-    { numRuns: 100 },
-  );
-});
+testProperty(
+  'every run ends once, every task ends and nothing is left, whatever handlers and the broker do',
+  fc.asyncProperty(scenarios, async (scenario) => {
+    await new Run(scenario).play();
+  }),
+  100,
+);

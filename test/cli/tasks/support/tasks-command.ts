@@ -24,6 +24,8 @@ export class FakeStream {
   readonly columns: number;
   readonly rows = 30;
   written = '';
+  /** The error of each write from now on, of which nothing is kept. */
+  failure: Error | undefined;
 
   constructor(isTTY: boolean, columns = 120) {
     this.isTTY = isTTY;
@@ -35,8 +37,8 @@ export class FakeStream {
   }
 
   write(chunk: string | Uint8Array, done?: (error?: Error) => void): boolean {
-    this.written += Buffer.from(chunk as Uint8Array).toString();
-    done?.();
+    if (this.failure === undefined) this.written += Buffer.from(chunk as Uint8Array).toString();
+    done?.(this.failure);
     return true;
   }
 

@@ -1,40 +1,43 @@
-import { afterEach, describe, expect, test, vi } from 'vitest';
 import { Client, Inspector, Server } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { flakyBroker, ManualClock } from 'escapement/testing';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { seededRandom } from '../../../../src/tasks/broker/flaky-broker.ts';
+import { describeBroker } from '../../../conformance/broker/describe-broker.ts';
+import { stubborn } from '../../../conformance/broker/stubborn.ts';
 import { freshDatabase } from '../../../redis/redis-case.ts';
 import { enqueueSurely, startSurely } from '../../support/surely.ts';
-
-const TASKS = 100;
-const START_MS = 1_795_262_400_000;
-const SECOND_MS = 1_000;
-const MINUTE_MS = 60_000;
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
-/** Lets time pass, a second in a few turns of the host: Redis answers meanwhile, in its own time. */
-async function pass(clock: ManualClock, ms: number): Promise<void> {
-  for (let passed = 0; passed < ms; passed += SECOND_MS) {
-    await clock.advanceAsync(SECOND_MS);
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-}
-
-/** Until it is settled. */
-async function passUntil(clock: ManualClock, promise: Promise<unknown>): Promise<void> {
-  const progress = { isSettled: false };
-  const settle = (): void => {
-    progress.isSettled = true;
-  };
-  promise.then(settle, settle);
-  while (!progress.isSettled) await pass(clock, SECOND_MS);
-  await promise;
-}
+import { redisSetup } from './setup.ts';
 
 describe('with Redis behind a flaky network', () => {
+  const TASKS = 100;
+  const START_MS = 1_795_262_400_000;
+  const SECOND_MS = 1_000;
+  const MINUTE_MS = 60_000;
+
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  /** Lets time pass, a second in a few turns of the host: Redis answers meanwhile, in its own time. */
+  async function pass(clock: ManualClock, ms: number): Promise<void> {
+    for (let passed = 0; passed < ms; passed += SECOND_MS) {
+      await clock.advanceAsync(SECOND_MS);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  }
+
+  /** Until it is settled. */
+  async function passUntil(clock: ManualClock, promise: Promise<unknown>): Promise<void> {
+    const progress = { isSettled: false };
+    const settle = (): void => {
+      progress.isSettled = true;
+    };
+    promise.then(settle, settle);
+    while (!progress.isSettled) await pass(clock, SECOND_MS);
+    await promise;
+  }
+
   test.each([1, 2, 3])('no task is lost on Redis behind a flaky network (seed %i)', async (seed) => {
     const clock = new ManualClock({ wallMs: START_MS });
     const database = await freshDatabase();
@@ -67,4 +70,8 @@ describe('with Redis behind a flaky network', () => {
     await inner.close();
     await database.dispose();
   });
+});
+
+describe('the broker on Redis behind a flaky network', () => {
+  describeBroker(stubborn(redisSetup));
 });

@@ -1,16 +1,23 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, connect as connectTo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream';
+import { createServer } from 'node:tls';
 import { pathToFileURL } from 'node:url';
 import { systemClock } from 'escapement';
-import type { LeasedTask, LeaseHolder } from 'escapement/tasks';
-import { Client, EmbeddedBroker, Task } from 'escapement/tasks';
+import { Client, EmbeddedBroker, type LeasedTask, type LeaseHolder, Task } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
-import { afterEach, describe, expect, it, vi } from 'vitest';
-import { routeOf } from '../../../../src/tasks/broker/redis/client.ts';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { afterEach, describe, expect, it, type TestContext, vi } from 'vitest';
+import { optionsOfRoute, routeOf } from '../../../../src/tasks/broker/redis/client.ts';
+import type { RedisConnectionOptions } from '../../../../src/tasks/broker/redis/connection-options.ts';
+import { RedisConnection } from '../../../../src/tasks/broker/redis/connection.ts';
 import { LeaseThread, leaseThreadFile } from '../../../../src/tasks/broker/redis/lease-thread.ts';
-import { freshDatabase } from '../../../redis/redis-case.ts';
+import { freshDatabase, hasOneDatabase } from '../../../redis/redis-case.ts';
+import { RedisCluster } from '../../../redis/redis-cluster.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
+import { RedisSentinels } from '../../../redis/redis-sentinels.ts';
 import { until } from '../../../redis/until.ts';
 import { withRedis } from '../../../redis/with-redis.ts';
 
@@ -39,11 +46,17 @@ interface World {
   readonly connections: () => Promise<number>;
 }
 
-async function world(url?: string): Promise<World> {
+async function startRedis({ onTestFinished }: TestContext): Promise<RedisProcess> {
+  const server = await RedisProcess.start();
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+async function world({ onTestFinished }: TestContext, url?: string): Promise<World> {
   const database = url === undefined ? await freshDatabase() : { url, dispose: () => Promise.resolve() };
-  cleanups.push(() => database.dispose());
+  onTestFinished(() => database.dispose());
   const broker = new RedisBroker({ url: database.url, timeoutMs: 1_000 });
-  cleanups.push(() => broker.close());
+  onTestFinished(() => broker.close());
   const client = new Client({ broker });
   const errors: unknown[] = [];
   const holder = broker.leaseHolder({
@@ -74,9 +87,9 @@ async function world(url?: string): Promise<World> {
   };
 }
 
-describe('a lease thread', () => {
-  it('a lease thread renews the leases that it holds, and none that were released', async () => {
-    const { holder, take, leaseEnds, broker, errors } = await world();
+describe('a lease thread', { concurrent: !hasOneDatabase }, () => {
+  it('a lease thread renews the leases that it holds, and none that were released', async (context) => {
+    const { holder, take, leaseEnds, broker, errors } = await world(context);
     const [kept, gone] = [await take(), await take()];
     const first = await leaseEnds();
     holder.hold(0, kept, 0);
@@ -93,8 +106,8 @@ describe('a lease thread', () => {
     expect(errors).toEqual([]);
   });
 
-  it('a lease thread keeps the epoch of a lease that it renews', async () => {
-    const { holder, take, url, broker } = await world();
+  it('a lease thread keeps the epoch of a lease that it renews', async (context) => {
+    const { holder, take, url, broker } = await world(context);
     const task = await take();
     holder.hold(0, task, 0);
     await until('it is renewed', () => Promise.resolve(holder.renewedUntilMs(0) > 0));
@@ -109,8 +122,8 @@ describe('a lease thread', () => {
     await broker.complete(task);
   });
 
-  it('a lease thread does not renew a lease that is lost', async () => {
-    const { holder, take, broker } = await world();
+  it('a lease thread does not renew a lease that is lost', async (context) => {
+    const { holder, take, broker } = await world(context);
     const task = await take();
     await until('another worker has it', async () => (await broker.recover([QUEUE], 0, 60_000)).length === 1);
     const other = await take();
@@ -121,8 +134,8 @@ describe('a lease thread', () => {
     expect(await broker.extendLeases([task], LEASE_MS)).toEqual([task]);
   });
 
-  it('a lease thread does not renew a lease after its limit', async () => {
-    const { holder, take, broker } = await world();
+  it('a lease thread does not renew a lease after its limit', async (context) => {
+    const { holder, take, broker } = await world(context);
     const [limited, other] = [await take(), await take()];
     holder.hold(0, limited, Date.now() + LEASE_MS);
     holder.hold(1, other, 0);
@@ -134,8 +147,9 @@ describe('a lease thread', () => {
     expect(recovered).toMatchObject([{ message: limited.message }]);
   });
 
-  it('a lease thread has no connection before the first renewal, nor after it is closed', async () => {
-    const { holder, take, connections, broker } = await world();
+  it('a lease thread has no connection before the first renewal, nor after it is closed', async (context) => {
+    const server = await startRedis(context);
+    const { holder, take, connections, broker } = await world(context, server.url);
     const task = await take();
     const before = await connections();
     holder.hold(0, task, 0);
@@ -155,10 +169,9 @@ describe('a lease thread', () => {
     expect(broker.leaseHolder({ queues: [], slots: 1, leaseMs: 1, onError: vi.fn() })).toBeUndefined();
   });
 
-  it('a lease thread continues after an outage of Redis, and reports the outage once', async () => {
-    const server = await RedisProcess.start();
-    cleanups.push(() => server.stop());
-    const { holder, take, errors } = await world(server.url);
+  it('a lease thread continues after an outage of Redis, and reports the outage once', async (context) => {
+    const server = await startRedis(context);
+    const { holder, take, errors } = await world(context, server.url);
     const task = await take();
     holder.hold(0, task, 0);
     await until('it renews', () => Promise.resolve(holder.renewedUntilMs(0) > 0));
@@ -253,4 +266,113 @@ describe('a lease thread that is not running', () => {
 
 it('the program of the lease thread is in the package', () => {
   expect(existsSync(leaseThreadFile())).toBe(true);
+});
+
+/** What a thread, which has only a copy of the route, finds where it leads to. */
+async function read(options: RedisConnectionOptions, key = 'where'): Promise<string | null> {
+  const connection = new RedisConnection(optionsOfRoute(structuredClone(routeOf(options))));
+  try {
+    return await connection.run((client) => client.get(key));
+  } finally {
+    connection.commands.disconnect();
+    await connection.close();
+  }
+}
+
+function clientOf(options: Omit<RedisOptions, 'replyMapping'>): Redis {
+  const client = new Redis({ ...options, lazyConnect: true });
+  cleanups.push(() => {
+    client.disconnect();
+  });
+  return client;
+}
+
+async function secretServer(): Promise<RedisProcess> {
+  const server = await RedisProcess.start({ args: ['--requirepass', 'secret'] });
+  cleanups.push(() => server.stop());
+  await server.ask('AUTH secret', 'SELECT 3', 'SET where here');
+  return server;
+}
+
+const tlsFile = (name: string): Buffer =>
+  readFileSync(new URL(`../../../redis/tls/${name}`, import.meta.url));
+const CERT = tlsFile('cert.pem');
+
+/** A server that accepts only clients that trust its certificate. */
+async function tlsServer(): Promise<{ readonly port: number }> {
+  const redis = await RedisProcess.start();
+  cleanups.push(() => redis.stop());
+  await redis.ask('SET where here');
+  const proxy = createServer({ cert: CERT, key: tlsFile('key.pem') }, (socket) => {
+    const server = connectTo(redis.port, '127.0.0.1');
+    pipeline(socket, server, socket, () => undefined);
+  });
+  cleanups.push(() => proxy.close());
+  await new Promise<void>((resolve) => proxy.listen(0, 'localhost', resolve));
+  return proxy.address() as AddressInfo;
+}
+
+describe('a thread connects to the same server', () => {
+  it('a lease thread connects by the URL of the broker', async () => {
+    const { port } = await secretServer();
+    const options = {
+      url: `redis://:wrong@127.0.0.1:${port}/3`,
+      password: 'secret',
+      onHealth: () => undefined,
+    };
+    expect(await read(options)).toBe('here');
+  });
+
+  it('a lease thread connects by a client whose other options contain functions', async () => {
+    const { port } = await secretServer();
+    const retryStrategy = (): number => 10;
+    const client = clientOf({ port, host: '127.0.0.1', db: 3, password: 'secret', retryStrategy });
+    expect(await read({ client })).toBe('here');
+  });
+
+  it('a lease thread connects with TLS', async () => {
+    const { port } = await tlsServer();
+    const tls = { ca: CERT };
+    expect(await read({ url: `rediss://localhost:${port}`, tls })).toBe('here');
+    expect(await read({ client: clientOf({ host: 'localhost', port, tls }) })).toBe('here');
+  });
+
+  it('a lease thread connects by a client of sentinels', async () => {
+    const redis = await RedisSentinels.start();
+    cleanups.push(() => redis.stop());
+    const [{ port } = { port: 0 }] = redis.sentinels;
+    const name = /master=(\w+)/u.exec(redis.url)?.[1] as string;
+    const client = clientOf({ sentinels: [{ host: '127.0.0.1', port }], name });
+    await client.set('where', 'here');
+    expect(await read({ client })).toBe('here');
+  });
+
+  it('a lease thread connects by a client of a cluster', async () => {
+    const redis = await RedisCluster.start();
+    cleanups.push(() => redis.stop());
+    const client = new Cluster(redis.nodes.map(({ port }) => ({ host: '127.0.0.1', port })));
+    cleanups.push(() => {
+      client.disconnect();
+    });
+    await client.set('where', 'here');
+    expect(await read({ client })).toBe('here');
+    expect(await read({ url: redis.url })).toBe('here');
+  });
+});
+
+describe('a thread cannot connect', () => {
+  it('options that contain functions cannot be sent to a lease thread', () => {
+    const tls = { checkServerIdentity: () => undefined };
+    expect(() => structuredClone(routeOf({ url: 'rediss://localhost', tls }))).toThrow(/could not be cloned/);
+  });
+
+  it('a client with a connector of its own cannot be copied for a lease thread', () => {
+    const client = clientOf({ Connector: Object as never });
+    expect(() => routeOf({ client })).toThrow('the client has a connector of its own');
+  });
+
+  it('a client of a cluster without nodes cannot be copied for a lease thread', () => {
+    const client = new Cluster([{ port: 1 }], { lazyConnect: true });
+    expect(() => routeOf({ client })).toThrow('the cluster client has no nodes');
+  });
 });

@@ -1,6 +1,12 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { EscapementError } from 'escapement';
+import { EmbeddedBroker, Server, type ServerOptions } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import type { BrokerOperation } from 'escapement/testing';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ReplyError } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import { Coalescer } from '../../../../src/tasks/broker/redis/redis-access.ts';
+import { toBrokerError } from '../../../../src/tasks/broker/redis/redis-errors.ts';
 import { failure, newTask, QUEUE } from '../../../conformance/broker/support.ts';
 
 const TASK = newTask({ id: 'a' });
@@ -64,14 +70,14 @@ const OPERATIONS: Record<BrokerOperation | 'info' | 'redisInfo', (broker: RedisB
     removeQueue: (broker) => broker.removeQueue(QUEUE, { force: true }),
   };
 
-let broker: RedisBroker;
-
-beforeEach(() => {
-  broker = new RedisBroker({ url: 'redis://127.0.0.1:1', timeoutMs: 30 });
-});
-afterEach(() => broker.close());
-
 describe.each(Object.entries(OPERATIONS))('RedisBroker.%s', (operation, run) => {
+  let broker: RedisBroker;
+
+  beforeEach(() => {
+    broker = new RedisBroker({ url: 'redis://127.0.0.1:1', timeoutMs: 30 });
+  });
+  afterEach(() => broker.close());
+
   it('the operation names itself in its error when Redis cannot be reached', async () => {
     await expect(run(broker)).rejects.toMatchObject({
       code: 'ERR_BROKER_UNAVAILABLE',
@@ -95,4 +101,244 @@ describe.each(Object.entries(OPERATIONS))('RedisBroker.%s', (operation, run) => 
       op: `RedisBroker.${operation}`,
     });
   });
+});
+
+const opened: { close(): Promise<void> }[] = [];
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((broker) => broker.close()));
+});
+
+function unreachable(): RedisBroker {
+  const broker = new RedisBroker({ url: 'redis://127.0.0.1:1', timeoutMs: 30 });
+  opened.push(broker);
+  return broker;
+}
+
+describe('the op of an error', () => {
+  test('enqueueMany names itself in the reason of each refused task', async () => {
+    const broker = await EmbeddedBroker.open();
+    opened.push(broker);
+    const [first, second] = await broker.enqueueMany([newTask({ id: 'a' }), newTask({ id: 'a' })]);
+    expect(first).toMatchObject({ status: 'fulfilled' });
+    expect(second).toMatchObject({
+      status: 'rejected',
+      reason: { code: 'ERR_TASK_ID_CONFLICT', op: 'EmbeddedBroker.enqueueMany' },
+    });
+  });
+
+  test('operations that share one failed request to Redis each name themselves', async () => {
+    const broker = unreachable();
+    const [single, many] = await Promise.allSettled([
+      broker.enqueue(newTask({ id: 'a' })),
+      broker.enqueueMany([newTask({ id: 'b' })]),
+    ]);
+    const code = 'ERR_BROKER_UNAVAILABLE';
+    expect(single).toMatchObject({ reason: { code, op: 'RedisBroker.enqueue' } });
+    expect(many).toMatchObject({ value: [{ reason: { code, op: 'RedisBroker.enqueueMany' } }] });
+  });
+});
+
+function replyError(message: string): Error {
+  return new (ReplyError as new (message: string) => Error)(message);
+}
+
+const named = (name: string): Error => Object.assign(new Error('something'), { name });
+
+describe('an error of Redis', () => {
+  it.each([
+    replyError('LOADING Redis is loading the dataset in memory'),
+    replyError("READONLY You can't write against a read only replica."),
+    replyError("READONLY You can't write against a read only replica. script: 0a1b, on @user_script:1."),
+    replyError(
+      "ERR Error running script (call to f_0a): @user_script:1: -READONLY You can't write against it.",
+    ),
+    replyError('CLUSTERDOWN Hash slot not served'),
+    replyError('MASTERDOWN Link with MASTER is down'),
+    replyError('TRYAGAIN Multiple keys request during rehashing of slot'),
+    replyError('MOVED 866 127.0.0.1:7001'),
+    replyError('BUSY Redis is busy running a script.'),
+    replyError('NOREPLICAS Not enough good replicas to write.'),
+    replyError('MISCONF Redis is configured to save RDB snapshots'),
+    Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), {
+      code: 'ECONNREFUSED',
+      syscall: 'connect',
+    }),
+    Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', syscall: 'read' }),
+    Object.assign(new Error('getaddrinfo ENOTFOUND there'), { code: 'ENOTFOUND', syscall: 'getaddrinfo' }),
+    new Error('Connection is closed.'),
+    new Error('Command timed out'),
+    new Error("Stream isn't writeable and enableOfflineQueue options is false"),
+    new Error("Cluster isn't ready and enableOfflineQueue options is false"),
+    new Error('None of startup nodes is available'),
+    new Error('Too many Cluster redirections. Last error: ReplyError: CLUSTERDOWN'),
+    new Error('All sentinels are unreachable and retry is disabled.'),
+    named('MaxRetriesPerRequestError'),
+    named('ClusterAllFailedError'),
+    named('AbortError'),
+  ])('an error that may be temporary becomes ERR_BROKER_UNAVAILABLE: %s', (error) => {
+    const said = toBrokerError(error);
+    expect(said).toBeInstanceOf(EscapementError);
+    expect(said).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', cause: error });
+  });
+
+  it.each([
+    replyError('WRONGTYPE Operation against a key holding the wrong kind of value'),
+    replyError('NOAUTH Authentication required.'),
+    replyError("NOPERM this user has no permissions to run the 'eval' command"),
+    replyError('NOSCRIPT No matching script. Please use EVAL.'),
+    replyError('OOM command not allowed when used memory > maxmemory.'),
+    replyError('ERR the word -READONLYISH in the middle'),
+    replyError('NOT FOUND'),
+    new TypeError('client.nothing is not a function'),
+    new Error('something else'),
+    new EscapementError('ERR_TASK_NOT_FOUND', 'Connection is closed.'),
+    'no error at all',
+    undefined,
+  ])('an error that is permanent is returned unchanged: %s', (error) => {
+    expect(toBrokerError(error)).toBe(error);
+  });
+
+  it('the message of a lost connection does not mention the retry limit of ioredis', () => {
+    const error = Object.assign(new Error('Reached the max retries per request limit (which is 0).'), {
+      name: 'MaxRetriesPerRequestError',
+    });
+    expect(toBrokerError(error)).toMatchObject({
+      message: 'Redis is unavailable: the connection was lost before the answer',
+    });
+  });
+
+  it('the message includes the error of the last node of a cluster', () => {
+    const error = Object.assign(new Error('Failed to refresh slots cache.'), {
+      name: 'ClusterAllFailedError',
+      lastNodeError: new Error('ERR This instance has cluster support disabled'),
+    });
+    expect(toBrokerError(error)).toMatchObject({
+      message:
+        'Redis is unavailable: Failed to refresh slots cache. ERR This instance has cluster support disabled',
+    });
+  });
+});
+
+describe('coalescer', () => {
+  /** A batch, and how to settle it. */
+  interface Call {
+    readonly key: string;
+    readonly items: readonly number[];
+    readonly answer: () => void;
+    readonly fail: (error: Error) => void;
+  }
+
+  const UNAVAILABLE = new EscapementError('ERR_BROKER_UNAVAILABLE', 'no broker', { op: 'test' });
+
+  let calls: Call[];
+  let coalescer: Coalescer<number, string>;
+
+  beforeEach(() => {
+    calls = [];
+    coalescer = new Coalescer({
+      bytesOf: (item) => item,
+      run: (key, items) =>
+        new Promise((resolve, reject) => {
+          const answer = (): void => {
+            resolve(items.map(String));
+          };
+          calls.push({ key, items, answer, fail: reject });
+        }),
+    });
+  });
+
+  function askMany(count: number, key = 'k', item = 0): Promise<PromiseSettledResult<string>[]> {
+    return Promise.allSettled(Array.from({ length: count }, () => coalescer.submit(key, item)));
+  }
+
+  const sizes = (): number[] => calls.map(({ items }) => items.length);
+
+  it('items that are submitted in one turn share a batch', async () => {
+    const answers = Promise.all([1, 2, 3].map((item) => coalescer.submit('k', item)));
+    await turn();
+    expect(calls).toMatchObject([{ key: 'k', items: [1, 2, 3] }]);
+    calls[0]?.answer();
+    expect(await answers).toEqual(['1', '2', '3']);
+  });
+
+  it('no more items are in progress than Redis can answer in time', async () => {
+    const answers = askMany(100_000);
+    await turn();
+    expect(sizes()).toEqual(Array<number>(10).fill(500));
+    for (let at = 0; at < 200; at++) {
+      calls[at]?.answer();
+      await turn();
+    }
+    expect(sizes()).toEqual(Array<number>(200).fill(500));
+    expect((await answers).every(({ status }) => status === 'fulfilled')).toBe(true);
+  });
+
+  it('the bytes in progress are limited, and an item above the limit has a batch of its own', async () => {
+    const answers = askMany(3, 'k', 100_000_000);
+    await turn();
+    expect(sizes()).toEqual([1]);
+    calls[0]?.answer();
+    await turn();
+    expect(sizes()).toEqual([1, 1]);
+    calls[1]?.answer();
+    await turn();
+    calls[2]?.answer();
+    expect(await answers).toHaveLength(3);
+  });
+
+  it('items that are submitted while batches wait share the next batch', async () => {
+    const first = askMany(5_000 + 1);
+    await turn();
+    const others = [];
+    for (let each = 0; each < 3; each++) {
+      others.push(...[coalescer.submit('k', each)]);
+      await turn();
+    }
+    expect(calls).toHaveLength(10);
+    calls[0]?.answer();
+    await turn();
+    expect(sizes().slice(10)).toEqual([1, 3]);
+    for (const { answer } of calls) answer();
+    expect(await Promise.all(others)).toEqual(['0', '1', '2']);
+    await first;
+  });
+
+  it('pending items of a key fail when the broker is unavailable, and those of other keys run', async () => {
+    const here = askMany(6_000, 'gone');
+    const there = askMany(1_000, 'there');
+    await turn();
+    const late = askMany(1, 'gone');
+    for (const { fail } of [...calls]) fail(UNAVAILABLE);
+    const outcomes = [...(await here), ...(await late)];
+    expect(outcomes.every((one) => one.status === 'rejected' && one.reason === UNAVAILABLE)).toBe(true);
+    expect(calls.slice(10)).toMatchObject([{ key: 'there' }, { key: 'there' }]);
+    for (const { answer } of calls) answer();
+    expect((await there).every(({ status }) => status === 'fulfilled')).toBe(true);
+    const again = coalescer.submit('gone', 7);
+    await turn();
+    calls.at(-1)?.answer();
+    expect(await again).toBe('7');
+  });
+
+  it('a batch that fails does not stop the others', async () => {
+    const answers = askMany(5_500);
+    await turn();
+    calls[0]?.fail(new Error('refused'));
+    await turn();
+    for (const { answer } of calls) answer();
+    const failed = (await answers).filter(({ status }) => status === 'rejected');
+    expect(failed).toHaveLength(500);
+  });
+});
+
+test('leaseThread is an option of the Redis broker, and must be a boolean', () => {
+  expect(() => new RedisBroker({ url: 'redis://localhost:1', leaseThread: 'no' as never })).toThrow(
+    "options.leaseThread must be a boolean. Received 'no'",
+  );
+});
+
+test('leaseThread is not an option of a server', async () => {
+  const broker = await EmbeddedBroker.open();
+  expect(() => new Server({ broker, leaseThread: false } as ServerOptions)).toThrow(/leaseThread/);
 });

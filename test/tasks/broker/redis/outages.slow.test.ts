@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, type TestContext } from 'vitest';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import { RedisSentinels } from '../../../redis/redis-sentinels.ts';
 import { withRedis } from '../../../redis/with-redis.ts';
+import { startProgram } from '../../../run-program.ts';
 import { OutageWorld } from './outage-world.ts';
 
 /** Before, and after an outage. */
@@ -11,28 +12,22 @@ const OUTAGE_MS = 2_000;
 /** What a fleet of one may ask and try in that time, and when it is over: many times less than one that spins. */
 const FEW = 300;
 
-const disposals: (() => Promise<void>)[] = [];
-
-afterEach(async () => {
-  for (const dispose of disposals.splice(0).reverse()) await dispose();
-});
-
-async function startRedis(...args: string[]): Promise<RedisProcess> {
+async function startRedis({ onTestFinished }: TestContext, ...args: string[]): Promise<RedisProcess> {
   const server = await RedisProcess.start({ args });
-  disposals.push(() => server.stop());
+  onTestFinished(() => server.stop());
   return server;
 }
 
-async function startWorld(url: string): Promise<OutageWorld> {
+async function startWorld({ onTestFinished }: TestContext, url: string): Promise<OutageWorld> {
   const world = new OutageWorld(url);
-  disposals.push(() => world.close());
+  onTestFinished(() => world.close());
   await world.start();
   return world;
 }
 
-async function startSentinels(...args: string[]): Promise<RedisSentinels> {
+async function startSentinels({ onTestFinished }: TestContext, ...args: string[]): Promise<RedisSentinels> {
   const sentinels = await RedisSentinels.start(undefined, args);
-  disposals.push(() => sentinels.stop());
+  onTestFinished(() => sentinels.stop());
   return sentinels;
 }
 
@@ -49,10 +44,10 @@ async function statistic(server: RedisProcess, name: string): Promise<number> {
   return Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1]);
 }
 
-describe('tasks of a client and a server', () => {
-  it('all tasks are done although Redis is restarted', async () => {
-    const server = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
-    const world = await startWorld(server.url);
+describe.concurrent('tasks of a client and a server during an outage', () => {
+  it('all tasks are done although Redis is restarted', async (context) => {
+    const server = await startRedis(context, '--appendonly', 'yes', '--appendfsync', 'always');
+    const world = await startWorld(context, server.url);
     const endEnqueuing = world.keepEnqueuing();
     await world.untilRan(TASKS);
     await server.kill();
@@ -65,9 +60,9 @@ describe('tasks of a client and a server', () => {
     expect(world.states).toEqual(['ready', 'unavailable', 'ready']);
   });
 
-  it('all tasks are done although Redis stops answering, and Redis is not overloaded', async () => {
-    const server = await startRedis();
-    const world = await startWorld(server.url);
+  it('all tasks are done although Redis stops answering, and Redis is not overloaded', async (context) => {
+    const server = await startRedis(context);
+    const world = await startWorld(context, server.url);
     const endEnqueuing = world.keepEnqueuing();
     await world.untilRan(TASKS);
     const before = await statistic(server, 'total_commands_processed');
@@ -81,9 +76,9 @@ describe('tasks of a client and a server', () => {
     expect(world.states).toEqual(['ready', 'unavailable', 'ready']);
   });
 
-  it('all tasks are done although Redis pauses its clients', async () => {
-    const server = await startRedis();
-    const world = await startWorld(server.url);
+  it('all tasks are done although Redis pauses its clients', async (context) => {
+    const server = await startRedis(context);
+    const world = await startWorld(context, server.url);
     const endEnqueuing = world.keepEnqueuing();
     await world.untilRan(TASKS);
     await server.ask(`CLIENT PAUSE ${OUTAGE_MS}`);
@@ -91,12 +86,13 @@ describe('tasks of a client and a server', () => {
     await endEnqueuing();
     await world.complete();
   });
+});
 
-  // What a primary has taken and no replica has is gone with it: Redis promises no more. So they wait for the replica.
-
-  it('all tasks are done although the primary dies', async () => {
-    const redis = await startSentinels();
-    const world = await startWorld(redis.url);
+// What a primary has taken and no replica has is gone with it: Redis promises no more. So they wait for the replica.
+describe('tasks of a client and a server with sentinels', () => {
+  it('all tasks are done although the primary dies', async (context) => {
+    const redis = await startSentinels(context);
+    const world = await startWorld(context, redis.url);
     await enqueueOnBoth(world, redis);
     const primary = await redis.primary();
     await primary.kill();
@@ -106,9 +102,9 @@ describe('tasks of a client and a server', () => {
     expect(world.states).toEqual(['ready', 'unavailable', 'ready']);
   }, 60_000);
 
-  it('all tasks are done although the primary is replaced, if one without replicas refuses writes', async () => {
-    const redis = await startSentinels('--min-replicas-to-write', '1');
-    const world = await startWorld(redis.url);
+  it('all tasks are done although the primary is replaced, if one without replicas refuses writes', async (context) => {
+    const redis = await startSentinels(context, '--min-replicas-to-write', '1');
+    const world = await startWorld(context, redis.url);
     await enqueueOnBoth(world, redis);
     await redis.failover();
     await world.enqueue(TASKS);
@@ -117,17 +113,61 @@ describe('tasks of a client and a server', () => {
   }, 60_000);
 });
 
-describe('a server and its broker', () => {
-  it('a server and its broker are closed promptly while Redis does not answer', async () => {
-    const server = await startRedis();
-    const world = await startWorld(server.url);
-    const endEnqueuing = world.keepEnqueuing();
-    await world.untilRan(TASKS);
-    await endEnqueuing();
-    server.pause();
-    const startMs = performance.now();
-    await world.broker.close();
-    expect(performance.now() - startMs).toBeLessThan(500);
-    await world.stop();
-  });
+it('a server and its broker are closed promptly while Redis does not answer', async (context) => {
+  const server = await startRedis(context);
+  const world = await startWorld(context, server.url);
+  const endEnqueuing = world.keepEnqueuing();
+  await world.untilRan(TASKS);
+  await endEnqueuing();
+  server.pause();
+  const startMs = performance.now();
+  await world.broker.close();
+  expect(performance.now() - startMs).toBeLessThan(500);
+  await world.stop();
+});
+
+/* Real time and real signals, against the built package: containers are killed ten seconds after SIGTERM. */
+
+/** Runs something idle that Redis leaves, then SIGTERM. @returns from there to the end of the process, in milliseconds. */
+async function endWithoutRedis(context: TestContext, signal: NodeJS.Signals, start: string): Promise<number> {
+  const redis = await startRedis(context);
+  const { stdout, stderr, status } = await startProgram(`
+    import { Scheduler, Server, Task } from 'escapement/tasks';
+    import { RedisBroker } from 'escapement/tasks/redis';
+    const broker = new RedisBroker({ url: '${redis.url}' });
+    const signalled = new Promise((resolve) => process.once('SIGTERM', resolve));
+    setTimeout(() => process.kill(${redis.pid}, '${signal}'), 500);
+    setTimeout(() => {
+      const startMs = performance.now();
+      process.on('exit', () => console.log(performance.now() - startMs));
+      process.kill(process.pid, 'SIGTERM');
+    }, 4_000);
+    ${start}
+    await broker.close();
+  `);
+  expect([stderr, status]).toEqual(['', 0]);
+  return Number(stdout);
+}
+
+const IDLE_SERVER = `await new Server({ broker, groupAggregator: () => new Task('t') }).run(() => undefined);`;
+const IDLE_SCHEDULER = `
+  const scheduler = new Scheduler({ broker });
+  scheduler.register('@yearly', new Task('t'));
+  await scheduler.start();
+  await signalled;
+  await scheduler.shutdown();
+`;
+
+describe.concurrent('a shutdown without Redis', () => {
+  it.for([
+    ['server', 'has ended', 'SIGKILL', IDLE_SERVER],
+    ['server', 'does not answer', 'SIGSTOP', IDLE_SERVER],
+    ['scheduler', 'has ended', 'SIGKILL', IDLE_SCHEDULER],
+    ['scheduler', 'does not answer', 'SIGSTOP', IDLE_SCHEDULER],
+  ] as const)(
+    'an idle %s ends within eight seconds of SIGTERM if Redis %s',
+    async ([_part, _state, signal, start], context) => {
+      expect(await endWithoutRedis(context, signal, start)).toBeLessThan(8_000);
+    },
+  );
 });

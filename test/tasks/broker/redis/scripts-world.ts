@@ -17,8 +17,8 @@ export interface ScriptsWorld {
   readonly redis: Redis;
 }
 
-/** Everything in a database: the serialized value of each key, and whether it expires. */
-export type Snapshot = ReadonlyMap<string, { readonly value: Buffer; readonly expires: boolean }>;
+/** Everything in a database: the serialized value of each key, in Latin-1, and whether it expires. */
+export type Snapshot = ReadonlyMap<string, { readonly value: string; readonly expires: boolean }>;
 
 /** A call of a script, and the database just before it. */
 export interface ScriptCall {
@@ -81,18 +81,36 @@ export function replay(script: Script, redis: Redis, { keys, args }: ScriptCall)
   return script.run(redis, keys, args);
 }
 
+/** In one call: there are thousands of snapshots. */
+const SNAPSHOT = `
+  local entries = {}
+  for _, key in ipairs(redis.call('KEYS', '*')) do
+    table.insert(entries, {key, redis.call('DUMP', key), redis.call('PTTL', key)})
+  end
+  return entries`;
+
 export async function snapshotOf(redis: Redis): Promise<Snapshot> {
-  const keys = (await redis.keys('*')).sort();
-  const entries = keys.map(async (key) => {
-    const [value, ttl] = await Promise.all([redis.dumpBuffer(key), redis.pttl(key)]);
-    return [key, { value, expires: ttl >= 0 }] as const;
-  });
-  return new Map(await Promise.all(entries));
+  const entries = (await redis.callBuffer('EVAL', SNAPSHOT, '0')) as [Buffer, Buffer, number][];
+  return new Map(
+    entries
+      .map(
+        ([key, value, ttl]) =>
+          [key.toString(), { value: value.toString('latin1'), expires: ttl >= 0 }] as const,
+      )
+      .sort(([a], [b]) => (a < b ? -1 : 1)),
+  );
 }
 
-export async function restore(redis: Redis, snapshot: Snapshot): Promise<void> {
-  const commands = redis.pipeline().flushdb();
-  for (const [key, { value, expires }] of snapshot) commands.restore(key, expires ? 3_600_000 : 0, value);
+/** Makes the database what it was. @param current - what it is now: only what differs is written. */
+export async function restore(redis: Redis, snapshot: Snapshot, current?: Snapshot): Promise<void> {
+  const commands = redis.pipeline();
+  if (current === undefined) commands.flushdb();
+  else for (const key of current.keys()) if (!snapshot.has(key)) commands.del(key);
+  for (const [key, { value, expires }] of snapshot) {
+    const there = current?.get(key);
+    if (there?.expires === expires && there.value === value) continue;
+    commands.restore(key, expires ? 3_600_000 : 0, Buffer.from(value, 'latin1'), 'REPLACE');
+  }
   await commands.exec();
 }
 

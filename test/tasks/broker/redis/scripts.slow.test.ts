@@ -16,6 +16,7 @@ import {
   snapshotOf,
   type ScriptCall,
   type ScriptsWorld,
+  type Snapshot,
 } from './scripts-world.ts';
 
 /** How a script that is run is checked. */
@@ -283,7 +284,7 @@ test('every script of the broker has a case', () => {
 
 describe('a script that finds a key of a wrong type changes nothing, and names the key', () => {
   for (const [name, script] of scripts) {
-    test(name, async () => {
+    test(`${name} changes nothing if a key has a wrong type, and its error names the key`, async () => {
       for (const one of CASES[name] ?? []) await checkCase(script, one);
     });
   }
@@ -296,10 +297,14 @@ async function checkCase(script: Script, one: Case): Promise<void> {
     await fill(world);
     const call = await callOf(script, world, one.act);
     await restore(redis, call.before);
-    for (const key of await keysTouchedBy(redis, () => replay(script, redis, call))) {
+    const keys = await keysTouchedBy(redis, () => replay(script, redis, call));
+    let current = await snapshotOf(redis);
+    for (const key of keys) {
       const right = typeOf(key);
       for (const type of Object.keys(MAKE)) {
-        if (type !== right) await checkKey(script, call, one, key, right, type);
+        if (type === right) continue;
+        await restore(redis, call.before, current);
+        current = await checkKey(script, call, one, key, right, type);
       }
     }
   } finally {
@@ -307,6 +312,7 @@ async function checkCase(script: Script, one: Case): Promise<void> {
   }
 }
 
+/** @returns what the script has left in the database. */
 async function checkKey(
   script: Script,
   call: ScriptCall,
@@ -314,8 +320,7 @@ async function checkKey(
   key: string,
   right: string,
   type: string,
-): Promise<void> {
-  await restore(redis, call.before);
+): Promise<Snapshot> {
   await redis.del(key);
   await MAKE[type]?.(redis, key);
   const before = await snapshotOf(redis);
@@ -331,6 +336,7 @@ async function checkKey(
     expect(after, what).toEqual(before);
     expect(String(error), what).toContain(`the Redis key '${key}' must be a ${right}. It is a ${type}`);
   }
+  return after;
 }
 
 /** What a call rejects with, or what it answers for each of its tasks. */

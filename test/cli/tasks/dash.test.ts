@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type DashData,
+  type DashState,
+  FIRST_STATE,
+  NO_DATA,
+  press,
+  rowsShown,
+  settle,
+} from '../../../src/cli/tasks/dash/dash-state.ts';
+import { type DashFrame, dashLines, rowsThatFit } from '../../../src/cli/tasks/dash/dash-view.ts';
+import type { QueueView, TaskView } from '../../../src/tasks/http/asynqmon-json.ts';
+import { START_MS } from '../../tasks/support/bench.ts';
+
+const queue = (name: string): QueueView => ({ queue: name }) as QueueView;
+const task = (id: string): TaskView => ({ id }) as TaskView;
+
+const DATA: DashData = {
+  ...NO_DATA,
+  queues: [queue('one'), queue('two'), queue('three')],
+  tasks: [task('a'), task('b')],
+  groups: [
+    { group: 'g', size: 1 },
+    { group: 'h', size: 2 },
+  ],
+};
+
+function pressed(keys: string, from: DashState = FIRST_STATE, data = DATA): DashState {
+  return keys.split(' ').reduce((state, key) => press(state, key, data), from);
+}
+
+describe('press', () => {
+  it('the arrow keys select a row, and none beyond the list', () => {
+    expect(pressed('j')).toEqual({ ...FIRST_STATE, row: 1 });
+    expect(pressed('down j j j j').row).toBe(2);
+    expect(pressed('j j k').row).toBe(1);
+    expect(pressed('k up').row).toBe(0);
+    expect(pressed('j', FIRST_STATE, NO_DATA).row).toBe(0);
+  });
+
+  it('Enter opens a queue and a task, and q goes back to the selected rows', () => {
+    const inside = pressed('j enter');
+    expect(inside).toMatchObject({ queue: 'two', state: 'active', row: 0, page: 1 });
+    const atTask = pressed('j return', inside);
+    expect(atTask).toMatchObject({ queue: 'two', taskId: 'b' });
+    expect(pressed('j k h l n enter', atTask)).toBe(atTask);
+    expect(pressed('q', atTask)).toEqual(pressed('j', inside));
+    expect(pressed('escape q', atTask)).toEqual(pressed('j'));
+  });
+
+  it('l and h select the states of a queue cyclically', () => {
+    const inside = pressed('enter');
+    expect(pressed('l', inside).state).toBe('pending');
+    expect(pressed('right right left', inside).state).toBe('pending');
+    expect(pressed('h', inside).state).toBe('aggregating');
+    expect(pressed('h l', inside)).toEqual(inside);
+    expect(pressed('l l h', FIRST_STATE)).toBe(FIRST_STATE);
+  });
+
+  it('Enter opens a group before its tasks', () => {
+    const groups = pressed('enter h');
+    expect(rowsShown(groups, DATA)).toBe(2);
+    const inGroup = pressed('j enter', groups);
+    expect(inGroup).toMatchObject({ group: 'h', taskId: undefined, row: 0 });
+    expect(pressed('enter', inGroup)).toMatchObject({ group: 'h', taskId: 'a' });
+    expect(pressed('enter q q', inGroup)).toEqual(pressed('j', groups));
+    expect(pressed('l', inGroup)).toMatchObject({ group: undefined, state: 'active' });
+    expect(pressed('l q', inGroup)).toEqual(FIRST_STATE);
+  });
+
+  it('n and p turn pages of tasks', () => {
+    const inside = pressed('j enter j');
+    expect(pressed('n', inside)).toMatchObject({ page: 2, row: 0 });
+    expect(pressed('n n p', inside).page).toBe(2);
+    expect(pressed('p', inside).page).toBe(1);
+    expect(pressed('n', inside, NO_DATA).page).toBe(1);
+    expect(pressed('n l', inside).page).toBe(1);
+    expect(pressed('n').page).toBe(1);
+  });
+
+  it('keys do nothing in an empty list', () => {
+    for (const keys of ['enter', 'x', 'enter n'])
+      expect(pressed(keys, FIRST_STATE, NO_DATA)).toEqual(FIRST_STATE);
+  });
+
+  it('? shows help, and q quits', () => {
+    expect(pressed('?').isHelp).toBe(true);
+    expect(pressed('? q')).toEqual(FIRST_STATE);
+    expect(pressed('q').isOver).toBe(true);
+    expect(pressed('enter enter ? ctrl-c').isOver).toBe(true);
+  });
+});
+
+describe('settle', () => {
+  it('the selected row exists after the list has changed', () => {
+    expect(settle({ ...FIRST_STATE, row: 5 }, DATA).row).toBe(2);
+    expect(settle({ ...FIRST_STATE, row: 5 }, NO_DATA).row).toBe(0);
+    expect(settle(FIRST_STATE, DATA)).toBe(FIRST_STATE);
+  });
+});
+
+const FRAME: DashFrame = {
+  ...{ name: 'there', isReading: false, error: undefined },
+  ...{ readAtMs: START_MS, nowMs: START_MS, height: 12 },
+};
+
+const COUNTS = { active: 0, pending: 20, aggregating: 0, scheduled: 0, retry: 0, archived: 0, completed: 0 };
+const NUMBERS = { size: 20, groups: 0, latencyMs: 0, memoryUsageBytes: 0, processed: 0, failed: 0 };
+const QUEUE: QueueView = {
+  queue: 'default',
+  paused: true,
+  ...COUNTS,
+  ...NUMBERS,
+  timestamp: new Date(START_MS),
+};
+
+const TASKS = Array.from({ length: 20 }, (_, nth): TaskView => {
+  const shown = { payload: { shown: '' }, maxRetry: 25, retried: 0, lastError: '' };
+  return { id: `t${nth}`, queue: 'default', type: 'work', state: 'pending', ...shown };
+});
+
+const IN_QUEUE: DashState = { ...FIRST_STATE, queue: 'default', state: 'pending' };
+const LISTED: DashData = { ...NO_DATA, queues: [QUEUE], tasks: TASKS };
+
+const texts = (state: DashState, frame: DashFrame = FRAME, data = LISTED): string[] =>
+  dashLines(state, data, frame).map(({ text }) => text.trimEnd());
+
+describe('dashLines', () => {
+  it('the output has no more lines than the screen, also with an error, and the selected row is among them', () => {
+    expect(rowsThatFit(FRAME.height)).toBe(4);
+    for (const row of [0, 7, 19]) {
+      const lines = dashLines({ ...IN_QUEUE, row }, LISTED, { ...FRAME, error: 'lost\u001b' });
+      expect(lines).toHaveLength(12);
+      expect(lines.filter(({ style }) => style === 'inverse').map(({ text }) => text.trimEnd())).toEqual([
+        `> t${row}  work`.replace(/^> (t\d) /, '> $1  '),
+      ]);
+      expect(lines.at(-2)).toEqual({ text: 'lost\\x1b', style: 'red' });
+    }
+  });
+
+  it('the screen shows a window of the list', () => {
+    expect(texts({ ...IN_QUEUE, row: 7 })).toEqual([
+      'escapement tasks  there  2026-11-21 12:00:00 UTC',
+      '',
+      'default  paused  page 1',
+      ' active 0  [pending 20]  scheduled 0   retry 0   archived 0   completed 0   aggregating 0',
+      '  id   type  payload',
+      '  t5   work',
+      '  t6   work',
+      '> t7   work',
+      '  t8   work',
+      '',
+      'j/k: row   enter: open   h/l: state   n/p: page   q: back   ?: help',
+    ]);
+  });
+
+  it('the screen distinguishes an empty list from one that is not read yet', () => {
+    expect(texts(FIRST_STATE, FRAME, NO_DATA)).toContain('  there are none');
+    expect(texts(FIRST_STATE, { ...FRAME, isReading: true, readAtMs: undefined }, NO_DATA)).toContain('  …');
+    expect(texts({ ...IN_QUEUE, taskId: 'a' }, { ...FRAME, isReading: true }, NO_DATA)).toContain('  a …');
+    expect(texts(IN_QUEUE, FRAME, NO_DATA)[3]).toContain('[pending -]');
+  });
+
+  it('the output fits on any screen', () => {
+    expect(texts(IN_QUEUE, { ...FRAME, height: 3 })).toHaveLength(3);
+    expect(texts({ ...FIRST_STATE, isHelp: true }, { ...FRAME, height: 24 }).join('\n')).toMatch(
+      /ctrl-c +quit/,
+    );
+  });
+});

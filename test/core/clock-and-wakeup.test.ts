@@ -1,0 +1,243 @@
+import { type Clock, ManualClock, systemClock, SystemTimer } from 'escapement';
+import { afterEach, describe, expect, it, test, vi } from 'vitest';
+import { MAX_HOST_TIMEOUT_MS } from '../../src/core/clock.ts';
+import { DAY_MS, LAST_DATE_MS, utcDay } from '../../src/core/units.ts';
+import { Wakeup } from '../../src/core/wakeup.ts';
+
+describe('systemClock', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+    vi.unstubAllGlobals();
+    vi.restoreAllMocks();
+  });
+
+  it('the system clock reads the monotonic time and the wall time of the host', () => {
+    const before = performance.now();
+    const now = systemClock.now();
+    expect(now).toBeGreaterThanOrEqual(before);
+    expect(now).toBeLessThanOrEqual(performance.now());
+    expect(Math.abs(systemClock.wallNow() - Date.now())).toBeLessThan(1_000);
+  });
+
+  it('a timeout of the system clock calls back later, never synchronously (real time)', async () => {
+    let called = false;
+    const fired = new Promise<void>((resolve) => {
+      systemClock.setTimeout(() => {
+        called = true;
+        resolve();
+      }, 0);
+    });
+    expect(called).toBe(false);
+    await fired;
+    expect(called).toBe(true);
+  });
+
+  it('a timeout of the system clock cancels, refs and unrefs the timeout of the host', () => {
+    const handle = { ref: vi.fn(), unref: vi.fn() };
+    const clear = vi.fn();
+    vi.stubGlobal('setTimeout', () => handle);
+    vi.stubGlobal('clearTimeout', clear);
+    const timeout = systemClock.setTimeout(() => undefined, 5);
+    timeout.unref();
+    timeout.ref();
+    timeout.cancel();
+    expect(handle.unref).toHaveBeenCalledOnce();
+    expect(handle.ref).toHaveBeenCalledOnce();
+    expect(clear).toHaveBeenCalledWith(handle);
+  });
+
+  it('the system clock works where a timeout is a number, as in a browser', () => {
+    vi.stubGlobal('setTimeout', () => 7);
+    const timeout = systemClock.setTimeout(() => undefined, 5);
+    expect(() => {
+      timeout.unref();
+      timeout.ref();
+    }).not.toThrow();
+  });
+
+  it('delays of the system clock are rounded up to whole milliseconds, within the range of the host', () => {
+    const delays: unknown[] = [];
+    vi.stubGlobal('setTimeout', (_: unknown, ms: unknown) => {
+      delays.push(ms);
+      return {};
+    });
+    for (const ms of [0, 0.1, 5, 2 ** 31, 1e12]) systemClock.setTimeout(() => undefined, ms);
+    expect(delays).toEqual([0, 1, 5, 2 ** 31 - 1, 2 ** 31 - 1]);
+  });
+
+  it('the system clock looks its globals up at each call', () => {
+    vi.stubGlobal('performance', { now: () => 42.5 });
+    vi.stubGlobal('Date', { now: () => 99 });
+    expect([systemClock.now(), systemClock.wallNow()]).toEqual([42.5, 99]);
+  });
+
+  it.each([
+    [['setTimeout', 'clearTimeout']],
+    [['performance']],
+    [['Date']],
+    [['setTimeout', 'performance', 'Date']],
+  ])('the system clock works while the globals %j are missing', async (names) => {
+    for (const name of names) vi.stubGlobal(name, undefined);
+    expect(systemClock.now()).toBeGreaterThan(0);
+    expect(systemClock.wallNow()).toBeGreaterThan(1e12);
+    systemClock.setTimeout(() => expect.unreachable(), 1).cancel();
+    await new Promise<void>((resolve) => systemClock.setTimeout(resolve, 1));
+  });
+
+  it('the system clock does not lose a wake-up to a fake queueMicrotask', async () => {
+    vi.stubGlobal('queueMicrotask', () => undefined);
+    await new Promise<void>((resolve) => systemClock.setTimeout(resolve, 1));
+    vi.unstubAllGlobals();
+    await new Promise<void>((resolve) => systemClock.setTimeout(resolve, 1));
+  });
+
+  it('fake timers of a test runner drive a timer that was created before or after them', () => {
+    const before = new SystemTimer();
+    // The fake time begins at 0: the tasks are due after the time that `before` has read.
+    const delayMs = Math.ceil(performance.now()) + 60_000;
+    vi.useFakeTimers();
+    const after = new SystemTimer();
+    const ran: string[] = [];
+    before.schedule(delayMs, (name) => ran.push(name), 'before');
+    after.schedule(delayMs, (name) => ran.push(name), 'after');
+    vi.advanceTimersByTime(delayMs - 1_000);
+    expect(ran).toEqual([]);
+    vi.advanceTimersByTime(1_100);
+    expect(ran.sort()).toEqual(['after', 'before']);
+  });
+});
+
+interface Armed {
+  readonly delayMs: number;
+  readonly fire: () => void;
+  isCancelled: boolean;
+  hasRef: boolean;
+}
+
+/** A clock whose time and wake-ups the test moves by hand, so that they may be early, late or wrong. */
+class HandClock implements Clock {
+  nowMs = 0;
+  readonly armed: Armed[] = [];
+
+  now(): number {
+    return this.nowMs;
+  }
+
+  wallNow(): number {
+    return 0;
+  }
+
+  setTimeout(callback: () => void, delayMs: number): ReturnType<Clock['setTimeout']> {
+    const armed: Armed = { delayMs, fire: callback, isCancelled: false, hasRef: true };
+    this.armed.push(armed);
+    return {
+      cancel: () => (armed.isCancelled = true),
+      ref: () => (armed.hasRef = true),
+      unref: () => (armed.hasRef = false),
+    };
+  }
+
+  get last(): Armed {
+    const last = this.armed.at(-1);
+    if (last === undefined) throw new Error('nothing was armed');
+    return last;
+  }
+}
+
+describe('Wakeup', () => {
+  it('a wake-up calls back once, at its deadline, with the time', () => {
+    const clock = new ManualClock();
+    const wokenAt: number[] = [];
+    const wakeup = new Wakeup(clock, (nowMs) => wokenAt.push(nowMs));
+    wakeup.moveTo(10);
+    expect(wakeup.deadlineMs).toBe(10);
+    clock.advance(100);
+    expect(wokenAt).toEqual([10]);
+    expect(wakeup.deadlineMs).toBe(Infinity);
+  });
+
+  it('a wake-up can be moved, and disarmed with Infinity; a move to the same deadline does nothing', () => {
+    const clock = new HandClock();
+    const wakeup = new Wakeup(clock, () => undefined);
+    wakeup.moveTo(10);
+    wakeup.moveTo(10);
+    expect(clock.armed).toHaveLength(1);
+    wakeup.moveTo(5);
+    expect(clock.armed.map(({ delayMs, isCancelled }) => [delayMs, isCancelled])).toEqual([
+      [10, true],
+      [5, false],
+    ]);
+    wakeup.moveTo(Infinity);
+    expect(clock.last.isCancelled).toBe(true);
+    expect(clock.armed).toHaveLength(2);
+  });
+
+  it('a wake-up that comes early is armed again', () => {
+    const clock = new HandClock();
+    const wokenAt: number[] = [];
+    const wakeup = new Wakeup(clock, (nowMs) => wokenAt.push(nowMs));
+    wakeup.moveTo(10);
+    clock.nowMs = 9.25;
+    clock.last.fire();
+    expect(wokenAt).toEqual([]);
+    expect(clock.last.delayMs).toBe(0.75);
+    clock.nowMs = 14;
+    clock.last.fire();
+    expect(wokenAt).toEqual([14]);
+  });
+
+  it('a wake-up can be later than the longest timeout of the host', () => {
+    const clock = new HandClock();
+    let woken = 0;
+    const wakeup = new Wakeup(clock, () => woken++);
+    wakeup.moveTo(MAX_HOST_TIMEOUT_MS + 5);
+    expect(clock.last.delayMs).toBe(MAX_HOST_TIMEOUT_MS);
+    clock.nowMs = MAX_HOST_TIMEOUT_MS;
+    clock.last.fire();
+    expect(woken).toBe(0);
+    expect(clock.last.delayMs).toBe(5);
+  });
+
+  it('a wake-up whose deadline has passed has no negative delay', () => {
+    const clock = new HandClock();
+    clock.nowMs = 100;
+    new Wakeup(clock, () => undefined).moveTo(10);
+    expect(clock.last.delayMs).toBe(0);
+  });
+
+  it('a disarmed wake-up does not call back, although the clock does', () => {
+    const clock = new HandClock();
+    let woken = 0;
+    const wakeup = new Wakeup(clock, () => woken++);
+    wakeup.moveTo(10);
+    const stale = clock.last;
+    wakeup.moveTo(Infinity);
+    clock.nowMs = 20;
+    stale.fire();
+    expect(woken).toBe(0);
+  });
+
+  it('a wake-up keeps its ref state when it is moved', () => {
+    const clock = new HandClock();
+    const wakeup = new Wakeup(clock, () => undefined);
+    wakeup.setRef(false);
+    wakeup.moveTo(10);
+    expect([wakeup.hasRef, clock.last.hasRef]).toEqual([false, false]);
+    wakeup.moveTo(5);
+    expect(clock.last.hasRef).toBe(false);
+    wakeup.setRef(true);
+    expect([wakeup.hasRef, clock.last.hasRef]).toEqual([true, true]);
+  });
+});
+
+test('utcDay returns the day in UTC, up to its last millisecond', () => {
+  const midnight = Date.UTC(2026, 10, 21);
+  expect(utcDay(midnight)).toBe('2026-11-21');
+  expect(utcDay(midnight + DAY_MS - 1)).toBe('2026-11-21');
+  expect(utcDay(midnight - 1)).toBe('2026-11-20');
+});
+
+test('LAST_DATE_MS is the last time that a Date can hold', () => {
+  expect(new Date(LAST_DATE_MS).getTime()).toBe(LAST_DATE_MS);
+  expect(new Date(LAST_DATE_MS + 1).getTime()).toBeNaN();
+});

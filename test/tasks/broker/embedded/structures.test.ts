@@ -1,0 +1,297 @@
+import { EmbeddedBroker } from 'escapement/tasks';
+import { checkBroker, ManualClock } from 'escapement/testing';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
+import { RowsByTime } from '../../../../src/tasks/broker/embedded/rows-by-time.ts';
+import { NO_TIMER, QueueState, TaskList, TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
+import { type TaskStore, UniqueLocks } from '../../../../src/tasks/broker/embedded/task-store.ts';
+import { newTask, putIntoEach, QUEUE } from '../../../conformance/broker/support.ts';
+
+describe('RowsByTime', () => {
+  let serial = 0;
+
+  function makeRow(atMs: number): TaskRow {
+    const row = new TaskRow(newTask().message);
+    row.atMs = atMs;
+    row.serial = ++serial;
+    return row;
+  }
+
+  const byTime = (a: TaskRow, b: TaskRow): number => a.atMs - b.atMs || a.serial - b.serial;
+
+  /** Without looking into rows, which lead to others. */
+  function same(a: readonly TaskRow[], b: readonly TaskRow[]): boolean {
+    return a.length === b.length && a.every((row, i) => row === b[i]);
+  }
+
+  test('rows are in the same order as in a sorted array after any additions and removals', () => {
+    const action = fc.record({
+      // Many rows, so that pages fill and split; few times, so that many rows share one.
+      add: fc.array(fc.nat({ max: 50 }), { maxLength: 400, size: 'max' }),
+      remove: fc.array(fc.nat(), { maxLength: 300, size: 'max' }),
+      skip: fc.nat({ max: 1_000 }),
+      count: fc.nat({ max: 600 }),
+    });
+    fc.assert(
+      fc.property(fc.array(action, { maxLength: 6 }), (actions) => {
+        const rows = new RowsByTime<TaskRow>();
+        let model: TaskRow[] = [];
+        for (const { add, remove, skip, count } of actions) {
+          for (const atMs of add) {
+            const row = makeRow(atMs);
+            rows.add(row);
+            model.push(row);
+          }
+          model.sort(byTime);
+          for (const at of remove) {
+            const row = model[at % model.length];
+            if (row === undefined) break;
+            rows.remove(row);
+            model = model.filter((other) => other !== row);
+          }
+          expect(rows.first === model[0]).toBe(true);
+          expect(same([...rows], model)).toBe(true);
+          expect(same(rows.slice(skip, count), model.slice(skip, skip + count))).toBe(true);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test.each([
+    ['in order', (i: number) => i],
+    ['backwards', (i: number) => -i],
+    ['all at one moment', () => 7],
+  ])('rows can be added %s and removed from either end', (_, atMsOf) => {
+    const rows = new RowsByTime<TaskRow>();
+    const all = Array.from({ length: 2_000 }, (__, i) => makeRow(atMsOf(i)));
+    for (const row of all) rows.add(row);
+    all.sort(byTime);
+    expect(same([...rows], all)).toBe(true);
+    for (let i = 0; i < 1_000; i++) {
+      expect(rows.first === all[i]).toBe(true);
+      rows.remove(all[i] as TaskRow);
+      rows.remove(all[1_999 - i] as TaskRow);
+    }
+    expect([rows.first, [...rows], rows.slice(0, 10)]).toEqual([undefined, [], []]);
+  });
+
+  test('removing a row that is not there throws', () => {
+    const rows = new RowsByTime<TaskRow>();
+    expect(() => {
+      rows.remove(makeRow(1));
+    }).toThrow('no row with time 1');
+    rows.add(makeRow(1));
+    expect(() => {
+      rows.remove(makeRow(1));
+    }).toThrow('no row with time 1');
+  });
+});
+
+function makeList(...ids: readonly string[]): { list: TaskList; rows: TaskRow[] } {
+  const list = new TaskList(new QueueState('q'), 'pending');
+  const rows = ids.map((id) => new TaskRow(newTask({ id }).message));
+  for (const row of rows) list.push(row);
+  return { list, rows };
+}
+
+function idsOf(list: TaskList): string {
+  const forth = [...list].map(({ message }) => message.id);
+  const back: string[] = [];
+  for (let row = list.tail; row !== undefined; row = row.previous) back.push(row.message.id);
+  expect(back.reverse()).toEqual(forth);
+  expect(list.size).toBe(forth.length);
+  return forth.join('');
+}
+
+describe('a list of tasks', () => {
+  test('a new list of tasks is empty', () => {
+    const { list } = makeList();
+    expect([idsOf(list), list.head, list.tail]).toEqual(['', undefined, undefined]);
+  });
+
+  test('a list adds rows at its end, at its beginning and after another row', () => {
+    const { list, rows } = makeList('a', 'b');
+    const [c, d, e] = ['c', 'd', 'e'].map((id) => new TaskRow(newTask({ id }).message)) as [
+      TaskRow,
+      TaskRow,
+      TaskRow,
+    ];
+    list.unshift(c);
+    list.insertAfter(rows[0], d);
+    list.insertAfter(list.tail, e);
+    expect(idsOf(list)).toBe('cadbe');
+    expect(c.list).toBe(list);
+  });
+
+  test.each([
+    ['a', 'bcd'],
+    ['b', 'acd'],
+    ['d', 'abc'],
+  ])('a list removes its %s, which is in no list then', (id, left) => {
+    const { list, rows } = makeList('a', 'b', 'c', 'd');
+    const row = rows.find(({ message }) => message.id === id) as TaskRow;
+    list.remove(row);
+    expect(idsOf(list)).toBe(left);
+    expect([row.list, row.next, row.previous]).toEqual([undefined, undefined, undefined]);
+  });
+
+  test('a list removes its only row', () => {
+    const { list, rows } = makeList('a');
+    list.remove(rows[0] as TaskRow);
+    expect([idsOf(list), list.head, list.tail]).toEqual(['', undefined, undefined]);
+  });
+});
+
+describe('the groups of a queue', () => {
+  test('a group exists while it has rows', () => {
+    const queue = new QueueState('q');
+    const [a, b] = ['a', 'b'].map((id) => new TaskRow(newTask({ id }).message)) as [TaskRow, TaskRow];
+    queue.group('g').push(a);
+    queue.group('g').push(b);
+    expect(queue.groups.size).toBe(1);
+    queue.take(a);
+    expect(queue.countAggregating()).toBe(1);
+    queue.take(b);
+    expect(queue.groups.size).toBe(0);
+    queue.take(b);
+  });
+});
+
+describe('a unique lock', () => {
+  function makeRow(queue = new QueueState('q')): TaskRow {
+    const row = new TaskRow(newTask({ uniqueKey: 'key' }).message);
+    queue.lists.pending.push(row);
+    return row;
+  }
+
+  test('a lock has an owner until it expires', () => {
+    const locks = new UniqueLocks();
+    const row = makeRow();
+    locks.take('key', row, 100);
+    expect([locks.ownerOf('key', 99), locks.ownerOf('key', 100), locks.ownerOf('other', 0)]).toEqual([
+      row,
+      undefined,
+      undefined,
+    ]);
+  });
+
+  test('a lock is freed by its owner only', () => {
+    const locks = new UniqueLocks();
+    const [first, second] = [makeRow(), makeRow()];
+    locks.take('key', first, 100);
+    locks.take('key', second, 300);
+    locks.free(first);
+    expect(locks.ownerOf('key', 200)).toBe(second);
+    locks.free(second);
+    expect([locks.ownerOf('key', 200), locks.size]).toEqual([undefined, 0]);
+  });
+
+  test('a lock has no owner once the queue of its owner is removed', () => {
+    const locks = new UniqueLocks();
+    const queue = new QueueState('q');
+    locks.take('key', makeRow(queue), 100);
+    queue.isRemoved = true;
+    expect(locks.ownerOf('key', 0)).toBeUndefined();
+  });
+});
+
+interface Broken {
+  readonly store: TaskStore;
+  readonly queue: QueueState;
+  readonly row: (id: string) => TaskRow;
+}
+
+/** Damages, with the error that reports each. */
+const DAMAGES: Record<string, readonly [(broken: Broken) => void, RegExp]> = {
+  'a count that is off': [
+    ({ queue }) => void (queue.lists.pending.size += 1),
+    /the list 'pending' has size 2, but 1 rows/,
+  ],
+  'a wrong link back': [
+    ({ row }) => {
+      row('pending').previous = row('active');
+    },
+    /its link back is wrong/,
+  ],
+  'a wrong tail of a list': [
+    ({ queue }) => void (queue.lists.pending.tail = undefined),
+    /the list 'pending' has the wrong tail/,
+  ],
+  'a row whose own list is another one': [
+    ({ row, queue }) => {
+      row('pending').list = queue.lists.active;
+    },
+    /its own list is another one/,
+  ],
+  'a row whose id is missing': [
+    ({ queue, row }) => {
+      queue.deleteRow(row('retry'));
+    },
+    /its id is that of another row/,
+  ],
+  'an id without a task in a list': [
+    ({ queue, row }) => {
+      (queue.rows as Map<string, TaskRow>).set('ghost', row('retry'));
+    },
+    /8 tasks have an id, but 7 are in a list/,
+  ],
+  'a scheduled task without a timer entry': [
+    ({ row }) => {
+      row('scheduled').timer = NO_TIMER;
+    },
+    /'scheduled' of queue 'default', scheduled: it has no timer entry/,
+  ],
+  'a lease without a timer entry': [
+    ({ row }) => {
+      row('active').timer = NO_TIMER;
+    },
+    /its lease goes on without a timer entry/,
+  ],
+  'a timer entry that was cancelled': [
+    ({ row, store }) => void store.timer.cancel(row('retry').timer),
+    /its timer entry does not exist/,
+  ],
+  'a timer entry without an owner': [
+    ({ store }) => void store.timer.schedule(1, () => undefined, 0),
+    /entries are in the timer/,
+  ],
+  'an empty group': [({ queue }) => void queue.group('empty'), /group 'empty' has no tasks/],
+  'a lock of a task that does not exist': [
+    ({ queue }) => {
+      const row = queue.rows.get('unique') as TaskRow;
+      queue.take(row);
+      queue.deleteRow(row);
+    },
+    /its owner 'unique' does not exist/,
+  ],
+  'a lock of a task with another key': [
+    ({ row, store }) => {
+      store.locks.take('other', row('unique'), 1);
+    },
+    /its owner's key is 'key'/,
+  ],
+};
+
+describe('checkBroker', () => {
+  test.each(Object.entries(DAMAGES))('checkBroker finds %s', async (_, [damage, claim]) => {
+    const broker = await EmbeddedBroker.open({ clock: new ManualClock() });
+    await putIntoEach(broker);
+    const { store } = broker[INTERNALS]();
+    const queue = store?.queues.get(QUEUE);
+    if (store === undefined || queue === undefined) throw new Error('it is there');
+    if (claim.source.includes('owner')) await broker.enqueue(newTask({ id: 'unique', uniqueKey: 'key' }));
+    checkBroker(broker);
+    damage({ store, queue, row: (id) => queue.rows.get(id) as TaskRow });
+    expect(() => {
+      checkBroker(broker);
+    }).toThrow(claim);
+  });
+
+  test('checkBroker finds no defect in a closed broker', async () => {
+    const broker = await EmbeddedBroker.open();
+    await broker.close();
+    checkBroker(broker);
+  });
+});

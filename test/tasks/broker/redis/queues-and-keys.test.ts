@@ -1,0 +1,245 @@
+import { Inspector, Scheduler, Task } from 'escapement/tasks';
+import { RedisBroker } from 'escapement/tasks/redis';
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import {
+  QueueKeys,
+  schedulerHistoryKey,
+  schedulerKey,
+  serverKey,
+  workersKey,
+} from '../../../../src/tasks/broker/redis/keys.ts';
+import { newTaskOf } from '../../../../src/tasks/task-options.ts';
+import { encodeTaskMessage } from '../../../../src/tasks/wire/task-message-codec.ts';
+import { LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
+import { redisSetup, type RedisSetup } from './setup.ts';
+
+const keys = new QueueKeys('low');
+
+/** Returns the hash tag as Redis defines it: the text between the first `{` and the next `}`, or the whole key if that is empty. */
+function hashTagOf(key: string): string {
+  const from = key.indexOf('{') + 1;
+  const to = key.indexOf('}', from);
+  return to > from ? key.slice(from, to) : key;
+}
+
+describe('the keys of a queue', () => {
+  it("are asynq's", () => {
+    expect(keys).toMatchObject({
+      prefix: 'asynq:{low}:',
+      taskPrefix: 'asynq:{low}:t:',
+      groupPrefix: 'asynq:{low}:g:',
+      pending: 'asynq:{low}:pending',
+      active: 'asynq:{low}:active',
+      lease: 'asynq:{low}:lease',
+      scheduled: 'asynq:{low}:scheduled',
+      retry: 'asynq:{low}:retry',
+      archived: 'asynq:{low}:archived',
+      completed: 'asynq:{low}:completed',
+      paused: 'asynq:{low}:paused',
+      groups: 'asynq:{low}:groups',
+      aggregationSets: 'asynq:{low}:aggregation_sets',
+      processed: 'asynq:{low}:processed',
+      failed: 'asynq:{low}:failed',
+    });
+    expect(keys.task('1-2')).toBe('asynq:{low}:t:1-2');
+    expect(keys.group('g')).toBe('asynq:{low}:g:g');
+  });
+
+  it('keys of counts have UTC days', () => {
+    const lastOfTheDay = Date.UTC(2026, 10, 21, 23, 59, 59, 999);
+    expect(keys.processedOn(lastOfTheDay)).toBe('asynq:{low}:processed:2026-11-21');
+    expect(keys.failedOn(lastOfTheDay + 1)).toBe('asynq:{low}:failed:2026-11-22');
+  });
+
+  it('the key of a unique lock begins with the prefix of its queue', () => {
+    const task = new Task('t', { user_id: 42 });
+    const digest = '1181f89307fa271072c095747d5813cc';
+    const { message } = newTaskOf(task, { queue: 'low', uniqueTtlMs: 1_000 }, 0);
+    expect(message.uniqueKey).toBe(`${keys.prefix}unique:t:${digest}`);
+  });
+
+  it.each(['low', 'a}b', '{', '{x}', 'with space', 'ä:😀'])(
+    'all keys of a queue are on one cluster node: %s',
+    (queue) => {
+      const tags = (Object.values(new QueueKeys(queue)) as string[]).map(hashTagOf);
+      expect(new Set(tags).size).toBe(1);
+    },
+  );
+
+  it.each(['}', '}x', '', ' ', '\ud83d', undefined])('the queue name %j is rejected', (queue) => {
+    expect(() => new QueueKeys(queue as string)).toThrow(/^queue must be/);
+  });
+});
+
+describe('keys of servers and schedulers', () => {
+  it("are asynq's", () => {
+    expect(serverKey('h', 7, 's')).toBe('asynq:servers:{h:7:s}');
+    expect(workersKey('h', 7, 's')).toBe('asynq:workers:{h:7:s}');
+    expect(schedulerKey('h:7:s')).toBe('asynq:schedulers:{h:7:s}');
+    expect(schedulerHistoryKey('e')).toBe('asynq:scheduler_history:e');
+  });
+});
+
+let setup: RedisSetup;
+
+describe('names of other programs', () => {
+  let inspector: Inspector;
+
+  beforeEach(async () => {
+    setup = await redisSetup();
+    inspector = new Inspector({ broker: setup.broker });
+  });
+  afterEach(async () => {
+    await inspector.close();
+    await setup.dispose();
+  });
+
+  describe('a queue whose name another program has chosen', () => {
+    test('a queue whose keys could be those of another queue is not listed, changed or removed', async () => {
+      const { broker, redis } = setup;
+      await broker.enqueue(newTask({ queue: 'c', id: 'a', group: 'g}:pending' }));
+      await redis.sadd('asynq:queues', 'c}:g:g');
+      expect(await inspector.queues()).toEqual(['c']);
+      expect(await inspector.repair({ apply: true })).toEqual([]);
+      for (const act of [
+        () => inspector.getQueueInfo('c}:g:g'),
+        () => inspector.listPendingTasks('c}:g:g'),
+        () => inspector.deleteAllPendingTasks('c}:g:g'),
+        () => inspector.deleteQueue('c}:g:g', { force: true }),
+      ]) {
+        await expect(async () => act()).rejects.toThrow(
+          "queue must be a queue name that does not begin with '}' and does not contain '}:'. Received 'c}:g:g'",
+        );
+      }
+      expect((await broker.task('c', 'a')).state).toBe('aggregating');
+    });
+
+    test.each(['a{b', 'a}b', '{x}'])(
+      'a queue with an unusual name is listed and removed if its keys are its own: %s',
+      async (queue) => {
+        const { redis } = setup;
+        const { message } = newTask({ queue, id: 'a' });
+        await redis.sadd('asynq:queues', queue);
+        await redis.lpush(`asynq:{${queue}}:pending`, 'a');
+        await redis.hset(
+          `asynq:{${queue}}:t:a`,
+          'state',
+          'pending',
+          'msg',
+          Buffer.from(encodeTaskMessage(message)),
+        );
+        expect(await inspector.queues()).toEqual([queue]);
+        expect(await inspector.listPendingTasks(queue)).toHaveLength(1);
+        await inspector.deleteQueue(queue, { force: true });
+        expect(await redis.keys('*')).toEqual([]);
+      },
+    );
+  });
+
+  test('a schedule entry leaves nothing in Redis 400 days after it was unregistered', async () => {
+    const { broker, redis } = setup;
+    const scheduler = new Scheduler({ broker });
+    const id = scheduler.register('@every 1s', new Task('tick', undefined, { queue: 'ticks' }));
+    const enqueued = new Promise((resolve) => scheduler.once('enqueued', resolve));
+    await scheduler.start();
+    await enqueued;
+    scheduler.unregister(id);
+    await scheduler.shutdown();
+    expect(await inspector.listSchedulerEnqueueEvents(id)).toHaveLength(1);
+    await setup.advance(91 * 86_400_000);
+    expect(await inspector.listSchedulerEnqueueEvents(id)).toEqual([]);
+    expect(await broker.lastTickMs('ticks', id)).toBeDefined();
+    await setup.advance(310 * 86_400_000);
+    const leftovers = (await redis.keys('*')).filter((key) => key.includes(id) || key.includes('x:ticks'));
+    expect(leftovers.filter((key) => !key.includes(':t:'))).toEqual([]);
+  });
+});
+
+const P = `asynq:{${QUEUE}}:`;
+let client: Redis;
+let slow: RedisBroker;
+
+beforeEach(async () => {
+  setup = await redisSetup();
+  client = new Redis(setup.url, { maxRetriesPerRequest: 0 });
+  await client.ping();
+  slow = new RedisBroker({ client });
+});
+
+afterEach(async () => {
+  await slow.close();
+  client.disconnect();
+  await setup.dispose();
+});
+
+/** Something that happens after the first script, or command, that the slow broker has run, and before its next one. */
+function meanwhile(method: 'callBuffer' | 'sismember', happen: () => Promise<unknown>): void {
+  const call = client[method].bind(client) as (...args: unknown[]) => Promise<unknown>;
+  const interposed = async (...args: unknown[]): Promise<unknown> => {
+    const reply = await call(...args);
+    Reflect.deleteProperty(client, method);
+    await happen();
+    return reply;
+  };
+  Object.assign(client, { [method]: interposed });
+}
+
+describe('a queue that is removed while other processes use it', () => {
+  test('a queue that could not be removed lists no groups or sets without tasks', async () => {
+    const { broker, redis } = setup;
+    await broker.enqueue(newTask({ id: 'held', group: 'held' }));
+    await broker.takeGroup(QUEUE, 'held', { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 }, LONG_MS);
+    await broker.enqueue(newTask({ id: 'grouped', group: 'group' }));
+    meanwhile('callBuffer', async () => {
+      await broker.enqueue(newTask());
+      await take(broker);
+    });
+    await expect(slow.removeQueue(QUEUE, { force: true })).rejects.toMatchObject({
+      code: 'ERR_QUEUE_NOT_EMPTY',
+    });
+    expect(await redis.keys(`${P}g:*`)).toEqual([]);
+    expect(await redis.exists(`${P}groups`, `${P}aggregation_sets`)).toBe(0);
+  });
+
+  test('a removed queue is not paused when it is created again', async () => {
+    const { broker, redis } = setup;
+    await broker.enqueue(newTask());
+    meanwhile('sismember', () => broker.removeQueue(QUEUE, { force: true }));
+    await expect(slow.pause(QUEUE)).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_FOUND' });
+    expect(await redis.keys('*')).toEqual([]);
+  });
+});
+
+describe('a queue whose only tasks are in a set', () => {
+  test('a queue whose only tasks are in a set is not removed without force', async () => {
+    const { broker } = setup;
+    await broker.enqueue(newTask({ id: 'held', group: 'g' }));
+    const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
+    await broker.takeGroup(QUEUE, 'g', limits, LONG_MS);
+    await expect(broker.removeQueue(QUEUE, { force: false })).rejects.toMatchObject({
+      code: 'ERR_QUEUE_NOT_EMPTY',
+    });
+    expect((await broker.task(QUEUE, 'held')).state).toBe('aggregating');
+  });
+});
+
+describe('tasks in a set', () => {
+  beforeEach(async () => {
+    setup = await redisSetup();
+  });
+  afterEach(() => setup.dispose());
+
+  test('tasks in a set are listed with those of their own group, also if its name is the beginning of another name', async () => {
+    const { broker } = setup;
+    await broker.enqueue(newTask({ id: 'own', group: 'a:b' }));
+    const limits = { graceMs: LONG_MS, maxDelayMs: 0, maxSize: 1 };
+    await broker.takeGroup(QUEUE, 'a:b', limits, LONG_MS);
+    const idsOf = async (group: string): Promise<string[]> => {
+      const records = await broker.tasks(QUEUE, 'aggregating', { page: 1, size: 10 }, group);
+      return records.map(({ message }) => message.id);
+    };
+    expect(await idsOf('a:b')).toEqual(['own']);
+    expect(await idsOf('a')).toEqual([]);
+  });
+});

@@ -1,0 +1,415 @@
+import { EscapementError } from 'escapement';
+import { EmbeddedBroker, Inspector } from 'escapement/tasks';
+import { tasksHandler } from 'escapement/tasks/http';
+import { describe, expect, test } from 'vitest';
+import { doEach } from '../../../src/tasks/http/task-routes.ts';
+import { withMethods } from '../server/support/world.ts';
+import { openBench, START_MS } from '../support/bench.ts';
+import { addEveryState } from '../support/every-state.ts';
+import { type Send, serve, serveTasks } from './serve.ts';
+
+const at = (ms: number): string => new Date(START_MS + ms).toISOString();
+const base = (id: string): object => ({
+  ...{ id, type: 'work', payload: `{"id":"${id}"}`, queue: 'default' },
+  ...{ max_retry: 25, retried: 0, error_message: '' },
+});
+
+/** A queue with one task in each state, whose id is that state. */
+async function withEveryState(): ReturnType<typeof serveTasks> {
+  const served = await serveTasks();
+  await addEveryState(served, 1_000);
+  served.clock.advance(500);
+  return served;
+}
+
+async function listed(send: Send, path: string): Promise<unknown> {
+  const { json, status } = await send(`/api/queues/default/${path}`);
+  expect(status).toBe(200);
+  expect(json).toMatchObject({ stats: { queue: 'default', size: 7 } });
+  return (json as { tasks: unknown }).tasks;
+}
+
+describe('tasks', () => {
+  test('tasks are listed by state', async () => {
+    const { send } = await withEveryState();
+    expect(await listed(send, 'pending_tasks')).toEqual([base('pending')]);
+    expect(await listed(send, 'scheduled_tasks')).toEqual([
+      { ...base('scheduled'), next_process_at: at(1_000) },
+    ]);
+    expect(await listed(send, 'retry_tasks')).toEqual([
+      { ...base('retry'), retried: 1, error_message: 'boom', next_process_at: at(5_000) },
+    ]);
+    expect(await listed(send, 'archived_tasks')).toEqual([
+      {
+        ...base('archived'),
+        error_message: 'boom',
+        last_failed_at: at(0),
+        retried: expect.any(Number) as number,
+      },
+    ]);
+    expect(await listed(send, 'completed_tasks')).toEqual([
+      { ...base('completed'), completed_at: at(0), result: 'fine', ttl_seconds: 59 },
+    ]);
+    expect(await listed(send, 'groups/g/aggregating_tasks')).toEqual([
+      { ...base('aggregating'), group: 'g' },
+    ]);
+  });
+
+  test('tasks of a group are listed with all groups of the queue: asynqmon’s page reads them', async () => {
+    const { add, send } = await withEveryState();
+    await add('b', { group: 'h' });
+    const { json } = await send('/api/queues/default/groups/g/aggregating_tasks');
+    expect(json).toMatchObject({ tasks: [{ id: 'aggregating', group: 'g' }] });
+    const { groups } = json as { groups: { group: string }[] };
+    expect(groups.toSorted((a, b) => a.group.localeCompare(b.group))).toEqual([
+      { group: 'g', size: 1 },
+      { group: 'h', size: 1 },
+    ]);
+  });
+
+  test('tasks that are active are listed with their runs', async () => {
+    const { broker, send } = await withEveryState();
+    const unknown = { ...base('active'), start_time: '-', deadline: '-', is_orphaned: false };
+    expect(await listed(send, 'active_tasks')).toEqual([unknown]);
+    const worker = { taskId: 'active', taskType: 'work', payload: Buffer.from('p'), queue: 'default' };
+    const times = { startedAtMs: START_MS, deadlineMs: START_MS + 9_000 };
+    await broker.announceServer(
+      () => ({
+        ...{ id: 's', host: 'h', pid: 7, concurrency: 10, queues: { q: 1 }, strictPriority: false },
+        ...{ status: 'active', startedAtMs: START_MS, workers: [{ ...worker, ...times }] },
+      }),
+      10_000,
+    );
+    expect(await listed(send, 'active_tasks')).toEqual([
+      { ...unknown, start_time: at(0), deadline: at(9_000) },
+    ]);
+    expect((await send('/api/servers')).json).toEqual({
+      servers: [
+        {
+          ...{ id: 's', host: 'h', pid: 7, concurrency: 10, queue_priorities: { q: 1 } },
+          ...{ strict_priority_enabled: false, start_time: at(0), status: 'active' },
+          active_workers: [
+            { task_id: 'active', queue: 'default', task_type: 'work', task_payload: 'p', start_time: at(0) },
+          ],
+        },
+      ],
+    });
+  });
+
+  test('tasks are shown with all fields', async () => {
+    const { add, send } = await withEveryState();
+    const none = { last_failed_at: '', deadline: '', group: '', next_process_at: '', completed_at: '' };
+    const rest = { ...none, result: '', ttl_seconds: 0, timeout_seconds: 1_800 };
+    expect((await send('/api/queues/default/tasks/completed')).json).toEqual({
+      ...{ ...base('completed'), ...rest, state: 'completed' },
+      ...{ completed_at: at(0), result: 'fine', ttl_seconds: 59 },
+    });
+    await add('x', { timeoutMs: 1, deadline: START_MS + 9_000 });
+    expect((await send('/api/queues/default/tasks/x')).json).toEqual({
+      ...{ ...base('x'), ...rest, state: 'pending' },
+      ...{ timeout_seconds: 1, deadline: at(9_000), next_process_at: at(500) },
+    });
+    expect(await send('/api/queues/default/tasks/y')).toMatchObject({ status: 404 });
+  });
+
+  test('tasks come in pages of twenty', async () => {
+    const { add, send } = await serveTasks();
+    for (let n = 1; n <= 22; n++) await add(String(n));
+    const idsOf = async (query: string): Promise<string[]> => {
+      const { json } = await send(`/api/queues/default/pending_tasks${query}`);
+      return (json as { tasks: { id: string }[] }).tasks.map(({ id }) => id);
+    };
+    expect(await idsOf('')).toHaveLength(20);
+    expect(await idsOf('?page=2')).toEqual(['21', '22']);
+    expect(await idsOf('?page=2&size=3&more=x')).toEqual(['4', '5', '6']);
+    expect(await idsOf('?page=&size=')).toHaveLength(20);
+  });
+
+  test.each([
+    'page=0',
+    'page=-1',
+    'size=0',
+    'size=1001',
+    'page=x',
+    'page=1e3',
+    'page=1.5',
+    'size=9999999999999999',
+  ])('tasks have no page %s', async (query) => {
+    const { send } = await withEveryState();
+    expect(await send(`/api/queues/default/pending_tasks?${query}`)).toMatchObject({ status: 400 });
+  });
+
+  test.each([
+    ['DELETE', 'scheduled_tasks/scheduled', undefined],
+    ['DELETE', 'groups/g/aggregating_tasks/aggregating', undefined],
+    ['POST', 'scheduled_tasks/scheduled:run', 'pending'],
+    ['POST', 'retry_tasks/retry:run', 'pending'],
+    ['POST', 'archived_tasks/archived:run', 'pending'],
+    ['POST', 'groups/g/aggregating_tasks/aggregating:run', 'pending'],
+    ['POST', 'pending_tasks/pending:archive', 'archived'],
+    ['POST', 'scheduled_tasks/scheduled:archive', 'archived'],
+    ['POST', 'retry_tasks/retry:archive', 'archived'],
+    ['POST', 'groups/g/aggregating_tasks/aggregating:archive', 'archived'],
+  ])('tasks are changed one by one: %s %s', async (method, path, state) => {
+    const { inspector, send } = await withEveryState();
+    const [, id = ''] = /_tasks\/(\w+)/.exec(path) ?? [];
+    expect(await send(`/api/queues/default/${path}`, { method })).toMatchObject({ status: 204, text: '' });
+    const info = await inspector.getTaskInfo('default', id).catch(() => undefined);
+    expect(info?.state).toBe(state);
+    const missing = path.replace(`/${id}`, '/missing');
+    expect(await send(`/api/queues/default/${missing}`, { method })).toMatchObject({ status: 404 });
+  });
+
+  test('tasks that are active cannot be deleted, run or archived', async () => {
+    const { send } = await withEveryState();
+    const paths = ['retry_tasks/active:run', 'retry_tasks/active:archive'];
+    for (const path of paths) {
+      expect(await send(`/api/queues/default/${path}`, { method: 'POST' })).toMatchObject({ status: 409 });
+    }
+    const deleted = await send('/api/queues/default/pending_tasks/active', { method: 'DELETE' });
+    expect(deleted).toMatchObject({ status: 409 });
+  });
+
+  test.each([
+    ['DELETE', 'pending_tasks:delete_all', { deleted: 1 }],
+    ['DELETE', 'scheduled_tasks:delete_all', { deleted: 1 }],
+    ['DELETE', 'retry_tasks:delete_all', { deleted: 1 }],
+    ['DELETE', 'archived_tasks:delete_all', { deleted: 1 }],
+    ['DELETE', 'completed_tasks:delete_all', { deleted: 1 }],
+    ['DELETE', 'groups/g/aggregating_tasks:delete_all', { deleted: 1 }],
+    ['POST', 'scheduled_tasks:run_all', { scheduled: 1 }],
+    ['POST', 'retry_tasks:run_all', { scheduled: 1 }],
+    ['POST', 'archived_tasks:run_all', { scheduled: 1 }],
+    ['POST', 'groups/g/aggregating_tasks:run_all', { scheduled: 1 }],
+    ['POST', 'pending_tasks:archive_all', { archived: 1 }],
+    ['POST', 'scheduled_tasks:archive_all', { archived: 1 }],
+    ['POST', 'retry_tasks:archive_all', { archived: 1 }],
+    ['POST', 'groups/g/aggregating_tasks:archive_all', { archived: 1 }],
+  ])('tasks are changed all at once: %s %s', async (method, path, json) => {
+    const { send } = await withEveryState();
+    expect(await send(`/api/queues/default/${path}`, { method })).toMatchObject({ status: 200, json });
+  });
+
+  test.each([
+    ['pending_tasks:batch_delete', 'pending', 'deleted_ids', 'failed_ids'],
+    ['scheduled_tasks:batch_delete', 'scheduled', 'deleted_ids', 'failed_ids'],
+    ['retry_tasks:batch_delete', 'retry', 'deleted_ids', 'failed_ids'],
+    ['archived_tasks:batch_delete', 'archived', 'deleted_ids', 'failed_ids'],
+    ['completed_tasks:batch_delete', 'completed', 'deleted_ids', 'failed_ids'],
+    ['groups/g/aggregating_tasks:batch_delete', 'aggregating', 'deleted_ids', 'failed_ids'],
+    ['scheduled_tasks:batch_run', 'scheduled', 'pending_ids', 'error_ids'],
+    ['retry_tasks:batch_run', 'retry', 'pending_ids', 'error_ids'],
+    ['archived_tasks:batch_run', 'archived', 'pending_ids', 'error_ids'],
+    ['groups/g/aggregating_tasks:batch_run', 'aggregating', 'pending_ids', 'error_ids'],
+    ['pending_tasks:batch_archive', 'pending', 'archived_ids', 'error_ids'],
+    ['scheduled_tasks:batch_archive', 'scheduled', 'archived_ids', 'error_ids'],
+    ['retry_tasks:batch_archive', 'retry', 'archived_ids', 'error_ids'],
+    ['groups/g/aggregating_tasks:batch_archive', 'aggregating', 'archived_ids', 'error_ids'],
+  ])('tasks are changed by ids: %s', async (path, id, done, failed) => {
+    const { send } = await withEveryState();
+    const body = { task_ids: ['missing', id, 'active'] };
+    expect(await send(`/api/queues/default/${path}`, { method: 'POST', body })).toMatchObject({
+      ...{ status: 200, json: { [done]: [id], [failed]: ['missing', 'active'] } },
+    });
+    const none = await send(`/api/queues/default/${path}`, { method: 'POST', body: { task_ids: [] } });
+    expect(none.json).toEqual({ [done]: [], [failed]: [] });
+  });
+
+  test('tasks that are active are cancelled: one, several or all', async () => {
+    const { broker, send } = await withEveryState();
+    const asked: unknown[] = [];
+    await broker.subscribe({ cancel: (request) => asked.push(request) > 0 });
+    const post = { method: 'POST' };
+    const path = '/api/queues/default/active_tasks';
+    expect(await send(`${path}/active:cancel`, post)).toMatchObject({ status: 204 });
+    expect(await send(`${path}:cancel_all`, post)).toMatchObject({ status: 204 });
+    const body = { task_ids: ['active', 'pending', 'missing'] };
+    expect(await send(`${path}:batch_cancel`, { ...post, body })).toMatchObject({
+      ...{ status: 200, json: { canceled_ids: ['active'], error_ids: ['pending', 'missing'] } },
+    });
+    expect(asked).toEqual(Array(3).fill({ taskId: 'active', queue: 'default', outcome: 'retry' }));
+    expect(await send(`${path}/pending:cancel`, post)).toMatchObject({ status: 409 });
+    expect(await send(`${path}/missing:cancel`, post)).toMatchObject({ status: 404 });
+  });
+});
+
+describe('schedulers', () => {
+  test('schedulers have their entries and the tasks that they have enqueued', async () => {
+    const { broker, send } = await serveTasks();
+    expect((await send('/api/scheduler_entries')).json).toEqual({ entries: [] });
+    const entry = { spec: '@every 1m', taskType: 't', payload: Buffer.from('p'), options: ['Queue("q")'] };
+    await broker.announceScheduler(
+      'x',
+      () => [
+        { id: 'a', ...entry, nextEnqueueAtMs: START_MS, prevEnqueueAtMs: 0 },
+        { id: 'b', ...entry, nextEnqueueAtMs: START_MS, prevEnqueueAtMs: START_MS - 5 },
+      ],
+      20_000,
+    );
+    const shown = { spec: '@every 1m', task_type: 't', task_payload: 'p', options: ['Queue("q")'] };
+    expect((await send('/api/scheduler_entries')).json).toEqual({
+      entries: [
+        { id: 'a', ...shown, next_enqueue_at: at(0) },
+        { id: 'b', ...shown, next_enqueue_at: at(0), prev_enqueue_at: at(-5) },
+      ],
+    });
+    await broker.recordEnqueueEvent('a', { taskId: '1', atMs: START_MS });
+    await broker.recordEnqueueEvent('a', { taskId: '2', atMs: START_MS + 1 });
+    expect((await send('/api/scheduler_entries/a/enqueue_events?size=1')).json).toEqual({
+      events: [{ task_id: '2', enqueued_at: at(1) }],
+    });
+    expect((await send('/api/scheduler_entries/c/enqueue_events')).json).toEqual({ events: [] });
+  });
+});
+
+const TODAY = '2026-11-21';
+const SNAPSHOT = {
+  ...{ queue: 'default', memory_usage_bytes: expect.any(Number) as number, size: 1, groups: 0 },
+  ...{ latency_msec: 1_250, display_latency: '1.25s', active: 0, pending: 1, aggregating: 0, scheduled: 0 },
+  ...{ retry: 0, archived: 0, completed: 0, processed: 2, succeeded: 1, failed: 1, paused: false },
+  timestamp: new Date(START_MS + 1_250).toISOString(),
+};
+const DAY = { queue: 'default', processed: 2, succeeded: 1, failed: 1, date: TODAY };
+
+/** A queue whose one task has waited for 1.25 s, after two were processed. */
+async function withHistory(): ReturnType<typeof serveTasks> {
+  const served = await serveTasks();
+  const { add, broker, clock, inspector, lease } = served;
+  await add('a');
+  await add('b');
+  await broker.complete(await lease());
+  await broker.archive(await lease(), { error: 'boom', isFailure: true });
+  await inspector.deleteAllArchivedTasks('default');
+  await add('c');
+  clock.advance(1_250);
+  return served;
+}
+
+describe('queues', () => {
+  test('queues are listed', async () => {
+    const { send } = await withHistory();
+    const answer = await send('/api/queues');
+    expect(answer).toMatchObject({ status: 200, json: { queues: [SNAPSHOT] } });
+    expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(answer.json).toEqual({ queues: [SNAPSHOT] });
+  });
+
+  test('the list of queues is empty at first', async () => {
+    const { send } = await serveTasks();
+    expect(await send('/api/queues')).toMatchObject({ status: 200, json: { queues: [] } });
+    expect(await send('/api/queue_stats')).toMatchObject({ status: 200, json: { stats: {} } });
+  });
+
+  test('queues are shown with ten days of their history', async () => {
+    const { send } = await withHistory();
+    const { json } = await send('/api/queues/default');
+    expect(json).toMatchObject({ current: SNAPSHOT });
+    const { history } = json as { history: unknown[] };
+    expect(history).toHaveLength(10);
+    expect(history[0]).toEqual(DAY);
+    expect(history[1]).toEqual({ ...DAY, processed: 0, succeeded: 0, failed: 0, date: '2026-11-20' });
+  });
+
+  test('queues have ninety days of statistics', async () => {
+    const { add, send } = await withHistory();
+    await add('x', { queue: '__proto__' });
+    const { json } = await send('/api/queue_stats');
+    const { stats } = json as { stats: Record<string, unknown[]> };
+    expect(Object.keys(stats).sort()).toEqual(['__proto__', 'default']);
+    expect(stats['default']).toHaveLength(90);
+    expect(stats['default']?.[0]).toEqual(DAY);
+  });
+
+  test('queues are paused and resumed', async () => {
+    const { inspector, send } = await withHistory();
+    expect(await send('/api/queues/default:pause', { method: 'POST' })).toMatchObject({
+      status: 204,
+      text: '',
+    });
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ paused: true });
+    expect(await send('/api/queues/default:pause', { method: 'POST' })).toMatchObject({ status: 409 });
+    expect(await send('/api/queues/default:resume', { method: 'POST' })).toMatchObject({ status: 204 });
+    expect(await send('/api/queues/default:resume', { method: 'POST' })).toMatchObject({ status: 409 });
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ paused: false });
+    expect(await send('/api/queues/x:pause', { method: 'POST' })).toMatchObject({ status: 404 });
+  });
+
+  test('queues are deleted if they are empty', async () => {
+    const { inspector, send } = await withHistory();
+    expect(await send('/api/queues/default', { method: 'DELETE' })).toMatchObject({ status: 400 });
+    await inspector.deleteAllPendingTasks('default');
+    expect(await send('/api/queues/default', { method: 'DELETE' })).toMatchObject({ status: 204, text: '' });
+    const answer = await send('/api/queues/default', { method: 'DELETE' });
+    expect(answer).toMatchObject({ status: 404, text: "there is no queue 'default'\n" });
+    expect(answer.headers['content-type']).toBe('text/plain; charset=utf-8');
+  });
+
+  test('queues have groups', async () => {
+    const { add, send } = await withHistory();
+    await add('g1', { group: 'g' });
+    expect(await send('/api/queues/default/groups')).toMatchObject({
+      ...{ status: 200, json: { stats: { size: 2, groups: 1 }, groups: [{ group: 'g', size: 1 }] } },
+    });
+    expect(await send('/api/queues/x/groups')).toMatchObject({ status: 404 });
+  });
+
+  test('queues that do not exist are not found', async () => {
+    const { send } = await withHistory();
+    expect(await send('/api/queues/x')).toMatchObject({ status: 404 });
+    expect(await send('/api/queues/x/pending_tasks')).toMatchObject({ status: 404 });
+    expect(await send('/api/queues/x/active_tasks')).toMatchObject({ status: 404 });
+  });
+});
+
+describe('a queue that cannot be read', () => {
+  const broken = new EscapementError('ERR_TASK_NOT_FOUND', 'an id without a task');
+
+  async function withBroken(isBroken: (queue: string) => boolean): Promise<{
+    send: Awaited<ReturnType<typeof serve>>;
+    told: unknown[];
+  }> {
+    const { broker, add } = await openBench();
+    await add('a');
+    await add('b', { queue: 'ghostly' });
+    const told: unknown[] = [];
+    const guarded = withMethods(broker, {
+      queueStats: (queue) => (isBroken(queue) ? Promise.reject(broken) : broker.queueStats(queue)),
+      history: (queue, days) => (isBroken(queue) ? Promise.reject(broken) : broker.history(queue, days)),
+    });
+    const onError = (error: unknown): void => void told.push(error);
+    return { send: await serve(tasksHandler({ broker: guarded, onError })), told };
+  }
+
+  test('a queue that cannot be read is left out of the list, and is reported', async () => {
+    const { send, told } = await withBroken((queue) => queue === 'ghostly');
+    expect(await send('/api/queues')).toMatchObject({
+      status: 200,
+      json: { queues: [{ queue: 'default' }] },
+    });
+    const stats = await send('/api/queue_stats');
+    expect(Object.keys((stats.json as { stats: object }).stats)).toEqual(['default']);
+    expect(told).toEqual([broken, broken]);
+  });
+
+  test('the list of queues is an error if no queue can be read', async () => {
+    const { send } = await withBroken(() => true);
+    expect((await send('/api/queues')).status).toBe(404);
+  });
+});
+
+test('a batch on a broker in the process does not hold the event loop: the host has a turn between two pieces', async () => {
+  await using broker = await EmbeddedBroker.open();
+  const inspector = new Inspector({ broker });
+  let turns = 0;
+  let isOver = false;
+  const count = (): void => {
+    turns++;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const ids = Array.from({ length: 5_000 }, (_, i) => `missing ${i}`);
+  const outcome = await doEach(ids, (id) => inspector.deleteTask('default', id));
+  isOver = true;
+  expect(outcome).toEqual({ done: [], failed: ids });
+  expect(turns).toBeGreaterThanOrEqual(5_000 / 50);
+});

@@ -1,0 +1,423 @@
+import { EscapementError, type MetricsProvider } from 'escapement';
+import { prometheusMetrics } from 'escapement/metrics/prometheus';
+import {
+  type Broker,
+  Client,
+  Inspector,
+  type ListOptions,
+  Task,
+  taskQueueMetrics,
+  type TaskQueueMetricsOptions,
+} from 'escapement/tasks';
+import { Registry } from 'prom-client';
+import { describe, expect, test, vi } from 'vitest';
+import { settled } from '../workqueue/support/outcome.ts';
+import { type Bench, openBench, START_MS } from './support/bench.ts';
+import { addEveryState } from './support/every-state.ts';
+
+/** One queue with one task in each state, whose id is that state. */
+async function withEveryState(): Promise<Bench> {
+  const bench = await openBench();
+  await addEveryState(bench, 1_000);
+  return bench;
+}
+
+const ids = (tasks: readonly { id: string }[]): string[] => tasks.map(({ id }) => id);
+
+describe('an inspector', () => {
+  test('an inspector returns counts and sizes of a queue', async () => {
+    const { clock, inspector } = await withEveryState();
+    clock.advance(10);
+    expect(await inspector.queues()).toEqual(['default']);
+    expect(await inspector.getQueueInfo('default')).toEqual({
+      ...{
+        queue: 'default',
+        memoryUsageBytes: expect.any(Number) as number,
+        latencyMs: 10,
+        size: 7,
+        groups: 1,
+      },
+      ...{ active: 1, pending: 1, scheduled: 1, retry: 1, archived: 1, completed: 1, aggregating: 1 },
+      ...{ processed: 3, failed: 2, processedTotal: 3, failedTotal: 2, paused: false },
+      timestamp: new Date(START_MS + 10),
+    });
+    expect(await inspector.groups('default')).toEqual([{ group: 'g', size: 1 }]);
+  });
+
+  test('an inspector returns the history of a queue, day by day', async () => {
+    const { clock, inspector } = await withEveryState();
+    clock.advance(86_400_000);
+    expect(await inspector.history('default', 2)).toEqual([
+      { queue: 'default', date: new Date(Date.UTC(2026, 10, 22)), processed: 0, failed: 0 },
+      { queue: 'default', date: new Date(Date.UTC(2026, 10, 21)), processed: 3, failed: 2 },
+    ]);
+    expect(await inspector.history('default', 1_000)).toHaveLength(90);
+  });
+
+  test('an inspector lists the tasks of each state', async () => {
+    const { inspector } = await withEveryState();
+    expect(ids(await inspector.listPendingTasks('default'))).toEqual(['pending']);
+    expect(ids(await inspector.listActiveTasks('default'))).toEqual(['active']);
+    expect(ids(await inspector.listScheduledTasks('default'))).toEqual(['scheduled']);
+    expect(ids(await inspector.listRetryTasks('default'))).toEqual(['retry']);
+    expect(ids(await inspector.listArchivedTasks('default'))).toEqual(['archived']);
+    expect(ids(await inspector.listCompletedTasks('default'))).toEqual(['completed']);
+    expect(ids(await inspector.listAggregatingTasks('default', 'g'))).toEqual(['aggregating']);
+  });
+
+  test('an inspector returns all fields of a task', async () => {
+    const { inspector } = await withEveryState();
+    expect(await inspector.getTaskInfo('default', 'completed')).toMatchObject({
+      ...{ state: 'completed', completedAt: new Date(START_MS), retentionMs: 60_000 },
+      result: Buffer.from('fine'),
+    });
+    expect(await inspector.getTaskInfo('default', 'retry')).toMatchObject({
+      ...{ state: 'retry', retried: 1, lastError: 'boom', lastFailedAt: new Date(START_MS) },
+      nextProcessAt: new Date(START_MS + 5_000),
+    });
+    await expect(inspector.getTaskInfo('default', 'x')).rejects.toMatchObject({ code: 'ERR_TASK_NOT_FOUND' });
+    await expect(inspector.getTaskInfo('x', 'x')).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_FOUND' });
+  });
+
+  test('an inspector lists in pages', async () => {
+    const { add, inspector } = await openBench();
+    for (let n = 1; n <= 32; n++) await add(String(n));
+    expect(await inspector.listPendingTasks('default')).toHaveLength(30);
+    expect(ids(await inspector.listPendingTasks('default', { page: 2 }))).toEqual(['31', '32']);
+    expect(ids(await inspector.listPendingTasks('default', { page: 2, pageSize: 3 }))).toEqual([
+      '4',
+      '5',
+      '6',
+    ]);
+    expect(await inspector.listPendingTasks('default', { page: 4 })).toEqual([]);
+  });
+
+  test.each([
+    [{ page: 0 }, RangeError],
+    [{ page: 1.5 }, RangeError],
+    [{ page: 2 ** 53 - 1 }, RangeError],
+    [{ pageSize: 0 }, RangeError],
+    [{ pageSize: 1_001 }, RangeError],
+    [{ page: '1' }, TypeError],
+    [null, TypeError],
+  ])('an inspector rejects the page %j', async (options, error) => {
+    const { inspector } = await withEveryState();
+    await expect(inspector.listPendingTasks('default', options as ListOptions)).rejects.toThrow(error);
+    await expect(inspector.listSchedulerEnqueueEvents('a', options as ListOptions)).rejects.toThrow(error);
+  });
+
+  test('an inspector changes single tasks', async () => {
+    const { inspector } = await withEveryState();
+    await inspector.runTask('default', 'archived');
+    expect(await inspector.getTaskInfo('default', 'archived')).toMatchObject({ state: 'pending' });
+    await inspector.archiveTask('default', 'pending');
+    expect(await inspector.getTaskInfo('default', 'pending')).toMatchObject({ state: 'archived' });
+    await inspector.deleteTask('default', 'retry');
+    await expect(inspector.deleteTask('default', 'retry')).rejects.toMatchObject({
+      code: 'ERR_TASK_NOT_FOUND',
+    });
+    await expect(inspector.deleteTask('default', 'active')).rejects.toMatchObject({ code: 'ERR_TASK_STATE' });
+    await expect(inspector.runTask('default', 'active')).rejects.toMatchObject({ code: 'ERR_TASK_STATE' });
+    await expect(inspector.archiveTask('default', 'active')).rejects.toMatchObject({
+      code: 'ERR_TASK_STATE',
+    });
+  });
+
+  test('an inspector replaces the payload of a scheduled task', async () => {
+    const { inspector } = await withEveryState();
+    await inspector.updateTaskPayload('default', 'scheduled', { a: 1 });
+    const { payload } = await inspector.getTaskInfo('default', 'scheduled');
+    expect(Buffer.from(payload).toString()).toBe('{"a":1}');
+    await expect(inspector.updateTaskPayload('default', 'pending', 1)).rejects.toMatchObject({
+      code: 'ERR_TASK_STATE',
+    });
+    await expect(inspector.updateTaskPayload('default', 'scheduled', undefined)).rejects.toThrow(TypeError);
+  });
+
+  test('an inspector changes all tasks in a state, and returns their number', async () => {
+    const { inspector } = await withEveryState();
+    expect(await inspector.runAllArchivedTasks('default')).toBe(1);
+    expect(await inspector.runAllRetryTasks('default')).toBe(1);
+    expect(await inspector.runAllScheduledTasks('default')).toBe(1);
+    expect(await inspector.runAllAggregatingTasks('default', 'g')).toBe(1);
+    expect(await inspector.archiveAllPendingTasks('default')).toBe(5);
+    expect(await inspector.archiveAllScheduledTasks('default')).toBe(0);
+    expect(await inspector.archiveAllRetryTasks('default')).toBe(0);
+    expect(await inspector.archiveAllAggregatingTasks('default', 'g')).toBe(0);
+    expect(await inspector.deleteAllArchivedTasks('default')).toBe(5);
+    expect(await inspector.deleteAllCompletedTasks('default')).toBe(1);
+    expect(await inspector.deleteAllPendingTasks('default')).toBe(0);
+    expect(await inspector.deleteAllScheduledTasks('default')).toBe(0);
+    expect(await inspector.deleteAllRetryTasks('default')).toBe(0);
+    expect(await inspector.deleteAllAggregatingTasks('default', 'g')).toBe(0);
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 1, active: 1 });
+  });
+
+  test('an inspector pauses and resumes a queue', async () => {
+    const { broker, inspector } = await withEveryState();
+    await inspector.pauseQueue('default');
+    await expect(inspector.pauseQueue('default')).rejects.toMatchObject({ code: 'ERR_QUEUE_STATE' });
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ paused: true });
+    expect(await broker.dequeue('default', 1, 1_000)).toEqual([]);
+    await inspector.unpauseQueue('default');
+    await expect(inspector.unpauseQueue('default')).rejects.toMatchObject({ code: 'ERR_QUEUE_STATE' });
+    expect(await broker.dequeue('default', 1, 1_000)).toHaveLength(1);
+  });
+
+  test('an inspector deletes a queue if it is empty, or with force', async () => {
+    const { add, inspector } = await openBench();
+    await add('a');
+    await expect(inspector.deleteQueue('default')).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_EMPTY' });
+    await inspector.deleteQueue('default', { force: true });
+    expect(await inspector.queues()).toEqual([]);
+    await expect(inspector.deleteQueue('default')).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_FOUND' });
+    await expect(inspector.deleteQueue('a', { force: 1 as never })).rejects.toThrow(TypeError);
+  });
+
+  test('an inspector cancels a run, and returns whether a server has answered', async () => {
+    const { broker, inspector } = await openBench();
+    const asked: unknown[] = [];
+    await broker.subscribe({ cancel: (request) => asked.push(request) > 0 && request.taskId === 'a' });
+    expect(await inspector.cancelProcessing('a')).toBe(true);
+    expect(await inspector.cancelProcessing('b', { queue: 'low', outcome: 'archive', waitMs: 0 })).toBe(
+      false,
+    );
+    expect(asked).toEqual([
+      { taskId: 'a', queue: undefined, outcome: 'retry' },
+      { taskId: 'b', queue: 'low', outcome: 'archive' },
+    ]);
+    await expect(inspector.cancelProcessing('a', { outcome: 'x' as never })).rejects.toThrow(TypeError);
+    await expect(inspector.cancelProcessing('a', { waitMs: -1 })).rejects.toThrow(RangeError);
+  });
+
+  test('an inspector lists servers and schedulers', async () => {
+    const { broker, inspector } = await openBench();
+    const worker = { taskId: 'a', taskType: 't', payload: Buffer.from('p'), queue: 'q', startedAtMs: 5 };
+    await broker.announceServer(
+      () => ({
+        ...{ id: 's', host: 'h', pid: 7, concurrency: 10, queues: { q: 1 }, strictPriority: true },
+        ...{ status: 'active', startedAtMs: 3, workers: [{ ...worker, deadlineMs: 9 }] },
+      }),
+      10_000,
+    );
+    expect(await inspector.servers()).toEqual([
+      {
+        ...{ id: 's', host: 'h', pid: 7, concurrency: 10, queues: { q: 1 }, strictPriority: true },
+        ...{ status: 'active', startedAt: new Date(3) },
+        activeWorkers: [
+          {
+            ...{ taskId: 'a', taskType: 't', taskPayload: worker.payload, queue: 'q' },
+            ...{ startedAt: new Date(5), deadline: new Date(9) },
+          },
+        ],
+      },
+    ]);
+    const entry = {
+      id: 'e',
+      spec: '@every 1m',
+      taskType: 't',
+      payload: worker.payload,
+      options: ['Queue("q")'],
+    };
+    await broker.announceScheduler(
+      'x',
+      () => [{ ...entry, nextEnqueueAtMs: 60, prevEnqueueAtMs: 0 }],
+      20_000,
+    );
+    expect(await inspector.schedulerEntries()).toEqual([
+      {
+        ...{ id: 'e', spec: '@every 1m', taskType: 't', taskPayload: worker.payload },
+        ...{ options: ['Queue("q")'], nextEnqueueAt: new Date(60), prevEnqueueAt: undefined },
+      },
+    ]);
+    await broker.recordEnqueueEvent('e', { taskId: '1', atMs: 1 });
+    await broker.recordEnqueueEvent('e', { taskId: '2', atMs: 2 });
+    expect(await inspector.listSchedulerEnqueueEvents('e', { pageSize: 1 })).toEqual([
+      { taskId: '2', enqueuedAt: new Date(2) },
+    ]);
+  });
+
+  test('an inspector rejects invalid names', async () => {
+    const { broker, inspector } = await openBench();
+    await expect(inspector.getQueueInfo('')).rejects.toThrow(TypeError);
+    await expect(inspector.getTaskInfo('a', undefined as never)).rejects.toThrow(TypeError);
+    await expect(inspector.listAggregatingTasks('a', ' ')).rejects.toThrow(TypeError);
+    await expect(inspector.deleteAllAggregatingTasks('a', undefined as never)).rejects.toThrow(TypeError);
+    await expect(inspector.history('a', 0)).rejects.toThrow(RangeError);
+    expect(() => new Inspector({ broker: {} as Broker })).toThrow(TypeError);
+    expect(() => new Inspector({ broker }).close()).not.toThrow();
+  });
+
+  test('an inspector finds tasks that a client has enqueued into another queue', async () => {
+    const { broker, inspector } = await openBench();
+    await new Client({ broker }).enqueue(new Task('a', 1, { queue: '__proto__', taskId: 'constructor' }));
+    expect(await inspector.queues()).toEqual(['__proto__']);
+    expect(await inspector.getTaskInfo('__proto__', 'constructor')).toMatchObject({ type: 'a' });
+  });
+});
+
+const unavailable = (): EscapementError => new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
+
+interface Measured extends Bench {
+  readonly metrics: MetricsProvider;
+  /** The samples of a scrape that match, without the name of the metric's queue if it is `default`. */
+  readonly scrape: (pattern: RegExp) => Promise<string[]>;
+}
+
+async function withRegistry(): Promise<Measured> {
+  const registry = new Registry();
+  return {
+    ...(await openBench()),
+    metrics: prometheusMetrics({ registry }),
+    scrape: async (pattern) =>
+      (await registry.metrics()).split('\n').filter((line) => !line.startsWith('#') && pattern.test(line)),
+  };
+}
+
+describe('metrics of queues', () => {
+  test('the metrics of queues are those of asynq, for all states', async () => {
+    const { add, broker, clock, inspector, lease, metrics, scrape } = await withRegistry();
+    await add('a');
+    await add('b');
+    await add('c');
+    await add('g', { group: 'g' });
+    await add('s', { processInMs: 5_000 });
+    await broker.complete(await lease());
+    await broker.archive(await lease(), { error: 'boom', isFailure: true });
+    await inspector.pauseQueue('default');
+    clock.advance(1_500);
+    const sampler = taskQueueMetrics({ broker, metrics });
+    await sampler.sample();
+    expect(await scrape(/asynq_(?!queue_memory)/)).toEqual([
+      'asynq_tasks_processed_total{queue="default"} 2',
+      'asynq_tasks_failed_total{queue="default"} 1',
+      'asynq_queue_size{queue="default"} 4',
+      'asynq_queue_latency_seconds{queue="default"} 1.5',
+      'asynq_queue_paused_total{queue="default"} 1',
+      'asynq_tasks_enqueued_total{queue="default",state="active"} 0',
+      'asynq_tasks_enqueued_total{queue="default",state="pending"} 1',
+      'asynq_tasks_enqueued_total{queue="default",state="scheduled"} 1',
+      'asynq_tasks_enqueued_total{queue="default",state="retry"} 0',
+      'asynq_tasks_enqueued_total{queue="default",state="archived"} 1',
+      'asynq_tasks_enqueued_total{queue="default",state="completed"} 0',
+      'asynq_tasks_enqueued_total{queue="default",state="aggregating"} 1',
+    ]);
+    expect(await scrape(/^asynq_queue_memory_usage_approx_bytes{queue="default"} [1-9]/)).toHaveLength(1);
+  });
+
+  test('queues are sampled at once and at intervals, also those that are created or removed', async () => {
+    const { add, broker, clock, inspector, metrics, scrape } = await withRegistry();
+    await add('a');
+    taskQueueMetrics({ broker, metrics, intervalMs: 1_000 });
+    await settled();
+    expect(await scrape(/asynq_queue_size/)).toEqual(['asynq_queue_size{queue="default"} 1']);
+    await add('b');
+    await add('c', { queue: 'low' });
+    await clock.advanceAsync(999);
+    expect(await scrape(/asynq_queue_size/)).toEqual(['asynq_queue_size{queue="default"} 1']);
+    await clock.advanceAsync(1);
+    await settled();
+    expect(await scrape(/asynq_queue_size/)).toEqual([
+      'asynq_queue_size{queue="default"} 2',
+      'asynq_queue_size{queue="low"} 1',
+    ]);
+    await inspector.deleteQueue('default', { force: true });
+    await clock.advanceAsync(1_000);
+    await settled();
+    expect(await scrape(/asynq_(queue|tasks_enqueued)_.*default/)).toEqual([]);
+    expect(await scrape(/asynq_queue_size/)).toEqual(['asynq_queue_size{queue="low"} 1']);
+  });
+
+  test('counters go on if a queue is created again', async () => {
+    const { add, broker, inspector, lease, metrics, scrape } = await withRegistry();
+    const sampler = taskQueueMetrics({ broker, metrics });
+    await sampler.sample();
+    const run = async (id: string): Promise<void> => {
+      await add(id);
+      await broker.complete(await lease());
+      await sampler.sample();
+    };
+    await run('a');
+    await run('b');
+    expect(await scrape(/processed/)).toEqual(['asynq_tasks_processed_total{queue="default"} 2']);
+    await inspector.deleteQueue('default');
+    await run('c');
+    expect(await scrape(/processed/)).toEqual(['asynq_tasks_processed_total{queue="default"} 3']);
+  });
+
+  test('a queue that cannot be read does not remove the gauges of the others', async () => {
+    const { add, broker, metrics, scrape } = await withRegistry();
+    await add('a');
+    await add('b', { queue: 'low' });
+    const told: unknown[] = [];
+    const onError = (error: unknown, queue: string | undefined): void => void told.push([error, queue]);
+    const sampler = taskQueueMetrics({ broker, metrics, onError });
+    await sampler.sample();
+    const error = unavailable();
+    const stats = broker.queueStats.bind(broker);
+    const spy = vi.spyOn(broker, 'queueStats').mockImplementation((queue) => {
+      return queue === 'low' ? Promise.reject(error) : stats(queue);
+    });
+    await sampler.sample();
+    expect(told).toEqual([[error, 'low']]);
+    expect(await scrape(/asynq_queue_size/)).toEqual(['asynq_queue_size{queue="default"} 1']);
+    spy.mockRestore();
+    await sampler.sample();
+    expect(await scrape(/asynq_queue_size/)).toHaveLength(2);
+    vi.spyOn(broker, 'queues').mockRejectedValueOnce(error);
+    await sampler.sample();
+    expect(told[1]).toEqual([error, undefined]);
+    expect(await scrape(/asynq_queue_size/)).toEqual([]);
+  });
+
+  test('without onError an unavailable broker is ignored', async () => {
+    const { broker, metrics } = await withRegistry();
+    vi.spyOn(broker, 'queues').mockRejectedValue(unavailable());
+    await taskQueueMetrics({ broker, metrics }).sample();
+  });
+
+  test('close leaves no gauge and no timer', async () => {
+    const { add, broker, clock, metrics, scrape } = await withRegistry();
+    await add('a');
+    const sampler = taskQueueMetrics({ broker, metrics });
+    await sampler.sample();
+    expect(clock.pendingWakeups).toBe(1);
+    sampler.close();
+    sampler.close();
+    expect(clock.pendingWakeups).toBe(0);
+    expect(await scrape(/asynq_(queue|tasks_enqueued)/)).toEqual([]);
+  });
+
+  test('close during a sample leaves no gauge and no timer', async () => {
+    const { add, broker, clock, metrics, scrape } = await withRegistry();
+    await add('a');
+    taskQueueMetrics({ broker, metrics }).close();
+    await settled();
+    expect(clock.pendingWakeups).toBe(0);
+    expect(await scrape(/asynq/)).toEqual([]);
+  });
+
+  test('sampling ends when the broker is closed', async () => {
+    const { add, broker, clock, metrics, scrape } = await withRegistry();
+    await add('a');
+    const sampler = taskQueueMetrics({ broker, metrics });
+    await sampler.sample();
+    await broker.close();
+    await sampler.sample();
+    expect(clock.pendingWakeups).toBe(0);
+    expect(await scrape(/asynq_queue_size/)).toEqual([]);
+  });
+
+  test.each<[Partial<Record<keyof TaskQueueMetricsOptions, unknown>>, typeof Error]>([
+    [{ broker: {} }, TypeError],
+    [{ metrics: undefined }, TypeError],
+    [{ metrics: {} }, TypeError],
+    [{ intervalMs: 99 }, RangeError],
+    [{ intervalMs: Infinity }, RangeError],
+    [{ onError: 1 }, TypeError],
+  ])('the options %j throw an error', async (options, error) => {
+    const { broker, metrics } = await withRegistry();
+    const wrong = { broker: broker, metrics, ...options } as TaskQueueMetricsOptions;
+    expect(() => taskQueueMetrics(wrong)).toThrow(error);
+  });
+});

@@ -1,0 +1,418 @@
+import { EscapementError } from 'escapement';
+import {
+  type Broker,
+  type Handler,
+  type Logger,
+  MAINTENANCE_JOBS,
+  type ServerOptions,
+  Task,
+} from 'escapement/tasks';
+import { describe, expect, it, vi } from 'vitest';
+import { Held, openWorld, withMethods, type World } from './support/world.ts';
+
+/** A broker that must be polled, and sends no notifications. */
+function polled(world: World, methods: Partial<Broker> = {}): Broker {
+  return withMethods(world.broker as Broker, {
+    maintenance: MAINTENANCE_JOBS,
+    subscribe: (listener) =>
+      world.broker.subscribe({ cancel: (request) => listener.cancel?.(request) ?? false }),
+    ...methods,
+  });
+}
+
+describe('a broker that must be polled', () => {
+  it('queues are polled about every second', async () => {
+    const world = await openWorld();
+    const calls: number[] = [];
+    const broker = polled(world, {
+      dequeue: (...args) => {
+        calls.push(world.clock.now());
+        return world.broker.dequeue(...args);
+      },
+    });
+    await world.start(() => undefined, { broker });
+    await world.advance(60_000);
+    const waits = calls.slice(1).map((atMs, i) => atMs - (calls[i] ?? 0));
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(500);
+    expect(Math.max(...waits)).toBeLessThanOrEqual(1_501);
+    expect(new Set(waits).size).toBeGreaterThan(10);
+    const info = await world.enqueue();
+    await world.advance(1_500);
+    expect(await world.state(info)).toBe('gone');
+  });
+
+  it('dequeue is called again at once if it returned the maximum', async () => {
+    const world = await openWorld();
+    for (let i = 0; i < 10; i++) await world.enqueue();
+    await world.start(() => undefined, { broker: polled(world), concurrency: 2 });
+    expect(world.events.filter((event) => event === 'completed job')).toHaveLength(10);
+  });
+
+  it('a notification makes the server call dequeue at once', async () => {
+    const world = await openWorld();
+    const subscribe = world.broker.subscribe.bind(world.broker);
+    await world.start(() => undefined, { broker: polled(world, { subscribe }) });
+    expect(await world.state(await world.enqueue())).toBe('gone');
+  });
+
+  it('a shutdown does not wait for the next poll', async () => {
+    const world = await openWorld();
+    const server = await world.start(() => undefined, { broker: polled(world) });
+    await server.shutdown();
+    expect(world.clock.pendingWakeups).toBe(0);
+  });
+
+  it.each<[string, keyof Broker, number, unknown, Partial<ServerOptions>, unknown[]]>([
+    ['forward', 'forward', 5_000, 0, {}, [['default']]],
+    ['forward, by the options', 'forward', 700, 0, { delayedTaskCheckIntervalMs: 700 }, [['default']]],
+    ['deleteExpired', 'deleteExpired', 8_000, 0, {}, [['default'], 100]],
+    [
+      'deleteExpired, by the options',
+      'deleteExpired',
+      300,
+      0,
+      { janitorIntervalMs: 300, janitorBatchSize: 7 },
+      [['default'], 7],
+    ],
+  ])('the server calls %s at its interval', async (_what, method, everyMs, result, options, args) => {
+    const world = await openWorld();
+    const asked = vi.fn(() => Promise.resolve(result));
+    await world.start(() => undefined, { broker: polled(world, { [method]: asked }), ...options });
+    await world.advance(everyMs - 1);
+    expect(asked).not.toHaveBeenCalled();
+    await world.advance(1);
+    expect(asked.mock.calls).toEqual([args]);
+    await world.advance(everyMs * 3);
+    expect(asked).toHaveBeenCalledTimes(4);
+  });
+
+  it('a maintenance operation is called again at once while it has changed tasks', async () => {
+    const world = await openWorld();
+    const forward = vi
+      .fn(() => Promise.resolve(0))
+      .mockResolvedValueOnce(100)
+      .mockResolvedValueOnce(3);
+    await world.start(() => undefined, { broker: polled(world, { forward }) });
+    await world.advance(5_000);
+    expect(forward).toHaveBeenCalledTimes(3);
+  });
+
+  it('maintenance goes on after an error', async () => {
+    const world = await openWorld();
+    const forward = vi.fn(() => Promise.resolve(0)).mockRejectedValueOnce(new Error('no answer'));
+    await world.start(() => undefined, { broker: polled(world, { forward }) });
+    await world.advance(15_000);
+    expect(forward).toHaveBeenCalledTimes(3);
+  });
+
+  it('recover is called at the start and every minute, with a grace for clocks that differ', async () => {
+    const world = await openWorld();
+    const recover = vi.fn(() => Promise.resolve([]));
+    const reclaimSets = vi.fn(() => Promise.resolve(0));
+    await world.start(() => undefined, { broker: polled(world, { recover, reclaimSets }) });
+    expect(recover.mock.calls).toEqual([[['default'], 30_000, 30_000]]);
+    const before = recover.mock.calls.length;
+    await world.advance(120_000);
+    expect([recover.mock.calls.length - before, reclaimSets.mock.calls.length]).toEqual([2, 3]);
+  });
+
+  it('the server is announced every five seconds, for ten seconds', async () => {
+    const world = await openWorld();
+    const announceServer = vi.fn(() => Promise.resolve());
+    await world.start(() => undefined, { broker: polled(world, { announceServer }) });
+    await world.advance(20_000);
+    expect(announceServer).toHaveBeenCalledTimes(5);
+    expect(announceServer).toHaveBeenCalledWith(expect.any(Function), 10_000);
+  });
+
+  it('groups are listed every seven seconds, or every grace period', async () => {
+    const world = await openWorld();
+    const groups = vi.fn(world.broker.groups.bind(world.broker));
+    const groupAggregator = (): Task => new Task('digest');
+    const broker = polled(world, { groups });
+    await world.start(() => undefined, { broker, groupAggregator, groupGracePeriodMs: 10_000 });
+    const info = await world.enqueue('mail', 1, { group: 'ann' });
+    await world.advance(13_999);
+    expect(await world.state(info)).toBe('aggregating');
+    await world.advance(1);
+    expect([await world.state(info), groups.mock.calls.length]).toEqual(['gone', 3]);
+  });
+
+  it('running tasks are not delayed by polls', async () => {
+    const world = await openWorld();
+    const held = new Held();
+    await world.start(held.handler, { broker: polled(world), concurrency: 2 });
+    await world.enqueue();
+    await world.advance(1_500);
+    await world.enqueue();
+    await world.advance(1_500);
+    expect(held.runs).toHaveLength(2);
+    for (const run of held.runs) run.resolve();
+  });
+});
+
+describe('a self-driven broker', () => {
+  it('no maintenance operation of a self-driven broker is called', async () => {
+    const world = await openWorld();
+    const asked = vi.fn(() => Promise.resolve(0));
+    const methods = { forward: asked, deleteExpired: asked, reclaimSets: asked };
+    await world.start(() => undefined, { broker: withMethods(world.broker, methods) });
+    await world.advance(600_000);
+    expect(asked).not.toHaveBeenCalled();
+  });
+});
+
+const unavailable = new EscapementError('ERR_BROKER_UNAVAILABLE', 'no answer');
+
+/** A broker whose method fails so often, after it has done what it was asked for or instead. */
+function failing(
+  world: World,
+  method: 'complete' | 'retry' | 'archive' | 'release' | 'dequeue' | 'subscribe',
+  times: number,
+  options: { isDone?: boolean } = {},
+): { broker: Broker; calls: number[] } {
+  const calls: number[] = [];
+  const original = world.broker[method].bind(world.broker) as (...args: unknown[]) => Promise<unknown>;
+  const call = async (...args: unknown[]): Promise<unknown> => {
+    calls.push(world.clock.now());
+    const isFailing = calls.length <= times;
+    const isCalled = !isFailing || options.isDone === true;
+    const result = isCalled ? await original(...args) : undefined;
+    if (isFailing) throw unavailable;
+    return result;
+  };
+  return { broker: withMethods(world.broker, { [method]: call }), calls };
+}
+
+describe('outcomes that could not be written', () => {
+  it.each<['complete' | 'retry' | 'archive', number, string]>([
+    ['complete', 25, 'completed'],
+    ['retry', 25, 'retry'],
+    ['archive', 0, 'archived'],
+  ])('an outcome is written again after %s has failed', async (method, maxRetry, state) => {
+    const world = await openWorld();
+    const { broker, calls } = failing(world, method, 3);
+    const handler = vi.fn(() => {
+      if (method !== 'complete') throw new Error('boom');
+    });
+    const server = await world.start(handler, { broker, retryDelayMs: () => 60_000 });
+    const info = await world.enqueue('job', undefined, { maxRetry, retentionMs: 60_000 });
+    expect([await world.state(info), server.activeCount]).toEqual(['active', 0]);
+    await world.advance(3_000);
+    expect(await world.state(info)).toBe(state);
+    expect([calls.length, handler.mock.calls.length]).toEqual([4, 1]);
+    expect(world.events).toEqual(['started job', `${state === 'retry' ? 'retried' : state} job`]);
+  });
+
+  it('each retry of a write waits longer than the one before', async () => {
+    const world = await openWorld();
+    const { broker, calls } = failing(world, 'complete', 4);
+    await world.start(() => undefined, { broker });
+    await world.enqueue();
+    await world.advance(5_000);
+    const waits = calls.slice(1).map((atMs, i) => atMs - (calls[i] ?? 0));
+    expect(waits).toHaveLength(4);
+    for (const [i, waitMs] of waits.entries()) {
+      expect(waitMs).toBeGreaterThanOrEqual(50 * 2 ** i);
+      expect(waitMs).toBeLessThanOrEqual(100 * 2 ** i + 1);
+    }
+  });
+
+  it('a write whose reply was lost counts as written', async () => {
+    const world = await openWorld();
+    const { broker } = failing(world, 'complete', 1, { isDone: true });
+    await world.start(() => undefined, { broker });
+    const info = await world.enqueue();
+    await world.advance(1_000);
+    expect(await world.state(info)).toBe('gone');
+    expect(world.events).toEqual(['started job', 'completed job']);
+  });
+
+  it('an outcome is not written after the lease is over, because another server may have the task', async () => {
+    const world = await openWorld();
+    const { broker, calls } = failing(world, 'complete', Infinity);
+    await world.start(() => undefined, { broker });
+    const info = await world.enqueue();
+    await world.advance(29_999);
+    expect(world.events).toEqual(['started job']);
+    await world.advance(1);
+    expect(world.events).toEqual(['started job', 'lost job']);
+    expect(calls.length).toBeLessThan(15);
+    expect(await world.find(info)).toMatchObject({ state: 'retry', message: { retried: 0 } });
+  });
+
+  it('the shutdown writes an outcome a last time', async () => {
+    const world = await openWorld();
+    const { broker } = failing(world, 'complete', 1);
+    const server = await world.start(() => undefined, { broker });
+    const info = await world.enqueue();
+    await server.shutdown();
+    expect(await world.state(info)).toBe('gone');
+    expect(world.clock.pendingWakeups).toBe(0);
+  });
+
+  it('an outcome that the shutdown cannot write is given up', async () => {
+    const world = await openWorld();
+    const { broker } = failing(world, 'complete', Infinity);
+    const server = await world.start(() => undefined, { broker });
+    await world.enqueue();
+    await server.shutdown();
+    expect(world.events).toEqual(['started job', 'lost job']);
+  });
+
+  it('an outcome is not written again if the lease is lost', async () => {
+    const world = await openWorld();
+    const complete = vi.fn(() => Promise.reject(new EscapementError('ERR_LEASE_LOST', 'gone')));
+    await world.start(() => undefined, { broker: withMethods(world.broker, { complete }) });
+    await world.enqueue();
+    await world.advance(5_000);
+    expect([complete.mock.calls.length, world.events]).toEqual([1, ['started job', 'lost job']]);
+  });
+});
+
+describe('a broker whose dequeue fails', () => {
+  it('dequeue is called again with longer and longer waits', async () => {
+    const world = await openWorld();
+    const { broker, calls } = failing(world, 'dequeue', Infinity);
+    await world.start(() => undefined, { broker });
+    await world.advance(60_000);
+    expect(calls.length).toBeGreaterThan(8);
+    expect(calls.length).toBeLessThan(22);
+  });
+
+  it('a notification does not shorten the wait after a failed dequeue', async () => {
+    const world = await openWorld();
+    const { broker, calls } = failing(world, 'dequeue', Infinity);
+    await world.start(() => undefined, { broker });
+    for (let i = 0; i < 50; i++) await world.enqueue();
+    expect(calls).toHaveLength(1);
+  });
+
+  it('after a dequeue succeeds the next wait is short again', async () => {
+    const world = await openWorld();
+    const { broker, calls } = failing(world, 'dequeue', 4);
+    await world.start(() => undefined, { broker });
+    const info = await world.enqueue();
+    await world.advance(1_600);
+    expect([await world.state(info), calls.length]).toEqual(['gone', 5]);
+  });
+
+  it('healthCheck is called at once with the error', async () => {
+    const world = await openWorld();
+    const healthCheck = vi.fn();
+    const { broker } = failing(world, 'dequeue', 1);
+    await world.start(() => undefined, { broker, healthCheck });
+    expect(healthCheck.mock.calls).toEqual([[unavailable]]);
+  });
+
+  it('a queue whose dequeue fails does not stop the others', async () => {
+    const world = await openWorld();
+    const broker = withMethods(world.broker, {
+      dequeue: (queue, limit, leaseMs) =>
+        queue === 'bad' ? Promise.reject(unavailable) : world.broker.dequeue(queue, limit, leaseMs),
+    });
+    await world.start(() => undefined, { broker, concurrency: 2, queues: { bad: 1, default: 1 } });
+    const info = await world.enqueue();
+    await world.advance(10_000);
+    expect(await world.state(info)).toBe('gone');
+  });
+
+  it('a shutdown does not wait for a failing dequeue', async () => {
+    const world = await openWorld();
+    const { broker } = failing(world, 'dequeue', Infinity);
+    const server = await world.start(() => undefined, { broker });
+    await world.advance(30_000);
+    await server.shutdown();
+    expect(world.clock.pendingWakeups).toBe(0);
+  });
+});
+
+describe('a subscription that fails', () => {
+  it('a failed subscription is retried, and missed tasks are processed then', async () => {
+    const world = await openWorld();
+    const { broker, calls } = failing(world, 'subscribe', 3);
+    await world.start(() => undefined, { broker });
+    await world.settle();
+    const info = await world.enqueue();
+    expect(await world.state(info)).toBe('pending');
+    await world.advance(2_000);
+    expect([await world.state(info), calls.length]).toEqual(['gone', 4]);
+  });
+
+  it('a shutdown ends the retries of a subscription', async () => {
+    const world = await openWorld();
+    const { broker } = failing(world, 'subscribe', Infinity);
+    const server = await world.start(() => undefined, { broker });
+    await server.shutdown();
+    expect(world.clock.pendingWakeups).toBe(0);
+  });
+});
+
+describe('healthCheck', () => {
+  it('healthCheck is called at every interval', async () => {
+    const world = await openWorld();
+    const healthCheck = vi.fn();
+    const ping = vi.fn(() => Promise.resolve());
+    await world.start(() => undefined, { broker: withMethods(world.broker, { ping }), healthCheck });
+    await world.advance(15_000);
+    ping.mockRejectedValueOnce(unavailable);
+    await world.advance(15_000);
+    await world.advance(15_000);
+    expect(healthCheck.mock.calls).toEqual([[undefined], [unavailable], [undefined]]);
+  });
+});
+
+describe('the log', () => {
+  /** Logs each message with the state of the task at that time. */
+  function watch(world: World, id: string): { logger: Logger; lines: string[] } {
+    const lines: string[] = [];
+    const log = (_fields: object, message: string): void => {
+      void world.state({ queue: 'default', id }).then((state) => lines.push(`${message} (${state})`));
+    };
+    return { logger: { debug: log, info: log, warn: log, error: log }, lines };
+  }
+
+  it('an archived task is logged when the broker has archived it', async () => {
+    const world = await openWorld();
+    const { broker } = failing(world, 'archive', 2);
+    const { logger, lines } = watch(world, 'a');
+    const handler: Handler = () => {
+      throw new Error('boom');
+    };
+    await world.start(handler, { broker, logger });
+    await world.enqueue('job', undefined, { maxRetry: 0, taskId: 'a' });
+    await world.advance(3_000);
+    expect(lines).toEqual(['task not archived (active)', 'task archived (archived)']);
+  });
+
+  it.each<['archive' | 'retry', number, string, string]>([
+    ['retry', 3, 'task recovered: its lease was lost', 'retry'],
+    ['archive', 0, 'task archived: its lease was lost too often', 'archived'],
+  ])('a task that has lost its worker is logged after %s', async (method, maxRecoveries, message, state) => {
+    const world = await openWorld();
+    const { broker } = failing(world, method, 1);
+    const { logger, lines } = watch(world, 'a');
+    await world.enqueue('job', undefined, { taskId: 'a' });
+    await world.broker.dequeue('default', 1, 1_000);
+    await world.start(() => undefined, { broker, logger, maxRecoveries, retryDelayMs: () => 60_000 });
+    await world.advance(1_000);
+    expect(lines).toEqual(['task not recovered (active)']);
+    await world.advance(30_000);
+    expect(lines.slice(1)).toEqual([`${message} (${state})`]);
+  });
+});
+
+describe('a logger', () => {
+  it('a logger that throws does not stop the server', async () => {
+    const world = await openWorld();
+    const shout = (): never => {
+      throw new Error('disk full');
+    };
+    const held = new Held();
+    await world.start(held.handler, { logger: { debug: shout, info: shout, warn: shout, error: shout } });
+    const info = await world.enqueue('job', undefined, { maxRetry: 0 });
+    held.run().reject(new Error('boom'));
+    await world.settle();
+    expect(await world.state(info)).toBe('archived');
+  });
+});
