@@ -102,11 +102,13 @@ export class LazyTimeout implements ClockTimeout {
     this.#place = unarmed.push(this) - 1;
     if (isAwaited) return;
     isAwaited = true;
-    original.queueMicrotask(armAll);
+    const { queueMicrotask } = original;
+    queueMicrotask(armAll);
   }
 
   cancel(): void {
-    if (this.#handle !== undefined) original.clearTimeout(this.#handle);
+    const { clearTimeout } = original;
+    if (this.#handle !== undefined) clearTimeout(this.#handle);
     else if (unarmed[this.#place] === this) this.#leave();
   }
 
@@ -121,8 +123,9 @@ export class LazyTimeout implements ClockTimeout {
   }
 
   arm(): void {
-    this.#handle = original.setTimeout(this.#callback, this.#hostDelayMs);
-    if (!this.#hasRef) this.#handle.unref();
+    const { setTimeout } = original;
+    this.#handle = setTimeout(this.#callback, this.#hostDelayMs);
+    if (!this.#hasRef) this.unref();
   }
 
   /** The last one takes its place. */

@@ -1,4 +1,4 @@
-import { setImmediate as hostImmediate } from 'node:timers/promises';
+import { builtinModule } from '../core/host.ts';
 import { illegalConstructor, invalidArgument } from './host-error.ts';
 import { Timeout } from './timeout.ts';
 
@@ -116,8 +116,14 @@ class Ticks {
   }
 }
 
-/** The host's: there is no delay to wait for. */
-export { hostImmediate as setImmediate };
+interface Immediates {
+  readonly setImmediate: <T = void>(value?: T, options?: TimerOptions) => Promise<T>;
+}
+
+/** The host's: there is no delay to wait for. Where the host has none, the shortest timeout. */
+export const setImmediate: Immediates['setImmediate'] =
+  builtinModule<Immediates>('node:timers/promises')?.setImmediate ??
+  ((value, options) => setTimeout(0, value as never, options));
 
 /** The class of {@link scheduler}. As with the host's, calling its constructor throws. */
 class Scheduler {
@@ -133,7 +139,7 @@ class Scheduler {
 
   /** Resolves in a turn of the event loop of its own: after the I/O that is ready. */
   yield(): Promise<void> {
-    return hostImmediate();
+    return setImmediate();
   }
 }
 

@@ -1,5 +1,5 @@
-import { AsyncResource } from 'node:async_hooks';
 import type { TimerId } from '../timer/system-timer.ts';
+import { AsyncResource, type AsyncContext } from '../core/async-context.ts';
 import { systemClock } from '../core/clock.ts';
 import { RUN } from './due-timeouts.ts';
 import { invalidArgument } from './host-error.ts';
@@ -14,6 +14,27 @@ const MIN_DELAY_MS = 1;
 /** The id of a timeout that does not wait. */
 const NOT_WAITING = 0 as TimerId;
 
+let latestNumber = 0;
+
+/** Where the runtime has no contexts: only the number of a timeout. Below zero, where no timeout of a browser has its own. */
+class NoContext implements AsyncContext {
+  readonly #number = --latestNumber;
+
+  runInAsyncScope<This, Args extends unknown[]>(
+    callback: (this: This, ...args: Args) => void,
+    self: This,
+    ...args: Args
+  ): void {
+    callback.apply(self, args);
+  }
+
+  asyncId(): number {
+    return this.#number;
+  }
+}
+
+const TimeoutContext = AsyncResource ?? NoContext;
+
 /** Those that were asked for their number and wait, by that, in decimal digits: the one form that the host takes. */
 const byNumber = new Map<string, Timeout>();
 
@@ -25,7 +46,7 @@ const byNumber = new Map<string, Timeout>();
  */
 export class Timeout {
   readonly #shared = sharedTimer();
-  readonly #context = new AsyncResource('Timeout');
+  readonly #context: AsyncContext = new TimeoutContext('Timeout');
   readonly #delayMs: number;
   readonly #isInterval: boolean;
   readonly #args: unknown[] | undefined;
