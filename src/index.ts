@@ -20,6 +20,8 @@ export type { SystemTimerOptions } from './timer/system-timer-options.ts';
 export type { TimerErrorHandler } from './timer/task-runner.ts';
 export type { Timer, TimerCloseOptions } from './timer/timer.ts';
 export { TimerTask } from './timer/timer-task.ts';
+export { timeoutSignal, withTimeout } from './timer/timeout-signal.ts';
+export type { DeadlineTimer, TimeoutSignal } from './timer/timeout-signal.ts';
 export type { Rounding } from './timer/timer-wheels.ts';
 export { BucketRateLimiter } from './workqueue/bucket-rate-limiter.ts';
 export type { BucketRateLimiterOptions } from './workqueue/bucket-rate-limiter.ts';
