@@ -42,7 +42,7 @@ const parts = {
   'parts/purgatory': 'src/purgatory/purgatory.ts',
   'parts/work-queue': 'src/workqueue/work-queue.ts',
   'parts/rate-limiting-queue': 'src/workqueue/rate-limiting-queue.ts',
-  'parts/rate-limiters': 'src/workqueue/default-controller-rate-limiter.ts',
+  'parts/rate-limiters': 'src/workqueue/max-of-rate-limiter.ts',
   'parts/fast-slow': 'src/workqueue/item-fast-slow-rate-limiter.ts',
   'parts/with-jitter': 'src/workqueue/with-jitter-rate-limiter.ts',
   'parts/parallelize-until': 'src/workqueue/parallelize-until.ts',

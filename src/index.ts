@@ -16,16 +16,18 @@ export type { PurgatoryCloseOptions, WaitOptions } from './purgatory/purgatory.t
 export type { PlainKey, PurgatoryOptions } from './purgatory/purgatory-options.ts';
 export { SystemTimer } from './timer/system-timer.ts';
 export type { TimerId } from './timer/system-timer.ts';
-export type { SystemTimerOptions } from './timer/system-timer-options.ts';
-export type { TimerErrorHandler } from './timer/task-runner.ts';
-export type { Timer, TimerCloseOptions } from './timer/timer.ts';
+export type {
+  Rounding,
+  SystemTimerOptions,
+  Timer,
+  TimerCloseOptions,
+  TimerErrorHandler,
+} from './timer/timer.ts';
 export { TimerTask } from './timer/timer-task.ts';
 export { timeoutSignal, withTimeout } from './timer/timeout-signal.ts';
 export type { DeadlineTimer, TimeoutSignal } from './timer/timeout-signal.ts';
-export type { Rounding } from './timer/timer-wheels.ts';
 export { BucketRateLimiter } from './workqueue/bucket-rate-limiter.ts';
 export type { BucketRateLimiterOptions } from './workqueue/bucket-rate-limiter.ts';
-export { defaultControllerRateLimiter } from './workqueue/default-controller-rate-limiter.ts';
 export { DelayingQueue } from './workqueue/delaying-queue.ts';
 export type { DelayingQueueOptions } from './workqueue/delaying-queue.ts';
 export { ItemExponentialFailureRateLimiter } from './workqueue/item-exponential-failure-rate-limiter.ts';
@@ -33,16 +35,15 @@ export type { ItemExponentialFailureOptions } from './workqueue/item-exponential
 export { ItemFastSlowRateLimiter } from './workqueue/item-fast-slow-rate-limiter.ts';
 export type { ItemFastSlowOptions } from './workqueue/item-fast-slow-rate-limiter.ts';
 export type { Lease } from './workqueue/lease.ts';
-export { MaxOfRateLimiter } from './workqueue/max-of-rate-limiter.ts';
+export { defaultControllerRateLimiter, MaxOfRateLimiter } from './workqueue/max-of-rate-limiter.ts';
 export { parallelizeUntil } from './workqueue/parallelize-until.ts';
 export type { ParallelizeOptions } from './workqueue/parallelize-until.ts';
 export type { RateLimiter } from './workqueue/rate-limiter.ts';
 export { RateLimitingQueue } from './workqueue/rate-limiting-queue.ts';
-export type { RetryOptions } from './workqueue/retry-outcomes.ts';
+export type { RetryOptions } from './workqueue/rate-limiting-queue.ts';
 export { WithJitterRateLimiter } from './workqueue/with-jitter-rate-limiter.ts';
 export type { JitterOptions } from './workqueue/with-jitter-rate-limiter.ts';
 export { WithMaxWaitRateLimiter } from './workqueue/with-max-wait-rate-limiter.ts';
 export { WorkQueue } from './workqueue/work-queue.ts';
-export type { QueueEnd, Taken, TakenItem } from './workqueue/work-queue.ts';
-export type { WorkQueueOptions } from './workqueue/work-queue-options.ts';
+export type { QueueEnd, Taken, TakenItem, WorkQueueOptions } from './workqueue/work-queue.ts';
 export type { RunOptions, Worker, WorkerContext } from './workqueue/worker-run.ts';

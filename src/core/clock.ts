@@ -54,52 +54,38 @@ export const MAX_HOST_TIMEOUT_MS = 2 ** 31 - 1;
 type HostHandle = Parameters<typeof globalThis.clearTimeout>[0] &
   Partial<Pick<ClockTimeout, 'ref' | 'unref'>>;
 
-/** A timeout of a fake `setTimeout`, which must be set at once. */
-class HostTimeout implements ClockTimeout {
-  readonly #handle: HostHandle;
-
-  constructor(handle: HostHandle) {
-    this.#handle = handle;
-  }
-
-  cancel(): void {
-    hostFunction('clearTimeout')(this.#handle);
-  }
-
-  ref(): void {
-    this.#handle.ref?.();
-  }
-
-  unref(): void {
-    this.#handle.unref?.();
-  }
-}
-
 /** Timeouts that are not armed yet, in no order. */
-const unarmed: LazyTimeout[] = [];
+const unarmed: HostTimeout[] = [];
 /** Whether a microtask will arm them when the turn ends. */
 let isAwaited = false;
 
 /**
- * A timeout of the host that is set when the turn ends, if it has not been cancelled by then.
+ * A timeout of the host. The host's own `setTimeout` is called when the turn ends, if the timeout has not been cancelled by then;
+ * a fake one at once, so that a test can advance its time.
  *
- * WHY. No timeout can fire before the turn ends, so until then it need not be there. A timer that is filled and
+ * WHY. No timeout can fire before the turn ends, so until then it need not be armed. A timer that is filled and
  * emptied again and again in one turn moves its wake-up each time: that is a few nanoseconds here, and 280 if the host
- * sets and clears a timeout of its own. It is not late for it: the host counts from the beginning of the turn.
+ * arms and clears a timeout of its own. It is not late for it: the host counts from the beginning of the turn.
  */
-export class LazyTimeout implements ClockTimeout {
+class HostTimeout implements ClockTimeout {
   readonly #callback: () => void;
   readonly #hostDelayMs: number;
+  readonly #setTimeout: typeof globalThis.setTimeout;
   #handle: HostHandle | undefined;
-  /** Its place among the unarmed, as long as it is one of them. */
-  #place: number;
+  /** Its index in `unarmed`, as long as it is there. */
+  #index = 0;
   #hasRef = true;
 
   /** @param hostDelayMs - whole milliseconds, no more than the host can count. */
-  constructor(callback: () => void, hostDelayMs: number) {
+  constructor(callback: () => void, hostDelayMs: number, setTimeout: typeof globalThis.setTimeout) {
     this.#callback = callback;
     this.#hostDelayMs = hostDelayMs;
-    this.#place = unarmed.push(this) - 1;
+    this.#setTimeout = setTimeout;
+    if (!isHost(setTimeout)) {
+      this.arm();
+      return;
+    }
+    this.#index = unarmed.push(this) - 1;
     if (isAwaited) return;
     isAwaited = true;
     const { queueMicrotask } = original;
@@ -108,8 +94,9 @@ export class LazyTimeout implements ClockTimeout {
 
   cancel(): void {
     const { clearTimeout } = original;
-    if (this.#handle !== undefined) clearTimeout(this.#handle);
-    else if (unarmed[this.#place] === this) this.#leave();
+    if (this.#handle === undefined) this.#leave();
+    else if (isHost(this.#setTimeout)) clearTimeout(this.#handle);
+    else hostFunction('clearTimeout')(this.#handle);
   }
 
   ref(): void {
@@ -123,17 +110,18 @@ export class LazyTimeout implements ClockTimeout {
   }
 
   arm(): void {
-    const { setTimeout } = original;
+    const setTimeout = this.#setTimeout; // called without an object, as browsers require
     this.#handle = setTimeout(this.#callback, this.#hostDelayMs);
     if (!this.#hasRef) this.unref();
   }
 
-  /** The last one takes its place. */
+  /** The last unarmed timeout takes its index. */
   #leave(): void {
-    const last = unarmed.pop();
-    if (last === undefined || last === this) return;
-    last.#place = this.#place;
-    unarmed[this.#place] = last;
+    if (unarmed[this.#index] !== this) return;
+    const last = unarmed.pop() as HostTimeout;
+    if (last === this) return;
+    last.#index = this.#index;
+    unarmed[this.#index] = last;
   }
 }
 
@@ -156,12 +144,12 @@ export const systemClock: Clock = {
     // The host truncates to whole milliseconds: rounding up saves the second wake-up after an early one.
     const hostDelayMs = Math.min(Math.ceil(delayMs), MAX_HOST_TIMEOUT_MS);
     const setTimeout = hostFunction('setTimeout');
-    if (isHost(setTimeout)) return new LazyTimeout(callback, hostDelayMs);
+    if (isHost(setTimeout)) return new HostTimeout(callback, hostDelayMs, setTimeout);
     const setAtMs = hostNow();
     const wake = (): void => {
       hostWoke(setTimeout, setAtMs, hostDelayMs);
       callback();
     };
-    return new HostTimeout(setTimeout(wake, hostDelayMs));
+    return new HostTimeout(wake, hostDelayMs, setTimeout);
   },
 };

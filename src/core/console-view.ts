@@ -1,4 +1,4 @@
-/** Names the method that `console.log` calls in Node, Deno and Bun, to learn what it prints in place of an object. */
+/** The name of the method whose result `console.log` prints in place of an object, in Node, Deno and Bun. */
 export const CONSOLE_VIEW: unique symbol = Symbol.for('nodejs.util.inspect.custom');
 
 /**
@@ -8,26 +8,22 @@ export const CONSOLE_VIEW: unique symbol = Symbol.for('nodejs.util.inspect.custo
  * WHY an object and not text: the console formats it as any other, with its depth, colours and line length.
  */
 export function consoleView(object: object, read: () => object): object {
-  const View = class {}; // eslint-disable-line @typescript-eslint/no-extraneous-class -- a name is all it has
-  Object.defineProperty(View, 'name', { value: nameOf(object.constructor) });
-  const fields = Object.entries({ ...object, ...attempt(read) });
-  return Object.assign(new View(), Object.fromEntries(fields.filter(isShown)));
-}
-
-/** A proxy or a mock has no private fields, and a getter of a subclass may throw: printing must not. */
-function attempt(read: () => object): object | undefined {
+  const fields: Record<string, unknown> = { ...object };
   try {
-    return read();
+    Object.assign(fields, read());
   } catch {
-    return undefined;
+    // A proxy or a mock has no private fields, and a getter of a subclass may throw: printing must not.
   }
+  const name = nameOf(object.constructor);
+  const View = { [name]: class {} }[name] as new () => Record<string, unknown>; // eslint-disable-line @typescript-eslint/no-extraneous-class -- a name is all it has
+  const view = new View();
+  for (const [key, value] of Object.entries(fields)) {
+    if (value !== undefined && !key.startsWith('_')) view[key] = value;
+  }
+  return view;
 }
 
 /** An anonymous subclass is printed under the name of the class that it extends. */
 function nameOf(type: object & { readonly name?: string }): string {
   return type.name || nameOf(Object.getPrototypeOf(type) as object); // eslint-disable-line @typescript-eslint/prefer-nullish-coalescing -- it may be empty
-}
-
-function isShown([name, value]: [string, unknown]): boolean {
-  return value !== undefined && !name.startsWith('_');
 }

@@ -117,18 +117,16 @@ export class EscapementError extends Error {
   declare readonly op?: string;
 
   constructor(code: EscapementErrorCode, message: string, options: EscapementErrorOptions = {}) {
-    super(message, 'cause' in options ? { cause: options.cause } : undefined);
+    super(message, options); // which reads the cause, if there is one
     this.code = code;
     if (options.op !== undefined) this.op = options.op;
   }
 
   static {
-    Object.defineProperty(this.prototype, 'name', {
-      value: 'EscapementError',
-      configurable: true,
-      writable: true,
+    Object.defineProperties(this.prototype, {
+      name: { value: 'EscapementError', configurable: true, writable: true },
+      [BRAND]: { value: true },
     });
-    Object.defineProperty(this.prototype, BRAND, { value: true });
   }
 
   /** Whether a value is an error of this class, of this or another loaded copy of the package. */
@@ -144,20 +142,14 @@ export class EscapementError extends Error {
    */
   toJSON(): Record<string, unknown> {
     const { name, code, message, op, cause } = this;
-    return {
-      name,
-      code,
-      message,
-      ...(op === undefined ? {} : { op }),
-      ...(cause === undefined ? {} : { cause: cause instanceof Error ? describeCause(cause) : cause }),
-    };
+    return { name, code, message, op, cause: describeCause(cause) };
   }
 }
 
 /** `JSON.stringify` of a plain `Error` is `{}`, which would lose the cause from a log line. */
-function describeCause(cause: Error): unknown {
+function describeCause(cause: unknown): unknown {
   if (cause instanceof EscapementError) return cause.toJSON();
-  return { name: cause.name, message: cause.message };
+  return cause instanceof Error ? { name: cause.name, message: cause.message } : cause;
 }
 
 /** A `TypeError` or `RangeError` for an argument, with a `code` for programs. */
@@ -204,19 +196,9 @@ export function cutShort(text: string): string {
 
 /** The value as a person would name it: `NaN`, `'10'` (a string), `[function retry]`, `[object Map]`. */
 function show(value: unknown): string {
-  switch (typeof value) {
-    case 'string':
-      return `'${cutShort(value)}' (a string)`;
-    case 'bigint':
-      return `${String(value)}n (a bigint)`;
-    case 'function':
-      return `[function ${value.name || 'anonymous'}]`;
-    case 'object':
-      return value === null ? 'null' : Object.prototype.toString.call(value);
-    case 'number':
-    case 'boolean':
-    case 'undefined':
-    case 'symbol':
-      return String(value);
-  }
+  if (typeof value === 'string') return `'${cutShort(value)}' (a string)`;
+  if (typeof value === 'bigint') return `${value}n (a bigint)`;
+  if (typeof value === 'function') return `[function ${value.name || 'anonymous'}]`;
+  if (typeof value === 'object' && value !== null) return Object.prototype.toString.call(value);
+  return String(value);
 }

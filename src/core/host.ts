@@ -7,17 +7,17 @@
 export const ON_CLOCK: unique symbol = Symbol.for('escapement.on-clock');
 
 /**
- * The host's own, taken when the module loads: for what is no longer, or not to be, faked. Take a function out of it before you call
- * it: browsers reject a receiver that is not their global object.
+ * The host's own functions, read when the module loads: for use where no fake may take their place. Take a function out of the object
+ * before you call it: browsers reject a receiver that is not their global object.
  */
 export const original = {
-  queueMicrotask: globalThis.queueMicrotask,
-  setTimeout: globalThis.setTimeout,
-  clearTimeout: globalThis.clearTimeout,
-  performance: globalThis.performance,
+  queueMicrotask,
+  setTimeout,
+  clearTimeout,
+  performance,
   // eslint-disable-next-line @typescript-eslint/unbound-method -- only compared
-  now: globalThis.performance.now,
-  Date: globalThis.Date,
+  now: performance.now,
+  Date,
 };
 
 type TimeoutFunctions = Pick<typeof globalThis, 'setTimeout' | 'clearTimeout'>;

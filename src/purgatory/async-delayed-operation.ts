@@ -1,20 +1,19 @@
+import { inOwnTurn } from '../core/own-turn.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import {
   completeOperation,
   DelayedOperation,
-  homeOf,
+  ownerOf,
   isProbed,
   reportFailedCheck,
-  type OperationHome,
+  type OperationOwner,
 } from './delayed-operation.ts';
-import { SingleFlight } from './single-flight.ts';
 
 /**
- * An operation whose condition takes a promise to look at: a database, a remote replica.
+ * An operation whose condition is checked asynchronously: in a database, on a remote replica.
  *
- * One check is in flight at most. A trigger that arrives meanwhile is remembered, and followed by another check
- * that starts when the first is over: whatever the trigger told of, some check begins after it. A check that
- * rejects is reported and completes nothing; the timeout still stands.
+ * At most one check is in flight. A trigger that arrives meanwhile is followed by another check when the first one ends, so
+ * that after every trigger some check begins. A check that rejects is reported and completes nothing; the timeout remains.
  *
  * @example
  * ```ts
@@ -28,38 +27,156 @@ import { SingleFlight } from './single-flight.ts';
  * ```
  */
 export abstract class AsyncDelayedOperation extends DelayedOperation {
-  readonly #flight = new SingleFlight<boolean, OperationHome | undefined>({
+  readonly #flight = new SingleFlight<boolean, OperationOwner | undefined>({
     startCheck: () => this.tryCompleteAsync(),
-    takeAnswer: (holds, home) => {
-      if (holds) this.#completeIn(home);
+    takeAnswer: (holds, owner) => {
+      if (holds) this.#completeIn(owner);
     },
-    checkFailed: (error, home) => {
-      if (home === undefined) reportUncaught(error);
-      else reportFailedCheck(home, error, this);
+    checkFailed: (error, owner) => {
+      if (owner === undefined) reportUncaught(error);
+      else reportFailedCheck(owner, error, this);
     },
-    isStillWanted: (home) => !this.isCompleted && homeOf(this) === home,
+    isStillWanted: (owner) => !this.isCompleted && ownerOf(this) === owner,
   });
 
   /**
-   * Looks whether the condition holds. Never called while another call of it is pending.
+   * Checks whether the condition holds. Never called while another call of it is pending.
    *
-   * @returns true if it does: the operation is completed then, with the reason `'tried'`.
+   * @returns true if it does: then the operation completes with the reason `'tried'`.
    */
   abstract tryCompleteAsync(): Promise<boolean>;
 
-  /** Starts a check, or has the one in flight followed by another. @returns false: it is too early to tell. */
+  /** Starts a check, or requests another one after the one in flight. @returns false: the result is not known yet. */
   override tryComplete(): boolean {
-    if (!isProbed(this)) this.#flight.trigger(homeOf(this));
+    if (!isProbed(this)) this.#flight.trigger(ownerOf(this));
     return false;
   }
 
-  /** Unless it was cancelled meanwhile, or is waiting elsewhere. */
-  #completeIn(home: OperationHome | undefined): void {
-    if (homeOf(this) !== home) return;
+  /** Completes the operation, unless it was cancelled meanwhile or is pending in another purgatory. */
+  #completeIn(owner: OperationOwner | undefined): void {
+    if (ownerOf(this) !== owner) return;
     try {
       completeOperation(this, 'tried');
     } catch (error) {
       reportUncaught(error);
     }
   }
+}
+
+/** The checks that a {@link SingleFlight} runs. */
+export interface Checks<Answer, Context> {
+  /** Starts a check. An answer that is not a promise is taken at once. */
+  startCheck(): Answer | PromiseLike<Answer>;
+  /** Takes the answer of a check that was triggered in `context`. */
+  takeAnswer(answer: Answer, context: Context): void;
+  /** Handles a check that threw or rejected. */
+  checkFailed(error: unknown, context: Context): void;
+  /** Whether another check is still wanted in a context. */
+  isStillWanted(context: Context): boolean;
+}
+
+/** Checks in a row before the host gets a turn. */
+const MOST_IN_A_ROW = 100;
+
+/**
+ * Runs asynchronous checks one at a time. Triggers during a check are followed by one more check, however many there are: a
+ * trigger is never lost to a check that began before it.
+ *
+ * A check that triggers itself is repeated for ever. So that it does not block the event loop, every hundredth check in a row
+ * starts in a turn of its own.
+ *
+ * After Kafka's `tryCompletePending` (KAFKA-6653), where a lock kept checks apart.
+ */
+export class SingleFlight<Answer, Context> {
+  readonly #checks: Checks<Answer, Context>;
+  #isInFlight = false;
+  /** The latest trigger during the check in flight; cleared with it, so that no purgatory is kept in memory. */
+  #pending: { readonly context: Context } | undefined;
+  #inARow = 0;
+
+  constructor(checks: Checks<Answer, Context>) {
+    this.#checks = checks;
+  }
+
+  /** Runs a check that starts after this call: at once if none is in flight. */
+  trigger(context: Context): void {
+    if (this.#isInFlight) {
+      this.#pending = { context };
+      return;
+    }
+    this.#inARow = 0;
+    this.#start(context);
+  }
+
+  #start(context: Context): void {
+    this.#isInFlight = true;
+    let answer: Answer | PromiseLike<Answer>;
+    try {
+      answer = this.#checks.startCheck();
+      if (isPromiseLike(answer)) {
+        this.#follow(answer, context);
+        return;
+      }
+    } catch (error) {
+      this.#land(() => {
+        this.#checks.checkFailed(error, context);
+      });
+      return;
+    }
+    const value = answer;
+    this.#land(() => {
+      this.#checks.takeAnswer(value, context);
+    });
+  }
+
+  #follow(promise: PromiseLike<Answer>, context: Context): void {
+    Promise.resolve(promise).then(
+      (answer) => {
+        this.#land(() => {
+          this.#checks.takeAnswer(answer, context);
+        });
+      },
+      (error: unknown) => {
+        this.#land(() => {
+          this.#checks.checkFailed(error, context);
+        });
+      },
+    );
+  }
+
+  /** Reports the outcome first: it may make a pending trigger needless. */
+  #land(report: () => void): void {
+    const pending = this.#pending;
+    this.#pending = undefined;
+    this.#isInFlight = false;
+    report();
+    if (pending !== undefined && this.#checks.isStillWanted(pending.context))
+      this.#startAgain(pending.context);
+  }
+
+  #startAgain(context: Context): void {
+    // The report may have triggered a check already.
+    if (this.#isInFlight) return;
+    if (++this.#inARow % MOST_IN_A_ROW === 0) this.#startLater(context);
+    else this.#start(context);
+  }
+
+  /** Until then the check counts as in flight, so that triggers are followed by the same check. */
+  #startLater(context: Context): void {
+    this.#isInFlight = true;
+    inOwnTurn(() => {
+      this.#isInFlight = false;
+      const latest = this.#pending?.context ?? context;
+      this.#pending = undefined;
+      if (this.#checks.isStillWanted(latest)) this.#start(latest);
+    });
+  }
+}
+
+export function isPromiseLike<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return (
+    (typeof value === 'object' || typeof value === 'function') &&
+    value !== null &&
+    typeof (value as { then?: unknown }).then === 'function'
+  );
 }

@@ -1,21 +1,21 @@
 import { nameOfKey } from '../core/name-of-key.ts';
-import { homeOf, isTimed, serialOf, type DelayedOperation } from './delayed-operation.ts';
-import { INTERNALS } from './purgatory-internals.ts';
-import type { DelayedOperationPurgatory } from './purgatory.ts';
-import { firstWatcherOf, type Watcher, type WatcherList } from './watcher-list.ts';
+import { isTimed, ownerOf, serialOf, type DelayedOperation } from './delayed-operation.ts';
+import { INTERNALS, type DelayedOperationPurgatory } from './purgatory.ts';
+import { firstWatcherOf, type Watcher, type WatcherList } from './watchers.ts';
 
 /**
  * Checks the whole structure of a purgatory: every link under every key in both directions, every operation's chain
- * of watchers, the order under each key, that nothing completed is held, and every gauge. For tests: O(watchers).
+ * of watchers, the order under each key, that no completed operation is watched, and every gauge. For tests: O(watchers).
  *
  * It may be called at any time, also from inside an operation.
  *
- * @throws Error - naming the first thing that does not hold.
+ * @throws Error - for the first invariant that does not hold.
  */
 export function checkPurgatory<K, T extends DelayedOperation>(
   purgatory: DelayedOperationPurgatory<K, T>,
 ): void {
-  const { watchers, home } = purgatory[INTERNALS]();
+  const pending = purgatory[INTERNALS]();
+  const { watchers } = pending;
   const operations = new Set<DelayedOperation>();
   let size = 0;
   for (const [key, list] of watchers.lists.all) {
@@ -25,7 +25,7 @@ export function checkPurgatory<K, T extends DelayedOperation>(
   }
   let timed = 0;
   for (const operation of operations) {
-    ensure(homeOf(operation) === home, 'an operation is watched here and thinks it is elsewhere');
+    ensure(ownerOf(operation) === pending, 'a watched operation refers to another purgatory');
     ensure(!operation.isCompleted, 'a completed operation is still watched');
     checkChain(operation, watchers.lists.all);
     if (isTimed(operation)) timed++;
@@ -33,12 +33,12 @@ export function checkPurgatory<K, T extends DelayedOperation>(
   ensure(purgatory.watched === size, `watched is ${purgatory.watched}, but there are ${size} watch entries`);
   ensure(
     purgatory.numDelayed === timed,
-    `numDelayed is ${purgatory.numDelayed}, but ${timed} wait for a timeout`,
+    `numDelayed is ${purgatory.numDelayed}, but ${timed} timeouts are pending`,
   );
   const keys = [...watchers.lists.all.values()].filter((list) => !list.isEmpty).length;
   const empty = watchers.lists.all.size - keys;
   const { emptyKeys } = watchers.lists;
-  ensure(emptyKeys === empty, `${emptyKeys} keys are kept, but nobody waits for ${empty}`);
+  ensure(emptyKeys === empty, `emptyKeys is ${emptyKeys}, but ${empty} keys have no watcher`);
   ensure(
     purgatory.watchedKeys === keys,
     `watchedKeys is ${purgatory.watchedKeys}, but there are ${keys} keys`,
@@ -49,25 +49,25 @@ function ensure(holds: boolean, claim: string): asserts holds {
   if (!holds) throw new Error(`checkPurgatory: ${claim}`);
 }
 
-/** @returns the operations of the list. */
+/** Checks the list of a key. @returns its operations. */
 function checkList(list: WatcherList, key: unknown): DelayedOperation[] {
   const where = nameOfKey(key);
   const operations: DelayedOperation[] = [];
-  ensure(list.key === key || Number.isNaN(key), `${where}: its list is for another: ${nameOfKey(list.key)}`);
+  ensure(list.key === key || Number.isNaN(key), `${where}: its list is that of another key: ${nameOfKey(list.key)}`);
   let latest = 0;
   let prev: Watcher | WatcherList = list;
   for (let node = list.next; node !== list; node = node.next) {
     const watcher = node as Watcher;
     ensure(watcher.prev === prev, `${where}: a watcher does not point back to the one before`);
-    ensure(watcher.list === list, `${where}: a watcher thinks it is under another key`);
+    ensure(watcher.list === list, `${where}: a watcher refers to another key`);
     const serial = serialOf(watcher.operation);
     ensure(serial > latest, `${where}: operations are out of order, or one is there twice`);
-    ensure(isInChain(watcher), `${where}: an operation does not know its watcher`);
+    ensure(isInChain(watcher), `${where}: an operation has no link to its watcher`);
     operations.push(watcher.operation);
     latest = serial;
     prev = watcher;
   }
-  ensure(list.prev === prev, `${where}: the list does not end where it says`);
+  ensure(list.prev === prev, `${where}: the tail of the list is wrong`);
   return operations;
 }
 

@@ -1,17 +1,17 @@
 import { EscapementError } from '../core/errors.ts';
+import { isPromiseLike, SingleFlight } from './async-delayed-operation.ts';
 import {
   completeOperation,
   DelayedOperation,
-  homeOf,
+  ownerOf,
   isProbed,
   type CompletionReason,
 } from './delayed-operation.ts';
-import { isPromiseLike, SingleFlight } from './single-flight.ts';
 
-/** What somebody waits for: undefined as long as it is not there. */
+/** Returns the awaited value, or undefined as long as the condition does not hold; or a promise of that. */
 export type Condition<V> = () => V | undefined | Promise<V | undefined>;
 
-/** The two ends of the promise. */
+/** The functions that settle the promise. */
 export interface Settle<V> {
   readonly resolve: (value: V) => void;
   readonly reject: (reason: unknown) => void;
@@ -19,13 +19,13 @@ export interface Settle<V> {
 
 const OP = 'DelayedOperationPurgatory.wait';
 
-/** The operation behind `DelayedOperationPurgatory.wait`: a promise that waits for a condition. */
+/** The operation of one call of `DelayedOperationPurgatory.wait`: it settles a promise. */
 export class ConditionOperation<V> extends DelayedOperation {
   readonly #condition: Condition<V>;
   readonly #settle: Settle<V>;
   readonly #signal: AbortSignal | undefined;
   readonly #flight: SingleFlight<V | undefined, undefined>;
-  /** Settles the promise, once it is known how. */
+  /** Settles the promise; undefined until the outcome is known. */
   #end: (() => void) | undefined;
 
   constructor(
@@ -41,7 +41,7 @@ export class ConditionOperation<V> extends DelayedOperation {
     this.#flight = new SingleFlight<V | undefined, undefined>({
       startCheck: condition,
       takeAnswer: (value) => {
-        if (value === undefined || homeOf(this) === undefined) return;
+        if (value === undefined || ownerOf(this) === undefined) return;
         this.#end = () => {
           settle.resolve(value);
         };
@@ -50,7 +50,7 @@ export class ConditionOperation<V> extends DelayedOperation {
       checkFailed: (error) => {
         this.fail(error);
       },
-      isStillWanted: () => homeOf(this) !== undefined,
+      isStillWanted: () => ownerOf(this) !== undefined,
     });
     signal?.addEventListener('abort', this);
   }
@@ -75,7 +75,7 @@ export class ConditionOperation<V> extends DelayedOperation {
     // The promise was rejected in onComplete.
   }
 
-  /** Nobody waits any longer: the condition threw, or the signal fired. */
+  /** Rejects the promise: the condition threw, or the signal was aborted. */
   fail(reason: unknown): void {
     this.#end ??= () => {
       this.#settle.reject(reason);
@@ -83,13 +83,13 @@ export class ConditionOperation<V> extends DelayedOperation {
     completeOperation(this, 'forced');
   }
 
-  /** It was taken out with its key, and will never complete. */
+  /** Rejects the promise of an operation that was cancelled with its key. */
   abandon(): void {
     this.#signal?.removeEventListener('abort', this);
-    this.#settle.reject(new EscapementError('ERR_OPERATION_CANCELLED', 'its key was cancelled', { op: OP }));
+    this.#settle.reject(new EscapementError('ERR_OPERATION_CANCELLED', 'the key of the wait was cancelled', { op: OP }));
   }
 
-  /** Asked when it expires, if somebody measures missed triggers. A promise tells nothing at once. */
+  /** Called at expiry by a purgatory that counts missed triggers. A promise has no result yet. */
   #holdsNow(): boolean {
     try {
       const answer = this.#condition();
@@ -99,7 +99,7 @@ export class ConditionOperation<V> extends DelayedOperation {
     }
   }
 
-  /** The signal fired. */
+  /** Called when the signal is aborted. */
   handleEvent(): void {
     this.fail(this.#signal?.reason);
   }

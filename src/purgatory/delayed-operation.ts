@@ -4,55 +4,55 @@ import { invalidDelay } from '../core/validate.ts';
 import { DROPPED, isTimerTask, TimerTask } from '../timer/timer-task.ts';
 
 /**
- * How an operation came to its end:
+ * How an operation completed:
  *
  * - `'tried'`: a check found that its condition held.
- * - `'forced'`: somebody called `forceComplete`.
- * - `'expired'`: its delay was over first.
- * - `'closed'`: its purgatory was closed.
+ * - `'forced'`: by a call of `forceComplete`.
+ * - `'expired'`: by its timeout.
+ * - `'closed'`: because its purgatory was closed.
  */
 export type CompletionReason = 'tried' | 'forced' | 'expired' | 'closed';
 
-/** What is going on with an operation: nothing; a check; a check that was triggered again meanwhile. */
+/** The phase of an operation: no check; a check; a check that was triggered again meanwhile. */
 const IDLE = 0;
 const CHECKING = 1;
 const TRIGGERED = 2;
-/** The error of a check is reported: the check is over, and may have been triggered again. */
+/** The error of a check is being reported: the check is over, and may have been triggered again. */
 const REPORTING = 3;
 const REPORTING_TRIGGERED = 4;
-/** It is asked whether its condition holds, and must not complete; it has said yes. */
+/** The condition is being checked without completing the operation; and it holds. */
 const PROBING = 5;
 const HOLDS = 6;
 
 /** The serial number of an operation that is under no key. */
 export const NOT_WATCHED = 0;
 
-/** How often a check may ask for another one of itself before we call it endless. */
+/** How often a check may trigger itself: more is endless. */
 const MOST_REPEATS = 10_000;
 
-/** What watches an operation: the part of a purgatory that its operations call. */
-export interface OperationHome {
-  /** Takes a completed operation off every key and off the timer. */
+/** The part of a purgatory that its operations call. */
+export interface OperationOwner {
+  /** Removes a completed operation from every key and from the timer. */
   release(operation: DelayedOperation, reason: CompletionReason): void;
-  /** Its timeout is over, and it has not completed yet. */
-  aboutToExpire(operation: DelayedOperation): void;
-  /** It no longer waits for its timeout. */
-  timeoutGone(operation: DelayedOperation): void;
-  /** Its code has thrown. */
+  /** Called for an operation whose delay is over, before it completes. */
+  beforeExpiry(operation: DelayedOperation): void;
+  /** Called when an operation has no pending timeout any more. */
+  timeoutEnded(operation: DelayedOperation): void;
+  /** Reports an error of the operation's code. */
   report(error: unknown, operation: DelayedOperation): void;
 }
 
 /**
- * Something that waits for a condition, and not longer than a delay: an answer that needs three replicas, a long
- * poll that needs a kilobyte. It completes once, whichever way. Subclass it, and give it to a purgatory with the
- * keys of what its condition depends on.
+ * An operation that is pending until a condition holds, and not longer than a delay: an answer that needs three replicas, a
+ * long poll that needs a kilobyte. It completes once. A subclass implements the condition; its objects are given to a purgatory
+ * with the keys that the condition depends on.
  *
- * HOW. `tryComplete` looks at the condition. The purgatory calls it when the operation comes, and again whenever
- * somebody says that one of its keys has changed. Completion by any path first takes the operation off every key
- * and off the timer, and then runs `onComplete`.
+ * HOW. `tryComplete` checks the condition. The purgatory calls it when the operation is added, and again after every trigger of
+ * one of its keys. Completion by any path first removes the operation from every key and from the timer, and then runs
+ * `onComplete`.
  *
- * After Kafka's class of this name. Differs in that `onComplete` is told the reason, so that nobody must prepare
- * for the worst beforehand, and in that a completed operation is not held by anything.
+ * After Kafka's class of this name. Differs in that `onComplete` receives the reason, and in that nothing refers to a completed
+ * operation.
  *
  * @example
  * ```ts
@@ -71,13 +71,13 @@ export interface OperationHome {
  * ```
  */
 export abstract class DelayedOperation extends TimerTask {
-  private _purgatory: OperationHome | undefined = undefined;
+  private _purgatory: OperationOwner | undefined = undefined;
   private _chain: object | undefined = undefined;
   private _serial = NOT_WATCHED;
   private _reason: CompletionReason | undefined = undefined;
   private _phase = IDLE;
   private _isTimed = false;
-  /** It was taken out of a timer that does not know, and will run it. */
+  /** Whether it was cancelled in a timer of another class, which will run it all the same. */
   private _isStale = false;
   private _sinceMs = 0;
 
@@ -88,28 +88,28 @@ export abstract class DelayedOperation extends TimerTask {
    */
   constructor(delayMs: number) {
     if (!Number.isFinite(delayMs) && delayMs !== Infinity) throw invalidDelay('delayMs', delayMs);
-    // A timer's task cannot wait for ever; what does is never given to a timer.
+    // A timer refuses an infinite delay; an operation without a timeout is never added to one.
     super(delayMs === Infinity ? 0 : delayMs);
     if (delayMs === Infinity) (this as { delayMs: number }).delayMs = delayMs;
   }
 
   /**
-   * Looks whether the condition holds, and if so returns `this.forceComplete()`, else false. Called by the
-   * purgatory, twice when it comes and after every trigger, never while another call of it is running; and, if the
-   * purgatory measures missed triggers, once when it expires, when `forceComplete` does nothing.
+   * Checks whether the condition holds, and if so returns `this.forceComplete()`, else false. Called by the
+   * purgatory twice when the operation is added and after every trigger, never while another call of it is running; and, if
+   * the purgatory has metrics, once when it expires, when `forceComplete` does nothing.
    */
   abstract tryComplete(): boolean;
 
-  /** What to do when it is over. Called exactly once. It is on no key and in no timer any more. */
+  /** Called exactly once, when the operation has completed. By then it is under no key and in no timer. */
   abstract onComplete(reason: CompletionReason): void;
 
-  /** Called after `onComplete`, and only if the timeout completed it. */
+  /** Called after `onComplete`, and only if the operation completed by its timeout. */
   abstract onExpiration(): void;
 
   /**
-   * Completes it, whatever its condition says.
+   * Completes the operation, whether or not its condition holds.
    *
-   * @returns true for the one caller that completed it; `onComplete` has run then.
+   * @returns true for the one caller that completed it; then `onComplete` has run.
    */
   forceComplete(): boolean {
     if (isProbed(this)) {
@@ -121,8 +121,8 @@ export abstract class DelayedOperation extends TimerTask {
   }
 
   /**
-   * Checks the condition: what a trigger does. If a check is running already, that one looks once more when it is
-   * done, so that every trigger is followed by a check that begins after it.
+   * Checks the condition, as a trigger does. A check that is running already is repeated when it ends, so that every trigger is
+   * followed by a check that begins after it.
    *
    * @returns whether this call completed it.
    */
@@ -130,109 +130,109 @@ export abstract class DelayedOperation extends TimerTask {
     return checkOperation(this);
   }
 
-  /** Whether it is over. */
+  /** Whether the operation has completed. */
   get isCompleted(): boolean {
     return this._reason !== undefined;
   }
 
-  /** Its delay is over. Called by the timer. */
+  /** Called by the timer when the delay is over. */
   override run(): void {
-    const home = this._purgatory;
+    const owner = this._purgatory;
     if (this._isStale) {
       this._isStale = false;
       return;
     }
-    home?.timeoutGone(this);
-    if (!this.isCompleted) home?.aboutToExpire(this);
-    if (this._purgatory !== home || this.isCompleted) return;
+    owner?.timeoutEnded(this);
+    if (!this.isCompleted) owner?.beforeExpiry(this);
+    if (this._purgatory !== owner || this.isCompleted) return;
     try {
       completeOperation(this, 'expired');
     } finally {
-      expire(this, home);
+      expire(this, owner);
     }
   }
 
   /**
-   * Cancels the timeout and nothing else: it stays under its keys, and waits for its condition alone.
+   * Cancels only the timeout: the operation stays under its keys, and completes when its condition holds.
    *
-   * @returns whether it was waiting for its timeout.
+   * @returns whether the timeout was pending.
    */
   override cancel(): boolean {
     const wasTimed = this._isTimed;
     const wasWaiting = super.cancel();
-    // The timer is somebody's own, and cannot be told: what it will do is left undone.
+    // A timer of another class cannot remove it: `run` ignores the call.
     if (wasTimed && !wasWaiting) this._isStale = true;
-    this._purgatory?.timeoutGone(this);
+    this._purgatory?.timeoutEnded(this);
     return wasWaiting || wasTimed;
   }
 
-  /** @internal What a console prints. */
+  /** @internal Returns what a console prints. */
   override [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({ ...super[CONSOLE_VIEW](), isCompleted: this.isCompleted }));
   }
 
-  /** @internal The timer was closed, and has dropped it. */
+  /** @internal Called when the timer was closed and has dropped the operation. */
   [DROPPED](): void {
-    this._purgatory?.timeoutGone(this);
+    this._purgatory?.timeoutEnded(this);
   }
 }
 
 /*
- * What a purgatory does to its operations. Not methods, so that a subclass neither sees nor overrides them.
+ * What a purgatory does with its operations. Not methods, so that a subclass neither sees nor overrides them.
  */
 
-/** `cancel`, whatever a subclass has made of it. */
+/** Calls `cancel` of this class, although a subclass may override it. */
 export function stopTimeout(operation: DelayedOperation): void {
   DelayedOperation.prototype.cancel.call(operation);
 }
 
-/** Also one that another loaded copy of this package has made. */
+/** Whether a value is an operation, of this or of another loaded copy of the package. */
 export function isDelayedOperation(value: unknown): value is DelayedOperation {
   return (
     value instanceof DelayedOperation || (isTimerTask(value) && '_purgatory' in value && '_chain' in value)
   );
 }
 
-/** Completes an operation that has not. @returns whether it did. */
+/** Completes an operation unless it has completed. @returns whether it did. */
 export function completeOperation(operation: DelayedOperation, reason: CompletionReason): boolean {
   if (operation['_reason'] !== undefined) return false;
   operation['_reason'] = reason;
-  const home = operation['_purgatory'];
-  if (home === undefined) stopTimeout(operation);
-  else home.release(operation, reason);
+  const owner = operation['_purgatory'];
+  if (owner === undefined) stopTimeout(operation);
+  else owner.release(operation, reason);
   try {
     operation.onComplete(reason);
   } catch (error) {
-    reportTo(home, error, operation);
+    reportTo(owner, error, operation);
   }
   return true;
 }
 
-function expire(operation: DelayedOperation, home: OperationHome | undefined): void {
+function expire(operation: DelayedOperation, owner: OperationOwner | undefined): void {
   try {
     operation.onExpiration();
   } catch (error) {
-    reportTo(home, error, operation);
+    reportTo(owner, error, operation);
   }
 }
 
-/** `maybeTryComplete`, whatever a subclass has made of it. @returns whether this call completed the operation. */
+/** Checks an operation, although a subclass may override `maybeTryComplete`. @returns whether this call completed it. */
 export function checkOperation(operation: DelayedOperation): boolean {
   if (operation['_reason'] !== undefined) return false;
   if (operation['_phase'] !== IDLE) {
     noteTrigger(operation);
     return false;
   }
-  const isAlone = homeOf(operation) === undefined;
+  const isAlone = ownerOf(operation) === undefined;
   try {
     for (let tries = 1; ; tries++) {
       operation['_phase'] = CHECKING;
       tryOnce(operation);
-      // Its own check may have moved it to another purgatory, or taken it out.
-      const isWaiting = isAlone || homeOf(operation) !== undefined;
+      // The check may have moved the operation to another purgatory, or cancelled it.
+      const isWaiting = isAlone || ownerOf(operation) !== undefined;
       if (!isWaiting || !wantsAnotherCheck(operation)) break;
       if (tries > MOST_REPEATS) {
-        reportFailedCheck(homeOf(operation), endlessCheck(operation), operation);
+        reportFailedCheck(ownerOf(operation), endlessCheck(operation), operation);
         break;
       }
     }
@@ -242,30 +242,30 @@ export function checkOperation(operation: DelayedOperation): boolean {
   return reasonOf(operation) === 'tried';
 }
 
-/** How it came to its end; undefined if it has not yet. */
+/** How an operation completed; undefined if it has not. */
 export function reasonOf(operation: DelayedOperation): CompletionReason | undefined {
   return operation['_reason'];
 }
 
-/** An operation that says its condition holds, and forgot to complete itself, is completed all the same. */
+/** If `tryComplete` returns true and has not completed the operation, this function completes it. */
 function tryOnce(operation: DelayedOperation): void {
-  const home = homeOf(operation);
+  const owner = ownerOf(operation);
   try {
     if (!operation.tryComplete()) return;
   } catch (error) {
-    reportFailedCheck(home, error, operation);
+    reportFailedCheck(owner, error, operation);
     return;
   }
-  if (operation['_purgatory'] === home) completeOperation(operation, 'tried');
+  if (operation['_purgatory'] === owner) completeOperation(operation, 'tried');
 }
 
-/** A check is running, or its error is being reported: another one follows. */
+/** Notes that another check must follow the one that is running, or whose error is being reported. */
 function noteTrigger(operation: DelayedOperation): void {
   if (operation['_phase'] === CHECKING) operation['_phase'] = TRIGGERED;
   if (operation['_phase'] === REPORTING) operation['_phase'] = REPORTING_TRIGGERED;
 }
 
-/** It was triggered while it was checked, and has not completed. */
+/** Whether an operation was triggered during its check, and has not completed. */
 function wantsAnotherCheck(operation: DelayedOperation): boolean {
   return operation['_phase'] === TRIGGERED && operation['_reason'] === undefined;
 }
@@ -278,7 +278,7 @@ function endlessCheck(operation: DelayedOperation): EscapementError {
   );
 }
 
-/** Whether the condition of an operation holds; it is asked, and kept from completing. */
+/** Checks the condition of an operation without completing it. */
 export function conditionHolds(operation: DelayedOperation): boolean {
   if (operation['_phase'] !== IDLE) return false;
   operation['_phase'] = PROBING;
@@ -289,7 +289,7 @@ export function conditionHolds(operation: DelayedOperation): boolean {
   }
 }
 
-/** Whether it is being asked, and must not start anything. */
+/** Whether `conditionHolds` runs for an operation, which must start nothing then. */
 export function isProbed(operation: DelayedOperation): boolean {
   return operation['_phase'] >= PROBING;
 }
@@ -299,36 +299,36 @@ export function isProbed(operation: DelayedOperation): boolean {
  * by the handler does not begin a check inside this one, or an operation that always throws would exhaust the stack.
  */
 export function reportFailedCheck(
-  home: OperationHome | undefined,
+  owner: OperationOwner | undefined,
   error: unknown,
   operation: DelayedOperation,
 ): void {
   if (operation['_phase'] === CHECKING) operation['_phase'] = REPORTING;
   if (operation['_phase'] === TRIGGERED) operation['_phase'] = REPORTING_TRIGGERED;
   try {
-    reportTo(home, error, operation);
+    reportTo(owner, error, operation);
   } finally {
     if (operation['_phase'] === REPORTING) operation['_phase'] = CHECKING;
     if (operation['_phase'] === REPORTING_TRIGGERED) operation['_phase'] = TRIGGERED;
   }
 }
 
-/** An error of the operation's code: its purgatory is told; without one, so is the caller. */
-function reportTo(home: OperationHome | undefined, error: unknown, operation: DelayedOperation): void {
-  if (home === undefined) throw error;
-  home.report(error, operation);
+/** Reports an error of the operation's code to its purgatory; without one, throws it to the caller. */
+function reportTo(owner: OperationOwner | undefined, error: unknown, operation: DelayedOperation): void {
+  if (owner === undefined) throw error;
+  owner.report(error, operation);
 }
 
-/** The purgatory that an operation is in, or is being put into. */
-export function homeOf(operation: DelayedOperation): OperationHome | undefined {
+/** The purgatory that an operation is in, or is being added to. */
+export function ownerOf(operation: DelayedOperation): OperationOwner | undefined {
   return operation['_purgatory'];
 }
 
-export function setHome(operation: DelayedOperation, home: OperationHome | undefined): void {
-  operation['_purgatory'] = home;
+export function setOwner(operation: DelayedOperation, owner: OperationOwner | undefined): void {
+  operation['_purgatory'] = owner;
 }
 
-/** The chain of its watchers, of which only the latest is known here. */
+/** The latest watcher of an operation. */
 export function chainOf(operation: DelayedOperation): object | undefined {
   return operation['_chain'];
 }
@@ -338,12 +338,12 @@ export function setChain(operation: DelayedOperation, chain: object | undefined,
   operation['_serial'] = serial;
 }
 
-/** When it came, as a number that grows; NOT_WATCHED if it is under no key. */
+/** Its number in order of arrival; NOT_WATCHED if it is under no key. */
 export function serialOf(operation: DelayedOperation): number {
   return operation['_serial'];
 }
 
-/** Whether its timeout has been started by its purgatory, and is neither over nor cancelled. */
+/** Whether its purgatory has started its timeout, which is neither over nor cancelled. */
 export function isTimed(operation: DelayedOperation): boolean {
   return operation['_isTimed'];
 }
@@ -352,7 +352,7 @@ export function setTimed(operation: DelayedOperation, timed: boolean): void {
   operation['_isTimed'] = timed;
 }
 
-/** When it came, in milliseconds on its purgatory's clock; only if somebody measures. */
+/** When it was added, in milliseconds on the clock of its purgatory; only in a purgatory with metrics. */
 export function sinceOf(operation: DelayedOperation): number {
   return operation['_sinceMs'];
 }

@@ -1,30 +1,27 @@
 import { EscapementError } from '../core/errors.ts';
-import { PendingKeys } from './pending-keys.ts';
-import { checkOperation, type DelayedOperation, type OperationHome } from './delayed-operation.ts';
+import { checkOperation, type DelayedOperation } from './delayed-operation.ts';
+import type { PendingOperations } from './pending-operations.ts';
 import type { PurgatoryMetrics } from './purgatory-metrics.ts';
-import type { Watchers } from './watchers.ts';
 
-/** Checks of one key in one call, without anything being completed anywhere, before we call them endless. */
+/** Most checks of one key in one call while no operation completes: more are endless. */
 const MOST_IDLE_CHECKS = 10_000;
 
-/** Checks the operations of a key, and of every key that is triggered meanwhile. */
+/** Checks the operations under a key, and under every key that is triggered meanwhile. */
 export class KeyChecks {
-  readonly #watchers: Watchers;
-  readonly #home: OperationHome;
+  readonly #operations: PendingOperations;
   readonly #metrics: PurgatoryMetrics | undefined;
   readonly #pending = new PendingKeys();
   #isRunning = false;
-  /** How often each key was checked since something was completed. */
+  /** How often each key was checked since an operation completed. */
   readonly #idleChecks = new Map<unknown, number>();
   #latest: DelayedOperation | undefined;
 
-  constructor(watchers: Watchers, home: OperationHome, metrics: PurgatoryMetrics | undefined) {
-    this.#watchers = watchers;
-    this.#home = home;
+  constructor(operations: PendingOperations, metrics: PurgatoryMetrics | undefined) {
+    this.#operations = operations;
     this.#metrics = metrics;
   }
 
-  /** @returns how many operations it completed; 0 for a call from inside another, which does it then. */
+  /** @returns how many operations it completed; 0 for a nested call, whose key the outermost call checks. */
   check(key: unknown): number {
     if (this.#isRunning) {
       this.#pending.add(key);
@@ -41,7 +38,7 @@ export class KeyChecks {
     }
   }
 
-  /** Forgets what is in line. */
+  /** Forgets the queued keys. */
   clear(): void {
     this.#pending.clear();
   }
@@ -61,7 +58,7 @@ export class KeyChecks {
     return this.#metrics === undefined ? this.#checkKey(key) : this.#measureKey(key, this.#metrics);
   }
 
-  /** Counts the check of a key, and reports the first that is one too many. */
+  /** Counts the check of a key, and reports the first one that is endless. */
   #isEndless(key: unknown): boolean {
     const checks = (this.#idleChecks.get(key) ?? 0) + 1;
     this.#idleChecks.set(key, checks);
@@ -69,7 +66,7 @@ export class KeyChecks {
     return checks > MOST_IDLE_CHECKS;
   }
 
-  /** Emptying an empty map would make a new table all the same. */
+  /** Clearing an empty map would allocate a new table. */
   #forgetIdleChecks(): void {
     if (this.#idleChecks.size > 0) this.#idleChecks.clear();
   }
@@ -82,7 +79,7 @@ export class KeyChecks {
   }
 
   #checkKey(key: unknown): number {
-    const watchers = this.#watchers;
+    const { watchers } = this.#operations;
     let completed = 0;
     watchers.startWalk(key);
     for (let operation = watchers.walk(); operation !== undefined; operation = watchers.walk()) {
@@ -92,13 +89,49 @@ export class KeyChecks {
     return completed;
   }
 
-  /** Two operations whose checks trigger each other's keys, say. The timeouts of all of them still stand. */
+  /** For example two operations whose checks trigger each other's keys. Their timeouts remain. */
   #reportEndless(): void {
     if (this.#latest === undefined) return;
     const message = `a key was triggered ${MOST_IDLE_CHECKS} times by checks that completed nothing`;
-    this.#home.report(
+    this.#operations.report(
       new EscapementError('ERR_CHECK_ENDLESS', message, { op: 'DelayedOperationPurgatory.checkAndComplete' }),
       this.#latest,
     );
+  }
+}
+
+/**
+ * The keys that are still to be checked, first in, first out.
+ *
+ * WHY. The completion of one operation often triggers the next: checked where it is triggered, a chain of them would be as deep
+ * as it is long (Kafka's stack overflows at about 1 500, KAFKA-17509). So the outermost call checks one key after the other,
+ * and a nested trigger only queues its key. A queued key is not queued again: its check begins after both triggers.
+ */
+export class PendingKeys {
+  /** In the order in which they were added. */
+  readonly #keys = new Set<unknown>();
+  /** Continues where it was, and includes keys that are added meanwhile: a new iterator would step over all that was taken. */
+  #line: Iterator<unknown> | undefined;
+
+  add(key: unknown): void {
+    this.#keys.add(key);
+  }
+
+  /** Removes and returns the first key; undefined, which is not a valid key, if there is none. */
+  take(): unknown {
+    if (this.#keys.size === 0) {
+      this.#line = undefined;
+      return undefined;
+    }
+    this.#line ??= this.#keys.values();
+    const { value } = this.#line.next() as IteratorYieldResult<unknown>;
+    this.#keys.delete(value);
+    return value;
+  }
+
+  /** Clearing an empty set would allocate a new table. */
+  clear(): void {
+    if (this.#keys.size > 0) this.#keys.clear();
+    this.#line = undefined;
   }
 }

@@ -10,36 +10,37 @@ import {
   checkOperation,
   completeOperation,
   type DelayedOperation,
-  homeOf,
   isDelayedOperation,
   NOT_WATCHED,
+  ownerOf,
   serialOf,
-  setHome,
+  setOwner,
   setSince,
 } from './delayed-operation.ts';
 import { KeyChecks } from './key-checks.ts';
-import { OperationTimeouts } from './operation-timeouts.ts';
-import { PurgatoryHome } from './purgatory-home.ts';
-import { INTERNALS, type PurgatoryInternals } from './purgatory-internals.ts';
+import { PendingOperations } from './pending-operations.ts';
 import { PurgatoryMetrics } from './purgatory-metrics.ts';
-import { resolvePurgatoryOptions, type PurgatoryOptions } from './purgatory-options.ts';
-import { WatchKeys } from './watch-keys.ts';
-import { Watchers } from './watchers.ts';
+import { resolvePurgatoryOptions, WatchKeys, type PurgatoryOptions } from './purgatory-options.ts';
 
-/** What `close` does with the operations that wait. */
+/** The name of the method that returns the internals of a purgatory, which may come from another loaded copy of the package. */
+export const INTERNALS: unique symbol = Symbol.for('escapement.purgatory.internals');
+
+/** Options of `close`. */
 export interface PurgatoryCloseOptions {
   /**
-   * - `'complete'`: they complete, with the reason `'closed'`.
-   * - `'drop'`: they are taken out, and never complete.
+   * What happens to pending operations.
+   *
+   * - `'complete'`: they complete with the reason `'closed'`.
+   * - `'drop'`: they are removed, and never complete.
    *
    * @default 'complete'
    */
   readonly pending?: 'complete' | 'drop';
 }
 
-/** How long `wait` waits. */
+/** Options of `wait`. */
 export interface WaitOptions extends SignalOptions {
-  /** Milliseconds; `Infinity`: as long as it takes. */
+  /** Milliseconds until the wait is rejected; `Infinity`: never. */
   readonly timeoutMs: number;
 }
 
@@ -52,34 +53,32 @@ const WAIT_OPTIONS = {
 } satisfies OptionTable<WaitOptions>;
 
 /**
- * Where operations wait for a condition or a deadline.
+ * Operations that are pending until a condition holds or a deadline passes.
  *
- * HOW. An operation is watched under the keys that its condition depends on. Whoever changes something says so with
- * `checkAndComplete(key)`, and the operations of that key look again. The deadline is a task of a timer.
+ * HOW. An operation is watched under the keys that its condition depends on. The program calls `checkAndComplete(key)` when a
+ * condition may have changed, and the operations under that key are checked again. The deadline is a task of a timer.
  *
  *      tryCompleteElseWatch ─► try ─► watch ─► try again ─► start the timeout
- *      checkAndComplete(key) ─► try each operation of the key, in the order they came
+ *      checkAndComplete(key) ─► try each operation under the key, in order of arrival
  *                                       │ the condition holds                │ the timeout
- *                                       └──► off every key and the timer ◄───┘
+ *                                       └─► removed from keys and timer ◄────┘
  *                                                   └──► onComplete
  *
- * WHY twice: what changes after the first try and before the operation is watched would be missed; the second try
- * sees it. And not once a key, because a condition costs what it costs (KAFKA-1952).
+ * WHY twice: a change after the first try and before the operation is watched would be missed without the second try. And not
+ * once for each key, because a check may be expensive (KAFKA-1952).
  *
  * After Kafka's class of this name, without its purge: see watchers.ts. Differences are in docs/purgatory.md.
  *
- * @typeParam K - what keys look like.
- * @typeParam T - the operations it takes.
+ * @typeParam K - the keys.
+ * @typeParam T - the operations.
  */
 export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOperation> {
-  /** For metrics and errors. */
+  /** Name of the purgatory in metrics and errors. */
   readonly name: string;
   readonly #keys: WatchKeys<K>;
-  readonly #watchers = new Watchers();
   readonly #ownTimer: SystemTimer | undefined;
-  readonly #timeouts: OperationTimeouts;
   readonly #metrics: PurgatoryMetrics | undefined;
-  readonly #home: PurgatoryHome;
+  readonly #pending: PendingOperations;
   readonly #checks: KeyChecks;
   #isClosed = false;
 
@@ -92,60 +91,59 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
     this.name = name;
     this.#keys = new WatchKeys(keyOf);
     if (timer === undefined && timerEnabled) this.#ownTimer = new SystemTimer({ name, clock });
-    this.#timeouts = new OperationTimeouts(timerEnabled ? (timer ?? this.#ownTimer) : undefined);
     if (metrics !== undefined) this.#metrics = new PurgatoryMetrics(metrics, clock, name, this);
-    this.#home = new PurgatoryHome(this.#watchers, this.#timeouts, this.#metrics, (error, operation) => {
+    const usedTimer = timerEnabled ? (timer ?? this.#ownTimer) : undefined;
+    this.#pending = new PendingOperations(usedTimer, this.#metrics, (error, operation) => {
       this.#report(error, operation as T, onError);
     });
-    this.#checks = new KeyChecks(this.#watchers, this.#home, this.#metrics);
+    this.#checks = new KeyChecks(this.#pending, this.#metrics);
   }
 
-  /** Watch entries: an operation counts once for each of its keys. O(1). */
+  /** Number of watchers: an operation counts once for each of its keys. O(1). */
   get watched(): number {
-    return this.#watchers.size;
+    return this.#pending.watchers.size;
   }
 
-  /** Operations of this purgatory that wait for their timeout. O(1), also when the timer is shared. */
+  /** Number of operations of this purgatory that have a pending timeout. O(1), also with a shared timer. */
   get numDelayed(): number {
-    return this.#timeouts.size;
+    return this.#pending.timed;
   }
 
-  /** Keys that operations wait for. O(1). */
+  /** Number of keys that operations are watched under. O(1). */
   get watchedKeys(): number {
-    return this.#watchers.keys;
+    return this.#pending.watchers.keys;
   }
 
   /**
    * Tries an operation; if it does not complete, watches it under its keys, tries once more, and starts its timeout.
    * O(keys), and at most two tries.
    *
-   * An operation that is completed already is left alone. One that throws while it is tried is reported, and watched.
+   * Nothing happens to an operation that has completed. If a try throws, the error is reported, and the operation is watched.
    *
-   * @param watchKeys - what its condition depends on; a key given twice counts once.
-   * @returns true if it is completed; false if it waits, or was cancelled by its own try.
+   * @param watchKeys - the keys that its condition depends on; a key given twice counts once.
+   * @returns true if it has completed; false if it is pending, or was cancelled by its own try.
    * @throws RangeError `ERR_OUT_OF_RANGE` - no keys.
-   * @throws TypeError `ERR_INVALID_ARG_TYPE` - not an operation, not keys. What `keyOf` throws is thrown too.
-   * @throws EscapementError `ERR_ALREADY_WATCHED` - it waits already, here or elsewhere.
+   * @throws TypeError `ERR_INVALID_ARG_TYPE` - not an operation, not keys. An error of `keyOf` is thrown, too.
+   * @throws EscapementError `ERR_ALREADY_WATCHED` - it is pending already, in this or another purgatory.
    * @throws EscapementError `ERR_PURGATORY_CLOSED` - after `close`. In each of these cases nothing has changed.
    */
   tryCompleteElseWatch(operation: T, watchKeys: Iterable<K>): boolean {
     if (this.#isClosed) throw this.#closedError('tryCompleteElseWatch');
     if (!isDelayedOperation(operation)) throw wrongType('operation', 'a DelayedOperation', operation);
     const keys = this.#keys.all(watchKeys);
-    // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- whoever makes the keys may have closed it
+    // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- the iterable of the keys may have closed it
     if (this.#isClosed) throw this.#closedError('tryCompleteElseWatch');
-    if (homeOf(operation) !== undefined) throw this.#watchedError();
+    if (ownerOf(operation) !== undefined) throw this.#watchedError();
     return operation.isCompleted || this.#tryElseWatch(operation, keys, 'tryCompleteElseWatch');
   }
 
   /**
-   * Checks the operations that are watched under a key, in the order in which they were watched: call it when
-   * something has changed that they may wait for. O(operations under the key).
+   * Checks the operations that are watched under a key, in the order in which they were watched: to be called when
+   * their conditions may have changed. O(operations under the key).
    *
-   * Called from inside an operation's code it only notes the key: the outermost call checks it, when it is done with
-   * those before.
+   * A call from inside an operation's code only queues the key: the outermost call checks it after those before.
    *
-   * @returns how many operations this call completed; 0 from inside another one, and after `close`.
+   * @returns how many operations this call completed; 0 for a nested call, and after `close`.
    * @throws TypeError `ERR_INVALID_ARG_TYPE` - not a key.
    */
   checkAndComplete(key: K): number {
@@ -154,42 +152,42 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
   }
 
   /**
-   * Takes out every operation under a key: off its other keys and off the timer too. They never complete, unless
-   * somebody forces them. Whoever waits for one by `wait` is rejected with `ERR_OPERATION_CANCELLED`.
+   * Cancels every operation under a key: they are removed from their other keys and from the timer, too. They never complete,
+   * unless `forceComplete` is called. Pending calls of `wait` reject with `ERR_OPERATION_CANCELLED`.
    *
-   * @returns them, in the order in which they were watched; those of `wait` are not among them.
+   * @returns the operations, in the order in which they were watched; those of `wait` are not among them.
    * @throws TypeError `ERR_INVALID_ARG_TYPE` - not a key.
    */
   cancelForKey(key: K): T[] {
     const plain = this.#keys.plain(key);
     if (this.#isClosed) return [];
-    const operations = this.#watchers.under(plain);
-    for (const operation of operations) this.#home.cancel(operation);
+    const operations = this.#pending.watchers.under(plain);
+    for (const operation of operations) this.#pending.cancel(operation);
     for (const operation of operations) if (operation instanceof ConditionOperation) operation.abandon();
     return withoutConditions<T>(operations);
   }
 
   /**
-   * Takes one operation out: off its keys and off the timer. It never completes, unless somebody forces it. For a
-   * client that has gone. O(keys).
+   * Cancels one operation: it is removed from its keys and from the timer, and never completes, unless `forceComplete` is
+   * called. For a client that has disconnected. O(keys).
    *
-   * @returns true if it waited here.
+   * @returns true if it was pending here.
    */
   cancel(operation: T): boolean {
     if (!isDelayedOperation(operation)) throw wrongType('operation', 'a DelayedOperation', operation);
-    if (this.#isClosed || homeOf(operation) !== this.#home) return false;
-    this.#home.cancel(operation);
+    if (this.#isClosed || ownerOf(operation) !== this.#pending) return false;
+    this.#pending.cancel(operation);
     return true;
   }
 
   /**
-   * Waits until a condition holds, looked at as an operation's is: twice when it comes, and after every
-   * `checkAndComplete` of one of its keys.
+   * Waits until a condition holds. It is checked as that of an operation: twice at first, and after every `checkAndComplete` of
+   * one of its keys.
    *
-   * @param condition - returns what is waited for, or `undefined` as long as it is not there; or a promise of that.
-   * @returns what the condition returned. Rejects with `ERR_OPERATION_EXPIRED`, with the signal's reason, with
-   * whatever the condition throws, with `ERR_OPERATION_CANCELLED` or `ERR_PURGATORY_CLOSED`, and for bad arguments as
-   * `tryCompleteElseWatch` throws. Nothing stays watched.
+   * @param condition - returns the awaited value, or `undefined` as long as the condition does not hold; or a promise of that.
+   * @returns the awaited value. Rejects with `ERR_OPERATION_EXPIRED`, with the signal's reason, with an error of the condition,
+   * with `ERR_OPERATION_CANCELLED` or `ERR_PURGATORY_CLOSED`, and for invalid arguments as `tryCompleteElseWatch` throws.
+   * Nothing stays watched.
    */
   wait<V>(watchKeys: Iterable<K>, condition: Condition<V>, options: WaitOptions): Promise<V> {
     return new Promise<V>((resolve, reject) => {
@@ -210,25 +208,25 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
   }
 
   /**
-   * Stops for good. What waits completes with the reason `'closed'`, or is dropped; whoever waits by `wait` is
-   * rejected with `ERR_PURGATORY_CLOSED`. A timer of its own is closed. Idempotent; also from inside an operation.
+   * Closes the purgatory. Pending operations complete with the reason `'closed'`, or are dropped; pending calls of `wait` reject
+   * with `ERR_PURGATORY_CLOSED`. A timer of its own is closed. Idempotent; an operation may call it, too.
    *
-   * @returns the operations that waited, in the order in which they were watched; those of `wait` are not among them.
+   * @returns the operations that were pending, in the order in which they were watched; those of `wait` are not among them.
    */
   close(options: PurgatoryCloseOptions = {}): T[] {
     const { pending } = readOptions('DelayedOperationPurgatory.close', options, CLOSE_OPTIONS);
     if (this.#isClosed) return [];
     this.#isClosed = true;
     this.#checks.clear();
-    const operations = this.#watchers.all();
+    const operations = this.#pending.watchers.all();
     for (const operation of operations) {
-      // What was completed before may have completed this one as well.
-      if (homeOf(operation) !== this.#home) continue;
+      // The completion of an earlier one may have completed this one.
+      if (ownerOf(operation) !== this.#pending) continue;
       if (pending === 'complete' || operation instanceof ConditionOperation)
         completeOperation(operation, 'closed');
-      else this.#home.letGo(operation);
+      else this.#pending.remove(operation);
     }
-    this.#watchers.clear();
+    this.#pending.watchers.clear();
     this.#ownTimer?.close();
     this.#metrics?.remove();
     return withoutConditions<T>(operations);
@@ -239,7 +237,7 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
     this.close();
   }
 
-  /** @internal What a console prints. */
+  /** @internal Returns what a console prints. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
       watched: this.watched,
@@ -250,42 +248,31 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
   }
 
   /** @internal For the integrity checker. */
-  [INTERNALS](): PurgatoryInternals {
-    return { watchers: this.#watchers, home: this.#home };
+  [INTERNALS](): PendingOperations {
+    return this.#pending;
   }
 
   #tryElseWatch(operation: DelayedOperation, keys: readonly unknown[], method: string): boolean {
-    setHome(operation, this.#home);
+    setOwner(operation, this.#pending);
     if (this.#metrics !== undefined) setSince(operation, this.#metrics.now());
     checkOperation(operation);
-    // Its own check may have completed it, taken it out, or put it somewhere; also in here, under other keys.
-    if (homeOf(operation) !== this.#home || serialOf(operation) !== NOT_WATCHED) return operation.isCompleted;
+    // Its own check may have completed it, cancelled it, or had it watched: here, under other keys, or in another purgatory.
+    if (ownerOf(operation) !== this.#pending || serialOf(operation) !== NOT_WATCHED) return operation.isCompleted;
     if (this.#isClosed) {
-      setHome(operation, undefined);
+      setOwner(operation, undefined);
       throw this.#closedError(method);
     }
-    const serial = this.#watchers.add(operation, keys);
+    const serial = this.#pending.watchers.add(operation, keys);
     checkOperation(operation);
     if (serialOf(operation) !== serial) return operation.isCompleted;
-    this.#startTimeout(operation);
-    // Somebody's own timer may run what is due at once.
+    this.#pending.startTimeout(operation);
+    // A timer of another class may run what is due at once.
     return operation.isCompleted;
   }
 
-  /** A shared timer may have been closed: then the operation is not watched either. */
-  #startTimeout(operation: DelayedOperation): void {
-    try {
-      this.#timeouts.start(operation);
-    } catch (error) {
-      this.#home.letGo(operation);
-      throw error;
-    }
-  }
-
-  /** A handler that throws is an error in user code like any other. */
+  /** Calls `onError`; for an operation of `wait`, rejects the promise. What `onError` throws is an uncaught exception. */
   #report(error: unknown, operation: T, onError: (error: unknown, operation: T) => void): void {
     try {
-      // Nobody has made the operation behind a wait: whoever waits is told.
       if (operation instanceof ConditionOperation) operation.fail(error);
       else onError(error, operation);
     } catch (handlerError) {
@@ -300,13 +287,13 @@ export class DelayedOperationPurgatory<K, T extends DelayedOperation = DelayedOp
   }
 
   #watchedError(): EscapementError {
-    return new EscapementError('ERR_ALREADY_WATCHED', 'the operation waits already, here or elsewhere', {
+    return new EscapementError('ERR_ALREADY_WATCHED', 'the operation is pending already, in this or another purgatory', {
       op: 'DelayedOperationPurgatory.tryCompleteElseWatch',
     });
   }
 }
 
-/** What users put in; the operations behind `wait` are ours. */
+/** Leaves out the operations of `wait`, which are internal. */
 function withoutConditions<T extends DelayedOperation>(operations: readonly DelayedOperation[]): T[] {
   return operations.filter((operation) => !(operation instanceof ConditionOperation)) as T[];
 }

@@ -1,46 +1,44 @@
-import { NOT_WATCHED, serialOf, setChain, type DelayedOperation } from './delayed-operation.ts';
-import { KeyLists } from './key-lists.ts';
-import { firstWatcherOf, Watcher, type WatcherList } from './watcher-list.ts';
+import { chainOf, NOT_WATCHED, serialOf, setChain, type DelayedOperation } from './delayed-operation.ts';
 
 /*
- * Who waits for what.
+ * The operations under each key, and the keys of each operation.
  *
  *      key map                    operations
  *      'a' ──► [sentinel] ⇄ w1 ⇄ w3          A: w2 → w1
  *      'b' ──► [sentinel] ⇄ w2               B: w3
  *
- * HOW and WHY. Kafka links from keys to operations only, so an operation that is completed through one key stays on
- * its others until somebody looks or a purge comes by, and its request with it: an out-of-memory bug since 2012
- * (KAFKA-664, KAFKA-19389). Here an operation knows its watchers, and takes all of them along when it goes.
- * What becomes of a key that nobody waits for any more, key-lists.ts tells.
+ * HOW and WHY. Kafka links from keys to operations only, so an operation that completes through one key stays under its other
+ * keys until they are checked or purged, and its request with it: an out-of-memory bug since 2012 (KAFKA-664, KAFKA-19389).
+ * Here an operation is linked to its watchers, and all of them are removed with it.
  */
 
-/** Every watcher of one purgatory. Calls no user code. */
+/** All watchers of one purgatory. Calls no user code. */
 export class Watchers {
   readonly #lists = new KeyLists();
   #size = 0;
   #latestSerial = 0;
-  /** Where the walk that is under way goes on. There is one walk at a time. */
+  /** The position of the walk. There is one walk at a time. */
   #cursor: Watcher | WatcherList | undefined;
-  /** Operations that came later than this are not in the walk. */
+  /** Operations with a later serial number are not in the walk. */
   #walkUntil = 0;
 
-  /** Watchers on all keys. */
+  /** Number of watchers under all keys. */
   get size(): number {
     return this.#size;
   }
 
+  /** Number of watched keys. */
   get keys(): number {
     return this.#lists.size;
   }
 
-  /** By key: for the integrity checker. */
+  /** The watchers by key. */
   get lists(): KeyLists {
     return this.#lists;
   }
 
   /**
-   * Puts an operation, which must be under no key, under each of some keys. O(keys).
+   * Adds an operation, which must be under no key, under each of these keys. O(keys).
    *
    * @returns its serial number.
    */
@@ -55,7 +53,7 @@ export class Watchers {
     return serial;
   }
 
-  /** Takes an operation off all of its keys. O(keys). */
+  /** Removes an operation from all of its keys. O(keys). */
   remove(operation: DelayedOperation): void {
     for (let watcher = firstWatcherOf(operation); watcher !== undefined; watcher = watcher.sibling) {
       if (this.#cursor === watcher) this.#cursor = watcher.next;
@@ -66,18 +64,18 @@ export class Watchers {
     setChain(operation, undefined, NOT_WATCHED);
   }
 
-  /** Forgets the keys that are only kept. Nobody may wait. */
+  /** Forgets the kept keys. No operation may be watched. */
   clear(): void {
     this.#lists.clear();
   }
 
-  /** Begins to walk through what is under a key now, in the order it came. It may change in any way meanwhile. */
+  /** Begins a walk over the operations that are under a key now, in order of arrival. They may change in any way meanwhile. */
   startWalk(key: unknown): void {
     this.#cursor = this.#lists.get(key)?.next;
     this.#walkUntil = this.#latestSerial;
   }
 
-  /** The next operation of the walk. */
+  /** Returns the next operation of the walk. */
   walk(): DelayedOperation | undefined {
     const watcher = this.#cursor;
     if (!(watcher instanceof Watcher) || serialOf(watcher.operation) > this.#walkUntil) {
@@ -88,7 +86,7 @@ export class Watchers {
     return watcher.operation;
   }
 
-  /** The operations under a key, in the order they came. O(operations). */
+  /** Returns the operations under a key, in order of arrival. O(operations). */
   under(key: unknown): DelayedOperation[] {
     const operations: DelayedOperation[] = [];
     const list = this.#lists.get(key);
@@ -98,11 +96,139 @@ export class Watchers {
     return operations;
   }
 
-  /** Every operation once, in the order they came. O(watchers + operations log operations). */
+  /** Returns every operation once, in order of arrival. O(watchers + operations log operations). */
   all(): DelayedOperation[] {
     const operations = new Set<DelayedOperation>();
     for (const key of this.#lists.all.keys())
       for (const operation of this.under(key)) operations.add(operation);
     return [...operations].sort((a, b) => serialOf(a) - serialOf(b));
+  }
+}
+
+/**
+ * One operation under one key. It is in two chains, the doubly linked list of its key and the chain of all watchers of its
+ * operation, so that it can be removed from both through either of them.
+ */
+export class Watcher {
+  readonly operation: DelayedOperation;
+  readonly list: WatcherList;
+  /** The next watcher of the same operation. */
+  readonly sibling: Watcher | undefined;
+  /** Neighbours under the same key; the list is circular through its sentinel. */
+  prev: Watcher | WatcherList;
+  next: Watcher | WatcherList;
+
+  constructor(operation: DelayedOperation, list: WatcherList, sibling: Watcher | undefined) {
+    this.operation = operation;
+    this.list = list;
+    this.sibling = sibling;
+    this.prev = list.prev;
+    this.next = list;
+    list.prev.next = this;
+    list.prev = this;
+  }
+
+  /** Removes the watcher from the list of its key. The links of a removed watcher are never followed. */
+  unlink(): void {
+    this.prev.next = this.next;
+    this.next.prev = this.prev;
+  }
+}
+
+/** The watchers of one key in order of arrival: a circular list that is its own sentinel. */
+export class WatcherList {
+  /** The key of the list in the map. */
+  readonly key: unknown;
+  prev: Watcher | WatcherList = this;
+  next: Watcher | WatcherList = this;
+
+  constructor(key: unknown) {
+    this.key = key;
+  }
+
+  get isEmpty(): boolean {
+    return this.next === this;
+  }
+}
+
+/** The latest watcher of an operation; each has the next one as its sibling. */
+export function firstWatcherOf(operation: DelayedOperation): Watcher | undefined {
+  return chainOf(operation) as Watcher | undefined;
+}
+
+/** Most unwatched keys that stay in the map. A power of two. */
+const KEPT = 256;
+
+/**
+ * The list of watchers of each key.
+ *
+ * WHY some keys stay when they are no longer watched: a key that is watched again and again (that of a heartbeat, for example)
+ * would be deleted and set each time, and V8's `Map` steps over its deleted slots until it is rebuilt, which a large map seldom
+ * is: 20 µs an operation with 100 000 keys. So the keys that were unwatched last are kept until others replace them. An object
+ * as a key is not kept, because that would keep the object alive.
+ */
+export class KeyLists {
+  readonly #lists = new Map<unknown, WatcherList>();
+  /** Lists that became empty, the latest before `#next`. A list may be in use again, or be here twice. */
+  readonly #kept: (WatcherList | undefined)[] = [];
+  #next = 0;
+  #emptyKeys = 0;
+
+  /** Number of watched keys. */
+  get size(): number {
+    return this.#lists.size - this.#emptyKeys;
+  }
+
+  /** Number of kept keys, which are not watched. */
+  get emptyKeys(): number {
+    return this.#emptyKeys;
+  }
+
+  /** Every list, including those of kept keys. */
+  get all(): ReadonlyMap<unknown, WatcherList> {
+    return this.#lists;
+  }
+
+  get(key: unknown): WatcherList | undefined {
+    return this.#lists.get(key);
+  }
+
+  /** Returns the list of a key, for a watcher that is about to be added. */
+  use(key: unknown): WatcherList {
+    const found = this.#lists.get(key);
+    if (found === undefined) {
+      const made = new WatcherList(key);
+      this.#lists.set(key, made);
+      return made;
+    }
+    if (found.isEmpty) this.#emptyKeys--;
+    return found;
+  }
+
+  /** Keeps or deletes a list that has lost its last watcher. */
+  emptied(list: WatcherList): void {
+    this.#emptyKeys++;
+    if (typeof list.key === 'object' || typeof list.key === 'function') {
+      this.#forget(list);
+      return;
+    }
+    const oldest = this.#kept[this.#next];
+    this.#kept[this.#next] = list;
+    this.#next = (this.#next + 1) & (KEPT - 1);
+    if (oldest !== undefined) this.#forget(oldest);
+  }
+
+  clear(): void {
+    this.#lists.clear();
+    this.#kept.length = 0;
+    this.#next = 0;
+    this.#emptyKeys = 0;
+  }
+
+  /** Deletes a list, unless it is in use again or deleted already. */
+  #forget(list: WatcherList): void {
+    if (!list.isEmpty || this.#lists.get(list.key) !== list) return;
+    this.#lists.delete(list.key);
+    this.#emptyKeys--;
   }
 }

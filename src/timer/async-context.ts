@@ -1,16 +1,16 @@
 import { AsyncResource, type AsyncContext } from '../core/async-context.ts';
-import type { EntryCallback } from './reference-page.ts';
+import type { EntryCallback } from './timer-table.ts';
 import { runTask, type TimerTask } from './timer-task.ts';
 
 /*
  * Tasks in the async context of the call that added them, for timers with the option `asyncContext`, which only a runtime with
  * `AsyncResource` accepts.
  *
- * WHY an AsyncResource each: it takes the stores of every `AsyncLocalStorage` along for some 30 ns;
+ * WHY an AsyncResource each: it carries the stores of every `AsyncLocalStorage` for some 30 ns;
  * `AsyncLocalStorage.snapshot` and `AsyncResource.bind` make functions, and take 13 µs on Node 20.
  */
 
-/** The context of a task, kept on the task while it waits: a timer without contexts pays nothing for it. */
+/** The context of a task, kept on the task while it is pending: a timer without contexts pays nothing for it. */
 const CONTEXT: unique symbol = Symbol('escapement.async-context');
 
 interface ContextTask extends TimerTask {
@@ -29,17 +29,17 @@ export class ContextCall<A> {
   }
 }
 
-/** The callback of every entry of a {@link ContextCall}. */
+/** The callback of the entries of a {@link ContextCall}. */
 export const callInContext = <A>({ callback, argument, context }: ContextCall<A>): void => {
   context.runInAsyncScope(callback, undefined, argument);
 };
 
-/** Stores the context in which a task is added. */
+/** Keeps the context of the call that adds a task. */
 export function keepContext(task: ContextTask): void {
   task[CONTEXT] = newContext('escapement.TimerTask');
 }
 
-/** The callback of every entry of a task with a context. */
+/** The callback of the entries of tasks with a context. */
 export const runTaskInContext: EntryCallback = (task: ContextTask): void => {
   const context = task[CONTEXT];
   task[CONTEXT] = undefined;

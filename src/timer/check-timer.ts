@@ -1,19 +1,18 @@
-import { INTERNALS, type TimerInternals } from './timer-internals.ts';
-import type { SystemTimer } from './system-timer.ts';
 import { isTaskCallback } from './async-context.ts';
-import type { TimerTaskList } from './timer-table.ts';
+import { INTERNALS, type SystemTimer, type TimerInternals } from './system-timer.ts';
 import { entryIn, isTimerTask } from './timer-task.ts';
+import type { TimerTaskList } from './timer-task-list.ts';
 import type { TimerWheels } from './timer-wheels.ts';
 import type { TimingWheel } from './timing-wheel.ts';
 
 /**
  * Checks the whole structure of a timer: every link in both directions, every entry's list, bucket and
- * expiration, the clocks of all levels, the delay queue, the counters, the tasks' own view of where they wait,
- * and that one wake-up is armed for the earliest of it or none. For tests: O(tasks + slots).
+ * expiration, the clocks of all levels, the delay queue, the counters, the entries that tasks refer to,
+ * and that one wake-up is armed for the earliest list, or none. For tests: O(tasks + slots).
  *
  * It may be called at any time, also from inside a task.
  *
- * @throws Error - naming the first thing that does not hold.
+ * @throws Error - for the first invariant that does not hold.
  */
 export function checkTimer(timer: SystemTimer): void {
   const internals = timer[INTERNALS]();
@@ -42,7 +41,7 @@ function checkClocks(wheel: TimingWheel, level: number): void {
   const { currentTimeMs, tickMs, overflowWheel } = wheel;
   ensure(
     currentTimeMs % tickMs === 0,
-    `clock ${currentTimeMs} of level ${level} is no multiple of ${tickMs}`,
+    `clock ${currentTimeMs} of level ${level} is not a multiple of ${tickMs}`,
   );
   if (overflowWheel === undefined) return;
   const ahead = currentTimeMs - overflowWheel.currentTimeMs;
@@ -75,25 +74,25 @@ function checkBucket(
   const { tickMs, wheelSize, currentTimeMs } = wheel;
   const { expirationMs } = bucket;
   ensure(bucket.isQueued, `${where} holds tasks and is not in the delay queue`);
-  ensure(expirationMs % tickMs === 0, `${where} expires at ${expirationMs}, no multiple of ${tickMs}`);
+  ensure(expirationMs % tickMs === 0, `${where} expires at ${expirationMs}, not a multiple of ${tickMs}`);
   ensure(
     (expirationMs / tickMs) % wheelSize === index,
     `${where} expires at ${expirationMs}, another bucket's time`,
   );
-  // In ticks, because the end of the coarsest turn can lie where numbers are not exact any more.
+  // In ticks, because the end of the coarsest turn can be where numbers are no longer exact.
   const ticksAhead = (expirationMs - currentTimeMs) / tickMs;
-  // The bucket that the wheels stand in is being emptied, while they are behind.
+  // While the wheels are behind, the bucket that they stand in is being emptied.
   const isAhead = ticksAhead >= (isBehind ? 0 : 1) && ticksAhead < wheelSize;
   ensure(isAhead, `${where} expires at ${expirationMs}, outside the turn that starts at ${currentTimeMs}`);
   for (let slot = bucket.first; slot !== bucket.sentinel; slot = table.next(slot)) {
     const entryMs = table.expirationOf(slot);
-    ensure(entryMs % first.tickMs === 0, `slot ${slot} expires at ${entryMs}, no multiple of the tick`);
+    ensure(entryMs % first.tickMs === 0, `slot ${slot} expires at ${entryMs}, not a multiple of the tick`);
     const belongs = entryMs >= expirationMs && entryMs < expirationMs + tickMs;
     ensure(belongs, `slot ${slot} expires at ${entryMs}, but is in ${where} for ${expirationMs}`);
   }
 }
 
-/** Walks the list forwards, compares every link with its opposite, and notes the entries. */
+/** Follows a list forwards, compares every link with its opposite, and collects the entries. */
 function checkList(list: TimerTaskList, where: string, internals: TimerInternals, linked: Set<number>): void {
   const { table, due } = internals.wheels;
   const { sentinel } = list;
@@ -102,7 +101,7 @@ function checkList(list: TimerTaskList, where: string, internals: TimerInternals
     ensure(table.prev(slot) === prev, `${where}: slot ${slot} does not point back to ${prev}`);
     if (slot === sentinel) break;
     length++;
-    ensure(table.sentinelOf(slot) === sentinel, `${where}: slot ${slot} says it is in another list`);
+    ensure(table.sentinelOf(slot) === sentinel, `${where}: slot ${slot} is marked as in another list`);
     if (slot === due.fenceSlot) continue;
     ensure(!linked.has(slot), `${where}: slot ${slot} is linked twice`);
     linked.add(slot);
@@ -111,19 +110,19 @@ function checkList(list: TimerTaskList, where: string, internals: TimerInternals
   ensure(table.count(sentinel) === length, `${where} counts ${table.count(sentinel)} and holds ${length}`);
 }
 
-/** An id must lead back to its entry, and a task must know where it waits. */
+/** An id must lead back to its entry, and a task must refer to its entry and its driver. */
 function checkEntry(slot: number, { wheels: { table }, driver }: TimerInternals): void {
   ensure(table.slotOf(table.idOf(slot)) === slot, `the id of slot ${slot} leads elsewhere`);
   if (!isTaskCallback(table.callbackOf(slot))) return;
   const task = table.argumentOf(slot);
-  ensure(isTimerTask(task), `slot ${slot} runs a task and has none`);
+  ensure(isTimerTask(task), `slot ${slot} has the callback of tasks, and no task`);
   ensure(
     task.pending && entryIn(task, driver) === slot,
-    `the task of slot ${slot} thinks it waits elsewhere`,
+    `the task of slot ${slot} refers to another entry`,
   );
 }
 
-/** A slot that holds no entry must hold no reference either: that would be a leak. */
+/** A slot that holds no entry must hold no reference: that would be a leak. */
 function checkSlots({ table }: TimerWheels, linked: Set<number>): void {
   for (let slot = 1; slot < table.top; slot++) {
     if (linked.has(slot) || table.isLinked(slot)) continue;
@@ -139,7 +138,7 @@ function checkDelayQueue({ delayQueue, first }: TimerWheels): void {
     for (const bucket of wheel.buckets) {
       if (bucket === undefined) continue;
       const what = `the bucket for ${bucket.expirationMs}`;
-      ensure(bucket.isQueued === queued.has(bucket), `${what} is wrong about being in the delay queue`);
+      ensure(bucket.isQueued === queued.has(bucket), `the delay queue and isQueued disagree about ${what}`);
     }
   }
   for (const [i, { expirationMs }] of buckets.entries()) {
@@ -149,11 +148,11 @@ function checkDelayQueue({ delayQueue, first }: TimerWheels): void {
   }
 }
 
-function checkWakeup({ wheels, driver: { armedForMs, isArming } }: TimerInternals): void {
+function checkWakeup({ wheels, driver: { wakeup, isArming } }: TimerInternals): void {
   const earliestMs = wheels.earliest()?.expirationMs ?? Infinity;
   if (isArming)
     ensure(
-      armedForMs === earliestMs,
-      `the wake-up is armed for ${armedForMs}, the earliest list for ${earliestMs}`,
+      wakeup.deadlineMs === earliestMs,
+      `the wake-up is armed for ${wakeup.deadlineMs}, the earliest list for ${earliestMs}`,
     );
 }

@@ -3,21 +3,21 @@ import type { TimingWheel } from './timing-wheel.ts';
 
 /** A bucket that holds tasks. */
 export interface BucketSnapshot {
-  /** Its place in the ring. */
+  /** Its index in the ring. */
   readonly index: number;
   /** When it expires, in milliseconds on the timer's clock. */
   readonly expirationMs: number;
-  /** Tasks in it. */
+  /** Number of tasks in the bucket. */
   readonly size: number;
 }
 
-/** One wheel. */
+/** A wheel. */
 export interface LevelSnapshot {
   /** The time span of a bucket. */
   readonly tickMs: number;
-  /** Buckets in the ring. */
+  /** Number of buckets in the ring. */
   readonly wheelSize: number;
-  /** One turn: `tickMs × wheelSize`. */
+  /** The length of a turn: `tickMs × wheelSize`. */
   readonly intervalMs: number;
   /** The wheel's clock, a multiple of `tickMs`. */
   readonly currentTimeMs: number;
@@ -25,13 +25,13 @@ export interface LevelSnapshot {
   readonly buckets: BucketSnapshot[];
 }
 
-/** What a picture of the wheels needs: a copy, detached from the timer. */
+/** The state of a timer, as a picture of its wheels needs it: a copy. */
 export interface TimerSnapshot {
-  /** The clock when the snapshot was taken. */
+  /** The time of the snapshot on the timer's clock. */
   readonly nowMs: number;
-  /** Tasks that wait, those that are due included. */
+  /** Number of pending tasks, including those that are due. */
   readonly size: number;
-  /** Tasks that are due and have not run yet. */
+  /** Number of tasks that are due and have not run yet. */
   readonly dueNow: number;
   /** The wheels, finest first. */
   readonly levels: LevelSnapshot[];
@@ -39,6 +39,7 @@ export interface TimerSnapshot {
   readonly delayQueue: number[];
 }
 
+/** Copies the state of the wheels. */
 export function takeSnapshot(wheels: TimerWheels, nowMs: number): TimerSnapshot {
   const levels: LevelSnapshot[] = [];
   for (let wheel: TimingWheel | undefined = wheels.first; wheel; wheel = wheel.overflowWheel) {
@@ -55,10 +56,10 @@ export function takeSnapshot(wheels: TimerWheels, nowMs: number): TimerSnapshot 
 
 function levelOf(wheel: TimingWheel): LevelSnapshot {
   const { tickMs, wheelSize, intervalMs, currentTimeMs } = wheel;
-  const buckets: BucketSnapshot[] = [];
-  for (const [index, bucket] of wheel.buckets.entries()) {
-    if (bucket === undefined || bucket.isEmpty) continue;
-    buckets.push({ index, expirationMs: bucket.expirationMs, size: bucket.size });
-  }
+  const buckets = wheel.buckets.flatMap((bucket, index) =>
+    bucket === undefined || bucket.isEmpty
+      ? []
+      : [{ index, expirationMs: bucket.expirationMs, size: bucket.size }],
+  );
   return { tickMs, wheelSize, intervalMs, currentTimeMs, buckets };
 }

@@ -11,24 +11,33 @@ import {
   keepContext,
   runTaskInContext,
 } from './async-context.ts';
-import type { EntryCallback } from './reference-page.ts';
-import { Sleeper, wakeSleeper } from './sleeper.ts';
 import { takeSnapshot, type TimerSnapshot } from './snapshot.ts';
-import {
-  resolveOptions,
-  type ResolvedSystemTimerOptions,
-  type SystemTimerOptions,
-} from './system-timer-options.ts';
 import { TaskRunner } from './task-runner.ts';
 import { TimerDriver } from './timer-driver.ts';
-import { INTERNALS, type TimerInternals } from './timer-internals.ts';
-import { timerMetrics, type TimerMetrics } from './timer-metrics.ts';
-import { TIMER_CLOSE_OPTIONS, type Timer, type TimerCloseOptions } from './timer.ts';
-import { NO_SLOT } from './timer-table.ts';
+import { NO_SLOT, type EntryCallback } from './timer-table.ts';
 import { attach, drop, entryIn, isTimerTask, runTask, type TimerTask } from './timer-task.ts';
 import { TimerWheels } from './timer-wheels.ts';
+import {
+  resolveOptions,
+  TIMER_CLOSE_OPTIONS,
+  timerMetrics,
+  type SystemTimerOptions,
+  type Timer,
+  type TimerCloseOptions,
+  type TimerMetrics,
+} from './timer.ts';
 
-/** Names one scheduled callback of one timer, for {@link SystemTimer.cancel}. Never 0, never used twice. */
+/** The name of the method that returns the internals of a timer, which may come from another loaded copy of the package. */
+export const INTERNALS: unique symbol = Symbol.for('escapement.timer.internals');
+
+/** What the integrity checkers read. */
+export interface TimerInternals {
+  readonly wheels: TimerWheels;
+  readonly driver: TimerDriver;
+  readonly runner: TaskRunner;
+}
+
+/** Identifies one scheduled callback of one timer, for {@link SystemTimer.cancel}. Never 0, never used twice. */
 export type TimerId = number & {
   /** Only for the compiler: no other number is an id. */
   readonly __timerId: unique symbol;
@@ -37,9 +46,9 @@ export type TimerId = number & {
 /**
  * Runs millions of delayed tasks with one host timeout.
  *
- * HOW. Tasks hang in hierarchical timing wheels (timing-wheel.ts), so adding, cancelling and moving one is
- * O(1). The timer arms one wake-up of its clock for the earliest bucket that holds tasks, and sleeps. When it
- * wakes it moves what is due to a queue, and only then runs user code, a bounded number of tasks a turn:
+ * HOW. Pending tasks are in hierarchical timing wheels (timing-wheel.ts), so adding, cancelling and moving one is
+ * O(1). The timer arms one wake-up of its clock for the earliest bucket that holds tasks. When it fires, the timer
+ * moves what is due to a queue, and only then runs user code, a bounded number of tasks a turn:
  *
  *      add, schedule ──► wheels ──(bucket expires)──► due queue ──(fence)──► run
  *           │                                             ▲
@@ -53,14 +62,14 @@ export type TimerId = number & {
  * ```ts
  * const timer = new SystemTimer();
  * const id = timer.schedule(30_000, (request: Request) => request.fail('timed out'), request);
- * // … the answer came
+ * // … the answer arrived
  * timer.cancel(id);
  * ```
  */
 export class SystemTimer implements Timer {
-  /** For metrics and errors. */
+  /** Name of the timer in metrics and errors. */
   readonly name: string;
-  readonly #options: ResolvedSystemTimerOptions;
+  readonly #clock: Clock;
   readonly #wheels: TimerWheels;
   readonly #runner: TaskRunner;
   readonly #driver: TimerDriver;
@@ -75,67 +84,54 @@ export class SystemTimer implements Timer {
    * @throws TypeError `ERR_INVALID_ARG_TYPE` or `ERR_INVALID_ARG_VALUE` - an option of another type or word.
    * `ERR_UNKNOWN_OPTION` - an unknown option.
    * @throws EscapementError `ERR_CLOCK_INVALID` - the clock returned something that is not a time. Every method that reads the
-   * clock throws this, and has changed nothing. A wake-up reports it to `onError` once, and reads the clock again every second.
+   * clock throws this, and changes nothing. A wake-up reports it to `onError` once, and reads the clock again every second.
    */
   constructor(options: SystemTimerOptions = {}) {
     const resolved = resolveOptions(options);
-    const { name, clock, tickMs, wheelSize, startMs, rounding, autoStart, onError } = resolved;
+    const { name, clock, tickMs, wheelSize, startMs, rounding, metrics } = resolved;
     this.name = name;
-    this.#options = resolved;
+    this.#clock = clock;
     this.#wheels = new TimerWheels(tickMs, wheelSize, startMs, rounding);
-    this.#runner = new TaskRunner(this.#wheels.table, this.#wheels.due, onError);
-    this.#driver = new TimerDriver(
-      this.#wheels,
-      clock,
-      autoStart,
-      (nowMs) => {
-        this.#wake(nowMs);
-      },
-      (error) => {
-        this.#runner.report(error, undefined);
-      },
-    );
+    this.#metrics = metrics && timerMetrics(metrics, name, () => this.size);
+    this.#runner = new TaskRunner(this.#wheels, resolved);
+    this.#driver = new TimerDriver(this.#wheels, this.#runner, resolved, this.#metrics);
     this.#keepsContext = resolved.asyncContext;
     this.#runTask = this.#keepsContext ? runTaskInContext : runTask;
-    const { metrics } = resolved;
-    if (metrics !== undefined) this.#metrics = timerMetrics(metrics, name, () => this.size);
   }
 
-  /** Where its time comes from. */
+  /** The source of time. */
   get clock(): Clock {
-    return this.#options.clock;
+    return this.#clock;
   }
 
-  /** Tasks, callbacks and sleeps that wait: added, and neither started nor cancelled. O(1). */
+  /** Number of pending tasks, callbacks and sleeps: added, and neither started nor cancelled. O(1). */
   get size(): number {
     return this.#wheels.table.size;
   }
 
   /**
-   * Adds a task, to run when its `delayMs` is over. One that already waits, here or in another timer, is moved.
-   * A delay of 0 or less runs at the next turn, never inside this call.
+   * Adds a task, to run when its `delayMs` is over. A task that is pending, here or in another timer, is moved.
+   * A task with a delay of 0 or less runs in the next turn, never inside this call.
    *
    * @throws EscapementError `ERR_TIMER_CLOSED` - after `close`. The task stays where it was.
    * @throws TypeError `ERR_INVALID_ARG_TYPE` - not a `TimerTask`.
    */
   add(task: TimerTask): void {
-    if (this.#driver.isClosed) throw this.#closedError('add');
+    if (this.#runner.isStopped) throw this.#closedError('add');
     if (!isTimerTask(task)) throw wrongType('task', 'a TimerTask', task);
     const { delayMs } = task;
-    // The constructor checked it, but a subclass may compute it anew.
+    // The constructor has checked it, but a subclass may override it with a getter.
     if (!Number.isFinite(delayMs)) throw invalidDelay('task.delayMs', delayMs);
     if (this.#keepsContext) keepContext(task);
-    const entry = entryIn(task, this.#driver);
-    if (entry !== undefined) {
-      this.#driver.move(entry, delayMs);
-      return;
-    }
-    attach(task, this.#driver, this.#driver.enter(this.#runTask, task, delayMs));
+    const driver = this.#driver;
+    const entry = entryIn(task, driver);
+    if (entry === undefined) attach(task, driver, driver.enter(this.#runTask, task, delayMs));
+    else driver.move(entry, delayMs);
   }
 
   /**
-   * Calls `callback(arg)` after `delayMs` milliseconds: a timer without an object. With one shared callback, which learns
-   * from `arg` what it is about, it costs 32 bytes, however many wait.
+   * Calls `callback(arg)` after `delayMs` milliseconds: a timer without an object. With one callback for all, which gets
+   * what differs in `arg`, it costs 32 bytes, however many are pending.
    *
    * @param delayMs - finite; 0 or less means the next turn, never inside this call.
    * @returns an id for `cancel` and `reschedule`. It is stale once the callback has started.
@@ -146,7 +142,7 @@ export class SystemTimer implements Timer {
   schedule(delayMs: number, callback: (arg: undefined) => void): TimerId;
   schedule<A>(delayMs: number, callback: (arg: A) => void, arg: A): TimerId;
   schedule<A>(delayMs: number, callback: (arg?: A) => void, arg?: A): TimerId {
-    if (this.#driver.isClosed) throw this.#closedError('schedule');
+    if (this.#runner.isStopped) throw this.#closedError('schedule');
     if (!Number.isFinite(delayMs)) throw invalidDelay('delayMs', delayMs);
     requireFunction('callback', callback);
     if (this.#keepsContext) return this.#schedule(delayMs, callInContext, new ContextCall(callback, arg));
@@ -156,104 +152,96 @@ export class SystemTimer implements Timer {
   /**
    * Moves the deadline to `delayMs` from now. The id stays the same.
    *
-   * @returns false for an id that no longer waits, and after `close`: nothing changed.
+   * @returns false for an id that is no longer pending, and after `close`: nothing changed.
    * @throws RangeError `ERR_OUT_OF_RANGE` or TypeError `ERR_INVALID_ARG_TYPE` - as in `schedule`.
    */
   reschedule(id: TimerId, delayMs: number): boolean {
-    if (typeof id !== 'number') throw wrongType('id', 'a number from schedule()', id);
+    const slot = this.#slotOf(id);
     if (!Number.isFinite(delayMs)) throw invalidDelay('delayMs', delayMs);
-    const slot = this.#wheels.table.slotOf(id);
-    if (slot === NO_SLOT || this.#driver.isClosed) return false;
+    if (slot === NO_SLOT || this.#runner.isStopped) return false;
     this.#driver.move(slot, delayMs);
     return true;
   }
 
   /**
-   * Takes a scheduled callback out. O(1).
+   * Cancels a scheduled callback. O(1).
    *
-   * @returns true if it waited: it will not run. False for an id that has run, was cancelled, belongs to a slot
+   * @returns true if it was pending: it will not run. False for an id that has run, was cancelled, belongs to a slot
    * in use again, or to another timer; then nothing changed.
    */
   cancel(id: TimerId): boolean {
-    if (typeof id !== 'number') throw wrongType('id', 'a number from schedule()', id);
-    const slot = this.#wheels.table.slotOf(id);
+    const slot = this.#slotOf(id);
     if (slot === NO_SLOT) return false;
     this.#driver.withdraw(slot);
     return true;
   }
 
   /**
-   * Resolves with `value` after `delayMs` milliseconds. Rejects with the signal's reason if that fires first,
-   * and with `ERR_TIMER_CLOSED` if the timer is closed first; bad arguments reject too.
+   * Resolves with `value` after `delayMs` milliseconds. Rejects with the signal's reason if it is aborted first,
+   * with `ERR_TIMER_CLOSED` if the timer is closed first, and for invalid arguments.
    */
   sleep<T = void>(delayMs: number, value?: T, options: SignalOptions = {}): Promise<T> {
     return new Promise((resolve, reject) => {
-      if (this.#driver.isClosed) throw this.#closedError('sleep');
+      if (this.#runner.isStopped) throw this.#closedError('sleep');
       if (!Number.isFinite(delayMs)) throw invalidDelay('delayMs', delayMs);
       const signal = signalOf('SystemTimer.sleep', options);
       signal?.throwIfAborted();
-      const sleeper = new Sleeper(
-        () => {
-          resolve(value as T);
-        },
-        reject,
-        signal,
-      );
+      const sleeper = new Sleeper(resolve as (value: unknown) => void, reject, value, signal);
       const id = this.#schedule(delayMs, wakeSleeper, sleeper);
       sleeper.watch(() => this.cancel(id));
     });
   }
 
   /**
-   * Runs everything that is due, now, however much it is. What falls due meanwhile is left to the next call.
+   * Runs everything that is due. What falls due meanwhile is left to the next call.
    *
    * @returns how many tasks and callbacks ran; 0 inside a task, after `close`, and when the executor runs later.
    */
   poll(): number {
-    return this.#pump(readClock(this.#options.clock), Infinity).ran;
+    return this.#driver.pump(Infinity).ran;
   }
 
   async advanceClock(timeoutMs: number): Promise<boolean> {
     if (typeof timeoutMs !== 'number' || Number.isNaN(timeoutMs)) throw invalidDelay('timeoutMs', timeoutMs);
-    if (this.#driver.isClosed) return false;
-    if (this.#pump(readClock(this.#options.clock), Infinity).fellDue) return true;
+    if (this.#runner.isStopped) return false;
+    if (this.#driver.pump(Infinity).fellDue) return true;
     return timeoutMs > 0 ? this.#driver.wait(timeoutMs) : false;
   }
 
-  /** When the next wake-up is due, in milliseconds on the clock; undefined if nothing waits. */
+  /** When the next wake-up is due, in milliseconds on the clock; undefined if nothing is pending. */
   nextExpirationMs(): number | undefined {
     return this.#wheels.earliest()?.expirationMs;
   }
 
-  /** Waiting tasks keep the process alive. This is the default. */
+  /** Lets pending tasks keep the process alive. This is the default. */
   ref(): void {
-    this.#driver.setRef(true);
+    this.#driver.wakeup.setRef(true);
   }
 
-  /** Waiting tasks do not keep the process alive. */
+  /** Lets the process end although tasks are pending. */
   unref(): void {
-    this.#driver.setRef(false);
+    this.#driver.wakeup.setRef(false);
   }
 
-  /** Whether waiting tasks keep the process alive. */
+  /** Whether pending tasks keep the process alive. */
   hasRef(): boolean {
-    return this.#driver.hasRef;
+    return this.#driver.wakeup.hasRef;
   }
 
-  /** The wheels as they stand: a copy. O(buckets), however many tasks wait. */
+  /** Returns a copy of the state of the wheels. O(buckets), however many tasks are pending. */
   inspect(): TimerSnapshot {
-    return takeSnapshot(this.#wheels, readClock(this.#options.clock));
+    return takeSnapshot(this.#wheels, readClock(this.#clock));
   }
 
   /**
-   * Stops for good: nothing can be added, pending sleeps reject with `ERR_TIMER_CLOSED`, a waiting
-   * `advanceClock` resolves false. Idempotent; also from inside a task.
+   * Closes the timer: nothing can be added, pending sleeps reject with `ERR_TIMER_CLOSED`, a pending
+   * `advanceClock` resolves false. Idempotent; a task may call it, too.
    *
-   * @returns the tasks that waited, in order of expiration; scheduled callbacks and sleeps are not among them.
+   * @returns the tasks that were pending, in order of expiration; scheduled callbacks and sleeps are not among them.
    */
   close(options: TimerCloseOptions = {}): TimerTask[] {
     const { pending } = readOptions('SystemTimer.close', options, TIMER_CLOSE_OPTIONS);
-    if (this.#driver.isClosed) return [];
+    if (this.#runner.isStopped) return [];
     this.#driver.close();
     const tasks = this.#gatherPending(pending === 'drop');
     if (pending === 'run') this.#runner.run(Infinity);
@@ -266,73 +254,31 @@ export class SystemTimer implements Timer {
     this.close();
   }
 
-  /** @internal What a console prints. */
+  /** @internal Returns what a console prints. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
       size: this.size,
       levels: this.#wheels.levels,
       nextExpirationMs: this.nextExpirationMs(),
-      closed: this.#driver.isClosed,
+      closed: this.#runner.isStopped,
     }));
   }
 
-  /** @internal For the integrity checker. */
+  /** @internal For the integrity checkers. */
   [INTERNALS](): TimerInternals {
-    return { wheels: this.#wheels, driver: this.#driver };
+    return { wheels: this.#wheels, driver: this.#driver, runner: this.#runner };
   }
 
   #schedule<A>(delayMs: number, callback: (arg: A) => void, arg: A): TimerId {
     return this.#wheels.table.idOf(this.#driver.enter(callback, arg, delayMs)) as TimerId;
   }
 
-  /** The wake-up fired. */
-  #wake(nowMs: number): void {
-    this.#pump(nowMs, this.#options.autoStart ? this.#options.maxTasksPerTurn : Infinity);
-    this.#driver.waits.settleExpired(nowMs);
-    this.#driver.rearm();
-    this.#metrics?.woke();
+  #slotOf(id: TimerId): number {
+    if (typeof id !== 'number') throw wrongType('id', 'a number from schedule()', id);
+    return this.#wheels.table.slotOf(id);
   }
 
-  /** Moves what is due to the due queue, runs at most `limit` of it, and tells who waits for that. */
-  #pump(nowMs: number, limit: number): { fellDue: boolean; ran: number } {
-    const { due } = this.#wheels;
-    if (!this.#driver.mayRun) return { fellDue: false, ran: 0 };
-    const wasDue = !due.isEmpty && !this.#driver.isHandedOver;
-    const fellDue = this.#wheels.startTurn(nowMs, limit !== Infinity) || wasDue;
-    if (fellDue) this.#driver.waits.settleAll(true);
-    const ran = due.isEmpty ? 0 : this.#dispatch(limit);
-    this.#driver.rearm();
-    return { fellDue, ran };
-  }
-
-  #dispatch(limit: number): number {
-    const { executor } = this.#options;
-    if (executor === undefined) return this.#runTurn(limit);
-    if (this.#driver.isHandedOver) return 0;
-    this.#driver.handOver();
-    let ran = 0;
-    const run = (): void => {
-      if (this.#driver.isHandedOver) ran = this.#runTurn(limit);
-    };
-    try {
-      executor(run);
-    } catch (error) {
-      this.#runner.report(error, undefined);
-      run();
-    }
-    return ran;
-  }
-
-  #runTurn(limit: number): number {
-    if (!this.#driver.mayRun) return 0;
-    this.#driver.pause();
-    const ran = this.#runner.run(limit);
-    this.#driver.resume();
-    this.#metrics?.ran(ran);
-    return ran;
-  }
-
-  /** Brings everything that waits into the due queue, in order, and wakes the sleepers; may drop the rest. */
+  /** Moves everything that is pending to the due queue, in order, and rejects the sleeps; may drop the rest. */
   #gatherPending(isDropped: boolean): TimerTask[] {
     const { due, table } = this.#wheels;
     const tasks: TimerTask[] = [];
@@ -343,9 +289,9 @@ export class SystemTimer implements Timer {
       next = table.next(slot);
       const callback = table.callbackOf(slot);
       const argument = table.argumentOf(slot);
-      const isAsleep = callback === wakeSleeper;
-      if (isAsleep || isDropped) table.discard(slot);
-      if (isAsleep) (argument as Sleeper).fail(closed);
+      const isSleep = callback === wakeSleeper;
+      if (isSleep || isDropped) table.discard(slot);
+      if (isSleep) (argument as Sleeper).fail(closed);
       else if (isTaskCallback(callback)) tasks.push(argument as TimerTask);
     }
     if (isDropped) tasks.forEach(drop);
@@ -358,3 +304,51 @@ export class SystemTimer implements Timer {
     });
   }
 }
+
+/** A pending sleep: a promise that settles at its deadline or when its signal is aborted. It leaves no listener behind. */
+class Sleeper {
+  readonly #resolve: (value: unknown) => void;
+  readonly #reject: (reason: unknown) => void;
+  readonly #value: unknown;
+  readonly #signal: AbortSignal | undefined;
+  #cancelEntry: (() => void) | undefined;
+
+  constructor(
+    resolve: (value: unknown) => void,
+    reject: (reason: unknown) => void,
+    value: unknown,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#value = value;
+    this.#signal = signal;
+  }
+
+  /** @param cancelEntry - removes the entry of the sleep from the timer. */
+  watch(cancelEntry: () => void): void {
+    this.#cancelEntry = cancelEntry;
+    this.#signal?.addEventListener('abort', this);
+  }
+
+  wake(): void {
+    this.#signal?.removeEventListener('abort', this);
+    this.#resolve(this.#value);
+  }
+
+  fail(reason: unknown): void {
+    this.#signal?.removeEventListener('abort', this);
+    this.#reject(reason);
+  }
+
+  /** Called when the signal is aborted. */
+  handleEvent(): void {
+    this.#cancelEntry?.();
+    this.fail(this.#signal?.reason);
+  }
+}
+
+/** The callback of the entries of sleeps; the sleeper is the argument. */
+const wakeSleeper = (sleeper: Sleeper): void => {
+  sleeper.wake();
+};

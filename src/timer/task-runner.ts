@@ -1,26 +1,62 @@
 import { reportUncaught } from '../core/report-uncaught.ts';
 import { isTaskCallback } from './async-context.ts';
-import type { DueQueue } from './due-queue.ts';
 import { NO_SLOT, type TimerTable } from './timer-table.ts';
 import type { TimerTask } from './timer-task.ts';
+import type { DueQueue } from './timer-task-list.ts';
+import type { TimerWheels } from './timer-wheels.ts';
+import type { ResolvedSystemTimerOptions, TimerErrorHandler } from './timer.ts';
 
-/** Called with what user code throws; `task` is undefined for a scheduled callback. */
-export type TimerErrorHandler = (error: unknown, task: TimerTask | undefined) => void;
-
-/** Runs what is due. Whatever user code does in there, the next task still runs. */
+/**
+ * Runs what is due, in the turns that the driver begins: the only part of the timer that calls tasks, callbacks and the executor.
+ * An error in one of them stops none of the others.
+ */
 export class TaskRunner {
   readonly #table: TimerTable;
   readonly #due: DueQueue;
   readonly #onError: TimerErrorHandler;
+  readonly #executor: ResolvedSystemTimerOptions['executor'];
+  /** Whether tasks run now: then no other turn begins, and no wake-up is armed. */
+  isRunning = false;
+  /** Whether the executor has a turn that it has not run yet. */
+  isHandedOver = false;
+  /** Whether the timer is closed: no turn begins any more. */
+  isStopped = false;
 
-  constructor(table: TimerTable, due: DueQueue, onError: TimerErrorHandler | undefined) {
+  constructor(
+    { table, due }: Pick<TimerWheels, 'table' | 'due'>,
+    { onError = reportUncaught, executor }: Pick<ResolvedSystemTimerOptions, 'onError' | 'executor'>,
+  ) {
     this.#table = table;
     this.#due = due;
-    this.#onError = onError ?? reportUncaught;
+    this.#onError = onError;
+    this.#executor = executor;
   }
 
   /**
-   * Runs, in order, what is due when it is called, and at most `limit` of it.
+   * Runs a turn of at most `limit` tasks, or hands it over to the executor, which may run it later.
+   *
+   * @param onEnd - called at the end of the turn with the number of tasks that ran.
+   * @returns how many tasks have run.
+   */
+  dispatch(limit: number, onEnd: (ran: number) => void): number {
+    if (this.#executor === undefined) return this.#runTurn(limit, onEnd);
+    if (this.isHandedOver) return 0;
+    this.isHandedOver = true;
+    let ran = 0;
+    const run = (): void => {
+      if (this.isHandedOver) ran = this.#runTurn(limit, onEnd);
+    };
+    try {
+      this.#executor(run);
+    } catch (error) {
+      this.report(error, undefined);
+      run();
+    }
+    return ran;
+  }
+
+  /**
+   * Runs, in order, at most `limit` of the tasks that are due when it is called.
    *
    * @returns how many ran.
    */
@@ -40,7 +76,7 @@ export class TaskRunner {
     return ran;
   }
 
-  /** An error handler that throws is an error in user code like any other. */
+  /** Calls `onError`. What that throws is an uncaught exception. */
   report(error: unknown, task: TimerTask | undefined): void {
     try {
       this.#onError(error, task);
@@ -49,7 +85,17 @@ export class TaskRunner {
     }
   }
 
-  /** The entry is given back first: its id is stale inside its own callback, and the callback may add at will. */
+  #runTurn(limit: number, onEnd: (ran: number) => void): number {
+    if (this.isRunning || this.isStopped) return 0;
+    this.isRunning = true;
+    this.isHandedOver = false;
+    const ran = this.run(limit);
+    this.isRunning = false;
+    onEnd(ran);
+    return ran;
+  }
+
+  /** The entry is released first: its id is stale inside its own callback, and the callback may add any entry. */
   #runEntry(slot: number): void {
     const callback = this.#table.callbackOf(slot) as (argument: unknown) => void;
     const argument = this.#table.argumentOf(slot);

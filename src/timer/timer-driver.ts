@@ -1,79 +1,74 @@
 import { readClock, type Clock } from '../core/clock.ts';
 import { Wakeup } from '../core/wakeup.ts';
-import { ClockWaits } from './clock-waits.ts';
-import type { EntryCallback } from './reference-page.ts';
-import { NO_SLOT, type TimerTaskList } from './timer-table.ts';
-import type { TaskHome } from './timer-task.ts';
+import type { TaskRunner } from './task-runner.ts';
+import { NO_SLOT, type EntryCallback } from './timer-table.ts';
+import type { TaskOwner } from './timer-task.ts';
+import type { TimerTaskList } from './timer-task-list.ts';
 import type { TimerWheels } from './timer-wheels.ts';
+import type { ResolvedSystemTimerOptions, TimerMetrics } from './timer.ts';
+
+type DriverOptions = Pick<ResolvedSystemTimerOptions, 'clock' | 'autoStart' | 'maxTasksPerTurn'>;
+
+/** A pending call of `advanceClock`. */
+interface ClockWait {
+  readonly deadlineMs: number;
+  readonly resolve: (fellDue: boolean) => void;
+}
 
 /**
- * Knows one thing: when the timer must wake. Every change of what waits goes through it, so that at any moment
- * one wake-up is armed for the earliest list that holds tasks, or none is.
+ * Keeps one wake-up armed for the earliest list that holds tasks, or none, and pumps when it fires. Every change of what is
+ * pending goes through the driver, and `#rearm` alone moves the wake-up:
  *
- * An entry that comes or goes costs one comparison with the armed deadline; the delay queue is only asked when
- * that deadline is affected. The clock is read once per operation.
+ *     enter, move, withdraw ─► wheels ─► is the armed deadline affected? ─┐
+ *     wake-up, pump ─────────► wheels ─► due queue ─► runner ─────────────┼─► #rearm
+ *     wait, close ────────────────────────────────────────────────────────┘
+ *
+ * An entry that is added or removed costs one comparison with the armed deadline; the delay queue is read only if that
+ * deadline is affected. The clock is read once per operation.
  */
-export class TimerDriver implements TaskHome {
-  readonly waits = new ClockWaits();
+export class TimerDriver implements TaskOwner {
   readonly #wheels: TimerWheels;
   readonly #clock: Clock;
-  readonly #wakeup: Wakeup;
+  readonly #runner: TaskRunner;
   readonly #autoStart: boolean;
-  /** Whether there is anybody to wake: the timer itself, or a caller of `advanceClock`. */
-  #isDriven: boolean;
-  #isPaused = false;
-  #isHandedOver = false;
-  #isClosed = false;
+  readonly #maxTasksPerTurn: number;
+  readonly #metrics: TimerMetrics | undefined;
+  readonly wakeup: Wakeup;
+  /** Few at any time: usually one loop. */
+  #waits: ClockWait[] = [];
 
   constructor(
     wheels: TimerWheels,
-    clock: Clock,
-    autoStart: boolean,
-    onWake: (nowMs: number) => void,
-    onClockError: (error: unknown) => void,
+    runner: TaskRunner,
+    { clock, autoStart, maxTasksPerTurn }: DriverOptions,
+    metrics?: TimerMetrics,
   ) {
     this.#wheels = wheels;
     this.#clock = clock;
+    this.#runner = runner;
     this.#autoStart = autoStart;
-    this.#isDriven = autoStart;
-    this.#wakeup = new Wakeup(clock, onWake, onClockError);
+    this.#maxTasksPerTurn = autoStart ? maxTasksPerTurn : Infinity;
+    this.#metrics = metrics;
+    this.wakeup = new Wakeup(
+      clock,
+      (nowMs) => {
+        this.#wake(nowMs);
+      },
+      (error) => {
+        runner.report(error, undefined);
+      },
+    );
   }
 
-  /** When the wake-up is due; `Infinity` if none is armed. */
-  get armedForMs(): number {
-    return this.#wakeup.deadlineMs;
-  }
-
-  /** Whether, at this moment, a wake-up is armed for the earliest list if there is one, and for nothing else. */
+  /** Whether a wake-up must be armed now for the earliest list, if there is one, and for nothing else. */
   get isArming(): boolean {
-    const isHeld = this.#isPaused || this.#isHandedOver || this.#isClosed || this.#wakeup.isRetrying;
-    return this.#autoStart && this.waits.isEmpty && !isHeld;
-  }
-
-  get isClosed(): boolean {
-    return this.#isClosed;
-  }
-
-  /** Whether due tasks may run: not while others do, and not after `close`. */
-  get mayRun(): boolean {
-    return !this.#isPaused && !this.#isClosed;
-  }
-
-  /** Whether an executor has a turn that it has not run yet. */
-  get isHandedOver(): boolean {
-    return this.#isHandedOver;
-  }
-
-  get hasRef(): boolean {
-    return this.#wakeup.hasRef;
-  }
-
-  setRef(hasRef: boolean): void {
-    this.#wakeup.setRef(hasRef);
+    const { isRunning, isHandedOver, isStopped } = this.#runner;
+    const isHeld = isRunning || isHandedOver || isStopped || this.wakeup.isRetrying;
+    return this.#autoStart && this.#waits.length === 0 && !isHeld;
   }
 
   /**
-   * Makes an entry for `callback(argument)`, `delayMs` from now. If the clock throws, or is wrong, there is none.
+   * Adds an entry for `callback(argument)`, `delayMs` from now. If the clock throws or is wrong, nothing is added.
    *
    * @returns its slot.
    */
@@ -86,92 +81,115 @@ export class TimerDriver implements TaskHome {
     return slot;
   }
 
-  /** Places an entry that waits already anew, `delayMs` from now. */
+  /** Moves a pending entry to `delayMs` from now. */
   move(slot: number, delayMs: number): void {
     const nowMs = readClock(this.#clock);
     const hasExpired = this.#catchUp(nowMs);
     const emptied = this.#wheels.table.unlink(slot);
-    const wasAwaited = emptied !== NO_SLOT && this.#isAwaited(emptied);
+    const wasAwaited = this.#isAwaited(emptied);
     const list = this.#wheels.place(slot, delayMs, nowMs);
-    if (hasExpired || wasAwaited || this.#isLate(list)) this.rearm(nowMs);
+    if (hasExpired || wasAwaited || this.#isLate(list)) this.#rearm(nowMs);
   }
 
   withdraw(slot: number): void {
-    const { table } = this.#wheels;
-    const emptied = table.discard(slot);
-    if (emptied !== NO_SLOT && this.#isAwaited(emptied)) this.rearm();
+    if (this.#isAwaited(this.#wheels.table.discard(slot))) this.#rearm();
   }
 
-  /** Waits for the next bucket to fall due, at most `timeoutMs`. */
+  /** Resolves with true when the next bucket falls due, and with false after `timeoutMs`. */
   wait(timeoutMs: number): Promise<boolean> {
     const nowMs = readClock(this.#clock);
-    const fellDue = this.waits.add(nowMs + timeoutMs);
-    this.rearm(nowMs);
-    return fellDue;
+    return new Promise((resolve) => {
+      this.#waits.push({ deadlineMs: nowMs + timeoutMs, resolve });
+      this.#rearm(nowMs);
+    });
   }
 
-  /** Tasks run from here on: whatever they add, one look at the end is enough. */
-  pause(): void {
-    this.#isPaused = true;
-    this.#isHandedOver = false;
+  /** Moves what is due to the due queue, and runs at most `limit` of it; nothing inside a task and after `close`. */
+  pump(limit: number, nowMs = readClock(this.#clock)): { fellDue: boolean; ran: number } {
+    const { due } = this.#wheels;
+    const { isRunning, isStopped, isHandedOver } = this.#runner;
+    if (isRunning || isStopped) return { fellDue: false, ran: 0 };
+    const wasDue = !due.isEmpty && !isHandedOver;
+    const fellDue = this.#wheels.startTurn(nowMs, limit !== Infinity) || wasDue;
+    if (fellDue) this.#settleWaits(true);
+    const ran = due.isEmpty ? 0 : this.#runner.dispatch(limit, this.#endTurn);
+    this.#rearm();
+    return { fellDue, ran };
   }
 
-  resume(): void {
-    this.#isPaused = false;
-    this.rearm();
-  }
-
-  /** An executor has taken on what is due: only buckets need a wake-up until `pause`. */
-  handOver(): void {
-    this.#isHandedOver = true;
-  }
-
-  /** Moves the one wake-up to where it belongs. */
-  rearm(nowMs?: number): void {
-    if (this.#isPaused || this.#isClosed) return;
-    this.#isDriven = this.#autoStart || !this.waits.isEmpty;
-    this.#wakeup.moveTo(this.#isDriven ? this.#wakeAtMs() : Infinity, nowMs);
-  }
-
-  /** Nobody is woken any more. */
+  /** Disarms the wake-up for good, and ends every wait. */
   close(): void {
-    this.#isClosed = true;
-    this.#wakeup.moveTo(Infinity);
-    this.waits.settleAll(false);
+    this.#runner.isStopped = true;
+    this.#settleWaits(false);
+    this.wakeup.moveTo(Infinity);
+  }
+
+  #wake(nowMs: number): void {
+    this.pump(this.#maxTasksPerTurn, nowMs);
+    this.#settleWaits(false, nowMs);
+    this.#rearm();
+    this.#metrics?.woke();
+  }
+
+  readonly #endTurn = (ran: number): void => {
+    this.#rearm();
+    this.#metrics?.ran(ran);
+  };
+
+  /** Settles the waits whose deadline is at or before `untilMs`. */
+  #settleWaits(fellDue: boolean, untilMs = Infinity): void {
+    const waits = this.#waits;
+    this.#waits = waits.filter(({ deadlineMs }) => deadlineMs > untilMs);
+    for (const { deadlineMs, resolve } of waits) if (deadlineMs <= untilMs) resolve(fellDue);
   }
 
   /**
-   * Brings the wheels to now, so that the level of an insertion depends on its delay alone, however long nothing
-   * happened; and so that what is overdue stands in the due queue before a newcomer does.
+   * Brings the wheels to now, so that the level of an insertion depends on its delay alone, however long the timer was idle, and
+   * so that overdue entries are in the due queue before a new one.
    *
-   * @returns whether a bucket expired, so that the wake-up may belong elsewhere.
+   * @returns whether a bucket expired, so that the wake-up may have to move.
    */
   #catchUp(nowMs: number): boolean {
     return nowMs >= this.#wheels.first.nextTickMs && this.#wheels.catchUp(nowMs);
   }
 
-  /** A wake-up that cannot be armed takes the entry with it that asked for it: its caller learns by the error. */
+  /** Whether the wake-up is armed for this list, which is empty now, or for one that is no earlier. */
+  #isAwaited(sentinel: number): boolean {
+    return sentinel !== NO_SLOT && this.#wheels.table.expirationOf(sentinel) <= this.wakeup.deadlineMs;
+  }
+
+  /** Whether the wake-up is armed for later than a list needs it. */
+  #isLate(list: TimerTaskList): boolean {
+    return list.expirationMs < this.wakeup.deadlineMs && this.#isDriven;
+  }
+
+  /** Whether there is a use for a wake-up: the timer drives itself, or a call of `advanceClock` is pending. */
+  get #isDriven(): boolean {
+    return this.#autoStart || this.#waits.length > 0;
+  }
+
+  /** A wake-up that cannot be armed takes the entry with it that needed it: the caller gets the error. */
   #rearmFor(slot: number, nowMs: number): void {
     try {
-      this.rearm(nowMs);
+      this.#rearm(nowMs);
     } catch (error) {
       this.#wheels.table.discard(slot);
       throw error;
     }
   }
 
-  /** Whether the wake-up is armed for a list, or for one that is no earlier. */
-  #isAwaited(sentinel: number): boolean {
-    return this.#wheels.table.listAt(sentinel).expirationMs <= this.#wakeup.deadlineMs;
-  }
-
-  /** Whether the wake-up is armed for later than a list needs it. */
-  #isLate(list: TimerTaskList): boolean {
-    return list.expirationMs < this.#wakeup.deadlineMs && this.#isDriven;
+  /** Arms, moves or disarms the wake-up, as what is pending requires. While tasks run that is left to the end of their turn. */
+  #rearm(nowMs?: number): void {
+    if (this.#runner.isRunning || this.#runner.isStopped) return;
+    this.wakeup.moveTo(this.#isDriven ? this.#wakeAtMs() : Infinity, nowMs);
   }
 
   #wakeAtMs(): number {
-    const earliest = this.#isHandedOver ? this.#wheels.delayQueue.peek() : this.#wheels.earliest();
-    return Math.min(earliest?.expirationMs ?? Infinity, this.waits.earliestDeadlineMs);
+    const { delayQueue } = this.#wheels;
+    // An executor has taken on what is due: only buckets need a wake-up until it has run.
+    const earliest = this.#runner.isHandedOver ? delayQueue.peek() : this.#wheels.earliest();
+    let wakeAtMs = earliest?.expirationMs ?? Infinity;
+    for (const { deadlineMs } of this.#waits) wakeAtMs = Math.min(wakeAtMs, deadlineMs);
+    return wakeAtMs;
   }
 }

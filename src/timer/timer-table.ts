@@ -1,8 +1,7 @@
-import { GrowableArray } from './growable-array.ts';
-import { PAGE_SHIFT, ReferencePage, type EntryCallback } from './reference-page.ts';
+import { GrowableMemory } from './growable-memory.ts';
 
 /*
- * Where entries live: a row per timer, in flat memory that the collector never walks.
+ * The entries of a timer: a row each, in flat memory that the collector never walks.
  *
  * HOW and WHY. A linked list of one object per timer costs V8 a write barrier per link and the collector a copy
  * per survivor. Here a link is a 32-bit number, and the four numbers that cancelling touches share 16 bytes, so
@@ -10,23 +9,24 @@ import { PAGE_SHIFT, ReferencePage, type EntryCallback } from './reference-page.
  *
  *     slot   links (Int32)                          expirations (Float64)   reference pages
  *            next   prev   list   generation
- *       1  [   7      7      1    count = 1 ]        .                                            a sentinel
+ *       1  [   7      7      1    count = 1 ]        1 766.0                                      a sentinel
  *       7  [   1      1      1        52    ]        1 766.0                 expire, request      an entry
  *       8  [   9      .     -1        13    ]        .                                            free, next free 9
  *
- * Lists are circular through their sentinel, which counts its entries where an entry has its generation. `list`
- * is the sentinel an entry hangs on, and -1 while it is free. 24 bytes a row, 8 more for the argument, and
- * (almost) none for the callback: see ReferencePage.
+ * Lists are circular through their sentinel, which counts its entries where an entry has its generation, and has the expiration
+ * of the list. `list` is the sentinel of the list that an entry is in, and -1 while the row is free. 24 bytes a row, 8 more for
+ * the argument, and (almost) none for the callback: see ReferencePage.
  *
- * A slot is reused, so an id also says which use it means: id = generation * 2^26 + slot. A slot that has been
- * through all 2^27 generations is retired (40 bytes lost per 134 million timers), so no id ever comes twice.
+ * A slot is reused, so an id contains its generation: id = generation * 2^26 + slot. A slot that has been through all 2^27
+ * generations is retired (40 bytes lost per 134 million timers), so no id is ever used twice.
  *
- * Costs: every operation here is O(1). Memory grows to the most that ever waited at once, and stays.
+ * Costs: every operation here is O(1). Memory grows to the largest number of entries pending at once, and stays.
  */
 
 /** A row: four 32-bit numbers, and a 64-bit one behind them. */
 const ROW_INT32S = 6;
 const ROW_FLOAT64S = 3;
+const ROW_BYTES = 24;
 /** Where in the row the expiration is, in 64-bit numbers. */
 const EXPIRATION = 2;
 const NEXT = 0;
@@ -41,8 +41,10 @@ const FREE = -1;
 /** No slot: the end of the free list, and what a stale id refers to. Slot 0 is never handed out. */
 export const NO_SLOT = 0;
 
-/** `links[GENERATION]` of a row that is not an entry's: no id contains it. */
+/** `links[GENERATION]` of a row that no id refers to. */
 const NO_GENERATION = -1;
+/** The expiration of a list that has never held an entry. */
+const UNSET_MS = -1;
 
 const SLOT_BITS = 26;
 const SLOT_LIMIT = 2 ** SLOT_BITS;
@@ -53,26 +55,31 @@ const FIRST_CAPACITY = 256;
 /** The largest step in slots: bounds both the stall (microseconds) and what is committed and not yet used (2 %). */
 const LARGEST_STEP = 2 ** 14;
 
+/** Slots per page, as a shift. 4 096 references are 32 KiB: small enough to be an ordinary heap object. */
+export const PAGE_SHIFT = 12;
+const PAGE_SIZE = 2 ** PAGE_SHIFT;
+const PAGE_MASK = PAGE_SIZE - 1;
+
+/** What runs when an entry is due. */
+export type EntryCallback = (argument: never) => void;
+
 /** The table of one timer: allocation of rows, ids, and doubly linked lists over them. */
 export class TimerTable {
-  readonly #memory = new GrowableArray<Int32Array>(Int32Array, ROW_INT32S, FIRST_CAPACITY);
+  readonly #memory = new GrowableMemory(FIRST_CAPACITY * ROW_BYTES);
   readonly #pages: ReferencePage[] = [];
   readonly #isUsed = (slot: number): boolean => this.#isEntry(slot);
-  /** By sentinel. Few: a wheel makes its buckets when it needs them. */
-  readonly #lists = new Map<number, TimerTaskList>();
   readonly #generationMask: number;
   /** Random, so that an id of another timer is as good as never valid here. */
   readonly #firstGeneration: number;
   /** Two views of the same rows. */
-  #rows = this.#memory.values;
-  #expirations = new Float64Array(this.#rows.buffer);
-  #capacity = FIRST_CAPACITY;
+  #rows = new Int32Array(this.#memory.buffer);
+  #expirations = new Float64Array(this.#memory.buffer);
   /** The first slot that was never used. */
   #top = NO_SLOT + 1;
   #firstFree = NO_SLOT;
   #size = 0;
 
-  /** @param generationBits - fewer only in a test, which uses a slot up. */
+  /** @param generationBits - fewer only in tests, which use up a slot. */
   constructor(generationBits: number = GENERATION_BITS) {
     this.#generationMask = 2 ** generationBits - 1;
     this.#firstGeneration = Math.floor(Math.random() * 2 ** generationBits);
@@ -88,7 +95,7 @@ export class TimerTable {
     return this.#top;
   }
 
-  /** A row for a new entry: in no list yet, so the caller must append it to one before anything else happens. */
+  /** Returns a row for a new entry. It is in no list yet: the caller must append it to one before anything else happens. */
   allocate(callback: EntryCallback, argument: unknown): number {
     const free = this.#firstFree;
     const slot = free === NO_SLOT ? this.#newEntrySlot() : free;
@@ -98,7 +105,7 @@ export class TimerTable {
     return slot;
   }
 
-  /** Takes a row out of use; it must be in no list. Its id is stale from here on. */
+  /** Frees a row, which must be in no list. Its id is stale from here on. */
   release(slot: number): void {
     const rows = this.#rows;
     const row = slot * ROW_INT32S;
@@ -120,7 +127,7 @@ export class TimerTable {
     return (this.#pages[slot >>> PAGE_SHIFT] as ReferencePage).argumentOf(slot);
   }
 
-  /** In milliseconds on the timer's clock, a multiple of its tick. */
+  /** The expiration of an entry or, by its sentinel, of a list: milliseconds on the timer's clock, a multiple of its tick. */
   expirationOf(slot: number): number {
     return this.#expirations[slot * ROW_FLOAT64S + EXPIRATION] as number;
   }
@@ -129,33 +136,33 @@ export class TimerTable {
     this.#expirations[slot * ROW_FLOAT64S + EXPIRATION] = expirationMs;
   }
 
-  /** The number a user holds for an entry: unique for the life of the timer, never 0. */
+  /** The id of an entry: unique for the life of the timer, never 0. */
   idOf(slot: number): number {
     return (this.#rows[slot * ROW_INT32S + GENERATION] as number) * SLOT_LIMIT + slot;
   }
 
-  /** The entry an id stands for, or `NO_SLOT` if it is stale, of another timer, or no id at all. */
+  /** The slot of the entry that an id refers to; `NO_SLOT` if the id is stale, of another timer, or not an id at all. */
   slotOf(id: number): number {
     const generation = Math.floor(id / SLOT_LIMIT);
     const remainder = id - generation * SLOT_LIMIT;
     const slot = remainder | 0;
-    if (slot !== remainder || slot <= NO_SLOT || slot >= this.#top || generation < 0) return NO_SLOT;
-    if (this.#rows[slot * ROW_INT32S + GENERATION] !== generation) return NO_SLOT;
-    return this.#isEntry(slot) ? slot : NO_SLOT;
+    if (slot !== remainder || slot >= this.#top) return NO_SLOT;
+    const isCurrent = this.#rows[slot * ROW_INT32S + GENERATION] === generation;
+    return isCurrent && this.#isEntry(slot) ? slot : NO_SLOT;
   }
 
-  /** A row that starts and ends a list. Sentinels are never given back: a wheel keeps its buckets. */
-  newSentinel(list: TimerTaskList): number {
+  /** Returns a row that starts and ends a list. Sentinels are never released: a wheel keeps its buckets. */
+  newSentinel(): number {
     const slot = this.#newSlot();
     const row = slot * ROW_INT32S;
     this.#rows[row + NEXT] = slot;
     this.#rows[row + PREV] = slot;
     this.#rows[row + LIST] = slot;
-    this.#lists.set(slot, list);
+    this.setExpiration(slot, UNSET_MS);
     return slot;
   }
 
-  /** A row that can be linked like an entry to mark a place in a list, and that no id can name. */
+  /** Returns a row that can be linked like an entry to mark a position in a list, and that no id refers to. */
   newMarker(): number {
     const slot = this.#newSlot();
     const row = slot * ROW_INT32S;
@@ -164,7 +171,7 @@ export class TimerTable {
     return slot;
   }
 
-  /** Links an entry at the end of a list. It must be in none. */
+  /** Links an entry, which must be in no list, at the tail of a list. */
   append(sentinel: number, slot: number): void {
     const rows = this.#rows;
     const row = slot * ROW_INT32S;
@@ -178,7 +185,7 @@ export class TimerTable {
     rows[head + COUNT] = (rows[head + COUNT] as number) + 1;
   }
 
-  /** `append` for each, with one write to each row: every link is known beforehand. */
+  /** Appends entries in order, with one write to each row: every link is known beforehand. */
   appendAll(sentinel: number, slots: Int32Array): void {
     const rows = this.#rows;
     const head = sentinel * ROW_INT32S;
@@ -198,9 +205,9 @@ export class TimerTable {
   }
 
   /**
-   * Takes an entry out of the list it is in, and leaves the row for `append` or `release`.
+   * Removes an entry from its list, and leaves the row for `append` or `release`.
    *
-   * @returns the list's sentinel if it has become empty, else `NO_SLOT`.
+   * @returns the sentinel of the list if it has become empty, else `NO_SLOT`.
    */
   unlink(slot: number): number {
     const rows = this.#rows;
@@ -215,22 +222,18 @@ export class TimerTable {
     return next === prev ? next : NO_SLOT;
   }
 
-  /** `unlink` and `release`. */
+  /** Unlinks and releases an entry. @returns as `unlink`. */
   discard(slot: number): number {
     const emptied = this.unlink(slot);
     this.release(slot);
     return emptied;
   }
 
-  /** Forgets a list's entries, which stay chained by `next` up to the sentinel, for the caller to append anew. */
-  detachAll(sentinel: number): void {
-    const head = sentinel * ROW_INT32S;
-    this.#rows[head + NEXT] = sentinel;
-    this.#rows[head + PREV] = sentinel;
-    this.#rows[head + COUNT] = 0;
-  }
-
-  /** Forgets the first `count` entries of a list, which the caller has appended elsewhere. `slot` comes after them. */
+  /**
+   * Drops the first `count` entries of a list, for the caller to append elsewhere, or after that. They stay chained by `next`.
+   *
+   * @param slot - the entry after them; the sentinel if they are all.
+   */
   cutBefore(sentinel: number, slot: number, count: number): void {
     const head = sentinel * ROW_INT32S;
     this.#rows[head + NEXT] = slot;
@@ -238,12 +241,7 @@ export class TimerTable {
     this.#rows[head + COUNT] = (this.#rows[head + COUNT] as number) - count;
   }
 
-  /** The list that a sentinel was made for. */
-  listAt(sentinel: number): TimerTaskList {
-    return this.#lists.get(sentinel) as TimerTaskList;
-  }
-
-  /** The sentinel of the list an entry is in. */
+  /** The sentinel of the list that an entry is in. */
   sentinelOf(slot: number): number {
     return this.#rows[slot * ROW_INT32S + LIST] as number;
   }
@@ -265,7 +263,7 @@ export class TimerTable {
     return (this.#rows[slot * ROW_INT32S + LIST] as number) > NO_SLOT;
   }
 
-  /** Whether an entry holds the slot: not nothing, not a sentinel, not a marker. */
+  /** Whether a slot holds an entry: it is not free, and neither a sentinel nor a marker. */
   #isEntry(slot: number): boolean {
     const row = slot * ROW_INT32S;
     const list = this.#rows[row + LIST] as number;
@@ -279,63 +277,75 @@ export class TimerTable {
   }
 
   #newSlot(): number {
-    if (this.#top === this.#capacity) this.#grow();
-    const slot = this.#top++;
+    const slot = this.#top;
+    if (slot === SLOT_LIMIT) throw new RangeError(`a timer holds at most ${SLOT_LIMIT} tasks`);
+    if ((slot + 1) * ROW_INT32S > this.#rows.length) this.#grow();
+    this.#top++;
     if (slot >>> PAGE_SHIFT === this.#pages.length) this.#pages.push(new ReferencePage());
     return slot;
   }
 
   #grow(): void {
-    if (this.#capacity === SLOT_LIMIT) throw new RangeError(`a timer holds at most ${SLOT_LIMIT} tasks`);
-    const capacity = Math.min(this.#capacity + Math.min(this.#capacity, LARGEST_STEP), SLOT_LIMIT);
-    this.#memory.grow(capacity);
-    this.#capacity = capacity;
-    this.#rows = this.#memory.values;
-    this.#expirations = new Float64Array(this.#rows.buffer);
+    this.#memory.grow((this.#top + Math.min(this.#top, LARGEST_STEP)) * ROW_BYTES);
+    this.#rows = new Int32Array(this.#memory.buffer);
+    this.#expirations = new Float64Array(this.#memory.buffer);
   }
 }
 
-/** The expiration of a bucket that waits for nothing. */
-const UNSET_MS = -1;
-
 /**
- * A doubly linked list of entries through a sentinel: one bucket of a wheel, or the queue of what is due.
+ * What 4 096 slots refer to outside flat memory: a callback and its argument each.
  *
- * After Kafka's class of this name, with the links moved into the table; the sentinel's slot is all that is left.
- * A bucket is the element of the delay queue, so it knows when it expires and whether it is queued.
+ * HOW and WHY. Timers come by the million and callbacks by the handful, so a page stores its callback once for
+ * as long as all of its entries agree, and spreads into an array at the first that differs:
+ *
+ *                    page 0               page 1                      page 2
+ *     callbacks   [ expire ]          [ retry | expire | … ]       [ (none) ]
+ *                   uniform               mixed                      unused
+ *     arguments   [ r0 | r1 | … ]     [ r4096 | …          ]       [        ]
+ *
+ * A uniform page costs 8 bytes instead of 32 KiB, and neither adding nor removing an entry writes a callback,
+ * which spares the collector's write barrier. It forgets its callback with its last entry; a mixed page
+ * forgets entry by entry, and stays mixed.
  */
-export class TimerTaskList {
-  /** The sentinel's slot in the table. */
-  readonly sentinel: number;
-  /** The length of the time span that shares this bucket, in milliseconds; 0 for a list outside any wheel. */
-  readonly tickMs: number;
-  /** When the bucket expires: the beginning of its time span. */
-  expirationMs = UNSET_MS;
-  /** Whether the delay queue holds it. A bucket that lost its last entry stays there until it comes to the top. */
-  isQueued = false;
-  readonly #table: TimerTable;
+export class ReferencePage {
+  readonly #arguments: unknown[] = new Array<unknown>(PAGE_SIZE).fill(undefined);
+  /** The callback of every entry, while the page is uniform. */
+  #callback: EntryCallback | undefined;
+  /** The callback of each entry, once the page is mixed. */
+  #callbacks: (EntryCallback | undefined)[] | undefined;
+  /** Entries in use. */
+  #used = 0;
 
-  constructor(table: TimerTable, tickMs: number) {
-    this.#table = table;
-    this.tickMs = tickMs;
-    this.sentinel = table.newSentinel(this);
+  /** Stores what an entry refers to. If the page must spread, `isUsed` returns which of its slots hold entries. */
+  set(slot: number, callback: EntryCallback, argument: unknown, isUsed: (slot: number) => boolean): void {
+    this.#arguments[slot & PAGE_MASK] = argument;
+    this.#used++;
+    if (this.#callback === callback) return;
+    if (this.#callbacks === undefined && this.#callback === undefined) this.#callback = callback;
+    else (this.#callbacks ??= this.#spread(slot & ~PAGE_MASK, isUsed))[slot & PAGE_MASK] = callback;
   }
 
-  get size(): number {
-    return this.#table.count(this.sentinel);
+  /** Forgets what a released entry referred to. */
+  clear(slot: number): void {
+    this.#arguments[slot & PAGE_MASK] = undefined;
+    this.#used--;
+    if (this.#callbacks !== undefined) this.#callbacks[slot & PAGE_MASK] = undefined;
+    else if (this.#used === 0) this.#callback = undefined;
   }
 
-  get isEmpty(): boolean {
-    return this.#table.next(this.sentinel) === this.sentinel;
+  callbackOf(slot: number): EntryCallback {
+    return (
+      this.#callbacks === undefined ? this.#callback : this.#callbacks[slot & PAGE_MASK]
+    ) as EntryCallback;
   }
 
-  /** The slot at the head; only meaningful when the list is not empty. */
-  get first(): number {
-    return this.#table.next(this.sentinel);
+  argumentOf(slot: number): unknown {
+    return this.#arguments[slot & PAGE_MASK];
   }
 
-  /** Links an entry, which must be in no list, at the tail. */
-  add(slot: number): void {
-    this.#table.append(this.sentinel, slot);
+  #spread(firstSlot: number, isUsed: (slot: number) => boolean): (EntryCallback | undefined)[] {
+    const shared = this.#callback;
+    this.#callback = undefined;
+    return this.#arguments.map((_, i) => (isUsed(firstSlot + i) ? shared : undefined));
   }
 }

@@ -1,26 +1,26 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { invalidDelay } from '../core/validate.ts';
-import type { EntryCallback } from './reference-page.ts';
+import type { EntryCallback } from './timer-table.ts';
 
-/** `entry` of a task that waits nowhere. */
+/** The entry of a task that is not pending. */
 const IDLE = -1;
-/** `entry` of a task that waits nowhere because `cancel` took it out. */
+/** The entry of a task that is not pending because it was cancelled. */
 const CANCELLED = -2;
 
-/** A method of tasks that want to know that a timer was closed and has dropped them. */
+/** The name of an optional method of tasks, which a timer calls when it was closed and has dropped the task. */
 export const DROPPED: unique symbol = Symbol.for('escapement.timer-task.dropped');
 
-/** Where a task waits: the part of a timer that its tasks call. */
-export interface TaskHome {
-  /** Takes out the task that `entry` belongs to. */
+/** The part of a timer that its tasks call. */
+export interface TaskOwner {
+  /** Removes an entry. */
   withdraw(entry: number): void;
 }
 
 /**
- * Work for a moment: subclass it, say in `run` what happens, and add it to a {@link Timer}.
+ * Work for a deadline: a subclass implements `run`, and its objects are added to a {@link Timer}.
  *
  * The task is its own handle: it can be cancelled, moved by adding it again (to another timer too), and added
- * again after it ran. It costs one object; its place in the timer is a number.
+ * again after it ran. It costs one object; its entry in the timer is a number.
  *
  * After `org.apache.kafka.server.util.timer.TimerTask`. Differs in `isCancelled`, which is false before the
  * first `add`, and in that adding twice never leaves two entries behind.
@@ -38,15 +38,15 @@ export interface TaskHome {
  * ```
  */
 export abstract class TimerTask {
-  /** How long the task waits after it is added, in milliseconds. Not positive: it is due at once. */
+  /** The delay from `add` to the deadline, in milliseconds. A task whose delay is 0 or less is due at once. */
   readonly delayMs: number;
   /*
    * Class fields on purpose. Assigned in the constructor they would save 8 ns, but then V8 (of Node 20) folds the
    * super call, and compiles over and over a subclass whose `name` was redefined, as esbuild and tsx do: 200 ns.
    */
-  /** The entry it waits in, or IDLE or CANCELLED. Underscored: a subclass must not come by these names. */
+  /** The slot of the entry, or IDLE or CANCELLED. The names begin with an underscore, so that a subclass does not use them. */
   private _entry = IDLE;
-  private _home: TaskHome | undefined = undefined;
+  private _entryOwner: TaskOwner | undefined = undefined;
 
   /**
    * @param delayMs - a finite number of milliseconds; fractions are fine.
@@ -58,35 +58,35 @@ export abstract class TimerTask {
     this.delayMs = delayMs;
   }
 
-  /** What to do when the delay is over. Called once for each `add`, by the timer; it is not pending any more then. */
+  /** Called by the timer when the delay is over, once for each `add`. The task is no longer pending by then. */
   abstract run(): void;
 
   /**
-   * Takes the task off its timer. O(1), from anywhere, also from inside another task's `run`.
+   * Removes the task from its timer. O(1), from anywhere, also from inside another task's `run`.
    *
-   * @returns true if it was waiting: it will not run. False if it has run, was cancelled, or was never added.
+   * @returns true if it was pending: it will not run. False if it has run, was cancelled, or was never added.
    */
   cancel(): boolean {
-    const home = this._home;
-    if (home === undefined) return false;
+    const owner = this._entryOwner;
+    if (owner === undefined) return false;
     const entry = this._entry;
-    this._home = undefined;
+    this._entryOwner = undefined;
     this._entry = CANCELLED;
-    home.withdraw(entry);
+    owner.withdraw(entry);
     return true;
   }
 
-  /** Whether it waits in a timer now: true from `add` until its `run` starts or it is cancelled. */
+  /** Whether the task is in a timer: true from `add` until its `run` starts or it is cancelled. */
   get pending(): boolean {
-    return this._home !== undefined;
+    return this._entryOwner !== undefined;
   }
 
-  /** Whether `cancel` took effect and it was not added again since. */
+  /** Whether `cancel` took effect and the task was not added again since. */
   get isCancelled(): boolean {
     return this._entry === CANCELLED;
   }
 
-  /** Its public fields and state, for `JSON.stringify`: without the timer that it waits in. */
+  /** Returns its public fields and state for `JSON.stringify`, without the timer that it is in. */
   toJSON(): unknown {
     return this[CONSOLE_VIEW]();
   }
@@ -98,8 +98,8 @@ export abstract class TimerTask {
 }
 
 /*
- * What a timer does to its tasks. Not methods, so that a subclass neither sees nor overrides them. Not #private,
- * so that a task made by another loaded copy of this package (the CommonJS build, say) works in this one.
+ * What a timer does with its tasks. Not methods, so that a subclass neither sees nor overrides them. The fields are not #private,
+ * so that a task of another loaded copy of this package (the CommonJS build, for example) works in this one.
  */
 
 export function isTimerTask(value: unknown): value is TimerTask {
@@ -107,34 +107,34 @@ export function isTimerTask(value: unknown): value is TimerTask {
 }
 
 function isForeignTask(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && '_entry' in value && '_home' in value;
+  return typeof value === 'object' && value !== null && '_entry' in value && '_entryOwner' in value;
 }
 
-/** The entry that a task holds in `home`, or undefined if it waits elsewhere or nowhere. */
-export function entryIn(task: TimerTask, home: TaskHome): number | undefined {
-  return task['_home'] === home ? task['_entry'] : undefined;
+/** Returns the entry of a task in `owner`; undefined if the task is in another timer or in none. */
+export function entryIn(task: TimerTask, owner: TaskOwner): number | undefined {
+  return task['_entryOwner'] === owner ? task['_entry'] : undefined;
 }
 
-/** From here on the task waits in `home`; if it waited elsewhere, no longer there. */
-export function attach(task: TimerTask, home: TaskHome, entry: number): void {
-  task['_home']?.withdraw(task['_entry']);
-  task['_home'] = home;
+/** Notes that a task is pending in `owner`, and removes it from where it was pending before. */
+export function attach(task: TimerTask, owner: TaskOwner, entry: number): void {
+  task['_entryOwner']?.withdraw(task['_entry']);
+  task['_entryOwner'] = owner;
   task['_entry'] = entry;
 }
 
-/** The task no longer waits, and was not cancelled. */
+/** Notes that a task is no longer pending, and was not cancelled. */
 export function detach(task: TimerTask): void {
-  task['_home'] = undefined;
+  task['_entryOwner'] = undefined;
   task['_entry'] = IDLE;
 }
 
-/** The task no longer waits, because its timer was closed. */
+/** Notes that a task is no longer pending because its timer was closed. */
 export function drop(task: TimerTask): void {
   detach(task);
   (task as { [DROPPED]?: () => void })[DROPPED]?.();
 }
 
-/** The callback of every entry that a task waits in; the task is the argument. */
+/** The callback of the entries of tasks; the task is the argument. */
 export const runTask: EntryCallback = (task: TimerTask): void => {
   detach(task);
   task.run();

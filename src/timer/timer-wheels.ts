@@ -1,82 +1,72 @@
-import { DelayQueue } from './delay-queue.ts';
-import { DueQueue } from './due-queue.ts';
-import { TimerTable, type TimerTaskList } from './timer-table.ts';
-import { isWorthSorting, sortSpan } from './sort-span.ts';
+import { TimerTable } from './timer-table.ts';
+import { DelayQueue, DueQueue, type TimerTaskList } from './timer-task-list.ts';
+import type { Rounding } from './timer.ts';
 import { TimingWheel } from './timing-wheel.ts';
 
-/** The last moment there is: past it a number cannot hold every millisecond. 285 000 years. */
-const HORIZON_MS = Number.MAX_SAFE_INTEGER;
-
 /**
- * Entries that one turn moves between wheels or to the due queue at most, so that a bucket of millions cannot hold the event
- * loop: a few milliseconds. A turn costs 1 ms besides, so fewer would make such a bucket late.
+ * Most entries that one turn moves between wheels or to the due queue, so that a bucket of millions cannot hold the event
+ * loop: a few milliseconds. Each turn costs 1 ms besides, so fewer would make such a bucket late.
  */
 const MOVES_PER_TURN = 2 ** 16;
 
-/** How a deadline becomes a multiple of the tick: 'up' is never early, 'down' is Kafka's. */
-export type Rounding = 'up' | 'down';
-
 /**
- * Everything that waits in one timer: the wheels, the delay queue of their buckets, and the queue of what is due.
+ * All pending entries of one timer: the wheels, the delay queue of their buckets, and the due queue.
  *
- * It knows numbers and lists. It reads no clock, arms nothing and calls no user code: the timer does that.
+ * It consists of numbers and lists. It reads no clock, arms no wake-up and calls no user code.
  *
  * A turn moves a bounded number of entries. If that is not enough the wheels are behind: their clocks stand at the bucket they
- * have come to, which is half empty and still first in the delay queue, and what is due behind it waits in its buckets. No
- * entry can overtake another one, because the wheels only go on when that bucket is empty.
+ * have reached, which is half empty and still first in the delay queue, and later overdue entries stay in their buckets. No
+ * entry can overtake another one, because the wheels only advance when that bucket is empty.
  */
 export class TimerWheels {
   readonly table = new TimerTable();
   readonly due = new DueQueue(this.table);
   readonly delayQueue = new DelayQueue();
-  /** The finest wheel; the others hang above it. */
+  /** The finest wheel, which leads to the others. */
   readonly first: TimingWheel;
-  /** A field, so that tests can stop the wheels anywhere. */
+  /** A field, so that tests can stop the wheels at any entry. */
   movesPerTurn = MOVES_PER_TURN;
-  /** What operations between two turns may still move: they catch up too. */
+  /** Entries that may still be moved before the next turn: operations between two turns catch up too. */
   #movesLeft = MOVES_PER_TURN;
-  /** The time that the wheels were to reach and have not; `Infinity` if they have. */
+  /** The time that the wheels have not reached although they should have; `Infinity` if they are not behind. */
   #goalMs = Infinity;
   readonly #tickMs: number;
   readonly #roundsUp: boolean;
-  /** Whether rounding is just rounding up to a whole number, as it is by default. */
-  readonly #isPlain: boolean;
+  /** The latest expiration: past it a number cannot hold every millisecond. 285 000 years. */
+  readonly #lastMs: number;
 
   constructor(tickMs: number, wheelSize: number, startMs: number, rounding: Rounding) {
     this.#tickMs = tickMs;
     this.#roundsUp = rounding === 'up';
     this.first = new TimingWheel(tickMs, wheelSize, startMs, this.table, this.delayQueue);
-    this.#isPlain = this.#roundsUp && tickMs === 1;
+    this.#lastMs = Math.floor(Number.MAX_SAFE_INTEGER / tickMs) * tickMs;
   }
 
-  /** How many wheels there are. */
+  /** Number of wheels. */
   get levels(): number {
     let levels = 0;
     for (let wheel: TimingWheel | undefined = this.first; wheel; wheel = wheel.overflowWheel) levels++;
     return levels;
   }
 
-  /** Whether buckets are left that are overdue. What was in them may have been cancelled since the last turn. */
+  /** Whether overdue buckets are left. Their entries may have been cancelled since the last turn. */
   get isBehind(): boolean {
     if (this.#goalMs === Infinity) return false;
     return (this.delayQueue.peek()?.expirationMs ?? Infinity) <= this.#goalMs;
   }
 
   /**
-   * Links an entry, which must be in no list, where it waits until `delayMs` from now: in a bucket, or in the
-   * queue of what is due if the delay is not positive. O(levels).
+   * Links an entry, which must be in no list: into the bucket for `delayMs` from now, or into the due queue if the delay is
+   * not positive. O(levels).
    *
    * The wheels must have caught up with `nowMs`, as far as they may. If they are behind, an entry whose delay is not positive
    * goes to the bucket of `nowMs`, behind what is overdue.
    *
-   * @returns the list it is in; its expiration is when the timer must wake for it.
+   * @returns the list of the entry; the timer must wake at its expiration.
    */
   place(slot: number, delayMs: number, nowMs: number): TimerTaskList {
     if (delayMs > 0) {
-      const deadlineMs = nowMs + delayMs;
-      const isPlain = this.#isPlain && deadlineMs < HORIZON_MS;
-      const expirationMs = isPlain ? Math.ceil(deadlineMs) : this.#roundToTick(deadlineMs);
-      this.table.setExpiration(slot, expirationMs);
+      this.table.setExpiration(slot, this.#roundToTick(nowMs + delayMs));
       const bucket = this.first.add(slot);
       if (bucket !== undefined) return bucket;
     }
@@ -87,7 +77,7 @@ export class TimerWheels {
   }
 
   /**
-   * Begins a turn: `catchUp` with all the moves of a turn, or with as many as it takes.
+   * Begins a turn: catches up with the moves of one turn, or with as many as necessary.
    *
    * @returns whether a bucket that held tasks fell due.
    */
@@ -99,19 +89,18 @@ export class TimerWheels {
   }
 
   /**
-   * Brings the wheels to `nowMs`, or as near as the moves of this turn allow: what fell due moves to the due queue, in order of
-   * expiration.
+   * Advances the wheels to `nowMs`, or as near as the moves of this turn allow: what fell due moves to the due queue, in order
+   * of expiration.
    *
    * @returns whether a bucket that held tasks fell due.
    */
   catchUp(nowMs: number): boolean {
-    if (nowMs < this.first.nextTickMs && this.#goalMs === Infinity) return false;
     const fellDue = this.#expireUntil(nowMs);
     if (this.#goalMs === Infinity) this.first.advanceClock(nowMs);
     return fellDue;
   }
 
-  /** Empties every bucket, however much it is, without moving the clocks any further than to the last one. */
+  /** Empties every bucket, and advances the clocks only to the last one. */
   expireAll(): void {
     this.#movesLeft = Infinity;
     this.#expireUntil(Infinity);
@@ -131,12 +120,12 @@ export class TimerWheels {
     return fellDue;
   }
 
-  /** The list that falls due first, or has: what the timer must wake for. */
+  /** The first list that falls due or is due: the timer must wake for it. */
   earliest(): TimerTaskList | undefined {
     return this.due.isEmpty ? this.delayQueue.peek() : this.due.list;
   }
 
-  /** Puts an entry that is due behind what is overdue: into the bucket of `nowMs`, which may be the one that is half empty. */
+  /** Adds an entry that is due behind what is overdue: to the bucket of `nowMs`, which may be the half-empty one. */
   #addBehind(slot: number, nowMs: number): TimerTaskList | undefined {
     this.table.setExpiration(slot, Math.floor(nowMs / this.#tickMs) * this.#tickMs);
     const bucket = this.first.add(slot);
@@ -149,17 +138,15 @@ export class TimerWheels {
   }
 
   #roundToTick(deadlineMs: number): number {
-    const tickMs = this.#tickMs;
-    const lastMs = Math.floor(HORIZON_MS / tickMs) * tickMs;
-    if (deadlineMs >= lastMs) return lastMs;
-    // Never early: a deadline beyond a whole number of ticks is so by more than the division could round away.
-    const ticks = deadlineMs / tickMs;
-    return (this.#roundsUp ? Math.ceil(ticks) : Math.floor(ticks)) * tickMs;
+    if (deadlineMs >= this.#lastMs) return this.#lastMs;
+    // Never early: a deadline beyond a whole number of ticks exceeds it by more than the division could round away.
+    const ticks = deadlineMs / this.#tickMs;
+    return (this.#roundsUp ? Math.ceil(ticks) : Math.floor(ticks)) * this.#tickMs;
   }
 
   /**
-   * Whether all that a bucket spans is overdue, and so much that it should be sorted. A coarser one for the same
-   * moment must come first, though: it has entries for this span.
+   * Whether the whole span of a bucket is overdue, and has so many entries that it should be sorted. A coarser bucket with the
+   * same expiration must come first, though: it has entries for this span.
    */
   #isSortable({ size, tickMs, expirationMs }: TimerTaskList, timeMs: number): boolean {
     return (
@@ -170,9 +157,9 @@ export class TimerWheels {
   }
 
   /**
-   * Moves everything in a bucket's span to the due queue: the bucket's entries, and those of finer ones in it.
+   * Moves the span of a bucket to the due queue: its entries, and those of the finer buckets in the span.
    *
-   * @returns false, and has changed nothing, if that is more than may be moved now.
+   * @returns false, and changes nothing, if that is more than may be moved now.
    */
   #expireSpan(bucket: TimerTaskList): boolean {
     const { expirationMs: startMs, tickMs } = bucket;
@@ -188,15 +175,15 @@ export class TimerWheels {
       return false;
     }
     this.#movesLeft -= size;
-    // What waits in a finer bucket arrived there before what would come down to it now.
+    // The entries of a finer bucket arrived there before those that would move down to it now.
     buckets.sort((a, b) => a.tickMs - b.tickMs);
     this.due.addAll(sortSpan(buckets, startMs, this.#tickMs, tickMs / this.#tickMs, this.table));
     return true;
   }
 
   /**
-   * Adds each entry again, now that the clock has reached its bucket: it lands in a finer one, or is due. What may not be moved
-   * any more stays, and the bucket is queued again: it is still the first one.
+   * Adds each entry of the bucket that the clock has reached again: to a finer bucket, or to the due queue. What may not be
+   * moved in this turn stays, and the bucket is queued again: it is still the first one.
    */
   #empty(bucket: TimerTaskList): void {
     const { table, first, due } = this;
@@ -211,4 +198,69 @@ export class TimerWheels {
     this.#movesLeft -= count;
     if (!bucket.isEmpty) this.delayQueue.offer(bucket, bucket.expirationMs);
   }
+}
+
+/*
+ * Sorting an overdue span.
+ *
+ * HOW and WHY. When a pump is late, a coarse bucket can be overdue from end to end. Moving its entries down level by level would
+ * touch each row, and the one it is linked behind, once a level, and with a million entries every touch is a cache miss. Sorting
+ * by counting touches each row twice: once to read when it expires, once to link it. The second touch finds its addresses in an
+ * array and not in the row before, so the misses overlap.
+ *
+ *      bucket for 64 … 127        count per tick           slots by tick                due queue
+ *      7 → 3 → 9 → 4        ──►   64: 2, 66: 1, 90: 1 ──►  [ 3, 4 | 9 | 7 ]      ──►    … → 3 → 4 → 9 → 7
+ *      90  64  66  64
+ */
+
+/** A span of more ticks costs more to count than it saves. */
+const MAX_TICKS = 2 ** 16;
+/** Bounds the memory of a sort: 12 bytes an entry, 1.5 MiB. A fuller bucket is emptied level by level. */
+const MAX_ENTRIES = 2 ** 17;
+/** With fewer entries per tick, counting the ticks is the larger part of the work. */
+const TICKS_PER_ENTRY = 4;
+
+/** Whether sorting is faster than emptying a bucket of so many ticks and entries level by level. */
+export function isWorthSorting(ticks: number, entries: number): boolean {
+  return ticks > 1 && ticks <= MAX_TICKS && entries <= MAX_ENTRIES && entries * TICKS_PER_ENTRY >= ticks;
+}
+
+/**
+ * Empties buckets that lie in one span of `ticks` ticks. O(entries + ticks).
+ *
+ * @returns their entries in order of expiration; equal ones in the order of the buckets, then in their order there.
+ */
+export function sortSpan(
+  buckets: readonly TimerTaskList[],
+  startMs: number,
+  tickMs: number,
+  ticks: number,
+  table: TimerTable,
+): Int32Array {
+  const total = buckets.reduce((sum, { size }) => sum + size, 0);
+  const slots = new Int32Array(total);
+  const offsets = new Int32Array(total);
+  // One element longer, and each tick is counted in the element after its own: the prefix sums are where each tick starts.
+  const places = new Int32Array(ticks + 1);
+  let length = 0;
+  for (const bucket of buckets) {
+    for (let slot = bucket.first; slot !== bucket.sentinel; slot = table.next(slot), length++) {
+      const offset = (table.expirationOf(slot) - startMs) / tickMs;
+      slots[length] = slot;
+      offsets[length] = offset;
+      places[offset + 1] = (places[offset + 1] as number) + 1;
+    }
+    table.cutBefore(bucket.sentinel, bucket.sentinel, bucket.size);
+  }
+  for (let tick = 1; tick <= ticks; tick++) {
+    places[tick] = (places[tick] as number) + (places[tick - 1] as number);
+  }
+  const sorted = new Int32Array(total);
+  for (let i = 0; i < total; i++) {
+    const offset = offsets[i] as number;
+    const place = places[offset] as number;
+    sorted[place] = slots[i] as number;
+    places[offset] = place + 1;
+  }
+  return sorted;
 }

@@ -1,11 +1,11 @@
-import type { DelayQueue } from './delay-queue.ts';
-import { type TimerTable, TimerTaskList } from './timer-table.ts';
+import type { TimerTable } from './timer-table.ts';
+import { TimerTaskList, type DelayQueue } from './timer-task-list.ts';
 
 /*
  * Hierarchical timing wheels (Varghese and Lauck, 1987), in the shape Kafka gave them.
  *
  * HOW and WHY. A wheel is a ring of buckets, each for a span of one tick. Adding is O(1) because the bucket is
- * computed from the expiration; a heap pays O(log n). A task further away than one turn goes to the overflow
+ * computed from the expiration; a heap needs O(log n). A task further away than one turn goes to the overflow
  * wheel, whose tick is the whole interval of this one. When a coarse bucket expires, its entries are added
  * again and land one or more wheels finer, so a task moves at most once per level before it runs.
  *
@@ -26,21 +26,23 @@ import { type TimerTable, TimerTaskList } from './timer-table.ts';
  * - An overflow wheel starts at the clock of the wheel below, and is made when the first task needs it.
  */
 
-/** One level. */
+/** One level of the wheels. */
 export class TimingWheel {
   readonly tickMs: number;
   readonly wheelSize: number;
-  /** One turn: `tickMs × wheelSize`. */
+  /** The length of a turn: `tickMs × wheelSize`. */
   readonly intervalMs: number;
-  /** Made when they are first needed: a wheel costs an array until then. */
+  /** Each is made when it is first needed: until then a wheel costs an array. */
   readonly buckets: (TimerTaskList | undefined)[];
   readonly #table: TimerTable;
   readonly #delayQueue: DelayQueue;
-  #overflowWheel: TimingWheel | undefined;
-  /** The clock in ticks, and what follows from it, kept because `add` would pay a division for each. */
+  /** The next coarser wheel; undefined until a task needs it. */
+  overflowWheel: TimingWheel | undefined;
+  /** When the clock must advance: what expires before is due already. */
+  nextTickMs = 0;
+  /** The clock in ticks, and three values that follow from it: `add` would need a division for each. */
   #currentTick = 0;
   #currentIndex = 0;
-  #nextTickMs = 0;
   #endMs = 0;
 
   constructor(tickMs: number, wheelSize: number, startMs: number, table: TimerTable, delayQueue: DelayQueue) {
@@ -58,29 +60,19 @@ export class TimingWheel {
     return this.#currentTick * this.tickMs;
   }
 
-  /** When the clock must move: what expires before it is due already. */
-  get nextTickMs(): number {
-    return this.#nextTickMs;
-  }
-
-  /** The next coarser wheel, if a task has needed it yet. */
-  get overflowWheel(): TimingWheel | undefined {
-    return this.#overflowWheel;
-  }
-
   /**
-   * Links an entry, which must be in no list, into the bucket for its expiration, here or in a coarser wheel. The
-   * expiration is read from the table: as an argument V8 would box it, at every call it does not inline.
+   * Links an entry, which must be in no list, into the bucket for its expiration, here or in a coarser wheel. O(levels). The
+   * expiration is read from the table: as an argument V8 would box it, at every call that is not inlined.
    *
-   * @returns the bucket, or `undefined` if the entry is due already and was linked nowhere. O(levels).
+   * @returns the bucket; `undefined` if the entry is due already and was not linked.
    */
   add(slot: number): TimerTaskList | undefined {
     const expirationMs = this.#table.expirationOf(slot);
-    if (expirationMs < this.#nextTickMs) return undefined;
-    // A coarser wheel cannot take it for due: its clock is this one's, rounded down to this interval.
+    if (expirationMs < this.nextTickMs) return undefined;
+    // It cannot be due in a coarser wheel, whose clock is this one's, rounded down to this interval.
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- a loop instead of a call per level
     let wheel: TimingWheel = this;
-    while (expirationMs >= wheel.#endMs) wheel = wheel.#overflowWheel ?? wheel.#addOverflowWheel();
+    while (expirationMs >= wheel.#endMs) wheel = wheel.overflowWheel ?? wheel.#addOverflowWheel();
     const tick = Math.floor(expirationMs / wheel.tickMs);
     const ahead = wheel.#currentIndex + (tick - wheel.#currentTick);
     const index = ahead < wheel.wheelSize ? ahead : ahead - wheel.wheelSize;
@@ -90,31 +82,31 @@ export class TimingWheel {
     return bucket;
   }
 
-  /** Moves the clocks of this wheel and of those above to `timeMs`. No bucket before it may hold tasks. */
+  /** Advances the clocks of this wheel and of those above to `timeMs`. No bucket before it may hold tasks. */
   advanceClock(timeMs: number): void {
     const tick = Math.floor(timeMs / this.tickMs);
     if (tick <= this.#currentTick) return;
     this.#setTick(tick);
-    this.#overflowWheel?.advanceClock(timeMs);
+    this.overflowWheel?.advanceClock(timeMs);
   }
 
   #setTick(tick: number): void {
     this.#currentTick = tick;
     this.#currentIndex = tick % this.wheelSize;
-    this.#nextTickMs = (tick + 1) * this.tickMs;
+    this.nextTickMs = (tick + 1) * this.tickMs;
     this.#endMs = tick * this.tickMs + this.intervalMs;
   }
 
   #addOverflowWheel(): TimingWheel {
     const { intervalMs, wheelSize, currentTimeMs } = this;
-    this.#overflowWheel = new TimingWheel(
+    this.overflowWheel = new TimingWheel(
       intervalMs,
       wheelSize,
       currentTimeMs,
       this.#table,
       this.#delayQueue,
     );
-    return this.#overflowWheel;
+    return this.overflowWheel;
   }
 
   #addBucket(index: number): TimerTaskList {

@@ -7,11 +7,11 @@ import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
 
 /** Options of a {@link BucketRateLimiter}. */
 export interface BucketRateLimiterOptions {
-  /** Calls a second in the long run; more than 0. `Infinity`: no limit. @example 10 */
+  /** Calls per second in the long run: more than 0. `Infinity`: no limit. @example 10 */
   readonly ratePerSecond: number;
-  /** Calls that are free when none came for a while: an integer of at least 1. @example 100 */
+  /** Calls without a delay after a pause: an integer of at least 1. @example 100 */
   readonly burst: number;
-  /** Where time comes from. @default systemClock */
+  /** The source of time. @default systemClock */
   readonly clock?: Clock;
 }
 
@@ -24,14 +24,14 @@ const OPTIONS = {
 const MS_PER_S = 1_000;
 
 /**
- * A token bucket for all items together: each call reserves the next slot, and says how long it is until then.
+ * A token bucket for all items together: each call reserves the next slot, and returns the time until then.
  *
  *      10 a second, burst 100:  calls 1–100 → 0 ms,  101st → 100 ms,  102nd → 200 ms, …
  *
- * No call is refused, none is taken back, and `forget` gives nothing back: calls that come faster than the rate for
- * long run up a debt, and with it the delay. `WithMaxWaitRateLimiter` bounds the answer, not the debt.
+ * No call is refused, no reservation is cancelled, and `forget` refunds nothing: while calls are more frequent than the rate, the
+ * debt grows, and with it the delay. `WithMaxWaitRateLimiter` bounds the delay, not the debt.
  *
- * The semantics of `Reserve` in Go's golang.org/x/time/rate, which client-go builds on; by the clock that is given.
+ * The semantics of `Reserve` in Go's golang.org/x/time/rate, which client-go uses.
  */
 export class BucketRateLimiter<T> implements RateLimiter<T> {
   readonly #ratePerMs: number;
@@ -60,14 +60,14 @@ export class BucketRateLimiter<T> implements RateLimiter<T> {
   }
 
   forget(_item?: T): void {
-    // What was reserved stays reserved.
+    // A reservation is not refunded.
   }
 
   numRequeues(_item?: T): number {
     return 0;
   }
 
-  /** @internal What a console prints. */
+  /** @internal Returns what a console prints. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({ ratePerSecond: this.#ratePerMs * MS_PER_S, burst: this.#burst }));
   }

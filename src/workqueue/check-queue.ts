@@ -1,17 +1,15 @@
 import { nameOfKey } from '../core/name-of-key.ts';
-import type { SystemTimer } from '../timer/system-timer.ts';
-import { INTERNALS as TIMER_INTERNALS } from '../timer/timer-internals.ts';
+import { INTERNALS as TIMER_INTERNALS, type SystemTimer } from '../timer/system-timer.ts';
 import { NO_SLOT } from '../timer/timer-table.ts';
-import { HELD, HELD_AGAIN, IDLE, QUEUED, type ItemEntry } from './item-entry.ts';
-import { INTERNALS, type WorkQueueInternals } from './work-queue-internals.ts';
-import type { WorkQueue } from './work-queue.ts';
+import { HELD, HELD_AGAIN, IDLE, QUEUED, type ItemEntry } from './item-table.ts';
+import { INTERNALS, type WorkQueue, type WorkQueueInternals } from './work-queue.ts';
 
 /**
- * Checks the whole structure of a work queue: that every entry is where its phase says, and nowhere else; that nobody
- * waits while something is ready; every count; and, with delays, that every item that waits has its place in the timer.
+ * Checks the whole structure of a work queue: that every entry is where it belongs by its phase, and nowhere else; that no caller
+ * waits while an item is ready; every count; and, with delays, that every waiting item has an entry in the timer.
  * For tests: O(items).
  *
- * @throws Error - naming the first thing that does not hold.
+ * @throws Error - for the first invariant that does not hold.
  */
 export function checkQueue<T>(queue: WorkQueue<T>): void {
   const internals = queue[INTERNALS];
@@ -23,10 +21,10 @@ export function checkQueue<T>(queue: WorkQueue<T>): void {
   const heldAgain = entries.filter(([, { phase }]) => phase === HELD_AGAIN).length;
   const idle = entries.filter(([, { phase }]) => phase === IDLE).length;
   ensure(items.held === held, `held is ${items.held}, but ${held} items are held`);
-  ensure(items.heldAgain === heldAgain, `heldAgain is ${items.heldAgain}, but it is ${heldAgain} items`);
-  ensure(items.table.idle === idle, `idle is ${items.table.idle}, but ${idle} keys are`);
-  ensure(items.takers === 0 || items.ready.size === 0, 'somebody waits although an item is ready');
-  ensure(items.takers === 0 || !items.hasEnded, 'somebody waits for a queue that has ended');
+  ensure(items.heldAgain === heldAgain, `heldAgain is ${items.heldAgain}, but ${heldAgain} held items were added again`);
+  ensure(items.table.idle === idle, `idle is ${items.table.idle}, but ${idle} keys are idle`);
+  ensure(items.takers === 0 || items.ready.size === 0, 'a caller waits although an item is ready');
+  ensure(items.takers === 0 || !items.hasEnded, 'a caller waits although the queue has ended');
   checkWaiting(internals);
 }
 
@@ -36,7 +34,7 @@ function ensure(holds: boolean, claim: string): asserts holds {
 
 function checkEntry(key: unknown, entry: ItemEntry<unknown>): void {
   ensure(Object.is(entry.key, key) || entry.key === key, `${nameOfKey(key)}: its entry is for another key`);
-  ensure([IDLE, QUEUED, HELD, HELD_AGAIN].includes(entry.phase), `${nameOfKey(key)}: it is in no phase`);
+  ensure([IDLE, QUEUED, HELD, HELD_AGAIN].includes(entry.phase), `${nameOfKey(key)}: its phase is invalid`);
   ensure(
     entry.phase !== IDLE || entry.item === undefined,
     `${nameOfKey(key)}: it is idle and keeps its item`,
@@ -69,18 +67,18 @@ function checkWaiting<T>({ items, waiting, keyOf }: WorkQueueInternals<T>): void
   for (const { key, item, dueAtMs, timer } of waiting.rows()) {
     const where = nameOfKey(key);
     const ownKey = keyOf(item);
-    ensure(Object.is(ownKey, key) || ownKey === key, `${where}: what waits has another key`);
-    ensure(!Number.isNaN(dueAtMs), `${where}: it waits for no time`);
+    ensure(Object.is(ownKey, key) || ownKey === key, `${where}: the waiting item has another key`);
+    ensure(!Number.isNaN(dueAtMs), `${where}: its due time is invalid`);
     const isParked = dueAtMs === Infinity;
-    ensure(isParked || isScheduled(waiting.timer, timer), `${where}: it waits, and is in no timer`);
+    ensure(isParked || isScheduled(waiting.timer, timer), `${where}: the waiting item is in no timer`);
     count++;
   }
-  ensure(waiting.size === count, `${waiting.size} items wait, but there are ${count}`);
-  ensure(count === 0 || !items.isShutDown, 'items wait although the queue is shut down');
+  ensure(waiting.size === count, `size is ${waiting.size}, but ${count} items are waiting`);
+  ensure(count === 0 || !items.isShutDown, 'items are waiting although the queue is shut down');
 }
 
-/** A timer that somebody has closed keeps nothing; the items are still the queue's. */
+/** A closed timer has no entries; the items are still in the queue. */
 function isScheduled(timer: SystemTimer, id: number): boolean {
-  const { wheels, driver } = timer[TIMER_INTERNALS]();
-  return driver.isClosed || wheels.table.slotOf(id) !== NO_SLOT;
+  const { wheels, runner } = timer[TIMER_INTERNALS]();
+  return runner.isStopped || wheels.table.slotOf(id) !== NO_SLOT;
 }

@@ -4,16 +4,14 @@ import { checkOptions, objectWith, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
 import { SystemTimer } from '../timer/system-timer.ts';
 import { WaitingItems } from './waiting-items.ts';
-import { INTERNALS } from './work-queue-internals.ts';
-import { WORK_QUEUE_OPTIONS, type WorkQueueOptions } from './work-queue-options.ts';
-import { WorkQueue } from './work-queue.ts';
+import { INTERNALS, WORK_QUEUE_OPTIONS, WorkQueue, type WorkQueueOptions } from './work-queue.ts';
 
-/** Options of a `DelayingQueue`. All are checked when it is made. */
+/** Options of a `DelayingQueue`. All are checked by its constructor. */
 export interface DelayingQueueOptions<T> extends WorkQueueOptions<T> {
-  /** For the durations that are measured, and for a timer of its own. @default that of `timer`, or systemClock */
+  /** The clock of measured durations, and of a timer of its own. @default that of `timer`, or systemClock */
   readonly clock?: Clock;
   /**
-   * Where items wait. A timer that is passed in can be shared, and is not closed here.
+   * The timer of the delays. It can be shared, and is not closed by the queue.
    *
    * @default a SystemTimer of its own, made when it is needed and closed at shutdown
    */
@@ -26,16 +24,16 @@ const OPTIONS = {
 } satisfies OptionTable<DelayingQueueOptions<unknown>>;
 
 /**
- * A work queue whose items may be added later.
+ * A work queue whose items may be added with a delay.
  *
- * An item waits at most once: asked for again, the earlier of the two times holds. An `add` brings a waiting item
- * forward, so that it is not processed a second time later.
+ * An item waits at most once: of two due times the earlier one holds. An `add` promotes a waiting item, so that it is not
+ * processed a second time later.
  */
 export class DelayingQueue<T> extends WorkQueue<T> {
   readonly #waiting: WaitingItems<T>;
   readonly #isTimerShared: boolean;
   #timer: SystemTimer | undefined;
-  /** What was dropped at shutdown, until somebody asks. */
+  /** Items that were dropped at shutdown and that `shutDown` has not returned yet. */
   #dropped: T[] = [];
 
   /**
@@ -58,29 +56,29 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     this[INTERNALS].waiting = this.#waiting;
   }
 
-  /** Items that wait for their time. O(1). */
+  /** Number of waiting items. O(1). */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** Whether an item waits for its time, or is parked. */
+  /** Whether an item is waiting: delayed, or parked. */
   isWaiting(item: T): boolean {
     return this.#waiting.has(this[INTERNALS].keyOf(item));
   }
 
-  /** Queues an item now, as `WorkQueue.add`. One that waits is brought forward. */
+  /** Queues an item now, as `WorkQueue.add`. A waiting item is promoted. */
   override add(item: T): void {
     super.add(item);
     if (this.#waiting.size > 0) this.#waiting.remove(this[INTERNALS].keyOf(item));
   }
 
   /**
-   * Queues an item after `delayMs` milliseconds, never early. Waiting already, it keeps the earlier of the two times.
-   * Queued or held, it is queued once more then. Ignored after shutdown.
+   * Queues an item after `delayMs` milliseconds, never early. An item that is waiting already keeps the earlier due time. An item
+   * that is queued or held is queued once more then. Ignored after shutdown.
    *
    * @param delayMs - 0 or less: now. `Infinity`: it is parked until it is added or cancelled.
    * @throws RangeError `ERR_OUT_OF_RANGE` - `delayMs` is `NaN`.
-   * @throws EscapementError `ERR_TIMER_CLOSED` - the timer that was passed in is closed: the item does not wait.
+   * @throws EscapementError `ERR_TIMER_CLOSED` - the timer that was passed in is closed: the item is not added.
    */
   addAfter(item: T, delayMs: number): void {
     if (typeof delayMs !== 'number') throw wrongType('delayMs', 'a number of milliseconds', delayMs);
@@ -91,15 +89,15 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     this[INTERNALS].metrics?.retried();
   }
 
-  /** Takes an item out that waits: it is not queued then. @returns whether it waited. */
+  /** Removes a waiting item, which is not queued then. @returns whether it was waiting. */
   cancelDelayed(item: T): boolean {
     return this.#waiting.size > 0 && this.#waiting.remove(this[INTERNALS].keyOf(item));
   }
 
   /**
-   * As `WorkQueue.shutDown`. Items that wait are dropped, and their timers cancelled.
+   * As `WorkQueue.shutDown`. Waiting items are dropped, and their timers cancelled.
    *
-   * @returns what was dropped, by its times; each item once, so nothing the second time.
+   * @returns the dropped items in order of their due times; an empty array the second time.
    */
   override shutDown(): T[] {
     super.shutDown();
@@ -107,10 +105,10 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     return this.#dropped.splice(0);
   }
 
-  /** As `WorkQueue.shutDownWithDrain`. Items that wait are not waited for: `shutDown` returns them, before or after. */
+  /** As `WorkQueue.shutDownWithDrain`. Waiting items are dropped: `shutDown` returns them, before or after. */
   override shutDownWithDrain(options: SignalOptions = {}): Promise<void> {
     const drained = super.shutDownWithDrain(options);
-    if (this.shuttingDown) this.#dropWaiting(); // or the options were wrong, and nothing has changed
+    if (this.shuttingDown) this.#dropWaiting(); // unless the options were invalid
     return drained;
   }
 
@@ -119,14 +117,14 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     if (!this.#isTimerShared) this.#timer?.close();
   }
 
-  /** The time of an item has come. It is accepted already, so a full queue takes it. */
+  /** Queues an item whose delay is over. It was accepted before, so `maxSize` does not matter. */
   #due(item: T): void {
     const { items, keyOf } = this[INTERNALS];
     items.add(keyOf(item), item);
   }
 }
 
-/** For a subclass to call before this class does, so that the error names the subclass. */
+/** Checks the options of a subclass, so that the error names it. */
 export function requireDelayingQueueOptions<T>(subject: string, options: DelayingQueueOptions<T>): void {
   checkOptions(subject, options, OPTIONS);
 }

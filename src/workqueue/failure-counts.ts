@@ -1,15 +1,15 @@
-/** The least number of items whose failures can be counted: one for each generation. */
+/** The smallest `maxItems`: one for each generation. */
 export const MIN_FAILURE_COUNTS = 2;
 
 /**
  * How often each item has failed.
  *
- * HOW it is bounded. Two generations: counts are made in the young one, and looked up in both. When the young one is
- * half of what is allowed and another item fails, it becomes the old one, and what was in the old one is forgotten. So
- * an item that fails again before as many others have failed keeps its count, the others go within one or two
- * generations, and nothing is ever sorted or moved in a list. Unbounded, there is only a young one.
+ * HOW it is bounded. Two generations: counts are written in the young one, and read in both. When the young one has half of
+ * `maxItems` and another item fails, it becomes the old one, and the old one is forgotten. So an item that fails again before as
+ * many others have failed keeps its count, other counts are forgotten after one or two generations, and nothing is sorted or
+ * moved in a list. Without a bound there is only a young one.
  *
- * WHY. client-go keeps a count for every item that was ever given up without `forget` (kubernetes#138743).
+ * WHY. client-go keeps a count for every item that was ever dropped without `forget` (kubernetes#138743).
  */
 export class FailureCounts<T> {
   readonly #perGeneration: number;
@@ -20,7 +20,7 @@ export class FailureCounts<T> {
     this.#perGeneration = Math.max(Math.floor(maxItems / 2), 1);
   }
 
-  /** Items that are remembered. */
+  /** Number of items with a count. */
   get size(): number {
     return this.#young.size + this.#old.size;
   }
@@ -29,7 +29,7 @@ export class FailureCounts<T> {
     return this.#young.get(item) ?? this.#old.get(item) ?? 0;
   }
 
-  /** @returns how often the item had failed before. */
+  /** Counts a failure. @returns how often the item had failed before. */
   increment(item: T): number {
     const failures = this.get(item);
     if (this.#young.size >= this.#perGeneration && !this.#young.has(item)) this.#age();

@@ -10,8 +10,8 @@ export interface ItemExponentialFailureOptions {
   /** The longest delay, in milliseconds: 0 or more. @example 1_000_000 */
   readonly maxDelayMs: number;
   /**
-   * Items whose failures are remembered at most: an integer of at least 2. The half of them that failed last always is;
-   * the others go when more fail. For items that are given up without `forget`.
+   * Most items whose failures are remembered: an integer of at least 2. Those of the half that failed last always are; the others
+   * are forgotten when more items fail. For items that are dropped without `forget`.
    *
    * @default Infinity
    */
@@ -24,7 +24,7 @@ const OPTIONS = {
   maxItems: [orInfinity(integer(MIN_FAILURE_COUNTS)), Infinity],
 } satisfies OptionTable<ItemExponentialFailureOptions>;
 
-/** 2 to a higher power is no number any more. */
+/** 2 to a higher power is not a finite number. */
 const HIGHEST_EXPONENT = 1_023;
 
 /**
@@ -58,7 +58,7 @@ export class ItemExponentialFailureRateLimiter<T> implements RateLimiter<T> {
     return this.#failures.get(item);
   }
 
-  /** @internal What a console prints. */
+  /** @internal Returns what a console prints. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
       baseDelayMs: this.#baseDelayMs,

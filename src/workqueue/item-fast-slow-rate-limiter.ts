@@ -7,11 +7,11 @@ import { cleanDelay, type RateLimiter } from './rate-limiter.ts';
 export interface ItemFastSlowOptions {
   /** The delay after the first failures, in milliseconds: 0 or more. @example 5 */
   readonly fastDelayMs: number;
-  /** The delay after all others, in milliseconds: 0 or more. @example 10_000 */
+  /** The delay after later failures, in milliseconds: 0 or more. @example 10_000 */
   readonly slowDelayMs: number;
-  /** How many failures are followed by the fast delay: an integer, 0 or more. @example 3 */
+  /** Number of failures with the fast delay: an integer of at least 0. @example 3 */
   readonly maxFastAttempts: number;
-  /** Items whose failures are remembered, as in {@link ItemExponentialFailureOptions.maxItems}. @default Infinity */
+  /** Most items whose failures are remembered, as in {@link ItemExponentialFailureOptions.maxItems}. @default Infinity */
   readonly maxItems?: number;
 }
 
@@ -22,7 +22,7 @@ const OPTIONS = {
   maxItems: [orInfinity(integer(MIN_FAILURE_COUNTS)), Infinity],
 } satisfies OptionTable<ItemFastSlowOptions>;
 
-/** Tries an item a few times soon, and then seldom. After client-go's limiter of this name. */
+/** Returns a short delay for the first failures of an item, and a long one for later ones. After client-go's limiter of this name. */
 export class ItemFastSlowRateLimiter<T> implements RateLimiter<T> {
   readonly #fastDelayMs: number;
   readonly #slowDelayMs: number;
@@ -51,7 +51,7 @@ export class ItemFastSlowRateLimiter<T> implements RateLimiter<T> {
     return this.#failures.get(item);
   }
 
-  /** @internal What a console prints. */
+  /** @internal Returns what a console prints. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
       fastDelayMs: this.#fastDelayMs,

@@ -1,30 +1,29 @@
 import { RingQueue } from '../core/ring-queue.ts';
 import { WaitLine, type WaitGroup } from '../core/wait-line.ts';
-import { HELD, HELD_AGAIN, IDLE, QUEUED, type ItemEntry } from './item-entry.ts';
-import { ItemTable } from './item-table.ts';
+import { HELD, HELD_AGAIN, IDLE, ItemTable, QUEUED, type ItemEntry } from './item-table.ts';
 import type { WorkQueueMetrics } from './work-queue-metrics.ts';
 
 /**
- * The queue itself, in terms of entries: who is ready, who is held, who waits for one.
+ * The queue in terms of entries: those that are ready, those that are held, and the callers that wait for one.
  *
  *      add ──► ready (a ring) ──► held ──► finish
- *                ▲    or straight to         │ added again meanwhile
- *                │    whoever waits          │
+ *                ▲    or directly to         │ added again meanwhile
+ *                │    a waiting caller       │
  *                └───────────────────────────┘
  *
- * It knows neither keys nor promises of its callers: WorkQueue makes those. Every operation is O(1), amortized.
+ * Every operation is O(1), amortized.
  */
 export class ItemQueue<T> {
   readonly table = new ItemTable<T>();
   readonly ready = new RingQueue<ItemEntry<T>>();
-  /** Who waits for an entry. Given undefined, there will never be one again. */
+  /** Callers that wait for an entry; undefined is given to them when the queue has ended. */
   readonly #takers = new WaitLine<ItemEntry<T> | undefined>();
   readonly #drains = new WaitLine<void>();
   readonly #metrics: WorkQueueMetrics | undefined;
   readonly #onTaken: () => void;
   #held = 0;
   #heldAgain = 0;
-  #handOuts = 0;
+  #leases = 0;
   #isShutDown = false;
 
   /** @param onTaken - called when fewer entries are ready than before. */
@@ -33,17 +32,17 @@ export class ItemQueue<T> {
     this.#onTaken = onTaken;
   }
 
-  /** Entries that somebody holds. */
+  /** Number of entries that are held. */
   get held(): number {
     return this.#held;
   }
 
-  /** Of those, how many were added again. */
+  /** Number of held entries that were added again. */
   get heldAgain(): number {
     return this.#heldAgain;
   }
 
-  /** Callers that wait for an entry. */
+  /** Number of callers that wait for an entry. */
   get takers(): number {
     return this.#takers.size;
   }
@@ -65,16 +64,16 @@ export class ItemQueue<T> {
     this.#heldAgain++;
   }
 
-  /** The first entry that is ready; undefined if none is. */
+  /** Takes the first entry that is ready; returns undefined if there is none. */
   take(): ItemEntry<T> | undefined {
     const entry = this.ready.shift();
     if (entry === undefined) return undefined;
-    this.#onTaken(); // first: who adds the same item now takes the place of the older one, and not of what is held
+    this.#onTaken(); // first: an add of the same item must replace the object that is about to be taken
     this.#hold(entry);
     return entry;
   }
 
-  /** Waits for an entry, or for undefined, when there will never be one again. */
+  /** Waits for an entry; `receive` gets undefined if the queue ends. */
   wait<R>(
     receive: (entry: ItemEntry<T> | undefined) => R,
     signal?: AbortSignal,
@@ -83,14 +82,14 @@ export class ItemQueue<T> {
     return this.#takers.wait(receive, signal, group);
   }
 
-  /** Whether nothing will ever be ready again. */
+  /** Whether no entry will ever be ready again. */
   get hasEnded(): boolean {
     return this.#isShutDown && this.ready.size === 0 && this.#heldAgain === 0;
   }
 
-  /** @returns false, and changes nothing, if that hand-out of the entry is over. */
-  finish(entry: ItemEntry<T>, handOut: number): boolean {
-    if (!entry.isHeld || entry.handOut !== handOut) return false;
+  /** Ends a lease. @returns false, and changes nothing, if it had ended before. */
+  finish(entry: ItemEntry<T>, lease: number): boolean {
+    if (!entry.isHeld || entry.lease !== lease) return false;
     this.#held--;
     this.#metrics?.finished(entry);
     if (entry.phase === HELD_AGAIN) {
@@ -102,11 +101,11 @@ export class ItemQueue<T> {
   }
 
   /**
-   * Takes back an entry that was handed out and not worked through. It is the first to be handed out again, of several
-   * the one that had been handed out first.
+   * Ends the lease of an entry that was not processed. It is taken next; of several such entries, the one whose lease was
+   * earliest.
    */
-  putBack(entry: ItemEntry<T>, handOut: number): void {
-    if (!entry.isHeld || entry.handOut !== handOut) return;
+  putBack(entry: ItemEntry<T>, lease: number): void {
+    if (!entry.isHeld || entry.lease !== lease) return;
     if (entry.phase === HELD_AGAIN) this.#heldAgain--;
     this.#held--;
     this.#metrics?.putBack(entry);
@@ -122,7 +121,7 @@ export class ItemQueue<T> {
     this.#settle();
   }
 
-  /** Resolves when it is shut down, and nothing is ready or held. */
+  /** Resolves when the queue is shut down, and no entry is ready or held. */
   drained(signal?: AbortSignal): Promise<void> {
     const drained = this.#drains.wait(() => undefined, signal);
     this.#settle();
@@ -135,15 +134,15 @@ export class ItemQueue<T> {
       this.#takers.give(entry);
     } else {
       entry.phase = QUEUED;
-      entry.handOut = 0;
+      entry.lease = 0;
       this.ready.push(entry);
     }
   }
 
-  /** In front of all but those that were taken back like it, and had been handed out before. */
+  /** Queues an entry in front of all but those that were put back as well and had an earlier lease. */
   #queueInFront(entry: ItemEntry<T>): void {
     const before: ItemEntry<T>[] = [];
-    for (let { first } = this.ready; isTakenBackBefore(first, entry); { first } = this.ready) {
+    for (let { first } = this.ready; hasEarlierLease(first, entry); { first } = this.ready) {
       before.push(first);
       this.ready.shift();
     }
@@ -153,12 +152,12 @@ export class ItemQueue<T> {
 
   #hold(entry: ItemEntry<T>): void {
     entry.phase = HELD;
-    entry.handOut = ++this.#handOuts;
+    entry.lease = ++this.#leases;
     this.#held++;
-    this.#metrics?.handedOut(entry);
+    this.#metrics?.taken(entry);
   }
 
-  /** Resolves the promises of callers that wait for the end. */
+  /** If the queue has ended, resolves the promises of callers that wait for that. */
   #settle(): void {
     if (!this.hasEnded) return;
     this.#takers.giveAll(undefined);
@@ -168,6 +167,6 @@ export class ItemQueue<T> {
   }
 }
 
-function isTakenBackBefore<T>(first: ItemEntry<T> | undefined, entry: ItemEntry<T>): first is ItemEntry<T> {
-  return first !== undefined && first.handOut > 0 && first.handOut < entry.handOut;
+function hasEarlierLease<T>(first: ItemEntry<T> | undefined, entry: ItemEntry<T>): first is ItemEntry<T> {
+  return first !== undefined && first.lease > 0 && first.lease < entry.lease;
 }

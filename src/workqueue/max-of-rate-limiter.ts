@@ -1,11 +1,16 @@
+import { systemClock } from '../core/clock.ts';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
+import { readOptions, type OptionTable } from '../core/options.ts';
+import { requireClock } from '../core/require-clock.ts';
+import { BucketRateLimiter, type BucketRateLimiterOptions } from './bucket-rate-limiter.ts';
+import { ItemExponentialFailureRateLimiter } from './item-exponential-failure-rate-limiter.ts';
 import { cleanDelay, requireLimiter, type RateLimiter } from './rate-limiter.ts';
 
-/** Asks every limiter, and takes the longest delay. Without limiters there is none. After client-go's of this name. */
+/** Returns the longest delay of several limiters, all of which are called; 0 without limiters. After client-go's limiter of this name. */
 export class MaxOfRateLimiter<T> implements RateLimiter<T> {
   readonly #limiters: readonly RateLimiter<T>[];
 
-  /** @throws TypeError `ERR_INVALID_ARG_TYPE` - one of them is no limiter. */
+  /** @throws TypeError `ERR_INVALID_ARG_TYPE` - one of them is not a limiter. */
   constructor(...limiters: RateLimiter<T>[]) {
     for (const limiter of limiters) requireLimiter('limiter', limiter);
     this.#limiters = limiters;
@@ -27,8 +32,26 @@ export class MaxOfRateLimiter<T> implements RateLimiter<T> {
     return most;
   }
 
-  /** @internal What a console prints. */
+  /** @internal Returns what a console prints. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({ limiters: this.#limiters }));
   }
+}
+
+const OPTIONS = { clock: [requireClock, systemClock] } satisfies OptionTable<
+  Pick<BucketRateLimiterOptions, 'clock'>
+>;
+
+/**
+ * Returns a limiter for controllers: 5 ms for each item, doubled with each failure up to 1 000 s, and for all items together 10
+ * retries per second after a burst of 100. client-go's default of the same name.
+ */
+export function defaultControllerRateLimiter<T>(
+  options: Pick<BucketRateLimiterOptions, 'clock'> = {},
+): RateLimiter<T> {
+  const { clock } = readOptions('defaultControllerRateLimiter', options, OPTIONS);
+  return new MaxOfRateLimiter(
+    new ItemExponentialFailureRateLimiter<T>({ baseDelayMs: 5, maxDelayMs: 1_000_000 }),
+    new BucketRateLimiter<T>({ ratePerSecond: 10, burst: 100, clock }),
+  );
 }

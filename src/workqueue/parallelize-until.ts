@@ -7,11 +7,11 @@ import { requireFunction, requireIntegerAtLeast, requireSignal } from '../core/v
 
 /** Options of {@link parallelizeUntil}. */
 export interface ParallelizeOptions extends SignalOptions {
-  /** Pieces that a worker takes at once, and runs in order: an integer of at least 1. @default 1 */
+  /** Number of pieces that a worker takes at once, and runs in order: an integer of at least 1. @default 1 */
   readonly chunkSize?: number;
-  /** No piece is started after it has fired. @default never */
+  /** No piece is started after it is aborted. @default never */
   readonly signal?: AbortSignal | undefined;
-  /** Called before the promise rejects, with the pieces that were not run: ascending, at least one. */
+  /** Called before the promise rejects, with the pieces that were not run: at least one, in ascending order. */
   readonly onNotRun?: (pieces: number[]) => void;
 }
 
@@ -22,15 +22,15 @@ const OPTIONS = {
 } satisfies OptionTable<ParallelizeOptions>;
 
 /**
- * Runs the pieces 0 … `pieces - 1`, each once, by a number of workers at once.
+ * Runs the pieces 0 … `pieces - 1`, each once, with several workers at once.
  *
- * The first error stops new pieces; what runs is waited for. After client-go's function of this name, which knows
- * neither errors nor what it has left out.
+ * After the first error no new piece starts; running ones are awaited. After client-go's function of this name, which reports
+ * neither errors nor the pieces that were not run.
  *
  * @param workers - an integer of at least 1. Pieces that return no promise run one after the other all the same.
- * @param run - does one piece; what it returns is waited for.
- * @returns a promise that rejects with the error of a piece (with an `AggregateError`, if there are several), or, if
- * the signal fired before all were started, with its reason.
+ * @param run - runs one piece; a promise that it returns is awaited.
+ * @returns a promise that rejects with the error of a piece (with an `AggregateError` if there are several), or, if
+ * the signal was aborted before all were started, with its reason.
  */
 export async function parallelizeUntil(
   workers: number,
@@ -45,13 +45,13 @@ export async function parallelizeUntil(
   await new PieceRun(pieces, chunkSize, run, signal).finish(workers, onNotRun);
 }
 
-/** Pieces from the first to before the end: a list of them may be too long for an array. */
+/** The pieces from `first` to before `end`: a list of them may be too long for an array. */
 interface Span {
   readonly first: number;
   readonly end: number;
 }
 
-/** One call's pieces: the next chunk is whose worker asks first. */
+/** The pieces of one call: each worker takes the next chunk. */
 class PieceRun {
   readonly #pieces: number;
   readonly #chunkSize: number;
@@ -59,7 +59,7 @@ class PieceRun {
   readonly #signal: AbortSignal | undefined;
   readonly #budget = new TurnBudget();
   readonly #errors: unknown[] = [];
-  /** What is left of chunks that were taken and not run to their end. */
+  /** The rests of chunks that were taken and not completed. */
   readonly #leftOver: Span[] = [];
   #next = 0;
 
@@ -118,7 +118,7 @@ class PieceRun {
     return [...leftOver, { first: this.#next, end: this.#pieces }].flatMap(piecesOf);
   }
 
-  /** An abort is what a caller asked for: of its consequences in the pieces only those of another kind are errors. */
+  /** After an abort its reason comes first, and errors of pieces that are consequences of the abort are left out. */
   #errorsWith(isIncomplete: boolean): unknown[] {
     const signal = this.#signal;
     if (!isIncomplete || signal?.aborted !== true) return this.#errors;

@@ -1,16 +1,16 @@
 import { requireMethods } from '../core/validate.ts';
 
 /**
- * Says how long an item has to wait before it is tried again.
+ * Computes the delay of an item before it is processed again.
  *
- * A queue with `keyOf` asks by the key, not by the item.
+ * A queue with `keyOf` calls a limiter with the key instead of the item.
  */
 export interface RateLimiter<T> {
-  /** Milliseconds until the item may be tried: finite, 0 or more. Each call counts as one failure, or takes a slot. */
+  /** Returns the delay in milliseconds: finite, 0 or more. Each call counts as one failure, or reserves a slot. */
   when(item: T): number;
-  /** The item has succeeded, or was given up: its failures are forgotten. */
+  /** Forgets the failures of an item, which succeeded or was dropped. */
   forget(item: T): void;
-  /** How often the item has failed since it was last forgotten. */
+  /** Returns how often an item has failed since it was last forgotten. */
   numRequeues(item: T): number;
 }
 
@@ -20,10 +20,10 @@ export function requireLimiter(argument: string, value: unknown): void {
   requireMethods(argument, 'a RateLimiter with when, forget and numRequeues', METHODS, value);
 }
 
-/** The longest delay that leaves a limiter, in milliseconds: 285 000 years, which a timer can still add up. */
+/** The longest delay of a limiter, in milliseconds: 285 000 years. A timer can still add it to its clock. */
 const LONGEST_MS = Number.MAX_SAFE_INTEGER;
 
-/** Returns a valid delay for what a limiter returned, which may be an overflow or a user's mistake. */
+/** Returns a valid delay for the result of a limiter, which may have overflowed or be a mistake of a user's limiter. */
 export function cleanDelay(delayMs: number): number {
   if (!(delayMs > 0)) return 0; // NaN too
   return Math.min(delayMs, LONGEST_MS);

@@ -1,12 +1,44 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
+import { integer, orInfinity, type OptionTable } from '../core/options.ts';
+import { reportUncaught } from '../core/report-uncaught.ts';
+import { requireFunction } from '../core/validate.ts';
 import { DelayingQueue, requireDelayingQueueOptions, type DelayingQueueOptions } from './delaying-queue.ts';
+import { IDLE, type ItemEntry } from './item-table.ts';
 import { requireLimiter, type RateLimiter } from './rate-limiter.ts';
-import { requireRetryOptions, RetryOutcomes, type RetryOptions } from './retry-outcomes.ts';
-import { INTERNALS } from './work-queue-internals.ts';
-import { WorkerRun, type Worker } from './worker-run.ts';
+import { INTERNALS } from './work-queue.ts';
+import {
+  reportWorkerError,
+  requireRunOptions,
+  RUN_OPTIONS,
+  WorkerRun,
+  type Outcomes,
+  type RunOptions,
+  type Worker,
+} from './worker-run.ts';
+
+/** Options of `RateLimitingQueue.run`. */
+export interface RetryOptions<T> extends RunOptions<T> {
+  /** How often a failed item is processed again: an integer of at least 0, or `Infinity`. @default 5 */
+  readonly maxRetries?: number | undefined;
+  /**
+   * Called with the last error of each item that is dropped.
+   *
+   * @default the error is thrown in a turn of its own: an uncaught exception of the host
+   */
+  readonly onDrop?: ((error: unknown, item: NoInfer<T>) => void) | undefined;
+}
+
+/** The number in client-go's example of a controller. */
+const MAX_RETRIES = 5;
+
+const RETRY_OPTIONS = {
+  ...RUN_OPTIONS,
+  maxRetries: [orInfinity(integer(0)), MAX_RETRIES],
+  onDrop: [requireFunction, undefined],
+} satisfies OptionTable<RetryOptions<unknown>>;
 
 /**
- * A work queue for work that fails: a failed item comes again after as long as its limiter says.
+ * A work queue for work that fails: a failed item is queued again after the delay that its limiter returns.
  *
  * @example
  * ```ts
@@ -19,7 +51,7 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
   readonly #rateLimiter: RateLimiter<unknown>;
 
   /**
-   * @param rateLimiter - asked by the key of an item, if there is a `keyOf`.
+   * @param rateLimiter - called with the key of an item, if there is a `keyOf`.
    * @throws TypeError `ERR_INVALID_ARG_TYPE` or RangeError `ERR_OUT_OF_RANGE` - an argument of another type or value.
    * TypeError `ERR_UNKNOWN_OPTION` - an unknown option.
    */
@@ -31,38 +63,98 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
   }
 
   /**
-   * Queues an item after as long as the limiter says: for what has failed. Each call counts as a failure, also if the
-   * item waits already and keeps its earlier time. Ignored after shutdown: the limiter is not asked.
+   * Queues a failed item after the delay that the limiter returns. Each call counts as a failure, also if the item is waiting
+   * already and keeps its earlier due time. Ignored after shutdown: then the limiter is not called.
    */
   addRateLimited(item: T): void {
     if (this.shuttingDown) return;
     this.addAfter(item, this.#rateLimiter.when(this[INTERNALS].keyOf(item)));
   }
 
-  /** The item has succeeded, or is given up: the limiter forgets its failures. It stays where it is in the queue. */
+  /** Lets the limiter forget the failures of an item, which succeeded or was dropped. The queue does not change. */
   forget(item: T): void {
     this.#rateLimiter.forget(this[INTERNALS].keyOf(item));
   }
 
-  /** How often the item has failed since it was last forgotten. */
+  /** Returns how often an item has failed since it was last forgotten. */
   numRequeues(item: T): number {
     return this.#rateLimiter.numRequeues(this[INTERNALS].keyOf(item));
   }
 
   /**
-   * As `WorkQueue.run`, and what fails is tried again: with the rate limit, at most `maxRetries` times. After that it
-   * is forgotten and goes to `onDrop`, as does what fails after shutdown. Success forgets the failures.
+   * As `WorkQueue.run`, and a failed item is queued again with the rate limit, at most `maxRetries` times. After that it is
+   * forgotten and goes to `onDrop`, as does an item that fails after shutdown. Success forgets the failures.
    *
-   * @param options - with `onError` you also learn of failures that are tried again; it does not decide anything.
+   * @param options - `onError` is also called for failures that are followed by a retry; it does not stop the run.
    */
   override async run(worker: Worker<T>, options: RetryOptions<T> = {}): Promise<void> {
-    requireRetryOptions(worker, options);
+    requireRunOptions('RateLimitingQueue.run', worker, options, RETRY_OPTIONS);
     const outcomes = new RetryOutcomes(this, this.#rateLimiter, options);
     await new WorkerRun(this[INTERNALS].items, worker, outcomes).run(options);
   }
 
-  /** @internal What a console prints. */
+  /** @internal Returns what a console prints. */
   override [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({ ...super[CONSOLE_VIEW](), rateLimiter: this.#rateLimiter }));
+  }
+}
+
+/** On success forgets the failures of an item; on failure queues it again, and drops it after `maxRetries`. */
+class RetryOutcomes<T> implements Outcomes<T> {
+  readonly #queue: RateLimitingQueue<T>;
+  readonly #rateLimiter: RateLimiter<unknown>;
+  readonly #options: RetryOptions<T>;
+
+  constructor(queue: RateLimitingQueue<T>, rateLimiter: RateLimiter<unknown>, options: RetryOptions<T>) {
+    this.#queue = queue;
+    this.#rateLimiter = rateLimiter;
+    this.#options = options;
+  }
+
+  numRequeues(key: unknown): number {
+    try {
+      return this.#rateLimiter.numRequeues(key);
+    } catch (error) {
+      reportUncaught(error);
+      return 0;
+    }
+  }
+
+  succeeded(key: unknown): void {
+    try {
+      this.#rateLimiter.forget(key);
+    } catch (error) {
+      reportUncaught(error);
+    }
+  }
+
+  failed(error: unknown, item: T, entry: ItemEntry<T>): boolean {
+    const { maxRetries = MAX_RETRIES } = this.#options;
+    reportWorkerError(this.#options, error, item);
+    if (this.#queue.shuttingDown || this.numRequeues(entry.key) >= maxRetries)
+      this.#drop(error, item, entry);
+    else this.#retry(error, item, entry);
+    return true;
+  }
+
+  /** Queues the newest object if the item was added again meanwhile. After a call of `done` the entry has no object. */
+  #retry(error: unknown, item: T, entry: ItemEntry<T>): void {
+    try {
+      this.#queue.addRateLimited(entry.phase === IDLE ? item : (entry.item as T));
+    } catch (thrown) {
+      reportUncaught(thrown);
+      this.#drop(error, item, entry);
+    }
+  }
+
+  #drop(error: unknown, item: T, { key }: ItemEntry<T>): void {
+    const { onDrop } = this.#options;
+    this.succeeded(key);
+    try {
+      if (onDrop === undefined) reportUncaught(error);
+      else onDrop(error, item);
+    } catch (thrown) {
+      reportUncaught(thrown);
+    }
   }
 }

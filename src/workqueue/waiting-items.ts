@@ -1,21 +1,21 @@
 import { readClock } from '../core/clock.ts';
 import type { SystemTimer, TimerId } from '../timer/system-timer.ts';
 
-/** The id of an item that is parked: it has no timer. */
+/** The timer id of an item that is parked. */
 const NO_TIMER = 0;
 
 /**
- * Items that wait for their time. Each is one callback of a timer, so a million of them arm one wake-up.
+ * The waiting items of a queue. Each is one callback of a timer, so a million of them arm one wake-up.
  *
- * HOW. A row per item in plain arrays, and a map from the key to the row. An object per item would hold its two times
- * in boxes of 16 bytes each: this is half the memory.
+ * HOW. A row per item in plain arrays, and a map from the key to the row. In an object per item V8 would box its two
+ * times in 16 bytes each: this is half the memory.
  *
  *      rows: Map        items       dueAtMs     timers
  *      'a' → 0          'a'         5_012.4     71…
- *      'b' → 1          'b'         Infinity    NO_TIMER      parked: nothing but an add or a cancel brings it back
+ *      'b' → 1          'b'         Infinity    NO_TIMER      parked: until it is added or cancelled
  *
- * Earliest wins: who asks for a later time than the item has leaves it there. client-go keeps a heap of its own, whose
- * equal times come out in any order.
+ * Earliest wins: a later due time than that of the item is ignored. client-go has a heap of its own, which returns equal times in
+ * any order.
  */
 export class WaitingItems<T> {
   readonly #timer: () => SystemTimer;
@@ -26,12 +26,12 @@ export class WaitingItems<T> {
   readonly #dueAtMs: number[] = [];
   readonly #timers: number[] = [];
   readonly #free: number[] = [];
-  /** One function for all, and the row as its argument: no object per item. */
+  /** One function for all items, with the row as its argument: no object per item. */
   readonly #expire = (row: number): void => {
     this.#onDue(this.#take(row));
   };
 
-  /** @param timer - asked for when the first item waits for a time. */
+  /** @param timer - called when the first item is delayed. */
   constructor(timer: () => SystemTimer, onDue: (item: T) => void) {
     this.#timer = timer;
     this.#onDue = onDue;
@@ -45,19 +45,19 @@ export class WaitingItems<T> {
     return this.#rows.has(key);
   }
 
-  /** Where they wait. */
+  /** The timer of the delays. */
   get timer(): SystemTimer {
     return this.#timer();
   }
 
-  /** @param delayMs - above 0; `Infinity` parks the item. If the timer refuses, nothing has changed. */
+  /** Adds an item. @param delayMs - above 0; `Infinity` parks the item. If the timer throws, nothing has changed. */
   add(key: unknown, item: T, delayMs: number): void {
     const row = this.#rows.get(key);
     if (row === undefined) this.#insert(key, item, delayMs);
     else this.#advance(row, item, delayMs);
   }
 
-  /** Takes an item out before its time. @returns whether it waited. */
+  /** Removes an item. @returns whether it was waiting. */
   remove(key: unknown): boolean {
     const row = this.#rows.get(key);
     if (row === undefined) return false;
@@ -67,14 +67,14 @@ export class WaitingItems<T> {
     return true;
   }
 
-  /** Takes out all of them. @returns them, by their times; equal ones as they came. */
+  /** Removes all items. @returns them in order of their due times; equal ones in order of arrival. */
   clear(): T[] {
     const waiting = [...this.rows()].sort((a, b) => (a.dueAtMs === b.dueAtMs ? 0 : a.dueAtMs - b.dueAtMs));
     for (const { key } of waiting) this.remove(key);
     return waiting.map(({ item }) => item);
   }
 
-  /** Every row in use: for the integrity checker. */
+  /** Returns every row in use. */
   *rows(): Generator<{ key: unknown; item: T; dueAtMs: number; timer: number }, void> {
     for (const [key, row] of this.#rows) {
       const item = this.#items[row] as T;
@@ -84,7 +84,7 @@ export class WaitingItems<T> {
 
   #insert(key: unknown, item: T, delayMs: number): void {
     const row = this.#free.at(-1) ?? this.#items.length;
-    const dueAtMs = this.#dueAt(delayMs); // before anything is changed: the clock may be wrong
+    const dueAtMs = this.#dueAt(delayMs); // before anything is changed: the clock may be invalid
     const id = this.#schedule(delayMs, row);
     this.#free.pop();
     this.#rows.set(key, row);
@@ -94,12 +94,12 @@ export class WaitingItems<T> {
     this.#dueAtMs[row] = dueAtMs;
   }
 
-  /** Earliest wins, and the newest object. */
+  /** Keeps the earlier due time and the newer object. */
   #advance(row: number, item: T, delayMs: number): void {
     const dueAtMs = this.#dueAt(delayMs);
     if (dueAtMs < (this.#dueAtMs[row] as number)) {
       const id = this.#timers[row] as TimerId;
-      // A timer that somebody has closed keeps no id, and says so when it is asked for another.
+      // In a closed timer no id is valid, and schedule throws.
       const isMoved = id !== NO_TIMER && this.#timer().reschedule(id, delayMs);
       if (!isMoved) this.#timers[row] = this.#schedule(delayMs, row);
       this.#dueAtMs[row] = dueAtMs;

@@ -6,13 +6,13 @@ import { cleanDelay, requireLimiter, type RateLimiter } from './rate-limiter.ts'
 /** Options of a {@link WithJitterRateLimiter}. */
 export interface JitterOptions {
   /**
-   * Which part of a delay is left to chance, from 0 to 1: 1 gives anything between nothing and the whole delay
-   * ("full jitter"), 0.5 at least half of it ("equal jitter").
+   * The random part of a delay, from 0 to 1: with 1 a delay is anything from 0 to the whole delay ("full jitter"), with 0.5 at
+   * least half of it ("equal jitter").
    *
    * @default 0.5
    */
   readonly fraction?: number;
-  /** From 0 to below 1. @default Math.random */
+  /** Returns a number from 0 to below 1. @default Math.random */
   readonly random?: () => number;
 }
 
@@ -22,9 +22,9 @@ const OPTIONS = {
 } satisfies OptionTable<JitterOptions>;
 
 /**
- * Shortens each delay by chance, so that what failed together is not tried again together.
+ * Shortens each delay at random, so that items that failed together are not processed again together.
  *
- * Put it round the limiter of the items, not round a bucket: the slots that a bucket gives are apart already.
+ * For the limiter of the items, not for a bucket: the slots that a bucket reserves differ already.
  */
 export class WithJitterRateLimiter<T> implements RateLimiter<T> {
   readonly #limiter: RateLimiter<T>;
@@ -52,7 +52,7 @@ export class WithJitterRateLimiter<T> implements RateLimiter<T> {
     return this.#limiter.numRequeues(item);
   }
 
-  /** @internal What a console prints. */
+  /** @internal Returns what a console prints. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({ limiter: this.#limiter, fraction: this.#fraction }));
   }

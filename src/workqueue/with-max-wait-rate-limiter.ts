@@ -3,8 +3,8 @@ import { milliseconds } from '../core/options.ts';
 import { cleanDelay, requireLimiter, type RateLimiter } from './rate-limiter.ts';
 
 /**
- * Shortens what a limiter says to at most `maxDelayMs`. The limiter counts on as before: a bucket that is overrun
- * answers with the maximum from then on, and no longer enforces its rate. After client-go's limiter of this name.
+ * Limits the delay of another limiter to `maxDelayMs`. The other one counts as before: a bucket with a large debt returns
+ * the maximum from then on, and no longer enforces its rate. After client-go's limiter of this name.
  */
 export class WithMaxWaitRateLimiter<T> implements RateLimiter<T> {
   readonly #limiter: RateLimiter<T>;
@@ -30,7 +30,7 @@ export class WithMaxWaitRateLimiter<T> implements RateLimiter<T> {
     return this.#limiter.numRequeues(item);
   }
 
-  /** @internal What a console prints. */
+  /** @internal Returns what a console prints. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({ limiter: this.#limiter, maxDelayMs: this.#maxDelayMs }));
   }

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import { counter, duration, gauges, measuredNow, type Gauge } from '../metrics/measure.ts';
 import type { MetricsProvider } from '../metrics/provider.ts';
-import type { ItemEntry } from './item-entry.ts';
+import type { ItemEntry } from './item-table.ts';
 
 /** The parts of the depth. */
 export interface QueueSizes {
@@ -24,9 +24,9 @@ export class WorkQueueMetrics {
   readonly #work: (durationMs: number) => void;
   /** Counts an add with a delay or a rate limit. */
   readonly retried: () => void;
-  /** When each entry was added; the first time, if it was more than once. */
+  /** When each entry was added, for the first time if it was added more than once. */
   readonly #addedAtMs = new Map<ItemEntry<unknown>, number>();
-  /** When each entry was handed out: the first one is held longest. */
+  /** When each entry was taken: the first one has been held longest. */
   readonly #heldSinceMs = new Map<ItemEntry<unknown>, number>();
   /** Removes the gauges, which would keep a closed queue in memory. */
   readonly remove: () => void;
@@ -83,7 +83,7 @@ export class WorkQueueMetrics {
     this.#adds();
   }
 
-  handedOut(entry: ItemEntry<unknown>): void {
+  taken(entry: ItemEntry<unknown>): void {
     const nowMs = measuredNow(this.#clock);
     const addedAtMs = this.#addedAtMs.get(entry) ?? nowMs;
     this.#addedAtMs.delete(entry);

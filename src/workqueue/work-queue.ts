@@ -1,43 +1,96 @@
+import { systemClock, type Clock } from '../core/clock.ts';
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, type EscapementErrorCode } from '../core/errors.ts';
+import { integer, orInfinity, readOptions, type OptionTable } from '../core/options.ts';
+import { requireClock } from '../core/require-clock.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
+import { requireFunction, requireString } from '../core/validate.ts';
 import { WaitLine } from '../core/wait-line.ts';
-import { IDLE, type ItemEntry } from './item-entry.ts';
+import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import { ItemQueue } from './item-queue.ts';
-import { LeaseIterator } from './lease-iterator.ts';
-import type { Lease } from './lease.ts';
-import { INTERNALS, type WorkQueueInternals } from './work-queue-internals.ts';
+import { IDLE, type ItemEntry } from './item-table.ts';
+import { LeaseIterator, type Lease } from './lease.ts';
+import type { WaitingItems } from './waiting-items.ts';
 import { WorkQueueMetrics } from './work-queue-metrics.ts';
-import { resolveWorkQueueOptions, type WorkQueueOptions } from './work-queue-options.ts';
 import { plainOutcomes, requireRunOptions, WorkerRun, type RunOptions, type Worker } from './worker-run.ts';
 
-/** What `get` resolves with: an item, or the news that there will not be another one. */
+/** The name of the property with the internals of a queue, which may come from another loaded copy of the package. */
+export const INTERNALS: unique symbol = Symbol.for('escapement.workqueue.internals');
+
+/** What subclasses and the integrity checker read. */
+export interface WorkQueueInternals<T> {
+  readonly items: ItemQueue<T>;
+  readonly metrics: WorkQueueMetrics | undefined;
+  /** Returns the key of an item. */
+  readonly keyOf: (item: T) => unknown;
+  /** Only in a queue with delays. */
+  waiting: WaitingItems<T> | undefined;
+}
+
+/** Options of a `WorkQueue`. All are checked by its constructor. */
+export interface WorkQueueOptions<T> {
+  /** Name of the queue in metrics and errors. @default 'workqueue' */
+  readonly name?: string;
+  /** The clock of measured durations. @default systemClock */
+  readonly clock?: Clock;
+  /** Receives the measurements that docs/workqueue.md lists. @default none */
+  readonly metrics?: MetricsProvider;
+  /**
+   * Returns the key of an item: items with equal keys are the same item. It must always return the same key for an item.
+   *
+   * @default the item itself, compared as in a `Map`: an object is equal only to itself
+   * @example (pod) => `${pod.namespace}/${pod.name}`
+   */
+  readonly keyOf?: (item: T) => unknown;
+  /**
+   * Most items that may be ready at once: an integer of at least 1. A full queue accepts no new item: `add` throws
+   * `ERR_QUEUE_FULL`, and `addWhenRoom` waits. An item that is added again while it is held, or whose delay is over, is queued
+   * all the same.
+   *
+   * @default Infinity
+   */
+  readonly maxSize?: number;
+}
+
+export const WORK_QUEUE_OPTIONS = {
+  name: [requireString, 'workqueue'],
+  clock: [requireClock, systemClock],
+  metrics: [requireMetrics, undefined],
+  keyOf: [requireFunction, identity],
+  maxSize: [orInfinity(integer(1)), Infinity],
+} satisfies OptionTable<WorkQueueOptions<unknown>>;
+
+function identity(item: unknown): unknown {
+  return item;
+}
+
+/** The result of `get`: an item, or the end of the queue. */
 export type Taken<T> = TakenItem<T> | QueueEnd;
 
-/** An item that was handed out. Whoever has it owes a `done`. */
+/** An item that was taken. The caller must call `done`. */
 export interface TakenItem<T> {
-  /** What to work on. */
+  /** The item. */
   readonly item: T;
-  /** There may be more. */
+  /** False: there may be more items. */
   readonly shutdown: false;
 }
 
-/** The queue is shut down, and nothing is left in it. */
+/** The end of a queue that is shut down and empty. */
 export interface QueueEnd {
-  /** Nothing. */
+  /** Undefined: there is no item. */
   readonly item: undefined;
-  /** There will not be another item. */
+  /** True: there will be no more items. */
   readonly shutdown: true;
 }
 
 /**
  * A queue of work inside one process: first in, first out, and each item at most once.
  *
- * - N adds of an item before it is processed are one processing.
+ * - An item that is added several times before it is processed is processed once.
  * - An item is never held by two workers.
- * - Added while it is held, it is processed once more afterwards.
+ * - An item that is added while it is held is processed once more afterwards.
  *
- * HOW. Each key has an entry with a phase (item-entry.ts). Entries that are ready stand in a ring, callers that wait
+ * HOW. Each key has an entry with a phase (item-table.ts). Entries that are ready are in a ring, callers that wait
  * for one in a line, and one of the two is always empty. O(1) an operation.
  *
  * After the queue of Kubernetes' client-go; where it differs is in docs/workqueue.md.
@@ -51,14 +104,14 @@ export interface QueueEnd {
  * ```
  */
 export class WorkQueue<T> {
-  /** For metrics and errors. */
+  /** Name of the queue in metrics and errors. */
   readonly name: string;
-  /** @internal For what is built on this queue, and for the integrity checker. */
+  /** @internal For subclasses, and for the integrity checker. */
   readonly [INTERNALS]: WorkQueueInternals<T>;
   readonly #maxSize: number;
   readonly #items: ItemQueue<T>;
   readonly #keyOf: (item: T) => unknown;
-  /** Who waits for room, in a queue of limited size. */
+  /** Callers that wait for capacity, in a queue of limited size. */
   readonly #adders = new WaitLine<void>();
 
   /**
@@ -66,7 +119,7 @@ export class WorkQueue<T> {
    * TypeError `ERR_UNKNOWN_OPTION` - an unknown option.
    */
   constructor(options: WorkQueueOptions<T> = {}) {
-    const resolved = resolveWorkQueueOptions(options);
+    const resolved = readOptions('WorkQueue', options, WORK_QUEUE_OPTIONS);
     const { name, clock, metrics: provider, keyOf, maxSize } = resolved;
     const metrics =
       provider === undefined ? undefined : new WorkQueueMetrics(provider, clock, name, () => this.#items);
@@ -79,47 +132,47 @@ export class WorkQueue<T> {
     this[INTERNALS] = { items: this.#items, keyOf, metrics, waiting: undefined };
   }
 
-  /** Items ready to be handed out: neither those that are held, nor those that are delayed. O(1). */
+  /** Number of items that are ready to be taken: neither held nor delayed. O(1). */
   get length(): number {
     return this.#items.ready.size;
   }
 
-  /** Items that are held: handed out, and not done. O(1). */
+  /** Number of items that are held: taken, and not done. O(1). */
   get processing(): number {
     return this.#items.held;
   }
 
-  /** Whether it was shut down. */
+  /** Whether the queue was shut down. */
   get shuttingDown(): boolean {
     return this.#items.isShutDown;
   }
 
   /**
-   * Queues an item, unless it is queued; then the newer object takes the place of the older one. One that is held is
-   * queued when it is done. Ignored after shutdown. It never runs code of a worker.
+   * Queues an item. If it is queued already, the newer object replaces the older one. An item that is held is queued when it
+   * is done. Ignored after shutdown. Never runs code of a worker.
    *
-   * @throws EscapementError `ERR_QUEUE_FULL` - `maxSize` items are ready, and this is another one.
+   * @throws EscapementError `ERR_QUEUE_FULL` - `maxSize` items are ready, and this is not one of them.
    */
   add(item: T): void {
     if (this.#items.isShutDown) return;
     const key = this.#keyOf(item);
-    if (this.#items.ready.size >= this.#maxSize && this.#needsRoom(key)) {
+    if (this.#items.ready.size >= this.#maxSize && this.#needsCapacity(key)) {
       throw this.#fail('ERR_QUEUE_FULL', 'add', `is full: ${this.#maxSize} items are ready`);
     }
     this.#items.add(key, item);
   }
 
   /**
-   * As `add`, when there is room: at once in a queue without `maxSize`.
+   * Adds an item as soon as the queue has capacity: at once in a queue without `maxSize`.
    *
    * @returns a promise that rejects with the signal's reason, and with `ERR_QUEUE_SHUT_DOWN` if the queue is shut
-   * down before there was room: the item was not added then.
+   * down first: then the item was not added.
    */
   async addWhenRoom(item: T, options: SignalOptions = {}): Promise<void> {
     const signal = signalOf('WorkQueue.addWhenRoom', options);
     signal?.throwIfAborted();
     if (this.#items.isShutDown) throw this.#shutDownError();
-    const mustWait = this.#items.ready.size >= this.#maxSize && this.#needsRoom(this.#keyOf(item));
+    const mustWait = this.#items.ready.size >= this.#maxSize && this.#needsCapacity(this.#keyOf(item));
     if (!mustWait) this.add(item);
     else {
       await this.#adders.wait(() => {
@@ -129,10 +182,10 @@ export class WorkQueue<T> {
   }
 
   /**
-   * Takes the first item, or waits for one. Whoever takes it owes a `done`. Callers are served in the order they came.
+   * Takes the first item, or waits for one. The caller must call `done` for it. Callers get items in the order of their calls.
    *
-   * @returns `shutdown: true` once the queue is shut down, and nothing is queued or can come back from a holder.
-   * The promise rejects with the signal's reason: also if an item is ready, which then stays.
+   * @returns `shutdown: true` once the queue is shut down, and no item is queued or was added again while it is held.
+   * The promise rejects with the signal's reason, even if an item is ready, which then stays in the queue.
    */
   get(options?: SignalOptions): Promise<Taken<T>> {
     try {
@@ -142,37 +195,37 @@ export class WorkQueue<T> {
       if (entry !== undefined || this.#items.hasEnded) return Promise.resolve(takenOf(entry));
       return this.#items.wait<Taken<T>>(takenOf, signal);
     } catch (error) {
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- a signal's reason is what it is
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- a signal's reason may be any value
       return Promise.reject(error);
     }
   }
 
   /**
-   * The processing of an item is over. If it was added again meanwhile, it is queued, at the back.
+   * Ends the processing of an item. If it was added again meanwhile, it is queued at the back.
    *
-   * By its item alone a second `done` cannot be told from the first of the next holder: leases can.
+   * A second `done` of one holder cannot be distinguished from the first of the next: with leases it can.
    *
-   * @throws EscapementError `ERR_NOT_PROCESSING` - nobody holds it.
+   * @throws EscapementError `ERR_NOT_PROCESSING` - the item is not being processed.
    */
   done(item: T): void {
     const entry = this.#items.table.find(this.#keyOf(item));
-    if (entry === undefined || !this.#items.finish(entry, entry.handOut)) {
-      throw this.#fail('ERR_NOT_PROCESSING', 'done', 'was told that an item is done which nobody holds');
+    if (entry === undefined || !this.#items.finish(entry, entry.lease)) {
+      throw this.#fail('ERR_NOT_PROCESSING', 'done', 'is not processing the item that done() was called for');
     }
   }
 
   /**
-   * No more adds. What is queued is still handed out, and what was added again while it is held; then `get` reports
-   * the shutdown, and loops over leases end. Idempotent, and does not wait.
+   * Shuts the queue down: adds are ignored. Items that are queued, or were added again while they are held, can still be taken;
+   * then `get` returns the end, and loops over leases end. Idempotent, and does not wait.
    */
   shutDown(): void {
     this.#stopAdding();
   }
 
   /**
-   * As `shutDown`, and resolves once nothing is queued or held, for every caller. It needs workers that go on.
+   * As `shutDown`, and resolves for every caller once no item is queued or held: workers must go on meanwhile.
    *
-   * The signal gives up the waiting; the shutdown stays.
+   * The signal ends the wait, but not the shutdown.
    */
   async shutDownWithDrain(options: SignalOptions = {}): Promise<void> {
     const signal = signalOf('WorkQueue.shutDownWithDrain', options);
@@ -180,32 +233,32 @@ export class WorkQueue<T> {
     await this.#items.drained(signal);
   }
 
-  /** The leases of what is ready, one after the other; the loop ends when the queue is shut down and empty. */
+  /** Iterates over leases of items; the loop ends when the queue is shut down and empty. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Lease<T>, undefined, undefined> {
     return this.leases();
   }
 
-  /** As the queue itself in a `for await`; with a signal, whose reason the loop then throws. */
+  /** Iterates over leases, as `for await` over the queue; the loop throws the reason of the signal. */
   leases(options: SignalOptions = {}): AsyncIterableIterator<Lease<T>, undefined, undefined> {
     return new LeaseIterator(this.#items, signalOf('WorkQueue.leases', options));
   }
 
   /**
-   * Lets a worker process items until the queue is shut down and empty, or the signal fires. `done` is always called.
+   * Processes items with a worker until the queue is shut down and empty, or the signal is aborted. `done` is always called.
    *
-   * When the signal fires, no more items are taken, the signal of each worker fires, and what runs is waited for. An
-   * item whose worker rejects because of that was interrupted: it is queued again.
+   * On an abort no more items are taken, the signal of each worker is aborted, and running workers are awaited. An item whose
+   * worker rejects because of the abort is queued again.
    *
-   * @param worker - gets the item and its context. What it throws goes to `onError`.
+   * @param worker - receives the item and its context. Its errors go to `onError`.
    * @returns a promise that resolves when no worker runs any more. Without `onError` the first error of a worker stops
-   * the taking, and the promise rejects with it.
+   * the run, and the promise rejects with it.
    */
   async run(worker: Worker<T>, options: RunOptions<T> = {}): Promise<void> {
     requireRunOptions('WorkQueue.run', worker, options);
     await new WorkerRun(this.#items, worker, plainOutcomes(options)).run(options);
   }
 
-  /** @internal What a console prints. */
+  /** @internal Returns what a console prints. */
   [CONSOLE_VIEW](): object {
     return consoleView(this, () => ({
       length: this.length,
@@ -216,8 +269,8 @@ export class WorkQueue<T> {
     }));
   }
 
-  /** Whether an add of the key would make the queue longer. */
-  #needsRoom(key: unknown): boolean {
+  /** Whether an add of the key would lengthen the queue. */
+  #needsCapacity(key: unknown): boolean {
     return (this.#items.table.find(key)?.phase ?? IDLE) === IDLE;
   }
 
@@ -226,13 +279,13 @@ export class WorkQueue<T> {
     this.#adders.failAll(this.#shutDownError());
   }
 
-  /** An item was taken: there may be room. */
+  /** Lets callers of `addWhenRoom` add their items while there is capacity. */
   #admit(): void {
     while (this.#items.ready.size < this.#maxSize && this.#adders.give());
   }
 
   #shutDownError(): EscapementError {
-    return this.#fail('ERR_QUEUE_SHUT_DOWN', 'addWhenRoom', 'was shut down before there was room');
+    return this.#fail('ERR_QUEUE_SHUT_DOWN', 'addWhenRoom', 'was shut down before it had capacity');
   }
 
   #fail(code: EscapementErrorCode, operation: string, message: string): EscapementError {

@@ -6,38 +6,38 @@ import { checkOptions, integer, type OptionTable } from '../core/options.ts';
 import type { SignalOptions } from '../core/signal-options.ts';
 import { requireFunction, requireSignal } from '../core/validate.ts';
 import { WaitGroup } from '../core/wait-line.ts';
-import type { ItemEntry } from './item-entry.ts';
 import type { ItemQueue } from './item-queue.ts';
+import type { ItemEntry } from './item-table.ts';
 
-/** What a worker learns besides its item. */
+/** The second argument of a worker. */
 export interface WorkerContext {
-  /** Fires when the run is to stop. */
+  /** Aborted when the run must stop. */
   readonly signal: AbortSignal;
   /** How often the item has failed since it last succeeded; 0 in a queue without a rate limit. */
   readonly numRequeues: number;
 }
 
-/** Processes one item: resolve or return, and it is done; reject or throw, and it has failed. */
+/** Processes one item, which is done when the worker returns or resolves, and has failed when it throws or rejects. */
 export type Worker<T> = (item: T, context: WorkerContext) => unknown;
 
 /** Options of `run`. */
 export interface RunOptions<T> extends SignalOptions {
-  /** Items in work at once: an integer of at least 1. @default 1 */
+  /** Most items that are processed at once: an integer of at least 1. @default 1 */
   readonly concurrency?: number | undefined;
-  /** Stops the run when it fires. @default never */
+  /** Stops the run when it is aborted. @default never */
   readonly signal?: AbortSignal | undefined;
   /** Called with each error that a worker throws. @default the first error stops the run, which rejects with it */
   readonly onError?: ((error: unknown, item: NoInfer<T>) => void) | undefined;
 }
 
-/** An entry as it was delivered: before the worker receives it, the delivery may end, and the entry be delivered again. */
-interface Delivered<T> {
+/** An entry as it was taken: before the worker receives it, the lease may end, and the entry be taken again. */
+interface TakenEntry<T> {
   readonly entry: ItemEntry<T>;
   readonly item: T;
-  readonly handOut: number;
+  readonly lease: number;
 }
 
-/** What becomes of an item when its worker has ended. Its methods must not throw. */
+/** Handles the results of workers. The methods must not throw. */
 export interface Outcomes<T> {
   numRequeues(key: unknown): number;
   succeeded(key: unknown): void;
@@ -70,7 +70,7 @@ export function reportWorkerError<T>({ onError }: RunOptions<T>, error: unknown,
   }
 }
 
-/** Of a queue that forgets what has failed. */
+/** The outcomes of a queue that drops failed items. */
 export function plainOutcomes<T>(options: RunOptions<T>): Outcomes<T> {
   return {
     numRequeues: () => 0,
@@ -83,7 +83,7 @@ export function plainOutcomes<T>(options: RunOptions<T>): Outcomes<T> {
 }
 
 /**
- * The loop of a controller, which people write by hand: take, work, done, and what follows from success and failure.
+ * The loop of a controller: take an item, process it, end its lease, and handle success or failure.
  *
  * One loop per unit of concurrency. A worker that returns no promise costs none.
  */
@@ -91,14 +91,14 @@ export class WorkerRun<T> {
   readonly #items: ItemQueue<T>;
   readonly #worker: Worker<T>;
   readonly #outcomes: Outcomes<T>;
-  /** One for each loop: workers of a hundred loops that listen to one signal would be warned of a leak by Node. */
+  /** One for each loop: Node warns of a leak if the workers of many loops listen to one signal. */
   readonly #controllers: AbortController[] = [];
   /** The loops that wait for an item. */
   readonly #waiting = new WaitGroup<ItemEntry<T> | undefined>();
   readonly #budget = new TurnBudget();
   #isStopping = false;
   #aborted: { readonly reason: unknown } | undefined;
-  /** What made it stop, if errors did. */
+  /** The errors that stopped the run. */
   readonly #failures: unknown[] = [];
 
   constructor(items: ItemQueue<T>, worker: Worker<T>, outcomes: Outcomes<T>) {
@@ -132,11 +132,11 @@ export class WorkerRun<T> {
     const controller = new AbortController();
     const context: WorkerContext = { signal: controller.signal, numRequeues: 0 }; // of items that have not failed
     this.#controllers.push(controller);
-    await Promise.resolve(); // not inside the call of run: its caller has not got its promise yet
+    await Promise.resolve(); // so that no worker runs before the caller of run has its promise
     while (!this.#isStopping) {
-      const taken = deliveredOf(this.#items.take()) ?? (await this.#next());
+      const taken = takenOf(this.#items.take()) ?? (await this.#next());
       if (taken === undefined) return;
-      if (this.#mustStop()) this.#items.putBack(taken.entry, taken.handOut);
+      if (this.#mustStop()) this.#items.putBack(taken.entry, taken.lease);
       else {
         try {
           const result = this.#worker(taken.item, this.#contextFor(taken.entry, context));
@@ -150,15 +150,15 @@ export class WorkerRun<T> {
     }
   }
 
-  /** A call, because it may change while the loop waits, and the compiler does not know. */
+  /** A method, so that TypeScript does not narrow the flag across awaits. */
   #mustStop(): boolean {
     return this.#isStopping;
   }
 
-  /** Not async, which would make one promise more, and three turns of the microtask queue, per wait. */
-  #next(): Promise<Delivered<T> | undefined> {
+  /** Not async, which would cost one more promise and three more microtasks per wait. */
+  #next(): Promise<TakenEntry<T> | undefined> {
     if (this.#items.hasEnded) return Promise.resolve(undefined);
-    return this.#items.wait(deliveredOf<T>, undefined, this.#waiting);
+    return this.#items.wait(takenOf<T>, undefined, this.#waiting);
   }
 
   #contextFor({ key }: ItemEntry<T>, context: WorkerContext): WorkerContext {
@@ -166,29 +166,29 @@ export class WorkerRun<T> {
     return numRequeues === 0 ? context : { signal: context.signal, numRequeues };
   }
 
-  #succeeded({ entry, handOut }: Delivered<T>): void {
+  #succeeded({ entry, lease }: TakenEntry<T>): void {
     this.#outcomes.succeeded(entry.key);
-    this.#items.finish(entry, handOut);
+    this.#items.finish(entry, lease);
   }
 
-  #failed(error: unknown, { item, entry, handOut }: Delivered<T>): void {
+  #failed(error: unknown, { item, entry, lease }: TakenEntry<T>): void {
     if (this.#isInterruption(error)) {
-      this.#items.putBack(entry, handOut);
+      this.#items.putBack(entry, lease);
       return;
     }
     if (!this.#outcomes.failed(error, item, entry)) {
       this.#failures.push(error);
       this.#stop();
     }
-    this.#items.finish(entry, handOut);
+    this.#items.finish(entry, lease);
   }
 
-  /** Whether a worker rejects because it was told to stop: with the reason itself, or as Node's own functions do. */
+  /** Whether a worker rejects because of the abort: with the reason itself, or with an AbortError of Node's functions. */
   #isInterruption(error: unknown): boolean {
     return this.#aborted !== undefined && (error === this.#aborted.reason || isAbortError(error));
   }
 }
 
-function deliveredOf<T>(entry: ItemEntry<T> | undefined): Delivered<T> | undefined {
-  return entry === undefined ? undefined : { entry, item: entry.item as T, handOut: entry.handOut };
+function takenOf<T>(entry: ItemEntry<T> | undefined): TakenEntry<T> | undefined {
+  return entry === undefined ? undefined : { entry, item: entry.item as T, lease: entry.lease };
 }

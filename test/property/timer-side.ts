@@ -1,6 +1,6 @@
 import { SystemTimer, type TimerId, TimerTask } from 'escapement';
 import { checkTimer } from 'escapement/testing';
-import { INTERNALS } from '../../src/timer/timer-internals.ts';
+import { INTERNALS } from '../../src/timer/system-timer.ts';
 import { HandClock } from '../timer/support/hand-clock.ts';
 import type { ExecutorKind, TimerSetup } from './timer-actions.ts';
 import { compareEntries, type ModelEntry } from './timer-model.ts';

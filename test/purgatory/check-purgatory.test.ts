@@ -1,8 +1,8 @@
 import { checkPurgatory } from 'escapement/testing';
 import { describe, expect, test, vi } from 'vitest';
-import { setChain, setHome, setTimed } from '../../src/purgatory/delayed-operation.ts';
-import type { PurgatoryInternals } from '../../src/purgatory/purgatory-internals.ts';
-import { Watcher, WatcherList } from '../../src/purgatory/watcher-list.ts';
+import { setChain, setOwner, setTimed } from '../../src/purgatory/delayed-operation.ts';
+import type { PendingOperations } from '../../src/purgatory/pending-operations.ts';
+import { Watcher, WatcherList } from '../../src/purgatory/watchers.ts';
 import { Fixture, type TestOperation } from './support/fixture.ts';
 
 const INTERNALS: symbol = Symbol.for('escapement.purgatory.internals');
@@ -12,7 +12,7 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 interface Patient {
   readonly fixture: Fixture;
-  readonly internals: PurgatoryInternals;
+  readonly internals: PendingOperations;
   readonly lists: Map<unknown, WatcherList>;
   readonly a: TestOperation;
   readonly b: TestOperation;
@@ -28,7 +28,7 @@ function makePatient(): Patient {
   const a = fixture.watch('a', 'x', { delayMs: 10 });
   const b = fixture.watch('b', 'xy', { delayMs: 10 });
   const c = fixture.watch('c', 'xy');
-  const internals = (fixture.purgatory as unknown as Record<symbol, () => PurgatoryInternals>)[INTERNALS]?.();
+  const internals = (fixture.purgatory as unknown as Record<symbol, () => PendingOperations>)[INTERNALS]?.();
   if (internals === undefined) throw new Error('the internals have moved');
   const lists = internals.watchers.lists.all as Map<unknown, WatcherList>;
   const watcher = (operation: TestOperation, key: string): Writable<Watcher> => {
@@ -45,9 +45,9 @@ function makePatient(): Patient {
 const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => void])[] = [
   [
     'an operation that thinks it is nowhere',
-    /an operation is watched here and thinks it is elsewhere/,
+    /a watched operation refers to another purgatory/,
     ({ b }) => {
-      setHome(b, undefined);
+      setOwner(b, undefined);
     },
   ],
   [
@@ -74,14 +74,14 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'a list whose end is not its last watcher',
-    /key x: the list does not end where it says/,
+    /key x: the tail of the list is wrong/,
     ({ lists, watcher, b }) => {
       Object.assign(lists.get('x') ?? {}, { prev: watcher(b, 'x') });
     },
   ],
   [
     'a list under the key of another',
-    /key z: its list is for another: key y/,
+    /key z: its list is that of another key: key y/,
     ({ lists }) => {
       lists.set('z', lists.get('y') as WatcherList);
       lists.delete('y');
@@ -89,7 +89,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'a list that nobody waits in',
-    /\d keys are kept, but nobody waits for \d/,
+    /emptyKeys is \d, but \d keys have no watcher/,
     ({ lists }) => {
       lists.set('w', new WatcherList('w'));
     },
@@ -103,14 +103,14 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'a watcher that thinks it is under another key',
-    /key x: a watcher thinks it is under another key/,
+    /key x: a watcher refers to another key/,
     ({ lists, watcher, b }) => {
       watcher(b, 'x').list = lists.get('y') as WatcherList;
     },
   ],
   [
     'a watcher that its operation does not know',
-    /key y: an operation does not know its watcher/,
+    /key y: an operation has no link to its watcher/,
     ({ watcher, c }) => {
       const { sibling, list } = watcher(c, 'y');
       expect([sibling?.list.key, list.key]).toEqual(['x', 'y']);
@@ -119,7 +119,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'an operation that has the watcher of another one',
-    /an operation has the watcher of another one|does not know its watcher/,
+    /an operation has the watcher of another one|has no link to its watcher/,
     ({ watcher, a, b }) => {
       watcher(a, 'x').sibling = watcher(b, 'x');
     },
@@ -161,14 +161,14 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'a number of timeouts that is too high',
-    /numDelayed is 2, but 1 wait for a timeout/,
+    /numDelayed is 2, but 1 timeouts are pending/,
     ({ a }) => {
       setTimed(a, false);
     },
   ],
   [
     'a number of timeouts that is too low',
-    /numDelayed is 2, but 3 wait for a timeout/,
+    /numDelayed is 2, but 3 timeouts are pending/,
     ({ c }) => {
       setTimed(c, true);
     },
@@ -194,7 +194,7 @@ describe('checkPurgatory finds', () => {
 
   test('what it finds is an Error that says who speaks', () => {
     const { fixture, b } = makePatient();
-    setHome(b, undefined);
+    setOwner(b, undefined);
     expect(() => {
       checkPurgatory(fixture.purgatory);
     }).toThrow(/^checkPurgatory: /);

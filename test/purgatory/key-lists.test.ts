@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { KeyLists } from '../../src/purgatory/key-lists.ts';
-import { Watcher } from '../../src/purgatory/watcher-list.ts';
+import { KeyLists } from '../../src/purgatory/watchers.ts';
+import { Watcher } from '../../src/purgatory/watchers.ts';
 import type { DelayedOperation } from '../../src/purgatory/delayed-operation.ts';
 
 const operation = undefined as unknown as DelayedOperation;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { PendingKeys } from '../../src/purgatory/pending-keys.ts';
+import { PendingKeys } from '../../src/purgatory/key-checks.ts';
 
 function drain(queue: PendingKeys): unknown[] {
   const taken: unknown[] = [];

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { SingleFlight } from '../../src/purgatory/single-flight.ts';
+import { SingleFlight } from '../../src/purgatory/async-delayed-operation.ts';
 
 /** Longest chain of promise jobs from the end of a check to the start of the next. */
 async function settle(): Promise<void> {

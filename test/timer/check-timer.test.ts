@@ -1,8 +1,8 @@
 import { ManualClock, SystemTimer } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import { describe, expect, test, vi } from 'vitest';
-import type { TimerInternals } from '../../src/timer/timer-internals.ts';
-import type { TimerTaskList } from '../../src/timer/timer-table.ts';
+import type { TimerInternals } from '../../src/timer/system-timer.ts';
+import type { TimerTaskList } from '../../src/timer/timer-task-list.ts';
 import { detach } from '../../src/timer/timer-task.ts';
 import { TestTask } from './support/tasks.ts';
 
@@ -114,7 +114,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     "a bucket's expiration that is no multiple of the tick",
-    /no multiple of 1/,
+    /not a multiple of 1/,
     ({ early }) => {
       early.expirationMs = 5.5;
     },
@@ -128,7 +128,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     "an entry's expiration that is no multiple of the tick",
-    /slot \d+ expires at 5.25, no multiple of the tick/,
+    /slot \d+ expires at 5.25, not a multiple of the tick/,
     ({ wheels: { table }, early }) => {
       table.setExpiration(early.first, 5.25);
     },
@@ -205,14 +205,14 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'a task that does not know that it waits',
-    /thinks it waits elsewhere/,
+    /refers to another entry/,
     ({ task }) => {
       detach(task);
     },
   ],
   [
     'an entry for a task that has none',
-    /runs a task and has none/,
+    /has the callback of tasks, and no task/,
     ({ wheels: { table }, late }) => {
       const slot = late.first;
       const read = table.argumentOf.bind(table);
@@ -249,7 +249,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
     'a wake-up that was lost',
     /the wake-up is armed for Infinity/,
     ({ driver }) => {
-      vi.spyOn(driver as Writable<typeof driver>, 'armedForMs', 'get').mockReturnValue(Infinity);
+      vi.spyOn(driver.wakeup as Writable<typeof driver.wakeup>, 'deadlineMs', 'get').mockReturnValue(Infinity);
     },
   ],
 ];

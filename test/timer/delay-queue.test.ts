@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { DelayQueue } from '../../src/timer/delay-queue.ts';
-import { TimerTable, TimerTaskList } from '../../src/timer/timer-table.ts';
+import { DelayQueue } from '../../src/timer/timer-task-list.ts';
+import { TimerTable } from '../../src/timer/timer-table.ts';
+import { TimerTaskList } from '../../src/timer/timer-task-list.ts';
 
 const table = new TimerTable();
 

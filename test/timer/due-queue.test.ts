@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { DueQueue } from '../../src/timer/due-queue.ts';
+import { DueQueue } from '../../src/timer/timer-task-list.ts';
 import { NO_SLOT, TimerTable } from '../../src/timer/timer-table.ts';
 
 function makeQueue() {

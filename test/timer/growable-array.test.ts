@@ -1,16 +1,16 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { GrowableArray } from '../../src/timer/growable-array.ts';
+import { GrowableMemory } from '../../src/timer/growable-memory.ts';
 
 afterEach(() => {
   vi.unstubAllGlobals();
 });
 
 /** Grows step by step, writes to every new element, and looks at all of it in between. */
-function expectGrowth(array: GrowableArray<Int32Array>, steps: readonly number[]): void {
+function expectGrowth(memory: GrowableMemory, steps: readonly number[]): void {
   let written = 0;
   for (const rows of steps) {
-    array.grow(rows);
-    const { values } = array;
+    memory.grow(rows * 16);
+    const values = new Int32Array(memory.buffer);
     expect(values.length).toBeGreaterThanOrEqual(rows * 4);
     for (let i = written; i < rows * 4; i++) {
       if (values[i] !== 0) throw new Error(`element ${i} is new and not zero`);
@@ -25,33 +25,34 @@ const SMALL_TO_LARGE = [256, 300, 512, 5_000, 65_536, 70_000, 100_000, 400_000];
 
 describe('a growable array', () => {
   test('starts with zeroes', () => {
-    const array = new GrowableArray(Float64Array, 1, 256);
-    expect(array.values.length).toBeGreaterThanOrEqual(256);
-    expect(array.values.every((value) => value === 0)).toBe(true);
+    const values = new Float64Array(new GrowableMemory(2_048).buffer);
+    expect(values.length).toBeGreaterThanOrEqual(256);
+    expect(values.every((value) => value === 0)).toBe(true);
   });
 
   test('keeps what it holds, and what is new is zero', () => {
-    expectGrowth(new GrowableArray(Int32Array, 4, 256), SMALL_TO_LARGE);
+    expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE);
   });
 
   test('holds fractions', () => {
-    const array = new GrowableArray(Float64Array, 1, 8);
-    array.values[7] = 0.1;
-    array.grow(1_000_000);
-    array.values[999_999] = 2 ** 53 - 1;
-    expect([array.values[7], array.values[999_999]]).toEqual([0.1, 2 ** 53 - 1]);
+    const memory = new GrowableMemory(64);
+    new Float64Array(memory.buffer)[7] = 0.1;
+    memory.grow(8_000_000);
+    const values = new Float64Array(memory.buffer);
+    values[999_999] = 2 ** 53 - 1;
+    expect([values[7], values[999_999]]).toEqual([0.1, 2 ** 53 - 1]);
   });
 
   test('asked for less than it has, it does nothing', () => {
-    const array = new GrowableArray(Int32Array, 4, 256);
-    array.values[1_023] = 5;
-    array.grow(10);
-    expect(array.values[1_023]).toBe(5);
+    const memory = new GrowableMemory(4_096);
+    const { buffer } = memory;
+    memory.grow(160);
+    expect(memory.buffer).toBe(buffer);
   });
 
   test('works in a host without WebAssembly', () => {
     vi.stubGlobal('WebAssembly', undefined);
-    expectGrowth(new GrowableArray(Int32Array, 4, 256), SMALL_TO_LARGE);
+    expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE);
   });
 
   test('works in a host that refuses the memory', () => {
@@ -62,6 +63,6 @@ describe('a growable array', () => {
       readonly buffer = refuse();
     }
     vi.stubGlobal('WebAssembly', { Memory });
-    expectGrowth(new GrowableArray(Int32Array, 4, 256), SMALL_TO_LARGE);
+    expectGrowth(new GrowableMemory(4_096), SMALL_TO_LARGE);
   });
 });

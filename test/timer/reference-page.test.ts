@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type EntryCallback, PAGE_SHIFT, ReferencePage } from '../../src/timer/reference-page.ts';
+import { type EntryCallback, PAGE_SHIFT, ReferencePage } from '../../src/timer/timer-table.ts';
 
 const one: EntryCallback = () => 1;
 const two: EntryCallback = () => 2;

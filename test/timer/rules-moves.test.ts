@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { SystemTimer } from 'escapement';
 import { checkTimer } from 'escapement/testing';
-import { INTERNALS } from '../../src/timer/timer-internals.ts';
+import { INTERNALS } from '../../src/timer/system-timer.ts';
 import { HandClock } from './support/hand-clock.ts';
 
 /** The start of a bucket of the third wheel, which spans 4 096 ms. */

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isWorthSorting, sortSpan } from '../../src/timer/sort-span.ts';
-import { TimerTable, TimerTaskList } from '../../src/timer/timer-table.ts';
+import { isWorthSorting, sortSpan } from '../../src/timer/timer-wheels.ts';
+import { TimerTable } from '../../src/timer/timer-table.ts';
+import { TimerTaskList } from '../../src/timer/timer-task-list.ts';
 import { TimerWheels } from '../../src/timer/timer-wheels.ts';
 
 const callback = (): void => undefined;

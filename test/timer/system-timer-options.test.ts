@@ -1,6 +1,6 @@
 import { ManualClock, systemClock } from 'escapement';
 import { describe, expect, test } from 'vitest';
-import { resolveOptions } from '../../src/timer/system-timer-options.ts';
+import { resolveOptions } from '../../src/timer/timer.ts';
 import { thrownBy } from './support/errors.ts';
 
 describe('the options of a timer', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { DueQueue } from '../../src/timer/due-queue.ts';
+import { DueQueue } from '../../src/timer/timer-task-list.ts';
 import { TaskRunner } from '../../src/timer/task-runner.ts';
 import { NO_SLOT, TimerTable } from '../../src/timer/timer-table.ts';
 import { attach, runTask } from '../../src/timer/timer-task.ts';
@@ -9,7 +9,10 @@ function makeRunner() {
   const table = new TimerTable();
   const due = new DueQueue(table);
   const errors: unknown[][] = [];
-  const runner = new TaskRunner(table, due, (...args) => errors.push(args));
+  const runner = new TaskRunner(
+    { table, due },
+    { onError: (...args) => errors.push(args), executor: undefined },
+  );
   const add = (callback: (argument: never) => void, argument?: unknown): number => {
     const slot = table.allocate(callback, argument);
     due.add(slot, 0);

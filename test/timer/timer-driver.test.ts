@@ -1,5 +1,6 @@
 import { SystemTimer } from 'escapement';
 import { describe, expect, test } from 'vitest';
+import { TaskRunner } from '../../src/timer/task-runner.ts';
 import { TimerDriver } from '../../src/timer/timer-driver.ts';
 import { TimerWheels } from '../../src/timer/timer-wheels.ts';
 import { HandClock } from './support/hand-clock.ts';
@@ -9,28 +10,29 @@ const fail = (error: unknown): never => {
   throw error;
 };
 
-function makeDriver(autoStart = true) {
+function makeDriver(autoStart = true, executor?: (run: () => void) => void) {
   const clock = new HandClock();
   const wheels = new TimerWheels(1, 8, 0, 'up');
-  const wokenAt: number[] = [];
-  const driver = new TimerDriver(wheels, clock, autoStart, (nowMs) => wokenAt.push(nowMs), fail);
+  const runner = new TaskRunner(wheels, { onError: fail, executor });
+  const options = { clock, autoStart, maxTasksPerTurn: Infinity };
+  const driver = new TimerDriver(wheels, runner, options);
   const enter = (delayMs: number): number => driver.enter(() => undefined, undefined, delayMs);
-  return { clock, wheels, driver, wokenAt, enter };
+  return { clock, wheels, runner, driver, enter };
 }
 
 describe('the driver', () => {
   test('is armed for the earliest list, whatever enters, moves or leaves', () => {
     const { clock, driver, enter } = makeDriver();
-    expect(driver.armedForMs).toBe(Infinity);
+    expect(driver.wakeup.deadlineMs).toBe(Infinity);
     const far = enter(6);
     const near = enter(3);
-    expect(driver.armedForMs).toBe(3);
+    expect(driver.wakeup.deadlineMs).toBe(3);
     driver.move(near, 7);
-    expect(driver.armedForMs).toBe(6);
+    expect(driver.wakeup.deadlineMs).toBe(6);
     driver.withdraw(far);
-    expect(driver.armedForMs).toBe(7);
+    expect(driver.wakeup.deadlineMs).toBe(7);
     driver.withdraw(near);
-    expect([driver.armedForMs, clock.armed, clock.mostArmed]).toEqual([Infinity, 0, 1]);
+    expect([driver.wakeup.deadlineMs, clock.armed, clock.mostArmed]).toEqual([Infinity, 0, 1]);
   });
 
   test('leaves the wake-up alone when what comes or goes is later', () => {
@@ -60,21 +62,26 @@ describe('the driver', () => {
 
   test('paused, it looks once at the end', () => {
     const { clock, driver, enter } = makeDriver();
-    driver.pause();
-    for (const delayMs of [5, 4, 3]) enter(delayMs);
-    expect([clock.armed, driver.isArming]).toEqual([0, false]);
-    driver.resume();
-    expect([clock.delaysMs, driver.armedForMs, driver.isArming]).toEqual([[3], 3, true]);
+    driver.enter(
+      () => {
+        for (const delayMs of [5, 4, 3]) enter(delayMs);
+        expect([clock.armed, driver.isArming]).toEqual([0, false]);
+      },
+      undefined,
+      0,
+    );
+    clock.fire();
+    clock.delaysMs.shift();
+    expect([clock.delaysMs, driver.wakeup.deadlineMs, driver.isArming]).toEqual([[3], 3, true]);
   });
 
   test('while an executor has what is due, only buckets wake it', () => {
-    const { driver, enter } = makeDriver();
+    const { driver, runner, enter } = makeDriver(true, () => undefined);
     enter(0);
     enter(5);
-    expect(driver.armedForMs).toBe(0);
-    driver.handOver();
-    driver.rearm();
-    expect([driver.armedForMs, driver.isHandedOver, driver.isArming]).toEqual([5, true, false]);
+    expect(driver.wakeup.deadlineMs).toBe(0);
+    driver.pump(Infinity);
+    expect([driver.wakeup.deadlineMs, runner.isHandedOver, driver.isArming]).toEqual([5, true, false]);
   });
 
   test('without autoStart it is armed only while somebody waits', async () => {
@@ -82,20 +89,19 @@ describe('the driver', () => {
     enter(5);
     expect(clock.armed).toBe(0);
     const wait = driver.wait(3);
-    expect(driver.armedForMs).toBe(3);
-    driver.waits.settleAll(true);
-    driver.rearm();
+    expect(driver.wakeup.deadlineMs).toBe(3);
+    clock.nowMs = 5;
+    driver.pump(Infinity);
     expect([clock.armed, await wait]).toEqual([0, true]);
   });
 
   test('closed, it wakes nobody and answers who waits', async () => {
-    const { clock, driver, enter } = makeDriver();
+    const { clock, runner, driver, enter } = makeDriver();
     const slot = enter(5);
     const wait = driver.wait(100);
     driver.close();
-    driver.rearm();
     driver.withdraw(slot);
-    expect([driver.isClosed, driver.isArming, clock.armed, await wait]).toEqual([true, false, 0, false]);
+    expect([runner.isStopped, driver.isArming, clock.armed, await wait]).toEqual([true, false, 0, false]);
   });
 });
 

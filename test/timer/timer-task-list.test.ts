@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { TimerTable, TimerTaskList } from '../../src/timer/timer-table.ts';
+import { TimerTable } from '../../src/timer/timer-table.ts';
+import { TimerTaskList } from '../../src/timer/timer-task-list.ts';
 
 test('a new list is empty, waits for nothing and is not queued', () => {
   const list = new TimerTaskList(new TimerTable(), 20);

@@ -1,9 +1,9 @@
 import { ManualClock, SystemTimer, TimerTask } from 'escapement';
 import { describe, expect, test } from 'vitest';
-import { attach, detach, entryIn, isTimerTask, type TaskHome } from '../../src/timer/timer-task.ts';
+import { attach, detach, entryIn, isTimerTask, type TaskOwner } from '../../src/timer/timer-task.ts';
 import { TestTask } from './support/tasks.ts';
 
-class Home implements TaskHome {
+class Owner implements TaskOwner {
   readonly withdrawn: number[] = [];
 
   withdraw(entry: number): void {
@@ -19,12 +19,12 @@ describe('a task', () => {
   test('waits nowhere at first', () => {
     const task = new TestTask(5);
     expect([task.pending, task.isCancelled, task.cancel()]).toEqual([false, false, false]);
-    expect(entryIn(task, new Home())).toBeUndefined();
+    expect(entryIn(task, new Owner())).toBeUndefined();
   });
 
   test('waits where it was attached, and only there', () => {
     const task = new TestTask(5);
-    const [one, two] = [new Home(), new Home()];
+    const [one, two] = [new Owner(), new Owner()];
     attach(task, one, 7);
     expect([task.pending, entryIn(task, one), entryIn(task, two)]).toEqual([true, 7, undefined]);
     attach(task, two, 9);
@@ -34,21 +34,21 @@ describe('a task', () => {
 
   test('cancel withdraws it once', () => {
     const task = new TestTask(5);
-    const home = new Home();
-    attach(task, home, 7);
+    const owner = new Owner();
+    attach(task, owner, 7);
     expect([task.cancel(), task.cancel()]).toEqual([true, false]);
-    expect(home.withdrawn).toEqual([7]);
+    expect(owner.withdrawn).toEqual([7]);
     expect([task.pending, task.isCancelled]).toEqual([false, true]);
-    attach(task, home, 8);
+    attach(task, owner, 8);
     expect([task.pending, task.isCancelled]).toEqual([true, false]);
   });
 
   test('detached it does not wait, and was not cancelled', () => {
     const task = new TestTask(5);
-    const home = new Home();
-    attach(task, home, 7);
+    const owner = new Owner();
+    attach(task, owner, 7);
     detach(task);
-    expect([task.pending, task.isCancelled, home.withdrawn.length]).toEqual([false, false, 0]);
+    expect([task.pending, task.isCancelled, owner.withdrawn.length]).toEqual([false, false, 0]);
   });
 
   test('it is not pending any more when home hears of it', () => {
@@ -62,7 +62,7 @@ describe('a task', () => {
 
 describe('isTimerTask', () => {
   test('knows tasks, also of another loaded copy of the package', () => {
-    const foreign = { _entry: -1, _home: undefined, delayMs: 5, run: () => undefined };
+    const foreign = { _entry: -1, _entryOwner: undefined, delayMs: 5, run: () => undefined };
     expect([new TestTask(1), foreign].map(isTimerTask)).toEqual([true, true]);
     expect([undefined, null, 5, 'task', {}, () => undefined].map(isTimerTask)).toEqual(
       Array.from({ length: 6 }, () => false),

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type Rounding, TimerWheels } from '../../src/timer/timer-wheels.ts';
+import { TimerWheels } from '../../src/timer/timer-wheels.ts';
+import type { Rounding } from '../../src/timer/timer.ts';
 
 function makeWheels(tickMs: number, wheelSize: number, startMs: number, rounding: Rounding = 'up') {
   const wheels = new TimerWheels(tickMs, wheelSize, startMs, rounding);

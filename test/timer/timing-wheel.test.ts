@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { DelayQueue } from '../../src/timer/delay-queue.ts';
-import { TimerTable, type TimerTaskList } from '../../src/timer/timer-table.ts';
+import { DelayQueue } from '../../src/timer/timer-task-list.ts';
+import { TimerTable } from '../../src/timer/timer-table.ts';
+import type { TimerTaskList } from '../../src/timer/timer-task-list.ts';
 import { TimingWheel } from '../../src/timer/timing-wheel.ts';
 
 function makeWheel(tickMs: number, wheelSize: number, startMs: number) {

@@ -1,8 +1,8 @@
 import { DelayingQueue, ManualClock, SystemTimer, WorkQueue } from 'escapement';
 import { checkQueue } from 'escapement/testing';
 import { describe, expect, test, vi } from 'vitest';
-import { HELD, HELD_AGAIN, IDLE, ItemEntry, QUEUED, type Phase } from '../../src/workqueue/item-entry.ts';
-import type { WorkQueueInternals } from '../../src/workqueue/work-queue-internals.ts';
+import { HELD, HELD_AGAIN, IDLE, ItemEntry, QUEUED, type Phase } from '../../src/workqueue/item-table.ts';
+import type { WorkQueueInternals } from '../../src/workqueue/work-queue.ts';
 import { settled, watch } from './support/outcome.ts';
 import { processAll, takeNow } from './support/take.ts';
 
@@ -54,7 +54,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'an entry in no phase',
-    /key a: it is in no phase/,
+    /key a: its phase is invalid/,
     ({ setPhase }) => {
       setPhase('a', 7 as Phase);
     },
@@ -128,14 +128,14 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ['a held entry that is lost', /held is 2, but 1 items are held/, ({ table }) => table.delete('c')],
   [
     'a number of re-adds that is wrong',
-    /heldAgain is 0, but it is 1 items/,
+    /heldAgain is 0, but 1 held items were added again/,
     ({ internals }) => {
       pretend(internals.items, 'heldAgain', 0);
     },
   ],
   [
     'a re-add that nobody counted',
-    /heldAgain is 1, but it is 2 items/,
+    /heldAgain is 1, but 2 held items were added again/,
     ({ setPhase }) => {
       setPhase('c', HELD_AGAIN);
     },
@@ -147,14 +147,14 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'somebody who waits although an item is ready',
-    /somebody waits although an item is ready/,
+    /a caller waits although an item is ready/,
     ({ internals }) => {
       pretend(internals.items, 'takers', 1);
     },
   ],
   [
     'somebody who waits for a queue that has ended',
-    /somebody waits for a queue that has ended/,
+    /a caller waits although the queue has ended/,
     ({ queue, internals }) => {
       for (let i = 0; i < 2; i++) void queue.get();
       queue.done('d');
@@ -166,7 +166,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'an item that waits under the key of another',
-    /key e: what waits has another key/,
+    /key e: the waiting item has another key/,
     ({ internals }) => {
       const rows = [...(internals.waiting?.rows() ?? [])].map((row) =>
         row.key === 'e' ? { ...row, item: 'f' } : row,
@@ -176,7 +176,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'an item that waits for no time',
-    /key e: it waits for no time/,
+    /key e: its due time is invalid/,
     ({ internals }) => {
       const rows = [...(internals.waiting?.rows() ?? [])].map((row) => ({ ...row, dueAtMs: NaN }));
       Object.assign(internals.waiting ?? {}, { rows: () => rows });
@@ -184,7 +184,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'an item that waits, and is in no timer',
-    /key f: it waits, and is in no timer/,
+    /key f: the waiting item is in no timer/,
     ({ internals, timer }) => {
       const row = [...(internals.waiting?.rows() ?? [])].find(({ key }) => key === 'f');
       expect(timer.cancel(row?.timer as never)).toBe(true);
@@ -192,14 +192,14 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
   ],
   [
     'a number of waiting items that is wrong',
-    /4 items wait, but there are 3/,
+    /size is 4, but 3 items are waiting/,
     ({ internals }) => {
       if (internals.waiting !== undefined) pretend(internals.waiting, 'size', 4);
     },
   ],
   [
     'items that wait although the queue is shut down',
-    /items wait although the queue is shut down/,
+    /items are waiting although the queue is shut down/,
     ({ internals }) => {
       internals.items.shutDown();
     },

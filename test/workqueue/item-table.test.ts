@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { IDLE, QUEUED, type ItemEntry } from '../../src/workqueue/item-entry.ts';
-import { ItemTable } from '../../src/workqueue/item-table.ts';
+import { IDLE, ItemTable, QUEUED, type ItemEntry } from '../../src/workqueue/item-table.ts';
 
 function use(table: ItemTable<unknown>, key: unknown): ItemEntry<unknown> {
   const entry = table.use(key);

@@ -1,4 +1,4 @@
-import { INTERNALS as TIMER_INTERNALS } from '../../../timer/timer-internals.ts';
+import { INTERNALS as TIMER_INTERNALS } from '../../../timer/system-timer.ts';
 import { checkTimer } from '../../../timer/check-timer.ts';
 import { NO_SLOT } from '../../../timer/timer-table.ts';
 import { INTERNALS, type EmbeddedBroker } from './embedded-broker.ts';
