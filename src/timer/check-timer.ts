@@ -116,10 +116,7 @@ function checkEntry(slot: number, { wheels: { table }, driver }: TimerInternals)
   if (!isTaskCallback(table.callbackOf(slot))) return;
   const task = table.argumentOf(slot);
   ensure(isTimerTask(task), `slot ${slot} has the callback of tasks, and no task`);
-  ensure(
-    task.pending && entryIn(task, driver) === slot,
-    `the task of slot ${slot} refers to another entry`,
-  );
+  ensure(task.pending && entryIn(task, driver) === slot, `the task of slot ${slot} refers to another entry`);
 }
 
 /** A slot that holds no entry must hold no reference: that would be a leak. */

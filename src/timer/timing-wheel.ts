@@ -99,13 +99,7 @@ export class TimingWheel {
 
   #addOverflowWheel(): TimingWheel {
     const { intervalMs, wheelSize, currentTimeMs } = this;
-    this.overflowWheel = new TimingWheel(
-      intervalMs,
-      wheelSize,
-      currentTimeMs,
-      this.#table,
-      this.#delayQueue,
-    );
+    this.overflowWheel = new TimingWheel(intervalMs, wheelSize, currentTimeMs, this.#table, this.#delayQueue);
     return this.overflowWheel;
   }
 
