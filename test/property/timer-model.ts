@@ -72,6 +72,7 @@ export function placeAtInModel(
   serial: number,
 ): ModelEntry {
   const dueAtOnce: ModelEntry = { deadlineMs, dueMs: nowMs, path: [], serial };
+  if (deadlineMs < 0) return dueAtOnce;
   const expirationMs = roundToTick(shape, deadlineMs);
   if (expirationMs <= Math.floor(nowMs / shape.tickMs) * shape.tickMs) return dueAtOnce;
   let level = levelFor(shape, expirationMs, nowMs);

@@ -178,11 +178,14 @@ export class TimerWorld {
 
   /** An absolute deadline is placed where the wheels are: the clock is read, and the wheels catch up, only if they were idle. */
   #placeAt(subject: Subject, side: Side, deadlineMs: number): void {
-    const wheelsMs = side.timer[INTERNALS]().wheels.first.currentTimeMs;
+    const { first, due } = side.timer[INTERNALS]().wheels;
+    const wheelsMs = first.currentTimeMs;
     const entry = placeAtInModel(side.setup, deadlineMs, wheelsMs, this.#serial++);
     subject.side.waiting.delete(subject);
     subject.side = side;
-    side.waiting.set(subject, side.isBehind ? { ...entry, isLoose: true } : entry);
+    // The due queue is due since its first entry, which may have read the clock after the wheels last advanced.
+    const dueMs = entry.path.length === 0 ? Math.max(wheelsMs, due.list.expirationMs) : entry.dueMs;
+    side.waiting.set(subject, side.isBehind ? { ...entry, isLoose: true } : { ...entry, dueMs });
     side.caughtUpMs = Math.max(side.caughtUpMs, wheelsMs);
   }
 
