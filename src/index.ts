@@ -24,6 +24,8 @@ export type {
   TimerErrorHandler,
 } from './timer/timer.ts';
 export { TimerTask } from './timer/timer-task.ts';
+export { timeoutSignal, withTimeout } from './timer/timeout-signal.ts';
+export type { DeadlineTimer, TimeoutSignal } from './timer/timeout-signal.ts';
 export { BucketRateLimiter } from './workqueue/bucket-rate-limiter.ts';
 export type { BucketRateLimiterOptions } from './workqueue/bucket-rate-limiter.ts';
 export { DelayingQueue } from './workqueue/delaying-queue.ts';

@@ -88,12 +88,14 @@ class HostTimeout implements ClockTimeout {
     this.#index = unarmed.push(this) - 1;
     if (isAwaited) return;
     isAwaited = true;
-    original.queueMicrotask(armAll);
+    const { queueMicrotask } = original;
+    queueMicrotask(armAll);
   }
 
   cancel(): void {
+    const { clearTimeout } = original;
     if (this.#handle === undefined) this.#leave();
-    else if (isHost(this.#setTimeout)) original.clearTimeout(this.#handle);
+    else if (isHost(this.#setTimeout)) clearTimeout(this.#handle);
     else hostFunction('clearTimeout')(this.#handle);
   }
 

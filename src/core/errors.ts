@@ -10,6 +10,8 @@ export type EscapementErrorCode =
   | 'ERR_UNKNOWN_OPTION'
   /** A class without a public constructor was called with `new` (`TypeError`). */
   | 'ERR_ILLEGAL_CONSTRUCTOR'
+  /** An option needs something that this runtime does not have. */
+  | 'ERR_FEATURE_UNAVAILABLE'
   /** The timer is closed: it accepts no tasks, and pending sleeps reject. */
   | 'ERR_TIMER_CLOSED'
   /** A clock returned something that is not a time: `NaN`, infinity, a negative number, a string. */

@@ -6,7 +6,10 @@
 /** Marks timeout functions that are built on a clock: a program may make them the global ones. */
 export const ON_CLOCK: unique symbol = Symbol.for('escapement.on-clock');
 
-/** The host's own functions, read when the module loads: for use where no fake may take their place. */
+/**
+ * The host's own functions, read when the module loads: for use where no fake may take their place. Take a function out of the object
+ * before you call it: browsers reject a receiver that is not their global object.
+ */
 export const original = {
   queueMicrotask,
   setTimeout,
@@ -84,4 +87,11 @@ let latest: FakedTime | undefined;
 function faked(setTimeout: TimeoutFunctions['setTimeout']): FakedTime {
   if (latest?.setTimeout !== setTimeout) latest = new FakedTime(setTimeout);
   return latest;
+}
+
+/** Returns a module of Node; undefined in another runtime. An `import` of it could not be loaded by a browser. */
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the type of the module that the name stands for
+export function builtinModule<Module>(name: string): Module | undefined {
+  const { process } = globalThis as { process?: { getBuiltinModule?: (name: string) => Module | undefined } };
+  return process?.getBuiltinModule?.(name);
 }

@@ -1,9 +1,10 @@
-import { AsyncResource } from 'node:async_hooks';
+import { AsyncResource, type AsyncContext } from '../core/async-context.ts';
 import type { EntryCallback } from './timer-table.ts';
 import { runTask, type TimerTask } from './timer-task.ts';
 
 /*
- * Tasks in the async context of the call that added them, for timers with the option `asyncContext`.
+ * Tasks in the async context of the call that added them, for timers with the option `asyncContext`, which only a runtime with
+ * `AsyncResource` accepts.
  *
  * WHY an AsyncResource each: it carries the stores of every `AsyncLocalStorage` for some 30 ns;
  * `AsyncLocalStorage.snapshot` and `AsyncResource.bind` make functions, and take 13 µs on Node 20.
@@ -13,29 +14,29 @@ import { runTask, type TimerTask } from './timer-task.ts';
 const CONTEXT: unique symbol = Symbol('escapement.async-context');
 
 interface ContextTask extends TimerTask {
-  [CONTEXT]?: AsyncResource | undefined;
+  [CONTEXT]?: AsyncContext | undefined;
 }
 
 /** A callback with its argument and its context: the argument of its entry. */
-export class ContextCall<A> extends AsyncResource {
+export class ContextCall<A> {
   readonly callback: (argument: A) => void;
   readonly argument: A;
+  readonly context = newContext('escapement.TimerCallback');
 
   constructor(callback: (argument: A) => void, argument: A) {
-    super('escapement.TimerCallback');
     this.callback = callback;
     this.argument = argument;
   }
 }
 
 /** The callback of the entries of a {@link ContextCall}. */
-export const callInContext = <A>(call: ContextCall<A>): void => {
-  call.runInAsyncScope(call.callback, undefined, call.argument);
+export const callInContext = <A>({ callback, argument, context }: ContextCall<A>): void => {
+  context.runInAsyncScope(callback, undefined, argument);
 };
 
 /** Keeps the context of the call that adds a task. */
 export function keepContext(task: ContextTask): void {
-  task[CONTEXT] = new AsyncResource('escapement.TimerTask');
+  task[CONTEXT] = newContext('escapement.TimerTask');
 }
 
 /** The callback of the entries of tasks with a context. */
@@ -49,4 +50,8 @@ export const runTaskInContext: EntryCallback = (task: ContextTask): void => {
 /** Whether an entry's argument is a task. */
 export function isTaskCallback(callback: EntryCallback): boolean {
   return callback === runTask || callback === runTaskInContext;
+}
+
+function newContext(type: string): AsyncContext {
+  return new (AsyncResource as NonNullable<typeof AsyncResource>)(type);
 }

@@ -24,7 +24,7 @@ interface ClockWait {
  *     wait, close ────────────────────────────────────────────────────────┘
  *
  * An entry that is added or removed costs one comparison with the armed deadline; the delay queue is read only if that
- * deadline is affected. The clock is read once per operation.
+ * deadline is affected. The clock is read once per operation; with an absolute deadline only if the wake-up is armed or moved.
  */
 export class TimerDriver implements TaskOwner {
   readonly #wheels: TimerWheels;
@@ -89,6 +89,28 @@ export class TimerDriver implements TaskOwner {
     const wasAwaited = this.#isAwaited(emptied);
     const list = this.#wheels.place(slot, delayMs, nowMs);
     if (hasExpired || wasAwaited || this.#isLate(list)) this.#rearm(nowMs);
+  }
+
+  /**
+   * Adds an entry for `callback(argument)` at `deadlineMs`. If the clock throws or is wrong, nothing is added.
+   *
+   * @returns its slot.
+   */
+  enterAt(callback: EntryCallback, argument: unknown, deadlineMs: number): number {
+    const isIdle = this.wakeup.deadlineMs === Infinity && this.#isDriven && !this.#runner.isRunning;
+    // A wake-up must be armed anyway. The wheels catch up, so that the level of the entry does not depend on how long they were idle.
+    const nowMs = isIdle ? readClock(this.#clock) : undefined;
+    if (nowMs !== undefined) this.#catchUp(nowMs);
+    const slot = this.#wheels.table.allocate(callback, argument);
+    if (this.#isLate(this.#wheels.placeAt(slot, deadlineMs))) this.#rearmFor(slot, nowMs);
+    return slot;
+  }
+
+  /** Moves a pending entry to `deadlineMs`. */
+  moveAt(slot: number, deadlineMs: number): void {
+    const wasAwaited = this.#isAwaited(this.#wheels.table.unlink(slot));
+    const list = this.#wheels.placeAt(slot, deadlineMs);
+    if (wasAwaited || this.#isLate(list)) this.#rearm();
   }
 
   withdraw(slot: number): void {
@@ -169,9 +191,10 @@ export class TimerDriver implements TaskOwner {
   }
 
   /** A wake-up that cannot be armed takes the entry with it that needed it: the caller gets the error. */
-  #rearmFor(slot: number, nowMs: number): void {
+  #rearmFor(slot: number, nowMs?: number): void {
+    if (this.#runner.isRunning) return;
     try {
-      this.#rearm(nowMs);
+      this.#rearm(nowMs ?? readClock(this.#clock));
     } catch (error) {
       this.#wheels.table.discard(slot);
       throw error;

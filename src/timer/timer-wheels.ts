@@ -70,10 +70,18 @@ export class TimerWheels {
       const bucket = this.first.add(slot);
       if (bucket !== undefined) return bucket;
     }
-    const overdue = this.isBehind ? this.#addBehind(slot, nowMs) : undefined;
-    if (overdue !== undefined) return overdue;
-    this.due.add(slot, nowMs);
-    return this.due.list;
+    return this.#addDue(slot, nowMs);
+  }
+
+  /**
+   * Links an entry, which must be in no list, into the bucket for `deadlineMs`, or into the due queue if the wheels have reached
+   * that. They need not have caught up with the clock: the next turn finds an overdue bucket. O(levels).
+   *
+   * @returns the list of the entry; the timer must wake at its expiration.
+   */
+  placeAt(slot: number, deadlineMs: number): TimerTaskList {
+    this.table.setExpiration(slot, this.#roundToTick(deadlineMs));
+    return this.first.add(slot) ?? this.#addDue(slot, this.first.currentTimeMs);
   }
 
   /**
@@ -123,6 +131,14 @@ export class TimerWheels {
   /** The first list that falls due or is due: the timer must wake for it. */
   earliest(): TimerTaskList | undefined {
     return this.due.isEmpty ? this.delayQueue.peek() : this.due.list;
+  }
+
+  /** Adds an entry that is due to the due queue, or behind what is overdue. */
+  #addDue(slot: number, nowMs: number): TimerTaskList {
+    const overdue = this.isBehind ? this.#addBehind(slot, nowMs) : undefined;
+    if (overdue !== undefined) return overdue;
+    this.due.add(slot, nowMs);
+    return this.due.list;
   }
 
   /** Adds an entry that is due behind what is overdue: to the bucket of `nowMs`, which may be the half-empty one. */

@@ -1,3 +1,4 @@
+import { requireAsyncContext } from '../core/async-context.ts';
 import { readClock, systemClock, type Clock } from '../core/clock.ts';
 import { outOfRange } from '../core/errors.ts';
 import { integer, oneOf, orInfinity, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
@@ -100,7 +101,8 @@ export interface SystemTimerOptions {
   readonly maxTasksPerTurn?: number;
   /**
    * Whether tasks and callbacks run in the async context of the call that added them: in its stores of
-   * `AsyncLocalStorage`. It costs one object and some 30 ns for each.
+   * `AsyncLocalStorage`. It costs one object and some 30 ns for each. A runtime without `node:async_hooks` throws
+   * `ERR_FEATURE_UNAVAILABLE`.
    *
    * @default false
    */
@@ -133,7 +135,7 @@ const OPTIONS = {
   autoStart: [requireBoolean, true],
   executor: [requireFunction, undefined],
   maxTasksPerTurn: [orInfinity(integer(1)), 10_000],
-  asyncContext: [requireBoolean, false],
+  asyncContext: [requireAsyncContext, false],
   onError: [requireFunction, undefined],
   metrics: [requireMetrics, undefined],
 } satisfies OptionTable<SystemTimerOptions>;

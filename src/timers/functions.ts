@@ -1,4 +1,4 @@
-import { hostFunction, ON_CLOCK } from '../core/host.ts';
+import { builtinModule, hostFunction, ON_CLOCK } from '../core/host.ts';
 import * as promises from './promises.ts';
 import { Timeout, timeoutOf, type TimeoutCallback } from './timeout.ts';
 
@@ -70,6 +70,21 @@ function clearOther(timeout: HostTimeoutLike | string | number): void {
   const ours = isNumber ? timeoutOf(timeout) : undefined;
   if (ours !== undefined) Timeout.clear(ours);
   else hostFunction('clearTimeout')(timeout as Parameters<typeof globalThis.clearTimeout>[0]);
+}
+
+type Immediates = Pick<typeof globalThis, 'setImmediate' | 'clearImmediate'>;
+
+/** The host's: there is no delay to wait for. Where the host has none, its shortest timeout. */
+export const { setImmediate, clearImmediate } =
+  builtinModule<Immediates>('node:timers') ?? shortestTimeouts();
+
+function shortestTimeouts(): Immediates {
+  const set = (callback: TimeoutCallback, ...args: unknown[]): unknown =>
+    hostFunction('setTimeout')(callback, 0, ...args);
+  const clear = (immediate: unknown): void => {
+    hostFunction('clearTimeout')(immediate as Parameters<typeof globalThis.clearTimeout>[0]);
+  };
+  return { setImmediate: set as Immediates['setImmediate'], clearImmediate: clear };
 }
 
 for (const [name, ours] of Object.entries({ setTimeout, setInterval, clearTimeout, clearInterval })) {

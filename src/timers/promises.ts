@@ -1,4 +1,4 @@
-import { setImmediate as hostImmediate } from 'node:timers/promises';
+import { builtinModule } from '../core/host.ts';
 import { illegalConstructor, invalidArgument, Timeout } from './timeout.ts';
 
 /** Options of these functions. Unknown ones are ignored, as by the host: programs must run as they did with the host's functions. */
@@ -115,8 +115,14 @@ class Ticks {
   }
 }
 
-/** The host's function: it has no delay. */
-export { hostImmediate as setImmediate };
+interface Immediates {
+  readonly setImmediate: <T = void>(value?: T, options?: TimerOptions) => Promise<T>;
+}
+
+/** The host's function: it has no delay. Where the host has none, the shortest timeout. */
+export const setImmediate: Immediates['setImmediate'] =
+  builtinModule<Immediates>('node:timers/promises')?.setImmediate ??
+  ((value, options) => setTimeout(0, value as never, options));
 
 /** The class of {@link scheduler}. Its constructor throws, as the host's. */
 class Scheduler {
@@ -132,7 +138,7 @@ class Scheduler {
 
   /** Resolves in a turn of the event loop of its own: after the I/O that is ready. */
   yield(): Promise<void> {
-    return hostImmediate();
+    return setImmediate();
   }
 }
 

@@ -1,4 +1,4 @@
-import { AsyncResource } from 'node:async_hooks';
+import { AsyncResource, type AsyncContext } from '../core/async-context.ts';
 import { systemClock } from '../core/clock.ts';
 import { wrongType } from '../core/errors.ts';
 import type { TimerId } from '../timer/system-timer.ts';
@@ -13,6 +13,27 @@ const MIN_DELAY_MS = 1;
 /** The id of a timeout that is not pending. */
 const NOT_WAITING = 0 as TimerId;
 
+let latestNumber = 0;
+
+/** Where the runtime has no contexts: only the number of a timeout. Below zero, where no timeout of a browser has its own. */
+class NoContext implements AsyncContext {
+  readonly #number = --latestNumber;
+
+  runInAsyncScope<This, Args extends unknown[]>(
+    callback: (this: This, ...args: Args) => void,
+    self: This,
+    ...args: Args
+  ): void {
+    callback.apply(self, args);
+  }
+
+  asyncId(): number {
+    return this.#number;
+  }
+}
+
+const TimeoutContext = AsyncResource ?? NoContext;
+
 /** Pending timeouts that were converted to a number, by that number in decimal digits: the only form that the host accepts. */
 const byNumber = new Map<string, Timeout>();
 
@@ -24,7 +45,7 @@ const byNumber = new Map<string, Timeout>();
  */
 export class Timeout {
   readonly #shared = sharedTimer();
-  readonly #context = new AsyncResource('Timeout');
+  readonly #context: AsyncContext = new TimeoutContext('Timeout');
   readonly #delayMs: number;
   readonly #isInterval: boolean;
   readonly #args: unknown[] | undefined;

@@ -37,6 +37,8 @@ const EXPORTS = {
     'defaultControllerRateLimiter',
     'parallelizeUntil',
     'systemClock',
+    'timeoutSignal',
+    'withTimeout',
   ],
   'escapement/timers': [
     'clearImmediate',

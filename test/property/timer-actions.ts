@@ -14,9 +14,17 @@ export type Action =
       readonly on: Which;
       readonly delay: Delay;
       readonly script: number;
+      /** Whether the delay is given as a deadline: now + delay. A sleep has none. */
+      readonly isAbsolute: boolean;
     }
   | { readonly kind: 'cancel'; readonly pick: number }
-  | { readonly kind: 'move'; readonly pick: number; readonly on: Which; readonly delay: Delay }
+  | {
+      readonly kind: 'move';
+      readonly pick: number;
+      readonly on: Which;
+      readonly delay: Delay;
+      readonly isAbsolute: boolean;
+    }
   | { readonly kind: 'poll' | 'advanceClock' | 'fire' | 'next' | 'execute'; readonly on: Which }
   | { readonly kind: 'pass'; readonly ms: number }
   | { readonly kind: 'close'; readonly on: Which; readonly pending: 'drop' | 'run' }
@@ -87,9 +95,13 @@ const entering = fc.record({
   on: which,
   delay,
   script: fc.nat({ max: 7 }),
+  isAbsolute: fc.boolean(),
 });
 const cancelling = fc.record({ kind: fc.constant('cancel' as const), pick });
-const moving = fc.record({ kind: fc.constant('move' as const), pick, on: which, delay });
+const moving = fc.record({
+  kind: fc.constant('move' as const),
+  ...{ pick, on: which, delay, isAbsolute: fc.boolean() },
+});
 const pumping = fc.record({ kind: fc.constantFrom('poll' as const, 'advanceClock' as const), on: which });
 const waking = fc.record({
   kind: fc.constantFrom('fire' as const, 'next' as const, 'execute' as const),

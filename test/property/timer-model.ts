@@ -56,11 +56,23 @@ export function placeLoosely(shape: WheelShape, delayMs: number, nowMs: number, 
   return { ...entry, dueMs, isLoose: true };
 }
 
-/** What becomes of a delay: a pure function of the shape, the delay and the moment. */
+/** What becomes of a delay: a pure function of the shape, the delay and the time. */
 export function placeInModel(shape: WheelShape, delayMs: number, nowMs: number, serial: number): ModelEntry {
   const deadlineMs = nowMs + delayMs;
+  return delayMs <= 0
+    ? { deadlineMs, dueMs: nowMs, path: [], serial }
+    : placeAtInModel(shape, deadlineMs, nowMs, serial);
+}
+
+/** What becomes of a deadline: a pure function of the shape, the deadline and the time that the wheels have reached. */
+export function placeAtInModel(
+  shape: WheelShape,
+  deadlineMs: number,
+  nowMs: number,
+  serial: number,
+): ModelEntry {
   const dueAtOnce: ModelEntry = { deadlineMs, dueMs: nowMs, path: [], serial };
-  if (delayMs <= 0) return dueAtOnce;
+  if (deadlineMs < 0) return dueAtOnce;
   const expirationMs = roundToTick(shape, deadlineMs);
   if (expirationMs <= Math.floor(nowMs / shape.tickMs) * shape.tickMs) return dueAtOnce;
   let level = levelFor(shape, expirationMs, nowMs);

@@ -1,7 +1,8 @@
 import { EscapementError, type TimerId, TimerTask } from 'escapement';
 import { checkTimer } from 'escapement/testing';
 import type { Action, Delay, Scenario, Which } from './timer-actions.ts';
-import { placeInModel, placeLoosely } from './timer-model.ts';
+import { INTERNALS } from '../../src/timer/system-timer.ts';
+import { placeAtInModel, placeInModel, placeLoosely } from './timer-model.ts';
 import { claim, EXECUTOR_ERROR, Side, type Subject } from './timer-side.ts';
 
 /** Virtual time stays below this, so that no deadline of an ordinary delay comes near the horizon. */
@@ -120,13 +121,13 @@ export class TimerWorld {
       case 'add':
       case 'schedule':
       case 'sleep':
-        this.#enter(action.kind, this.#sides[action.on], action.delay, action.script);
+        this.#enter(action.kind, this.#sides[action.on], action.delay, action.script, action.isAbsolute);
         return;
       case 'cancel':
         this.#cancel(this.#pick(action.pick));
         return;
       case 'move':
-        this.#move(this.#pick(action.pick), this.#sides[action.on], action.delay);
+        this.#move(this.#pick(action.pick), this.#sides[action.on], action.delay, action.isAbsolute);
         return;
       case 'poll':
         this.#poll(this.#sides[action.on]);
@@ -175,9 +176,29 @@ export class TimerWorld {
     side.caughtUpMs = side.clock.now();
   }
 
-  #enter(kind: 'add' | 'schedule' | 'sleep', side: Side, delay: Delay, script: number): void {
+  /** An absolute deadline is placed where the wheels are: the clock is read, and the wheels catch up, only if they were idle. */
+  #placeAt(subject: Subject, side: Side, deadlineMs: number): void {
+    const { first, due } = side.timer[INTERNALS]().wheels;
+    const wheelsMs = first.currentTimeMs;
+    const entry = placeAtInModel(side.setup, deadlineMs, wheelsMs, this.#serial++);
+    subject.side.waiting.delete(subject);
+    subject.side = side;
+    // The due queue is due since its first entry, which may have read the clock after the wheels last advanced.
+    const dueMs = entry.path.length === 0 ? Math.max(wheelsMs, due.list.expirationMs) : entry.dueMs;
+    side.waiting.set(subject, side.isBehind ? { ...entry, isLoose: true } : { ...entry, dueMs });
+    side.caughtUpMs = Math.max(side.caughtUpMs, wheelsMs);
+  }
+
+  #enter(
+    kind: 'add' | 'schedule' | 'sleep',
+    side: Side,
+    delay: Delay,
+    script: number,
+    isAbsolute: boolean,
+  ): void {
     const delayMs = this.#delayMs(side, delay);
-    const name = `${kind} ${this.#subjects.length} of ${delayMs} ms`;
+    const deadlineMs = side.clock.now() + delayMs;
+    const name = `${kind}${isAbsolute ? 'At' : ''} ${this.#subjects.length} of ${delayMs} ms`;
     const subject: Subject = {
       name,
       kind: kind === 'add' ? 'task' : kind === 'schedule' ? 'callback' : 'sleep',
@@ -190,15 +211,20 @@ export class TimerWorld {
       return;
     }
     const add = (): void => {
-      if (kind === 'schedule') subject.id = side.timer.schedule(delayMs, this.#callback, subject);
-      else {
+      if (kind === 'schedule') {
+        subject.id = isAbsolute
+          ? side.timer.scheduleAt(deadlineMs, this.#callback, subject)
+          : side.timer.schedule(delayMs, this.#callback, subject);
+      } else {
         subject.task ??= new ModelTask(delayMs, () => {
           this.#callback(subject);
         });
-        side.timer.add(subject.task);
+        side.timer.add(subject.task, isAbsolute ? deadlineMs : undefined);
       }
     };
-    if (this.#refusesOnlyWhenClosed(side, add)) this.#place(subject, side, delayMs);
+    if (!this.#refusesOnlyWhenClosed(side, add)) return;
+    if (isAbsolute) this.#placeAt(subject, side, deadlineMs);
+    else this.#place(subject, side, delayMs);
   }
 
   #sleep(subject: Subject, delayMs: number): void {
@@ -262,22 +288,29 @@ export class TimerWorld {
     abort.abort(new Error('aborted'));
   }
 
-  #move(subject: Subject | undefined, to: Side, delay: Delay): void {
+  #move(subject: Subject | undefined, to: Side, delay: Delay, isAbsolute: boolean): void {
     if (subject === undefined) return;
     const { side, task, id } = subject;
     if (task !== undefined) {
+      const deadlineMs = to.clock.now() + this.#delayMs(to, delay);
       const add = (): void => {
-        to.timer.add(task);
+        to.timer.add(task, isAbsolute ? deadlineMs : undefined);
       };
-      if (this.#refusesOnlyWhenClosed(to, add)) this.#place(subject, to, task.delayMs);
+      if (!this.#refusesOnlyWhenClosed(to, add)) return;
+      if (isAbsolute) this.#placeAt(subject, to, deadlineMs);
+      else this.#place(subject, to, task.delayMs);
     } else if (id !== undefined) {
       const delayMs = this.#delayMs(side, delay);
+      const deadlineMs = side.clock.now() + delayMs;
       const waits = side.waiting.has(subject);
-      const moved = this.#reschedule(side, id, delayMs);
+      const moved = isAbsolute
+        ? side.timer.rescheduleAt(id, deadlineMs)
+        : this.#reschedule(side, id, delayMs);
       // While close runs what waits, it may be refused or not, but nothing may be lost.
       if (side.isClosed) return;
       claim(moved === waits, `reschedule of ${subject.name} must be ${String(waits)}`);
-      if (waits) this.#place(subject, side, delayMs);
+      if (waits && isAbsolute) this.#placeAt(subject, side, deadlineMs);
+      else if (waits) this.#place(subject, side, delayMs);
     }
   }
 

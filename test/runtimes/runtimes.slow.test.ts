@@ -1,0 +1,23 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CHECKS } from './checks.ts';
+import { RUNTIMES, Workspace } from './runtimes.ts';
+
+let workspace: Workspace;
+beforeAll(async () => {
+  workspace = await Workspace.create();
+});
+afterAll(() => {
+  workspace.remove();
+});
+
+describe.each(RUNTIMES)('in $name', ({ run, features }) => {
+  test(
+    'every check of the timer, the drop-in, the purgatory and the work queue passes',
+    { timeout: 120_000 },
+    async () => {
+      const results = await run(workspace, features);
+      expect(results.filter(({ error }) => error !== undefined)).toEqual([]);
+      expect(results.map(({ name }) => name)).toEqual(Object.keys(CHECKS));
+    },
+  );
+});

@@ -1,0 +1,219 @@
+import { ManualClock, SystemTimer, type Clock, type ClockTimeout } from 'escapement';
+import { checkTimer } from 'escapement/testing';
+import { describe, expect, test } from 'vitest';
+import { TestTask } from './support/tasks.ts';
+
+/** Virtual time that counts its readings. */
+class ReadingClock implements Clock {
+  readonly manual: ManualClock;
+  readings = 0;
+
+  constructor(nowMs = 0) {
+    this.manual = new ManualClock({ nowMs });
+  }
+
+  now(): number {
+    this.readings++;
+    return this.manual.now();
+  }
+
+  wallNow(): number {
+    return this.manual.wallNow();
+  }
+
+  setTimeout(callback: () => void, delayMs: number): ClockTimeout {
+    return this.manual.setTimeout(callback, delayMs);
+  }
+}
+
+describe('an absolute deadline', () => {
+  test('scheduleAt calls back at the deadline, and not before', () => {
+    const clock = new ManualClock({ nowMs: 1_000 });
+    const timer = new SystemTimer({ clock });
+    const calls: string[] = [];
+    timer.scheduleAt(1_005.5, (name: string) => calls.push(name), 'a');
+    clock.advance(5.5);
+    expect(calls).toEqual([]);
+    clock.advance(0.5);
+    expect(calls).toEqual(['a']);
+    expect(timer.size).toBe(0);
+  });
+
+  test('a deadline in the past runs in the next turn, never inside the call', () => {
+    const clock = new ManualClock({ nowMs: 1_000 });
+    const timer = new SystemTimer({ clock });
+    const calls: number[] = [];
+    for (const deadlineMs of [1_000, 999, 0, -5, -Number.MAX_VALUE]) {
+      timer.scheduleAt(deadlineMs, (it: number) => calls.push(it), deadlineMs);
+    }
+    expect(calls).toEqual([]);
+    expect(timer.size).toBe(5);
+    clock.advance(0);
+    expect(calls).toEqual([1_000, 999, 0, -5, -Number.MAX_VALUE]);
+  });
+
+  test('a deadline that passed since the last turn of the wheels runs before later ones', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock, autoStart: false });
+    const calls: number[] = [];
+    const call = (it: number): void => void calls.push(it);
+    timer.scheduleAt(20, call, 20);
+    clock.advance(50);
+    timer.scheduleAt(10, call, 10);
+    timer.scheduleAt(30, call, 30);
+    expect(timer.poll()).toBe(3);
+    expect(calls).toEqual([10, 20, 30]);
+  });
+
+  test('any finite deadline is accepted', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock });
+    timer.scheduleAt(2 ** 40, () => undefined, undefined);
+    timer.scheduleAt(Number.MAX_VALUE, () => undefined, undefined);
+    clock.advance(2 ** 33);
+    expect(timer.size).toBe(2);
+    checkTimer(timer);
+  });
+
+  test('rescheduleAt moves a deadline in place, and returns false for an id that is not pending', () => {
+    const clock = new ManualClock({ nowMs: 100 });
+    const timer = new SystemTimer({ clock });
+    const calls: number[] = [];
+    const id = timer.scheduleAt(110, () => void calls.push(clock.now()), undefined);
+    expect(timer.rescheduleAt(id, 500)).toBe(true);
+    clock.advance(20);
+    expect(timer.rescheduleAt(id, 130)).toBe(true);
+    expect(calls).toEqual([]);
+    clock.advance(300);
+    expect(calls).toEqual([130]);
+    expect(timer.rescheduleAt(id, 900)).toBe(false);
+    timer.close();
+    expect(timer.rescheduleAt(id, 200)).toBe(false);
+  });
+
+  test('a task is added at a deadline instead of its delay, and moved to another one', () => {
+    const clock = new ManualClock({ nowMs: 100 });
+    const timer = new SystemTimer({ clock });
+    const task = new TestTask(5);
+    timer.add(task, 150);
+    clock.advance(49);
+    expect([task.pending, task.runs]).toEqual([true, 0]);
+    timer.add(task, 170);
+    expect(timer.size).toBe(1);
+    clock.advance(20);
+    expect(task.runs).toBe(0);
+    clock.advance(1);
+    expect([task.pending, task.runs]).toEqual([false, 1]);
+  });
+
+  test.each([NaN, Infinity, -Infinity])(
+    'the deadline %d is out of range and changes nothing',
+    (deadlineMs) => {
+      const timer = new SystemTimer({ clock: new ManualClock() });
+      const id = timer.scheduleAt(10, () => undefined, undefined);
+      const outOfRange = expect.objectContaining({
+        name: 'RangeError',
+        code: 'ERR_OUT_OF_RANGE',
+        message: expect.stringContaining(
+          `deadlineMs must be a finite number of milliseconds. Received ${deadlineMs}`,
+        ) as string,
+      });
+      expect(() => timer.scheduleAt(deadlineMs, () => undefined, undefined)).toThrow(outOfRange);
+      expect(() => timer.rescheduleAt(id, deadlineMs)).toThrow(outOfRange);
+      expect(() => {
+        timer.add(new TestTask(1), deadlineMs);
+      }).toThrow(outOfRange);
+      expect([timer.size, timer.nextExpirationMs()]).toEqual([1, 10]);
+    },
+  );
+
+  test('a closed timer rejects scheduleAt', () => {
+    const timer = new SystemTimer({ clock: new ManualClock() });
+    timer.close();
+    const closed = expect.objectContaining({ code: 'ERR_TIMER_CLOSED' });
+    expect(() => timer.scheduleAt(1, () => undefined, undefined)).toThrow(closed);
+    expect(() => {
+      timer.add(new TestTask(1), 1);
+    }).toThrow(closed);
+  });
+});
+
+describe('scheduleAt and rescheduleAt read the clock only if the wake-up is armed or moved', () => {
+  test('a deadline behind the armed one reads no clock', () => {
+    const clock = new ReadingClock(1_000);
+    const timer = new SystemTimer({ clock });
+    const first = timer.scheduleAt(1_010, () => undefined, undefined);
+    clock.readings = 0;
+    const ids = Array.from({ length: 1_000 }, (_, i) =>
+      timer.scheduleAt(1_011 + i, () => undefined, undefined),
+    );
+    for (const id of ids) timer.rescheduleAt(id, 5_000);
+    for (const id of ids) timer.cancel(id);
+    timer.add(new TestTask(1), 2_000);
+    expect(clock.readings).toBe(0);
+    timer.scheduleAt(1_005, () => undefined, undefined);
+    expect(clock.readings).toBe(1);
+    timer.rescheduleAt(first, 1_002);
+    expect(clock.readings).toBe(2);
+    checkTimer(timer);
+  });
+
+  test('the first deadline of an idle timer reads it once', () => {
+    const clock = new ReadingClock(1_000);
+    const timer = new SystemTimer({ clock });
+    clock.readings = 0;
+    timer.scheduleAt(1_010, () => undefined, undefined);
+    expect(clock.readings).toBe(1);
+  });
+
+  test('a timer that is pumped by hand, and a task that is running, read none', () => {
+    const clock = new ReadingClock(1_000);
+    const manual = new SystemTimer({ clock, autoStart: false });
+    clock.readings = 0;
+    manual.scheduleAt(1_010, () => undefined, undefined);
+    expect(clock.readings).toBe(0);
+    const timer = new SystemTimer({ clock });
+    let readings = NaN;
+    timer.schedule(
+      5,
+      () => {
+        const before = clock.readings;
+        timer.scheduleAt(1_500, () => undefined, undefined);
+        readings = clock.readings - before;
+      },
+      undefined,
+    );
+    clock.manual.advance(5);
+    expect(readings).toBe(0);
+    expect(clock.manual.pendingWakeups).toBe(1);
+  });
+
+  test('after idling, the level of a deadline depends on its distance alone', () => {
+    const clock = new ManualClock();
+    const timer = new SystemTimer({ clock, wheelSize: 8 });
+    clock.advance(1e9);
+    timer.scheduleAt(1e9 + 5, () => undefined, undefined);
+    expect(timer.inspect().levels).toHaveLength(1);
+  });
+});
+
+test('a clock that is invalid when a deadline arms the wake-up is an error, and nothing is added', () => {
+  const clock = new ManualClock();
+  let nowMs = 0;
+  const broken: Clock = { ...wrap(clock), now: () => nowMs };
+  const timer = new SystemTimer({ clock: broken });
+  nowMs = NaN;
+  expect(() => timer.scheduleAt(10, () => undefined, undefined)).toThrow(
+    expect.objectContaining({ code: 'ERR_CLOCK_INVALID' }),
+  );
+  expect(timer.size).toBe(0);
+  checkTimer(timer);
+});
+
+function wrap(clock: ManualClock): Clock {
+  return {
+    now: () => clock.now(),
+    wallNow: () => clock.wallNow(),
+    setTimeout: (callback, delayMs) => clock.setTimeout(callback, delayMs),
+  };
+}
