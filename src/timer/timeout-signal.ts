@@ -52,9 +52,9 @@ export function withTimeout<T>(promise: PromiseLike<T>, delayMs: number, timer: 
         timer.cancel(id);
         resolve(value);
       },
-      (error: unknown) => {
+      (error: Error) => {
         timer.cancel(id);
-        reject(error as Error);
+        reject(error);
       },
     );
   });

@@ -10,12 +10,12 @@ afterAll(() => {
   workspace.remove();
 });
 
-describe.each(RUNTIMES)('in $name', ({ run, features }) => {
+describe.each(RUNTIMES)('in $name', (runtime) => {
   test(
     'every check of the timer, the drop-in, the purgatory and the work queue passes',
     { timeout: 120_000 },
     async () => {
-      const results = await run(workspace, features);
+      const results = await runtime.run(workspace, runtime.features);
       expect(results.filter(({ error }) => error !== undefined)).toEqual([]);
       expect(results.map(({ name }) => name)).toEqual(Object.keys(CHECKS));
     },

@@ -111,7 +111,7 @@ describe('an absolute deadline', () => {
     (deadlineMs) => {
       const timer = new SystemTimer({ clock: new ManualClock() });
       const id = timer.scheduleAt(10, () => undefined, undefined);
-      const outOfRange = expect.objectContaining({
+      const outOfRange: unknown = expect.objectContaining({
         name: 'RangeError',
         code: 'ERR_OUT_OF_RANGE',
         message: expect.stringContaining(
@@ -130,7 +130,7 @@ describe('an absolute deadline', () => {
   test('a closed timer rejects scheduleAt', () => {
     const timer = new SystemTimer({ clock: new ManualClock() });
     timer.close();
-    const closed = expect.objectContaining({ code: 'ERR_TIMER_CLOSED' });
+    const closed: unknown = expect.objectContaining({ code: 'ERR_TIMER_CLOSED' });
     expect(() => timer.scheduleAt(1, () => undefined, undefined)).toThrow(closed);
     expect(() => {
       timer.add(new TestTask(1), 1);

@@ -33,16 +33,13 @@ test('a folder is not installed when npm was interrupted, or the lock file names
   expect(isInstalled(folderWith({ 'node_modules/a': { version: '0.9.0' } }))).toBe(false);
 });
 
-test.each(['bench', 'tools'])(
-  'the lock file of %s lists nothing that npm leaves out',
-  (folder) => {
-    const { packages } = JSON.parse(readFileSync(`${folder}/package-lock.json`, 'utf8')) as {
-      packages: Record<string, { extraneous?: boolean; resolved?: string }>;
-    };
-    const entries = Object.values(packages);
-    expect(entries.length).toBeGreaterThan(5);
-    expect(
-      entries.filter(({ extraneous, resolved }) => extraneous === true || resolved !== undefined),
-    ).toEqual([]);
-  },
-);
+test.each(['bench', 'tools'])('the lock file of %s lists nothing that npm leaves out', (folder) => {
+  const { packages } = JSON.parse(readFileSync(`${folder}/package-lock.json`, 'utf8')) as {
+    packages: Record<string, { extraneous?: boolean; resolved?: string }>;
+  };
+  const entries = Object.values(packages);
+  expect(entries.length).toBeGreaterThan(5);
+  expect(entries.filter(({ extraneous, resolved }) => extraneous === true || resolved !== undefined)).toEqual(
+    [],
+  );
+});

@@ -1,5 +1,10 @@
 import type { EnqueueEvent, ScheduleEntry, ServerState, WorkerState } from '../broker/broker.ts';
-import { SchedulerEnqueueEventSchema, SchedulerEntrySchema, ServerInfoSchema, WorkerInfoSchema } from './asynq-messages.gen.ts';
+import {
+  SchedulerEnqueueEventSchema,
+  SchedulerEntrySchema,
+  ServerInfoSchema,
+  WorkerInfoSchema,
+} from './asynq-messages.gen.ts';
 import { decodeMessage, encodeMessage, momentOf, timestampOf, wireError } from './protobuf.ts';
 
 /* What servers and schedulers announce. Each function throws the errors of `encodeMessage` or `decodeMessage`. */
