@@ -47,16 +47,8 @@ export function timeoutSignal(delayMs: number, timer: DeadlineTimer): TimeoutSig
 export function withTimeout<T>(promise: PromiseLike<T>, delayMs: number, timer: DeadlineTimer): Promise<T> {
   return new Promise((resolve, reject) => {
     const id = timer.schedule(delayMs, rejectLate, reject);
-    promise.then(
-      (value) => {
-        timer.cancel(id);
-        resolve(value);
-      },
-      (error: Error) => {
-        timer.cancel(id);
-        reject(error);
-      },
-    );
+    const cancel = (): void => void timer.cancel(id);
+    Promise.resolve(promise).finally(cancel).then(resolve, reject);
   });
 }
 
