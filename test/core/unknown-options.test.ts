@@ -213,6 +213,9 @@ const WITHOUT_OPTIONS = [
   ...['EscapementError', 'RevokeTask', 'SkipRetry'], // these ignore unknown options, as `Error` does
   ...['MaxOfRateLimiter', 'WithMaxWaitRateLimiter', 'ServeMux', 'defaultRetryDelayMs', 'parseCronSpec'],
   ...['checkBroker', 'checkPurgatory', 'checkQueue', 'checkSegments', 'checkTimer'],
+  ...['timeoutSignal', 'withTimeout'],
+  'timeoutSignal',
+  'withTimeout',
 ];
 
 async function errorOf(call: () => unknown): Promise<unknown> {
