@@ -68,6 +68,22 @@ describe('a process with a broker, in real time', () => {
     const uncaught = ['cancel', 'closed', 'read', 'settled', 'work'].map((what) => `uncaught ${what}`);
     expect(lines.slice(3).sort()).toEqual(['exit', ...uncaught]);
   });
+
+  test('bursts of tasks leave no old table of the index that keeps the rows of later bursts in memory', () => {
+    const { status, lines } = runBroker(`
+    const SIZE = 3_000;
+    let mostBytes = 0;
+    for (let burst = 0; burst < 100; burst++) {
+      await Promise.all(Array.from({ length: SIZE }, () => client.enqueue(task)));
+      for (let left = SIZE; left > 0; left -= 100) {
+        for (const leased of await broker.dequeue('q', 100, 60_000)) await broker.complete(leased);
+      }
+      if (burst > 20) mostBytes = Math.max(mostBytes, process.memoryUsage().heapUsed);
+    }
+    say(mostBytes < 45_000_000 ? 'small' : 'the heap grew to ' + mostBytes);
+  `);
+    expect([status, lines]).toEqual([0, ['small', 'exit']]);
+  });
 });
 
 /** Runs a program in a process of its own, in real time; one that does not end is killed, and has no status. */
