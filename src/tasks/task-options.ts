@@ -58,11 +58,11 @@ export interface OptionNotation {
   readonly kind: OptionKind;
   /** Name of asynq's option in the entry of a schedule. */
   readonly asynq: string;
-  /** Label of its line in the output of `escapement task inspect`; without one it has no line. */
+  /** Label of its line in the output of `escapement tasks task inspect`; without one it has no line. */
   readonly label?: string;
 }
 
-/** An option of `escapement task enqueue`. */
+/** An option of `escapement tasks task enqueue`. */
 export interface OptionFlag {
   readonly flags: string;
   readonly help: string;
