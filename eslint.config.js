@@ -26,7 +26,7 @@ export default tseslint.config(
       // `task['_entry']` is how the timer reaches a task's private fields; see timer-task.ts.
       '@typescript-eslint/dot-notation': ['error', { allowPrivateClassPropertyAccess: true }],
       '@typescript-eslint/explicit-module-boundary-types': 'error',
-      // A parameter that an interface asks for and this implementation does not need.
+      // A parameter that an interface requires and this implementation does not need.
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
       'max-lines': ['error', { max: 400, skipBlankLines: true, skipComments: true }],
     },

@@ -117,9 +117,9 @@ const command: Options = {
   splitting: false,
   silent: true,
   noExternal: ['tinyqueue', 'commander', 'cli-table3', 'cli-progress'],
-  // The package itself: only who names a Redis has its peer dependency loaded.
+  // The package itself: only a program that names a Redis server loads its peer dependency.
   external: ['escapement/tasks/redis'],
-  // What is bundled asks for the host's modules as CommonJS does.
+  // Bundled packages require the host's modules, as CommonJS does.
   banner: {
     js: "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);",
   },

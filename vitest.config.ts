@@ -55,7 +55,7 @@ const REPEATING = testsWith("/runs.ts';");
  * the memory of a process that has run many files slows them down.
  */
 function inOwnProcess(mode: string): string[] {
-  const marked = ["/collect.ts';", "/collector-watch.ts';", 'vi.mock('].flatMap(testsWith);
+  const marked = ["/collect.ts';", "/collector.ts';", 'vi.mock('].flatMap(testsWith);
   return [SLOW, ...marked, ...(hasSlowTests(mode) ? REPEATING : [])];
 }
 

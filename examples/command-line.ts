@@ -50,9 +50,10 @@ export async function exitCodeOf(program: Promise<void>, stop: AbortSignal): Pro
   try {
     await program;
   } catch (error) {
-    if (stop.aborted) say('interrupted');
+    const isInterrupted = stop.aborted && (error === stop.reason || (error as Error).name === 'AbortError');
+    if (isInterrupted) say('interrupted');
     else console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
-    process.exitCode = stop.aborted ? 130 : 1;
+    process.exitCode = isInterrupted ? 130 : 1;
   }
 }
 

@@ -3,7 +3,7 @@ import { hostFunction, hostNow, hostWallNow, hostWoke, isHost, original } from '
 
 /**
  * Time as everything in this package sees it: one monotonic reading, one wall reading, and one-shot wake-ups.
- * Give a `Clock` to a timer and it never looks at the host again.
+ * Give a `Clock` to a timer and it does not read the clock of the host.
  */
 export interface Clock {
   /** Monotonic milliseconds since an arbitrary origin, never negative, may be fractional. */

@@ -1,8 +1,13 @@
+import { original } from './host.ts';
+
 /** Taken when the module loads: a test's fake timers must not be able to swallow what is called there. */
 const afterIo: (callback: (argument: () => void) => void, argument: () => void) => void =
   typeof globalThis.setImmediate === 'function'
     ? globalThis.setImmediate
-    : (callback, argument) => globalThis.setTimeout(callback, 0, argument);
+    : (callback, argument) => {
+        const { setTimeout } = original;
+        setTimeout(callback, 0, argument);
+      };
 
 let pending = 0;
 

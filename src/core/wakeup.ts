@@ -8,7 +8,7 @@ const NEVER_MS = Infinity;
 const RETRY_MS = 1_000;
 
 /**
- * One clock timeout that is moved from deadline to deadline: the only user of a clock's timeouts in this package.
+ * One clock timeout that is moved from deadline to deadline.
  *
  * The clock may wake us early (rounding, a deadline beyond the host's limit): then it is re-armed, and the owner is not called.
  * It may wake us late: then the callback receives the time and catches up.

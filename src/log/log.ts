@@ -71,6 +71,8 @@ export class Log {
   #doubt: { readonly next: number; readonly error: unknown } | undefined;
   /** Files that `read` has opened, by the number of the segment. */
   readonly #opened = new Map<number, Promise<File>>();
+  /** Numbers of the segments that are being removed. */
+  readonly #leaving = new Set<number>();
 
   private constructor(options: LogOptions, found: RecoveredSegments, lastNumber: number) {
     this.#options = options;
@@ -221,12 +223,23 @@ export class Log {
    *
    * @returns undefined if the record is damaged, or its segment was removed.
    */
-  async read(
-    { segment: number, offset, sequence }: LogPosition,
+  async read(position: LogPosition, length: number): Promise<Buffer | undefined> {
+    const segment = this.#segments.find((each) => each.number === position.segment);
+    if (segment === undefined || this.#leaving.has(segment.number)) return undefined;
+    try {
+      return await this.#readFrom(segment, position, length);
+    } catch (error) {
+      if (this.#leaving.has(segment.number) || !this.#segments.includes(segment)) return undefined;
+      throw error;
+    }
+  }
+
+  async #readFrom(
+    segment: Segment,
+    { offset, sequence }: LogPosition,
     length: number,
   ): Promise<Buffer | undefined> {
-    const segment = this.#segments.find((each) => each.number === number);
-    if (segment?.header === undefined) return undefined;
+    if (segment.header === undefined) return undefined;
     const file = new TailFile(segment, await this.#fileOf(segment));
     const bytes = Buffer.allocUnsafeSlow(RECORD_HEADER_BYTES + length);
     if ((await file.read(bytes, offset)) < bytes.length) return undefined;
@@ -240,10 +253,15 @@ export class Log {
   async remove(segments: readonly Segment[]): Promise<void> {
     const { files, folder } = this.#options;
     for (const segment of segments) {
-      await this.#closeFileOf(segment.number);
-      if (segment.header === undefined) await setAside(files, folder, segment.path);
-      else await unlinkIfThere(files, segment.path);
-      this.#segments.splice(this.#segments.indexOf(segment), 1);
+      this.#leaving.add(segment.number);
+      try {
+        await this.#closeFileOf(segment.number);
+        if (segment.header === undefined) await setAside(files, folder, segment.path);
+        else await unlinkIfThere(files, segment.path);
+        this.#segments.splice(this.#segments.indexOf(segment), 1);
+      } finally {
+        this.#leaving.delete(segment.number);
+      }
     }
     await files.syncFolder(folder);
   }

@@ -22,7 +22,7 @@ export class PurgatoryMetrics {
   readonly #completed: ReadonlyMap<CompletionReason, () => void>;
   readonly #checks: (durationMs: number) => void;
   readonly #waits: (durationMs: number) => void;
-  /** Counts an operation that was cancelled with its key. */
+  /** Counts an operation that was cancelled. */
   readonly cancelled: () => void;
   /** Counts an operation that expired although its condition held. */
   readonly missedTrigger: () => void;
@@ -38,12 +38,7 @@ export class PurgatoryMetrics {
         return [reason, counter(metrics, 'purgatory_completed_total', help, { ...labels, reason })];
       }),
     );
-    this.cancelled = counter(
-      metrics,
-      'purgatory_cancelled_total',
-      'Operations that were cancelled with their key.',
-      labels,
-    );
+    this.cancelled = counter(metrics, 'purgatory_cancelled_total', 'Operations that were cancelled.', labels);
     this.missedTrigger = counter(
       metrics,
       'purgatory_missed_triggers_total',

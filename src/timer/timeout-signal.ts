@@ -46,9 +46,11 @@ export function timeoutSignal(delayMs: number, timer: DeadlineTimer): TimeoutSig
  */
 export function withTimeout<T>(promise: PromiseLike<T>, delayMs: number, timer: DeadlineTimer): Promise<T> {
   return new Promise((resolve, reject) => {
+    const settled = Promise.resolve(promise);
+    settled.then(resolve, reject); // first: it has a handler even if the timer is closed
     const id = timer.schedule(delayMs, rejectLate, reject);
     const cancel = (): void => void timer.cancel(id);
-    Promise.resolve(promise).finally(cancel).then(resolve, reject);
+    settled.then(cancel, cancel);
   });
 }
 

@@ -232,6 +232,27 @@ test('a log gets smaller when records that are needed are moved to its end and t
   await again.close();
 });
 
+test('a record whose segment is being removed reads as undefined, whenever the read starts', async () => {
+  const { log } = await open();
+  const [position] = await appendAll(log, TEXTS, ENQUEUED);
+  if (position === undefined) throw new Error('nothing was appended');
+  const length = String(TEXTS[0]).length;
+  const read = (): Promise<Buffer | undefined> => log.read(position, length);
+  const first = log.segments.slice(0, 1);
+  const before = read();
+  const removal = log.remove(first);
+  const reads = [];
+  for (let turn = 0; turn < 10; turn++) {
+    reads.push(read());
+    await Promise.resolve();
+  }
+  await removal;
+  reads.push(read());
+  await before; // the record, or undefined: it started earlier
+  expect(await Promise.all(reads)).toEqual(reads.map(() => undefined));
+  await log.close();
+});
+
 test('an examination of a segment finds its records and its damage', async () => {
   const { log } = await open();
   const positions = await appendAll(log, TEXTS.slice(0, 4), ENQUEUED);

@@ -88,6 +88,16 @@ describe('withTimeout', () => {
     await clock.advanceAsync(1);
   });
 
+  test('a closed timer rejects, and a later rejection of the promise is not unhandled', async () => {
+    const { timer } = open();
+    timer.close();
+    const { promise, reject } = withResolvers<never>();
+    const closed = withTimeout(promise, 1_000, timer);
+    await expect(closed).rejects.toEqual(expect.objectContaining({ code: 'ERR_TIMER_CLOSED' }));
+    reject(new Error('too late'));
+    await new Promise((resolve) => setImmediate(resolve));
+  });
+
   test('a delay of 0 gives up in a turn of its own', async () => {
     const { clock, timer } = open();
     const late = withTimeout(new Promise(() => undefined), 0, timer);

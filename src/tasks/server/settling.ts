@@ -141,7 +141,7 @@ export class Settler {
     return this.#stopping.signal.aborted;
   }
 
-  /** Ends at the latest when the first lease does: until then its loss can be told from a write that took effect. */
+  /** Ends at the latest when the first lease does: until then its loss can be distinguished from a write that took effect. */
   async #pause(): Promise<void> {
     const leftMs = Math.min(...this.#unwritten.map(({ untilMs }) => untilMs)) - this.#timer.clock.now();
     const backOffMs = this.#backOff.next();
