@@ -236,8 +236,8 @@ test('a record whose segment is being removed reads as undefined, whenever the r
   const { log } = await open();
   const [position] = await appendAll(log, TEXTS, ENQUEUED);
   if (position === undefined) throw new Error('nothing was appended');
-  const length = String(TEXTS[0]).length;
-  const read = (): Promise<Buffer | undefined> => log.read(position, length);
+  const read = (): Promise<Buffer | undefined> => log.read(position, bytesOf('').length);
+  expect(await read()).toEqual(bytesOf(String(TEXTS[0])));
   const first = log.segments.slice(0, 1);
   const before = read();
   const removal = log.remove(first);
@@ -251,6 +251,7 @@ test('a record whose segment is being removed reads as undefined, whenever the r
   await before; // the record, or undefined: it started earlier
   expect(await Promise.all(reads)).toEqual(reads.map(() => undefined));
   await log.close();
+  expect(files.handles).toBe(0);
 });
 
 test('an examination of a segment finds its records and its damage', async () => {
