@@ -50,10 +50,9 @@ export async function exitCodeOf(program: Promise<void>, stop: AbortSignal): Pro
   try {
     await program;
   } catch (error) {
-    const isInterrupted = stop.aborted && (error === stop.reason || (error as Error).name === 'AbortError');
-    if (isInterrupted) say('interrupted');
+    if (stop.aborted) say('interrupted');
     else console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
-    process.exitCode = isInterrupted ? 130 : 1;
+    process.exitCode = stop.aborted ? 130 : 1;
   }
 }
 

@@ -29,6 +29,6 @@ export const AsyncResource = /* @__PURE__ */ builtinModule<AsyncHooks>('node:asy
 export function requireAsyncContext(argument: string, value: unknown): void {
   requireBoolean(argument, value);
   if (value !== true || AsyncResource !== undefined) return;
-  const message = `${argument} needs AsyncResource of node:async_hooks, which this runtime does not have`;
+  const message = `${argument} needs node:async_hooks, which this runtime does not have`;
   throw new EscapementError('ERR_FEATURE_UNAVAILABLE', message);
 }

@@ -1,13 +1,7 @@
-import { original } from './host.ts';
-
-/** Taken when the module loads: a test's fake timers must not be able to swallow what is called there. */
+/** Read when the module loads: a test's fake timers must not be able to swallow what is called there. */
+const { setImmediate, setTimeout } = globalThis as Partial<typeof globalThis>;
 const afterIo: (callback: (argument: () => void) => void, argument: () => void) => void =
-  typeof globalThis.setImmediate === 'function'
-    ? globalThis.setImmediate
-    : (callback, argument) => {
-        const { setTimeout } = original;
-        setTimeout(callback, 0, argument);
-      };
+  setImmediate ?? ((callback, argument) => setTimeout?.(callback, 0, argument));
 
 let pending = 0;
 

@@ -120,18 +120,20 @@ export class SystemTimer implements Timer {
   add(task: TimerTask, deadlineMs?: number): void {
     if (this.#runner.isStopped) throw this.#closedError('add');
     if (!isTimerTask(task)) throw wrongType('task', 'a TimerTask', task);
-    if (deadlineMs !== undefined) {
-      this.#addAt(task, deadlineMs);
-      return;
-    }
-    const { delayMs } = task;
-    // The constructor has checked it, but a subclass may override it with a getter.
-    if (!Number.isFinite(delayMs)) throw invalidDelay('task.delayMs', delayMs);
+    const isAbsolute = deadlineMs !== undefined;
+    const ms = isAbsolute ? deadlineMs : task.delayMs;
+    // The constructor has checked the delay, but a subclass may override it with a getter.
+    if (!Number.isFinite(ms)) throw invalidDelay(isAbsolute ? 'deadlineMs' : 'task.delayMs', ms);
     if (this.#keepsContext) keepContext(task);
     const driver = this.#driver;
     const entry = entryIn(task, driver);
-    if (entry === undefined) attach(task, driver, driver.enter(this.#runTask, task, delayMs));
-    else driver.move(entry, delayMs);
+    if (entry === undefined) {
+      const slot = isAbsolute
+        ? driver.enterAt(this.#runTask, task, ms)
+        : driver.enter(this.#runTask, task, ms);
+      attach(task, driver, slot);
+    } else if (isAbsolute) driver.moveAt(entry, ms);
+    else driver.move(entry, ms);
   }
 
   /**
@@ -312,15 +314,6 @@ export class SystemTimer implements Timer {
   /** @internal For the integrity checkers. */
   [INTERNALS](): TimerInternals {
     return { wheels: this.#wheels, driver: this.#driver, runner: this.#runner };
-  }
-
-  #addAt(task: TimerTask, deadlineMs: number): void {
-    if (!Number.isFinite(deadlineMs)) throw invalidDelay('deadlineMs', deadlineMs);
-    if (this.#keepsContext) keepContext(task);
-    const driver = this.#driver;
-    const entry = entryIn(task, driver);
-    if (entry === undefined) attach(task, driver, driver.enterAt(this.#runTask, task, deadlineMs));
-    else driver.moveAt(entry, deadlineMs);
   }
 
   #schedule<A>(delayMs: number, callback: (arg: A) => void, arg: A): TimerId {

@@ -87,11 +87,11 @@ const EXPORTS = {
 };
 
 describe('the package', () => {
-  it('package.json has no run-time dependency, no side effects, and Node 20 as the oldest version', () => {
+  it('package.json has no run-time dependency, no side effects, and Node 20.16 as the oldest version', () => {
     expect(manifest).toMatchObject({
       name: 'escapement',
       sideEffects: false,
-      engines: { node: '>=20' },
+      engines: { node: '^20.16.0 || >=22.3.0' },
     });
     expect(manifest.dependencies).toBeUndefined();
   });
