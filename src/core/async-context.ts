@@ -28,7 +28,7 @@ export const AsyncResource = /* @__PURE__ */ builtinModule<AsyncHooks>('node:asy
  */
 export function requireAsyncContext(argument: string, value: unknown): void {
   requireBoolean(argument, value);
-  if (value !== true || AsyncResource !== undefined) return;
+  if (!value || AsyncResource !== undefined) return;
   const message = `${argument} needs node:async_hooks, which this runtime does not have`;
   throw new EscapementError('ERR_FEATURE_UNAVAILABLE', message);
 }
