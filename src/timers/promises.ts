@@ -115,13 +115,9 @@ class Ticks {
   }
 }
 
-interface Immediates {
-  readonly setImmediate: <T = void>(value?: T, options?: TimerOptions) => Promise<T>;
-}
-
 /** The host's function: it has no delay. Where the host has none, the shortest timeout. */
-export const setImmediate: Immediates['setImmediate'] =
-  builtinModule<Immediates>('node:timers/promises')?.setImmediate ??
+export const setImmediate: <T = void>(value?: T, options?: TimerOptions) => Promise<T> =
+  builtinModule<{ readonly setImmediate: typeof setImmediate }>('node:timers/promises')?.setImmediate ??
   ((value, options) => setTimeout(0, value as never, options));
 
 /** The class of {@link scheduler}. Its constructor throws, as the host's. */
