@@ -2,7 +2,7 @@
  * A controller, as Kubernetes has them: renders the JSON files of a directory into another one, whatever happens to them.
  *
  *     npm run example:controller                                                  shows itself in temporary directories
- *     npm run example:controller -- --source ./settings --output /tmp/rendered    watches a directory of yours until Ctrl-C
+ *     npm run example:controller -- --source ./settings --output ./rendered    watches a directory of yours until Ctrl-C
  *
  * You see each file that is rendered, retried or removed. Alone it edits some files: one that is saved a hundred times in a row is
  * rendered a few times; one with a syntax error is tried again later and later, given up, and rendered when it is repaired; an output that

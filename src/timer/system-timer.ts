@@ -172,7 +172,7 @@ export class SystemTimer implements Timer {
 
   /**
    * Calls `callback(arg)` at a time of the timer's clock. A program that has read the clock once arms any number of deadlines from
-   * it: this method reads the clock only if it must arm or move the wake-up, and costs half of `schedule` otherwise.
+   * it: this method reads the clock only if it must arm or move the wake-up.
    *
    * @param deadlineMs - milliseconds on the timer's clock, finite. A time in the past means the next turn, never inside this call.
    * @returns an id, as `schedule` does.
