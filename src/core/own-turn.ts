@@ -16,6 +16,16 @@ function runOwnTurn(callback: () => void): void {
   callback();
 }
 
+/** Keeps virtual time from moving until some work of the host is done, as if it were an own turn. */
+export async function holdVirtualTime<T>(work: Promise<T>): Promise<T> {
+  pending++;
+  try {
+    return await work;
+  } finally {
+    pending--;
+  }
+}
+
 /** How many calls of {@link inOwnTurn} are still to come: while there are any, virtual time must not move. */
 export function pendingOwnTurns(): number {
   return pending;

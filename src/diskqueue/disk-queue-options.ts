@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { systemClock, type Clock } from '../core/clock.ts';
-import { wrongType, wrongValue } from '../core/errors.ts';
+import { wrongValue } from '../core/errors.ts';
 import { integer, oneOf, orInfinity, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
 import { requireClock } from '../core/require-clock.ts';
-import { requireFunction, requireIntegerAtLeast, requireString } from '../core/validate.ts';
+import { requireFunction, requireIntegerAtLeast, requirePath, requireString } from '../core/validate.ts';
 import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
 import { hostFileSystem, type FileSystem } from '../log/file-system.ts';
 import type { CorruptionEvent } from './message-log.ts';
@@ -120,10 +120,6 @@ function requireName(argument: string, name: unknown): void {
   if (/\p{Surrogate}/u.test(name)) throw wrongValue(argument, 'well-formed Unicode', name);
   if (Buffer.byteLength(name) > LONGEST_NAME)
     throw wrongValue(argument, `at most ${LONGEST_NAME} bytes`, name);
-}
-
-function requirePath(argument: string, value: unknown): void {
-  if (typeof value !== 'string' || value === '') throw wrongType(argument, 'a path', value);
 }
 
 /** Damage must not go unnoticed. */
