@@ -285,6 +285,18 @@ export class BrokerModel {
     this.#nowMs = targetMs;
   }
 
+  /** The process ends, and another one opens the broker: what was in work goes back to where it came from. */
+  reopen(): void {
+    for (const [queue, home] of this.#queues) {
+      for (const set of home.sets) this.#reclaim(queue, set);
+      for (const row of this.#in(queue, 'active').reverse()) {
+        row.recoveries++;
+        this.#enter(row, 'pending', this.#nowMs);
+        row.order = -row.order;
+      }
+    }
+  }
+
   /** As `shown` of the world reads it from the real one. */
   show(): unknown {
     return Object.fromEntries(
