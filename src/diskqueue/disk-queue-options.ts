@@ -5,7 +5,7 @@ import { integer, oneOf, orInfinity, readOptions, type OptionTable, type Resolve
 import { requireClock } from '../core/require-clock.ts';
 import { requireFunction, requireIntegerAtLeast, requirePath, requireString } from '../core/validate.ts';
 import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
-import { hostFileSystem, type FileSystem } from '../log/file-system.ts';
+import { FILE_SYSTEM, hostFileSystem, type FileSystem } from '../log/file-system.ts';
 import type { CorruptionEvent } from './message-log.ts';
 
 /** When a put resolves, and what its message survives then. */
@@ -67,9 +67,6 @@ export interface DiskQueueOptions {
   /** Provider of the metrics that docs/diskqueue.md lists. @default none */
   readonly metrics?: MetricsProvider;
 }
-
-/** @internal Key of an option with which tests replace the file system. */
-export const FILE_SYSTEM: unique symbol = Symbol.for('escapement.diskqueue.file-system');
 
 const MIB = 1024 * 1024;
 /** In bytes. A checked file has a header, a footer and something between them; a file of NSQ has neither. */

@@ -34,6 +34,9 @@ export interface File {
   close(): Promise<void>;
 }
 
+/** @internal Key of an option with which tests replace the file system of a disk queue or a broker. */
+export const FILE_SYSTEM: unique symbol = Symbol.for('escapement.file-system');
+
 const OUT_OF_ROOM = new Set(['ENOSPC', 'EDQUOT']);
 
 /** Whether the disk is full, or the quota is used up. */

@@ -285,7 +285,7 @@ export class BrokerModel {
     this.#nowMs = targetMs;
   }
 
-  /** The process ends, and another one opens the broker: what was in work goes back to where it came from. */
+  /** The process ends, and another one opens the broker: what was in work goes back, and what is due by now happens. */
   reopen(): void {
     for (const [queue, home] of this.#queues) {
       for (const set of home.sets) this.#reclaim(queue, set);
@@ -295,6 +295,7 @@ export class BrokerModel {
         row.order = -row.order;
       }
     }
+    this.sweep([...this.#queues.keys()]);
   }
 
   /** As `shown` of the world reads it from the real one. */

@@ -1,5 +1,5 @@
 import { EscapementError } from '../../../core/errors.ts';
-import { hostFileSystem } from '../../../log/file-system.ts';
+import type { FileSystem } from '../../../log/file-system.ts';
 import { Log } from '../../../log/log.ts';
 import { LogLock } from '../../../log/log-lock.ts';
 import type { CorruptionEvent } from '../../../log/segment.ts';
@@ -16,6 +16,7 @@ import type { TaskStore } from './task-store.ts';
 const LOG_NAME = 'tasks';
 
 export interface DurableOptions {
+  readonly files: FileSystem;
   readonly dataPath: string;
   readonly durability: Durability;
   readonly syncTimeoutMs: number;
@@ -42,19 +43,20 @@ export class DurableStore {
    */
   static async open(store: TaskStore, options: DurableOptions): Promise<DurableStore> {
     const { clock } = store;
-    const { dataPath: folder, durability, syncTimeoutMs, maxBytesPerFile, onCorruption } = options;
-    await hostFileSystem.makeFolder(folder);
+    const { files, dataPath: folder, durability, syncTimeoutMs, maxBytesPerFile, onCorruption } = options;
+    await files.makeFolder(folder);
     const lock = await lockOf(folder);
     try {
       const logOptions = {
-        ...{ files: hostFileSystem, folder, name: LOG_NAME, maxBytesPerFile },
+        ...{ files, folder, name: LOG_NAME, maxBytesPerFile },
         ...{ isAlwaysDurable: durability === 'always', wallNow: () => clock.wallNow() },
       };
       const { log } = await Log.open(logOptions);
       const { liveBytes, recovered } = await replay(store, log, onCorruption);
       const journal = new Journal(store, log, { clock, durability, syncTimeoutMs, maxBytesPerFile }, async () => {
-        const leases = store.clear();
         const { log: again } = await Log.open(logOptions);
+        await again.beginSegment(); // is there room?
+        const leases = store.clear();
         const found = await replay(store, again, onCorruption);
         for (const row of found.recovered) {
           const lease = leases.get(row.stored?.number ?? 0);

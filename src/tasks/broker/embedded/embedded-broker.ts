@@ -3,6 +3,7 @@ import { illegalConstructor } from '../../../core/errors.ts';
 import { integer, oneOf, readOptions, type OptionTable } from '../../../core/options.ts';
 import { requireFunction, requirePath } from '../../../core/validate.ts';
 import { BrokerBase, type Operations } from '../broker-base.ts';
+import { FILE_SYSTEM, hostFileSystem, type FileSystem } from '../../../log/file-system.ts';
 import type { CorruptionEvent } from '../../../log/segment.ts';
 import { BROKER_SETTINGS, type BrokerSettings } from '../broker-settings.ts';
 import type { BrokerListener, Subscription } from '../broker.ts';
@@ -110,7 +111,8 @@ export class EmbeddedBroker extends BrokerBase {
     const { dataPath } = resolved;
     if (dataPath === undefined) return new EmbeddedBroker(store);
     try {
-      return new EmbeddedBroker(store, await DurableStore.open(store, { ...resolved, dataPath }));
+      const files = (options as { [FILE_SYSTEM]?: FileSystem })[FILE_SYSTEM] ?? hostFileSystem;
+      return new EmbeddedBroker(store, await DurableStore.open(store, { ...resolved, dataPath, files }));
     } catch (error) {
       store.close();
       throw error;

@@ -115,7 +115,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     this.#reload = reload;
     this.#compaction = new Compaction(store, this, options.maxBytesPerFile);
     this.#schedule = new SyncSchedule(options.clock, Infinity, options.syncTimeoutMs, () => {
-      void this.#commits.run(() => this.#sync()).catch(() => undefined);
+      void holdVirtualTime(this.#commits.run(() => this.#sync()));
     });
     this.#commits = new CommitLoop<JournalRecord>(this, options.durability === 'always', {
       committing: () => undefined,
@@ -269,7 +269,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     let bytes = 0;
     for (const record of records.slice(0, appended)) {
       if (at === undefined) break;
-      record.writtenAt(at);
+      this.#written(record, at);
       bytes += record.length;
       at = positionAfter(at, record.length);
     }
@@ -320,18 +320,26 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return record;
   }
 
-  /** The tasks of a record are on the disk. */
-  #committed({ tasks, position, length: recordBytes }: JournalRecord): void {
-    if (position === undefined) return;
-    for (const { row, stored, bytes, payload, payloadStart } of tasks) {
+  /** The host has a record: compaction finds its tasks. */
+  #written(record: JournalRecord, position: LogPosition): void {
+    record.writtenAt(position);
+    for (const { stored, bytes } of record.tasks) {
       if (stored.segment < 0) continue;
       this.liveBytes += bytes - (stored.segment > 0 ? stored.bytes : 0);
       stored.segment = position.segment;
       stored.bytes = bytes;
-      const isLatest = row.message.payload === payload || row.message.payload instanceof PayloadOnDisk;
-      if (payload.length <= LARGEST_IN_MEMORY_BYTES || !isLatest) continue;
-      const at = { position, recordBytes, start: payloadStart, length: payload.length };
-      row.message = { ...row.message, payload: new PayloadOnDisk(at) };
+    }
+  }
+
+  /** A record is durable: its large payloads can be read from the disk. */
+  #committed({ tasks, position, length: recordBytes }: JournalRecord): void {
+    if (position === undefined) return;
+    for (const { row, payload, payloadStart: start } of tasks) {
+      const { payload: present } = row.message;
+      const isPresent = present === payload || present instanceof PayloadOnDisk;
+      if (payload.length <= LARGEST_IN_MEMORY_BYTES || !isPresent) continue;
+      const where = { position, recordBytes, start, length: payload.length };
+      row.message = { ...row.message, payload: new PayloadOnDisk(where) };
     }
   }
 
@@ -355,7 +363,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
 
   #tryAgainLater(): void {
     this.#options.clock.setTimeout(() => {
-      void this.#commits.run(() => this.#tryAgain());
+      void holdVirtualTime(this.#commits.run(() => this.#tryAgain()));
     }, TRY_AGAIN_MS);
   }
 
