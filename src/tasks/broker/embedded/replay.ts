@@ -1,6 +1,7 @@
 import type { Log } from '../../../log/log.ts';
 import type { CorruptionEvent, LogPosition } from '../../../log/segment.ts';
 import type { DamagePiece } from '../../../log/segment-reader.ts';
+import type { TaskMessage } from '../../task-message.ts';
 import type { EnqueueEvent } from '../broker.ts';
 import {
   EntryReader,
@@ -43,7 +44,7 @@ export async function replay(
         for (const piece of pieces) {
           if (piece.kind === 'damage') damaged(piece);
           else if (piece.kind === 'record')
-            loading.record(piece.payload, { segment: segment.number, ...piece });
+            loading.record(piece.payload, { segment: segment.number, offset: piece.offset, sequence: piece.sequence });
         }
       }
       const missing = reader.missingAtEnd();
@@ -68,6 +69,8 @@ class Loading {
   readonly #rows = new Map<number, TaskRow>();
   readonly #lists = new Map<QueueState, UnorderedLists>();
   #serial = 0;
+  /** The message that was read before. */
+  #before: TaskMessage | undefined;
 
   constructor(store: TaskStore) {
     this.#store = store;
@@ -108,14 +111,16 @@ class Loading {
   }
 
   #task(reader: EntryReader, position: LogPosition, recordBytes: number): void {
-    const { number, stored, recoveries, lockEndsMs, message, result, progress, payloadOffset } = readTask(reader);
+    const task = readTask(reader, this.#before);
+    const { number, stored, recoveries, lockEndsMs, message, result, progress, payloadOffset } = task;
+    this.#before = message;
     const { length } = message.payload;
-    const at = { position, recordBytes, start: payloadOffset, length };
-    const payload = length > LARGEST_IN_MEMORY_BYTES ? new PayloadOnDisk(at) : message.payload;
+    const isLarge = length > LARGEST_IN_MEMORY_BYTES;
+    const where = { position, recordBytes, start: payloadOffset, length };
     const queue = this.#store.openQueue(message.queue);
     // The one that had this number or this id before: it was written again, or its removal was in a damaged record.
     this.#remove(this.#rows.get(number) ?? queue.rows.get(message.id));
-    const row = new TaskRow({ ...message, payload });
+    const row = new TaskRow(isLarge ? { ...message, payload: new PayloadOnDisk(where) } : message);
     row.stored = { number, segment: position.segment, bytes: reader.size };
     row.recoveries = recoveries;
     row.result = result;
