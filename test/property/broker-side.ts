@@ -105,7 +105,10 @@ export const openDurableSide: OpenBrokerSide = async ({ startMs, ...options }) =
     async reopen() {
       const from = join(folder, `${opened}`);
       if (++opened % 2 === 0) await broker.close();
-      await cp(from, join(folder, `${opened}`), { recursive: true, filter: (path) => !path.includes('.lock') });
+      await cp(from, join(folder, `${opened}`), {
+        recursive: true,
+        filter: (path) => !path.includes('.lock'),
+      });
       await broker.close();
       broker = await open();
     },

@@ -97,7 +97,8 @@ export class Compaction {
     const bytes = Math.min(Math.max(writtenBytes * BYTES_PER_BYTE, LEAST_BYTES), MOST_BYTES);
     while (reader.position.offset - from < bytes) {
       const pieces = await reader.next();
-      for (const piece of pieces) if (piece.kind === 'record') this.#rewriteRecord(piece, reader.segment.number);
+      for (const piece of pieces)
+        if (piece.kind === 'record') this.#rewriteRecord(piece, reader.segment.number);
       if (pieces.length > 0) continue;
       this.#writeTheRest();
       return;

@@ -53,18 +53,23 @@ export class DurableStore {
       };
       const { log } = await Log.open(logOptions);
       const { liveBytes, recovered } = await replay(store, log, onCorruption);
-      const journal = new Journal(store, log, { clock, durability, syncTimeoutMs, maxBytesPerFile }, async () => {
-        const { log: again } = await Log.open(logOptions);
-        await again.beginSegment(); // is there room?
-        const leases = store.clear();
-        const found = await replay(store, again, onCorruption);
-        for (const row of found.recovered) {
-          const lease = leases.get(row.stored?.number ?? 0);
-          if (lease !== undefined) store.restoreLease(row, lease);
-        }
-        for (const queue of store.queues.values()) store.notifications.work(queue);
-        return { log: again, liveBytes: found.liveBytes };
-      });
+      const journal = new Journal(
+        store,
+        log,
+        { clock, durability, syncTimeoutMs, maxBytesPerFile },
+        async () => {
+          const { log: again } = await Log.open(logOptions);
+          await again.beginSegment(); // is there room?
+          const leases = store.clear();
+          const found = await replay(store, again, onCorruption);
+          for (const row of found.recovered) {
+            const lease = leases.get(row.stored?.number ?? 0);
+            if (lease !== undefined) store.restoreLease(row, lease);
+          }
+          for (const queue of store.queues.values()) store.notifications.work(queue);
+          return { log: again, liveBytes: found.liveBytes };
+        },
+      );
       journal.liveBytes = liveBytes;
       store.journal = journal;
       store.reserveSerials();
@@ -101,7 +106,16 @@ async function lockOf(folder: string): Promise<LogLock> {
 
 /** Operations that change nothing of what is stored. */
 const READING: ReadonlySet<BrokerOperation> = new Set<BrokerOperation>([
-  ...(['ping', 'lastTickMs', 'groups', 'subscribe', 'cancel', 'announceServer', 'withdrawServer', 'servers'] as const),
+  ...([
+    'ping',
+    'lastTickMs',
+    'groups',
+    'subscribe',
+    'cancel',
+    'announceServer',
+    'withdrawServer',
+    'servers',
+  ] as const),
   ...(['announceScheduler', 'withdrawScheduler', 'scheduleEntries', 'enqueueEvents', 'queues'] as const),
   ...(['queueStats', 'history', 'task', 'tasks', 'repair', 'extendLeases'] as const),
 ]);
@@ -148,16 +162,15 @@ async function settled(journal: Journal, before: number, value: unknown): Promis
 }
 
 /** What the operations return that return messages. */
-type Returned =
-  | readonly (LeasedTask | TaskRecord)[]
-  | TaskRecord
-  | { readonly set: TaskSet | undefined };
+type Returned = readonly (LeasedTask | TaskRecord)[] | TaskRecord | { readonly set: TaskSet | undefined };
 
 /** Reads the payloads that are on the disk. @returns the result itself if there are none. */
 function withPayloads(store: TaskStore, journal: Journal, result: Returned): Returned | Promise<Returned> {
   const load = (message: TaskMessage): Promise<TaskMessage> => loaded(store, journal, message);
   if ('message' in result) {
-    return isLoaded(result.message) ? result : load(result.message).then((message) => ({ ...result, message }));
+    return isLoaded(result.message)
+      ? result
+      : load(result.message).then((message) => ({ ...result, message }));
   }
   if ('set' in result) {
     const { set } = result;
@@ -166,7 +179,9 @@ function withPayloads(store: TaskStore, journal: Journal, result: Returned): Ret
   }
   if (result.every(({ message }) => isLoaded(message))) return result;
   return Promise.all(
-    result.map(async (entry) => (isLoaded(entry.message) ? entry : { ...entry, message: await load(entry.message) })),
+    result.map(async (entry) =>
+      isLoaded(entry.message) ? entry : { ...entry, message: await load(entry.message) },
+    ),
   );
 }
 
@@ -179,7 +194,8 @@ async function loaded(store: TaskStore, journal: Journal, message: TaskMessage):
     if (!(payload instanceof PayloadOnDisk)) return { ...message, payload };
     const { position, recordBytes, start, length } = payload.where;
     const record = await journal.log.read(position, recordBytes);
-    if (record !== undefined) return { ...message, payload: new Uint8Array(record.subarray(start, start + length)) };
+    if (record !== undefined)
+      return { ...message, payload: new Uint8Array(record.subarray(start, start + length)) };
     // Compaction has moved it meanwhile, or it is damaged.
     const present = store.queues.get(message.queue)?.rows.get(message.id)?.message.payload;
     if (present === undefined || present === payload) throw payloadLost(message);

@@ -177,7 +177,8 @@ export class EntryReader {
   textLike(before: string): string {
     const { length } = before;
     if (this.#bytes.readUInt32LE(this.#at) !== length) return this.text();
-    for (let i = 0; i < length; i++) if (this.#bytes[this.#at + 4 + i] !== before.charCodeAt(i)) return this.text();
+    for (let i = 0; i < length; i++)
+      if (this.#bytes[this.#at + 4 + i] !== before.charCodeAt(i)) return this.text();
     this.#at += 4 + length;
     return before;
   }
@@ -253,7 +254,16 @@ export interface StoredTask {
 const STARTED = 0x80;
 
 /** What an entry has, besides what every entry of its kind has: most fields are zero or empty. */
-const Has = { timeout: 1, deadline: 2, retention: 4, lock: 8, group: 16, headers: 32, result: 64, progress: 128 } as const;
+const Has = {
+  timeout: 1,
+  deadline: 2,
+  retention: 4,
+  lock: 8,
+  group: 16,
+  headers: 32,
+  result: 64,
+  progress: 128,
+} as const;
 const Ran = { retried: 1, recoveries: 2, failedAt: 4, completedAt: 8, error: 16 } as const;
 
 /** @returns where the payload begins. */
@@ -301,7 +311,10 @@ const NO_MESSAGE = { queue: '', type: '' };
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 
 /** @param before - the message that was read before: most tasks of a log have the queue and the type of others. */
-export function readTask(reader: EntryReader, before: Pick<TaskMessage, 'queue' | 'type'> = NO_MESSAGE): StoredTask {
+export function readTask(
+  reader: EntryReader,
+  before: Pick<TaskMessage, 'queue' | 'type'> = NO_MESSAGE,
+): StoredTask {
   const number = reader.number();
   const stored = readState(reader);
   const { retried, recoveries, lastError, lastFailedAtMs, completedAtMs } = readRunFields(reader);

@@ -133,7 +133,8 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - an earlier write has failed. */
   requireAvailable(): void {
     const failure = this.#failure;
-    if (failure !== undefined) throw new EscapementError(failure.code, failure.message, { cause: failure.cause });
+    if (failure !== undefined)
+      throw new EscapementError(failure.code, failure.message, { cause: failure.cause });
   }
 
   /** Called before an operation: all of it is in one record. */

@@ -44,7 +44,11 @@ export async function replay(
         for (const piece of pieces) {
           if (piece.kind === 'damage') damaged(piece);
           else if (piece.kind === 'record')
-            loading.record(piece.payload, { segment: segment.number, offset: piece.offset, sequence: piece.sequence });
+            loading.record(piece.payload, {
+              segment: segment.number,
+              offset: piece.offset,
+              sequence: piece.sequence,
+            });
         }
       }
       const missing = reader.missingAtEnd();

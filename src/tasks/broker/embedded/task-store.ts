@@ -320,7 +320,8 @@ export class TaskStore {
       queue.isRemoved = true;
       for (const row of queue.rows.values()) {
         const { stored, serial, atMs } = row;
-        if (row.list === queue.lists.active && stored !== undefined) leases.set(stored.number, { serial, atMs });
+        if (row.list === queue.lists.active && stored !== undefined)
+          leases.set(stored.number, { serial, atMs });
         if (row.timer !== NO_TIMER) this.#disarm(row);
       }
       for (const { timer } of queue.sets.values()) this.timer.cancel(timer);

@@ -1,15 +1,28 @@
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Client, EmbeddedBroker, Server, Task, type EmbeddedBrokerOptions } from 'escapement/tasks';
+import {
+  Client,
+  EmbeddedBroker,
+  Server,
+  Task,
+  type EmbeddedBrokerOptions,
+  type LeasedTask,
+} from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
+import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
 import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
 import { FaultyFileSystem, type Fault } from '../../../diskqueue/faulty-file-system.ts';
 import { Random } from '../../../diskqueue/random.ts';
-import { allRemains, nothingRemains, RecordingFileSystem, someRemains } from '../../../diskqueue/recording-file-system.ts';
+import {
+  allRemains,
+  nothingRemains,
+  RecordingFileSystem,
+  someRemains,
+} from '../../../diskqueue/recording-file-system.ts';
 import { SmallDisk } from '../../../diskqueue/small-disk.ts';
 import { FIRST_SEED, runs } from '../../../runs.ts';
 
@@ -53,20 +66,43 @@ function codeOf(promise: Promise<unknown>): Promise<unknown> {
   );
 }
 
+async function leaseOne(broker: EmbeddedBroker, queue: string): Promise<LeasedTask> {
+  const [leased] = await broker.dequeue(queue, 1, LONG_MS);
+  if (leased === undefined) throw new Error('the queue is empty');
+  return leased;
+}
+
+function storeOf(broker: EmbeddedBroker): TaskStore {
+  const { store } = broker[INTERNALS]();
+  if (store === undefined) throw new Error('the broker is closed');
+  return store;
+}
+
 const FIRST = { page: 1, size: 10 };
 
 describe('a reopened broker', () => {
   test('has every field of a task, and its result and progress', async () => {
     let broker = await open();
     const parts = {
-      ...{ id: 'id-é', type: 'mail:send', payload: Uint8Array.of(0, 255, 7), headers: { 'x-é': 'ü', empty: '' } },
-      ...{ maxRetry: 3, timeoutMs: 1_500, deadlineMs: 1_895_262_400_000.5, retentionMs: 60_000, uniqueKey: 'key' },
+      ...{
+        id: 'id-é',
+        type: 'mail:send',
+        payload: Uint8Array.of(0, 255, 7),
+        headers: { 'x-é': 'ü', empty: '' },
+      },
+      ...{
+        maxRetry: 3,
+        timeoutMs: 1_500,
+        deadlineMs: 1_895_262_400_000.5,
+        retentionMs: 60_000,
+        uniqueKey: 'key',
+      },
     };
     await broker.enqueue(newTask(parts));
-    const [leased] = await broker.dequeue(QUEUE, 1, LONG_MS);
-    await broker.writeResult(leased!, Uint8Array.of(1, 2));
-    await broker.writeProgress(leased!, '{"at":1}');
-    await broker.retry(leased!, { error: 'no wé', isFailure: true }, clock.wallNow() + 5_000);
+    const leased = await leaseOne(broker, QUEUE);
+    await broker.writeResult(leased, Uint8Array.of(1, 2));
+    await broker.writeProgress(leased, '{"at":1}');
+    await broker.retry(leased, { error: 'no wé', isFailure: true }, clock.wallNow() + 5_000);
     const before = await broker.task(QUEUE, 'id-é');
     broker = await reopen(broker);
     expect(await broker.task(QUEUE, 'id-é')).toEqual(before);
@@ -86,15 +122,16 @@ describe('a reopened broker', () => {
       ['second', 0, 1],
       ['third', 0, 0],
     ]);
-    for (const { epoch } of after) expect(epoch).toBeGreaterThan(Math.max(...before.map((task) => task.epoch)));
-    await expect(broker.complete(before[0]!)).rejects.toMatchObject({ code: 'ERR_LEASE_LOST' });
+    for (const { epoch } of after)
+      expect(epoch).toBeGreaterThan(Math.max(...before.map((task) => task.epoch)));
+    for (const task of before) expect(await codeOf(broker.complete(task))).toBe('ERR_LEASE_LOST');
   });
 
   test('does not hand out a task again that was completed', async () => {
     let broker = await open();
     await broker.enqueue(newTask());
-    const [leased] = await broker.dequeue(QUEUE, 1, LONG_MS);
-    await broker.complete(leased!);
+    const leased = await leaseOne(broker, QUEUE);
+    await broker.complete(leased);
     broker = await reopen(broker);
     expect(await broker.dequeue(QUEUE, 1, LONG_MS)).toEqual([]);
     expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 1, processedTotal: 1, failedTotal: 0 });
@@ -132,8 +169,8 @@ describe('a reopened broker', () => {
     let broker = await open();
     await broker.enqueue(newTask({ id: 'scheduled', processAtMs: clock.wallNow() + 10_000 }));
     await broker.enqueue(newTask({ queue: 'other', id: 'done', retentionMs: 5_000 }));
-    const [leased] = await broker.dequeue('other', 1, LONG_MS);
-    await broker.complete(leased!);
+    const leased = await leaseOne(broker, 'other');
+    await broker.complete(leased);
     await broker.close();
     await clock.advanceAsync(10_000);
     broker = await open();
@@ -145,10 +182,11 @@ describe('a reopened broker', () => {
     let broker = await open();
     for (const id of ['1', '2', '3']) await broker.enqueue(newTask({ id, group: 'g' }));
     const { set } = await broker.takeGroup(QUEUE, 'g', { graceMs: 0, maxDelayMs: 0, maxSize: 2 }, LONG_MS);
-    expect(set?.messages).toHaveLength(2);
+    if (set === undefined) throw new Error('no set was taken');
+    expect(set.messages).toHaveLength(2);
     broker = await reopen(broker);
     expect(await broker.groups(QUEUE)).toEqual([{ group: 'g', size: 3 }]);
-    await expect(broker.replaceSet(set!, newTask())).rejects.toMatchObject({ code: 'ERR_LEASE_LOST' });
+    await expect(broker.replaceSet(set, newTask())).rejects.toMatchObject({ code: 'ERR_LEASE_LOST' });
   });
 });
 
@@ -165,14 +203,14 @@ test('a payload of more than 1 KiB is not kept in memory, and is read when it is
   await broker.enqueue(newTask({ id: 'large', payload }));
   await broker.enqueue(newTask({ id: 'small', payload: payload.slice(0, 1_024) }));
   for (let round = 0; round < 2; round++) {
-    const kept = [...broker[INTERNALS]().store!.queue(QUEUE).rows.values()].map((row) => row.message.payload.length);
+    const kept = [...storeOf(broker).queue(QUEUE).rows.values()].map((row) => row.message.payload.length);
     expect(kept).toEqual([0, 1_024]);
     expect((await broker.task(QUEUE, 'large')).message.payload).toEqual(payload);
     expect((await broker.tasks(QUEUE, 'pending', FIRST))[0]?.message.payload).toEqual(payload);
     broker = await reopen(broker);
   }
-  const [leased] = await broker.dequeue(QUEUE, 1, LONG_MS);
-  expect(leased?.message.payload).toEqual(payload);
+  const leased = await leaseOne(broker, QUEUE);
+  expect(leased.message.payload).toEqual(payload);
 });
 
 test('a change of many tasks, and the removal of a queue, are durable when they resolve', async () => {
@@ -193,28 +231,31 @@ function folderBytes(): number {
     .reduce((sum, name) => sum + statSync(join(dataPath, name)).size, 0);
 }
 
-test.each([10, 2_000])('the folder stays small while tasks with %d bytes come and go, and nothing is lost', async (length) => {
-  const maxBytesPerFile = 32_768;
-  let broker = await open({ maxBytesPerFile, durability: 'os' });
-  const random = new Random(FIRST_SEED);
-  const payload = new Uint8Array(length).fill(7);
-  const kept = new Set<string>();
-  for (let round = 0; round < 400; round++) {
-    if (round % 100 === 0) {
-      kept.add(`kept-${round}`);
-      await broker.enqueue(newTask({ id: `kept-${round}`, queue: 'kept', payload }));
+test.each([10, 2_000])(
+  'the folder stays small while tasks with %d bytes come and go, and nothing is lost',
+  async (length) => {
+    const maxBytesPerFile = 32_768;
+    let broker = await open({ maxBytesPerFile, durability: 'os' });
+    const random = new Random(FIRST_SEED);
+    const payload = new Uint8Array(length).fill(7);
+    const kept = new Set<string>();
+    for (let round = 0; round < 400; round++) {
+      if (round % 100 === 0) {
+        kept.add(`kept-${round}`);
+        await broker.enqueue(newTask({ id: `kept-${round}`, queue: 'kept', payload }));
+      }
+      await broker.enqueueMany(Array.from({ length: 10 }, () => newTask({ payload })));
+      for (const task of await broker.dequeue(QUEUE, random.below(20), LONG_MS)) await broker.complete(task);
+      if (round % 150 === 149) broker = await reopen(broker, { maxBytesPerFile, durability: 'os' });
+      const { liveBytes } = storeOf(broker).journal as unknown as { liveBytes: number };
+      expect(folderBytes()).toBeLessThan(3 * liveBytes + 2 * (maxBytesPerFile + length * 10));
     }
-    await broker.enqueueMany(Array.from({ length: 10 }, () => newTask({ payload })));
-    for (const task of await broker.dequeue(QUEUE, random.below(20), LONG_MS)) await broker.complete(task);
-    if (round % 150 === 149) broker = await reopen(broker, { maxBytesPerFile, durability: 'os' });
-    const { liveBytes } = broker[INTERNALS]().store!.journal as unknown as { liveBytes: number };
-    expect(folderBytes()).toBeLessThan(3 * liveBytes + 2 * (maxBytesPerFile + length * 10));
-  }
-  broker = await reopen(broker, { maxBytesPerFile });
-  const tasks = await broker.tasks('kept', 'pending', FIRST);
-  expect(tasks.map(({ message }) => message.id)).toEqual([...kept]);
-  for (const { message } of tasks) expect(message.payload).toEqual(payload);
-});
+    broker = await reopen(broker, { maxBytesPerFile });
+    const tasks = await broker.tasks('kept', 'pending', FIRST);
+    expect(tasks.map(({ message }) => message.id)).toEqual([...kept]);
+    for (const { message } of tasks) expect(message.payload).toEqual(payload);
+  },
+);
 
 test('a task that kills its process again and again is archived after maxRecoveries', async () => {
   let broker = await open();
@@ -238,25 +279,25 @@ describe('a disk that is full', () => {
     await broker.enqueue(newTask({ id: 'before' }));
     await broker.enqueue(newTask({ id: 'running' }));
     await broker.change(QUEUE, { id: 'before' }, 'archive');
-    const [running] = await broker.dequeue(QUEUE, 1, LONG_MS);
+    const running = await leaseOne(broker, QUEUE);
     disk.capacity = 0;
-    const refused: string[] = [];
-    for (let at = 0; refused.length === 0; at++) {
+    let refused = '';
+    for (let at = 0; refused === ''; at++) {
       const id = `filler-${at}`;
       await broker.enqueue(newTask({ id, payload: new Uint8Array(900) })).catch((error: unknown) => {
         expect(error).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', cause: { code: 'ENOSPC' } });
-        refused.push(id);
+        refused = id;
       });
     }
-    await expect(broker.complete(running!)).rejects.toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE' });
+    await expect(broker.complete(running)).rejects.toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE' });
     await clock.advanceAsync(5_000);
-    await expect(broker.complete(running!)).rejects.toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE' });
+    await expect(broker.complete(running)).rejects.toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE' });
     disk.capacity = 1e9;
     await clock.advanceAsync(1_000);
     checkBroker(broker);
-    await expect(broker.task(QUEUE, refused[0]!)).rejects.toMatchObject({ code: 'ERR_TASK_NOT_FOUND' });
-    await broker.complete(running!);
-    await broker.enqueue(newTask({ id: refused[0]! }));
+    await expect(broker.task(QUEUE, refused)).rejects.toMatchObject({ code: 'ERR_TASK_NOT_FOUND' });
+    await broker.complete(running);
+    await broker.enqueue(newTask({ id: refused }));
     const before = await broker.queueStats(QUEUE);
     await broker.close();
     broker = await open({}, disk);
@@ -265,28 +306,31 @@ describe('a disk that is full', () => {
   });
 });
 
-test.each(['write', 'sync'] as const)('after a %s that fails, changes are refused until the broker is opened again', async (call) => {
-  const files = new RecordingFileSystem();
-  let broker = await open({}, files);
-  await broker.enqueue(newTask({ id: 'kept' }));
-  await broker.close();
-  const fault: Fault = { call, nth: 3, code: 'EIO', isLasting: false };
-  broker = await open({}, new FaultyFileSystem(files, fault));
-  let refused = '';
-  for (let at = 0; refused === ''; at++) {
-    await broker.enqueue(newTask({ id: `${at}` })).catch((error: unknown) => {
-      expect(error).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', cause: { code: 'EIO' } });
-      refused = `${at}`;
-    });
-  }
-  expect(await codeOf(broker.enqueue(newTask()))).toBe('ERR_BROKER_UNAVAILABLE');
-  await clock.advanceAsync(60_000);
-  expect(await codeOf(broker.pause(QUEUE))).toBe('ERR_BROKER_UNAVAILABLE');
-  await broker.close().catch(() => undefined);
-  broker = await open({}, files);
-  expect(await broker.task(QUEUE, 'kept')).toMatchObject({ state: 'pending' });
-  expect(await codeOf(broker.task(QUEUE, refused))).toBe('ERR_TASK_NOT_FOUND');
-});
+test.each(['write', 'sync'] as const)(
+  'after a %s that fails, changes are refused until the broker is opened again',
+  async (call) => {
+    const files = new RecordingFileSystem();
+    let broker = await open({}, files);
+    await broker.enqueue(newTask({ id: 'kept' }));
+    await broker.close();
+    const fault: Fault = { call, nth: 3, code: 'EIO', isLasting: false };
+    broker = await open({}, new FaultyFileSystem(files, fault));
+    let refused = '';
+    for (let at = 0; refused === ''; at++) {
+      await broker.enqueue(newTask({ id: `${at}` })).catch((error: unknown) => {
+        expect(error).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', cause: { code: 'EIO' } });
+        refused = `${at}`;
+      });
+    }
+    expect(await codeOf(broker.enqueue(newTask()))).toBe('ERR_BROKER_UNAVAILABLE');
+    await clock.advanceAsync(60_000);
+    expect(await codeOf(broker.pause(QUEUE))).toBe('ERR_BROKER_UNAVAILABLE');
+    await broker.close().catch(() => undefined);
+    broker = await open({}, files);
+    expect(await broker.task(QUEUE, 'kept')).toMatchObject({ state: 'pending' });
+    expect(await codeOf(broker.task(QUEUE, refused))).toBe('ERR_TASK_NOT_FOUND');
+  },
+);
 
 /** What was asked for, and what has settled. */
 interface Ledger {
@@ -299,54 +343,61 @@ interface Ledger {
 
 describe('after a power cut at any moment', () => {
   const seeds = Array.from({ length: runs(20) }, (_, at) => FIRST_SEED + at);
-  test.each(seeds)('every task is there that was enqueued, and none that was completed (history %d)', async (seed) => {
-    const random = new Random(seed);
-    const files = new RecordingFileSystem();
-    const broker = await open({ maxBytesPerFile: 4_096 }, files);
-    const ledger = new Map<string, Ledger>();
-    const pending: Promise<unknown>[] = [];
-    for (let step = 0; step < 60; step++) {
-      const count = random.below(4);
-      for (let at = 0; at < count; at++) {
-        const entry: Ledger = {};
-        const id = `${step}-${at}`;
-        ledger.set(id, entry);
-        const payload = new Uint8Array(random.chance(0.1) ? 2_000 : random.below(100)).fill(step);
-        pending.push(broker.enqueue(newTask({ id, payload })).then(() => (entry.enqueued = files.log.length)));
-      }
-      if (random.chance(0.5)) await Promise.all(pending);
-      for (const task of await broker.dequeue(QUEUE, random.below(4), LONG_MS)) {
-        const entry = ledger.get(task.message.id)!;
-        if (random.chance(0.2)) {
-          pending.push(broker.release(task));
-          continue;
+  test.each(seeds)(
+    'every task is there that was enqueued, and none that was completed (history %d)',
+    async (seed) => {
+      const random = new Random(seed);
+      const files = new RecordingFileSystem();
+      const broker = await open({ maxBytesPerFile: 4_096 }, files);
+      const ledger = new Map<string, Ledger>();
+      const pending: Promise<unknown>[] = [];
+      for (let step = 0; step < 60; step++) {
+        const count = random.below(4);
+        for (let at = 0; at < count; at++) {
+          const entry: Ledger = {};
+          const id = `${step}-${at}`;
+          ledger.set(id, entry);
+          const payload = new Uint8Array(random.chance(0.1) ? 2_000 : random.below(100)).fill(step);
+          pending.push(
+            broker.enqueue(newTask({ id, payload })).then(() => (entry.enqueued = files.log.length)),
+          );
         }
-        entry.ending = files.log.length;
-        pending.push(broker.complete(task).then(() => (entry.completed = files.log.length)));
-      }
-    }
-    await Promise.all(pending);
-    await broker.close();
-    for (let cut = 0; cut < 12; cut++) {
-      const at = random.below(files.log.length + 1);
-      const remains = random.pick([allRemains, nothingRemains, someRemains(random), someRemains(random)]);
-      const after = await open({}, new RecordingFileSystem(files.afterPowerCut(at, remains)));
-      checkBroker(after);
-      const there = new Set<string>();
-      for (const name of await after.queues()) {
-        for (const { message } of await after.tasks(name, 'pending', { page: 1, size: 1_000 })) {
-          there.add(message.id);
-          expect(message.payload.every((byte) => byte === Number(message.id.split('-')[0]))).toBe(true);
+        if (random.chance(0.5)) await Promise.all(pending);
+        for (const task of await broker.dequeue(QUEUE, random.below(4), LONG_MS)) {
+          const entry = ledger.get(task.message.id);
+          if (entry === undefined || random.chance(0.2)) {
+            pending.push(broker.release(task));
+            continue;
+          }
+          entry.ending = files.log.length;
+          pending.push(broker.complete(task).then(() => (entry.completed = files.log.length)));
         }
       }
-      for (const [id, { enqueued, ending, completed }] of ledger) {
-        const isPromised = enqueued !== undefined && enqueued <= at && (ending === undefined || ending > at);
-        if (isPromised) expect(there, `task ${id} is lost`).toContain(id);
-        if (completed !== undefined && completed <= at) expect(there, `task ${id} came back`).not.toContain(id);
+      await Promise.all(pending);
+      await broker.close();
+      for (let cut = 0; cut < 12; cut++) {
+        const at = random.below(files.log.length + 1);
+        const remains = random.pick([allRemains, nothingRemains, someRemains(random), someRemains(random)]);
+        const after = await open({}, new RecordingFileSystem(files.afterPowerCut(at, remains)));
+        checkBroker(after);
+        const there = new Set<string>();
+        for (const name of await after.queues()) {
+          for (const { message } of await after.tasks(name, 'pending', { page: 1, size: 1_000 })) {
+            there.add(message.id);
+            expect(message.payload.every((byte) => byte === Number(message.id.split('-')[0]))).toBe(true);
+          }
+        }
+        for (const [id, { enqueued, ending, completed }] of ledger) {
+          const isPromised =
+            enqueued !== undefined && enqueued <= at && (ending === undefined || ending > at);
+          if (isPromised) expect(there, `task ${id} is lost`).toContain(id);
+          if (completed !== undefined && completed <= at)
+            expect(there, `task ${id} came back`).not.toContain(id);
+        }
+        await after.close();
       }
-      await after.close();
-    }
-  });
+    },
+  );
 });
 
 test('a client and a server work with a folder as with memory', async () => {

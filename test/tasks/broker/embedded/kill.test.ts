@@ -73,7 +73,9 @@ test.each(['always', 'os'])(
       for (const id of enqueued) if (!running.has(id)) expect(ids, `task ${id} is lost`).toContain(id);
       for (const { message } of there) {
         const { payload, id } = message;
-        expect(Buffer.from(payload).equals(Buffer.alloc(payload.length, id)), `payload of task ${id}`).toBe(true);
+        expect(Buffer.from(payload).equals(Buffer.alloc(payload.length, id)), `payload of task ${id}`).toBe(
+          true,
+        );
         expect(payload.length > 0).toBe(true);
       }
       await broker.close();
