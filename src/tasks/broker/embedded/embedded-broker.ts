@@ -11,7 +11,6 @@ import { ADMINISTRATION } from './administration.ts';
 import { DurableStore, durableOperations } from './durable-store.ts';
 import { GROUPS } from './groups.ts';
 import { INSPECTION } from './inspection.ts';
-import type { Durability } from './journal.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { MEMBERS } from './members.ts';
 import { TaskStore } from './task-store.ts';
@@ -34,7 +33,7 @@ export interface EmbeddedBrokerOptions extends BrokerSettings {
    * `'os'` when the host has it, so that it survives the process; `'interval'` at once, and the change is on the disk at most
    * `syncTimeoutMs` later. @default 'always'
    */
-  readonly durability?: Durability;
+  readonly durability?: 'always' | 'interval' | 'os';
   /** With `'interval'`, the time in milliseconds after which a change is on the disk. At least 1. @default 2_000 */
   readonly syncTimeoutMs?: number;
   /** Size of a file, in bytes: a larger record gets a file of its own. At least 4_096. @default 67_108_864: 64 MiB */
