@@ -228,9 +228,9 @@ export class Client extends EventEmitter<ClientEvents> {
 
 function senderOf(options: ClientOptions): TaskSender {
   requireObject('options', options);
-  if ('url' in options && options.url !== undefined) return new HttpSender(options);
+  if ('url' in options) return new HttpSender(options);
   checkOptions('Client', options, OPTIONS);
-  return new BrokerSender((options as BrokerClientOptions).broker);
+  return new BrokerSender(options.broker);
 }
 
 function requestOf(entry: Task | EnqueueRequest, common: TaskOptions): EnqueueRequest {

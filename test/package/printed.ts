@@ -300,6 +300,11 @@ const PRINTED: Row[] = [
     `Client { state: 'open', inFlight: 0, broker: ${BROKER} }`,
   ],
   [
+    'Client with a URL',
+    () => new Client({ url: 'http://me:s3cret@localhost:1/admin/', headers: { authorization: 's3cret' } }),
+    "Client { state: 'open', inFlight: 0, url: 'http://localhost:1/admin' }",
+  ],
+  [
     'Inspector',
     async () => new Inspector({ broker: await brokerOf1() }),
     `Inspector { state: 'open', broker: ${BROKER} }`,

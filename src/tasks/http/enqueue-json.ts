@@ -6,7 +6,7 @@ import {
   type EscapementErrorCode,
 } from '../../core/errors.ts';
 import { checkOptions, type OptionTable } from '../../core/options.ts';
-import { requireObject, requireOneOf, requireString } from '../../core/validate.ts';
+import { requireBoolean, requireObject, requireOneOf, requireString } from '../../core/validate.ts';
 import { requireText } from '../argument-checks.ts';
 import type { TaskRecord } from '../broker/broker.ts';
 import { bytesJson } from '../payload.ts';
@@ -105,7 +105,7 @@ type InfoJson = Omit<StoredTask, 'payload'> &
   Readonly<Partial<Record<'payload' | 'result' | 'progress', undefined>>>;
 
 export function infoToJson(info: TaskInfo): InfoJson {
-  return { ...info, payload: undefined, result: undefined, progress: undefined };
+  return Object.assign({}, info, { payload: undefined, result: undefined, progress: undefined });
 }
 
 const TEXTS = ['id', 'queue', 'type', 'lastError'] as const;
@@ -121,7 +121,9 @@ export function recordFromJson(json: unknown, payload: Uint8Array): TaskRecord {
   }
   if (!isTaskState(info.state)) throw wrongValue('task.state', 'a state', info.state);
   requireObject('task.headers', info.headers);
-  const { id, queue, type, maxRetry, retried, lastError, timeoutMs, retentionMs, headers, state } = info;
+  requireBoolean('task.isOrphaned', info.isOrphaned);
+  const { id, queue, type, maxRetry, retried, lastError, timeoutMs, retentionMs, headers } = info;
+  const { state, isOrphaned } = info;
   return {
     message: {
       ...{ id, queue, type, payload, maxRetry, retried, lastError, timeoutMs, retentionMs, headers },
@@ -131,7 +133,7 @@ export function recordFromJson(json: unknown, payload: Uint8Array): TaskRecord {
       uniqueKey: '',
       group: typeof info.group === 'string' ? info.group : '',
     },
-    ...{ state, nextProcessAtMs: timeOf(info.nextProcessAt), isOrphaned: info.isOrphaned === true },
+    ...{ state, nextProcessAtMs: timeOf(info.nextProcessAt), isOrphaned },
     ...{ result: undefined, progress: undefined },
   };
 }

@@ -5,7 +5,8 @@ import { wrongValue } from '../../core/errors.ts';
 /** @throws TypeError - it is not a URL of http or https. The message has no credentials. */
 export function requireHttpUrl(argument: string, value: unknown): void {
   if (isHttpUrl(value)) return;
-  throw wrongValue(argument, 'a URL of http or https', withoutCredentials(value));
+  const isUrl = typeof value === 'string' || value instanceof URL;
+  throw wrongValue(argument, 'a URL of http or https', isUrl ? withoutCredentials(value) : value);
 }
 
 /** The credentials are decoded for each request, so they must be decodable. */
