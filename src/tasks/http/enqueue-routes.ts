@@ -35,7 +35,7 @@ export function enqueueRoutes(broker: Broker, maxTasks: number): readonly Route<
   const recent = new RecentAnswers();
   const action: Action = async (call) => {
     const { tasks, requestId, isRetry } = await readBody(call, maxTasks);
-    const known = recent.find(requestId);
+    const known = isRetry ? recent.find(requestId) : undefined;
     if (known !== undefined) return { outcomes: await known };
     const outcomes = enqueue(client, tasks, call, isRetry);
     if (requestId !== undefined) recent.add(requestId, outcomes, call.nowMs);
@@ -116,43 +116,54 @@ async function enqueuedBefore({ inspector }: Call, task: Task): Promise<TaskInfo
   }
 }
 
+interface RecentAnswer {
+  /** Text, so that its size is known and it keeps no payload in memory. */
+  readonly json: Promise<string>;
+  readonly atMs: number;
+  /** 0 while the request is being served. */
+  characters: number;
+}
+
 /**
  * Answers to recent requests, also to those that are being served. A retry gets the answer that was lost, even if its tasks have been
  * completed and removed meanwhile, when their ids no longer show that they were there.
  */
 class RecentAnswers {
-  /** JSON, so that its size is known and it keeps no payload in memory. The oldest first. */
-  readonly #answers = new Map<
-    string,
-    { readonly json: Promise<string>; readonly atMs: number; size: number }
-  >();
-  #size = 0;
+  /** The oldest first. */
+  readonly #answers = new Map<string, RecentAnswer>();
+  #characters = 0;
 
-  find(requestId: string | undefined): Promise<Outcomes> | undefined {
-    const answer = requestId === undefined ? undefined : this.#answers.get(requestId);
-    return answer?.json.then((json) => JSON.parse(json) as Outcomes);
+  find(requestId = ''): Promise<Outcomes> | undefined {
+    return this.#answers.get(requestId)?.json.then((json) => JSON.parse(json) as Outcomes);
   }
 
   /** An answer that fails is not kept: the retry is to enqueue the tasks. */
   add(requestId: string, outcomes: Promise<Outcomes>, nowMs: number): void {
-    const answer = { json: outcomes.then((all) => JSON.stringify(all)), atMs: nowMs, size: 0 };
+    this.#remove(requestId);
+    const answer = { json: outcomes.then((all) => JSON.stringify(all)), atMs: nowMs, characters: 0 };
     this.#answers.set(requestId, answer);
     answer.json.then(
       ({ length }) => {
-        answer.size = length;
-        this.#size += length;
-        this.#forget(nowMs - KEPT_MS);
+        if (this.#answers.get(requestId) !== answer) return;
+        answer.characters = length;
+        this.#characters += length;
+        this.#removeOld(nowMs - KEPT_MS);
       },
-      () => this.#answers.delete(requestId),
+      () => {
+        if (this.#answers.get(requestId) === answer) this.#remove(requestId);
+      },
     );
   }
 
-  #forget(beforeMs: number): void {
-    for (const [requestId, { atMs, size }] of this.#answers) {
-      if (atMs >= beforeMs && this.#size <= MAX_KEPT_CHARACTERS) return;
-      if (size === 0) continue; // it is being served
-      this.#answers.delete(requestId);
-      this.#size -= size;
+  #removeOld(beforeMs: number): void {
+    for (const [requestId, { atMs, characters }] of this.#answers) {
+      if (atMs >= beforeMs && this.#characters <= MAX_KEPT_CHARACTERS) return;
+      if (characters > 0) this.#remove(requestId); // the others are being served
     }
+  }
+
+  #remove(requestId: string): void {
+    this.#characters -= this.#answers.get(requestId)?.characters ?? 0;
+    this.#answers.delete(requestId);
   }
 }

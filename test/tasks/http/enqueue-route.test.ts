@@ -236,6 +236,14 @@ describe('a request that is tried again', () => {
     expect(calls).toBe(1);
   });
 
+  test('a request that has the id of another one is not a retry', async () => {
+    const { inspector, send } = await serveTasks();
+    for (const more of [first, first, { requestId: 'r2', isRetry: true }]) {
+      expect(await enqueue(send, [{ type: 'work' }], more)).toMatchObject({ status: 200 });
+    }
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 3 });
+  });
+
   test('a request that is tried again after a 503 is enqueued', async () => {
     let isAway = true;
     const { broker, send } = await serveBroken({
