@@ -104,22 +104,21 @@ export class HttpSender implements TaskSender {
     op: string,
   ): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
     try {
-      const answer = await this.#send(requests.map(taskToJson));
-      if (answer.status !== 200) throw this.#failure(answer, op);
-      return this.#outcomesOf(answer.text, requests, op);
+      const { last, isRetry } = await this.#send(requests.map(taskToJson));
+      if (last.status !== 200) throw this.#failure(last, isRetry, op);
+      return this.#outcomesOf(last.text, requests, op);
     } catch (reason) {
       return requests.map(() => ({ status: 'rejected', reason }));
     }
   }
 
-  /** Returns the last attempt. */
-  async #send(tasks: readonly object[]): Promise<Attempt> {
+  async #send(tasks: readonly object[]): Promise<{ readonly last: Attempt; readonly isRetry: boolean }> {
     const requestId = randomId();
     const backOff = new BackOff();
     for (let retries = 0; ; retries++) {
-      const body = JSON.stringify({ requestId, ...(retries > 0 ? { isRetry: true } : {}), tasks });
-      const attempt = await this.#attempt(body);
-      if (!TRY_AGAIN.includes(attempt.status) || retries === this.#options.maxRetries) return attempt;
+      const isRetry = retries > 0;
+      const last = await this.#attempt(JSON.stringify({ requestId, isRetry, tasks }));
+      if (!TRY_AGAIN.includes(last.status) || retries === this.#options.maxRetries) return { last, isRetry };
       await this.#pause(backOff.next());
     }
   }
@@ -212,7 +211,8 @@ export class HttpSender implements TaskSender {
     }
   }
 
-  #failure(attempt: Attempt, op: string): EscapementError {
+  /** A retry that is refused says nothing of the attempts before it. */
+  #failure(attempt: Attempt, isRetry: boolean, op: string): EscapementError {
     const { status, text } = attempt;
     if (status === undefined) {
       const { cause } = attempt;
@@ -221,7 +221,8 @@ export class HttpSender implements TaskSender {
         cause,
       });
     }
-    const code: EscapementErrorCode = status >= 500 ? 'ERR_BROKER_UNAVAILABLE' : 'ERR_BROKER_REFUSED';
+    const isUnknown = isRetry || status >= 500;
+    const code: EscapementErrorCode = isUnknown ? 'ERR_BROKER_UNAVAILABLE' : 'ERR_BROKER_REFUSED';
     const reason = firstLine(text) || 'the request is refused';
     return new EscapementError(code, `${this.#api.name}: ${reason} (HTTP ${status})`, { op });
   }

@@ -59,6 +59,23 @@ describe('retries', () => {
     expect(last - third).toBeGreaterThanOrEqual(200);
   });
 
+  test('a retry that is refused leaves open whether the first attempt has enqueued the task', async () => {
+    let requests = 0;
+    const { client, inspector, time } = await openRemote({}, {}, (handle, _, response) => {
+      requests++;
+      if (requests === 1) response.writeHead = () => response.destroy() as never;
+      if (requests === 1) handle();
+      else response.writeHead(401).end('expired');
+    });
+    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject({
+      ...{
+        code: 'ERR_BROKER_UNAVAILABLE',
+        message: expect.stringMatching(/: expired \(HTTP 401\)$/) as unknown,
+      },
+    });
+    expect([requests, await inspector.queues()]).toEqual([2, ['default']]);
+  });
+
   test('a request is tried again at most maxRetries times', async () => {
     for (const maxRetries of [0, 2]) {
       let requests = 0;
