@@ -63,7 +63,7 @@ describe('retries', () => {
     let requests = 0;
     const { client, inspector, time } = await openRemote({}, {}, (handle, _, response) => {
       requests++;
-      if (requests === 1) response.writeHead = () => response.destroy() as never;
+      if (requests === 1) response.writeHead = () => response.destroy();
       if (requests === 1) handle();
       else response.writeHead(401).end('expired');
     });
