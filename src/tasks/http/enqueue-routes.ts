@@ -58,7 +58,6 @@ async function readBody(call: Call, maxTasks: number): Promise<EnqueueBody> {
   return { tasks, requestId, isRetry };
 }
 
-/** @throws HttpError 503 - the broker is unavailable for all tasks: the client tries again. */
 async function enqueue(
   client: Client,
   json: readonly unknown[],
@@ -67,13 +66,7 @@ async function enqueue(
 ): Promise<Outcomes> {
   const read = await settleEach(json, taskFromJson);
   const tasks = read.filter((one) => one.status === 'fulfilled').map((one) => one.value);
-  const enqueued = await client.enqueueMany(tasks);
-  if (
-    enqueued.length > 0 &&
-    enqueued.every((one) => one.status === 'rejected' && isUnavailable(one.reason))
-  ) {
-    throw new HttpError(503, UNAVAILABLE);
-  }
+  const enqueued = await enqueueValid(client, tasks);
   let nth = 0;
   const outcomes: OutcomeJson[] = [];
   for (const one of read) {
@@ -85,7 +78,19 @@ async function enqueue(
   return outcomes;
 }
 
+/** Instead of the broker's own message, which may have the address of its Redis. */
 const UNAVAILABLE = 'the broker is unavailable';
+
+/** @throws HttpError 503 - the broker is unavailable for all tasks: the client tries again. */
+async function enqueueValid(client: Client, tasks: readonly Task[]): Promise<readonly Outcome[]> {
+  const outcomes = await client.enqueueMany(tasks).catch((reason: unknown) => {
+    if (isUnavailable(reason)) throw new HttpError(503, UNAVAILABLE);
+    throw reason;
+  });
+  const isAway = outcomes.every((one) => one.status === 'rejected' && isUnavailable(one.reason));
+  if (isAway && outcomes.length > 0) throw new HttpError(503, UNAVAILABLE);
+  return outcomes;
+}
 
 function outcomeToJson(outcome: Outcome, call: Call): OutcomeJson {
   if (outcome.status === 'fulfilled') return { task: infoToJson(outcome.value) };

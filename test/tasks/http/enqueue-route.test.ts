@@ -249,10 +249,12 @@ describe('a request that is tried again', () => {
     const { broker, send } = await serveBroken({
       enqueueMany: (tasks) =>
         isAway
-          ? Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'away'))
+          ? Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'at 10.0.0.1'))
           : broker.enqueueMany(tasks),
     });
-    expect(await enqueue(send, [task], first)).toMatchObject({ status: 503 });
+    expect(await enqueue(send, [task], first)).toMatchObject({
+      ...{ status: 503, text: 'the broker is unavailable\n' },
+    });
     isAway = false;
     expect(await enqueue(send, [task], again)).toMatchObject({ json: { outcomes: [{ task: { id: 'a' } }] } });
   });
