@@ -1,6 +1,6 @@
 /** Fills without an object of the user: a million timers with one shared callback, and growth to ten million. */
 import { performance } from 'node:perf_hooks';
-import { SystemTimer } from 'escapement';
+import { systemClock, SystemTimer } from 'escapement';
 import { TimerWheel, type TimerHandle } from 'timer-wheel';
 import { activeTimeouts } from '../lib/machine.ts';
 import { atLeast, atMost, baseline, BYTES, metric, ours, rival, TIME, unable } from '../lib/part.ts';
@@ -12,6 +12,7 @@ import { PAST_ALL_MS } from './kinds.ts';
 import { checkPending, keepOne, newRing } from './ring.ts';
 
 const OURS = 'ours: schedule';
+const OURS_AT = 'ours: scheduleAt';
 const FILL = { minMs: 5_000, maxMs: 65_000 };
 /** An hour at most: nothing expires, and several levels of wheels are in use. */
 const GROWTH = { minMs: 60_000, maxMs: 4_000_000 };
@@ -100,11 +101,27 @@ function fillWheel(size: number): BulkRun {
 
 function fillOurs(size: number): BulkRun {
   const delays = newDelays(FILL);
+  return oursRun(size, (timer, ids) => {
+    for (let index = 0; index < size; index++) ids[index] = timer.schedule(delays.next(), expire, index);
+  });
+}
+
+function fillOursAt(size: number): BulkRun {
+  const delays = newDelays(FILL);
+  return oursRun(size, (timer, ids) => {
+    const nowMs = systemClock.now();
+    for (let index = 0; index < size; index++) {
+      ids[index] = timer.scheduleAt(nowMs + delays.next(), expire, index);
+    }
+  });
+}
+
+function oursRun(size: number, fill: (timer: SystemTimer, ids: Float64Array) => void): BulkRun {
   const timer = new SystemTimer();
   const ids = new Float64Array(size);
   return {
     run: () => {
-      for (let index = 0; index < size; index++) ids[index] = timer.schedule(delays.next(), expire, index);
+      fill(timer, ids);
       return size;
     },
     check: () =>
@@ -126,8 +143,9 @@ export const sharedCallbackCase: BulkCase = {
     rival('binary heap', fillHeap),
     rival('timer-wheel', fillWheel),
     ours(OURS, fillOurs),
+    ours(OURS_AT, fillOursAt),
   ],
-  targets: [atLeast(OURS, TIME, 8), atMost(OURS, BYTES, 40)],
+  targets: [atLeast(OURS, TIME, 8), atMost(OURS, BYTES, 40), atLeast(OURS_AT, TIME, 12)],
 };
 
 /** Adds between two readings of the clock: few enough to find a stall, enough to hide the cost of the reading. */
