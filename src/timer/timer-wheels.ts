@@ -155,9 +155,10 @@ export class TimerWheels {
 
   #roundToTick(deadlineMs: number): number {
     if (deadlineMs >= this.#lastMs) return this.#lastMs;
+    const tickMs = this.#tickMs;
     // Never early: a deadline beyond a whole number of ticks exceeds it by more than the division could round away.
-    const ticks = deadlineMs / this.#tickMs;
-    return (this.#roundsUp ? Math.ceil(ticks) : Math.floor(ticks)) * this.#tickMs;
+    const ticks = tickMs === 1 ? deadlineMs : deadlineMs / tickMs;
+    return (this.#roundsUp ? Math.ceil(ticks) : Math.floor(ticks)) * tickMs;
   }
 
   /**
