@@ -2,7 +2,7 @@
 import type { BenchPart } from './lib/part.ts';
 import { cascadeCase, clockCase } from './timer/clock-cases.ts';
 import { catchUpCase, realTimeCase } from './timer/expiry-cases.ts';
-import { growthCase, sharedCallbackCase } from './timer/fill-cases.ts';
+import { growthCase, sharedCallbackCase, sizesCase } from './timer/fill-cases.ts';
 import { idleCases } from './timer/idle-cases.ts';
 import { TIMERS } from './timer/kinds.ts';
 import { ringCases } from './timer/ring-cases.ts';
@@ -32,6 +32,7 @@ export const part: BenchPart = {
     catchUpCase,
     cascadeCase,
     growthCase,
+    sizesCase,
     realTimeCase,
     ...idleCases,
   ],
