@@ -263,7 +263,7 @@ function costAt(waiting: number): OpenScenario {
     const operations = most / 10;
     const delays = newDelays(GROWTH);
     const places = new RandomPlaces(size);
-    const ids = new Array<TimerId>(size);
+    const ids = new Float64Array(size);
     using timer = new SystemTimer();
     const nowMs = systemClock.now();
     let misses = 0;
