@@ -55,7 +55,7 @@ export class TimingWheel {
     this.#table = table;
     this.#delayQueue = delayQueue;
     const shift = Math.log2(tickMs);
-    this.#shift = Number.isInteger(shift) && this.intervalMs <= 2 ** 31 ? shift : -1;
+    this.#shift = shift % 1 === 0 && this.intervalMs <= 2 ** 31 ? shift : -1;
     this.#setTick(Math.floor(startMs / tickMs));
   }
 
@@ -98,8 +98,9 @@ export class TimingWheel {
 
   #addOverflowWheel(): TimingWheel {
     const { intervalMs, wheelSize, currentTimeMs } = this;
-    this.overflowWheel = new TimingWheel(intervalMs, wheelSize, currentTimeMs, this.#table, this.#delayQueue);
-    return this.overflowWheel;
+    const wheel = new TimingWheel(intervalMs, wheelSize, currentTimeMs, this.#table, this.#delayQueue);
+    this.overflowWheel = wheel;
+    return wheel;
   }
 
   #addBucket(index: number): TimerTaskList {
