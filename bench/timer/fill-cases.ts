@@ -1,17 +1,18 @@
-/** Fills without an object of the user: a million timers with one shared callback, and growth to ten million. */
+/** Timers without an object of the user: a million with one shared callback, growth to ten million, and what growth costs. */
 import { performance } from 'node:perf_hooks';
-import { SystemTimer } from 'escapement';
+import { systemClock, SystemTimer, type TimerId } from 'escapement';
 import { TimerWheel, type TimerHandle } from 'timer-wheel';
 import { activeTimeouts } from '../lib/machine.ts';
 import { atLeast, atMost, baseline, BYTES, metric, ours, rival, TIME, unable } from '../lib/part.ts';
-import type { BulkCase, BulkRun } from '../lib/part.ts';
-import { DelaySequence } from '../lib/random.ts';
+import { NS_PER_MS, type BulkCase, type BulkRun, type OpenScenario, type ScenarioCase } from '../lib/part.ts';
+import { DelaySequence, RandomPlaces } from '../lib/random.ts';
 import { quantileOfSorted } from '../lib/statistics.ts';
 import { HeapEntry, HeapTimer } from './heap-timer.ts';
 import { PAST_ALL_MS } from './kinds.ts';
 import { checkPending, keepOne, newRing } from './ring.ts';
 
 const OURS = 'ours: schedule';
+const OURS_AT = 'ours: scheduleAt';
 const FILL = { minMs: 5_000, maxMs: 65_000 };
 /** An hour at most: nothing expires, and several levels of wheels are in use. */
 const GROWTH = { minMs: 60_000, maxMs: 4_000_000 };
@@ -100,11 +101,27 @@ function fillWheel(size: number): BulkRun {
 
 function fillOurs(size: number): BulkRun {
   const delays = newDelays(FILL);
+  return oursRun(size, (timer, ids) => {
+    for (let index = 0; index < size; index++) ids[index] = timer.schedule(delays.next(), expire, index);
+  });
+}
+
+function fillOursAt(size: number): BulkRun {
+  const delays = newDelays(FILL);
+  return oursRun(size, (timer, ids) => {
+    const nowMs = systemClock.now();
+    for (let index = 0; index < size; index++) {
+      ids[index] = timer.scheduleAt(nowMs + delays.next(), expire, index);
+    }
+  });
+}
+
+function oursRun(size: number, fill: (timer: SystemTimer, ids: Float64Array) => void): BulkRun {
   const timer = new SystemTimer();
   const ids = new Float64Array(size);
   return {
     run: () => {
-      for (let index = 0; index < size; index++) ids[index] = timer.schedule(delays.next(), expire, index);
+      fill(timer, ids);
       return size;
     },
     check: () =>
@@ -126,8 +143,9 @@ export const sharedCallbackCase: BulkCase = {
     rival('binary heap', fillHeap),
     rival('timer-wheel', fillWheel),
     ours(OURS, fillOurs),
+    ours(OURS_AT, fillOursAt),
   ],
-  targets: [atLeast(OURS, TIME, 8), atMost(OURS, BYTES, 40)],
+  targets: [atLeast(OURS, TIME, 8), atMost(OURS, BYTES, 40), atLeast(OURS_AT, TIME, 12)],
 };
 
 /** Adds between two readings of the clock: few enough to find a stall, enough to hide the cost of the reading. */
@@ -187,6 +205,24 @@ function growOurs(size: number): BulkRun {
   });
 }
 
+/** As in a runtime that refuses shared memory. */
+function growByCopy(size: number): BulkRun {
+  const host = globalThis as { WebAssembly?: unknown };
+  const { WebAssembly } = host;
+  const grow = growOurs(size);
+  return {
+    ...grow,
+    run: () => {
+      host.WebAssembly = undefined;
+      try {
+        return grow.run();
+      } finally {
+        host.WebAssembly = WebAssembly;
+      }
+    },
+  };
+}
+
 function growHeap(size: number): BulkRun {
   const delays = newDelays(GROWTH);
   const timer = new HeapTimer(() => performance.now(), true);
@@ -210,6 +246,56 @@ export const growthCase: BulkCase = {
     unable('setTimeout', 'at about 260 bytes each its timers need 2.6 GB, more heap than many hosts allow'),
     baseline('binary heap', growHeap),
     ours(OURS, growOurs),
+    ours('ours: memory copied', growByCopy, 'Where shared memory is refused, the table grows by copy.'),
   ],
   targets: [atMost(OURS, LONGEST_STALL, MOST_MS)],
+};
+
+const OLDEST = 'oldest';
+const RANDOM = 'random';
+const MOST_WAITING = 10_000_000;
+const SIZES = [1_000, 10_000, 100_000, 1_000_000, MOST_WAITING];
+
+/** Times a cancellation and an insertion with so many waiting, in order of age and at random places. */
+function costAt(waiting: number): OpenScenario {
+  return (most) => {
+    const size = Math.min(waiting, most);
+    const operations = most / 10;
+    const delays = newDelays(GROWTH);
+    const places = new RandomPlaces(size);
+    const ids = new Float64Array(size);
+    using timer = new SystemTimer();
+    const nowMs = systemClock.now();
+    let misses = 0;
+    const add = (place: number): void => {
+      ids[place] = timer.scheduleAt(nowMs + delays.next(), expire, place);
+    };
+    const replace = (place: number): void => {
+      if (!timer.cancel(ids[place] as TimerId)) misses++;
+      add(place);
+    };
+    for (let place = 0; place < size; place++) add(place);
+    for (let done = 0; done < operations; done++) replace(places.next());
+    const startMs = performance.now();
+    for (let done = 0; done < operations; done++) replace(done % size);
+    const middleMs = performance.now();
+    for (let done = 0; done < operations; done++) replace(places.next());
+    const endMs = performance.now();
+    const values = {
+      [OLDEST]: ((middleMs - startMs) * NS_PER_MS) / operations,
+      [RANDOM]: ((endMs - middleMs) * NS_PER_MS) / operations,
+    };
+    const problem =
+      misses > 0 ? `${misses} timers were not pending` : checkPending(timer.size, size, expired);
+    return Promise.resolve({ values, problem });
+  };
+}
+
+export const sizesCase: ScenarioCase = {
+  kind: 'scenario',
+  name: 'size: cancel + scheduleAt, from a thousand to ten million waiting',
+  note: 'Without an object of the user: what grows is the timer, and an array of ids. A smoke run has fewer waiting.',
+  size: { full: MOST_WAITING, quick: 100_000, of: 'timers at most' },
+  metrics: [metric(OLDEST, 'ns/op'), metric(RANDOM, 'ns/op')],
+  contestants: SIZES.map((waiting) => rival(`${waiting.toLocaleString('en')} waiting`, costAt(waiting))),
 };

@@ -158,6 +158,21 @@ const SYSTEM_TIMER = {
 
 export const TASK: TimerKind<SystemTimer, TaskRequest> = { ...SYSTEM_TIMER, Request: TaskRequest };
 
+/** The same with a deadline, so that the timer reads no clock. */
+class DeadlineTaskRequest extends TimerTask {
+  declare readonly id: number;
+
+  constructor(id: number, timer: SystemTimer, delayMs: number, nowMs: number) {
+    super(delayMs);
+    this.id = id;
+    timer.add(this, nowMs + delayMs);
+  }
+
+  run(): void {
+    listener.expired(this.id);
+  }
+}
+
 class ScheduledRequest {
   declare readonly id: number;
   declare readonly timerId: TimerId;
@@ -176,6 +191,20 @@ export const SCHEDULE: TimerKind<SystemTimer, ScheduledRequest> = {
   ...SYSTEM_TIMER,
   Request: ScheduledRequest,
 };
+
+class DeadlineRequest {
+  declare readonly id: number;
+  declare readonly timerId: TimerId;
+
+  constructor(id: number, timer: SystemTimer, delayMs: number, nowMs: number) {
+    this.id = id;
+    this.timerId = timer.scheduleAt(nowMs + delayMs, expire, this);
+  }
+
+  cancel(timer: SystemTimer): boolean {
+    return timer.cancel(this.timerId);
+  }
+}
 
 /** Our replacement of the host's functions. */
 class DropInRequest {
@@ -221,6 +250,11 @@ export const TIMERS: readonly Contestant<OpenRing>[] = [
   rival('timer-wheel', openWheel),
   ours('ours: TimerTask', openTasks),
   ours('ours: schedule', await openerOf('schedule', SCHEDULE)),
+  ours(
+    'ours: TimerTask, deadline',
+    await openerOf('deadline-task', { ...SYSTEM_TIMER, Request: DeadlineTaskRequest }),
+  ),
+  ours('ours: scheduleAt', await openerOf('deadline', { ...SYSTEM_TIMER, Request: DeadlineRequest })),
 ];
 
 export const DROP_IN: readonly Contestant<OpenRing>[] = [

@@ -7,7 +7,7 @@ import type { OpenRing, WaitingRing } from './kinds.ts';
 
 type Kinds = readonly Contestant<OpenRing>[];
 
-/** How many times as fast as the host ours must be; a case without a number has no target. */
+/** How many times as fast as the host one of ours must be; a case without a number has no target. */
 export interface Floors {
   readonly alone?: number;
   readonly fewFixed?: number;
@@ -17,6 +17,9 @@ export interface Floors {
   readonly random?: number;
   readonly fill?: number;
 }
+
+/** By the names of ours. */
+type FloorsOf = Readonly<Record<string, Floors>>;
 
 /** One delay for all requests, or delays spread over a range. */
 interface DelayRange {
@@ -31,10 +34,10 @@ const WIDE: DelayRange = { minMs: 5_000, maxMs: 65_000, label: 'delays 5–65 s'
 const MILLION = { full: 1_000_000, quick: 100_000, of: 'timers' };
 const MOST_BYTES = 100;
 
-/** A floor holds for every contestant of ours. */
-function ratioTargets(kinds: Kinds, floor: number | undefined): Target[] {
-  if (floor === undefined) return [];
-  return kinds.filter(({ role }) => role === 'ours').map(({ name }) => atLeast(name, TIME, floor));
+function ratioTargets(floors: FloorsOf, key: keyof Floors): Target[] {
+  return Object.entries(floors).flatMap(([name, { [key]: floor }]) =>
+    floor === undefined ? [] : [atLeast(name, TIME, floor)],
+  );
 }
 
 function newSequence({ minMs, maxMs }: DelayRange): DelaySequence {
@@ -48,7 +51,7 @@ function microRun(ring: WaitingRing, run: (count: number) => void): MicroRun {
   return { run, check: () => ring.check(), close };
 }
 
-function replaceOldest(kinds: Kinds, size: number, delays: DelayRange, floor: number | undefined): MicroCase {
+function replaceOldest(kinds: Kinds, size: number, delays: DelayRange, targets: Target[]): MicroCase {
   return {
     kind: 'micro',
     name: `cancel the oldest + add one: ${size.toLocaleString('en').replace(',', ' ')} waiting, ${delays.label}`,
@@ -60,11 +63,11 @@ function replaceOldest(kinds: Kinds, size: number, delays: DelayRange, floor: nu
         ring.replaceOldest(operations);
       });
     }),
-    targets: ratioTargets(kinds, floor),
+    targets,
   };
 }
 
-function replaceRandom(kinds: Kinds, floor: number | undefined): MicroCase {
+function replaceRandom(kinds: Kinds, targets: Target[]): MicroCase {
   return {
     kind: 'micro',
     name: `cancel a random one + add one: many waiting, ${WIDE.label}`,
@@ -78,11 +81,11 @@ function replaceRandom(kinds: Kinds, floor: number | undefined): MicroCase {
         ring.replaceRandom(operations, places);
       });
     }),
-    targets: ratioTargets(kinds, floor),
+    targets,
   };
 }
 
-function alone(kinds: Kinds, floor: number | undefined): MicroCase {
+function alone(kinds: Kinds, targets: Target[]): MicroCase {
   return {
     kind: 'micro',
     name: `add one + cancel it: nothing else waiting, ${SPREAD.label}`,
@@ -96,11 +99,11 @@ function alone(kinds: Kinds, floor: number | undefined): MicroCase {
         ring.addAndCancel(operations);
       });
     }),
-    targets: ratioTargets(kinds, floor),
+    targets,
   };
 }
 
-function fill(kinds: Kinds, floor: number | undefined): BulkCase {
+function fill(kinds: Kinds, targets: Target[]): BulkCase {
   const hasTasks = kinds.some(({ name }) => name === 'ours: TimerTask');
   return {
     kind: 'bulk',
@@ -120,22 +123,20 @@ function fill(kinds: Kinds, floor: number | undefined): BulkCase {
         },
       };
     }),
-    targets: [
-      ...ratioTargets(kinds, floor),
-      ...(hasTasks ? [atMost('ours: TimerTask', BYTES, MOST_BYTES)] : []),
-    ],
+    targets: [...targets, ...(hasTasks ? [atMost('ours: TimerTask', BYTES, MOST_BYTES)] : [])],
   };
 }
 
 /** From small to large, because V8 does not forget what a large ring teaches it about the lifetime of objects. */
-export function ringCases(kinds: Kinds, floors: Floors): BenchCase[] {
+export function ringCases(kinds: Kinds, floors: FloorsOf): BenchCase[] {
+  const targets = (key: keyof Floors): Target[] => ratioTargets(floors, key);
   return [
-    alone(kinds, floors.alone),
-    replaceOldest(kinds, 5_000, FIXED, floors.fewFixed),
-    replaceOldest(kinds, 5_000, SPREAD, floors.fewSpread),
-    replaceOldest(kinds, 100_000, FIXED, floors.manyFixed),
-    replaceOldest(kinds, 100_000, SPREAD, floors.manySpread),
-    replaceRandom(kinds, floors.random),
-    fill(kinds, floors.fill),
+    alone(kinds, targets('alone')),
+    replaceOldest(kinds, 5_000, FIXED, targets('fewFixed')),
+    replaceOldest(kinds, 5_000, SPREAD, targets('fewSpread')),
+    replaceOldest(kinds, 100_000, FIXED, targets('manyFixed')),
+    replaceOldest(kinds, 100_000, SPREAD, targets('manySpread')),
+    replaceRandom(kinds, targets('random')),
+    fill(kinds, targets('fill')),
   ];
 }

@@ -6,6 +6,7 @@
  *
  * Loaded once for each kind of timer (see `instanceFor`), so that each loop is compiled for one class of requests.
  */
+import { systemClock } from 'escapement';
 import type { Checked } from '../lib/part.ts';
 import type { DelaySequence, RandomPlaces } from '../lib/random.ts';
 
@@ -17,7 +18,8 @@ export interface Request<Timers> {
 
 /** How a kind of timer makes, counts and releases requests. `Timers` is what they are added to. */
 export interface TimerKind<Timers, R extends Request<Timers>> {
-  readonly Request: new (id: number, timers: Timers, delayMs: number) => R;
+  /** @param nowMs - the time when the loop started, as a program has it that reads the clock once a turn. */
+  readonly Request: new (id: number, timers: Timers, delayMs: number, nowMs: number) => R;
   readonly open: () => Timers;
   /** Counts the pending requests. @param cancelled - a request that must not be pending. */
   readonly pending: (timers: Timers, ring: readonly (R | undefined)[], cancelled: R | undefined) => number;
@@ -54,7 +56,9 @@ export class Ring<Timers, R extends Request<Timers>> implements Checked {
     const timers = this.#timers;
     const delays = this.#delays;
     const { Request } = this.#kind;
-    for (let place = 0; place < ring.length; place++) ring[place] = new Request(place, timers, delays.next());
+    const nowMs = systemClock.now();
+    for (let place = 0; place < ring.length; place++)
+      ring[place] = new Request(place, timers, delays.next(), nowMs);
     this.#expected = ring.length;
   }
 
@@ -64,11 +68,12 @@ export class Ring<Timers, R extends Request<Timers>> implements Checked {
     const timers = this.#timers;
     const delays = this.#delays;
     const { Request } = this.#kind;
+    const nowMs = systemClock.now();
     let place = this.#oldest;
     this.#cancelled = ring[place];
     for (let done = 0; done < count; done++) {
       if (ring[place]?.cancel(timers) !== true) this.#misses++;
-      ring[place] = new Request(place, timers, delays.next());
+      ring[place] = new Request(place, timers, delays.next(), nowMs);
       place = place + 1 === ring.length ? 0 : place + 1;
     }
     this.#oldest = place;
@@ -80,10 +85,11 @@ export class Ring<Timers, R extends Request<Timers>> implements Checked {
     const timers = this.#timers;
     const delays = this.#delays;
     const { Request } = this.#kind;
+    const nowMs = systemClock.now();
     for (let done = 0; done < count; done++) {
       const place = places.next();
       if (ring[place]?.cancel(timers) !== true) this.#misses++;
-      ring[place] = new Request(place, timers, delays.next());
+      ring[place] = new Request(place, timers, delays.next(), nowMs);
     }
   }
 
@@ -93,8 +99,9 @@ export class Ring<Timers, R extends Request<Timers>> implements Checked {
     const timers = this.#timers;
     const delays = this.#delays;
     const { Request } = this.#kind;
+    const nowMs = systemClock.now();
     for (let done = 0; done < count; done++) {
-      const request = new Request(done, timers, delays.next());
+      const request = new Request(done, timers, delays.next(), nowMs);
       ring[0] = request;
       if (!request.cancel(timers)) this.#misses++;
     }

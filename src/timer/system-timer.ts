@@ -3,7 +3,7 @@ import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, wrongType } from '../core/errors.ts';
 import { readOptions } from '../core/options.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
-import { invalidDelay, requireFunction } from '../core/validate.ts';
+import { invalidDelay, requireFiniteNumber, requireFunction } from '../core/validate.ts';
 import {
   callInContext,
   ContextCall,
@@ -123,7 +123,7 @@ export class SystemTimer implements Timer {
     const isAbsolute = deadlineMs !== undefined;
     const ms = isAbsolute ? deadlineMs : task.delayMs;
     // The constructor has checked the delay, but a subclass may override it with a getter.
-    if (!Number.isFinite(ms)) throw invalidDelay(isAbsolute ? 'deadlineMs' : 'task.delayMs', ms);
+    requireFiniteNumber(isAbsolute ? 'deadlineMs' : 'task.delayMs', ms);
     if (this.#keepsContext) keepContext(task);
     const driver = this.#driver;
     const entry = entryIn(task, driver);
@@ -150,7 +150,7 @@ export class SystemTimer implements Timer {
   schedule<A>(delayMs: number, callback: (arg: A) => void, arg: A): TimerId;
   schedule<A>(delayMs: number, callback: (arg?: A) => void, arg?: A): TimerId {
     if (this.#runner.isStopped) throw this.#closedError('schedule');
-    if (!Number.isFinite(delayMs)) throw invalidDelay('delayMs', delayMs);
+    requireFiniteNumber('delayMs', delayMs);
     requireFunction('callback', callback);
     if (this.#keepsContext) return this.#schedule(delayMs, callInContext, new ContextCall(callback, arg));
     return this.#schedule(delayMs, callback, arg);
@@ -164,7 +164,7 @@ export class SystemTimer implements Timer {
    */
   reschedule(id: TimerId, delayMs: number): boolean {
     const slot = this.#slotOf(id);
-    if (!Number.isFinite(delayMs)) throw invalidDelay('delayMs', delayMs);
+    requireFiniteNumber('delayMs', delayMs);
     if (slot === NO_SLOT || this.#runner.isStopped) return false;
     this.#driver.move(slot, delayMs);
     return true;
@@ -188,7 +188,7 @@ export class SystemTimer implements Timer {
   scheduleAt<A>(deadlineMs: number, callback: (arg: A) => void, arg: A): TimerId;
   scheduleAt<A>(deadlineMs: number, callback: (arg?: A) => void, arg?: A): TimerId {
     if (this.#runner.isStopped) throw this.#closedError('scheduleAt');
-    if (!Number.isFinite(deadlineMs)) throw invalidDelay('deadlineMs', deadlineMs);
+    requireFiniteNumber('deadlineMs', deadlineMs);
     requireFunction('callback', callback);
     const slot = this.#keepsContext
       ? this.#driver.enterAt(callInContext, new ContextCall(callback, arg), deadlineMs)
@@ -204,7 +204,7 @@ export class SystemTimer implements Timer {
    */
   rescheduleAt(id: TimerId, deadlineMs: number): boolean {
     const slot = this.#slotOf(id);
-    if (!Number.isFinite(deadlineMs)) throw invalidDelay('deadlineMs', deadlineMs);
+    requireFiniteNumber('deadlineMs', deadlineMs);
     if (slot === NO_SLOT || this.#runner.isStopped) return false;
     this.#driver.moveAt(slot, deadlineMs);
     return true;
@@ -230,7 +230,7 @@ export class SystemTimer implements Timer {
   sleep<T = void>(delayMs: number, value?: T, options: SignalOptions = {}): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#runner.isStopped) throw this.#closedError('sleep');
-      if (!Number.isFinite(delayMs)) throw invalidDelay('delayMs', delayMs);
+      requireFiniteNumber('delayMs', delayMs);
       const signal = signalOf('SystemTimer.sleep', options);
       signal?.throwIfAborted();
       const sleeper = new Sleeper(resolve as (value: unknown) => void, reject, value, signal);

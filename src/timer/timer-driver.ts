@@ -97,10 +97,12 @@ export class TimerDriver implements TaskOwner {
    * @returns its slot.
    */
   enterAt(callback: EntryCallback, argument: unknown, deadlineMs: number): number {
-    const isIdle = this.wakeup.deadlineMs === Infinity && this.#isDriven && !this.#runner.isRunning;
-    // A wake-up must be armed anyway. The wheels catch up, so that the level of the entry does not depend on how long they were idle.
-    const nowMs = isIdle ? readClock(this.#clock) : undefined;
-    if (nowMs !== undefined) this.#catchUp(nowMs);
+    let nowMs: number | undefined;
+    if (this.wakeup.deadlineMs === Infinity && this.#isDriven && !this.#runner.isRunning) {
+      // A wake-up must be armed anyway. The wheels catch up, so that the level of the entry does not depend on how long they were idle.
+      nowMs = readClock(this.#clock);
+      this.#catchUp(nowMs);
+    }
     const slot = this.#wheels.table.allocate(callback, argument);
     if (this.#isLate(this.#wheels.placeAt(slot, deadlineMs))) this.#rearmFor(slot, nowMs);
     return slot;

@@ -143,11 +143,10 @@ export class TimerTable {
 
   /** The slot of the entry that an id refers to; `NO_SLOT` if the id is stale, of another timer, or not an id at all. */
   slotOf(id: number): number {
-    const generation = Math.floor(id / SLOT_LIMIT);
-    const remainder = id - generation * SLOT_LIMIT;
-    const slot = remainder | 0;
-    if (slot !== remainder || slot >= this.#top) return NO_SLOT;
-    const isCurrent = this.#rows[slot * ROW_INT32S + GENERATION] === generation;
+    const slot = id & (SLOT_LIMIT - 1);
+    if (slot >= this.#top) return NO_SLOT;
+    // Not a whole number, and so no generation, if the id is none.
+    const isCurrent = this.#rows[slot * ROW_INT32S + GENERATION] === (id - slot) / SLOT_LIMIT;
     return isCurrent && this.#isEntry(slot) ? slot : NO_SLOT;
   }
 

@@ -1,5 +1,5 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
-import { invalidDelay } from '../core/validate.ts';
+import { requireFiniteNumber } from '../core/validate.ts';
 import type { EntryCallback } from './timer-table.ts';
 
 /** The entry of a task that is not pending. */
@@ -54,7 +54,7 @@ export abstract class TimerTask {
    * @throws TypeError `ERR_INVALID_ARG_TYPE` - not a number.
    */
   constructor(delayMs: number) {
-    if (!Number.isFinite(delayMs)) throw invalidDelay('delayMs', delayMs);
+    requireFiniteNumber('delayMs', delayMs);
     this.delayMs = delayMs;
   }
 

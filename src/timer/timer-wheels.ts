@@ -157,9 +157,10 @@ export class TimerWheels {
 
   #roundToTick(deadlineMs: number): number {
     if (deadlineMs >= this.#lastMs) return this.#lastMs;
+    const tickMs = this.#tickMs;
     // Never early: a deadline beyond a whole number of ticks exceeds it by more than the division could round away.
-    const ticks = deadlineMs / this.#tickMs;
-    return (this.#roundsUp ? Math.ceil(ticks) : Math.floor(ticks)) * this.#tickMs;
+    const ticks = tickMs === 1 ? deadlineMs : deadlineMs / tickMs;
+    return (this.#roundsUp ? Math.ceil(ticks) : Math.floor(ticks)) * tickMs;
   }
 
   /**
@@ -195,7 +196,7 @@ export class TimerWheels {
     this.#movesLeft -= size;
     // The entries of a finer bucket arrived there before those that would move down to it now.
     buckets.sort((a, b) => a.tickMs - b.tickMs);
-    const sorted = sortSpan(buckets, startMs, this.#tickMs, tickMs / this.#tickMs, this.table);
+    const sorted = sortSpan(buckets, size, startMs, this.#tickMs, tickMs / this.#tickMs, this.table);
     this.first.advanceClock(this.table.expirationOf(sorted[size - 1] as number));
     this.due.addAll(sorted);
     return true;
@@ -246,18 +247,18 @@ export function isWorthSorting(ticks: number, entries: number): boolean {
 }
 
 /**
- * Empties buckets that lie in one span of `ticks` ticks. O(entries + ticks).
+ * Empties buckets that lie in one span of `ticks` ticks and have `total` entries. O(entries + ticks).
  *
  * @returns their entries in order of expiration; equal ones in the order of the buckets, then in their order there.
  */
 export function sortSpan(
   buckets: readonly TimerTaskList[],
+  total: number,
   startMs: number,
   tickMs: number,
   ticks: number,
   table: TimerTable,
 ): Int32Array {
-  const total = buckets.reduce((sum, { size }) => sum + size, 0);
   const slots = new Int32Array(total);
   const offsets = new Int32Array(total);
   // One element longer, and each tick is counted in the element after its own: the prefix sums are where each tick starts.

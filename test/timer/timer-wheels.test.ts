@@ -190,7 +190,7 @@ describe('sortSpan', () => {
         // Slots were handed out in the order of the lists, so a stable sort by expiration is the answer.
         const entries = lists.flatMap((list) => slotsOf(table, list));
         const expected = entries.sort((a, b) => table.expirationOf(a) - table.expirationOf(b));
-        const sorted = sortSpan(lists, startMs * tickMs, tickMs, ticks, table);
+        const sorted = sortSpan(lists, entries.length, startMs * tickMs, tickMs, ticks, table);
         expect([...sorted]).toEqual(expected);
         expect(lists.every((list) => list.isEmpty && list.size === 0)).toBe(true);
       }),

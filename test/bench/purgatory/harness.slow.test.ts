@@ -12,8 +12,8 @@ import { prepareWorkload, type CompleteBy } from '../../../bench/purgatory/workl
 
 const NUM = 500;
 
-/** A tenth of a second, with latencies of zero or more than the timeout, so that a busy machine changes nothing. */
-function workloadFor(completeBy: CompleteBy): ReturnType<typeof prepareWorkload> {
+/** A tenth of a second. Latencies are `shortMs` or more than the timeout; with 0, a busy machine changes nothing. */
+function workloadFor(completeBy: CompleteBy, shortMs = 0): ReturnType<typeof prepareWorkload> {
   const workload = prepareWorkload({
     num: NUM,
     ratePerS: 5_000,
@@ -24,7 +24,36 @@ function workloadFor(completeBy: CompleteBy): ReturnType<typeof prepareWorkload>
     keySpaceSize: 50,
     completeBy,
   });
-  return { ...workload, latencies: workload.latencies.map((latency) => (latency < 150 ? 0 : 1_000)) };
+  return { ...workload, latencies: workload.latencies.map((latency) => (latency < 150 ? shortMs : 1_000)) };
+}
+
+function stall(ms: number): void {
+  const endMs = performance.now() + ms;
+  while (performance.now() < endMs);
+}
+
+/** The same kind, with a function that is called after each request and with additional watch entries. */
+function changed(kind: HarnessKind, onSent: (id: number) => void, moreWatched = 0): HarnessKind {
+  return {
+    ...kind,
+    open: (timeoutMs, tally) => {
+      const purgatory = kind.open(timeoutMs, tally);
+      return {
+        send: (id, latencyMs, keys) => {
+          const request = purgatory.send(id, latencyMs, keys);
+          onSent(id);
+          return request;
+        },
+        checkAndComplete: (key) => purgatory.checkAndComplete(key),
+        get watched() {
+          return purgatory.watched + moreWatched;
+        },
+        close: () => {
+          purgatory.close();
+        },
+      };
+    },
+  };
 }
 
 const kinds = HARNESS_KINDS.flatMap((kind) =>
@@ -39,24 +68,22 @@ test.each(kinds)('real time: $name, completed by $completeBy', async ({ kind, co
   expect(result.expiredShare).toBeLessThan(0.3);
 });
 
+/** Stalls twice, the second time after the last request was sent: all that is pending expires before another turn. */
+test.each(kinds)(
+  'real time: $name, by $completeBy, passes when the loop stalls',
+  async ({ kind, completeBy }) => {
+    const stalling = changed(kind, (id) => {
+      if (id === NUM / 2 || id === NUM - 1) stall(400);
+    });
+    const result = await runHarness(workloadFor(completeBy, 100), stalling);
+    expect(result.problem).toBeUndefined();
+    expect(result.lateShare).toBeGreaterThan(0.3);
+  },
+);
+
 test('real time: a purgatory that keeps completed operations fails its self-check', async () => {
   const [kind] = HARNESS_KINDS.filter(({ role }) => role === 'ours');
-  const hoarder: HarnessKind = {
-    ...(kind as HarnessKind),
-    open: (timeoutMs, tally) => {
-      const purgatory = (kind as HarnessKind).open(timeoutMs, tally);
-      return {
-        send: (id, latencyMs, keys) => purgatory.send(id, latencyMs, keys),
-        checkAndComplete: (key) => purgatory.checkAndComplete(key),
-        get watched() {
-          return purgatory.watched + 3;
-        },
-        close: () => {
-          purgatory.close();
-        },
-      };
-    },
-  };
+  const hoarder = changed(kind as HarnessKind, () => undefined, 3);
   const { problem } = await runHarness(workloadFor('force'), hoarder);
   expect(problem).toMatch(/too many watch entries|watch entries are left/);
 });
