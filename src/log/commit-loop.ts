@@ -7,7 +7,7 @@ const BATCH_RECORDS = 10_000;
 const BATCH_BYTES = 8 * 1024 * 1024;
 
 /** What a commit loop writes to: a log, or a format of the disk queue. */
-export interface CommitTarget<R> {
+interface CommitTarget<R> {
   /** Writes records in order, as `Log.append` does. */
   append(records: readonly R[]): Promise<AppendResult>;
   /** Makes what was appended durable. If it rejects, the records of the last `append` are refused. */
@@ -15,7 +15,7 @@ export interface CommitTarget<R> {
 }
 
 /** What the loop reports to its owner. */
-export interface CommitEvents<R> {
+interface CommitEvents<R> {
   /** A batch is about to be written. */
   committing(): void;
   /** Records were committed, and may have become readable. */

@@ -18,7 +18,7 @@ import {
 /** What begins at one offset of a segment. */
 export type SegmentPiece = RecordPiece | FooterPiece | DamagePiece | LostPiece;
 
-export interface RecordPiece {
+interface RecordPiece {
   readonly kind: 'record';
   readonly type: number;
   readonly offset: number;
@@ -270,7 +270,7 @@ export class SegmentReader {
       return new SegmentReader(segment, start, await files.open(segment.path, 'read'));
     } catch (error) {
       if (!isMissing(error)) throw error;
-      segment.isGone = true;
+      segment.isRemoved = true;
       return new SegmentReader(segment, start);
     }
   }
