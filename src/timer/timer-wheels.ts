@@ -137,6 +137,8 @@ export class TimerWheels {
   #addDue(slot: number, nowMs: number): TimerTaskList {
     const overdue = this.isBehind ? this.#addBehind(slot, nowMs) : undefined;
     if (overdue !== undefined) return overdue;
+    // They may stand at a bucket that was emptied by hand since: what is added later must not get into one before this entry.
+    this.first.advanceClock(nowMs);
     this.due.add(slot, nowMs);
     return this.due.list;
   }
@@ -193,7 +195,9 @@ export class TimerWheels {
     this.#movesLeft -= size;
     // The entries of a finer bucket arrived there before those that would move down to it now.
     buckets.sort((a, b) => a.tickMs - b.tickMs);
-    this.due.addAll(sortSpan(buckets, startMs, this.#tickMs, tickMs / this.#tickMs, this.table));
+    const sorted = sortSpan(buckets, startMs, this.#tickMs, tickMs / this.#tickMs, this.table);
+    this.first.advanceClock(this.table.expirationOf(sorted[size - 1] as number));
+    this.due.addAll(sorted);
     return true;
   }
 

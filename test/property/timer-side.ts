@@ -178,9 +178,10 @@ export class Side {
   check(): void {
     const { timer, waiting, clock, setup } = this;
     claim(timer.size === waiting.size, `size is ${timer.size} and must be ${waiting.size}`);
-    const { caughtUpMs, turn } = this;
-    const isHandedOver = (dueMs: number): boolean => turn !== undefined && dueMs <= caughtUpMs;
-    const awaited = [...waiting.values()].filter(({ dueMs }) => !isHandedOver(dueMs));
+    const { currentTimeMs } = timer[INTERNALS]().wheels.first;
+    const isHandedOver = ({ path, isLoose, dueMs }: ModelEntry): boolean =>
+      this.turn !== undefined && ((path.length === 0 && isLoose !== true) || dueMs <= currentTimeMs);
+    const awaited = [...waiting.values()].filter((entry) => !isHandedOver(entry));
     const mustWake = setup.autoStart && !this.isClosed && awaited.length > 0;
     claim(
       clock.armed === (mustWake ? 1 : 0) || this.isBehind,

@@ -3,6 +3,7 @@ import { AsyncDelayedOperation, type CompletionReason } from 'escapement';
 import { describe, expect, test } from 'vitest';
 import { SingleFlight } from '../../src/purgatory/async-delayed-operation.ts';
 import { runProgram } from '../run-program.ts';
+import { propertyRuns } from '../runs.ts';
 import { Fixture } from './support/fixture.ts';
 
 /** A check that is in flight, until the test ends it. */
@@ -403,7 +404,7 @@ describe('a single flight', () => {
         expect(airport.inFlight).toEqual([]);
         expect(airport.log.filter((line) => line.endsWith(' for a'))).toHaveLength(airport.started);
       }),
-      { numRuns: 200 },
+      propertyRuns(200),
     );
   });
 });

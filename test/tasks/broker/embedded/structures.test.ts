@@ -7,6 +7,7 @@ import { RowsByTime } from '../../../../src/tasks/broker/embedded/rows-by-time.t
 import { NO_TIMER, QueueState, TaskList, TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
 import { type TaskStore, UniqueLocks } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import { newTask, putIntoEach, QUEUE } from '../../../conformance/broker/support.ts';
+import { propertyRuns } from '../../../runs.ts';
 
 describe('RowsByTime', () => {
   let serial = 0;
@@ -55,7 +56,7 @@ describe('RowsByTime', () => {
           expect(same(rows.slice(skip, count), model.slice(skip, skip + count))).toBe(true);
         }
       }),
-      { numRuns: 60 },
+      propertyRuns(60),
     );
   });
 
