@@ -122,7 +122,7 @@ export interface RepairPlan {
   readonly lost: readonly LostMessages[];
 }
 
-export type RepairAction =
+type RepairAction =
   /** Removes a file without messages. */
   | 'remove'
   /** Cuts off a torn end, and ends the file. */

@@ -19,7 +19,7 @@ import { TaskStore } from './task-store.ts';
 export const INTERNALS: unique symbol = Symbol.for('escapement.embedded-broker.internals');
 
 /** What the integrity checker reads. */
-export interface EmbeddedBrokerInternals {
+interface EmbeddedBrokerInternals {
   /** Undefined once the broker is closed. */
   readonly store: TaskStore | undefined;
 }

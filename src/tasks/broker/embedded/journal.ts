@@ -2,7 +2,7 @@ import type { Clock } from '../../../core/clock.ts';
 import { EscapementError } from '../../../core/errors.ts';
 import { holdVirtualTime } from '../../../core/own-turn.ts';
 import { CommitLoop, SyncSchedule, type CommitTarget } from '../../../log/commit-loop.ts';
-import { isOutOfRoom } from '../../../log/file-system.ts';
+import { isDiskFull } from '../../../log/file-system.ts';
 import type { Log } from '../../../log/log.ts';
 import { positionAfter, type AppendResult, type LogPosition } from '../../../log/segment.ts';
 import type { EnqueueEvent } from '../broker.ts';
@@ -353,7 +353,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   /** Nothing is written any more; if the disk is full, until there is room. */
   #fail(cause: unknown): EscapementError {
     if (this.#failure === undefined) {
-      const isFull = isOutOfRoom(cause);
+      const isFull = isDiskFull(cause);
       const until = isFull ? 'until there is room on the disk' : 'until it is opened again';
       const message = `the broker cannot write to its folder, and takes no changes ${until}: ${String(cause)}`;
       this.#failure = new EscapementError('ERR_BROKER_UNAVAILABLE', message, { cause });

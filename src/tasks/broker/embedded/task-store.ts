@@ -422,7 +422,7 @@ function flatten(text: string): void {
   text.charCodeAt(0);
 }
 
-export interface UniqueLock {
+interface UniqueLock {
   readonly owner: TaskRow;
   /** On the monotonic clock. */
   readonly endsAtMs: number;
