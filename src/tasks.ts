@@ -1,10 +1,17 @@
 export type * from './tasks/broker/broker.ts';
 export { MAINTENANCE_JOBS } from './tasks/broker/broker-types.ts';
 export type { BrokerSettings } from './tasks/broker/broker-settings.ts';
+export type { CorruptionEvent } from './log/segment.ts';
 export type { EmbeddedBrokerOptions } from './tasks/broker/embedded/embedded-broker.ts';
 export { EmbeddedBroker } from './tasks/broker/embedded/embedded-broker.ts';
 export { Client } from './tasks/client.ts';
-export type { ClientEvents, ClientMiddleware, ClientOptions, EnqueueRequest } from './tasks/client.ts';
+export type {
+  BrokerClientOptions,
+  ClientEvents,
+  ClientMiddleware,
+  ClientOptions,
+  EnqueueRequest,
+} from './tasks/client.ts';
 export { parseCronSpec } from './tasks/cron-spec.ts';
 export type { CronSpec } from './tasks/cron-spec.ts';
 export type {
@@ -15,6 +22,7 @@ export type {
   ServerInfo,
   WorkerInfo,
 } from './tasks/inspector-info.ts';
+export type { HttpClientOptions, RequestHeaders } from './tasks/http/http-sender.ts';
 export { Inspector } from './tasks/inspector.ts';
 export type {
   CancelOptions,

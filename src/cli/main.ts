@@ -5,7 +5,7 @@ import { addDiskQueue } from './diskqueue/diskqueue.ts';
 import { addTasks } from './tasks/tasks.ts';
 import { EXIT_CODES, hostTerminal, interruptible, printError, type Terminal } from './terminal/terminal.ts';
 
-export type Part = (program: Command, terminal: Terminal) => void;
+type Part = (program: Command, terminal: Terminal) => void;
 
 const PARTS: readonly Part[] = [addDiskQueue, addTasks];
 

@@ -70,8 +70,12 @@ export type EscapementErrorCode =
   | 'ERR_QUEUE_STATE'
   /** The broker is closed. */
   | 'ERR_BROKER_CLOSED'
+  /** The folder has a broker that is open. */
+  | 'ERR_BROKER_LOCKED'
   /** The broker cannot be reached or has not replied: the operation may have taken effect. */
   | 'ERR_BROKER_UNAVAILABLE'
+  /** The server of the broker refuses the request: it is not authorized or too large, or there is no API of tasks. */
+  | 'ERR_BROKER_REFUSED'
   /** Stored data cannot be decoded, or a value cannot be encoded in the format of the broker; `cause` is the reason. */
   | 'ERR_WIRE_MESSAGE'
   /** The client is closed. */

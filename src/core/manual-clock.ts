@@ -1,7 +1,7 @@
 import type { Clock, ClockTimeout } from './clock.ts';
 import { CONSOLE_VIEW, consoleView } from './console-view.ts';
 import { EscapementError, outOfRange } from './errors.ts';
-import { nextHostTurn, pendingOwnTurns } from './own-turn.ts';
+import { isVirtualTimeHeld, nextHostTurn, pendingOwnTurns } from './own-turn.ts';
 import { milliseconds, readOptions, type OptionTable } from './options.ts';
 import { requireFiniteNumber, requireFunction } from './validate.ts';
 
@@ -125,10 +125,10 @@ export class ManualClock implements Clock {
   async #settle(): Promise<void> {
     let turns = 0;
     do {
-      if (++turns > MAX_TURNS_AT_ONE_MOMENT)
+      if (!isVirtualTimeHeld() && ++turns > MAX_TURNS_AT_ONE_MOMENT)
         throw stalled(`${turns - 1} turns of the event loop passed`, this.#nowMs);
       await nextHostTurn();
-    } while (pendingOwnTurns() > 0);
+    } while (pendingOwnTurns() > 0 || isVirtualTimeHeld());
   }
 
   #targetOf(ms: number): number {

@@ -16,6 +16,23 @@ function runOwnTurn(callback: () => void): void {
   callback();
 }
 
+let held = 0;
+
+/** Keeps virtual time from moving until some work of the host is done, however long that takes. */
+export async function holdVirtualTime<T>(work: Promise<T>): Promise<T> {
+  held++;
+  try {
+    return await work;
+  } finally {
+    held--;
+  }
+}
+
+/** Whether work of the host is in progress that virtual time must wait for. */
+export function isVirtualTimeHeld(): boolean {
+  return held > 0;
+}
+
 /** How many calls of {@link inOwnTurn} are still to come: while there are any, virtual time must not move. */
 export function pendingOwnTurns(): number {
   return pending;

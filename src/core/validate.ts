@@ -35,6 +35,10 @@ export function requireString(argument: string, value: unknown): asserts value i
   if (typeof value !== 'string') throw wrongType(argument, 'a string', value);
 }
 
+export function requirePath(argument: string, value: unknown): void {
+  if (typeof value !== 'string' || value === '') throw wrongType(argument, 'a path', value);
+}
+
 export function requireFunction(argument: string, value: unknown): void {
   if (typeof value !== 'function') throw wrongType(argument, 'a function', value);
 }

@@ -1,5 +1,5 @@
 /** Messages `from` up to, and not including, `to`. */
-export interface SequenceRange {
+interface SequenceRange {
   from: number;
   to: number;
 }

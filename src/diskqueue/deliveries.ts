@@ -207,7 +207,7 @@ function bySequence(): TinyQueue<StoredMessage> {
 }
 
 /** Waits for a message in a group; undefined when the group is dismissed with it. */
-export type TakeMessage<V> = (group: WaitGroup<V | undefined>) => Promise<Delivery | undefined>;
+type TakeMessage<V> = (group: WaitGroup<V | undefined>) => Promise<Delivery | undefined>;
 
 const END: IteratorReturnResult<undefined> = { done: true, value: undefined };
 

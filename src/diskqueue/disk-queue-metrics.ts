@@ -4,7 +4,7 @@ import type { MetricsProvider } from '../metrics/provider.ts';
 import type { CorruptionEvent } from './message-log.ts';
 
 /** Values of the gauges. */
-export interface DiskQueueSizes {
+interface DiskQueueSizes {
   readonly depth: number;
   readonly bytes: number;
 }

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import { systemClock, type Clock } from '../core/clock.ts';
-import { wrongType, wrongValue } from '../core/errors.ts';
+import { wrongValue } from '../core/errors.ts';
 import { integer, oneOf, orInfinity, readOptions, type OptionTable, type Resolved } from '../core/options.ts';
 import { requireClock } from '../core/require-clock.ts';
-import { requireFunction, requireIntegerAtLeast, requireString } from '../core/validate.ts';
+import { requireFunction, requireIntegerAtLeast, requirePath, requireString } from '../core/validate.ts';
 import { requireMetrics, type MetricsProvider } from '../metrics/provider.ts';
-import { hostFileSystem, type FileSystem } from '../log/file-system.ts';
+import { FILE_SYSTEM, hostFileSystem, type FileSystem } from '../log/file-system.ts';
 import type { CorruptionEvent } from './message-log.ts';
 
 /** When a put resolves, and what its message survives then. */
@@ -68,9 +68,6 @@ export interface DiskQueueOptions {
   readonly metrics?: MetricsProvider;
 }
 
-/** @internal Key of an option with which tests replace the file system. */
-export const FILE_SYSTEM: unique symbol = Symbol.for('escapement.diskqueue.file-system');
-
 const MIB = 1024 * 1024;
 /** In bytes. A checked file has a header, a footer and something between them; a file of NSQ has neither. */
 const SMALLEST_FILE = { checked: 256, nsq: 1 };
@@ -120,10 +117,6 @@ function requireName(argument: string, name: unknown): void {
   if (/\p{Surrogate}/u.test(name)) throw wrongValue(argument, 'well-formed Unicode', name);
   if (Buffer.byteLength(name) > LONGEST_NAME)
     throw wrongValue(argument, `at most ${LONGEST_NAME} bytes`, name);
-}
-
-function requirePath(argument: string, value: unknown): void {
-  if (typeof value !== 'string' || value === '') throw wrongType(argument, 'a path', value);
 }
 
 /** Damage must not go unnoticed. */

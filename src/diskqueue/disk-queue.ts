@@ -18,7 +18,7 @@ import {
 import type { CorruptionEvent, MessageLog, StoredMessage } from './message-log.ts';
 import { filesOfQueue } from './nsq/format.ts';
 import { NsqLog } from './nsq/nsq-log.ts';
-import { QueueLock } from './queue-lock.ts';
+import { LogLock } from '../log/log-lock.ts';
 
 /**
  * A queue of messages on a local disk: first in, first out, and it survives a crash.
@@ -45,7 +45,7 @@ export class DiskQueue implements BackendQueue {
   /** Label of metrics, and part of error messages. */
   readonly name: string;
   readonly #options: ResolvedDiskQueueOptions;
-  readonly #lock: QueueLock;
+  readonly #lock: LogLock;
   readonly #log: MessageLog;
   readonly #commits: CommitLoop;
   readonly #syncs: BackgroundSync;
@@ -59,11 +59,11 @@ export class DiskQueue implements BackendQueue {
 
   private constructor(
     options: ResolvedDiskQueueOptions,
-    lock: QueueLock,
+    lock: LogLock,
     log: MessageLog,
     metrics: DiskQueueMetrics | undefined,
   ) {
-    if (!(lock instanceof QueueLock)) throw illegalConstructor('DiskQueue', 'await DiskQueue.open({ … })');
+    if (!(lock instanceof LogLock)) throw illegalConstructor('DiskQueue', 'await DiskQueue.open({ … })');
     this.#metrics = metrics;
     this.name = options.name;
     this.#options = options;
@@ -109,14 +109,14 @@ export class DiskQueue implements BackendQueue {
   static async open(options: DiskQueueOptions): Promise<DiskQueue> {
     const resolved = resolveDiskQueueOptions(options);
     const { files, folder, name, clock } = resolved;
-    let lock: QueueLock | undefined;
+    let lock: LogLock | undefined;
     let log: MessageLog | undefined;
     const sizes = (): { depth: number; bytes: number } => log ?? { depth: 0, bytes: 0 };
     const metrics =
       resolved.metrics === undefined ? undefined : new DiskQueueMetrics(resolved.metrics, clock, name, sizes);
     try {
       await files.makeFolder(folder);
-      lock = await QueueLock.acquire(folder, name);
+      lock = await LogLock.acquire(folder, name);
       log = await openLog(resolved, (event) => {
         metrics?.damaged(event);
         notify(resolved.onCorruption, event);

@@ -15,7 +15,7 @@ export interface CommitTarget<R> {
 }
 
 /** What the loop reports to its owner. */
-export interface CommitEvents<R> {
+interface CommitEvents<R> {
   /** A batch is about to be written. */
   committing(): void;
   /** Records were committed, and may have become readable. */

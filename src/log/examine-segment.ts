@@ -32,7 +32,7 @@ export interface Damage {
 }
 
 /** One of the two copies of a header. A crash during the creation of a segment may leave one copy. */
-export type HeaderCopy = 'intact' | 'damaged' | 'missing';
+type HeaderCopy = 'intact' | 'damaged' | 'missing';
 
 /** A segment of which every byte was read: what is in it, and what is wrong with it. */
 export interface ExaminedSegment {

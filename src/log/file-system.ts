@@ -34,11 +34,14 @@ export interface File {
   close(): Promise<void>;
 }
 
-const OUT_OF_ROOM = new Set(['ENOSPC', 'EDQUOT']);
+/** @internal Key of an option with which tests replace the file system of a disk queue or a broker. */
+export const FILE_SYSTEM: unique symbol = Symbol.for('escapement.file-system');
+
+const DISK_FULL = new Set(['ENOSPC', 'EDQUOT']);
 
 /** Whether the disk is full, or the quota is used up. */
-export function isOutOfRoom(error: unknown): boolean {
-  return OUT_OF_ROOM.has((error as NodeJS.ErrnoException | undefined)?.code ?? '');
+export function isDiskFull(error: unknown): boolean {
+  return DISK_FULL.has((error as NodeJS.ErrnoException | undefined)?.code ?? '');
 }
 
 /** Only the owner reads and writes, as in NSQ. */

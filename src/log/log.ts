@@ -36,7 +36,7 @@ export interface KnownLog {
 }
 
 /** What an append has written, and where: the records of one append are behind one another in one segment. */
-export interface LogAppendResult extends AppendResult {
+interface LogAppendResult extends AppendResult {
   /** Position of the first record; that of the next one is `positionAfter` it. Undefined if there was no segment. */
   readonly position?: LogPosition;
 }
@@ -125,9 +125,9 @@ export class Log {
   }
 
   /** Whether the next append goes to the segment that is being written, if its first payload has that length. */
-  hasRoomFor(length: number): boolean {
+  fits(length: number): boolean {
     const writer = this.#writer;
-    return writer?.isBroken === false && writer.segment.isGone !== true && writer.hasRoomFor(length);
+    return writer?.isBroken === false && writer.segment.isRemoved !== true && writer.fits(length);
   }
 
   /**
@@ -139,7 +139,7 @@ export class Log {
    */
   async append(payloads: readonly Uint8Array[], types?: ArrayLike<number>): Promise<LogAppendResult> {
     try {
-      if (!this.hasRoomFor((payloads[0] as Uint8Array).length)) {
+      if (!this.fits((payloads[0] as Uint8Array).length)) {
         await this.endSegment();
         await this.beginSegment();
       }

@@ -20,7 +20,7 @@ import type { DamagePiece } from './segment-reader.ts';
  */
 
 /** Damage in a segment of which every record was read. */
-export interface FoundDamage {
+interface FoundDamage {
   readonly segment: Segment;
   readonly piece: DamagePiece;
 }
@@ -40,14 +40,14 @@ export interface RecoveredSegments {
 }
 
 /** A file that has the name of another segment. */
-export interface MisplacedFile {
+interface MisplacedFile {
   readonly path: string;
   readonly size: number;
   readonly reason: string;
 }
 
 /** A file whose records have not been read yet. */
-export interface SegmentFile {
+interface SegmentFile {
   readonly path: string;
   readonly number: number;
   readonly size: number;

@@ -270,7 +270,7 @@ export class SegmentReader {
       return new SegmentReader(segment, start, await files.open(segment.path, 'read'));
     } catch (error) {
       if (!isMissing(error)) throw error;
-      segment.isGone = true;
+      segment.isRemoved = true;
       return new SegmentReader(segment, start);
     }
   }

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { isOutOfRoom, type File, type FileSystem } from './file-system.ts';
+import { isDiskFull, type File, type FileSystem } from './file-system.ts';
 import {
   DATA,
   encodeFooter,
@@ -92,7 +92,7 @@ export class SegmentWriter {
   }
 
   /** Whether a record belongs in this segment: it fits, together with the footer, or is the first. */
-  hasRoomFor(length: number, after = 0): boolean {
+  fits(length: number, after = 0): boolean {
     const used = this.#offset + after;
     if (used === SEGMENT_HEADER_BYTES) return true;
     return used + RECORD_HEADER_BYTES + length + FOOTER_BYTES <= this.#maxBytes;
@@ -142,7 +142,7 @@ export class SegmentWriter {
       await this.#syncFile();
     } catch (error) {
       if (!this.isBroken) await this.#takeBack();
-      if (this.isBroken || !isOutOfRoom(error)) throw error;
+      if (this.isBroken || !isDiskFull(error)) throw error;
     }
     await this.close().catch(() => undefined); // everything is on the disk
   }
@@ -195,8 +195,8 @@ export class SegmentWriter {
     for (let i = first; i < payloads.length; i++) {
       const payload = payloads[i] as Uint8Array;
       const length = RECORD_HEADER_BYTES + payload.length;
-      if (!this.hasRoomFor(payload.length, at) || (count > 0 && at + length > BUFFER_BYTES)) break;
-      if (count === 0) this.#makeRoom(length);
+      if (!this.fits(payload.length, at) || (count > 0 && at + length > BUFFER_BYTES)) break;
+      if (count === 0) this.#growBuffer(length);
       const isSynced = count === 0 && this.#synced === this.#offset;
       const type = types?.[i] ?? DATA;
       at = encodeRecord(this.#buffer, at, type, payload, this.#sequence + count, this.#salt, isSynced);
@@ -206,7 +206,7 @@ export class SegmentWriter {
     return { count, bytes: this.#buffer.subarray(0, at), payloadBytes };
   }
 
-  #makeRoom(length: number): void {
+  #growBuffer(length: number): void {
     const wanted = Math.max(length, BUFFER_BYTES);
     if (this.#buffer.length !== wanted) this.#buffer = Buffer.allocUnsafeSlow(wanted);
   }

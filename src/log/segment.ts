@@ -238,7 +238,7 @@ export interface Segment {
   /** The sequence after that of its last readable record. */
   next: number;
   /** Whether the file was removed by another program while the log is open. */
-  isGone?: boolean;
+  isRemoved?: boolean;
   /** The last write, while it is still in memory: for a reader that keeps up. */
   tail?: { readonly offset: number; readonly bytes: Buffer } | undefined;
 }

@@ -5,7 +5,7 @@ import { guarded } from '../core/report-uncaught.ts';
 export type Labels = Readonly<Record<string, string>>;
 
 /** A value that is read at each scrape. */
-export interface Reader {
+interface Reader {
   readonly read: () => number;
   readonly onError: (error: EscapementError) => void;
 }

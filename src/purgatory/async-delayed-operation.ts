@@ -64,7 +64,7 @@ export abstract class AsyncDelayedOperation extends DelayedOperation {
 }
 
 /** The checks that a {@link SingleFlight} runs. */
-export interface Checks<Answer, Context> {
+interface Checks<Answer, Context> {
   /** Starts a check. An answer that is not a promise is taken at once. */
   startCheck(): Answer | PromiseLike<Answer>;
   /** Takes the answer of a check that was triggered in `context`. */

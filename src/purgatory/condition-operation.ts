@@ -12,7 +12,7 @@ import {
 export type Condition<V> = () => V | undefined | Promise<V | undefined>;
 
 /** The functions that settle the promise. */
-export interface Settle<V> {
+interface Settle<V> {
   readonly resolve: (value: V) => void;
   readonly reject: (reason: unknown) => void;
 }

@@ -243,7 +243,7 @@ export function checkOperation(operation: DelayedOperation): boolean {
 }
 
 /** How an operation completed; undefined if it has not. */
-export function reasonOf(operation: DelayedOperation): CompletionReason | undefined {
+function reasonOf(operation: DelayedOperation): CompletionReason | undefined {
   return operation['_reason'];
 }
 

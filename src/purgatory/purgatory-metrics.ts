@@ -4,7 +4,7 @@ import type { MetricsProvider } from '../metrics/provider.ts';
 import type { CompletionReason } from './delayed-operation.ts';
 
 /** Values of the gauges. */
-export interface PurgatorySizes {
+interface PurgatorySizes {
   readonly watched: number;
   readonly numDelayed: number;
   readonly watchedKeys: number;

@@ -56,7 +56,7 @@ const OPTIONS = {
 } satisfies OptionTable<PurgatoryOptions<unknown>>;
 
 /** The options with every default filled in. */
-export type ResolvedPurgatoryOptions<K, T extends DelayedOperation> = Resolved<
+type ResolvedPurgatoryOptions<K, T extends DelayedOperation> = Resolved<
   PurgatoryOptions<K, T>,
   typeof OPTIONS
 >;

@@ -4,38 +4,31 @@ import { EscapementError, wrongType } from '../core/errors.ts';
 import { checkOptions, type OptionTable } from '../core/options.ts';
 import { requireFunction, requireObject } from '../core/validate.ts';
 import { requireBroker } from './argument-checks.ts';
-import type { Broker, NewTask, TaskRecord } from './broker/broker.ts';
+import type { Broker, TaskRecord } from './broker/broker.ts';
+import { HttpSender, type HttpClientOptions } from './http/http-sender.ts';
 import { emit } from './reporting.ts';
 import { TaskInfo } from './task-info.ts';
-import {
-  mergeTaskOptions,
-  newTaskOf,
-  NO_TASK_OPTIONS,
-  requireTaskOptions,
-  type TaskOptions,
-} from './task-options.ts';
+import { mergeTaskOptions, NO_TASK_OPTIONS, requireTaskOptions, type TaskOptions } from './task-options.ts';
+import { BrokerSender, type EnqueueRequest, type TaskSender } from './task-sender.ts';
 import { requireTask, type Task } from './task.ts';
 
-/** Options of a `Client`. */
-export interface ClientOptions {
+export type { EnqueueRequest } from './task-sender.ts';
+
+/** Options of a `Client`: a broker in this process, or the URL of the process that has it. */
+export type ClientOptions = BrokerClientOptions | HttpClientOptions;
+
+/** Options of a `Client` that enqueues in a broker. */
+export interface BrokerClientOptions {
   /** Broker of the tasks. The client does not close it. */
   readonly broker: Broker;
 }
 
-const OPTIONS = { broker: [requireBroker] } satisfies OptionTable<ClientOptions>;
+const OPTIONS = { broker: [requireBroker] } satisfies OptionTable<BrokerClientOptions>;
 
 /** Events of a client. */
 export interface ClientEvents {
   /** A task was enqueued. */
   enqueued: [info: TaskInfo];
-}
-
-/** A task that is being enqueued. */
-export interface EnqueueRequest {
-  /** The task. */
-  readonly task: Task;
-  /** Options that override those of the task. */
-  readonly options: TaskOptions;
 }
 
 const ENTRY = {
@@ -50,16 +43,21 @@ export type ClientMiddleware = (
 ) => Promise<TaskInfo>;
 
 /**
- * Enqueues tasks.
+ * Enqueues tasks: in a broker, or over HTTP in the process that has the broker and serves it by `tasksHandler`.
  *
  * @example
  * ```ts
  * const client = new Client({ broker });
  * await client.enqueue(new Task('email:welcome', { userId: 42 }));
  * ```
+ *
+ * @example
+ * ```ts
+ * const client = new Client({ url: 'http://127.0.0.1:8080/admin', headers: { authorization: `Bearer ${token}` } });
+ * ```
  */
 export class Client extends EventEmitter<ClientEvents> {
-  readonly #broker: Broker;
+  readonly #sender: TaskSender;
   #inFlight = 0;
   #whenIdle: (() => void) | undefined;
   #middleware: ClientMiddleware[] = [];
@@ -69,8 +67,7 @@ export class Client extends EventEmitter<ClientEvents> {
 
   constructor(options: ClientOptions) {
     super();
-    checkOptions('Client', options, OPTIONS);
-    this.#broker = options.broker;
+    this.#sender = senderOf(options);
   }
 
   /** Adds middleware around `enqueue` and `enqueueMany`; the first one is outermost. */
@@ -89,7 +86,8 @@ export class Client extends EventEmitter<ClientEvents> {
    *
    * @throws TypeError or RangeError - an argument is not valid.
    * @throws EscapementError `ERR_TASK_PAYLOAD`, `ERR_TASK_DUPLICATE`, `ERR_TASK_ID_CONFLICT`, `ERR_CLIENT_CLOSED` - the task
-   * was not enqueued. `ERR_BROKER_UNAVAILABLE` - it may have been enqueued; with a `taskId` it is safe to try again.
+   * was not enqueued; nor was it after `ERR_BROKER_REFUSED`, over HTTP. `ERR_BROKER_UNAVAILABLE` - it may have been enqueued; with
+   * a `taskId` it is safe to try again.
    */
   enqueue(task: Task, options: TaskOptions = NO_TASK_OPTIONS): Promise<TaskInfo> {
     try {
@@ -105,7 +103,8 @@ export class Client extends EventEmitter<ClientEvents> {
   }
 
   /**
-   * Enqueues tasks with few round trips. Each succeeds or fails by itself.
+   * Enqueues tasks with few round trips, over HTTP with one request, unless the client has middleware: then each is enqueued
+   * alone. Each succeeds or fails by itself.
    *
    * @param options - for all tasks: they override those of the tasks, and are overridden by those of an entry.
    * @returns outcomes in the order of the tasks, as `Promise.allSettled`. Rejects only if an argument is not valid, or the
@@ -123,7 +122,10 @@ export class Client extends EventEmitter<ClientEvents> {
     );
   }
 
-  /** Rejects new tasks and waits for those that are being enqueued. The broker stays open. Idempotent. */
+  /**
+   * Rejects new tasks and waits for those that are being enqueued: over HTTP with their retries, unless the option `signal` ends
+   * them. The broker stays open. Idempotent.
+   */
   close(): Promise<void> {
     this.#closing ??= new Promise((resolve) => {
       this.#whenIdle = resolve;
@@ -142,13 +144,13 @@ export class Client extends EventEmitter<ClientEvents> {
     return consoleView(this, () => ({
       state: this.#closing === undefined ? 'open' : 'closed',
       inFlight: this.#inFlight,
-      broker: this.#broker,
+      ...this.#sender.destination,
     }));
   }
 
   /** Sends a task whose options have been checked. An async function would cost more than everything that is done here. */
   #sendAtOnce(task: Task, options: TaskOptions): Promise<TaskInfo> {
-    const sent = this.#broker.enqueue(this.#newTask(task, options));
+    const sent = this.#sender.enqueue(task, options);
     this.#inFlight++;
     return sent.then(this.#accepted, this.#rejected);
   }
@@ -174,8 +176,9 @@ export class Client extends EventEmitter<ClientEvents> {
 
   /** The innermost middleware calls it, and may have changed the request. */
   readonly #send = async (request: EnqueueRequest): Promise<TaskInfo> => {
-    const prepared = this.#prepare(request);
-    return this.#report(await this.#broker.enqueue(prepared instanceof Promise ? await prepared : prepared));
+    const prepared = prepare(request);
+    const { task, options } = prepared instanceof Promise ? await prepared : prepared;
+    return this.#report(await this.#sender.enqueue(task, options));
   };
 
   #eachAlone(
@@ -195,9 +198,9 @@ export class Client extends EventEmitter<ClientEvents> {
     entries: readonly (Task | EnqueueRequest)[],
     options: TaskOptions,
   ): Promise<PromiseSettledResult<TaskInfo>[]> {
-    const prepared = await settleEach(entries, (entry) => this.#prepare(requestOf(entry, options)));
+    const prepared = await settleEach(entries, (entry) => prepare(requestOf(entry, options)));
     const ready = prepared.filter((one) => one.status === 'fulfilled').map((one) => one.value);
-    const sent = ready.length === 0 ? [] : await this.#broker.enqueueMany(ready);
+    const sent = ready.length === 0 ? [] : await this.#sender.enqueueMany(ready);
     let nth = 0;
     return prepared.map((one) => (one.status === 'fulfilled' ? this.#outcomeOf(sent[nth++]) : one));
   }
@@ -205,21 +208,6 @@ export class Client extends EventEmitter<ClientEvents> {
   #outcomeOf(sent: PromiseSettledResult<TaskRecord> | undefined): PromiseSettledResult<TaskInfo> {
     if (sent === undefined) throw new Error('the broker returned fewer outcomes than it was given tasks');
     return sent.status === 'fulfilled' ? { status: 'fulfilled', value: this.#report(sent.value) } : sent;
-  }
-
-  /** Returns a promise only if the task has a check. */
-  #prepare(request: EnqueueRequest): NewTask | Promise<NewTask> {
-    requireRequest(request);
-    const { task, options } = request;
-    const checked = task.check?.(task);
-    if (checked === undefined) return this.#newTask(task, options);
-    return checked.then(() => this.#newTask(task, options));
-  }
-
-  /** Reads the clock only for a delay: that takes as long as finding a task. */
-  #newTask(task: Task, options: TaskOptions): NewTask {
-    const hasDelay = (options.processInMs ?? task.options.processInMs) !== undefined;
-    return newTaskOf(task, options, hasDelay ? this.#broker.clock.wallNow() : 0);
   }
 
   #report(record: TaskRecord): TaskInfo {
@@ -238,6 +226,13 @@ export class Client extends EventEmitter<ClientEvents> {
   }
 }
 
+function senderOf(options: ClientOptions): TaskSender {
+  requireObject('options', options);
+  if ('url' in options) return new HttpSender(options);
+  checkOptions('Client', options, OPTIONS);
+  return new BrokerSender(options.broker);
+}
+
 function requestOf(entry: Task | EnqueueRequest, common: TaskOptions): EnqueueRequest {
   requireObject('an entry of tasks', entry);
   const { task, options = NO_TASK_OPTIONS } = entry as Partial<EnqueueRequest>; // a Task has no property `task`
@@ -246,6 +241,13 @@ function requestOf(entry: Task | EnqueueRequest, common: TaskOptions): EnqueueRe
   if (common === NO_TASK_OPTIONS) return { task, options };
   requireTaskOptions('Client.enqueueMany', options);
   return { task, options: mergeTaskOptions(common, options) };
+}
+
+/** Returns a promise only if the task has a check. */
+function prepare(request: EnqueueRequest): EnqueueRequest | Promise<EnqueueRequest> {
+  requireRequest(request);
+  const checked = request.task.check?.(request.task);
+  return checked === undefined ? request : checked.then(() => request);
 }
 
 function requireRequest(request: EnqueueRequest): void {

@@ -15,7 +15,7 @@ import { SystemTimer } from '../timer/system-timer.ts';
 export const RUN: unique symbol = Symbol('escapement.timers.run');
 
 /** A timeout that can be due. */
-export interface DueTimeout {
+interface DueTimeout {
   [RUN](): void;
 }
 
@@ -31,7 +31,7 @@ export interface DueTimeout {
  * The turns are queued before `a` runs, so they come before every immediate that a callback sets. A turn takes the
  * timeout that is first by then: one that is cleared or refreshed meanwhile is removed, and the last turn has nothing to do.
  */
-export class DueTimeouts {
+class DueTimeouts {
   /** In order. */
   readonly #due = new Set<DueTimeout>();
   /** Kept while the set is not empty: a new iterator would step over all that were deleted before the first. */
@@ -68,7 +68,7 @@ export class DueTimeouts {
 }
 
 /** A timer, with the number of pending timeouts that keep the process alive. */
-export class SharedTimer {
+class SharedTimer {
   readonly timer: SystemTimer;
   readonly #due = new DueTimeouts();
   /** A fake host fires its timeouts within a call of the test: it has no turns. */

@@ -14,7 +14,7 @@ export interface Lease<T> {
 }
 
 /** One lease of a key: `done` ends this lease and not the next one of the same key. */
-export class ItemLease<T> implements Lease<T> {
+class ItemLease<T> implements Lease<T> {
   /** The public name, which a console prints. */
   static readonly name = 'Lease';
   readonly item: T;

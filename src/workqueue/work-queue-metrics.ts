@@ -4,7 +4,7 @@ import type { MetricsProvider } from '../metrics/provider.ts';
 import type { ItemEntry } from './item-table.ts';
 
 /** The parts of the depth. */
-export interface QueueSizes {
+interface QueueSizes {
   readonly ready: { readonly size: number };
   readonly heldAgain: number;
 }

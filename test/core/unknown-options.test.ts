@@ -126,6 +126,12 @@ const CASES: Case[] = [
   ['DummyBackendQueue.receive', 'sginal', 'signal', (options) => dummy.receive(options)],
   ['EmbeddedBroker.open', 'maxArchive', 'maxArchived', (options) => tasks.EmbeddedBroker.open(options)],
   ['Client', 'brokers', 'broker', (options) => new tasks.Client(options)],
+  [
+    'Client',
+    'timeout',
+    'timeoutMs',
+    (options) => new tasks.Client({ url: 'http://x', ...(options as object) }),
+  ],
   ['Client.enqueue', 'maxRetries', 'maxRetry', (options) => client.enqueue(task, options)],
   ['Client.enqueueMany', 'processInMS', 'processInMs', (options) => client.enqueueMany([task], options)],
   ['Client', 'que', 'queue', (options) => enqueueEntry({ task, options } as never)],

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { LocalSocket } from '../../src/diskqueue/local-socket.ts';
-import { QueueLock } from '../../src/diskqueue/queue-lock.ts';
+import { LocalSocket } from '../../src/log/local-socket.ts';
+import { LogLock } from '../../src/log/log-lock.ts';
 import { Random } from './random.ts';
 import { FIRST_SEED, runs } from '../runs.ts';
 import { openQueue, rejection, temporaryFolder } from './support/queues.ts';
@@ -180,13 +180,13 @@ describe.skipIf(process.platform === 'win32').each(PLACES)('the lock, on %s', (_
     onPlatform(platform);
     const links = temporaryFolder();
     vi.stubEnv('TMPDIR', links);
-    const lock = await QueueLock.acquire(dataPath, name);
-    expect(await QueueLock.isHeld(dataPath, name)).toBe(true);
-    expect(await rejection(QueueLock.acquire(dataPath, name))).toMatchObject(LOCKED);
+    const lock = await LogLock.acquire(dataPath, name);
+    expect(await LogLock.isHeld(dataPath, name)).toBe(true);
+    expect(await rejection(LogLock.acquire(dataPath, name))).toMatchObject(LOCKED);
     expect(readdirSync(dataPath)).toEqual([`${name}.lock`]);
     await lock.release();
     await lock.release();
-    expect(await QueueLock.isHeld(dataPath, name)).toBe(false);
+    expect(await LogLock.isHeld(dataPath, name)).toBe(false);
     expect([readdirSync(dataPath), readdirSync(links)]).toEqual([[], []]);
   });
 });
@@ -200,7 +200,7 @@ describe.skipIf(process.platform === 'win32')('an owner', () => {
     owner?.process.kill('SIGSTOP');
     await fillBacklog(join(dataPath, `${name}.lock`));
     expect(await rejection(openQueue({ dataPath, name }))).toMatchObject(LOCKED);
-    expect(await QueueLock.isHeld(dataPath, name)).toBe(true);
+    expect(await LogLock.isHeld(dataPath, name)).toBe(true);
     owner?.process.kill('SIGCONT');
     await owner?.close(place);
     expect((await openQueue({ dataPath, name })).depth).toBe(0);
@@ -212,11 +212,11 @@ describe.skipIf(process.platform === 'win32')('an owner', () => {
     await openQueue({ dataPath, name });
     const refused = { ...LOCKED, message: expect.stringContaining('by another user') as string };
     const asOther = becomeOther([lock, dataPath]);
-    expect(await asOther(() => rejection(QueueLock.acquire(dataPath, name)))).toMatchObject(refused);
-    expect(await asOther(() => QueueLock.isHeld(dataPath, name))).toBe(true);
+    expect(await asOther(() => rejection(LogLock.acquire(dataPath, name)))).toMatchObject(refused);
+    expect(await asOther(() => LogLock.isHeld(dataPath, name))).toBe(true);
     chmodSync(lock, 0o755); // it can be listed now, and not connected to
     const asOtherStill = becomeOther([join(lock, readdirSync(lock)[0] ?? ''), dataPath]);
-    expect(await asOtherStill(() => rejection(QueueLock.acquire(dataPath, name)))).toMatchObject(refused);
+    expect(await asOtherStill(() => rejection(LogLock.acquire(dataPath, name)))).toMatchObject(refused);
   });
 
   test('an owner keeps its queue when the folder is renamed, and does not own a copy of it', async () => {
@@ -228,12 +228,12 @@ describe.skipIf(process.platform === 'win32')('an owner', () => {
     ];
     const queue = await openQueue({ dataPath: folder, name });
     execFileSync('cp', ['-a', folder, copy]);
-    expect(await QueueLock.isHeld(copy, name)).toBe(false);
+    expect(await LogLock.isHeld(copy, name)).toBe(false);
     await openQueue({ dataPath: copy, name });
     renameSync(folder, moved);
-    expect(await rejection(QueueLock.acquire(moved, name))).toMatchObject(LOCKED);
+    expect(await rejection(LogLock.acquire(moved, name))).toMatchObject(LOCKED);
     await queue.close();
-    const lock = await QueueLock.acquire(moved, name);
+    const lock = await LogLock.acquire(moved, name);
     await lock.release();
   });
 
@@ -261,8 +261,8 @@ describe.skipIf(process.platform === 'win32')('a contender', () => {
         renameSync(folder, `${dataPath}/elsewhere`);
         return socket;
       });
-      const lock = await QueueLock.acquire(dataPath, name);
-      expect(await rejection(QueueLock.acquire(dataPath, name))).toMatchObject(LOCKED);
+      const lock = await LogLock.acquire(dataPath, name);
+      expect(await rejection(LogLock.acquire(dataPath, name))).toMatchObject(LOCKED);
       await lock.release();
       expect(lockFiles({ dataPath, name, platform: '' })).toEqual([]);
     },
@@ -270,13 +270,13 @@ describe.skipIf(process.platform === 'win32')('a contender', () => {
 
   test('a contender that was overtaken is refused, and leaves nothing behind', async () => {
     const { dataPath, name } = shortPlace(process.platform);
-    let winner: QueueLock | undefined;
+    let winner: LogLock | undefined;
     vi.spyOn(LocalSocket, 'listen').mockImplementationOnce(async (folder, file) => {
       const socket = await listen(folder, file);
-      winner = await QueueLock.acquire(dataPath, name);
+      winner = await LogLock.acquire(dataPath, name);
       return socket;
     });
-    expect(await rejection(QueueLock.acquire(dataPath, name))).toMatchObject(LOCKED);
+    expect(await rejection(LogLock.acquire(dataPath, name))).toMatchObject(LOCKED);
     expect(readdirSync(dataPath)).toEqual([`${name}.lock`]);
     await winner?.release();
     expect(readdirSync(dataPath)).toEqual([]);
@@ -315,10 +315,10 @@ describe.skipIf(process.platform === 'win32')('a contender', () => {
     const { dataPath, name } = shortPlace(process.platform);
     const path = join(dataPath, `${name}.lock`);
     writeFileSync(path, '');
-    await (await QueueLock.acquire(dataPath, name)).release();
+    await (await LogLock.acquire(dataPath, name)).release();
     mkdirSync(path);
     for (const file of ['.DS_Store', 'x'.repeat(200)]) writeFileSync(join(path, file), '');
-    await (await QueueLock.acquire(dataPath, name)).release();
+    await (await LogLock.acquire(dataPath, name)).release();
     expect(readdirSync(dataPath)).toEqual([]);
   });
 });

@@ -184,7 +184,7 @@ describe('the package', () => {
   it('the package loads the disk queue only with its subpath', () => {
     const { stdout } = runProgram(
       `const { readFileSync } = require('node:fs');
-       const hasDiskQueue = (path) => readFileSync(path, 'utf8').includes('diskqueue.file-system');
+       const hasDiskQueue = (path) => readFileSync(path, 'utf8').includes('DiskQueueCorruption');
        const others = ${JSON.stringify(Object.keys(EXPORTS).filter((subpath) => subpath !== 'escapement/diskqueue'))};
        for (const subpaths of [others, ['escapement/diskqueue']]) {
          subpaths.forEach((subpath) => require(subpath));

@@ -300,6 +300,11 @@ const PRINTED: Row[] = [
     `Client { state: 'open', inFlight: 0, broker: ${BROKER} }`,
   ],
   [
+    'Client with a URL',
+    () => new Client({ url: 'http://me:s3cret@localhost:1/admin/', headers: { authorization: 's3cret' } }),
+    "Client { state: 'open', inFlight: 0, url: 'http://localhost:1/admin' }",
+  ],
+  [
     'Inspector',
     async () => new Inspector({ broker: await brokerOf1() }),
     `Inspector { state: 'open', broker: ${BROKER} }`,
@@ -349,7 +354,7 @@ const PRINTED: Row[] = [
   [
     'TaskContext',
     async () => (await handled(sum)).context,
-    /^TaskContext \{ taskId: 't1', queue: 'default', retryCount: 0, maxRetry: 3, deadlineMs: \d+, leaseEpoch: 1, headers: \{ trace: 'x' \} \}$/,
+    /^TaskContext \{ taskId: 't1', queue: 'default', retryCount: 0, maxRetry: 3, deadlineMs: \d+, leaseEpoch: \d+, headers: \{ trace: 'x' \} \}$/,
   ],
   [
     'TaskInfo',

@@ -146,6 +146,7 @@ const action = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('updatePayload'), queue, id }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('pause', 'resume'), queue }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('removeQueue'), queue, force: fc.boolean() }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('reopen') }) },
 );
 
 export type BrokerAction = typeof action extends fc.Arbitrary<infer A> ? A : never;

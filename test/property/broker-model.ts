@@ -175,10 +175,9 @@ export class BrokerModel {
     holdMs: number,
   ): { set: TaskSet | undefined; againInMs: number | undefined } {
     const dueInMs = (): number | undefined => {
-      const waiting = this.#waiting(queue, group);
-      if (waiting.length === 0) return undefined;
-      if (maxSize > 0 && waiting.length >= maxSize) return 0;
-      const times = waiting.map(({ atMs }) => atMs);
+      const times = this.#waiting(queue, group).map(({ atMs }) => atMs);
+      if (times.length === 0) return undefined;
+      if (maxSize > 0 && times.length >= maxSize) return 0;
       const quietMs = Math.max(...times) + graceMs - this.#nowMs;
       const delayMs = maxDelayMs === 0 ? Infinity : Math.min(...times) + maxDelayMs - this.#nowMs;
       return Math.max(0, Math.min(quietMs, delayMs));
@@ -242,12 +241,7 @@ export class BrokerModel {
 
   updatePayload(queue: string, id: string, payload: Uint8Array): void {
     const row = this.#byHand(queue, id, [
-      'active',
-      'pending',
-      'retry',
-      'archived',
-      'completed',
-      'aggregating',
+      ...(['active', 'pending', 'retry', 'archived', 'completed', 'aggregating'] as const),
     ]);
     row.message = { ...row.message, payload };
   }
@@ -270,7 +264,7 @@ export class BrokerModel {
     this.#queues.delete(queue);
   }
 
-  /** Everything that happens by itself until then, one thing after the other. */
+  /** Everything that happens by itself until then. */
   advance(ms: number): void {
     const targetMs = this.#nowMs + ms;
     for (;;) {
@@ -283,6 +277,19 @@ export class BrokerModel {
       next.happen();
     }
     this.#nowMs = targetMs;
+  }
+
+  /** The process ends, and another one opens the broker: what was in work goes back, and what is due by now happens. */
+  reopen(): void {
+    for (const [queue, home] of this.#queues) {
+      for (const set of home.sets) this.#reclaim(queue, set);
+      for (const row of this.#in(queue, 'active').reverse()) {
+        row.recoveries++;
+        this.#enter(row, 'pending', this.#nowMs);
+        row.order = -row.order;
+      }
+    }
+    this.sweep([...this.#queues.keys()]);
   }
 
   /** As `shown` of the world reads it from the real one. */

@@ -1,5 +1,8 @@
 import { EmbeddedBroker, type Broker } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 /** What a history does to a broker. */
 export type TestedBroker = Pick<
@@ -45,6 +48,8 @@ export interface BrokerSide extends AsyncDisposable {
   advance(ms: number): Promise<void>;
   /** @throws Error - something in it is not as it must be. */
   check(): Promise<void>;
+  /** Closes the broker, or kills it, and opens it again; undefined if its tasks would be gone. */
+  readonly reopen?: () => Promise<void>;
 }
 
 export type Ties = 'arrival' | 'id';
@@ -71,5 +76,45 @@ export const openEmbeddedSide: OpenBrokerSide = async ({ startMs, ...options }) 
       return Promise.resolve();
     },
     [Symbol.asyncDispose]: () => broker.close(),
+  };
+};
+
+/** With a folder and small files. It is closed and opened again; every second time what a killed process leaves is opened. */
+export const openDurableSide: OpenBrokerSide = async ({ startMs, ...options }) => {
+  const clock = new ManualClock({ nowMs: startMs, wallMs: startMs });
+  const folder = await mkdtemp(join(tmpdir(), 'escapement-broker-'));
+  let opened = 0;
+  const open = (): Promise<EmbeddedBroker> =>
+    EmbeddedBroker.open({
+      ...{ ...options, clock, dataPath: join(folder, `${opened}`), durability: 'os', maxBytesPerFile: 4_096 },
+      onCorruption: ({ reason }) => {
+        throw new Error(`damage was found: ${reason}`);
+      },
+    });
+  let broker = await open();
+  return {
+    get broker() {
+      return broker;
+    },
+    ...{ ties: 'arrival', showsHeld: false, wallNow: () => clock.wallNow() },
+    advance: (ms) => clock.advanceAsync(ms),
+    check: () => {
+      checkBroker(broker);
+      return Promise.resolve();
+    },
+    async reopen() {
+      const from = join(folder, `${opened}`);
+      if (++opened % 2 === 0) await broker.close();
+      await cp(from, join(folder, `${opened}`), {
+        recursive: true,
+        filter: (path) => !path.includes('.lock'),
+      });
+      await broker.close();
+      broker = await open();
+    },
+    async [Symbol.asyncDispose]() {
+      await broker.close();
+      await rm(folder, { recursive: true });
+    },
   };
 };

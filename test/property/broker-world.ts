@@ -152,6 +152,11 @@ export class BrokerWorld {
         return this.#same(broker[action.do](action.queue), () => {
           model[action.do](action.queue);
         });
+      case 'reopen':
+        if (this.#side.reopen === undefined) return;
+        await this.#side.reopen();
+        model.reopen();
+        return;
       case 'removeQueue': {
         const { queue, force } = action;
         return this.#same(broker.removeQueue(queue, { force }), () => {

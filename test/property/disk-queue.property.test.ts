@@ -3,7 +3,7 @@ import { EscapementError } from 'escapement';
 import fc from 'fast-check';
 import { DiskQueue, type DiskQueueOptions } from 'escapement/diskqueue';
 import { expect } from 'vitest';
-import { FILE_SYSTEM } from '../../src/diskqueue/disk-queue-options.ts';
+import { FILE_SYSTEM } from '../../src/log/file-system.ts';
 import { hostError, RecordingFiles, type FileCall } from '../diskqueue/support/recording-files.ts';
 import { makeFolder } from '../diskqueue/support/queues.ts';
 import { dataOf } from './disk-queue-model.ts';

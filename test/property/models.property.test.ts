@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { testProperty } from '../runs.ts';
 import { history, maxArchived } from './broker-actions.ts';
-import { openEmbeddedSide } from './broker-side.ts';
+import { openDurableSide, openEmbeddedSide } from './broker-side.ts';
 import { BrokerWorld } from './broker-world.ts';
 import { scenario as purgatoryScenario } from './purgatory-actions.ts';
 import { PurgatoryWorld } from './purgatory-world.ts';
@@ -81,4 +81,9 @@ testProperty(
 testProperty(
   'the embedded broker behaves like arrays that are searched, whatever is done to it',
   fc.asyncProperty(maxArchived, history, (max, actions) => BrokerWorld.run(openEmbeddedSide, max, actions)),
+);
+
+testProperty(
+  'the embedded broker with a folder behaves like arrays, although it is killed and opened again',
+  fc.asyncProperty(maxArchived, history, (max, actions) => BrokerWorld.run(openDurableSide, max, actions)),
 );

@@ -9,7 +9,9 @@ import {
   Inspector,
   Task,
   type Broker,
+  type BrokerClientOptions,
   type ClientMiddleware,
+  type HttpClientOptions,
   type TaskInfo,
   type TaskOptions,
   type TaskState,
@@ -75,6 +77,19 @@ test('a client enqueues tasks of any payload', async () => {
     expectTypeOf(info).toEqualTypeOf<TaskInfo>();
   });
   expectTypeOf<ClientMiddleware>().returns.resolves.toEqualTypeOf<TaskInfo>();
+});
+
+test('a client has a broker or a URL', async () => {
+  const signal = AbortSignal.abort();
+  new Client({ url: 'http://x', headers: { authorization: 'a' }, timeoutMs: 1, maxRetries: 0, signal });
+  new Client({ url: new URL('http://x'), headers: () => Promise.resolve({ authorization: 'a' }) });
+  // @ts-expect-error -- neither
+  new Client({});
+  // @ts-expect-error -- options of a URL
+  new Client({ broker: await EmbeddedBroker.open(), timeout: 1 });
+  expectTypeOf<ConstructorParameters<typeof Client>[0]>().toEqualTypeOf<
+    BrokerClientOptions | HttpClientOptions
+  >();
 });
 
 test('an inspector', async () => {

@@ -11,7 +11,7 @@ import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
 import { count, formatCount, printable } from '../terminal/text.ts';
 
 /** A folder with its queues. */
-export interface QueuesOfFolder {
+interface QueuesOfFolder {
   readonly folder: string;
   readonly queues: readonly StoredQueue[];
 }
@@ -20,7 +20,7 @@ export interface QueuesOfFolder {
 const TRAILING_SEPARATORS = sep === '/' ? /(?<=.)\/+$/ : /(?<=[^:])[/\\]+$/;
 
 /** A queue on which a command failed. */
-export interface FailedQueue {
+interface FailedQueue {
   readonly name: string;
   readonly format: string;
   readonly message: string;

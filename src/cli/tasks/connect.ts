@@ -1,10 +1,11 @@
 import { Option, type Command } from 'commander';
 import type { RedisBroker, RedisBrokerOptions } from 'escapement/tasks/redis';
 import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
+import { messageOf } from '../../tasks/http/http-url.ts';
 import { CommandError } from '../command-error.ts';
 import { addOption, wholeNumber } from '../options.ts';
 import type { Connection, RedisConnection } from './connection.ts';
-import { messageOf, Unreachable } from './target/http-api.ts';
+import { Unreachable } from './target/http-api.ts';
 import { HttpTarget } from './target/http-target.ts';
 import { BrokerTarget, type TasksTarget } from './target/tasks-target.ts';
 

@@ -27,7 +27,7 @@ export interface RedisConnection {
   readonly tls: { readonly servername?: string; readonly rejectUnauthorized?: boolean } | undefined;
 }
 
-export interface HttpConnection {
+interface HttpConnection {
   readonly kind: 'http';
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;

@@ -93,7 +93,7 @@ export function tableOf<T>({ terminal }: Surroundings, columns: Columns<T>, item
   return table(columns, items, terminal.out.width);
 }
 
-export interface Outcome<R> {
+interface Outcome<R> {
   readonly done: readonly { readonly name: string; readonly value: R }[];
   /** For `--json`: the name, and `message`. Without it, they were printed. */
   readonly failed: readonly object[];

@@ -2,7 +2,7 @@ import * as util from 'node:util';
 import { harmlessLines } from './text.ts';
 
 /** The part of a stream that is used here. */
-export interface OutputStream {
+interface OutputStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
   readonly rows?: number;

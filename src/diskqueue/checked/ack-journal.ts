@@ -1,4 +1,4 @@
-import { isOutOfRoom, type FileSystem } from '../../log/file-system.ts';
+import { isDiskFull, type FileSystem } from '../../log/file-system.ts';
 import type { AckedRange, AckRanges } from '../ack-ranges.ts';
 import { CursorFile } from './cursor-file.ts';
 import type { LogPosition } from '../../log/segment.ts';
@@ -23,7 +23,7 @@ export class AckJournal {
   /** Acknowledged since the last save. */
   #unsaved: AckedRange[] = [];
   /** The disk was full when ranges were saved: they are not tried again with each acknowledgement. */
-  #lacksRoom = false;
+  #isDiskFull = false;
   /** Positions of messages, ascending; the first is not after the first message that is not acknowledged. */
   #hints: LogPosition[] = [];
 
@@ -109,14 +109,14 @@ export class AckJournal {
 
   /** Writes the acknowledgements behind the prefix. @param isForced - also if the disk was full the last time. */
   async saveRanges(isForced: boolean): Promise<void> {
-    if (this.#lacksRoom && !isForced) return;
+    if (this.#isDiskFull && !isForced) return;
     this.#unsaved = this.#unsaved.filter(({ to }) => to > this.#savedPrefix);
     if (this.#unsaved.length === 0) return;
     try {
       if (!this.#cursor.isLong || !(await this.#shorten())) await this.#append();
-      this.#lacksRoom = false;
+      this.#isDiskFull = false;
     } catch (error) {
-      this.#lacksRoom = isOutOfRoom(error);
+      this.#isDiskFull = isDiskFull(error);
       throw error;
     }
   }
@@ -155,7 +155,7 @@ export class AckJournal {
       await this.#rewrite();
       return true;
     } catch (error) {
-      if (!this.#cursor.isOpen || !isOutOfRoom(error)) throw error;
+      if (!this.#cursor.isOpen || !isDiskFull(error)) throw error;
       return false;
     }
   }

@@ -1,5 +1,5 @@
 import { Serial } from '../../core/serial.ts';
-import { allOf, isOutOfRoom, unlinkIfThere } from '../../log/file-system.ts';
+import { allOf, isDiskFull, unlinkIfThere } from '../../log/file-system.ts';
 import { Log, type LogOptions } from '../../log/log.ts';
 import { listSegments, type RecoveredSegments } from '../../log/recover-segments.ts';
 import type { DamagePiece, SegmentPiece } from '../../log/segment-reader.ts';
@@ -10,7 +10,7 @@ import { AckJournal } from './ack-journal.ts';
 import { missingAtEnd } from './cursor-format.ts';
 import { damagedBytes, locateStart, LogReader, measureUnknown } from './log-reader.ts';
 
-export interface CheckedLogOptions extends LogOptions {
+interface CheckedLogOptions extends LogOptions {
   readonly onCorruption: (event: CorruptionEvent) => void;
 }
 
@@ -42,7 +42,7 @@ export class CheckedLog implements MessageLog {
   /** Places of damage that was reported without messages. */
   readonly #reported = new Set<string>();
   /** Whether the last write failed because the disk is full. */
-  #lacksRoom = false;
+  #isDiskFull = false;
   #isWriting = false;
 
   private constructor(options: CheckedLogOptions, journal: AckJournal, log: Log) {
@@ -83,8 +83,8 @@ export class CheckedLog implements MessageLog {
 
   async append(messages: readonly Uint8Array[]): Promise<AppendResult> {
     const result = await this.#write(messages);
-    const mayTryAgain = this.#lacksRoom && result.appended === 0;
-    return mayTryAgain && (await this.#makeRoom()) ? this.#write(messages) : result;
+    const mayTryAgain = this.#isDiskFull && result.appended === 0;
+    return mayTryAgain && (await this.#freeSpace()) ? this.#write(messages) : result;
   }
 
   async sync(): Promise<void> {
@@ -224,12 +224,12 @@ export class CheckedLog implements MessageLog {
     this.#isWriting = true;
     const result = await this.#tryToWrite(messages).catch((error: unknown) => ({ appended: 0, error }));
     this.#isWriting = false;
-    this.#lacksRoom = isOutOfRoom(result.error);
+    this.#isDiskFull = isDiskFull(result.error);
     return result;
   }
 
   async #tryToWrite(messages: readonly Uint8Array[]): Promise<AppendResult> {
-    if (!this.#log.hasRoomFor((messages[0] as Uint8Array).length)) await this.#newSegment();
+    if (!this.#log.fits((messages[0] as Uint8Array).length)) await this.#newSegment();
     return this.#log.append(messages);
   }
 
@@ -257,7 +257,7 @@ export class CheckedLog implements MessageLog {
   }
 
   /** @returns whether the disk may have more space now. */
-  async #makeRoom(): Promise<boolean> {
+  async #freeSpace(): Promise<boolean> {
     const before = this.#log.segments.length;
     await this.saveAcks(true).catch(() => undefined);
     return this.#log.segments.length < before;
@@ -287,7 +287,7 @@ export class CheckedLog implements MessageLog {
   /** On a full disk the segment that is being written is removed too, if all of it is acknowledged. */
   async #leaveFullSegment(): Promise<void> {
     const { written, isSettled } = this.#log;
-    if (!this.#lacksRoom || this.#isWriting || written === undefined || !isSettled) return;
+    if (!this.#isDiskFull || this.#isWriting || written === undefined || !isSettled) return;
     if (written.base < written.next && written.next <= this.#acks.prefix) await this.#log.leaveSegment();
   }
 

@@ -1,4 +1,4 @@
-import { isOutOfRoom, type File, type FileSystem, isMissing, unlinkIfThere } from '../../log/file-system.ts';
+import { isDiskFull, type File, type FileSystem, isMissing, unlinkIfThere } from '../../log/file-system.ts';
 import type { LogPosition } from '../../log/segment.ts';
 import type { AckedRange, AckRanges } from '../ack-ranges.ts';
 import {
@@ -174,7 +174,7 @@ export class CursorFile {
     try {
       await file.write(bytes, at);
     } catch (error) {
-      if (!isOutOfRoom(error)) await this.close().catch(() => undefined);
+      if (!isDiskFull(error)) await this.close().catch(() => undefined);
       else if (at + bytes.length > this.#size) await file.truncate(this.#size).catch(() => undefined);
       throw error;
     }

@@ -76,14 +76,14 @@ export interface CursorState {
 }
 
 /** Bytes of a cursor that are not a record. */
-export interface CursorDamage {
+interface CursorDamage {
   readonly offset: number;
   readonly bytes: number;
   /** Whether an unfinished write may have left it: it ends early, or has a sector of zeros. */
   readonly isTorn: boolean;
 }
 
-export const NO_END: LogEnd = { segment: 0, isEnded: false, next: 0 };
+const NO_END: LogEnd = { segment: 0, isEnded: false, next: 0 };
 
 /** Combines two ends that are both true. */
 export function laterEnd(a: LogEnd, b: LogEnd): LogEnd {
@@ -158,7 +158,7 @@ function encodeCrc(record: Buffer, at: number): void {
   record.writeUInt32LE(shortCrc32(record, at + 4, at + RECORD_BYTES, 0), at);
 }
 
-export interface DecodedCursor {
+interface DecodedCursor {
   readonly state: CursorState;
   /** The intact ones. */
   readonly slots: readonly CursorPrefix[];

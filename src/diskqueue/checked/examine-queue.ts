@@ -82,7 +82,7 @@ export interface QueueReport {
   readonly notes: readonly string[];
 }
 
-export interface SegmentReport {
+interface SegmentReport {
   readonly file: string;
   readonly number: number;
   /** The sequence of its first message, and the one after its last. */

@@ -12,7 +12,7 @@ import { SegmentReader, type SegmentPiece } from '../../log/segment-reader.ts';
 import type { AckedRange, AckRanges } from '../ack-ranges.ts';
 
 /** Some pieces of a segment, from `start` on. */
-export interface ReadPieces {
+interface ReadPieces {
   readonly segment: Segment;
   readonly start: LogPosition;
   readonly pieces: readonly SegmentPiece[];
@@ -106,7 +106,7 @@ export class LogReader {
 }
 
 /** Where reading begins. */
-export interface LogStart {
+interface LogStart {
   /** Position of the first message that is not acknowledged, or of one not long before it; undefined if there is none. */
   readonly position: LogPosition | undefined;
   /** Bytes of the messages from the first one that is not acknowledged to the end of the log. */

@@ -61,7 +61,7 @@ export class StoredCheckedQueue extends StoredQueue {
   ): AsyncIterable<ListedMessage> {
     if (segment.header === undefined) onDamage(segment.path, 0);
     const reader = await SegmentReader.open(this.files, segment);
-    if (segment.isGone === true) return; // its owner has removed it, because all of it is acknowledged
+    if (segment.isRemoved === true) return; // its owner has removed it, because all of it is acknowledged
     try {
       for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
         for (const piece of pieces) {

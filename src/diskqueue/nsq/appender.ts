@@ -5,7 +5,7 @@ import { DataWriter } from './data-writer.ts';
 import { isSamePosition, START, type Position } from './format.ts';
 import type { MetadataFile } from './metadata-file.ts';
 
-export interface AppenderOptions {
+interface AppenderOptions {
   readonly files: FileSystem;
   readonly folder: string;
   readonly name: string;

@@ -3,7 +3,7 @@ import {
   type File,
   type FileSystem,
   isMissing,
-  isOutOfRoom,
+  isDiskFull,
   makeFile,
   unlinkIfThere,
   withFile,
@@ -76,7 +76,7 @@ export class MetadataFile {
       await this.#files.rename(temporary, this.path);
     } catch (error) {
       await this.#files.unlink(temporary).catch(() => undefined);
-      if (!isOutOfRoom(error) || this.#durable === undefined) throw error;
+      if (!isDiskFull(error) || this.#durable === undefined) throw error;
       await withFile(this.#files, this.path, 'write', (file) => this.#overwrite(file, bytes));
     }
     this.#isUnsure = true;

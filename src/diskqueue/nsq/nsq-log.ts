@@ -1,5 +1,5 @@
 import { Serial } from '../../core/serial.ts';
-import { allOf, isOutOfRoom, unlinkIfThere } from '../../log/file-system.ts';
+import { allOf, isDiskFull, unlinkIfThere } from '../../log/file-system.ts';
 import type { AppendResult, CorruptionEvent, MessageLog, StoredMessage } from '../message-log.ts';
 import { Appender } from './appender.ts';
 import { DataFiles, type DataFile, type DataFilesOptions } from './data-files.ts';
@@ -160,7 +160,7 @@ export class NsqLog implements MessageLog {
 
   async #append(messages: readonly Uint8Array[]): Promise<AppendResult> {
     const result = await this.#appender.append(messages);
-    this.#isDiskFull = isOutOfRoom(result.error);
+    this.#isDiskFull = isDiskFull(result.error);
     return result;
   }
 

@@ -68,7 +68,7 @@ export interface ReadRecord {
 }
 
 /** The part of a data file that can be read. */
-export interface ReadableFile {
+interface ReadableFile {
   readonly path: string;
   /** Where its last readable record ends, in bytes. May grow. */
   readonly end: number;

@@ -1,6 +1,6 @@
 import { isMissing, type FileSystem } from '../../log/file-system.ts';
 import type { CorruptionEvent } from '../message-log.ts';
-import { QueueLock } from '../queue-lock.ts';
+import { LogLock } from '../../log/log-lock.ts';
 
 export type QueueFormat = 'checked' | 'nsq';
 
@@ -31,7 +31,7 @@ export abstract class StoredQueue {
 
   /** Whether the lock of the queue is held. go-diskqueue takes no lock. */
   isOpen(): Promise<boolean> {
-    return QueueLock.isHeld(this.folder, this.name);
+    return LogLock.isHeld(this.folder, this.name);
   }
 
   /** Returns the bytes of the queue's files. */
@@ -122,7 +122,7 @@ export interface RepairPlan {
   readonly lost: readonly LostMessages[];
 }
 
-export type RepairAction =
+type RepairAction =
   /** Removes a file without messages. */
   | 'remove'
   /** Cuts off a torn end, and ends the file. */

@@ -7,7 +7,7 @@ import type { Broker } from './broker.ts';
 export type BrokerOperation = Exclude<keyof Broker, 'clock' | 'maintenance' | 'leaseHolder' | 'close'>;
 
 /** How a broker carries out an operation. The result may be returned without a promise. */
-export type Operation<Context, O extends BrokerOperation> = (
+type Operation<Context, O extends BrokerOperation> = (
   context: Context,
   ...args: Parameters<Broker[O]>
 ) => ReturnType<Broker[O]> | Awaited<ReturnType<Broker[O]>>;

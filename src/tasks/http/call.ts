@@ -97,22 +97,26 @@ export class Call implements Presenter {
 
   /** Reads the ids of a batch from the body. @throws HttpError 400 - it has none. 413, 415. */
   async taskIds(): Promise<readonly string[]> {
-    requireJsonType(this.#request, true);
-    return taskIdsOf(await readJson(this.#request, this.#api.maxBodyBytes));
+    const { task_ids: ids } = await this.body('task_ids');
+    if (!Array.isArray(ids) || !ids.every((id) => typeof id === 'string')) {
+      throw new HttpError(400, 'task_ids must be an array of strings');
+    }
+    return ids;
   }
-}
 
-function taskIdsOf(body: unknown): readonly string[] {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new HttpError(400, 'the body must be an object');
+  /** Reads an object from the body. @throws HttpError 400 - it is not an object, or has other fields than these. 413, 415. */
+  async body<Name extends string>(
+    ...names: readonly Name[]
+  ): Promise<Readonly<Partial<Record<Name, unknown>>>> {
+    requireJsonType(this.#request, true);
+    const body = await readJson(this.#request, this.#api.maxBodyBytes);
+    if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+      throw new HttpError(400, 'the body must be an object');
+    }
+    const unknown = Object.keys(body).find((name) => !(names as readonly string[]).includes(name));
+    if (unknown !== undefined) throw new HttpError(400, `unknown field ${JSON.stringify(unknown)}`);
+    return body as Partial<Record<Name, unknown>>;
   }
-  const unknown = Object.keys(body).find((name) => name !== 'task_ids');
-  if (unknown !== undefined) throw new HttpError(400, `unknown field ${JSON.stringify(unknown)}`);
-  const { task_ids: ids } = body as { readonly task_ids?: unknown };
-  if (!Array.isArray(ids) || !ids.every((id) => typeof id === 'string')) {
-    throw new HttpError(400, 'task_ids must be an array of strings');
-  }
-  return ids;
 }
 
 async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {

@@ -1,5 +1,6 @@
 import type { Action, Call } from './call.ts';
 import { HttpError } from './http-error.ts';
+import { credentialsOf } from './http-url.ts';
 import type { Route } from './route-table.ts';
 
 /** How long Prometheus may take for a response, in milliseconds. */
@@ -65,12 +66,6 @@ async function queryRange(prometheusUrl: URL, parameters: Record<string, string>
   Object.assign(url, { username: '', password: '' }); // `fetch` rejects a URL with credentials
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   return await (await fetch(url, { signal, headers, redirect: 'error' })).json();
-}
-
-function credentialsOf({ username, password }: URL): Record<string, string> {
-  if (username === '' && password === '') return {};
-  const text = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return { authorization: `Basic ${Buffer.from(text).toString('base64')}` };
 }
 
 function stepSeconds(durationSeconds: number): number {

@@ -5,6 +5,7 @@ import { isThenable, requireBoolean, requireFunction, requireString } from '../.
 import { requireBroker } from '../argument-checks.ts';
 import type { Broker } from '../broker/broker.ts';
 import type { RedisInfo } from '../redis-info.ts';
+import { requireHttpUrl } from './http-url.ts';
 import { normalizeHosts, requireAllowedHosts } from './request-guard.ts';
 
 /** Result of `authorize`: allowed; forbidden (403); or unauthorized (401), with a challenge. */
@@ -18,7 +19,7 @@ export interface AuthorizationChallenge {
 
 /** Options of {@link tasksHandler}. */
 export interface TasksHandlerOptions {
-  /** The broker to inspect. The handler does not close it. */
+  /** The broker to inspect, and to enqueue tasks in. The handler does not close it. */
   readonly broker: Broker;
   /** Path where the handler is mounted, without `/api`; empty if the framework removes it from the URL. @default '' */
   readonly rootPath?: string;
@@ -39,10 +40,12 @@ export interface TasksHandlerOptions {
    * @example ['jobs.example']
    */
   readonly allowedHosts?: readonly string[];
-  /** Whether changes are disabled: methods other than `GET` and `HEAD` get 405. @default false */
+  /** Whether changes are disabled, enqueueing too: methods other than `GET` and `HEAD` get 405. @default false */
   readonly readOnly?: boolean;
   /** Maximum size of a request body, in bytes; a larger one gets 413. @default 1_000_000 */
   readonly maxBodyBytes?: number;
+  /** Maximum number of tasks that one request enqueues; more get 413. At least 1. @default 1_000 */
+  readonly maxTasksPerRequest?: number;
   /** Shows a payload. If it throws, the payload is shown as `cannot be shown`. @default as text, if it is text */
   readonly formatPayload?: (payload: Uint8Array, taskType: string) => string;
   /** Shows a result. If it throws, the result is shown as `cannot be shown`. @default as text, if it is text */
@@ -79,6 +82,7 @@ const OPTIONS = {
   allowedHosts: [requireAllowedHosts, []],
   readOnly: [requireBoolean, false],
   maxBodyBytes: [integer(0), 1_000_000],
+  maxTasksPerRequest: [integer(1), 1_000],
   formatPayload: [requireFunction, undefined],
   formatResult: [requireFunction, undefined],
   maxPayloadLength: [integer(1, MAX_SHOWN_LENGTH), 200],
@@ -110,26 +114,6 @@ export function resolveHandlerOptions(options: TasksHandlerOptions): ResolvedTas
 function requireRootPath(argument: string, value: unknown): void {
   requireString(argument, value);
   if (value !== '' && !value.startsWith('/')) throw wrongValue(argument, "empty, or begin with '/'", value);
-}
-
-function requireHttpUrl(argument: string, value: unknown): void {
-  if (isHttpUrl(value)) return;
-  throw wrongValue(argument, 'a URL of http or https', withoutCredentials(value));
-}
-
-/** Its credentials are decoded for each query, so they must be decodable. */
-function isHttpUrl(value: unknown): boolean {
-  try {
-    const { protocol, username, password } = new URL(value as string | URL);
-    decodeURIComponent(`${username}${password}`);
-    return protocol === 'http:' || protocol === 'https:';
-  } catch {
-    return false;
-  }
-}
-
-function withoutCredentials(url: unknown): string {
-  return String(url).replace(/^([^/]*:\/\/)?.*@/su, '$1***@');
 }
 
 function guarded(onError: (error: unknown, request: IncomingMessage) => unknown): typeof onError {

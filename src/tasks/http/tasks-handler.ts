@@ -5,6 +5,7 @@ import { Inspector } from '../inspector.ts';
 import { shorten, showBytes } from '../payload.ts';
 import { redisInfoOf } from '../redis-info.ts';
 import { Call, type Action, type Api, type ShowBytes } from './call.ts';
+import { enqueueRoutes } from './enqueue-routes.ts';
 import { HttpError, httpErrorOf, internalError, ofApplication } from './http-error.ts';
 import { prometheusRoutes } from './prometheus-routes.ts';
 import { queueRoutes } from './queue-routes.ts';
@@ -42,7 +43,7 @@ const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
 
 /**
  * Returns a handler that serves queues and tasks over HTTP at `{rootPath}/api`, in the JSON of asynqmon's REST interface, so that
- * asynqmon's web interface works with it. Where asynqmon responds with 500 to every error, the handler responds with 400, 404, 405,
+ * asynqmon's web interface works with it; and enqueues the tasks of each `Client` that has its URL. Where asynqmon responds with 500 to every error, the handler responds with 400, 404, 405,
  * 409, 413 or 503 and the reason.
  *
  * A request for a path outside the interface is passed to `next`, or gets 404. Requests that a browser sends for the page of another
@@ -86,6 +87,7 @@ class Handler {
     this.#routes = new RouteTable<Action>([
       ...queueRoutes,
       ...taskRoutes,
+      ...enqueueRoutes(broker, options.maxTasksPerRequest),
       ...(prometheusUrl === undefined ? [] : prometheusRoutes(prometheusUrl)),
       ...(redisInfo === undefined ? [] : [redisInfoRoute(redisInfo)]),
     ]);

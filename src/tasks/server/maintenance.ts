@@ -141,8 +141,8 @@ async function recoverAll(options: ResolvedServerOptions): Promise<void> {
   for (const task of await broker.recover(queueNames, graceMs, leaseMs)) await recover(options, task);
 }
 
-/** If it fails, another server recovers the task later: it is leased like any other. */
-async function recover(options: ResolvedServerOptions, leased: LeasedTask): Promise<void> {
+/** Retries or archives a task that has lost its worker. If that fails, another server does it later: it is leased like any other. */
+export async function recover(options: ResolvedServerOptions, leased: LeasedTask): Promise<void> {
   const { broker, logger, maxRecoveries, retryDelayMs } = options;
   const { id, queue, type, retried } = leased.message;
   const reason = leaseLost();

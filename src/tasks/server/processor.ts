@@ -4,6 +4,7 @@ import type { SystemTimer } from '../../timer/system-timer.ts';
 import type { LeasedTask } from '../broker/broker.ts';
 import { endedWithin, settledWithin } from '../settled-within.ts';
 import type { LeaseKeeper } from './leases.ts';
+import { recover } from './maintenance.ts';
 import type { Reports } from './reports.ts';
 import { serverClosed, TaskRun, type Moment, type RunSettings, type RunTable } from './run.ts';
 
@@ -110,7 +111,16 @@ export class Processor {
     }
     this.#backOffs.delete(queue);
     if (taken.length === limit) this.#picker.markReady(queue);
-    if (taken.length > 0) await this.#start(taken.map((leased) => this.#enter(leased, moment)));
+    const runs = taken.filter((leased) => this.#mayRun(leased)).map((leased) => this.#enter(leased, moment));
+    if (runs.length > 0) await this.#start(runs);
+  }
+
+  /** A broker that was opened again has counted tasks as recovered whose worker was in the process that died. */
+  #mayRun(leased: LeasedTask): boolean {
+    const { options } = this.#settings;
+    if (leased.recoveries <= options.maxRecoveries) return true;
+    void recover(options, leased);
+    return false;
   }
 
   #enter(leased: LeasedTask, moment: Moment): TaskRun {

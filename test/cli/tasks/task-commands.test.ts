@@ -4,6 +4,7 @@ import { START_MS } from '../../tasks/support/bench.ts';
 import {
   FakeStream,
   openTarget,
+  serveTasks,
   tasksCommand,
   withEveryState,
   type Way,
@@ -194,9 +195,9 @@ describe.each(WAYS)('escapement tasks task, over %s', (way) => {
   });
 });
 
-describe('escapement tasks task', () => {
+describe.each<Way>(['broker', 'http'])('escapement tasks task enqueue, over %s', (way) => {
   it('tasks task enqueues with every option of asynq', async () => {
-    const { command, json } = await openTarget('broker');
+    const { command, json } = await openTarget(way);
     const { json: task } = await json(
       ...['task', 'enqueue', '--type_name', 'email:send', '--payload', '{"user":42}', '--queue', 'low'],
       ...['--id', 'one', '--retry', '3', '--timeout', '1m30s', '--deadline', '2026-11-22T13:00:00+01:00'],
@@ -220,7 +221,7 @@ describe('escapement tasks task', () => {
   });
 
   it('tasks task enqueues pending, scheduled and grouped tasks, and payloads that begin like an option', async () => {
-    const { command, inspector } = await openTarget('broker');
+    const { command, inspector } = await openTarget(way);
     const enqueue = (...words: string[]): Promise<{ stdout: string; code: number }> =>
       command('task', 'enqueue', '-t', 'work', ...words);
     expect((await enqueue('--id', 'a', '-l', '-p')).stdout).toBe('a: pending, in queue default\n');
@@ -235,7 +236,9 @@ describe('escapement tasks task', () => {
     expect(both.stderr).toMatch(/cannot be used together/);
     expect(both.code).toBe(2);
   });
+});
 
+describe('escapement tasks task', () => {
   it('tasks task shows payloads as text if they are text, or as hex', async () => {
     const { client, command, json } = await openTarget('broker');
     await client.enqueue(new Task('work', Buffer.from([0, 255]), { taskId: 'binary' }));
@@ -297,7 +300,6 @@ describe('escapement tasks task, over HTTP only', () => {
   it('tasks task reports what is not available over HTTP', async () => {
     const { command } = await withEveryState('http');
     for (const words of [
-      ['enqueue', '-t', 'work'],
       ['run', ...Q, '-i', 'completed'],
       ['archive', ...Q, '-i', 'completed'],
       ['cancel', 'active', '--outcome', 'delete'],
@@ -306,5 +308,15 @@ describe('escapement tasks task, over HTTP only', () => {
       expect(stderr).toMatch(/^escapement: .* is not available over the HTTP API\n$/);
       expect([stdout, code]).toEqual(['', 2]);
     }
+  });
+
+  it('tasks task enqueue reports in one line what the other process refuses, and when it is not there', async () => {
+    const { broker } = await openTarget('broker');
+    const uri = await serveTasks({ broker, readOnly: true });
+    const refused = await tasksCommand(['task', 'enqueue', '-t', 'work', '-u', uri]);
+    expect(refused.stderr).toBe(`escapement: ${uri}: POST is not allowed here (HTTP 405)\n`);
+    const nowhere = await tasksCommand(['task', 'enqueue', '-t', 'work', '-u', 'http://127.0.0.1:1']);
+    expect(nowhere.stderr).toMatch(/^escapement: cannot reach http:\/\/127\.0\.0\.1:1: [^\n]+\n$/);
+    expect([refused.code, nowhere.code]).toEqual([2, 2]);
   });
 });

@@ -1,6 +1,6 @@
 import { DiskQueue } from '../../../src/diskqueue/disk-queue.ts';
-import { FILE_SYSTEM, type DiskQueueOptions } from '../../../src/diskqueue/disk-queue-options.ts';
-import type { FileSystem } from '../../../src/log/file-system.ts';
+import type { DiskQueueOptions } from '../../../src/diskqueue/disk-queue-options.ts';
+import { FILE_SYSTEM, type FileSystem } from '../../../src/log/file-system.ts';
 import type { CorruptionEvent } from '../../../src/diskqueue/message-log.ts';
 
 export type Setup = Omit<DiskQueueOptions, 'name' | 'dataPath' | 'onCorruption'>;

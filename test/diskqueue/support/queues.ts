@@ -10,7 +10,7 @@ import {
   type DiskQueueOptions,
 } from 'escapement/diskqueue';
 import { onTestFinished } from 'vitest';
-import { FILE_SYSTEM } from '../../../src/diskqueue/disk-queue-options.ts';
+import { FILE_SYSTEM } from '../../../src/log/file-system.ts';
 import type { FileSystem } from '../../../src/log/file-system.ts';
 
 /** The formats that the suites run for. */

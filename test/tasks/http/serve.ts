@@ -32,14 +32,19 @@ export type Send = (path: string, request?: Request) => Promise<Answer>;
 
 /** Serves requests, for the length of the test. */
 export async function serve(listener: RequestListener): Promise<Send> {
+  const port = await listen(listener);
+  return (path, request = {}) => send(port, path, request);
+}
+
+/** Serves requests, for the length of the test. @returns the port. */
+export async function listen(listener: RequestListener): Promise<number> {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  const { port } = server.address() as AddressInfo;
-  return (path, request = {}) => send(port, path, request);
+  return (server.address() as AddressInfo).port;
 }
 
 /** A bench, and what its tasks look like from outside. */

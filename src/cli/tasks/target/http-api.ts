@@ -1,3 +1,4 @@
+import { apiAt, firstLine, reasonOf } from '../../../tasks/http/http-url.ts';
 import { CommandError } from '../../command-error.ts';
 
 /** How long a response may take, in milliseconds; asynqmon's server has the same limit. */
@@ -8,9 +9,6 @@ export const MAX_TIMEOUT_MS = 3_600_000;
 
 /** Texts of servers for an unknown path; the API names the queue or task that it has not found. */
 const NO_PATH = /^(?:not found|404 page not found|)$/i;
-
-/** Maximum number of characters of a response in a message. */
-const SHOWN_CHARACTERS = 200;
 
 /** A response with a status other than success. */
 export class HttpStatusError extends CommandError {
@@ -30,8 +28,8 @@ export class HttpApi {
   /** Where it is, for messages. */
   readonly name: string;
   readonly #root: string;
-  readonly #headers: Readonly<Record<string, string>>;
-  readonly #signal: AbortSignal;
+  protected readonly headers: Readonly<Record<string, string>>;
+  protected readonly signal: AbortSignal;
   readonly #timeoutMs: number;
 
   /** @param url - where the handler is mounted; its user and password are not used. @param signal - aborts requests. */
@@ -41,11 +39,11 @@ export class HttpApi {
     signal: AbortSignal,
     timeoutMs = DEFAULT_TIMEOUT_MS,
   ) {
-    const path = withoutTrailingSlashes(url.pathname);
-    this.name = `${url.origin}${path}`;
-    this.#root = `${this.name}${path.endsWith('/api') ? '' : '/api'}`;
-    this.#headers = headers;
-    this.#signal = signal;
+    const { name, root } = apiAt(url);
+    this.name = name;
+    this.#root = root;
+    this.headers = headers;
+    this.signal = signal;
     this.#timeoutMs = timeoutMs;
   }
 
@@ -72,28 +70,28 @@ export class HttpApi {
 
   /** `AbortSignal.any` needs Node 20.3. */
   async #fetch(method: string, path: string, timeoutMs: number): Promise<{ status: number; text: string }> {
-    this.#signal.throwIfAborted();
+    this.signal.throwIfAborted();
     const controller = new AbortController();
     const abort = (): void => {
       controller.abort();
     };
     const timeout = setTimeout(abort, timeoutMs);
-    this.#signal.addEventListener('abort', abort);
+    this.signal.addEventListener('abort', abort);
     try {
       const response = await fetch(`${this.#root}${path}`, {
         method,
-        headers: { accept: 'application/json', ...this.#headers },
+        headers: { accept: 'application/json', ...this.headers },
         signal: controller.signal,
         redirect: 'manual', // it would take the token to another server
       });
       return { status: response.status, text: await response.text() };
     } catch (error) {
-      this.#signal.throwIfAborted();
+      this.signal.throwIfAborted();
       const reason = controller.signal.aborted ? `no response within ${timeoutMs} ms` : reasonOf(error);
       throw new Unreachable(`cannot reach ${this.name}: ${reason}`);
     } finally {
       clearTimeout(timeout);
-      this.#signal.removeEventListener('abort', abort);
+      this.signal.removeEventListener('abort', abort);
     }
   }
 
@@ -103,28 +101,4 @@ export class HttpApi {
     if (status === 401 || status === 403) return `${this.name} refuses: ${firstLine(text) || 'not allowed'}`;
     return firstLine(text) || `${this.name} refuses`;
   }
-}
-
-/** A loop, because `/\/+$/` takes quadratic time on a path of slashes that does not end with one. */
-function withoutTrailingSlashes(path: string): string {
-  let end = path.length;
-  while (path[end - 1] === '/') end--;
-  return path.slice(0, end);
-}
-
-/** Returns the first line; empty for a page of HTML. */
-function firstLine(text: string): string {
-  const [line = ''] = text.trimStart().split('\n');
-  return line.startsWith('<') ? '' : line.trim().slice(0, SHOWN_CHARACTERS);
-}
-
-/** Returns the reason of a failed `fetch`, which is in the cause of its error. */
-function reasonOf(error: unknown): string {
-  return messageOf((error as { cause?: unknown }).cause ?? error);
-}
-
-/** Returns the message of an error, or its code: the error of several attempts has no message. */
-export function messageOf(error: unknown): string {
-  const { message = '', code = '' } = error as { message?: string; code?: string };
-  return message === '' ? code : message;
 }

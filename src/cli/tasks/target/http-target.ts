@@ -1,4 +1,5 @@
 import type { Defect, GroupInfo, TaskTarget } from '../../../tasks/broker/broker.ts';
+import { Client } from '../../../tasks/client.ts';
 import {
   dayFromJson,
   entryFromJson,
@@ -16,7 +17,9 @@ import {
 } from '../../../tasks/http/asynqmon-json.ts';
 import type { DailyStats, SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import type { ListOptions } from '../../../tasks/inspector-options.ts';
+import type { TaskOptions } from '../../../tasks/task-options.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../../tasks/task-state.ts';
+import { Task } from '../../../tasks/task.ts';
 import { CommandError } from '../../command-error.ts';
 import { HttpApi, HttpStatusError, MAX_TIMEOUT_MS } from './http-api.ts';
 import { NotActive, type Cancelling, type TasksTarget } from './tasks-target.ts';
@@ -92,8 +95,11 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     return taskFromJson(json as TaskJson, 'pending');
   }
 
-  enqueue(): Promise<TaskView> {
-    return Promise.reject(notOverHttp('enqueuing a task'));
+  /** Tries once: whoever has typed the command can try again. */
+  enqueue(type: string, payload: string | undefined, options: TaskOptions): Promise<TaskView> {
+    const { name: url, headers, signal } = this;
+    const bytes = payload === undefined ? undefined : Buffer.from(payload);
+    return new Client({ url, headers, signal, maxRetries: 0 }).enqueue(new Task(type, bytes, options));
   }
 
   change(queue: string, target: TaskTarget, change: TaskChange): Promise<number> {

@@ -28,6 +28,7 @@ export const ADMINISTRATION = {
     const { state } = listOf(row);
     if (state !== 'scheduled') throw taskState(queue, id, state, 'changed');
     row.message = { ...row.message, payload: payload.slice() };
+    store.journal?.task(row);
   },
 
   /** No other program can change the broker's memory, so there is nothing to repair. */
@@ -40,12 +41,14 @@ export const ADMINISTRATION = {
     const queue = store.queue(name);
     if (queue.isPaused) throw queueState(name, 'paused already');
     queue.isPaused = true;
+    store.journal?.queue(queue);
   },
 
   resume(store, name) {
     const queue = store.queue(name);
     if (!queue.isPaused) throw queueState(name, 'not paused');
     queue.isPaused = false;
+    store.journal?.queue(queue);
     if (queue.lists.pending.size > 0) store.notifications.work(queue);
   },
 
@@ -56,6 +59,7 @@ export const ADMINISTRATION = {
     if (!force && queue.rows.size > 0) throw queueNotEmpty(name, `${queue.rows.size} tasks`);
     queue.isRemoved = true;
     store.queues.delete(name);
+    store.journal?.removeQueue(name);
     for (const { timer } of queue.sets.values()) store.timer.cancel(timer);
     let left = ROWS_PER_TURN;
     for (const row of queue.rows.values()) {

@@ -1,10 +1,14 @@
 import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
 import { illegalConstructor } from '../../../core/errors.ts';
-import { readOptions } from '../../../core/options.ts';
+import { integer, oneOf, readOptions, type OptionTable } from '../../../core/options.ts';
+import { requireFunction, requirePath } from '../../../core/validate.ts';
 import { BrokerBase, type Operations } from '../broker-base.ts';
+import { FILE_SYSTEM, hostFileSystem, type FileSystem } from '../../../log/file-system.ts';
+import type { CorruptionEvent } from '../../../log/segment.ts';
 import { BROKER_SETTINGS, type BrokerSettings } from '../broker-settings.ts';
 import type { BrokerListener, Subscription } from '../broker.ts';
 import { ADMINISTRATION } from './administration.ts';
+import { DurableStore, durableOperations } from './durable-store.ts';
 import { GROUPS } from './groups.ts';
 import { INSPECTION } from './inspection.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
@@ -15,13 +19,42 @@ import { TaskStore } from './task-store.ts';
 export const INTERNALS: unique symbol = Symbol.for('escapement.embedded-broker.internals');
 
 /** What the integrity checker reads. */
-export interface EmbeddedBrokerInternals {
+interface EmbeddedBrokerInternals {
   /** Undefined once the broker is closed. */
   readonly store: TaskStore | undefined;
 }
 
 /** Options of an `EmbeddedBroker`. */
-export type EmbeddedBrokerOptions = BrokerSettings;
+export interface EmbeddedBrokerOptions extends BrokerSettings {
+  /** A folder of its own, which is made if it does not exist: tasks survive the process and the machine. @default memory only */
+  readonly dataPath?: string;
+  /**
+   * When an operation that changes something settles: `'always'` when the change is on the disk, so that it survives the machine;
+   * `'os'` when the host has it, so that it survives the process; `'interval'` at once, and the change is on the disk at most
+   * `syncTimeoutMs` later. @default 'always'
+   */
+  readonly durability?: 'always' | 'interval' | 'os';
+  /** With `'interval'`, the time in milliseconds after which a change is on the disk. At least 1. @default 2_000 */
+  readonly syncTimeoutMs?: number;
+  /** Size of a file, in bytes: a larger record gets a file of its own. At least 4_096. @default 67_108_864: 64 MiB */
+  readonly maxBytesPerFile?: number;
+  /** Called with damage that was found in the files and stepped over. @default a warning of the process */
+  readonly onCorruption?: (event: CorruptionEvent) => void;
+}
+
+const OPTIONS = {
+  ...BROKER_SETTINGS,
+  dataPath: [requirePath, undefined],
+  durability: [oneOf('always', 'interval', 'os'), 'always'],
+  syncTimeoutMs: [integer(1), 2_000],
+  maxBytesPerFile: [integer(4_096), 64 * 1_024 * 1_024],
+  onCorruption: [requireFunction, warn],
+} satisfies OptionTable<EmbeddedBrokerOptions>;
+
+/** Damage must not go unnoticed. */
+function warn({ file, offset, bytes, reason }: CorruptionEvent): void {
+  process.emitWarning(`${file}: ${bytes} bytes at ${offset} are damaged: ${reason}`, 'BrokerCorruption');
+}
 
 const OPERATIONS: Operations<TaskStore> = {
   ping: () => undefined,
@@ -33,6 +66,8 @@ const OPERATIONS: Operations<TaskStore> = {
   subscribe: (store, listener) => store.subscribe(listener),
   cancel: (store, request) => store.notifications.cancel(request),
 };
+
+const DURABLE_OPERATIONS = /* @__PURE__ */ durableOperations(OPERATIONS);
 
 /**
  * A broker in the memory of the process: nothing to install, nothing to configure. Its tasks end with the process.
@@ -51,27 +86,54 @@ const OPERATIONS: Operations<TaskStore> = {
 export class EmbeddedBroker extends BrokerBase {
   override readonly maintenance = [];
   #store: TaskStore | undefined;
+  #durable: DurableStore | undefined;
+  #closing = Promise.resolve();
 
-  private constructor(store: TaskStore) {
+  private constructor(store: TaskStore, durable?: DurableStore) {
     if (!(store instanceof TaskStore)) {
       throw illegalConstructor('EmbeddedBroker', 'await EmbeddedBroker.open({ … })');
     }
-    super('EmbeddedBroker', store.clock, OPERATIONS, store);
+    super('EmbeddedBroker', store.clock, durable ? DURABLE_OPERATIONS : OPERATIONS, durable ?? store);
     this.#store = store;
+    this.#durable = durable;
   }
 
-  /** @throws TypeError or RangeError - an option is not valid. */
-  // eslint-disable-next-line @typescript-eslint/require-await -- async, so that an invalid option rejects
+  /**
+   * Opens the broker of a folder, or one that is in memory only. O(tasks of the folder).
+   *
+   * @throws TypeError or RangeError - an option is not valid.
+   * @throws EscapementError `ERR_BROKER_LOCKED` - the folder has a broker that is open, here or in another process.
+   */
   static async open(options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
-    return new EmbeddedBroker(new TaskStore(readOptions('EmbeddedBroker.open', options, BROKER_SETTINGS)));
+    const resolved = readOptions('EmbeddedBroker.open', options, OPTIONS);
+    const store = new TaskStore(resolved);
+    const { dataPath } = resolved;
+    if (dataPath === undefined) return new EmbeddedBroker(store);
+    try {
+      const files = (options as { [FILE_SYSTEM]?: FileSystem })[FILE_SYSTEM] ?? hostFileSystem;
+      return new EmbeddedBroker(store, await DurableStore.open(store, { ...resolved, dataPath, files }));
+    } catch (error) {
+      store.close();
+      throw error;
+    }
   }
 
-  /** Removes all tasks immediately; a bulk operation in progress stops and rejects. */
+  /** Resolves when every change that was asked for before is on the disk; immediately without a folder. */
+  flush(): Promise<void> {
+    return this.perform('flush', async () => this.#durable?.journal.flush());
+  }
+
+  /**
+   * Ends the broker. Without a folder its tasks are gone; with one, it resolves when everything is on the disk. A bulk operation in
+   * progress stops and rejects.
+   */
   override close(): Promise<void> {
-    this.closeOperations();
+    if (!this.closeOperations()) return this.#closing;
     this.#store?.close();
+    this.#closing = this.#durable?.close() ?? Promise.resolve();
     this.#store = undefined;
-    return Promise.resolve();
+    this.#durable = undefined;
+    return this.#closing;
   }
 
   /** The listener is notified of events in all queues. */

@@ -4,6 +4,7 @@ import { requirePage } from '../../argument-checks.ts';
 import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import type { Operations } from '../broker-base.ts';
 import type { TaskRecord } from '../broker.ts';
+import { PayloadOnDisk } from './journal-format.ts';
 import { listOf, type QueueState, type TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -112,7 +113,7 @@ const BYTES_PER_HEADER = 64;
 /** Rows of a list that are measured for the rest, as in asynq. */
 const SAMPLED = 20;
 
-/** Estimates the memory of a queue from a sample of its tasks. O(groups), however many tasks there are. */
+/** Estimates the memory of a queue, and what its payloads take on the disk, from a sample of its tasks. O(groups), however many tasks there are. */
 function memoryBytesOf(queue: QueueState): number {
   let bytes = 0;
   for (const state of TASK_STATES) {
@@ -134,11 +135,12 @@ function bytesOf(list: TaskList): number {
 
 function bytesOfRow({ message, result, progress }: TaskRow): number {
   const { id, payload, headers, uniqueKey, lastError } = message;
+  const payloadBytes = payload instanceof PayloadOnDisk ? payload.where.length : payload.byteLength;
   const characters = id.length + uniqueKey.length + lastError.length + (progress?.length ?? 0);
   let bytes =
-    (payload.byteLength > 0 ? BYTES_PER_PAYLOAD : 0) +
+    (payloadBytes > 0 ? BYTES_PER_PAYLOAD : 0) +
     BYTES_PER_TASK +
-    payload.byteLength +
+    payloadBytes +
     (result?.byteLength ?? 0) +
     characters * BYTES_PER_CHARACTER;
   for (const name in headers) bytes += BYTES_PER_HEADER + (headers[name]?.length ?? 0) * BYTES_PER_CHARACTER;

@@ -30,13 +30,12 @@ export const LIFE_OF_A_TASK = {
     requireQueueName('task.message.queue', task.message.queue);
     const wallNowMs = store.clock.wallNow();
     if (atMs > wallNowMs + MOST_AHEAD_MS) throw tickEarly(tick);
-    const { ticks } = store.openQueue(task.message.queue);
-    const lastMs = ticks.get(entryKey);
+    const queue = store.openQueue(task.message.queue);
+    const lastMs = queue.ticks.get(entryKey);
     if (lastMs !== undefined && lastMs >= atMs && lastMs <= wallNowMs + MOST_SET_BACK_MS) return undefined;
-    // Deleted first, so that the map stays in order of the latest tick.
-    ticks.delete(entryKey);
-    ticks.set(entryKey, atMs);
-    forgetTicksBefore(Math.min(wallNowMs, atMs) - MARK_KEPT_MS, ticks);
+    queue.setTick(entryKey, atMs);
+    forgetTicksBefore(Math.min(wallNowMs, atMs) - MARK_KEPT_MS, queue.ticks);
+    store.journal?.tick(queue.name, entryKey, atMs);
     return enqueue(store, task);
   },
 
@@ -61,7 +60,7 @@ export const LIFE_OF_A_TASK = {
 
   complete(store, task) {
     const row = leasedRow(store, task);
-    const { days } = listOf(row).queue;
+    const { queue } = listOf(row);
     const wallNowMs = store.clock.wallNow();
     if (isRetained(task.message)) {
       row.message = { ...row.message, completedAtMs: wallNowMs };
@@ -69,24 +68,24 @@ export const LIFE_OF_A_TASK = {
     } else {
       store.remove(row);
     }
-    days.count(wallNowMs, false);
+    store.count(queue, wallNowMs, false);
   },
 
   retry(store, task, failure, atMs) {
     requireDuration('atMs', atMs);
     const row = leasedRow(store, task);
-    const { days } = listOf(row).queue;
+    const { queue } = listOf(row);
     const wallNowMs = writeFailure(store, row, failure, failure.isFailure ? 1 : 0);
     store.makeRetry(row, atMs);
-    if (failure.isFailure) days.count(wallNowMs, true);
+    if (failure.isFailure) store.count(queue, wallNowMs, true);
   },
 
   archive(store, task, failure) {
     const row = leasedRow(store, task);
-    const { days } = listOf(row).queue;
+    const { queue } = listOf(row);
     const wallNowMs = writeFailure(store, row, failure, 0);
     store.makeArchived(row);
-    days.count(wallNowMs, true);
+    store.count(queue, wallNowMs, true);
   },
 
   release(store, task) {
@@ -110,12 +109,15 @@ export const LIFE_OF_A_TASK = {
   },
 
   writeResult(store, task, result) {
-    leasedRow(store, task).result = result.slice();
+    const row = leasedRow(store, task);
+    row.result = result.slice();
+    store.journal?.result(row, row.result);
   },
 
   writeProgress(store, task, progress) {
     const row = leasedRow(store, task);
     row.progress = progress;
+    store.journal?.progress(row, progress);
     store.notifications.progressed(listOf(row).queue, row.message.id);
   },
 

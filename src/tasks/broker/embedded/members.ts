@@ -1,14 +1,7 @@
 import { reportUncaught } from '../../../core/report-uncaught.ts';
 import { requirePage } from '../../argument-checks.ts';
 import type { Operations } from '../broker-base.ts';
-import { HISTORY_KEPT_MS } from '../broker-settings.ts';
 import type { TaskStore } from './task-store.ts';
-
-/** asynq's. */
-const EVENTS_KEPT = 1_000;
-
-/** Schedule entries whose events are kept; one more replaces the entry that has been quiet for longest. */
-const ENTRIES_KEPT = 1_000;
 
 export const MEMBERS = {
   announceServer: ({ servers }, read) => void servers.set(read().id, read),
@@ -19,18 +12,9 @@ export const MEMBERS = {
   withdrawScheduler: ({ schedulers }, id) => void schedulers.delete(id),
   scheduleEntries: ({ schedulers }) => [...schedulers.values()].flatMap((read) => tryRead(read)),
 
-  recordEnqueueEvent({ enqueueEvents: events }, entryId, event) {
-    const ofEntry = events.get(entryId) ?? [];
-    // Deleted first, so that the map stays in order.
-    events.delete(entryId);
-    events.set(entryId, ofEntry);
-    ofEntry.push(event);
-    if (ofEntry.length > EVENTS_KEPT) ofEntry.shift();
-    for (const [quietest, { length, [length - 1]: last }] of events) {
-      const isOld = last !== undefined && last.atMs < event.atMs - HISTORY_KEPT_MS;
-      if (!isOld && events.size <= ENTRIES_KEPT) return;
-      events.delete(quietest);
-    }
+  recordEnqueueEvent(store, entryId, event) {
+    store.addEvent(entryId, event);
+    store.journal?.event(entryId, event);
   },
 
   enqueueEvents(store, entryId, page) {

@@ -2,7 +2,7 @@
 const PAGE_ROWS = 256;
 
 /** A row by its time, and by `serial` among rows of one time. Neither may change while it is in {@link RowsByTime}. */
-export interface TimedRow {
+interface TimedRow {
   readonly atMs: number;
   readonly serial: number;
 }

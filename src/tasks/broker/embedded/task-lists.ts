@@ -20,6 +20,16 @@ import { RowsByTime } from './rows-by-time.ts';
 /** The timer id of a row without a timer entry. No timer returns it. */
 export const NO_TIMER = 0 as TimerId;
 
+/** What the journal of a durable broker knows of a row. */
+export interface StoredRow {
+  /** No other row of the broker has ever had it. */
+  readonly number: number;
+  /** Number of the segment with the latest entry of all it has: 0 until that is written, -1 when the row was removed. */
+  segment: number;
+  /** Size of that entry, in bytes. */
+  bytes: number;
+}
+
 export class TaskRow {
   message: TaskMessage;
   list: TaskList | undefined = undefined;
@@ -36,6 +46,8 @@ export class TaskRow {
   recoveries = 0;
   result: Uint8Array | undefined = undefined;
   progress: string | undefined = undefined;
+  /** What the journal knows of it; undefined in a broker that has none. */
+  stored: StoredRow | undefined = undefined;
 
   constructor(message: TaskMessage) {
     this.message = message;
@@ -134,6 +146,13 @@ interface DayCount {
 
 const NOTHING: Readonly<DayCount> = Object.freeze({ processed: 0, failed: 0 });
 
+/** Counts of a queue: of each day the number of runs, and of those that failed. */
+interface StoredDays {
+  readonly days: readonly (readonly [day: number, processed: number, failed: number])[];
+  readonly processedTotal: number;
+  readonly failedTotal: number;
+}
+
 /** Counts the runs of a queue, by day and in total. Counting is O(1); days beyond the last 90 are removed. */
 class DayCounters {
   processedTotal = 0;
@@ -158,6 +177,21 @@ class DayCounters {
 
   get size(): number {
     return this.#days.size;
+  }
+
+  /** All counts, for {@link DayCounters.restore}. */
+  get all(): StoredDays {
+    const days = [...this.#days].map(([day, { processed, failed }]) => [day, processed, failed] as const);
+    return { days, processedTotal: this.processedTotal, failedTotal: this.failedTotal };
+  }
+
+  /** Replaces all counts. */
+  restore({ days, processedTotal, failedTotal }: StoredDays): void {
+    this.processedTotal = processedTotal;
+    this.failedTotal = failedTotal;
+    this.#days.clear();
+    this.#today = NaN;
+    for (const [day, processed, failed] of days) this.#days.set(day, { processed, failed });
   }
 
   #countOfDay(wallNowMs: number): DayCount {
@@ -187,6 +221,12 @@ export interface HeldSet {
 
 /** A state with one list in a queue. Aggregating tasks have one for each group and each set. */
 export type ListedState = Exclude<TaskState, 'aggregating'>;
+
+/** Everything of a queue but its tasks, as JSON has it. */
+export interface QueueSettings extends StoredDays {
+  readonly isPaused: boolean;
+  readonly ticks: readonly (readonly [entryKey: string, atMs: number])[];
+}
 
 /** Number of rows above which the index of a queue is made anew when the queue is empty. */
 const MANY_ROWS = 64;
@@ -221,6 +261,25 @@ export class QueueState {
       archived: new TaskList(this, 'archived'),
       completed: new TaskList(this, 'completed'),
     };
+  }
+
+  /** Everything of the queue but its tasks. */
+  get settings(): QueueSettings {
+    return { isPaused: this.isPaused, ticks: [...this.ticks], ...this.days.all };
+  }
+
+  /** Replaces everything of the queue but its tasks. */
+  restore({ isPaused, ticks, ...days }: QueueSettings): void {
+    this.isPaused = isPaused;
+    this.ticks.clear();
+    for (const [entryKey, atMs] of ticks) this.ticks.set(entryKey, atMs);
+    this.days.restore(days);
+  }
+
+  /** The latest tick comes last, so that the map stays in that order. */
+  setTick(entryKey: string, atMs: number): void {
+    this.ticks.delete(entryKey);
+    this.ticks.set(entryKey, atMs);
   }
 
   get rows(): ReadonlyMap<string, TaskRow> {

@@ -2,7 +2,7 @@ import type { Clock } from '../../../core/clock.ts';
 import { SystemTimer } from '../../../timer/system-timer.ts';
 import { requireNewTask } from '../../task-options.ts';
 import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from '../broker-errors.ts';
-import type { ResolvedBrokerSettings } from '../broker-settings.ts';
+import { HISTORY_KEPT_MS, type ResolvedBrokerSettings } from '../broker-settings.ts';
 import type {
   BrokerListener,
   EnqueueEvent,
@@ -12,7 +12,41 @@ import type {
   Subscription,
 } from '../broker.ts';
 import { Notifications } from './notifications.ts';
+import type { TaskState } from '../../task-state.ts';
 import { listOf, NO_TIMER, QueueState, TaskRow, type ListedState } from './task-lists.ts';
+
+/** asynq's. */
+const EVENTS_KEPT = 1_000;
+
+/** Schedule entries whose events are kept; one more replaces the entry that has been quiet for longest. */
+const ENTRIES_KEPT = 1_000;
+
+/** Numbers that the journal reserves at once: as many are left when it reserves the next ones. */
+const SERIALS_RESERVED = 2 ** 20;
+
+/** Where a durable broker writes its changes: see journal.ts. */
+export interface StoreJournal {
+  /** Called before an operation: all of it is stored, or nothing. */
+  begin(): void;
+  /** A task was added, or has another payload. */
+  task(row: TaskRow): void;
+  /** A task has moved, and a run may have changed it. */
+  change(row: TaskRow): void;
+  remove(row: TaskRow): void;
+  /** A run has started. */
+  start(row: TaskRow): void;
+  result(row: TaskRow, result: Uint8Array): void;
+  progress(row: TaskRow, progress: string): void;
+  /** A run of a queue has ended. */
+  count(queue: QueueState, wallMs: number, hasFailed: boolean): void;
+  /** Something of a queue has changed that is not a task. */
+  queue(queue: QueueState): void;
+  removeQueue(name: string): void;
+  tick(queue: string, entryKey: string, atMs: number): void;
+  event(entryId: string, event: EnqueueEvent): void;
+  /** Serials are below the limit from now on. */
+  serial(limit: number): void;
+}
 
 /**
  * The tasks of the embedded broker, and the only ways in which they move:
@@ -38,7 +72,10 @@ export class TaskStore {
   readonly queues = new Map<string, QueueState>();
   readonly #maxArchived: number;
   readonly #archiveRetentionMs: number;
+  /** Of a durable broker: every change of the store is written there by the move that makes it. */
+  journal: StoreJournal | undefined;
   #serial = 0;
+  #serialLimit = Infinity;
   #isClosed = false;
 
   constructor({ clock, maxArchived, archiveRetentionMs }: ResolvedBrokerSettings) {
@@ -47,6 +84,22 @@ export class TaskStore {
     this.timer.unref();
     this.#maxArchived = maxArchived;
     this.#archiveRetentionMs = archiveRetentionMs;
+  }
+
+  /** Numbers of tasks and epochs of leases are below it, also those of a broker that was killed. */
+  get serialLimit(): number {
+    return this.#serialLimit;
+  }
+
+  nextSerial(): number {
+    if (++this.#serial > this.#serialLimit - SERIALS_RESERVED) this.reserveSerials();
+    return this.#serial;
+  }
+
+  reserveSerials(): void {
+    if (this.journal === undefined) return;
+    this.#serialLimit = this.#serial + 2 * SERIALS_RESERVED;
+    this.journal.serial(this.#serialLimit);
   }
 
   get isClosed(): boolean {
@@ -129,6 +182,7 @@ export class TaskStore {
     }
     if (processAtMs > wallNowMs) this.#wait(row, queue, 'scheduled', processAtMs, wallNowMs);
     else this.#makeReady(row, queue, wallNowMs);
+    this.journal?.task(row);
     return row;
   }
 
@@ -136,24 +190,27 @@ export class TaskStore {
   makePending(row: TaskRow): void {
     const queue = this.#leave(row);
     row.atMs = this.clock.wallNow();
+    row.serial = this.nextSerial();
     queue.lists.pending.push(row);
+    this.journal?.change(row);
     this.notifications.work(queue);
   }
 
   /** Moves a row to the head of its queue. */
   release(row: TaskRow): void {
     const queue = this.#leave(row);
-    row.atMs = this.clock.wallNow();
-    queue.lists.pending.unshift(row);
+    this.#toHead(row, queue);
+    this.journal?.change(row);
     this.notifications.work(queue);
   }
 
   /** Leases a row. No lease of this broker has had its epoch, not even one of an earlier task with that id. */
   lease(row: TaskRow, leaseMs: number, nowMs: number): void {
     const queue = this.#leave(row);
-    row.serial = ++this.#serial;
+    row.serial = this.nextSerial();
     queue.lists.active.push(row);
     this.#armLease(row, leaseMs, nowMs);
+    this.journal?.start(row);
   }
 
   extendLease(row: TaskRow, leaseMs: number, nowMs: number): void {
@@ -166,6 +223,7 @@ export class TaskStore {
     const queue = this.#leave(row);
     if (atMs > wallNowMs) this.#wait(row, queue, 'retry', atMs, wallNowMs);
     else this.#wait(row, queue, 'retry', wallNowMs, wallNowMs);
+    this.journal?.change(row);
   }
 
   /** Retains a row until `untilMs`. */
@@ -173,6 +231,7 @@ export class TaskStore {
     const queue = this.#leave(row);
     this.locks.free(row);
     this.#wait(row, queue, 'completed', untilMs, wallNowMs);
+    this.journal?.change(row);
     this.notifications.settled(queue, row.message.id);
   }
 
@@ -183,6 +242,7 @@ export class TaskStore {
     const { archived } = queue.lists;
     this.locks.free(row);
     this.#wait(row, queue, 'archived', wallNowMs + this.#archiveRetentionMs, wallNowMs);
+    this.journal?.change(row);
     this.notifications.settled(queue, row.message.id);
     while (archived.head !== undefined && archived.size > this.#maxArchived) this.remove(archived.head);
   }
@@ -191,6 +251,7 @@ export class TaskStore {
     const queue = this.#leave(row);
     this.locks.free(row);
     queue.deleteRow(row);
+    if (!queue.isRemoved) this.journal?.remove(row);
     this.notifications.settled(queue, row.message.id);
   }
 
@@ -198,6 +259,94 @@ export class TaskStore {
   forward(row: TaskRow): void {
     const queue = this.#leave(row);
     this.#makeReady(row, queue, this.clock.wallNow());
+    this.journal?.change(row);
+  }
+
+  /** A run of a queue has ended. */
+  count(queue: QueueState, wallNowMs: number, hasFailed: boolean): void {
+    queue.days.count(wallNowMs, hasFailed);
+    this.journal?.count(queue, wallNowMs, hasFailed);
+  }
+
+  addEvent(entryId: string, event: EnqueueEvent): void {
+    const events = this.enqueueEvents;
+    const ofEntry = events.get(entryId) ?? [];
+    // Deleted first, so that the map stays in order.
+    events.delete(entryId);
+    events.set(entryId, ofEntry);
+    ofEntry.push(event);
+    if (ofEntry.length > EVENTS_KEPT) ofEntry.shift();
+    for (const [quietest, { length, [length - 1]: last }] of events) {
+      const isOld = last !== undefined && last.atMs < event.atMs - HISTORY_KEPT_MS;
+      if (!isOld && events.size <= ENTRIES_KEPT) return;
+      events.delete(quietest);
+    }
+  }
+
+  // What a reopen needs: rows of an earlier process, of which everything but the state is filled in.
+
+  /** Numbers begin after that of an earlier process. */
+  startSerialAt(serial: number): void {
+    this.#serial = serial;
+  }
+
+  /** Puts a row where it was. `row.atMs` is wall-clock time, `row.serial` its order. */
+  restore(row: TaskRow, queue: QueueState, state: TaskState): void {
+    if (state === 'pending') {
+      queue.lists.pending.push(row);
+    } else if (state === 'aggregating') {
+      row.atMs = Math.min(this.clock.now() + row.atMs - this.clock.wallNow(), this.clock.now());
+      queue.group(row.message.group).push(row);
+    } else {
+      queue.lists[state].push(row);
+      row.timer = this.timer.schedule(row.atMs - this.clock.wallNow(), this.#wake, row);
+    }
+  }
+
+  /** Its worker was lost with the process: it goes to the head of its queue. */
+  restoreStarted(row: TaskRow, queue: QueueState): void {
+    row.recoveries++;
+    this.#toHead(row, queue);
+  }
+
+  restoreLock(row: TaskRow, endsWallMs: number): void {
+    this.locks.take(row.message.uniqueKey, row, this.clock.now() + endsWallMs - this.clock.wallNow());
+  }
+
+  /** Removes everything that a log has: before it is read again. @returns the leases that there were. */
+  clear(): Map<number, Lease> {
+    const leases = new Map<number, Lease>();
+    for (const queue of this.queues.values()) {
+      queue.isRemoved = true;
+      for (const row of queue.rows.values()) {
+        const { stored, serial, atMs } = row;
+        if (row.list === queue.lists.active && stored !== undefined)
+          leases.set(stored.number, { serial, atMs });
+        if (row.timer !== NO_TIMER) this.#disarm(row);
+      }
+      for (const { timer } of queue.sets.values()) this.timer.cancel(timer);
+    }
+    this.queues.clear();
+    this.enqueueEvents.clear();
+    this.locks.clear();
+    return leases;
+  }
+
+  /** A run goes on, although its task was read from the log again. */
+  restoreLease(row: TaskRow, { serial, atMs }: Lease): void {
+    const queue = this.#leave(row);
+    row.recoveries--;
+    row.serial = serial;
+    queue.lists.active.push(row);
+    const nowMs = this.clock.now();
+    this.#armLease(row, atMs - nowMs, nowMs);
+  }
+
+  #toHead(row: TaskRow, queue: QueueState): void {
+    const { pending } = queue.lists;
+    row.atMs = this.clock.wallNow();
+    row.serial = pending.head === undefined ? this.nextSerial() : pending.head.serial - 1;
+    pending.unshift(row);
   }
 
   /** Adds a row that is in no list to its queue or group. */
@@ -205,11 +354,12 @@ export class TaskStore {
     const { group } = row.message;
     if (group === '') {
       row.atMs = wallNowMs;
+      row.serial = this.nextSerial();
       queue.lists.pending.push(row);
       this.notifications.work(queue);
     } else {
       row.atMs = this.clock.now();
-      row.serial = ++this.#serial;
+      row.serial = this.nextSerial();
       queue.group(group).push(row);
       this.notifications.grouped(queue, group);
     }
@@ -217,7 +367,7 @@ export class TaskStore {
 
   #wait(row: TaskRow, queue: QueueState, state: ListedState, atMs: number, wallNowMs: number): void {
     row.atMs = atMs;
-    row.serial = ++this.#serial;
+    row.serial = this.nextSerial();
     queue.lists[state].push(row);
     row.timer = this.timer.schedule(atMs - wallNowMs, this.#wake, row);
   }
@@ -242,6 +392,7 @@ export class TaskStore {
   /** Called when the entry of a row fires: one function for all rows, so that a row needs no closure. */
   readonly #wake = (row: TaskRow): void => {
     row.timer = NO_TIMER;
+    this.journal?.begin();
     const { list } = row;
     if (list === undefined || list.queue.isRemoved) return;
     if (list.state === 'active') {
@@ -256,6 +407,12 @@ export class TaskStore {
   };
 }
 
+/** A lease, by its epoch and its end on the monotonic clock. */
+interface Lease {
+  readonly serial: number;
+  readonly atMs: number;
+}
+
 function isUnique({ uniqueTtlMs, message }: NewTask): boolean {
   return uniqueTtlMs > 0 && message.uniqueKey !== '';
 }
@@ -265,7 +422,7 @@ function flatten(text: string): void {
   text.charCodeAt(0);
 }
 
-export interface UniqueLock {
+interface UniqueLock {
   readonly owner: TaskRow;
   /** On the monotonic clock. */
   readonly endsAtMs: number;
@@ -287,6 +444,17 @@ export class UniqueLocks {
     if (lock === undefined || lock.endsAtMs <= nowMs) return undefined;
     // A removed queue frees its locks in pieces, later.
     return lock.owner.list?.queue.isRemoved === true ? undefined : lock.owner;
+  }
+
+  /** When the lock of a row ends, on the monotonic clock; undefined if it has none. */
+  endOf(row: TaskRow): number | undefined {
+    const { uniqueKey } = row.message;
+    const lock = uniqueKey === '' ? undefined : this.#locks.get(uniqueKey);
+    return lock?.owner === row ? lock.endsAtMs : undefined;
+  }
+
+  clear(): void {
+    this.#locks.clear();
   }
 
   /** Takes a lock that is free. */

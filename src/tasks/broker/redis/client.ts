@@ -19,7 +19,7 @@ export function isClusterClient(client: RedisClient): client is Cluster {
 }
 
 /** Replies are plain values, whatever the version of the protocol. */
-export type ConnectionSettings = Omit<RedisOptions, 'replyMapping'> & { readonly replyMapping: 'legacy' };
+type ConnectionSettings = Omit<RedisOptions, 'replyMapping'> & { readonly replyMapping: 'legacy' };
 
 /** Delays between attempts to connect. Most connections that are lost are back at once; a Redis that is back is noticed within 3 s. */
 export const RECONNECT: BackOffOptions = { firstMs: 50, longestMs: 3_000 };

@@ -78,7 +78,7 @@ export const CONNECTION_OPTIONS = {
 } satisfies OptionTable<RedisConnectionOptions>;
 
 /** Validated {@link RedisConnectionOptions}. */
-export interface ConnectionPlan {
+interface ConnectionPlan {
   readonly timeoutMs: number;
   readonly onHealth: ((health: RedisHealth) => void) | undefined;
   readonly source: { readonly client: Redis | Cluster } | { readonly server: ServerPlan };
@@ -132,13 +132,13 @@ export interface RedisHost {
 }
 
 /** Decoded; an empty part is absent. */
-export interface RedisCredentials {
+interface RedisCredentials {
   readonly username?: string;
   readonly password?: string;
 }
 
 /** A parsed URL. With sentinels, the credentials are those of the sentinels: the servers have others. */
-export type RedisAddress = RedisCredentials &
+type RedisAddress = RedisCredentials &
   (
     | { readonly kind: 'server'; readonly isTls: boolean; readonly db: number; readonly server: RedisHost }
     | { readonly kind: 'socket'; readonly isTls: false; readonly db: number; readonly path: string }

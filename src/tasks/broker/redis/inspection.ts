@@ -246,7 +246,7 @@ function recordOf(
 }
 
 /** A key that holds tasks of a state. */
-export interface Source {
+interface Source {
   readonly key: string;
   /** The group; empty for a set and for other states. */
   readonly group: string;

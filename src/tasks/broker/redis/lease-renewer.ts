@@ -36,7 +36,7 @@ const MAX_PER_SCRIPT = 1_000;
 
 type ScriptRunner = Pick<RedisAccess, 'run'>;
 
-export interface LeaseRenewerOptions {
+interface LeaseRenewerOptions {
   readonly board: LeaseBoard;
   readonly queues: readonly string[];
   readonly leaseMs: number;

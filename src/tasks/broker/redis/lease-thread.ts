@@ -20,7 +20,7 @@ export interface FromLeaseThread {
   readonly error: unknown;
 }
 
-export interface LeaseThreadOptions extends LeaseHolderOptions {
+interface LeaseThreadOptions extends LeaseHolderOptions {
   /** Returns the program of the thread. Called when it starts, as `route`. @throws unknown - it cannot be found. */
   readonly file: () => URL;
   readonly route: () => ConnectionRoute;
@@ -138,7 +138,7 @@ const SENT = 0xff_ff;
 const LAST_GENERATION = 2 ** 31 - 1;
 
 /** The shared memory: one element per slot, except for `asleep`. */
-export interface LeaseCells {
+interface LeaseCells {
   /** One number: 1 if the thread does not read the board and must be woken. */
   readonly asleep: Int32Array<SharedArrayBuffer>;
   /** 0 for a free slot; a new number for each task that is put there. */

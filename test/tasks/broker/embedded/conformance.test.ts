@@ -1,5 +1,8 @@
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker, ManualClock } from 'escapement/testing';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe } from 'vitest';
 import { describeBroker } from '../../../conformance/broker/describe-broker.ts';
 import { stubborn } from '../../../conformance/broker/stubborn.ts';
@@ -22,10 +25,33 @@ async function make(): Promise<BrokerSetup> {
   };
 }
 
+/** With a folder: compacted often, because its files are small. */
+async function makeDurable(): Promise<BrokerSetup> {
+  const clock = new ManualClock({ nowMs: 5_000, wallMs: START_WALL_MS });
+  const dataPath = await mkdtemp(join(tmpdir(), 'escapement-broker-'));
+  const broker = await EmbeddedBroker.open({ clock, dataPath, durability: 'os', maxBytesPerFile: 4_096 });
+  return {
+    broker,
+    precisionMs: 1,
+    advance: (ms) => clock.advanceAsync(ms),
+    check: () => {
+      checkBroker(broker);
+    },
+    dispose: async () => {
+      await broker.close();
+      await rm(dataPath, { recursive: true });
+    },
+  };
+}
+
 describe('the embedded broker', () => {
   describeBroker(make);
 });
 
 describe('the embedded broker behind a flaky network', () => {
   describeBroker(stubborn(make));
+});
+
+describe('the embedded broker with a folder', () => {
+  describeBroker(makeDurable);
 });

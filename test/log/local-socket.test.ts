@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { findListener, listenOn, LocalSocket } from '../../src/diskqueue/local-socket.ts';
-import { rejection, temporaryFolder } from './support/queues.ts';
+import { findListener, listenOn, LocalSocket } from '../../src/log/local-socket.ts';
+import { rejection, temporaryFolder } from '../diskqueue/support/queues.ts';
 
 const fake = vi.hoisted(() => ({ locked: new Set<string>() }));
 

@@ -5,7 +5,7 @@ import { EscapementError } from '../core/errors.ts';
 import { closeServer, connectTo, findListener, listenOn, LocalSocket, randomName } from './local-socket.ts';
 
 /*
- * One owner per queue, until it closes the queue or its process ends. The lock is a folder with a socket that listens:
+ * One owner per log, until it closes the log or its process ends. The lock is a folder with a socket that listens:
  *
  *      spool.lock.8f3a…/8f3a…      1. a contender makes a folder of its own, and listens in it
  *            │ rename(2)
@@ -34,13 +34,13 @@ const OVERTAKEN = new Set(['ENOTEMPTY', 'EEXIST', 'ENOTDIR', 'ENOENT', 'EPERM', 
 /** A bind fails with these where a file system has no sockets. */
 const HAS_NO_SOCKETS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EINVAL', 'ENOSYS']);
 
-/** The socket or pipe that is held while the queue is owned. */
+/** The socket or pipe that is held while the log is owned. */
 interface Claim {
   close(): Promise<void>;
 }
 
-/** The lock of a queue: its holder owns the queue. */
-export class QueueLock {
+/** The lock of a log, or of a queue in another format: its holder owns it. */
+export class LogLock {
   #claim: Claim | undefined;
 
   private constructor(claim: Claim) {
@@ -51,9 +51,9 @@ export class QueueLock {
    * @throws EscapementError `ERR_QUEUE_LOCKED` - another process, another thread or this one has the lock. `ERR_QUEUE_IO` -
    * the folder cannot hold a lock.
    */
-  static async acquire(folder: string, queue: string): Promise<QueueLock> {
+  static async acquire(folder: string, queue: string): Promise<LogLock> {
     try {
-      return new QueueLock(isWindows() ? await claimPipe(folder, queue) : await claimFolder(folder, queue));
+      return new LogLock(isWindows() ? await claimPipe(folder, queue) : await claimFolder(folder, queue));
     } catch (error) {
       throw errorOf(error, folder, queue);
     }

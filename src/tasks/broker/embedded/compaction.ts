@@ -1,0 +1,146 @@
+import type { Log } from '../../../log/log.ts';
+import type { Segment } from '../../../log/segment.ts';
+import type { RecordPiece, SegmentReader } from '../../../log/segment-reader.ts';
+import type { EnqueueEvent } from '../broker.ts';
+import { EntryReader, Kind, PayloadOnDisk, readTask } from './journal-format.ts';
+import type { QueueState, TaskRow } from './task-lists.ts';
+import type { TaskStore } from './task-store.ts';
+
+/** The journal, as compaction needs it. */
+interface CompactedJournal {
+  readonly log: Log;
+  /** Bytes of the latest entries of all tasks. */
+  readonly liveBytes: number;
+  begin(): void;
+  task(row: TaskRow, payload?: Uint8Array): void;
+  queue(queue: QueueState): void;
+  events(entryId: string, events: readonly EnqueueEvent[]): void;
+  serial(limit: number): void;
+  /** Resolves when every entry until now is with the host. */
+  written(): Promise<void>;
+}
+
+/** A log is compacted when it is larger than so many times what is live in it, and a file. */
+const MOST_BYTES_PER_LIVE_BYTE = 2;
+
+/** Files above which the oldest is compacted anyway: a broker that is opened often leaves small ones. */
+const MOST_SEGMENTS = 32;
+
+/** Bytes of the oldest segment that are read for each byte that is written, and at least: it must gain on the writer. */
+const BYTES_PER_BYTE = 4;
+const LEAST_BYTES = 32 * 1_024;
+
+/** Bytes of one step, at most: a few milliseconds. */
+const MOST_BYTES = 512 * 1_024;
+
+/**
+ * Keeps the log of a durable broker small, in steps: with each write, a piece of the oldest segment is read, and the tasks whose
+ * latest entry is there are written again, at the end. Then everything that belongs to no task is written again, and the segment
+ * is removed. After beanstalkd.
+ *
+ *      ┌── oldest ──┐┌─────────┐┌── written ──
+ *      │ . a . . b .││ c . d . ││ e f  a b          . is dead: removed, or written again later
+ *      └────────────┘└─────────┘└─────────────
+ *          step ▲ ──► a and b are live: written again
+ */
+export class Compaction {
+  readonly #store: TaskStore;
+  readonly #journal: CompactedJournal;
+  readonly #maxBytesPerFile: number;
+  #reader: SegmentReader | undefined;
+  /** Of the segment that was read to its end. */
+  #state: 'reading' | 'writing' | 'written' = 'reading';
+  /** A segment that cannot be read or removed stays, and those after it, until the broker is opened again. */
+  #isStuck = false;
+
+  constructor(store: TaskStore, journal: CompactedJournal, maxBytesPerFile: number) {
+    this.#store = store;
+    this.#journal = journal;
+    this.#maxBytesPerFile = maxBytesPerFile;
+  }
+
+  /** Goes on after so many bytes were written. While it runs, nothing is appended to the log. */
+  async step(writtenBytes: number): Promise<void> {
+    if (this.#isStuck) return;
+    try {
+      if (this.#state === 'written') await this.#finish();
+      else if (this.#state === 'writing') return;
+      else if (this.#reader !== undefined) await this.#rewrite(this.#reader, writtenBytes);
+      else if (this.#isNeeded()) await this.#begin();
+    } catch {
+      this.#isStuck = true;
+    }
+  }
+
+  /** Stops it: the next one begins with the same segment. */
+  async close(): Promise<void> {
+    const reader = this.#reader;
+    this.#reader = undefined;
+    this.#state = 'reading';
+    await reader?.close();
+  }
+
+  #isNeeded(): boolean {
+    const { segments, written } = this.#journal.log;
+    if (segments.length < 2 || segments[0] === written) return false;
+    const bytes = segments.reduce((sum, { end }) => sum + end, 0);
+    const most = MOST_BYTES_PER_LIVE_BYTE * this.#journal.liveBytes + this.#maxBytesPerFile;
+    return bytes > most || segments.length > MOST_SEGMENTS;
+  }
+
+  async #begin(): Promise<void> {
+    this.#reader = await this.#journal.log.openReader(this.#journal.log.segments[0] as Segment);
+  }
+
+  async #rewrite(reader: SegmentReader, writtenBytes: number): Promise<void> {
+    const from = reader.position.offset;
+    const bytes = Math.min(Math.max(writtenBytes * BYTES_PER_BYTE, LEAST_BYTES), MOST_BYTES);
+    while (reader.position.offset - from < bytes) {
+      const pieces = await reader.next();
+      for (const piece of pieces)
+        if (piece.kind === 'record') this.#rewriteRecord(piece, reader.segment.number);
+      if (pieces.length > 0) continue;
+      this.#writeTheRest();
+      return;
+    }
+  }
+
+  /** Everything that belongs to no task. The segment can be removed when it is written. */
+  #writeTheRest(): void {
+    const { queues, enqueueEvents, serialLimit } = this.#store;
+    this.#journal.serial(serialLimit);
+    for (const queue of queues.values()) this.#journal.queue(queue);
+    for (const [entryId, events] of enqueueEvents) this.#journal.events(entryId, events);
+    this.#state = 'writing';
+    this.#journal.written().then(
+      () => {
+        this.#state = 'written';
+      },
+      () => undefined,
+    );
+  }
+
+  #rewriteRecord({ payload }: RecordPiece, segment: number): void {
+    const reader = new EntryReader(payload);
+    for (let kind = reader.next(); kind !== undefined; kind = reader.next()) {
+      if (kind !== Kind.task) continue;
+      const { number, message } = readTask(reader);
+      const row = this.#store.queues.get(message.queue)?.rows.get(message.id);
+      if (row?.stored?.number !== number || row.stored.segment !== segment) continue;
+      this.#journal.begin();
+      const { payload: present } = row.message;
+      this.#journal.task(row, present instanceof PayloadOnDisk ? message.payload : present);
+    }
+  }
+
+  /** What was written again must be on the disk before the segment is removed. */
+  async #finish(): Promise<void> {
+    const { log } = this.#journal;
+    const segment = this.#reader?.segment;
+    await this.#reader?.close();
+    this.#reader = undefined;
+    this.#state = 'reading';
+    await log.sync();
+    if (segment !== undefined) await log.remove([segment]);
+  }
+}

@@ -1,0 +1,209 @@
+import { EscapementError } from '../../../core/errors.ts';
+import type { FileSystem } from '../../../log/file-system.ts';
+import { Log } from '../../../log/log.ts';
+import { LogLock } from '../../../log/log-lock.ts';
+import type { CorruptionEvent } from '../../../log/segment.ts';
+import type { AnyOperation, BrokerOperation, Operations } from '../broker-base.ts';
+import type { LeasedTask, TaskRecord, TaskSet } from '../broker.ts';
+import type { TaskMessage } from '../../task-message.ts';
+import { Journal, type Durability } from './journal.ts';
+import { PayloadOnDisk } from './journal-format.ts';
+import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
+import { replay } from './replay.ts';
+import type { TaskStore } from './task-store.ts';
+
+/** Name of the log: the prefix of its files. */
+const LOG_NAME = 'tasks';
+
+export interface DurableOptions {
+  readonly files: FileSystem;
+  readonly dataPath: string;
+  readonly durability: Durability;
+  readonly syncTimeoutMs: number;
+  readonly maxBytesPerFile: number;
+  readonly onCorruption: (event: CorruptionEvent) => void;
+}
+
+/** A store with the folder that its changes are written to. */
+export class DurableStore {
+  readonly store: TaskStore;
+  readonly journal: Journal;
+  readonly #lock: LogLock;
+
+  private constructor(store: TaskStore, journal: Journal, lock: LogLock) {
+    this.store = store;
+    this.journal = journal;
+    this.#lock = lock;
+  }
+
+  /**
+   * Takes the folder, and reads it into an empty store.
+   *
+   * @throws EscapementError `ERR_BROKER_LOCKED` - another process, another thread or this one has the folder.
+   */
+  static async open(store: TaskStore, options: DurableOptions): Promise<DurableStore> {
+    const { clock } = store;
+    const { files, dataPath: folder, durability, syncTimeoutMs, maxBytesPerFile, onCorruption } = options;
+    await files.makeFolder(folder);
+    const lock = await lockOf(folder);
+    try {
+      const logOptions = {
+        ...{ files, folder, name: LOG_NAME, maxBytesPerFile },
+        ...{ isAlwaysDurable: durability === 'always', wallNow: () => clock.wallNow() },
+      };
+      const { log } = await Log.open(logOptions);
+      const { liveBytes, recovered } = await replay(store, log, onCorruption);
+      const journal = new Journal(
+        store,
+        log,
+        { clock, durability, syncTimeoutMs, maxBytesPerFile },
+        async () => {
+          const { log: again } = await Log.open(logOptions);
+          await again.beginSegment(); // is there room?
+          const leases = store.clear();
+          const found = await replay(store, again, onCorruption);
+          for (const row of found.recovered) {
+            const lease = leases.get(row.stored?.number ?? 0);
+            if (lease !== undefined) store.restoreLease(row, lease);
+          }
+          for (const queue of store.queues.values()) store.notifications.work(queue);
+          return { log: again, liveBytes: found.liveBytes };
+        },
+      );
+      journal.liveBytes = liveBytes;
+      store.journal = journal;
+      store.reserveSerials();
+      for (const row of recovered) journal.change(row);
+      const queues = [...store.queues.keys()];
+      LIFE_OF_A_TASK.forward(store, queues);
+      LIFE_OF_A_TASK.deleteExpired(store, queues, Number.MAX_SAFE_INTEGER);
+      await journal.flush();
+      return new DurableStore(store, journal, lock);
+    } catch (error) {
+      await lock.release();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.journal.close();
+    } finally {
+      await this.#lock.release();
+    }
+  }
+}
+
+async function lockOf(folder: string): Promise<LogLock> {
+  try {
+    return await LogLock.acquire(folder, LOG_NAME);
+  } catch (error) {
+    if (!(error instanceof EscapementError) || error.code !== 'ERR_QUEUE_LOCKED') throw error;
+    const message = `the folder ${folder} has a broker that is open, here or in another process`;
+    throw new EscapementError('ERR_BROKER_LOCKED', message, { cause: error.cause });
+  }
+}
+
+/** Operations that change nothing of what is stored. */
+const READING: ReadonlySet<BrokerOperation> = new Set<BrokerOperation>([
+  ...([
+    'ping',
+    'lastTickMs',
+    'groups',
+    'subscribe',
+    'cancel',
+    'announceServer',
+    'withdrawServer',
+    'servers',
+  ] as const),
+  ...(['announceScheduler', 'withdrawScheduler', 'scheduleEntries', 'enqueueEvents', 'queues'] as const),
+  ...(['queueStats', 'history', 'task', 'tasks', 'repair', 'extendLeases'] as const),
+]);
+
+/** Operations that return messages, with their payloads. */
+const RETURNING: ReadonlySet<BrokerOperation> = new Set<BrokerOperation>([
+  ...(['dequeue', 'recover', 'takeGroup', 'task', 'tasks'] as const),
+]);
+
+/**
+ * Makes the operations of the broker in memory durable: one that changes something settles when that is on the disk, and one that
+ * leases tasks when the host knows of it. A task that kills its process has started as far as the next one knows.
+ */
+export function durableOperations(operations: Operations<TaskStore>): Operations<DurableStore> {
+  const wrapped = Object.entries(operations).map(([name, operation]) => [
+    name,
+    durable(name as BrokerOperation, operation as AnyOperation),
+  ]);
+  return Object.fromEntries(wrapped) as Operations<DurableStore>;
+}
+
+function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
+  const isReading = READING.has(name);
+  const isReturning = RETURNING.has(name);
+  const isLeasing = name === 'dequeue' || name === 'recover';
+  return (durableStore, a, b, c, d) => {
+    const { store, journal } = durableStore as DurableStore;
+    if (!isReading) {
+      journal.requireAvailable();
+      journal.begin();
+    }
+    const before = journal.entries;
+    const result = operation(store, a, b, c, d);
+    if (result instanceof Promise) return result.then((value: unknown) => settled(journal, before, value));
+    const returned = isReturning ? withPayloads(store, journal, result as Returned) : result;
+    if (journal.entries === before) return returned;
+    return (isLeasing ? journal.written() : journal.settled()).then(() => returned);
+  };
+}
+
+async function settled(journal: Journal, before: number, value: unknown): Promise<unknown> {
+  if (journal.entries !== before) await journal.settled();
+  return value;
+}
+
+/** What the operations return that return messages. */
+type Returned = readonly (LeasedTask | TaskRecord)[] | TaskRecord | { readonly set: TaskSet | undefined };
+
+/** Reads the payloads that are on the disk. @returns the result itself if there are none. */
+function withPayloads(store: TaskStore, journal: Journal, result: Returned): Returned | Promise<Returned> {
+  const load = (message: TaskMessage): Promise<TaskMessage> => loaded(store, journal, message);
+  if ('message' in result) {
+    return isLoaded(result.message)
+      ? result
+      : load(result.message).then((message) => ({ ...result, message }));
+  }
+  if ('set' in result) {
+    const { set } = result;
+    if (set === undefined || set.messages.every(isLoaded)) return result;
+    return Promise.all(set.messages.map(load)).then((messages) => ({ ...result, set: { ...set, messages } }));
+  }
+  if (result.every(({ message }) => isLoaded(message))) return result;
+  return Promise.all(
+    result.map(async (entry) =>
+      isLoaded(entry.message) ? entry : { ...entry, message: await load(entry.message) },
+    ),
+  );
+}
+
+function isLoaded({ payload }: TaskMessage): boolean {
+  return !(payload instanceof PayloadOnDisk);
+}
+
+async function loaded(store: TaskStore, journal: Journal, message: TaskMessage): Promise<TaskMessage> {
+  for (let { payload } = message; ;) {
+    if (!(payload instanceof PayloadOnDisk)) return { ...message, payload };
+    const { position, recordBytes, start, length } = payload.where;
+    const record = await journal.log.read(position, recordBytes);
+    if (record !== undefined)
+      return { ...message, payload: new Uint8Array(record.subarray(start, start + length)) };
+    // Compaction has moved it meanwhile, or it is damaged.
+    const present = store.queues.get(message.queue)?.rows.get(message.id)?.message.payload;
+    if (present === undefined || present === payload) throw payloadLost(message);
+    payload = present;
+  }
+}
+
+function payloadLost({ id, queue }: TaskMessage): EscapementError {
+  const message = `the payload of task '${id}' of queue '${queue}' cannot be read: its record is damaged`;
+  return new EscapementError('ERR_WIRE_MESSAGE', message);
+}

@@ -1,0 +1,399 @@
+import type { LogPosition } from '../../../log/segment.ts';
+import { TASK_STATES, type TaskState } from '../../task-state.ts';
+import type { TaskMessage } from '../../task-message.ts';
+import type { TaskRow } from './task-lists.ts';
+
+/*
+ * The entries of the journal: what a record of the log of a durable broker consists of.
+ *
+ *      record   entry entry entry …        everything that was changed together, so that a crash leaves all of it or nothing
+ *      entry    kind, length of the rest, the rest
+ *
+ * An entry states what is true after a change, and not what the change was: applying it twice does no harm, and an entry about
+ * a task that is not known any more, or not yet, is left out. So a log can begin anywhere, and compaction may write a task again.
+ *
+ * Numbers are little-endian; texts are UTF-8 behind their length. Times are wall-clock milliseconds. A task has a number, which
+ * no other task of the log has ever had.
+ */
+
+/** Type of a record that consists of these entries. */
+export const ENTRIES = 16;
+
+export const Kind = {
+  /** A task with everything it has. */
+  task: 1,
+  /** Its state, and what runs have changed. */
+  change: 2,
+  /** It was removed. */
+  remove: 3,
+  /** A run has started. */
+  start: 4,
+  result: 5,
+  progress: 6,
+  /** A run of a queue has ended. */
+  count: 7,
+  /** Everything of a queue but its tasks, as JSON. */
+  queue: 8,
+  /** A queue was removed with everything in it. */
+  removeQueue: 9,
+  /** The latest tick of a schedule entry. */
+  tick: 10,
+  /** An event of a schedule entry. */
+  event: 11,
+  /** All events of a schedule entry, as JSON. */
+  events: 12,
+  /** Numbers of tasks and epochs of leases were smaller than this one until now. */
+  serial: 13,
+} as const;
+
+/** V8 has the bytes of such a short array in the array itself: copying them one by one is faster than a call. */
+const SHORT_BYTES = 64;
+
+/** Bytes in front of an entry: its kind and its length. */
+const ENTRY_HEADER_BYTES = 5;
+
+/** Writes entries into memory that grows. */
+export class EntryWriter {
+  #bytes: Buffer = Buffer.allocUnsafeSlow(1_024);
+  #length = 0;
+  #entryStart = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** A view of what was written. */
+  get bytes(): Buffer {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  begin(kind: number): void {
+    this.#reserve(ENTRY_HEADER_BYTES);
+    this.#entryStart = this.#length;
+    this.#bytes[this.#length] = kind;
+    this.#length += ENTRY_HEADER_BYTES;
+  }
+
+  /** @returns the size of the entry, in bytes. */
+  end(): number {
+    const size = this.#length - this.#entryStart;
+    this.#bytes.writeUInt32LE(size - ENTRY_HEADER_BYTES, this.#entryStart + 1);
+    return size;
+  }
+
+  byte(value: number): void {
+    this.#reserve(1);
+    this.#bytes[this.#length++] = value;
+  }
+
+  uint32(value: number): void {
+    this.#reserve(4);
+    this.#length = this.#bytes.writeUInt32LE(value, this.#length);
+  }
+
+  number(value: number): void {
+    this.#reserve(8);
+    this.#length = this.#bytes.writeDoubleLE(value, this.#length);
+  }
+
+  text(text: string): void {
+    // A character of a string is at most three bytes.
+    this.#reserve(4 + text.length * 3);
+    const written = this.#bytes.write(text, this.#length + 4);
+    this.#bytes.writeUInt32LE(written, this.#length);
+    this.#length += 4 + written;
+  }
+
+  /** @returns where the bytes begin. */
+  blob(bytes: Uint8Array): number {
+    this.#reserve(4 + bytes.length);
+    this.#length = this.#bytes.writeUInt32LE(bytes.length, this.#length);
+    const start = this.#length;
+    this.#bytes.set(bytes, start);
+    this.#length += bytes.length;
+    return start;
+  }
+
+  #reserve(bytes: number): void {
+    const needed = this.#length + bytes;
+    if (needed <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.#bytes.length * 2));
+    this.#bytes.copy(larger, 0, 0, this.#length);
+    this.#bytes = larger;
+  }
+}
+
+/** Reads entries. Texts and blobs are copies. */
+export class EntryReader {
+  readonly #bytes: Buffer;
+  #start = 0;
+  #at = 0;
+  #end = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  /** Goes to the next entry, wherever the reader stands in this one. @returns its kind; undefined after the last one. */
+  next(): number | undefined {
+    this.#start = this.#end;
+    if (this.#start + ENTRY_HEADER_BYTES > this.#bytes.length) return undefined;
+    this.#at = this.#start + ENTRY_HEADER_BYTES;
+    this.#end = this.#at + this.#bytes.readUInt32LE(this.#start + 1);
+    return this.#bytes[this.#start];
+  }
+
+  /** Where the rest of the entry begins that was not read yet. */
+  get offset(): number {
+    return this.#at;
+  }
+
+  /** Size of the entry, in bytes. */
+  get size(): number {
+    return this.#end - this.#start;
+  }
+
+  byte(): number {
+    return this.#bytes[this.#at++] as number;
+  }
+
+  uint32(): number {
+    this.#at += 4;
+    return this.#bytes.readUInt32LE(this.#at - 4);
+  }
+
+  number(): number {
+    this.#at += 8;
+    return this.#bytes.readDoubleLE(this.#at - 8);
+  }
+
+  text(): string {
+    const length = this.uint32();
+    this.#at += length;
+    return this.#bytes.toString('utf8', this.#at - length, this.#at);
+  }
+
+  /** Reads a text that is often the same as before: that one is returned then, so that it is in memory once. */
+  textLike(before: string): string {
+    const { length } = before;
+    if (this.#bytes.readUInt32LE(this.#at) !== length) return this.text();
+    for (let i = 0; i < length; i++)
+      if (this.#bytes[this.#at + 4 + i] !== before.charCodeAt(i)) return this.text();
+    this.#at += 4 + length;
+    return before;
+  }
+
+  blob(): Uint8Array {
+    const length = this.uint32();
+    const start = this.#at;
+    this.#at += length;
+    if (length > SHORT_BYTES) return Uint8Array.prototype.slice.call(this.#bytes, start, this.#at);
+    const copy = new Uint8Array(length);
+    for (let i = 0; i < length; i++) copy[i] = this.#bytes[start + i] as number;
+    return copy;
+  }
+}
+
+/** Payloads of at most this size are kept in memory; larger ones are read from the disk. */
+export const LARGEST_IN_MEMORY_BYTES = 1_024;
+
+/** Where a payload is in the log. */
+export interface PayloadPosition {
+  readonly position: LogPosition;
+  /** Size of the record, in bytes. */
+  readonly recordBytes: number;
+  /** Where in the record it begins. */
+  readonly start: number;
+  readonly length: number;
+}
+
+/** The payload of a task in memory, if it is on the disk: empty, and knows where it is. */
+export class PayloadOnDisk extends Uint8Array {
+  readonly where: PayloadPosition;
+
+  constructor(where: PayloadPosition) {
+    super(0);
+    this.where = where;
+  }
+}
+
+/** Where a task stands: its state, and when it entered it. */
+export interface StoredState {
+  readonly state: TaskState;
+  /** A run has started and not ended. */
+  readonly isStarted: boolean;
+  /** Order in its list; of a started one, the epoch of its lease. */
+  readonly serial: number;
+  /** When it is due, expires, became pending or joined its group. */
+  readonly atMs: number;
+}
+
+/** What runs change in a task. */
+export interface RunFields {
+  readonly retried: number;
+  readonly recoveries: number;
+  readonly lastFailedAtMs: number;
+  readonly completedAtMs: number;
+  readonly lastError: string;
+}
+
+/** A task as an entry has it. */
+export interface StoredTask {
+  readonly number: number;
+  readonly stored: StoredState;
+  readonly recoveries: number;
+  /** When its lock ends; 0 if it has none. */
+  readonly lockEndsMs: number;
+  readonly message: TaskMessage;
+  readonly result: Uint8Array | undefined;
+  readonly progress: string | undefined;
+  /** Where in the record its payload begins. */
+  readonly payloadOffset: number;
+}
+
+const STARTED = 0x80;
+
+/** What an entry has, besides what every entry of its kind has: most fields are zero or empty. */
+const Has = {
+  timeout: 1,
+  deadline: 2,
+  retention: 4,
+  lock: 8,
+  group: 16,
+  headers: 32,
+  result: 64,
+  progress: 128,
+} as const;
+const Ran = { retried: 1, recoveries: 2, failedAt: 4, completedAt: 8, error: 16 } as const;
+
+/** @returns where the payload begins. */
+export function writeTask(
+  writer: EntryWriter,
+  number: number,
+  stored: StoredState,
+  lockEndsMs: number,
+  { message, recoveries, result, progress }: Pick<TaskRow, 'message' | 'recoveries' | 'result' | 'progress'>,
+  payload: Uint8Array,
+): number {
+  const { timeoutMs, deadlineMs, retentionMs, group, headers } = message;
+  const headersJson = hasAny(headers) ? JSON.stringify(headers) : '';
+  writer.number(number);
+  writeState(writer, stored);
+  writeRunFields(writer, message, recoveries);
+  writer.text(message.queue);
+  writer.text(message.id);
+  writer.text(message.type);
+  writer.text(message.uniqueKey);
+  writer.number(message.maxRetry);
+  const payloadStart = writer.blob(payload);
+  writer.byte(
+    (timeoutMs === 0 ? 0 : Has.timeout) |
+      (deadlineMs === 0 ? 0 : Has.deadline) |
+      (retentionMs === 0 ? 0 : Has.retention) |
+      (lockEndsMs === 0 ? 0 : Has.lock) |
+      (group === '' ? 0 : Has.group) |
+      (headersJson === '' ? 0 : Has.headers) |
+      (result === undefined ? 0 : Has.result) |
+      (progress === undefined ? 0 : Has.progress),
+  );
+  if (timeoutMs !== 0) writer.number(timeoutMs);
+  if (deadlineMs !== 0) writer.number(deadlineMs);
+  if (retentionMs !== 0) writer.number(retentionMs);
+  if (lockEndsMs !== 0) writer.number(lockEndsMs);
+  if (group !== '') writer.text(group);
+  if (headersJson !== '') writer.text(headersJson);
+  if (result !== undefined) writer.blob(result);
+  if (progress !== undefined) writer.text(progress);
+  return payloadStart;
+}
+
+const NO_MESSAGE = { queue: '', type: '' };
+const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
+
+/** @param before - the message that was read before: most tasks of a log have the queue and the type of others. */
+export function readTask(
+  reader: EntryReader,
+  before: Pick<TaskMessage, 'queue' | 'type'> = NO_MESSAGE,
+): StoredTask {
+  const number = reader.number();
+  const stored = readState(reader);
+  const { retried, recoveries, lastError, lastFailedAtMs, completedAtMs } = readRunFields(reader);
+  const queue = reader.textLike(before.queue);
+  const id = reader.text();
+  const type = reader.textLike(before.type);
+  const uniqueKey = reader.textLike('');
+  const maxRetry = reader.number();
+  const payloadOffset = reader.offset + 4;
+  const payload = reader.blob();
+  const has = reader.byte();
+  const timeoutMs = has & Has.timeout ? reader.number() : 0;
+  const deadlineMs = has & Has.deadline ? reader.number() : 0;
+  const retentionMs = has & Has.retention ? reader.number() : 0;
+  const lockEndsMs = has & Has.lock ? reader.number() : 0;
+  const group = has & Has.group ? reader.text() : '';
+  const headers = has & Has.headers ? (JSON.parse(reader.text()) as Record<string, string>) : NO_HEADERS;
+  const result = has & Has.result ? reader.blob() : undefined;
+  const progress = has & Has.progress ? reader.text() : undefined;
+  const message = {
+    id,
+    type,
+    queue,
+    payload,
+    headers,
+    maxRetry,
+    retried,
+    lastError,
+    lastFailedAtMs,
+    timeoutMs,
+    deadlineMs,
+    uniqueKey,
+    retentionMs,
+    completedAtMs,
+    group,
+  };
+  return { number, stored, recoveries, lockEndsMs, message, result, progress, payloadOffset };
+}
+
+export function writeState(writer: EntryWriter, { state, isStarted, serial, atMs }: StoredState): void {
+  writer.byte(TASK_STATES.indexOf(state) | (isStarted ? STARTED : 0));
+  writer.number(serial);
+  writer.number(atMs);
+}
+
+export function readState(reader: EntryReader): StoredState {
+  const byte = reader.byte();
+  const state = TASK_STATES[byte & ~STARTED] as TaskState;
+  return { state, isStarted: (byte & STARTED) !== 0, serial: reader.number(), atMs: reader.number() };
+}
+
+export function writeRunFields(writer: EntryWriter, message: TaskMessage, recoveries: number): void {
+  const { retried, lastFailedAtMs, completedAtMs, lastError } = message;
+  writer.byte(
+    (retried === 0 ? 0 : Ran.retried) |
+      (recoveries === 0 ? 0 : Ran.recoveries) |
+      (lastFailedAtMs === 0 ? 0 : Ran.failedAt) |
+      (completedAtMs === 0 ? 0 : Ran.completedAt) |
+      (lastError === '' ? 0 : Ran.error),
+  );
+  if (retried !== 0) writer.uint32(retried);
+  if (recoveries !== 0) writer.uint32(recoveries);
+  if (lastFailedAtMs !== 0) writer.number(lastFailedAtMs);
+  if (completedAtMs !== 0) writer.number(completedAtMs);
+  if (lastError !== '') writer.text(lastError);
+}
+
+export function readRunFields(reader: EntryReader): RunFields {
+  const ran = reader.byte();
+  return {
+    retried: ran & Ran.retried ? reader.uint32() : 0,
+    recoveries: ran & Ran.recoveries ? reader.uint32() : 0,
+    lastFailedAtMs: ran & Ran.failedAt ? reader.number() : 0,
+    completedAtMs: ran & Ran.completedAt ? reader.number() : 0,
+    lastError: ran & Ran.error ? reader.text() : '',
+  };
+}
+
+function hasAny(headers: Readonly<Record<string, string>>): boolean {
+  for (const _ in headers) return true;
+  return false;
+}

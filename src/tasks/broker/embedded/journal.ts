@@ -1,0 +1,401 @@
+import type { Clock } from '../../../core/clock.ts';
+import { EscapementError } from '../../../core/errors.ts';
+import { holdVirtualTime } from '../../../core/own-turn.ts';
+import { CommitLoop, SyncSchedule, type CommitTarget } from '../../../log/commit-loop.ts';
+import { isDiskFull } from '../../../log/file-system.ts';
+import type { Log } from '../../../log/log.ts';
+import { positionAfter, type AppendResult, type LogPosition } from '../../../log/segment.ts';
+import type { EnqueueEvent } from '../broker.ts';
+import {
+  ENTRIES,
+  EntryWriter,
+  Kind,
+  LARGEST_IN_MEMORY_BYTES,
+  PayloadOnDisk,
+  writeRunFields,
+  writeState,
+  writeTask,
+  type StoredState,
+} from './journal-format.ts';
+import { Compaction } from './compaction.ts';
+import { listOf, type QueueState, type StoredRow, type TaskRow } from './task-lists.ts';
+import type { StoreJournal, TaskStore } from './task-store.ts';
+
+/** When a change is durable, with the words of the disk queue. */
+export type Durability = 'always' | 'interval' | 'os';
+
+/** A record ends with the operation with which it gets this size: damage to it costs what is in it. */
+const FULL_RECORD_BYTES = 4_096;
+
+/** How long after the disk was full it is tried again, in milliseconds. */
+const TRY_AGAIN_MS = 1_000;
+
+/** A task whose entry is not written yet. */
+interface PendingTask {
+  readonly row: TaskRow;
+  readonly stored: StoredRow;
+  readonly bytes: number;
+  readonly payload: Uint8Array;
+  readonly payloadStart: number;
+}
+
+/** Entries that are written together. */
+class JournalRecord extends EntryWriter {
+  readonly tasks: PendingTask[] = [];
+  position: LogPosition | undefined;
+  /** Settles when the record is durable, as the options say. */
+  done: Promise<void> = Promise.resolve();
+  #resolveWritten: (() => void) | undefined;
+  #written: Promise<void> | undefined;
+
+  /** Resolves when the host has the record. */
+  get written(): Promise<void> {
+    if (this.position !== undefined) return Promise.resolve();
+    this.#written ??= Promise.race([
+      new Promise<void>((resolve) => {
+        this.#resolveWritten = resolve;
+      }),
+      this.done,
+    ]);
+    return this.#written;
+  }
+
+  writtenAt(position: LogPosition): void {
+    this.position = position;
+    this.#resolveWritten?.();
+  }
+}
+
+/** Reads the log again, into the store. */
+type Reload = () => Promise<{ readonly log: Log; readonly liveBytes: number }>;
+
+interface JournalOptions {
+  readonly clock: Clock;
+  readonly durability: Durability;
+  readonly syncTimeoutMs: number;
+  readonly maxBytesPerFile: number;
+}
+
+/**
+ * Writes what changes in a store to a log, so that a reopen finds it.
+ *
+ *      change ──► entry ──► open record ──┐                       ┌──► done: the operations of the record settle
+ *      change ──► entry ──►     "         ├──► write ──► sync ────┤
+ *                                         │                       └──► large payloads leave the memory
+ *      changes that come meanwhile: the next record
+ *
+ * All entries of one synchronous operation are in one record, and a record is on the disk as a whole or not at all. Group
+ * commit is that of the log. What a clock changes (a task becomes due, a retention ends) is written and not waited for: a reopen
+ * finds it out again.
+ */
+export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
+  readonly #store: TaskStore;
+  readonly #options: JournalOptions;
+  readonly #commits: CommitLoop<JournalRecord>;
+  readonly #schedule: SyncSchedule;
+  readonly #reload: Reload;
+  readonly #compaction: Compaction;
+  #log: Log;
+  /** The record that gets the next entry. */
+  #open: JournalRecord | undefined;
+  /** The record with the latest entry. */
+  #latest = new JournalRecord();
+  #failure: EscapementError | undefined;
+  #isClosed = false;
+  /** Number of entries that were written, or are to be. */
+  entries = 0;
+  /** Bytes of the latest entries of all tasks. */
+  liveBytes = 0;
+
+  /** @param reload - reads the log again, into the store, after the disk was full. */
+  constructor(store: TaskStore, log: Log, options: JournalOptions, reload: Reload) {
+    this.#store = store;
+    this.#log = log;
+    this.#options = options;
+    this.#reload = reload;
+    this.#compaction = new Compaction(store, this, options.maxBytesPerFile);
+    this.#schedule = new SyncSchedule(options.clock, Infinity, options.syncTimeoutMs, () => {
+      void holdVirtualTime(this.#commits.run(() => this.#sync()));
+    });
+    this.#commits = new CommitLoop<JournalRecord>(this, options.durability === 'always', {
+      committing: () => undefined,
+      committed: (records) => {
+        if (options.durability === 'interval') this.#schedule.count(records);
+      },
+      refused: (_, error) => this.#fail(error),
+    });
+  }
+
+  get log(): Log {
+    return this.#log;
+  }
+
+  /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - an earlier write has failed. */
+  requireAvailable(): void {
+    const failure = this.#failure;
+    if (failure !== undefined)
+      throw new EscapementError(failure.code, failure.message, { cause: failure.cause });
+  }
+
+  /** Called before an operation: all of it is in one record. */
+  begin(): void {
+    if (this.#open !== undefined && this.#open.length >= FULL_RECORD_BYTES) this.#open = undefined;
+  }
+
+  /** Resolves when every entry until now is with the host: it survives the process then. */
+  written(): Promise<void> {
+    return this.#latest.written;
+  }
+
+  /** Resolves when every entry until now is as durable as the options say. */
+  settled(): Promise<void> {
+    return this.#options.durability === 'interval' ? Promise.resolve() : this.#latest.done;
+  }
+
+  /** Resolves when every entry until now is on the disk. */
+  async flush(): Promise<void> {
+    this.requireAvailable();
+    await this.#commits.run(() => this.#sync());
+    this.requireAvailable();
+  }
+
+  /** A task was added, or has another payload. `payload` is that of the row, wherever it is. */
+  task(row: TaskRow, payload: Uint8Array = row.message.payload): void {
+    const stored = (row.stored ??= { number: this.#store.nextSerial(), segment: 0, bytes: 0 });
+    const record = this.#begin(Kind.task);
+    const lockEndsMs = this.#lockEndsMs(row);
+    const start = writeTask(record, stored.number, stateOf(this.#store, row), lockEndsMs, row, payload);
+    record.tasks.push({ row, stored, bytes: record.end(), payload, payloadStart: start });
+  }
+
+  /** A task has moved, and a run may have changed it. */
+  change(row: TaskRow): void {
+    const record = this.#begin(Kind.change);
+    record.number(numberOf(row));
+    writeState(record, stateOf(this.#store, row));
+    writeRunFields(record, row.message, row.recoveries);
+    record.end();
+  }
+
+  remove({ stored }: TaskRow): void {
+    if (stored === undefined) return;
+    if (stored.segment > 0) this.liveBytes -= stored.bytes;
+    stored.segment = -1;
+    const record = this.#begin(Kind.remove);
+    record.number(stored.number);
+    record.end();
+  }
+
+  start(row: TaskRow): void {
+    const record = this.#begin(Kind.start);
+    record.number(numberOf(row));
+    record.number(row.serial);
+    record.end();
+  }
+
+  result(row: TaskRow, result: Uint8Array): void {
+    const record = this.#begin(Kind.result);
+    record.number(numberOf(row));
+    record.blob(result);
+    record.end();
+  }
+
+  progress(row: TaskRow, progress: string): void {
+    const record = this.#begin(Kind.progress);
+    record.number(numberOf(row));
+    record.text(progress);
+    record.end();
+  }
+
+  count(queue: QueueState, wallMs: number, hasFailed: boolean): void {
+    const record = this.#begin(Kind.count);
+    record.number(wallMs);
+    record.byte(hasFailed ? 1 : 0);
+    record.text(queue.name);
+    record.end();
+  }
+
+  queue(queue: QueueState): void {
+    const record = this.#begin(Kind.queue);
+    record.text(queue.name);
+    record.text(JSON.stringify(queue.settings));
+    record.end();
+  }
+
+  removeQueue(name: string): void {
+    const record = this.#begin(Kind.removeQueue);
+    record.text(name);
+    record.end();
+  }
+
+  tick(queue: string, entryKey: string, atMs: number): void {
+    const record = this.#begin(Kind.tick);
+    record.number(atMs);
+    record.text(queue);
+    record.text(entryKey);
+    record.end();
+  }
+
+  event(entryId: string, { atMs, taskId }: EnqueueEvent): void {
+    const record = this.#begin(Kind.event);
+    record.number(atMs);
+    record.text(entryId);
+    record.text(taskId);
+    record.end();
+  }
+
+  events(entryId: string, events: readonly EnqueueEvent[]): void {
+    const record = this.#begin(Kind.events);
+    record.text(entryId);
+    record.text(JSON.stringify(events));
+    record.end();
+  }
+
+  serial(limit: number): void {
+    const record = this.#begin(Kind.serial);
+    record.number(limit);
+    record.end();
+  }
+
+  /** Called by the commit loop: writes the records that are complete now. */
+  async append(records: readonly JournalRecord[]): Promise<AppendResult> {
+    if (this.#open !== undefined && records.includes(this.#open)) this.#open = undefined;
+    if (this.#failure !== undefined) return { appended: 0, error: this.#failure };
+    const payloads = records.map((record) => record.bytes);
+    const { appended, position, error } = await this.#log.append(
+      payloads,
+      payloads.map(() => ENTRIES),
+    );
+    let at = position;
+    let bytes = 0;
+    for (const record of records.slice(0, appended)) {
+      if (at === undefined) break;
+      this.#written(record, at);
+      bytes += record.length;
+      at = positionAfter(at, record.length);
+    }
+    if (error === undefined) await this.#compaction.step(bytes);
+    return { appended, error };
+  }
+
+  /** Called by the commit loop. */
+  sync(): Promise<void> {
+    return this.#log.sync();
+  }
+
+  /** Makes everything durable, and closes the files. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#schedule.stop();
+    await this.#commits.run(async () => {
+      await this.#compaction.close();
+      await this.#log.close();
+    });
+  }
+
+  async #sync(): Promise<void> {
+    if (this.#failure !== undefined) return;
+    try {
+      await this.#log.sync();
+      this.#schedule.reset();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #begin(kind: number): JournalRecord {
+    this.entries++;
+    const record = this.#open ?? this.#openRecord();
+    record.begin(kind);
+    return record;
+  }
+
+  #openRecord(): JournalRecord {
+    const record = new JournalRecord();
+    record.done = this.#commits.put(record).then(() => {
+      this.#committed(record);
+    });
+    void holdVirtualTime(record.done).catch(() => undefined);
+    this.#open = record;
+    this.#latest = record;
+    return record;
+  }
+
+  /** The host has a record: compaction finds its tasks. */
+  #written(record: JournalRecord, position: LogPosition): void {
+    record.writtenAt(position);
+    for (const { stored, bytes } of record.tasks) {
+      if (stored.segment < 0) continue;
+      this.liveBytes += bytes - (stored.segment > 0 ? stored.bytes : 0);
+      stored.segment = position.segment;
+      stored.bytes = bytes;
+    }
+  }
+
+  /** A record is durable: its large payloads can be read from the disk. */
+  #committed({ tasks, position, length: recordBytes }: JournalRecord): void {
+    if (position === undefined) return;
+    for (const { row, payload, payloadStart: start } of tasks) {
+      const { payload: present } = row.message;
+      const isPresent = present === payload || present instanceof PayloadOnDisk;
+      if (payload.length <= LARGEST_IN_MEMORY_BYTES || !isPresent) continue;
+      const where = { position, recordBytes, start, length: payload.length };
+      row.message = { ...row.message, payload: new PayloadOnDisk(where) };
+    }
+  }
+
+  #lockEndsMs(row: TaskRow): number {
+    const { clock, locks } = this.#store;
+    const endsAtMs = locks.endOf(row);
+    return endsAtMs === undefined ? 0 : clock.wallNow() + endsAtMs - clock.now();
+  }
+
+  /** Nothing is written any more; if the disk is full, until there is room. */
+  #fail(cause: unknown): EscapementError {
+    if (this.#failure === undefined) {
+      const isFull = isDiskFull(cause);
+      const until = isFull ? 'until there is room on the disk' : 'until it is opened again';
+      const message = `the broker cannot write to its folder, and takes no changes ${until}: ${String(cause)}`;
+      this.#failure = new EscapementError('ERR_BROKER_UNAVAILABLE', message, { cause });
+      if (isFull) this.#tryAgainLater();
+    }
+    return new EscapementError('ERR_BROKER_UNAVAILABLE', this.#failure.message, { cause });
+  }
+
+  #tryAgainLater(): void {
+    this.#options.clock.setTimeout(() => {
+      void holdVirtualTime(this.#commits.run(() => this.#tryAgain()));
+    }, TRY_AGAIN_MS);
+  }
+
+  /** The changes that were refused are in the memory: it is read from the log again. */
+  async #tryAgain(): Promise<void> {
+    if (this.#isClosed) return;
+    try {
+      await this.#log.close().catch(() => undefined);
+      const { log, liveBytes } = await this.#reload();
+      this.#log = log;
+      this.liveBytes = liveBytes;
+      this.#failure = undefined;
+      this.#store.reserveSerials();
+    } catch (error) {
+      this.#failure = undefined;
+      this.#fail(error);
+    }
+  }
+}
+
+function numberOf({ stored, message }: TaskRow): number {
+  if (stored === undefined) throw new Error(`task '${message.id}' is not in the journal`);
+  return stored.number;
+}
+
+/** An active task is stored as one that is pending and has started: leases are not stored. */
+function stateOf({ clock }: TaskStore, row: TaskRow): StoredState {
+  const { state } = listOf(row);
+  const { serial, atMs } = row;
+  if (state === 'active') return { state: 'pending', isStarted: true, serial, atMs: clock.wallNow() };
+  const isStarted = false;
+  if (state !== 'aggregating') return { state, isStarted, serial, atMs };
+  return { state, isStarted, serial, atMs: clock.wallNow() + atMs - clock.now() };
+}

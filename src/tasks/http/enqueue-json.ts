@@ -1,0 +1,184 @@
+import {
+  EscapementError,
+  withCode,
+  wrongType,
+  wrongValue,
+  type EscapementErrorCode,
+} from '../../core/errors.ts';
+import { checkOptions, type OptionTable } from '../../core/options.ts';
+import { requireBoolean, requireObject, requireOneOf, requireString } from '../../core/validate.ts';
+import { requireText } from '../argument-checks.ts';
+import type { TaskRecord } from '../broker/broker.ts';
+import { bytesJson } from '../payload.ts';
+import { randomId } from '../random-id.ts';
+import type { TaskInfo } from '../task-info.ts';
+import { mergeTaskOptions, NO_TASK_OPTIONS, TASK_OPTIONS, type TaskOptions } from '../task-options.ts';
+import type { EnqueueRequest } from '../task-sender.ts';
+import type { StoredTask } from '../task-message.ts';
+import { isTaskState } from '../task-state.ts';
+import { Task } from '../task.ts';
+
+/*
+ * The JSON of `POST /api/tasks`, which asynqmon does not have. A client with a URL sends it, and `tasksHandler` answers it:
+ *
+ *     { "tasks": [{ "type": "email:welcome", "payload": "{\"userId\":42}", "options": { "taskId": "…", "queue": "low" } }] }
+ *     { "outcomes": [{ "task": { "id": "…", "queue": "low", "state": "pending", … } }] }
+ *
+ * An outcome is a task or an error, `{ "error": { "code", "message" } }`, in the order of the tasks. Options are those of `TaskOptions`,
+ * with times in milliseconds since the epoch. A request that may be tried again has a `requestId`, and `"isRetry": true` when it is.
+ */
+
+/** Path of the API, below `/api`. */
+export const ENQUEUE_PATH = '/tasks';
+
+/** A request to enqueue tasks. */
+export interface EnqueueBody {
+  readonly tasks: readonly unknown[];
+  /** The same in all attempts; undefined if the request is not tried again. */
+  readonly requestId?: string;
+  /** Whether an earlier attempt may have enqueued the tasks. */
+  readonly isRetry: boolean;
+}
+
+/** What became of one task. */
+export type OutcomeJson = { readonly task: InfoJson } | { readonly error: ErrorJson };
+
+interface ErrorJson {
+  readonly code: string;
+  readonly message: string;
+}
+
+// Tasks.
+
+interface TaskJson {
+  readonly type: string;
+  /** Text, or base64 if the encoding is that; absent if the task has no payload. */
+  readonly payload?: string | undefined;
+  readonly payloadEncoding?: 'utf8' | 'base64' | undefined;
+  readonly options?: TaskOptions | undefined;
+}
+
+const TASK_FIELDS = {
+  type: [requireText],
+  payload: [requireString, undefined],
+  payloadEncoding: [requireEncoding, 'utf8'],
+  options: [requireObject, NO_TASK_OPTIONS],
+} satisfies OptionTable<TaskJson>;
+
+/** Gives the task an id if it has none: a request may be repeated. */
+export function taskToJson({ task, options }: EnqueueRequest): TaskJson {
+  const merged = mergeTaskOptions(task.options, options);
+  const json: Record<string, unknown> = { taskId: randomId() };
+  for (const [name, [, , { kind }]] of Object.entries(TASK_OPTIONS)) {
+    const value = merged[name as keyof TaskOptions];
+    if (value !== undefined) json[name] = kind === 'time' ? Number(value) : value;
+  }
+  return { type: task.type, ...(task.hasPayload ? bytesJson('payload', task.payload) : {}), options: json };
+}
+
+/** @throws TypeError or RangeError - it is not a task, or an option is not valid. */
+export function taskFromJson(json: unknown): Task {
+  checkOptions('POST /api/tasks', json, TASK_FIELDS, 'task');
+  const { type, payload, payloadEncoding = 'utf8', options } = json as TaskJson;
+  return new Task(type, payload === undefined ? undefined : bytesOf(payload, payloadEncoding), options);
+}
+
+function requireEncoding(argument: string, value: unknown): void {
+  requireOneOf(argument, ['utf8', 'base64'], value);
+}
+
+/** Node decodes anything; what it would write differently is not valid. */
+function bytesOf(text: string, encoding: 'utf8' | 'base64'): Uint8Array {
+  if (!text.isWellFormed()) throw wrongValue('task.payload', 'well-formed Unicode', text);
+  const bytes = Buffer.from(text, encoding);
+  if (encoding === 'base64' && bytes.toString(encoding) !== text)
+    throw wrongValue('task.payload', 'base64 with its padding', text);
+  return bytes;
+}
+
+// Infos.
+
+/** A `TaskInfo` without payload, result and progress: the client has the payload, and the task has just been enqueued. */
+type InfoJson = Omit<StoredTask, 'payload'> &
+  Pick<TaskInfo, 'state' | 'group' | 'isOrphaned'> &
+  Readonly<Record<'lastFailedAt' | 'nextProcessAt' | 'completedAt' | 'deadline', unknown>> &
+  Readonly<Partial<Record<'payload' | 'result' | 'progress', undefined>>>;
+
+export function infoToJson(info: TaskInfo): InfoJson {
+  return Object.assign({}, info, { payload: undefined, result: undefined, progress: undefined });
+}
+
+const TEXTS = ['id', 'queue', 'type', 'lastError'] as const;
+const NUMBERS = ['maxRetry', 'retried', 'timeoutMs', 'retentionMs'] as const;
+
+/** @throws TypeError - it is not the JSON of a task. */
+export function recordFromJson(json: unknown, payload: Uint8Array): TaskRecord {
+  requireObject('task', json);
+  const info = json as InfoJson;
+  for (const name of TEXTS) requireString(`task.${name}`, info[name]);
+  for (const name of NUMBERS) {
+    if (!Number.isFinite(info[name])) throw wrongType(`task.${name}`, 'a number', info[name]);
+  }
+  if (!isTaskState(info.state)) throw wrongValue('task.state', 'a state', info.state);
+  requireObject('task.headers', info.headers);
+  requireBoolean('task.isOrphaned', info.isOrphaned);
+  const { id, queue, type, maxRetry, retried, lastError, timeoutMs, retentionMs, headers } = info;
+  const { state, isOrphaned } = info;
+  return {
+    message: {
+      ...{ id, queue, type, payload, maxRetry, retried, lastError, timeoutMs, retentionMs, headers },
+      lastFailedAtMs: timeOf(info.lastFailedAt),
+      deadlineMs: timeOf(info.deadline),
+      completedAtMs: timeOf(info.completedAt),
+      uniqueKey: '',
+      group: typeof info.group === 'string' ? info.group : '',
+    },
+    ...{ state, nextProcessAtMs: timeOf(info.nextProcessAt), isOrphaned },
+    ...{ result: undefined, progress: undefined },
+  };
+}
+
+/** Returns 0 for a time that is absent. */
+function timeOf(text: unknown): number {
+  return typeof text === 'string' ? Date.parse(text) || 0 : 0;
+}
+
+// Errors.
+
+/**
+ * The errors whose message is sent: it has nothing that the client has not sent itself. Others are a fault of the server, or name parts
+ * of it, such as the address of its Redis.
+ */
+const SENT = {
+  ERR_INVALID_ARG_TYPE: TypeError,
+  ERR_INVALID_ARG_VALUE: TypeError,
+  ERR_UNKNOWN_OPTION: TypeError,
+  ERR_OUT_OF_RANGE: RangeError,
+  ERR_TASK_DUPLICATE: EscapementError,
+  ERR_TASK_ID_CONFLICT: EscapementError,
+} satisfies Partial<Record<EscapementErrorCode, unknown>>;
+
+const SENT_CODES: readonly string[] = Object.keys(SENT);
+
+/** Returns whether the client is told what is wrong. */
+export function isSent(error: unknown): error is Error & { readonly code: string } {
+  const { code } = (error ?? {}) as { readonly code?: unknown };
+  return error instanceof Error && typeof code === 'string' && SENT_CODES.includes(code);
+}
+
+/** Returns the error of a task, with the method that the caller has called. */
+export function errorFromJson(json: unknown, op: string): Error {
+  requireObject('error', json);
+  const { code, message } = json as Partial<Record<keyof ErrorJson, unknown>>;
+  requireString('error.code', code);
+  requireString('error.message', message);
+  const type = Object.hasOwn(SENT, code) ? SENT[code as keyof typeof SENT] : undefined;
+  if (type === TypeError || type === RangeError) {
+    return withCode(new type(message), code as EscapementErrorCode);
+  }
+  return new EscapementError(
+    type === undefined ? 'ERR_BROKER_UNAVAILABLE' : (code as EscapementErrorCode),
+    message,
+    { op },
+  );
+}

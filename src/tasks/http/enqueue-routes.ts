@@ -1,0 +1,174 @@
+import { MINUTE_MS } from '../../core/units.ts';
+import { isUnavailable } from '../broker/broker-errors.ts';
+import type { Broker } from '../broker/broker.ts';
+import { Client, settleEach } from '../client.ts';
+import type { TaskInfo } from '../task-info.ts';
+import { DEFAULT_QUEUE } from '../task-options.ts';
+import type { Task } from '../task.ts';
+import type { Action, Call } from './call.ts';
+import {
+  ENQUEUE_PATH,
+  infoToJson,
+  isSent,
+  taskFromJson,
+  type EnqueueBody,
+  type OutcomeJson,
+} from './enqueue-json.ts';
+import { HttpError } from './http-error.ts';
+import type { Route } from './route-table.ts';
+
+/** How long an answer is kept for a retry: several times as long as a client retries by default. */
+const KEPT_MS = 5 * MINUTE_MS;
+
+/** Maximum size of the answers that are kept, in characters: those to some 20 000 tasks. */
+const MAX_KEPT_CHARACTERS = 8_000_000;
+
+/** Maximum number of characters of the id of a request; a UUID has 36. */
+const MAX_ID_CHARACTERS = 100;
+
+type Outcome = PromiseSettledResult<TaskInfo>;
+type Outcomes = readonly OutcomeJson[];
+
+/** The route that enqueues tasks. See `enqueue-json.ts` for its JSON. */
+export function enqueueRoutes(broker: Broker, maxTasks: number): readonly Route<Action>[] {
+  const client = new Client({ broker });
+  const recent = new RecentAnswers();
+  const action: Action = async (call) => {
+    const { tasks, requestId, isRetry } = await readBody(call, maxTasks);
+    const known = isRetry ? recent.find(requestId) : undefined;
+    if (known !== undefined) return { outcomes: await known };
+    const outcomes = enqueue(client, tasks, call, isRetry);
+    if (requestId !== undefined) recent.add(requestId, outcomes, call.nowMs);
+    return { outcomes: await outcomes };
+  };
+  return [{ method: 'POST', pattern: ENQUEUE_PATH, action }];
+}
+
+async function readBody(call: Call, maxTasks: number): Promise<EnqueueBody> {
+  const { tasks, requestId, isRetry = false } = await call.body('tasks', 'requestId', 'isRetry');
+  if (!Array.isArray(tasks)) throw new HttpError(400, 'tasks must be an array');
+  if (tasks.length > maxTasks) {
+    throw new HttpError(413, `a request has at most ${maxTasks} tasks. Received ${tasks.length}`);
+  }
+  if (typeof isRetry !== 'boolean') throw new HttpError(400, 'isRetry must be true or false');
+  if (requestId === undefined && !isRetry) return { tasks, isRetry };
+  if (typeof requestId !== 'string' || requestId === '' || requestId.length > MAX_ID_CHARACTERS) {
+    throw new HttpError(400, `requestId must be a string of 1 to ${MAX_ID_CHARACTERS} characters`);
+  }
+  return { tasks, requestId, isRetry };
+}
+
+async function enqueue(
+  client: Client,
+  json: readonly unknown[],
+  call: Call,
+  isRetry: boolean,
+): Promise<Outcomes> {
+  const read = await settleEach(json, taskFromJson);
+  const tasks = read.filter((one) => one.status === 'fulfilled').map((one) => one.value);
+  const enqueued = await enqueueValid(client, tasks);
+  let nth = 0;
+  const outcomes: OutcomeJson[] = [];
+  for (const one of read) {
+    const outcome = one.status === 'rejected' ? one : (enqueued[nth++] as Outcome);
+    const isDone = isRetry && one.status === 'fulfilled' && isConflict(outcome);
+    const found = isDone ? await enqueuedBefore(call, one.value) : undefined;
+    outcomes.push(outcomeToJson(found === undefined ? outcome : { status: 'fulfilled', value: found }, call));
+  }
+  return outcomes;
+}
+
+/** Instead of the broker's own message, which may have the address of its Redis. */
+const UNAVAILABLE = 'the broker is unavailable';
+
+/** @throws HttpError 503 - the broker is unavailable for all tasks: the client tries again. */
+async function enqueueValid(client: Client, tasks: readonly Task[]): Promise<readonly Outcome[]> {
+  const outcomes = await client.enqueueMany(tasks).catch((reason: unknown) => {
+    if (isUnavailable(reason)) throw new HttpError(503, UNAVAILABLE);
+    throw reason;
+  });
+  const isAway = outcomes.every((one) => one.status === 'rejected' && isUnavailable(one.reason));
+  if (isAway && outcomes.length > 0) throw new HttpError(503, UNAVAILABLE);
+  return outcomes;
+}
+
+function outcomeToJson(outcome: Outcome, call: Call): OutcomeJson {
+  if (outcome.status === 'fulfilled') return { task: infoToJson(outcome.value) };
+  const reason: unknown = outcome.reason;
+  if (isSent(reason)) return { error: { code: reason.code, message: reason.message } };
+  if (!isUnavailable(reason)) call.report(reason);
+  const message = isUnavailable(reason) ? UNAVAILABLE : 'internal error';
+  return { error: { code: 'ERR_BROKER_UNAVAILABLE', message } };
+}
+
+// Retries.
+
+/** A task that holds its own unique lock is a duplicate of itself. */
+function isConflict(outcome: Outcome): boolean {
+  if (outcome.status === 'fulfilled') return false;
+  const { code } = (outcome.reason ?? {}) as { readonly code?: unknown };
+  return code === 'ERR_TASK_ID_CONFLICT' || code === 'ERR_TASK_DUPLICATE';
+}
+
+/** Returns the task that has the id, if it is the same: an attempt whose answer was lost has enqueued it. */
+async function enqueuedBefore({ inspector }: Call, task: Task): Promise<TaskInfo | undefined> {
+  try {
+    const { queue = DEFAULT_QUEUE, taskId = '' } = task.options;
+    const info = await inspector.getTaskInfo(queue, taskId);
+    return info.type === task.type && Buffer.compare(info.payload, task.payload) === 0 ? info : undefined;
+  } catch {
+    return undefined; // the error of the retry is the better one
+  }
+}
+
+interface RecentAnswer {
+  /** Text, so that its size is known and it keeps no payload in memory. */
+  readonly json: Promise<string>;
+  readonly atMs: number;
+  /** 0 while the request is being served. */
+  characters: number;
+}
+
+/**
+ * Answers to recent requests, also to those that are being served. A retry gets the answer that was lost, even if its tasks have been
+ * completed and removed meanwhile, when their ids no longer show that they were there.
+ */
+class RecentAnswers {
+  /** The oldest first. */
+  readonly #answers = new Map<string, RecentAnswer>();
+  #characters = 0;
+
+  find(requestId = ''): Promise<Outcomes> | undefined {
+    return this.#answers.get(requestId)?.json.then((json) => JSON.parse(json) as Outcomes);
+  }
+
+  /** An answer that fails is not kept: the retry is to enqueue the tasks. */
+  add(requestId: string, outcomes: Promise<Outcomes>, nowMs: number): void {
+    this.#remove(requestId);
+    const answer = { json: outcomes.then((all) => JSON.stringify(all)), atMs: nowMs, characters: 0 };
+    this.#answers.set(requestId, answer);
+    answer.json.then(
+      ({ length }) => {
+        if (this.#answers.get(requestId) !== answer) return;
+        answer.characters = length;
+        this.#characters += length;
+        this.#removeOld(nowMs - KEPT_MS);
+      },
+      () => {
+        if (this.#answers.get(requestId) === answer) this.#remove(requestId);
+      },
+    );
+  }
+
+  #removeOld(beforeMs: number): void {
+    for (const [requestId, { atMs, characters }] of this.#answers) {
+      if (atMs >= beforeMs && this.#characters <= MAX_KEPT_CHARACTERS) return;
+      if (characters > 0) this.#remove(requestId); // the others are being served
+    }
+  }
+
+  #remove(requestId: string): void {
+    this.#characters -= this.#answers.get(requestId)?.characters ?? 0;
+    this.#answers.delete(requestId);
+  }
+}

@@ -1,0 +1,241 @@
+import { BackOff } from '../../core/back-off.ts';
+import { systemClock, type Clock } from '../../core/clock.ts';
+import { EscapementError, wrongValue, type EscapementErrorCode } from '../../core/errors.ts';
+import { integer, milliseconds, readOptions, type OptionTable, type Resolved } from '../../core/options.ts';
+import { requireClock } from '../../core/require-clock.ts';
+import { requireObject, requireSignal, requireString } from '../../core/validate.ts';
+import type { TaskRecord } from '../broker/broker.ts';
+import { randomId } from '../random-id.ts';
+import type { TaskOptions } from '../task-options.ts';
+import type { EnqueueRequest, TaskSender } from '../task-sender.ts';
+import type { Task } from '../task.ts';
+import { ENQUEUE_PATH, errorFromJson, recordFromJson, taskToJson, type OutcomeJson } from './enqueue-json.ts';
+import { apiAt, credentialsOf, firstLine, reasonOf, requireHttpUrl } from './http-url.ts';
+
+/** Headers of requests: `{ authorization: 'Bearer …' }`. */
+export type RequestHeaders = Readonly<Record<string, string>>;
+
+/** Options of a `Client` that enqueues over HTTP, in the process that serves its broker by `tasksHandler`. */
+export interface HttpClientOptions {
+  /**
+   * Where the handler is mounted, without `/api`. A user and a password in it are sent as Basic credentials.
+   *
+   * @example 'https://jobs.example/admin'
+   */
+  readonly url: string | URL;
+  /**
+   * Headers of every request, or a function that returns them, which is called before each attempt. Its errors reject the call.
+   *
+   * @default none
+   * @example { authorization: `Bearer ${token}` }
+   */
+  readonly headers?: RequestHeaders | (() => RequestHeaders | Promise<RequestHeaders>);
+  /** How long an attempt waits for the answer, in milliseconds. At least 1. @default 10_000 */
+  readonly timeoutMs?: number;
+  /**
+   * How often a request is tried again if there is no connection, no answer in time, or the status is 502, 503 or 504: after 100 ms,
+   * then twice as long each time, up to 10 s; less a random part of up to a half.
+   *
+   * @default 5: for 3.1 s at most, and the time of the attempts
+   */
+  readonly maxRetries?: number;
+  /** Ends all requests when it fires: they reject with its reason, and their tasks may have been enqueued. @default none */
+  readonly signal?: AbortSignal;
+  /** Time of timeouts and of the delays between attempts. @default systemClock */
+  readonly clock?: Clock;
+}
+
+const OPTIONS = {
+  url: [requireHttpUrl],
+  headers: [requireHeaders, undefined],
+  timeoutMs: [milliseconds(1), 10_000],
+  maxRetries: [integer(0), 5],
+  signal: [requireSignal, undefined],
+  clock: [requireClock, systemClock],
+} satisfies OptionTable<HttpClientOptions>;
+
+/** The response to an attempt, or why there is none. */
+type Attempt =
+  | { readonly status: number; readonly text: string }
+  | { readonly status: undefined; readonly text: string; readonly cause: unknown };
+
+/** Statuses of a server or a proxy that may be able to serve the request soon. */
+const TRY_AGAIN: readonly (number | undefined)[] = [undefined, 502, 503, 504];
+
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/**
+ * Enqueues tasks over HTTP. An attempt whose answer is lost may have enqueued its tasks, so every task has an id and every request too: see
+ * `RecentAnswers` for what the server does with them.
+ */
+export class HttpSender implements TaskSender {
+  readonly #options: Resolved<HttpClientOptions, typeof OPTIONS>;
+  readonly #api: ReturnType<typeof apiAt>;
+  /** Those in the URL. */
+  readonly #credentials: RequestHeaders;
+  /** Ends the pauses and attempts that are pending. */
+  readonly #pending = new Set<() => void>();
+
+  constructor(options: HttpClientOptions) {
+    this.#options = readOptions('Client', options, OPTIONS);
+    const url = new URL(this.#options.url);
+    this.#api = apiAt(url);
+    this.#credentials = credentialsOf(url);
+  }
+
+  get destination(): object {
+    return { url: this.#api.name };
+  }
+
+  async enqueue(task: Task, options: TaskOptions): Promise<TaskRecord> {
+    const [outcome] = await this.#enqueue([{ task, options }], 'Client.enqueue');
+    if (outcome?.status === 'fulfilled') return outcome.value;
+    throw outcome?.reason;
+  }
+
+  enqueueMany(requests: readonly EnqueueRequest[]): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
+    return this.#enqueue(requests, 'Client.enqueueMany');
+  }
+
+  /** Resolves also if the whole request has failed: then every task has. */
+  async #enqueue(
+    requests: readonly EnqueueRequest[],
+    op: string,
+  ): Promise<readonly PromiseSettledResult<TaskRecord>[]> {
+    try {
+      const { last, isRetry } = await this.#send(requests.map(taskToJson));
+      if (last.status !== 200) throw this.#failure(last, isRetry, op);
+      return this.#outcomesOf(last.text, requests, op);
+    } catch (reason) {
+      return requests.map(() => ({ status: 'rejected', reason }));
+    }
+  }
+
+  async #send(tasks: readonly object[]): Promise<{ readonly last: Attempt; readonly isRetry: boolean }> {
+    const requestId = randomId();
+    const backOff = new BackOff();
+    for (let retries = 0; ; retries++) {
+      const isRetry = retries > 0;
+      const last = await this.#attempt(JSON.stringify({ requestId, isRetry, tasks }));
+      if (!TRY_AGAIN.includes(last.status) || retries === this.#options.maxRetries) return { last, isRetry };
+      await this.#pause(backOff.next());
+    }
+  }
+
+  async #attempt(body: string): Promise<Attempt> {
+    const { clock, timeoutMs, signal } = this.#options;
+    const headers = await this.#headers();
+    signal?.throwIfAborted();
+    const controller = new AbortController();
+    const abort = (): void => {
+      controller.abort();
+    };
+    const timeout = clock.setTimeout(abort, timeoutMs);
+    this.#track(abort);
+    try {
+      const response = await fetch(`${this.#api.root}${ENQUEUE_PATH}`, {
+        ...{ method: 'POST', headers, body, signal: controller.signal },
+        redirect: 'manual', // it would take the credentials to another server
+      });
+      return { status: response.status, text: await response.text() };
+    } catch (cause) {
+      signal?.throwIfAborted();
+      const isLate = controller.signal.aborted;
+      return {
+        status: undefined,
+        text: isLate ? `no response within ${timeoutMs} ms` : reasonOf(cause),
+        cause,
+      };
+    } finally {
+      timeout.cancel();
+      this.#untrack(abort);
+    }
+  }
+
+  async #headers(): Promise<Headers> {
+    const { headers = {} } = this.#options;
+    const given = typeof headers === 'function' ? await headers() : headers;
+    requireHeaders('the result of headers', given);
+    const all = new Headers(this.#credentials);
+    for (const [name, value] of Object.entries(given)) all.set(name, value);
+    all.set('accept', 'application/json');
+    all.set('content-type', 'application/json');
+    return all;
+  }
+
+  #pause(pauseMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        timeout.cancel();
+        this.#untrack(end);
+        resolve();
+      };
+      const timeout = this.#options.clock.setTimeout(end, pauseMs);
+      this.#track(end);
+    });
+  }
+
+  /** One listener for all, and only while there are any: Node warns of more than ten on a signal. */
+  #track(stop: () => void): void {
+    if (this.#pending.size === 0) this.#options.signal?.addEventListener('abort', this.#stop);
+    this.#pending.add(stop);
+  }
+
+  #untrack(stop: () => void): void {
+    this.#pending.delete(stop);
+    if (this.#pending.size === 0) this.#options.signal?.removeEventListener('abort', this.#stop);
+  }
+
+  readonly #stop = (): void => {
+    for (const stop of [...this.#pending]) stop();
+  };
+
+  #outcomesOf(
+    text: string,
+    requests: readonly EnqueueRequest[],
+    op: string,
+  ): readonly PromiseSettledResult<TaskRecord>[] {
+    try {
+      const { outcomes } = JSON.parse(text) as { readonly outcomes: readonly OutcomeJson[] };
+      if (outcomes.length !== requests.length) throw wrongValue('outcomes', 'one for each task', outcomes);
+      return requests.map(({ task }, nth) => {
+        const outcome = outcomes[nth] as OutcomeJson;
+        return 'task' in outcome
+          ? { status: 'fulfilled', value: recordFromJson(outcome.task, task.payload) }
+          : { status: 'rejected', reason: errorFromJson(outcome.error, op) };
+      });
+    } catch (cause) {
+      const message = `${this.#api.name} does not respond as the tasks API. Is it mounted there?`;
+      throw new EscapementError('ERR_BROKER_REFUSED', message, { op, cause });
+    }
+  }
+
+  /** A retry that is refused says nothing of the attempts before it. */
+  #failure(attempt: Attempt, isRetry: boolean, op: string): EscapementError {
+    const { status, text } = attempt;
+    if (status === undefined) {
+      const { cause } = attempt;
+      return new EscapementError('ERR_BROKER_UNAVAILABLE', `cannot reach ${this.#api.name}: ${text}`, {
+        op,
+        cause,
+      });
+    }
+    const isUnknown = isRetry || status >= 500;
+    const code: EscapementErrorCode = isUnknown ? 'ERR_BROKER_UNAVAILABLE' : 'ERR_BROKER_REFUSED';
+    const reason = firstLine(text) || 'the request is refused';
+    return new EscapementError(code, `${this.#api.name}: ${reason} (HTTP ${status})`, { op });
+  }
+}
+
+function requireHeaders(argument: string, value: unknown): void {
+  if (typeof value === 'function') return;
+  requireObject(argument, value);
+  for (const [name, text] of Object.entries(value as Record<string, unknown>)) {
+    requireString(`${argument}.${name}`, text);
+    // The value may be a secret, so no message has it.
+    if (!HEADER_NAME.test(name) || !HEADER_VALUE.test(text)) {
+      throw wrongValue(`${argument}.${name}`, 'a header of visible Latin-1 characters', '***');
+    }
+  }
+}

@@ -1,0 +1,413 @@
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  Client,
+  EmbeddedBroker,
+  Server,
+  Task,
+  type EmbeddedBrokerOptions,
+  type LeasedTask,
+} from 'escapement/tasks';
+import { checkBroker, ManualClock } from 'escapement/testing';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
+import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
+import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
+import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
+import { FaultyFileSystem, type Fault } from '../../../diskqueue/faulty-file-system.ts';
+import { Random } from '../../../diskqueue/random.ts';
+import {
+  allRemains,
+  nothingRemains,
+  RecordingFileSystem,
+  someRemains,
+} from '../../../diskqueue/recording-file-system.ts';
+import { SmallDisk } from '../../../diskqueue/small-disk.ts';
+import { FIRST_SEED, runs } from '../../../runs.ts';
+
+let dataPath: string;
+let clock: ManualClock;
+const opened: EmbeddedBroker[] = [];
+
+beforeEach(() => {
+  dataPath = mkdtempSync(join(tmpdir(), 'escapement-durable-'));
+  clock = new ManualClock({ nowMs: 5_000, wallMs: 1_795_262_400_000 });
+});
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((broker) => broker.close().catch(() => undefined)));
+  rmSync(dataPath, { recursive: true });
+});
+
+/** Damage that was reported is an error, unless `onCorruption` is given. */
+async function open(options: EmbeddedBrokerOptions = {}, files?: FileSystem): Promise<EmbeddedBroker> {
+  const onCorruption = ({ reason }: { reason: string }): void => {
+    throw new Error(`damage was found: ${reason}`);
+  };
+  const broker = await EmbeddedBroker.open({
+    ...{ clock, dataPath, onCorruption, ...options },
+    ...(files && { [FILE_SYSTEM]: files }),
+  });
+  opened.push(broker);
+  return broker;
+}
+
+async function reopen(broker: EmbeddedBroker, options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
+  await broker.close();
+  const again = await open(options);
+  checkBroker(again);
+  return again;
+}
+
+function codeOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (error: unknown) => (error as { code: unknown }).code,
+  );
+}
+
+async function leaseOne(broker: EmbeddedBroker, queue: string): Promise<LeasedTask> {
+  const [leased] = await broker.dequeue(queue, 1, LONG_MS);
+  if (leased === undefined) throw new Error('the queue is empty');
+  return leased;
+}
+
+function storeOf(broker: EmbeddedBroker): TaskStore {
+  const { store } = broker[INTERNALS]();
+  if (store === undefined) throw new Error('the broker is closed');
+  return store;
+}
+
+const FIRST = { page: 1, size: 10 };
+
+describe('a reopened broker', () => {
+  test('has every field of a task, and its result and progress', async () => {
+    let broker = await open();
+    const parts = {
+      ...{
+        id: 'id-é',
+        type: 'mail:send',
+        payload: Uint8Array.of(0, 255, 7),
+        headers: { 'x-é': 'ü', empty: '' },
+      },
+      ...{
+        maxRetry: 3,
+        timeoutMs: 1_500,
+        deadlineMs: 1_895_262_400_000.5,
+        retentionMs: 60_000,
+        uniqueKey: 'key',
+      },
+    };
+    await broker.enqueue(newTask(parts));
+    const leased = await leaseOne(broker, QUEUE);
+    await broker.writeResult(leased, Uint8Array.of(1, 2));
+    await broker.writeProgress(leased, '{"at":1}');
+    await broker.retry(leased, { error: 'no wé', isFailure: true }, clock.wallNow() + 5_000);
+    const before = await broker.task(QUEUE, 'id-é');
+    broker = await reopen(broker);
+    expect(await broker.task(QUEUE, 'id-é')).toEqual(before);
+    expect(before).toMatchObject({ state: 'retry', message: { ...parts, retried: 1, lastError: 'no wé' } });
+  });
+
+  test('hands a task out again that was active, at the head, with the same retries, one recovery more and a later epoch', async () => {
+    let broker = await open();
+    await broker.enqueue(newTask({ id: 'first' }));
+    await broker.enqueue(newTask({ id: 'second' }));
+    await broker.enqueue(newTask({ id: 'third' }));
+    const before = await broker.dequeue(QUEUE, 2, LONG_MS);
+    broker = await reopen(broker);
+    const after = await broker.dequeue(QUEUE, 3, LONG_MS);
+    expect(after.map(({ message, recoveries }) => [message.id, message.retried, recoveries])).toEqual([
+      ['first', 0, 1],
+      ['second', 0, 1],
+      ['third', 0, 0],
+    ]);
+    for (const { epoch } of after)
+      expect(epoch).toBeGreaterThan(Math.max(...before.map((task) => task.epoch)));
+    for (const task of before) expect(await codeOf(broker.complete(task))).toBe('ERR_LEASE_LOST');
+  });
+
+  test('does not hand out a task again that was completed', async () => {
+    let broker = await open();
+    await broker.enqueue(newTask());
+    const leased = await leaseOne(broker, QUEUE);
+    await broker.complete(leased);
+    broker = await reopen(broker);
+    expect(await broker.dequeue(QUEUE, 1, LONG_MS)).toEqual([]);
+    expect(await broker.queueStats(QUEUE)).toMatchObject({ processed: 1, processedTotal: 1, failedTotal: 0 });
+  });
+
+  test('keeps queues without tasks, paused ones, ticks and the events of a schedule', async () => {
+    let broker = await open();
+    await broker.enqueue(newTask({ queue: 'a', id: 'x' }));
+    await broker.change('a', { id: 'x' }, 'delete');
+    await broker.enqueue(newTask({ queue: 'b' }));
+    await broker.pause('b');
+    const tick = { entryKey: 'nightly', atMs: clock.wallNow() };
+    await broker.enqueueTick(newTask({ queue: 'c' }), tick);
+    await broker.recordEnqueueEvent('entry', { taskId: 't', atMs: 7 });
+    broker = await reopen(broker);
+    expect(await broker.queues()).toEqual(['a', 'b', 'c']);
+    expect(await broker.queueStats('b')).toMatchObject({ isPaused: true });
+    expect(await broker.enqueueTick(newTask({ queue: 'c' }), tick)).toBeUndefined();
+    expect(await broker.enqueueEvents('entry', FIRST)).toEqual([{ taskId: 't', atMs: 7 }]);
+  });
+
+  test('keeps unique locks for as long as they last', async () => {
+    let broker = await open();
+    await broker.enqueue(newTask({ uniqueKey: 'key', uniqueTtlMs: 10_000 }));
+    await clock.advanceAsync(4_000);
+    broker = await reopen(broker);
+    const again = newTask({ uniqueKey: 'key', uniqueTtlMs: 10_000 });
+    await clock.advanceAsync(5_999);
+    await expect(broker.enqueue(again)).rejects.toMatchObject({ code: 'ERR_TASK_DUPLICATE' });
+    await clock.advanceAsync(1);
+    expect(await broker.enqueue(again)).toMatchObject({ state: 'pending' });
+  });
+
+  test('makes due what fell due while it was closed, and forgets what was retained for long enough', async () => {
+    let broker = await open();
+    await broker.enqueue(newTask({ id: 'scheduled', processAtMs: clock.wallNow() + 10_000 }));
+    await broker.enqueue(newTask({ queue: 'other', id: 'done', retentionMs: 5_000 }));
+    const leased = await leaseOne(broker, 'other');
+    await broker.complete(leased);
+    await broker.close();
+    await clock.advanceAsync(10_000);
+    broker = await open();
+    expect(await broker.task(QUEUE, 'scheduled')).toMatchObject({ state: 'pending' });
+    expect(await broker.tasks('other', 'completed', FIRST)).toEqual([]);
+  });
+
+  test('has the tasks of a set in their group again', async () => {
+    let broker = await open();
+    for (const id of ['1', '2', '3']) await broker.enqueue(newTask({ id, group: 'g' }));
+    const { set } = await broker.takeGroup(QUEUE, 'g', { graceMs: 0, maxDelayMs: 0, maxSize: 2 }, LONG_MS);
+    if (set === undefined) throw new Error('no set was taken');
+    expect(set.messages).toHaveLength(2);
+    broker = await reopen(broker);
+    expect(await broker.groups(QUEUE)).toEqual([{ group: 'g', size: 3 }]);
+    await expect(broker.replaceSet(set, newTask())).rejects.toMatchObject({ code: 'ERR_LEASE_LOST' });
+  });
+});
+
+test('a second broker on the folder is refused, and the folder is free when the first one is closed', async () => {
+  const broker = await open();
+  await expect(open()).rejects.toMatchObject({ code: 'ERR_BROKER_LOCKED' });
+  await broker.close();
+  await open();
+});
+
+test('a payload of more than 1 KiB is not kept in memory, and is read when it is needed', async () => {
+  let broker = await open();
+  const payload = Uint8Array.from({ length: 5_000 }, (_, at) => at % 251);
+  await broker.enqueue(newTask({ id: 'large', payload }));
+  await broker.enqueue(newTask({ id: 'small', payload: payload.slice(0, 1_024) }));
+  for (let round = 0; round < 2; round++) {
+    const kept = [...storeOf(broker).queue(QUEUE).rows.values()].map((row) => row.message.payload.length);
+    expect(kept).toEqual([0, 1_024]);
+    expect((await broker.task(QUEUE, 'large')).message.payload).toEqual(payload);
+    expect((await broker.tasks(QUEUE, 'pending', FIRST))[0]?.message.payload).toEqual(payload);
+    broker = await reopen(broker);
+  }
+  const leased = await leaseOne(broker, QUEUE);
+  expect(leased.message.payload).toEqual(payload);
+});
+
+test('a change of many tasks, and the removal of a queue, are durable when they resolve', async () => {
+  let broker = await open();
+  await broker.enqueueMany(Array.from({ length: 2_500 }, (_, at) => newTask({ id: `${at}` })));
+  await broker.enqueueMany(Array.from({ length: 1_500 }, () => newTask({ queue: 'gone' })));
+  expect(await broker.change(QUEUE, { state: 'pending' }, 'archive')).toBe(2_500);
+  await broker.removeQueue('gone', { force: true });
+  broker = await reopen(broker);
+  expect(await broker.queueStats(QUEUE)).toMatchObject({ counts: { archived: 2_500, pending: 0 } });
+  expect(await broker.queues()).toEqual([QUEUE]);
+});
+
+/** Bytes of the folder. */
+function folderBytes(): number {
+  return readdirSync(dataPath)
+    .filter((name) => name.endsWith('.segment'))
+    .reduce((sum, name) => sum + statSync(join(dataPath, name)).size, 0);
+}
+
+test.each([10, 2_000])(
+  'the folder stays small while tasks with %d bytes come and go, and nothing is lost',
+  async (length) => {
+    const maxBytesPerFile = 32_768;
+    let broker = await open({ maxBytesPerFile, durability: 'os' });
+    const random = new Random(FIRST_SEED);
+    const payload = new Uint8Array(length).fill(7);
+    const kept = new Set<string>();
+    for (let round = 0; round < 400; round++) {
+      if (round % 100 === 0) {
+        kept.add(`kept-${round}`);
+        await broker.enqueue(newTask({ id: `kept-${round}`, queue: 'kept', payload }));
+      }
+      await broker.enqueueMany(Array.from({ length: 10 }, () => newTask({ payload })));
+      for (const task of await broker.dequeue(QUEUE, random.below(20), LONG_MS)) await broker.complete(task);
+      if (round % 150 === 149) broker = await reopen(broker, { maxBytesPerFile, durability: 'os' });
+      const { liveBytes } = storeOf(broker).journal as unknown as { liveBytes: number };
+      expect(folderBytes()).toBeLessThan(3 * liveBytes + 2 * (maxBytesPerFile + length * 10));
+    }
+    broker = await reopen(broker, { maxBytesPerFile });
+    const tasks = await broker.tasks('kept', 'pending', FIRST);
+    expect(tasks.map(({ message }) => message.id)).toEqual([...kept]);
+    for (const { message } of tasks) expect(message.payload).toEqual(payload);
+  },
+);
+
+test('a task that kills its process again and again is archived after maxRecoveries', async () => {
+  let broker = await open();
+  await broker.enqueue(newTask({ id: 'poison' }));
+  for (let crash = 0; crash < 3; crash++) {
+    expect(await broker.dequeue(QUEUE, 1, LONG_MS)).toHaveLength(1);
+    broker = await reopen(broker);
+  }
+  let runs = 0;
+  const server = new Server({ broker, maxRecoveries: 2 });
+  await server.start(() => runs++);
+  await clock.advanceAsync(1_000);
+  expect([runs, (await broker.task(QUEUE, 'poison')).state]).toEqual([0, 'archived']);
+  await server.shutdown();
+});
+
+describe('a disk that is full', () => {
+  test('refuses changes, keeps what was accepted and the leases, and goes on when there is room', async () => {
+    const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
+    let broker = await open({}, disk);
+    await broker.enqueue(newTask({ id: 'before' }));
+    await broker.enqueue(newTask({ id: 'running' }));
+    await broker.change(QUEUE, { id: 'before' }, 'archive');
+    const running = await leaseOne(broker, QUEUE);
+    disk.capacity = 0;
+    let refused = '';
+    for (let at = 0; refused === ''; at++) {
+      const id = `filler-${at}`;
+      await broker.enqueue(newTask({ id, payload: new Uint8Array(900) })).catch((error: unknown) => {
+        expect(error).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', cause: { code: 'ENOSPC' } });
+        refused = id;
+      });
+    }
+    await expect(broker.complete(running)).rejects.toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE' });
+    await clock.advanceAsync(5_000);
+    await expect(broker.complete(running)).rejects.toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE' });
+    disk.capacity = 1e9;
+    await clock.advanceAsync(1_000);
+    checkBroker(broker);
+    await expect(broker.task(QUEUE, refused)).rejects.toMatchObject({ code: 'ERR_TASK_NOT_FOUND' });
+    await broker.complete(running);
+    await broker.enqueue(newTask({ id: refused }));
+    const before = await broker.queueStats(QUEUE);
+    await broker.close();
+    broker = await open({}, disk);
+    expect((await broker.queueStats(QUEUE)).counts).toEqual(before.counts);
+    expect(await broker.task(QUEUE, 'before')).toMatchObject({ state: 'archived' });
+  });
+});
+
+test.each(['write', 'sync'] as const)(
+  'after a %s that fails, changes are refused until the broker is opened again',
+  async (call) => {
+    const files = new RecordingFileSystem();
+    let broker = await open({}, files);
+    await broker.enqueue(newTask({ id: 'kept' }));
+    await broker.close();
+    const fault: Fault = { call, nth: 3, code: 'EIO', isLasting: false };
+    broker = await open({}, new FaultyFileSystem(files, fault));
+    let refused = '';
+    for (let at = 0; refused === ''; at++) {
+      await broker.enqueue(newTask({ id: `${at}` })).catch((error: unknown) => {
+        expect(error).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', cause: { code: 'EIO' } });
+        refused = `${at}`;
+      });
+    }
+    expect(await codeOf(broker.enqueue(newTask()))).toBe('ERR_BROKER_UNAVAILABLE');
+    await clock.advanceAsync(60_000);
+    expect(await codeOf(broker.pause(QUEUE))).toBe('ERR_BROKER_UNAVAILABLE');
+    await broker.close().catch(() => undefined);
+    broker = await open({}, files);
+    expect(await broker.task(QUEUE, 'kept')).toMatchObject({ state: 'pending' });
+    expect(await codeOf(broker.task(QUEUE, refused))).toBe('ERR_TASK_NOT_FOUND');
+  },
+);
+
+/** What was asked for, and what has settled. */
+interface Ledger {
+  /** Log of the disk when the enqueueing, the lease, and the completion of a task settled; undefined: not yet. */
+  enqueued?: number;
+  /** When the completion was asked for. */
+  ending?: number;
+  completed?: number;
+}
+
+describe('after a power cut at any moment', () => {
+  const seeds = Array.from({ length: runs(20) }, (_, at) => FIRST_SEED + at);
+  test.each(seeds)(
+    'every task is there that was enqueued, and none that was completed (history %d)',
+    async (seed) => {
+      const random = new Random(seed);
+      const files = new RecordingFileSystem();
+      const broker = await open({ maxBytesPerFile: 4_096 }, files);
+      const ledger = new Map<string, Ledger>();
+      const pending: Promise<unknown>[] = [];
+      for (let step = 0; step < 60; step++) {
+        const count = random.below(4);
+        for (let at = 0; at < count; at++) {
+          const entry: Ledger = {};
+          const id = `${step}-${at}`;
+          ledger.set(id, entry);
+          const payload = new Uint8Array(random.chance(0.1) ? 2_000 : random.below(100)).fill(step);
+          pending.push(
+            broker.enqueue(newTask({ id, payload })).then(() => (entry.enqueued = files.log.length)),
+          );
+        }
+        if (random.chance(0.5)) await Promise.all(pending);
+        for (const task of await broker.dequeue(QUEUE, random.below(4), LONG_MS)) {
+          const entry = ledger.get(task.message.id);
+          if (entry === undefined || random.chance(0.2)) {
+            pending.push(broker.release(task));
+            continue;
+          }
+          entry.ending = files.log.length;
+          pending.push(broker.complete(task).then(() => (entry.completed = files.log.length)));
+        }
+      }
+      await Promise.all(pending);
+      await broker.close();
+      for (let cut = 0; cut < 12; cut++) {
+        const at = random.below(files.log.length + 1);
+        const remains = random.pick([allRemains, nothingRemains, someRemains(random), someRemains(random)]);
+        const after = await open({}, new RecordingFileSystem(files.afterPowerCut(at, remains)));
+        checkBroker(after);
+        const there = new Set<string>();
+        for (const name of await after.queues()) {
+          for (const { message } of await after.tasks(name, 'pending', { page: 1, size: 1_000 })) {
+            there.add(message.id);
+            expect(message.payload.every((byte) => byte === Number(message.id.split('-')[0]))).toBe(true);
+          }
+        }
+        for (const [id, { enqueued, ending, completed }] of ledger) {
+          const isPromised =
+            enqueued !== undefined && enqueued <= at && (ending === undefined || ending > at);
+          if (isPromised) expect(there, `task ${id} is lost`).toContain(id);
+          if (completed !== undefined && completed <= at)
+            expect(there, `task ${id} came back`).not.toContain(id);
+        }
+        await after.close();
+      }
+    },
+  );
+});
+
+test('a client and a server work with a folder as with memory', async () => {
+  const broker = await EmbeddedBroker.open({ dataPath });
+  const client = new Client({ broker });
+  const server = new Server({ broker });
+  const seen: unknown[] = [];
+  await server.start((task) => void seen.push(task.json()));
+  await client.enqueue(new Task('t', { a: 1 }, { taskId: 'one', retentionMs: 1_000 }));
+  await expect.poll(async () => (await broker.task(QUEUE, 'one')).state).toBe('completed');
+  expect(seen).toEqual([{ a: 1 }]);
+  await server.shutdown();
+});

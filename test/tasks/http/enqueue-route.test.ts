@@ -1,0 +1,313 @@
+import { describe, expect, test } from 'vitest';
+import { EscapementError } from 'escapement';
+import { flakyBroker } from 'escapement/testing';
+import { Task, type Broker } from 'escapement/tasks';
+import { tasksHandler, type TasksHandlerOptions } from 'escapement/tasks/http';
+import { openBench, START_MS, type Bench } from '../support/bench.ts';
+import { serve, serveTasks, type Answer, type Send } from './serve.ts';
+
+const PATH = '/api/tasks';
+
+const enqueue = (send: Send, tasks: unknown, more: object = {}): Promise<Answer> =>
+  send(PATH, { method: 'POST', body: { tasks, ...more } });
+
+/** A handler whose broker has other operations than those of the bench. */
+async function serveBroken(
+  operations: Partial<Broker>,
+  options: Partial<TasksHandlerOptions> = {},
+): Promise<Bench & { readonly send: Send }> {
+  const bench = await openBench();
+  const broker = Object.assign(flakyBroker(bench.broker), operations);
+  return { ...bench, send: await serve(tasksHandler({ broker, ...options })) };
+}
+
+describe('a request to enqueue', () => {
+  test('a request to enqueue is answered with the task', async () => {
+    const { inspector, send } = await serveTasks();
+    const options = { taskId: 'a', queue: 'low', processAt: START_MS + 5, headers: { trace: 'x' } };
+    const answer = await enqueue(send, [{ type: 'work', payload: '{"n":1}', options }]);
+    expect(answer).toMatchObject({ status: 200 });
+    expect(answer.json).toEqual({
+      outcomes: [
+        {
+          task: {
+            ...{ id: 'a', queue: 'low', type: 'work', state: 'scheduled', maxRetry: 25, retried: 0 },
+            ...{ lastError: '', timeoutMs: 1_800_000, retentionMs: 0, headers: { trace: 'x' } },
+            ...{ nextProcessAt: new Date(START_MS + 5).toISOString(), isOrphaned: false },
+          },
+        },
+      ],
+    });
+    expect((await inspector.getTaskInfo('low', 'a')).json()).toEqual({ n: 1 });
+  });
+
+  test('a request to enqueue reports each task for itself', async () => {
+    const { inspector, send } = await serveTasks();
+    const task = (options: object): object => ({ type: 'work', options });
+    const { status, json } = await enqueue(send, [
+      task({ taskId: 'a', uniqueTtlMs: 1_000 }),
+      task({ taskId: 'a' }),
+      task({ uniqueTtlMs: 1_000 }),
+      task({ maxRetrys: 1 }),
+      task({ maxRetry: -1 }),
+      task({ processAt: '2026-11-21' }),
+      task({ processAt: 1, processInMs: 1 }),
+      task({ headers: { a: 1 } }),
+      task({ queue: null }),
+      { type: '' },
+      { type: 'work', payload: { n: 1 } },
+      { type: 'work', payload: 'a', payloadEncoding: 'hex' },
+      { type: 'work', payload: '\ud800' },
+      { type: 'work', more: 1 },
+      null,
+      'work',
+      task({ taskId: 'b' }),
+    ]);
+    expect(status).toBe(200);
+    const { outcomes } = json as { outcomes: { task?: { id: string }; error?: { code: string } }[] };
+    expect(outcomes.map(({ task, error }) => task?.id ?? error?.code)).toEqual([
+      ...['a', 'ERR_TASK_ID_CONFLICT', 'ERR_TASK_DUPLICATE', 'ERR_UNKNOWN_OPTION', 'ERR_OUT_OF_RANGE'],
+      ...['ERR_INVALID_ARG_TYPE', 'ERR_INVALID_ARG_VALUE', 'ERR_INVALID_ARG_TYPE', 'ERR_INVALID_ARG_TYPE'],
+      ...['ERR_INVALID_ARG_VALUE', 'ERR_INVALID_ARG_TYPE', 'ERR_INVALID_ARG_VALUE', 'ERR_INVALID_ARG_VALUE'],
+      ...['ERR_UNKNOWN_OPTION', 'ERR_INVALID_ARG_TYPE', 'ERR_INVALID_ARG_TYPE', 'b'],
+    ]);
+    expect(outcomes[3]?.error).toEqual({
+      code: 'ERR_UNKNOWN_OPTION',
+      message: 'Task: options.maxRetrys is not an option. Did you mean maxRetry?',
+    });
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 2 });
+  });
+
+  test.each([
+    ['AP8=', [0, 255]],
+    ['', []],
+    ['AP8', undefined],
+    ['AP8=\n', undefined],
+    ['AP-_', undefined],
+    ['A', undefined],
+    ['%%%%', undefined],
+  ])('a payload in base64 is decoded, or rejected if it is not canonical: %j', async (payload, bytes) => {
+    const { inspector, send } = await serveTasks();
+    const task = { type: 'work', payload, payloadEncoding: 'base64', options: { taskId: 'a' } };
+    const { json } = await enqueue(send, [task]);
+    const code = bytes === undefined ? 'ERR_INVALID_ARG_VALUE' : undefined;
+    expect(json).toMatchObject({
+      outcomes: [code === undefined ? { task: { id: 'a' } } : { error: { code } }],
+    });
+    if (bytes === undefined) return;
+    expect([...(await inspector.getTaskInfo('default', 'a')).payload]).toEqual(bytes);
+  });
+
+  test.each([
+    ['', 400],
+    ['{', 400],
+    ['null', 400],
+    ['[]', 400],
+    ['{}', 400],
+    ['{"tasks":{"length":1}}', 400],
+    ['{"tasks":[],"more":1}', 400],
+    ['{"tasks":[],"__proto__":{"isRetry":true}}', 400],
+    ['{"tasks":[],"isRetry":1}', 400],
+    ['{"tasks":[],"isRetry":true}', 400],
+    ['{"tasks":[],"requestId":""}', 400],
+    [`{"tasks":[],"requestId":"${'x'.repeat(101)}"}`, 400],
+    ['{"tasks":[]}', 200],
+    ['{"tasks":[],"requestId":"__proto__","isRetry":true}', 200],
+    [`{"tasks":${'['.repeat(100_000)}${']'.repeat(100_000)},"requestId":"a"}`, 200],
+    ['{"tasks":[{"type":"a","options":{"__proto__":{"queue":"b"}}}]}', 200],
+    ['{"tasks":[{"type":"a","options":{"headers":{"__proto__":"x","constructor":"y"}}}]}', 200],
+    ['{"tasks":[{"__proto__":{"type":"a"}}]}', 200],
+  ])('a hostile body does no harm: %.80s', async (body, status) => {
+    const { send } = await serveTasks({ onError: (error) => expect.unreachable(String(error)) });
+    expect(await send(PATH, { method: 'POST', body })).toMatchObject({ status });
+    expect(({} as { queue?: string }).queue).toBeUndefined();
+  });
+
+  test('a header may have any name', async () => {
+    const { inspector, send } = await serveTasks();
+    const body = '{"tasks":[{"type":"a","options":{"taskId":"a","headers":{"__proto__":"x"}}}]}';
+    await send(PATH, { method: 'POST', body });
+    const { headers } = await inspector.getTaskInfo('default', 'a');
+    expect(Object.entries(headers)).toEqual([['__proto__', 'x']]);
+  });
+
+  test('a request may have maxTasksPerRequest tasks, and maxBodyBytes bytes', async () => {
+    const { inspector, send } = await serveTasks({ maxTasksPerRequest: 2, maxBodyBytes: 100 });
+    const task = { type: 'work' };
+    expect(await enqueue(send, [task, task])).toMatchObject({ status: 200 });
+    expect(await enqueue(send, [task, task, task])).toMatchObject({
+      ...{ status: 413, text: 'a request has at most 2 tasks. Received 3\n' },
+    });
+    expect(await enqueue(send, [{ type: 'work', payload: 'x'.repeat(100) }])).toMatchObject({
+      ...{ status: 413, text: 'the body is longer than 100 bytes\n' },
+    });
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 2 });
+    const many = await serveTasks();
+    expect(await enqueue(many.send, Array(1_000).fill(task))).toMatchObject({ status: 200 });
+    expect(await enqueue(many.send, Array(1_001).fill(task))).toMatchObject({ status: 413 });
+  });
+
+  test('a request to enqueue needs the authorization, a handler that is not read-only, and JSON', async () => {
+    const tasks = [{ type: 'work' }];
+    const locked = await serveTasks({ authorize: () => false });
+    expect(await enqueue(locked.send, tasks)).toMatchObject({ status: 403 });
+    const readOnly = await serveTasks({ readOnly: true });
+    expect(await enqueue(readOnly.send, tasks)).toMatchObject({ status: 405 });
+    const { inspector, send } = await serveTasks();
+    for (const type of [undefined, 'text/plain', 'application/x-www-form-urlencoded']) {
+      const request = { method: 'POST', body: { tasks }, headers: { 'content-type': type as string } };
+      expect(await send(PATH, request)).toMatchObject({ status: 415 });
+    }
+    const headers = { origin: 'http://evil.example' };
+    expect(await send(PATH, { method: 'POST', body: { tasks }, headers })).toMatchObject({ status: 403 });
+    expect(await send(PATH)).toMatchObject({ status: 405, headers: { allow: 'POST' } });
+    for (const one of [locked, readOnly, { inspector }]) expect(await one.inspector.queues()).toEqual([]);
+  });
+
+  test('a request to enqueue reveals nothing of an unknown error, and reports it', async () => {
+    const reported: unknown[] = [];
+    const secret = new Error('secret');
+    const reasons = [secret, new EscapementError('ERR_WIRE_MESSAGE', 'secret'), undefined];
+    const { send } = await serveBroken(
+      { enqueueMany: (tasks) => Promise.resolve(tasks.map((_, nth) => rejected(reasons[nth]))) },
+      { onError: (error) => reported.push(error) },
+    );
+    const { status, text } = await enqueue(send, [{ type: 'a' }, { type: 'b' }, { type: 'c' }]);
+    expect(status).toBe(200);
+    const error = { code: 'ERR_BROKER_UNAVAILABLE', message: 'internal error' };
+    expect(JSON.parse(text)).toEqual({ outcomes: [{ error }, { error }, { error }] });
+    expect(reported).toEqual(reasons);
+  });
+
+  test('a request to enqueue is answered with 503 only if the broker is unavailable for all tasks', async () => {
+    const lost = new EscapementError('ERR_BROKER_UNAVAILABLE', 'connect ECONNREFUSED 10.0.0.1:6379');
+    let refuses = 2;
+    const { broker, send } = await serveBroken({
+      enqueueMany: async (tasks) => {
+        const outcomes = await broker.enqueueMany(tasks.slice(refuses));
+        return [...tasks.slice(0, refuses).map(() => rejected(lost)), ...outcomes];
+      },
+    });
+    const tasks = [{ type: 'a' }, { type: 'b' }];
+    const all = await enqueue(send, tasks);
+    expect(all).toMatchObject({ status: 503, text: 'the broker is unavailable\n' });
+    refuses = 1;
+    const some = await enqueue(send, tasks);
+    expect(some).toMatchObject({ status: 200, json: { outcomes: [{ error: { code: lost.code } }, {}] } });
+    expect(some.text).not.toContain('10.0.0.1');
+    await broker.close();
+    refuses = 0;
+    expect(await enqueue(send, tasks)).toMatchObject({ status: 503 });
+  });
+});
+
+describe('a request that is tried again', () => {
+  const task = { type: 'work', payload: 'p', options: { taskId: 'a', uniqueTtlMs: 60_000 } };
+  const first = { requestId: 'r1' };
+  const again = { requestId: 'r1', isRetry: true };
+
+  test('a request that is tried again has the same answer, also if its tasks are done and removed', async () => {
+    const { broker, clock, inspector, lease, send } = await serveTasks();
+    const answer = await enqueue(send, [task], first);
+    await broker.complete(await lease());
+    clock.advance(60_000);
+    expect((await enqueue(send, [task], again)).text).toBe(answer.text);
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 0, processed: 1 });
+  });
+
+  test('a request that is tried again while it is served waits for the same answer', async () => {
+    let release: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let calls = 0;
+    const { broker, send } = await serveBroken({
+      enqueueMany: async (tasks) => {
+        calls++;
+        await held;
+        return broker.enqueueMany(tasks);
+      },
+    });
+    const answers = [enqueue(send, [task], first), enqueue(send, [task], again)];
+    setTimeout(release, 20);
+    const [one, two] = await Promise.all(answers);
+    expect(one).toMatchObject({ status: 200, json: { outcomes: [{ task: { id: 'a' } }] } });
+    expect(two?.text).toBe(one?.text);
+    expect(calls).toBe(1);
+  });
+
+  test('a request that has the id of another one is not a retry', async () => {
+    const { inspector, send } = await serveTasks();
+    for (const more of [first, first, { requestId: 'r2', isRetry: true }]) {
+      expect(await enqueue(send, [{ type: 'work' }], more)).toMatchObject({ status: 200 });
+    }
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 3 });
+  });
+
+  test('a request that is tried again after a 503 is enqueued', async () => {
+    let isAway = true;
+    const { broker, send } = await serveBroken({
+      enqueueMany: (tasks) =>
+        isAway
+          ? Promise.reject(new EscapementError('ERR_BROKER_UNAVAILABLE', 'at 10.0.0.1'))
+          : broker.enqueueMany(tasks),
+    });
+    expect(await enqueue(send, [task], first)).toMatchObject({
+      ...{ status: 503, text: 'the broker is unavailable\n' },
+    });
+    isAway = false;
+    expect(await enqueue(send, [task], again)).toMatchObject({ json: { outcomes: [{ task: { id: 'a' } }] } });
+  });
+
+  test('a request that is tried again in another process finds its tasks by their id', async () => {
+    const { broker, client, lease, send } = await serveTasks();
+    await enqueue(send, [task, { type: 'work', options: { taskId: 'b' } }], first);
+    await client.enqueue(new Task('other', 1, { taskId: 'c' }));
+    await lease();
+    const restarted = await serve(tasksHandler({ broker }));
+    const all = [
+      ...[task, { type: 'work', options: { taskId: 'b' } }, { type: 'work', options: { taskId: 'c' } }],
+      ...[
+        { type: 'work', payload: 'q', options: { taskId: 'a' } },
+        { ...task, options: { taskId: 'd', uniqueTtlMs: 60_000 } },
+      ],
+    ];
+    const outcomes = [
+      ...[{ task: { id: 'a', state: 'active' } }, { task: { id: 'b', state: 'pending' } }],
+      ...[{ error: { code: 'ERR_TASK_ID_CONFLICT' } }, { error: { code: 'ERR_TASK_ID_CONFLICT' } }],
+      { error: { code: 'ERR_TASK_DUPLICATE' } },
+    ];
+    expect(await enqueue(restarted, all, again)).toMatchObject({ json: { outcomes } });
+    expect(await enqueue(restarted, [task], { requestId: 'r2' })).toMatchObject({
+      json: { outcomes: [{ error: { code: 'ERR_TASK_DUPLICATE' } }] },
+    });
+  });
+
+  test('a request that is tried again is enqueued if its answer was too long ago', async () => {
+    const { broker, clock, inspector, lease, send } = await serveTasks();
+    await enqueue(send, [task], first);
+    await broker.complete(await lease());
+    clock.advance(5 * 60_000 + 1);
+    await enqueue(send, [], { requestId: 'r2' }); // forgets
+    await enqueue(send, [task], again);
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 1, processed: 1 });
+  });
+
+  test('the answers that are kept take 8 MB at most', async () => {
+    const { inspector, send } = await serveTasks();
+    await enqueue(send, [{ type: 'work', options: { taskId: 'first' } }], first);
+    await inspector.change('default', { id: 'first' }, 'delete');
+    const headers = { large: 'x'.repeat(900_000) };
+    for (let n = 0; n < 10; n++) {
+      await enqueue(send, [{ type: 'work', options: { headers } }], { requestId: `large ${n}` });
+    }
+    await enqueue(send, [{ type: 'work', options: { taskId: 'first' } }], again);
+    expect(await inspector.getTaskInfo('default', 'first')).toMatchObject({ state: 'pending' });
+    await enqueue(send, [{ type: 'work', options: { headers } }], { requestId: 'large 9', isRetry: true });
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 11 });
+  });
+});
+
+function rejected(reason: unknown): PromiseRejectedResult {
+  return { status: 'rejected', reason };
+}

@@ -1,0 +1,207 @@
+import { createServer as createHttpServer } from 'node:http';
+import { createServer } from 'node:net';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { ManualClock } from 'escapement';
+import { Client, Task } from 'escapement/tasks';
+import { tasksHandler } from 'escapement/tasks/http';
+import { openBench } from '../support/bench.ts';
+import { LONG_MS, openClient, openRemote, passing } from './remote.ts';
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+describe('retries', () => {
+  test('a connection that is lost after enqueueing leaves one task, which the retry returns', async () => {
+    let requests = 0;
+    const { client, inspector, time } = await openRemote({}, {}, (handle, _, response) => {
+      if (++requests === 1) response.writeHead = () => response.destroy();
+      handle();
+    });
+    const info = await passing(time, client.enqueue(new Task('a', 1)));
+    expect(requests).toBe(2);
+    expect(await inspector.listPendingTasks('default')).toEqual([info]);
+  });
+
+  test('a task that was enqueued and done before the retry is not done again', async () => {
+    let requests = 0;
+    const { broker, client, inspector, lease, time } = await openRemote({}, {}, (handle, _, response) => {
+      if (++requests === 1) {
+        response.writeHead = () => {
+          void lease().then((task) => broker.complete(task));
+          return response.destroy();
+        };
+      }
+      handle();
+    });
+    await expect(passing(time, client.enqueue(new Task('a', 1)))).resolves.toMatchObject({ type: 'a' });
+    expect(requests).toBe(2);
+    expect(await inspector.getQueueInfo('default')).toMatchObject({ size: 0, processed: 1 });
+  });
+
+  test.each([502, 503, 504])('a request is tried again after a response of %i', async (status) => {
+    const delays: number[] = [];
+    let requests = 0;
+    const bench = await openRemote({}, {}, (handle, _, response) => {
+      delays.push(bench.time.now());
+      if (++requests <= 3) response.writeHead(status).end();
+      else handle();
+    });
+    await expect(passing(bench.time, bench.client.enqueue(new Task('a')))).resolves.toBeDefined();
+    expect(requests).toBe(4);
+    const [first = 0, second = 0, third = 0, last = 0] = delays;
+    expect(second - first).toBeGreaterThanOrEqual(50);
+    expect(third - second).toBeGreaterThanOrEqual(100);
+    expect(last - third).toBeGreaterThanOrEqual(200);
+  });
+
+  test('a retry that is refused leaves open whether the first attempt has enqueued the task', async () => {
+    let requests = 0;
+    const { client, inspector, time } = await openRemote({}, {}, (handle, _, response) => {
+      requests++;
+      if (requests === 1) response.writeHead = () => response.destroy();
+      if (requests === 1) handle();
+      else response.writeHead(401).end('expired');
+    });
+    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject({
+      ...{
+        code: 'ERR_BROKER_UNAVAILABLE',
+        message: expect.stringMatching(/: expired \(HTTP 401\)$/) as unknown,
+      },
+    });
+    expect([requests, await inspector.queues()]).toEqual([2, ['default']]);
+  });
+
+  test('a request is tried again at most maxRetries times', async () => {
+    for (const maxRetries of [0, 2]) {
+      let requests = 0;
+      const { client, time, url } = await openRemote({ maxRetries }, {}, (_handle, _, response) => {
+        requests++;
+        response.writeHead(503).end('<html>busy</html>');
+      });
+      const error = await passing(
+        time,
+        client.enqueue(new Task('a')).catch((one: unknown) => one),
+      );
+      expect(error).toMatchObject({
+        ...{ code: 'ERR_BROKER_UNAVAILABLE', op: 'Client.enqueue' },
+        message: `${url}: the request is refused (HTTP 503)`,
+      });
+      expect(requests).toBe(maxRetries + 1);
+    }
+  });
+
+  test('a server that is down is unavailable', async () => {
+    const time = new ManualClock();
+    const url = `http://127.0.0.1:${await freePort()}`;
+    const client = new Client({ url, clock: time });
+    const error = await passing(
+      time,
+      client.enqueue(new Task('a')).catch((one: unknown) => one),
+    );
+    expect(error).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', op: 'Client.enqueue' });
+    expect((error as Error).message).toMatch(`cannot reach ${url}: connect ECONNREFUSED`);
+    expect((error as Error).cause).toBeInstanceOf(Error);
+    const [outcome] = await passing(time, client.enqueueMany([new Task('a')]));
+    expect(outcome).toMatchObject({ status: 'rejected', reason: { op: 'Client.enqueueMany' } });
+  });
+
+  test('a server that comes back gets the task', async () => {
+    const time = new ManualClock();
+    const port = await freePort();
+    const client = new Client({ url: `http://127.0.0.1:${port}`, clock: time, timeoutMs: LONG_MS });
+    const enqueued = client.enqueue(new Task('a', 1, { taskId: 'a' }));
+    while (time.pendingWakeups === 0) await new Promise(setImmediate);
+    const { broker, inspector } = await openBench();
+    const server = createHttpServer(tasksHandler({ broker })).listen(port, '127.0.0.1');
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    await passing(time, enqueued);
+    expect(await inspector.getTaskInfo('default', 'a')).toMatchObject({ state: 'pending' });
+  });
+
+  test('a server that does not answer in time is unavailable', async () => {
+    const time = new ManualClock();
+    let requests = 0;
+    const client = await openClient(
+      (_, response) => {
+        requests++;
+        response.writeHead(200).write('{'); // and no more
+      },
+      { clock: time, timeoutMs: 1_000, maxRetries: 1 },
+    );
+    await expect(passing(time, client.enqueue(new Task('a')))).rejects.toMatchObject({
+      ...{
+        code: 'ERR_BROKER_UNAVAILABLE',
+        message: expect.stringMatching(/no response within 1000 ms$/) as unknown,
+      },
+    });
+    expect(requests).toBeLessThanOrEqual(2);
+  });
+
+  test.each([
+    ['', 'ERR_BROKER_REFUSED'],
+    ['<html>', 'ERR_BROKER_REFUSED'],
+    ['null', 'ERR_BROKER_REFUSED'],
+    ['{}', 'ERR_BROKER_REFUSED'],
+    ['{"outcomes":[]}', 'ERR_BROKER_REFUSED'],
+    ['{"outcomes":[null]}', 'ERR_BROKER_REFUSED'],
+    ['{"outcomes":[{}]}', 'ERR_BROKER_REFUSED'],
+    ['{"outcomes":[{"task":{}}]}', 'ERR_BROKER_REFUSED'],
+    ['{"outcomes":[{"task":null}]}', 'ERR_BROKER_REFUSED'],
+    ['{"outcomes":[{"error":{"code":5,"message":"a"}}]}', 'ERR_BROKER_REFUSED'],
+    ['{"outcomes":[{"error":{"code":"__proto__","message":"a"}}]}', 'ERR_BROKER_UNAVAILABLE'],
+    ['{"outcomes":[{"error":{"code":"ERR_NEW","message":"a"}}]}', 'ERR_BROKER_UNAVAILABLE'],
+  ])('a hostile answer is an error: %s', async (text, code) => {
+    const client = await openClient((_, response) => response.end(text));
+    await expect(client.enqueue(new Task('a'))).rejects.toMatchObject({ code });
+  });
+});
+
+describe('closing', () => {
+  test('close waits for the requests, which succeed', async () => {
+    let answer: (() => void) | undefined;
+    const { client, inspector } = await openRemote({}, {}, (handle) => {
+      answer = handle;
+    });
+    const enqueued = client.enqueue(new Task('a'));
+    const closed = vi.fn();
+    const closing = client.close().then(closed);
+    await vi.waitUntil(() => answer);
+    expect(closed).not.toHaveBeenCalled();
+    answer?.();
+    await closing;
+    await expect(enqueued).resolves.toMatchObject({ state: 'pending' });
+    expect(await inspector.queues()).toEqual(['default']);
+  });
+
+  test('the signal ends attempts and pauses with its reason, and leaves no listener', async () => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const added = vi.spyOn(signal, 'addEventListener');
+    const removed = vi.spyOn(signal, 'removeEventListener');
+    let requests = 0;
+    const client = await openClient(
+      (_, response) => {
+        if (++requests % 2 === 0) response.writeHead(503).end();
+      },
+      { signal, maxRetries: 5, clock: new ManualClock() },
+    );
+    const all = Promise.allSettled(Array.from({ length: 20 }, () => client.enqueue(new Task('a'))));
+    await vi.waitUntil(() => requests === 20);
+    const reason = new Error('stop');
+    controller.abort(reason);
+    for (const one of await all) expect(one).toMatchObject({ status: 'rejected', reason });
+    await client.close();
+    await expect(new Client({ url: 'http://x', signal }).enqueue(new Task('a'))).rejects.toBe(reason);
+    expect(requests).toBe(20);
+    expect(added).toHaveBeenCalledOnce();
+    expect(removed).toHaveBeenCalledOnce();
+  });
+});

@@ -1,0 +1,232 @@
+import type { IncomingMessage } from 'node:http';
+import { describe, expect, test, vi } from 'vitest';
+import { Client, defineTask, EmbeddedBroker, Task, type TaskOptions } from 'escapement/tasks';
+import type { TasksHandlerOptions } from 'escapement/tasks/http';
+import { TASK_OPTIONS } from '../../../src/tasks/task-options.ts';
+import { openBench, START_MS } from '../support/bench.ts';
+import { openClient, openRemote, passing } from './remote.ts';
+import { listen } from './serve.ts';
+
+describe('a client with a URL', () => {
+  const EVERY_OPTION: Required<TaskOptions>[] = [
+    {
+      ...{ queue: 'low', taskId: 'a', maxRetry: 3, timeoutMs: 1_500, deadline: new Date(START_MS + 9_000) },
+      ...{ uniqueTtlMs: 60_000, processAt: new Date(START_MS + 7), processInMs: undefined },
+      ...{ retentionMs: 5_000, group: 'g', headers: { trace: 'ä', __proto__x: '' } },
+    },
+    {
+      ...{ queue: 'low', taskId: 'b', maxRetry: 0, timeoutMs: 0, deadline: START_MS + 9_000 },
+      ...{ uniqueTtlMs: 1_000, processAt: undefined, processInMs: 70, retentionMs: 0 },
+      ...{ group: 'g', headers: {} },
+    },
+  ];
+
+  test.each(EVERY_OPTION)('a client with a URL passes on every option: %j', async (options) => {
+    expect(Object.keys(options).sort()).toEqual(Object.keys(TASK_OPTIONS).sort());
+    const [there, here] = [await openRemote(), await openBench()];
+    const task = new Task('work', { userId: 42 }, { headers: { of: 'task' }, maxRetry: 99, processInMs: 1 });
+    const info = await there.client.enqueue(task, options);
+    expect(info).toEqual(await here.client.enqueue(task, options));
+    const id = String(options.taskId);
+    expect(await there.inspector.getTaskInfo('low', id)).toEqual(await here.inspector.getTaskInfo('low', id));
+    await expect(there.client.enqueue(task, { ...options, taskId: 'c' })).rejects.toMatchObject({
+      ...{ code: 'ERR_TASK_DUPLICATE', op: 'Client.enqueue' },
+    });
+  });
+
+  test.each([
+    [undefined],
+    [new Uint8Array()],
+    [Uint8Array.of(0, 255, 254)],
+    [{ text: '\ufeff"€😀\u0000' }],
+    ['\ud800'],
+  ])('a client with a URL passes on the payload %j', async (payload) => {
+    const { broker, client, inspector } = await openRemote();
+    const task = new Task('work', payload, { uniqueTtlMs: 1_000 });
+    const { id, queue, payload: known } = await client.enqueue(task);
+    expect(Buffer.from(known)).toEqual(Buffer.from(task.payload));
+    expect(Buffer.from((await inspector.getTaskInfo(queue, id)).payload)).toEqual(Buffer.from(task.payload));
+    const here = await openBench();
+    const local = await here.client.enqueue(task); // the lock depends on the bytes, and on whether there are any
+    const { message } = await broker.task(queue, id);
+    expect(message.uniqueKey).toBe((await here.broker.task(queue, local.id)).message.uniqueKey);
+  });
+
+  test('a client with a URL fails as one with a broker, and names the method', async () => {
+    const { client } = await openRemote();
+    await client.enqueue(new Task('work', 1, { taskId: 'a' }));
+    const error = await client.enqueue(new Task('work', 1, { taskId: 'a' })).catch((one: unknown) => one);
+    expect(error).toMatchObject({
+      ...{ name: 'EscapementError', code: 'ERR_TASK_ID_CONFLICT', op: 'Client.enqueue' },
+      message: "queue 'default' already has a task 'a'",
+    });
+    await expect(client.enqueue(new Task('a'), { maxRetry: -1 })).rejects.toThrow(RangeError);
+    await expect(client.enqueue(new Task('a'), { maxRetrys: 1 } as never)).rejects.toMatchObject({
+      code: 'ERR_UNKNOWN_OPTION',
+    });
+    await expect(client.enqueue({} as never)).rejects.toThrow(TypeError);
+    const validate = (): never => {
+      throw new Error('never valid');
+    };
+    const checked = defineTask('a', { schema: { '~standard': { version: 1, vendor: 'test', validate } } });
+    await expect(client.enqueue(checked.task(1))).rejects.toThrow('never valid');
+    await client.close();
+    await expect(client.enqueue(new Task('a'))).rejects.toMatchObject({ code: 'ERR_CLIENT_CLOSED' });
+    await expect(client.enqueueMany([])).rejects.toMatchObject({ code: 'ERR_CLIENT_CLOSED' });
+  });
+
+  test('enqueueMany is one request, and each task succeeds or fails by itself', async () => {
+    let requests = 0;
+    const { client, inspector } = await openRemote({}, {}, (handle) => {
+      requests++;
+      handle();
+    });
+    const enqueued: string[] = [];
+    client.on('enqueued', ({ id }) => enqueued.push(id));
+    const task = new Task('work', 1);
+    const outcomes = await client.enqueueMany(
+      [
+        new Task('work', 1, { taskId: 'a' }),
+        { task, options: { taskId: 'a' } },
+        { task, options: { maxRetry: -1 } },
+        { task, options: { taskId: 'b', queue: 'low' } },
+      ],
+      { queue: 'high' },
+    );
+    expect(outcomes).toMatchObject([
+      { status: 'fulfilled', value: { id: 'a', queue: 'high', state: 'pending' } },
+      { status: 'rejected', reason: { code: 'ERR_TASK_ID_CONFLICT', op: 'Client.enqueueMany' } },
+      { status: 'rejected', reason: { code: 'ERR_OUT_OF_RANGE' } },
+      { status: 'fulfilled', value: { id: 'b', queue: 'low' } },
+    ]);
+    expect([requests, enqueued]).toEqual([1, ['a', 'b']]);
+    expect((await inspector.queues()).toSorted()).toEqual(['high', 'low']);
+    expect(await client.enqueueMany([])).toEqual([]);
+    expect(requests).toBe(1);
+  });
+
+  test('a client with a URL runs its middleware', async () => {
+    const { client } = await openRemote();
+    client.use((request, next) => next({ ...request, options: { ...request.options, queue: 'low' } }));
+    await expect(client.enqueue(new Task('a'))).resolves.toMatchObject({ queue: 'low' });
+    const [outcome] = await client.enqueueMany([new Task('a')]);
+    expect(outcome).toMatchObject({ status: 'fulfilled', value: { queue: 'low' } });
+  });
+
+  test.each([
+    [{ url: 'redis://localhost' }],
+    [{ url: 'jobs.example' }],
+    [{ url: 5 }],
+    [{ url: 'http://x', timeoutMs: 0 }],
+    [{ url: 'http://x', maxRetries: -1 }],
+    [{ url: 'http://x', headers: 'a' }],
+    [{ url: 'http://x', headers: { authorization: 5 } }],
+    [{ url: 'http://x', headers: { 'a b': 'c' } }],
+    [{ url: 'http://x', signal: {} }],
+    [{ url: 'http://x', clock: {} }],
+    [{ url: 'http://x', broker: {} }],
+    [{}],
+    [undefined],
+  ])('a client rejects the options %j', (options) => {
+    expect(() => new Client(options as never)).toThrow(
+      expect.objectContaining({ code: expect.stringMatching(/^ERR_/) as unknown }) as Error,
+    );
+  });
+
+  test('errors and consoles show no secrets', () => {
+    const headers = { authorization: 'Bearer s3cret\n' };
+    for (const options of [{ url: 'http://x', headers }, { url: 'ftp://me:s3cret@x' }]) {
+      const error: unknown = (() => {
+        try {
+          return new Client(options);
+        } catch (thrown) {
+          return thrown;
+        }
+      })();
+      expect(error).toBeInstanceOf(TypeError);
+      expect(String(error)).not.toContain('s3cret');
+    }
+  });
+});
+
+describe('authorization', () => {
+  const authorize = ({ headers }: IncomingMessage): boolean => headers.authorization === 'Bearer t2';
+
+  test('headers are sent with each request', async () => {
+    const { client } = await openRemote({ headers: { Authorization: 'Bearer t2' } }, { authorize });
+    await expect(client.enqueue(new Task('a'))).resolves.toMatchObject({ state: 'pending' });
+  });
+
+  test('headers may be a function, which is called before each attempt', async () => {
+    let n = 0;
+    const headers = vi.fn(() =>
+      Promise.resolve({ authorization: `Bearer t${++n}`, 'content-type': 'text/html' }),
+    );
+    let requests = 0;
+    const { client, time } = await openRemote({ headers }, { authorize }, (handle, _, response) => {
+      if (++requests === 1) response.destroy();
+      else handle();
+    });
+    await expect(passing(time, client.enqueue(new Task('a')))).resolves.toMatchObject({ state: 'pending' });
+    expect(headers).toHaveBeenCalledTimes(2);
+  });
+
+  test('errors of the function reject the call, and so does a wrong result', async () => {
+    const error = new Error('no token');
+    const rejecting = await openClient(() => undefined, { headers: () => Promise.reject(error) });
+    await expect(rejecting.enqueue(new Task('a'))).rejects.toBe(error);
+    const wrong = await openClient(() => undefined, { headers: () => ({ a: 'b\nc' }) });
+    await expect(wrong.enqueue(new Task('a'))).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' });
+  });
+
+  test('credentials in the URL are sent as Basic, unless headers has others', async () => {
+    const seen: unknown[] = [];
+    const port = await listen((request, response) => {
+      seen.push(request.headers.authorization);
+      response.writeHead(403).end();
+    });
+    const url = new URL(`http://me:p%40ss@127.0.0.1:${port}/`);
+    await new Client({ url }).enqueue(new Task('a')).catch(() => undefined);
+    await new Client({ url, headers: { authorization: 'x' } }).enqueue(new Task('a')).catch(() => undefined);
+    expect(seen).toEqual([`Basic ${btoa('me:p@ss')}`, 'x']);
+  });
+
+  test.each<[number | undefined, Partial<TasksHandlerOptions>, RegExp]>([
+    [403, { authorize: () => false }, /: forbidden \(HTTP 403\)$/],
+    [401, { authorize: () => ({ challenge: 'Basic' }) }, /: unauthorized \(HTTP 401\)$/],
+    [405, { readOnly: true }, /: POST is not allowed here \(HTTP 405\)$/],
+    [404, { rootPath: '/elsewhere' }, /: not found \(HTTP 404\)$/],
+    [413, { maxBodyBytes: 10 }, /: the body is longer than 10 bytes \(HTTP 413\)$/],
+  ])('a refusal rejects, and is not tried again: %s', async (_, served, message) => {
+    let requests = 0;
+    const { client, inspector } = await openRemote({}, served, (handle) => {
+      requests++;
+      handle();
+    });
+    const error = await client.enqueue(new Task('a')).catch((one: unknown) => one);
+    expect(error).toMatchObject({ code: 'ERR_BROKER_REFUSED', op: 'Client.enqueue' });
+    expect((error as Error).message).toMatch(message);
+    expect([requests, await inspector.queues()]).toEqual([1, []]);
+  });
+
+  test('too many tasks are refused together', async () => {
+    const { client, inspector } = await openRemote({}, { maxTasksPerRequest: 1 });
+    const refused = { status: 'rejected', reason: { code: 'ERR_BROKER_REFUSED', op: 'Client.enqueueMany' } };
+    const outcomes = await client.enqueueMany([new Task('a'), new Task('b')]);
+    expect(outcomes).toMatchObject([refused, refused]);
+    expect(await inspector.queues()).toEqual([]);
+  });
+
+  test('a redirect is not followed, because it would take the credentials to another server', async () => {
+    const client = await openClient((_, response) =>
+      response.writeHead(302, { location: 'http://x/' }).end(),
+    );
+    await expect(client.enqueue(new Task('a'))).rejects.toMatchObject({ code: 'ERR_BROKER_REFUSED' });
+  });
+});
+
+test('a client needs either a broker or a URL', async () => {
+  const broker = await EmbeddedBroker.open();
+  expect(() => new Client({ broker, url: 'http://x' })).toThrow('options.broker is not an option');
+  expect(() => new Client({} as never)).toThrow('options.broker must be a Broker');
+});
