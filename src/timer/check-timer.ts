@@ -1,5 +1,6 @@
 import { isTaskCallback } from './async-context.ts';
 import { INTERNALS, type SystemTimer, type TimerInternals } from './system-timer.ts';
+import { NO_SLOT } from './timer-table.ts';
 import { entryIn, isTimerTask } from './timer-task.ts';
 import type { TimerTaskList } from './timer-task-list.ts';
 import type { TimerWheels } from './timer-wheels.ts';
@@ -122,7 +123,7 @@ function checkEntry(slot: number, { wheels: { table }, driver }: TimerInternals)
 /** A slot that holds no entry must hold no reference: that would be a leak. */
 function checkSlots({ table }: TimerWheels, linked: Set<number>): void {
   for (let slot = 1; slot < table.top; slot++) {
-    if (linked.has(slot) || table.isLinked(slot)) continue;
+    if (linked.has(slot) || table.sentinelOf(slot) > NO_SLOT) continue;
     ensure(table.argumentOf(slot) === undefined, `free slot ${slot} still holds its argument`);
   }
 }

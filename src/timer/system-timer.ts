@@ -118,7 +118,7 @@ export class SystemTimer implements Timer {
    * @throws TypeError `ERR_INVALID_ARG_TYPE` - not a `TimerTask`.
    */
   add(task: TimerTask, deadlineMs?: number): void {
-    if (this.#runner.isStopped) throw this.#closedError('add');
+    this.#requireOpen('add');
     if (!isTimerTask(task)) throw wrongType('task', 'a TimerTask', task);
     const isAbsolute = deadlineMs !== undefined;
     const ms = isAbsolute ? deadlineMs : task.delayMs;
@@ -149,7 +149,7 @@ export class SystemTimer implements Timer {
   schedule(delayMs: number, callback: (arg: undefined) => void): TimerId;
   schedule<A>(delayMs: number, callback: (arg: A) => void, arg: A): TimerId;
   schedule<A>(delayMs: number, callback: (arg?: A) => void, arg?: A): TimerId {
-    if (this.#runner.isStopped) throw this.#closedError('schedule');
+    this.#requireOpen('schedule');
     requireFiniteNumber('delayMs', delayMs);
     requireFunction('callback', callback);
     if (this.#keepsContext) return this.#schedule(delayMs, callInContext, new ContextCall(callback, arg));
@@ -187,7 +187,7 @@ export class SystemTimer implements Timer {
   scheduleAt(deadlineMs: number, callback: (arg: undefined) => void): TimerId;
   scheduleAt<A>(deadlineMs: number, callback: (arg: A) => void, arg: A): TimerId;
   scheduleAt<A>(deadlineMs: number, callback: (arg?: A) => void, arg?: A): TimerId {
-    if (this.#runner.isStopped) throw this.#closedError('scheduleAt');
+    this.#requireOpen('scheduleAt');
     requireFiniteNumber('deadlineMs', deadlineMs);
     requireFunction('callback', callback);
     const slot = this.#keepsContext
@@ -229,7 +229,7 @@ export class SystemTimer implements Timer {
    */
   sleep<T = void>(delayMs: number, value?: T, options: SignalOptions = {}): Promise<T> {
     return new Promise((resolve, reject) => {
-      if (this.#runner.isStopped) throw this.#closedError('sleep');
+      this.#requireOpen('sleep');
       requireFiniteNumber('delayMs', delayMs);
       const signal = signalOf('SystemTimer.sleep', options);
       signal?.throwIfAborted();
@@ -343,6 +343,10 @@ export class SystemTimer implements Timer {
     }
     if (isDropped) tasks.forEach(drop);
     return tasks;
+  }
+
+  #requireOpen(operation: string): void {
+    if (this.#runner.isStopped) throw this.#closedError(operation);
   }
 
   #closedError(operation: string): EscapementError {

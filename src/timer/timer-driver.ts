@@ -63,8 +63,8 @@ export class TimerDriver implements TaskOwner {
   /** Whether a wake-up must be armed now for the earliest list, if there is one, and for nothing else. */
   get isArming(): boolean {
     const { isRunning, isHandedOver, isStopped } = this.#runner;
-    const isHeld = isRunning || isHandedOver || isStopped || this.wakeup.isRetrying;
-    return this.#autoStart && this.#waits.length === 0 && !isHeld;
+    if (isRunning || isHandedOver || isStopped || this.wakeup.isRetrying) return false;
+    return this.#autoStart && this.#waits.length === 0;
   }
 
   /**

@@ -97,9 +97,9 @@ export class TimerTable {
 
   /** Returns a row for a new entry. It is in no list yet: the caller must append it to one before anything else happens. */
   allocate(callback: EntryCallback, argument: unknown): number {
-    const free = this.#firstFree;
-    const slot = free === NO_SLOT ? this.#newEntrySlot() : free;
-    if (free !== NO_SLOT) this.#firstFree = this.#rows[free * ROW_INT32S + NEXT] as number;
+    let slot = this.#firstFree;
+    if (slot === NO_SLOT) slot = this.#newEntrySlot();
+    else this.#firstFree = this.#rows[slot * ROW_INT32S + NEXT] as number;
     this.#size++;
     (this.#pages[slot >>> PAGE_SHIFT] as ReferencePage).set(slot, callback, argument, this.#isUsed);
     return slot;
@@ -240,7 +240,7 @@ export class TimerTable {
     this.#rows[head + COUNT] = (this.#rows[head + COUNT] as number) - count;
   }
 
-  /** The sentinel of the list that an entry is in. */
+  /** The sentinel of the list that an entry is in, or of a sentinel itself; `NO_SLOT` or less if the slot is in none. */
   sentinelOf(slot: number): number {
     return this.#rows[slot * ROW_INT32S + LIST] as number;
   }
@@ -255,11 +255,6 @@ export class TimerTable {
 
   count(sentinel: number): number {
     return this.#rows[sentinel * ROW_INT32S + COUNT] as number;
-  }
-
-  /** Whether a slot holds something that is in a list: an entry, or a sentinel. */
-  isLinked(slot: number): boolean {
-    return (this.#rows[slot * ROW_INT32S + LIST] as number) > NO_SLOT;
   }
 
   /** Whether a slot holds an entry: it is not free, and neither a sentinel nor a marker. */

@@ -233,7 +233,7 @@ const CORRUPTIONS: readonly (readonly [string, RegExp, (patient: Patient) => voi
     ({ wheels: { table } }) => {
       const read = table.argumentOf.bind(table);
       vi.spyOn(table, 'argumentOf').mockImplementation((slot) =>
-        table.isLinked(slot) ? read(slot) : 'leaked',
+        table.sentinelOf(slot) > 0 ? read(slot) : 'leaked',
       );
     },
   ],
