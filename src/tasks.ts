@@ -1,8 +1,7 @@
 export type * from './tasks/broker/broker.ts';
 export { MAINTENANCE_JOBS } from './tasks/broker/broker-types.ts';
 export type { BrokerSettings } from './tasks/broker/broker-settings.ts';
-export type { CorruptionEvent } from './log/segment.ts';
-export type { EmbeddedBrokerOptions } from './tasks/broker/embedded/embedded-broker.ts';
+export type { CorruptionEvent, EmbeddedBrokerOptions } from './tasks/broker/embedded/embedded-broker.ts';
 export { EmbeddedBroker } from './tasks/broker/embedded/embedded-broker.ts';
 export { Client } from './tasks/client.ts';
 export type {

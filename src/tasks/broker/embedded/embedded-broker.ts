@@ -15,6 +15,8 @@ import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { MEMBERS } from './members.ts';
 import { TaskStore } from './task-store.ts';
 
+export type { CorruptionEvent };
+
 /** Names the method for the integrity checker, which may be in another loaded copy of the package. */
 export const INTERNALS: unique symbol = Symbol.for('escapement.embedded-broker.internals');
 
