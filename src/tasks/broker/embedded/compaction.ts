@@ -11,6 +11,9 @@ interface CompactedJournal {
   readonly log: Log;
   /** Bytes of the latest entries of all tasks. */
   readonly liveBytes: number;
+  /** Bytes of the files of the log. */
+  readonly logBytes: number;
+  fileRemoved(): void;
   begin(): void;
   task(row: TaskRow, payload?: Uint8Array): void;
   queue(queue: QueueState): void;
@@ -81,11 +84,11 @@ export class Compaction {
   }
 
   #isNeeded(): boolean {
-    const { segments, written } = this.#journal.log;
+    const { log, logBytes, liveBytes } = this.#journal;
+    const { segments, written } = log;
     if (segments.length < 2 || segments[0] === written) return false;
-    const bytes = segments.reduce((sum, { end }) => sum + end, 0);
-    const most = MOST_BYTES_PER_LIVE_BYTE * this.#journal.liveBytes + this.#maxBytesPerFile;
-    return bytes > most || segments.length > MOST_SEGMENTS;
+    const mostBytes = MOST_BYTES_PER_LIVE_BYTE * liveBytes + this.#maxBytesPerFile;
+    return logBytes > mostBytes || segments.length > MOST_SEGMENTS;
   }
 
   async #begin(): Promise<void> {
@@ -141,6 +144,8 @@ export class Compaction {
     this.#reader = undefined;
     this.#state = 'reading';
     await log.sync();
-    if (segment !== undefined) await log.remove([segment]);
+    if (segment === undefined) return;
+    await log.remove([segment]);
+    this.#journal.fileRemoved();
   }
 }

@@ -3,19 +3,22 @@ import type { FileSystem } from '../../../log/file-system.ts';
 import { Log } from '../../../log/log.ts';
 import { LogLock } from '../../../log/log-lock.ts';
 import type { CorruptionEvent } from '../../../log/segment.ts';
+import { counter, duration, gauges } from '../../../metrics/measure.ts';
+import type { MetricsProvider } from '../../../metrics/provider.ts';
 import type { AnyOperation, BrokerOperation, Operations } from '../broker-base.ts';
 import type { LeasedTask, TaskRecord, TaskSet } from '../broker.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import { Journal, type Durability } from './journal.ts';
 import { PayloadOnDisk } from './journal-format.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
-import { replay } from './replay.ts';
+import { replay, type Replayed } from './replay.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** Name of the log: the prefix of its files. */
 const LOG_NAME = 'tasks';
 
 export interface DurableOptions {
+  readonly metrics: MetricsProvider | undefined;
   readonly files: FileSystem;
   readonly dataPath: string;
   readonly durability: Durability;
@@ -29,11 +32,13 @@ export class DurableStore {
   readonly store: TaskStore;
   readonly journal: Journal;
   readonly #lock: LogLock;
+  readonly #removeMetrics: () => void;
 
-  private constructor(store: TaskStore, journal: Journal, lock: LogLock) {
+  private constructor(store: TaskStore, journal: Journal, lock: LogLock, removeMetrics: () => void) {
     this.store = store;
     this.journal = journal;
     this.#lock = lock;
+    this.#removeMetrics = removeMetrics;
   }
 
   /**
@@ -42,35 +47,15 @@ export class DurableStore {
    * @throws EscapementError `ERR_BROKER_LOCKED` - another process, another thread or this one has the folder.
    */
   static async open(store: TaskStore, options: DurableOptions): Promise<DurableStore> {
-    const { clock } = store;
-    const { files, dataPath: folder, durability, syncTimeoutMs, maxBytesPerFile, onCorruption } = options;
-    await files.makeFolder(folder);
-    const lock = await lockOf(folder);
+    const { files, dataPath, metrics } = options;
+    await files.makeFolder(dataPath);
+    const lock = await lockOf(dataPath);
+    let journal: Journal | undefined;
     try {
-      const logOptions = {
-        ...{ files, folder, name: LOG_NAME, maxBytesPerFile },
-        ...{ isAlwaysDurable: durability === 'always', wallNow: () => clock.wallNow() },
-      };
-      const { log } = await Log.open(logOptions);
-      const { liveBytes, recovered } = await replay(store, log, onCorruption);
-      const journal = new Journal(
-        store,
-        log,
-        { clock, durability, syncTimeoutMs, maxBytesPerFile },
-        async () => {
-          const { log: again } = await Log.open(logOptions);
-          await again.beginSegment(); // is there room?
-          const leases = store.clear();
-          const found = await replay(store, again, onCorruption);
-          for (const row of found.recovered) {
-            const lease = leases.get(row.stored?.number ?? 0);
-            if (lease !== undefined) store.restoreLease(row, lease);
-          }
-          for (const queue of store.queues.values()) store.notifications.work(queue);
-          return { log: again, liveBytes: found.liveBytes };
-        },
+      const { log, liveBytes, recovered } = await load(store, options);
+      journal = new Journal(store, log, liveBytes, { ...options, clock: store.clock }, () =>
+        reload(store, options),
       );
-      journal.liveBytes = liveBytes;
       store.journal = journal;
       store.reserveSerials();
       for (const row of recovered) journal.change(row);
@@ -78,20 +63,79 @@ export class DurableStore {
       LIFE_OF_A_TASK.forward(store, queues);
       LIFE_OF_A_TASK.deleteExpired(store, queues, Number.MAX_SAFE_INTEGER);
       await journal.flush();
-      return new DurableStore(store, journal, lock);
+      const removeMetrics = metrics === undefined ? () => undefined : measure(journal, metrics, dataPath);
+      return new DurableStore(store, journal, lock, removeMetrics);
     } catch (error) {
+      await journal?.close().catch(() => undefined);
       await lock.release();
       throw error;
     }
   }
 
   async close(): Promise<void> {
+    this.#removeMetrics();
     try {
       await this.journal.close();
     } finally {
       await this.#lock.release();
     }
   }
+}
+
+/** What was read from a log. */
+interface Loaded extends Replayed {
+  readonly log: Log;
+}
+
+/** @param prepare - called with the log, before it is read. */
+async function load(
+  store: TaskStore,
+  { files, dataPath, durability, maxBytesPerFile, onCorruption }: DurableOptions,
+  prepare: (log: Log) => Promise<void> = () => Promise.resolve(),
+): Promise<Loaded> {
+  const { log } = await Log.open({
+    ...{ files, folder: dataPath, name: LOG_NAME, maxBytesPerFile, isAlwaysDurable: durability === 'always' },
+    wallNow: () => store.clock.wallNow(),
+  });
+  await prepare(log);
+  return { log, ...(await replay(store, log, onCorruption)) };
+}
+
+/** Reads the log again when the disk was full: changes that were refused are in the memory. Runs keep their leases. */
+async function reload(store: TaskStore, options: DurableOptions): Promise<Loaded> {
+  let leases: ReturnType<TaskStore['clear']> | undefined;
+  const loaded = await load(store, options, async (log) => {
+    await log.beginSegment(); // rejects if there is no room
+    leases = store.clear();
+  });
+  for (const row of loaded.recovered) {
+    const lease = leases?.get(row.stored?.number ?? 0);
+    if (lease !== undefined) store.restoreLease(row, lease);
+  }
+  for (const queue of store.queues.values()) store.notifications.work(queue);
+  return loaded;
+}
+
+/** Upper bounds in seconds, from a tenth of a millisecond to ten seconds. */
+const COMMIT_BUCKETS = [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 0.1, 0.5, 1, 10];
+
+/** @returns a function that removes the gauges, which would keep a closed broker in memory. */
+function measure(journal: Journal, metrics: MetricsProvider, folder: string): () => void {
+  const labels = { folder };
+  const help = 'Duration of the write of a batch of changes, including its sync if there was one.';
+  journal.onCommit = duration(
+    metrics,
+    'escapement_broker_commit_duration_seconds',
+    help,
+    COMMIT_BUCKETS,
+    labels,
+  );
+  const removed = 'Files of the log that were compacted and removed.';
+  journal.onRemoval = counter(metrics, 'escapement_broker_files_removed_total', removed, labels);
+  return gauges(metrics, [
+    ['escapement_broker_log_bytes', 'Bytes of the log.', () => journal.logBytes, labels],
+    ['escapement_broker_live_bytes', 'Bytes of the log that tasks need.', () => journal.liveBytes, labels],
+  ]);
 }
 
 async function lockOf(folder: string): Promise<LogLock> {

@@ -2,6 +2,7 @@ import { CONSOLE_VIEW, consoleView } from '../../../core/console-view.ts';
 import { illegalConstructor } from '../../../core/errors.ts';
 import { integer, oneOf, readOptions, type OptionTable } from '../../../core/options.ts';
 import { requireFunction, requirePath } from '../../../core/validate.ts';
+import { requireMetrics, type MetricsProvider } from '../../../metrics/provider.ts';
 import { BrokerBase, type Operations } from '../broker-base.ts';
 import { FILE_SYSTEM, hostFileSystem, type FileSystem } from '../../../log/file-system.ts';
 import type { CorruptionEvent } from '../../../log/segment.ts';
@@ -42,6 +43,8 @@ export interface EmbeddedBrokerOptions extends BrokerSettings {
   readonly maxBytesPerFile?: number;
   /** Called with damage that was found in the files and stepped over. @default a warning of the process */
   readonly onCorruption?: (event: CorruptionEvent) => void;
+  /** Where the sizes of the log and the durations of its writes are reported. Only with a folder. @default none */
+  readonly metrics?: MetricsProvider;
 }
 
 const OPTIONS = {
@@ -51,6 +54,7 @@ const OPTIONS = {
   syncTimeoutMs: [integer(1), 2_000],
   maxBytesPerFile: [integer(4_096), 64 * 1_024 * 1_024],
   onCorruption: [requireFunction, warn],
+  metrics: [requireMetrics, undefined],
 } satisfies OptionTable<EmbeddedBrokerOptions>;
 
 /** Damage must not go unnoticed. */

@@ -1,6 +1,7 @@
-import type { Clock } from '../../../core/clock.ts';
+import type { Clock, ClockTimeout } from '../../../core/clock.ts';
 import { EscapementError } from '../../../core/errors.ts';
 import { holdVirtualTime } from '../../../core/own-turn.ts';
+import { measuredNow } from '../../../metrics/measure.ts';
 import { CommitLoop, SyncSchedule, type CommitTarget } from '../../../log/commit-loop.ts';
 import { isDiskFull } from '../../../log/file-system.ts';
 import type { Log } from '../../../log/log.ts';
@@ -101,16 +102,23 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   /** The record with the latest entry. */
   #latest = new JournalRecord();
   #failure: EscapementError | undefined;
+  #nextAttempt: ClockTimeout | undefined;
   #isClosed = false;
   /** Number of entries that were written, or are to be. */
   entries = 0;
   /** Bytes of the latest entries of all tasks. */
-  liveBytes = 0;
+  liveBytes: number;
+  /** Called with the duration of a write, and of its sync if there was one, in milliseconds. */
+  onCommit: ((durationMs: number) => void) | undefined;
+  /** Called when a file of the log was removed. */
+  onRemoval: (() => void) | undefined;
+  #committingSinceMs = NaN;
 
   /** @param reload - reads the log again, into the store, after the disk was full. */
-  constructor(store: TaskStore, log: Log, options: JournalOptions, reload: Reload) {
+  constructor(store: TaskStore, log: Log, liveBytes: number, options: JournalOptions, reload: Reload) {
     this.#store = store;
     this.#log = log;
+    this.liveBytes = liveBytes;
     this.#options = options;
     this.#reload = reload;
     this.#compaction = new Compaction(store, this, options.maxBytesPerFile);
@@ -118,8 +126,11 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       void holdVirtualTime(this.#commits.run(() => this.#sync()));
     });
     this.#commits = new CommitLoop<JournalRecord>(this, options.durability === 'always', {
-      committing: () => undefined,
+      committing: () => {
+        if (this.onCommit !== undefined) this.#committingSinceMs = measuredNow(options.clock);
+      },
       committed: (records) => {
+        this.onCommit?.(measuredNow(options.clock) - this.#committingSinceMs);
         if (options.durability === 'interval') this.#schedule.count(records);
       },
       refused: (_, error) => this.#fail(error),
@@ -128,6 +139,16 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
 
   get log(): Log {
     return this.#log;
+  }
+
+  /** Bytes of the files of the log. */
+  get logBytes(): number {
+    return this.#log.segments.reduce((sum, { end }) => sum + end, 0);
+  }
+
+  /** A file of the log was compacted, and is gone. */
+  fileRemoved(): void {
+    this.onRemoval?.();
   }
 
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - an earlier write has failed. */
@@ -177,10 +198,11 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     record.end();
   }
 
-  remove({ stored }: TaskRow): void {
+  remove({ stored }: TaskRow, isWithQueue: boolean): void {
     if (stored === undefined) return;
     if (stored.segment > 0) this.liveBytes -= stored.bytes;
     stored.segment = -1;
+    if (isWithQueue) return;
     const record = this.#begin(Kind.remove);
     record.number(stored.number);
     record.end();
@@ -286,6 +308,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   /** Makes everything durable, and closes the files. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#nextAttempt?.cancel();
     this.#schedule.stop();
     await this.#commits.run(async () => {
       await this.#compaction.close();
@@ -363,7 +386,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   }
 
   #tryAgainLater(): void {
-    this.#options.clock.setTimeout(() => {
+    this.#nextAttempt = this.#options.clock.setTimeout(() => {
       void holdVirtualTime(this.#commits.run(() => this.#tryAgain()));
     }, TRY_AGAIN_MS);
   }

@@ -32,7 +32,8 @@ export interface StoreJournal {
   task(row: TaskRow): void;
   /** A task has moved, and a run may have changed it. */
   change(row: TaskRow): void;
-  remove(row: TaskRow): void;
+  /** A task was removed, by itself or with its queue. */
+  remove(row: TaskRow, isWithQueue: boolean): void;
   /** A run has started. */
   start(row: TaskRow): void;
   result(row: TaskRow, result: Uint8Array): void;
@@ -251,7 +252,7 @@ export class TaskStore {
     const queue = this.#leave(row);
     this.locks.free(row);
     queue.deleteRow(row);
-    if (!queue.isRemoved) this.journal?.remove(row);
+    this.journal?.remove(row, queue.isRemoved);
     this.notifications.settled(queue, row.message.id);
   }
 

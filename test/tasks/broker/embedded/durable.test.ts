@@ -24,6 +24,7 @@ import {
   someRemains,
 } from '../../../diskqueue/recording-file-system.ts';
 import { SmallDisk } from '../../../diskqueue/small-disk.ts';
+import { RecordingMetrics } from '../../../metrics/recording-metrics.ts';
 import { FIRST_SEED, runs } from '../../../runs.ts';
 
 let dataPath: string;
@@ -256,6 +257,32 @@ test.each([10, 2_000])(
     for (const { message } of tasks) expect(message.payload).toEqual(payload);
   },
 );
+
+test('metrics report the sizes of the log, its writes and the files that were removed, until the broker is closed', async () => {
+  const metrics = new RecordingMetrics();
+  const maxBytesPerFile = 4_096;
+  const broker = await open({ metrics, maxBytesPerFile });
+  const read = (name: string): number | undefined => metrics.readers.get(`escapement_broker_${name}`)?.();
+  await broker.enqueue(newTask({ payload: new Uint8Array(500) }));
+  const liveBytes = read('live_bytes') ?? 0;
+  expect([liveBytes > 500, (read('log_bytes') ?? 0) > liveBytes]).toEqual([true, true]);
+  await broker.enqueueMany(
+    Array.from({ length: 20 }, () => newTask({ queue: 'gone', payload: new Uint8Array(500) })),
+  );
+  expect(read('live_bytes')).toBeGreaterThan(20 * 500);
+  await broker.removeQueue('gone', { force: true });
+  expect(read('live_bytes')).toBe(liveBytes);
+  for (let at = 0; at < 50; at++) {
+    await broker.enqueue(newTask({ payload: new Uint8Array(500) }));
+    await broker.complete(await leaseOne(broker, QUEUE));
+  }
+  expect(metrics.counts.get('escapement_broker_files_removed_total')).toBeGreaterThan(2);
+  const writes = metrics.observed.get('escapement_broker_commit_duration_seconds') ?? [];
+  expect(writes.length).toBeGreaterThan(100);
+  expect(metrics.labels).toContainEqual({ folder: dataPath });
+  await broker.close();
+  expect(metrics.readers.size).toBe(0);
+});
 
 test('a task that kills its process again and again is archived after maxRecoveries', async () => {
   let broker = await open();
