@@ -124,7 +124,8 @@ export class Side {
     if (turn === undefined) return;
     const isIdle = this.pump === undefined && !this.isClosed;
     const outer = this.pump;
-    const pump = this.#begin(isIdle ? this.dueBy(this.caughtUpMs) : new Map<Subject, ModelEntry>(), false);
+    const due = [...this.dueBy(this.caughtUpMs)].filter(([, entry]) => isIdle && this.#isHandedOver(entry));
+    const pump = this.#begin(new Map(due), false);
     turn.run();
     this.pump = outer;
     if (isIdle) this.#judge(pump, turn.limit, undefined);
@@ -178,10 +179,9 @@ export class Side {
   check(): void {
     const { timer, waiting, clock, setup } = this;
     claim(timer.size === waiting.size, `size is ${timer.size} and must be ${waiting.size}`);
-    const { currentTimeMs } = timer[INTERNALS]().wheels.first;
-    const isHandedOver = ({ path, isLoose, dueMs }: ModelEntry): boolean =>
-      this.turn !== undefined && ((path.length === 0 && isLoose !== true) || dueMs <= currentTimeMs);
-    const awaited = [...waiting.values()].filter((entry) => !isHandedOver(entry));
+    const awaited = [...waiting.values()].filter(
+      (entry) => this.turn === undefined || !this.#isHandedOver(entry),
+    );
     const mustWake = setup.autoStart && !this.isClosed && awaited.length > 0;
     claim(
       clock.armed === (mustWake ? 1 : 0) || this.isBehind,
@@ -245,6 +245,12 @@ export class Side {
     this.pump = pump;
     this.pumps.push(pump);
     return pump;
+  }
+
+  /** Whether an executor that has been given a turn runs it: an absolute deadline that is past may be in a bucket still. */
+  #isHandedOver({ path, isLoose, dueMs }: ModelEntry): boolean {
+    const { currentTimeMs } = this.timer[INTERNALS]().wheels.first;
+    return (path.length === 0 && isLoose !== true) || dueMs <= currentTimeMs;
   }
 
   #stillWaits(subject: Subject, pump: Pump): boolean {

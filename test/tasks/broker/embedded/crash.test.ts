@@ -1,0 +1,176 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { EmbeddedBroker } from 'escapement/tasks';
+import { checkBroker } from 'escapement/testing';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
+import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
+import { Random } from '../../../diskqueue/random.ts';
+import {
+  allRemains,
+  nothingRemains,
+  RecordingFileSystem,
+  someRemains,
+} from '../../../diskqueue/recording-file-system.ts';
+import { FIRST_SEED, runs } from '../../../runs.ts';
+
+/** How long a child works at most before it is killed, in milliseconds. */
+const MOST_MS = 150;
+
+const CHILD = fileURLToPath(new URL('kill-child.ts', import.meta.url));
+const TYPESCRIPT = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+
+/** Runs a child until it is killed, some time after its first task was enqueued. @returns what it has printed, whole lines. */
+async function runAndKill(dataPath: string, durability: string, first: number): Promise<string[]> {
+  const child = spawn(process.execPath, ['--import', TYPESCRIPT, CHILD, dataPath, durability, `${first}`], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let output = '';
+  let isDoomed = false;
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+    if (isDoomed || !output.includes('enqueued')) return;
+    isDoomed = true;
+    setTimeout(() => child.kill('SIGKILL'), Math.random() * MOST_MS);
+  });
+  const [code, signal] = await new Promise<[number | null, string | null]>((resolve) => {
+    child.on('close', (...ended) => {
+      resolve(ended);
+    });
+  });
+  expect([code, signal], output).toEqual([null, 'SIGKILL']);
+  return output.split('\n').slice(0, -1);
+}
+
+test.each(['always', 'os'])(
+  'a process that is killed again and again loses no task that was enqueued, and repeats none that was completed (%s)',
+  { timeout: 300_000 },
+  async (durability) => {
+    const dataPath = mkdtempSync(join(tmpdir(), 'escapement-kill-'));
+    onTestFinished(() => {
+      rmSync(dataPath, { recursive: true });
+    });
+    const enqueued = new Set<string>();
+    const completed = new Set<string>();
+    const running = new Set<string>();
+    let called = 0;
+    for (let kill = 0; kill < runs(20); kill++) {
+      for (const line of await runAndKill(dataPath, durability, called)) {
+        const [word, id = ''] = line.split(' ');
+        expect(word, line).not.toBe('damage');
+        if (word === 'call') called = Number(id) + 1;
+        else if (word === 'enqueued') enqueued.add(id);
+        else if (word === 'run') {
+          expect(completed, `task ${id} ran again after it was completed`).not.toContain(id);
+          running.add(id);
+        } else if (word === 'completed') completed.add(id);
+      }
+      const broker = await EmbeddedBroker.open({ dataPath });
+      checkBroker(broker);
+      const { counts } = await broker.queueStats(QUEUE);
+      const there = await broker.tasks(QUEUE, 'pending', { page: 1, size: 1_000_000 });
+      expect(counts).toMatchObject({ pending: there.length, active: 0, retry: 0, archived: 0 });
+      const ids = new Set(there.map(({ message }) => message.id));
+      expect(ids.size).toBe(there.length);
+      for (const id of completed) expect(ids, `task ${id} came back`).not.toContain(id);
+      // One whose completion was asked for, and had not settled, may be there or not.
+      for (const id of enqueued) if (!running.has(id)) expect(ids, `task ${id} is lost`).toContain(id);
+      for (const { message } of there) {
+        const { payload, id } = message;
+        expect(Buffer.from(payload).equals(Buffer.alloc(payload.length, id)), `payload of task ${id}`).toBe(
+          true,
+        );
+        expect(payload.length > 0).toBe(true);
+      }
+      await broker.close();
+    }
+    expect(completed.size).toBeGreaterThan(0);
+  },
+);
+
+const cutFolder = mkdtempSync(join(tmpdir(), 'escapement-cut-'));
+afterAll(() => {
+  rmSync(cutFolder, { recursive: true });
+});
+
+/** A broker on another file system; its lock is in a folder of the host. */
+function open(files: FileSystem): Promise<EmbeddedBroker> {
+  return EmbeddedBroker.open({
+    ...{ dataPath: cutFolder, maxBytesPerFile: 4_096, [FILE_SYSTEM]: files },
+    onCorruption: ({ reason }) => {
+      throw new Error(`damage was found: ${reason}`);
+    },
+  });
+}
+
+/** What was asked for, and what has settled. */
+interface Ledger {
+  /** Log of the disk when the enqueueing, the lease, and the completion of a task settled; undefined: not yet. */
+  enqueued?: number;
+  /** When the completion was asked for. */
+  ending?: number;
+  completed?: number;
+}
+
+describe('after a power cut at any moment', () => {
+  const seeds = Array.from({ length: runs(20) }, (_, at) => FIRST_SEED + at);
+  test.each(seeds)(
+    'every task is there that was enqueued, and none that was completed (history %d)',
+    async (seed) => {
+      const random = new Random(seed);
+      const files = new RecordingFileSystem();
+      const broker = await open(files);
+      const ledger = new Map<string, Ledger>();
+      const pending: Promise<unknown>[] = [];
+      for (let step = 0; step < 60; step++) {
+        const count = random.below(4);
+        for (let at = 0; at < count; at++) {
+          const entry: Ledger = {};
+          const id = `${step}-${at}`;
+          ledger.set(id, entry);
+          const payload = new Uint8Array(random.chance(0.1) ? 2_000 : random.below(100)).fill(step);
+          pending.push(
+            broker.enqueue(newTask({ id, payload })).then(() => (entry.enqueued = files.log.length)),
+          );
+        }
+        if (random.chance(0.5)) await Promise.all(pending);
+        for (const task of await broker.dequeue(QUEUE, random.below(4), LONG_MS)) {
+          const entry = ledger.get(task.message.id);
+          if (entry === undefined || random.chance(0.2)) {
+            pending.push(broker.release(task));
+            continue;
+          }
+          entry.ending = files.log.length;
+          pending.push(broker.complete(task).then(() => (entry.completed = files.log.length)));
+        }
+      }
+      await Promise.all(pending);
+      await broker.close();
+      for (let cut = 0; cut < 12; cut++) {
+        const at = random.below(files.log.length + 1);
+        const remains = random.pick([allRemains, nothingRemains, someRemains(random), someRemains(random)]);
+        const after = await open(new RecordingFileSystem(files.afterPowerCut(at, remains)));
+        checkBroker(after);
+        const there = new Set<string>();
+        for (const name of await after.queues()) {
+          for (const { message } of await after.tasks(name, 'pending', { page: 1, size: 1_000 })) {
+            there.add(message.id);
+            expect(message.payload.every((byte) => byte === Number(message.id.split('-')[0]))).toBe(true);
+          }
+        }
+        for (const [id, { enqueued, ending, completed }] of ledger) {
+          const isPromised =
+            enqueued !== undefined && enqueued <= at && (ending === undefined || ending > at);
+          if (isPromised) expect(there, `task ${id} is lost`).toContain(id);
+          if (completed !== undefined && completed <= at)
+            expect(there, `task ${id} came back`).not.toContain(id);
+        }
+        await after.close();
+      }
+    },
+  );
+});
