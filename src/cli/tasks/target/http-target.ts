@@ -95,7 +95,7 @@ export class HttpTarget extends HttpApi implements TasksTarget {
     return taskFromJson(json as TaskJson, 'pending');
   }
 
-  /** Tries once: whoever has typed the command can try again. */
+  /** Tries once: a person who uses the command can try again. */
   enqueue(type: string, payload: string | undefined, options: TaskOptions): Promise<TaskView> {
     const { name: url, headers, signal } = this;
     const bytes = payload === undefined ? undefined : Buffer.from(payload);

@@ -58,7 +58,7 @@ test.each(['always', 'os'])(
     const completed = new Set<string>();
     const running = new Set<string>();
     let called = 0;
-    for (let kill = 0; kill < runs(20); kill++) {
+    for (let kill = 0; kill < runs(10); kill++) {
       for (const line of await runAndKill(dataPath, durability, called)) {
         const [word, id = ''] = line.split(' ');
         expect(word, line).not.toBe('damage');
