@@ -75,12 +75,13 @@ export class Compaction {
     }
   }
 
-  /** Stops it: the next one begins with the same segment. */
+  /** Stops it: before the log is closed. The next step begins with the first segment of the log that there is then. */
   async close(): Promise<void> {
     const reader = this.#reader;
     this.#reader = undefined;
     this.#state = 'reading';
-    await reader?.close();
+    this.#isStuck = false;
+    await reader?.close().catch(() => undefined);
   }
 
   #isNeeded(): boolean {

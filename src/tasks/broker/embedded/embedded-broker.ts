@@ -76,9 +76,9 @@ const OPERATIONS: Operations<TaskStore> = {
 const DURABLE_OPERATIONS = /* @__PURE__ */ durableOperations(OPERATIONS);
 
 /**
- * A broker in the memory of the process: nothing to install, nothing to configure. Its tasks end with the process.
+ * A broker in the process: nothing to install. Its tasks end with the process, or are in a folder and survive it: see `dataPath`.
  *
- * Every operation is done when it returns; its promise is settled already. One timer forwards due tasks, ends leases and
+ * Without a folder every operation is done when it returns; its promise is settled already. One timer forwards due tasks, ends leases and
  * removes expired tasks, to the millisecond: nothing polls. The timer keeps the process alive while there is a subscription
  * (a server has one), and not otherwise, because then no server would run the tasks.
  *

@@ -395,6 +395,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   async #tryAgain(): Promise<void> {
     if (this.#isClosed) return;
     try {
+      await this.#compaction.close();
       await this.#log.close().catch(() => undefined);
       const { log, liveBytes } = await this.#reload();
       this.#log = log;

@@ -326,6 +326,44 @@ describe('a disk that is full', () => {
     expect((await broker.queueStats(QUEUE)).counts).toEqual(before.counts);
     expect(await broker.task(QUEUE, 'before')).toMatchObject({ state: 'archived' });
   });
+
+  test('that gets room again and again while the log is compacted costs nothing that was accepted', async () => {
+    const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
+    const options = { maxBytesPerFile: 4_096 };
+    let broker = await open(options, disk);
+    const random = new Random(FIRST_SEED);
+    const there = new Set<string>();
+    let refusals = 0;
+    for (let step = 0; step < 400; step++) {
+      const id = `${step}`;
+      const isAccepted = await broker
+        .enqueue(newTask({ id, payload: new Uint8Array(random.below(1_500)) }))
+        .then(
+          () => true,
+          () => false,
+        );
+      if (isAccepted) there.add(id);
+      else refusals++;
+      const [oldest] = there;
+      if (oldest !== undefined && there.size > 5) {
+        await broker.change(QUEUE, { id: oldest }, 'delete').then(
+          () => there.delete(oldest),
+          () => refusals++,
+        );
+      }
+      if (step % 20 === 10) disk.capacity = 0;
+      if (step % 20 === 19) {
+        disk.capacity = 1e9;
+        await clock.advanceAsync(1_000);
+        checkBroker(broker);
+      }
+    }
+    await broker.close();
+    broker = await open(options, disk);
+    const tasks = await broker.tasks(QUEUE, 'pending', { page: 1, size: 1_000 });
+    expect(tasks.map(({ message }) => message.id)).toEqual([...there]);
+    expect(refusals).toBeGreaterThan(20);
+  });
 });
 
 test.each(['write', 'sync'] as const)(
