@@ -1,4 +1,5 @@
 import { EscapementError } from '../../../core/errors.ts';
+import { guarded } from '../../../core/report-uncaught.ts';
 import type { FileSystem } from '../../../log/file-system.ts';
 import { Log } from '../../../log/log.ts';
 import { LogLock } from '../../../log/log-lock.ts';
@@ -6,12 +7,13 @@ import type { CorruptionEvent } from '../../../log/segment.ts';
 import { counter, duration, gauges } from '../../../metrics/measure.ts';
 import type { MetricsProvider } from '../../../metrics/provider.ts';
 import type { AnyOperation, BrokerOperation, Operations } from '../broker-base.ts';
+import { brokerClosed } from '../broker-errors.ts';
 import type { LeasedTask, TaskRecord, TaskSet } from '../broker.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import { Journal, type Durability } from './journal.ts';
 import { PayloadOnDisk } from './journal-format.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
-import { replay, type Replayed } from './replay.ts';
+import { replay, type Loading } from './replay.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** Name of the log: the prefix of its files. */
@@ -24,6 +26,7 @@ export interface DurableOptions {
   readonly durability: Durability;
   readonly syncTimeoutMs: number;
   readonly maxBytesPerFile: number;
+  /** What it throws is an uncaught exception, and stops nothing. */
   readonly onCorruption: (event: CorruptionEvent) => void;
 }
 
@@ -46,13 +49,21 @@ export class DurableStore {
    *
    * @throws EscapementError `ERR_BROKER_LOCKED` - another process, another thread or this one has the folder.
    */
-  static async open(store: TaskStore, options: DurableOptions): Promise<DurableStore> {
-    const { files, dataPath, metrics } = options;
+  static async open(store: TaskStore, given: DurableOptions): Promise<DurableStore> {
+    const { files, dataPath, metrics } = given;
+    const onCorruption = (event: CorruptionEvent): void => {
+      guarded(() => {
+        given.onCorruption(event);
+      });
+    };
+    const options = { ...given, onCorruption };
     await files.makeFolder(dataPath);
     const lock = await lockOf(dataPath);
     let journal: Journal | undefined;
     try {
-      const { log, liveBytes, recovered } = await load(store, options);
+      const { log, loading } = await load(store, options);
+      const { liveBytes } = loading;
+      const recovered = loading.finish();
       journal = new Journal(store, log, liveBytes, { ...options, clock: store.clock }, () =>
         reload(store, options),
       );
@@ -82,38 +93,46 @@ export class DurableStore {
   }
 }
 
-/** What was read from a log. */
-interface Loaded extends Replayed {
-  readonly log: Log;
-}
-
-/** @param prepare - called with the log, before it is read. */
+/** Opens the log of a folder, and reads it. @param prepare - called with the log, before it is read. */
 async function load(
   store: TaskStore,
   { files, dataPath, durability, maxBytesPerFile, onCorruption }: DurableOptions,
-  prepare: (log: Log) => Promise<void> = () => Promise.resolve(),
-): Promise<Loaded> {
-  const { log } = await Log.open({
+  prepare: (log: Log) => Promise<unknown> = () => Promise.resolve(),
+): Promise<{ readonly log: Log; readonly loading: Loading }> {
+  const { log, found } = await Log.open({
     ...{ files, folder: dataPath, name: LOG_NAME, maxBytesPerFile, isAlwaysDurable: durability === 'always' },
     wallNow: () => store.clock.wallNow(),
   });
-  await prepare(log);
-  return { log, ...(await replay(store, log, onCorruption)) };
+  try {
+    for (const { path: file, size: bytes, reason } of found.misplaced)
+      onCorruption({ file, offset: 0, bytes, reason });
+    await prepare(log);
+    return { log, loading: await replay(store, log, onCorruption) };
+  } catch (error) {
+    const { written } = log;
+    await log.close().catch(() => undefined);
+    if (written !== undefined) await log.remove([written]).catch(() => undefined); // it is empty
+    throw error;
+  }
 }
 
-/** Reads the log again when the disk was full: changes that were refused are in the memory. Runs keep their leases. */
-async function reload(store: TaskStore, options: DurableOptions): Promise<Loaded> {
-  let leases: ReturnType<TaskStore['clear']> | undefined;
-  const loaded = await load(store, options, async (log) => {
-    await log.beginSegment(); // rejects if there is no room
-    leases = store.clear();
-  });
-  for (const row of loaded.recovered) {
-    const lease = leases?.get(row.stored?.number ?? 0);
-    if (lease !== undefined) store.restoreLease(row, lease);
+/**
+ * Reads the log again when the disk was full: changes that were refused are in the memory. Runs keep their leases. If it rejects, the
+ * store is as it was.
+ */
+async function reload(
+  store: TaskStore,
+  options: DurableOptions,
+): Promise<{ readonly log: Log; readonly liveBytes: number }> {
+  const { log, loading } = await load(store, options, (opened) => opened.beginSegment()); // rejects if there is no room
+  if (store.isClosed) {
+    await log.close();
+    throw brokerClosed();
   }
+  const { liveBytes } = loading;
+  loading.finish(store.leases());
   for (const queue of store.queues.values()) store.notifications.work(queue);
-  return loaded;
+  return { log, liveBytes };
 }
 
 /** Upper bounds in seconds, from a tenth of a millisecond to ten seconds. */
