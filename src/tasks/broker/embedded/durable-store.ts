@@ -213,7 +213,9 @@ function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
     const before = journal.entries;
     const result = operation(store, a, b, c, d);
     if (result instanceof Promise) return result.then((value: unknown) => settled(journal, before, value));
-    const returned = isReturning ? withPayloads(store, journal, result as Returned) : result;
+    const returned = isReturning
+      ? withPayloads(durableStore as DurableStore, result as Returned, name)
+      : result;
     if (journal.entries === before) return returned;
     return (isLeasing ? journal.written() : journal.settled()).then(() => returned);
   };
@@ -228,37 +230,86 @@ async function settled(journal: Journal, before: number, value: unknown): Promis
 type Returned = readonly (LeasedTask | TaskRecord)[] | TaskRecord | { readonly set: TaskSet | undefined };
 
 /** Reads the payloads that are on the disk. @returns the result itself if there are none. */
-function withPayloads(store: TaskStore, journal: Journal, result: Returned): Returned | Promise<Returned> {
-  const load = (message: TaskMessage): Promise<TaskMessage> => loaded(store, journal, message);
-  if ('message' in result) {
-    return isLoaded(result.message)
-      ? result
-      : load(result.message).then((message) => ({ ...result, message }));
-  }
+function withPayloads(
+  durable: DurableStore,
+  result: Returned,
+  name: BrokerOperation,
+): Returned | Promise<Returned> {
+  if ('message' in result) return isLoaded(result) ? result : loaded(durable, result);
   if ('set' in result) {
     const { set } = result;
-    if (set === undefined || set.messages.every(isLoaded)) return result;
-    return Promise.all(set.messages.map(load)).then((messages) => ({ ...result, set: { ...set, messages } }));
+    const records = set?.messages.map((message) => ({ message })) ?? [];
+    if (set === undefined || records.every(isLoaded)) return result;
+    return loadedOrLost(durable, records).then((found) => {
+      const messages = found.map(({ message }) => message);
+      return { ...result, set: { ...set, messages } };
+    });
   }
-  if (result.every(({ message }) => isLoaded(message))) return result;
-  return Promise.all(
-    result.map(async (entry) =>
-      isLoaded(entry.message) ? entry : { ...entry, message: await load(entry.message) },
-    ),
+  if (result.every(isLoaded)) return result;
+  if (name === 'tasks') return Promise.all(result.map((record) => loaded(durable, record)));
+  const leased = result as readonly LeasedTask[];
+  return loadedOrLost(durable, leased).catch((error: unknown) => {
+    if (name === 'dequeue') giveBack(durable.store, leased);
+    throw error;
+  });
+}
+
+function isLoaded({ message }: { readonly message: TaskMessage }): boolean {
+  return !(message.payload instanceof PayloadOnDisk);
+}
+
+/** Reads payloads. A task whose payload is lost is archived, and left out: it must not keep the others from being run. */
+async function loadedOrLost<R extends { readonly message: TaskMessage }>(
+  durable: DurableStore,
+  records: readonly R[],
+): Promise<R[]> {
+  const isLost = (error: unknown): boolean =>
+    error instanceof EscapementError && error.code === 'ERR_WIRE_MESSAGE';
+  const all = records.map((record) =>
+    loaded(durable, record).catch((error: unknown) => {
+      if (isLost(error)) return lose(durable, record.message);
+      throw error;
+    }),
   );
+  return (await Promise.all(all)).filter((record) => record !== undefined);
 }
 
-function isLoaded({ payload }: TaskMessage): boolean {
-  return !(payload instanceof PayloadOnDisk);
+function lose({ store, journal }: DurableStore, message: TaskMessage): undefined {
+  const row = store.queues.get(message.queue)?.rows.get(message.id);
+  const { payload } = message;
+  if (row === undefined || row.message.payload !== payload || !(payload instanceof PayloadOnDisk)) return;
+  const { position, recordBytes } = payload.where;
+  const file = journal.log.segments.find(({ number }) => number === position.segment)?.path ?? '';
+  journal.begin();
+  store.losePayload(row);
+  const reason = 'the record of a payload is damaged';
+  journal.damaged({ file, offset: position.offset, bytes: recordBytes, reason });
 }
 
-async function loaded(store: TaskStore, journal: Journal, message: TaskMessage): Promise<TaskMessage> {
+/** Returns tasks to the head of their queues that could not be read, in order. */
+function giveBack(store: TaskStore, tasks: readonly LeasedTask[]): void {
+  store.journal?.begin();
+  for (const { message, epoch } of tasks.toReversed()) {
+    const row = store.queues.get(message.queue)?.rows.get(message.id);
+    if (row?.list?.state === 'active' && row.serial === epoch) store.release(row);
+  }
+}
+
+async function loaded<R extends { readonly message: TaskMessage }>(
+  { store, journal }: DurableStore,
+  record: R,
+): Promise<R> {
+  const { message } = record;
   for (let { payload } = message; ;) {
-    if (!(payload instanceof PayloadOnDisk)) return { ...message, payload };
+    if (!(payload instanceof PayloadOnDisk)) return { ...record, message: { ...message, payload } };
     const { position, recordBytes, start, length } = payload.where;
-    const record = await journal.log.read(position, recordBytes);
-    if (record !== undefined)
-      return { ...message, payload: new Uint8Array(record.subarray(start, start + length)) };
+    const bytes = await journal.log.read(position, recordBytes).catch((error: unknown) => {
+      throw payloadUnreadable(message, error);
+    });
+    if (bytes !== undefined) {
+      const read = new Uint8Array(bytes.subarray(start, start + length));
+      return { ...record, message: { ...message, payload: read } };
+    }
     // Compaction has moved it meanwhile, or it is damaged.
     const present = store.queues.get(message.queue)?.rows.get(message.id)?.message.payload;
     if (present === undefined || present === payload) throw payloadLost(message);
@@ -269,4 +320,9 @@ async function loaded(store: TaskStore, journal: Journal, message: TaskMessage):
 function payloadLost({ id, queue }: TaskMessage): EscapementError {
   const message = `the payload of task '${id}' of queue '${queue}' cannot be read: its record is damaged`;
   return new EscapementError('ERR_WIRE_MESSAGE', message);
+}
+
+function payloadUnreadable({ id, queue }: TaskMessage, cause: unknown): EscapementError {
+  const message = `the payload of task '${id}' of queue '${queue}' cannot be read now: ${String(cause)}`;
+  return new EscapementError('ERR_BROKER_UNAVAILABLE', message, { cause });
 }

@@ -5,7 +5,12 @@ import { measuredNow } from '../../../metrics/measure.ts';
 import { CommitLoop, SyncSchedule, type CommitTarget } from '../../../log/commit-loop.ts';
 import { isDiskFull, isOutOfFiles } from '../../../log/file-system.ts';
 import type { Log } from '../../../log/log.ts';
-import { positionAfter, type AppendResult, type LogPosition } from '../../../log/segment.ts';
+import {
+  positionAfter,
+  type AppendResult,
+  type CorruptionEvent,
+  type LogPosition,
+} from '../../../log/segment.ts';
 import type { EnqueueEvent } from '../broker.ts';
 import {
   ENTRIES,
@@ -75,6 +80,7 @@ interface JournalOptions {
   readonly durability: Durability;
   readonly syncTimeoutMs: number;
   readonly maxBytesPerFile: number;
+  readonly onCorruption: (event: CorruptionEvent) => void;
 }
 
 /**
@@ -149,6 +155,11 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   /** A file of the log was compacted, and is gone. */
   fileRemoved(): void {
     this.onRemoval?.();
+  }
+
+  /** Damage was found in a file that was read before. */
+  damaged(event: CorruptionEvent): void {
+    this.#options.onCorruption(event);
   }
 
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - an earlier write has failed. */

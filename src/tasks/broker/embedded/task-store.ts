@@ -249,7 +249,18 @@ export class TaskStore {
     this.#wait(row, queue, 'archived', wallNowMs + this.#settings.archiveRetentionMs, wallNowMs);
     this.journal?.change(row);
     this.notifications.settled(queue, row.message.id);
-    while (archived.head !== undefined && archived.size > this.#settings.maxArchived) this.remove(archived.head);
+    while (archived.head !== undefined && archived.size > this.#settings.maxArchived)
+      this.remove(archived.head);
+  }
+
+  /** The record with the payload of a row is damaged: the row is archived, unless it has ended, and its payload is empty. */
+  losePayload(row: TaskRow): void {
+    const { state } = listOf(row);
+    const lastError = 'the payload is lost: its record in the folder of the broker is damaged';
+    const lastFailedAtMs = this.clock.wallNow();
+    row.message = { ...row.message, payload: new Uint8Array(0), lastError, lastFailedAtMs };
+    if (state !== 'completed' && state !== 'archived') this.makeArchived(row);
+    if (row.list !== undefined) this.journal?.task(row);
   }
 
   remove(row: TaskRow): void {

@@ -394,6 +394,7 @@ test.each(['write', 'sync'] as const)(
 
 test('a client and a server work with a folder as with memory', async () => {
   const broker = await EmbeddedBroker.open({ dataPath });
+  opened.push(broker);
   const client = new Client({ broker });
   const server = new Server({ broker });
   const seen: unknown[] = [];
