@@ -35,7 +35,7 @@ const REFUSED: Readonly<Record<TaskChange, readonly TaskState[]>> = {
 
 /** What broker.ts says, with arrays that are searched and sorted every time. Both clocks show the same. */
 export class BrokerModel {
-  readonly #queues = new Map<string, ModelQueue>();
+  #queues = new Map<string, ModelQueue>();
   readonly #options: ModelOptions;
   #locks: ModelLock[] = [];
   #serial = 0;
@@ -45,6 +45,18 @@ export class BrokerModel {
   constructor(options: ModelOptions) {
     this.#options = options;
     this.#nowMs = options.startMs;
+  }
+
+  /** A copy, to which other things can happen. */
+  copy(): BrokerModel {
+    const copy = new BrokerModel(this.#options);
+    const { queues, locks } = structuredClone({ queues: this.#queues, locks: this.#locks });
+    copy.#queues = queues;
+    copy.#locks = locks;
+    copy.#serial = this.#serial;
+    copy.#epoch = this.#epoch;
+    copy.#nowMs = this.#nowMs;
+    return copy;
   }
 
   enqueue(task: NewTask, leaving: readonly ModelTask[] = []): TaskRecord {

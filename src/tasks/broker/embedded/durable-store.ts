@@ -211,7 +211,16 @@ function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
       journal.begin();
     }
     const before = journal.entries;
-    const result = operation(store, a, b, c, d);
+    let result: unknown;
+    try {
+      result = operation(store, a, b, c, d);
+    } catch (error) {
+      if (journal.entries === before) throw error;
+      // The tick of a schedule is used up, also if its task is a duplicate.
+      return journal.settled().then(() => {
+        throw error;
+      });
+    }
     if (result instanceof Promise) return result.then((value: unknown) => settled(journal, before, value));
     const returned = isReturning
       ? withPayloads(durableStore as DurableStore, result as Returned, name)
