@@ -9,7 +9,7 @@ import { afterAll, expect } from 'vitest';
 import { FILE_SYSTEM, type FileSystem } from '../../src/log/file-system.ts';
 import { INTERNALS } from '../../src/tasks/broker/embedded/embedded-broker.ts';
 import { everyRemains, RecordingFileSystem, type Disk } from '../diskqueue/recording-file-system.ts';
-import { runs, testProperty } from '../runs.ts';
+import { testProperty } from '../runs.ts';
 import { history, maxArchived, type BrokerAction } from './broker-actions.ts';
 import { byId } from './broker-model-parts.ts';
 import { BrokerModel } from './broker-model.ts';
@@ -25,8 +25,8 @@ import { BrokerWorld, OPTIONS } from './broker-world.ts';
  * those before it.
  */
 
-/** Images of one history that are opened, at most: of a longer one, some at each moment. */
-const MOST_IMAGES = runs(100);
+/** Images of one history that are opened, at most: of a longer one, as many, spread over all. */
+const MOST_IMAGES = 300;
 
 /** In one of so many images the history goes on. */
 const USED = 10;
@@ -197,5 +197,5 @@ async function explore(max: number, actions: readonly BrokerAction[]): Promise<v
 testProperty(
   'after a power cut a broker has every action that had settled, and of others all or nothing, whatever the disk has kept',
   fc.asyncProperty(maxArchived, history, explore),
-  5,
+  3,
 );
