@@ -13,7 +13,7 @@ import type { TaskMessage } from '../../task-message.ts';
 import { Journal, type Durability } from './journal.ts';
 import { PayloadOnDisk } from './journal-format.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
-import { replay, type Loading } from './replay.ts';
+import { eventOf, replay, type Loading } from './replay.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** Name of the log: the prefix of its files. */
@@ -106,6 +106,9 @@ async function load(
   try {
     for (const { path: file, size: bytes, reason } of found.misplaced)
       onCorruption({ file, offset: 0, bytes, reason });
+    // A reader finds all other damage.
+    for (const { segment, piece } of found.damages)
+      if (segment.header === undefined) onCorruption(eventOf(segment.path, piece));
     await prepare(log);
     return { log, loading: await replay(store, log, onCorruption) };
   } catch (error) {

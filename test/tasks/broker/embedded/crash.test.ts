@@ -21,6 +21,9 @@ import { FIRST_SEED, runs } from '../../../runs.ts';
 /** How long a child works at most before it is killed, in milliseconds. */
 const MOST_MS = 150;
 
+/** With ESCAPEMENT_FUZZ_RUNS=15000 they are 500, for each durability. */
+const KILLS = runs(10);
+
 const CHILD = fileURLToPath(new URL('kill-child.ts', import.meta.url));
 const TYPESCRIPT = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 
@@ -48,7 +51,7 @@ async function runAndKill(dataPath: string, durability: string, first: number): 
 
 test.each(['always', 'os'])(
   'a process that is killed again and again loses no task that was enqueued, and repeats none that was completed (%s)',
-  { timeout: 300_000 },
+  { timeout: 60_000 + KILLS * 10_000 },
   async (durability) => {
     const dataPath = mkdtempSync(join(tmpdir(), 'escapement-kill-'));
     onTestFinished(() => {
@@ -58,7 +61,7 @@ test.each(['always', 'os'])(
     const completed = new Set<string>();
     const running = new Set<string>();
     let called = 0;
-    for (let kill = 0; kill < runs(10); kill++) {
+    for (let kill = 0; kill < KILLS; kill++) {
       for (const line of await runAndKill(dataPath, durability, called)) {
         const [word, id = ''] = line.split(' ');
         expect(word, line).not.toBe('damage');
