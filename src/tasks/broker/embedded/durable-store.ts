@@ -229,7 +229,8 @@ function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
       ? withPayloads(durableStore as DurableStore, result as Returned, name)
       : result;
     if (journal.entries === before) return returned;
-    return (isLeasing ? journal.written() : journal.settled()).then(() => returned);
+    const settling = isLeasing ? journal.written() : journal.settled();
+    return settling === undefined ? returned : settling.then(() => returned);
   };
 }
 
