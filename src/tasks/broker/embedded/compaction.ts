@@ -28,8 +28,8 @@ interface CompactedJournal {
 /** A log is compacted when it is larger than so many times what is live in it, and a file. */
 const MOST_BYTES_PER_LIVE_BYTE = 2;
 
-/** Files above which the oldest is compacted anyway: a broker that is opened often leaves small ones. */
-const MOST_SEGMENTS = 32;
+/** More files than this, besides full ones, are compacted anyway: a broker that is opened often leaves small ones. */
+const MOST_SMALL_SEGMENTS = 32;
 
 /** Bytes of the oldest segment that are read for each byte that is written, and at least: it must gain on the writer. */
 const BYTES_PER_BYTE = 4;
@@ -95,7 +95,7 @@ export class Compaction {
     const { segments, written } = log;
     if (segments.length < 2 || segments[0] === written) return false;
     const mostBytes = MOST_BYTES_PER_LIVE_BYTE * liveBytes + this.#maxBytesPerFile;
-    return logBytes > mostBytes || segments.length > MOST_SEGMENTS;
+    return logBytes > mostBytes || segments.length > MOST_SMALL_SEGMENTS + mostBytes / this.#maxBytesPerFile;
   }
 
   async #begin(): Promise<void> {

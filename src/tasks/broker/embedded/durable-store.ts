@@ -220,7 +220,7 @@ function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
     } catch (error) {
       if (journal.entries === before) throw error;
       // The tick of a schedule is used up, also if its task is a duplicate.
-      return journal.settled().then(() => {
+      return settled(journal, before, undefined).then(() => {
         throw error;
       });
     }
@@ -230,7 +230,10 @@ function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
       : result;
     if (journal.entries === before) return returned;
     const settling = isLeasing ? journal.written() : journal.settled();
-    return settling === undefined ? returned : settling.then(() => returned);
+    if (settling === undefined) return returned;
+    if (!(returned instanceof Promise)) return settling.then(() => returned);
+    // Both at once: a payload that cannot be read must not be an unhandled rejection meanwhile.
+    return Promise.all([returned as Promise<unknown>, settling]).then(([value]) => value);
   };
 }
 

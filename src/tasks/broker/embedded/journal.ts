@@ -397,7 +397,8 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       this.#failure = new EscapementError('ERR_BROKER_UNAVAILABLE', message, { cause });
       if (isDiskFull(cause) || isOutOfFiles(cause)) this.#tryAgainLater();
     }
-    return new EscapementError('ERR_BROKER_UNAVAILABLE', this.#failure.message, { cause });
+    const { message, cause: first } = this.#failure;
+    return new EscapementError('ERR_BROKER_UNAVAILABLE', message, { cause: first });
   }
 
   #tryAgainLater(): void {

@@ -253,6 +253,15 @@ test.each([10, 2_000])(
   },
 );
 
+test('tasks that stay are not written again and again, however many files they fill', async () => {
+  const disk = new RecordingFileSystem();
+  const broker = await open({ maxBytesPerFile: 4_096 }, disk);
+  for (let at = 0; at < 300; at++) await broker.enqueue(newTask({ payload: new Uint8Array(1_000) }));
+  const written = disk.log.reduce((sum, done) => sum + (done.kind === 'write' ? done.bytes.length : 0), 0);
+  expect((await disk.list(dataPath)).length).toBeGreaterThan(80);
+  expect(written).toBeLessThan(400_000);
+});
+
 test('metrics report the sizes of the log, its writes and the files that were removed, until the broker is closed', async () => {
   const metrics = new RecordingMetrics();
   const maxBytesPerFile = 4_096;
@@ -325,6 +334,44 @@ describe('a disk that is full', () => {
     broker = await open({}, disk);
     expect((await broker.queueStats(QUEUE)).counts).toEqual(before.counts);
     expect(await broker.task(QUEUE, 'before')).toMatchObject({ state: 'archived' });
+  });
+
+  test('is read again aside: a reload that fails half-way shows nothing of itself, and costs no lease', async () => {
+    const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
+    const fault = { call: 'read', nth: Infinity, code: 'EMFILE', isLasting: false } as const;
+    const failing: Fault & { nth: number } = { ...fault };
+    const files = new FaultyFileSystem(disk, failing);
+    const broker = await open({ maxBytesPerFile: 4_096 }, files);
+    for (let at = 0; at < 12; at++)
+      await broker.enqueue(newTask({ id: `${at}`, payload: new Uint8Array(900) }));
+    const [running, ended] = await broker.dequeue(QUEUE, 2, LONG_MS);
+    if (running === undefined || ended === undefined) throw new Error('the queue is empty');
+    disk.capacity = 0;
+    const refused = newTask({ id: 'refused', payload: new Uint8Array(9_000) });
+    expect(await Promise.all([codeOf(broker.complete(ended)), codeOf(broker.enqueue(refused))])).toEqual([
+      'ERR_BROKER_UNAVAILABLE',
+      'ERR_BROKER_UNAVAILABLE',
+    ]);
+    disk.capacity = 1e9;
+    const { counts } = await broker.queueStats(QUEUE);
+    const { failures } = files;
+    for (let read = 0; ; read++) {
+      failing.nth = (files.calls.get('read') ?? 0) + read;
+      await clock.advanceAsync(1_000);
+      if (files.failures === failures + read) break;
+      checkBroker(broker);
+      expect((await broker.queueStats(QUEUE)).counts).toEqual(counts);
+      expect(await codeOf(broker.complete(running))).toBe('ERR_BROKER_UNAVAILABLE');
+      expect(read).toBeLessThan(100);
+    }
+    expect(files.failures - failures).toBeGreaterThan(5);
+    checkBroker(broker);
+    expect((await broker.queueStats(QUEUE)).counts).toMatchObject({ active: 2, pending: 10 });
+    await broker.complete(running);
+    await broker.complete(ended);
+    await broker.enqueue(refused);
+    expect(readdirSync(dataPath)).toEqual(['tasks.lock']);
+    expect((await disk.list(dataPath)).length).toBeLessThan(12);
   });
 
   test('that gets room again and again while the log is compacted costs nothing that was accepted', async () => {
