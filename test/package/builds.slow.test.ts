@@ -78,6 +78,7 @@ const EXPORTS = {
   'escapement/testing': [
     'ManualClock',
     'checkBroker',
+    'checkBrokerLog',
     'checkPurgatory',
     'checkQueue',
     'checkSegments',

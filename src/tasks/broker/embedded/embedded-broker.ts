@@ -12,6 +12,7 @@ import { ADMINISTRATION } from './administration.ts';
 import { DurableStore, durableOperations } from './durable-store.ts';
 import { GROUPS } from './groups.ts';
 import { INSPECTION } from './inspection.ts';
+import type { Journal } from './journal.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { MEMBERS } from './members.ts';
 import { TaskStore } from './task-store.ts';
@@ -25,6 +26,8 @@ export const INTERNALS: unique symbol = Symbol.for('escapement.embedded-broker.i
 interface EmbeddedBrokerInternals {
   /** Undefined once the broker is closed. */
   readonly store: TaskStore | undefined;
+  /** Undefined without a folder, too. */
+  readonly journal: Journal | undefined;
 }
 
 /** Options of an `EmbeddedBroker`. */
@@ -161,6 +164,6 @@ export class EmbeddedBroker extends BrokerBase {
 
   /** @internal For the integrity checker. */
   [INTERNALS](): EmbeddedBrokerInternals {
-    return { store: this.#store };
+    return { store: this.#store, journal: this.#durable?.journal };
   }
 }
