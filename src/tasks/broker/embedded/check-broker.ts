@@ -5,7 +5,7 @@ import { NO_SLOT } from '../../../timer/timer-table.ts';
 import type { CorruptionEvent } from '../../../log/segment.ts';
 import { INTERNALS, type EmbeddedBroker } from './embedded-broker.ts';
 import { replay } from './replay.ts';
-import { PayloadOnDisk } from './journal-format.ts';
+import { journaled, PayloadOnDisk } from './journaled-row.ts';
 import { listOf, NO_TIMER, WaitingList, type QueueState, type TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -90,14 +90,16 @@ function compareQueues(inLog: QueueState, inMemory: QueueState): void {
 
 /** What of a row is stored. The times of leases and groups are on the monotonic clock here, and on the wall clock there. */
 function viewOf({ locks }: TaskStore, row: TaskRow): unknown {
-  const { message, serial, atMs, recoveries, result, progress, stored } = row;
+  const { message, serial, atMs, recoveries, result, progress } = row;
+  const { number, segment, bytes } = journaled(row);
   const { state } = listOf(row);
   const isWallTime = state !== 'active' && state !== 'aggregating';
   const hasLock = locks.endOf(row) !== undefined;
   const { payload, ...rest } = message;
-  const bytes = payload instanceof PayloadOnDisk ? payload.where : payload;
+  const data = payload instanceof PayloadOnDisk ? payload.where : new Uint8Array(payload);
   const time = isWallTime ? atMs : undefined;
-  return { rest, bytes, state, serial, time, recoveries, result, progress, stored, hasLock };
+  const stored = { number, segment, bytes };
+  return { rest, data, state, serial, time, recoveries, result, progress, stored, hasLock };
 }
 
 function ensure(holds: boolean, claim: string): asserts holds {

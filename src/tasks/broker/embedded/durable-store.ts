@@ -11,7 +11,7 @@ import { brokerClosed } from '../broker-errors.ts';
 import type { LeasedTask, TaskRecord, TaskSet } from '../broker.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import { Journal, type Durability } from './journal.ts';
-import { PayloadOnDisk } from './journal-format.ts';
+import { PayloadOnDisk } from './journaled-row.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { eventOf, replay, type Loading } from './replay.ts';
 import type { TaskStore } from './task-store.ts';
@@ -62,9 +62,8 @@ export class DurableStore {
     let journal: Journal | undefined;
     try {
       const { log, loading } = await load(store, options);
-      const { liveBytes } = loading;
       const recovered = loading.finish();
-      journal = new Journal(store, log, liveBytes, { ...options, clock: store.clock }, () =>
+      journal = new Journal(store, log, loading.liveBytes, { ...options, clock: store.clock }, () =>
         reload(store, options),
       );
       store.journal = journal;
@@ -132,10 +131,9 @@ async function reload(
     await log.close();
     throw brokerClosed();
   }
-  const { liveBytes } = loading;
   loading.finish(store.leases());
   for (const queue of store.queues.values()) store.notifications.work(queue);
-  return { log, liveBytes };
+  return { log, liveBytes: loading.liveBytes };
 }
 
 /** Upper bounds in seconds, from a tenth of a millisecond to ten seconds. */

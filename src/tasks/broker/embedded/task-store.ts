@@ -13,6 +13,7 @@ import type {
 } from '../broker.ts';
 import { Notifications } from './notifications.ts';
 import type { TaskState } from '../../task-state.ts';
+import { JournaledRow } from './journaled-row.ts';
 import { listOf, NO_TIMER, QueueState, TaskRow, type ListedState } from './task-lists.ts';
 
 /** asynq's. */
@@ -178,7 +179,8 @@ export class TaskStore {
     const { message, processAtMs, uniqueTtlMs } = task;
     const wallNowMs = this.clock.wallNow();
     const queue = this.openQueue(message.queue);
-    const row = new TaskRow(message);
+    const row =
+      this.journal === undefined ? new TaskRow(message) : new JournaledRow(this.nextSerial(), message);
     flatten(message.id);
     queue.addRow(row);
     if (isUnique(task)) {
@@ -341,7 +343,7 @@ export class TaskStore {
   leases(): Map<number, number> {
     const ends = new Map<number, number>();
     for (const { lists } of this.queues.values())
-      for (const { stored, atMs } of lists.active) if (stored !== undefined) ends.set(stored.number, atMs);
+      for (const row of lists.active) if (row instanceof JournaledRow) ends.set(row.number, row.atMs);
     return ends;
   }
 
