@@ -1,4 +1,5 @@
 import { EscapementError } from '../../../core/errors.ts';
+import { holdVirtualTime } from '../../../core/own-turn.ts';
 import { guarded } from '../../../core/report-uncaught.ts';
 import type { FileSystem } from '../../../log/file-system.ts';
 import { Log } from '../../../log/log.ts';
@@ -317,7 +318,7 @@ async function loaded<R extends { readonly message: TaskMessage }>(
   for (let { payload } = message; ;) {
     if (!(payload instanceof PayloadOnDisk)) return { ...record, message: { ...message, payload } };
     const { position, recordBytes, start, length } = payload.where;
-    const bytes = await journal.log.read(position, recordBytes).catch((error: unknown) => {
+    const bytes = await holdVirtualTime(journal.log.read(position, recordBytes)).catch((error: unknown) => {
       throw payloadUnreadable(message, error);
     });
     if (bytes !== undefined) {

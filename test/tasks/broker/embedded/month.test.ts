@@ -131,21 +131,22 @@ test(
       await clock.advanceAsync(MINUTE_MS); // what was due is done
       const [inMemory, inFolder] = [await enqueue(memory, day), await enqueue(durable, day)];
       expect(inFolder).toEqual(inMemory);
-      // The month of the change to summer time: a day of Berlin has 23 hours once.
-      await clock.advanceAsync(19 * HOUR_MS - MINUTE_MS);
+      await clock.advanceAsync(90 * MINUTE_MS);
       for (const programs of both) await programs.stop();
+      // The month of the change to summer time: a day of Berlin has 23 hours once.
+      await clock.advanceAsync(12 * HOUR_MS);
       const before = await everything(memory);
       expect(await everything(durable), `day ${day}`).toEqual(before);
       checkBroker(durable);
       await checkBrokerLog(durable);
       await durable.close();
-      await clock.advanceAsync(day % 10 === 9 ? 3 * DAY_MS + 5 * HOUR_MS : 5 * HOUR_MS);
+      await clock.advanceAsync(day % 10 === 9 ? 3 * DAY_MS : 10 * HOUR_MS);
       durable = await open();
       checkBroker(durable);
       expect(await everything(durable), `after day ${day}`).toEqual(await everything(memory));
     }
     expect(ran[1]).toEqual(ran[0]);
-    expect(ran[0].filter((line) => line.startsWith('sum')).length).toBeGreaterThan(3);
-    expect(ran[0].length).toBeGreaterThan(600);
+    expect(ran[0].filter((line) => line.startsWith('sum')).length).toBeGreaterThan(20);
+    expect(ran[0].length).toBeGreaterThan(200);
   },
 );
