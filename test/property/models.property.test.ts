@@ -86,4 +86,5 @@ testProperty(
 testProperty(
   'the embedded broker with a folder behaves like arrays, although it is killed and opened again',
   fc.asyncProperty(maxArchived, history, (max, actions) => BrokerWorld.run(openDurableSide, max, actions)),
+  150,
 );

@@ -44,7 +44,7 @@ export interface EmbeddedBrokerOptions extends BrokerSettings {
   readonly syncTimeoutMs?: number;
   /** Size of a file, in bytes: a larger record gets a file of its own. At least 4_096. @default 67_108_864: 64 MiB */
   readonly maxBytesPerFile?: number;
-  /** Called with damage that was found in the files and stepped over. @default a warning of the process */
+  /** Called with damage that was found in the files and stepped over. What it throws is an uncaught exception. @default a warning of the process */
   readonly onCorruption?: (event: CorruptionEvent) => void;
   /** Where the sizes of the log and the durations of its writes are reported. Only with a folder. @default none */
   readonly metrics?: MetricsProvider;
@@ -112,6 +112,8 @@ export class EmbeddedBroker extends BrokerBase {
    *
    * @throws TypeError or RangeError - an option is not valid.
    * @throws EscapementError `ERR_BROKER_LOCKED` - the folder has a broker that is open, here or in another process.
+   * `ERR_BROKER_UNAVAILABLE` - it cannot be written to: the disk is full, for example.
+   * @throws the error of the host, with its `code` and `path` - the folder cannot be made, read or locked.
    */
   static async open(options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
     const resolved = readOptions('EmbeddedBroker.open', options, OPTIONS);

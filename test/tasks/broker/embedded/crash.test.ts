@@ -130,7 +130,7 @@ interface Ledger {
 }
 
 describe('after a power cut at any moment', () => {
-  const seeds = Array.from({ length: runs(20) }, (_, at) => FIRST_SEED + at);
+  const seeds = Array.from({ length: runs(10) }, (_, at) => FIRST_SEED + at);
   test.each(seeds)(
     'every task is there that was enqueued, and none that was completed (history %d)',
     async (seed) => {

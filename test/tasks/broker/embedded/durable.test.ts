@@ -9,7 +9,7 @@ import {
   type EmbeddedBrokerOptions,
   type LeasedTask,
 } from 'escapement/tasks';
-import { checkBroker, ManualClock } from 'escapement/testing';
+import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
@@ -49,9 +49,11 @@ async function open(options: EmbeddedBrokerOptions = {}, files?: FileSystem): Pr
 }
 
 async function reopen(broker: EmbeddedBroker, options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
+  await checkBrokerLog(broker);
   await broker.close();
   const again = await open(options);
   checkBroker(again);
+  await checkBrokerLog(again);
   return again;
 }
 
@@ -438,6 +440,64 @@ test.each(['write', 'sync'] as const)(
     expect(await codeOf(broker.task(QUEUE, refused))).toBe('ERR_TASK_NOT_FOUND');
   },
 );
+
+/** Differences between the memory and the folder, with the error that reports each. */
+const DIFFERENCES: Record<string, readonly [(store: TaskStore) => void, RegExp]> = {
+  'a task that has changed': [
+    ({ queues }) => {
+      const row = queues.get(QUEUE)?.lists.pending.head;
+      if (row !== undefined) row.progress = 'x';
+    },
+    /task 'first' of queue 'default' is .*"progress":"x"/,
+  ],
+  'a task that is not in memory': [
+    ({ queues }) => {
+      const row = queues.get(QUEUE)?.lists.pending.head;
+      if (row !== undefined) queues.get(QUEUE)?.deleteRow(row);
+    },
+    /the log has other tasks of queue 'default'/,
+  ],
+  'another order': [
+    ({ queues }) => {
+      for (const row of queues.get(QUEUE)?.lists.pending ?? []) row.serial = -row.serial;
+    },
+    /task 'first' .*"serial":-/,
+  ],
+  'a queue that is paused': [
+    ({ queues }) => {
+      for (const queue of queues.values()) queue.isPaused = true;
+    },
+    /queue 'default' is .*"isPaused":false.* in memory .*"isPaused":true/,
+  ],
+  'a queue that is not in the log': [(store) => void store.openQueue('other'), /names of queues/],
+  'a lock that is not in the log': [
+    ({ locks, queues }) => {
+      const row = queues.get(QUEUE)?.lists.pending.head;
+      if (row !== undefined) locks.free(row);
+    },
+    /task 'first' .*"hasLock":true.*"hasLock":false/,
+  ],
+  'bytes that are counted twice': [
+    ({ journal }) => void ((journal as unknown as { liveBytes: number }).liveBytes += 100),
+    /bytes of the log are live, but \d+ are counted/,
+  ],
+};
+
+test.each(Object.entries(DIFFERENCES))('checkBrokerLog finds %s', async (_, [change, claim]) => {
+  const broker = await open();
+  await broker.enqueue(newTask({ id: 'first', uniqueKey: 'key' }));
+  await broker.enqueue(newTask({ id: 'second' }));
+  await checkBrokerLog(broker);
+  change(storeOf(broker));
+  await expect(checkBrokerLog(broker)).rejects.toThrow(claim);
+});
+
+test('checkBrokerLog has nothing to check in a broker without a folder, and in a closed one', async () => {
+  const broker = await open();
+  await broker.close();
+  await checkBrokerLog(broker);
+  await checkBrokerLog(await EmbeddedBroker.open());
+});
 
 test('a client and a server work with a folder as with memory', async () => {
   const broker = await EmbeddedBroker.open({ dataPath });
