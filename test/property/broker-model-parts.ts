@@ -1,7 +1,14 @@
-import type { TaskMessage, TaskRecord, TaskSet, TaskState } from 'escapement/tasks';
+import type { TaskChange, TaskMessage, TaskRecord, TaskSet, TaskState } from 'escapement/tasks';
 import type { BrokerSideOptions, Ties } from './broker-side.ts';
 
 /** What the model of a broker is made of. */
+
+/** States in which a change is refused. */
+export const REFUSED: Readonly<Record<TaskChange, readonly TaskState[]>> = {
+  delete: ['active'],
+  run: ['active', 'pending'],
+  archive: ['active', 'archived'],
+};
 
 export interface ModelOptions extends BrokerSideOptions {
   readonly ties: Ties;

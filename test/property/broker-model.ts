@@ -17,6 +17,7 @@ import {
   failWith,
   orderOf,
   recordOf,
+  REFUSED,
   tie,
   type ModelEvent,
   type ModelLock,
@@ -25,13 +26,6 @@ import {
   type ModelSet,
   type ModelTask,
 } from './broker-model-parts.ts';
-
-/** States in which a change is refused. */
-const REFUSED: Readonly<Record<TaskChange, readonly TaskState[]>> = {
-  delete: ['active'],
-  run: ['active', 'pending'],
-  archive: ['active', 'archived'],
-};
 
 /** What broker.ts says, with arrays that are searched and sorted every time. Both clocks show the same. */
 export class BrokerModel {
@@ -49,13 +43,9 @@ export class BrokerModel {
 
   /** A copy, to which other things can happen. */
   copy(): BrokerModel {
-    const copy = new BrokerModel(this.#options);
-    const { queues, locks } = structuredClone({ queues: this.#queues, locks: this.#locks });
-    copy.#queues = queues;
-    copy.#locks = locks;
-    copy.#serial = this.#serial;
-    copy.#epoch = this.#epoch;
-    copy.#nowMs = this.#nowMs;
+    const copy = new BrokerModel({ ...this.#options, startMs: this.#nowMs });
+    [copy.#queues, copy.#locks] = structuredClone([this.#queues, this.#locks] as const);
+    [copy.#serial, copy.#epoch] = [this.#serial, this.#epoch];
     return copy;
   }
 

@@ -282,17 +282,18 @@ async function loadedOrLost<R extends { readonly message: TaskMessage }>(
     error instanceof EscapementError && error.code === 'ERR_WIRE_MESSAGE';
   const all = records.map((record) =>
     loaded(durable, record).catch((error: unknown) => {
-      if (isLost(error)) return lose(durable, record.message);
-      throw error;
+      if (!isLost(error)) throw error;
+      lose(durable, record.message);
+      return undefined;
     }),
   );
   return (await Promise.all(all)).filter((record) => record !== undefined);
 }
 
-function lose({ store, journal }: DurableStore, message: TaskMessage): undefined {
+function lose({ store, journal }: DurableStore, message: TaskMessage): void {
   const row = store.queues.get(message.queue)?.rows.get(message.id);
   const { payload } = message;
-  if (row === undefined || row.message.payload !== payload || !(payload instanceof PayloadOnDisk)) return;
+  if (row?.message.payload !== payload || !(payload instanceof PayloadOnDisk)) return;
   const { position, recordBytes } = payload.where;
   const file = journal.log.segments.find(({ number }) => number === position.segment)?.path ?? '';
   journal.begin();

@@ -104,7 +104,10 @@ async function survive(seed: number, fault: Fault): Promise<void> {
     files.heal();
     await clock.advanceAsync(1_000);
     const isRefused = await broker.enqueue(newTask({ id: 'well' })).then(
-      () => work.there.add('well') && false,
+      () => {
+        work.there.add('well');
+        return false;
+      },
       () => true,
     );
     if (TEMPORARY.has(fault.code)) expect(isRefused, 'it does not go on').toBe(false);
@@ -167,3 +170,38 @@ describe('a disk that fails', () => {
     },
   );
 });
+
+function codeOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (error: unknown) => (error as { code: unknown }).code,
+  );
+}
+
+test.each(['write', 'sync'] as const)(
+  'after a %s that fails, changes are refused until the broker is opened again',
+  async (call) => {
+    const files = new RecordingFileSystem();
+    const clock = new ManualClock({ nowMs: 5_000, wallMs: 1_795_262_400_000 });
+    let broker = await open(files, clock);
+    await broker.enqueue(newTask({ id: 'kept' }));
+    await broker.close();
+    const fault: Fault = { call, nth: 3, code: 'EIO', isLasting: false };
+    broker = await open(new FaultyFileSystem(files, fault), clock);
+    let refused = '';
+    for (let at = 0; refused === ''; at++) {
+      await broker.enqueue(newTask({ id: `${at}` })).catch((error: unknown) => {
+        expect(error).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', cause: { code: 'EIO' } });
+        refused = `${at}`;
+      });
+    }
+    expect(await codeOf(broker.enqueue(newTask()))).toBe('ERR_BROKER_UNAVAILABLE');
+    await clock.advanceAsync(60_000);
+    expect(await codeOf(broker.pause(QUEUE))).toBe('ERR_BROKER_UNAVAILABLE');
+    await broker.close().catch(() => undefined);
+    broker = await open(files, clock);
+    expect(await broker.task(QUEUE, 'kept')).toMatchObject({ state: 'pending' });
+    expect(await codeOf(broker.task(QUEUE, refused))).toBe('ERR_TASK_NOT_FOUND');
+    await broker.close();
+  },
+);

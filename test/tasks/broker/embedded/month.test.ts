@@ -97,14 +97,23 @@ async function everything(broker: EmbeddedBroker): Promise<unknown> {
   const queues = await broker.queues();
   return Promise.all(
     queues.map(async (queue) => {
-      const { memoryBytes: _, latencyMs: __, ...stats } = await broker.queueStats(queue);
+      const { counts, groups, isPaused, processedTotal, failedTotal } = await broker.queueStats(queue);
       const tasks: unknown[] = [];
       for (const state of TASK_STATES) {
         for (const { message, ...record } of await broker.tasks(queue, state, { page: 1, size: 10_000 }))
           tasks.push({ ...record, message: { ...message, payload: message.payload.join() } });
       }
       const ticks = [await broker.lastTickMs(queue, 'daily'), await broker.lastTickMs(queue, 'hourly')];
-      return { stats, tasks, ticks, history: await broker.history(queue, 40) };
+      return {
+        counts,
+        groups,
+        isPaused,
+        processedTotal,
+        failedTotal,
+        tasks,
+        ticks,
+        history: await broker.history(queue, 40),
+      };
     }),
   );
 }
