@@ -326,7 +326,7 @@ const DIFFERENCES: Record<string, readonly [(store: TaskStore) => void, RegExp]>
     ({ queues }) => {
       for (const queue of queues.values()) queue.isPaused = true;
     },
-    /queue 'default' is .*"isPaused":false.* in memory .*"isPaused":true/,
+    /queue 'default' is .*"isPaused":false.*"isPaused":true/,
   ],
   'a queue that is not in the log': [(store) => void store.openQueue('other'), /names of queues/],
   'a lock that is not in the log': [
