@@ -17,8 +17,8 @@ export const part: BenchPart = {
       'pending ones are one write and one fdatasync.',
     'bullmq: on a redis-server of its own, over TCP, with appendonly yes and the appendfsync of its name.',
     'sqlite: a table on better-sqlite3 with WAL and synchronous=FULL, in this process; all that is pending in a turn of the ' +
-      'event loop is one transaction. Written here, because the packages for that (liteque, plainjob) are young, and sync ' +
-      'each insert, claim and deletion by itself. A sync holds the event loop.',
+      'event loop is one transaction. A sync holds the event loop. Written here: the packages for that (liteque, plainjob) ' +
+      'are before version 1, commit each insert, claim and completion by itself, and set synchronous=NORMAL.',
   ],
   cases: [
     ...burstCases,

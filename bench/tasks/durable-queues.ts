@@ -25,9 +25,11 @@ export interface DurableQueue extends Pick<TaskQueue, 'add' | 'close'> {
 /** Opens a queue whose files are in a folder. */
 export type OpenDurable = (folder: string) => Promise<DurableQueue>;
 
-const nothing = (): void => undefined;
-
 export const CONCURRENCY = 100;
+/** Of a claim. */
+const LEASE_MS = 30_000;
+
+const nothing = (): void => undefined;
 
 /** Two appends a task: that it was enqueued, and that it is done. All pending ones are one write and one sync. */
 const openAppends: OpenDurable = async (folder) => {
@@ -173,24 +175,19 @@ class SqliteQueue implements DurableQueue {
   }
 }
 
-const LEASE_MS = 30_000;
-
 const openSqlite: OpenDurable = (folder) =>
   Promise.resolve(new SqliteQueue(new Database(`${folder}/tasks.db`)));
 
 const onRedis = (appendfsync: string): OpenDurable | Cannot =>
   missing === undefined ? openOnRedis(appendfsync) : { cannot: missing };
 
-export const raw = baseline('raw appends', openAppends);
-export const ALWAYS = 'ours: always';
-
 /** All of them; our broker in memory is there for comparison. */
 export const DURABLE: readonly Contestant<OpenDurable>[] = [
-  raw,
+  baseline('raw appends', openAppends),
   rival('bullmq, everysec', onRedis('everysec')),
   rival('bullmq, always', onRedis('always')),
   rival('sqlite', openSqlite),
-  ours(ALWAYS, openOurs({})),
+  ours('ours: always', openOurs({})),
   ours('ours: os', openOurs({ durability: 'os' })),
   ours('ours: interval', openOurs({ durability: 'interval' })),
   ours('ours: in memory', openOurs({}, false)),
