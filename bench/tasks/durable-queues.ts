@@ -1,7 +1,7 @@
 /** Queues that keep tasks on a disk: our broker, BullMQ on a Redis of its own, a table of SQLite; and two raw appends a task. */
 import { stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import Database from 'better-sqlite3';
+import type { Database, Statement } from 'better-sqlite3';
 import { Task, type EmbeddedBrokerOptions } from 'escapement/tasks';
 import { RedisProcess } from '../../test/redis/redis-process.ts';
 import { MESSAGE_BYTES, newMessage } from '../diskqueue/messages.ts';
@@ -104,17 +104,17 @@ interface Enqueued {
  * inserted, what was processed is deleted, and what waits is claimed.
  */
 class SqliteQueue implements DurableQueue {
-  readonly #db: Database.Database;
-  readonly #insert: Database.Statement;
-  readonly #claim: Database.Statement;
-  readonly #delete: Database.Statement;
+  readonly #db: Database;
+  readonly #insert: Statement;
+  readonly #claim: Statement;
+  readonly #delete: Statement;
   #enqueued: Enqueued[] = [];
   #processed: Row[] = [];
   #free = 0;
   #onDone: Listener = nothing;
   #running: Promise<void> | undefined;
 
-  constructor(db: Database.Database) {
+  constructor(db: Database) {
     this.#db = db;
     db.pragma('journal_mode = WAL');
     db.pragma('synchronous = FULL');
@@ -175,8 +175,13 @@ class SqliteQueue implements DurableQueue {
   }
 }
 
-const openSqlite: OpenDurable = (folder) =>
-  Promise.resolve(new SqliteQueue(new Database(`${folder}/tasks.db`)));
+/** It has no binary for every machine, and is optional: where it can be neither downloaded nor compiled it is left out. */
+const sqlite = await import('better-sqlite3').catch(() => undefined);
+
+const openSqlite: OpenDurable | Cannot =
+  sqlite === undefined
+    ? { cannot: 'better-sqlite3 could not be installed.' }
+    : (folder) => Promise.resolve(new SqliteQueue(new sqlite.default(`${folder}/tasks.db`)));
 
 const onRedis = (appendfsync: string): OpenDurable | Cannot =>
   missing === undefined ? openOnRedis(appendfsync) : { cannot: missing };
