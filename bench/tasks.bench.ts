@@ -16,7 +16,7 @@ export const part: BenchPart = {
     'raw appends: the limit. One append for each task that is enqueued and one for each that is done, of 256 bytes; all ' +
       'pending ones are one write and one fdatasync.',
     'bullmq: on a redis-server of its own, over TCP, with appendonly yes and the appendfsync of its name.',
-    'sqlite: a table on better-sqlite3 with WAL and synchronous=FULL, in this process; all that is pending in a turn of the ' +
+    'sqlite: a table with WAL and synchronous=FULL, in this process (the interface is that of node:sqlite); all that is pending in a turn of the ' +
       'event loop is one transaction. A sync holds the event loop. Written here: the packages for that (liteque, plainjob) ' +
       'are before version 1, commit each insert, claim and completion by itself, and set synchronous=NORMAL.',
   ],

@@ -1,7 +1,7 @@
 /** Queues that keep tasks on a disk: our broker, BullMQ on a Redis of its own, a table of SQLite; and two raw appends a task. */
 import { stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Database, Statement } from 'better-sqlite3';
+import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
 import { Task, type EmbeddedBrokerOptions } from 'escapement/tasks';
 import { RedisProcess } from '../../test/redis/redis-process.ts';
 import { MESSAGE_BYTES, newMessage } from '../diskqueue/messages.ts';
@@ -104,20 +104,19 @@ interface Enqueued {
  * inserted, what was processed is deleted, and what waits is claimed.
  */
 class SqliteQueue implements DurableQueue {
-  readonly #db: Database;
-  readonly #insert: Statement;
-  readonly #claim: Statement;
-  readonly #delete: Statement;
+  readonly #db: DatabaseSyncInstance;
+  readonly #insert: StatementSyncInstance;
+  readonly #claim: StatementSyncInstance;
+  readonly #delete: StatementSyncInstance;
   #enqueued: Enqueued[] = [];
   #processed: Row[] = [];
   #free = 0;
   #onDone: Listener = nothing;
   #running: Promise<void> | undefined;
 
-  constructor(db: Database) {
+  constructor(db: DatabaseSyncInstance) {
     this.#db = db;
-    db.pragma('journal_mode = WAL');
-    db.pragma('synchronous = FULL');
+    db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
     db.exec(
       'CREATE TABLE task (id INTEGER PRIMARY KEY, payload TEXT NOT NULL, lease_ends_ms INTEGER NOT NULL)',
     );
@@ -157,8 +156,7 @@ class SqliteQueue implements DurableQueue {
     while (this.#enqueued.length + this.#processed.length > 0) {
       const [enqueued, processed] = [this.#enqueued, this.#processed];
       this.#enqueued = [];
-      const claimed = this.#db.transaction(() => this.#commit(enqueued, processed))();
-      this.#processed = claimed;
+      this.#processed = this.#commit(enqueued, processed);
       for (const { resolve } of enqueued) resolve();
       for (const { payload } of processed) this.#onDone(JSON.parse(payload) as Payload);
       await nextTurn(); // the handlers have returned
@@ -167,21 +165,18 @@ class SqliteQueue implements DurableQueue {
   }
 
   #commit(enqueued: readonly Enqueued[], processed: readonly Row[]): Row[] {
+    const nowMs = Date.now();
+    this.#db.exec('BEGIN');
     for (const { payload } of enqueued) this.#insert.run(JSON.stringify(payload));
     for (const { id } of processed) this.#delete.run(id);
-    if (this.#free === 0) return [];
-    const nowMs = Date.now();
-    return this.#claim.all(nowMs + LEASE_MS, nowMs, this.#free) as Row[];
+    const claimed = this.#free === 0 ? [] : this.#claim.all(nowMs + LEASE_MS, nowMs, this.#free);
+    this.#db.exec('COMMIT');
+    return claimed;
   }
 }
 
-/** It has no binary for every machine, and is optional: where it can be neither downloaded nor compiled it is left out. */
-const sqlite = await import('better-sqlite3').catch(() => undefined);
-
-const openSqlite: OpenDurable | Cannot =
-  sqlite === undefined
-    ? { cannot: 'better-sqlite3 could not be installed.' }
-    : (folder) => Promise.resolve(new SqliteQueue(new sqlite.default(`${folder}/tasks.db`)));
+const openSqlite: OpenDurable = (folder) =>
+  Promise.resolve(new SqliteQueue(new DatabaseSync(`${folder}/tasks.db`)));
 
 const onRedis = (appendfsync: string): OpenDurable | Cannot =>
   missing === undefined ? openOnRedis(appendfsync) : { cannot: missing };
