@@ -13,6 +13,7 @@ import type {
 } from '../broker.ts';
 import { Notifications } from './notifications.ts';
 import type { TaskState } from '../../task-state.ts';
+import { JournaledRow } from './journaled-row.ts';
 import { listOf, NO_TIMER, QueueState, TaskRow, type ListedState } from './task-lists.ts';
 
 /** asynq's. */
@@ -174,7 +175,8 @@ export class TaskStore {
     const { message, processAtMs, uniqueTtlMs } = task;
     const wallNowMs = this.clock.wallNow();
     const queue = this.openQueue(message.queue);
-    const row = new TaskRow(message);
+    const row =
+      this.journal === undefined ? new TaskRow(message) : new JournaledRow(this.nextSerial(), message);
     flatten(message.id);
     queue.addRow(row);
     if (isUnique(task)) {
@@ -320,9 +322,9 @@ export class TaskStore {
     for (const queue of this.queues.values()) {
       queue.isRemoved = true;
       for (const row of queue.rows.values()) {
-        const { stored, serial, atMs } = row;
-        if (row.list === queue.lists.active && stored !== undefined)
-          leases.set(stored.number, { serial, atMs });
+        const { serial, atMs } = row;
+        if (row.list === queue.lists.active && row instanceof JournaledRow)
+          leases.set(row.number, { serial, atMs });
         if (row.timer !== NO_TIMER) this.#disarm(row);
       }
       for (const { timer } of queue.sets.values()) this.timer.cancel(timer);
