@@ -169,9 +169,9 @@ class SqliteQueue implements DurableQueue {
     this.#db.exec('BEGIN');
     for (const { payload } of enqueued) this.#insert.run(JSON.stringify(payload));
     for (const { id } of processed) this.#delete.run(id);
-    const claimed = this.#free === 0 ? [] : this.#claim.all(nowMs + LEASE_MS, nowMs, this.#free);
+    const claimed: unknown[] = this.#free === 0 ? [] : this.#claim.all(nowMs + LEASE_MS, nowMs, this.#free);
     this.#db.exec('COMMIT');
-    return claimed;
+    return claimed as Row[];
   }
 }
 
