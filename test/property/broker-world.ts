@@ -213,6 +213,8 @@ export class BrokerWorld {
     });
   }
 
+  #made = 0;
+
   async #same(real: Promise<unknown>, model: () => unknown): Promise<void> {
     const outcome = await real.catch(codeOf);
     try {
@@ -229,8 +231,9 @@ export class BrokerWorld {
     return this.#side.wallNow() + delay * UNIT_MS + ownMs;
   }
 
-  #newTask({ id, queue, group, key, delay, ttlMs, retentionMs }: TaskSpec): NewTask {
+  #newTask({ id, queue, group, key, delay, ttlMs, retentionMs, onDuplicate }: TaskSpec): NewTask {
     return {
+      onDuplicate,
       processAtMs: delay === 0 ? 0 : this.#momentAfter(delay),
       uniqueTtlMs: key === '' ? 0 : ttlMs,
       message: {
@@ -241,7 +244,7 @@ export class BrokerWorld {
           retentionMs,
           uniqueKey: key === '' ? '' : `asynq:{${queue}}:unique:t:${key}`,
           type: 't',
-          payload: new Uint8Array(PAYLOAD_BYTES[id] ?? 0),
+          payload: new Uint8Array(PAYLOAD_BYTES[id] ?? 1).fill(++this.#made),
           headers: {},
         },
         ...{
