@@ -152,7 +152,8 @@ function sorted(shown: unknown): unknown {
 
 /** Large tasks that come and go: what is done then compacts the log. */
 const BEFORE: readonly BrokerAction[] = Array.from({ length: 6 }, () => {
-  const task = { id: 'h', queue: 'q', group: '', key: '', delay: 0, ttlMs: 5_000, retentionMs: 0 } as const;
+  const times = { delay: 0, ttlMs: 5_000, retentionMs: 0 } as const;
+  const task = { id: 'h', queue: 'q', group: '', key: '', onDuplicate: 'reject', ...times } as const;
   return [{ do: 'enqueue', task } as const, { do: 'one', change: 'delete', queue: 'q', id: 'h' } as const];
 }).flat();
 

@@ -42,7 +42,8 @@ export function checkBroker(broker: EmbeddedBroker): void {
 export async function checkBrokerLog(broker: EmbeddedBroker): Promise<void> {
   const { store, journal } = broker[INTERNALS]();
   if (store === undefined || journal === undefined) return;
-  await journal.written();
+  // A record is readable when it is as durable as the options say.
+  await Promise.all([journal.written(), journal.settled()]);
   const damages: CorruptionEvent[] = [];
   const stored = store.blank();
   const loading = await replay(stored, journal.log, (event) => damages.push(event));
