@@ -1,14 +1,8 @@
-import type { TaskChange, TaskMessage, TaskRecord, TaskSet, TaskState } from 'escapement/tasks';
+import type { NewTask, TaskChange, TaskMessage, TaskRecord, TaskSet, TaskState } from 'escapement/tasks';
+import { GROUPS } from './broker-actions.ts';
 import type { BrokerSideOptions, Ties } from './broker-side.ts';
 
 /** What the model of a broker is made of. */
-
-/** States in which a change is refused. */
-export const REFUSED: Readonly<Record<TaskChange, readonly TaskState[]>> = {
-  delete: ['active'],
-  run: ['active', 'pending'],
-  archive: ['active', 'archived'],
-};
 
 export interface ModelOptions extends BrokerSideOptions {
   readonly ties: Ties;
@@ -91,6 +85,33 @@ export function recordOf({ message, state, atMs, result, progress }: ModelTask, 
   };
 }
 
+/** The tasks of a queue: those of a state, those that wait in a group, and those that are listed of a group. */
+interface ListsOfQueue {
+  readonly listed: (state: TaskState) => readonly ModelTask[];
+  readonly waiting: (group: string) => readonly ModelTask[];
+  readonly grouped: (group: string) => readonly ModelTask[];
+}
+
+export function showQueue(
+  home: ModelQueue,
+  { listed, waiting, grouped }: ListsOfQueue,
+  nowMs: number,
+): unknown {
+  const recordsOf = (rows: readonly ModelTask[]): TaskRecord[] => rows.map((row) => recordOf(row, nowMs));
+  const sizes = GROUPS.map((group) => [group, waiting(group).length] as const);
+  return {
+    isPaused: home.isPaused,
+    processed: home.processed,
+    failed: home.failed,
+    tasks: (['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'] as const).map((state) =>
+      recordsOf(listed(state)),
+    ),
+    sizes: Object.fromEntries(sizes.filter(([, size]) => size > 0)),
+    groups: Object.fromEntries(GROUPS.map((group) => [group, recordsOf(grouped(group))])),
+    aggregating: home.tasks.filter(({ state }) => state === 'aggregating').length,
+  };
+}
+
 /** How tasks of a state are listed. */
 export function orderOf(ties: Ties, state: TaskState): (a: ModelTask, b: ModelTask) => number {
   const isQueued = state === 'pending' || state === 'active';
@@ -104,4 +125,17 @@ export function tie(ties: Ties, a: ModelEvent, b: ModelEvent): number {
   if (ties === 'arrival') return a.armed - b.armed;
   if (a.row === undefined || b.row === undefined) return 0;
   return Number(b.row.state === 'scheduled') - Number(a.row.state === 'scheduled') || byId(a.row, b.row);
+}
+
+/** States in which a change is refused. */
+export const REFUSED: Readonly<Record<TaskChange, readonly TaskState[]>> = {
+  delete: ['active'],
+  run: ['active', 'pending'],
+  archive: ['active', 'archived'],
+};
+
+/** Whether a task that is enqueued replaces this one, which holds its lock. */
+export function isReplacedBy({ state, set }: ModelTask, { onDuplicate = 'reject' }: NewTask): boolean {
+  if (onDuplicate === 'reject' || set !== undefined) return false;
+  return ['pending', 'scheduled', 'retry', 'aggregating'].includes(state);
 }

@@ -10,14 +10,15 @@ import type {
   TaskTarget,
   Tick,
 } from 'escapement/tasks';
-import { GROUPS } from './broker-actions.ts';
 import {
   byId,
   emptyQueue,
   failWith,
+  isReplacedBy,
   orderOf,
   recordOf,
   REFUSED,
+  showQueue,
   tie,
   type ModelEvent,
   type ModelLock,
@@ -55,10 +56,7 @@ export class BrokerModel {
     const isUnique = uniqueKey !== '' && uniqueTtlMs > 0;
     const lock = this.#locks.find(({ key, endsAtMs }) => key === uniqueKey && endsAtMs > this.#nowMs);
     if (isUnique && lock !== undefined && !leaving.includes(lock.task)) {
-      const { state, set } = lock.task;
-      const waits = ['pending', 'scheduled', 'retry', 'aggregating'].includes(state) && set === undefined;
-      if ((task.onDuplicate ?? 'reject') === 'reject' || !waits) failWith('ERR_TASK_DUPLICATE');
-      return this.#replace(lock, task);
+      return isReplacedBy(lock.task, task) ? this.#replace(lock, task) : failWith('ERR_TASK_DUPLICATE');
     }
     const namesake = this.#find(queue, id);
     if (namesake !== undefined && !leaving.includes(namesake)) failWith('ERR_TASK_ID_CONFLICT');
@@ -312,33 +310,13 @@ export class BrokerModel {
 
   /** As `shown` of the world reads it from the real one. */
   show(): unknown {
-    return Object.fromEntries(
-      [...this.#queues]
-        .sort(([a], [b]) => (a < b ? -1 : 1))
-        .map(([name, home]) => [
-          name,
-          {
-            isPaused: home.isPaused,
-            processed: home.processed,
-            failed: home.failed,
-            tasks: ['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'].map((state) =>
-              this.#listed(name, state as TaskState).map((row) => recordOf(row, this.#nowMs)),
-            ),
-            sizes: Object.fromEntries(
-              GROUPS.map((group) => [group, this.#waiting(name, group).length] as const).filter(
-                ([, size]) => size > 0,
-              ),
-            ),
-            groups: Object.fromEntries(
-              GROUPS.map((group) => [
-                group,
-                this.#grouped(name, group).map((row) => recordOf(row, this.#nowMs)),
-              ]),
-            ),
-            aggregating: home.tasks.filter(({ state }) => state === 'aggregating').length,
-          },
-        ]),
-    );
+    const shown = [...this.#queues].map(([name, home]) => {
+      const listed = (state: TaskState): ModelTask[] => this.#listed(name, state);
+      const waiting = (group: string): ModelTask[] => this.#waiting(name, group);
+      const grouped = (group: string): ModelTask[] => this.#grouped(name, group);
+      return [name, showQueue(home, { listed, waiting, grouped }, this.#nowMs)] as const;
+    });
+    return Object.fromEntries(shown.sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
   *#eventsOf(queue: string, home: ModelQueue): Generator<ModelEvent> {
