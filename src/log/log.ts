@@ -92,6 +92,13 @@ export class Log {
     return { log: new Log(options, found, Math.max(found.lastNumber, known.lastNumber ?? 0)), found };
   }
 
+  /** As `open`, for reading only: nothing changes, and what a crash has left stays as it is. No process may write the log meanwhile. */
+  static async openForReading(options: LogOptions): Promise<Log> {
+    const { files, folder, name } = options;
+    const found = await recoverSegments(files, folder, name, undefined);
+    return new Log(options, found, found.lastNumber);
+  }
+
   /** Ascending. */
   get segments(): readonly Segment[] {
     return this.#segments;

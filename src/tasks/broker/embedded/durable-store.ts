@@ -1,6 +1,6 @@
 import { EscapementError } from '../../../core/errors.ts';
 import type { FileSystem } from '../../../log/file-system.ts';
-import { Log } from '../../../log/log.ts';
+import { Log, type LogOptions } from '../../../log/log.ts';
 import { LogLock } from '../../../log/log-lock.ts';
 import type { CorruptionEvent } from '../../../log/segment.ts';
 import { counter, duration, gauges } from '../../../metrics/measure.ts';
@@ -14,8 +14,14 @@ import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { replay, type Replayed } from './replay.ts';
 import type { TaskStore } from './task-store.ts';
 
-/** Name of the log: the prefix of its files. */
-const LOG_NAME = 'tasks';
+/** Name of the log of a broker: the prefix of its files. */
+export const LOG_NAME = 'tasks';
+
+/** The journal of a store, or what stands in for it in a folder that is only read. */
+type AnyJournal = Pick<
+  Journal,
+  'log' | 'entries' | 'requireAvailable' | 'begin' | 'written' | 'settled' | 'flush' | 'close'
+>;
 
 export interface DurableOptions {
   readonly metrics: MetricsProvider | undefined;
@@ -30,11 +36,11 @@ export interface DurableOptions {
 /** A store with the folder that its changes are written to. */
 export class DurableStore {
   readonly store: TaskStore;
-  readonly journal: Journal;
-  readonly #lock: LogLock;
-  readonly #removeMetrics: () => void;
+  readonly journal: AnyJournal;
+  readonly #lock: LogLock | undefined;
+  readonly #removeMetrics: (() => void) | undefined;
 
-  private constructor(store: TaskStore, journal: Journal, lock: LogLock, removeMetrics: () => void) {
+  private constructor(store: TaskStore, journal: AnyJournal, lock?: LogLock, removeMetrics?: () => void) {
     this.store = store;
     this.journal = journal;
     this.#lock = lock;
@@ -59,11 +65,9 @@ export class DurableStore {
       store.journal = journal;
       store.reserveSerials();
       for (const row of recovered) journal.change(row);
-      const queues = [...store.queues.keys()];
-      LIFE_OF_A_TASK.forward(store, queues);
-      LIFE_OF_A_TASK.deleteExpired(store, queues, Number.MAX_SAFE_INTEGER);
+      catchUp(store);
       await journal.flush();
-      const removeMetrics = metrics === undefined ? () => undefined : measure(journal, metrics, dataPath);
+      const removeMetrics = metrics && measure(journal, metrics, dataPath);
       return new DurableStore(store, journal, lock, removeMetrics);
     } catch (error) {
       await journal?.close().catch(() => undefined);
@@ -72,14 +76,36 @@ export class DurableStore {
     }
   }
 
+  /** Reads the folder into an empty store, and takes no lock: nothing in the folder changes, and changes are refused. */
+  static async openForReading(store: TaskStore, options: DurableOptions): Promise<DurableStore> {
+    const log = await Log.openForReading(logOptions(store, options));
+    await replay(store, log, options.onCorruption);
+    catchUp(store);
+    const done = Promise.resolve();
+    return new DurableStore(store, {
+      ...{ log, entries: 0, begin: () => undefined },
+      requireAvailable() {
+        throw new EscapementError('ERR_BROKER_UNAVAILABLE', 'the folder was opened for reading');
+      },
+      ...{ written: () => done, settled: () => done, flush: () => done, close: () => log.close() },
+    });
+  }
+
   async close(): Promise<void> {
-    this.#removeMetrics();
+    this.#removeMetrics?.();
     try {
       await this.journal.close();
     } finally {
-      await this.#lock.release();
+      await this.#lock?.release();
     }
   }
+}
+
+/** What has become due, and what has expired, while no process had the folder. */
+function catchUp(store: TaskStore): void {
+  const queues = [...store.queues.keys()];
+  LIFE_OF_A_TASK.forward(store, queues);
+  LIFE_OF_A_TASK.deleteExpired(store, queues, Number.MAX_SAFE_INTEGER);
 }
 
 /** What was read from a log. */
@@ -90,15 +116,22 @@ interface Loaded extends Replayed {
 /** @param prepare - called with the log, before it is read. */
 async function load(
   store: TaskStore,
-  { files, dataPath, durability, maxBytesPerFile, onCorruption }: DurableOptions,
+  options: DurableOptions,
   prepare: (log: Log) => Promise<void> = () => Promise.resolve(),
 ): Promise<Loaded> {
-  const { log } = await Log.open({
-    ...{ files, folder: dataPath, name: LOG_NAME, maxBytesPerFile, isAlwaysDurable: durability === 'always' },
-    wallNow: () => store.clock.wallNow(),
-  });
+  const { log } = await Log.open(logOptions(store, options));
   await prepare(log);
-  return { log, ...(await replay(store, log, onCorruption)) };
+  return { log, ...(await replay(store, log, options.onCorruption)) };
+}
+
+function logOptions(
+  { clock }: TaskStore,
+  { files, dataPath, durability, maxBytesPerFile }: DurableOptions,
+): LogOptions {
+  return {
+    ...{ files, folder: dataPath, name: LOG_NAME, maxBytesPerFile, isAlwaysDurable: durability === 'always' },
+    wallNow: () => clock.wallNow(),
+  };
 }
 
 /** Reads the log again when the disk was full: changes that were refused are in the memory. Runs keep their leases. */
@@ -200,7 +233,7 @@ function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
   };
 }
 
-async function settled(journal: Journal, before: number, value: unknown): Promise<unknown> {
+async function settled(journal: AnyJournal, before: number, value: unknown): Promise<unknown> {
   if (journal.entries !== before) await journal.settled();
   return value;
 }
@@ -209,7 +242,7 @@ async function settled(journal: Journal, before: number, value: unknown): Promis
 type Returned = readonly (LeasedTask | TaskRecord)[] | TaskRecord | { readonly set: TaskSet | undefined };
 
 /** Reads the payloads that are on the disk. @returns the result itself if there are none. */
-function withPayloads(store: TaskStore, journal: Journal, result: Returned): Returned | Promise<Returned> {
+function withPayloads(store: TaskStore, journal: AnyJournal, result: Returned): Returned | Promise<Returned> {
   const load = (message: TaskMessage): Promise<TaskMessage> => loaded(store, journal, message);
   if ('message' in result) {
     return isLoaded(result.message)
@@ -233,7 +266,12 @@ function isLoaded({ payload }: TaskMessage): boolean {
   return !(payload instanceof PayloadOnDisk);
 }
 
-async function loaded(store: TaskStore, journal: Journal, message: TaskMessage): Promise<TaskMessage> {
+/** Reads the payload of a message if it is on the disk. */
+export async function loaded(
+  store: TaskStore,
+  journal: Pick<Journal, 'log'>,
+  message: TaskMessage,
+): Promise<TaskMessage> {
   for (let { payload } = message; ;) {
     if (!(payload instanceof PayloadOnDisk)) return { ...message, payload };
     const { position, recordBytes, start, length } = payload.where;

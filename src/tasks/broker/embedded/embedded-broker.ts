@@ -21,6 +21,15 @@ export type { CorruptionEvent };
 /** Names the method for the integrity checker, which may be in another loaded copy of the package. */
 export const INTERNALS: unique symbol = Symbol.for('escapement.embedded-broker.internals');
 
+/** @internal Key of an option of `open`: the folder is read, and does not change. The command inspects idle folders so. */
+export const FOR_READING: unique symbol = Symbol.for('escapement.embedded-broker.for-reading');
+
+/** Options that are not public. */
+interface InternalOptions {
+  readonly [FILE_SYSTEM]?: FileSystem;
+  readonly [FOR_READING]?: boolean;
+}
+
 /** What the integrity checker reads. */
 interface EmbeddedBrokerInternals {
   /** Undefined once the broker is closed. */
@@ -116,8 +125,12 @@ export class EmbeddedBroker extends BrokerBase {
     const { dataPath } = resolved;
     if (dataPath === undefined) return new EmbeddedBroker(store);
     try {
-      const files = (options as { [FILE_SYSTEM]?: FileSystem })[FILE_SYSTEM] ?? hostFileSystem;
-      return new EmbeddedBroker(store, await DurableStore.open(store, { ...resolved, dataPath, files }));
+      const { [FILE_SYSTEM]: files = hostFileSystem, [FOR_READING]: isForReading } =
+        options as InternalOptions;
+      const all = { ...resolved, dataPath, files };
+      const opening =
+        isForReading === true ? DurableStore.openForReading(store, all) : DurableStore.open(store, all);
+      return new EmbeddedBroker(store, await opening);
     } catch (error) {
       store.close();
       throw error;

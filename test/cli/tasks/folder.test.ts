@@ -1,0 +1,159 @@
+/** The commands on the folder of an embedded broker. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client, EmbeddedBroker, Task, type LeasedTask } from 'escapement/tasks';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { tasksCommand, type Result } from './support/tasks-command.ts';
+
+const HOUR_MS = 3_600_000;
+
+let folder: string;
+let broker: EmbeddedBroker;
+
+/** A folder with a task in each state, whose id is that state; the active one was in work when its process died. */
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'escapement-folder-'));
+  broker = await EmbeddedBroker.open({ dataPath: folder });
+  const client = new Client({ broker });
+  const add = (taskId: string, options = {}): Promise<unknown> =>
+    client.enqueue(new Task('work', 'x'.repeat(2_000)), { taskId, ...options });
+  const lease = async (): Promise<LeasedTask> =>
+    (await broker.dequeue('default', 1, HOUR_MS))[0] as LeasedTask;
+  const failure = { error: 'boom', isFailure: true };
+  for (const id of ['completed', 'retry', 'archived', 'active', 'pending']) {
+    await add(id, { retentionMs: HOUR_MS });
+  }
+  await broker.complete(await lease());
+  await broker.retry(await lease(), failure, Date.now() + HOUR_MS);
+  await broker.archive(await lease(), failure);
+  await lease();
+  await add('scheduled', { processInMs: HOUR_MS });
+  await add('aggregating', { group: 'g' });
+  await broker.recordEnqueueEvent('nightly', { taskId: 'pending', atMs: Date.now() });
+});
+afterEach(async () => {
+  await broker.close();
+  rmSync(folder, { recursive: true });
+});
+
+function run(...words: string[]): Promise<Result> {
+  return tasksCommand([...words, '--path', folder]);
+}
+
+/** Everything of a folder that a command could change. */
+function snapshot(): unknown {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort();
+  return ['.', ...files].map((name) => {
+    const path = join(folder, name);
+    const { mtimeNs, ctimeNs, size, ino } = statSync(path, { bigint: true });
+    const isFile = statSync(path).isFile();
+    return { name, mtimeNs, ctimeNs, size, ino, bytes: isFile ? readFileSync(path, 'base64') : '' };
+  });
+}
+
+describe('a folder that no process has open', () => {
+  const INSPECTING: readonly (readonly [words: string, shown: RegExp])[] = [
+    ['stats', /aggregating/],
+    ['queue ls', /default/],
+    ['queue inspect default', /default/],
+    ['queue history default', /processed/],
+    ['task ls -q default -s pending', /active[^]*pending/],
+    ['task ls -q default -s scheduled', /scheduled/],
+    ['task ls -q default -s retry', /boom/],
+    ['task ls -q default -s archived', /archived/],
+    ['task ls -q default -s completed', /completed/],
+    ['task ls -q default -s aggregating -g g', /aggregating/],
+    ['task inspect -q default -i pending', /xxxx/],
+    ['task inspect -q default -i active --json', /"retried": 0/],
+    ['group ls -q default', /g/],
+    ['server ls', /host/],
+    ['cron ls', /entry/],
+    ['cron history nightly', /pending/],
+    ['dash --once', /default/],
+  ];
+
+  test.each(INSPECTING)('is not changed in any byte, time or name by `%s`', async (words, shown) => {
+    const [segment = ''] = segments();
+    const asKilled = readFileSync(join(folder, segment));
+    await broker.close();
+    writeFileSync(join(folder, segment), Buffer.concat([asKilled, Buffer.from('a torn end')]));
+    const before = snapshot();
+
+    const { stdout, stderr, code } = await run(...words.split(' '));
+
+    expect({ stderr, code }).toEqual({ stderr: '', code: 0 });
+    expect(stdout).toMatch(shown);
+    expect(snapshot()).toEqual(before);
+  });
+
+  test('is opened by the commands that change something, and what they do is there for the next process', async () => {
+    await broker.close();
+    expect(await run('queue', 'pause', 'default')).toMatchObject({ code: 0 });
+    expect(await run('task', 'delete', '-q', 'default', 'pending')).toMatchObject({ code: 0 });
+    expect(await run('task', 'runall', '-q', 'default', '-s', 'archived')).toMatchObject({ code: 0 });
+    expect(await run('task', 'enqueue', '-t', 'work', '--id', 'new')).toMatchObject({ code: 0 });
+
+    broker = await EmbeddedBroker.open({ dataPath: folder });
+    const { isPaused } = await broker.queueStats('default');
+    const pending = await broker.tasks('default', 'pending', { page: 1, size: 9 });
+    expect(isPaused).toBe(true);
+    expect(pending.map(({ message }) => message.id)).toEqual(['active', 'archived', 'new']);
+  });
+
+  test('has nothing to cancel and nothing to watch', async () => {
+    await broker.close();
+    expect(await run('task', 'cancel', 'active')).toMatchObject({ code: 1 });
+    expect(await run('dash')).toMatchObject({ code: 2, stderr: expect.stringContaining('--once') as string });
+  });
+
+  test('shows what is intact, and how many parts are damaged', async () => {
+    await broker.close();
+    damage();
+    const { stdout, stderr, code } = await run('queue', 'ls');
+    expect(stdout).toContain('default');
+    expect({ stderr, code }).toEqual({
+      stderr: "escapement: 1 damaged part of the folder left out; 'tasks verify' lists them\n",
+      code: 0,
+    });
+  });
+});
+
+test('a command reports which process has a folder open, and how to reach that', async () => {
+  for (const words of [
+    ['queue', 'ls'],
+    ['queue', 'pause', 'default'],
+  ]) {
+    expect(await run(...words)).toEqual({
+      stdout: '',
+      stderr: `escapement: ${folder}: process ${process.pid} on ${hostname()} has this folder open; reach its tasks by its HTTP API (tasksHandler): --url http://…\n`,
+      code: 2,
+    });
+  }
+});
+
+test('a command makes no folder, and takes no folder with other files for one with tasks', async () => {
+  const missing = join(folder, 'missing');
+  expect(await tasksCommand(['task', 'enqueue', '-t', 'work', '--path', missing])).toMatchObject({ code: 2 });
+  expect(await tasksCommand(['queue', 'ls', '--path', tmpdir()])).toMatchObject({
+    stderr: `escapement: ${tmpdir()}: there are no tasks in this folder\n`,
+    code: 2,
+  });
+  expect(await run('queue', 'ls', '--uri', 'redis://127.0.0.1')).toMatchObject({
+    stderr: 'escapement: --path and --uri cannot be used together\n',
+    code: 2,
+  });
+});
+
+function segments(): string[] {
+  return readdirSync(folder).filter((name) => name.endsWith('.segment'));
+}
+
+/** Flips a bit in the middle of the payload of the first task. */
+function damage(): void {
+  const path = join(folder, segments()[0] ?? '');
+  const bytes = readFileSync(path);
+  const at = bytes.indexOf('xxxx') + 1_000;
+  bytes[at] = (bytes[at] ?? 0) ^ 1;
+  writeFileSync(path, bytes);
+}
