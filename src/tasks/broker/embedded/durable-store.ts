@@ -229,7 +229,8 @@ function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
     if (result instanceof Promise) return result.then((value: unknown) => settled(journal, before, value));
     const returned = isReturning ? withPayloads(store, journal, result as Returned) : result;
     if (journal.entries === before) return returned;
-    return (isLeasing ? journal.written() : journal.settled()).then(() => returned);
+    const settling = isLeasing ? journal.written() : journal.settled();
+    return settling === undefined ? returned : settling.then(() => returned);
   };
 }
 

@@ -49,12 +49,22 @@ export const Kind = {
 /** V8 has the bytes of such a short array in the array itself: copying them one by one is faster than a call. */
 const SHORT_BYTES = 64;
 
+const NO_BYTES = /* @__PURE__ */ Buffer.alloc(0);
+
 /** Bytes in front of an entry: its kind and its length. */
 const ENTRY_HEADER_BYTES = 5;
 
+/** Size of the memory of a writer that has not grown. */
+const WRITER_BYTES = 8_192;
+
+/** Memory of writers that are done: allocating it anew costs more than writing into it. */
+const spareMemory: Buffer[] = [];
+const MOST_SPARE = 32;
+
 /** Writes entries into memory that grows. */
 export class EntryWriter {
-  #bytes: Buffer = Buffer.allocUnsafeSlow(1_024);
+  #bytes: Buffer = spareMemory.pop() ?? Buffer.allocUnsafeSlow(WRITER_BYTES);
+  #view = new DataView(this.#bytes.buffer);
   #length = 0;
   #entryStart = 0;
 
@@ -77,7 +87,7 @@ export class EntryWriter {
   /** @returns the size of the entry, in bytes. */
   end(): number {
     const size = this.#length - this.#entryStart;
-    this.#bytes.writeUInt32LE(size - ENTRY_HEADER_BYTES, this.#entryStart + 1);
+    this.#view.setUint32(this.#entryStart + 1, size - ENTRY_HEADER_BYTES, true);
     return size;
   }
 
@@ -88,30 +98,53 @@ export class EntryWriter {
 
   uint32(value: number): void {
     this.#reserve(4);
-    this.#length = this.#bytes.writeUInt32LE(value, this.#length);
+    this.#view.setUint32(this.#length, value, true);
+    this.#length += 4;
   }
 
   number(value: number): void {
     this.#reserve(8);
-    this.#length = this.#bytes.writeDoubleLE(value, this.#length);
+    this.#view.setFloat64(this.#length, value, true);
+    this.#length += 8;
   }
 
   text(text: string): void {
     // A character of a string is at most three bytes.
     this.#reserve(4 + text.length * 3);
-    const written = this.#bytes.write(text, this.#length + 4);
-    this.#bytes.writeUInt32LE(written, this.#length);
-    this.#length += 4 + written;
+    const start = this.#length + 4;
+    const written = this.#writeAscii(text, start) ? text.length : this.#bytes.write(text, start);
+    this.#view.setUint32(this.#length, written, true);
+    this.#length = start + written;
   }
 
   /** @returns where the bytes begin. */
   blob(bytes: Uint8Array): number {
-    this.#reserve(4 + bytes.length);
-    this.#length = this.#bytes.writeUInt32LE(bytes.length, this.#length);
-    const start = this.#length;
-    this.#bytes.set(bytes, start);
-    this.#length += bytes.length;
+    const { length } = bytes;
+    this.#reserve(4 + length);
+    this.#view.setUint32(this.#length, length, true);
+    const start = this.#length + 4;
+    if (length > SHORT_BYTES) this.#bytes.set(bytes, start);
+    else for (let i = 0; i < length; i++) this.#bytes[start + i] = bytes[i] as number;
+    this.#length = start + length;
     return start;
+  }
+
+  /** Gives its memory to the next writer: `bytes` is not valid any more. `length` is. */
+  release(): void {
+    if (this.#bytes.length === WRITER_BYTES && spareMemory.length < MOST_SPARE) spareMemory.push(this.#bytes);
+    this.#bytes = NO_BYTES;
+  }
+
+  /** @returns whether it was written: a short text without other characters. */
+  #writeAscii(text: string, start: number): boolean {
+    const { length } = text;
+    if (length > SHORT_BYTES) return false;
+    for (let i = 0; i < length; i++) {
+      const code = text.charCodeAt(i);
+      if (code > 0x7f) return false;
+      this.#bytes[start + i] = code;
+    }
+    return true;
   }
 
   #reserve(bytes: number): void {
@@ -120,6 +153,7 @@ export class EntryWriter {
     const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.#bytes.length * 2));
     this.#bytes.copy(larger, 0, 0, this.#length);
     this.#bytes = larger;
+    this.#view = new DataView(larger.buffer);
   }
 }
 

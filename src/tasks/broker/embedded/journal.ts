@@ -168,9 +168,9 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return this.#latest.written;
   }
 
-  /** Resolves when every entry until now is as durable as the options say. */
-  settled(): Promise<void> {
-    return this.#options.durability === 'interval' ? Promise.resolve() : this.#latest.done;
+  /** Resolves when every entry until now is as durable as the options say. @returns undefined if that is so at once. */
+  settled(): Promise<void> | undefined {
+    return this.#options.durability === 'interval' ? undefined : this.#latest.done;
   }
 
   /** Resolves when every entry until now is on the disk. */
@@ -347,6 +347,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   /** The host has a record: compaction finds its tasks. */
   #written(record: JournalRecord, position: LogPosition): void {
     record.writtenAt(position);
+    record.release();
     for (const { stored, bytes } of record.tasks) {
       if (stored.segment < 0) continue;
       this.liveBytes += bytes - (stored.segment > 0 ? stored.bytes : 0);
