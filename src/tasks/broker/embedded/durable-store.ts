@@ -13,6 +13,7 @@ import { PayloadOnDisk } from './journal-format.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { replay, type Replayed } from './replay.ts';
 import type { TaskStore } from './task-store.ts';
+import type { FolderAccess } from './transfer.ts';
 
 /** Name of the log of a broker: the prefix of its files. */
 export const LOG_NAME = 'tasks';
@@ -267,8 +268,7 @@ function isLoaded({ payload }: TaskMessage): boolean {
   return !(payload instanceof PayloadOnDisk);
 }
 
-/** Reads the payload of a message if it is on the disk. */
-export async function loaded(
+async function loaded(
   store: TaskStore,
   journal: Pick<Journal, 'log'>,
   message: TaskMessage,
@@ -284,6 +284,18 @@ export async function loaded(
     if (present === undefined || present === payload) throw payloadLost(message);
     payload = present;
   }
+}
+
+/** What a transfer of tasks needs of the folder. */
+export function folderAccessOf({ store, journal }: DurableStore): FolderAccess {
+  return {
+    load: (message) => loaded(store, journal, message),
+    begin() {
+      journal.requireAvailable();
+      journal.begin();
+    },
+    settled: () => journal.settled(),
+  };
 }
 
 function payloadLost({ id, queue }: TaskMessage): EscapementError {

@@ -7,14 +7,17 @@ import { BrokerBase, type Operations } from '../broker-base.ts';
 import { FILE_SYSTEM, hostFileSystem, type FileSystem } from '../../../log/file-system.ts';
 import type { CorruptionEvent } from '../../../log/segment.ts';
 import { BROKER_SETTINGS, type BrokerSettings } from '../broker-settings.ts';
+import { brokerClosed } from '../broker-errors.ts';
 import type { BrokerListener, Subscription } from '../broker.ts';
+import { TRANSFER, type Transfer } from '../transfer.ts';
 import { ADMINISTRATION } from './administration.ts';
-import { DurableStore, durableOperations } from './durable-store.ts';
+import { DurableStore, durableOperations, folderAccessOf } from './durable-store.ts';
 import { GROUPS } from './groups.ts';
 import { INSPECTION } from './inspection.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { MEMBERS } from './members.ts';
 import { TaskStore } from './task-store.ts';
+import { EmbeddedTransfer } from './transfer.ts';
 
 export type { CorruptionEvent };
 
@@ -170,6 +173,12 @@ export class EmbeddedBroker extends BrokerBase {
         tasks: queues?.reduce((tasks, { rows }) => tasks + rows.size, 0),
       };
     });
+  }
+
+  /** @internal For `copyTasks`. @throws EscapementError `ERR_BROKER_CLOSED` */
+  [TRANSFER](): Transfer {
+    if (this.#store === undefined) throw brokerClosed();
+    return new EmbeddedTransfer(this.#store, this.#durable && folderAccessOf(this.#durable));
   }
 
   /** @internal For the integrity checker. */

@@ -71,8 +71,8 @@ export class TaskStore {
   readonly notifications = new Notifications();
   readonly locks = new UniqueLocks();
   readonly queues = new Map<string, QueueState>();
+  readonly archiveRetentionMs: number;
   readonly #maxArchived: number;
-  readonly #archiveRetentionMs: number;
   /** Of a durable broker: every change of the store is written there by the move that makes it. */
   journal: StoreJournal | undefined;
   #serial = 0;
@@ -84,7 +84,7 @@ export class TaskStore {
     this.timer = new SystemTimer({ clock, name: 'embedded broker' });
     this.timer.unref();
     this.#maxArchived = maxArchived;
-    this.#archiveRetentionMs = archiveRetentionMs;
+    this.archiveRetentionMs = archiveRetentionMs;
   }
 
   /** Numbers of tasks and epochs of leases are below it, also those of a broker that was killed. */
@@ -242,7 +242,7 @@ export class TaskStore {
     const queue = this.#leave(row);
     const { archived } = queue.lists;
     this.locks.free(row);
-    this.#wait(row, queue, 'archived', wallNowMs + this.#archiveRetentionMs, wallNowMs);
+    this.#wait(row, queue, 'archived', wallNowMs + this.archiveRetentionMs, wallNowMs);
     this.journal?.change(row);
     this.notifications.settled(queue, row.message.id);
     while (archived.head !== undefined && archived.size > this.#maxArchived) this.remove(archived.head);
@@ -289,6 +289,18 @@ export class TaskStore {
   /** Numbers begin after that of an earlier process. */
   startSerialAt(serial: number): void {
     this.#serial = serial;
+  }
+
+  /** The latest number of a task, or epoch of a lease. */
+  get latestSerial(): number {
+    return this.#serial;
+  }
+
+  /** Later numbers are larger than this one. */
+  raiseSerial(serial: number): void {
+    if (serial <= this.#serial) return;
+    this.#serial = serial;
+    this.reserveSerials();
   }
 
   /** Puts a row where it was. `row.atMs` is wall-clock time, `row.serial` its order. */

@@ -6,12 +6,12 @@ import { listOf, TaskRow, type QueueSettings, type QueueState } from './task-lis
 import type { TaskStore } from './task-store.ts';
 
 /** What a broker with a folder adds: reading payloads from the disk, and waiting until changes are there. */
-interface Durability {
+export interface FolderAccess {
   /** Returns a message with its payload. */
   load(message: TaskMessage): Promise<TaskMessage>;
   /** Called before a change. */
   begin(): void;
-  settled(): Promise<void>;
+  settled(): Promise<void> | undefined;
 }
 
 /** Lists of a queue in the order in which they are read: what was active comes first in the pending list. */
@@ -20,11 +20,11 @@ const LISTED = ['active', 'pending', 'scheduled', 'retry', 'archived', 'complete
 /** Reads and writes everything of the embedded broker as it is. */
 export class EmbeddedTransfer implements Transfer {
   readonly #store: TaskStore;
-  readonly #durability: Durability | undefined;
+  readonly #folder: FolderAccess | undefined;
 
-  constructor(store: TaskStore, durability?: Durability) {
+  constructor(store: TaskStore, folder?: FolderAccess) {
     this.#store = store;
-    this.#durability = durability;
+    this.#folder = folder;
   }
 
   async *read(): AsyncGenerator<Piece> {
@@ -44,12 +44,12 @@ export class EmbeddedTransfer implements Transfer {
   }
 
   async write(piece: Piece): Promise<number> {
-    this.#durability?.begin();
+    this.#folder?.begin();
     let added = 0;
     if (piece.kind === 'queue') this.#writeQueue(piece.queue);
     else if (piece.kind === 'events') this.#writeEvents(piece);
     else for (const task of piece.tasks) if (this.#writeTask(task)) added++;
-    await this.#durability?.settled();
+    await this.#folder?.settled();
     return added;
   }
 
@@ -70,7 +70,7 @@ export class EmbeddedTransfer implements Transfer {
       recoveries: state === 'active' ? recoveries + 1 : recoveries,
       lockEndsMs: lockEndsAtMs === undefined ? 0 : lockEndsAtMs + toWallMs,
     } as const;
-    return { ...task, message: (await this.#durability?.load(row.message)) ?? row.message };
+    return { ...task, message: (await this.#folder?.load(row.message)) ?? row.message };
   }
 
   /** @returns false if the queue has a task with that id. */
@@ -78,9 +78,9 @@ export class EmbeddedTransfer implements Transfer {
     const store = this.#store;
     const queue = store.openQueue(message.queue);
     if (queue.rows.has(message.id)) return false;
-    const row = new TaskRow({ ...message, payload: message.payload.slice() });
+    const row = new TaskRow({ ...message, payload: new Uint8Array(message.payload) });
     row.recoveries = recoveries;
-    row.result = result?.slice();
+    row.result = result && new Uint8Array(result);
     row.progress = progress;
     row.serial = store.nextSerial();
     row.atMs = state === 'archived' ? atMs + store.archiveRetentionMs : atMs;
@@ -142,7 +142,8 @@ function merged(own: QueueSettings, other: WholeQueue): QueueSettings {
     days.set(day, [Math.max(processed, ownProcessed), Math.max(failed, ownFailed)]);
   }
   const ticks = new Map(own.ticks);
-  for (const [entryKey, atMs] of other.ticks) ticks.set(entryKey, Math.max(atMs, ticks.get(entryKey) ?? atMs));
+  for (const [entryKey, atMs] of other.ticks)
+    ticks.set(entryKey, Math.max(atMs, ticks.get(entryKey) ?? atMs));
   return {
     isPaused: own.isPaused || other.isPaused,
     ticks: [...ticks].sort(([, a], [, b]) => a - b),
