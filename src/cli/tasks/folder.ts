@@ -27,7 +27,7 @@ export async function openFolder(
   return EmbeddedBroker.open({ dataPath: path, ...options });
 }
 
-/** @throws CommandError - it is not a folder with tasks. */
+/** @throws CommandError - it is not a folder, or has no tasks. */
 export async function requireTasks(path: string): Promise<void> {
   const found = await stat(path).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new CommandError(`${path}: no such folder`);

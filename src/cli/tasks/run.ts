@@ -73,7 +73,7 @@ export function calls<Options>(
   });
 }
 
-async function print({ terminal, isJson }: Call<unknown>, report: Report | undefined): Promise<void> {
+export async function print({ terminal, isJson }: Call<unknown>, report: Report | undefined): Promise<void> {
   if (report === undefined) return;
   await terminal.out.print(...(isJson ? [toJson(report.json())] : report.lines()));
 }

@@ -4,6 +4,9 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, EmbeddedBroker, Task, type LeasedTask } from 'escapement/tasks';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { hostFileSystem } from '../../../src/log/file-system.ts';
+import { Log } from '../../../src/log/log.ts';
+import { MARKER } from '../../../src/log/segment.ts';
 import { tasksCommand, type Result } from './support/tasks-command.ts';
 
 const HOUR_MS = 3_600_000;
@@ -119,6 +122,94 @@ describe('a folder that no process has open', () => {
   });
 });
 
+describe('tasks verify and tasks repair', () => {
+  const repaired = (): string[] => readdirSync(folder).filter((name) => name.includes('.damaged'));
+
+  test('find nothing in an intact folder, and change nothing', async () => {
+    await broker.close();
+    const before = snapshot();
+    expect(await run('verify')).toMatchObject({
+      stdout: expect.stringMatching(
+        /^tasks \(checked\): clean; 7 tasks in 1 queue, \d+ records, \d+ KiB\n$/,
+      ) as string,
+      code: 0,
+    });
+    expect(await run('repair')).toMatchObject({ stdout: 'tasks (checked): nothing to do\n', code: 0 });
+    expect(snapshot()).toEqual(before);
+  });
+
+  test('name the file, the offset and the tasks of damage, and repair it once', async () => {
+    await broker.close();
+    damage();
+    const file = join(folder, segments()[0] ?? '');
+    const { stdout, code } = await run('verify', '--json');
+    const { problems, ...others } = JSON.parse(stdout) as { problems: Record<string, unknown>[] };
+    expect({ code, ...others }).toMatchObject({ code: 1, isClean: false, isOpen: false, tasks: 6 });
+    expect(problems).toEqual([
+      {
+        ...{ file, offset: expect.any(Number) as number, bytes: expect.any(Number) as number },
+        ...{ firstSequence: expect.any(Number) as number, lastSequence: expect.any(Number) as number },
+        reason: 'the checksum of a payload is wrong',
+        tasks: [{ queue: 'default', id: 'completed', isLost: true }],
+      },
+    ]);
+    expect((await run('verify')).stdout).toMatch(
+      /record \d+: .* wrong; task 'completed' of queue 'default' is lost\n/,
+    );
+
+    const before = snapshot();
+    const planned = await run('repair');
+    expect(planned).toMatchObject({
+      stdout: expect.stringContaining('this would be done') as string,
+      code: 1,
+    });
+    expect(snapshot()).toEqual(before);
+    expect(await run('repair', '--apply')).toMatchObject({
+      stdout: expect.stringMatching(/repaired\n {2}rewrite .*\n {2}lost .*record/) as string,
+      code: 1,
+    });
+    expect(repaired()).toHaveLength(1);
+    expect(await run('repair', '--apply')).toMatchObject({ code: 0 });
+    expect(await run('verify')).toMatchObject({ code: 0 });
+    broker = await EmbeddedBroker.open({
+      dataPath: folder,
+      onCorruption: ({ reason }) => expect.fail(reason),
+    });
+    const { counts } = await broker.queueStats('default');
+    expect(counts).toMatchObject({
+      completed: 0,
+      retry: 1,
+      archived: 1,
+      pending: 2,
+      scheduled: 1,
+      aggregating: 1,
+    });
+  });
+
+  test('find a record that is intact and not one of a broker', async () => {
+    await broker.close();
+    const options = { files: hostFileSystem, folder, name: 'tasks', maxBytesPerFile: 65_536 };
+    const { log } = await Log.open({ ...options, isAlwaysDurable: true, wallNow: Date.now });
+    await log.append([Buffer.from('no entry'), Buffer.from('other')], [16, 17]);
+    await log.close();
+    const { stdout, code } = await run('verify');
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/not the entries of a broker/);
+    expect(stdout).toMatch(/a broker has no records of type 17/);
+    expect((await run('queue', 'ls')).code).toBe(0);
+  });
+
+  test('restore a record of which only the header is damaged', async () => {
+    await broker.close();
+    damage('header');
+    expect(await run('repair', '--apply')).toMatchObject({ code: 0 });
+    expect(await run('verify')).toMatchObject({
+      stdout: expect.stringContaining('clean; 7 tasks') as string,
+      code: 0,
+    });
+  });
+});
+
 test('a command reports which process has a folder open, and how to reach that', async () => {
   for (const words of [
     ['queue', 'ls'],
@@ -149,11 +240,12 @@ function segments(): string[] {
   return readdirSync(folder).filter((name) => name.endsWith('.segment'));
 }
 
-/** Flips a bit in the middle of the payload of the first task. */
-function damage(): void {
+/** Flips a bit in the record of the first task: in the middle of its payload, or where its header begins. */
+function damage(where: 'payload' | 'header' = 'payload'): void {
   const path = join(folder, segments()[0] ?? '');
   const bytes = readFileSync(path);
-  const at = bytes.indexOf('xxxx') + 1_000;
+  const payloadAt = bytes.indexOf('xxxx');
+  const at = where === 'payload' ? payloadAt + 1_000 : bytes.lastIndexOf(MARKER, payloadAt) + 8;
   bytes[at] = (bytes[at] ?? 0) ^ 1;
   writeFileSync(path, bytes);
 }

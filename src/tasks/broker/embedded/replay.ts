@@ -4,6 +4,7 @@ import type { DamagePiece } from '../../../log/segment-reader.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import type { EnqueueEvent } from '../broker.ts';
 import {
+  ENTRIES,
   EntryReader,
   Kind,
   LARGEST_IN_MEMORY_BYTES,
@@ -37,18 +38,19 @@ export async function replay(
   for (const segment of log.segments) {
     const reader = await log.openReader(segment);
     try {
-      const damaged = (piece: DamagePiece): void => {
+      const damaged = (piece: DamagedPart): void => {
         onCorruption(eventOf(segment.path, piece));
       };
       for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
         for (const piece of pieces) {
           if (piece.kind === 'damage') damaged(piece);
-          else if (piece.kind === 'record')
-            loading.record(piece.payload, {
-              segment: segment.number,
-              offset: piece.offset,
-              sequence: piece.sequence,
-            });
+          if (piece.kind !== 'record' || piece.type !== ENTRIES) continue;
+          const { offset, sequence } = piece;
+          try {
+            loading.record(piece.payload, { segment: segment.number, offset, sequence });
+          } catch (error) {
+            damaged({ offset, end: piece.end, reason: `not entries of a broker: ${String(error)}` });
+          }
         }
       }
       const missing = reader.missingAtEnd();
@@ -60,8 +62,10 @@ export async function replay(
   return loading.finish();
 }
 
+type DamagedPart = Pick<DamagePiece, 'offset' | 'end' | 'reason'>;
+
 /** The sequences of a log are those of records, and not of tasks: they are left out. */
-function eventOf(file: string, { offset, end, reason }: DamagePiece): CorruptionEvent {
+function eventOf(file: string, { offset, end, reason }: DamagedPart): CorruptionEvent {
   return { file, offset, bytes: end - offset, reason };
 }
 
