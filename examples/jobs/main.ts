@@ -9,8 +9,9 @@
  * Alone it starts a payment provider that is busy now and then, and sends orders. You see which runs fail and are tried again, a declined
  * card that is not, pick lists that are made of several orders, and a report by the scheduler.
  */
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -41,13 +42,16 @@ interface Options {
 }
 const options = program.opts<Options>();
 
+/** Made only if it is used. */
+const temporary = join(tmpdir(), `escapement-shop-${randomUUID()}`);
+
 const stop = stopSignal();
 const { payments } = options;
 await exitCodeOf(payments === undefined ? showItself() : serve(payments), stop);
 
-/** The one place that knows which broker it is. @param folder - for a broker in this process. */
-async function openBroker(folder: string): Promise<Broker> {
-  const { redis } = options;
+/** The one place that knows which broker it is. */
+async function openBroker(): Promise<Broker> {
+  const { folder = temporary, redis } = options;
   return redis === undefined ? EmbeddedBroker.open({ dataPath: folder }) : new RedisBroker({ url: redis });
 }
 
@@ -64,9 +68,8 @@ async function withShop(
   reportAt: string,
   use: (url: string) => Promise<void>,
 ): Promise<void> {
+  const broker = await openBroker();
   const { port = 0, workers } = options;
-  const temporary = await mkdtemp(join(tmpdir(), 'escapement-shop-'));
-  const broker = await openBroker(options.folder ?? temporary);
   const shop = new Shop({ broker, port, workers, payments, reportAt, report: say });
   try {
     const url = await shop.start();
@@ -76,7 +79,7 @@ async function withShop(
   } finally {
     const left = await shop.close();
     await broker.close();
-    await rm(temporary, { recursive: true });
+    await rm(temporary, { recursive: true, force: true });
     if (left > 0) {
       say(`${left} tasks were left to do`);
       process.exitCode = EXIT_UNFINISHED;
