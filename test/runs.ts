@@ -32,9 +32,9 @@ export function runs(usual: number): number {
   return Math.max(1, Math.round(usual * SHARE));
 }
 
-/** The step of a loop over every byte of a file: 1, or `most` where fewer repetitions than usual are asked for. */
+/** The step of a loop over every byte of a file: 1, or `most` where far fewer repetitions than usual are asked for. */
 export function stepOf(most: number): number {
-  return SHARE < 1 ? most : 1;
+  return SHARE < 0.5 ? most : 1;
 }
 
 /** Parameters of `fc.assert`. */

@@ -106,7 +106,7 @@ async function shown(broker: Broker): Promise<unknown> {
   const page = { page: 1, size: 1_000 };
   const queues = [];
   for (const name of await broker.queues()) {
-    const { memoryBytes: _, ...stats } = await broker.queueStats(name);
+    const stats = { ...(await broker.queueStats(name)), memoryBytes: 0 };
     const tasks = [];
     for (const state of STATES) {
       for (const { message, result, ...others } of await broker.tasks(name, state, page)) {

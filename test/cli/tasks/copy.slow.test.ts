@@ -55,9 +55,7 @@ async function copied(...words: string[]): Promise<unknown> {
 async function killed(words: readonly string[], until: () => boolean | Promise<boolean>): Promise<void> {
   const command = startCommand(['tasks', 'copy', ...words]);
   const ended = finished(command);
-  let isOver = false;
-  void ended.then(() => (isOver = true));
-  while (!isOver && !(await until())) await sleep(1);
+  while (command.exitCode === null && !(await until())) await sleep(1);
   command.kill('SIGKILL');
   expect(await ended).toMatchObject({ stderr: '', code: null });
 }

@@ -1,5 +1,13 @@
 import { TASK_STATES } from '../../task-state.ts';
-import { ENTRIES, EntryReader, Kind, readRunFields, readState, readTask } from './journal-format.ts';
+import {
+  ENTRIES,
+  EntryReader,
+  Kind,
+  readBody,
+  readHead,
+  readRunFields,
+  readState,
+} from './journal-format.ts';
 
 /** A task by its names. */
 export interface TaskName {
@@ -82,9 +90,10 @@ type Read = (reader: EntryReader) => { readonly number?: number; readonly task?:
 /** Reads all of an entry of each kind. */
 const READERS: Readonly<Record<number, Read>> = {
   [Kind.task](reader) {
-    const { number, stored, message } = readTask(reader);
+    const { number, stored, id, names } = readHead(reader);
+    readBody(reader);
     requireState(stored.state);
-    return { number: finite(number), task: { queue: message.queue, id: message.id } };
+    return { number: finite(number), task: { queue: names.queue, id } };
   },
   [Kind.change](reader) {
     const number = finite(reader.number());

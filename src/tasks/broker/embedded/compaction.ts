@@ -2,7 +2,8 @@ import type { Log } from '../../../log/log.ts';
 import type { Segment } from '../../../log/segment.ts';
 import type { RecordPiece, SegmentReader } from '../../../log/segment-reader.ts';
 import type { EnqueueEvent } from '../broker.ts';
-import { EntryReader, Kind, PayloadOnDisk, readTask } from './journal-format.ts';
+import { EntryReader, Kind, readBody, readHead } from './journal-format.ts';
+import { JournaledRow, PayloadOnDisk } from './journaled-row.ts';
 import type { QueueState, TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -128,12 +129,12 @@ export class Compaction {
     const reader = new EntryReader(payload);
     for (let kind = reader.next(); kind !== undefined; kind = reader.next()) {
       if (kind !== Kind.task) continue;
-      const { number, message } = readTask(reader);
-      const row = this.#store.queues.get(message.queue)?.rows.get(message.id);
-      if (row?.stored?.number !== number || row.stored.segment !== segment) continue;
+      const { number, id, names } = readHead(reader);
+      const row = this.#store.queues.get(names.queue)?.rows.get(id);
+      if (!(row instanceof JournaledRow) || row.number !== number || row.segment !== segment) continue;
       this.#journal.begin();
-      const { payload: present } = row.message;
-      this.#journal.task(row, present instanceof PayloadOnDisk ? message.payload : present);
+      const { payload } = row.message;
+      this.#journal.task(row, payload instanceof PayloadOnDisk ? readBody(reader).body.payload : payload);
     }
   }
 

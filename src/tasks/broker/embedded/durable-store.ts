@@ -9,7 +9,7 @@ import type { AnyOperation, BrokerOperation, Operations } from '../broker-base.t
 import type { LeasedTask, TaskRecord, TaskSet } from '../broker.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import { Journal, type Durability } from './journal.ts';
-import { PayloadOnDisk } from './journal-format.ts';
+import { PayloadOnDisk } from './journaled-row.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { replay, type Replayed } from './replay.ts';
 import type { TaskStore } from './task-store.ts';
@@ -143,7 +143,7 @@ async function reload(store: TaskStore, options: DurableOptions): Promise<Loaded
     leases = store.clear();
   });
   for (const row of loaded.recovered) {
-    const lease = leases?.get(row.stored?.number ?? 0);
+    const lease = leases?.get(row.number);
     if (lease !== undefined) store.restoreLease(row, lease);
   }
   for (const queue of store.queues.values()) store.notifications.work(queue);

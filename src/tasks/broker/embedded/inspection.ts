@@ -4,7 +4,7 @@ import { requirePage } from '../../argument-checks.ts';
 import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import type { Operations } from '../broker-base.ts';
 import type { TaskRecord } from '../broker.ts';
-import { PayloadOnDisk } from './journal-format.ts';
+import { PayloadOnDisk } from './journaled-row.ts';
 import { listOf, type QueueState, type TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 

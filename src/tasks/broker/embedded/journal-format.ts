@@ -1,4 +1,3 @@
-import type { LogPosition } from '../../../log/segment.ts';
 import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import type { TaskRow } from './task-lists.ts';
@@ -160,12 +159,16 @@ export class EntryWriter {
 /** Reads entries. Texts and blobs are copies. */
 export class EntryReader {
   readonly #bytes: Buffer;
+  readonly #view: DataView;
   #start = 0;
   #at = 0;
   #end = 0;
 
-  constructor(bytes: Buffer) {
+  /** @param at - where it begins to read, if not in front of an entry. */
+  constructor(bytes: Buffer, at = 0) {
     this.#bytes = bytes;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    this.#at = at;
   }
 
   /** Goes to the next entry, wherever the reader stands in this one. @returns its kind; undefined after the last one. */
@@ -173,7 +176,7 @@ export class EntryReader {
     this.#start = this.#end;
     if (this.#start + ENTRY_HEADER_BYTES > this.#bytes.length) return undefined;
     this.#at = this.#start + ENTRY_HEADER_BYTES;
-    this.#end = this.#at + this.#bytes.readUInt32LE(this.#start + 1);
+    this.#end = this.#at + this.#view.getUint32(this.#start + 1, true);
     return this.#bytes[this.#start];
   }
 
@@ -187,18 +190,40 @@ export class EntryReader {
     return this.#end - this.#start;
   }
 
+  /** How much of the entry was not read yet, in bytes. */
+  get left(): number {
+    return this.#end - this.#at;
+  }
+
+  /** Copies what was not read yet. */
+  copyRest(to: Buffer, at: number): void {
+    if (this.left > SHORT_BYTES) this.#bytes.copy(to, at, this.#at, this.#end);
+    else for (let i = this.#at; i < this.#end; i++) to[at++] = this.#bytes[i] as number;
+  }
+
+  /** The byte that is so far ahead of the next one. */
+  byteAhead(offset: number): number {
+    return this.#bytes[this.#at + offset] as number;
+  }
+
+  uint32Ahead(offset: number): number {
+    return this.#view.getUint32(this.#at + offset, true);
+  }
+
   byte(): number {
     return this.#bytes[this.#at++] as number;
   }
 
   uint32(): number {
     this.#at += 4;
-    return this.#bytes.readUInt32LE(this.#at - 4);
+    return this.#view.getUint32(this.#at - 4, true);
   }
 
   number(): number {
     this.#at += 8;
-    return this.#bytes.readDoubleLE(this.#at - 8);
+    const value = this.#view.getFloat64(this.#at - 8, true);
+    const integer = value | 0; // V8 needs no memory for a small one
+    return integer === value ? integer : value;
   }
 
   text(): string {
@@ -210,7 +235,7 @@ export class EntryReader {
   /** Reads a text that is often the same as before: that one is returned then, so that it is in memory once. */
   textLike(before: string): string {
     const { length } = before;
-    if (this.#bytes.readUInt32LE(this.#at) !== length) return this.text();
+    if (this.uint32Ahead(0) !== length) return this.text();
     for (let i = 0; i < length; i++)
       if (this.#bytes[this.#at + 4 + i] !== before.charCodeAt(i)) return this.text();
     this.#at += 4 + length;
@@ -225,29 +250,6 @@ export class EntryReader {
     const copy = new Uint8Array(length);
     for (let i = 0; i < length; i++) copy[i] = this.#bytes[start + i] as number;
     return copy;
-  }
-}
-
-/** Payloads of at most this size are kept in memory; larger ones are read from the disk. */
-export const LARGEST_IN_MEMORY_BYTES = 1_024;
-
-/** Where a payload is in the log. */
-export interface PayloadPosition {
-  readonly position: LogPosition;
-  /** Size of the record, in bytes. */
-  readonly recordBytes: number;
-  /** Where in the record it begins. */
-  readonly start: number;
-  readonly length: number;
-}
-
-/** The payload of a task in memory, if it is on the disk: empty, and knows where it is. */
-export class PayloadOnDisk extends Uint8Array {
-  readonly where: PayloadPosition;
-
-  constructor(where: PayloadPosition) {
-    super(0);
-    this.where = where;
   }
 }
 
@@ -271,14 +273,26 @@ export interface RunFields {
   readonly lastError: string;
 }
 
-/** A task as an entry has it. */
-export interface StoredTask {
+/** What most tasks of a log have in common with others. */
+export type TaskNames = Pick<TaskMessage, 'queue' | 'type'>;
+
+/** What an entry of a task begins with. */
+export interface TaskHead {
   readonly number: number;
   readonly stored: StoredState;
-  readonly recoveries: number;
+  readonly ran: RunFields;
+  readonly id: string;
+  /** Those that were read before, if they are the same: they are in memory once. */
+  readonly names: TaskNames;
+}
+
+type BodyFields = Omit<TaskMessage, 'id' | keyof TaskNames | keyof RunFields>;
+
+/** What an entry of a task ends with. */
+export interface TaskBody {
+  readonly body: BodyFields;
   /** When its lock ends; 0 if it has none. */
   readonly lockEndsMs: number;
-  readonly message: TaskMessage;
   readonly result: Uint8Array | undefined;
   readonly progress: string | undefined;
   /** Where in the record its payload begins. */
@@ -341,20 +355,25 @@ export function writeTask(
   return payloadStart;
 }
 
-const NO_MESSAGE = { queue: '', type: '' };
+const NO_NAMES: TaskNames = Object.freeze({ queue: '', type: '' });
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
+const NOT_RUN: RunFields = Object.freeze({
+  ...{ retried: 0, recoveries: 0, lastFailedAtMs: 0, completedAtMs: 0, lastError: '' },
+});
 
-/** @param before - the message that was read before: most tasks of a log have the queue and the type of others. */
-export function readTask(
-  reader: EntryReader,
-  before: Pick<TaskMessage, 'queue' | 'type'> = NO_MESSAGE,
-): StoredTask {
+/** @param before - the names that were read before. */
+export function readHead(reader: EntryReader, before = NO_NAMES): TaskHead {
   const number = reader.number();
   const stored = readState(reader);
-  const { retried, recoveries, lastError, lastFailedAtMs, completedAtMs } = readRunFields(reader);
+  const ran = readRunFields(reader);
   const queue = reader.textLike(before.queue);
   const id = reader.text();
   const type = reader.textLike(before.type);
+  const names = queue === before.queue && type === before.type ? before : { queue, type };
+  return { number, stored, ran, id, names };
+}
+
+export function readBody(reader: EntryReader): TaskBody {
   const uniqueKey = reader.textLike('');
   const maxRetry = reader.number();
   const payloadOffset = reader.offset + 4;
@@ -368,7 +387,37 @@ export function readTask(
   const headers = has & Has.headers ? (JSON.parse(reader.text()) as Record<string, string>) : NO_HEADERS;
   const result = has & Has.result ? reader.blob() : undefined;
   const progress = has & Has.progress ? reader.text() : undefined;
-  const message = {
+  const body = { payload, headers, maxRetry, timeoutMs, deadlineMs, uniqueKey, retentionMs, group };
+  return { body, lockEndsMs, result, progress, payloadOffset };
+}
+
+export function hasNotRun(ran: RunFields): boolean {
+  return ran === NOT_RUN;
+}
+
+/**
+ * Whether the entry of a task has a message and nothing else that must be known at once. Its head was read, its body was not.
+ *
+ * @param largestPayload - in bytes.
+ */
+export function isOnlyMessage(reader: EntryReader, { ran }: TaskHead, largestPayload: number): boolean {
+  if (!hasNotRun(ran) || reader.uint32Ahead(0) > 0) return false; // a unique key may have a lock
+  const payloadBytes = reader.uint32Ahead(12);
+  return (
+    payloadBytes <= largestPayload &&
+    (reader.byteAhead(16 + payloadBytes) & (Has.result | Has.progress)) === 0
+  );
+}
+
+export function messageOf(
+  id: string,
+  { queue, type }: TaskNames,
+  ran: RunFields,
+  body: BodyFields,
+): TaskMessage {
+  const { payload, headers, maxRetry, timeoutMs, deadlineMs, uniqueKey, retentionMs, group } = body;
+  const { retried, lastError, lastFailedAtMs, completedAtMs } = ran;
+  return {
     id,
     type,
     queue,
@@ -385,7 +434,11 @@ export function readTask(
     completedAtMs,
     group,
   };
-  return { number, stored, recoveries, lockEndsMs, message, result, progress, payloadOffset };
+}
+
+/** The message of a task that no run has changed. */
+export function withoutRuns(id: string, names: TaskNames, body: BodyFields): TaskMessage {
+  return messageOf(id, names, NOT_RUN, body);
 }
 
 export function writeState(writer: EntryWriter, { state, isStarted, serial, atMs }: StoredState): void {
@@ -418,6 +471,7 @@ export function writeRunFields(writer: EntryWriter, message: TaskMessage, recove
 
 export function readRunFields(reader: EntryReader): RunFields {
   const ran = reader.byte();
+  if (ran === 0) return NOT_RUN;
   return {
     retried: ran & Ran.retried ? reader.uint32() : 0,
     recoveries: ran & Ran.recoveries ? reader.uint32() : 0,

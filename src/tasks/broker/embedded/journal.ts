@@ -11,15 +11,14 @@ import {
   ENTRIES,
   EntryWriter,
   Kind,
-  LARGEST_IN_MEMORY_BYTES,
-  PayloadOnDisk,
   writeRunFields,
   writeState,
   writeTask,
   type StoredState,
 } from './journal-format.ts';
 import { Compaction } from './compaction.ts';
-import { listOf, type QueueState, type StoredRow, type TaskRow } from './task-lists.ts';
+import { journaled, LARGEST_IN_MEMORY_BYTES, PayloadOnDisk, type JournaledRow } from './journaled-row.ts';
+import { listOf, type QueueState, type TaskRow } from './task-lists.ts';
 import type { StoreJournal, TaskStore } from './task-store.ts';
 
 /** When a change is durable, with the words of the disk queue. */
@@ -33,8 +32,7 @@ const TRY_AGAIN_MS = 1_000;
 
 /** A task whose entry is not written yet. */
 interface PendingTask {
-  readonly row: TaskRow;
-  readonly stored: StoredRow;
+  readonly row: JournaledRow;
   readonly bytes: number;
   readonly payload: Uint8Array;
   readonly payloadStart: number;
@@ -181,50 +179,50 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   }
 
   /** A task was added, or has another payload. `payload` is that of the row, wherever it is. */
-  task(row: TaskRow, payload: Uint8Array = row.message.payload): void {
-    const stored = (row.stored ??= { number: this.#store.nextSerial(), segment: 0, bytes: 0 });
+  task(added: TaskRow, payload: Uint8Array = added.message.payload): void {
+    const row = journaled(added);
     const record = this.#begin(Kind.task);
     const lockEndsMs = this.#lockEndsMs(row);
-    const start = writeTask(record, stored.number, stateOf(this.#store, row), lockEndsMs, row, payload);
-    record.tasks.push({ row, stored, bytes: record.end(), payload, payloadStart: start });
+    const start = writeTask(record, row.number, stateOf(this.#store, row), lockEndsMs, row, payload);
+    record.tasks.push({ row, bytes: record.end(), payload, payloadStart: start });
   }
 
   /** A task has moved, and a run may have changed it. */
   change(row: TaskRow): void {
     const record = this.#begin(Kind.change);
-    record.number(numberOf(row));
+    record.number(journaled(row).number);
     writeState(record, stateOf(this.#store, row));
     writeRunFields(record, row.message, row.recoveries);
     record.end();
   }
 
-  remove({ stored }: TaskRow, isWithQueue: boolean): void {
-    if (stored === undefined) return;
-    if (stored.segment > 0) this.liveBytes -= stored.bytes;
-    stored.segment = -1;
+  remove(removed: TaskRow, isWithQueue: boolean): void {
+    const row = journaled(removed);
+    if (row.segment > 0) this.liveBytes -= row.bytes;
+    row.segment = -1;
     if (isWithQueue) return;
     const record = this.#begin(Kind.remove);
-    record.number(stored.number);
+    record.number(row.number);
     record.end();
   }
 
   start(row: TaskRow): void {
     const record = this.#begin(Kind.start);
-    record.number(numberOf(row));
+    record.number(journaled(row).number);
     record.number(row.serial);
     record.end();
   }
 
   result(row: TaskRow, result: Uint8Array): void {
     const record = this.#begin(Kind.result);
-    record.number(numberOf(row));
+    record.number(journaled(row).number);
     record.blob(result);
     record.end();
   }
 
   progress(row: TaskRow, progress: string): void {
     const record = this.#begin(Kind.progress);
-    record.number(numberOf(row));
+    record.number(journaled(row).number);
     record.text(progress);
     record.end();
   }
@@ -348,11 +346,11 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   #written(record: JournalRecord, position: LogPosition): void {
     record.writtenAt(position);
     record.release();
-    for (const { stored, bytes } of record.tasks) {
-      if (stored.segment < 0) continue;
-      this.liveBytes += bytes - (stored.segment > 0 ? stored.bytes : 0);
-      stored.segment = position.segment;
-      stored.bytes = bytes;
+    for (const { row, bytes } of record.tasks) {
+      if (row.segment < 0) continue;
+      this.liveBytes += bytes - (row.segment > 0 ? row.bytes : 0);
+      row.segment = position.segment;
+      row.bytes = bytes;
     }
   }
 
@@ -408,11 +406,6 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       this.#fail(error);
     }
   }
-}
-
-function numberOf({ stored, message }: TaskRow): number {
-  if (stored === undefined) throw new Error(`task '${message.id}' is not in the journal`);
-  return stored.number;
 }
 
 /** An active task is stored as one that is pending and has started: leases are not stored. */

@@ -1,20 +1,31 @@
 import type { Log } from '../../../log/log.ts';
 import type { CorruptionEvent, LogPosition } from '../../../log/segment.ts';
 import type { DamagePiece } from '../../../log/segment-reader.ts';
-import type { TaskMessage } from '../../task-message.ts';
 import type { EnqueueEvent } from '../broker.ts';
 import {
   ENTRIES,
   EntryReader,
+  hasNotRun,
+  isOnlyMessage,
   Kind,
-  LARGEST_IN_MEMORY_BYTES,
-  PayloadOnDisk,
+  messageOf,
+  readBody,
+  readHead,
   readRunFields,
   readState,
-  readTask,
+  type RunFields,
   type StoredState,
+  type TaskHead,
+  type TaskNames,
 } from './journal-format.ts';
-import { TaskList, TaskRow, type QueueSettings, type QueueState } from './task-lists.ts';
+import {
+  journaled,
+  JournaledRow,
+  LARGEST_IN_MEMORY_BYTES,
+  PackedMemory,
+  PayloadOnDisk,
+} from './journaled-row.ts';
+import { listOf, TaskList, type QueueSettings, type QueueState, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** What a replay has found. */
@@ -22,7 +33,7 @@ export interface Replayed {
   /** Bytes of the latest entries of all tasks. */
   readonly liveBytes: number;
   /** Tasks that had started, and are at the head of their queue now. */
-  readonly recovered: readonly TaskRow[];
+  readonly recovered: readonly JournaledRow[];
 }
 
 /**
@@ -74,11 +85,13 @@ type UnorderedLists = Map<StoredState['state'], TaskList>;
 
 class Loading {
   readonly #store: TaskStore;
-  readonly #rows = new Map<number, TaskRow>();
+  readonly #rows = new RowsByNumber();
   readonly #lists = new Map<QueueState, UnorderedLists>();
   #serial = 0;
-  /** The message that was read before. */
-  #before: TaskMessage | undefined;
+  #liveBytes = 0;
+  readonly #memory = new PackedMemory();
+  /** The names that were read before. */
+  #names: TaskNames | undefined;
 
   constructor(store: TaskStore) {
     this.#store = store;
@@ -99,9 +112,8 @@ class Loading {
 
   /** Puts every row in order. */
   finish(): Replayed {
-    let liveBytes = 0;
-    const recovered: TaskRow[] = [];
-    for (const row of this.#rows.values()) liveBytes += row.stored?.bytes ?? 0;
+    const recovered: JournaledRow[] = [];
+    for (const row of this.#rows) this.#index(row);
     this.#rows.clear();
     this.#store.startSerialAt(this.#serial);
     for (const [queue, lists] of this.#lists) {
@@ -112,58 +124,95 @@ class Loading {
       const started = lists.get('active');
       for (const row of started === undefined ? [] : inOrder(started).reverse()) {
         this.#store.restoreStarted(row, queue);
-        recovered.push(row);
+        recovered.push(journaled(row));
       }
     }
-    return { liveBytes, recovered };
+    return { liveBytes: this.#liveBytes, recovered };
   }
 
   #task(reader: EntryReader, position: LogPosition, recordBytes: number): void {
-    const task = readTask(reader, this.#before);
-    const { number, stored, recoveries, lockEndsMs, message, result, progress, payloadOffset } = task;
-    this.#before = message;
+    const head = readHead(reader, this.#names);
+    const { number, id, names, stored } = head;
+    this.#names = names;
+    const queue = this.#store.openQueue(names.queue);
+    this.#remove(this.#rows.get(number)); // it was written again
+    const row = new JournaledRow(number);
+    row.segment = position.segment;
+    row.bytes = reader.size;
+    if (isOnlyMessage(reader, head, LARGEST_IN_MEMORY_BYTES)) row.pack(id, names, reader, this.#memory);
+    else this.#fill(row, head, reader, position, recordBytes);
+    this.#liveBytes += row.bytes;
+    this.#rows.set(row);
+    this.#place(row, queue, stored);
+    this.#serial = Math.max(this.#serial, number);
+  }
+
+  #fill(
+    row: JournaledRow,
+    { id, names, ran }: TaskHead,
+    reader: EntryReader,
+    position: LogPosition,
+    recordBytes: number,
+  ): void {
+    const { body, lockEndsMs, result, progress, payloadOffset } = readBody(reader);
+    const message = messageOf(id, names, ran, body);
     const { length } = message.payload;
-    const isLarge = length > LARGEST_IN_MEMORY_BYTES;
     const where = { position, recordBytes, start: payloadOffset, length };
-    const queue = this.#store.openQueue(message.queue);
-    // The one that had this number or this id before: it was written again, or its removal was in a damaged record.
-    this.#remove(this.#rows.get(number) ?? queue.rows.get(message.id));
-    const row = new TaskRow(isLarge ? { ...message, payload: new PayloadOnDisk(where) } : message);
-    row.stored = { number, segment: position.segment, bytes: reader.size };
-    row.recoveries = recoveries;
+    row.message =
+      length > LARGEST_IN_MEMORY_BYTES ? { ...message, payload: new PayloadOnDisk(where) } : message;
+    row.recoveries = ran.recoveries;
     row.result = result;
     row.progress = progress;
-    this.#rows.set(number, row);
-    queue.addRow(row);
-    this.#place(row, queue, stored);
     if (lockEndsMs > 0) this.#store.restoreLock(row, lockEndsMs);
-    this.#serial = Math.max(this.#serial, number);
   }
 
   #change(reader: EntryReader): void {
     this.#with(reader, (row) => {
       const stored = readState(reader);
-      const { recoveries, ...ran } = readRunFields(reader);
-      row.message = { ...row.message, ...ran };
-      row.recoveries = recoveries;
-      this.#place(row, this.#store.openQueue(row.message.queue), stored);
-      if (stored.state === 'completed' || stored.state === 'archived') this.#store.locks.free(row);
+      this.#ran(row, readRunFields(reader));
+      this.#place(row, listOf(row).queue, stored);
+      if (stored.state === 'completed' || stored.state === 'archived') this.#free(row);
     });
   }
 
   #start(reader: EntryReader): void {
     this.#with(reader, (row) => {
       const stored = { state: 'pending', isStarted: true, serial: reader.number(), atMs: row.atMs } as const;
-      this.#place(row, this.#store.openQueue(row.message.queue), stored);
+      this.#place(row, listOf(row).queue, stored);
     });
   }
 
-  #remove(row: TaskRow | undefined): void {
+  #remove(row: JournaledRow | undefined): void {
     if (row === undefined) return;
-    this.#rows.delete(row.stored?.number ?? 0);
-    this.#store.locks.free(row);
-    row.list?.remove(row);
-    this.#store.openQueue(row.message.queue).deleteRow(row);
+    this.#liveBytes -= row.bytes;
+    this.#rows.delete(row);
+    this.#free(row);
+    listOf(row).remove(row);
+  }
+
+  /** Only rows that are left at the end get into the index. Of two with one id, the removal of the first was in a damaged record. */
+  #index(row: JournaledRow): void {
+    const { queue } = listOf(row);
+    const found = queue.rows.get(row.id);
+    const namesake = found && journaled(found);
+    if (namesake !== undefined && namesake.number > row.number) {
+      this.#remove(row);
+    } else {
+      this.#remove(namesake);
+      queue.addRow(row);
+    }
+  }
+
+  #ran(row: JournaledRow, ran: RunFields): void {
+    if (row.isPacked && hasNotRun(ran)) return;
+    const { recoveries, ...fields } = ran;
+    row.message = { ...row.message, ...fields };
+    row.recoveries = recoveries;
+  }
+
+  /** A packed message has no unique key. */
+  #free(row: JournaledRow): void {
+    if (!row.isPacked) this.#store.locks.free(row);
   }
 
   #place(row: TaskRow, queue: QueueState, { state, isStarted, serial, atMs }: StoredState): void {
@@ -179,7 +228,7 @@ class Loading {
     list.push(row);
   }
 
-  #with(reader: EntryReader, apply: (row: TaskRow) => unknown): void {
+  #with(reader: EntryReader, apply: (row: JournaledRow) => unknown): void {
     const row = this.#rows.get(reader.number());
     if (row !== undefined) apply(row);
   }
@@ -209,7 +258,8 @@ class Loading {
   #removeQueue(name: string): void {
     const queue = this.#store.queues.get(name);
     if (queue === undefined) return;
-    for (const row of [...queue.rows.values()]) this.#remove(row);
+    for (const list of this.#lists.get(queue)?.values() ?? [])
+      for (let row = list.head; row !== undefined; row = list.head) this.#remove(journaled(row));
     this.#lists.delete(queue);
     this.#store.queues.delete(name);
   }
@@ -220,4 +270,55 @@ function inOrder(list: TaskList): TaskRow[] {
   const rows = [...list].sort((a, b) => a.serial - b.serial);
   for (const row of rows) list.remove(row);
   return rows;
+}
+
+/** Numbers of one page: most rows have the number after that of the row that was read before, or the next but one. */
+const PAGE_NUMBERS = 32;
+
+/** Rows by their numbers, in pages: a map of each row would take most of the time of a replay. */
+class RowsByNumber {
+  readonly #pages = new Map<number, (JournaledRow | undefined)[]>();
+  #pageNumber = NaN;
+  #page: (JournaledRow | undefined)[] | undefined;
+
+  get(number: number): JournaledRow | undefined {
+    return this.#pageOf(number)?.[number % PAGE_NUMBERS];
+  }
+
+  set(row: JournaledRow): void {
+    const page = this.#pageOf(row.number) ?? this.#addPage();
+    page[row.number % PAGE_NUMBERS] = row;
+  }
+
+  delete({ number }: JournaledRow): void {
+    const page = this.#pageOf(number);
+    if (page !== undefined) page[number % PAGE_NUMBERS] = undefined;
+  }
+
+  clear(): void {
+    this.#pages.clear();
+    this.#page = undefined;
+    this.#pageNumber = NaN;
+  }
+
+  *[Symbol.iterator](): Generator<JournaledRow> {
+    for (const page of this.#pages.values()) for (const row of page) if (row !== undefined) yield row;
+  }
+
+  #pageOf(number: number): (JournaledRow | undefined)[] | undefined {
+    const pageNumber = Math.floor(number / PAGE_NUMBERS);
+    if (pageNumber !== this.#pageNumber) {
+      this.#pageNumber = pageNumber;
+      this.#page = this.#pages.get(pageNumber);
+    }
+    return this.#page;
+  }
+
+  /** The page that was asked for. */
+  #addPage(): (JournaledRow | undefined)[] {
+    const page = new Array<JournaledRow | undefined>(PAGE_NUMBERS).fill(undefined);
+    this.#pages.set(this.#pageNumber, page);
+    this.#page = page;
+    return page;
+  }
 }

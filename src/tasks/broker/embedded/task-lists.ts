@@ -20,18 +20,8 @@ import { RowsByTime } from './rows-by-time.ts';
 /** The timer id of a row without a timer entry. No timer returns it. */
 export const NO_TIMER = 0 as TimerId;
 
-/** What the journal of a durable broker knows of a row. */
-export interface StoredRow {
-  /** No other row of the broker has ever had it. */
-  readonly number: number;
-  /** Number of the segment with the latest entry of all it has: 0 until that is written, -1 when the row was removed. */
-  segment: number;
-  /** Size of that entry, in bytes. */
-  bytes: number;
-}
-
 export class TaskRow {
-  message: TaskMessage;
+  #message: TaskMessage | undefined;
   list: TaskList | undefined = undefined;
   next: TaskRow | undefined = undefined;
   previous: TaskRow | undefined = undefined;
@@ -46,11 +36,26 @@ export class TaskRow {
   recoveries = 0;
   result: Uint8Array | undefined = undefined;
   progress: string | undefined = undefined;
-  /** What the journal knows of it; undefined in a broker that has none. */
-  stored: StoredRow | undefined = undefined;
 
-  constructor(message: TaskMessage) {
-    this.message = message;
+  constructor(message: TaskMessage | undefined) {
+    this.#message = message;
+  }
+
+  get id(): string {
+    return this.message.id;
+  }
+
+  get message(): TaskMessage {
+    return (this.#message ??= this.unpack());
+  }
+
+  set message(message: TaskMessage) {
+    this.#message = message;
+  }
+
+  /** Called when the message is needed and was not there at the beginning: see journaled-row.ts. */
+  protected unpack(): TaskMessage {
+    throw new Error('a row without a message');
   }
 }
 
@@ -287,7 +292,7 @@ export class QueueState {
   }
 
   addRow(row: TaskRow): void {
-    this.#rows.set(row.message.id, row);
+    this.#rows.set(row.id, row);
     if (this.#rows.size > MANY_ROWS) this.#wereManyRows = true;
   }
 
@@ -296,7 +301,7 @@ export class QueueState {
    * shrank to the next one, so a table in the old generation would keep all later ones, with their rows, until a full collection.
    */
   deleteRow(row: TaskRow): void {
-    this.#rows.delete(row.message.id);
+    this.#rows.delete(row.id);
     if (!this.#wereManyRows || this.#rows.size > 0) return;
     this.#rows = new Map();
     this.#wereManyRows = false;

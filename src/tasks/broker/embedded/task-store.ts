@@ -2,6 +2,7 @@ import type { Clock } from '../../../core/clock.ts';
 import { SystemTimer } from '../../../timer/system-timer.ts';
 import { requireNewTask } from '../../task-options.ts';
 import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from '../broker-errors.ts';
+import type { TaskMessage } from '../../task-message.ts';
 import { HISTORY_KEPT_MS, type ResolvedBrokerSettings } from '../broker-settings.ts';
 import type {
   BrokerListener,
@@ -13,6 +14,7 @@ import type {
 } from '../broker.ts';
 import { Notifications } from './notifications.ts';
 import type { TaskState } from '../../task-state.ts';
+import { JournaledRow } from './journaled-row.ts';
 import { listOf, NO_TIMER, QueueState, TaskRow, type ListedState } from './task-lists.ts';
 
 /** asynq's. */
@@ -174,8 +176,7 @@ export class TaskStore {
     const { message, processAtMs, uniqueTtlMs } = task;
     const wallNowMs = this.clock.wallNow();
     const queue = this.openQueue(message.queue);
-    const row = new TaskRow(message);
-    flatten(message.id);
+    const row = this.newRow(message);
     queue.addRow(row);
     if (isUnique(task)) {
       const delayMs = Math.max(processAtMs - wallNowMs, 0);
@@ -185,6 +186,11 @@ export class TaskStore {
     else this.#makeReady(row, queue, wallNowMs);
     this.journal?.task(row);
     return row;
+  }
+
+  newRow(message: TaskMessage): TaskRow {
+    flatten(message.id);
+    return this.journal === undefined ? new TaskRow(message) : new JournaledRow(this.nextSerial(), message);
   }
 
   /** Moves a row to the end of its queue. */
@@ -332,9 +338,9 @@ export class TaskStore {
     for (const queue of this.queues.values()) {
       queue.isRemoved = true;
       for (const row of queue.rows.values()) {
-        const { stored, serial, atMs } = row;
-        if (row.list === queue.lists.active && stored !== undefined)
-          leases.set(stored.number, { serial, atMs });
+        const { serial, atMs } = row;
+        if (row.list === queue.lists.active && row instanceof JournaledRow)
+          leases.set(row.number, { serial, atMs });
         if (row.timer !== NO_TIMER) this.#disarm(row);
       }
       for (const { timer } of queue.sets.values()) this.timer.cancel(timer);

@@ -2,7 +2,7 @@ import { DAY_MS, utcDay } from '../../../core/units.ts';
 import type { TaskState } from '../../task-state.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
 import type { TaskMessage } from '../../task-message.ts';
-import { listOf, TaskRow, type QueueSettings, type QueueState } from './task-lists.ts';
+import { listOf, type QueueSettings, type QueueState, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** What a broker with a folder adds: reading payloads from the disk, and waiting until changes are there. */
@@ -78,7 +78,7 @@ export class EmbeddedTransfer implements Transfer {
     const store = this.#store;
     const queue = store.openQueue(message.queue);
     if (queue.rows.has(message.id)) return false;
-    const row = new TaskRow({ ...message, payload: new Uint8Array(message.payload) });
+    const row = store.newRow({ ...message, payload: new Uint8Array(message.payload) });
     row.recoveries = recoveries;
     row.result = result && new Uint8Array(result);
     row.progress = progress;

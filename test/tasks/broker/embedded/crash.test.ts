@@ -24,8 +24,13 @@ const MOST_MS = 150;
 const CHILD = fileURLToPath(new URL('kill-child.ts', import.meta.url));
 const TYPESCRIPT = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 
-/** Runs a child until it is killed, some time after its first task was enqueued. @returns what it has printed, whole lines. */
-async function runAndKill(dataPath: string, durability: string, first: number): Promise<string[]> {
+/** Runs a child until it is killed, some time after it has printed a word. @returns what it has printed, whole lines. */
+async function runAndKill(
+  dataPath: string,
+  durability: string,
+  first: number,
+  word: 'enqueued' | 'completed',
+): Promise<string[]> {
   const child = spawn(process.execPath, ['--import', TYPESCRIPT, CHILD, dataPath, durability, `${first}`], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -33,7 +38,7 @@ async function runAndKill(dataPath: string, durability: string, first: number): 
   let isDoomed = false;
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     output += text;
-    if (isDoomed || !output.includes('enqueued')) return;
+    if (isDoomed || !output.includes(word)) return;
     isDoomed = true;
     setTimeout(() => child.kill('SIGKILL'), Math.random() * MOST_MS);
   });
@@ -59,7 +64,12 @@ test.each(['always', 'os'])(
     const running = new Set<string>();
     let called = 0;
     for (let kill = 0; kill < runs(10); kill++) {
-      for (const line of await runAndKill(dataPath, durability, called)) {
+      for (const line of await runAndKill(
+        dataPath,
+        durability,
+        called,
+        kill % 2 === 0 ? 'completed' : 'enqueued',
+      )) {
         const [word, id = ''] = line.split(' ');
         expect(word, line).not.toBe('damage');
         if (word === 'call') called = Number(id) + 1;

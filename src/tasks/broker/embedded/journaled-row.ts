@@ -1,0 +1,104 @@
+import type { LogPosition } from '../../../log/segment.ts';
+import type { TaskMessage } from '../../task-message.ts';
+import { EntryReader, readBody, withoutRuns, type TaskNames } from './journal-format.ts';
+import { TaskRow } from './task-lists.ts';
+
+/** Payloads of at most this size are kept in memory; larger ones are read from the disk. */
+export const LARGEST_IN_MEMORY_BYTES = 1_024;
+
+/** Where a payload is in the log. */
+export interface PayloadPosition {
+  readonly position: LogPosition;
+  /** Size of the record, in bytes. */
+  readonly recordBytes: number;
+  /** Where in the record it begins. */
+  readonly start: number;
+  readonly length: number;
+}
+
+/** The payload of a task in memory, if it is on the disk: empty, and knows where it is. */
+export class PayloadOnDisk extends Uint8Array {
+  readonly where: PayloadPosition;
+
+  constructor(where: PayloadPosition) {
+    super(0);
+    this.where = where;
+  }
+}
+
+/**
+ * A row of a broker that has a journal.
+ *
+ * A reopen leaves the messages of waiting tasks packed, as the log has them, until someone needs them: that is faster, and takes less than
+ * half the memory. The tasks of a long queue are needed late.
+ */
+export class JournaledRow extends TaskRow {
+  /** No other row of the broker has ever had it. */
+  readonly number: number;
+  /** Number of the segment with the latest entry of all it has: 0 until that is written, -1 when the row was removed. */
+  segment = 0;
+  /** Size of that entry, in bytes. */
+  bytes = 0;
+  #packedIn: Buffer | undefined = undefined;
+  #packedAt = 0;
+  #id = '';
+  #names: TaskNames | undefined = undefined;
+
+  /** @param message - may be left out if it is packed. */
+  constructor(number: number, message?: TaskMessage) {
+    super(message);
+    this.number = number;
+  }
+
+  get isPacked(): boolean {
+    return this.#packedIn !== undefined;
+  }
+
+  override get id(): string {
+    return this.isPacked ? this.#id : super.id;
+  }
+
+  /** Packs a message that no run has changed, of which the reader has read everything in front of the body. */
+  pack(id: string, names: TaskNames, reader: EntryReader, memory: PackedMemory): void {
+    this.#id = id;
+    this.#names = names;
+    this.#packedAt = memory.add(reader);
+    this.#packedIn = memory.piece;
+  }
+
+  protected override unpack(): TaskMessage {
+    if (this.#packedIn === undefined || this.#names === undefined) return super.unpack();
+    const { body } = readBody(new EntryReader(this.#packedIn, this.#packedAt));
+    this.#packedIn = undefined;
+    return withoutRuns(this.#id, this.#names, body);
+  }
+}
+
+/** A store that has a journal has no other rows. */
+export function journaled(row: TaskRow): JournaledRow {
+  if (row instanceof JournaledRow) return row;
+  throw new Error(`task '${row.id}' is not in the journal`);
+}
+
+/** Size of a piece of memory: it is in use as long as one message is packed in it. */
+const PIECE_BYTES = 16_384;
+
+/** Memory of packed messages. */
+export class PackedMemory {
+  /** That of the latest message. */
+  piece: Buffer = Buffer.alloc(0);
+  #used = 0;
+
+  /** Copies what the reader has not read of its entry. @returns where it begins in the piece. */
+  add(reader: EntryReader): number {
+    const bytes = reader.left;
+    if (this.#used + bytes > this.piece.length) {
+      this.piece = Buffer.allocUnsafeSlow(Math.max(bytes, PIECE_BYTES));
+      this.#used = 0;
+    }
+    const start = this.#used;
+    reader.copyRest(this.piece, start);
+    this.#used += bytes;
+    return start;
+  }
+}
