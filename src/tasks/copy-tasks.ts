@@ -148,7 +148,7 @@ async function requireNoOthers(source: Source, target: TransferableBroker): Prom
     shared += await transfer.countOf(piece.queue, ids);
   }
   if (shared >= tasks) return;
-  const message = `the target has ${tasks} tasks, of which ${tasks - shared} are not in the source`;
+  const message = `tasks of the target that the source does not have: ${tasks - shared} of ${tasks}`;
   throw new EscapementError('ERR_QUEUE_NOT_EMPTY', message);
 }
 

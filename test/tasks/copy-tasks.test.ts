@@ -214,7 +214,7 @@ describe('a copy', () => {
     const to = await open();
     await new Client({ broker: to }).enqueue(new Task('own'), { taskId: 'own' });
 
-    const message = 'the target has 1 tasks, of which 1 are not in the source';
+    const message = 'tasks of the target that the source does not have: 1 of 1';
     await expect(copyTasks(from, to)).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_EMPTY', message });
     expect(await to.queues()).toEqual(['default']);
     expect(await copyTasks(from, to, { merge: true })).toMatchObject({ added: ALL });

@@ -1,7 +1,12 @@
 import { examineQueue, reportOf } from '../../diskqueue/checked/examine-queue.ts';
 import { planRepair } from '../../diskqueue/checked/plan-repair.ts';
 import { StoredCheckedQueue } from '../../diskqueue/checked/stored-checked-queue.ts';
-import type { OnProgress, RepairPlan, VerifyReport } from '../../diskqueue/stored/stored-queue.ts';
+import {
+  untilNothingIsRemoved,
+  type OnProgress,
+  type RepairPlan,
+  type VerifyReport,
+} from '../../diskqueue/stored/stored-queue.ts';
 import { hostFileSystem, withFile } from '../../log/file-system.ts';
 import { RECORD_HEADER_BYTES, type CorruptionEvent } from '../../log/segment.ts';
 import { EntryCheck, type DamagedTask } from '../../tasks/broker/embedded/check-entries.ts';
@@ -29,7 +34,11 @@ export class StoredTasks extends StoredCheckedQueue {
     super(hostFileSystem, folder, LOG_NAME);
   }
 
-  override async verify(onProgress: OnProgress): Promise<TasksReport> {
+  override verify(onProgress: OnProgress): Promise<TasksReport> {
+    return untilNothingIsRemoved(() => this.#verify(onProgress));
+  }
+
+  async #verify(onProgress: OnProgress): Promise<TasksReport> {
     const entries = new EntryCheck();
     const illegal: CorruptionEvent[] = [];
     const examined = await examineQueue(this.files, this.folder, this.name, onProgress, {

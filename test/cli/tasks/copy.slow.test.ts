@@ -130,9 +130,10 @@ test('tasks copy refuses what it cannot copy, and names what is wrong', async ()
     return stderr;
   };
   expect(await refused(folder, database.url)).toBe(
-    'escapement: the target has 1 tasks, of which 1 are not in the source; --merge leaves them there\n',
+    'escapement: tasks of the target that the source does not have: 1 of 1; --merge leaves them there\n',
   );
   expect(await refused(other, database.url)).toBe(`escapement: ${other}: no such file or folder\n`);
+  expect(await refused(folder, folder)).toContain('FROM and TO are the same');
   expect(await refused(folder, directory)).toContain('other files are in this folder');
   expect(await refused('http://127.0.0.1:1', other)).toContain('the HTTP API has not everything of a task');
   expect(await refused(folder, other, '--path', folder)).toContain('needs neither --uri nor --path');

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { hostFileSystem } from '../../../src/log/file-system.ts';
 import { Log } from '../../../src/log/log.ts';
 import { MARKER } from '../../../src/log/segment.ts';
-import { tasksCommand, type Result } from './support/tasks-command.ts';
+import { serveTasks, tasksCommand, type Result } from './support/tasks-command.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -221,6 +221,8 @@ test('a command reports which process has a folder open, and how to reach that',
       code: 2,
     });
   }
+  const url = await serveTasks({ broker, rootPath: '/admin' }, '/admin');
+  expect((await tasksCommand(['queue', 'ls', '--url', url])).stdout).toContain('default');
 });
 
 test('a command makes no folder, and takes no folder with other files for one with tasks', async () => {

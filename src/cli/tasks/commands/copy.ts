@@ -63,6 +63,7 @@ async function copy(call: Call<CopyOptions>): Promise<void> {
     throw new CommandError('copy has FROM and TO, and needs neither --uri nor --path');
   }
   const [fromWord = '', toWord = ''] = words;
+  if (fromWord === toWord) throw new CommandError('FROM and TO are the same');
   let damages = 0;
   const from = await openSource(fromWord, call, () => damages++);
   const opened = [from];
