@@ -7,6 +7,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { hostFileSystem } from '../../../src/log/file-system.ts';
 import { Log } from '../../../src/log/log.ts';
 import { MARKER } from '../../../src/log/segment.ts';
+import { Random } from '../../diskqueue/random.ts';
+import { FIRST_SEED, runs } from '../../runs.ts';
 import { serveTasks, tasksCommand, type Result } from './support/tasks-command.ts';
 
 const HOUR_MS = 3_600_000;
@@ -197,6 +199,30 @@ describe('tasks verify and tasks repair', () => {
     expect(stdout).toMatch(/not the entries of a broker/);
     expect(stdout).toMatch(/a broker has no records of type 17/);
     expect((await run('queue', 'ls')).code).toBe(0);
+  });
+
+  test('find every flipped bit that a broker reports, and a repaired folder has no damage', async () => {
+    await broker.close();
+    const path = join(folder, segments()[0] ?? '');
+    const intact = readFileSync(path);
+    const random = new Random(FIRST_SEED);
+    for (let n = 0; n < runs(60); n++) {
+      const bytes = Buffer.from(intact);
+      const at = random.below(bytes.length);
+      bytes[at] = (bytes[at] ?? 0) ^ (1 << random.below(8));
+      writeFileSync(path, bytes);
+      const what = `a bit of byte ${at}`;
+      const isReported = (await run('queue', 'ls')).stderr !== '';
+      const { code } = await run('verify');
+      expect([0, 1], what).toContain(code);
+      if (isReported) expect(code, what).toBe(1);
+      expect([0, 1], what).toContain((await run('repair', '--apply')).code);
+      expect(await run('verify'), what).toMatchObject({ code: 0 });
+      expect(await run('repair'), what).toMatchObject({ code: 0 });
+      expect(await run('queue', 'ls'), what).toMatchObject({ stderr: '', code: 0 });
+      for (const kept of repaired()) rmSync(join(folder, kept));
+      writeFileSync(path, intact);
+    }
   });
 
   test('restore a record of which only the header is damaged', async () => {

@@ -115,9 +115,10 @@ export class EmbeddedTransfer implements Transfer {
 }
 
 function rowsOf(queue: QueueState): TaskRow[] {
-  const lists = LISTED.map((state) => queue.lists[state]);
+  const listed = LISTED.flatMap((state) => [...queue.lists[state]]);
   const sets = [...queue.sets.values()].map(({ list }) => list);
-  return [...lists, ...queue.groups.values(), ...sets].flatMap((list) => [...list]);
+  const grouped = [...queue.groups.values(), ...sets].flatMap((list) => [...list]);
+  return [...listed, ...grouped.sort((a, b) => a.serial - b.serial)];
 }
 
 function atMsOf(row: TaskRow, state: TaskState, toWallMs: number, archiveRetentionMs: number): number {
