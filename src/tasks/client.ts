@@ -8,7 +8,13 @@ import type { Broker, TaskRecord } from './broker/broker.ts';
 import { HttpSender, type HttpClientOptions } from './http/http-sender.ts';
 import { emit } from './reporting.ts';
 import { TaskInfo } from './task-info.ts';
-import { mergeTaskOptions, NO_TASK_OPTIONS, requireTaskOptions, type TaskOptions } from './task-options.ts';
+import {
+  mergeTaskOptions,
+  NO_TASK_OPTIONS,
+  requireTaskOptions,
+  requireUniqueness,
+  type TaskOptions,
+} from './task-options.ts';
 import { BrokerSender, type EnqueueRequest, type TaskSender } from './task-sender.ts';
 import { requireTask, type Task } from './task.ts';
 
@@ -255,6 +261,7 @@ function requireRequest(request: EnqueueRequest): void {
   const { task, options } = request;
   requireTask('task', task);
   requireTaskOptions('Client', options);
+  requireUniqueness(task.options, options);
 }
 
 /** As `Promise.allSettled`, but makes no promise for an item whose work is synchronous. */

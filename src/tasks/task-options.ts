@@ -5,6 +5,7 @@ import {
   checkOptions,
   integer,
   milliseconds,
+  oneOf,
   type Check,
   type OptionTable,
 } from '../core/options.ts';
@@ -34,6 +35,20 @@ export interface TaskOptions {
    * @default off
    */
   readonly uniqueTtlMs?: number | undefined;
+  /**
+   * With `uniqueTtlMs`: tasks of the queue with the same key are duplicates, whatever their type and payload are. Not empty.
+   *
+   * @default type and payload
+   */
+  readonly uniqueKey?: string | undefined;
+  /**
+   * With `uniqueTtlMs`: what happens to a duplicate. `'reject'`: `ERR_TASK_DUPLICATE`. `'replace'`: the task that waits becomes the new one, with
+   * its payload, options and time; it keeps its id and its retries, and its lock ends when it would have ended. `'extend'`: the same, and the lock
+   * starts anew. A task that runs is not replaced: `ERR_TASK_DUPLICATE`.
+   *
+   * @default 'reject'
+   */
+  readonly onDuplicate?: 'reject' | 'replace' | 'extend' | undefined;
   /** When the task is due: a Date, or milliseconds since the epoch. @default now */
   readonly processAt?: Date | number | undefined;
   /** When the task is due, in milliseconds from now. Excludes `processAt`. */
@@ -114,6 +129,21 @@ export const TASK_OPTIONS = {
     0,
     { kind: 'duration', asynq: 'Unique' },
     { flags: '--unique <duration>', help: 'how long duplicates are rejected' },
+  ],
+  uniqueKey: [
+    requireText,
+    undefined,
+    { kind: 'text', asynq: 'UniqueKey' },
+    {
+      flags: '--unique_key <key>',
+      help: 'tasks with the same key are duplicates [default: type and payload]',
+    },
+  ],
+  onDuplicate: [
+    oneOf('reject', 'replace', 'extend'),
+    'reject' as const,
+    { kind: 'text', asynq: 'OnDuplicate' },
+    { flags: '--on_duplicate <what>', help: 'reject, replace or extend [default: reject]' },
   ],
   processAt: [
     requireTime,
@@ -207,9 +237,12 @@ export function newTaskOf(task: TaskSource, over: TaskOptions, wallNowMs: number
   const queue = over.queue ?? base.queue ?? DEFAULT_QUEUE;
   const deadline = over.deadline ?? base.deadline;
   const uniqueTtlMs = over.uniqueTtlMs ?? base.uniqueTtlMs ?? TASK_OPTIONS.uniqueTtlMs[1];
+  const onDuplicate = over.onDuplicate ?? base.onDuplicate ?? TASK_OPTIONS.onDuplicate[1];
+  requireUniqueness(base, over);
   return {
     processAtMs: dueTimeOf(hasDueTime(over) ? over : base, wallNowMs),
     uniqueTtlMs,
+    onDuplicate,
     message: {
       id: over.taskId ?? base.taskId ?? randomId(),
       type: task.type,
@@ -222,7 +255,7 @@ export function newTaskOf(task: TaskSource, over: TaskOptions, wallNowMs: number
       lastFailedAtMs: 0,
       timeoutMs: over.timeoutMs ?? base.timeoutMs ?? (deadline === undefined ? TASK_OPTIONS.timeoutMs[1] : 0),
       deadlineMs: Number(deadline ?? TASK_OPTIONS.deadline[1]),
-      uniqueKey: uniqueTtlMs > 0 ? uniqueKeyOf(queue, task) : '',
+      uniqueKey: uniqueTtlMs > 0 ? lockOf(queue, over.uniqueKey ?? base.uniqueKey, task) : '',
       retentionMs: over.retentionMs ?? base.retentionMs ?? TASK_OPTIONS.retentionMs[1],
       completedAtMs: 0,
       group: over.group ?? base.group ?? TASK_OPTIONS.group[1],
@@ -235,10 +268,32 @@ function dueTimeOf({ processAt, processInMs }: TaskOptions, wallNowMs: number): 
   return processAt === undefined ? 0 : Number(processAt);
 }
 
-/** As asynq: two tasks of a queue are duplicates if their types and the bytes of their payloads are equal. */
-function uniqueKeyOf(queue: string, { type, payload, hasPayload }: TaskSource): string {
-  const digest = hasPayload ? createHash('md5').update(payload).digest('hex') : '';
-  return `asynq:{${queue}}:unique:${type}:${digest}`;
+/**
+ * As asynq: two tasks of a queue are duplicates if their types and the bytes of their payloads are equal. With a key of their own,
+ * which asynq does not have, there is no type, so that no other lock can be the same.
+ */
+function lockOf(queue: string, uniqueKey: string | undefined, source: TaskSource): string {
+  const { type, payload, hasPayload } = source;
+  if (uniqueKey !== undefined) return `asynq:{${queue}}:unique::${md5(uniqueKey)}`;
+  return `asynq:{${queue}}:unique:${type}:${hasPayload ? md5(payload) : ''}`;
+}
+
+function md5(data: string | Uint8Array): string {
+  return createHash('md5').update(data).digest('hex');
+}
+
+/**
+ * Checks the options of a task and those of `enqueue` together: what is about duplicates would do nothing without a lock.
+ *
+ * @throws TypeError - there is no `uniqueTtlMs`.
+ */
+export function requireUniqueness(base: TaskOptions, over: TaskOptions): void {
+  if ((over.uniqueTtlMs ?? base.uniqueTtlMs) !== undefined) return;
+  for (const name of ['uniqueKey', 'onDuplicate'] as const) {
+    const value = over[name] ?? base[name];
+    if (value !== undefined && value !== TASK_OPTIONS[name][1])
+      throw wrongValue(`options.${name}`, 'left out where there is no options.uniqueTtlMs', value);
+  }
 }
 
 /** Checks what a caller of a broker may pass. @throws TypeError or RangeError - the name of the queue, or a time, is not valid. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { type Broker, Client, type ClientMiddleware, type NewTask, Task } from 'escapement/tasks';
 import { describe, expect, it, test, vi } from 'vitest';
 import { settleEach } from '../../src/tasks/client.ts';
@@ -103,6 +104,48 @@ describe('unique tasks', () => {
     await client.enqueue(new Task('t'));
     expect(enqueue.mock.lastCall?.[0]).toMatchObject({ uniqueTtlMs: 0, message: { uniqueKey: '' } });
   });
+
+  test('tasks with one unique key are duplicates, whatever their types and payloads are', async () => {
+    const { broker, client } = await openBench();
+    const enqueue = vi.spyOn(broker, 'enqueue');
+    const once = { uniqueTtlMs: 1_000, uniqueKey: 'account-42' };
+    await client.enqueue(new Task('a', 1, once));
+    const key = 'asynq:{default}:unique::' + createHash('md5').update('account-42').digest('hex');
+    expect(enqueue.mock.lastCall?.[0].message.uniqueKey).toBe(key);
+    await expect(client.enqueue(new Task('b', 2, once))).rejects.toMatchObject({
+      code: 'ERR_TASK_DUPLICATE',
+    });
+    await client.enqueue(new Task('a', 1, { ...once, queue: 'other' }));
+    await client.enqueue(new Task('a', 1, { ...once, uniqueKey: 'account-43' }));
+    await client.enqueue(new Task('a', 1, { uniqueTtlMs: 1_000 }));
+  });
+
+  test('a task that replaces a waiting one returns the info of that one', async () => {
+    const { client } = await openBench();
+    const report = new Task(
+      'report',
+      { rows: 1 },
+      { uniqueTtlMs: 60_000, uniqueKey: 'report', processInMs: 5_000 },
+    );
+    const first = await client.enqueue(report);
+    const again = await client.enqueue(new Task('report', { rows: 2 }, report.options), {
+      onDuplicate: 'extend',
+    });
+    expect(again).toMatchObject({ id: first.id, state: 'scheduled' });
+    expect(again.json()).toEqual({ rows: 2 });
+  });
+
+  test.each([{ uniqueKey: 'a' }, { onDuplicate: 'replace' as const }])(
+    'a task with %j and no uniqueTtlMs is refused',
+    async (options) => {
+      const { client } = await openBench();
+      await expect(client.enqueue(new Task('t', 1, options))).rejects.toMatchObject({
+        code: 'ERR_INVALID_ARG_VALUE',
+      });
+      const [outcome] = await client.enqueueMany([new Task('t', 1, options)]);
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'ERR_INVALID_ARG_VALUE' } });
+    },
+  );
 
   test('a unique task refuses duplicates in its queue, whatever their ids and options are', async () => {
     const { client } = await openBench();

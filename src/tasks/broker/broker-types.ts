@@ -38,6 +38,8 @@ export interface NewTask {
   readonly processAtMs: number;
   /** How long its unique lock holds at most; 0 for no lock. For a scheduled task, from when it is due. */
   readonly uniqueTtlMs: number;
+  /** What happens if a task that waits holds the lock: see `TaskOptions.onDuplicate`. @default 'reject' */
+  readonly onDuplicate?: 'reject' | 'replace' | 'extend';
 }
 
 /** One occurrence of a schedule. */

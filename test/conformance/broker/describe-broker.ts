@@ -2,6 +2,7 @@ import { describe } from 'vitest';
 import { describeAdministration } from './administration.ts';
 import { describeAggregation } from './aggregation.ts';
 import { describeClosing } from './closing.ts';
+import { describeDuplicates } from './duplicates.ts';
 import { describeForwarding } from './forwarding.ts';
 import { describeNotifications } from './notifications.ts';
 import { describeInspecting } from './inspecting.ts';
@@ -14,6 +15,9 @@ import { describeWriting } from './writing.ts';
 export function describeBroker(make: BrokerFactory): void {
   describe('writing', () => {
     describeWriting(make);
+  });
+  describe('duplicates', () => {
+    describeDuplicates(make);
   });
   describe('processing', () => {
     describeProcessing(make);

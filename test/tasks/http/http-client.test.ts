@@ -11,12 +11,25 @@ describe('a client with a URL', () => {
   const EVERY_OPTION: Required<TaskOptions>[] = [
     {
       ...{ queue: 'low', taskId: 'a', maxRetry: 3, timeoutMs: 1_500, deadline: new Date(START_MS + 9_000) },
-      ...{ uniqueTtlMs: 60_000, processAt: new Date(START_MS + 7), processInMs: undefined },
+      ...{
+        uniqueTtlMs: 60_000,
+        uniqueKey: 'a key',
+        onDuplicate: 'replace' as const,
+        processAt: new Date(START_MS + 7),
+        processInMs: undefined,
+      },
       ...{ retentionMs: 5_000, group: 'g', headers: { trace: 'ä', __proto__x: '' } },
     },
     {
       ...{ queue: 'low', taskId: 'b', maxRetry: 0, timeoutMs: 0, deadline: START_MS + 9_000 },
-      ...{ uniqueTtlMs: 1_000, processAt: undefined, processInMs: 70, retentionMs: 0 },
+      ...{
+        uniqueTtlMs: 1_000,
+        uniqueKey: 'b',
+        onDuplicate: 'reject' as const,
+        processAt: undefined,
+        processInMs: 70,
+        retentionMs: 0,
+      },
       ...{ group: 'g', headers: {} },
     },
   ];
@@ -29,7 +42,9 @@ describe('a client with a URL', () => {
     expect(info).toEqual(await here.client.enqueue(task, options));
     const id = String(options.taskId);
     expect(await there.inspector.getTaskInfo('low', id)).toEqual(await here.inspector.getTaskInfo('low', id));
-    await expect(there.client.enqueue(task, { ...options, taskId: 'c' })).rejects.toMatchObject({
+    await expect(
+      there.client.enqueue(task, { ...options, taskId: 'c', onDuplicate: 'reject' }),
+    ).rejects.toMatchObject({
       ...{ code: 'ERR_TASK_DUPLICATE', op: 'Client.enqueue' },
     });
   });

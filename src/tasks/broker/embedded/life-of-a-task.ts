@@ -171,8 +171,9 @@ export const LIFE_OF_A_TASK = {
 } satisfies Partial<Operations<TaskStore>>;
 
 function enqueue(store: TaskStore, task: NewTask): TaskRecord {
-  store.check(task);
-  const row = store.add(task);
+  const duplicate = store.replaceable(task);
+  if (duplicate === undefined) store.check(task);
+  const row = duplicate === undefined ? store.add(task) : store.replace(duplicate, task);
   return recordOf(store, row, row.atMs);
 }
 

@@ -15,7 +15,7 @@ import type {
 import { Notifications } from './notifications.ts';
 import type { TaskState } from '../../task-state.ts';
 import { JournaledRow } from './journaled-row.ts';
-import { listOf, NO_TIMER, QueueState, TaskRow, type ListedState } from './task-lists.ts';
+import { listOf, NO_TIMER, QueueState, TaskRow, type ListedState, type TaskList } from './task-lists.ts';
 
 /** asynq's. */
 const EVENTS_KEPT = 1_000;
@@ -171,17 +171,41 @@ export class TaskStore {
     if (namesake !== undefined && leaving?.has(namesake) !== true) throw taskIdConflict(queue, id);
   }
 
+  /** Returns the task that waits and that this one replaces, if there is one. @throws as `check`. */
+  replaceable(task: NewTask): TaskRow | undefined {
+    const { onDuplicate = 'reject', message } = task;
+    if (onDuplicate === 'reject' || !isUnique(task)) return undefined;
+    requireNewTask(task);
+    const owner = this.locks.ownerOf(message.uniqueKey, this.clock.now());
+    return owner !== undefined && isWaiting(listOf(owner)) ? owner : undefined;
+  }
+
+  /** A task that waits becomes another one, with the id and the retries that it had. In its place, if it stays in its list. */
+  replace(row: TaskRow, task: NewTask): TaskRow {
+    const { queue, group, state } = listOf(row);
+    const { id, retried, lastError, lastFailedAtMs } = row.message;
+    row.message = { ...task.message, id, retried, lastError, lastFailedAtMs };
+    const wallNowMs = this.clock.wallNow();
+    const isLater = task.processAtMs > wallNowMs;
+    const stays = !isLater && group === row.message.group && (state === 'pending' || state === 'aggregating');
+    if (!stays) {
+      this.#leave(row);
+      if (isLater) this.#wait(row, queue, 'scheduled', task.processAtMs, wallNowMs);
+      else this.#makeReady(row, queue, wallNowMs);
+    }
+    if (task.onDuplicate === 'extend') this.#lock(row, task, wallNowMs);
+    this.journal?.task(row);
+    return row;
+  }
+
   /** Adds a task that `check` has accepted. */
   add(task: NewTask): TaskRow {
-    const { message, processAtMs, uniqueTtlMs } = task;
+    const { message, processAtMs } = task;
     const wallNowMs = this.clock.wallNow();
     const queue = this.openQueue(message.queue);
     const row = this.newRow(message);
     queue.addRow(row);
-    if (isUnique(task)) {
-      const delayMs = Math.max(processAtMs - wallNowMs, 0);
-      this.locks.take(message.uniqueKey, row, this.clock.now() + delayMs + uniqueTtlMs);
-    }
+    if (isUnique(task)) this.#lock(row, task, wallNowMs);
     if (processAtMs > wallNowMs) this.#wait(row, queue, 'scheduled', processAtMs, wallNowMs);
     else this.#makeReady(row, queue, wallNowMs);
     this.journal?.task(row);
@@ -361,6 +385,11 @@ export class TaskStore {
     this.#armLease(row, atMs - nowMs, nowMs);
   }
 
+  #lock(row: TaskRow, { processAtMs, uniqueTtlMs }: NewTask, wallNowMs: number): void {
+    const delayMs = Math.max(processAtMs - wallNowMs, 0);
+    this.locks.take(row.message.uniqueKey, row, this.clock.now() + delayMs + uniqueTtlMs);
+  }
+
   #toHead(row: TaskRow, queue: QueueState): void {
     const { pending } = queue.lists;
     row.atMs = this.clock.wallNow();
@@ -434,6 +463,10 @@ interface Lease {
 
 function isUnique({ uniqueTtlMs, message }: NewTask): boolean {
   return uniqueTtlMs > 0 && message.uniqueKey !== '';
+}
+
+function isWaiting({ state, isHeld }: TaskList): boolean {
+  return state !== 'active' && state !== 'completed' && state !== 'archived' && !isHeld;
 }
 
 /** V8 keeps the pieces of a concatenated id until a character is read: a flat string takes less memory, and a map finds it faster. */

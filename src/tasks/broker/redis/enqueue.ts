@@ -3,11 +3,13 @@ import { requireNewTask } from '../../task-options.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { taskDuplicate, taskIdConflict, tickEarly } from '../broker-errors.ts';
 import { MARK_KEPT_MS, MOST_AHEAD_MS, MOST_SET_BACK_MS } from '../broker-settings.ts';
+import type { TaskMessage } from '../../task-message.ts';
 import type { NewTask, TaskRecord } from '../broker.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
 import { toBrokerError } from './redis-errors.ts';
 import {
   listOf,
+  messageFor,
   msOfSeconds,
   numberOf,
   Script,
@@ -117,6 +119,54 @@ return outcomes
 `);
 
 /**
+ * Makes a task that waits another one, if it still is what was read. It stays where it is unless its state or group is another one.
+ *
+ * KEYS     those of ADD_TASK
+ * ARGV[1]  now, in milliseconds
+ * ARGV[2]  id
+ * ARGV[3]  the msg that was read
+ * ARGV[4]  the new msg
+ * ARGV[5]  score or '', ARGV[6] group or '', ARGV[7] lock, ARGV[8] seconds until the lock expires or '' for as before
+ *
+ * Returns what ADD_TASK's `add` returns for the new state, -1 if the task or its lock has changed, or the state that refuses it.
+ */
+export const REPLACE_TASK = new Script(`${ADD_TASK}
+local id, msg, score, group, lock = ARGV[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+need('string', lock)
+need('hash', TASK .. id)
+local task = redis.call('HMGET', TASK .. id, 'msg', 'state', 'group')
+local from, fromGroup = task[2], task[3] or ''
+if redis.call('GET', lock) ~= id or task[1] ~= ARGV[3] then return -1 end
+local SOURCE = zsetOf(from, fromGroup)
+local waits = from == 'pending' or from == 'scheduled' or from == 'retry' or from == 'aggregating'
+if not waits then return from end
+if from == 'aggregating' and isHeld(id) then return 'being aggregated' end
+need('set', GROUPS)
+if SOURCE then need('zset', SOURCE) else need('list', PENDING) end
+local wrong = damage(score, group)
+if wrong then return wrong end
+local to = score ~= '' and 'scheduled' or group ~= '' and 'aggregating' or 'pending'
+local outcome = ({ pending = 1, scheduled = 2, aggregating = 3 })[to]
+if ARGV[8] ~= '' then redis.call('SET', lock, id, 'EX', ARGV[8]) end
+if to == from and group == fromGroup and to ~= 'scheduled' then
+  redis.call('HSET', TASK .. id, 'msg', msg)
+  return outcome
+end
+leave(id, from, fromGroup)
+redis.call('HDEL', TASK .. id, 'group', 'pending_since')
+if to == 'scheduled' then schedule(id, score, group)
+elseif to == 'aggregating' then
+  redis.call('ZADD', GROUP .. group, NOW, id)
+  redis.call('SADD', GROUPS, group)
+  grown[group] = true
+else pushed[1] = id end
+write(id, msg, to, group, '', '')
+if to == 'pending' then makePending(id, NOW_NS) end
+finish()
+return outcome
+`);
+
+/**
  * Adds the task of a tick, unless that tick or a later one was added. The tick counts as added even if the task is refused. A tick
  * that is too far ahead of the time is refused; the mark of a later one that is too far ahead is ignored. Each tick also checks
  * some marks of other entries, and removes those of entries that have not ticked for long: eventually all of them.
@@ -194,7 +244,49 @@ export const ENQUEUING = {
 
 async function enqueue(redis: RedisAccess, task: NewTask): Promise<TaskRecord> {
   const added = argumentsOf(task, redis.wallNowMs);
+  const { onDuplicate = 'reject' } = task;
+  if (onDuplicate !== 'reject' && task.uniqueTtlMs > 0) return replaceOrAdd(redis, added);
   return recordOfNew(redis, added, await redis.runShared(NEW_TASKS, task.message.queue, added));
+}
+
+/** Reads the task that holds the lock, and makes it the new one; again if either has changed in between. */
+async function replaceOrAdd(redis: RedisAccess, added: TaskArguments): Promise<TaskRecord> {
+  const { queue, uniqueKey: lock } = added.task.message;
+  for (;;) {
+    const id = await redis.send((client) => client.get(lock));
+    const msg =
+      id === null
+        ? null
+        : await redis.send((client) => client.hgetBuffer(redis.keysOf(queue).task(id), 'msg'));
+    if (id === null || msg === null) {
+      const reply = await redis.runShared(NEW_TASKS, queue, added);
+      if (isDuplicate(reply) && textOf(reply) !== id) continue;
+      return recordOfNew(redis, added, reply);
+    }
+    const replaced = withMessageOf(added, messageFor(queue, id, msg), redis.wallNowMs);
+    const [, newMsg, score, group, , lockS] = replaced.args;
+    const reply = await redis.run(REPLACE_TASK, await redis.keysToEnqueue(queue), [
+      ...[redis.wallNowDigits, id, msg, newMsg, score, group, lock],
+      added.task.onDuplicate === 'extend' ? lockS : '',
+    ] as ScriptArgument[]);
+    if (reply === -1) continue;
+    if (isDuplicate(reply)) throw taskDuplicate(queue, id);
+    return recordOfNew(redis, replaced, reply);
+  }
+}
+
+/** Returns the arguments of a task that is to become the new one. */
+function withMessageOf({ task }: TaskArguments, waiting: TaskMessage, wallNowMs: number): TaskArguments {
+  const { id, retried, lastError, lastFailedAtMs } = waiting;
+  return argumentsOf(
+    { ...task, message: { ...task.message, id, retried, lastError, lastFailedAtMs } },
+    wallNowMs,
+  );
+}
+
+/** Whether a script has returned a text: who holds the lock, or the state that does not allow it. */
+function isDuplicate(reply: ScriptReply): boolean {
+  return typeof reply !== 'number' && !(reply instanceof Error);
 }
 
 const NEW_TASKS: SharedScript<TaskArguments, ScriptReply> = {

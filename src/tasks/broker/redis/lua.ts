@@ -72,6 +72,17 @@ local function freeLockOf(id)
   freeLock(fields[1] or (fields[2] and fields[3] and lockIn(fields[3])), id)
 end`,
 
+  // Whether a task is in a set that is being aggregated: nothing else may change it.
+  `
+local function isHeld(id)
+  need('zset', SETS)
+  for _, set in ipairs(redis.call('ZRANGE', SETS, 0, -1)) do
+    need('zset', set)
+    if redis.call('ZSCORE', set, id) then return true end
+  end
+  return false
+end`,
+
   // A task's lease is `EPOCH:SCORE` in the field `x:lease` of its hash, where SCORE is its score in the ZSET of leases. A Go server
   // that leases the task again writes another score and does not write the field, so the value that is left there no longer matches.
   // `needLeased`: fails if a key of a leased task has a wrong type.
@@ -149,6 +160,19 @@ local function leaveLater(group, id)
   if not group or group == '' then return end
   redis.pcall('SREM', LATER .. group, id)
   dropGroup(group)
+end`,
+  // The ZSET of a state; nil if it has none.
+  `
+local function zsetOf(state, group)
+  if state == 'aggregating' then return GROUP .. group end
+  return ({ scheduled = SCHEDULED, retry = RETRY, archived = ARCHIVED, completed = COMPLETED })[state]
+end`,
+  // Removes a task from the key of its state. It is not active, and not held.
+  `
+local function leave(id, state, group)
+  local zset = zsetOf(state, group)
+  if zset then redis.call('ZREM', zset, id) elseif state == 'pending' then redis.call('LREM', PENDING, 1, id) end
+  if state == 'aggregating' then dropGroup(group) elseif state == 'scheduled' then leaveLater(group, id) end
 end`,
 ];
 

@@ -72,16 +72,7 @@ function changeOne(change: TaskChange): Script {
   const refused = TASK_CHANGES[change].refused.map((state) => `${state} = true`);
   return new Script(`
 local ARGS, MAX_TRIMMED, REFUSED = 2, 1000, { ${refused.join(', ')} }
-local ZSETS = { scheduled = SCHEDULED, retry = RETRY, archived = ARCHIVED, completed = COMPLETED }
 ${CHANGES[change]}
-local function isHeld(id)
-  need('zset', SETS)
-  for _, set in ipairs(redis.call('ZRANGE', SETS, 0, -1)) do
-    need('zset', set)
-    if redis.call('ZSCORE', set, id) then return true end
-  end
-  return false
-end
 local id = ARGV[1]
 need('hash', TASK .. id)
 local task = redis.call('HMGET', TASK .. id, 'msg', 'state', 'group')
@@ -89,13 +80,12 @@ local state, group = task[2], task[3] or ''
 if not task[1] then return 0 end
 if REFUSED[state] then return state end
 if state == 'aggregating' and isHeld(id) then return 'being aggregated' end
-local SOURCE = state == 'aggregating' and GROUP .. group or ZSETS[state]
+local SOURCE = zsetOf(state, group)
 need('set', GROUPS)
 if state == 'pending' then need('list', PENDING) elseif SOURCE then need('zset', SOURCE) end
 needTarget()
 change(id)
-if state == 'pending' then redis.call('LREM', PENDING, 1, id) elseif SOURCE then redis.call('ZREM', SOURCE, id) end
-if state == 'aggregating' then dropGroup(group) elseif state == 'scheduled' then leaveLater(group, id) end
+leave(id, state, group)
 finish({ id })
 return 1
 `);
