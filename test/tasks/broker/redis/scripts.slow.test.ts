@@ -228,6 +228,10 @@ const CASES: Record<string, readonly Case[]> = {
       replaces: /\}:t:aggregating/u,
     },
   ],
+  REPLACE_TASK: [{}, { group: 'new' }, { processAtMs: Date.now() + LATER_MS }].map((parts) => ({
+    act: ({ broker }: ScriptsWorld) =>
+      broker.enqueue({ ...newTask({ uniqueKey: `${P}unique:t:1`, ...parts }), onDuplicate: 'replace' }),
+  })),
   RESUME: [
     {
       act: async ({ broker }) => {
