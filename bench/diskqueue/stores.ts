@@ -162,7 +162,7 @@ async function readAll(path: string, count: number, handle: Handle): Promise<voi
   }
 }
 
-const openRaw =
+export const openRaw =
   (syncs: boolean): OpenStore =>
   async (folder) => {
     const path = `${folder}/${FILE}`;

@@ -47,11 +47,14 @@ export function payloadOf(number: number): Payload {
   return { number: FIRST + number, padding };
 }
 
+type Handle = (payload: Payload) => void;
+
 /** A task queue of this process. */
 export interface TaskQueue {
   add(payload: Payload): Promise<unknown>;
   addMany(payloads: readonly Payload[]): Promise<unknown>;
-  work(concurrency: number, handle: (payload: Payload) => void): Promise<unknown>;
+  /** @param onDone - called when the queue has recorded that a task is done. */
+  work(concurrency: number, handle: Handle, onDone?: Handle): Promise<unknown>;
   close(): Promise<unknown>;
 }
 

@@ -5,36 +5,50 @@ import { Client, Server, Task } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { baseline, ours, rival } from '../lib/part.ts';
 import { asynq } from './asynq.ts';
-import { inProcess, type Payload, type RedisContestant } from './contestant.ts';
+import {
+  inProcess,
+  type Payload,
+  type RedisAddress,
+  type RedisContestant,
+  type TaskQueue,
+} from './contestant.ts';
 
 const QUEUE = 'default';
 const TYPE = 'work';
 /** Ended jobs are not kept; an option of the worker, so that not every job carries it. */
 const KEEP_NONE = { count: 0 };
 
+/** @returns a queue that also counts its jobs, in whatever state. */
+export function openBullmq(connection: RedisAddress): TaskQueue & { left(): Promise<number> } {
+  const queue = new Queue<Payload>(QUEUE, { connection, skipMetasUpdate: true });
+  let worker: Worker<Payload> | undefined;
+  return {
+    add: (payload) => queue.add(TYPE, payload),
+    addMany: (payloads) => queue.addBulk(payloads.map((data) => ({ name: TYPE, data }))),
+    work: async (concurrency, handle, onDone) => {
+      const process = ({ data }: { readonly data: Payload }): Promise<void> => {
+        handle(data);
+        return Promise.resolve();
+      };
+      const options = { connection, concurrency, removeOnComplete: KEEP_NONE, removeOnFail: KEEP_NONE };
+      worker = new Worker<Payload>(QUEUE, process, options);
+      if (onDone !== undefined)
+        worker.on('completed', ({ data }) => {
+          onDone(data);
+        });
+      await worker.waitUntilReady();
+    },
+    left: async () => Object.values(await queue.getJobCounts()).reduce((sum, count) => sum + count, 0),
+    close: async () => {
+      await worker?.close();
+      await queue.close();
+    },
+  };
+}
+
 export const bullmq: RedisContestant = baseline(
   'bullmq',
-  inProcess((connection) => {
-    const queue = new Queue<Payload>(QUEUE, { connection, skipMetasUpdate: true });
-    let worker: Worker<Payload> | undefined;
-    return {
-      add: (payload) => queue.add(TYPE, payload),
-      addMany: (payloads) => queue.addBulk(payloads.map((data) => ({ name: TYPE, data }))),
-      work: async (concurrency, handle) => {
-        const process = ({ data }: { readonly data: Payload }): Promise<void> => {
-          handle(data);
-          return Promise.resolve();
-        };
-        const options = { connection, concurrency, removeOnComplete: KEEP_NONE, removeOnFail: KEEP_NONE };
-        worker = new Worker<Payload>(QUEUE, process, options);
-        await worker.waitUntilReady();
-      },
-      close: async () => {
-        await worker?.close();
-        await queue.close();
-      },
-    };
-  }),
+  inProcess(openBullmq),
   'Queue.add, Queue.addBulk; one Worker; ended jobs are not kept, which is an option of the Worker.',
 );
 

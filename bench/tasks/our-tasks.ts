@@ -1,5 +1,14 @@
 /** A client, an embedded broker and a server in one process, and the tasks that they process. */
-import { Client, EmbeddedBroker, Server, Task, type Handler, type TaskState } from 'escapement/tasks';
+import {
+  Client,
+  EmbeddedBroker,
+  Server,
+  Task,
+  type EmbeddedBrokerOptions,
+  type Handler,
+  type ReceivedTask,
+  type TaskState,
+} from 'escapement/tasks';
 import type { Work } from '../workqueue/jobs.ts';
 
 export class OurTasks {
@@ -13,17 +22,25 @@ export class OurTasks {
     this.#server = new Server({ broker, concurrency });
   }
 
-  static async open(concurrency: number): Promise<OurTasks> {
-    return new OurTasks(await EmbeddedBroker.open(), concurrency);
+  static async open(concurrency: number, options?: EmbeddedBrokerOptions): Promise<OurTasks> {
+    return new OurTasks(await EmbeddedBroker.open(options), concurrency);
   }
 
   start(handler: Handler): Promise<void> {
     return this.#server.start(handler);
   }
 
-  /** Returns the number of tasks in a state. */
-  async count(state: TaskState): Promise<number> {
-    return (await this.#broker.queueStats('default')).counts[state];
+  /** Calls the listener when the broker has recorded that a task is done. */
+  onDone(listener: (task: ReceivedTask) => void): void {
+    this.#server.on('completed', ({ task }) => {
+      listener(task);
+    });
+  }
+
+  /** Returns the number of tasks in the states. */
+  async count(...states: readonly TaskState[]): Promise<number> {
+    const { counts } = await this.#broker.queueStats('default');
+    return states.reduce((sum, state) => sum + counts[state], 0);
   }
 
   async close(): Promise<void> {

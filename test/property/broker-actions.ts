@@ -28,6 +28,7 @@ const task = fc.record({
   delay,
   ttlMs: fc.constantFrom(5_000, 50_000),
   retentionMs: fc.constantFrom(0, 20_000),
+  onDuplicate: fc.constantFrom('reject', 'reject', 'replace', 'extend'),
 });
 
 export type TaskSpec = Omit<typeof task extends fc.Arbitrary<infer T> ? T : never, 'queue'> & {

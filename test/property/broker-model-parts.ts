@@ -56,7 +56,7 @@ export function emptyQueue(): ModelQueue {
 export interface ModelLock {
   readonly key: string;
   readonly task: ModelTask;
-  readonly endsAtMs: number;
+  endsAtMs: number;
 }
 
 export function failWith(code: string): never {

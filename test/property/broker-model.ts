@@ -52,7 +52,12 @@ export class BrokerModel {
     const { uniqueKey, queue, id } = message;
     const isUnique = uniqueKey !== '' && uniqueTtlMs > 0;
     const lock = this.#locks.find(({ key, endsAtMs }) => key === uniqueKey && endsAtMs > this.#nowMs);
-    if (isUnique && lock !== undefined && !leaving.includes(lock.task)) failWith('ERR_TASK_DUPLICATE');
+    if (isUnique && lock !== undefined && !leaving.includes(lock.task)) {
+      const { state, set } = lock.task;
+      const waits = ['pending', 'scheduled', 'retry', 'aggregating'].includes(state) && set === undefined;
+      if ((task.onDuplicate ?? 'reject') === 'reject' || !waits) failWith('ERR_TASK_DUPLICATE');
+      return this.#replace(lock, task);
+    }
     const namesake = this.#find(queue, id);
     if (namesake !== undefined && !leaving.includes(namesake)) failWith('ERR_TASK_ID_CONFLICT');
     for (const one of leaving) this.#remove(one);
@@ -70,6 +75,17 @@ export class BrokerModel {
     }
     if (processAtMs > this.#nowMs) this.#enter(row, 'scheduled', processAtMs);
     else this.#makeReady(row);
+    return recordOf(row, this.#nowMs);
+  }
+
+  #replace(lock: ModelLock, { message, processAtMs, uniqueTtlMs, onDuplicate }: NewTask): TaskRecord {
+    const row = lock.task;
+    const { id, retried, lastError, lastFailedAtMs, group } = row.message;
+    row.message = { ...message, id, retried, lastError, lastFailedAtMs };
+    const isInPlace = ['pending', 'aggregating'].includes(row.state) && group === message.group;
+    if (processAtMs > this.#nowMs) this.#enter(row, 'scheduled', processAtMs);
+    else if (!isInPlace) this.#makeReady(row);
+    if (onDuplicate === 'extend') lock.endsAtMs = Math.max(processAtMs, this.#nowMs) + uniqueTtlMs;
     return recordOf(row, this.#nowMs);
   }
 
@@ -197,7 +213,7 @@ export class BrokerModel {
     const set = home?.sets.find((one) => one.shown === shown);
     if (home === undefined || set === undefined) failWith('ERR_LEASE_LOST');
     const leaving = home.tasks.filter((row) => row.set === set);
-    const record = this.enqueue(task, leaving);
+    const record = this.enqueue({ ...task, onDuplicate: 'reject' }, leaving);
     home.sets = home.sets.filter((one) => one !== set);
     return record;
   }

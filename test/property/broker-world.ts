@@ -196,6 +196,8 @@ export class BrokerWorld {
     });
   }
 
+  #made = 0;
+
   async #same(real: Promise<unknown>, model: () => unknown): Promise<void> {
     const outcome = await real.catch(codeOf);
     try {
@@ -212,8 +214,9 @@ export class BrokerWorld {
     return this.#side.wallNow() + delay * UNIT_MS + ownMs;
   }
 
-  #newTask({ id, queue, group, key, delay, ttlMs, retentionMs }: TaskSpec): NewTask {
+  #newTask({ id, queue, group, key, delay, ttlMs, retentionMs, onDuplicate }: TaskSpec): NewTask {
     return {
+      onDuplicate,
       processAtMs: delay === 0 ? 0 : this.#momentAfter(delay),
       uniqueTtlMs: key === '' ? 0 : ttlMs,
       message: {
@@ -224,7 +227,7 @@ export class BrokerWorld {
           retentionMs,
           uniqueKey: key === '' ? '' : `asynq:{${queue}}:unique:t:${key}`,
           type: 't',
-          payload: new Uint8Array(0),
+          payload: Uint8Array.of(++this.#made),
           headers: {},
         },
         ...{

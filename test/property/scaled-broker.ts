@@ -157,8 +157,9 @@ function messageOut(message: TaskMessage): TaskMessage {
   };
 }
 
-function newTaskIn({ message, processAtMs, uniqueTtlMs }: NewTask): NewTask {
+function newTaskIn({ message, processAtMs, uniqueTtlMs, ...rest }: NewTask): NewTask {
   return {
+    ...rest,
     message: messageIn(message),
     processAtMs: toBrokerTime(processAtMs),
     uniqueTtlMs: uniqueTtlMs * SCALE,

@@ -152,7 +152,7 @@ export interface TaskBroker {
 
   /**
    * Adds a task that replaces the tasks of a set, and removes those and their locks. Both, or neither. The new task may have
-   * the id and the lock of one of them.
+   * the id and the lock of one of them. A duplicate of another task is rejected, whatever it asks for.
    *
    * @throws EscapementError `ERR_LEASE_LOST` - the set is back in its group, was replaced, or was removed with its queue.
    */

@@ -172,8 +172,9 @@ export const LIFE_OF_A_TASK = {
 
 function enqueue(store: TaskStore, task: NewTask): TaskRecord {
   const duplicate = store.replaceable(task);
-  if (duplicate === undefined) store.check(task);
-  const row = duplicate === undefined ? store.add(task) : store.replace(duplicate, task);
+  if (duplicate !== undefined) return recordOf(store, store.replace(duplicate, task), store.clock.wallNow());
+  store.check(task);
+  const row = store.add(task);
   return recordOf(store, row, row.atMs);
 }
 

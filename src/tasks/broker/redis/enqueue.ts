@@ -232,7 +232,7 @@ export const ENQUEUING = {
       ...[MOST_AHEAD_MS, MOST_SET_BACK_MS, MARK_KEPT_MS],
     ]);
     if (reply === -1) throw tickEarly(tick);
-    return reply === null ? undefined : recordOfNew(redis, added, reply);
+    return reply === null ? undefined : addedOrReplaced(redis, added, reply);
   },
 
   async lastTickMs(redis, queue, entryKey) {
@@ -244,9 +244,18 @@ export const ENQUEUING = {
 
 async function enqueue(redis: RedisAccess, task: NewTask): Promise<TaskRecord> {
   const added = argumentsOf(task, redis.wallNowMs);
-  const { onDuplicate = 'reject' } = task;
-  if (onDuplicate !== 'reject' && task.uniqueTtlMs > 0) return replaceOrAdd(redis, added);
-  return recordOfNew(redis, added, await redis.runShared(NEW_TASKS, task.message.queue, added));
+  return addedOrReplaced(redis, added, await redis.runShared(NEW_TASKS, task.message.queue, added));
+}
+
+/** @param reply - what ADD_TASK's `add` has returned. Duplicates of one lock replace its task in the order of their calls. */
+async function addedOrReplaced(
+  redis: RedisAccess,
+  added: TaskArguments,
+  reply: ScriptReply,
+): Promise<TaskRecord> {
+  const { onDuplicate = 'reject', message } = added.task;
+  if (onDuplicate === 'reject' || !isDuplicate(reply)) return recordOfNew(redis, added, reply);
+  return redis.inTurn(message.uniqueKey, () => replaceOrAdd(redis, added));
 }
 
 /** Reads the task that holds the lock, and makes it the new one; again if either has changed in between. */

@@ -34,6 +34,8 @@ export class RedisAccess {
   readonly listeners = new Set<BrokerListener>();
   readonly #coalescers = new Map<object, Coalescer<unknown, unknown>>();
   readonly #keys = new Map<string, QueueKeys>();
+  /** The latest work of each key: see `inTurn`. */
+  readonly #turns = new Map<string, Promise<unknown>>();
   readonly #registeredUntilMs = new Map<string, number>();
 
   constructor(connection: RedisConnection, settings: ResolvedBrokerSettings) {
@@ -101,6 +103,18 @@ export class RedisAccess {
   /** Runs a script whose only key is the prefix of the queue's keys. Throws as `run`. */
   runIn(queue: string, script: Script, args: readonly ScriptArgument[]): Promise<ScriptReply> {
     return this.run(script, [this.keysOf(queue).prefix], args);
+  }
+
+  /** Runs work after all work of the same key that was passed before. */
+  async inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#turns.get(key);
+    const turn = before === undefined ? work() : before.then(work, work);
+    this.#turns.set(key, turn);
+    try {
+      return await turn;
+    } finally {
+      if (this.#turns.get(key) === turn) this.#turns.delete(key);
+    }
   }
 
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - Redis cannot be reached, or has not answered in time. */

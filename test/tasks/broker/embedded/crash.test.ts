@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFile, link, readdir } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { EmbeddedBroker } from 'escapement/tasks';
 import { checkBroker } from 'escapement/testing';
@@ -184,3 +186,131 @@ describe('after a power cut at any moment', () => {
     },
   );
 });
+
+/** A task of a broker that is copied while it works. */
+interface CopiedTask {
+  isEnqueued: boolean;
+  isEnding: boolean;
+  isCompleted: boolean;
+}
+
+/** Enqueues tasks and completes them, so that files are filled, compacted and removed all the time. */
+async function work(
+  broker: EmbeddedBroker,
+  tasks: Map<string, CopiedTask>,
+  isOver: () => boolean,
+): Promise<void> {
+  const random = new Random(FIRST_SEED);
+  const enqueue = async (processAtMs: number): Promise<void> => {
+    const task = { isEnqueued: false, isEnding: false, isCompleted: false };
+    const id = `${tasks.size}`;
+    tasks.set(id, task);
+    const payload = new Uint8Array(random.chance(0.1) ? 2_000 : random.below(100)).fill(Number(id));
+    await broker.enqueue(newTask({ id, payload, processAtMs }));
+    task.isEnqueued = true;
+  };
+  await Promise.all(Array.from({ length: 20 }, () => enqueue(Date.now() + LONG_MS)));
+  while (!isOver()) {
+    await Promise.all(Array.from({ length: random.below(8) }, () => enqueue(0)));
+    const leased = await broker.dequeue(QUEUE, random.below(8), LONG_MS);
+    await Promise.all(
+      leased.map(async (lease) => {
+        const task = tasks.get(lease.message.id) as CopiedTask;
+        task.isEnding = true;
+        await broker.complete(lease);
+        task.isCompleted = true;
+      }),
+    );
+  }
+}
+
+/** Takes the files of a folder, in any order. @returns false if one of them was removed meanwhile. */
+async function takeFiles(take: typeof copyFile, from: string, to: string, random: Random): Promise<boolean> {
+  const names = (await readdir(from)).filter((name) => name.endsWith('.segment'));
+  names.sort(() => random.below(3) - 1);
+  try {
+    for (const name of names) {
+      await take(join(from, name), join(to, name));
+      if (random.chance(0.3)) await nextTurn();
+    }
+    return true;
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'ENOENT' });
+    return false;
+  }
+}
+
+describe('a copy of the files of a broker that works', () => {
+  test.each([
+    ['are copied', false],
+    ['are linked, and copied later', true],
+  ])(
+    'has every task that was enqueued before, and none that was completed before, if all files %s',
+    { timeout: 60_000 },
+    async (_, isLinked) => {
+      const base = mkdtempSync(join(tmpdir(), 'escapement-copy-'));
+      onTestFinished(() => {
+        rmSync(base, { recursive: true });
+      });
+      const dataPath = join(base, 'live');
+      const broker = await EmbeddedBroker.open({ dataPath, durability: 'os', maxBytesPerFile: 4_096 });
+      const tasks = new Map<string, CopiedTask>();
+      let isOver = false;
+      const working = work(broker, tasks, () => isOver);
+      onTestFinished(async () => {
+        isOver = true;
+        await working;
+        await broker.close();
+      });
+      const random = new Random(FIRST_SEED + 1);
+      let whole = 0;
+      for (let attempt = 0; whole < runs(50); attempt++) {
+        for (let turns = random.below(50); turns > 0; turns--) await nextTurn();
+        const idsOf = (isWanted: (task: CopiedTask) => boolean): string[] =>
+          [...tasks].filter(([, task]) => isWanted(task)).map(([id]) => id);
+        const promised = idsOf(({ isEnqueued, isEnding }) => isEnqueued && !isEnding);
+        const completed = idsOf(({ isCompleted }) => isCompleted);
+        const [links, copy] = [join(base, `links-${attempt}`), join(base, `copy-${attempt}`)];
+        mkdirSync(links);
+        mkdirSync(copy);
+        const isWhole = isLinked
+          ? (await takeFiles(link, dataPath, links, random)) &&
+            (await takeFiles(copyFile, links, copy, random))
+          : await takeFiles(copyFile, dataPath, copy, random);
+        if (isWhole) {
+          whole++;
+          const kept = promised.filter((id) => tasks.get(id)?.isEnding === false);
+          const there = await idsIn(copy);
+          const lost = kept.filter((id) => !there.has(id));
+          const back = completed.filter((id) => there.has(id));
+          expect({ lost, back }).toEqual({ lost: [], back: [] });
+        }
+        rmSync(links, { recursive: true });
+        rmSync(copy, { recursive: true });
+      }
+      expect(await readdir(dataPath), 'nothing was compacted').not.toContain('tasks.0000000001.segment');
+    },
+  );
+});
+
+/** Opens a copy, and checks it. @returns the ids of its tasks. */
+async function idsIn(dataPath: string): Promise<Set<string>> {
+  const broker = await EmbeddedBroker.open({
+    dataPath,
+    onCorruption: ({ reason }) => {
+      throw new Error(`damage was found: ${reason}`);
+    },
+  });
+  checkBroker(broker);
+  const ids = new Set<string>();
+  for (const queue of await broker.queues()) {
+    for (const state of ['pending', 'scheduled'] as const) {
+      for (const { message } of await broker.tasks(queue, state, { page: 1, size: 100_000 })) {
+        ids.add(message.id);
+        expect(message.payload.every((byte) => byte === Number(message.id) % 256)).toBe(true);
+      }
+    }
+  }
+  await broker.close();
+  return ids;
+}
