@@ -1,4 +1,4 @@
-import type { TaskMessage, TaskRecord, TaskSet, TaskState } from 'escapement/tasks';
+import type { NewTask, TaskChange, TaskMessage, TaskRecord, TaskSet, TaskState } from 'escapement/tasks';
 import type { BrokerSideOptions, Ties } from './broker-side.ts';
 
 /** What the model of a broker is made of. */
@@ -97,4 +97,17 @@ export function tie(ties: Ties, a: ModelEvent, b: ModelEvent): number {
   if (ties === 'arrival') return a.armed - b.armed;
   if (a.row === undefined || b.row === undefined) return 0;
   return Number(b.row.state === 'scheduled') - Number(a.row.state === 'scheduled') || byId(a.row, b.row);
+}
+
+/** States in which a change is refused. */
+export const REFUSED: Readonly<Record<TaskChange, readonly TaskState[]>> = {
+  delete: ['active'],
+  run: ['active', 'pending'],
+  archive: ['active', 'archived'],
+};
+
+/** Whether a task that is enqueued replaces this one, which holds its lock. */
+export function isReplacedBy({ state, set }: ModelTask, { onDuplicate = 'reject' }: NewTask): boolean {
+  if (onDuplicate === 'reject' || set !== undefined) return false;
+  return ['pending', 'scheduled', 'retry', 'aggregating'].includes(state);
 }

@@ -15,8 +15,10 @@ import {
   byId,
   emptyQueue,
   failWith,
+  isReplacedBy,
   orderOf,
   recordOf,
+  REFUSED,
   tie,
   type ModelEvent,
   type ModelLock,
@@ -25,13 +27,6 @@ import {
   type ModelSet,
   type ModelTask,
 } from './broker-model-parts.ts';
-
-/** States in which a change is refused. */
-const REFUSED: Readonly<Record<TaskChange, readonly TaskState[]>> = {
-  delete: ['active'],
-  run: ['active', 'pending'],
-  archive: ['active', 'archived'],
-};
 
 /** What broker.ts says, with arrays that are searched and sorted every time. Both clocks show the same. */
 export class BrokerModel {
@@ -53,10 +48,7 @@ export class BrokerModel {
     const isUnique = uniqueKey !== '' && uniqueTtlMs > 0;
     const lock = this.#locks.find(({ key, endsAtMs }) => key === uniqueKey && endsAtMs > this.#nowMs);
     if (isUnique && lock !== undefined && !leaving.includes(lock.task)) {
-      const { state, set } = lock.task;
-      const waits = ['pending', 'scheduled', 'retry', 'aggregating'].includes(state) && set === undefined;
-      if ((task.onDuplicate ?? 'reject') === 'reject' || !waits) failWith('ERR_TASK_DUPLICATE');
-      return this.#replace(lock, task);
+      return isReplacedBy(lock.task, task) ? this.#replace(lock, task) : failWith('ERR_TASK_DUPLICATE');
     }
     const namesake = this.#find(queue, id);
     if (namesake !== undefined && !leaving.includes(namesake)) failWith('ERR_TASK_ID_CONFLICT');
