@@ -1,4 +1,5 @@
 import type { NewTask, TaskChange, TaskMessage, TaskRecord, TaskSet, TaskState } from 'escapement/tasks';
+import { TASK_STATES } from '../../src/tasks/task-state.ts';
 import type { BrokerSideOptions, Ties } from './broker-side.ts';
 
 /** What the model of a broker is made of. */
@@ -110,4 +111,19 @@ export const REFUSED: Readonly<Record<TaskChange, readonly TaskState[]>> = {
 export function isReplacedBy({ state, set }: ModelTask, { onDuplicate = 'reject' }: NewTask): boolean {
   if (onDuplicate === 'reject' || set !== undefined) return false;
   return ['pending', 'scheduled', 'retry', 'aggregating'].includes(state);
+}
+
+/** States in which a payload is not changed. */
+export const NOT_SCHEDULED = TASK_STATES.filter((state) => state !== 'scheduled');
+
+export function newRow(message: TaskMessage): ModelTask {
+  return {
+    ...{ message, state: 'pending', atMs: 0, order: 0, armed: 0, epoch: 0, recoveries: 0 },
+    ...{ result: undefined, progress: undefined, set: undefined },
+  };
+}
+
+/** Whether a task is in a group, and in no set. */
+export function isWaitingIn({ message, set }: ModelTask, group: string): boolean {
+  return message.group === group && set === undefined;
 }

@@ -16,6 +16,9 @@ import {
   emptyQueue,
   failWith,
   isReplacedBy,
+  isWaitingIn,
+  newRow,
+  NOT_SCHEDULED,
   orderOf,
   recordOf,
   REFUSED,
@@ -55,10 +58,7 @@ export class BrokerModel {
     for (const one of leaving) this.#remove(one);
     const home = this.#queues.get(queue) ?? emptyQueue();
     this.#queues.set(queue, home);
-    const row: ModelTask = {
-      ...{ message, state: 'pending', atMs: 0, order: 0, armed: 0, epoch: 0, recoveries: 0 },
-      ...{ result: undefined, progress: undefined, set: undefined },
-    };
+    const row = newRow(message);
     home.tasks.push(row);
     if (isUnique) {
       this.#locks = this.#locks.filter(({ key }) => key !== uniqueKey);
@@ -248,9 +248,7 @@ export class BrokerModel {
   }
 
   updatePayload(queue: string, id: string, payload: Uint8Array): void {
-    const row = this.#byHand(queue, id, [
-      ...(['active', 'pending', 'retry', 'archived', 'completed', 'aggregating'] as const),
-    ]);
+    const row = this.#byHand(queue, id, NOT_SCHEDULED);
     row.message = { ...row.message, payload };
   }
 
@@ -334,13 +332,10 @@ export class BrokerModel {
   *#eventsOf(queue: string, home: ModelQueue): Generator<ModelEvent> {
     for (const row of home.tasks) {
       const { state, atMs, armed } = row;
-      const isWaiting = state === 'scheduled' || state === 'retry';
-      if (!isWaiting && state !== 'completed' && state !== 'archived') continue;
-      const happen = (): void => {
-        if (isWaiting) this.#makeReady(row);
-        else this.#remove(row);
-      };
-      yield { atMs, armed, row, happen };
+      if (state === 'scheduled' || state === 'retry')
+        yield { atMs, armed, row, happen: this.#makeReady.bind(this, row) };
+      else if (state === 'completed' || state === 'archived')
+        yield { atMs, armed, row, happen: this.#remove.bind(this, row) };
     }
     for (const set of home.sets) {
       const happen = (): void => void this.#reclaim(queue, set);
@@ -380,9 +375,7 @@ export class BrokerModel {
 
   /** What waits in a group, and is in no set. */
   #waiting(queue: string, group: string): ModelTask[] {
-    return this.#in(queue, 'aggregating').filter(
-      ({ message, set }) => message.group === group && set === undefined,
-    );
+    return this.#in(queue, 'aggregating').filter((row) => isWaitingIn(row, group));
   }
 
   #enter(row: ModelTask, state: TaskState, atMs: number): void {
@@ -451,8 +444,7 @@ export class BrokerModel {
     this.#queue(queue);
     if (except.includes(state)) failWith('ERR_TASK_STATE');
     const rows = this.#in(queue, state).filter(
-      ({ message, set }) =>
-        set === undefined && (state !== 'aggregating' || group === undefined || message.group === group),
+      (row) => state !== 'aggregating' || isWaitingIn(row, group ?? row.message.group),
     );
     for (const row of rows) apply(row);
     return rows.length;
