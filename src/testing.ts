@@ -5,7 +5,7 @@ export { checkTimer } from './timer/check-timer.ts';
 export { checkPurgatory } from './purgatory/check-purgatory.ts';
 export { checkQueue } from './workqueue/check-queue.ts';
 export { checkSegments } from './diskqueue/check-segments.ts';
-export { checkBroker } from './tasks/broker/embedded/check-broker.ts';
+export { checkBroker, checkBrokerLog } from './tasks/broker/embedded/check-broker.ts';
 export { flakyBroker } from './tasks/broker/flaky-broker.ts';
 export type { BrokerOperation } from './tasks/broker/broker-base.ts';
 export type {

@@ -1,6 +1,6 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { EscapementError, illegalConstructor, wrongValue, type EscapementErrorCode } from '../core/errors.ts';
-import { reportUncaught } from '../core/report-uncaught.ts';
+import { guarded } from '../core/report-uncaught.ts';
 import { signalOf, type SignalOptions } from '../core/signal-options.ts';
 import { CommitLoop } from '../log/commit-loop.ts';
 import { parseSegmentFileName } from '../log/segment.ts';
@@ -119,7 +119,10 @@ export class DiskQueue implements BackendQueue {
       lock = await LogLock.acquire(folder, name);
       log = await openLog(resolved, (event) => {
         metrics?.damaged(event);
-        notify(resolved.onCorruption, event);
+        // In the middle of a read, which an error of the handler must not interrupt.
+        guarded(() => {
+          resolved.onCorruption(event);
+        });
       });
       return new DiskQueue(resolved, lock, log, metrics);
     } catch (error) {
@@ -355,15 +358,6 @@ function asIoError(error: unknown, queue: string, operation: string): unknown {
     op: `DiskQueue.${operation}`,
     cause: error,
   });
-}
-
-/** Called in the middle of a read, which an error of the handler must not interrupt. */
-function notify(onCorruption: (event: CorruptionEvent) => void, event: CorruptionEvent): void {
-  try {
-    onCorruption(event);
-  } catch (error) {
-    reportUncaught(error);
-  }
 }
 
 /** Opens the log of a queue in the format of its options. */

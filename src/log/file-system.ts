@@ -44,6 +44,13 @@ export function isDiskFull(error: unknown): boolean {
   return DISK_FULL.has((error as NodeJS.ErrnoException | undefined)?.code ?? '');
 }
 
+const OUT_OF_FILES = new Set(['EMFILE', 'ENFILE']);
+
+/** Whether the process, or the host, has as many files open as it may. */
+export function isOutOfFiles(error: unknown): boolean {
+  return OUT_OF_FILES.has((error as NodeJS.ErrnoException | undefined)?.code ?? '');
+}
+
 /** Only the owner reads and writes, as in NSQ. */
 const MODE = 0o600;
 

@@ -93,10 +93,12 @@ export class Log {
   }
 
   /** As `open`, for reading only: nothing changes, and what a crash has left stays as it is. No process may write the log meanwhile. */
-  static async openForReading(options: LogOptions): Promise<Log> {
+  static async openForReading(
+    options: LogOptions,
+  ): Promise<{ readonly log: Log; readonly found: RecoveredSegments }> {
     const { files, folder, name } = options;
     const found = await recoverSegments(files, folder, name, undefined);
-    return new Log(options, found, found.lastNumber);
+    return { log: new Log(options, found, found.lastNumber), found };
   }
 
   /** Ascending. */

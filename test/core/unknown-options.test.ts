@@ -219,7 +219,7 @@ const WITHOUT_OPTIONS = [
   ...['AsyncDelayedOperation', 'DelayedOperation', 'TimerTask'], // a delay
   ...['EscapementError', 'RevokeTask', 'SkipRetry'], // these ignore unknown options, as `Error` does
   ...['MaxOfRateLimiter', 'WithMaxWaitRateLimiter', 'ServeMux', 'defaultRetryDelayMs', 'parseCronSpec'],
-  ...['checkBroker', 'checkPurgatory', 'checkQueue', 'checkSegments', 'checkTimer'],
+  ...['checkBroker', 'checkBrokerLog', 'checkPurgatory', 'checkQueue', 'checkSegments', 'checkTimer'],
   ...['timeoutSignal', 'withTimeout'],
   'timeoutSignal',
   'withTimeout',

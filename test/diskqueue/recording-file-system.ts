@@ -169,6 +169,23 @@ export function someRemains(random: Random): Remains {
   };
 }
 
+/** Every answer to every question, one after another: all that may be left. The first answers are those of `nothingRemains`. */
+export function* everyRemains(): Generator<Remains> {
+  const answers: number[] = [];
+  const limits: number[] = [];
+  do {
+    let asked = 0;
+    const choose = (below: number): number => {
+      limits[asked] = below;
+      return (answers[asked++] ??= 0);
+    };
+    yield { keeps: () => choose(2) === 1, choose };
+    answers.length = asked;
+    while (answers.length > 0 && (answers.at(-1) ?? 0) + 1 === limits[answers.length - 1]) answers.pop();
+    if (answers.length > 0) answers.push((answers.pop() ?? 0) + 1);
+  } while (answers.length > 0);
+}
+
 function namesAfter(
   start: readonly string[],
   done: readonly Operation[],

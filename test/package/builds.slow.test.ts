@@ -79,6 +79,7 @@ const EXPORTS = {
   'escapement/testing': [
     'ManualClock',
     'checkBroker',
+    'checkBrokerLog',
     'checkPurgatory',
     'checkQueue',
     'checkSegments',

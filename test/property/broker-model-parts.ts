@@ -1,5 +1,6 @@
 import type { NewTask, TaskChange, TaskMessage, TaskRecord, TaskSet, TaskState } from 'escapement/tasks';
 import { TASK_STATES } from '../../src/tasks/task-state.ts';
+import { GROUPS } from './broker-actions.ts';
 import type { BrokerSideOptions, Ties } from './broker-side.ts';
 
 /** What the model of a broker is made of. */
@@ -82,6 +83,33 @@ export function recordOf({ message, state, atMs, result, progress }: ModelTask, 
     result,
     progress,
     isOrphaned: state === 'active' && atMs <= nowMs,
+  };
+}
+
+/** The tasks of a queue: those of a state, those that wait in a group, and those that are listed of a group. */
+interface ListsOfQueue {
+  readonly listed: (state: TaskState) => readonly ModelTask[];
+  readonly waiting: (group: string) => readonly ModelTask[];
+  readonly grouped: (group: string) => readonly ModelTask[];
+}
+
+export function showQueue(
+  home: ModelQueue,
+  { listed, waiting, grouped }: ListsOfQueue,
+  nowMs: number,
+): unknown {
+  const recordsOf = (rows: readonly ModelTask[]): TaskRecord[] => rows.map((row) => recordOf(row, nowMs));
+  const sizes = GROUPS.map((group) => [group, waiting(group).length] as const);
+  return {
+    isPaused: home.isPaused,
+    processed: home.processed,
+    failed: home.failed,
+    tasks: (['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'] as const).map((state) =>
+      recordsOf(listed(state)),
+    ),
+    sizes: Object.fromEntries(sizes.filter(([, size]) => size > 0)),
+    groups: Object.fromEntries(GROUPS.map((group) => [group, recordsOf(grouped(group))])),
+    aggregating: home.tasks.filter(({ state }) => state === 'aggregating').length,
   };
 }
 

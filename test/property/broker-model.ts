@@ -10,7 +10,6 @@ import type {
   TaskTarget,
   Tick,
 } from 'escapement/tasks';
-import { GROUPS } from './broker-actions.ts';
 import {
   byId,
   emptyQueue,
@@ -22,6 +21,7 @@ import {
   orderOf,
   recordOf,
   REFUSED,
+  showQueue,
   tie,
   type ModelEvent,
   type ModelLock,
@@ -33,7 +33,7 @@ import {
 
 /** What broker.ts says, with arrays that are searched and sorted every time. Both clocks show the same. */
 export class BrokerModel {
-  readonly #queues = new Map<string, ModelQueue>();
+  #queues = new Map<string, ModelQueue>();
   readonly #options: ModelOptions;
   #locks: ModelLock[] = [];
   #serial = 0;
@@ -43,6 +43,14 @@ export class BrokerModel {
   constructor(options: ModelOptions) {
     this.#options = options;
     this.#nowMs = options.startMs;
+  }
+
+  /** A copy, to which other things can happen. */
+  copy(): BrokerModel {
+    const copy = new BrokerModel({ ...this.#options, startMs: this.#nowMs });
+    [copy.#queues, copy.#locks] = structuredClone([this.#queues, this.#locks] as const);
+    [copy.#serial, copy.#epoch] = [this.#serial, this.#epoch];
+    return copy;
   }
 
   enqueue(task: NewTask, leaving: readonly ModelTask[] = []): TaskRecord {
@@ -300,33 +308,13 @@ export class BrokerModel {
 
   /** As `shown` of the world reads it from the real one. */
   show(): unknown {
-    return Object.fromEntries(
-      [...this.#queues]
-        .sort(([a], [b]) => (a < b ? -1 : 1))
-        .map(([name, home]) => [
-          name,
-          {
-            isPaused: home.isPaused,
-            processed: home.processed,
-            failed: home.failed,
-            tasks: ['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'].map((state) =>
-              this.#listed(name, state as TaskState).map((row) => recordOf(row, this.#nowMs)),
-            ),
-            sizes: Object.fromEntries(
-              GROUPS.map((group) => [group, this.#waiting(name, group).length] as const).filter(
-                ([, size]) => size > 0,
-              ),
-            ),
-            groups: Object.fromEntries(
-              GROUPS.map((group) => [
-                group,
-                this.#grouped(name, group).map((row) => recordOf(row, this.#nowMs)),
-              ]),
-            ),
-            aggregating: home.tasks.filter(({ state }) => state === 'aggregating').length,
-          },
-        ]),
-    );
+    const shown = [...this.#queues].map(([name, home]) => {
+      const listed = (state: TaskState): ModelTask[] => this.#listed(name, state);
+      const waiting = (group: string): ModelTask[] => this.#waiting(name, group);
+      const grouped = (group: string): ModelTask[] => this.#grouped(name, group);
+      return [name, showQueue(home, { listed, waiting, grouped }, this.#nowMs)] as const;
+    });
+    return Object.fromEntries(shown.sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
   *#eventsOf(queue: string, home: ModelQueue): Generator<ModelEvent> {

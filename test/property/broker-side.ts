@@ -1,5 +1,5 @@
 import { EmbeddedBroker, type Broker } from 'escapement/tasks';
-import { checkBroker, ManualClock } from 'escapement/testing';
+import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -131,6 +131,7 @@ export const openDurableSide: OpenBrokerSide = async ({ startMs, ...options }) =
       return Promise.resolve();
     },
     async reopen() {
+      await checkBrokerLog(broker);
       const from = join(folder, `${opened}`);
       if (++opened % 2 === 0) await broker.close();
       await cp(from, join(folder, `${opened}`), {
@@ -141,6 +142,7 @@ export const openDurableSide: OpenBrokerSide = async ({ startMs, ...options }) =
       broker = await open();
     },
     async [Symbol.asyncDispose]() {
+      await checkBrokerLog(broker);
       await broker.close();
       await rm(folder, { recursive: true });
     },

@@ -7,9 +7,11 @@ import { showBroker } from './broker-show.ts';
 import type { BrokerSide, OpenBrokerSide, TestedBroker } from './broker-side.ts';
 
 const QUEUES = ['q', 'r'];
-const OPTIONS = { startMs: 1_000, archiveRetentionMs: 40_000 };
+export const OPTIONS = { startMs: 1_000, archiveRetentionMs: 40_000 };
 /** What a delay counts in: so long that each can have a millisecond of its own. */
 const UNIT_MS = 1_000;
+/** By the id of a task. A broker with a folder does not keep the largest in memory, and compacts its small files because of them. */
+const PAYLOAD_BYTES: Readonly<Record<string, number>> = { g: 200, h: 1_100 };
 
 /** The same, as the broker and as the model know it. */
 interface Pair<T> {
@@ -26,10 +28,9 @@ export class BrokerWorld {
   #written = 0;
   #delayed = 0;
 
-  private constructor(side: BrokerSide, maxArchived: number) {
+  private constructor(side: BrokerSide, model: BrokerModel) {
     this.#side = side;
-    const { ties, showsHeld } = side;
-    this.#model = new BrokerModel({ ...OPTIONS, maxArchived, ties, showsHeld });
+    this.#model = model;
   }
 
   static async run(
@@ -37,12 +38,28 @@ export class BrokerWorld {
     maxArchived: number,
     history: readonly BrokerAction[],
   ): Promise<void> {
-    await using side = await open({ ...OPTIONS, maxArchived });
-    const world = new BrokerWorld(side, maxArchived);
+    const options = { ...OPTIONS, maxArchived };
+    await using side = await open(options);
+    await BrokerWorld.goOn(
+      side,
+      new BrokerModel({ ...options, ties: side.ties, showsHeld: side.showsHeld }),
+      history,
+    );
+  }
+
+  /** @param done - called after each action, when the broker and the model are the same. */
+  static async goOn(
+    side: BrokerSide,
+    model: BrokerModel,
+    history: readonly BrokerAction[],
+    done?: (action: BrokerAction) => void,
+  ): Promise<void> {
+    const world = new BrokerWorld(side, model);
     for (const action of history) {
       await world.#do(action);
-      expect(await showBroker(side)).toEqual(world.#model.show());
+      expect(await showBroker(side)).toEqual(model.show());
       await side.check();
+      done?.(action);
     }
   }
 
@@ -227,7 +244,7 @@ export class BrokerWorld {
           retentionMs,
           uniqueKey: key === '' ? '' : `asynq:{${queue}}:unique:t:${key}`,
           type: 't',
-          payload: Uint8Array.of(++this.#made),
+          payload: new Uint8Array(PAYLOAD_BYTES[id] ?? 1).fill(++this.#made),
           headers: {},
         },
         ...{

@@ -86,6 +86,7 @@ testProperty(
 testProperty(
   'the embedded broker with a folder behaves like arrays, although it is killed and opened again',
   fc.asyncProperty(maxArchived, history, (max, actions) => BrokerWorld.run(openDurableSide, max, actions)),
+  150,
 );
 
 testProperty(

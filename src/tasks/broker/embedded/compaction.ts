@@ -1,9 +1,10 @@
 import type { Log } from '../../../log/log.ts';
-import type { Segment } from '../../../log/segment.ts';
-import type { RecordPiece, SegmentReader } from '../../../log/segment-reader.ts';
+import type { CorruptionEvent, Segment } from '../../../log/segment.ts';
+import type { DamagePiece, RecordPiece, SegmentReader } from '../../../log/segment-reader.ts';
 import type { EnqueueEvent } from '../broker.ts';
 import { EntryReader, Kind, readBody, readHead } from './journal-format.ts';
 import { JournaledRow, PayloadOnDisk } from './journaled-row.ts';
+import { eventOf } from './replay.ts';
 import type { QueueState, TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -15,6 +16,7 @@ interface CompactedJournal {
   /** Bytes of the files of the log. */
   readonly logBytes: number;
   fileRemoved(): void;
+  damaged(event: CorruptionEvent): void;
   begin(): void;
   task(row: TaskRow, payload?: Uint8Array): void;
   queue(queue: QueueState): void;
@@ -27,8 +29,8 @@ interface CompactedJournal {
 /** A log is compacted when it is larger than so many times what is live in it, and a file. */
 const MOST_BYTES_PER_LIVE_BYTE = 2;
 
-/** Files above which the oldest is compacted anyway: a broker that is opened often leaves small ones. */
-const MOST_SEGMENTS = 32;
+/** More files than this, besides full ones, are compacted anyway: a broker that is opened often leaves small ones. */
+const MOST_SMALL_SEGMENTS = 32;
 
 /** Bytes of the oldest segment that are read for each byte that is written, and at least: it must gain on the writer. */
 const BYTES_PER_BYTE = 4;
@@ -40,7 +42,7 @@ const MOST_BYTES = 512 * 1_024;
 /**
  * Keeps the log of a durable broker small, in steps: with each write, a piece of the oldest segment is read, and the tasks whose
  * latest entry is there are written again, at the end. Then everything that belongs to no task is written again, and the segment
- * is removed. After beanstalkd.
+ * is removed. After beanstalkd. A task whose record was damaged after it was read is written again from memory.
  *
  *      ┌── oldest ──┐┌─────────┐┌── written ──
  *      │ . a . . b .││ c . d . ││ e f  a b          . is dead: removed, or written again later
@@ -54,8 +56,10 @@ export class Compaction {
   #reader: SegmentReader | undefined;
   /** Of the segment that was read to its end. */
   #state: 'reading' | 'writing' | 'written' = 'reading';
-  /** A segment that cannot be read or removed stays, and those after it, until the broker is opened again. */
-  #isStuck = false;
+  /** Damage in the segment that is read. */
+  #damages: DamagePiece[] = [];
+  /** A segment that could not be read or removed is tried again when another one than this is written. */
+  #stuckWith: Segment | undefined;
 
   constructor(store: TaskStore, journal: CompactedJournal, maxBytesPerFile: number) {
     this.#store = store;
@@ -65,14 +69,15 @@ export class Compaction {
 
   /** Goes on after so many bytes were written. While it runs, nothing is appended to the log. */
   async step(writtenBytes: number): Promise<void> {
-    if (this.#isStuck) return;
+    if (this.#stuckWith !== undefined && this.#stuckWith === this.#journal.log.written) return;
     try {
       if (this.#state === 'written') await this.#finish();
       else if (this.#state === 'writing') return;
       else if (this.#reader !== undefined) await this.#rewrite(this.#reader, writtenBytes);
       else if (this.#isNeeded()) await this.#begin();
     } catch {
-      this.#isStuck = true;
+      await this.close();
+      this.#stuckWith = this.#journal.log.written;
     }
   }
 
@@ -81,7 +86,8 @@ export class Compaction {
     const reader = this.#reader;
     this.#reader = undefined;
     this.#state = 'reading';
-    this.#isStuck = false;
+    this.#stuckWith = undefined;
+    this.#damages = [];
     await reader?.close().catch(() => undefined);
   }
 
@@ -90,7 +96,7 @@ export class Compaction {
     const { segments, written } = log;
     if (segments.length < 2 || segments[0] === written) return false;
     const mostBytes = MOST_BYTES_PER_LIVE_BYTE * liveBytes + this.#maxBytesPerFile;
-    return logBytes > mostBytes || segments.length > MOST_SEGMENTS;
+    return logBytes > mostBytes || segments.length > MOST_SMALL_SEGMENTS + mostBytes / this.#maxBytesPerFile;
   }
 
   async #begin(): Promise<void> {
@@ -102,8 +108,10 @@ export class Compaction {
     const bytes = Math.min(Math.max(writtenBytes * BYTES_PER_BYTE, LEAST_BYTES), MOST_BYTES);
     while (reader.position.offset - from < bytes) {
       const pieces = await reader.next();
-      for (const piece of pieces)
+      for (const piece of pieces) {
         if (piece.kind === 'record') this.#rewriteRecord(piece, reader.segment.number);
+        else if (piece.kind === 'damage') this.#damages.push(piece);
+      }
       if (pieces.length > 0) continue;
       this.#writeTheRest();
       return;
@@ -116,6 +124,10 @@ export class Compaction {
     this.#journal.serial(serialLimit);
     for (const queue of queues.values()) this.#journal.queue(queue);
     for (const [entryId, events] of enqueueEvents) this.#journal.events(entryId, events);
+    this.#wait();
+  }
+
+  #wait(): void {
     this.#state = 'writing';
     this.#journal.written().then(
       () => {
@@ -142,12 +154,32 @@ export class Compaction {
   async #finish(): Promise<void> {
     const { log } = this.#journal;
     const segment = this.#reader?.segment;
-    await this.#reader?.close();
-    this.#reader = undefined;
-    this.#state = 'reading';
+    if (segment !== undefined && this.#rewriteDamaged(segment)) {
+      this.#wait();
+      return;
+    }
+    await this.close();
     await log.sync();
     if (segment === undefined) return;
     await log.remove([segment]);
     this.#journal.fileRemoved();
+  }
+
+  /** Writes again what was in damaged records, from memory. Payloads that are not there are lost. @returns whether it has found a task. */
+  #rewriteDamaged(segment: Segment): boolean {
+    const damages = this.#damages.splice(0);
+    if (damages.length === 0) return false;
+    let count = 0;
+    for (const { rows } of this.#store.queues.values()) {
+      for (const row of rows.values()) {
+        if (!(row instanceof JournaledRow) || row.segment !== segment.number) continue;
+        count++;
+        this.#journal.begin();
+        if (row.message.payload instanceof PayloadOnDisk) this.#store.losePayload(row);
+        else this.#journal.task(row);
+      }
+    }
+    if (count > 0) for (const damage of damages) this.#journal.damaged(eventOf(segment.path, damage));
+    return count > 0;
   }
 }

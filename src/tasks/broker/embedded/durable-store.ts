@@ -1,4 +1,6 @@
 import { EscapementError } from '../../../core/errors.ts';
+import { holdVirtualTime } from '../../../core/own-turn.ts';
+import { guarded } from '../../../core/report-uncaught.ts';
 import type { FileSystem } from '../../../log/file-system.ts';
 import { Log, type LogOptions } from '../../../log/log.ts';
 import { LogLock } from '../../../log/log-lock.ts';
@@ -6,12 +8,13 @@ import type { CorruptionEvent } from '../../../log/segment.ts';
 import { counter, duration, gauges } from '../../../metrics/measure.ts';
 import type { MetricsProvider } from '../../../metrics/provider.ts';
 import type { AnyOperation, BrokerOperation, Operations } from '../broker-base.ts';
+import { brokerClosed } from '../broker-errors.ts';
 import type { LeasedTask, TaskRecord, TaskSet } from '../broker.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import { Journal, type Durability } from './journal.ts';
 import { PayloadOnDisk } from './journaled-row.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
-import { replay, type Replayed } from './replay.ts';
+import { eventOf, replay, type Loading } from './replay.ts';
 import type { TaskStore } from './task-store.ts';
 import type { FolderAccess } from './transfer.ts';
 
@@ -21,7 +24,7 @@ export const LOG_NAME = 'tasks';
 /** The journal of a store, or what stands in for it in a folder that is only read. */
 type AnyJournal = Pick<
   Journal,
-  'log' | 'entries' | 'requireAvailable' | 'begin' | 'written' | 'settled' | 'flush' | 'close'
+  'log' | 'entries' | 'requireAvailable' | 'begin' | 'damaged' | 'written' | 'settled' | 'flush' | 'close'
 >;
 
 export interface DurableOptions {
@@ -31,6 +34,7 @@ export interface DurableOptions {
   readonly durability: Durability;
   readonly syncTimeoutMs: number;
   readonly maxBytesPerFile: number;
+  /** What it throws is an uncaught exception, and stops nothing. */
   readonly onCorruption: (event: CorruptionEvent) => void;
 }
 
@@ -53,14 +57,21 @@ export class DurableStore {
    *
    * @throws EscapementError `ERR_BROKER_LOCKED` - another process, another thread or this one has the folder.
    */
-  static async open(store: TaskStore, options: DurableOptions): Promise<DurableStore> {
-    const { files, dataPath, metrics } = options;
+  static async open(store: TaskStore, given: DurableOptions): Promise<DurableStore> {
+    const { files, dataPath, metrics } = given;
+    const onCorruption = (event: CorruptionEvent): void => {
+      guarded(() => {
+        given.onCorruption(event);
+      });
+    };
+    const options = { ...given, onCorruption };
     await files.makeFolder(dataPath);
     const lock = await lockOf(dataPath);
     let journal: Journal | undefined;
     try {
-      const { log, liveBytes, recovered } = await load(store, options);
-      journal = new Journal(store, log, liveBytes, { ...options, clock: store.clock }, () =>
+      const { log, loading } = await load(store, options);
+      const recovered = loading.finish();
+      journal = new Journal(store, log, loading.liveBytes, { ...options, clock: store.clock }, () =>
         reload(store, options),
       );
       store.journal = journal;
@@ -79,12 +90,13 @@ export class DurableStore {
 
   /** Reads the folder into an empty store, and takes no lock: nothing in the folder changes, and changes are refused. */
   static async openForReading(store: TaskStore, options: DurableOptions): Promise<DurableStore> {
-    const log = await Log.openForReading(logOptions(store, options));
-    await replay(store, log, options.onCorruption);
+    const read = (log: LogOptions): Promise<OpenedLog> => Log.openForReading(log);
+    const { log, loading } = await load(store, options, undefined, read);
+    loading.finish();
     catchUp(store);
     const done = Promise.resolve();
     return new DurableStore(store, {
-      ...{ log, entries: 0, begin: () => undefined },
+      ...{ log, entries: 0, begin: () => undefined, damaged: options.onCorruption },
       requireAvailable() {
         throw new EscapementError('ERR_BROKER_UNAVAILABLE', 'the folder was opened for reading');
       },
@@ -109,22 +121,6 @@ function catchUp(store: TaskStore): void {
   LIFE_OF_A_TASK.deleteExpired(store, queues, Number.MAX_SAFE_INTEGER);
 }
 
-/** What was read from a log. */
-interface Loaded extends Replayed {
-  readonly log: Log;
-}
-
-/** @param prepare - called with the log, before it is read. */
-async function load(
-  store: TaskStore,
-  options: DurableOptions,
-  prepare: (log: Log) => Promise<void> = () => Promise.resolve(),
-): Promise<Loaded> {
-  const { log } = await Log.open(logOptions(store, options));
-  await prepare(log);
-  return { log, ...(await replay(store, log, options.onCorruption)) };
-}
-
 function logOptions(
   { clock }: TaskStore,
   { files, dataPath, durability, maxBytesPerFile }: DurableOptions,
@@ -135,19 +131,50 @@ function logOptions(
   };
 }
 
-/** Reads the log again when the disk was full: changes that were refused are in the memory. Runs keep their leases. */
-async function reload(store: TaskStore, options: DurableOptions): Promise<Loaded> {
-  let leases: ReturnType<TaskStore['clear']> | undefined;
-  const loaded = await load(store, options, async (log) => {
-    await log.beginSegment(); // rejects if there is no room
-    leases = store.clear();
-  });
-  for (const row of loaded.recovered) {
-    const lease = leases?.get(row.number);
-    if (lease !== undefined) store.restoreLease(row, lease);
+/** What `Log.open` returns. */
+type OpenedLog = Awaited<ReturnType<typeof Log.open>>;
+
+/** Opens the log of a folder, and reads it. @param prepare - called with the log, before it is read. */
+async function load(
+  store: TaskStore,
+  options: DurableOptions,
+  prepare: (log: Log) => Promise<unknown> = () => Promise.resolve(),
+  open: (options: LogOptions) => Promise<OpenedLog> = (log) => Log.open(log),
+): Promise<{ readonly log: Log; readonly loading: Loading }> {
+  const { log, found } = await open(logOptions(store, options));
+  const { onCorruption } = options;
+  try {
+    for (const { path: file, size: bytes, reason } of found.misplaced)
+      onCorruption({ file, offset: 0, bytes, reason });
+    // A reader finds all other damage.
+    for (const { segment, piece } of found.damages)
+      if (segment.header === undefined) onCorruption(eventOf(segment.path, piece));
+    await prepare(log);
+    return { log, loading: await replay(store, log, onCorruption) };
+  } catch (error) {
+    const { written } = log;
+    await log.close().catch(() => undefined);
+    if (written !== undefined) await log.remove([written]).catch(() => undefined); // it is empty
+    throw error;
   }
+}
+
+/**
+ * Reads the log again when the disk was full: changes that were refused are in the memory. Runs keep their leases. If it rejects, the
+ * store is as it was.
+ */
+async function reload(
+  store: TaskStore,
+  options: DurableOptions,
+): Promise<{ readonly log: Log; readonly liveBytes: number }> {
+  const { log, loading } = await load(store, options, (opened) => opened.beginSegment()); // rejects if there is no room
+  if (store.isClosed) {
+    await log.close();
+    throw brokerClosed();
+  }
+  loading.finish(store.leases());
   for (const queue of store.queues.values()) store.notifications.work(queue);
-  return loaded;
+  return { log, liveBytes: loading.liveBytes };
 }
 
 /** Upper bounds in seconds, from a tenth of a millisecond to ten seconds. */
@@ -226,12 +253,26 @@ function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
       journal.begin();
     }
     const before = journal.entries;
-    const result = operation(store, a, b, c, d);
+    let result: unknown;
+    try {
+      result = operation(store, a, b, c, d);
+    } catch (error) {
+      if (journal.entries === before) throw error;
+      // The tick of a schedule is used up, also if its task is a duplicate.
+      return settled(journal, before, undefined).then(() => {
+        throw error;
+      });
+    }
     if (result instanceof Promise) return result.then((value: unknown) => settled(journal, before, value));
-    const returned = isReturning ? withPayloads(store, journal, result as Returned) : result;
+    const returned = isReturning
+      ? withPayloads(durableStore as DurableStore, result as Returned, name)
+      : result;
     if (journal.entries === before) return returned;
     const settling = isLeasing ? journal.written() : journal.settled();
-    return settling === undefined ? returned : settling.then(() => returned);
+    if (settling === undefined) return returned;
+    if (!(returned instanceof Promise)) return settling.then(() => returned);
+    // Both at once: a payload that cannot be read must not be an unhandled rejection meanwhile.
+    return Promise.all([returned as Promise<unknown>, settling]).then(([value]) => value);
   };
 }
 
@@ -244,41 +285,87 @@ async function settled(journal: AnyJournal, before: number, value: unknown): Pro
 type Returned = readonly (LeasedTask | TaskRecord)[] | TaskRecord | { readonly set: TaskSet | undefined };
 
 /** Reads the payloads that are on the disk. @returns the result itself if there are none. */
-function withPayloads(store: TaskStore, journal: AnyJournal, result: Returned): Returned | Promise<Returned> {
-  const load = (message: TaskMessage): Promise<TaskMessage> => loaded(store, journal, message);
-  if ('message' in result) {
-    return isLoaded(result.message)
-      ? result
-      : load(result.message).then((message) => ({ ...result, message }));
-  }
+function withPayloads(
+  durable: DurableStore,
+  result: Returned,
+  name: BrokerOperation,
+): Returned | Promise<Returned> {
+  if ('message' in result) return isLoaded(result) ? result : loaded(durable, result);
   if ('set' in result) {
     const { set } = result;
-    if (set === undefined || set.messages.every(isLoaded)) return result;
-    return Promise.all(set.messages.map(load)).then((messages) => ({ ...result, set: { ...set, messages } }));
+    const records = set?.messages.map((message) => ({ message })) ?? [];
+    if (set === undefined || records.every(isLoaded)) return result;
+    return loadedOrLost(durable, records).then((found) => {
+      const messages = found.map(({ message }) => message);
+      return { ...result, set: { ...set, messages } };
+    });
   }
-  if (result.every(({ message }) => isLoaded(message))) return result;
-  return Promise.all(
-    result.map(async (entry) =>
-      isLoaded(entry.message) ? entry : { ...entry, message: await load(entry.message) },
-    ),
+  if (result.every(isLoaded)) return result;
+  if (name === 'tasks') return Promise.all(result.map((record) => loaded(durable, record)));
+  const leased = result as readonly LeasedTask[];
+  return loadedOrLost(durable, leased).catch((error: unknown) => {
+    if (name === 'dequeue') giveBack(durable.store, leased);
+    throw error;
+  });
+}
+
+function isLoaded({ message }: { readonly message: TaskMessage }): boolean {
+  return !(message.payload instanceof PayloadOnDisk);
+}
+
+/** Reads payloads. A task whose payload is lost is archived, and left out: it must not keep the others from being run. */
+async function loadedOrLost<R extends { readonly message: TaskMessage }>(
+  durable: DurableStore,
+  records: readonly R[],
+): Promise<R[]> {
+  const isLost = (error: unknown): boolean =>
+    error instanceof EscapementError && error.code === 'ERR_WIRE_MESSAGE';
+  const all = records.map((record) =>
+    loaded(durable, record).catch((error: unknown) => {
+      if (!isLost(error)) throw error;
+      lose(durable, record.message);
+      return undefined;
+    }),
   );
+  return (await Promise.all(all)).filter((record) => record !== undefined);
 }
 
-function isLoaded({ payload }: TaskMessage): boolean {
-  return !(payload instanceof PayloadOnDisk);
+function lose({ store, journal }: DurableStore, message: TaskMessage): void {
+  const row = store.queues.get(message.queue)?.rows.get(message.id);
+  const { payload } = message;
+  if (row?.message.payload !== payload || !(payload instanceof PayloadOnDisk)) return;
+  const { position, recordBytes } = payload.where;
+  const file = journal.log.segments.find(({ number }) => number === position.segment)?.path ?? '';
+  journal.begin();
+  store.losePayload(row);
+  const reason = 'the record of a payload is damaged';
+  journal.damaged({ file, offset: position.offset, bytes: recordBytes, reason });
 }
 
-async function loaded(
-  store: TaskStore,
-  journal: Pick<Journal, 'log'>,
-  message: TaskMessage,
-): Promise<TaskMessage> {
+/** Returns tasks to the head of their queues that could not be read, in order. */
+function giveBack(store: TaskStore, tasks: readonly LeasedTask[]): void {
+  store.journal?.begin();
+  for (const { message, epoch } of tasks.toReversed()) {
+    const row = store.queues.get(message.queue)?.rows.get(message.id);
+    if (row?.list?.state === 'active' && row.serial === epoch) store.release(row);
+  }
+}
+
+async function loaded<R extends { readonly message: TaskMessage }>(
+  { store, journal }: DurableStore,
+  record: R,
+): Promise<R> {
+  const { message } = record;
   for (let { payload } = message; ;) {
-    if (!(payload instanceof PayloadOnDisk)) return { ...message, payload };
+    if (!(payload instanceof PayloadOnDisk)) return { ...record, message: { ...message, payload } };
     const { position, recordBytes, start, length } = payload.where;
-    const record = await journal.log.read(position, recordBytes);
-    if (record !== undefined)
-      return { ...message, payload: new Uint8Array(record.subarray(start, start + length)) };
+    const bytes = await holdVirtualTime(journal.log.read(position, recordBytes)).catch((error: unknown) => {
+      throw payloadUnreadable(message, error);
+    });
+    if (bytes !== undefined) {
+      const read = new Uint8Array(bytes.subarray(start, start + length));
+      return { ...record, message: { ...message, payload: read } };
+    }
     // Compaction has moved it meanwhile, or it is damaged.
     const present = store.queues.get(message.queue)?.rows.get(message.id)?.message.payload;
     if (present === undefined || present === payload) throw payloadLost(message);
@@ -287,9 +374,10 @@ async function loaded(
 }
 
 /** What a transfer of tasks needs of the folder. */
-export function folderAccessOf({ store, journal }: DurableStore): FolderAccess {
+export function folderAccessOf(durable: DurableStore): FolderAccess {
+  const { journal } = durable;
   return {
-    load: (message) => loaded(store, journal, message),
+    load: async (message) => (await loaded(durable, { message })).message,
     begin() {
       journal.requireAvailable();
       journal.begin();
@@ -301,4 +389,9 @@ export function folderAccessOf({ store, journal }: DurableStore): FolderAccess {
 function payloadLost({ id, queue }: TaskMessage): EscapementError {
   const message = `the payload of task '${id}' of queue '${queue}' cannot be read: its record is damaged`;
   return new EscapementError('ERR_WIRE_MESSAGE', message);
+}
+
+function payloadUnreadable({ id, queue }: TaskMessage, cause: unknown): EscapementError {
+  const message = `the payload of task '${id}' of queue '${queue}' cannot be read now: ${String(cause)}`;
+  return new EscapementError('ERR_BROKER_UNAVAILABLE', message, { cause });
 }

@@ -14,6 +14,7 @@ import { ADMINISTRATION } from './administration.ts';
 import { DurableStore, durableOperations, folderAccessOf } from './durable-store.ts';
 import { GROUPS } from './groups.ts';
 import { INSPECTION } from './inspection.ts';
+import { Journal } from './journal.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { MEMBERS } from './members.ts';
 import { TaskStore } from './task-store.ts';
@@ -37,6 +38,8 @@ interface InternalOptions {
 interface EmbeddedBrokerInternals {
   /** Undefined once the broker is closed. */
   readonly store: TaskStore | undefined;
+  /** Undefined without a folder, too. */
+  readonly journal: Journal | undefined;
 }
 
 /** Options of an `EmbeddedBroker`. */
@@ -53,7 +56,7 @@ export interface EmbeddedBrokerOptions extends BrokerSettings {
   readonly syncTimeoutMs?: number;
   /** Size of a file, in bytes: a larger record gets a file of its own. At least 4_096. @default 67_108_864: 64 MiB */
   readonly maxBytesPerFile?: number;
-  /** Called with damage that was found in the files and stepped over. @default a warning of the process */
+  /** Called with damage that was found in the files and stepped over. What it throws is an uncaught exception. @default a warning of the process */
   readonly onCorruption?: (event: CorruptionEvent) => void;
   /** Where the sizes of the log and the durations of its writes are reported. Only with a folder. @default none */
   readonly metrics?: MetricsProvider;
@@ -121,6 +124,8 @@ export class EmbeddedBroker extends BrokerBase {
    *
    * @throws TypeError or RangeError - an option is not valid.
    * @throws EscapementError `ERR_BROKER_LOCKED` - the folder has a broker that is open, here or in another process.
+   * `ERR_BROKER_UNAVAILABLE` - it cannot be written to: the disk is full, for example.
+   * @throws the error of the host, with its `code` and `path` - the folder cannot be made, read or locked.
    */
   static async open(options: EmbeddedBrokerOptions = {}): Promise<EmbeddedBroker> {
     const resolved = readOptions('EmbeddedBroker.open', options, OPTIONS);
@@ -183,6 +188,7 @@ export class EmbeddedBroker extends BrokerBase {
 
   /** @internal For the integrity checker. */
   [INTERNALS](): EmbeddedBrokerInternals {
-    return { store: this.#store };
+    const journal = this.#durable?.journal;
+    return { store: this.#store, journal: journal instanceof Journal ? journal : undefined };
   }
 }

@@ -246,7 +246,7 @@ export class EntryReader {
     const length = this.uint32();
     const start = this.#at;
     this.#at += length;
-    if (length > SHORT_BYTES) return Uint8Array.prototype.slice.call(this.#bytes, start, this.#at);
+    if (length > SHORT_BYTES) return new Uint8Array(this.#bytes.subarray(start, this.#at));
     const copy = new Uint8Array(length);
     for (let i = 0; i < length; i++) copy[i] = this.#bytes[start + i] as number;
     return copy;

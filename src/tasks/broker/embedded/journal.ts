@@ -3,9 +3,14 @@ import { EscapementError } from '../../../core/errors.ts';
 import { holdVirtualTime } from '../../../core/own-turn.ts';
 import { measuredNow } from '../../../metrics/measure.ts';
 import { CommitLoop, SyncSchedule, type CommitTarget } from '../../../log/commit-loop.ts';
-import { isDiskFull } from '../../../log/file-system.ts';
+import { isDiskFull, isOutOfFiles } from '../../../log/file-system.ts';
 import type { Log } from '../../../log/log.ts';
-import { positionAfter, type AppendResult, type LogPosition } from '../../../log/segment.ts';
+import {
+  positionAfter,
+  type AppendResult,
+  type CorruptionEvent,
+  type LogPosition,
+} from '../../../log/segment.ts';
 import type { EnqueueEvent } from '../broker.ts';
 import {
   ENTRIES,
@@ -27,7 +32,7 @@ export type Durability = 'always' | 'interval' | 'os';
 /** A record ends with the operation with which it gets this size: damage to it costs what is in it. */
 const FULL_RECORD_BYTES = 4_096;
 
-/** How long after the disk was full it is tried again, in milliseconds. */
+/** How long after the disk was full, or no file could be opened, it is tried again, in milliseconds. */
 const TRY_AGAIN_MS = 1_000;
 
 /** A task whose entry is not written yet. */
@@ -73,6 +78,7 @@ interface JournalOptions {
   readonly durability: Durability;
   readonly syncTimeoutMs: number;
   readonly maxBytesPerFile: number;
+  readonly onCorruption: (event: CorruptionEvent) => void;
 }
 
 /**
@@ -147,6 +153,11 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   /** A file of the log was compacted, and is gone. */
   fileRemoved(): void {
     this.onRemoval?.();
+  }
+
+  /** Damage was found in a file that was read before. */
+  damaged(event: CorruptionEvent): void {
+    this.#options.onCorruption(event);
   }
 
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - an earlier write has failed. */
@@ -372,19 +383,24 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return endsAtMs === undefined ? 0 : clock.wallNow() + endsAtMs - clock.now();
   }
 
-  /** Nothing is written any more; if the disk is full, until there is room. */
+  /** Nothing is written any more; if the disk is full, or no file can be opened, until that is over. */
   #fail(cause: unknown): EscapementError {
     if (this.#failure === undefined) {
-      const isFull = isDiskFull(cause);
-      const until = isFull ? 'until there is room on the disk' : 'until it is opened again';
+      const until = isDiskFull(cause)
+        ? 'until there is room on the disk'
+        : isOutOfFiles(cause)
+          ? 'until the process may open files again'
+          : 'until it is opened again';
       const message = `the broker cannot write to its folder, and takes no changes ${until}: ${String(cause)}`;
       this.#failure = new EscapementError('ERR_BROKER_UNAVAILABLE', message, { cause });
-      if (isFull) this.#tryAgainLater();
+      if (isDiskFull(cause) || isOutOfFiles(cause)) this.#tryAgainLater();
     }
-    return new EscapementError('ERR_BROKER_UNAVAILABLE', this.#failure.message, { cause });
+    const { message, cause: first } = this.#failure;
+    return new EscapementError('ERR_BROKER_UNAVAILABLE', message, { cause: first });
   }
 
   #tryAgainLater(): void {
+    if (this.#isClosed) return;
     this.#nextAttempt = this.#options.clock.setTimeout(() => {
       void holdVirtualTime(this.#commits.run(() => this.#tryAgain()));
     }, TRY_AGAIN_MS);
@@ -393,11 +409,13 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   /** The changes that were refused are in the memory: it is read from the log again. */
   async #tryAgain(): Promise<void> {
     if (this.#isClosed) return;
+    const before = this.#log;
     try {
       await this.#compaction.close();
-      await this.#log.close().catch(() => undefined);
+      await before.close().catch(() => undefined);
       const { log, liveBytes } = await this.#reload();
       this.#log = log;
+      await before.close().catch(() => undefined); // files that were opened meanwhile, to read payloads
       this.liveBytes = liveBytes;
       this.#failure = undefined;
       this.#store.reserveSerials();

@@ -143,10 +143,11 @@ export const LIFE_OF_A_TASK = {
     for (const name of new Set(names)) {
       const lists = store.queues.get(name)?.lists;
       if (lists === undefined) continue;
-      for (const list of [lists.scheduled, lists.retry]) {
-        for (let row = list.first; row !== undefined && row.atMs <= wallNowMs; row = list.first, count++) {
-          store.forward(row);
-        }
+      for (;;) {
+        const row = earlier(lists.scheduled.first, lists.retry.first);
+        if (row === undefined || row.atMs > wallNowMs) break;
+        store.forward(row);
+        count++;
       }
     }
     return count;
@@ -176,6 +177,11 @@ function enqueue(store: TaskStore, task: NewTask): TaskRecord {
   store.check(task);
   const row = store.add(task);
   return recordOf(store, row, row.atMs);
+}
+
+function earlier(a: TaskRow | undefined, b: TaskRow | undefined): TaskRow | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  return a.atMs < b.atMs || (a.atMs === b.atMs && a.serial < b.serial) ? a : b;
 }
 
 function forgetTicksBefore(oldestMs: number, ticks: Map<string, number>): void {

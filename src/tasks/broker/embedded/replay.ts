@@ -28,29 +28,28 @@ import {
 import { listOf, TaskList, type QueueSettings, type QueueState, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
-/** What a replay has found. */
-export interface Replayed {
-  /** Bytes of the latest entries of all tasks. */
-  readonly liveBytes: number;
-  /** Tasks that had started, and are at the head of their queue now. */
-  readonly recovered: readonly JournaledRow[];
-}
-
 /**
- * Reads a log into an empty store. Entries state what is true after a change, so the latest one counts, and one about a task that is
- * not known is left out. Rows are put in order at the end: compaction writes tasks again in another order.
+ * Reads a log, which may be open and written. Entries state what is true after a change, so the latest one counts, and one about a
+ * task that is not known is left out. Rows are put in order at the end: compaction writes tasks again in another order.
+ *
+ * @param store - gets what the log holds when `finish` is called; a read that fails leaves it as it is.
  */
 export async function replay(
   store: TaskStore,
   log: Log,
   onCorruption: (event: CorruptionEvent) => void,
-): Promise<Replayed> {
+): Promise<Loading> {
   const loading = new Loading(store);
+  let expected = log.segments[0]?.base ?? 0;
   for (const segment of log.segments) {
+    const { path: file, base, next } = segment;
+    if (base > expected)
+      onCorruption({ file, offset: 0, bytes: 0, reason: 'the segment before this one is missing' });
+    expected = Math.max(expected, next);
     const reader = await log.openReader(segment);
     try {
       const damaged = (piece: DamagedPart): void => {
-        onCorruption(eventOf(segment.path, piece));
+        onCorruption(eventOf(file, piece));
       };
       for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
         for (const piece of pieces) {
@@ -70,20 +69,22 @@ export async function replay(
       await reader.close();
     }
   }
-  return loading.finish();
+  return loading;
 }
 
 type DamagedPart = Pick<DamagePiece, 'offset' | 'end' | 'reason'>;
 
 /** The sequences of a log are those of records, and not of tasks: they are left out. */
-function eventOf(file: string, { offset, end, reason }: DamagedPart): CorruptionEvent {
+export function eventOf(file: string, { offset, end, reason }: DamagedPart): CorruptionEvent {
   return { file, offset, bytes: end - offset, reason };
 }
 
 /** Rows of one queue that are not in order yet: `active` are those that have started. */
 type UnorderedLists = Map<StoredState['state'], TaskList>;
 
-class Loading {
+/** What a log holds, in a store of its own. */
+export class Loading {
+  readonly #target: TaskStore;
   readonly #store: TaskStore;
   readonly #rows = new RowsByNumber();
   readonly #lists = new Map<QueueState, UnorderedLists>();
@@ -94,7 +95,13 @@ class Loading {
   #names: TaskNames | undefined;
 
   constructor(store: TaskStore) {
-    this.#store = store;
+    this.#target = store;
+    this.#store = store.blank();
+  }
+
+  /** Bytes of the latest entries of all tasks, when it is finished. */
+  get liveBytes(): number {
+    return this.#liveBytes;
   }
 
   record(payload: Buffer, position: LogPosition): void {
@@ -110,24 +117,34 @@ class Loading {
     }
   }
 
-  /** Puts every row in order. */
-  finish(): Replayed {
+  /**
+   * Replaces what is in the store, with every row in order. Synchronous.
+   *
+   * @param leases - of runs that go on, by the numbers of their tasks; undefined if the workers were lost with their process.
+   * @returns tasks that had started, and are at the head of their queue now.
+   */
+  finish(leases?: ReadonlyMap<number, number>): JournaledRow[] {
+    const store = this.#target;
     const recovered: JournaledRow[] = [];
     for (const row of this.#rows) this.#index(row);
     this.#rows.clear();
-    this.#store.startSerialAt(this.#serial);
+    store.adopt(this.#store, this.#serial);
     for (const [queue, lists] of this.#lists) {
       for (const [state, list] of lists) {
-        if (state !== 'active') for (const row of inOrder(list)) this.#store.restore(row, queue, state);
+        if (state !== 'active') for (const row of inOrder(list)) store.restore(row, queue, state);
+      }
+      const started = inOrder(lists.get('active'));
+      if (leases !== undefined) {
+        for (const row of started) store.restoreLease(row, queue, leases.get(journaled(row).number));
+        continue;
       }
       // The last one first: each goes to the head of its queue.
-      const started = lists.get('active');
-      for (const row of started === undefined ? [] : inOrder(started).reverse()) {
-        this.#store.restoreStarted(row, queue);
+      for (const row of started.reverse()) {
+        store.restoreStarted(row, queue);
         recovered.push(journaled(row));
       }
     }
-    return { liveBytes: this.#liveBytes, recovered };
+    return recovered;
   }
 
   #task(reader: EntryReader, position: LogPosition, recordBytes: number): void {
@@ -249,7 +266,9 @@ class Loading {
       const atMs = reader.number();
       store.addEvent(reader.text(), { atMs, taskId: reader.text() });
     } else if (kind === Kind.events) {
-      store.enqueueEvents.set(reader.text(), JSON.parse(reader.text()) as EnqueueEvent[]);
+      const entryId = reader.text();
+      store.enqueueEvents.delete(entryId); // so that the map stays in order
+      store.enqueueEvents.set(entryId, JSON.parse(reader.text()) as EnqueueEvent[]);
     } else if (kind === Kind.serial) {
       this.#serial = Math.max(this.#serial, reader.number());
     }
@@ -266,9 +285,9 @@ class Loading {
 }
 
 /** Takes the rows out of a list, in order of arrival. */
-function inOrder(list: TaskList): TaskRow[] {
-  const rows = [...list].sort((a, b) => a.serial - b.serial);
-  for (const row of rows) list.remove(row);
+function inOrder(list: TaskList | undefined): TaskRow[] {
+  const rows = [...(list ?? [])].sort((a, b) => a.serial - b.serial);
+  for (const row of rows) list?.remove(row);
   return rows;
 }
 

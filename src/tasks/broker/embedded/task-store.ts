@@ -69,24 +69,33 @@ export class TaskStore {
   readonly servers = new Map<string, () => ServerState>();
   readonly schedulers = new Map<string, () => readonly ScheduleEntry[]>();
   /** By schedule entry, in order of the latest event. */
-  readonly enqueueEvents = new Map<string, EnqueueEvent[]>();
+  enqueueEvents = new Map<string, EnqueueEvent[]>();
   readonly notifications = new Notifications();
-  readonly locks = new UniqueLocks();
-  readonly queues = new Map<string, QueueState>();
-  readonly archiveRetentionMs: number;
-  readonly #maxArchived: number;
+  locks = new UniqueLocks();
+  queues = new Map<string, QueueState>();
+  readonly #settings: ResolvedBrokerSettings;
   /** Of a durable broker: every change of the store is written there by the move that makes it. */
   journal: StoreJournal | undefined;
   #serial = 0;
   #serialLimit = Infinity;
   #isClosed = false;
 
-  constructor({ clock, maxArchived, archiveRetentionMs }: ResolvedBrokerSettings) {
+  constructor(settings: ResolvedBrokerSettings) {
+    const { clock } = settings;
     this.clock = clock;
     this.timer = new SystemTimer({ clock, name: 'embedded broker' });
     this.timer.unref();
-    this.#maxArchived = maxArchived;
-    this.archiveRetentionMs = archiveRetentionMs;
+    this.#settings = settings;
+  }
+
+  /** How long the archive keeps a task, in milliseconds. */
+  get archiveRetentionMs(): number {
+    return this.#settings.archiveRetentionMs;
+  }
+
+  /** Returns an empty store with the same settings. */
+  blank(): TaskStore {
+    return new TaskStore(this.#settings);
   }
 
   /** Numbers of tasks and epochs of leases are below it, also those of a broker that was killed. */
@@ -272,10 +281,21 @@ export class TaskStore {
     const queue = this.#leave(row);
     const { archived } = queue.lists;
     this.locks.free(row);
-    this.#wait(row, queue, 'archived', wallNowMs + this.archiveRetentionMs, wallNowMs);
+    this.#wait(row, queue, 'archived', wallNowMs + this.#settings.archiveRetentionMs, wallNowMs);
     this.journal?.change(row);
     this.notifications.settled(queue, row.message.id);
-    while (archived.head !== undefined && archived.size > this.#maxArchived) this.remove(archived.head);
+    while (archived.head !== undefined && archived.size > this.#settings.maxArchived)
+      this.remove(archived.head);
+  }
+
+  /** The record with the payload of a row is damaged: the row is archived, unless it has ended, and its payload is empty. */
+  losePayload(row: TaskRow): void {
+    const { state } = listOf(row);
+    const lastError = 'the payload is lost: its record in the folder of the broker is damaged';
+    const lastFailedAtMs = this.clock.wallNow();
+    row.message = { ...row.message, payload: new Uint8Array(0), lastError, lastFailedAtMs };
+    if (state !== 'completed' && state !== 'archived') this.makeArchived(row);
+    if (row.list !== undefined) this.journal?.task(row);
   }
 
   remove(row: TaskRow): void {
@@ -316,8 +336,16 @@ export class TaskStore {
 
   // What a reopen needs: rows of an earlier process, of which everything but the state is filled in.
 
-  /** Numbers begin after that of an earlier process. */
-  startSerialAt(serial: number): void {
+  /** Takes over all of another store but the places of its rows. Numbers begin after `serial`. What was here is gone. */
+  adopt({ queues, enqueueEvents, locks }: TaskStore, serial: number): void {
+    for (const queue of this.queues.values()) {
+      queue.isRemoved = true;
+      for (const row of queue.rows.values()) if (row.timer !== NO_TIMER) this.#disarm(row);
+      for (const { timer } of queue.sets.values()) this.timer.cancel(timer);
+    }
+    this.queues = queues;
+    this.enqueueEvents = enqueueEvents;
+    this.locks = locks;
     this.#serial = serial;
   }
 
@@ -356,33 +384,19 @@ export class TaskStore {
     this.locks.take(row.message.uniqueKey, row, this.clock.now() + endsWallMs - this.clock.wallNow());
   }
 
-  /** Removes everything that a log has: before it is read again. @returns the leases that there were. */
-  clear(): Map<number, Lease> {
-    const leases = new Map<number, Lease>();
-    for (const queue of this.queues.values()) {
-      queue.isRemoved = true;
-      for (const row of queue.rows.values()) {
-        const { serial, atMs } = row;
-        if (row.list === queue.lists.active && row instanceof JournaledRow)
-          leases.set(row.number, { serial, atMs });
-        if (row.timer !== NO_TIMER) this.#disarm(row);
-      }
-      for (const { timer } of queue.sets.values()) this.timer.cancel(timer);
-    }
-    this.queues.clear();
-    this.enqueueEvents.clear();
-    this.locks.clear();
-    return leases;
+  /** Returns when the leases end that there are, by the numbers of their tasks: for `restoreLease`. */
+  leases(): Map<number, number> {
+    const ends = new Map<number, number>();
+    for (const { lists } of this.queues.values())
+      for (const row of lists.active) if (row instanceof JournaledRow) ends.set(row.number, row.atMs);
+    return ends;
   }
 
-  /** A run goes on, although its task was read from the log again. */
-  restoreLease(row: TaskRow, { serial, atMs }: Lease): void {
-    const queue = this.#leave(row);
-    row.recoveries--;
-    row.serial = serial;
-    queue.lists.active.push(row);
+  /** Its run goes on, with the same epoch. A lease whose end is not known is over: until it is recovered, its holder may settle. */
+  restoreLease(row: TaskRow, queue: QueueState, endsAtMs?: number): void {
     const nowMs = this.clock.now();
-    this.#armLease(row, atMs - nowMs, nowMs);
+    queue.lists.active.push(row);
+    this.#armLease(row, (endsAtMs ?? nowMs) - nowMs, nowMs);
   }
 
   #lock(row: TaskRow, { processAtMs, uniqueTtlMs }: NewTask, wallNowMs: number): void {
@@ -455,12 +469,6 @@ export class TaskStore {
   };
 }
 
-/** A lease, by its epoch and its end on the monotonic clock. */
-interface Lease {
-  readonly serial: number;
-  readonly atMs: number;
-}
-
 function isUnique({ uniqueTtlMs, message }: NewTask): boolean {
   return uniqueTtlMs > 0 && message.uniqueKey !== '';
 }
@@ -503,10 +511,6 @@ export class UniqueLocks {
     const { uniqueKey } = row.message;
     const lock = uniqueKey === '' ? undefined : this.#locks.get(uniqueKey);
     return lock?.owner === row ? lock.endsAtMs : undefined;
-  }
-
-  clear(): void {
-    this.#locks.clear();
   }
 
   /** Takes a lock that is free. */

@@ -23,6 +23,9 @@ import { FIRST_SEED, runs } from '../../../runs.ts';
 /** How long a child works at most before it is killed, in milliseconds. */
 const MOST_MS = 150;
 
+/** With ESCAPEMENT_FUZZ_RUNS=15000 they are 500, for each durability. */
+const KILLS = runs(10);
+
 const CHILD = fileURLToPath(new URL('kill-child.ts', import.meta.url));
 const TYPESCRIPT = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 
@@ -55,7 +58,7 @@ async function runAndKill(
 
 test.each(['always', 'os'])(
   'a process that is killed again and again loses no task that was enqueued, and repeats none that was completed (%s)',
-  { timeout: 300_000 },
+  { timeout: 60_000 + KILLS * 10_000 },
   async (durability) => {
     const dataPath = mkdtempSync(join(tmpdir(), 'escapement-kill-'));
     onTestFinished(() => {
@@ -65,7 +68,7 @@ test.each(['always', 'os'])(
     const completed = new Set<string>();
     const running = new Set<string>();
     let called = 0;
-    for (let kill = 0; kill < runs(10); kill++) {
+    for (let kill = 0; kill < KILLS; kill++) {
       for (const line of await runAndKill(
         dataPath,
         durability,
@@ -129,7 +132,7 @@ interface Ledger {
 }
 
 describe('after a power cut at any moment', () => {
-  const seeds = Array.from({ length: runs(20) }, (_, at) => FIRST_SEED + at);
+  const seeds = Array.from({ length: runs(10) }, (_, at) => FIRST_SEED + at);
   test.each(seeds)(
     'every task is there that was enqueued, and none that was completed (history %d)',
     async (seed) => {

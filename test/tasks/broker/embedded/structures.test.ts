@@ -1,7 +1,10 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { EmbeddedBroker } from 'escapement/tasks';
-import { checkBroker, ManualClock } from 'escapement/testing';
+import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import { RowsByTime } from '../../../../src/tasks/broker/embedded/rows-by-time.ts';
 import { NO_TIMER, QueueState, TaskList, TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
@@ -295,4 +298,72 @@ describe('checkBroker', () => {
     await broker.close();
     checkBroker(broker);
   });
+});
+
+/** Differences between the memory and the folder, with the error that reports each. */
+const DIFFERENCES: Record<string, readonly [(store: TaskStore) => void, RegExp]> = {
+  'a task that has changed': [
+    ({ queues }) => {
+      const row = queues.get(QUEUE)?.lists.pending.head;
+      if (row !== undefined) row.progress = 'x';
+    },
+    /task 'first' of queue 'default' is .*"progress":"x"/,
+  ],
+  'a task that is not in memory': [
+    ({ queues }) => {
+      const row = queues.get(QUEUE)?.lists.pending.head;
+      if (row !== undefined) queues.get(QUEUE)?.deleteRow(row);
+    },
+    /the log has other tasks of queue 'default'/,
+  ],
+  'another order': [
+    ({ queues }) => {
+      for (const row of queues.get(QUEUE)?.lists.pending ?? []) row.serial = -row.serial;
+    },
+    /task 'first' .*"serial":-/,
+  ],
+  'a queue that is paused': [
+    ({ queues }) => {
+      for (const queue of queues.values()) queue.isPaused = true;
+    },
+    /queue 'default' is .*"isPaused":false.*"isPaused":true/,
+  ],
+  'a queue that is not in the log': [(store) => void store.openQueue('other'), /names of queues/],
+  'a lock that is not in the log': [
+    ({ locks, queues }) => {
+      const row = queues.get(QUEUE)?.lists.pending.head;
+      if (row !== undefined) locks.free(row);
+    },
+    /task 'first' .*"hasLock":true.*"hasLock":false/,
+  ],
+  'bytes that are counted twice': [
+    ({ journal }) => void ((journal as unknown as { liveBytes: number }).liveBytes += 100),
+    /bytes of the log are live, but \d+ are counted/,
+  ],
+};
+
+async function openFolder(): Promise<EmbeddedBroker> {
+  const dataPath = mkdtempSync(join(tmpdir(), 'escapement-structures-'));
+  const broker = await EmbeddedBroker.open({ clock: new ManualClock(), dataPath, durability: 'os' });
+  onTestFinished(async () => {
+    await broker.close();
+    rmSync(dataPath, { recursive: true });
+  });
+  return broker;
+}
+
+test.each(Object.entries(DIFFERENCES))('checkBrokerLog finds %s', async (_, [change, claim]) => {
+  const broker = await openFolder();
+  await broker.enqueue(newTask({ id: 'first', uniqueKey: 'key' }));
+  await broker.enqueue(newTask({ id: 'second' }));
+  await checkBrokerLog(broker);
+  change(broker[INTERNALS]().store as TaskStore);
+  await expect(checkBrokerLog(broker)).rejects.toThrow(claim);
+});
+
+test('checkBrokerLog has nothing to check in a broker without a folder, and in a closed one', async () => {
+  const broker = await openFolder();
+  await broker.close();
+  await checkBrokerLog(broker);
+  await checkBrokerLog(await EmbeddedBroker.open());
 });

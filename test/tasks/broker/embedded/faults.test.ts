@@ -1,0 +1,207 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { EmbeddedBroker, type LeasedTask } from 'escapement/tasks';
+import { checkBroker, ManualClock } from 'escapement/testing';
+import { afterAll, describe, expect, test } from 'vitest';
+import { FILE_SYSTEM, type FileSystem } from '../../../../src/log/file-system.ts';
+import { LONG_MS, newTask, QUEUE } from '../../../conformance/broker/support.ts';
+import { FaultyFileSystem, type Call, type Fault } from '../../../diskqueue/faulty-file-system.ts';
+import { Random } from '../../../diskqueue/random.ts';
+import { RecordingFileSystem } from '../../../diskqueue/recording-file-system.ts';
+import { FIRST_SEED, runs } from '../../../runs.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'escapement-faults-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+/** What fails, and with which errors. */
+const CODES: Partial<Record<Call, readonly string[]>> = {
+  open: ['EMFILE', 'EACCES'],
+  create: ['ENOSPC', 'EMFILE', 'EROFS'],
+  list: ['EMFILE'],
+  unlink: ['EACCES'],
+  syncFolder: ['EIO'],
+  read: ['EIO'],
+  write: ['ENOSPC', 'EDQUOT', 'EIO'],
+  truncate: ['EIO'],
+  sync: ['EIO', 'ENOSPC'],
+  close: ['EIO'],
+};
+
+/** After these the broker goes on by itself. */
+const TEMPORARY = new Set(['ENOSPC', 'EDQUOT', 'EMFILE']);
+
+const STEPS = 14;
+
+function open(files: FileSystem, clock: ManualClock): Promise<EmbeddedBroker> {
+  return EmbeddedBroker.open({
+    ...{ clock, dataPath: folder, maxBytesPerFile: 4_096, [FILE_SYSTEM]: files },
+    onCorruption: ({ reason }) => {
+      throw new Error(`damage was found: ${reason}`);
+    },
+  });
+}
+
+/** What was asked of a broker, and what it has promised. */
+class Work {
+  readonly there = new Set<string>();
+  /** Tasks whose completion was refused: they may be completed again. */
+  readonly unsettled = new Map<string, LeasedTask>();
+  readonly refused: unknown[] = [];
+  readonly #random: Random;
+  #made = 0;
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  async do(broker: EmbeddedBroker, steps: number): Promise<void> {
+    for (let step = 0; step < steps; step++) {
+      await Promise.all(Array.from({ length: this.#random.below(3) }, () => this.enqueue(broker)));
+      const leased = await this.#not(broker.dequeue(QUEUE, this.#random.below(3), LONG_MS));
+      await Promise.all((leased ?? []).map((task) => this.complete(broker, task)));
+    }
+  }
+
+  async enqueue(broker: EmbeddedBroker): Promise<void> {
+    const id = `${this.#made++}`;
+    const payload = Buffer.alloc(this.#random.pick([10, 600, 1_500]), id);
+    if ((await this.#not(broker.enqueue(newTask({ id, payload })))) !== undefined) this.there.add(id);
+  }
+
+  async complete(broker: EmbeddedBroker, task: LeasedTask): Promise<void> {
+    const { id, payload } = task.message;
+    expect(Buffer.from(payload)).toEqual(Buffer.alloc(payload.length, id));
+    const isDone = await this.#not(broker.complete(task).then(() => true));
+    if (isDone === true) this.there.delete(id);
+    else this.unsettled.set(id, task);
+  }
+
+  /** @returns undefined if it was refused. */
+  #not<T>(done: Promise<T>): Promise<T | undefined> {
+    return done.catch((error: unknown) => {
+      this.refused.push(error);
+      return undefined;
+    });
+  }
+}
+
+/** Work on a disk that fails; then the disk is well again. */
+async function survive(seed: number, fault: Fault): Promise<void> {
+  const disk = new RecordingFileSystem();
+  const files = new FaultyFileSystem(disk, fault);
+  const clock = new ManualClock({ nowMs: 5_000, wallMs: 1_795_262_400_000 });
+  const work = new Work(new Random(seed));
+  const broker = await open(files, clock).catch((error: unknown) => {
+    work.refused.push(error);
+    return undefined;
+  });
+  if (broker === undefined) expect(disk.handles, 'files stay open').toBe(0);
+  else {
+    await work.do(broker, STEPS);
+    files.heal();
+    await clock.advanceAsync(1_000);
+    const isRefused = await broker.enqueue(newTask({ id: 'well' })).then(
+      () => {
+        work.there.add('well');
+        return false;
+      },
+      () => true,
+    );
+    if (TEMPORARY.has(fault.code)) expect(isRefused, 'it does not go on').toBe(false);
+    if (!isRefused) await settleAgain(broker, work, files.failedSyncs > 0);
+    await broker.close().catch(() => undefined);
+  }
+  for (const error of work.refused) {
+    const cause = (error as { cause?: unknown }).cause ?? error;
+    expect(cause).toMatchObject({ code: fault.code, path: expect.stringContaining(folder) as string });
+    if (cause !== error) expect(error).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE' });
+  }
+  expect(disk.handles, 'files stay open').toBe(0);
+  expect(files.syncedAgain).toEqual([]);
+  const after = await open(disk, clock);
+  checkBroker(after);
+  await after.enqueue(newTask({ id: 'last' }));
+  work.there.add('last');
+  const tasks = await after.tasks(QUEUE, 'pending', { page: 1, size: 1_000 });
+  expect(new Set(tasks.map(({ message }) => message.id))).toEqual(work.there);
+  await after.close();
+}
+
+/** Runs have kept their leases, so what was refused can be repeated; but what was not synced is as if it had not begun. */
+async function settleAgain(broker: EmbeddedBroker, work: Work, mayBeLost: boolean): Promise<void> {
+  checkBroker(broker);
+  for (const [id, task] of work.unsettled) {
+    await broker.complete(task).then(
+      () => work.there.delete(id),
+      (error: unknown) => {
+        expect([(error as { code: unknown }).code, mayBeLost]).toEqual(['ERR_LEASE_LOST', true]);
+      },
+    );
+  }
+}
+
+async function countCalls(seed: number): Promise<ReadonlyMap<Call, number>> {
+  const files = new FaultyFileSystem(new RecordingFileSystem());
+  const broker = await open(files, new ManualClock());
+  await new Work(new Random(seed)).do(broker, STEPS);
+  await broker.close();
+  return files.calls;
+}
+
+describe('a disk that fails', () => {
+  test.each(Object.entries(CODES))(
+    'in %s costs nothing that was accepted, and what it refuses is not there (%j)',
+    { timeout: 120_000 },
+    async (name, codes) => {
+      const call = name as Call;
+      const random = new Random(FIRST_SEED);
+      for (let run = 0; run < runs(10); run++) {
+        const seed = FIRST_SEED + run;
+        const count = (await countCalls(seed)).get(call) ?? 0;
+        const [code, isLasting] = [random.pick(codes), random.chance(0.5)];
+        const fault: Fault = { call, nth: random.below(count + 1), code, isLasting };
+        await survive(seed, fault).catch((error: unknown) => {
+          throw new Error(`seed ${seed}, ${JSON.stringify(fault)}: ${String(error)}`, { cause: error });
+        });
+      }
+    },
+  );
+});
+
+function codeOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (error: unknown) => (error as { code: unknown }).code,
+  );
+}
+
+test.each(['write', 'sync'] as const)(
+  'after a %s that fails, changes are refused until the broker is opened again',
+  async (call) => {
+    const files = new RecordingFileSystem();
+    const clock = new ManualClock({ nowMs: 5_000, wallMs: 1_795_262_400_000 });
+    let broker = await open(files, clock);
+    await broker.enqueue(newTask({ id: 'kept' }));
+    await broker.close();
+    const fault: Fault = { call, nth: 3, code: 'EIO', isLasting: false };
+    broker = await open(new FaultyFileSystem(files, fault), clock);
+    let refused = '';
+    for (let at = 0; refused === ''; at++) {
+      await broker.enqueue(newTask({ id: `${at}` })).catch((error: unknown) => {
+        expect(error).toMatchObject({ code: 'ERR_BROKER_UNAVAILABLE', cause: { code: 'EIO' } });
+        refused = `${at}`;
+      });
+    }
+    expect(await codeOf(broker.enqueue(newTask()))).toBe('ERR_BROKER_UNAVAILABLE');
+    await clock.advanceAsync(60_000);
+    expect(await codeOf(broker.pause(QUEUE))).toBe('ERR_BROKER_UNAVAILABLE');
+    await broker.close().catch(() => undefined);
+    broker = await open(files, clock);
+    expect(await broker.task(QUEUE, 'kept')).toMatchObject({ state: 'pending' });
+    expect(await codeOf(broker.task(QUEUE, refused))).toBe('ERR_TASK_NOT_FOUND');
+    await broker.close();
+  },
+);
