@@ -11,6 +11,8 @@ export type {
   ClientOptions,
   EnqueueRequest,
 } from './tasks/client.ts';
+export { copyTasks } from './tasks/copy-tasks.ts';
+export type { CopiedTasks, CopyTasksOptions } from './tasks/copy-tasks.ts';
 export { parseCronSpec } from './tasks/cron-spec.ts';
 export type { CronSpec } from './tasks/cron-spec.ts';
 export type {

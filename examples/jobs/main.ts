@@ -1,16 +1,21 @@
 /**
- * A shop with background jobs (shop.ts): orders are charged, packed and reported by tasks, on one machine or on Redis.
+ * A shop with background jobs (shop.ts): orders are charged, packed and reported by tasks, which survive a crash of the process in a
+ * folder or on Redis.
  *
  *     npm run example:jobs                                                         shows itself, a few seconds
- *     npm run example:jobs -- --port 8080 --payments http://127.0.0.1:9000/        serves, until Ctrl-C
- *     npm run example:jobs -- --port 8080 --payments … --redis redis://127.0.0.1   the tasks survive a crash of the process
+ *     npm run example:jobs -- --port 8080 --payments http://127.0.0.1:9000/ --folder shop   serves, until Ctrl-C
+ *     npm run example:jobs -- --port 8080 --payments … --redis redis://127.0.0.1   the same, for a fleet of shops
  *
  * Alone it starts a payment provider that is busy now and then, and sends orders. You see which runs fail and are tried again, a declined
  * card that is not, pick lists that are made of several orders, and a report by the scheduler.
  */
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EmbeddedBroker, type Broker } from 'escapement/tasks';
@@ -18,16 +23,27 @@ import { RedisBroker } from 'escapement/tasks/redis';
 import { command, exitCodeOf, integer, say, stopSignal } from '../command-line.ts';
 import { Shop } from './shop.ts';
 
-/** Tasks are left to do. On the embedded broker they are lost. */
+/** Tasks are left to do: when the shop is started again. */
 const EXIT_UNFINISHED = 3;
 
 const program = command('example:jobs', 'A shop that charges, packs and reports orders in the background.')
   .option('--port <number>', 'port of the shop (0 to 65535)', integer(0, 65_535))
   .option('--payments <url>', 'address of the payment provider; without it, the program shows itself')
-  .option('--redis <url>', 'Redis that keeps the tasks; without it, they are in memory')
+  .option('--folder <path>', 'folder that keeps the tasks; without it, a temporary one')
+  .option('--redis <url>', 'Redis that keeps the tasks, instead of a folder')
   .option('--workers <number>', 'tasks that run at once (1 to 100)', integer(1, 100), 4)
   .parse();
-const options = program.opts<{ port?: number; payments?: string; redis?: string; workers: number }>();
+interface Options {
+  readonly port?: number;
+  readonly payments?: string;
+  readonly folder?: string;
+  readonly redis?: string;
+  readonly workers: number;
+}
+const options = program.opts<Options>();
+
+/** Made only if it is used. */
+const temporary = join(tmpdir(), `escapement-shop-${randomUUID()}`);
 
 const stop = stopSignal();
 const { payments } = options;
@@ -35,7 +51,8 @@ await exitCodeOf(payments === undefined ? showItself() : serve(payments), stop);
 
 /** The one place that knows which broker it is. */
 async function openBroker(): Promise<Broker> {
-  return options.redis === undefined ? EmbeddedBroker.open() : new RedisBroker({ url: options.redis });
+  const { folder = temporary, redis } = options;
+  return redis === undefined ? EmbeddedBroker.open({ dataPath: folder }) : new RedisBroker({ url: redis });
 }
 
 async function serve(payments: string): Promise<void> {
@@ -62,6 +79,7 @@ async function withShop(
   } finally {
     const left = await shop.close();
     await broker.close();
+    await rm(temporary, { recursive: true, force: true });
     if (left > 0) {
       say(`${left} tasks were left to do`);
       process.exitCode = EXIT_UNFINISHED;

@@ -1,7 +1,6 @@
 import { withFile, type File, type FileSystem } from './file-system.ts';
 import { readFooter, type FoundFooter } from './find-end.ts';
 import {
-  DATA,
   decodeSegmentHeader,
   encodedFooter,
   encodeRecord,
@@ -27,7 +26,7 @@ export interface Damage {
   readonly from: number;
   readonly to: number;
   readonly reason: string;
-  /** The record of type DATA that was there, if only its header is damaged: a repair writes it again. */
+  /** The record that was there, if only its header is damaged: a repair writes it again. */
   readonly rescued: Buffer | undefined;
 }
 
@@ -68,12 +67,14 @@ export interface ExaminedSegment {
  * Reads every byte of a segment. Changes nothing.
  *
  * @param successor - the segment with the next number, whose header holds the end of this one.
+ * @param type - the type of its records.
  * @param onPieces - called with what was read, block by block.
  */
 export async function examineSegment(
   files: FileSystem,
   segment: Segment,
   successor: Segment | undefined,
+  type: number,
   onPieces: (pieces: readonly SegmentPiece[]) => void,
 ): Promise<ExaminedSegment> {
   const size = await files.size(segment.path);
@@ -81,7 +82,7 @@ export async function examineSegment(
   if (header === undefined) return unreadable(segment, size);
   return withFile(files, segment.path, 'read', async (file) => {
     const end = Math.max(successor?.header?.previousEnd ?? segment.end, SEGMENT_HEADER_BYTES);
-    const examination = new Examination(segment, header, file, end);
+    const examination = new Examination(segment, header, file, end, type);
     await examination.read(Math.min(end, size), onPieces);
     const { scan, records, lost, damages } = examination;
     const next = Math.max(scan.sequence, damages.at(-1)?.to ?? 0);
@@ -121,13 +122,15 @@ class Examination {
   readonly #header: SegmentHeader;
   readonly #file: File;
   readonly #end: number;
+  readonly #type: number;
 
   /** @param end - where the records should end. */
-  constructor(segment: Segment, header: SegmentHeader, file: File, end: number) {
+  constructor(segment: Segment, header: SegmentHeader, file: File, end: number, type: number) {
     this.#segment = segment;
     this.#header = header;
     this.#file = file;
     this.#end = end;
+    this.#type = type;
     this.scan = new SegmentScan(file, header, SEGMENT_HEADER_BYTES, header.baseSequence);
   }
 
@@ -162,7 +165,8 @@ class Examination {
     for (const until of [size, size - FOOTER_BYTES]) {
       const to = from + 1;
       const rescued = await this.#rescue(offset, until, from, to);
-      if (rescued === undefined || (await isLikeFooter(this.#file, rescued, footer, offset))) continue;
+      if (rescued === undefined || (await isLikeFooter(this.#file, rescued, footer, offset, this.#type)))
+        continue;
       return { offset, end: until, from, to, reason: 'no record begins here', rescued };
     }
     return undefined;
@@ -208,7 +212,7 @@ class Examination {
     if ((await this.#file.read(was, offset)) < length) return undefined;
     const payload = was.subarray(RECORD_HEADER_BYTES);
     const record = Buffer.allocUnsafeSlow(length);
-    encodeRecord(record, 0, DATA, payload, from, this.#header.salt, ((was[3] as number) & 1) === 1);
+    encodeRecord(record, 0, this.#type, payload, from, this.#header.salt, ((was[3] as number) & 1) === 1);
     if (record.readUInt32LE(16) === was.readUInt32LE(16)) return record;
     const isRestRight =
       record.subarray(0, 16).equals(was.subarray(0, 16)) && record.readUInt32LE(20) === was.readUInt32LE(20);
@@ -243,12 +247,18 @@ function joinSmall(damages: Damage[]): void {
 }
 
 /** A footer whose header is damaged must not become a record. */
-async function isLikeFooter(file: File, rescued: Buffer, footer: Buffer, offset: number): Promise<boolean> {
+async function isLikeFooter(
+  file: File,
+  rescued: Buffer,
+  footer: Buffer,
+  offset: number,
+  type: number,
+): Promise<boolean> {
   if (rescued.length !== footer.length) return false;
   const was = Buffer.alloc(RECORD_HEADER_BYTES);
   await file.read(was, offset);
   const hasItsPayload = rescued.subarray(RECORD_HEADER_BYTES).equals(footer.subarray(RECORD_HEADER_BYTES));
-  return hasItsPayload || was[2] !== DATA;
+  return hasItsPayload || was[2] !== type;
 }
 
 async function headerCopies(file: File): Promise<HeaderCopy[]> {

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open, symlink, unlink, type FileHandle } from 'node:fs/promises';
-import { createConnection, createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
+import { createConnection, createServer, type Server, type Socket } from 'node:net';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** Longest path of a socket, in bytes: 103 on macOS and the BSDs, 107 on Linux. Node cuts a longer one off silently. */
@@ -64,11 +64,45 @@ export async function findListener(folder: string, name: string): Promise<Error 
   }
 }
 
+/** How long a listener has to say which process it is, in milliseconds: its event loop may be blocked. */
+const ANSWER_MS = 500;
+
+/** Asks the process that listens on a socket in a folder which one it is. @returns undefined if it does not answer. */
+export async function askListener(folder: string, name: string): Promise<string | undefined> {
+  const handle = await openFolder(folder, 'shared').catch(() => undefined);
+  try {
+    return handle && (await withShortPath(handle, folder, name, ask));
+  } catch {
+    return undefined;
+  } finally {
+    await handle?.close();
+  }
+}
+
+/** As {@link askListener}, by the path of a socket or pipe. */
+export function ask(path: string): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    let answer = '';
+    const socket = createConnection(path).setTimeout(ANSWER_MS);
+    socket.on('timeout', () => socket.destroy()).on('error', () => undefined);
+    socket.setEncoding('utf8').on('data', (chunk) => (answer += String(chunk)));
+    socket.on('close', () => {
+      resolve(/^process \d+ on [\w.-]+$/.test(answer) ? answer : undefined);
+    });
+  });
+}
+
+/** Tells a connection which process this is: people want to know who has the lock. */
+function answer(socket: Socket): void {
+  socket.on('error', () => undefined); // most connections only find out whether there is a process
+  socket.end(`process ${process.pid} on ${hostname()}`, () => socket.destroy());
+}
+
 /** `exclusive`: the workers of a cluster would share it. */
 export function listenOn(path: string): Promise<Server> {
   return new Promise((resolve, reject) => {
-    const server = createServer((socket) => socket.destroy());
-    server.on('error', reject); // later ones are about connections, which have no purpose
+    const server = createServer(answer);
+    server.on('error', reject); // later ones are about connections
     server.listen({ path, exclusive: true }, () => {
       server.unref(); // the kernel releases the lock when the process ends
       resolve(server);

@@ -2,7 +2,16 @@ import { createHash } from 'node:crypto';
 import { lstat, mkdir, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { EscapementError } from '../core/errors.ts';
-import { closeServer, connectTo, findListener, listenOn, LocalSocket, randomName } from './local-socket.ts';
+import {
+  ask,
+  askListener,
+  closeServer,
+  connectTo,
+  findListener,
+  listenOn,
+  LocalSocket,
+  randomName,
+} from './local-socket.ts';
 
 /*
  * One owner per log, until it closes the log or its process ends. The lock is a folder with a socket that listens:
@@ -63,6 +72,15 @@ export class LogLock {
   static async isHeld(folder: string, queue: string): Promise<boolean> {
     if (isWindows()) return isPipeHeld(await pipeOf(folder, queue));
     return (await examine(lockOf(folder, queue))).owner !== undefined;
+  }
+
+  /** Returns which process the owner is: `process 7 on host`. Undefined if it does not answer. Changes nothing. */
+  static async ownerOf(folder: string, queue: string): Promise<string | undefined> {
+    if (isWindows()) return ask(await pipeOf(folder, queue));
+    const lock = lockOf(folder, queue);
+    const names = await readdir(lock).catch(() => []);
+    const answers = await Promise.all(names.map((name) => askListener(lock, name)));
+    return answers.find((answer) => answer !== undefined);
   }
 
   /** Idempotent. */

@@ -92,6 +92,15 @@ export class Log {
     return { log: new Log(options, found, Math.max(found.lastNumber, known.lastNumber ?? 0)), found };
   }
 
+  /** As `open`, for reading only: nothing changes, and what a crash has left stays as it is. No process may write the log meanwhile. */
+  static async openForReading(
+    options: LogOptions,
+  ): Promise<{ readonly log: Log; readonly found: RecoveredSegments }> {
+    const { files, folder, name } = options;
+    const found = await recoverSegments(files, folder, name, undefined);
+    return { log: new Log(options, found, found.lastNumber), found };
+  }
+
   /** Ascending. */
   get segments(): readonly Segment[] {
     return this.#segments;

@@ -175,6 +175,7 @@ const CASES: Case[] = [
   ['TaskType', 'shema', 'schema', (options) => new tasks.TaskType('a', options)],
   ['TaskType', 'maxretry', 'maxRetry', (options) => tasks.defineTask('a', options)],
   ['TaskType.task', 'deadlines', 'deadline', (options) => taskType.task(undefined, options)],
+  ['copyTasks', 'merged', 'merge', (options) => tasks.copyTasks(broker, broker, options)],
   ['taskQueueMetrics', 'interval', 'intervalMs', (options) => tasks.taskQueueMetrics(options)],
   ['tasksHandler', 'authorise', 'authorize', (options) => http.tasksHandler(options)],
   ['RedisBroker', 'URL', 'url', (options) => new redis.RedisBroker(options)],

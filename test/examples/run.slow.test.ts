@@ -19,7 +19,7 @@ const ON_POSIX = process.platform !== 'win32';
 
 /** Folders that examples have made and not removed. */
 function leftFolders(): string[] {
-  return readdirSync(tmpdir()).filter((name) => /^escapement-(controller|spool)-/.test(name));
+  return readdirSync(tmpdir()).filter((name) => /^escapement-(controller|spool|shop)-/.test(name));
 }
 
 describe('the demo', () => {

@@ -65,6 +65,7 @@ const EXPORTS = {
     'TASK_CHANGES',
     'Task',
     'TaskType',
+    'copyTasks',
     'defaultRetryDelayMs',
     'defineTask',
     'parseCronSpec',

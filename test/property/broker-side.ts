@@ -3,6 +3,7 @@ import { checkBroker, checkBrokerLog, ManualClock } from 'escapement/testing';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { TRANSFER } from '../../src/tasks/broker/transfer.ts';
 
 /** What a history does to a broker. */
 export type TestedBroker = Pick<
@@ -74,6 +75,33 @@ export const openEmbeddedSide: OpenBrokerSide = async ({ startMs, ...options }) 
     check: () => {
       checkBroker(broker);
       return Promise.resolve();
+    },
+    [Symbol.asyncDispose]: () => broker.close(),
+  };
+};
+
+/** In memory. Instead of being opened again, it is copied as it is, and the copy takes its place. */
+export const openCopiedSide: OpenBrokerSide = async ({ startMs, ...options }) => {
+  const clock = new ManualClock({ nowMs: startMs, wallMs: startMs });
+  let broker = await EmbeddedBroker.open({ ...options, clock });
+  return {
+    get broker() {
+      return broker;
+    },
+    ...{ ties: 'arrival', showsHeld: false, wallNow: () => clock.wallNow() },
+    advance: (ms) => clock.advanceAsync(ms),
+    check: () => {
+      checkBroker(broker);
+      return Promise.resolve();
+    },
+    async reopen() {
+      const copy = await EmbeddedBroker.open({ ...options, clock });
+      for await (const piece of broker[TRANSFER]().read()) await copy[TRANSFER]().write(piece);
+      const queues = await copy.queues(); // the clock stands still, so nothing happens by itself
+      await copy.forward(queues);
+      await copy.deleteExpired(queues, 1_000);
+      await broker.close();
+      broker = copy;
     },
     [Symbol.asyncDispose]: () => broker.close(),
   };

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { testProperty } from '../runs.ts';
 import { history, maxArchived } from './broker-actions.ts';
-import { openDurableSide, openEmbeddedSide } from './broker-side.ts';
+import { openCopiedSide, openDurableSide, openEmbeddedSide } from './broker-side.ts';
 import { BrokerWorld } from './broker-world.ts';
 import { scenario as purgatoryScenario } from './purgatory-actions.ts';
 import { PurgatoryWorld } from './purgatory-world.ts';
@@ -87,4 +87,10 @@ testProperty(
   'the embedded broker with a folder behaves like arrays, although it is killed and opened again',
   fc.asyncProperty(maxArchived, history, (max, actions) => BrokerWorld.run(openDurableSide, max, actions)),
   150,
+);
+
+testProperty(
+  'a copy of the embedded broker behaves like the original, whatever was done to that',
+  fc.asyncProperty(maxArchived, history, (max, actions) => BrokerWorld.run(openCopiedSide, max, actions)),
+  100,
 );

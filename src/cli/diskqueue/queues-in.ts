@@ -120,13 +120,13 @@ async function requireFolder(folder: string): Promise<void> {
   throw new CommandError(`${folder}: not a folder`);
 }
 
-/** Returns one line: `orders.0000000001.segment at 128, 1,024 bytes, messages 3 to 4: the checksum of a payload is wrong`. */
-export function describeDamage(damage: CorruptionEvent): string {
+/** Returns one line, with the name of a record: `orders.0000000001.segment at 128, 1,024 bytes, messages 3 to 4: the checksum of a payload is wrong`. */
+export function describeDamage(damage: CorruptionEvent, unit = 'message'): string {
   const { file, offset, bytes, firstSequence: first, lastSequence: last, reason } = damage;
   const messages =
     first === undefined
       ? []
-      : [first === last || last === undefined ? `message ${first}` : `messages ${first} to ${last}`];
+      : [first === last || last === undefined ? `${unit} ${first}` : `${unit}s ${first} to ${last}`];
   const where = [`${file} at ${formatCount(offset)}`, count(bytes, 'byte'), ...messages].join(', ');
   return `${where}: ${reason}`;
 }

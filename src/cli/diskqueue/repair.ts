@@ -37,7 +37,7 @@ interface RepairOptions extends QueueOptions {
   readonly dryRun?: boolean;
 }
 
-interface Repaired extends RepairPlan {
+export interface Repaired extends RepairPlan {
   readonly queue: StoredQueue;
 }
 
@@ -66,7 +66,7 @@ async function repair(dir: string, options: RepairOptions, terminal: Terminal): 
       isDryRun
         ? { queue, ...(await plan(queue, terminal)) }
         : await locked(queue, folder, () => repairOne(queue, terminal)),
-    (repaired) => render(repaired, isDryRun, terminal),
+    (repaired) => render(repaired, isDryRun, describeLoss, terminal),
   );
   const json = { folder, isDryRun, queues: done.map(repairedToJson), failed };
   if (isJson) await terminal.out.print(toJson(json));
@@ -78,7 +78,7 @@ async function requireClosed(queue: StoredQueue, folder: string): Promise<void> 
   throw new EscapementError('ERR_QUEUE_LOCKED', `queue '${queue.name}' in ${folder} is open`);
 }
 
-async function locked<R>(queue: StoredQueue, folder: string, action: () => Promise<R>): Promise<R> {
+export async function locked<R>(queue: StoredQueue, folder: string, action: () => Promise<R>): Promise<R> {
   const lock = await LogLock.acquire(folder, queue.name);
   try {
     return await action();
@@ -87,7 +87,7 @@ async function locked<R>(queue: StoredQueue, folder: string, action: () => Promi
   }
 }
 
-async function repairOne(queue: StoredQueue, terminal: Terminal): Promise<Repaired> {
+export async function repairOne(queue: StoredQueue, terminal: Terminal): Promise<Repaired> {
   const { steps, lost } = await plan(queue, terminal);
   for (const step of steps) {
     terminal.signal.throwIfAborted();
@@ -96,7 +96,7 @@ async function repairOne(queue: StoredQueue, terminal: Terminal): Promise<Repair
   return { queue, steps, lost };
 }
 
-function plan(queue: StoredQueue, terminal: Terminal): Promise<RepairPlan> {
+export function plan(queue: StoredQueue, terminal: Terminal): Promise<RepairPlan> {
   return withProgress(queue, terminal, (onProgress) => queue.planRepair(onProgress));
 }
 
@@ -104,19 +104,29 @@ function repairedToJson({ queue, steps, lost }: Repaired): object {
   return {
     name: queue.name,
     format: queue.format,
-    steps: steps.map(({ action, file, detail, keptAs }) => ({ action, file, detail, keptAs })),
+    ...stepsToJson(steps),
     lost: lost.map((loss) => ({ ...damageToJson(loss), messages: loss.messages })),
   };
 }
 
-function render({ queue, steps, lost }: Repaired, isDryRun: boolean, { out }: Terminal): string[] {
+export function stepsToJson(steps: readonly RepairStep[]): object {
+  return { steps: steps.map(({ action, file, detail, keptAs }) => ({ action, file, detail, keptAs })) };
+}
+
+/** @param describe - returns a loss as a line. */
+export function render(
+  { queue, steps, lost }: Repaired,
+  isDryRun: boolean,
+  describe: (loss: LostMessages) => string,
+  { out }: Terminal,
+): string[] {
   const name = `${out.paint('bold', printable(queue.name))} (${queue.format})`;
   if (steps.length === 0 && lost.length === 0) return [`${name}: ${out.paint('green', 'nothing to do')}`];
   const title = isDryRun ? 'this would be done' : 'repaired';
   return [
     `${name}: ${title}`,
     ...steps.map((step) => `  ${step.action.padEnd(12)}  ${printable(describeStep(step))}`),
-    ...lost.map((loss) => `  ${out.paint('red', 'lost'.padEnd(12))}  ${printable(describeLoss(loss))}`),
+    ...lost.map((loss) => `  ${out.paint('red', 'lost'.padEnd(12))}  ${printable(describe(loss))}`),
   ];
 }
 

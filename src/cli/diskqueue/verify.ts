@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { StoredQueue, VerifyReport } from '../../diskqueue/stored/stored-queue.ts';
+import type { OnProgress, StoredQueue, VerifyReport } from '../../diskqueue/stored/stored-queue.ts';
 import { EXIT_CODES, type Terminal } from '../terminal/terminal.ts';
 import { count, formatBytes, formatCount, printable, toJson } from '../terminal/text.ts';
 import {
@@ -21,10 +21,10 @@ damage inside of a message is not found there.
 Exit codes: 0 clean; 1 problems found; 2 wrong usage, or something cannot be
 read: the other queues are verified.`;
 
-interface Verified {
+export interface Verified<Report extends VerifyReport = VerifyReport> {
   readonly queue: StoredQueue;
   readonly isOpen: boolean;
-  readonly report: VerifyReport;
+  readonly report: Report;
 }
 
 export function addVerify(part: Command, terminal: Terminal): void {
@@ -46,14 +46,22 @@ async function verify(dir: string, { queue, json }: QueueOptions, terminal: Term
     isJson,
     queues,
     (one) => verifyOne(one, terminal),
-    (verified) => render(verified, terminal),
+    (verified) => render(verified, sizesOf(verified.report), describeDamage, terminal),
   );
   const isClean = failed.length === 0 && done.every(({ report }) => report.problems.length === 0);
   if (isJson) await terminal.out.print(toJson({ folder, isClean, queues: done.map(verifiedToJson), failed }));
   if (!isClean) endWith(terminal, EXIT_CODES.problems);
 }
 
-async function verifyOne(queue: StoredQueue, terminal: Terminal): Promise<Verified> {
+/** A queue, or a log of tasks. */
+interface Verifiable<Report> extends StoredQueue {
+  verify(onProgress: OnProgress): Promise<Report & VerifyReport>;
+}
+
+export async function verifyOne<Report extends VerifyReport>(
+  queue: Verifiable<Report>,
+  terminal: Terminal,
+): Promise<Verified<Report>> {
   const isOpen = await queue.isOpen();
   const report = await withProgress(queue, terminal, (onProgress) => queue.verify(onProgress));
   terminal.signal.throwIfAborted();
@@ -67,15 +75,24 @@ function verifiedToJson({ queue, isOpen, report }: Verified): object {
   return { name, format, isOpen, messages, unacknowledged, bytes, ...damage };
 }
 
-function render({ queue, isOpen, report }: Verified, { out }: Terminal): string[] {
-  const { messages, unacknowledged, bytes, problems, notes } = report;
+function sizesOf({ messages, unacknowledged, bytes }: VerifyReport): string {
+  return `${count(messages, 'message')}, ${formatCount(unacknowledged)} unacknowledged, ${formatBytes(bytes)}`;
+}
+
+/** @param describe - returns a problem as a line. */
+export function render<Report extends VerifyReport>(
+  { queue, isOpen, report }: Verified<Report>,
+  sizes: string,
+  describe: (problem: Report['problems'][number]) => string,
+  { out }: Terminal,
+): string[] {
+  const { problems, notes } = report;
   const verdict =
     problems.length === 0 ? out.paint('green', 'clean') : out.paint('red', count(problems.length, 'problem'));
-  const sizes = `${count(messages, 'message')}, ${formatCount(unacknowledged)} unacknowledged, ${formatBytes(bytes)}`;
   const open = isOpen ? ['  note     it is open: a write in progress may look like damage'] : [];
   return [
     `${out.paint('bold', printable(queue.name))} (${queue.format}): ${verdict}; ${sizes}`,
-    ...problems.map((problem) => `  ${out.paint('red', 'problem')}  ${printable(describeDamage(problem))}`),
+    ...problems.map((problem) => `  ${out.paint('red', 'problem')}  ${printable(describe(problem))}`),
     ...notes.map((note) => `  note     ${printable(note)}`),
     ...open,
   ];

@@ -3,8 +3,9 @@ import type { RedisBroker, RedisBrokerOptions } from 'escapement/tasks/redis';
 import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
 import { messageOf } from '../../tasks/http/http-url.ts';
 import { CommandError } from '../command-error.ts';
-import { addOption, wholeNumber } from '../options.ts';
+import { addOption, text, wholeNumber } from '../options.ts';
 import type { Connection, RedisConnection } from './connection.ts';
+import { openFolder, type Access } from './folder.ts';
 import { Unreachable } from './target/http-api.ts';
 import { HttpTarget } from './target/http-target.ts';
 import { BrokerTarget, type TasksTarget } from './target/tasks-target.ts';
@@ -17,8 +18,11 @@ Where the tasks are:
   redis-cluster://a,b                      a Redis cluster, by some of its nodes
   http://host:port/path                    the HTTP API of a process
                                            (tasksHandler), where it is mounted
+  --path FOLDER                            the folder of an embedded broker that
+                                           no process has open
 
-The URI is the first of --uri, ESCAPEMENT_URI, REDIS_URL and
+Commands that inspect a folder change nothing in it; others open it as its
+process would. The URI is the first of --uri, ESCAPEMENT_URI, REDIS_URL and
 redis://127.0.0.1:6379. The password is the first of --password, the one in the
 URI, and ESCAPEMENT_PASSWORD; the token the first of --token and
 ESCAPEMENT_TOKEN. Other users can see the arguments of a process: keep secrets
@@ -36,6 +40,7 @@ const HEADING = 'Connection (see: escapement tasks --help):';
 export function addConnectionOptions(command: Command): void {
   const options = [
     new Option('-u, --uri <uri>', 'where the tasks are'),
+    new Option('--path <folder>', 'the folder of an embedded broker (dataPath)').argParser(text),
     new Option('-n, --db <n>', 'database of Redis').argParser(wholeNumber(0)),
     new Option('-U, --username <name>', 'user name'),
     new Option('-p, --password <password>', 'password of the user'),
@@ -50,25 +55,39 @@ export function addConnectionOptions(command: Command): void {
     ),
   ];
   command.option('--json', 'print JSON');
-  for (const option of options) addOption(command, option.helpGroup(HEADING));
+  for (const option of options) {
+    const others = option.long === '--uri' ? ['--url <uri>'] : [];
+    addOption(command, option.helpGroup(HEADING), ...others);
+  }
 }
 
 /** The Redis broker is imported from the package, not bundled with the command, because it has a peer dependency. */
 type RedisModule = typeof import('escapement/tasks/redis');
 
 /** Connects to the tasks. Redis must respond; the HTTP API is reached by the first request. */
-export async function connectTarget(connection: Connection, signal: AbortSignal): Promise<TasksTarget> {
-  if (connection.kind === 'redis') return connectRedis(connection, await redisModule(), signal);
+export async function connectTarget(
+  connection: Connection,
+  signal: AbortSignal,
+  access: Access,
+): Promise<TasksTarget> {
+  if (connection.kind === 'folder') {
+    let damages = 0;
+    const broker = await openFolder(connection.path, access, () => damages++);
+    return Object.assign(new BrokerTarget(connection.path, broker), { damages });
+  }
+  if (connection.kind === 'redis') {
+    return new BrokerTarget(connection.name, await connectRedis(connection, signal));
+  }
   const { url, headers } = connection;
   return new HttpTarget(url, headers, signal);
 }
 
 /** @throws Unreachable - the first attempt failed; the command does not wait for the next one. */
-async function connectRedis(
+export async function connectRedis(
   { url, name, username, password, tls }: RedisConnection,
-  { RedisBroker }: RedisModule,
   signal: AbortSignal,
-): Promise<TasksTarget> {
+): Promise<RedisBroker> {
+  const { RedisBroker } = await redisModule();
   let fail: (reason: unknown) => void = () => undefined;
   const failed = new Promise<never>((_, reject) => {
     fail = reject;
@@ -88,7 +107,7 @@ async function connectRedis(
   });
   try {
     await Promise.race([broker.ping(), failed]);
-    return new BrokerTarget(name, broker);
+    return broker;
   } catch (error) {
     await broker.close();
     throw isUnavailable(error) ? unreachable(name, (error as Error).cause) : error;

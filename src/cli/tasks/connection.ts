@@ -1,6 +1,7 @@
 import { CommandError } from '../command-error.ts';
 
 export interface ConnectionOptions {
+  readonly path?: string;
   readonly uri?: string;
   readonly db?: number;
   readonly username?: string;
@@ -33,7 +34,13 @@ interface HttpConnection {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export type Connection = RedisConnection | HttpConnection;
+/** The folder of an embedded broker. */
+export interface FolderConnection {
+  readonly kind: 'folder';
+  readonly path: string;
+}
+
+export type Connection = RedisConnection | HttpConnection | FolderConnection;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 const DEFAULT_URI = 'redis://127.0.0.1:6379';
@@ -52,6 +59,8 @@ const PARTS = /^([a-z-]+):\/\/(?:([^@/?#]*)@)?([^@/?#]*)(\/[^@?#]*)?(\?[^@#]*)?$
  * @throws CommandError - the options, the URI or the environment are invalid.
  */
 export function connectionOf(options: ConnectionOptions, environment: Environment): Connection {
+  const { path, ...others } = options;
+  if (path !== undefined) return folderConnection(path, others);
   const uri = uriOf(options, environment);
   const scheme = SCHEME.exec(uri)?.[1]?.toLowerCase() ?? '';
   if (scheme === 'http' || scheme === 'https') return httpConnection(uri, options, environment);
@@ -67,6 +76,18 @@ function uriOf({ cluster, cluster_addrs: addrs, uri }: ConnectionOptions, enviro
   const whole = SCHEME.test(given) ? given : `redis://${given}`;
   const isCluster = cluster === true || addrs !== undefined;
   return isCluster ? whole.replace(/^redis(s?):/i, 'redis$1-cluster:') : whole;
+}
+
+/** Names of the options that say where tasks are, or how to get there. */
+const OPTION_NAMES = [
+  ...(['uri', 'db', 'username', 'password', 'cluster', 'cluster_addrs', 'tls', 'tls_server'] as const),
+  ...(['insecure', 'token', 'http_header'] as const),
+];
+
+function folderConnection(path: string, others: ConnectionOptions): FolderConnection {
+  const other = OPTION_NAMES.find((name) => others[name] !== undefined);
+  if (other !== undefined) throw new CommandError(`--path and --${other} cannot be used together`);
+  return { kind: 'folder', path };
 }
 
 function httpConnection(uri: string, options: ConnectionOptions, environment: Environment): HttpConnection {

@@ -3,14 +3,15 @@ import { EscapementError } from '../../core/errors.ts';
 import { isUnavailable } from '../../tasks/broker/broker-errors.ts';
 import { CommandError } from '../command-error.ts';
 import { EXIT_CODES, printError, type Terminal } from '../terminal/terminal.ts';
-import { printable, table, toJson, type Columns } from '../terminal/text.ts';
+import { count, printable, table, toJson, type Columns } from '../terminal/text.ts';
 import { addConnectionOptions } from './connect.ts';
-import { connectionOf, type Connection, type Environment } from './connection.ts';
+import { connectionOf, type Connection, type ConnectionOptions, type Environment } from './connection.ts';
+import type { Access } from './folder.ts';
 import { HttpStatusError, Unreachable } from './target/http-api.ts';
 import { NotActive, type TasksTarget } from './target/tasks-target.ts';
 
 /** Connects to the tasks; the signal aborts everything. */
-export type Connect = (connection: Connection, signal: AbortSignal) => Promise<TasksTarget>;
+export type Connect = (connection: Connection, signal: AbortSignal, access: Access) => Promise<TasksTarget>;
 
 export interface Surroundings {
   readonly terminal: Terminal;
@@ -21,12 +22,17 @@ export interface Surroundings {
   readonly keyboard: NodeJS.ReadStream;
 }
 
-export interface Run<Options> extends Surroundings {
-  readonly target: TasksTarget;
+/** A command with its arguments. */
+export interface Call<Options> extends Surroundings {
   readonly options: Options;
   /** The arguments that are not options. */
   readonly words: readonly string[];
   readonly isJson: boolean;
+}
+
+/** A command with the tasks that it is about. */
+export interface Run<Options> extends Call<Options> {
+  readonly target: TasksTarget;
 }
 
 /** What a command prints: one JSON document with `--json`, else lines for people. */
@@ -35,11 +41,23 @@ export interface Report {
   readonly lines: () => readonly string[];
 }
 
-/** Sets the action of a command. It has a target, which is closed afterwards, and what it returns is printed. */
-export function does<Options>(
+type Work<Options> = (run: Run<Options>) => Promise<Report | undefined>;
+
+/** Sets the action of a command that inspects tasks. It has a target, which is closed afterwards, and what it returns is printed. */
+export function does<Options>(command: Command, surroundings: Surroundings, work: Work<Options>): void {
+  calls<Options>(command, surroundings, (call) => withTarget(call, 'read', work));
+}
+
+/** The same for a command that changes tasks: it takes the folder that they are in. */
+export function changes<Options>(command: Command, surroundings: Surroundings, work: Work<Options>): void {
+  calls<Options>(command, surroundings, (call) => withTarget(call, 'change', work));
+}
+
+/** Sets the action of a command that finds the tasks by itself. */
+export function calls<Options>(
   command: Command,
   surroundings: Surroundings,
-  work: (run: Run<Options>) => Promise<Report | undefined>,
+  work: (call: Call<Options>) => Promise<void>,
 ): void {
   addConnectionOptions(command);
   command.action(async () => {
@@ -47,11 +65,7 @@ export function does<Options>(
     const words = command.processedArgs.flat() as readonly string[];
     const isJson = options['json'] === true;
     try {
-      await withTarget(surroundings, options, async (target) => {
-        const report = await work({ ...surroundings, target, words, isJson, options: options as Options });
-        if (report === undefined) return;
-        await surroundings.terminal.out.print(...(isJson ? [toJson(report.json())] : report.lines()));
-      });
+      await work({ ...surroundings, words, isJson, options: options as Options });
     } catch (error) {
       // Messages have names of users in them.
       throw isExpected(error) ? new CommandError(printable(error.message), { cause: error }) : error;
@@ -59,14 +73,27 @@ export function does<Options>(
   });
 }
 
+export async function print({ terminal, isJson }: Call<unknown>, report: Report | undefined): Promise<void> {
+  if (report === undefined) return;
+  await terminal.out.print(...(isJson ? [toJson(report.json())] : report.lines()));
+}
+
 /** Ctrl-C rejects at once, whatever is pending. */
-async function withTarget(
-  { terminal, environment, connect }: Surroundings,
-  options: Record<string, unknown>,
-  work: (target: TasksTarget) => Promise<void>,
+export async function withTarget<Options>(
+  call: Call<Options>,
+  access: Access,
+  work: Work<Options>,
 ): Promise<void> {
+  const { terminal, environment, connect, options } = call;
   const { signal } = terminal;
-  const connecting = connect(connectionOf(options, environment), signal);
+  const run = async (target: TasksTarget): Promise<void> => {
+    await print(call, await work({ ...call, target }));
+    const damages = target.damages ?? 0;
+    if (damages === 0) return;
+    const message = `${count(damages, 'damaged part')} of the folder left out; 'tasks verify' lists them`;
+    await printError(terminal, message);
+  };
+  const connecting = connect(connectionOf(options as ConnectionOptions, environment), signal, access);
   const aborted = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => {
       reject(signal.reason as Error);
@@ -74,7 +101,7 @@ async function withTarget(
   });
   try {
     signal.throwIfAborted();
-    await Promise.race([connecting.then(work), aborted]);
+    await Promise.race([connecting.then(run), aborted]);
   } finally {
     await connecting.then(
       (target) => target.close(),

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { Terminal } from '../terminal/terminal.ts';
+import { addCopy } from './commands/copy.ts';
 import { addOtherCommands } from './commands/other-commands.ts';
 import { addQueueCommands } from './commands/queue-commands.ts';
 import { addStats } from './commands/stats.ts';
@@ -22,7 +23,7 @@ export function addTasks(program: Command, terminal: Terminal): void {
 export function addTasksIn(program: Command, surroundings: Surroundings): void {
   const part = program
     .command('tasks')
-    .description('inspect and change tasks and their queues, in Redis or in another process')
+    .description('inspect and change tasks and their queues, in Redis, in a folder or in another process')
     .addHelpText('after', CONNECTION_HELP)
     .enablePositionalOptions();
   addConnectionOptions(part);
@@ -30,5 +31,6 @@ export function addTasksIn(program: Command, surroundings: Surroundings): void {
   addQueueCommands(part, surroundings);
   addTaskCommands(part, surroundings);
   addOtherCommands(part, surroundings);
+  addCopy(part, surroundings);
   addDash(part, surroundings);
 }

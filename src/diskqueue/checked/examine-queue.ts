@@ -2,7 +2,9 @@ import { examineSegment, type ExaminedSegment } from '../../log/examine-segment.
 import type { FileSystem } from '../../log/file-system.ts';
 import { recoverSegments, type RecoveredSegments } from '../../log/recover-segments.ts';
 import { leftFileOf } from '../../log/repair-segment.ts';
+import type { RecordPiece } from '../../log/segment-reader.ts';
 import {
+  DATA,
   FOOTER_BYTES,
   SEGMENT_HEADER_BYTES,
   segmentFileName,
@@ -28,8 +30,16 @@ export interface ExaminedQueue {
   readonly unacknowledged: number;
 }
 
+/** The records of a log that is not a disk queue's. */
+interface OtherRecords {
+  /** Type of its records. */
+  readonly type: number;
+  /** Called with each intact record, whose payload is valid during the call. */
+  readonly onRecord?: (segment: Segment, record: RecordPiece) => void;
+}
+
 /**
- * Reads every byte of a queue that is not open, and changes nothing.
+ * Reads every byte of a queue that is not open, or of another log, and changes nothing.
  *
  * @param onProgress - called after each block.
  * @throws the errors of the file system.
@@ -39,6 +49,7 @@ export async function examineQueue(
   folder: string,
   name: string,
   onProgress: (bytesDone: number, bytesTotal: number) => void = () => undefined,
+  { type, onRecord }: OtherRecords = { type: DATA },
 ): Promise<ExaminedQueue> {
   const names = await files.list(folder);
   const cursor = await new CursorFile(files, folder, `${folder}/${name}.cursor`).load();
@@ -52,9 +63,11 @@ export async function examineQueue(
     const before = done;
     const successor = found.segments[i + 1];
     const follows = successor?.number === segment.number + 1 ? successor : undefined;
-    const examined = await examineSegment(files, segment, follows, (pieces) => {
+    const examined = await examineSegment(files, segment, follows, type, (pieces) => {
       for (const piece of pieces) {
-        if (piece.kind === 'record' && !cursor.acks.has(piece.sequence)) unacknowledged++;
+        if (piece.kind !== 'record') continue;
+        if (!cursor.acks.has(piece.sequence)) unacknowledged++;
+        onRecord?.(segment, piece);
       }
       onProgress(before + (pieces.at(-1)?.end ?? 0), total);
     });

@@ -8,7 +8,7 @@ import {
 import { CommandError } from '../../command-error.ts';
 import { addOption, duration, text, time, wholeNumber } from '../../options.ts';
 import { printable } from '../../terminal/text.ts';
-import { does, type Report, type Run, type Surroundings } from '../run.ts';
+import { changes, type Report, type Run, type Surroundings } from '../run.ts';
 import { infoJson, showTime } from '../show.ts';
 
 const PARSERS: Readonly<Record<OptionKind, (word: string, before: never) => unknown>> = {
@@ -43,7 +43,7 @@ export function addEnqueue(group: Command, surroundings: Surroundings): void {
     addOption(command, option, ...(alias === undefined ? [] : [alias]));
     return [name, option.attributeName()] as const;
   });
-  does<EnqueueOptions>(command, surroundings, (run) =>
+  changes<EnqueueOptions>(command, surroundings, (run) =>
     enqueue(run, Object.fromEntries(attributes.map(([name, attribute]) => [name, run.options[attribute]]))),
   );
 }

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
-import type { Defect, DefectKind, GroupInfo } from '../../../tasks/broker/broker.ts';
+import type { GroupInfo } from '../../../tasks/broker/broker.ts';
 import type { EntryView, ServerView } from '../../../tasks/http/asynqmon-json.ts';
 import type { SchedulerEnqueueEvent } from '../../../tasks/inspector-info.ts';
 import { addPage, addQueue, texts, type PageOptions } from '../../options.ts';
-import { EXIT_CODES } from '../../terminal/terminal.ts';
 import { formatCount, printable, type Columns } from '../../terminal/text.ts';
 import { does, tableOf, withEach, type Report, type Run, type Surroundings } from '../run.ts';
+import { addRepair } from './repair.ts';
 import { contentCell, infoJson, serverJson, showRelative, showTime } from '../show.ts';
 
 export function addOtherCommands(part: Command, surroundings: Surroundings): void {
@@ -22,12 +22,7 @@ export function addOtherCommands(part: Command, surroundings: Surroundings): voi
   does(addPage(history), surroundings, listEvents);
   const groups = group('group', 'inspect groups');
   does(addQueue(list(groups, 'list the groups of a queue that have tasks')), surroundings, listGroups);
-  const repairing = part
-    .command('repair')
-    .description('find what a crash or a manual change left in Redis; changes nothing without --apply')
-    .option('-q, --queue <queue...>', 'the queues [default: all]', texts)
-    .option('--apply', 'repair it');
-  does(repairing, surroundings, repair);
+  addRepair(part, surroundings);
 }
 
 function list(group: Command, description: string): Command {
@@ -124,37 +119,5 @@ async function listGroups(run: Run<{ queue: string }>): Promise<Report> {
   return {
     json: () => ({ queue, groups: groups.map(({ group, size }) => ({ group, size })) }),
     lines: () => [tableOf(run, groupColumns(), groups)],
-  };
-}
-
-// Repair.
-
-const REPAIRS: Readonly<Record<DefectKind, string>> = {
-  'id-without-task': 'removed from the list',
-  'id-in-wrong-list': 'removed from the list',
-  'task-in-no-list': 'added to the list of its state',
-  'task-without-message': 'removed',
-  'active-without-lease': 'recovered by the next server',
-  'group-not-listed': 'added to the groups',
-  'group-without-tasks': 'removed from the groups',
-  'leaked-lock': 'freed',
-  'unreadable-message': 'left unchanged',
-};
-
-async function repair(run: Run<{ queue?: readonly string[]; apply?: boolean }>): Promise<Report> {
-  const { queue: queues, apply = false } = run.options;
-  const defects = await run.target.repair({ queues, apply });
-  const left = apply ? defects.filter(({ kind }) => kind === 'unreadable-message') : defects;
-  if (left.length > 0) run.terminal.exitCode = EXIT_CODES.problems;
-  const columns: Columns<Defect> = [
-    ['queue', ({ queue }) => queue],
-    ['what', ({ kind }) => kind],
-    ['id', ({ id }) => id],
-    ['where', ({ where }) => where],
-    [apply ? 'done' : 'with --apply', ({ kind }) => REPAIRS[kind]],
-  ];
-  return {
-    json: () => ({ isApplied: apply, defects }),
-    lines: () => [defects.length === 0 ? 'no defects' : tableOf(run, columns, defects)],
   };
 }

@@ -3,7 +3,16 @@ import { utcDay } from '../../../core/units.ts';
 import type { DailyStats } from '../../../tasks/inspector-info.ts';
 import { texts, wholeNumber } from '../../options.ts';
 import { formatCount, printable, type Columns } from '../../terminal/text.ts';
-import { changeEach, does, tableOf, withEach, type Report, type Run, type Surroundings } from '../run.ts';
+import {
+  changeEach,
+  changes,
+  does,
+  tableOf,
+  withEach,
+  type Report,
+  type Run,
+  type Surroundings,
+} from '../run.ts';
 import { dayJson, infoJson, queueColumns, queueDetails, showDetails, showErrorRate } from '../show.ts';
 
 const DEFAULT_DAYS = 10;
@@ -27,16 +36,16 @@ export function addQueueCommands(part: Command, surroundings: Surroundings): voi
   const history = several('history', 'show what queues have processed, day by day');
   history.option('-x, --days <n>', 'number of days, up to today', wholeNumber(1, MAX_DAYS), DEFAULT_DAYS);
   does(history, surroundings, showHistory);
-  does(several('pause', 'pause queues: none of their tasks is started'), surroundings, (run) =>
+  changes(several('pause', 'pause queues: none of their tasks is started'), surroundings, (run) =>
     changeEach(run, 'queue', run.words, 'paused', (queue) => run.target.pauseQueue(queue)),
   );
-  does(several('resume', 'resume queues').alias('unpause'), surroundings, (run) =>
+  changes(several('resume', 'resume queues').alias('unpause'), surroundings, (run) =>
     changeEach(run, 'queue', run.words, 'resumed', (queue) => run.target.unpauseQueue(queue)),
   );
   const remove = several('remove', 'remove queues: empty ones, or any with --force')
     .aliases(['rm', 'delete'])
     .option('-f, --force', 'also with tasks, if none is active');
-  does<{ force?: boolean }>(remove, surroundings, (run) =>
+  changes<{ force?: boolean }>(remove, surroundings, (run) =>
     changeEach(run, 'queue', run.words, 'removed', (queue) =>
       run.target.removeQueue(queue, run.options.force === true),
     ),

@@ -13,7 +13,16 @@ import {
 } from '../../options.ts';
 import { ProgressBar } from '../../terminal/progress-bar.ts';
 import { count, printable } from '../../terminal/text.ts';
-import { changeEach, does, tableOf, withEach, type Report, type Run, type Surroundings } from '../run.ts';
+import {
+  changeEach,
+  changes,
+  does,
+  tableOf,
+  withEach,
+  type Report,
+  type Run,
+  type Surroundings,
+} from '../run.ts';
 import { infoJson, showDetails, taskColumns, taskDetails } from '../show.ts';
 import type { TaskList, TasksTarget } from '../target/tasks-target.ts';
 import { addEnqueue } from './enqueue.ts';
@@ -75,7 +84,7 @@ export function addTaskCommands(part: Command, surroundings: Surroundings): void
   addEnqueue(group, surroundings);
   for (const { change, past, descriptionOfAll, states } of CHANGES) {
     const all = addList(group.command(`${change}all`).description(descriptionOfAll), states);
-    does<ListOptions>(all, surroundings, (run) => changeAll(run, change, past));
+    changes<ListOptions>(all, surroundings, (run) => changeAll(run, change, past));
   }
 }
 
@@ -159,7 +168,7 @@ function addChange(group: Command, commands: ChangeCommands, surroundings: Surro
   const command = addQueue(group.command(change).aliases(aliases).description(description))
     .argument('[id...]', 'ids of the tasks', texts)
     .option('-i, --id <id>', 'id of a task; may be repeated', texts);
-  does<ChangeOptions>(command, surroundings, (run) => {
+  changes<ChangeOptions>(command, surroundings, (run) => {
     const ids = [...(run.options.id ?? []), ...run.words];
     if (ids.length === 0) throw new CommandError('no task is given; use --id');
     return changeEach(run, 'id', ids, past, (id) => run.target.change(run.options.queue, { id }, change));

@@ -31,6 +31,7 @@ ctrl-c quits.`;
 interface DashOptions {
   readonly refresh: number;
   readonly once?: boolean;
+  readonly path?: string;
 }
 
 export function addDash(part: Command, surroundings: Surroundings): void {
@@ -52,6 +53,9 @@ async function dash(run: Run<DashOptions>): Promise<Report | undefined> {
   const { terminal, target, options, isJson } = run;
   if (isJson) throw new CommandError('dash has no --json; use stats --json');
   if (options.once === true) return queuesOnce(run);
+  if (options.path !== undefined) {
+    throw new CommandError('nothing changes in a folder that no process has open; --once prints its queues');
+  }
   if (!terminal.out.isTerminal || !run.keyboard.isTTY) {
     throw new CommandError('dash needs a terminal; --once prints the queues once');
   }

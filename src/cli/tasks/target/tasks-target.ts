@@ -44,6 +44,8 @@ type OfInspector = 'close' | 'history' | 'groups' | 'pauseQueue' | 'unpauseQueue
 export interface TasksTarget extends Pick<Inspector, OfInspector | 'listSchedulerEnqueueEvents'> {
   /** Where it is, for messages; without a password. */
   readonly name: string;
+  /** Damaged parts of a folder that were left out. */
+  readonly damages?: number;
 
   /** Returns what Redis reports about itself; undefined if the tasks are not in Redis, or not reached directly. */
   redisInfo(): Promise<Readonly<Record<string, string>> | undefined>;
@@ -73,6 +75,7 @@ type BrokerWithInfo = Broker & { readonly info?: RedisBroker['info'] };
 
 export class BrokerTarget extends Inspector implements TasksTarget {
   readonly name: string;
+  damages = 0;
   readonly #broker: BrokerWithInfo;
 
   /** @param broker - closed with the target. */

@@ -2,7 +2,7 @@ import { EscapementError } from '../../../core/errors.ts';
 import { holdVirtualTime } from '../../../core/own-turn.ts';
 import { guarded } from '../../../core/report-uncaught.ts';
 import type { FileSystem } from '../../../log/file-system.ts';
-import { Log } from '../../../log/log.ts';
+import { Log, type LogOptions } from '../../../log/log.ts';
 import { LogLock } from '../../../log/log-lock.ts';
 import type { CorruptionEvent } from '../../../log/segment.ts';
 import { counter, duration, gauges } from '../../../metrics/measure.ts';
@@ -16,9 +16,16 @@ import { PayloadOnDisk } from './journaled-row.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { eventOf, replay, type Loading } from './replay.ts';
 import type { TaskStore } from './task-store.ts';
+import type { FolderAccess } from './transfer.ts';
 
-/** Name of the log: the prefix of its files. */
-const LOG_NAME = 'tasks';
+/** Name of the log of a broker: the prefix of its files. */
+export const LOG_NAME = 'tasks';
+
+/** The journal of a store, or what stands in for it in a folder that is only read. */
+type AnyJournal = Pick<
+  Journal,
+  'log' | 'entries' | 'requireAvailable' | 'begin' | 'damaged' | 'written' | 'settled' | 'flush' | 'close'
+>;
 
 export interface DurableOptions {
   readonly metrics: MetricsProvider | undefined;
@@ -34,11 +41,11 @@ export interface DurableOptions {
 /** A store with the folder that its changes are written to. */
 export class DurableStore {
   readonly store: TaskStore;
-  readonly journal: Journal;
-  readonly #lock: LogLock;
-  readonly #removeMetrics: () => void;
+  readonly journal: AnyJournal;
+  readonly #lock: LogLock | undefined;
+  readonly #removeMetrics: (() => void) | undefined;
 
-  private constructor(store: TaskStore, journal: Journal, lock: LogLock, removeMetrics: () => void) {
+  private constructor(store: TaskStore, journal: AnyJournal, lock?: LogLock, removeMetrics?: () => void) {
     this.store = store;
     this.journal = journal;
     this.#lock = lock;
@@ -70,11 +77,9 @@ export class DurableStore {
       store.journal = journal;
       store.reserveSerials();
       for (const row of recovered) journal.change(row);
-      const queues = [...store.queues.keys()];
-      LIFE_OF_A_TASK.forward(store, queues);
-      LIFE_OF_A_TASK.deleteExpired(store, queues, Number.MAX_SAFE_INTEGER);
+      catchUp(store);
       await journal.flush();
-      const removeMetrics = metrics === undefined ? () => undefined : measure(journal, metrics, dataPath);
+      const removeMetrics = metrics && measure(journal, metrics, dataPath);
       return new DurableStore(store, journal, lock, removeMetrics);
     } catch (error) {
       await journal?.close().catch(() => undefined);
@@ -83,26 +88,61 @@ export class DurableStore {
     }
   }
 
+  /** Reads the folder into an empty store, and takes no lock: nothing in the folder changes, and changes are refused. */
+  static async openForReading(store: TaskStore, options: DurableOptions): Promise<DurableStore> {
+    const read = (log: LogOptions): Promise<OpenedLog> => Log.openForReading(log);
+    const { log, loading } = await load(store, options, undefined, read);
+    loading.finish();
+    catchUp(store);
+    const done = Promise.resolve();
+    return new DurableStore(store, {
+      ...{ log, entries: 0, begin: () => undefined, damaged: options.onCorruption },
+      requireAvailable() {
+        throw new EscapementError('ERR_BROKER_UNAVAILABLE', 'the folder was opened for reading');
+      },
+      ...{ written: () => done, settled: () => done, flush: () => done, close: () => log.close() },
+    });
+  }
+
   async close(): Promise<void> {
-    this.#removeMetrics();
+    this.#removeMetrics?.();
     try {
       await this.journal.close();
     } finally {
-      await this.#lock.release();
+      await this.#lock?.release();
     }
   }
 }
 
+/** What has become due, and what has expired, while no process had the folder. */
+function catchUp(store: TaskStore): void {
+  const queues = [...store.queues.keys()];
+  LIFE_OF_A_TASK.forward(store, queues);
+  LIFE_OF_A_TASK.deleteExpired(store, queues, Number.MAX_SAFE_INTEGER);
+}
+
+function logOptions(
+  { clock }: TaskStore,
+  { files, dataPath, durability, maxBytesPerFile }: DurableOptions,
+): LogOptions {
+  return {
+    ...{ files, folder: dataPath, name: LOG_NAME, maxBytesPerFile, isAlwaysDurable: durability === 'always' },
+    wallNow: () => clock.wallNow(),
+  };
+}
+
+/** What `Log.open` returns. */
+type OpenedLog = Awaited<ReturnType<typeof Log.open>>;
+
 /** Opens the log of a folder, and reads it. @param prepare - called with the log, before it is read. */
 async function load(
   store: TaskStore,
-  { files, dataPath, durability, maxBytesPerFile, onCorruption }: DurableOptions,
+  options: DurableOptions,
   prepare: (log: Log) => Promise<unknown> = () => Promise.resolve(),
+  open: (options: LogOptions) => Promise<OpenedLog> = (log) => Log.open(log),
 ): Promise<{ readonly log: Log; readonly loading: Loading }> {
-  const { log, found } = await Log.open({
-    ...{ files, folder: dataPath, name: LOG_NAME, maxBytesPerFile, isAlwaysDurable: durability === 'always' },
-    wallNow: () => store.clock.wallNow(),
-  });
+  const { log, found } = await open(logOptions(store, options));
+  const { onCorruption } = options;
   try {
     for (const { path: file, size: bytes, reason } of found.misplaced)
       onCorruption({ file, offset: 0, bytes, reason });
@@ -236,7 +276,7 @@ function durable(name: BrokerOperation, operation: AnyOperation): AnyOperation {
   };
 }
 
-async function settled(journal: Journal, before: number, value: unknown): Promise<unknown> {
+async function settled(journal: AnyJournal, before: number, value: unknown): Promise<unknown> {
   if (journal.entries !== before) await journal.settled();
   return value;
 }
@@ -331,6 +371,19 @@ async function loaded<R extends { readonly message: TaskMessage }>(
     if (present === undefined || present === payload) throw payloadLost(message);
     payload = present;
   }
+}
+
+/** What a transfer of tasks needs of the folder. */
+export function folderAccessOf(durable: DurableStore): FolderAccess {
+  const { journal } = durable;
+  return {
+    load: async (message) => (await loaded(durable, { message })).message,
+    begin() {
+      journal.requireAvailable();
+      journal.begin();
+    },
+    settled: () => journal.settled(),
+  };
 }
 
 function payloadLost({ id, queue }: TaskMessage): EscapementError {

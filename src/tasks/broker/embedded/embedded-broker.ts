@@ -7,20 +7,32 @@ import { BrokerBase, type Operations } from '../broker-base.ts';
 import { FILE_SYSTEM, hostFileSystem, type FileSystem } from '../../../log/file-system.ts';
 import type { CorruptionEvent } from '../../../log/segment.ts';
 import { BROKER_SETTINGS, type BrokerSettings } from '../broker-settings.ts';
+import { brokerClosed } from '../broker-errors.ts';
 import type { BrokerListener, Subscription } from '../broker.ts';
+import { TRANSFER, type Transfer } from '../transfer.ts';
 import { ADMINISTRATION } from './administration.ts';
-import { DurableStore, durableOperations } from './durable-store.ts';
+import { DurableStore, durableOperations, folderAccessOf } from './durable-store.ts';
 import { GROUPS } from './groups.ts';
 import { INSPECTION } from './inspection.ts';
-import type { Journal } from './journal.ts';
+import { Journal } from './journal.ts';
 import { LIFE_OF_A_TASK } from './life-of-a-task.ts';
 import { MEMBERS } from './members.ts';
 import { TaskStore } from './task-store.ts';
+import { EmbeddedTransfer } from './transfer.ts';
 
 export type { CorruptionEvent };
 
 /** Names the method for the integrity checker, which may be in another loaded copy of the package. */
 export const INTERNALS: unique symbol = Symbol.for('escapement.embedded-broker.internals');
+
+/** @internal Key of an option of `open`: the folder is read, and does not change. The command inspects idle folders so. */
+export const FOR_READING: unique symbol = Symbol.for('escapement.embedded-broker.for-reading');
+
+/** Options that are not public. */
+interface InternalOptions {
+  readonly [FILE_SYSTEM]?: FileSystem;
+  readonly [FOR_READING]?: boolean;
+}
 
 /** What the integrity checker reads. */
 interface EmbeddedBrokerInternals {
@@ -121,8 +133,12 @@ export class EmbeddedBroker extends BrokerBase {
     const { dataPath } = resolved;
     if (dataPath === undefined) return new EmbeddedBroker(store);
     try {
-      const files = (options as { [FILE_SYSTEM]?: FileSystem })[FILE_SYSTEM] ?? hostFileSystem;
-      return new EmbeddedBroker(store, await DurableStore.open(store, { ...resolved, dataPath, files }));
+      const { [FILE_SYSTEM]: files = hostFileSystem, [FOR_READING]: isForReading } =
+        options as InternalOptions;
+      const all = { ...resolved, dataPath, files };
+      const opening =
+        isForReading === true ? DurableStore.openForReading(store, all) : DurableStore.open(store, all);
+      return new EmbeddedBroker(store, await opening);
     } catch (error) {
       store.close();
       throw error;
@@ -164,8 +180,15 @@ export class EmbeddedBroker extends BrokerBase {
     });
   }
 
+  /** @internal For `copyTasks`. @throws EscapementError `ERR_BROKER_CLOSED` */
+  [TRANSFER](): Transfer {
+    if (this.#store === undefined) throw brokerClosed();
+    return new EmbeddedTransfer(this.#store, this.#durable && folderAccessOf(this.#durable));
+  }
+
   /** @internal For the integrity checker. */
   [INTERNALS](): EmbeddedBrokerInternals {
-    return { store: this.#store, journal: this.#durable?.journal };
+    const journal = this.#durable?.journal;
+    return { store: this.#store, journal: journal instanceof Journal ? journal : undefined };
   }
 }

@@ -3,6 +3,7 @@ import type { CorruptionEvent, LogPosition } from '../../../log/segment.ts';
 import type { DamagePiece } from '../../../log/segment-reader.ts';
 import type { EnqueueEvent } from '../broker.ts';
 import {
+  ENTRIES,
   EntryReader,
   hasNotRun,
   isOnlyMessage,
@@ -47,18 +48,19 @@ export async function replay(
     expected = Math.max(expected, next);
     const reader = await log.openReader(segment);
     try {
-      const damaged = (piece: DamagePiece): void => {
+      const damaged = (piece: DamagedPart): void => {
         onCorruption(eventOf(file, piece));
       };
       for (let pieces = await reader.next(); pieces.length > 0; pieces = await reader.next()) {
         for (const piece of pieces) {
           if (piece.kind === 'damage') damaged(piece);
-          else if (piece.kind === 'record')
-            loading.record(piece.payload, {
-              segment: segment.number,
-              offset: piece.offset,
-              sequence: piece.sequence,
-            });
+          if (piece.kind !== 'record' || piece.type !== ENTRIES) continue;
+          const { offset, sequence } = piece;
+          try {
+            loading.record(piece.payload, { segment: segment.number, offset, sequence });
+          } catch (error) {
+            damaged({ offset, end: piece.end, reason: `not entries of a broker: ${String(error)}` });
+          }
         }
       }
       const missing = reader.missingAtEnd();
@@ -70,8 +72,10 @@ export async function replay(
   return loading;
 }
 
+type DamagedPart = Pick<DamagePiece, 'offset' | 'end' | 'reason'>;
+
 /** The sequences of a log are those of records, and not of tasks: they are left out. */
-export function eventOf(file: string, { offset, end, reason }: DamagePiece): CorruptionEvent {
+export function eventOf(file: string, { offset, end, reason }: DamagedPart): CorruptionEvent {
   return { file, offset, bytes: end - offset, reason };
 }
 

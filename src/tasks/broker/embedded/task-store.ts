@@ -2,6 +2,7 @@ import type { Clock } from '../../../core/clock.ts';
 import { SystemTimer } from '../../../timer/system-timer.ts';
 import { requireNewTask } from '../../task-options.ts';
 import { queueNotFound, taskDuplicate, taskIdConflict, taskNotFound } from '../broker-errors.ts';
+import type { TaskMessage } from '../../task-message.ts';
 import { HISTORY_KEPT_MS, type ResolvedBrokerSettings } from '../broker-settings.ts';
 import type {
   BrokerListener,
@@ -85,6 +86,11 @@ export class TaskStore {
     this.timer = new SystemTimer({ clock, name: 'embedded broker' });
     this.timer.unref();
     this.#settings = settings;
+  }
+
+  /** How long the archive keeps a task, in milliseconds. */
+  get archiveRetentionMs(): number {
+    return this.#settings.archiveRetentionMs;
   }
 
   /** Returns an empty store with the same settings. */
@@ -206,15 +212,18 @@ export class TaskStore {
     const { message, processAtMs } = task;
     const wallNowMs = this.clock.wallNow();
     const queue = this.openQueue(message.queue);
-    const row =
-      this.journal === undefined ? new TaskRow(message) : new JournaledRow(this.nextSerial(), message);
-    flatten(message.id);
+    const row = this.newRow(message);
     queue.addRow(row);
     if (isUnique(task)) this.#lock(row, task, wallNowMs);
     if (processAtMs > wallNowMs) this.#wait(row, queue, 'scheduled', processAtMs, wallNowMs);
     else this.#makeReady(row, queue, wallNowMs);
     this.journal?.task(row);
     return row;
+  }
+
+  newRow(message: TaskMessage): TaskRow {
+    flatten(message.id);
+    return this.journal === undefined ? new TaskRow(message) : new JournaledRow(this.nextSerial(), message);
   }
 
   /** Moves a row to the end of its queue. */
@@ -338,6 +347,18 @@ export class TaskStore {
     this.enqueueEvents = enqueueEvents;
     this.locks = locks;
     this.#serial = serial;
+  }
+
+  /** The latest number of a task, or epoch of a lease. */
+  get latestSerial(): number {
+    return this.#serial;
+  }
+
+  /** Later numbers are larger than this one. */
+  raiseSerial(serial: number): void {
+    if (serial <= this.#serial) return;
+    this.#serial = serial;
+    this.reserveSerials();
   }
 
   /** Puts a row where it was. `row.atMs` is wall-clock time, `row.serial` its order. */

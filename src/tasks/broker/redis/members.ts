@@ -72,7 +72,7 @@ redis.call('EXPIRE', KEYS[1], ARGV[4])
 `);
 
 /** asynq's. */
-const MAX_EVENTS = 1_000;
+export const MAX_EVENTS = 1_000;
 
 export const MEMBERS = {
   async announceServer(redis, read, ttlMs) {

@@ -7,7 +7,9 @@ import type { QueueLocation, RedisInfo } from '../../redis-info.ts';
 import { BrokerBase, type Operations } from '../broker-base.ts';
 import { BROKER_SETTINGS, type BrokerSettings } from '../broker-settings.ts';
 import { MAINTENANCE_JOBS } from '../broker-types.ts';
+import { brokerClosed } from '../broker-errors.ts';
 import type { LeaseHolder, LeaseHolderOptions } from '../broker.ts';
+import { TRANSFER, type Transfer } from '../transfer.ts';
 import { routeOf } from './client.ts';
 import { CONNECTION_OPTIONS, withoutCredentials, type RedisConnectionOptions } from './connection-options.ts';
 import { RedisConnection } from './connection.ts';
@@ -24,6 +26,7 @@ import { RedisAccess } from './redis-access.ts';
 import { repair } from './repair.ts';
 import { SETTLING } from './settle.ts';
 import { TASK_ADMINISTRATION } from './task-administration.ts';
+import { RedisTransfer } from './transfer.ts';
 
 /** Options of a `RedisBroker`. All are validated by its constructor. */
 export type RedisBrokerOptions = RedisConnectionOptions & BrokerSettings & LeaseThreadOptions;
@@ -129,6 +132,12 @@ export class RedisBroker extends BrokerBase {
     closeListeners(this.#redis);
     await Promise.all([...this.#threads].map((thread) => thread.close()));
     await this.#redis.connection.close();
+  }
+
+  /** @internal For `copyTasks`. @throws EscapementError `ERR_BROKER_CLOSED` */
+  [TRANSFER](): Transfer {
+    if (this.isClosed) throw brokerClosed();
+    return new RedisTransfer(this.#redis);
   }
 
   /** @internal What a console prints: no password. */

@@ -220,7 +220,7 @@ class Round {
 
   async checkTasks(): Promise<void> {
     const { taskPrefix } = this.#keys;
-    for await (const found of this.#scan(taskPrefix)) {
+    for await (const found of scanKeys(this.#redis, taskPrefix)) {
       const ids = found.map((name) => name.slice(taskPrefix.length));
       const unlisted = ids.filter((id) => !this.#listed.has(id));
       await this.#check(CHECK_TASKS, unlisted);
@@ -229,7 +229,8 @@ class Round {
   }
 
   async checkLocks(): Promise<void> {
-    for await (const locks of this.#scan(this.#keys.lockPrefix)) await this.#check(CHECK_LOCKS, locks);
+    for await (const locks of scanKeys(this.#redis, this.#keys.lockPrefix))
+      await this.#check(CHECK_LOCKS, locks);
   }
 
   async #checkZset(key: string, state: string): Promise<void> {
@@ -269,21 +270,21 @@ class Round {
       if (ids.length > 0) yield ids;
     }
   }
+}
 
-  /** Keys that begin with a prefix, on all nodes of a cluster. */
-  async *#scan(prefix: string): AsyncGenerator<string[]> {
-    const pattern = `${prefix.replaceAll(/[*?[\]\\]/gu, String.raw`\$&`)}*`;
-    const nodes = await this.#redis.send((client) =>
-      Promise.resolve('nodes' in client ? client.nodes('master') : [client]),
-    );
-    for (const node of nodes) {
-      for (let cursor = ''; cursor !== '0';) {
-        const [next, names] = await this.#redis.send(() =>
-          node.scan(cursor || '0', 'MATCH', pattern, 'COUNT', PER_SCAN),
-        );
-        cursor = next;
-        if (names.length > 0) yield names;
-      }
+/** Yields the keys that begin with a prefix, some at a time, on all nodes of a cluster. O(keys of Redis). */
+export async function* scanKeys(redis: RedisAccess, prefix: string): AsyncGenerator<string[]> {
+  const pattern = `${prefix.replaceAll(/[*?[\]\\]/gu, String.raw`\$&`)}*`;
+  const nodes = await redis.send((client) =>
+    Promise.resolve('nodes' in client ? client.nodes('master') : [client]),
+  );
+  for (const node of nodes) {
+    for (let cursor = ''; cursor !== '0';) {
+      const [next, names] = await redis.send(() =>
+        node.scan(cursor || '0', 'MATCH', pattern, 'COUNT', PER_SCAN),
+      );
+      cursor = next;
+      if (names.length > 0) yield names;
     }
   }
 }

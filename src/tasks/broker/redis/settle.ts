@@ -195,7 +195,7 @@ return 1
 `);
 
 /** How long asynq keeps the count of a day. */
-const DAY_COUNT_MS = 90 * DAY_MS;
+export const DAY_COUNT_MS = 90 * DAY_MS;
 
 /** Operations that end a run, or write what it reports. Calls of `complete` in one turn of the event loop share a script. */
 export const SETTLING = {

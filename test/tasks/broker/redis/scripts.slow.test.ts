@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { LeasedTask } from 'escapement/tasks';
 import { Script, type ScriptReply } from '../../../../src/tasks/broker/redis/script.ts';
+import { TRANSFER } from '../../../../src/tasks/broker/transfer.ts';
 import { failure, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import {
@@ -183,6 +184,14 @@ const CASES: Record<string, readonly Case[]> = {
   })),
   PAUSE: [{ act: ({ broker }) => broker.pause(QUEUE), skips: PAUSED }],
   QUEUE_STATS: [{ act: ({ broker }) => broker.queueStats(QUEUE), skips: /\}:t:|:paused$/u }],
+  READ_WHOLE: [
+    {
+      act: async ({ broker }) => {
+        for await (const piece of broker[TRANSFER]().read()) expect(piece.kind).not.toBe('events');
+      },
+      skips: /\}:t:|:unique:/u,
+    },
+  ],
   RECLAIM_SETS: [{ act: ({ broker }) => broker.reclaimSets([QUEUE]) }],
   RECORD_EVENT: [{ act: ({ broker }) => broker.recordEnqueueEvent('entry', { taskId: 'tick', atMs: 1 }) }],
   RECOVER: [
@@ -219,6 +228,10 @@ const CASES: Record<string, readonly Case[]> = {
       replaces: /\}:t:aggregating/u,
     },
   ],
+  REPLACE_TASK: [{}, { group: 'new' }, { processAtMs: Date.now() + LATER_MS }].map((parts) => ({
+    act: ({ broker }: ScriptsWorld) =>
+      broker.enqueue({ ...newTask({ uniqueKey: `${P}unique:t:1`, ...parts }), onDuplicate: 'replace' }),
+  })),
   RESUME: [
     {
       act: async ({ broker }) => {
@@ -243,6 +256,33 @@ const CASES: Record<string, readonly Case[]> = {
   ],
   TASK: ['active', 'scheduled', 'retry'].map((id) => ({ act: ({ broker }) => broker.task(QUEUE, id) })),
   UPDATE_MESSAGE: [{ act: ({ broker }) => broker.updatePayload(QUEUE, 'scheduled', new Uint8Array(1)) }],
+  WRITE_QUEUE: [
+    {
+      act: ({ broker }) => {
+        const counts = { days: [['2999-11-21', 2, 1]], processedTotal: 99, failedTotal: 98 } as const;
+        const queue = {
+          name: QUEUE,
+          isPaused: true,
+          epoch: 99,
+          ticks: [['entry', 9e12]],
+          ...counts,
+        } as const;
+        return broker[TRANSFER]().write({ kind: 'queue', queue });
+      },
+    },
+  ],
+  WRITE_WHOLE: (['pending', 'scheduled', 'retry', 'archived', 'completed', 'aggregating'] as const).map(
+    (state) => ({
+      act: ({ broker }: ScriptsWorld) => {
+        const { message } = newTask({ group: 'new', uniqueKey: `${P}unique:t:5` });
+        const others = { recoveries: 1, result: new Uint8Array(1), progress: '1' };
+        const times = { atMs: Date.now() + LATER_MS, lockEndsMs: Date.now() + LATER_MS };
+        const tasks = [{ message, state, ...others, ...times }];
+        return broker[TRANSFER]().write({ kind: 'tasks', queue: QUEUE, tasks });
+      },
+      skips: /\}:t:|:unique:/u,
+    }),
+  ),
   WRITE_FIELD: [{ act: async ({ broker }) => broker.writeResult(await take(broker), new Uint8Array(1)) }],
 };
 

@@ -1,0 +1,147 @@
+import type { Command } from 'commander';
+import type { Defect, DefectKind } from '../../../tasks/broker/broker.ts';
+import { CommandError } from '../../command-error.ts';
+import { damageToJson, describeDamage, endWith } from '../../diskqueue/queues-in.ts';
+import * as queueRepair from '../../diskqueue/repair.ts';
+import * as queueVerify from '../../diskqueue/verify.ts';
+import { texts } from '../../options.ts';
+import { EXIT_CODES } from '../../terminal/terminal.ts';
+import { count, formatBytes, type Columns } from '../../terminal/text.ts';
+import { requireIdle, requireTasks } from '../folder.ts';
+import {
+  calls,
+  print,
+  tableOf,
+  withTarget,
+  type Call,
+  type Report,
+  type Run,
+  type Surroundings,
+} from '../run.ts';
+import { StoredTasks, type DamageOfTasks, type TasksReport } from '../stored-tasks.ts';
+
+const VERIFY_HELP = `
+Reads every byte of a folder (--path), checks that every record is one of a
+broker, and changes nothing. Of each problem it shows the file, the offset, and
+the tasks that can still be read there. What a crash may leave is a note.
+
+Exit codes: 0 clean; 1 problems found; 2 wrong usage, or something cannot be
+read.`;
+
+const REPAIR_HELP = `
+Redis: finds what a crash or a manual change left. A folder (--path): completes
+what a crash interrupted, and replaces damaged files by files with all of their
+intact records; a damaged file is kept as FILE.damaged. Nothing changes without
+--apply.
+
+Exit codes: 0 all is in order, or is now; 1 something is left to repair, or
+records of a folder are lost for good; 2 wrong usage, or not done.`;
+
+interface RepairOptions {
+  readonly path?: string;
+  readonly queue?: readonly string[];
+  readonly apply?: boolean;
+}
+
+export function addRepair(part: Command, surroundings: Surroundings): void {
+  const verify = part
+    .command('verify')
+    .description('read every byte of a folder (--path), and report damage')
+    .addHelpText('after', VERIFY_HELP);
+  calls<{ path?: string }>(verify, surroundings, verifyFolder);
+  const repair = part
+    .command('repair')
+    .description('find what a crash or a manual change left, or damage; changes nothing without --apply')
+    .option('-q, --queue <queue...>', 'the queues of Redis [default: all]', texts)
+    .option('--apply', 'repair it')
+    .addHelpText('after', REPAIR_HELP);
+  calls<RepairOptions>(repair, surroundings, (call) =>
+    call.options.path === undefined ? withTarget(call, 'change', repairBroker) : repairFolder(call),
+  );
+}
+
+async function verifyFolder(call: Call<{ path?: string }>): Promise<void> {
+  const { terminal, options } = call;
+  const { path } = options;
+  if (path === undefined) throw new CommandError('verify needs --path: a folder');
+  await requireTasks(path);
+  const verified = await queueVerify.verifyOne<TasksReport>(new StoredTasks(path), terminal);
+  const { isOpen, report } = verified;
+  const { tasks, queues, messages: records, bytes, problems, notes } = report;
+  const sizes = `${count(tasks, 'task')} in ${count(queues, 'queue')}, ${count(records, 'record')}, ${formatBytes(bytes)}`;
+  if (problems.length > 0) endWith(terminal, EXIT_CODES.problems);
+  await print(call, {
+    json: () => ({
+      ...{ folder: path, isClean: problems.length === 0, isOpen, tasks, queues, records, bytes },
+      problems: problems.map((problem) => ({ ...damageToJson(problem), tasks: problem.tasks })),
+      notes,
+    }),
+    lines: () => queueVerify.render(verified, sizes, describeProblem, terminal),
+  });
+}
+
+/** Names of tasks that one line has at most. */
+const NAMES_SHOWN = 10;
+
+function describeProblem(problem: DamageOfTasks): string {
+  const { tasks } = problem;
+  const names = tasks
+    .slice(0, NAMES_SHOWN)
+    .map(
+      ({ queue, id, isLost }) =>
+        `task '${id}' of queue '${queue}' ${isLost ? 'is lost' : 'may be as it was before'}`,
+    );
+  const more = tasks.length > NAMES_SHOWN ? [`and ${count(tasks.length - NAMES_SHOWN, 'task')} more`] : [];
+  return [describeDamage(problem, 'record'), ...names, ...more].join('; ');
+}
+
+async function repairFolder(call: Call<RepairOptions>): Promise<void> {
+  const { terminal, options } = call;
+  const { path = '', apply = false, queue } = options;
+  if (queue !== undefined) throw new CommandError('--path and --queue cannot be used together');
+  await requireTasks(path);
+  await requireIdle(path);
+  const log = new StoredTasks(path);
+  const repaired = apply
+    ? await queueRepair.locked(log, path, () => queueRepair.repairOne(log, terminal))
+    : { queue: log, ...(await queueRepair.plan(log, terminal)) };
+  const { steps, lost } = repaired;
+  if (lost.length > 0 || (steps.length > 0 && !apply)) endWith(terminal, EXIT_CODES.problems);
+  await print(call, {
+    json: () => ({
+      ...{ folder: path, isApplied: apply, ...queueRepair.stepsToJson(steps) },
+      lost: lost.map(damageToJson),
+    }),
+    lines: () => queueRepair.render(repaired, !apply, (loss) => describeDamage(loss, 'record'), terminal),
+  });
+}
+
+const REPAIRS: Readonly<Record<DefectKind, string>> = {
+  'id-without-task': 'removed from the list',
+  'id-in-wrong-list': 'removed from the list',
+  'task-in-no-list': 'added to the list of its state',
+  'task-without-message': 'removed',
+  'active-without-lease': 'recovered by the next server',
+  'group-not-listed': 'added to the groups',
+  'group-without-tasks': 'removed from the groups',
+  'leaked-lock': 'freed',
+  'unreadable-message': 'left unchanged',
+};
+
+async function repairBroker(run: Run<RepairOptions>): Promise<Report> {
+  const { queue: queues, apply = false } = run.options;
+  const defects = await run.target.repair({ queues, apply });
+  const left = apply ? defects.filter(({ kind }) => kind === 'unreadable-message') : defects;
+  if (left.length > 0) run.terminal.exitCode = EXIT_CODES.problems;
+  const columns: Columns<Defect> = [
+    ['queue', ({ queue }) => queue],
+    ['what', ({ kind }) => kind],
+    ['id', ({ id }) => id],
+    ['where', ({ where }) => where],
+    [apply ? 'done' : 'with --apply', ({ kind }) => REPAIRS[kind]],
+  ];
+  return {
+    json: () => ({ isApplied: apply, defects }),
+    lines: () => [defects.length === 0 ? 'no defects' : tableOf(run, columns, defects)],
+  };
+}

@@ -1,0 +1,155 @@
+import { DAY_MS, utcDay } from '../../../core/units.ts';
+import type { TaskState } from '../../task-state.ts';
+import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
+import type { TaskMessage } from '../../task-message.ts';
+import { listOf, type QueueSettings, type QueueState, type TaskRow } from './task-lists.ts';
+import type { TaskStore } from './task-store.ts';
+
+/** What a broker with a folder adds: reading payloads from the disk, and waiting until changes are there. */
+export interface FolderAccess {
+  /** Returns a message with its payload. */
+  load(message: TaskMessage): Promise<TaskMessage>;
+  /** Called before a change. */
+  begin(): void;
+  settled(): Promise<void> | undefined;
+}
+
+/** Lists of a queue in the order in which they are read: what was active comes first in the pending list. */
+const LISTED = ['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'] as const;
+
+/** Reads and writes everything of the embedded broker as it is. */
+export class EmbeddedTransfer implements Transfer {
+  readonly #store: TaskStore;
+  readonly #folder: FolderAccess | undefined;
+
+  constructor(store: TaskStore, folder?: FolderAccess) {
+    this.#store = store;
+    this.#folder = folder;
+  }
+
+  async *read(): AsyncGenerator<Piece> {
+    const store = this.#store;
+    for (const queue of [...store.queues.values()]) {
+      yield { kind: 'queue', queue: wholeQueue(store, queue) };
+      const rows = rowsOf(queue); // all at once: a row that moves meanwhile is read once all the same
+      for (let first = 0; first < rows.length; first += TASKS_PER_PIECE) {
+        const some = rows.slice(first, first + TASKS_PER_PIECE).filter(({ list }) => list !== undefined);
+        const tasks = some.map((row) => this.#whole(row));
+        yield { kind: 'tasks', queue: queue.name, tasks: await Promise.all(tasks) };
+      }
+    }
+    for (const [entryId, events] of [...store.enqueueEvents]) {
+      yield { kind: 'events', entryId, events: [...events] };
+    }
+  }
+
+  async write(piece: Piece): Promise<number> {
+    this.#folder?.begin();
+    let added = 0;
+    if (piece.kind === 'queue') this.#writeQueue(piece.queue);
+    else if (piece.kind === 'events') this.#writeEvents(piece);
+    else for (const task of piece.tasks) if (this.#writeTask(task)) added++;
+    await this.#folder?.settled();
+    return added;
+  }
+
+  countOf(queue: string, ids: readonly string[]): Promise<number> {
+    const rows = this.#store.queues.get(queue)?.rows;
+    return Promise.resolve(rows === undefined ? 0 : ids.filter((id) => rows.has(id)).length);
+  }
+
+  async #whole(row: TaskRow): Promise<WholeTask> {
+    const { clock, locks, archiveRetentionMs } = this.#store;
+    const { recoveries, result, progress } = row;
+    const { state } = listOf(row);
+    const toWallMs = clock.wallNow() - clock.now();
+    const lockEndsAtMs = locks.endOf(row);
+    const task = {
+      ...{ state: state === 'active' ? 'pending' : state, result, progress },
+      atMs: state === 'active' ? clock.wallNow() : atMsOf(row, state, toWallMs, archiveRetentionMs),
+      recoveries: state === 'active' ? recoveries + 1 : recoveries,
+      lockEndsMs: lockEndsAtMs === undefined ? 0 : lockEndsAtMs + toWallMs,
+    } as const;
+    return { ...task, message: (await this.#folder?.load(row.message)) ?? row.message };
+  }
+
+  /** @returns false if the queue has a task with that id. */
+  #writeTask({ message, state, atMs, recoveries, lockEndsMs, result, progress }: WholeTask): boolean {
+    const store = this.#store;
+    const queue = store.openQueue(message.queue);
+    if (queue.rows.has(message.id)) return false;
+    const row = store.newRow({ ...message, payload: new Uint8Array(message.payload) });
+    row.recoveries = recoveries;
+    row.result = result && new Uint8Array(result);
+    row.progress = progress;
+    row.serial = store.nextSerial();
+    row.atMs = state === 'archived' ? atMs + store.archiveRetentionMs : atMs;
+    queue.addRow(row);
+    store.restore(row, queue, state);
+    const isFree = store.locks.ownerOf(message.uniqueKey, store.clock.now()) === undefined;
+    if (lockEndsMs > store.clock.wallNow() && isFree) store.restoreLock(row, lockEndsMs);
+    store.journal?.begin();
+    store.journal?.task(row);
+    if (state === 'pending') store.notifications.work(queue);
+    else if (state === 'aggregating') store.notifications.grouped(queue, message.group);
+    return true;
+  }
+
+  #writeQueue(queue: WholeQueue): void {
+    const store = this.#store;
+    const state = store.openQueue(queue.name);
+    state.restore(merged(state.settings, queue));
+    store.journal?.queue(state);
+    store.raiseSerial(queue.epoch);
+  }
+
+  #writeEvents({ entryId, events }: Extract<Piece, { kind: 'events' }>): void {
+    const store = this.#store;
+    const known = new Set(store.enqueueEvents.get(entryId)?.map(({ taskId, atMs }) => `${atMs} ${taskId}`));
+    for (const event of events) {
+      if (known.has(`${event.atMs} ${event.taskId}`)) continue;
+      store.addEvent(entryId, event);
+      store.journal?.event(entryId, event);
+    }
+  }
+}
+
+function rowsOf(queue: QueueState): TaskRow[] {
+  const listed = LISTED.flatMap((state) => [...queue.lists[state]]);
+  const sets = [...queue.sets.values()].map(({ list }) => list);
+  const grouped = [...queue.groups.values(), ...sets].flatMap((list) => [...list]);
+  return [...listed, ...grouped.sort((a, b) => a.serial - b.serial)];
+}
+
+function atMsOf(row: TaskRow, state: TaskState, toWallMs: number, archiveRetentionMs: number): number {
+  if (state === 'aggregating') return row.atMs + toWallMs;
+  return state === 'archived' ? row.atMs - archiveRetentionMs : row.atMs;
+}
+
+function wholeQueue(store: TaskStore, queue: QueueState): WholeQueue {
+  const { days, ...others } = queue.settings;
+  return {
+    ...{ name: queue.name, epoch: store.latestSerial, ...others },
+    days: days.map(([day, processed, failed]) => [utcDay(day * DAY_MS), processed, failed]),
+  };
+}
+
+/** Returns the larger of each. */
+function merged(own: QueueSettings, other: WholeQueue): QueueSettings {
+  const days = new Map(own.days.map(([day, ...counts]) => [day, counts]));
+  for (const [date, processed, failed] of other.days) {
+    const day = Date.parse(date) / DAY_MS;
+    const [ownProcessed = 0, ownFailed = 0] = days.get(day) ?? [];
+    days.set(day, [Math.max(processed, ownProcessed), Math.max(failed, ownFailed)]);
+  }
+  const ticks = new Map(own.ticks);
+  for (const [entryKey, atMs] of other.ticks)
+    ticks.set(entryKey, Math.max(atMs, ticks.get(entryKey) ?? atMs));
+  return {
+    isPaused: own.isPaused || other.isPaused,
+    ticks: [...ticks].sort(([, a], [, b]) => a - b),
+    days: [...days].sort(([a], [b]) => a - b).map(([day, counts]) => [day, ...counts] as const),
+    processedTotal: Math.max(own.processedTotal, other.processedTotal),
+    failedTotal: Math.max(own.failedTotal, other.failedTotal),
+  };
+}

@@ -1,0 +1,311 @@
+import { DAY_MS, utcDay } from '../../../core/units.ts';
+import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
+import { MARK_KEPT_MS } from '../broker-settings.ts';
+import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
+import { ADD_TASK } from './enqueue.ts';
+import { queueNames, sourcesOf } from './inspection.ts';
+import { schedulerHistoryKey } from './keys.ts';
+import { MAX_EVENTS, MEMBERS } from './members.ts';
+import type { RedisAccess } from './redis-access.ts';
+import { scanKeys } from './repair.ts';
+import {
+  bytesOf,
+  listOf,
+  messageFor,
+  msOfSeconds,
+  nanosOf,
+  numberOf,
+  Script,
+  type ScriptArgument,
+  type ScriptReply,
+  secondsDown,
+  secondsUp,
+  textOf,
+} from './script.ts';
+import { DAY_COUNT_MS } from './settle.ts';
+
+/**
+ * Reads tasks with everything that their hashes have, and the time that is left of their locks.
+ *
+ * ARGV[1]  key of the LIST or ZSET
+ * ARGV[2]  1 if it is a LIST, which is read from its end
+ * ARGV[3]  index of the first task
+ * ARGV[4]  number of tasks
+ * ARGV[5]  bytes of messages after which no more tasks are read
+ *
+ * Returns the number of ids that were read; per task id, msg, result, progress, recoveries, its score or since when it is pending in
+ * nanoseconds, and milliseconds until its lock ends.
+ */
+export const READ_WHOLE = new Script(`
+local KEY, isList, first, bytes = ARGV[1], ARGV[2] == '1', tonumber(ARGV[3]), tonumber(ARGV[5])
+local last = first + tonumber(ARGV[4]) - 1
+need(isList and 'list' or 'zset', KEY)
+local rows, step = nil, 2
+if isList then
+  local from, to = redis.call('LRANGE', KEY, -last - 1, -first - 1), {}
+  for i = #from, 1, -1 do to[#to + 1] = from[i] end
+  rows, step = to, 1
+else rows = redis.call('ZRANGE', KEY, first, last, 'WITHSCORES') end
+local reply = { 0 }
+for i = 1, #rows, step do
+  if bytes <= 0 then break end
+  reply[1] = reply[1] + 1
+  local id = rows[i]
+  local task = readTask(id, 'msg', 'result', 'x:progress', 'x:recoveries', 'pending_since', 'unique_key')
+  if task[1] then
+    local lock, left = task[6] or lockIn(task[1]), 0
+    if lock and lock ~= '' and redis.pcall('GET', lock) == id then left = redis.call('PTTL', lock) end
+    local at = #reply
+    reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = id, task[1], task[2], task[3]
+    reply[at + 5], reply[at + 6], reply[at + 7] = task[4], isList and task[5] or rows[i + 1], left
+    bytes = bytes - #task[1]
+  end
+end
+return reply
+`);
+
+/**
+ * Adds tasks as they are, except those whose id is taken. A lock that another task holds stays as it is.
+ *
+ * KEYS      those of ADD_TASK
+ * ARGV[1]   now, in milliseconds
+ * ARGV[2…]  per task: id, msg, state, score or '', since when it is pending in nanoseconds or '', group or '', lock or '', seconds
+ *           until the lock expires, recoveries, progress or '', 1 if it has a result or '', result
+ *
+ * Returns the number of tasks that were added.
+ */
+export const WRITE_WHOLE = new Script(`${ADD_TASK}
+local ZSETS, SIZE = { retry = RETRY, archived = ARCHIVED, completed = COMPLETED }, 12
+need('zset', RETRY, ARCHIVED, COMPLETED)
+for i = 2, #ARGV, SIZE do
+  local state = ARGV[i + 2]
+  local isGrouped = state == 'scheduled' or state == 'aggregating'
+  local wrong = damage(state == 'scheduled' and ARGV[i + 3] or '', isGrouped and ARGV[i + 5] or '')
+  if wrong then return wrong end
+end
+local function restore(id, msg, state, score, since, group, lock, ttl, recoveries, progress, hasResult, result)
+  if redis.call('EXISTS', TASK .. id) == 1 then return end
+  if lock ~= '' and redis.call('EXISTS', lock) == 1 then lock = '' end
+  local more = {}
+  local function field(name, value)
+    more[#more + 1] = name
+    more[#more + 1] = value
+  end
+  if since ~= '' then field('pending_since', since) end
+  if recoveries ~= '0' then field('x:recoveries', recoveries) end
+  if progress ~= '' then field('x:progress', progress) end
+  if hasResult == '1' then field('result', result) end
+  if state == 'scheduled' then schedule(id, score, group)
+  elseif state == 'aggregating' then
+    redis.call('ZADD', GROUP .. group, score, id)
+    redis.call('SADD', GROUPS, group)
+    grown[group] = true
+  elseif ZSETS[state] then redis.call('ZADD', ZSETS[state], score, id)
+  else pushed[#pushed + 1] = id end
+  write(id, msg, state, group, lock, ttl, unpack(more))
+end
+for i = 2, #ARGV, SIZE do restore(unpack(ARGV, i, i + SIZE - 1)) end
+finish()
+return added
+`);
+
+/**
+ * Registers a queue, and raises its counts to those that are given.
+ *
+ * KEYS[2]   SET of all queues; see RedisAccess.keysToEnqueue
+ * ARGV[1]   since when it is paused, or ''
+ * ARGV[2]   the epoch of the latest lease
+ * ARGV[3]   all runs
+ * ARGV[4]   all failed runs
+ * ARGV[5]   milliseconds that marks of ticks are kept
+ * ARGV[6]   number of days
+ * ARGV[7…]  per day: the day as in the keys of counts, runs, failed runs, when they expire
+ * then      per tick: key of the schedule entry, the tick in milliseconds
+ */
+export const WRITE_QUEUE = new Script(`
+local QUEUES, FIRST = KEYS[2], 7
+local firstTick = FIRST + 4 * ARGV[6]
+if QUEUES then need('set', QUEUES) end
+need('string', PAUSED, EPOCH, PROCESSED, FAILED)
+need('hash', TICKS)
+for i = FIRST, firstTick - 1, 4 do need('string', PROCESSED .. ':' .. ARGV[i], FAILED .. ':' .. ARGV[i]) end
+local function raise(key, value, expireAt)
+  if tonumber(value) <= (tonumber(redis.call('GET', key) or '') or 0) then return end
+  redis.call('SET', key, value)
+  if expireAt then redis.call('EXPIREAT', key, expireAt) end
+end
+if QUEUES then redis.call('SADD', QUEUES, queueName()) end
+if ARGV[1] ~= '' then redis.call('SETNX', PAUSED, ARGV[1]) end
+raise(EPOCH, ARGV[2])
+raise(PROCESSED, ARGV[3])
+raise(FAILED, ARGV[4])
+for i = FIRST, firstTick - 1, 4 do
+  raise(PROCESSED .. ':' .. ARGV[i], ARGV[i + 1], ARGV[i + 3])
+  raise(FAILED .. ':' .. ARGV[i], ARGV[i + 2], ARGV[i + 3])
+end
+for i = firstTick, #ARGV, 2 do
+  local last = tonumber(redis.call('HGET', TICKS, ARGV[i]) or '')
+  if not last or last < tonumber(ARGV[i + 1]) then redis.call('HSET', TICKS, ARGV[i], ARGV[i + 1]) end
+end
+redis.call('PEXPIRE', TICKS, ARGV[5])
+`);
+
+/** Bytes of messages that one script reads or writes, except for its last task. */
+const MAX_BYTES = 1_048_576;
+
+const NANOS_PER_MS = 1_000_000;
+
+/** asynq keeps the counts of as many days. */
+const DAYS_KEPT = DAY_COUNT_MS / DAY_MS;
+
+/** States in the order in which they are read: what was active comes first in the pending list. */
+const STATES = ['active', 'pending', 'scheduled', 'retry', 'aggregating', 'archived', 'completed'] as const;
+
+/** Reads and writes everything of a Redis broker as it is. */
+export class RedisTransfer implements Transfer {
+  readonly #redis: RedisAccess;
+
+  constructor(redis: RedisAccess) {
+    this.#redis = redis;
+  }
+
+  async *read(): AsyncGenerator<Piece> {
+    for (const queue of await queueNames(this.#redis)) {
+      yield { kind: 'queue', queue: await this.#readQueue(queue) };
+      for (const state of STATES) yield* this.#readState(queue, state);
+    }
+    const prefix = schedulerHistoryKey('');
+    for await (const keys of scanKeys(this.#redis, prefix)) {
+      for (const key of keys) yield await this.#readEvents(key.slice(prefix.length));
+    }
+  }
+
+  async write(piece: Piece): Promise<number> {
+    if (piece.kind === 'queue') await this.#writeQueue(piece.queue);
+    else if (piece.kind === 'tasks') return this.#writeTasks(piece.queue, piece.tasks);
+    else await this.#writeEvents(piece);
+    return 0;
+  }
+
+  async countOf(queue: string, ids: readonly string[]): Promise<number> {
+    const keys = ids.map((id) => this.#redis.keysOf(queue).task(id));
+    return keys.length === 0 ? 0 : this.#redis.send((client) => client.exists(...keys));
+  }
+
+  async *#readState(queue: string, state: (typeof STATES)[number]): AsyncGenerator<Piece> {
+    const isList = state === 'active' || state === 'pending';
+    for (const { key } of await sourcesOf(this.#redis, queue, state, undefined, true)) {
+      for (let first = 0, read = 1; read > 0; first += read) {
+        const args = [key, isList ? 1 : 0, first, TASKS_PER_PIECE, MAX_BYTES];
+        const reply = listOf(await this.#redis.runIn(queue, READ_WHOLE, args));
+        read = numberOf(reply[0]);
+        const tasks: WholeTask[] = [];
+        for (let at = 1; at < reply.length; at += 7)
+          tasks.push(this.#whole(queue, state, reply.slice(at, at + 7)));
+        if (tasks.length > 0) yield { kind: 'tasks', queue, tasks };
+      }
+    }
+  }
+
+  #whole(queue: string, state: (typeof STATES)[number], fields: readonly ScriptReply[]): WholeTask {
+    const [id, msg, result, progress, recoveries, at, lockMs] = fields;
+    const nowMs = this.#redis.wallNowMs;
+    const isActive = state === 'active';
+    const isPending = isActive || state === 'pending';
+    const sinceMs = Math.round(numberOf(at) / NANOS_PER_MS) || nowMs;
+    return {
+      message: messageFor(queue, textOf(id), msg),
+      state: isActive ? 'pending' : state,
+      atMs: isActive ? nowMs : isPending ? sinceMs : msOfSeconds(numberOf(at)),
+      recoveries: numberOf(recoveries) + (isActive ? 1 : 0),
+      lockEndsMs: numberOf(lockMs) > 0 ? nowMs + numberOf(lockMs) : 0,
+      result: bytesOf(result),
+      progress: Buffer.isBuffer(progress) ? textOf(progress) : undefined,
+    };
+  }
+
+  async #writeTasks(queue: string, tasks: readonly WholeTask[]): Promise<number> {
+    let added = 0;
+    let args: ScriptArgument[] = [];
+    let bytes = 0;
+    const write = async (): Promise<void> => {
+      const keys = await this.#redis.keysToEnqueue(queue);
+      added += numberOf(await this.#redis.run(WRITE_WHOLE, keys, [this.#redis.wallNowDigits, ...args]));
+      args = [];
+      bytes = 0;
+    };
+    for (const task of tasks) {
+      args.push(...this.#argumentsOf(task));
+      bytes += task.message.payload.length + (task.result?.length ?? 0);
+      if (bytes >= MAX_BYTES) await write();
+    }
+    if (args.length > 0) await write();
+    return added;
+  }
+
+  /** Those of WRITE_WHOLE. */
+  #argumentsOf(task: WholeTask): ScriptArgument[] {
+    const { message, state, atMs, recoveries, lockEndsMs, result, progress = '' } = task;
+    const lockMs = lockEndsMs - this.#redis.wallNowMs;
+    const isPending = state === 'pending';
+    const isPast = state === 'archived' || state === 'aggregating';
+    return [
+      ...[message.id, encodeTaskMessage(message), state],
+      ...(isPending ? ['', nanosOf(atMs)] : [isPast ? secondsDown(atMs) : secondsUp(atMs), '']),
+      ...[message.group, lockMs > 0 ? message.uniqueKey : '', Math.max(secondsUp(lockMs), 1), recoveries],
+      ...[progress, result === undefined ? '' : 1, Buffer.from(result ?? '')],
+    ];
+  }
+
+  async #readQueue(name: string): Promise<WholeQueue> {
+    const keys = this.#redis.keysOf(name);
+    const nowMs = this.#redis.wallNowMs;
+    const times = Array.from({ length: DAYS_KEPT }, (_, ago) => nowMs - (DAYS_KEPT - 1 - ago) * DAY_MS);
+    const names = times.flatMap((ms) => [keys.processedOn(ms), keys.failedOn(ms)]);
+    const [counts, ticks] = await this.#redis.send((client) =>
+      Promise.all([
+        client.mget(keys.paused, keys.epoch, keys.processed, keys.failed, ...names),
+        client.hgetall(keys.ticks),
+      ]),
+    );
+    const [paused, epoch, processedTotal, failedTotal, ...daily] = counts;
+    const days = times.map((ms, n) => {
+      return [utcDay(ms), Number(daily[2 * n] ?? 0), Number(daily[2 * n + 1] ?? 0)] as const;
+    });
+    return {
+      ...{ name, isPaused: paused !== null, epoch: Number(epoch ?? 0) },
+      ticks: Object.entries(ticks).map(([entryKey, atMs]) => [entryKey, Number(atMs)] as const),
+      days: days.filter(([, processed, failed]) => processed > 0 || failed > 0),
+      ...{ processedTotal: Number(processedTotal ?? 0), failedTotal: Number(failedTotal ?? 0) },
+    };
+  }
+
+  async #writeQueue({
+    name,
+    isPaused,
+    epoch,
+    ticks,
+    days,
+    processedTotal,
+    failedTotal,
+  }: WholeQueue): Promise<void> {
+    const nowMs = this.#redis.wallNowMs;
+    const expiryOf = (date: string): number => secondsUp(Date.parse(date) + DAY_COUNT_MS);
+    const kept = days.filter(([date]) => expiryOf(date) > secondsUp(nowMs));
+    await this.#redis.run(WRITE_QUEUE, await this.#redis.keysToEnqueue(name), [
+      ...[isPaused ? secondsDown(nowMs) : '', epoch, processedTotal, failedTotal, MARK_KEPT_MS, kept.length],
+      ...kept.flatMap((day) => [...day, expiryOf(day[0])]),
+      ...ticks.flat(),
+    ]);
+  }
+
+  async #readEvents(entryId: string): Promise<Piece> {
+    const newest = await MEMBERS.enqueueEvents(this.#redis, entryId, { page: 1, size: MAX_EVENTS });
+    return { kind: 'events', entryId, events: newest.reverse() };
+  }
+
+  /** An event that is there already is written again, as it is. */
+  async #writeEvents({ entryId, events }: Extract<Piece, { kind: 'events' }>): Promise<void> {
+    for (const event of events) await MEMBERS.recordEnqueueEvent(this.#redis, entryId, event);
+  }
+}

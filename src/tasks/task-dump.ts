@@ -1,0 +1,258 @@
+import { createReadStream } from 'node:fs';
+import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises';
+import { EscapementError } from '../core/errors.ts';
+import type { EnqueueEvent } from './broker/broker.ts';
+import { TASKS_PER_PIECE, type Piece, type WholeQueue, type WholeTask } from './broker/transfer.ts';
+
+/*
+ * A dump: everything of a broker in a file of JSON lines, which other programs can read too.
+ *
+ *      {"format":"escapement-tasks","version":1,"tasks":2}           the first line: how many tasks follow
+ *      {"queue":{"name":"default","isPaused":false,…}}               a queue, then its tasks in order
+ *      {"task":{"id":"…","queue":"default","state":"pending",…}}     payload and result in base64, times in milliseconds
+ *      {"entry":"…","events":[["ID OF A TASK",1795262400000]]}       what a schedule entry has enqueued, the oldest first
+ *      {"end":true,"tasks":2}                                        the last line: without it the dump is not complete
+ *
+ * The fields of a queue are those of `WholeQueue`, those of a task are those of its message and of `WholeTask`. A reader refuses a
+ * version that it does not know; it ignores fields and lines that it does not know.
+ */
+
+const FORMAT = 'escapement-tasks';
+const VERSION = 1;
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Writes a dump beside its place, and moves it there when it is complete. */
+export class DumpWriter {
+  readonly #path: string;
+  readonly #file: FileHandle;
+  #tasks = 0;
+
+  private constructor(path: string, file: FileHandle) {
+    this.#path = path;
+    this.#file = file;
+  }
+
+  /** @throws EscapementError `ERR_QUEUE_NOT_EMPTY` - the file exists. */
+  static async create(path: string, tasks: number): Promise<DumpWriter> {
+    if (await isThere(path)) {
+      throw new EscapementError('ERR_QUEUE_NOT_EMPTY', `the dump ${path} exists already`);
+    }
+    const file = await open(partOf(path), 'w', 0o600);
+    const writer = new DumpWriter(path, file);
+    await writer.#lines([{ format: FORMAT, version: VERSION, tasks }]);
+    return writer;
+  }
+
+  /** @returns the number of tasks of the piece. */
+  async write(piece: Piece): Promise<number> {
+    if (piece.kind === 'queue') await this.#lines([{ queue: piece.queue }]);
+    if (piece.kind === 'events') await this.#lines([eventsToJson(piece)]);
+    if (piece.kind !== 'tasks') return 0;
+    await this.#lines(piece.tasks.map((task) => ({ task: taskToJson(task) })));
+    this.#tasks += piece.tasks.length;
+    return piece.tasks.length;
+  }
+
+  async finish(): Promise<void> {
+    await this.#lines([{ end: true, tasks: this.#tasks }]);
+    await this.#file.sync();
+    await rename(partOf(this.#path), this.#path);
+  }
+
+  async close(): Promise<void> {
+    await this.#file.close();
+    await rm(partOf(this.#path), { force: true });
+  }
+
+  async #lines(lines: readonly Json[]): Promise<void> {
+    await this.#file.appendFile(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  }
+}
+
+/** Where a dump is until it is complete: a copy that was killed leaves it there, and the next one writes it anew. */
+function partOf(path: string): string {
+  return `${path}.part`;
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+/** Reads a dump. Every method may reject with `ERR_WIRE_MESSAGE`: the dump is not valid or not complete. */
+export class DumpReader {
+  readonly #path: string;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  async count(): Promise<number> {
+    for await (const tasks of this.#read((line) => Number(line['tasks']))) return tasks;
+    return 0;
+  }
+
+  async *read(): AsyncGenerator<Piece> {
+    let read = 0;
+    let tasks: WholeTask[] = [];
+    const parse = (line: Json): Piece | WholeTask | undefined => {
+      const { task, queue, entry, end } = line;
+      if (end !== undefined && line['tasks'] !== read) {
+        throw new Error(`${read} of ${String(line['tasks'])} tasks are there`);
+      }
+      if (task !== undefined) {
+        read++;
+        return taskFromJson(objectOf(task));
+      }
+      if (queue !== undefined) return { kind: 'queue', queue: queueFromJson(objectOf(queue)) };
+      return entry === undefined ? undefined : eventsFromJson(line);
+    };
+    for await (const next of this.#read(parse)) {
+      const [first] = tasks;
+      const queue = first?.message.queue ?? '';
+      const goesOn = next !== undefined && 'message' in next && next.message.queue === queue;
+      if (tasks.length > 0 && (!goesOn || tasks.length === TASKS_PER_PIECE)) {
+        yield { kind: 'tasks', queue, tasks };
+        tasks = [];
+      }
+      if (next === undefined) continue;
+      if ('message' in next) tasks.push(next);
+      else yield next;
+    }
+  }
+
+  /** Yields its lines as they are parsed. The first is that of the format, and the last is the end. */
+  async *#read<R>(parse: (line: Json) => R): AsyncGenerator<R> {
+    let number = 0;
+    let last: Json = {};
+    try {
+      for await (const text of linesOf(this.#path)) {
+        number++;
+        last = objectOf(JSON.parse(text));
+        if (number === 1) requireFormat(last);
+        yield parse(last);
+      }
+      if (last['end'] !== true) throw new Error('the end is missing');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).syscall !== undefined) throw error;
+      const message = `${this.#path}, line ${number}: ${(error as Error).message}`;
+      throw new EscapementError('ERR_WIRE_MESSAGE', message, { cause: error });
+    }
+  }
+}
+
+/** Not with `readline`, for which U+2028 ends a line, too. */
+async function* linesOf(path: string): AsyncGenerator<string> {
+  let rest = '';
+  for await (const chunk of createReadStream(path, 'utf8')) {
+    const lines = (rest + String(chunk)).split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
+  }
+  if (rest !== '') yield rest;
+}
+
+function requireFormat({ format, version }: Json): void {
+  if (format !== FORMAT) throw new Error('it is not a dump of tasks');
+  if (version !== VERSION) throw new Error(`version ${String(version)} is not known`);
+}
+
+function taskToJson({ message, result, ...others }: WholeTask): Json {
+  return {
+    ...message,
+    payload: base64Of(message.payload),
+    ...others,
+    result: result && base64Of(result),
+  };
+}
+
+const STATES = ['pending', 'scheduled', 'retry', 'archived', 'completed', 'aggregating'] as const;
+
+function taskFromJson(json: Json): WholeTask {
+  const state = STATES.find((one) => one === json['state']);
+  if (state === undefined) throw new Error(`'${String(json['state'])}' is not a state`);
+  const { result, progress } = json;
+  const texts = textsIn(json, ['id', 'type', 'queue', 'lastError', 'uniqueKey', 'group']);
+  const numbers = numbersIn(json, [
+    ...(['maxRetry', 'retried', 'lastFailedAtMs', 'timeoutMs', 'deadlineMs'] as const),
+    ...(['retentionMs', 'completedAtMs'] as const),
+  ]);
+  const headers = objectOf(json['headers']);
+  for (const name of Object.keys(headers)) textIn(headers, name);
+  const payload = bytesOf(textIn(json, 'payload'));
+  return {
+    message: { ...texts, ...numbers, headers: headers as Record<string, string>, payload },
+    state,
+    ...numbersIn(json, ['atMs', 'recoveries', 'lockEndsMs']),
+    result: result === undefined ? undefined : bytesOf(textIn(json, 'result')),
+    progress: progress === undefined ? undefined : textIn(json, 'progress'),
+  };
+}
+
+function queueFromJson(json: Json): WholeQueue {
+  const [ticks, days] = [rowsIn(json, 'ticks'), rowsIn(json, 'days')];
+  return {
+    name: textIn(json, 'name'),
+    isPaused: json['isPaused'] === true,
+    ...numbersIn(json, ['epoch', 'processedTotal', 'failedTotal']),
+    ticks: ticks.map(([entryKey, atMs]) => [String(entryKey), numberOf(atMs)] as const),
+    days: days.map(([date, ...counts]) => [String(date), numberOf(counts[0]), numberOf(counts[1])] as const),
+  };
+}
+
+function eventsToJson({ entryId, events }: Extract<Piece, { kind: 'events' }>): Json {
+  return { entry: entryId, events: events.map(({ taskId, atMs }) => [taskId, atMs]) };
+}
+
+function eventsFromJson(json: Json): Piece {
+  const events = rowsIn(json, 'events').map(([taskId, atMs]): EnqueueEvent => {
+    return { taskId: String(taskId), atMs: numberOf(atMs) };
+  });
+  return { kind: 'events', entryId: textIn(json, 'entry'), events };
+}
+
+// JSON, whose shape is checked.
+
+function objectOf(value: unknown): Json {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Json;
+  throw new Error('an object is missing');
+}
+
+function rowsIn(json: Json, name: string): readonly (readonly unknown[])[] {
+  const rows = json[name];
+  if (Array.isArray(rows) && rows.every(Array.isArray)) return rows as readonly (readonly unknown[])[];
+  throw new Error(`'${name}' must be an array of arrays`);
+}
+
+function textIn(json: Json, name: string): string {
+  const value = json[name];
+  if (typeof value === 'string') return value;
+  throw new Error(`'${name}' must be a string`);
+}
+
+function textsIn<Name extends string>(json: Json, names: readonly Name[]): Record<Name, string> {
+  return Object.fromEntries(names.map((name) => [name, textIn(json, name)])) as Record<Name, string>;
+}
+
+function numberOf(value: unknown): number {
+  if (typeof value === 'number') return value;
+  throw new Error(`'${String(value)}' must be a number`);
+}
+
+function numbersIn<Name extends string>(json: Json, names: readonly Name[]): Record<Name, number> {
+  return Object.fromEntries(names.map((name) => [name, numberOf(json[name])])) as Record<Name, number>;
+}
+
+function base64Of(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+}
+
+function bytesOf(base64: string): Uint8Array {
+  return new Uint8Array(Buffer.from(base64, 'base64'));
+}

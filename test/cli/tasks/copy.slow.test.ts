@@ -1,0 +1,144 @@
+/** `escapement tasks copy`, as a process that is killed. */
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client, EmbeddedBroker, Task, type Broker } from 'escapement/tasks';
+import { RedisBroker } from 'escapement/tasks/redis';
+import { checkBroker } from 'escapement/testing';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { freshDatabase, type FreshDatabase } from '../../redis/redis-case.ts';
+import { finished } from '../../run-program.ts';
+import { startCommand } from '../support/command.ts';
+
+const HOUR_MS = 3_600_000;
+const PENDING = 6_000;
+const SCHEDULED = 1_500;
+
+let directory: string;
+let database: FreshDatabase;
+let redis: RedisBroker;
+let folder: string;
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'escapement-copies-'));
+  database = await freshDatabase();
+  redis = new RedisBroker({ url: database.url });
+  folder = join(directory, 'jobs');
+});
+afterEach(async () => {
+  await redis.close();
+  await database.dispose();
+  rmSync(directory, { recursive: true });
+});
+
+/** Makes a folder with tasks that are pending, and others that are scheduled. */
+async function fill(tasks = PENDING + SCHEDULED): Promise<void> {
+  const broker = await EmbeddedBroker.open({ dataPath: folder, durability: 'os' });
+  const client = new Client({ broker });
+  const all = Array.from({ length: tasks }, (_, n) => {
+    const at =
+      n < PENDING ? {} : { processAt: HOUR_MS * 1_000 * Math.ceil(Date.now() / HOUR_MS / 1_000) + n * 1_000 };
+    return { task: new Task('work', { n }), options: { taskId: `t${n}`, uniqueTtlMs: 100 * HOUR_MS, ...at } };
+  });
+  await client.enqueueMany(all);
+  await broker.close();
+}
+
+async function copied(...words: string[]): Promise<unknown> {
+  const { stdout, stderr, code } = await finished(startCommand(['tasks', 'copy', ...words, '--json']));
+  expect({ stderr, code }).toEqual({ stderr: '', code: 0 });
+  return JSON.parse(stdout.toString());
+}
+
+/** Kills a copy when a condition holds, which it checks all the time. */
+async function killed(words: readonly string[], until: () => boolean | Promise<boolean>): Promise<void> {
+  const command = startCommand(['tasks', 'copy', ...words]);
+  const ended = finished(command);
+  while (command.exitCode === null && !(await until())) await sleep(1);
+  command.kill('SIGKILL');
+  expect(await ended).toMatchObject({ stderr: '', code: null });
+}
+
+async function ids(broker: Broker): Promise<unknown> {
+  const page = { page: 1, size: PENDING + SCHEDULED + 1 };
+  const idsOf = async (state: 'pending' | 'scheduled'): Promise<string[]> =>
+    (await broker.tasks('default', state, page)).map(({ message }) => message.id);
+  return { pending: await idsOf('pending'), scheduled: await idsOf('scheduled') };
+}
+
+const ALL = {
+  pending: Array.from({ length: PENDING }, (_, n) => `t${n}`),
+  scheduled: Array.from({ length: SCHEDULED }, (_, n) => `t${PENDING + n}`),
+};
+
+async function countInRedis(): Promise<number> {
+  const [queue] = await redis.queues();
+  if (queue === undefined) return 0;
+  const { counts } = await redis.queueStats(queue);
+  return counts.pending + counts.scheduled;
+}
+
+describe('a copy that is killed and made again', () => {
+  test(
+    'from a folder to Redis and back misses nothing, and doubles nothing',
+    { timeout: 120_000 },
+    async () => {
+      await fill();
+      for (const least of [500, 3_000]) {
+        await killed([folder, database.url], async () => (await countInRedis()) > least);
+      }
+      const before = await countInRedis();
+      expect(before).toBeLessThan(PENDING + SCHEDULED);
+      expect(await copied(folder, database.url)).toMatchObject({ added: PENDING + SCHEDULED - before });
+      expect(await ids(redis)).toEqual(ALL);
+      expect(await redis.repair('default', { apply: false })).toEqual([]);
+
+      const back = join(directory, 'back');
+      const segment = join(back, 'tasks.0000000001.segment');
+      await killed([database.url, back], () => existsSync(segment) && readFileSync(segment).length > 250_000);
+      expect(await copied(database.url, back)).toMatchObject({ tasks: PENDING + SCHEDULED });
+      const broker = await EmbeddedBroker.open({ dataPath: back });
+      expect(await ids(broker)).toEqual(ALL);
+      checkBroker(broker);
+      const again = new Client({ broker }).enqueue(new Task('work', { n: 7 }), { uniqueTtlMs: 1_000 });
+      await expect(again).rejects.toMatchObject({ code: 'ERR_TASK_DUPLICATE' });
+      await broker.close();
+    },
+  );
+
+  test('to a dump leaves no part of one behind', { timeout: 60_000 }, async () => {
+    await fill();
+    const dump = join(directory, 'jobs.jsonl');
+    await killed([folder, dump], () => existsSync(`${dump}.part`));
+    expect(existsSync(dump)).toBe(false);
+    expect(await copied(folder, dump)).toMatchObject({ queues: 1, tasks: PENDING + SCHEDULED });
+    expect(existsSync(`${dump}.part`)).toBe(false);
+    expect(await copied(dump, database.url)).toMatchObject({ added: PENDING + SCHEDULED });
+    expect(await ids(redis)).toEqual(ALL);
+  });
+});
+
+test('tasks copy refuses what it cannot copy, and names what is wrong', async () => {
+  await fill(1);
+  const other = join(directory, 'other');
+  await new Client({ broker: redis }).enqueue(new Task('own'), { taskId: 'own' });
+  writeFileSync(join(directory, 'file'), '');
+  const refused = async (...words: string[]): Promise<string> => {
+    const { stderr, code } = await finished(startCommand(['tasks', 'copy', ...words]));
+    expect(code).toBe(2);
+    return stderr;
+  };
+  expect(await refused(folder, database.url)).toBe(
+    'escapement: tasks of the target that the source does not have: 1 of 1; --merge leaves them there\n',
+  );
+  expect(await refused(other, database.url)).toBe(`escapement: ${other}: no such file or folder\n`);
+  expect(await refused(folder, folder)).toContain('FROM and TO are the same');
+  expect(await refused(folder, directory)).toContain('other files are in this folder');
+  expect(await refused('http://127.0.0.1:1', other)).toContain('the HTTP API has not everything of a task');
+  expect(await refused(folder, other, '--path', folder)).toContain('needs neither --uri nor --path');
+  expect(await refused(folder, join(directory, 'file'))).toContain('exists already');
+  const broker = await EmbeddedBroker.open({ dataPath: folder });
+  expect(await refused(folder, other)).toContain(`process ${process.pid} on`);
+  await broker.close();
+});

@@ -1,0 +1,279 @@
+/** The commands on the folder of an embedded broker. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client, EmbeddedBroker, Task, type LeasedTask } from 'escapement/tasks';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { hostFileSystem } from '../../../src/log/file-system.ts';
+import { Log } from '../../../src/log/log.ts';
+import { MARKER } from '../../../src/log/segment.ts';
+import { Random } from '../../diskqueue/random.ts';
+import { FIRST_SEED, runs } from '../../runs.ts';
+import { serveTasks, tasksCommand, type Result } from './support/tasks-command.ts';
+
+const HOUR_MS = 3_600_000;
+
+let folder: string;
+let broker: EmbeddedBroker;
+
+/** A folder with a task in each state, whose id is that state; the active one was in work when its process died. */
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'escapement-folder-'));
+  broker = await EmbeddedBroker.open({ dataPath: folder });
+  const client = new Client({ broker });
+  const add = (taskId: string, options = {}): Promise<unknown> =>
+    client.enqueue(new Task('work', 'x'.repeat(2_000)), { taskId, ...options });
+  const lease = async (): Promise<LeasedTask> =>
+    (await broker.dequeue('default', 1, HOUR_MS))[0] as LeasedTask;
+  const failure = { error: 'boom', isFailure: true };
+  for (const id of ['completed', 'retry', 'archived', 'active', 'pending']) {
+    await add(id, { retentionMs: HOUR_MS });
+  }
+  await broker.complete(await lease());
+  await broker.retry(await lease(), failure, Date.now() + HOUR_MS);
+  await broker.archive(await lease(), failure);
+  await lease();
+  await add('scheduled', { processInMs: HOUR_MS });
+  await add('aggregating', { group: 'g' });
+  await broker.recordEnqueueEvent('nightly', { taskId: 'pending', atMs: Date.now() });
+});
+afterEach(async () => {
+  await broker.close();
+  rmSync(folder, { recursive: true });
+});
+
+function run(...words: string[]): Promise<Result> {
+  return tasksCommand([...words, '--path', folder]);
+}
+
+/** Everything of a folder that a command could change. */
+function snapshot(): unknown {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort();
+  return ['.', ...files].map((name) => {
+    const path = join(folder, name);
+    const { mtimeNs, ctimeNs, size, ino } = statSync(path, { bigint: true });
+    const isFile = statSync(path).isFile();
+    return { name, mtimeNs, ctimeNs, size, ino, bytes: isFile ? readFileSync(path, 'base64') : '' };
+  });
+}
+
+describe('a folder that no process has open', () => {
+  const INSPECTING: readonly (readonly [words: string, shown: RegExp])[] = [
+    ['stats', /aggregating/],
+    ['queue ls', /default/],
+    ['queue inspect default', /default/],
+    ['queue history default', /processed/],
+    ['task ls -q default -s pending', /active[^]*pending/],
+    ['task ls -q default -s scheduled', /scheduled/],
+    ['task ls -q default -s retry', /boom/],
+    ['task ls -q default -s archived', /archived/],
+    ['task ls -q default -s completed', /completed/],
+    ['task ls -q default -s aggregating -g g', /aggregating/],
+    ['task inspect -q default -i pending', /xxxx/],
+    ['task inspect -q default -i active --json', /"retried": 0/],
+    ['group ls -q default', /g/],
+    ['server ls', /host/],
+    ['cron ls', /entry/],
+    ['cron history nightly', /pending/],
+    ['dash --once', /default/],
+  ];
+
+  test.each(INSPECTING)('is not changed in any byte, time or name by `%s`', async (words, shown) => {
+    const [segment = ''] = segments();
+    const asKilled = readFileSync(join(folder, segment));
+    await broker.close();
+    writeFileSync(join(folder, segment), Buffer.concat([asKilled, Buffer.from('a torn end')]));
+    const before = snapshot();
+
+    const { stdout, stderr, code } = await run(...words.split(' '));
+
+    expect({ stderr, code }).toEqual({ stderr: '', code: 0 });
+    expect(stdout).toMatch(shown);
+    expect(snapshot()).toEqual(before);
+  });
+
+  test('is opened by the commands that change something, and what they do is there for the next process', async () => {
+    await broker.close();
+    expect(await run('queue', 'pause', 'default')).toMatchObject({ code: 0 });
+    expect(await run('task', 'delete', '-q', 'default', 'pending')).toMatchObject({ code: 0 });
+    expect(await run('task', 'runall', '-q', 'default', '-s', 'archived')).toMatchObject({ code: 0 });
+    expect(await run('task', 'enqueue', '-t', 'work', '--id', 'new')).toMatchObject({ code: 0 });
+
+    broker = await EmbeddedBroker.open({ dataPath: folder });
+    const { isPaused } = await broker.queueStats('default');
+    const pending = await broker.tasks('default', 'pending', { page: 1, size: 9 });
+    expect(isPaused).toBe(true);
+    expect(pending.map(({ message }) => message.id)).toEqual(['active', 'archived', 'new']);
+  });
+
+  test('has nothing to cancel and nothing to watch', async () => {
+    await broker.close();
+    expect(await run('task', 'cancel', 'active')).toMatchObject({ code: 1 });
+    expect(await run('dash')).toMatchObject({ code: 2, stderr: expect.stringContaining('--once') as string });
+  });
+
+  test('shows what is intact, and how many parts are damaged', async () => {
+    await broker.close();
+    damage();
+    const { stdout, stderr, code } = await run('queue', 'ls');
+    expect(stdout).toContain('default');
+    expect({ stderr, code }).toEqual({
+      stderr: "escapement: 1 damaged part of the folder left out; 'tasks verify' lists them\n",
+      code: 0,
+    });
+  });
+});
+
+describe('tasks verify and tasks repair', () => {
+  const repaired = (): string[] => readdirSync(folder).filter((name) => name.includes('.damaged'));
+
+  test('find nothing in an intact folder, and change nothing', async () => {
+    await broker.close();
+    const before = snapshot();
+    expect(await run('verify')).toMatchObject({
+      stdout: expect.stringMatching(
+        /^tasks \(checked\): clean; 7 tasks in 1 queue, \d+ records, \d+ KiB\n$/,
+      ) as string,
+      code: 0,
+    });
+    expect(await run('repair')).toMatchObject({ stdout: 'tasks (checked): nothing to do\n', code: 0 });
+    expect(snapshot()).toEqual(before);
+  });
+
+  test('name the file, the offset and the tasks of damage, and repair it once', async () => {
+    await broker.close();
+    damage();
+    const file = join(folder, segments()[0] ?? '');
+    const { stdout, code } = await run('verify', '--json');
+    const { problems, ...others } = JSON.parse(stdout) as { problems: Record<string, unknown>[] };
+    expect({ code, ...others }).toMatchObject({ code: 1, isClean: false, isOpen: false, tasks: 6 });
+    expect(problems).toEqual([
+      {
+        ...{ file, offset: expect.any(Number) as number, bytes: expect.any(Number) as number },
+        ...{ firstSequence: expect.any(Number) as number, lastSequence: expect.any(Number) as number },
+        reason: 'the checksum of a payload is wrong',
+        tasks: [{ queue: 'default', id: 'completed', isLost: true }],
+      },
+    ]);
+    expect((await run('verify')).stdout).toMatch(
+      /record \d+: .* wrong; task 'completed' of queue 'default' is lost\n/,
+    );
+
+    const before = snapshot();
+    const planned = await run('repair');
+    expect(planned).toMatchObject({
+      stdout: expect.stringContaining('this would be done') as string,
+      code: 1,
+    });
+    expect(snapshot()).toEqual(before);
+    expect(await run('repair', '--apply')).toMatchObject({
+      stdout: expect.stringMatching(/repaired\n {2}rewrite .*\n {2}lost .*record/) as string,
+      code: 1,
+    });
+    expect(repaired()).toHaveLength(1);
+    expect(await run('repair', '--apply')).toMatchObject({ code: 0 });
+    expect(await run('verify')).toMatchObject({ code: 0 });
+    broker = await EmbeddedBroker.open({
+      dataPath: folder,
+      onCorruption: ({ reason }) => expect.fail(reason),
+    });
+    const { counts } = await broker.queueStats('default');
+    expect(counts).toMatchObject({
+      completed: 0,
+      retry: 1,
+      archived: 1,
+      pending: 2,
+      scheduled: 1,
+      aggregating: 1,
+    });
+  });
+
+  test('find a record that is intact and not one of a broker', async () => {
+    await broker.close();
+    const options = { files: hostFileSystem, folder, name: 'tasks', maxBytesPerFile: 65_536 };
+    const { log } = await Log.open({ ...options, isAlwaysDurable: true, wallNow: Date.now });
+    await log.append([Buffer.from('no entry'), Buffer.from('other')], [16, 17]);
+    await log.close();
+    const { stdout, code } = await run('verify');
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/not the entries of a broker/);
+    expect(stdout).toMatch(/a broker has no records of type 17/);
+    expect((await run('queue', 'ls')).code).toBe(0);
+  });
+
+  test('find every flipped bit that a broker reports, and a repaired folder has no damage', async () => {
+    await broker.close();
+    const path = join(folder, segments()[0] ?? '');
+    const intact = readFileSync(path);
+    const random = new Random(FIRST_SEED);
+    for (let n = 0; n < runs(60); n++) {
+      const bytes = Buffer.from(intact);
+      const at = random.below(bytes.length);
+      bytes[at] = (bytes[at] ?? 0) ^ (1 << random.below(8));
+      writeFileSync(path, bytes);
+      const what = `a bit of byte ${at}`;
+      const isReported = (await run('queue', 'ls')).stderr !== '';
+      const { code } = await run('verify');
+      expect([0, 1], what).toContain(code);
+      if (isReported) expect(code, what).toBe(1);
+      expect([0, 1], what).toContain((await run('repair', '--apply')).code);
+      expect(await run('verify'), what).toMatchObject({ code: 0 });
+      expect(await run('repair'), what).toMatchObject({ code: 0 });
+      expect(await run('queue', 'ls'), what).toMatchObject({ stderr: '', code: 0 });
+      for (const kept of repaired()) rmSync(join(folder, kept));
+      writeFileSync(path, intact);
+    }
+  });
+
+  test('restore a record of which only the header is damaged', async () => {
+    await broker.close();
+    damage('header');
+    expect(await run('repair', '--apply')).toMatchObject({ code: 0 });
+    expect(await run('verify')).toMatchObject({
+      stdout: expect.stringContaining('clean; 7 tasks') as string,
+      code: 0,
+    });
+  });
+});
+
+test('a command reports which process has a folder open, and how to reach that', async () => {
+  for (const words of [
+    ['queue', 'ls'],
+    ['queue', 'pause', 'default'],
+  ]) {
+    expect(await run(...words)).toEqual({
+      stdout: '',
+      stderr: `escapement: ${folder}: process ${process.pid} on ${hostname()} has this folder open; reach its tasks by its HTTP API (tasksHandler): --url http://…\n`,
+      code: 2,
+    });
+  }
+  const url = await serveTasks({ broker, rootPath: '/admin' }, '/admin');
+  expect((await tasksCommand(['queue', 'ls', '--url', url])).stdout).toContain('default');
+});
+
+test('a command makes no folder, and takes no folder with other files for one with tasks', async () => {
+  const missing = join(folder, 'missing');
+  expect(await tasksCommand(['task', 'enqueue', '-t', 'work', '--path', missing])).toMatchObject({ code: 2 });
+  expect(await tasksCommand(['queue', 'ls', '--path', tmpdir()])).toMatchObject({
+    stderr: `escapement: ${tmpdir()}: there are no tasks in this folder\n`,
+    code: 2,
+  });
+  expect(await run('queue', 'ls', '--uri', 'redis://127.0.0.1')).toMatchObject({
+    stderr: 'escapement: --path and --uri cannot be used together\n',
+    code: 2,
+  });
+});
+
+function segments(): string[] {
+  return readdirSync(folder).filter((name) => name.endsWith('.segment'));
+}
+
+/** Flips a bit in the record of the first task: in the middle of its payload, or where its header begins. */
+function damage(where: 'payload' | 'header' = 'payload'): void {
+  const path = join(folder, segments()[0] ?? '');
+  const bytes = readFileSync(path);
+  const payloadAt = bytes.indexOf('xxxx');
+  const at = where === 'payload' ? payloadAt + 1_000 : bytes.lastIndexOf(MARKER, payloadAt) + 8;
+  bytes[at] = (bytes[at] ?? 0) ^ 1;
+  writeFileSync(path, bytes);
+}

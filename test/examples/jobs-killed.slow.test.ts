@@ -1,0 +1,134 @@
+/** The shop as a process that is killed while its tasks are in a folder or in Redis, with an account of every order. */
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { json } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { freshDatabase } from '../redis/redis-case.ts';
+import { startExample, temporaryFolder } from './support.ts';
+
+const WORKERS = 4;
+const ORDERS_PER_KILL = 50;
+
+let provider: Server;
+/** How often the provider was asked to charge an order. */
+let charges: Map<string, number>;
+beforeEach(async () => {
+  charges = new Map();
+  provider = createServer((request, response) => {
+    void json(request).then(async (body) => {
+      const { order } = body as { order: string };
+      charges.set(order, (charges.get(order) ?? 0) + 1);
+      await sleep(30);
+      response.end(`paid ${order}`);
+    });
+  }).listen(0, '127.0.0.1');
+  await once(provider, 'listening');
+});
+afterEach(() => {
+  provider.closeAllConnections();
+  provider.close();
+});
+
+interface RunningShop {
+  readonly process: ChildProcessWithoutNullStreams;
+  readonly url: string;
+  /** What it prints from now on. */
+  readonly lines: string[];
+}
+
+async function startShop(...broker: string[]): Promise<RunningShop> {
+  const payments = `http://127.0.0.1:${(provider.address() as AddressInfo).port}/`;
+  const options = ['--payments', payments, ...broker, '--workers', String(WORKERS)];
+  const process = startExample('jobs', ...options);
+  const lines: string[] = [];
+  const url = await new Promise<string>((resolve, reject) => {
+    createInterface(process.stdout).on('line', (line) => {
+      lines.push(line);
+      const address = /a shop at (.*)\/orders/.exec(line)?.[1];
+      if (address !== undefined) resolve(address);
+    });
+    process.once('close', () => {
+      reject(new Error(`the shop ended early: ${lines.join('\n')}`));
+    });
+  });
+  return { process, url, lines };
+}
+
+/** Sends orders until the shop is gone, and notes the ids of those that it has accepted. */
+async function sendOrders(url: string, prefix: string, accepted: string[]): Promise<void> {
+  for (let number = 1; ; number++) {
+    const id = `${prefix}-${number}`;
+    const body = JSON.stringify({ id, customer: 'ada', cents: 4_200 });
+    try {
+      const { status } = await fetch(`${url}/orders`, { method: 'POST', body });
+      if (status === 202) accepted.push(id);
+    } catch {
+      return;
+    }
+  }
+}
+
+const BROKERS = [
+  ['a folder', 2, () => Promise.resolve(['--folder', join(temporaryFolder(), 'shop')])],
+  // What was running at a kill is looked for once a minute.
+  ...(inject('redis').isThere ? [['Redis', 3, async () => ['--redis', await redis()]] as const] : []),
+] as const;
+
+async function redis(): Promise<string> {
+  const { url, dispose } = await freshDatabase();
+  onTestFinished(dispose);
+  return url;
+}
+
+describe.each(BROKERS)('the shop with its tasks in %s', (_, kills, open) => {
+  it(
+    'charges every order that it has accepted, though it is killed again and again, and few twice',
+    { timeout: 300_000 },
+    async () => {
+      const broker = await open();
+      const accepted: string[] = [];
+      const pickLists: string[] = [];
+      const note = ({ lines }: RunningShop): void => {
+        const ids = lines.flatMap((line) => /pick list for leipzig: (.*)/.exec(line)?.[1]?.split(' ') ?? []);
+        pickLists.push(...ids);
+      };
+      for (let kill = 1; kill <= kills; kill++) {
+        const shop = await startShop(...broker);
+        const sending = sendOrders(shop.url, `run-${kill}`, accepted);
+        while (accepted.length < ORDERS_PER_KILL * kill) await sleep(1);
+        await sleep(17 * kill);
+        shop.process.kill('SIGKILL');
+        await once(shop.process, 'close');
+        await sending;
+        note(shop);
+      }
+
+      const last = await startShop(...broker);
+      for (const id of accepted) {
+        const response = await fetch(`${last.url}/orders/${id}/wait`);
+        expect(await response.json()).toMatchObject({
+          id,
+          state: 'completed',
+          receipt: `paid ${id}`,
+          retried: 0,
+        });
+      }
+      await sleep(3_000); // the last pick list waits a second for one more order
+      last.process.kill('SIGTERM');
+      expect(await once(last.process, 'close')).toEqual([0, null]);
+      note(last);
+
+      // What was in work at a kill is done again, and nothing else.
+      const repeats = [...charges.values()].reduce((sum, times) => sum + times - 1, 0);
+      expect(repeats).toBeLessThanOrEqual(kills * WORKERS);
+      expect(accepted.filter((id) => !charges.has(id))).toEqual([]);
+      // A kill while a pick list of six is being made returns the orders to their group, minutes later.
+      expect(accepted.filter((id) => !pickLists.includes(id)).length).toBeLessThanOrEqual(kills * 6);
+    },
+  );
+});

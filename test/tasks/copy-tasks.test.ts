@@ -1,0 +1,318 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  Client,
+  copyTasks,
+  EmbeddedBroker,
+  Task,
+  type Broker,
+  type LeasedTask,
+  type TaskOptions,
+} from 'escapement/tasks';
+import { RedisBroker } from 'escapement/tasks/redis';
+import { checkBroker, ManualClock } from 'escapement/testing';
+import { afterEach, beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { freshDatabase } from '../redis/redis-case.ts';
+import { START_MS } from './support/bench.ts';
+
+const HOUR_MS = 3_600_000;
+const STATES = ['active', 'pending', 'scheduled', 'retry', 'archived', 'completed', 'aggregating'] as const;
+
+let clock: ManualClock;
+let directory: string;
+
+beforeEach(() => {
+  clock = new ManualClock({ nowMs: 1_000, wallMs: START_MS });
+  directory = mkdtempSync(join(tmpdir(), 'escapement-copy-'));
+});
+afterEach(() => {
+  rmSync(directory, { recursive: true });
+});
+
+async function memory(): Promise<EmbeddedBroker> {
+  const broker = await EmbeddedBroker.open({ clock });
+  onTestFinished(() => broker.close());
+  return broker;
+}
+
+async function folder(name: string): Promise<EmbeddedBroker> {
+  const broker = await EmbeddedBroker.open({ clock, dataPath: join(directory, name) });
+  onTestFinished(() => broker.close());
+  return broker;
+}
+
+async function redis(): Promise<RedisBroker> {
+  const database = await freshDatabase();
+  const broker = new RedisBroker({ url: database.url, clock });
+  onTestFinished(async () => {
+    await broker.close();
+    await database.dispose();
+  });
+  return broker;
+}
+
+async function lease(broker: Broker, queue = 'default'): Promise<LeasedTask> {
+  const [task] = await broker.dequeue(queue, 1, 30_000);
+  if (task === undefined) throw new Error(`queue '${queue}' has nothing to lease`);
+  return task;
+}
+
+/** Tasks of a broker that was filled. */
+const ALL = 15;
+
+/** Everything that a broker can have. Times are whole seconds, as Redis has them. */
+async function fill(broker: Broker): Promise<void> {
+  const client = new Client({ broker });
+  const add = (taskId: string, options: TaskOptions = {}): Promise<unknown> =>
+    client.enqueue(new Task(`type:${taskId}`, { id: taskId, é: '\u2028' }), { taskId, ...options });
+  const failure = { error: 'boom é', isFailure: true };
+  await add('done', { retentionMs: HOUR_MS, headers: { trace: 'ü', empty: '' }, maxRetry: 3 });
+  await add('failed', { timeoutMs: 7_000 });
+  await add('dead', { deadline: START_MS + 9 * HOUR_MS });
+  await add('lost', { uniqueTtlMs: HOUR_MS });
+  for (const id of ['first', 'second', 'third']) await add(id);
+  const done = await lease(broker);
+  await broker.writeResult(done, Uint8Array.of(0, 255, 10));
+  await broker.writeProgress(done, '{"step":2}');
+  await broker.complete(done);
+  await broker.retry(await lease(broker), failure, START_MS + HOUR_MS);
+  await broker.archive(await lease(broker), failure);
+  const lost = await lease(broker);
+  await broker.writeResult(lost, new Uint8Array());
+  await broker.retry(
+    lost,
+    { error: 'worker lost', isFailure: false, isRecovery: true },
+    START_MS + 2 * HOUR_MS,
+  );
+  for (const inMs of [9_000, 5_000, 7_000]) await add(`in ${inMs}`, { processInMs: inMs, queue: 'later' });
+  await add('large', { queue: 'later' });
+  for (const id of ['a', 'b']) await add(id, { group: 'g', queue: 'grouped' });
+  await add('c', { group: 'h', queue: 'grouped', processInMs: HOUR_MS });
+  await add('gone', { queue: 'empty' });
+  await broker.change('empty', { id: 'gone' }, 'delete');
+  await broker.pause('later');
+  const tick = { entryKey: 'nightly', atMs: START_MS };
+  const message = { ...lost.message, id: 'ticked', uniqueKey: '', queue: 'grouped' };
+  await broker.enqueueTick({ message, processAtMs: 0, uniqueTtlMs: 0 }, tick);
+  for (let n = 0; n < 3; n++) {
+    await broker.recordEnqueueEvent('entry', { taskId: `t${n}`, atMs: START_MS + n * 1_000 });
+  }
+  clock.advance(2_000);
+}
+
+/** Everything that an inspector shows, and what a lease has. */
+async function shown(broker: Broker): Promise<unknown> {
+  const page = { page: 1, size: 1_000 };
+  const queues = [];
+  for (const name of await broker.queues()) {
+    const stats = { ...(await broker.queueStats(name)), memoryBytes: 0 };
+    const tasks = [];
+    for (const state of STATES) {
+      for (const { message, result, ...others } of await broker.tasks(name, state, page)) {
+        const payload = Buffer.from(message.payload).toString();
+        tasks.push({ message: { ...message, payload }, result: result && [...result], ...others });
+      }
+    }
+    queues.push({
+      ...{ stats, tasks, groups: await broker.groups(name), days: await broker.history(name, 90) },
+      tick: await broker.lastTickMs(name, 'nightly'),
+    });
+  }
+  return { queues, events: await broker.enqueueEvents('entry', page) };
+}
+
+/** What is not shown: locks, recoveries, epochs. */
+async function hidden(broker: Broker): Promise<unknown> {
+  const client = new Client({ broker });
+  const duplicate = client.enqueue(new Task('type:lost', { id: 'lost', é: '\u2028' }), {
+    uniqueTtlMs: 1_000,
+  });
+  const code = await duplicate.catch((error: unknown) => (error as { code: string }).code);
+  await broker.change('default', { id: 'lost' }, 'run');
+  await broker.change('default', { state: 'pending' }, 'run').catch(() => undefined);
+  const leased = await broker.dequeue('default', 9, 30_000);
+  const lost = leased.find(({ message }) => message.id === 'lost');
+  return { code, recoveries: lost?.recoveries, order: leased.map(({ message }) => message.id) };
+}
+
+const HIDDEN = { code: 'ERR_TASK_DUPLICATE', recoveries: 1, order: ['first', 'second', 'third', 'lost'] };
+
+describe.runIf(inject('redis').isThere)('a copy by way of Redis', () => {
+  test('from memory to a dump, a folder, Redis and another folder shows what the first one does', async () => {
+    const first = await memory();
+    await fill(first);
+    const expected = await shown(first);
+    const dump = join(directory, 'jobs.jsonl');
+    const place = await folder('one');
+    const there = await redis();
+    const again = await folder('two');
+
+    const all = { queues: 4, tasks: ALL, added: ALL };
+    expect(await copyTasks(first, dump)).toEqual(all);
+    expect(await copyTasks(dump, place)).toEqual(all);
+    expect(await shown(place)).toEqual(expected);
+    expect(await copyTasks(place, there)).toEqual(all);
+    expect(await shown(there)).toEqual(expected);
+    expect(await copyTasks(there, again)).toEqual(all);
+    expect(await shown(again)).toEqual(expected);
+    expect(await shown(first)).toEqual(expected);
+
+    await again.close();
+    const reopened = await folder('two');
+    checkBroker(reopened);
+    expect(await shown(reopened)).toEqual(expected);
+    expect(await hidden(reopened)).toEqual(HIDDEN);
+    expect(await hidden(there)).toEqual(HIDDEN);
+  });
+
+  test('leases go on with larger epochs, and repair finds nothing in Redis', async () => {
+    const first = await redis();
+    await fill(first);
+    for (let n = 0; n < 5; n++) await first.release(await lease(first));
+    const { epoch } = await lease(first);
+    clock.advance(31_000);
+    const second = await folder('one');
+    await copyTasks(first, second);
+    const third = await redis();
+    await copyTasks(second, third);
+
+    expect(await third.repair('default', { apply: false })).toEqual([]);
+    expect(await third.repair('grouped', { apply: false })).toEqual([]);
+    expect((await lease(second)).epoch).toBeGreaterThan(epoch);
+    expect((await lease(third)).epoch).toBeGreaterThan(epoch);
+  });
+});
+
+describe('a copy', () => {
+  const TARGETS: readonly (readonly [name: string, open: () => Promise<Broker>])[] = [
+    ['memory', memory],
+    ['a folder', () => folder('target')],
+    ...(inject('redis').isThere ? [['Redis', redis] as const] : []),
+  ];
+
+  test.each(TARGETS)('to %s that was interrupted goes on, and doubles nothing', async (_, open) => {
+    const from = await memory();
+    await fill(from);
+    const to = await open();
+    const stop = new AbortController();
+    const onProgress = (done: number): void => {
+      if (done > 4) stop.abort(new Error('interrupted'));
+    };
+    const interrupted = copyTasks(from, to, { onProgress, signal: stop.signal });
+    await expect(interrupted).rejects.toThrow('interrupted');
+
+    const { tasks, added } = await copyTasks(from, to);
+    expect({ tasks, isPart: added > 0 && added < ALL }).toEqual({ tasks: ALL, isPart: true });
+    expect(await copyTasks(from, to)).toEqual({ queues: 4, tasks: ALL, added: 0 });
+    expect(await shown(to)).toEqual(await shown(from));
+  });
+
+  test.each(TARGETS)('to %s with other tasks is refused, unless they may stay', async (_, open) => {
+    const from = await memory();
+    await fill(from);
+    const to = await open();
+    await new Client({ broker: to }).enqueue(new Task('own'), { taskId: 'own' });
+
+    const message = 'tasks of the target that the source does not have: 1 of 1';
+    await expect(copyTasks(from, to)).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_EMPTY', message });
+    expect(await to.queues()).toEqual(['default']);
+    expect(await copyTasks(from, to, { merge: true })).toMatchObject({ added: ALL });
+    expect((await to.queueStats('default')).counts.pending).toBe(4);
+  });
+
+  test('of a broker with a running server or an active task is refused', async () => {
+    const from = await memory();
+    await fill(from);
+    const task = await lease(from);
+    await expect(copyTasks(from, await memory())).rejects.toMatchObject({
+      code: 'ERR_TASK_STATE',
+      message: "task 'first' of queue 'default' is active, and its lease lasts",
+    });
+    await from.release(task);
+    const server = { id: 's', host: 'h', pid: 7, workers: [], queues: {} };
+    await from.announceServer(() => server as never, 1_000);
+    await expect(copyTasks(from, await memory())).rejects.toMatchObject({ code: 'ERR_SERVER_STATE' });
+  });
+
+  test('has a task at the head of its queue whose worker was lost', async () => {
+    const from = await memory();
+    await fill(from);
+    await lease(from);
+    clock.advance(31_000);
+    const to = await memory();
+    await copyTasks(from, to);
+    const [recovered] = await to.dequeue('default', 1, 1_000);
+    expect(recovered).toMatchObject({ message: { id: 'first' }, recoveries: 1 });
+  });
+
+  test('of large payloads from a folder has them', async () => {
+    const from = await folder('one');
+    const payload = 'x'.repeat(100_000);
+    for (let n = 0; n < 30; n++) await new Client({ broker: from }).enqueue(new Task('large', payload));
+    const to = await folder('two');
+    await copyTasks(from, to);
+    const tasks = await to.tasks('default', 'pending', { page: 1, size: 30 });
+    expect(new Set(tasks.map(({ message }) => message.payload.length))).toEqual(new Set([100_002]));
+  });
+});
+
+describe('a dump', () => {
+  test('is never replaced, and a part of one is not taken for one', async () => {
+    const from = await memory();
+    await fill(from);
+    const path = join(directory, 'jobs.jsonl');
+    await expect(copyTasks(from, path, { signal: AbortSignal.abort() })).rejects.toThrow('aborted');
+    writeFileSync(`${path}.part`, 'what a killed copy has left');
+    await copyTasks(from, path);
+    expect(readdirSync(directory)).toEqual(['jobs.jsonl']);
+    await expect(copyTasks(from, path)).rejects.toMatchObject({ code: 'ERR_QUEUE_NOT_EMPTY' });
+  });
+
+  test('is JSON lines', async () => {
+    const from = await memory();
+    await fill(from);
+    const path = join(directory, 'jobs.jsonl');
+    await copyTasks(from, path);
+    const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
+    const [first, ...others] = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(first).toEqual({ format: 'escapement-tasks', version: 1, tasks: ALL });
+    expect(others.at(-1)).toEqual({ end: true, tasks: ALL });
+    expect(others.find(({ task }) => (task as { id?: string } | undefined)?.id === 'done')).toEqual({
+      task: {
+        ...{ id: 'done', type: 'type:done', queue: 'default', state: 'completed', group: '', uniqueKey: '' },
+        ...{ headers: { trace: 'ü', empty: '' }, maxRetry: 3, retried: 0, lastError: '', lastFailedAtMs: 0 },
+        ...{ timeoutMs: 1_800_000, deadlineMs: 0, retentionMs: HOUR_MS, completedAtMs: START_MS },
+        ...{ atMs: START_MS + HOUR_MS, recoveries: 0, lockEndsMs: 0, progress: '{"step":2}', result: 'AP8K' },
+        payload: Buffer.from('{"id":"done","é":"\u2028"}').toString('base64'),
+      },
+    });
+  });
+
+  const HEAD = '{"format":"escapement-tasks","version":1,"tasks":1}';
+  test.each([
+    ['', 'line 0: the end is missing'],
+    ['{"format":"other"}', 'line 1: it is not a dump of tasks'],
+    [HEAD.replace('1', '2'), 'line 1: version 2 is not known'],
+    [`${HEAD}\n{"queue"`, 'line 2: '],
+    [`${HEAD}\n{"task":{"state":"active"}}`, "line 2: 'active' is not a state"],
+    [`${HEAD}\n{"task":{"state":"pending"}}`, "line 2: 'id' must be a string"],
+    [`${HEAD}\n`, 'line 1: the end is missing'],
+    [`${HEAD}\n{"end":true,"tasks":1}`, 'line 2: 0 of 1 tasks are there'],
+  ])('that holds %j is refused', async (text, reason) => {
+    const path = join(directory, 'jobs.jsonl');
+    writeFileSync(path, text);
+    const copying = copyTasks(path, await memory());
+    await expect(copying).rejects.toMatchObject({
+      code: 'ERR_WIRE_MESSAGE',
+      message: expect.stringContaining(`${path}, ${reason}`) as string,
+    });
+  });
+
+  test('or a broker is all that can be copied', async () => {
+    const broker = await memory();
+    await expect(copyTasks({} as Broker, broker)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+    await expect(copyTasks(broker, '')).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+    await expect(copyTasks(join(directory, 'none'), broker)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+});
