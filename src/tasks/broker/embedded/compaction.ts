@@ -1,3 +1,4 @@
+import { inOwnTurn } from '../../../core/own-turn.ts';
 import type { Log } from '../../../log/log.ts';
 import type { CorruptionEvent, Segment } from '../../../log/segment.ts';
 import type { DamagePiece, RecordPiece, SegmentReader } from '../../../log/segment-reader.ts';
@@ -15,7 +16,9 @@ interface CompactedJournal {
   readonly liveBytes: number;
   /** Bytes of the files of the log. */
   readonly logBytes: number;
-  fileRemoved(): void;
+  /** Whether the latest entry of a task is in the segment. */
+  isLive(segment: number): boolean;
+  fileRemoved(segment: number): void;
   damaged(event: CorruptionEvent): void;
   begin(): void;
   task(row: TaskRow, payload?: Uint8Array): void;
@@ -37,12 +40,15 @@ const BYTES_PER_BYTE = 4;
 const LEAST_BYTES = 32 * 1_024;
 
 /** Bytes of one step, at most: a few milliseconds. */
-const MOST_BYTES = 512 * 1_024;
+const MOST_BYTES = 256 * 1_024;
+
+/** Bytes after which other callbacks of the event loop have their turn. */
+const BYTES_PER_TURN = 64 * 1_024;
 
 /**
  * Keeps the log of a durable broker small, in steps: with each write, a piece of the oldest segment is read, and the tasks whose
  * latest entry is there are written again, at the end. Then everything that belongs to no task is written again, and the segment
- * is removed. After beanstalkd. A task whose record was damaged after it was read is written again from memory.
+ * is removed. One without live tasks is not read at all. After beanstalkd. A task whose record was damaged after it was read is written again from memory.
  *
  *      ┌── oldest ──┐┌─────────┐┌── written ──
  *      │ . a . . b .││ c . d . ││ e f  a b          . is dead: removed, or written again later
@@ -53,6 +59,8 @@ export class Compaction {
   readonly #store: TaskStore;
   readonly #journal: CompactedJournal;
   readonly #maxBytesPerFile: number;
+  /** The segment that is to be removed, and what reads it. */
+  #segment: Segment | undefined;
   #reader: SegmentReader | undefined;
   /** Of the segment that was read to its end. */
   #state: 'reading' | 'writing' | 'written' = 'reading';
@@ -85,6 +93,7 @@ export class Compaction {
   async close(): Promise<void> {
     const reader = this.#reader;
     this.#reader = undefined;
+    this.#segment = undefined;
     this.#state = 'reading';
     this.#stuckWith = undefined;
     this.#damages = [];
@@ -100,17 +109,26 @@ export class Compaction {
   }
 
   async #begin(): Promise<void> {
-    this.#reader = await this.#journal.log.openReader(this.#journal.log.segments[0] as Segment);
+    const { log } = this.#journal;
+    const segment = log.segments[0] as Segment;
+    this.#segment = segment;
+    if (this.#journal.isLive(segment.number)) this.#reader = await log.openReader(segment);
+    else this.#writeTheRest();
   }
 
   async #rewrite(reader: SegmentReader, writtenBytes: number): Promise<void> {
     const from = reader.position.offset;
     const bytes = Math.min(Math.max(writtenBytes * BYTES_PER_BYTE, LEAST_BYTES), MOST_BYTES);
+    let turnFrom = from;
     while (reader.position.offset - from < bytes) {
       const pieces = await reader.next();
       for (const piece of pieces) {
-        if (piece.kind === 'record') this.#rewriteRecord(piece, reader.segment.number);
-        else if (piece.kind === 'damage') this.#damages.push(piece);
+        if (piece.kind === 'damage') this.#damages.push(piece);
+        if (piece.kind !== 'record') continue;
+        this.#rewriteRecord(piece, reader.segment.number);
+        if (piece.offset - turnFrom < BYTES_PER_TURN) continue;
+        turnFrom = piece.offset;
+        await new Promise<void>(inOwnTurn);
       }
       if (pieces.length > 0) continue;
       this.#writeTheRest();
@@ -153,7 +171,7 @@ export class Compaction {
   /** What was written again must be on the disk before the segment is removed. */
   async #finish(): Promise<void> {
     const { log } = this.#journal;
-    const segment = this.#reader?.segment;
+    const segment = this.#segment;
     if (segment !== undefined && this.#rewriteDamaged(segment)) {
       this.#wait();
       return;
@@ -162,7 +180,7 @@ export class Compaction {
     await log.sync();
     if (segment === undefined) return;
     await log.remove([segment]);
-    this.#journal.fileRemoved();
+    this.#journal.fileRemoved(segment.number);
   }
 
   /** Writes again what was in damaged records, from memory. Payloads that are not there are lost. @returns whether it has found a task. */

@@ -112,6 +112,8 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   entries = 0;
   /** Bytes of the latest entries of all tasks. */
   liveBytes: number;
+  /** Number of rows whose latest entry is in a segment, by its number. */
+  #liveRows: Map<number, number>;
   /** Called with the duration of a write, and of its sync if there was one, in milliseconds. */
   onCommit: ((durationMs: number) => void) | undefined;
   /** Called when a file of the log was removed. */
@@ -123,6 +125,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     this.#store = store;
     this.#log = log;
     this.liveBytes = liveBytes;
+    this.#liveRows = liveRowsOf(store);
     this.#options = options;
     this.#reload = reload;
     this.#compaction = new Compaction(store, this, options.maxBytesPerFile);
@@ -150,8 +153,13 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     return this.#log.segments.reduce((sum, { end }) => sum + end, 0);
   }
 
+  isLive(segment: number): boolean {
+    return (this.#liveRows.get(segment) ?? 0) > 0;
+  }
+
   /** A file of the log was compacted, and is gone. */
-  fileRemoved(): void {
+  fileRemoved(segment: number): void {
+    this.#liveRows.delete(segment);
     this.onRemoval?.();
   }
 
@@ -209,8 +217,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
 
   remove(removed: TaskRow, isWithQueue: boolean): void {
     const row = journaled(removed);
-    if (row.segment > 0) this.liveBytes -= row.bytes;
-    row.segment = -1;
+    this.#moveTo(-1, row, row.bytes);
     if (isWithQueue) return;
     const record = this.#begin(Kind.remove);
     record.number(row.number);
@@ -358,11 +365,22 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     record.writtenAt(position);
     record.release();
     for (const { row, bytes } of record.tasks) {
-      if (row.segment < 0) continue;
-      this.liveBytes += bytes - (row.segment > 0 ? row.bytes : 0);
-      row.segment = position.segment;
-      row.bytes = bytes;
+      if (row.segment >= 0) this.#moveTo(position.segment, row, bytes);
     }
+  }
+
+  /** The latest entry of a row is in that segment now, or in none. */
+  #moveTo(segment: number, row: JournaledRow, bytes: number): void {
+    const { segment: before } = row;
+    if (before > 0) {
+      this.liveBytes -= row.bytes;
+      this.#liveRows.set(before, (this.#liveRows.get(before) ?? 0) - 1);
+    }
+    row.segment = segment;
+    row.bytes = bytes;
+    if (segment < 0) return;
+    this.liveBytes += bytes;
+    this.#liveRows.set(segment, (this.#liveRows.get(segment) ?? 0) + 1);
   }
 
   /** A record is durable: its large payloads can be read from the disk. */
@@ -417,6 +435,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       this.#log = log;
       await before.close().catch(() => undefined); // files that were opened meanwhile, to read payloads
       this.liveBytes = liveBytes;
+      this.#liveRows = liveRowsOf(this.#store);
       this.#failure = undefined;
       this.#store.reserveSerials();
     } catch (error) {
@@ -424,6 +443,17 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       this.#fail(error);
     }
   }
+}
+
+/** O(tasks). */
+function liveRowsOf({ queues }: TaskStore): Map<number, number> {
+  const live = new Map<number, number>();
+  for (const { rows } of queues.values())
+    for (const row of rows.values()) {
+      const { segment } = journaled(row);
+      live.set(segment, (live.get(segment) ?? 0) + 1);
+    }
+  return live;
 }
 
 /** An active task is stored as one that is pending and has started: leases are not stored. */

@@ -305,6 +305,20 @@ test('a task that kills its process again and again is archived after maxRecover
   await server.shutdown();
 });
 
+test('a file of a broker whose tasks are all done is removed without being read', async () => {
+  const files = new FaultyFileSystem(new RecordingFileSystem());
+  const broker = await open({ maxBytesPerFile: 4_096 }, files);
+  files.calls.clear();
+  for (let nth = 0; nth < 200; nth++) {
+    await broker.enqueue(newTask({ payload: Buffer.alloc(200) }));
+    await broker.complete(await leaseOne(broker, QUEUE));
+  }
+  expect(files.calls.get('create')).toBeGreaterThan(10);
+  expect(files.calls.get('unlink')).toBeGreaterThan((files.calls.get('create') ?? 0) - 5);
+  expect(files.calls.get('read') ?? 0).toBe(0);
+  await checkBrokerLog(broker);
+});
+
 describe('a disk that is full', () => {
   test('refuses changes, keeps what was accepted and the leases, and goes on when there is room', async () => {
     const disk = new SmallDisk(new RecordingFileSystem(), 1e9);
