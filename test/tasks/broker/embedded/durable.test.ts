@@ -255,15 +255,6 @@ test.each([10, 2_000])(
   },
 );
 
-test('tasks that stay are not written again and again, however many files they fill', async () => {
-  const disk = new RecordingFileSystem();
-  const broker = await open({ maxBytesPerFile: 4_096 }, disk);
-  for (let at = 0; at < 300; at++) await broker.enqueue(newTask({ payload: new Uint8Array(1_000) }));
-  const written = disk.log.reduce((sum, done) => sum + (done.kind === 'write' ? done.bytes.length : 0), 0);
-  expect((await disk.list(dataPath)).length).toBeGreaterThan(80);
-  expect(written).toBeLessThan(400_000);
-});
-
 test('metrics report the sizes of the log, its writes and the files that were removed, until the broker is closed', async () => {
   const metrics = new RecordingMetrics();
   const maxBytesPerFile = 4_096;
@@ -303,20 +294,6 @@ test('a task that kills its process again and again is archived after maxRecover
   await clock.advanceAsync(1_000);
   expect([runs, (await broker.task(QUEUE, 'poison')).state]).toEqual([0, 'archived']);
   await server.shutdown();
-});
-
-test('a file of a broker whose tasks are all done is removed without being read', async () => {
-  const files = new FaultyFileSystem(new RecordingFileSystem());
-  const broker = await open({ maxBytesPerFile: 4_096 }, files);
-  files.calls.clear();
-  for (let nth = 0; nth < 200; nth++) {
-    await broker.enqueue(newTask({ payload: Buffer.alloc(200) }));
-    await broker.complete(await leaseOne(broker, QUEUE));
-  }
-  expect(files.calls.get('create')).toBeGreaterThan(10);
-  expect(files.calls.get('unlink')).toBeGreaterThan((files.calls.get('create') ?? 0) - 5);
-  expect(files.calls.get('read') ?? 0).toBe(0);
-  await checkBrokerLog(broker);
 });
 
 describe('a disk that is full', () => {
