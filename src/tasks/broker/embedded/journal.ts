@@ -11,6 +11,7 @@ import {
   type CorruptionEvent,
   type LogPosition,
 } from '../../../log/segment.ts';
+import { brokerClosed } from '../broker-errors.ts';
 import type { EnqueueEvent } from '../broker.ts';
 import {
   ENTRIES,
@@ -312,7 +313,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
       bytes += record.length;
       at = positionAfter(at, record.length);
     }
-    if (error === undefined) await this.#compaction.step(bytes);
+    if (error === undefined && !this.#isClosed) await this.#compaction.step(bytes);
     return { appended, error };
   }
 
@@ -327,6 +328,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     this.#nextAttempt?.cancel();
     this.#schedule.stop();
     await this.#commits.run(async () => {
+      this.#failure ??= brokerClosed(); // a step of the compaction may have added entries behind this one
       await this.#compaction.close();
       await this.#log.close();
     });

@@ -43,3 +43,27 @@ test('a file of a broker whose tasks are all done is removed without being read'
   await checkBrokerLog(broker);
   await broker.close();
 });
+
+test('a broker that is closed while its log is compacted writes nothing afterwards, and leaves no file open', async () => {
+  const broken: string[] = [];
+  for (let nth = 0; nth < 40; nth++) {
+    const files = new FaultyFileSystem(new RecordingFileSystem());
+    const broker = await open(files);
+    for (let kept = 0; kept < 30; kept++)
+      await broker.enqueue(newTask({ queue: 'kept', payload: Buffer.alloc(100) }));
+    for (let done = 0; done < nth; done++) {
+      await broker.enqueue(newTask({ payload: Buffer.alloc(300) }));
+      await broker.complete(await take(broker));
+    }
+    const last = broker.enqueue(newTask());
+    await new Promise(setImmediate);
+    await Promise.all([last, broker.close()]);
+    const calls = new Map(files.calls);
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+    const opened = (calls.get('open') ?? 0) + (calls.get('create') ?? 0);
+    if (opened !== calls.get('close'))
+      broken.push(`${opened} opened, ${calls.get('close')} closed after ${nth}`);
+    expect(files.calls).toEqual(calls);
+  }
+  expect(broken).toEqual([]);
+});
