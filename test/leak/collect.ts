@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 
 /** Full collections, with the turns in between that weak references and finalizers need. */
 export async function collect(): Promise<void> {
@@ -8,6 +8,16 @@ export async function collect(): Promise<void> {
     await nextTurn();
     gc();
   }
+}
+
+/** Whether an object is held by nobody: what is compiled in the background may hold it for a while. */
+export async function isCollected(object: WeakRef<object>): Promise<boolean> {
+  for (let round = 0; round < 50; round++) {
+    await collect();
+    if (object.deref() === undefined) return true;
+    await pause(10);
+  }
+  return false;
 }
 
 /** Bytes that the process holds outside the code itself, after a collection. */
