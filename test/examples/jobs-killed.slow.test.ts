@@ -120,7 +120,11 @@ describe.each(BROKERS)('the shop with its tasks in %s', (_, kills, open) => {
       }
       await sleep(3_000); // the last pick list waits a second for one more order
       last.process.kill('SIGTERM');
-      expect(await once(last.process, 'close')).toEqual([0, null]);
+      // 3: something was still to do, such as the report of each minute, or a pick list whose orders came back from a kill.
+      expect([
+        [0, null],
+        [3, null],
+      ]).toContainEqual(await once(last.process, 'close'));
       note(last);
 
       // What was in work at a kill is done again, and nothing else.
