@@ -92,7 +92,7 @@ export function ask(path: string): Promise<string | undefined> {
   });
 }
 
-/** Tells a connection which process this is: people want to know who has the lock. */
+/** Writes to a connection which process this is: people want to know who has the lock. */
 function answer(socket: Socket): void {
   socket.on('error', () => undefined); // most connections only find out whether there is a process
   socket.end(`process ${process.pid} on ${hostname()}`, () => socket.destroy());
