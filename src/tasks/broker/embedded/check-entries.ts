@@ -1,13 +1,6 @@
 import { TASK_STATES } from '../../task-state.ts';
-import {
-  ENTRIES,
-  EntryReader,
-  Kind,
-  readBody,
-  readHead,
-  readRunFields,
-  readState,
-} from './journal-format.ts';
+import { EntryReader } from './entry-bytes.ts';
+import { ENTRIES, Kind, readBody, readHead, readRunFields, readState } from './journal-format.ts';
 
 /** A task by its names. */
 export interface TaskName {

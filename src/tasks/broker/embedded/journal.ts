@@ -13,15 +13,8 @@ import {
 } from '../../../log/segment.ts';
 import { brokerClosed } from '../broker-errors.ts';
 import type { EnqueueEvent } from '../broker.ts';
-import {
-  ENTRIES,
-  EntryWriter,
-  Kind,
-  writeRunFields,
-  writeState,
-  writeTask,
-  type StoredState,
-} from './journal-format.ts';
+import { EntryWriter } from './entry-bytes.ts';
+import { ENTRIES, Kind, writeRunFields, writeState, writeTask, type StoredState } from './journal-format.ts';
 import { Compaction } from './compaction.ts';
 import { journaled, LARGEST_IN_MEMORY_BYTES, PayloadOnDisk, type JournaledRow } from './journaled-row.ts';
 import { listOf, type QueueState, type TaskRow } from './task-lists.ts';

@@ -1,6 +1,7 @@
 import type { LogPosition } from '../../../log/segment.ts';
 import type { TaskMessage } from '../../task-message.ts';
-import { EntryReader, readBody, withoutRuns, type TaskNames } from './journal-format.ts';
+import { EntryReader } from './entry-bytes.ts';
+import { readBody, withoutRuns, type TaskNames } from './journal-format.ts';
 import { TaskRow } from './task-lists.ts';
 
 /** Payloads of at most this size are kept in memory; larger ones are read from the disk. */

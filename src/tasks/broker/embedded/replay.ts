@@ -2,9 +2,9 @@ import type { Log } from '../../../log/log.ts';
 import type { CorruptionEvent, LogPosition } from '../../../log/segment.ts';
 import type { DamagePiece } from '../../../log/segment-reader.ts';
 import type { EnqueueEvent } from '../broker.ts';
+import { EntryReader } from './entry-bytes.ts';
 import {
   ENTRIES,
-  EntryReader,
   hasNotRun,
   isOnlyMessage,
   Kind,

@@ -8,7 +8,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import { RowsByTime } from '../../../../src/tasks/broker/embedded/rows-by-time.ts';
 import { NO_TIMER, QueueState, TaskList, TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
-import { type TaskStore, UniqueLocks } from '../../../../src/tasks/broker/embedded/task-store.ts';
+import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
+import { UniqueLocks } from '../../../../src/tasks/broker/embedded/unique-locks.ts';
 import { newTask, putIntoEach, QUEUE } from '../../../conformance/broker/support.ts';
 import { propertyRuns } from '../../../runs.ts';
 
