@@ -80,11 +80,12 @@ export interface SchedulerEnqueueEvent extends Pick<EnqueueEvent, 'taskId'> {
 
 export function queueInfoOf(stats: QueueStats): QueueInfo {
   const { queue, groups, latencyMs, processed, failed, processedTotal, failedTotal } = stats;
+  const { held, runnableMs } = stats;
   const counts = countsOf(stats.counts);
   const size = Object.values(counts).reduce((sum, count) => sum + count, 0);
   return {
     ...{ queue, paused: stats.isPaused, size, groups, ...counts },
-    ...{ latencyMs, memoryUsageBytes: stats.memoryBytes },
+    ...{ latencyMs, runnableMs, held, memoryUsageBytes: stats.memoryBytes },
     ...{ processed, failed, processedTotal, failedTotal },
     timestamp: new Date(stats.atMs),
   };

@@ -1,8 +1,8 @@
 import { CONSOLE_VIEW, consoleView } from '../core/console-view.ts';
 import { readOptions } from '../core/options.ts';
 import { requireIntegerAtLeast, requireObject, requireOneOf } from '../core/validate.ts';
-import { requireExistingQueueName, requireText } from './argument-checks.ts';
-import type { Broker, Defect, GroupInfo, Page, TaskTarget } from './broker/broker.ts';
+import { requireExistingQueueName, requireQueueName, requireText } from './argument-checks.ts';
+import type { Broker, Defect, GroupInfo, KeyStats, Page, TaskTarget } from './broker/broker.ts';
 import {
   dailyStatsOf,
   enqueueEventOf,
@@ -30,6 +30,7 @@ import {
   type WaitForOptions,
 } from './inspector-options.ts';
 import { encodePayload } from './payload.ts';
+import { requireLimits, type QueueLimits } from './queue-limits.ts';
 import { TaskInfo } from './task-info.ts';
 import { TASK_CHANGES, TASK_STATES, type TaskChange, type TaskState } from './task-state.ts';
 import { TaskWaits } from './task-waits.ts';
@@ -100,6 +101,32 @@ export class Inspector {
   async groups(queue: string): Promise<readonly GroupInfo[]> {
     requireExistingQueueName('queue', queue);
     return this.#broker.groups(queue);
+  }
+
+  /** Returns the limits of a queue, every rate with its burst; undefined if it has none, or does not exist. */
+  async limits(queue: string): Promise<QueueLimits | undefined> {
+    requireExistingQueueName('queue', queue);
+    return this.#broker.limits(queue);
+  }
+
+  /**
+   * Sets the limits of a queue, for all servers of the broker, within a second; undefined removes them. Runs in progress go on.
+   *
+   * @example
+   * ```ts
+   * await inspector.setLimits('mail', { rate: { tasks: 100, perMs: 1_000 }, perKey: { concurrency: 1 } });
+   * ```
+   */
+  async setLimits(queue: string, limits: QueueLimits | undefined): Promise<void> {
+    requireQueueName('queue', queue);
+    if (limits !== undefined) requireLimits('limits', limits);
+    await this.#broker.setLimits(queue, limits);
+  }
+
+  /** Returns a page of the keys of a queue that have tasks which wait or run, and what holds them back. */
+  async keys(queue: string, options: ListOptions = {}): Promise<readonly KeyStats[]> {
+    requireExistingQueueName('queue', queue);
+    return this.#broker.keys(queue, pageOf(options));
   }
 
   /** Pauses a queue: none of its tasks is started until it is resumed. Runs in progress go on. @throws `ERR_QUEUE_STATE` - it is paused. */

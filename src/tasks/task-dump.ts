@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { EscapementError } from '../core/errors.ts';
 import type { EnqueueEvent } from './broker/broker.ts';
+import { requireLimits, type QueueLimits } from './queue-limits.ts';
 import { TASKS_PER_PIECE, type Piece, type WholeQueue, type WholeTask } from './broker/transfer.ts';
 
 /*
@@ -186,8 +187,9 @@ function taskFromJson(json: Json): WholeTask {
   const headers = objectOf(json['headers']);
   for (const name of Object.keys(headers)) textIn(headers, name);
   const payload = bytesOf(textIn(json, 'payload'));
+  const key = json['key'] === undefined ? '' : textIn(json, 'key');
   return {
-    message: { ...texts, ...numbers, headers: headers as Record<string, string>, payload },
+    message: { ...texts, key, ...numbers, headers: headers as Record<string, string>, payload },
     state,
     ...numbersIn(json, ['atMs', 'recoveries', 'lockEndsMs']),
     result: result === undefined ? undefined : bytesOf(textIn(json, 'result')),
@@ -197,10 +199,13 @@ function taskFromJson(json: Json): WholeTask {
 
 function queueFromJson(json: Json): WholeQueue {
   const [ticks, days] = [rowsIn(json, 'ticks'), rowsIn(json, 'days')];
+  const { limits } = json;
+  if (limits !== undefined) requireLimits('limits', limits);
   return {
     name: textIn(json, 'name'),
     isPaused: json['isPaused'] === true,
     ...numbersIn(json, ['epoch', 'processedTotal', 'failedTotal']),
+    limits: limits as QueueLimits | undefined,
     ticks: ticks.map(([entryKey, atMs]) => [String(entryKey), numberOf(atMs)] as const),
     days: days.map(([date, ...counts]) => [String(date), numberOf(counts[0]), numberOf(counts[1])] as const),
   };

@@ -20,6 +20,8 @@ export class StoredTask {
   readonly retentionMs: number;
   /** Headers, which the handler receives. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Whom the task is for; empty if it has no key. */
+  readonly key: string;
 
   /** @internal By name, which is faster than a loop over names. */
   constructor(stored: Readonly<StoredTask>) {
@@ -33,6 +35,7 @@ export class StoredTask {
     this.timeoutMs = stored.timeoutMs;
     this.retentionMs = stored.retentionMs;
     this.headers = stored.headers;
+    this.key = stored.key;
   }
 }
 
@@ -54,6 +57,9 @@ export interface TaskMessage extends Readonly<StoredTask> {
   /** Name of the group; empty if there is none. */
   readonly group: string;
 }
+
+/** Ours. The header that has the key of a task on the wire: asynq's servers keep headers. */
+export const KEY_HEADER = 'escapement-key';
 
 /** Returns the message of a task that is removed when it is completed. */
 export function withoutRetention(message: TaskMessage): TaskMessage {

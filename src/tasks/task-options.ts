@@ -13,6 +13,8 @@ import { LAST_DATE_MS, MINUTE_MS } from '../core/units.ts';
 import { requireObject, requireString } from '../core/validate.ts';
 import { requireDuration, requireQueueName, requireText } from './argument-checks.ts';
 import type { NewTask } from './broker/broker-types.ts';
+import { requireKey } from './queue-limits.ts';
+import { KEY_HEADER } from './task-message.ts';
 import { formatGoDuration, formatUnixDate, quoteGoString } from './go-text.ts';
 import { randomId } from './random-id.ts';
 
@@ -57,6 +59,18 @@ export interface TaskOptions {
   readonly retentionMs?: number | undefined;
   /** The group of the task: its tasks are aggregated into one. @default none */
   readonly group?: string | undefined;
+  /**
+   * Whom the task is for: a tenant, an account. The waiting tasks of a queue are taken round robin over their keys, and `QueueLimits`
+   * may limit each key. At most 256 bytes of UTF-8.
+   *
+   * @default none: the tasks without a key are one key
+   */
+  readonly key?: string | undefined;
+  /**
+   * `'next'`: the task goes to the head of its queue, in front of all that wait there; with a key, in front of those with the same key.
+   * Only for a task that is due at once and in no group. @default 'normal': at the end
+   */
+  readonly priority?: 'normal' | 'next' | undefined;
   /** Headers, which the handler receives. Those of `enqueue` are added to those of the task. @default none */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
@@ -169,6 +183,18 @@ export const TASK_OPTIONS = {
     { kind: 'text', asynq: 'Group', label: 'group' },
     { flags: '-g, --group <group>', help: 'group with which it is aggregated' },
   ],
+  key: [
+    requireKey,
+    '',
+    { kind: 'text', asynq: 'Key', label: 'key' },
+    { flags: '--key <key>', help: 'whom the task is for: a tenant, an account' },
+  ],
+  priority: [
+    oneOf('normal', 'next'),
+    'normal' as const,
+    { kind: 'text', asynq: 'Priority' },
+    { flags: '--priority <priority>', help: "'next' for the head of its queue [default: normal]" },
+  ],
   headers: [
     requireHeaders,
     NO_HEADERS,
@@ -239,16 +265,22 @@ export function newTaskOf(task: TaskSource, over: TaskOptions, wallNowMs: number
   const uniqueTtlMs = over.uniqueTtlMs ?? base.uniqueTtlMs ?? TASK_OPTIONS.uniqueTtlMs[1];
   const onDuplicate = over.onDuplicate ?? base.onDuplicate ?? TASK_OPTIONS.onDuplicate[1];
   requireUniqueness(base, over);
+  const group = over.group ?? base.group ?? TASK_OPTIONS.group[1];
+  const processAtMs = dueTimeOf(hasDueTime(over) ? over : base, wallNowMs);
+  const isNext = (over.priority ?? base.priority) === 'next';
+  if (isNext) requireDueAtOnce(processAtMs, group, wallNowMs);
   return {
-    processAtMs: dueTimeOf(hasDueTime(over) ? over : base, wallNowMs),
+    processAtMs,
     uniqueTtlMs,
     onDuplicate,
+    isNext,
     message: {
       id: over.taskId ?? base.taskId ?? randomId(),
       type: task.type,
       queue,
       payload: task.payload,
       headers: mergeHeaders(base, over),
+      key: over.key ?? base.key ?? TASK_OPTIONS.key[1],
       maxRetry: over.maxRetry ?? base.maxRetry ?? TASK_OPTIONS.maxRetry[1],
       retried: 0,
       lastError: '',
@@ -258,9 +290,15 @@ export function newTaskOf(task: TaskSource, over: TaskOptions, wallNowMs: number
       uniqueKey: uniqueTtlMs > 0 ? lockOf(queue, over.uniqueKey ?? base.uniqueKey, task) : '',
       retentionMs: over.retentionMs ?? base.retentionMs ?? TASK_OPTIONS.retentionMs[1],
       completedAtMs: 0,
-      group: over.group ?? base.group ?? TASK_OPTIONS.group[1],
+      group,
     },
   };
+}
+
+function requireDueAtOnce(processAtMs: number, group: string, wallNowMs: number): void {
+  if (group !== '') throw wrongValue('options.priority', "'normal' where there is options.group", 'next');
+  if (processAtMs > wallNowMs)
+    throw wrongValue('options.priority', "'normal' where the task is due later", 'next');
 }
 
 function dueTimeOf({ processAt, processInMs }: TaskOptions, wallNowMs: number): number {
@@ -336,6 +374,7 @@ function requireHeaders(argument: string, headers: unknown): void {
   requireObject(argument, headers);
   for (const [name, value] of Object.entries(headers as Record<string, unknown>)) {
     if (!name.isWellFormed()) throw wrongValue(`a name of ${argument}`, 'well-formed Unicode', name);
+    if (name === KEY_HEADER) throw wrongValue(`a name of ${argument}`, 'another one: options.key has its value', name);
     requireString(`${argument}.${name}`, value);
     if (!value.isWellFormed()) throw wrongValue(`${argument}.${name}`, 'well-formed Unicode', value);
   }

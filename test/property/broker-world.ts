@@ -255,6 +255,7 @@ export class BrokerWorld {
           timeoutMs: 0,
           deadlineMs: 0,
           completedAtMs: 0,
+          key: '',
         },
       },
     };

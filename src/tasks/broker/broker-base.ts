@@ -24,6 +24,7 @@ const BROKER_OPERATIONS: Readonly<Record<BrokerOperation, true>> = {
   ...{ withdrawScheduler: true, scheduleEntries: true, recordEnqueueEvent: true, enqueueEvents: true },
   ...{ queues: true, queueStats: true, history: true, task: true, tasks: true, change: true },
   ...{ updatePayload: true, repair: true, pause: true, resume: true, removeQueue: true },
+  ...{ limits: true, setLimits: true, keys: true },
 };
 
 export const BROKER_OPERATION_NAMES = Object.keys(BROKER_OPERATIONS) as readonly BrokerOperation[];

@@ -40,6 +40,8 @@ export interface NewTask {
   readonly uniqueTtlMs: number;
   /** What happens if a task that waits holds the lock: see `TaskOptions.onDuplicate`. @default 'reject' */
   readonly onDuplicate?: 'reject' | 'replace' | 'extend';
+  /** Whether it goes to the head of the tasks with its key, if it is pending. @default false: to the end */
+  readonly isNext?: boolean;
 }
 
 /** One occurrence of a schedule. */
@@ -269,10 +271,37 @@ export interface QueueStats {
   readonly processedTotal: number;
   /** Of those, the failed ones. */
   readonly failedTotal: number;
+  /**
+   * Pending tasks that a limit holds back, by the kind of the limit: those of keys that are at their limit; all, if the queue is at its
+   * own.
+   */
+  readonly held: Readonly<Record<LimitKind, number>>;
+  /**
+   * How long the pending task has waited that was added first, of those that neither a limit nor a pause holds back, in milliseconds;
+   * 0 if there is none. If many keys wait, of the tasks of the thousand keys whose turn is next.
+   */
+  readonly runnableMs: number;
   /** Whether it is paused: nothing is dequeued. */
   readonly isPaused: boolean;
   /** When this was read, in wall-clock milliseconds. */
   readonly atMs: number;
+}
+
+/** What a limit limits: the runs at once, or those that start in a time. */
+export type LimitKind = 'concurrency' | 'rate';
+
+/** A key that has tasks which wait or run. */
+export interface KeyStats {
+  /** The key; empty for the tasks without one. */
+  readonly key: string;
+  /** Number of its pending tasks. */
+  readonly pending: number;
+  /** Number of its active tasks. */
+  readonly active: number;
+  /** The limit that it is at, of its own: no task of it can start; undefined if there is none. */
+  readonly heldBy: LimitKind | undefined;
+  /** When the limit of its rate ends, in milliseconds from now; undefined if it is not at that. */
+  readonly againInMs: number | undefined;
 }
 
 /** Counts of a queue on one day. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../../core/clock.ts';
+import type { QueueLimits } from '../queue-limits.ts';
 import type { TaskChange, TaskState } from '../task-state.ts';
 import type {
   BrokerListener,
@@ -9,6 +10,7 @@ import type {
   GroupInfo,
   GroupLimits,
   GroupTaking,
+  KeyStats,
   LeasedTask,
   LeaseHolder,
   LeaseHolderOptions,
@@ -87,7 +89,15 @@ export interface TaskBroker {
 
   // Processing.
 
-  /** Leases the first tasks of a queue, at most `limit`; none if it is paused. */
+  /**
+   * Leases the next tasks of a queue, at most `limit`, and no more than its limits allow; none if it is paused.
+   *
+   * One task of each key that has pending tasks, then the next one of each: a key gets its turn after at most as many tasks as there are
+   * other keys. Within a key the first one comes first. A key whose first task has come waits for its turn behind the others.
+   *
+   * Each lease takes a place until it ends (an operation ends the run, or the task is recovered and that run ends), and one token of each
+   * rate, which does not come back. When tasks that were held back may run, the listeners are notified of work.
+   */
   dequeue(queue: string, limit: number, leaseMs: number): Promise<readonly LeasedTask[]>;
 
   /**
@@ -102,7 +112,7 @@ export interface TaskBroker {
   /** Archives a task that failed for the last time. Counts as processed and failed. Frees its lock. */
   archive(task: LeasedTask, failure: TaskFailure): Promise<void>;
 
-  /** Returns a task to the head of its queue, as if it had not been leased. */
+  /** Returns a task to the head of the tasks with its key, as if it had not been leased. */
   release(task: LeasedTask): Promise<void>;
 
   /** Removes a task that was cancelled. Frees its lock. */
@@ -231,6 +241,13 @@ export interface BrokerAdministration {
    * @param options - `apply` to repair it; else nothing changes.
    */
   repair(queue: string, options: { readonly apply: boolean }): Promise<readonly Defect[]>;
+
+  /** Returns the limits of a queue, every rate with its burst; undefined if it has none, or does not exist. */
+  limits(queue: string): Promise<QueueLimits | undefined>;
+  /** Sets the limits of a queue, which is created if there is none; undefined removes them. Leases that exceed them go on. */
+  setLimits(queue: string, limits: QueueLimits | undefined): Promise<void>;
+  /** Returns a page of the keys that have pending or active tasks, in any order that stays the same while nothing changes. */
+  keys(queue: string, page: Page): Promise<readonly KeyStats[]>;
 
   /** Pauses a queue: nothing is dequeued. @throws EscapementError `ERR_QUEUE_STATE` - it is paused. */
   pause(queue: string): Promise<void>;

@@ -1,3 +1,4 @@
+import type { QueueLimits } from '../queue-limits.ts';
 import type { TaskMessage } from '../task-message.ts';
 import type { TaskState } from '../task-state.ts';
 import type { Broker, EnqueueEvent } from './broker.ts';
@@ -27,6 +28,8 @@ export interface WholeTask {
 export interface WholeQueue {
   readonly name: string;
   readonly isPaused: boolean;
+  /** What its servers may do together; undefined if there is no limit. */
+  readonly limits: QueueLimits | undefined;
   /** Epochs of its leases were at most this one until now. */
   readonly epoch: number;
   /** The latest tick of each schedule entry, in wall-clock milliseconds. */

@@ -82,6 +82,9 @@ export interface QueueJson extends Pick<
   readonly display_latency: string;
   readonly succeeded: number;
   readonly timestamp: string;
+  /** Ours, as are all that follow. */
+  readonly held: QueueInfo['held'];
+  readonly runnable_msec: number;
 }
 
 export interface DayJson extends Omit<DailyStats, 'date'> {
@@ -100,6 +103,8 @@ export function queueToJson(info: QueueInfo): QueueJson {
     ...countsOf(info),
     ...{ processed, succeeded: processed - failed, failed, paused },
     timestamp: timestamp.toISOString(),
+    held: info.held,
+    runnable_msec: Math.round(info.runnableMs),
   };
 }
 
@@ -109,6 +114,8 @@ export function queueFromJson(json: QueueJson): QueueView {
     ...{ queue, paused, size, groups, ...countsOf(json) },
     latencyMs: json.latency_msec,
     memoryUsageBytes: json.memory_usage_bytes,
+    held: json.held,
+    runnableMs: json.runnable_msec,
     ...{ processed, failed },
     timestamp: new Date(json.timestamp),
   };

@@ -108,7 +108,7 @@ export function infoToJson(info: TaskInfo): InfoJson {
   return Object.assign({}, info, { payload: undefined, result: undefined, progress: undefined });
 }
 
-const TEXTS = ['id', 'queue', 'type', 'lastError'] as const;
+const TEXTS = ['id', 'queue', 'type', 'lastError', 'key'] as const;
 const NUMBERS = ['maxRetry', 'retried', 'timeoutMs', 'retentionMs'] as const;
 
 /** @throws TypeError - it is not the JSON of a task. */
@@ -122,11 +122,11 @@ export function recordFromJson(json: unknown, payload: Uint8Array): TaskRecord {
   if (!isTaskState(info.state)) throw wrongValue('task.state', 'a state', info.state);
   requireObject('task.headers', info.headers);
   requireBoolean('task.isOrphaned', info.isOrphaned);
-  const { id, queue, type, maxRetry, retried, lastError, timeoutMs, retentionMs, headers } = info;
+  const { id, queue, type, maxRetry, retried, lastError, timeoutMs, retentionMs, headers, key } = info;
   const { state, isOrphaned } = info;
   return {
     message: {
-      ...{ id, queue, type, payload, maxRetry, retried, lastError, timeoutMs, retentionMs, headers },
+      ...{ id, queue, type, payload, maxRetry, retried, lastError, timeoutMs, retentionMs, headers, key },
       lastFailedAtMs: timeOf(info.lastFailedAt),
       deadlineMs: timeOf(info.deadline),
       completedAtMs: timeOf(info.completedAt),

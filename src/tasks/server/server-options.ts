@@ -12,6 +12,7 @@ import {
 import { requireMetrics, type MetricsProvider } from '../../metrics/provider.ts';
 import { requireBroker, requireQueueName } from '../argument-checks.ts';
 import type { Broker } from '../broker/broker.ts';
+import { requireLimitsByQueue, type QueueLimits } from '../queue-limits.ts';
 import { guardedLogger, requireLogger, silentLogger, type Logger } from '../reporting.ts';
 import type { Task } from '../task.ts';
 import type { ReceivedTask, TaskContext } from './handler.ts';
@@ -45,6 +46,11 @@ export interface ServerOptions {
    * @example { critical: 6, default: 3, low: 1 } // six tenths, three tenths and one tenth of the tasks, while all have some
    */
   readonly queues?: Readonly<Record<string, number>> | undefined;
+  /**
+   * Limits of queues, by their names: see `QueueLimits`. They are stored in the broker when the server starts, and hold for all servers
+   * of the broker together. @default those that the broker has
+   */
+  readonly limits?: Readonly<Record<string, QueueLimits>> | undefined;
   /** Whether no task is taken from a queue while one of higher priority has tasks. @default false */
   readonly strictPriority?: boolean | undefined;
   /**
@@ -116,6 +122,7 @@ const OPTIONS = {
   broker: [requireBroker],
   concurrency: [integer(1), undefined],
   queues: [requireQueues, { default: 1 }],
+  limits: [requireLimitsByQueue, {}],
   strictPriority: [requireBoolean, false],
   retryDelayMs: [requireFunction, defaultRetryDelayMs],
   isFailure: [requireFunction, undefined],

@@ -153,6 +153,8 @@ export class Server extends EventEmitter<ServerEvents> {
 
   async #start(handler: Handler): Promise<void> {
     await this.ping();
+    const { broker, limits } = this.#options;
+    for (const [queue, limitsOfQueue] of Object.entries(limits)) await broker.setLimits(queue, limitsOfQueue);
     if (this.#mustClose()) throw closedError('start');
     this.#components = new ServerComponents(this.#options, handler, this, () => this.#state());
     this.#status = 'active';

@@ -1,4 +1,4 @@
-import type { TaskMessage } from '../task-message.ts';
+import { KEY_HEADER, type TaskMessage } from '../task-message.ts';
 import { TaskMessageSchema } from './asynq-messages.gen.ts';
 import { ANY_TIME_MS, decodeMessage, encodeMessage, msOf, secondsOf, wireTimeoutOf } from './protobuf.ts';
 
@@ -7,6 +7,7 @@ import { ANY_TIME_MS, decodeMessage, encodeMessage, msOf, secondsOf, wireTimeout
  * a third of the time of the library. Messages that are long, or have negative numbers or strings that are not well-formed Unicode,
  * are left to the library, which also makes the errors.
  */
+
 
 /** @throws EscapementError `ERR_WIRE_MESSAGE` - the message cannot be encoded. */
 export function encodeTaskMessage(message: TaskMessage): Buffer {
@@ -31,7 +32,7 @@ export function encodeAnyTaskMessage(message: TaskMessage): Uint8Array {
     retention: secondsOf(message.retentionMs),
     completedAt: secondsOf(message.completedAtMs),
     groupKey: message.group,
-    headers: message.headers,
+    headers: message.key === '' ? message.headers : { ...message.headers, [KEY_HEADER]: message.key },
   });
 }
 
@@ -39,12 +40,14 @@ export function encodeAnyTaskMessage(message: TaskMessage): Uint8Array {
 export function decodeTaskMessage(bytes: Uint8Array): TaskMessage {
   const message = decodeMessage(TaskMessageSchema, bytes);
   const timeoutMs = msOf(message.timeout);
+  const { [KEY_HEADER]: key = '', ...headers } = message.headers;
   return {
     id: message.id,
     type: message.type,
     queue: message.queue,
     payload: message.payload,
-    headers: message.headers,
+    headers: key === '' ? message.headers : headers,
+    key,
     maxRetry: message.retry,
     retried: message.retried,
     lastError: message.errorMsg,
@@ -94,6 +97,7 @@ export function writeTaskMessage(message: TaskMessage): Buffer | undefined {
   seconds(13, message.completedAtMs);
   text(14, message.group);
   for (const name of Object.keys(message.headers)) header(15, name, message.headers[name]);
+  if (message.key !== '') header(15, KEY_HEADER, message.key);
   return isAsUsual() ? Buffer.from(scratch.subarray(0, at)) : undefined;
 }
 
@@ -106,9 +110,10 @@ function greatestSizeOf({
   uniqueKey,
   group,
   headers,
+  key,
 }: TaskMessage): number {
   let characters =
-    type.length + id.length + queue.length + lastError.length + uniqueKey.length + group.length;
+    type.length + id.length + queue.length + lastError.length + uniqueKey.length + group.length + key.length;
   let others = OTHER_BYTES;
   for (const name of Object.keys(headers)) {
     characters += name.length + (headers[name]?.length ?? 0);

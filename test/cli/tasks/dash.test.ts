@@ -107,6 +107,7 @@ const FRAME: DashFrame = {
 const COUNTS = { active: 0, pending: 20, aggregating: 0, scheduled: 0, retry: 0, archived: 0, completed: 0 };
 const NUMBERS = { size: 20, groups: 0, latencyMs: 0, memoryUsageBytes: 0, processed: 0, failed: 0 };
 const QUEUE: QueueView = {
+  ...{ held: { concurrency: 0, rate: 0 }, runnableMs: 0 },
   queue: 'default',
   paused: true,
   ...COUNTS,

@@ -75,6 +75,7 @@ export function newTask(parts: TaskParts = {}): NewTask {
       uniqueKey: '',
       retentionMs: 0,
       completedAtMs: 0,
+      key: '',
       group: '',
       ...message,
     },

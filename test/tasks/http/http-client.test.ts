@@ -19,6 +19,7 @@ describe('a client with a URL', () => {
         processInMs: undefined,
       },
       ...{ retentionMs: 5_000, group: 'g', headers: { trace: 'ä', __proto__x: '' } },
+      ...{ key: 'tenant ä', priority: 'normal' as const },
     },
     {
       ...{ queue: 'low', taskId: 'b', maxRetry: 0, timeoutMs: 0, deadline: START_MS + 9_000 },
@@ -30,7 +31,7 @@ describe('a client with a URL', () => {
         processInMs: 70,
         retentionMs: 0,
       },
-      ...{ group: 'g', headers: {} },
+      ...{ group: 'g', headers: {}, key: 'b', priority: 'normal' as const },
     },
   ];
 

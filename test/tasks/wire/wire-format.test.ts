@@ -37,7 +37,7 @@ const CENTURY_MS = 36_525 * 86_400_000;
 
 function messages(time: fc.Arbitrary<number>): fc.Arbitrary<TaskMessage> {
   return fc.record({
-    ...{ id: text, type: text, queue: text, uniqueKey: text, group: text, lastError: text },
+    ...{ id: text, type: text, queue: text, uniqueKey: text, group: text, lastError: text, key: text },
     payload: fc.uint8Array(),
     // A map that comes from the wire has `__proto__` as a name like any other.
     headers: fc.dictionary(fc.oneof(text, fc.constant('__proto__')), text, { noNullPrototype: true }),
@@ -49,7 +49,7 @@ function messages(time: fc.Arbitrary<number>): fc.Arbitrary<TaskMessage> {
 
 const task: TaskMessage = {
   ...{ id: 'id', type: 't', queue: 'q', payload: Buffer.from([1]), headers: {}, group: '', uniqueKey: '' },
-  ...{ maxRetry: 3, retried: 0, lastError: '', lastFailedAtMs: 0 },
+  ...{ maxRetry: 3, retried: 0, lastError: '', lastFailedAtMs: 0, key: '' },
   ...{ timeoutMs: 30_000, deadlineMs: 0, retentionMs: 0, completedAtMs: 0 },
 };
 
@@ -309,7 +309,7 @@ const hex = (written: Uint8Array): string => Buffer.from(written).toString('hex'
 
 const nothing: TaskMessage = {
   ...{ id: '', type: '', queue: '', payload: Buffer.alloc(0), headers: {}, group: '', uniqueKey: '' },
-  ...{ maxRetry: 0, retried: 0, lastError: '', lastFailedAtMs: 0 },
+  ...{ maxRetry: 0, retried: 0, lastError: '', lastFailedAtMs: 0, key: '' },
   ...{ timeoutMs: 0, deadlineMs: 0, retentionMs: 0, completedAtMs: 0 },
 };
 
@@ -331,7 +331,7 @@ describe('golden bytes of asynq are read, and written the same', () => {
   it('golden bytes of a task with all fields are read, and written the same', () => {
     const task: TaskMessage = {
       ...{ id: 'id1', type: 't', queue: 'q', payload: Buffer.from([1, 2]), headers: { a: 'b' }, group: 'g' },
-      ...{ maxRetry: 3, retried: 1, lastError: 'boom', lastFailedAtMs: 1_699_999_999_000 },
+      ...{ maxRetry: 3, retried: 1, lastError: 'boom', lastFailedAtMs: 1_699_999_999_000, key: '' },
       ...{ timeoutMs: 30_000, deadlineMs: 1_700_000_000_000 },
       ...{ retentionMs: 3_600_000, completedAtMs: 1_700_000_100_000 },
       uniqueKey: 'asynq:{q}:unique:t:0cb988d042a7f28dd5fe2b55b3f5ac7a',

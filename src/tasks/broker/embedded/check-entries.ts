@@ -82,12 +82,8 @@ type Read = (reader: EntryReader) => { readonly number?: number; readonly task?:
 
 /** Reads all of an entry of each kind. */
 const READERS: Readonly<Record<number, Read>> = {
-  [Kind.task](reader) {
-    const { number, stored, id, names } = readHead(reader);
-    readBody(reader);
-    requireState(stored.state);
-    return { number: finite(number), task: { queue: names.queue, id } };
-  },
+  [Kind.task]: (reader) => task(reader, Kind.task),
+  [Kind.keyedTask]: (reader) => task(reader, Kind.keyedTask),
   [Kind.change](reader) {
     const number = finite(reader.number());
     requireState(readState(reader).state);
@@ -122,6 +118,7 @@ const READERS: Readonly<Record<number, Read>> = {
     return {};
   },
   [Kind.tick]: timeAndTexts,
+  [Kind.rate]: timeAndTexts,
   [Kind.event]: timeAndTexts,
   [Kind.events]: textAndJson,
   [Kind.serial](reader) {
@@ -129,6 +126,13 @@ const READERS: Readonly<Record<number, Read>> = {
     return {};
   },
 };
+
+function task(reader: EntryReader, kind: number): ReturnType<Read> {
+  const { number, stored, id, names } = readHead(reader, kind);
+  readBody(reader);
+  requireState(stored.state);
+  return { number: finite(number), task: { queue: names.queue, id } };
+}
 
 function textAndJson(reader: EntryReader): object {
   reader.text();

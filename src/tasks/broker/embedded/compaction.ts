@@ -159,8 +159,8 @@ export class Compaction {
   #rewriteRecord({ payload }: RecordPiece, segment: number): void {
     const reader = new EntryReader(payload);
     for (let kind = reader.next(); kind !== undefined; kind = reader.next()) {
-      if (kind !== Kind.task) continue;
-      const { number, id, names } = readHead(reader);
+      if (kind !== Kind.task && kind !== Kind.keyedTask) continue;
+      const { number, id, names } = readHead(reader, kind);
       const row = this.#store.queues.get(names.queue)?.rows.get(id);
       if (!(row instanceof JournaledRow) || row.number !== number || row.segment !== segment) continue;
       this.#journal.begin();

@@ -44,6 +44,10 @@ export const Kind = {
   events: 12,
   /** Numbers of tasks and epochs of leases were smaller than this one until now. */
   serial: 13,
+  /** As `task`, of one that has a key. */
+  keyedTask: 14,
+  /** When the bucket of a rate will be full. */
+  rate: 15,
 } as const;
 
 /** Where a task stands: its state, and when it entered it. */
@@ -67,7 +71,7 @@ export interface RunFields {
 }
 
 /** What most tasks of a log have in common with others. */
-export type TaskNames = Pick<TaskMessage, 'queue' | 'type'>;
+export type TaskNames = Pick<TaskMessage, 'queue' | 'type' | 'key'>;
 
 /** What an entry of a task begins with. */
 export interface TaskHead {
@@ -124,6 +128,7 @@ export function writeTask(
   writer.text(message.queue);
   writer.text(message.id);
   writer.text(message.type);
+  if (message.key !== '') writer.text(message.key);
   writer.text(message.uniqueKey);
   writer.number(message.maxRetry);
   const payloadStart = writer.blob(payload);
@@ -148,21 +153,23 @@ export function writeTask(
   return payloadStart;
 }
 
-const NO_NAMES: TaskNames = Object.freeze({ queue: '', type: '' });
+const NO_NAMES: TaskNames = Object.freeze({ queue: '', type: '', key: '' });
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 const NOT_RUN: RunFields = Object.freeze({
   ...{ retried: 0, recoveries: 0, lastFailedAtMs: 0, completedAtMs: 0, lastError: '' },
 });
 
 /** @param before - the names that were read before. */
-export function readHead(reader: EntryReader, before = NO_NAMES): TaskHead {
+export function readHead(reader: EntryReader, kind: number, before = NO_NAMES): TaskHead {
   const number = reader.number();
   const stored = readState(reader);
   const ran = readRunFields(reader);
   const queue = reader.textLike(before.queue);
   const id = reader.text();
   const type = reader.textLike(before.type);
-  const names = queue === before.queue && type === before.type ? before : { queue, type };
+  const key = kind === Kind.keyedTask ? reader.textLike(before.key) : '';
+  const isSame = queue === before.queue && type === before.type && key === before.key;
+  const names = isSame ? before : { queue, type, key };
   return { number, stored, ran, id, names };
 }
 
@@ -204,7 +211,7 @@ export function isOnlyMessage(reader: EntryReader, { ran }: TaskHead, largestPay
 
 export function messageOf(
   id: string,
-  { queue, type }: TaskNames,
+  { queue, type, key }: TaskNames,
   ran: RunFields,
   body: BodyFields,
 ): TaskMessage {
@@ -216,6 +223,7 @@ export function messageOf(
     queue,
     payload,
     headers,
+    key,
     maxRetry,
     retried,
     lastError,

@@ -194,7 +194,7 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
   /** A task was added, or has another payload. `payload` is that of the row, wherever it is. */
   task(added: TaskRow, payload: Uint8Array = added.message.payload): void {
     const row = journaled(added);
-    const record = this.#begin(Kind.task);
+    const record = this.#begin(row.message.key === '' ? Kind.task : Kind.keyedTask);
     const lockEndsMs = this.#lockEndsMs(row);
     const start = writeTask(record, row.number, stateOf(this.#store, row), lockEndsMs, row, payload);
     record.tasks.push({ row, bytes: record.end(), payload, payloadStart: start });

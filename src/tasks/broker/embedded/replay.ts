@@ -107,7 +107,7 @@ export class Loading {
   record(payload: Buffer, position: LogPosition): void {
     const reader = new EntryReader(payload);
     for (let kind = reader.next(); kind !== undefined; kind = reader.next()) {
-      if (kind === Kind.task) this.#task(reader, position, payload.length);
+      if (kind === Kind.task || kind === Kind.keyedTask) this.#task(kind, reader, position, payload.length);
       else if (kind === Kind.change) this.#change(reader);
       else if (kind === Kind.remove) this.#remove(this.#rows.get(reader.number()));
       else if (kind === Kind.start) this.#start(reader);
@@ -147,8 +147,8 @@ export class Loading {
     return recovered;
   }
 
-  #task(reader: EntryReader, position: LogPosition, recordBytes: number): void {
-    const head = readHead(reader, this.#names);
+  #task(kind: number, reader: EntryReader, position: LogPosition, recordBytes: number): void {
+    const head = readHead(reader, kind, this.#names);
     const { number, id, names, stored } = head;
     this.#names = names;
     const queue = this.#store.openQueue(names.queue);

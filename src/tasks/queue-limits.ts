@@ -1,0 +1,87 @@
+import { wrongValue } from '../core/errors.ts';
+import { checkOptions, integer, milliseconds, type Check, type OptionTable } from '../core/options.ts';
+import { requireObject } from '../core/validate.ts';
+import { requireQueueName, requireText } from './argument-checks.ts';
+
+/** At most how many runs may start in a time: a token bucket. */
+export interface Rate {
+  /** Number of tasks: an integer of at least 1. */
+  readonly tasks: number;
+  /** The time, in milliseconds: at least 1. */
+  readonly perMs: number;
+  /** At most how many start at once, after a pause: an integer of at least 1. @default tasks */
+  readonly burst?: number | undefined;
+}
+
+/** Limits of one key, or of a whole queue. */
+interface Limits {
+  /** At most how many tasks run at once: an integer of at least 1. @default any number */
+  readonly concurrency?: number | undefined;
+  /** At most how many runs start in a time. @default any number */
+  readonly rate?: Rate | undefined;
+}
+
+/** What all servers of a broker together may do with the tasks of a queue. */
+export interface QueueLimits extends Limits {
+  /** Limits of each key. The tasks without a key are one key. @default none */
+  readonly perKey?: Limits | undefined;
+}
+
+/** Longest key, in bytes of UTF-8. */
+const LONGEST_KEY_BYTES = 256;
+
+/** Requires the key of a task. */
+export function requireKey(argument: string, value: unknown): asserts value is string {
+  requireText(argument, value);
+  if (Buffer.byteLength(value) > LONGEST_KEY_BYTES)
+    throw wrongValue(argument, `at most ${LONGEST_KEY_BYTES} bytes of UTF-8`, value);
+}
+
+const RATE = {
+  tasks: [integer(1)],
+  perMs: [milliseconds(1)],
+  burst: [integer(1), undefined],
+} satisfies OptionTable<Rate>;
+
+const LIMITS = {
+  concurrency: [integer(1), undefined],
+  rate: [nested('Rate', RATE), undefined],
+} satisfies OptionTable<Limits>;
+
+const QUEUE_LIMITS = {
+  ...LIMITS,
+  perKey: [nested('QueueLimits', LIMITS), undefined],
+} satisfies OptionTable<QueueLimits>;
+
+export const requireLimits: Check = nested('QueueLimits', QUEUE_LIMITS);
+
+/** Requires limits by the names of queues. */
+export const requireLimitsByQueue: Check = (argument, value) => {
+  requireObject(argument, value);
+  for (const [name, limits] of Object.entries(value as object)) {
+    requireQueueName(`a name of ${argument}`, name);
+    requireLimits(`${argument}.${name}`, limits);
+  }
+};
+
+function nested(subject: string, table: Parameters<typeof checkOptions>[2]): Check {
+  return (argument, value) => {
+    checkOptions(subject, value, table, argument);
+  };
+}
+
+/** Returns a frozen copy in which every rate has its burst; undefined if there is no limit. */
+export function limitsOf(given: QueueLimits | undefined): QueueLimits | undefined {
+  if (given === undefined) return undefined;
+  const perKey = given.perKey && limitsOfOne(given.perKey);
+  const limits = { ...limitsOfOne(given), ...(perKey && { perKey }) };
+  return Object.keys(limits).length === 0 ? undefined : Object.freeze(limits);
+}
+
+function limitsOfOne({ concurrency, rate }: Limits): Limits | undefined {
+  if (concurrency === undefined && rate === undefined) return undefined;
+  return Object.freeze({
+    ...(concurrency !== undefined && { concurrency }),
+    ...(rate && { rate: Object.freeze({ ...rate, burst: rate.burst ?? rate.tasks }) }),
+  });
+}
