@@ -1,32 +1,39 @@
 import type { TaskRecord } from 'escapement/tasks';
 import { expect } from 'vitest';
 import { GROUPS } from './broker-actions.ts';
-import { byId } from './broker-model-parts.ts';
+import { byId, byKey } from './broker-model-parts.ts';
 import type { BrokerSide } from './broker-side.ts';
 
 const LISTED = ['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'] as const;
 const PAGE = { page: 1, size: 1_000 };
 
+/** What is seen of each queue: of keys, which have the next turns. */
+export type ShownBroker = Readonly<Record<string, { readonly turns: readonly string[] }>>;
+
 /** All that can be seen of a broker, as the model shows it. */
-export async function showBroker(side: BrokerSide): Promise<unknown> {
+export async function showBroker(side: BrokerSide): Promise<ShownBroker> {
   const queues = await side.broker.queues();
   const shown = await Promise.all(queues.map((queue) => showQueue(side, queue)));
   return Object.fromEntries(shown.map((one, at) => [queues[at], one]));
 }
 
-async function showQueue({ broker, ties }: BrokerSide, queue: string): Promise<unknown> {
-  const [stats, groups, tasks, inGroups] = await Promise.all([
+async function showQueue({ broker, ties }: BrokerSide, queue: string): Promise<ShownBroker[string]> {
+  const [stats, limits, keys, groups, tasks, inGroups] = await Promise.all([
     broker.queueStats(queue),
+    broker.limits(queue),
+    broker.keys(queue, PAGE),
     broker.groups(queue),
     Promise.all(LISTED.map((state) => broker.tasks(queue, state, PAGE))),
     Promise.all(GROUPS.map((group) => broker.tasks(queue, 'aggregating', PAGE, group))),
   ]);
-  const { isPaused, processedTotal, failedTotal, counts } = stats;
+  const { isPaused, processedTotal, failedTotal, counts, held } = stats;
   for (const [at, state] of LISTED.entries()) expect(counts[state]).toBe(tasks[at]?.length);
   expect(stats.groups).toBe(groups.length);
   const sizes = Object.fromEntries(groups.map(({ group, size }) => [group, size]));
   // In which order tasks are active that were recovered, or are held, is not promised.
-  const [active = [], ...others] = tasks;
+  const [active = [], pending = [], ...others] = tasks;
+  const isHeld = new Map(keys.map(({ key, heldBy }) => [key, heldBy !== undefined]));
+  const turns = new Set(pending.map(({ message }) => message.key));
   const shownGroups = inGroups.map((records, at): [string, TaskRecord[]] => {
     const group = GROUPS[at] as string;
     const waiting = sizes[group] ?? 0;
@@ -36,7 +43,14 @@ async function showQueue({ broker, ties }: BrokerSide, queue: string): Promise<u
     isPaused,
     processed: processedTotal,
     failed: failedTotal,
-    tasks: [ties === 'id' ? [...active].sort(byId) : active, ...others],
+    limits,
+    held,
+    // A part of a token that is missing does not count.
+    keys: keys
+      .map((one) => ({ ...one, againInMs: one.againInMs && Math.round(one.againInMs) }))
+      .sort((a, b) => (a.key < b.key ? -1 : 1)),
+    turns: [...turns].filter((key) => isHeld.get(key) === false),
+    tasks: [ties === 'id' ? [...active].sort(byId) : active, [...pending].sort(byKey), ...others],
     sizes,
     groups: Object.fromEntries(shownGroups),
     aggregating: counts.aggregating,

@@ -55,9 +55,12 @@ export class BrokerWorld {
     done?: (action: BrokerAction) => void,
   ): Promise<void> {
     const world = new BrokerWorld(side, model);
+    model.arrangeAs(await showBroker(side));
     for (const action of history) {
       await world.#do(action);
-      expect(await showBroker(side)).toEqual(model.show());
+      const shown = await showBroker(side);
+      model.arrangeAs(shown);
+      expect(shown).toEqual(model.show());
       await side.check();
       done?.(action);
     }
@@ -169,6 +172,12 @@ export class BrokerWorld {
         return this.#same(broker[action.do](action.queue), () => {
           model[action.do](action.queue);
         });
+      case 'setLimits': {
+        const { queue, limits } = action;
+        return this.#same(broker.setLimits(queue, limits), () => {
+          model.setLimits(queue, limits);
+        });
+      }
       case 'reopen':
         if (this.#side.reopen === undefined) return;
         await this.#side.reopen();
@@ -231,18 +240,21 @@ export class BrokerWorld {
     return this.#side.wallNow() + delay * UNIT_MS + ownMs;
   }
 
-  #newTask({ id, queue, group, key, delay, ttlMs, retentionMs, onDuplicate }: TaskSpec): NewTask {
+  #newTask(spec: TaskSpec): NewTask {
+    const { id, queue, group, key, lock, isNext, delay, ttlMs, retentionMs, onDuplicate } = spec;
     return {
       onDuplicate,
+      isNext,
       processAtMs: delay === 0 ? 0 : this.#momentAfter(delay),
-      uniqueTtlMs: key === '' ? 0 : ttlMs,
+      uniqueTtlMs: lock === '' ? 0 : ttlMs,
       message: {
         ...{
           id,
           queue,
           group,
+          key,
           retentionMs,
-          uniqueKey: key === '' ? '' : `asynq:{${queue}}:unique:t:${key}`,
+          uniqueKey: lock === '' ? '' : `asynq:{${queue}}:unique:t:${lock}`,
           type: 't',
           payload: new Uint8Array(PAYLOAD_BYTES[id] ?? 1).fill(++this.#made),
           headers: {},
@@ -255,7 +267,6 @@ export class BrokerWorld {
           timeoutMs: 0,
           deadlineMs: 0,
           completedAtMs: 0,
-          key: '',
         },
       },
     };
