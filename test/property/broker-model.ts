@@ -86,7 +86,7 @@ export class BrokerModel {
     const row = lock.task;
     const { id, retried, lastError, lastFailedAtMs, group, key } = row.message;
     row.message = { ...message, id, retried, lastError, lastFailedAtMs };
-    const isSame = group === message.group && key === message.key;
+    const isSame = group === message.group && key === message.key && isNext !== true;
     const isInPlace = ['pending', 'aggregating'].includes(row.state) && isSame;
     if (processAtMs > this.#nowMs) this.#enter(row, 'scheduled', processAtMs);
     else if (!isInPlace) this.#makeReady(row, isNext);
@@ -308,7 +308,7 @@ export class BrokerModel {
   }
 
   /** The process ends, and another one opens the broker: what was in work goes back, and what is due by now happens. */
-  reopen(): void {
+  reopen(hasTokens = true): void {
     for (const [queue, home] of this.#queues) {
       for (const set of home.sets) this.#reclaim(queue, set);
       for (const row of this.#in(queue, 'active').reverse()) {
@@ -319,6 +319,7 @@ export class BrokerModel {
     this.sweep([...this.#queues.keys()]);
     for (const home of this.#queues.values()) {
       home.ring = [];
+      if (!hasTokens) home.fullAtMs.clear();
       arrange(home, this.#nowMs);
     }
   }

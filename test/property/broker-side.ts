@@ -54,6 +54,8 @@ export interface BrokerSide extends AsyncDisposable {
   check(): Promise<void>;
   /** Closes the broker, or kills it, and opens it again; undefined if its tasks would be gone. */
   readonly reopen?: () => Promise<void>;
+  /** Whether every bucket of a rate is full after that. */
+  readonly reopensFull?: boolean;
 }
 
 export type Ties = 'arrival' | 'id';
@@ -97,6 +99,7 @@ export const openCopiedSide: OpenBrokerSide = async ({ startMs, ...options }) =>
       checkBroker(broker);
       return Promise.resolve();
     },
+    reopensFull: true,
     async reopen() {
       const copy = await EmbeddedBroker.open({ ...options, clock });
       for await (const piece of broker[TRANSFER]().read()) await copy[TRANSFER]().write(piece);

@@ -156,8 +156,9 @@ export class BrokerWorld {
         return this.#same(broker.change(queue, { id }, change), () => model.change(queue, { id }, change));
       }
       case 'all': {
-        const { change, queue, state } = action;
-        // In which order groups come is not promised: what is moved comes from one.
+        const { queue, state } = action;
+        // In which order groups and keys come is not promised: what is moved comes from one, and what is pending is not moved.
+        const change = state === 'pending' ? 'delete' : action.change;
         const target = { state, group: change === 'delete' ? action.group : (action.group ?? 'x') };
         return this.#same(broker.change(queue, target, change), () => model.change(queue, target, change));
       }
@@ -181,7 +182,7 @@ export class BrokerWorld {
       case 'reopen':
         if (this.#side.reopen === undefined) return;
         await this.#side.reopen();
-        model.reopen();
+        model.reopen(this.#side.reopensFull !== true);
         return;
       case 'removeQueue': {
         const { queue, force } = action;

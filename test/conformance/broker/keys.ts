@@ -242,6 +242,13 @@ export function describeKeys(make: BrokerFactory): void {
       expect(await takeAll(broker)).toEqual(['a1', 'a2']);
     });
 
+    it('with isNext it is the next task of its key', async ({ broker }) => {
+      await put(broker, 'a1', 'a2');
+      await broker.enqueue(keyed('a3', unique));
+      await broker.enqueue({ ...keyed('a4', unique), onDuplicate: 'replace', isNext: true });
+      expect(await takeAll(broker)).toEqual(['a3', 'a1', 'a2']);
+    });
+
     it('with another key it is the last task of that key', async ({ broker }) => {
       await broker.enqueue(keyed('a1', unique));
       await put(broker, 'b1', 'a2');

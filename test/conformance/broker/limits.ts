@@ -1,4 +1,4 @@
-import type { Broker, LeasedTask, QueueLimits } from 'escapement/tasks';
+import type { Broker, LeasedTask, QueueLimits, Rate } from 'escapement/tasks';
 import { describe, expect } from 'vitest';
 import { keyed, next, put } from './keys.ts';
 import {
@@ -29,14 +29,20 @@ const ONE_AT_A_TIME: Readonly<Record<string, QueueLimits>> = {
   'of each key': { perKey: { concurrency: 1 } },
 };
 
-/** In which every rate has a token each 10 s: long after the others, whatever the time that a test takes. */
+/** Long enough that no token comes by itself while a test runs. */
 const TOKEN_MS = 10_000;
 const EARLY_MS = 2_000;
+/** Redis notifies by the clock of the host, which a test cannot put forward: it has to wait so long. */
+const SOON_MS = 800;
 
-const RATES: Readonly<Record<string, (burst: number) => QueueLimits>> = {
-  'of the queue': (burst) => ({ rate: { tasks: 1, perMs: TOKEN_MS, burst } }),
-  'of each key': (burst) => ({ perKey: { rate: { tasks: 1, perMs: TOKEN_MS, burst } } }),
+const RATES: Readonly<Record<string, (rate: Rate) => QueueLimits>> = {
+  'of the queue': (rate) => ({ rate }),
+  'of each key': (rate) => ({ perKey: { rate } }),
 };
+
+function slow(burst: number): Rate {
+  return { tasks: 1, perMs: TOKEN_MS, burst };
+}
 
 /** How many tasks can be leased now. */
 async function countOf(broker: Broker): Promise<number> {
@@ -171,7 +177,7 @@ export function describeLimits(make: BrokerFactory): void {
         advance,
         precisionMs,
       }) => {
-        await broker.setLimits(QUEUE, limitsOf(3));
+        await broker.setLimits(QUEUE, limitsOf(slow(3)));
         await put(broker, ...Array.from({ length: 20 }, (_, n) => `a${n}`));
         expect(await next(broker, 2)).toEqual(['a0', 'a1']);
         expect(await next(broker)).toEqual(['a2']);
@@ -187,7 +193,7 @@ export function describeLimits(make: BrokerFactory): void {
       });
 
       it(`a token ${which} does not come back when its run ends`, async ({ broker }) => {
-        await broker.setLimits(QUEUE, limitsOf(Object.keys(ENDINGS).length));
+        await broker.setLimits(QUEUE, limitsOf(slow(Object.keys(ENDINGS).length)));
         await put(broker, 'a1', 'a2', 'a3', 'a4', 'a5', 'a6');
         for (const end of Object.values(ENDINGS)) await end(broker, await take(broker));
         expect(await countOf(broker)).toBe(0);
@@ -198,12 +204,12 @@ export function describeLimits(make: BrokerFactory): void {
         advance,
         precisionMs,
       }) => {
-        await broker.setLimits(QUEUE, { ...limitsOf(1) });
+        await broker.setLimits(QUEUE, limitsOf(slow(1)));
         await put(broker, ...Array.from({ length: 20 }, (_, n) => `a${n}`));
         expect(await countOf(broker)).toBe(1);
-        await broker.setLimits(QUEUE, limitsOf(3));
+        await broker.setLimits(QUEUE, limitsOf(slow(3)));
         expect(await countOf(broker)).toBe(2);
-        await broker.setLimits(QUEUE, limitsOf(1)); // not three tokens that have to come first
+        await broker.setLimits(QUEUE, limitsOf(slow(1))); // not three tokens that have to come first
         expect(await countOf(broker)).toBe(0);
         await advance(TOKEN_MS + precisionMs);
         expect(await countOf(broker)).toBe(1);
@@ -292,23 +298,36 @@ export function describeLimits(make: BrokerFactory): void {
         advance,
         precisionMs,
       }) => {
-        const { rate, perKey } = limitsOf(1);
-        // Redis notifies by the clock of the host, which a test cannot put forward.
-        const sooner = { tasks: 1, perMs: 300 };
-        await broker.setLimits(QUEUE, {
-          ...(rate && { rate: sooner }),
-          ...(perKey && { perKey: { rate: sooner } }),
-        });
+        await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: SOON_MS }));
         await put(broker, 'a1', 'a2');
         const listeners = [await listenTo(broker), await listenTo(broker)] as const;
         await take(broker);
         await put(broker, 'a3');
         for (const heard of listeners) await expectSilence(broker, heard);
-        await advance(300 + precisionMs);
+        await advance(SOON_MS + precisionMs);
         await until(() => listeners.every((heard) => heard.includes(QUEUE)));
         expect(await next(broker, 1)).toEqual(['a2']);
       });
     }
+
+    it('a rate that is raised wakes the listeners when its next token comes', async ({
+      broker,
+      advance,
+      precisionMs,
+    }) => {
+      for (const limitsOf of Object.values(RATES)) {
+        await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: LONG_MS }));
+        await broker.enqueueMany([newTask({ key: 'a' }), newTask({ key: 'a' })]);
+        const heard = await listenTo(broker);
+        expect(await countOf(broker)).toBe(1);
+        await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: SOON_MS }));
+        await expectSilence(broker, heard);
+        await advance(SOON_MS + precisionMs);
+        await until(() => heard.includes(QUEUE));
+        expect(await countOf(broker)).toBe(1);
+        await broker.setLimits(QUEUE, undefined);
+      }
+    });
 
     it('a token wakes no listener if nothing waits for it', async ({ broker, advance }) => {
       await broker.setLimits(QUEUE, {
@@ -352,7 +371,7 @@ export function describeLimits(make: BrokerFactory): void {
       await broker.complete(done);
       await broker.complete(fast1);
       await put(broker, 'b1');
-      const [, , fast2] = await broker.dequeue(QUEUE, 3, LONG_MS);
+      const [, fast2] = await broker.dequeue(QUEUE, 2, LONG_MS);
       if (fast2 === undefined) throw new Error('fast2 was to be leased');
       expect(fast2.message.id).toBe('fast2');
       await broker.complete(fast2);
