@@ -17,7 +17,8 @@ export async function showBroker(side: BrokerSide): Promise<ShownBroker> {
   return Object.fromEntries(shown.map((one, at) => [queues[at], one]));
 }
 
-async function showQueue({ broker, ties }: BrokerSide, queue: string): Promise<ShownBroker[string]> {
+async function showQueue(side: BrokerSide, queue: string): Promise<ShownBroker[string]> {
+  const { broker, ties } = side;
   const [stats, limits, keys, groups, tasks, inGroups] = await Promise.all([
     broker.queueStats(queue),
     broker.limits(queue),
@@ -26,14 +27,14 @@ async function showQueue({ broker, ties }: BrokerSide, queue: string): Promise<S
     Promise.all(LISTED.map((state) => broker.tasks(queue, state, PAGE))),
     Promise.all(GROUPS.map((group) => broker.tasks(queue, 'aggregating', PAGE, group))),
   ]);
-  const { isPaused, processedTotal, failedTotal, counts, held } = stats;
+  const { isPaused, processedTotal, failedTotal, counts } = stats;
   for (const [at, state] of LISTED.entries()) expect(counts[state]).toBe(tasks[at]?.length);
   expect(stats.groups).toBe(groups.length);
   const sizes = Object.fromEntries(groups.map(({ group, size }) => [group, size]));
   // In which order tasks are active that were recovered, or are held, is not promised.
   const [active = [], pending = [], ...others] = tasks;
-  const isHeld = new Map(keys.map(({ key, heldBy }) => [key, heldBy !== undefined]));
-  const turns = new Set(pending.map(({ message }) => message.key));
+  const held = new Set(keys.filter(({ heldBy }) => heldBy !== undefined).map(({ key }) => key));
+  const turns = [...new Set(pending.map(({ message }) => message.key))].filter((key) => !held.has(key));
   const shownGroups = inGroups.map((records, at): [string, TaskRecord[]] => {
     const group = GROUPS[at] as string;
     const waiting = sizes[group] ?? 0;
@@ -44,12 +45,12 @@ async function showQueue({ broker, ties }: BrokerSide, queue: string): Promise<S
     processed: processedTotal,
     failed: failedTotal,
     limits,
-    held,
+    held: stats.held,
     // A part of a token that is missing does not count.
     keys: keys
       .map((one) => ({ ...one, againInMs: one.againInMs && Math.round(one.againInMs) }))
       .sort((a, b) => (a.key < b.key ? -1 : 1)),
-    turns: [...turns].filter((key) => isHeld.get(key) === false),
+    turns: (await side.turns?.(queue)) ?? turns,
     tasks: [ties === 'id' ? [...active].sort(byId) : active, [...pending].sort(byKey), ...others],
     sizes,
     groups: Object.fromEntries(shownGroups),

@@ -47,6 +47,8 @@ export interface BrokerSide extends AsyncDisposable {
   readonly ties: Ties;
   /** Whether lists of a group show also what is held as a set. */
   readonly showsHeld: boolean;
+  /** Keys in the order of their turns; undefined if pending tasks are listed in that order. */
+  readonly turns?: (queue: string) => Promise<readonly string[]>;
   wallNow(): number;
   /** Lets time pass; at each moment what happens then, one after the other. */
   advance(ms: number): Promise<void>;

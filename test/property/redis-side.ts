@@ -86,6 +86,15 @@ class RedisSide implements BrokerSide {
     return this.#clock.ms;
   }
 
+  /** Keys whose token has come enter the ring with the next change. */
+  async turns(queue: string): Promise<readonly string[]> {
+    const { limits, sequence, ring, parked, pending } = new QueueKeys(queue);
+    if ((await this.#redis.exists(limits, sequence)) === 0)
+      return (await this.#redis.exists(pending)) === 0 ? [] : [''];
+    const due = this.#redis.zrangebyscore(parked, '-inf', this.#clock.wallNow());
+    return [...(await this.#redis.zrange(ring, '0', '-1')), ...(await due)];
+  }
+
   async advance(ms: number): Promise<void> {
     const targetMs = this.#clock.ms + ms;
     let sweptMs = -Infinity;
