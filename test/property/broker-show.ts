@@ -7,8 +7,14 @@ import type { BrokerSide } from './broker-side.ts';
 const LISTED = ['active', 'pending', 'scheduled', 'retry', 'archived', 'completed'] as const;
 const PAGE = { page: 1, size: 1_000 };
 
-/** What is seen of each queue: of keys, which have the next turns. */
-export type ShownBroker = Readonly<Record<string, { readonly turns: readonly string[] }>>;
+/** What is seen of a queue. */
+interface ShownQueue {
+  /** Keys in the order of their turns. */
+  readonly turns: readonly string[];
+  readonly [other: string]: unknown;
+}
+
+export type ShownBroker = Readonly<Record<string, ShownQueue>>;
 
 /** All that can be seen of a broker, as the model shows it. */
 export async function showBroker(side: BrokerSide): Promise<ShownBroker> {
@@ -17,7 +23,7 @@ export async function showBroker(side: BrokerSide): Promise<ShownBroker> {
   return Object.fromEntries(shown.map((one, at) => [queues[at], one]));
 }
 
-async function showQueue(side: BrokerSide, queue: string): Promise<ShownBroker[string]> {
+async function showQueue(side: BrokerSide, queue: string): Promise<ShownQueue> {
   const { broker, ties } = side;
   const [stats, limits, keys, groups, tasks, inGroups] = await Promise.all([
     broker.queueStats(queue),

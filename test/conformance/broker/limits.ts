@@ -310,7 +310,7 @@ export function describeLimits(make: BrokerFactory): void {
       });
     }
 
-    it('a rate that is raised wakes the listeners when its next token comes', async ({
+    it('a rate that is raised wakes the listeners, at the latest when its next token comes', async ({
       broker,
       advance,
       precisionMs,
@@ -321,7 +321,6 @@ export function describeLimits(make: BrokerFactory): void {
         const heard = await listenTo(broker);
         expect(await countOf(broker)).toBe(1);
         await broker.setLimits(QUEUE, limitsOf({ tasks: 1, perMs: SOON_MS }));
-        await expectSilence(broker, heard);
         await advance(SOON_MS + precisionMs);
         await until(() => heard.includes(QUEUE));
         expect(await countOf(broker)).toBe(1);
