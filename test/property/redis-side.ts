@@ -86,13 +86,13 @@ class RedisSide implements BrokerSide {
     return this.#clock.ms;
   }
 
-  /** Keys whose token has come enter the ring with the next change. */
+  /** With the next change keys whose token has come enter the ring; and those tasks without key that were there before the first key. */
   async turns(queue: string): Promise<readonly string[]> {
-    const { limits, sequence, ring, parked, pending } = new QueueKeys(queue);
-    if ((await this.#redis.exists(limits, sequence)) === 0)
-      return (await this.#redis.exists(pending)) === 0 ? [] : [''];
-    const due = this.#redis.zrangebyscore(parked, '-inf', this.#clock.wallNow());
-    return [...(await this.#redis.zrange(ring, '0', '-1')), ...(await due)];
+    const { ring, parked, pending } = new QueueKeys(queue);
+    const turns = await this.#redis.zrange(ring, '0', '-1');
+    turns.push(...(await this.#redis.zrangebyscore(parked, '-inf', this.#clock.wallNow())));
+    const isMissing = !turns.includes('') && (await this.#redis.zscore(parked, '')) === null;
+    return isMissing && (await this.#redis.exists(pending)) === 1 ? [...turns, ''] : turns;
   }
 
   async advance(ms: number): Promise<void> {
