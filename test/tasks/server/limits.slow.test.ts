@@ -129,7 +129,7 @@ describe.runIf(inject('redis').isThere)('servers that are killed again and again
       const lost = new Map<string, WitnessedRun>();
       const state = { isDone: false };
       const killing = (async () => {
-        for (let kill = 0; kill < 3; kill++) {
+        for (let kill = 0; kill < 2; kill++) {
           const [server] = servers.splice(kill % servers.length, 1, start());
           for (const run of (await server?.kill()) ?? []) lost.set(run.id, run);
         }
@@ -173,7 +173,7 @@ test('a server whose tasks are in a folder follows its limits and its rate, alth
 
   const witness = new Witness();
   const startsMs = [];
-  for (let kill = 0; kill < 5; kill++) {
+  for (let kill = 0; kill < 4; kill++) {
     startsMs.push(nowMs());
     const server = witness.serve(`await EmbeddedBroker.open({ dataPath: ${JSON.stringify(dataPath)} })`);
     for (const run of await server.kill()) run.endMs = nowMs();
