@@ -79,7 +79,9 @@ export class BrokerWorld {
         return this.#same(broker.enqueue(task), () => model.enqueue(task));
       }
       case 'enqueueMany': {
-        const tasks = action.tasks.map((task) => this.#newTask(task));
+        // On Redis, duplicates of such a call replace others when its other tasks have been added.
+        const added = this.#side.ties === 'id' ? { onDuplicate: 'reject' as const } : {};
+        const tasks = action.tasks.map((task) => this.#newTask({ ...task, ...added }));
         return this.#same(valuesOf(broker.enqueueMany(tasks)), () => model.enqueueMany(tasks));
       }
       case 'tick': {
