@@ -222,7 +222,7 @@ export async function storeLimits(
   for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
     cursor = textOf(await redis.runIn(queue, REARRANGE, [cursor, '', KEYS_PER_SCRIPT]));
   }
-  await redis.flows.read(queue);
+  if (await redis.flows.read(queue)) await redis.flows.notify(queue);
 }
 
 /** Those of SET_LIMITS. */

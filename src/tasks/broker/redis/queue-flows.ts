@@ -60,7 +60,7 @@ export class QueueFlows {
     const timer = this.#redis.settings.clock.setTimeout(
       () => {
         this.#timers.delete(queue);
-        this.#notify(queue).catch(() => undefined); // servers poll as well
+        this.notify(queue).catch(() => undefined); // servers poll as well
       },
       Math.min(inMs, MAX_WAIT_MS),
     );
@@ -68,7 +68,8 @@ export class QueueFlows {
     this.#timers.set(queue, timer);
   }
 
-  async #notify(queue: string): Promise<void> {
+  /** Notifies the listeners if tasks may run now; else when the next token comes. */
+  async notify(queue: string): Promise<void> {
     const reply = listOf(await this.#redis.runIn(queue, DEQUEUE_IN_FLOW, [0, 0, 0]));
     const [againInMs, mayRun] = reply.map((each) => (Array.isArray(each) ? 0 : numberOf(each)));
     if (mayRun === 1) callEach([...this.#redis.listeners], (listener) => listener.work?.(queue));
