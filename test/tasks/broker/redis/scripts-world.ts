@@ -55,6 +55,26 @@ export async function fill({ broker, clock }: ScriptsWorld): Promise<void> {
   clock.advance(20_000);
 }
 
+/**
+ * As `fill`, in a queue with limits: key `a` is parked with two tasks, and has active ones; key `b` is in the ring; the tasks without key
+ * have come by themselves, as those of a Go client.
+ */
+export async function fillWithKeys(world: ScriptsWorld): Promise<void> {
+  const { broker, redis } = world;
+  await fill(world);
+  await redis.rename(`${P}pending`, 'pending');
+  const ofKey = { tasks: 3, perMs: LONG_MS };
+  await broker.setLimits(QUEUE, {
+    concurrency: 100,
+    rate: { tasks: 100, perMs: LONG_MS },
+    perKey: { concurrency: 20, rate: ofKey },
+  });
+  for (const id of ['a1', 'a2', 'a3', 'a4', 'a5']) await broker.enqueue(newTask({ id, key: 'a' }));
+  await broker.dequeue(QUEUE, 10, LONG_MS);
+  await broker.enqueue(newTask({ id: 'b1', key: 'b' }));
+  await redis.rename('pending', `${P}pending`);
+}
+
 /** Does what runs a script, and returns the first call of it. */
 export async function callOf(
   script: Script,

@@ -9,6 +9,7 @@ import { RedisProcess } from '../../../redis/redis-process.ts';
 import {
   callOf,
   fill,
+  fillWithKeys,
   keysTouchedBy,
   makeBroker,
   P,
@@ -28,6 +29,8 @@ interface Case {
   readonly skips?: RegExp;
   /** Keys that the script replaces or deletes as a whole, whatever their type is. */
   readonly replaces?: RegExp;
+  /** Whether the queue has keys and limits. */
+  readonly hasKeys?: boolean;
 }
 
 const FOLDER = new URL('../../../../src/tasks/broker/redis/', import.meta.url);
@@ -90,12 +93,14 @@ const CASES: Record<string, readonly Case[]> = {
       },
     },
   ],
+  BOUND_BUCKETS: [{ act: changeLimits, hasKeys: true }],
   CANCEL: [{ act: ({ broker }) => broker.cancel({ taskId: 'active', queue: QUEUE, outcome: 'retry' }, 0) }],
   CHECK_GROUPS: [{ ...repairing(), skips: /\}:t:|:[gx]:/u, replaces: /:x:later:/u }],
   CHECK_LEASES: [repairing()],
   CHECK_LOCKS: [{ ...repairing(), skips: /:unique:|\}:t:/u }],
   CHECK_PLACE: [repairing()],
   CHECK_TASKS: [{ ...repairing(), replaces: TASKS }],
+  CHECK_WAITING: [{ ...repairing(), hasKeys: true }],
   CLEAR_SOME: [
     {
       act: async (world) => {
@@ -118,6 +123,7 @@ const CASES: Record<string, readonly Case[]> = {
       },
     },
   ],
+  COUNT_HELD: [{ act: ({ broker }) => broker.queueStats(QUEUE), hasKeys: true }],
   DELETE_EXPIRED: [
     {
       act: async ({ broker }) => {
@@ -144,6 +150,13 @@ const CASES: Record<string, readonly Case[]> = {
       skips: /\}:t:|:paused$/u,
     },
   ],
+  DEQUEUE_IN_FLOW: [
+    {
+      act: ({ broker }) => broker.dequeue(QUEUE, 100, LONG_MS),
+      skips: /\}:t:|:paused$/u,
+      hasKeys: true,
+    },
+  ],
   DISCARD: [
     {
       act: async ({ broker }) => {
@@ -162,6 +175,16 @@ const CASES: Record<string, readonly Case[]> = {
     newTask({ processAtMs: Date.now() + LATER_MS }),
     newTask({ processAtMs: Date.now() + LATER_MS, group: 'late' }),
   ].map((task) => ({ act: ({ broker }: ScriptsWorld) => broker.enqueue(task), skips: TASKS })),
+  ENQUEUE_IN_FLOW: [
+    newTask({ key: 'a' }),
+    { ...newTask({ key: 'new' }), isNext: true },
+    newTask({ key: 'b', group: 'new' }),
+    newTask({ key: 'b', processAtMs: Date.now() + LATER_MS }),
+  ].map((task) => ({
+    act: ({ broker }: ScriptsWorld) => broker.enqueue(task),
+    skips: TASKS,
+    hasKeys: true,
+  })),
   ENQUEUE_TICK: [
     newTask(),
     newTask({ group: 'new' }),
@@ -178,6 +201,7 @@ const CASES: Record<string, readonly Case[]> = {
   ],
   FORWARD: [{ act: ({ broker }) => broker.forward([QUEUE]), skips: /\}:t:|:x:later:/u }],
   LIST_GROUPS: [{ act: ({ broker }) => broker.groups(QUEUE), skips: /:g:/u }],
+  LIST_KEYS: [{ act: ({ broker }) => broker.keys(QUEUE, { page: 1, size: 10 }), hasKeys: true }],
   LIST_TASKS: (['active', 'scheduled'] as const).map((state) => ({
     act: ({ broker }: ScriptsWorld) => broker.tasks(QUEUE, state, { page: 1, size: 10 }),
     skips: TASKS,
@@ -192,6 +216,7 @@ const CASES: Record<string, readonly Case[]> = {
       skips: /\}:t:|:unique:/u,
     },
   ],
+  REARRANGE: [{ act: changeLimits, hasKeys: true }],
   RECLAIM_SETS: [{ act: ({ broker }) => broker.reclaimSets([QUEUE]) }],
   RECORD_EVENT: [{ act: ({ broker }) => broker.recordEnqueueEvent('entry', { taskId: 'tick', atMs: 1 }) }],
   RECOVER: [
@@ -251,6 +276,7 @@ const CASES: Record<string, readonly Case[]> = {
     act: ({ broker }) => broker.change(QUEUE, { id }, 'run'),
     skips: /:g:late|:x:later:/u,
   })),
+  SET_LIMITS: [{ act: changeLimits, hasKeys: true }],
   TAKE_GROUP: [
     { act: ({ broker }) => broker.takeGroup(QUEUE, 'group', AT_ONCE, LONG_MS), skips: /\}:t:|:x:later:/u },
   ],
@@ -293,11 +319,11 @@ const CASES: Record<string, readonly Case[]> = {
 
 /** The types of all keys. */
 const TYPES: Record<string, RegExp> = {
-  hash: /\}:t:|:x:ticks$|^asynq:workers:/u,
+  hash: /\}:t:|:x:(?:ticks|limits)$|^asynq:workers:/u,
   list: /:(?:pending|active)$|^asynq:schedulers:/u,
-  zset: /^asynq:\{\w+\}:(?:lease|scheduled|retry|archived|completed|aggregation_sets)$|:g:|^asynq:scheduler_history:/u,
+  zset: /^asynq:\{\w+\}:(?:lease|scheduled|retry|archived|completed|aggregation_sets)$|:g:|:x:(?:waiting|ring|parked|run|rates)$|^asynq:scheduler_history:/u,
   set: /:groups$|:x:later:|^asynq:queues$/u,
-  string: /:(?:paused|x:epoch)$|:(?:processed|failed)\b|:unique:|^asynq:servers:/u,
+  string: /:(?:paused|x:epoch|x:seq)$|:(?:processed|failed)\b|:unique:|^asynq:servers:/u,
 };
 
 /** How a key of each type is made. */
@@ -332,6 +358,12 @@ describe('a script that finds a key of a wrong type changes nothing, and names t
     test(`${name} changes nothing if a key has a wrong type, and its error names the key`, async () => {
       for (const one of CASES[name] ?? []) await checkCase(script, one);
     });
+
+    const { inFlow } = script;
+    if (inFlow === undefined) continue;
+    test(`${name} changes nothing in a queue with limits if a key has a wrong type, and its error names the key`, async () => {
+      for (const one of CASES[name] ?? []) await checkCase(inFlow, { ...one, hasKeys: true });
+    });
   }
 });
 
@@ -339,7 +371,7 @@ async function checkCase(script: Script, one: Case): Promise<void> {
   const world: ScriptsWorld = { ...makeBroker(server.url), redis };
   try {
     await redis.flushdb();
-    await fill(world);
+    await (one.hasKeys === true ? fillWithKeys : fill)(world);
     const call = await callOf(script, world, one.act);
     await restore(redis, call.before);
     const keys = await keysTouchedBy(redis, () => replay(script, redis, call));
@@ -410,6 +442,10 @@ function repairing(): Case {
     },
     skips: TASKS,
   };
+}
+
+async function changeLimits({ broker }: ScriptsWorld): Promise<void> {
+  await broker.setLimits(QUEUE, { concurrency: 1, perKey: { concurrency: 1, rate: { tasks: 1, perMs: 1_000 } } });
 }
 
 /** The active task, under a lease of the test's own. */
