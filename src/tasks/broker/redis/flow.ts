@@ -277,7 +277,7 @@ local function freeLostPlaces()
   local ids, places, lost, lostPlaces = {}, {}, {}, {}
   for i, member in ipairs(members) do
     local key, rest = splitMember(member)
-    ids[i], places[i] = string.sub(rest, 2), mark(key)
+    ids[i], places[i] = rest, mark(key)
   end
   local scores = redis.call('ZMSCORE', LEASE, unpack(ids))
   for i, id in ipairs(ids) do
