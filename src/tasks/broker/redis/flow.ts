@@ -156,25 +156,27 @@ end`,
   // has no key. `mark(key)`: returns that field of a task that is not pending.
   // `finishEntering()`: called at the end.
   `
-local tails, heads, rows, keysEntered, isEntered, sequence = {}, {}, {}, {}, {}, nil
+local tails, heads, rows, keysEntered, prefixEntered, sequence = {}, {}, {}, {}, {}, nil
 local function mark(key)
   if key == '' then return nil end
   sequence = sequence or tonumber(redis.call('GET', SEQ) or 0) or 0
   return '0000000000000000' .. key
 end
 local function enter(id, key, isNext)
-  if not isEntered[key] then keysEntered[#keysEntered + 1] = key end
-  isEntered[key] = true
+  if not prefixEntered[key] then
+    keysEntered[#keysEntered + 1] = key
+    prefixEntered[key] = prefixOf(key)
+  end
   if key == '' then
     local list = isNext and heads or tails
     list[#list + 1] = id
     return nil
   end
-  mark(key)
+  if not sequence then mark(key) end
   sequence = sequence + 1
-  local place = string.format('%016.0f', 2 ^ 52 + (isNext and -sequence or sequence)) .. key
-  append(rows, 0, memberOf(place, id))
-  return place
+  local digits = string.format('%d', 2 ^ 52 + (isNext and -sequence or sequence))
+  append(rows, '0', prefixEntered[key] .. digits .. ':' .. id)
+  return digits .. key
 end
 local function finishEntering()
   if sequence then redis.call('SET', SEQ, string.format('%.0f', sequence)) end
@@ -339,13 +341,15 @@ end
 
 -- Keys in their turns: those of the ring, then those of them that have given a task and have more.
 local perKey, read, mostRead = math.ceil(most / size) + 1, 0, most + 1000
+local perKeyDigits = tostring(perKey) -- Redis takes long to write a number that is an argument
 local inRing, nextInRing, again, nextAgain = {}, 1, {}, 1
 local function visit(key)
-  local one = { key = key, members = {}, at = 1, read = 0, used = 0, given = 0, left = math.huge }
-  if key ~= '' then
-    one.prefix = prefixOf(key)
-    one.min, one.max = rangeOf(key)
-  end
+  local prefix = key ~= '' and prefixOf(key)
+  local one = {
+    key = key, prefix = prefix, min = false, max = false, members = false, isWhole = false, full = false,
+    size = 0, at = 1, read = 0, used = 0, given = 0, left = math.huge,
+  }
+  if prefix then one.min, one.max = '[' .. prefix, '(' .. string.sub(prefix, 1, -2) .. ';' end
   if l.kc then one.left = l.kc - activeOf(key) end
   if l.kt then
     one.full, tokens = bucket(redis.call('ZSCORE', RATES, key), l.kt, l.kb)
@@ -366,39 +370,40 @@ local function nextKey()
 end
 
 local function readMembers(one)
-  if one.key == '' then
-    local found = redis.call('LRANGE', PENDING, -one.read - perKey, -one.read - 1)
-    one.members, one.isWhole = {}, #found < perKey
-    for i = #found, 1, -1 do one.members[#one.members + 1] = found[i] end
-    one.read = one.read + #found
+  local members
+  if one.prefix then
+    members = redis.call('ZRANGEBYLEX', WAITING, one.min, one.max, 'LIMIT', '0', perKeyDigits)
+    one.min = '(' .. (members[#members] or '')
   else
-    one.members = redis.call('ZRANGEBYLEX', WAITING, one.min, one.max, 'LIMIT', 0, perKey)
-    one.isWhole = #one.members < perKey
-    one.min = '(' .. (one.members[#one.members] or '')
+    local found = redis.call('LRANGE', PENDING, -one.read - perKey, -one.read - 1)
+    members = {}
+    for i = #found, 1, -1 do members[#members + 1] = found[i] end
+    one.read = one.read + #found
   end
-  one.at = 1
+  one.members, one.size, one.at, one.isWhole = members, #members, 1, #members < perKey
 end
 local function hasMore(one)
-  if one.at > #one.members and not one.isWhole then readMembers(one) end
-  return one.at <= #one.members
+  if one.at > one.size and not one.isWhole then readMembers(one) end
+  return one.at <= one.size
 end
 
-local ids, leases, runs, gone, ghosts, strays, seen = {}, {}, {}, {}, {}, {}, {}
+local ids, leases, runs, keyless, gone, ghosts, strays, seen = {}, {}, {}, {}, {}, {}, {}, {}
 -- The first task of a key that is as it must be, and its key in the list of those without key.
 local function firstOf(one)
   while read < mostRead and hasMore(one) do
     local member = one.members[one.at]
     one.at, one.used, read = one.at + 1, one.used + 1, read + 1
-    local id = one.prefix and string.sub(member, #one.prefix + 18) or member
-    local task = readTask(id, 'msg', 'x:recoveries', 'state', 'x:key')
-    local isSound = task[1] and not seen[id]
+    local id, task, isSound
     if one.prefix then
+      id = string.sub(member, #one.prefix + 18)
+      task = readTask(id, 'msg', 'x:recoveries', 'state')
+      isSound = task[1] and task[3] == 'pending' and not seen[id]
       gone[#gone + 1] = member
-      local place = string.sub(member, #one.prefix + 1, #one.prefix + 16) .. one.key
-      isSound = isSound and task[3] == 'pending' and task[4] == place
     else
+      id = member
+      task = readTask(id, 'msg', 'x:recoveries', 'state', 'x:key')
       local isFree = task[3] == 'pending' or (task[3] == 'active' and not redis.call('ZSCORE', LEASE, id))
-      isSound = isSound and isFree
+      isSound = task[1] and isFree and not seen[id]
       if isSound and keyIn(task[4]) ~= '' then
         seen[id], isSound = true, false
         append(strays, id, keyIn(task[4]))
@@ -424,17 +429,17 @@ while #ids < most and bytes > 0 and read < mostRead do
     bytes = bytes - #task[1]
     ids[#ids + 1] = id
     append(leases, score, id)
-    if one.prefix then append(runs, 0, one.prefix .. id) end
+    if one.prefix then append(runs, '0', one.prefix .. id) else keyless[#keyless + 1] = id end
     local at = #reply
     reply[at + 1], reply[at + 2], reply[at + 3] = id, task[1], task[2] or 0
     one.left, one.given = one.left - 1, one.given + 1
   end
-  if hasMore(one) and one.left >= 1 then again[#again + 1] = one
-  else
+  local isOver = not hasMore(one)
+  if isOver or one.left < 1 then
     noteRate(one)
-    local list = hasMore(one) and parking or leaving
+    local list = isOver and leaving or parking
     list[#list + 1] = one.key
-  end
+  else again[#again + 1] = one end
 end
 if most < limit and #ids == most or #ids < most and read < mostRead and bytes > 0 then reply[2] = 0 end
 if #strays > 0 then reply[2] = 1 end
@@ -450,8 +455,8 @@ if #ids > 0 then
   redis.call('SET', EPOCH, whole(epoch + #ids - 1))
   for i, id in ipairs(ids) do
     redis.call('HSET', TASK .. id, 'state', 'active', 'x:lease', whole(epoch + i - 1) .. ':' .. score)
-    redis.call('HDEL', TASK .. id, 'pending_since')
   end
+  for _, id in ipairs(keyless) do redis.call('HDEL', TASK .. id, 'pending_since') end
   if l.t then
     l.full = queueFull + #ids * l.t
     redis.call('HSET', LIMITS, 'full', l.full)
