@@ -42,7 +42,7 @@ async function placesIn(redis: Redis, keys: QueueKeys): Promise<Places> {
 async function wrongScores(redis: Redis): Promise<string[]> {
   const problems: string[] = [];
   for (const key of await redis.keys('asynq:*')) {
-    if ((await redis.type(key)) !== 'zset' || /\}:x:/.test(key)) continue; // asynq does not read ours
+    if ((await redis.type(key)) !== 'zset' || key.includes('}:x:')) continue; // asynq does not read ours
     const rows = await redis.zrange(key, '0', '-1', 'WITHSCORES');
     for (let at = 0; at < rows.length; at += 2) {
       if (!/^\d+$/.test(rows[at + 1] ?? ''))
@@ -117,8 +117,14 @@ async function wrongTurns(redis: Redis, keys: QueueKeys, places: Places): Promis
   if ((await redis.exists(keys.limits, keys.sequence)) === 0) return [];
   const listed = places.get(keys.pending)?.ids ?? [];
   const members = await redis.zrange(keys.waiting, '0', '-1');
-  const withTasks = new Set([...members.map((member) => partsOf(member).key), ...(listed.length > 0 ? [''] : [])]);
-  const turns = [...(await redis.zrange(keys.ring, '0', '-1')), ...(await redis.zrange(keys.parked, '0', '-1'))];
+  const withTasks = new Set([
+    ...members.map((member) => partsOf(member).key),
+    ...(listed.length > 0 ? [''] : []),
+  ]);
+  const turns = [
+    ...(await redis.zrange(keys.ring, '0', '-1')),
+    ...(await redis.zrange(keys.parked, '0', '-1')),
+  ];
   const problems = turns
     .filter((key, at) => !withTasks.has(key) || turns.indexOf(key) !== at)
     .map((key) => `'${key}' has a turn without a task, or two`);
@@ -133,7 +139,8 @@ async function wrongTurns(redis: Redis, keys: QueueKeys, places: Places): Promis
     if (key !== '') active.push(`${Buffer.byteLength(key)}:${key}:${id}`);
   }
   const runs = await redis.zrange(keys.runs, '0', '-1');
-  if (runs.sort().join() !== active.sort().join()) problems.push(`runs: ${runs.join()}; active: ${active.join()}`);
+  if (runs.sort().join() !== active.sort().join())
+    problems.push(`runs: ${runs.join()}; active: ${active.join()}`);
   return problems;
 }
 
@@ -142,7 +149,11 @@ function partsOf(member: string): { key: string; place: string; id: string } {
   const size = Number.parseInt(member, 10);
   const rest = Buffer.from(member.slice(String(size).length + 1));
   const key = rest.subarray(0, size).toString();
-  return { key, place: rest.subarray(size + 1, size + 17).toString() + key, id: rest.subarray(size + 18).toString() };
+  return {
+    key,
+    place: rest.subarray(size + 1, size + 17).toString() + key,
+    id: rest.subarray(size + 18).toString(),
+  };
 }
 
 /** As a pattern that is just that. */

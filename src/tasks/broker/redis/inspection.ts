@@ -366,11 +366,19 @@ async function inTurns(redis: RedisAccess, keys: QueueKeys, list: Source): Promi
   const [key] = await redis.send((client) => client.zrangeBuffer(keys.ring, '0', '0'));
   if (key === undefined || key.length === 0) return [list, waiting];
   const prefix = Buffer.concat([Buffer.from(`${key.length}:`), key]);
-  const [min, max] = [Buffer.concat([Buffer.from('('), prefix, Buffer.from(':')]), Buffer.concat([Buffer.from('('), prefix, Buffer.from(';')])];
+  const [min, max] = [
+    Buffer.concat([Buffer.from('('), prefix, Buffer.from(':')]),
+    Buffer.concat([Buffer.from('('), prefix, Buffer.from(';')]),
+  ];
   const [from, end] = await redis.send((client) =>
     Promise.all([client.zlexcount(keys.waiting, '-', min), client.zlexcount(keys.waiting, '-', max)]),
   );
-  const range = (first: number, last: number): Source => ({ key: keys.waiting, group: '', from: first, size: last - first });
+  const range = (first: number, last: number): Source => ({
+    key: keys.waiting,
+    group: '',
+    from: first,
+    size: last - first,
+  });
   return [range(from, end), list, range(0, from), range(end, waiting.size)];
 }
 

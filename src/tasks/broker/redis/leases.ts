@@ -2,7 +2,8 @@ import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import { requireDuration } from '../../argument-checks.ts';
 import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask } from '../broker.ts';
-import { DEQUEUE_BY_TURNS, ENDING_IN_FLOW, LOST_PLACES } from './flow.ts';
+import { DEQUEUE_BY_TURNS } from './dequeue-by-turns.ts';
+import { ENDING_IN_FLOW, LOST_PLACES } from './flow.ts';
 import { extendLeasesOf } from './lease-renewer.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
@@ -90,17 +91,7 @@ end
 return reply
 `);
 
-/**
- * Leases tasks again whose lease ended long ago, and active ones without a lease, which asynq's recoverer never finds because it
- * reads only the leases. Leases of tasks that are not active, and active ids without a task, are dropped.
- *
- * ARGV[1]  number of tasks, at most 1000
- * ARGV[2]  when the new leases end
- * ARGV[3]  bytes after which no more tasks are taken
- * ARGV[4]  leases that ended by then
- *
- * Returns what DEQUEUE returns.
- */
+/** The text of RECOVER. @param begin, lease - what it does besides, at first and with each task that it leases. */
 function recover(begin: string, lease: string): string {
   return `${NEXT_EPOCH}
 local limit, score, bytes, PIECE = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), 1000
@@ -152,6 +143,17 @@ const TAKE_PLACE = `    local key = keyIn(readTask(id, 'x:key')[1])
     if key ~= '' then redis.call('ZADD', RUNS, 0, prefixOf(key) .. id) end
 `;
 
+/**
+ * Leases tasks again whose lease ended long ago, and active ones without a lease, which asynq's recoverer never finds because it
+ * reads only the leases. Leases of tasks that are not active, and active ids without a task, are dropped.
+ *
+ * ARGV[1]  number of tasks, at most 1000
+ * ARGV[2]  when the new leases end
+ * ARGV[3]  bytes after which no more tasks are taken
+ * ARGV[4]  leases that ended by then
+ *
+ * Returns what DEQUEUE returns.
+ */
 export const RECOVER = new Script(
   recover('', ''),
   `${LOST_PLACES}${recover('needFlow()\nfreeLostPlaces()\n', TAKE_PLACE)}`,
@@ -198,13 +200,6 @@ return 1
 `,
 );
 
-/**
- * Archives a leased task whose message cannot be decoded, or is the message of another task, and frees its lock.
- *
- * ARGV[1]  id
- * ARGV[2]  epoch
- * ARGV[3]  now
- */
 const ARCHIVE_AS_IT_IS = `
 local id = ARGV[1]
 needLeased(id)
@@ -215,6 +210,13 @@ archive(id, ARGV[3])
 redis.pcall('PUBLISH', SETTLED, id)
 `;
 
+/**
+ * Archives a leased task whose message cannot be decoded, or is the message of another task, and frees its lock.
+ *
+ * ARGV[1]  id
+ * ARGV[2]  epoch
+ * ARGV[3]  now
+ */
 export const ARCHIVE_UNREADABLE = new Script(ARCHIVE_AS_IT_IS, ENDING_IN_FLOW + ARCHIVE_AS_IT_IS);
 
 /** Tasks that one script leases or extends at most: in these milliseconds Redis does nothing else. */

@@ -3,17 +3,7 @@ import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import { listOf, nanosOf, numberOf, Script, secondsDown, secondsUp } from './script.ts';
 import { archiveLimits } from './settle.ts';
 
-/**
- * Moves due tasks to the pending list, or into their group, whose name is added: asynq leaves it out, and no server aggregates
- * such a group until a new task enters it. Ids without a task, or whose task is elsewhere, are dropped.
- *
- * ARGV[1]  now
- * ARGV[2]  now, in nanoseconds
- * ARGV[3]  score in a group
- * ARGV[4]  number of tasks
- *
- * Returns the number of tasks that were moved, and the number of ids that were read: there may be more if that is ARGV[4].
- */
+/** The text of FORWARD. @param add - how a task becomes pending. @param begin, end - what is done besides. */
 function forward(begin: string, add: string, end: string): string {
   return `
 local limit, due = tonumber(ARGV[4]), {}
@@ -61,6 +51,17 @@ return { moved, #due }
 const ADD_IN_FLOW = `local place = enter(id, keyIn(readTask(id, 'x:key')[1]), false)
     if place then redis.call('HSET', TASK .. id, 'x:key', place) end`;
 
+/**
+ * Moves due tasks to the pending list, or into their group, whose name is added: asynq leaves it out, and no server aggregates
+ * such a group until a new task enters it. Ids without a task, or whose task is elsewhere, are dropped.
+ *
+ * ARGV[1]  now
+ * ARGV[2]  now, in nanoseconds
+ * ARGV[3]  score in a group
+ * ARGV[4]  number of tasks
+ *
+ * Returns the number of tasks that were moved, and the number of ids that were read: there may be more if that is ARGV[4].
+ */
 export const FORWARD = new Script(
   forward(
     "local isIdle = need('list', PENDING) == 0",

@@ -56,7 +56,7 @@ export class QueueFlows {
   comeAgain(queue: string, inMs: number): void {
     this.#timers.get(queue)?.cancel();
     this.#timers.delete(queue);
-    if (inMs < 0 || ![...this.#redis.listeners].some(({ work }) => work !== undefined)) return;
+    if (inMs < 0 || [...this.#redis.listeners].every((listener) => listener.work === undefined)) return;
     const timer = this.#redis.settings.clock.setTimeout(
       () => {
         this.#timers.delete(queue);

@@ -113,7 +113,8 @@ export class RedisAccess {
     const keys = [this.keysOf(queue).prefix];
     const { inFlow } = script;
     if (inFlow === undefined) return this.run(script, keys, args);
-    if (this.flows.knows(queue, FLOW_KNOWN_MS)) return this.run(this.flows.isOn(queue) ? inFlow : script, keys, args);
+    if (this.flows.knows(queue, FLOW_KNOWN_MS))
+      return this.run(this.flows.isOn(queue) ? inFlow : script, keys, args);
     return this.flows.read(queue).then((isOn) => this.run(isOn ? inFlow : script, keys, args));
   }
 

@@ -31,16 +31,7 @@ local function count(total, n, today, expireAt)
 end
 `;
 
-/**
- * Completes tasks: they are retained as completed, or removed. Tasks whose lease is lost stay as they are; see lua.ts for the
- * value of a lease.
- *
- * ARGV[1]   today, as in the keys of counts
- * ARGV[2]   when today's count expires
- * ARGV[3…]  per task: id, epoch, lock or '', when its retention ends or '', msg if it is retained or ''
- *
- * Returns per task 1, or 0 if its lease is lost.
- */
+/** The text of COMPLETE. @param begin, end - what it does besides. @param lease - how the lease of a task is read. */
 function complete(begin: string, lease: string, end: string): string {
   return `${COUNT}
 need('zset', LEASE)
@@ -101,6 +92,16 @@ local function freeAll(ids)
 end
 `;
 
+/**
+ * Completes tasks: they are retained as completed, or removed. Tasks whose lease is lost stay as they are; see lua.ts for the
+ * value of a lease.
+ *
+ * ARGV[1]   today, as in the keys of counts
+ * ARGV[2]   when today's count expires
+ * ARGV[3…]  per task: id, epoch, lock or '', when its retention ends or '', msg if it is retained or ''
+ *
+ * Returns per task 1, or 0 if its lease is lost.
+ */
 export const COMPLETE = new Script(
   complete('', "redis.pcall('HGET', TASK .. id, 'x:lease')", ''),
   `${WITH_PLACE}${complete('needFlow()\n', 'leaseOf(id)', 'freeAll(ids)\n')}`,
@@ -141,13 +142,6 @@ local function countFailure()
 end
 `;
 
-/**
- * Schedules a failed task to run again.
- *
- * KEYS, ARGV[1…6]  those of FAIL
- * ARGV[7]          when it is due
- * ARGV[8]          1 if the run counts as a failure
- */
 const RETRY_TASK = `${FAIL}
 if not mayMoveTo(RETRY) then return 0 end
 moveTo(RETRY, 'retry', ARGV[7])
@@ -155,7 +149,24 @@ if ARGV[8] == '1' then countFailure() end
 return 1
 `;
 
+/**
+ * Schedules a failed task to run again.
+ *
+ * KEYS, ARGV[1…6]  those of FAIL
+ * ARGV[7]          when it is due
+ * ARGV[8]          1 if the run counts as a failure
+ */
 export const RETRY = new Script(RETRY_TASK, ENDING_IN_FLOW + RETRY_TASK);
+
+const ARCHIVE_TASK = `${FAIL}
+if not mayMoveTo(ARCHIVED) then return 0 end
+moveTo(ARCHIVED, 'archived', ARGV[7])
+freeLock(ARGV[8], id)
+countFailure()
+trim(ARGV[9], tonumber(ARGV[10]), 1000)
+redis.pcall('PUBLISH', SETTLED, id)
+return 1
+`;
 
 /**
  * Archives a task that has failed for the last time. The archive gives up tasks that are too old or too many, with their hashes and
@@ -167,27 +178,8 @@ export const RETRY = new Script(RETRY_TASK, ENDING_IN_FLOW + RETRY_TASK);
  * ARGV[9]          tasks that were archived by then are given up
  * ARGV[10]         number of tasks that the archive keeps
  */
-const ARCHIVE_TASK = `${FAIL}
-if not mayMoveTo(ARCHIVED) then return 0 end
-moveTo(ARCHIVED, 'archived', ARGV[7])
-freeLock(ARGV[8], id)
-countFailure()
-trim(ARGV[9], tonumber(ARGV[10]), 1000)
-redis.pcall('PUBLISH', SETTLED, id)
-return 1
-`;
-
 export const ARCHIVE = new Script(ARCHIVE_TASK, ENDING_IN_FLOW + ARCHIVE_TASK);
 
-/**
- * Removes a task that was cancelled; no count changes.
- *
- * ARGV[1]  id
- * ARGV[2]  epoch
- * ARGV[3]  lock or ''
- *
- * Returns 1, or 0 if the lease is lost.
- */
 const DISCARD_TASK = `
 local id = ARGV[1]
 needLeased(id)
@@ -199,6 +191,15 @@ redis.pcall('PUBLISH', SETTLED, id)
 return 1
 `;
 
+/**
+ * Removes a task that was cancelled; no count changes.
+ *
+ * ARGV[1]  id
+ * ARGV[2]  epoch
+ * ARGV[3]  lock or ''
+ *
+ * Returns 1, or 0 if the lease is lost.
+ */
 export const DISCARD = new Script(DISCARD_TASK, ENDING_IN_FLOW + DISCARD_TASK);
 
 /**

@@ -131,7 +131,9 @@ describe('keys and limits of Redis that another program does not know', () => {
 describe('a queue of Redis with keys', () => {
   it('keys with any bytes and any length are told apart', async () => {
     const odd = ['a', 'a:', 'a:1', '1:a', ':', '\0', 'ä', 'a'.repeat(256), '{b}', ' '];
-    await broker.enqueueMany(odd.flatMap((key, n) => [1, 2].map((nth) => newTask({ id: `${n}:${nth}`, key }))));
+    await broker.enqueueMany(
+      odd.flatMap((key, n) => [1, 2].map((nth) => newTask({ id: `${n}:${nth}`, key }))),
+    );
     await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
     expect((await takeAll(broker)).sort()).toEqual(odd.map((_, n) => `${n}:1`));
     const shown = await broker.keys(QUEUE, { page: 1, size: 100 });

@@ -1,21 +1,25 @@
 import { readdirSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { LeasedTask } from 'escapement/tasks';
-import { Script, type ScriptReply } from '../../../../src/tasks/broker/redis/script.ts';
+import { Script } from '../../../../src/tasks/broker/redis/script.ts';
 import { TRANSFER } from '../../../../src/tasks/broker/transfer.ts';
 import { failure, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import {
   callOf,
+  changeLimits,
+  errorOf,
   fill,
   fillWithKeys,
   keysTouchedBy,
+  MAKE,
+  recovered,
   makeBroker,
   P,
   replay,
   restore,
   snapshotOf,
+  typeOf,
   type ScriptCall,
   type ScriptsWorld,
   type Snapshot,
@@ -144,19 +148,8 @@ const CASES: Record<string, readonly Case[]> = {
       skips: /:unique:|:g:late|:x:later:/u,
     }),
   ),
-  DEQUEUE: [
-    {
-      act: ({ broker }) => broker.dequeue(QUEUE, 100, LONG_MS),
-      skips: /\}:t:|:paused$/u,
-    },
-  ],
-  DEQUEUE_IN_FLOW: [
-    {
-      act: ({ broker }) => broker.dequeue(QUEUE, 100, LONG_MS),
-      skips: /\}:t:|:paused$/u,
-      hasKeys: true,
-    },
-  ],
+  DEQUEUE: [{ act: dequeueAll, skips: /\}:t:|:paused$/u }],
+  DEQUEUE_IN_FLOW: [{ act: dequeueAll, skips: /\}:t:|:paused$/u, hasKeys: true }],
   DISCARD: [
     {
       act: async ({ broker }) => {
@@ -317,25 +310,6 @@ const CASES: Record<string, readonly Case[]> = {
   WRITE_FIELD: [{ act: async ({ broker }) => broker.writeResult(await take(broker), new Uint8Array(1)) }],
 };
 
-/** The types of all keys. */
-const TYPES: Record<string, RegExp> = {
-  hash: /\}:t:|:x:(?:ticks|limits)$|^asynq:workers:/u,
-  list: /:(?:pending|active)$|^asynq:schedulers:/u,
-  zset: /^asynq:\{\w+\}:(?:lease|scheduled|retry|archived|completed|aggregation_sets)$|:g:|:x:(?:waiting|ring|parked|run|rates)$|^asynq:scheduler_history:/u,
-  set: /:groups$|:x:later:|^asynq:queues$/u,
-  string: /:(?:paused|x:epoch|x:seq)$|:(?:processed|failed)\b|:unique:|^asynq:servers:/u,
-};
-
-/** How a key of each type is made. */
-const MAKE: Record<string, (redis: Redis, key: string) => Promise<unknown>> = {
-  string: (redis, key) => redis.set(key, 'x'),
-  list: (redis, key) => redis.rpush(key, 'x'),
-  set: (redis, key) => redis.sadd(key, 'x'),
-  zset: (redis, key) => redis.zadd(key, 1, 'x'),
-  hash: (redis, key) => redis.hset(key, 'x', 'x'),
-  stream: (redis, key) => redis.xadd(key, '1-1', 'x', 'x'),
-};
-
 const scripts = await allScripts();
 let server: RedisProcess;
 let redis: Redis;
@@ -416,20 +390,8 @@ async function checkKey(
   return after;
 }
 
-/** What a call rejects with, or what it answers for each of its tasks. */
-async function errorOf(reply: Promise<ScriptReply>): Promise<unknown> {
-  try {
-    const [first] = [await reply].flat();
-    return first instanceof Error ? first : undefined;
-  } catch (error) {
-    return error;
-  }
-}
-
-function typeOf(key: string): string {
-  const [type] = Object.entries(TYPES).find(([, keys]) => keys.test(key)) ?? [];
-  if (type === undefined) throw new Error(`what type '${key}' has is not known here`);
-  return type;
+function dequeueAll({ broker }: ScriptsWorld): Promise<unknown> {
+  return broker.dequeue(QUEUE, 100, LONG_MS);
 }
 
 function repairing(): Case {
@@ -442,18 +404,6 @@ function repairing(): Case {
     },
     skips: TASKS,
   };
-}
-
-async function changeLimits({ broker }: ScriptsWorld): Promise<void> {
-  await broker.setLimits(QUEUE, { concurrency: 1, perKey: { concurrency: 1, rate: { tasks: 1, perMs: 1_000 } } });
-}
-
-/** The active task, under a lease of the test's own. */
-async function recovered({ broker, redis }: ScriptsWorld): Promise<LeasedTask> {
-  await redis.zrem(`${P}lease`, 'active');
-  const [task] = await broker.recover([QUEUE], 0, LONG_MS);
-  if (task === undefined) throw new Error('there is no active task');
-  return task;
 }
 
 async function allScripts(): Promise<Map<string, Script>> {
