@@ -39,6 +39,7 @@ describe('an inspector', () => {
       },
       ...{ active: 1, pending: 1, scheduled: 1, retry: 1, archived: 1, completed: 1, aggregating: 1 },
       ...{ processed: 3, failed: 2, processedTotal: 3, failedTotal: 2, paused: false },
+      ...{ held: { concurrency: 0, rate: 0 }, runnableMs: 10 },
       timestamp: new Date(START_MS + 10),
     });
     expect(await inspector.groups('default')).toEqual([{ group: 'g', size: 1 }]);
@@ -303,6 +304,22 @@ describe('metrics of queues', () => {
       'asynq_tasks_enqueued_total{queue="default",state="aggregating"} 1',
     ]);
     expect(await scrape(/^asynq_queue_memory_usage_approx_bytes{queue="default"} [1-9]/)).toHaveLength(1);
+  });
+
+  test('the metrics of queues count what limits hold back, and for how long what could run has waited', async () => {
+    const { add, broker, clock, inspector, lease, metrics, scrape } = await withRegistry();
+    await inspector.setLimits('default', { perKey: { concurrency: 1 } });
+    for (const [id, key] of Object.entries({ a: 'x', b: 'x', c: 'x' })) await add(id, { key });
+    await lease();
+    clock.advance(500);
+    await add('d', { key: 'y' });
+    clock.advance(1_500);
+    await taskQueueMetrics({ broker, metrics }).sample();
+    expect(await scrape(/^escapement_tasks/)).toEqual([
+      'escapement_tasks_oldest_runnable_seconds{queue="default"} 1.5',
+      'escapement_tasks_held{queue="default",reason="concurrency"} 2',
+      'escapement_tasks_held{queue="default",reason="rate"} 0',
+    ]);
   });
 
   test('queues are sampled at once and at intervals, also those that are created or removed', async () => {

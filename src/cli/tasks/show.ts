@@ -129,7 +129,8 @@ export function limitDetails(limits: QueueLimits | undefined): readonly Detail[]
 }
 
 function showRate({ tasks, perMs, burst = tasks }: Rate): string {
-  return `${tasks}/${formatGoDuration(perMs)}, burst ${burst}`;
+  const time = formatGoDuration(perMs).replace(/(?<=[hm])0[ms]/g, ''); // 1m, not 1m0s
+  return `${tasks}/${time}, burst ${burst}`;
 }
 
 export function showErrorRate({ processed, failed }: Pick<DailyStats, 'processed' | 'failed'>): string {
