@@ -374,7 +374,8 @@ function requireHeaders(argument: string, headers: unknown): void {
   requireObject(argument, headers);
   for (const [name, value] of Object.entries(headers as Record<string, unknown>)) {
     if (!name.isWellFormed()) throw wrongValue(`a name of ${argument}`, 'well-formed Unicode', name);
-    if (name === KEY_HEADER) throw wrongValue(`a name of ${argument}`, 'another one: options.key has its value', name);
+    if (name === KEY_HEADER)
+      throw wrongValue(`a name of ${argument}`, 'another one: options.key has its value', name);
     requireString(`${argument}.${name}`, value);
     if (!value.isWellFormed()) throw wrongValue(`${argument}.${name}`, 'well-formed Unicode', value);
   }

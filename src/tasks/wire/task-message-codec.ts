@@ -8,7 +8,6 @@ import { ANY_TIME_MS, decodeMessage, encodeMessage, msOf, secondsOf, wireTimeout
  * are left to the library, which also makes the errors.
  */
 
-
 /** @throws EscapementError `ERR_WIRE_MESSAGE` - the message cannot be encoded. */
 export function encodeTaskMessage(message: TaskMessage): Buffer {
   return writeTaskMessage(message) ?? Buffer.from(encodeAnyTaskMessage(message));

@@ -1,8 +1,11 @@
 import { inOwnTurn } from '../../../core/own-turn.ts';
 import { TASK_CHANGES, type TaskChange, type TaskState } from '../../task-state.ts';
+import { requireQueueName } from '../../argument-checks.ts';
+import { limitsOf, requireLimits } from '../../queue-limits.ts';
 import type { Operations } from '../broker-base.ts';
 import { brokerClosed, bulkState, queueNotEmpty, queueState, taskState } from '../broker-errors.ts';
-import { listOf, type QueueState } from './task-lists.ts';
+import type { QueueState } from './queue-state.ts';
+import { listOf } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** Rows that are changed in one turn of the event loop: a millisecond or less. */
@@ -37,6 +40,16 @@ export const ADMINISTRATION = {
     return [];
   },
 
+  limits: (store, name) => store.queues.get(name)?.pending.limits,
+
+  setLimits(store, name, given) {
+    requireQueueName('queue', name);
+    if (given !== undefined) requireLimits('limits', given);
+    const queue = store.openQueue(name);
+    queue.pending.setLimits(limitsOf(given));
+    store.journal?.queue(queue);
+  },
+
   pause(store, name) {
     const queue = store.queue(name);
     if (queue.isPaused) throw queueState(name, 'paused already');
@@ -49,7 +62,7 @@ export const ADMINISTRATION = {
     if (!queue.isPaused) throw queueState(name, 'not paused');
     queue.isPaused = false;
     store.journal?.queue(queue);
-    if (queue.lists.pending.size > 0) store.notifications.work(queue);
+    queue.pending.announceAll();
   },
 
   /** Removes a queue immediately; then the timer entries and locks of its tasks, a thousand tasks a turn. */
@@ -60,6 +73,7 @@ export const ADMINISTRATION = {
     queue.isRemoved = true;
     store.queues.delete(name);
     store.journal?.removeQueue(name);
+    queue.pending.close();
     for (const { timer } of queue.sets.values()) store.timer.cancel(timer);
     let left = ROWS_PER_TURN;
     for (const row of queue.rows.values()) {

@@ -6,7 +6,9 @@ import type { CorruptionEvent } from '../../../log/segment.ts';
 import { INTERNALS, type EmbeddedBroker } from './embedded-broker.ts';
 import { replay } from './replay.ts';
 import { journaled, PayloadOnDisk } from './journaled-row.ts';
-import { listOf, NO_TIMER, WaitingList, type QueueState, type TaskList, type TaskRow } from './task-lists.ts';
+import type { StoredBucket } from './pending-tasks.ts';
+import type { QueueState } from './queue-state.ts';
+import { listOf, NO_TIMER, WaitingList, type TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /**
@@ -78,15 +80,21 @@ function same(what: string, inLog: unknown, inMemory: unknown): void {
 
 /** Old ticks are forgotten in memory first. */
 function compareQueues(inLog: QueueState, inMemory: QueueState): void {
-  const { ticks, ...settings } = inMemory.settings;
-  const { ticks: otherTicks, ...otherSettings } = inLog.settings;
+  const { ticks, buckets = [], ...settings } = inMemory.settings;
+  const { ticks: otherTicks, buckets: otherBuckets = [], ...otherSettings } = inLog.settings;
   same(`queue '${inMemory.name}'`, otherSettings, settings);
+  // Times that go from one clock to the other and back are not exact.
+  same(`buckets of queue '${inMemory.name}'`, rounded(otherBuckets), rounded(buckets));
   const kept = new Map(ticks);
   same(
     `ticks of queue '${inMemory.name}'`,
     otherTicks.filter(([entryKey]) => kept.has(entryKey)),
     ticks,
   );
+}
+
+function rounded(buckets: readonly StoredBucket[]): unknown {
+  return buckets.map(([name, fullAtMs]) => `${name} ${Math.round(fullAtMs)}`).sort();
 }
 
 /** What of a row is stored. The times of leases and groups are on the monotonic clock here, and on the wall clock there. */
@@ -122,6 +130,7 @@ function checkQueueState(store: TaskStore, queue: QueueState): number {
     );
     check(list);
   }
+  timers += checkPending(queue, check);
   for (const [group, list] of queue.groups) {
     ensure(
       list.group === group && list.state === 'aggregating' && !list.isHeld,
@@ -141,6 +150,33 @@ function checkQueueState(store: TaskStore, queue: QueueState): number {
   ensure(queue.days.size <= 91, `${queue.days.size} days are kept`);
   ensure(queue.days.failedTotal <= queue.days.processedTotal, 'more runs failed than were processed');
   return timers;
+}
+
+/** @returns how many entries the keys have in the timer. */
+function checkPending({ pending, lists }: QueueState, check: (list: TaskList) => void): number {
+  const active = new Map<string, number>();
+  for (const { key } of lists.active) active.set(key, (active.get(key) ?? 0) + 1);
+  let size = 0;
+  let inRing = 0;
+  for (const tasks of pending.keys()) {
+    const where = `key '${tasks.key}'`;
+    if (tasks !== pending.withoutKey) check(tasks);
+    for (const row of tasks) ensure(row.key === tasks.key, `${where} has task '${row.id}' of another one`);
+    const running = active.get(tasks.key) ?? 0;
+    ensure(tasks.active === running, `${where} has ${running} active tasks, but counts ${tasks.active}`);
+    active.delete(tasks.key);
+    const isRunnable = tasks.size > 0 && pending.keyHeldBy(tasks) === undefined;
+    // A token may have come of which the timer has not heard yet.
+    const isDue = isRunnable && tasks.timer !== NO_TIMER;
+    ensure(tasks.isInRing === isRunnable || isDue, `${where} is ${tasks.isInRing ? '' : 'not '}in the ring`);
+    if (tasks.isInRing) inRing++;
+    size += tasks.size;
+  }
+  ensure(active.size === 0, `the active tasks of ${[...active.keys()].join(', ')} are not counted`);
+  ensure(size === pending.size, `${pending.size} tasks are pending, but ${size} are in a list`);
+  const ring = [...pending.lists()].filter(({ isInRing }) => isInRing).length;
+  ensure(ring === inRing, `the ring has ${ring} keys, but ${inRing} are in it`);
+  return pending.timers;
 }
 
 function checkList(store: TaskStore, queue: QueueState, list: TaskList): number {

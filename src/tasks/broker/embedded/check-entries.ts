@@ -118,7 +118,7 @@ const READERS: Readonly<Record<number, Read>> = {
     return {};
   },
   [Kind.tick]: timeAndTexts,
-  [Kind.rate]: timeAndTexts,
+  [Kind.bucket]: timeAndTexts,
   [Kind.event]: timeAndTexts,
   [Kind.events]: textAndJson,
   [Kind.serial](reader) {

@@ -7,7 +7,8 @@ import { EntryReader } from './entry-bytes.ts';
 import { Kind, readBody, readHead } from './journal-format.ts';
 import { JournaledRow, PayloadOnDisk } from './journaled-row.ts';
 import { eventOf } from './replay.ts';
-import type { QueueState, TaskRow } from './task-lists.ts';
+import type { QueueState } from './queue-state.ts';
+import type { TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** The journal, as compaction needs it. */

@@ -222,7 +222,7 @@ const READING: ReadonlySet<BrokerOperation> = new Set<BrokerOperation>([
     'servers',
   ] as const),
   ...(['announceScheduler', 'withdrawScheduler', 'scheduleEntries', 'enqueueEvents', 'queues'] as const),
-  ...(['queueStats', 'history', 'task', 'tasks', 'repair', 'extendLeases'] as const),
+  ...(['queueStats', 'history', 'task', 'tasks', 'repair', 'extendLeases', 'limits', 'keys'] as const),
 ]);
 
 /** Operations that return messages, with their payloads. */

@@ -4,7 +4,8 @@ import type { Operations } from '../broker-base.ts';
 import { setLost } from '../broker-errors.ts';
 import type { GroupInfo, GroupLimits, GroupTaking, TaskSet } from '../broker.ts';
 import { recordOf } from './inspection.ts';
-import { NO_TIMER, TaskList, type HeldSet, type QueueState, type TaskRow } from './task-lists.ts';
+import type { HeldSet, QueueState } from './queue-state.ts';
+import { NO_TIMER, TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 const EMPTY: GroupTaking = Object.freeze({ set: undefined, againInMs: undefined });

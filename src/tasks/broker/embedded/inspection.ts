@@ -3,9 +3,10 @@ import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import { requirePage } from '../../argument-checks.ts';
 import { TASK_STATES, type TaskState } from '../../task-state.ts';
 import type { Operations } from '../broker-base.ts';
-import type { TaskRecord } from '../broker.ts';
+import type { KeyStats, TaskRecord } from '../broker.ts';
 import { PayloadOnDisk } from './journaled-row.ts';
-import { listOf, type QueueState, type TaskList, type TaskRow } from './task-lists.ts';
+import type { QueueState } from './queue-state.ts';
+import { listOf, type TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** Returns a copy of a row for callers outside the broker. @param wallNowMs - the wall clock's time, if the caller has read it. */
@@ -29,13 +30,16 @@ export const INSPECTION = {
   queueStats(store, name) {
     const queue = store.queue(name);
     const wallNowMs = store.clock.wallNow();
-    const { head } = queue.lists.pending;
+    const { pending } = queue;
+    const { first, oldestRunnableMs = wallNowMs } = pending;
     const today = queue.days.of(wallNowMs, 0);
     return {
       queue: name,
       counts: countsOf(queue),
       groups: queue.groups.size,
-      latencyMs: head === undefined ? 0 : Math.max(wallNowMs - head.atMs, 0),
+      latencyMs: first === undefined ? 0 : Math.max(wallNowMs - first.atMs, 0),
+      runnableMs: Math.max(wallNowMs - oldestRunnableMs, 0),
+      held: pending.held(),
       memoryBytes: memoryBytesOf(queue),
       processed: today.processed,
       failed: today.failed,
@@ -54,6 +58,22 @@ export const INSPECTION = {
       const { processed, failed } = queue.days.of(wallNowMs, daysAgo);
       return { queue: name, date: utcDay(wallNowMs - daysAgo * DAY_MS), processed, failed };
     });
+  },
+
+  /** O(keys before the page). */
+  keys(store, name, page) {
+    requirePage(page);
+    const { pending } = store.queue(name);
+    const keys: KeyStats[] = [];
+    let skip = (page.page - 1) * page.size;
+    for (const tasks of pending.keys()) {
+      const { key, size, active } = tasks;
+      if (size + active === 0 || skip-- > 0) continue;
+      const [heldBy, againInMs] = [pending.keyHeldBy(tasks), pending.keyAgainInMs(tasks)];
+      keys.push({ key, pending: size, active, heldBy, againInMs });
+      if (keys.length === page.size) break;
+    }
+    return keys;
   },
 
   task: (store, queue, id) => recordOf(store, store.row(queue, id)),
@@ -90,7 +110,8 @@ function slice(lists: Iterable<TaskList>, skip: number, count: number): TaskRow[
 function countsOf(queue: QueueState): Record<TaskState, number> {
   const counts = {} as Record<TaskState, number>;
   for (const state of TASK_STATES) {
-    counts[state] = state === 'aggregating' ? queue.countAggregating() : queue.lists[state].size;
+    if (state === 'aggregating') counts[state] = queue.countAggregating();
+    else counts[state] = state === 'pending' ? queue.pending.size : queue.lists[state].size;
   }
   return counts;
 }

@@ -46,8 +46,8 @@ export const Kind = {
   serial: 13,
   /** As `task`, of one that has a key. */
   keyedTask: 14,
-  /** When the bucket of a rate will be full. */
-  rate: 15,
+  /** When the bucket of a rate is full. */
+  bucket: 15,
 } as const;
 
 /** Where a task stands: its state, and when it entered it. */

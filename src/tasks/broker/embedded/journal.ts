@@ -17,7 +17,8 @@ import { EntryWriter } from './entry-bytes.ts';
 import { ENTRIES, Kind, writeRunFields, writeState, writeTask, type StoredState } from './journal-format.ts';
 import { Compaction } from './compaction.ts';
 import { journaled, LARGEST_IN_MEMORY_BYTES, PayloadOnDisk, type JournaledRow } from './journaled-row.ts';
-import { listOf, type QueueState, type TaskRow } from './task-lists.ts';
+import type { QueueState } from './queue-state.ts';
+import { listOf, type TaskRow } from './task-lists.ts';
 import type { StoreJournal, TaskStore } from './task-store.ts';
 
 /** When a change is durable, with the words of the disk queue. */
@@ -265,6 +266,14 @@ export class Journal implements StoreJournal, CommitTarget<JournalRecord> {
     record.number(atMs);
     record.text(queue);
     record.text(entryKey);
+    record.end();
+  }
+
+  bucket(queue: string, name: string, fullAtWallMs: number): void {
+    const record = this.#begin(Kind.bucket);
+    record.number(fullAtWallMs);
+    record.text(queue);
+    record.text(name);
     record.end();
   }
 

@@ -55,6 +55,10 @@ export class JournaledRow extends TaskRow {
     return this.#packedIn !== undefined;
   }
 
+  override get key(): string {
+    return this.isPacked && this.#names !== undefined ? this.#names.key : super.key;
+  }
+
   override get id(): string {
     return this.isPacked ? this.#id : super.id;
   }

@@ -46,12 +46,12 @@ export const LIFE_OF_A_TASK = {
     requireDuration('leaseMs', leaseMs);
     const queue = store.queues.get(name);
     if (queue === undefined || queue.isPaused) return NO_TASKS;
-    const { pending } = queue.lists;
+    const { pending } = queue;
     if (pending.size === 0) return NO_TASKS;
     const nowMs = store.clock.now();
     const leased: LeasedTask[] = [];
     while (leased.length < limit) {
-      const row = pending.head;
+      const row = pending.next();
       if (row === undefined) break;
       leased.push(lease(store, row, leaseMs, nowMs));
     }

@@ -1,6 +1,6 @@
 import { callEach } from '../../../core/report-uncaught.ts';
 import type { BrokerListener, CancelRequest } from '../broker.ts';
-import type { QueueState } from './task-lists.ts';
+import type { QueueState } from './queue-state.ts';
 
 /** Events that are queued until the operation is over. */
 const KINDS = ['work', 'leaseExpired', 'grouped', 'settled', 'progressed'] as const;

@@ -25,7 +25,8 @@ import {
   PackedMemory,
   PayloadOnDisk,
 } from './journaled-row.ts';
-import { listOf, TaskList, type QueueSettings, type QueueState, type TaskRow } from './task-lists.ts';
+import type { QueueSettings, QueueState } from './queue-state.ts';
+import { listOf, TaskList, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /**
@@ -262,6 +263,9 @@ export class Loading {
     } else if (kind === Kind.tick) {
       const atMs = reader.number();
       store.openQueue(reader.text()).setTick(reader.text(), atMs);
+    } else if (kind === Kind.bucket) {
+      const fullAtWallMs = reader.number();
+      store.openQueue(reader.text()).pending.restoreBucket([reader.text(), fullAtWallMs]);
     } else if (kind === Kind.event) {
       const atMs = reader.number();
       store.addEvent(reader.text(), { atMs, taskId: reader.text() });

@@ -16,7 +16,8 @@ import { Notifications } from './notifications.ts';
 import type { TaskState } from '../../task-state.ts';
 import { JournaledRow } from './journaled-row.ts';
 import { UniqueLocks } from './unique-locks.ts';
-import { listOf, NO_TIMER, QueueState, TaskRow, type ListedState, type TaskList } from './task-lists.ts';
+import { QueueState, type ListedState } from './queue-state.ts';
+import { listOf, NO_TIMER, TaskRow, type TaskList } from './task-lists.ts';
 
 /** asynq's. */
 const EVENTS_KEPT = 1_000;
@@ -47,6 +48,8 @@ export interface StoreJournal {
   queue(queue: QueueState): void;
   removeQueue(name: string): void;
   tick(queue: string, entryKey: string, atMs: number): void;
+  /** A token was taken: see pending-tasks.ts. */
+  bucket(queue: string, name: string, fullAtWallMs: number): void;
   event(entryId: string, event: EnqueueEvent): void;
   /** Serials are below the limit from now on. */
   serial(limit: number): void;
@@ -158,7 +161,7 @@ export class TaskStore {
   openQueue(name: string): QueueState {
     let queue = this.queues.get(name);
     if (queue === undefined) {
-      queue = new QueueState(name);
+      queue = new QueueState(name, this);
       this.queues.set(name, queue);
     }
     return queue;
@@ -193,16 +196,18 @@ export class TaskStore {
   /** A task that waits becomes another one, with the id and the retries that it had. In its place, if it stays in its list. */
   replace(row: TaskRow, task: NewTask): TaskRow {
     const { queue, group, state } = listOf(row);
+    const { key } = row;
     const { id, retried, lastError, lastFailedAtMs } = row.message;
-    row.message = { ...task.message, id, retried, lastError, lastFailedAtMs };
+    const message = { ...task.message, id, retried, lastError, lastFailedAtMs };
     const wallNowMs = this.clock.wallNow();
     const isLater = task.processAtMs > wallNowMs;
-    const stays = !isLater && group === row.message.group && (state === 'pending' || state === 'aggregating');
-    if (!stays) {
-      this.#leave(row);
-      if (isLater) this.#wait(row, queue, 'scheduled', task.processAtMs, wallNowMs);
-      else this.#makeReady(row, queue, wallNowMs);
-    }
+    const isSame = group === message.group && key === message.key;
+    const isNext = task.isNext === true;
+    const stays = !isLater && !isNext && isSame && (state === 'pending' || state === 'aggregating');
+    if (!stays) this.#leave(row);
+    row.message = message;
+    if (isLater) this.#wait(row, queue, 'scheduled', task.processAtMs, wallNowMs);
+    else if (!stays) this.#makeReady(row, queue, wallNowMs, isNext);
     if (task.onDuplicate === 'extend') this.#lock(row, task, wallNowMs);
     this.journal?.task(row);
     return row;
@@ -217,7 +222,7 @@ export class TaskStore {
     queue.addRow(row);
     if (isUnique(task)) this.#lock(row, task, wallNowMs);
     if (processAtMs > wallNowMs) this.#wait(row, queue, 'scheduled', processAtMs, wallNowMs);
-    else this.#makeReady(row, queue, wallNowMs);
+    else this.#makeReady(row, queue, wallNowMs, task.isNext);
     this.journal?.task(row);
     return row;
   }
@@ -227,27 +232,26 @@ export class TaskStore {
     return this.journal === undefined ? new TaskRow(message) : new JournaledRow(this.nextSerial(), message);
   }
 
-  /** Moves a row to the end of its queue. */
+  /** Moves a row to the end of the tasks with its key. */
   makePending(row: TaskRow): void {
     const queue = this.#leave(row);
-    row.atMs = this.clock.wallNow();
-    row.serial = this.nextSerial();
-    queue.lists.pending.push(row);
+    this.#toEnd(row, queue, this.clock.wallNow());
     this.journal?.change(row);
-    this.notifications.work(queue);
   }
 
-  /** Moves a row to the head of its queue. */
+  /** Moves a row to the head of the tasks with its key. */
   release(row: TaskRow): void {
     const queue = this.#leave(row);
     this.#toHead(row, queue);
     this.journal?.change(row);
-    this.notifications.work(queue);
   }
 
-  /** Leases a row. No lease of this broker has had its epoch, not even one of an earlier task with that id. */
+  /** Leases a row that is pending, or active. No lease of this broker has had its epoch, not even one of an earlier task with that id. */
   lease(row: TaskRow, leaseMs: number, nowMs: number): void {
-    const queue = this.#leave(row);
+    const { queue, state } = listOf(row);
+    if (row.timer !== NO_TIMER) this.#disarm(row);
+    if (state === 'pending') queue.pending.start(row);
+    else queue.take(row); // it keeps its place
     row.serial = this.nextSerial();
     queue.lists.active.push(row);
     this.#armLease(row, leaseMs, nowMs);
@@ -341,6 +345,7 @@ export class TaskStore {
   adopt({ queues, enqueueEvents, locks }: TaskStore, serial: number): void {
     for (const queue of this.queues.values()) {
       queue.isRemoved = true;
+      queue.pending.close();
       for (const row of queue.rows.values()) if (row.timer !== NO_TIMER) this.#disarm(row);
       for (const { timer } of queue.sets.values()) this.timer.cancel(timer);
     }
@@ -348,6 +353,7 @@ export class TaskStore {
     this.enqueueEvents = enqueueEvents;
     this.locks = locks;
     this.#serial = serial;
+    for (const queue of queues.values()) queue.pending.open(this);
   }
 
   /** The latest number of a task, or epoch of a lease. */
@@ -365,7 +371,7 @@ export class TaskStore {
   /** Puts a row where it was. `row.atMs` is wall-clock time, `row.serial` its order. */
   restore(row: TaskRow, queue: QueueState, state: TaskState): void {
     if (state === 'pending') {
-      queue.lists.pending.push(row);
+      queue.pending.push(row);
     } else if (state === 'aggregating') {
       row.atMs = Math.min(this.clock.now() + row.atMs - this.clock.wallNow(), this.clock.now());
       queue.group(row.message.group).push(row);
@@ -397,6 +403,7 @@ export class TaskStore {
   restoreLease(row: TaskRow, queue: QueueState, endsAtMs?: number): void {
     const nowMs = this.clock.now();
     queue.lists.active.push(row);
+    queue.pending.resume(row);
     this.#armLease(row, (endsAtMs ?? nowMs) - nowMs, nowMs);
   }
 
@@ -406,20 +413,27 @@ export class TaskStore {
   }
 
   #toHead(row: TaskRow, queue: QueueState): void {
-    const { pending } = queue.lists;
+    const tasks = queue.pending.of(row.key);
     row.atMs = this.clock.wallNow();
-    row.serial = pending.head === undefined ? this.nextSerial() : pending.head.serial - 1;
-    pending.unshift(row);
+    row.serial = tasks.head === undefined ? this.nextSerial() : tasks.head.serial - 1;
+    tasks.unshift(row);
+    queue.pending.announce(tasks);
+  }
+
+  #toEnd(row: TaskRow, queue: QueueState, wallNowMs: number): void {
+    const tasks = queue.pending.of(row.key);
+    row.atMs = wallNowMs;
+    row.serial = this.nextSerial();
+    tasks.push(row);
+    queue.pending.announce(tasks);
   }
 
   /** Adds a row that is in no list to its queue or group. */
-  #makeReady(row: TaskRow, queue: QueueState, wallNowMs: number): void {
+  #makeReady(row: TaskRow, queue: QueueState, wallNowMs: number, isNext = false): void {
     const { group } = row.message;
     if (group === '') {
-      row.atMs = wallNowMs;
-      row.serial = this.nextSerial();
-      queue.lists.pending.push(row);
-      this.notifications.work(queue);
+      if (isNext) this.#toHead(row, queue);
+      else this.#toEnd(row, queue, wallNowMs);
     } else {
       row.atMs = this.clock.now();
       row.serial = this.nextSerial();
@@ -441,9 +455,10 @@ export class TaskStore {
   }
 
   #leave(row: TaskRow): QueueState {
-    const { queue } = listOf(row);
+    const { queue, state } = listOf(row);
     if (row.timer !== NO_TIMER) this.#disarm(row);
     queue.take(row);
+    if (state === 'active') queue.pending.end(row);
     return queue;
   }
 

@@ -1,8 +1,10 @@
 import { DAY_MS, utcDay } from '../../../core/units.ts';
 import type { TaskState } from '../../task-state.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
+import { limitsOf } from '../../queue-limits.ts';
 import type { TaskMessage } from '../../task-message.ts';
-import { listOf, type QueueSettings, type QueueState, type TaskRow } from './task-lists.ts';
+import type { QueueSettings, QueueState } from './queue-state.ts';
+import { listOf, type TaskRow } from './task-lists.ts';
 import type { TaskStore } from './task-store.ts';
 
 /** What a broker with a folder adds: reading payloads from the disk, and waiting until changes are there. */
@@ -90,7 +92,7 @@ export class EmbeddedTransfer implements Transfer {
     if (lockEndsMs > store.clock.wallNow() && isFree) store.restoreLock(row, lockEndsMs);
     store.journal?.begin();
     store.journal?.task(row);
-    if (state === 'pending') store.notifications.work(queue);
+    if (state === 'pending') queue.pending.announceAll();
     else if (state === 'aggregating') store.notifications.grouped(queue, message.group);
     return true;
   }
@@ -99,6 +101,7 @@ export class EmbeddedTransfer implements Transfer {
     const store = this.#store;
     const state = store.openQueue(queue.name);
     state.restore(merged(state.settings, queue));
+    state.pending.open(store);
     store.journal?.queue(state);
     store.raiseSerial(queue.epoch);
   }
@@ -115,7 +118,7 @@ export class EmbeddedTransfer implements Transfer {
 }
 
 function rowsOf(queue: QueueState): TaskRow[] {
-  const listed = LISTED.flatMap((state) => [...queue.lists[state]]);
+  const listed = LISTED.flatMap((state) => [...queue.listsOf(state)].flatMap((list) => [...list]));
   const sets = [...queue.sets.values()].map(({ list }) => list);
   const grouped = [...queue.groups.values(), ...sets].flatMap((list) => [...list]);
   return [...listed, ...grouped.sort((a, b) => a.serial - b.serial)];
@@ -127,9 +130,9 @@ function atMsOf(row: TaskRow, state: TaskState, toWallMs: number, archiveRetenti
 }
 
 function wholeQueue(store: TaskStore, queue: QueueState): WholeQueue {
-  const { days, ...others } = queue.settings;
+  const { days, limits, buckets: _, ...others } = queue.settings;
   return {
-    ...{ name: queue.name, epoch: store.latestSerial, ...others },
+    ...{ name: queue.name, epoch: store.latestSerial, limits, ...others },
     days: days.map(([day, processed, failed]) => [utcDay(day * DAY_MS), processed, failed]),
   };
 }
@@ -147,6 +150,8 @@ function merged(own: QueueSettings, other: WholeQueue): QueueSettings {
     ticks.set(entryKey, Math.max(atMs, ticks.get(entryKey) ?? atMs));
   return {
     isPaused: own.isPaused || other.isPaused,
+    limits: own.limits ?? limitsOf(other.limits),
+    buckets: own.buckets ?? [],
     ticks: [...ticks].sort(([, a], [, b]) => a - b),
     days: [...days].sort(([a], [b]) => a - b).map(([day, counts]) => [day, ...counts] as const),
     processedTotal: Math.max(own.processedTotal, other.processedTotal),

@@ -7,11 +7,16 @@ import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { INTERNALS } from '../../../../src/tasks/broker/embedded/embedded-broker.ts';
 import { RowsByTime } from '../../../../src/tasks/broker/embedded/rows-by-time.ts';
-import { NO_TIMER, QueueState, TaskList, TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
-import type { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
+import type { QueueState } from '../../../../src/tasks/broker/embedded/queue-state.ts';
+import { NO_TIMER, TaskList, TaskRow } from '../../../../src/tasks/broker/embedded/task-lists.ts';
+import { TaskStore } from '../../../../src/tasks/broker/embedded/task-store.ts';
 import { UniqueLocks } from '../../../../src/tasks/broker/embedded/unique-locks.ts';
 import { newTask, putIntoEach, QUEUE } from '../../../conformance/broker/support.ts';
 import { propertyRuns } from '../../../runs.ts';
+
+function makeQueue(): QueueState {
+  return new TaskStore({ clock: new ManualClock(), maxArchived: 1, archiveRetentionMs: 1 }).openQueue('q');
+}
 
 describe('RowsByTime', () => {
   let serial = 0;
@@ -95,7 +100,7 @@ describe('RowsByTime', () => {
 });
 
 function makeList(...ids: readonly string[]): { list: TaskList; rows: TaskRow[] } {
-  const list = new TaskList(new QueueState('q'), 'pending');
+  const list = new TaskList(makeQueue(), 'pending');
   const rows = ids.map((id) => new TaskRow(newTask({ id }).message));
   for (const row of rows) list.push(row);
   return { list, rows };
@@ -151,7 +156,7 @@ describe('a list of tasks', () => {
 
 describe('the groups of a queue', () => {
   test('a group exists while it has rows', () => {
-    const queue = new QueueState('q');
+    const queue = makeQueue();
     const [a, b] = ['a', 'b'].map((id) => new TaskRow(newTask({ id }).message)) as [TaskRow, TaskRow];
     queue.group('g').push(a);
     queue.group('g').push(b);
@@ -165,7 +170,7 @@ describe('the groups of a queue', () => {
 });
 
 describe('a unique lock', () => {
-  function makeRow(queue = new QueueState('q')): TaskRow {
+  function makeRow(queue = makeQueue()): TaskRow {
     const row = new TaskRow(newTask({ uniqueKey: 'key' }).message);
     queue.lists.pending.push(row);
     return row;
@@ -195,7 +200,7 @@ describe('a unique lock', () => {
 
   test('a lock has no owner once the queue of its owner is removed', () => {
     const locks = new UniqueLocks();
-    const queue = new QueueState('q');
+    const queue = makeQueue();
     locks.take('key', makeRow(queue), 100);
     queue.isRemoved = true;
     expect(locks.ownerOf('key', 0)).toBeUndefined();

@@ -259,7 +259,12 @@ const CASES: Record<string, readonly Case[]> = {
   WRITE_QUEUE: [
     {
       act: ({ broker }) => {
-        const counts = { days: [['2999-11-21', 2, 1]], processedTotal: 99, failedTotal: 98, limits: undefined } as const;
+        const counts = {
+          days: [['2999-11-21', 2, 1]],
+          processedTotal: 99,
+          failedTotal: 98,
+          limits: undefined,
+        } as const;
         const queue = {
           name: QUEUE,
           isPaused: true,

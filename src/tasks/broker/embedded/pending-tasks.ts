@@ -1,0 +1,414 @@
+import type { Clock } from '../../../core/clock.ts';
+import type { SystemTimer } from '../../../timer/system-timer.ts';
+import type { QueueLimits, Rate } from '../../queue-limits.ts';
+import type { LimitKind } from '../broker.ts';
+import type { QueueState } from './queue-state.ts';
+import { NO_TIMER, TaskList, type TaskRow } from './task-lists.ts';
+
+/** What pending tasks need of the store. */
+export interface PendingHost {
+  readonly clock: Clock;
+  readonly timer: SystemTimer;
+  readonly notifications: { work(queue: QueueState): void };
+  readonly journal: { bucket(queue: string, name: string, fullAtWallMs: number): void } | undefined;
+}
+
+/** A bucket that is not full: `''` is that of the queue, `':KEY'` that of a key. The time is wall-clock. */
+export type StoredBucket = readonly [name: string, fullAtWallMs: number];
+
+/** Part of a token that may be missing: times are not exact. */
+const TOLERANCE = 1e-6;
+
+/** Keys in the ring whose first tasks are compared for the one that waits longest. */
+const COMPARED = 1_000;
+
+/** Number of keys above which the index of keys is made anew when it is empty: see `QueueState.deleteRow`. */
+const MANY_KEYS = 64;
+
+/** The pending tasks of a key. It is in the ring if it has some, and no limit of its own holds them back. */
+export class KeyTasks extends TaskList {
+  readonly key: string;
+  readonly #pending: PendingTasks;
+  /** Number of its active tasks. */
+  active = 0;
+  /** When the bucket of its rate is full, on the monotonic clock. */
+  fullAtMs = -Infinity;
+  timer = NO_TIMER;
+  isInRing = false;
+  nextKey: KeyTasks | undefined = undefined;
+  previousKey: KeyTasks | undefined = undefined;
+
+  constructor(queue: QueueState, pending: PendingTasks, key: string) {
+    super(queue, 'pending');
+    this.#pending = pending;
+    this.key = key;
+  }
+
+  override insertAfter(previous: TaskRow | undefined, row: TaskRow): void {
+    super.insertAfter(previous, row);
+    this.#pending.added(this);
+  }
+
+  override remove(row: TaskRow): void {
+    super.remove(row);
+    this.#pending.removed(this);
+  }
+
+  wake(): void {
+    this.timer = NO_TIMER;
+    this.#pending.arrange(this);
+    this.#pending.announce(this);
+  }
+}
+
+/**
+ * The pending tasks of a queue, and whose turn it is: a ring of the keys that have some.
+ *
+ *      ring     key B ⇄ key C ⇄ key A        the first one gives its first task, and goes to the end
+ *      held     key D                        at its limit: enters the ring at the end when that is over
+ *
+ * A place under a limit is a task that is active, so a limit counts what there is. A bucket is one number: when it will be full (the
+ * virtual scheduling of the generic cell rate algorithm, ITU-T I.371), so an idle bucket costs nothing. Every operation is O(1), whatever
+ * the number of keys, except those that say otherwise. One entry in the timer for each key, or queue, that waits for a token.
+ */
+export class PendingTasks {
+  readonly withoutKey: KeyTasks;
+  size = 0;
+  readonly #queue: QueueState;
+  #host: PendingHost;
+  #limits: QueueLimits | undefined;
+  /** All but `withoutKey`: those that have tasks which wait or run, or a bucket that is not full. */
+  #keys = new Map<string, KeyTasks>();
+  #wereManyKeys = false;
+  #first: KeyTasks | undefined;
+  #last: KeyTasks | undefined;
+  #fullAtMs = -Infinity;
+  #timer = NO_TIMER;
+
+  constructor(queue: QueueState, host: PendingHost) {
+    this.#queue = queue;
+    this.#host = host;
+    this.withoutKey = new KeyTasks(queue, this, '');
+  }
+
+  get limits(): QueueLimits | undefined {
+    return this.#limits;
+  }
+
+  /** O(keys). */
+  setLimits(limits: QueueLimits | undefined): void {
+    this.#limits = limits;
+    if (limits?.rate === undefined) this.#fullAtMs = -Infinity;
+    for (const key of [...this.keys()]) {
+      if (limits?.perKey?.rate === undefined) key.fullAtMs = -Infinity;
+      this.arrange(key);
+    }
+    this.announceAll();
+  }
+
+  // Tasks come and go.
+
+  push(row: TaskRow): void {
+    this.of(row.key).push(row);
+  }
+
+  unshift(row: TaskRow): void {
+    this.of(row.key).unshift(row);
+  }
+
+  /** The first row of the key whose turn is next, held or not. */
+  get first(): TaskRow | undefined {
+    if (this.#first !== undefined) return this.#first.head;
+    for (const { head } of this.lists()) return head;
+    return undefined;
+  }
+
+  /** The row whose run may start now. */
+  next(): TaskRow | undefined {
+    if (this.#limits !== undefined && this.#first !== undefined && this.heldBy() !== undefined) {
+      this.#awaitToken();
+      return undefined;
+    }
+    return this.#first?.head;
+  }
+
+  /** Takes a row out that `next` has returned: its run starts. */
+  start(row: TaskRow): void {
+    const key = this.of(row.key);
+    key.active++;
+    const { rate, perKey } = this.#limits ?? {};
+    if (rate !== undefined) {
+      this.#fullAtMs = fullAfter(this.#fullAtMs, rate, this.#nowMs());
+      this.#store('', this.#fullAtMs);
+    }
+    if (perKey?.rate !== undefined) {
+      key.fullAtMs = fullAfter(key.fullAtMs, perKey.rate, this.#nowMs());
+      this.#store(`:${key.key}`, key.fullAtMs);
+    }
+    if (key.isInRing) this.#exit(key);
+    key.remove(row);
+  }
+
+  /** A run goes on that has started before a reopen. */
+  resume(row: TaskRow): void {
+    const key = this.of(row.key);
+    key.active++;
+    this.arrange(key);
+  }
+
+  /** A run is over: its place is free. The row is not in the list of active tasks any more. */
+  end(row: TaskRow): void {
+    const key = this.of(row.key);
+    key.active--;
+    const limits = this.#limits;
+    if (key.size === 0 || limits !== undefined) this.arrange(key);
+    if (limits === undefined || this.#first === undefined) return;
+    const { active } = this.#queue.lists;
+    if (key.isInRing || active.size + 1 === limits.concurrency) this.announceAll();
+  }
+
+  /** Notifies servers of a row that was added, unless it is held back. */
+  announce({ isInRing }: KeyTasks): void {
+    if (isInRing) this.announceAll();
+  }
+
+  /** Called by a list of this object. */
+  added(key: KeyTasks): void {
+    this.size++;
+    if (key.size === 1) this.arrange(key);
+  }
+
+  removed(key: KeyTasks): void {
+    this.size--;
+    if (key.size === 0 || !key.isInRing) this.arrange(key);
+  }
+
+  // What is held back.
+
+  /** The limit that the queue itself is at. */
+  heldBy(): LimitKind | undefined {
+    const { concurrency = Infinity, rate } = this.#limits ?? {};
+    if (this.#queue.lists.active.size >= concurrency) return 'concurrency';
+    if (rate === undefined) return undefined;
+    const nowMs = this.#nowMs();
+    return nextTokenMs(this.#fullAtMs, rate, nowMs) > nowMs ? 'rate' : undefined;
+  }
+
+  /** The limit of its own that a key is at. */
+  keyHeldBy({ active, fullAtMs }: KeyTasks): LimitKind | undefined {
+    const { concurrency = Infinity, rate } = this.#limits?.perKey ?? {};
+    if (active >= concurrency) return 'concurrency';
+    if (rate === undefined) return undefined;
+    const nowMs = this.#nowMs();
+    return nextTokenMs(fullAtMs, rate, nowMs) > nowMs ? 'rate' : undefined;
+  }
+
+  /** In milliseconds from now, when a key has a token again that has none. */
+  keyAgainInMs({ fullAtMs }: KeyTasks): number | undefined {
+    const rate = this.#limits?.perKey?.rate;
+    if (rate === undefined) return undefined;
+    const nowMs = this.#nowMs();
+    const inMs = nextTokenMs(fullAtMs, rate, nowMs) - nowMs;
+    return inMs > 0 ? inMs : undefined;
+  }
+
+  /** Number of pending tasks that are held back. O(keys). */
+  held(): Record<LimitKind, number> {
+    const held = { concurrency: 0, rate: 0 };
+    if (this.#limits === undefined) return held;
+    const kind = this.heldBy();
+    if (kind !== undefined) return { ...held, [kind]: this.size };
+    for (const key of this.keys()) {
+      const kindOfKey = key.size > 0 ? this.keyHeldBy(key) : undefined;
+      if (kindOfKey !== undefined) held[kindOfKey] += key.size;
+    }
+    return held;
+  }
+
+  /** Since when the task waits that waits longest of those that may start, of the keys whose turn is next. */
+  get oldestRunnableMs(): number | undefined {
+    if (this.#queue.isPaused || this.heldBy() !== undefined) return undefined;
+    let oldestMs: number | undefined;
+    let compared = 0;
+    for (let key = this.#first; key?.head !== undefined && compared < COMPARED; key = key.nextKey, compared++)
+      oldestMs = Math.min(oldestMs ?? Infinity, key.head.atMs);
+    return oldestMs;
+  }
+
+  // Iteration.
+
+  /** The tasks of a key, which may be none. */
+  of(key: string): KeyTasks {
+    if (key === '') return this.withoutKey;
+    let tasks = this.#keys.get(key);
+    if (tasks === undefined) {
+      tasks = new KeyTasks(this.#queue, this, key);
+      this.#keys.set(key, tasks);
+      if (this.#keys.size > MANY_KEYS) this.#wereManyKeys = true;
+    }
+    return tasks;
+  }
+
+  /** Every key that has tasks which wait or run, or a bucket that is not full; and the tasks without a key. */
+  *keys(): Generator<KeyTasks> {
+    yield this.withoutKey;
+    yield* this.#keys.values();
+  }
+
+  /** Lists with tasks: in the order of the ring, then those that are held. The loop may remove the tasks of the list that it has. */
+  *lists(): Generator<KeyTasks> {
+    for (let key = this.#first; key !== undefined;) {
+      const next = key.nextKey;
+      yield key;
+      key = next;
+    }
+    for (const key of this.keys()) if (!key.isInRing && key.size > 0) yield key;
+  }
+
+  // What survives a reopen.
+
+  /** Buckets that are not full. */
+  get buckets(): StoredBucket[] {
+    const nowMs = this.#nowMs();
+    const toWallMs = this.#host.clock.wallNow() - nowMs;
+    const buckets: StoredBucket[] = this.#fullAtMs > nowMs ? [['', this.#fullAtMs + toWallMs]] : [];
+    for (const { key, fullAtMs } of this.keys())
+      if (fullAtMs > nowMs) buckets.push([`:${key}`, fullAtMs + toWallMs]);
+    return buckets;
+  }
+
+  /** Takes over limits and buckets that were stored; `open` follows. */
+  restore(limits: QueueLimits | undefined, buckets: readonly StoredBucket[]): void {
+    this.#limits = limits;
+    for (const bucket of buckets) this.restoreBucket(bucket);
+  }
+
+  restoreBucket([name, fullAtWallMs]: StoredBucket): void {
+    const { clock } = this.#host;
+    const fullAtMs = fullAtWallMs + clock.now() - clock.wallNow();
+    if (name === '') this.#fullAtMs = fullAtMs;
+    else this.of(name.slice(1)).fullAtMs = fullAtMs;
+  }
+
+  /** Begins to hold back what limits ask for. */
+  open(host: PendingHost): void {
+    this.#host = host;
+    this.setLimits(this.#limits);
+  }
+
+  /** Removes its entries from the timer. O(keys). */
+  close(): void {
+    this.#limits = undefined;
+    for (const key of this.keys()) this.#setTimer(key, undefined);
+    this.#host.timer.cancel(this.#timer);
+    this.#timer = NO_TIMER;
+  }
+
+  /** Number of entries that it has in the timer. O(keys). */
+  get timers(): number {
+    let count = this.#timer === NO_TIMER ? 0 : 1;
+    for (const { timer } of this.keys()) if (timer !== NO_TIMER) count++;
+    return count;
+  }
+
+  /** Puts a key into the ring or takes it out, and forgets it if nothing is left of it. */
+  arrange(key: KeyTasks): void {
+    const rate = this.#limits?.perKey?.rate;
+    const heldBy = this.#limits === undefined ? undefined : this.keyHeldBy(key);
+    if (key.size > 0 && heldBy === undefined) {
+      if (!key.isInRing) this.#enter(key);
+    } else if (key.isInRing) this.#exit(key);
+    const isIdle = key.size === 0 && key.active === 0;
+    if (rate === undefined) this.#setTimer(key, undefined);
+    else if (heldBy === 'rate' && key.size > 0)
+      this.#setTimer(key, nextTokenMs(key.fullAtMs, rate, this.#nowMs()));
+    else this.#setTimer(key, isIdle && key.fullAtMs > this.#nowMs() ? key.fullAtMs : undefined);
+    if (isIdle && key.timer === NO_TIMER) this.#forget(key);
+  }
+
+  /** Notifies servers of all that waits, as far as it is not held back. */
+  announceAll(): void {
+    if (this.#first === undefined) return;
+    if (this.#limits !== undefined && this.heldBy() !== undefined) this.#awaitToken();
+    else this.#host.notifications.work(this.#queue);
+  }
+
+  /** Wakes servers when the queue has a token again. */
+  #awaitToken(): void {
+    const rate = this.#limits?.rate;
+    if (rate === undefined || this.#timer !== NO_TIMER) return;
+    const nowMs = this.#nowMs();
+    const inMs = nextTokenMs(this.#fullAtMs, rate, nowMs) - nowMs;
+    if (inMs > 0) this.#timer = this.#host.timer.schedule(inMs, wakeQueue, this);
+  }
+
+  wake(): void {
+    this.#timer = NO_TIMER;
+    this.announceAll();
+  }
+
+  #setTimer(key: KeyTasks, atMs: number | undefined): void {
+    const { timer } = this.#host;
+    if (key.timer !== NO_TIMER) timer.cancel(key.timer);
+    key.timer = atMs === undefined ? NO_TIMER : timer.schedule(atMs - this.#nowMs(), wakeKey, key);
+  }
+
+  #store(name: string, fullAtMs: number): void {
+    const { journal, clock } = this.#host;
+    journal?.bucket(this.#queue.name, name, clock.wallNow() + fullAtMs - clock.now());
+  }
+
+  #forget(key: KeyTasks): void {
+    this.#keys.delete(key.key);
+    if (!this.#wereManyKeys || this.#keys.size > 0) return;
+    this.#keys = new Map();
+    this.#wereManyKeys = false;
+  }
+
+  #enter(key: KeyTasks): void {
+    key.isInRing = true;
+    key.previousKey = this.#last;
+    if (this.#last === undefined) this.#first = key;
+    else this.#last.nextKey = key;
+    this.#last = key;
+  }
+
+  #exit(key: KeyTasks): void {
+    const { previousKey, nextKey } = key;
+    if (previousKey === undefined) this.#first = nextKey;
+    else previousKey.nextKey = nextKey;
+    if (nextKey === undefined) this.#last = previousKey;
+    else nextKey.previousKey = previousKey;
+    key.isInRing = false;
+    key.nextKey = undefined;
+    key.previousKey = undefined;
+  }
+
+  #nowMs(): number {
+    return this.#host.clock.now();
+  }
+}
+
+const wakeKey = (key: KeyTasks): void => {
+  key.wake();
+};
+
+const wakeQueue = (pending: PendingTasks): void => {
+  pending.wake();
+};
+
+/** When a bucket has a token: at most `nowMs` if it has one. */
+function nextTokenMs(fullAtMs: number, rate: Rate, nowMs: number): number {
+  const { tasks, perMs, burst = tasks } = rate;
+  return fullNow(fullAtMs, rate, nowMs) - ((burst - 1 + TOLERANCE) * perMs) / tasks;
+}
+
+/** When a bucket is full from which a token is taken now. */
+function fullAfter(fullAtMs: number, rate: Rate, nowMs: number): number {
+  return fullNow(fullAtMs, rate, nowMs) + rate.perMs / rate.tasks;
+}
+
+/** A rate that was changed may have a smaller bucket. */
+function fullNow(fullAtMs: number, { tasks, perMs, burst = tasks }: Rate, nowMs: number): number {
+  return Math.min(Math.max(fullAtMs, nowMs), nowMs + (burst * perMs) / tasks);
+}

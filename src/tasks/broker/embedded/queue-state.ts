@@ -1,0 +1,231 @@
+import { DAY_MS } from '../../../core/units.ts';
+import type { TimerId } from '../../../timer/system-timer.ts';
+import type { QueueLimits } from '../../queue-limits.ts';
+import type { TaskState } from '../../task-state.ts';
+import { PendingTasks, type PendingHost, type StoredBucket } from './pending-tasks.ts';
+import { TaskList, WaitingList, type TaskRow } from './task-lists.ts';
+
+/** Days whose counts are kept, as in asynq. */
+const DAYS_KEPT = 90;
+
+interface DayCount {
+  processed: number;
+  failed: number;
+}
+
+const NOTHING: Readonly<DayCount> = Object.freeze({ processed: 0, failed: 0 });
+
+/** Counts of a queue: of each day the number of runs, and of those that failed. */
+interface StoredDays {
+  readonly days: readonly (readonly [day: number, processed: number, failed: number])[];
+  readonly processedTotal: number;
+  readonly failedTotal: number;
+}
+
+/** Counts the runs of a queue, by day and in total. Counting is O(1); days beyond the last 90 are removed. */
+class DayCounters {
+  processedTotal = 0;
+  failedTotal = 0;
+  readonly #days = new Map<number, DayCount>();
+  #today = NaN;
+  #todayCount: DayCount = NOTHING;
+
+  count(wallNowMs: number, hasFailed: boolean): void {
+    const today = this.#countOfDay(wallNowMs);
+    today.processed++;
+    this.processedTotal++;
+    if (!hasFailed) return;
+    today.failed++;
+    this.failedTotal++;
+  }
+
+  /** Returns the counts of the day that is `daysAgo` before today. */
+  of(wallNowMs: number, daysAgo: number): Readonly<DayCount> {
+    return this.#days.get(dayOf(wallNowMs) - daysAgo) ?? NOTHING;
+  }
+
+  get size(): number {
+    return this.#days.size;
+  }
+
+  /** All counts, for {@link DayCounters.restore}. */
+  get all(): StoredDays {
+    const days = [...this.#days].map(([day, { processed, failed }]) => [day, processed, failed] as const);
+    return { days, processedTotal: this.processedTotal, failedTotal: this.failedTotal };
+  }
+
+  /** Replaces all counts. */
+  restore({ days, processedTotal, failedTotal }: StoredDays): void {
+    this.processedTotal = processedTotal;
+    this.failedTotal = failedTotal;
+    this.#days.clear();
+    this.#today = NaN;
+    for (const [day, processed, failed] of days) this.#days.set(day, { processed, failed });
+  }
+
+  #countOfDay(wallNowMs: number): DayCount {
+    const day = dayOf(wallNowMs);
+    if (day === this.#today) return this.#todayCount;
+    const count = this.#days.get(day) ?? { processed: 0, failed: 0 };
+    this.#days.set(day, count);
+    this.#today = day;
+    this.#todayCount = count;
+    for (const old of this.#days.keys()) if (old <= day - DAYS_KEPT) this.#days.delete(old);
+    return count;
+  }
+}
+
+function dayOf(wallMs: number): number {
+  return Math.floor(wallMs / DAY_MS);
+}
+
+/** Tasks that were taken out of a group to be aggregated. */
+export interface HeldSet {
+  readonly id: string;
+  readonly list: TaskList;
+  /** When its tasks return to the group, on the monotonic clock. */
+  readonly endsAtMs: number;
+  timer: TimerId;
+}
+
+/** A state with one list in a queue. Aggregating tasks have one for each group and each set; pending ones have one for each key. */
+export type ListedState = Exclude<TaskState, 'aggregating'>;
+
+/** Everything of a queue but its tasks, as JSON has it. */
+export interface QueueSettings extends StoredDays {
+  readonly isPaused: boolean;
+  readonly ticks: readonly (readonly [entryKey: string, atMs: number])[];
+  readonly limits?: QueueLimits | undefined;
+  /** Of the rates, those that are not full. */
+  readonly buckets?: readonly StoredBucket[];
+}
+
+/** Number of rows above which the index of a queue is made anew when the queue is empty. */
+const MANY_ROWS = 64;
+
+/**
+ * A queue with its tasks:
+ *
+ *      queue ─┬─ lists ──── active, scheduled, retry, archived, completed; and pending: those without a key
+ *             ├─ pending ── one list per key that has tasks           (pending)
+ *             ├─ groups ─── one list per group that has tasks         (aggregating)
+ *             └─ sets ───── one list per set taken out of a group     (aggregating, held)
+ */
+export class QueueState {
+  readonly name: string;
+  #rows = new Map<string, TaskRow>();
+  #wereManyRows = false;
+  readonly lists: Readonly<Record<ListedState, TaskList>> & {
+    readonly scheduled: WaitingList;
+    readonly retry: WaitingList;
+  };
+  /** Groups that have tasks. */
+  readonly groups = new Map<string, TaskList>();
+  readonly sets = new Map<string, HeldSet>();
+  /** The latest tick of every schedule entry. */
+  readonly ticks = new Map<string, number>();
+  readonly days = new DayCounters();
+  readonly pending: PendingTasks;
+  isPaused = false;
+  isRemoved = false;
+  /** Whether a notification of that kind is pending. */
+  isWorkNotified = false;
+  isLeaseNotified = false;
+
+  constructor(name: string, host: PendingHost) {
+    this.name = name;
+    this.pending = new PendingTasks(this, host);
+    this.lists = {
+      active: new TaskList(this, 'active'),
+      pending: this.pending.withoutKey,
+      scheduled: new WaitingList(this, 'scheduled'),
+      retry: new WaitingList(this, 'retry'),
+      archived: new TaskList(this, 'archived'),
+      completed: new TaskList(this, 'completed'),
+    };
+  }
+
+  /** Everything of the queue but its tasks. */
+  get settings(): QueueSettings {
+    const { limits, buckets } = this.pending;
+    return {
+      ...{ isPaused: this.isPaused, ticks: [...this.ticks], ...this.days.all },
+      ...(limits && { limits, buckets }),
+    };
+  }
+
+  /** Replaces everything of the queue but its tasks. */
+  restore({ isPaused, ticks, limits, buckets = [], ...days }: QueueSettings): void {
+    this.isPaused = isPaused;
+    this.pending.restore(limits, buckets);
+    this.ticks.clear();
+    for (const [entryKey, atMs] of ticks) this.ticks.set(entryKey, atMs);
+    this.days.restore(days);
+  }
+
+  /** The latest tick comes last, so that the map stays in that order. */
+  setTick(entryKey: string, atMs: number): void {
+    this.ticks.delete(entryKey);
+    this.ticks.set(entryKey, atMs);
+  }
+
+  get rows(): ReadonlyMap<string, TaskRow> {
+    return this.#rows;
+  }
+
+  addRow(row: TaskRow): void {
+    this.#rows.set(row.id, row);
+    if (this.#rows.size > MANY_ROWS) this.#wereManyRows = true;
+  }
+
+  /**
+   * Removes a row from the index. An index that was large is replaced when it is empty: V8 links each table of a `Map` that grew or
+   * shrank to the next one, so a table in the old generation would keep all later ones, with their rows, until a full collection.
+   */
+  deleteRow(row: TaskRow): void {
+    this.#rows.delete(row.id);
+    if (!this.#wereManyRows || this.#rows.size > 0) return;
+    this.#rows = new Map();
+    this.#wereManyRows = false;
+  }
+
+  /** Returns the list of a group, which is created if the group has no tasks. */
+  group(name: string): TaskList {
+    let list = this.groups.get(name);
+    if (list === undefined) {
+      list = new TaskList(this, 'aggregating', name);
+      this.groups.set(name, list);
+    }
+    return list;
+  }
+
+  /** Removes a row from its list. A group without tasks is removed. */
+  take(row: TaskRow): void {
+    const { list } = row;
+    if (list === undefined) return;
+    list.remove(row);
+    if (list.size === 0 && list.group !== '' && !list.isHeld) this.groups.delete(list.group);
+  }
+
+  /** Yields the lists of a state; for aggregating tasks those of all groups or of one, without the sets. */
+  *listsOf(state: TaskState, group?: string): Generator<TaskList> {
+    if (state === 'pending') {
+      yield* this.pending.lists();
+    } else if (state !== 'aggregating') {
+      yield this.lists[state];
+    } else if (group === undefined) {
+      yield* this.groups.values();
+    } else {
+      const list = this.groups.get(group);
+      if (list !== undefined) yield list;
+    }
+  }
+
+  /** Returns the number of aggregating tasks, including those in sets. O(groups). */
+  countAggregating(): number {
+    let count = 0;
+    for (const { size } of this.groups.values()) count += size;
+    for (const { list } of this.sets.values()) count += list.size;
+    return count;
+  }
+}
