@@ -135,7 +135,8 @@ export interface KeyJson extends Pick<KeyStats, 'key' | 'pending' | 'active'> {
 }
 
 export function keyToJson({ key, pending, active, heldBy, againInMs }: KeyStats): KeyJson {
-  return { key, pending, active, held_by: heldBy ?? null, again_in_msec: againInMs ?? null };
+  const again_in_msec = againInMs === undefined ? null : Math.ceil(againInMs);
+  return { key, pending, active, held_by: heldBy ?? null, again_in_msec };
 }
 
 export function keyFromJson({ key, pending, active, ...json }: KeyJson): KeyStats {

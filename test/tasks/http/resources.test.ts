@@ -387,7 +387,7 @@ describe('limits and keys', () => {
   });
 
   test.each([
-    [{ concurrency: 0 }, 'limits.concurrency must be an integer >= 1. Received 0'],
+    [{ concurrency: 0 }, 'limits.concurrency must be an integer of at least 1. Received 0'],
     [{ rate: { tasks: 1 } }, 'limits.rate.perMs must be'],
     [{ perKey: { rates: {} } }, 'rates'],
     [{ limit: 1 }, 'unknown field "limit"'],

@@ -110,12 +110,17 @@ const KEY_COLUMNS: Columns<KeyStats> = [
   ['again in', ({ againInMs }) => (againInMs === undefined ? '-' : showDuration(againInMs)), 'right'],
 ];
 
+/** Times are whole milliseconds, as over HTTP. */
+function keyJson(key: KeyStats): object {
+  return { ...infoJson(key), againInMs: key.againInMs === undefined ? null : Math.ceil(key.againInMs) };
+}
+
 async function listKeys(run: Run<PageOptions>): Promise<Report> {
   const [queue = ''] = run.words;
   const { page, size } = run.options;
   const keys = await run.target.keys(queue, { page, pageSize: size });
   return {
-    json: () => ({ queue, page, size, keys: keys.map(infoJson) }),
+    json: () => ({ queue, page, size, keys: keys.map(keyJson) }),
     lines: () => [tableOf(run, KEY_COLUMNS, keys)],
   };
 }
