@@ -77,12 +77,15 @@ export function showDetails(details: readonly Detail[], paint = (name: string): 
 
 // Queues.
 
-export function queueColumns(): Columns<QueueView> {
+/** Returns the columns of a list of queues. That of held tasks is there if some are held: the list is as wide as a terminal without. */
+export function queueColumns(queues: readonly QueueView[]): Columns<QueueView> {
+  const countHeld = ({ held }: QueueView): number => (held === undefined ? 0 : held.concurrency + held.rate);
+  const isHeld = queues.some((queue) => countHeld(queue) > 0);
   return [
     ['queue', ({ queue }) => queue],
     ['state', showPaused],
     ['size', ({ size }) => formatCount(size), 'right'],
-    ['held', ({ held }) => (held === undefined ? '-' : formatCount(held.concurrency + held.rate)), 'right'],
+    ...(isHeld ? [['held', (queue: QueueView) => formatCount(countHeld(queue)), 'right'] as const] : []),
     ['latency', ({ latencyMs }) => showDuration(latencyMs), 'right'],
     ['processed', ({ processed }) => formatCount(processed), 'right'],
     ['failed', ({ failed }) => formatCount(failed), 'right'],

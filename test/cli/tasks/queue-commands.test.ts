@@ -29,8 +29,8 @@ describe.each(WAYS)('escapement tasks queue, over %s', (way) => {
     await add('other', { queue: 'low' });
     const { stdout, stderr, code } = await command('queue', 'list');
     expect([stderr, code]).toEqual(['', 0]);
-    expect(stdout).toMatch(/│ default +│ run +│ +7 │ +0 │ +500ms │ +3 │ +2 │ +66\.67 % │/);
-    expect(stdout).toMatch(/│ low +│ run +│ +1 │ +0 │ +0ms │ +0 │ +0 │ +- │/);
+    expect(stdout).toMatch(/│ default +│ run +│ +7 │ +500ms │ +3 │ +2 │ +66\.67 % │/);
+    expect(stdout).toMatch(/│ low +│ run +│ +1 │ +0ms │ +0 │ +0 │ +- │/);
     const listed = await json('queue', 'ls');
     expect(listed).toMatchObject({
       json: { queues: [everyStateJson(way), { queue: 'low', size: 1 }] },

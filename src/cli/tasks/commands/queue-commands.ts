@@ -66,7 +66,7 @@ async function listQueues(run: Run<unknown>): Promise<Report> {
   const queues = await run.target.queueInfos();
   return {
     json: () => ({ queues: queues.map(infoJson) }),
-    lines: () => [tableOf(run, queueColumns(), queues)],
+    lines: () => [tableOf(run, queueColumns(queues), queues)],
   };
 }
 

@@ -73,7 +73,8 @@ function readAt({ readAtMs }: DashFrame): string {
 }
 
 function bodyOf(state: DashState, data: DashData, frame: DashFrame): readonly Line[] {
-  if (state.queue === undefined) return rowLines(plainTable(queueColumns(), data.queues), state, frame);
+  if (state.queue === undefined)
+    return rowLines(plainTable(queueColumns(data.queues), data.queues), state, frame);
   if (state.taskId !== undefined) {
     const { task } = data;
     if (task !== undefined) return details(taskDetails(task, frame.nowMs));
