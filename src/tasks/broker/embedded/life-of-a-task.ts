@@ -51,7 +51,7 @@ export const LIFE_OF_A_TASK = {
     const nowMs = store.clock.now();
     const leased: LeasedTask[] = [];
     while (leased.length < limit) {
-      const row = pending.next();
+      const row = pending.next(nowMs);
       if (row === undefined) break;
       leased.push(lease(store, row, leaseMs, nowMs));
     }

@@ -124,8 +124,8 @@ export class PendingTasks {
   }
 
   /** The row whose run may start now. */
-  next(): TaskRow | undefined {
-    if (this.#limits !== undefined && this.#first !== undefined && this.heldBy() !== undefined) {
+  next(nowMs: number): TaskRow | undefined {
+    if (this.#limits !== undefined && this.#first !== undefined && this.heldBy(nowMs) !== undefined) {
       this.#awaitToken();
       return undefined;
     }
@@ -133,20 +133,24 @@ export class PendingTasks {
   }
 
   /** Takes a row out that `next` has returned: its run starts. */
-  start(row: TaskRow): void {
+  start(row: TaskRow, nowMs: number): void {
     const key = this.of(row.key);
     key.active++;
-    const { rate, perKey } = this.#limits ?? {};
+    if (this.#limits !== undefined) this.#takeTokens(key, this.#limits, nowMs);
+    // A key that is alone, and not limited, stays where it is.
+    if (key.isInRing && (this.#first !== this.#last || this.#limits !== undefined)) this.#exit(key);
+    key.remove(row);
+  }
+
+  #takeTokens(key: KeyTasks, { rate, perKey }: QueueLimits, nowMs: number): void {
     if (rate !== undefined) {
-      this.#fullAtMs = fullAfter(this.#fullAtMs, rate, this.#nowMs());
+      this.#fullAtMs = fullAfter(this.#fullAtMs, rate, nowMs);
       this.#store('', this.#fullAtMs);
     }
     if (perKey?.rate !== undefined) {
-      key.fullAtMs = fullAfter(key.fullAtMs, perKey.rate, this.#nowMs());
+      key.fullAtMs = fullAfter(key.fullAtMs, perKey.rate, nowMs);
       this.#store(`:${key.key}`, key.fullAtMs);
     }
-    if (key.isInRing) this.#exit(key);
-    key.remove(row);
   }
 
   /** A run goes on that has started before a reopen. */
@@ -186,30 +190,33 @@ export class PendingTasks {
   // What is held back.
 
   /** The limit that the queue itself is at. */
-  heldBy(): LimitKind | undefined {
-    const { concurrency = Infinity, rate } = this.#limits ?? {};
-    if (this.#queue.lists.active.size >= concurrency) return 'concurrency';
-    if (rate === undefined) return undefined;
-    const nowMs = this.#nowMs();
-    return nextTokenMs(this.#fullAtMs, rate, nowMs) > nowMs ? 'rate' : undefined;
+  heldBy(nowMs?: number): LimitKind | undefined {
+    const limits = this.#limits;
+    return limits && this.#limitReached(limits, this.#queue.lists.active.size, this.#fullAtMs, nowMs);
   }
 
   /** The limit of its own that a key is at. */
-  keyHeldBy({ active, fullAtMs }: KeyTasks): LimitKind | undefined {
-    const { concurrency = Infinity, rate } = this.#limits?.perKey ?? {};
-    if (active >= concurrency) return 'concurrency';
-    if (rate === undefined) return undefined;
-    const nowMs = this.#nowMs();
-    return nextTokenMs(fullAtMs, rate, nowMs) > nowMs ? 'rate' : undefined;
+  keyHeldBy({ active, fullAtMs }: KeyTasks, nowMs?: number): LimitKind | undefined {
+    const limits = this.#limits?.perKey;
+    return limits && this.#limitReached(limits, active, fullAtMs, nowMs);
+  }
+
+  #limitReached(
+    { concurrency, rate }: Pick<QueueLimits, 'concurrency' | 'rate'>,
+    active: number,
+    fullAtMs: number,
+    nowMs = rate === undefined ? 0 : this.#nowMs(),
+  ): LimitKind | undefined {
+    if (concurrency !== undefined && active >= concurrency) return 'concurrency';
+    return rate !== undefined && !hasToken(fullAtMs, rate, nowMs) ? 'rate' : undefined;
   }
 
   /** In milliseconds from now, when a key has a token again that has none. */
   keyAgainInMs({ fullAtMs }: KeyTasks): number | undefined {
     const rate = this.#limits?.perKey?.rate;
-    if (rate === undefined) return undefined;
     const nowMs = this.#nowMs();
-    const inMs = nextTokenMs(fullAtMs, rate, nowMs) - nowMs;
-    return inMs > 0 ? inMs : undefined;
+    if (rate === undefined || hasToken(fullAtMs, rate, nowMs)) return undefined;
+    return nextTokenMs(fullAtMs, rate, nowMs) - nowMs;
   }
 
   /** Number of pending tasks that are held back. O(keys). */
@@ -314,16 +321,18 @@ export class PendingTasks {
   /** Puts a key into the ring or takes it out, and forgets it if nothing is left of it. */
   arrange(key: KeyTasks): void {
     const rate = this.#limits?.perKey?.rate;
-    const heldBy = this.#limits === undefined ? undefined : this.keyHeldBy(key);
+    const nowMs = rate === undefined ? 0 : this.#nowMs();
+    const heldBy = this.keyHeldBy(key, nowMs);
     if (key.size > 0 && heldBy === undefined) {
       if (!key.isInRing) this.#enter(key);
     } else if (key.isInRing) this.#exit(key);
     const isIdle = key.size === 0 && key.active === 0;
-    if (rate === undefined) this.#setTimer(key, undefined);
-    else if (heldBy === 'rate' && key.size > 0)
-      this.#setTimer(key, nextTokenMs(key.fullAtMs, rate, this.#nowMs()));
-    else this.#setTimer(key, isIdle && key.fullAtMs > this.#nowMs() ? key.fullAtMs : undefined);
-    if (isIdle && key.timer === NO_TIMER) this.#forget(key);
+    let wakeAtMs: number | undefined;
+    if (rate !== undefined && heldBy === 'rate' && key.size > 0)
+      wakeAtMs = nextTokenMs(key.fullAtMs, rate, nowMs);
+    else if (rate !== undefined && isIdle && key.fullAtMs > nowMs) wakeAtMs = key.fullAtMs;
+    if (wakeAtMs !== undefined || key.timer !== NO_TIMER) this.#setTimer(key, wakeAtMs);
+    if (isIdle && wakeAtMs === undefined) this.#forget(key);
   }
 
   /** Notifies servers of all that waits, as far as it is not held back. */
@@ -338,8 +347,9 @@ export class PendingTasks {
     const rate = this.#limits?.rate;
     if (rate === undefined || this.#timer !== NO_TIMER) return;
     const nowMs = this.#nowMs();
+    if (hasToken(this.#fullAtMs, rate, nowMs)) return;
     const inMs = nextTokenMs(this.#fullAtMs, rate, nowMs) - nowMs;
-    if (inMs > 0) this.#timer = this.#host.timer.schedule(inMs, wakeQueue, this);
+    this.#timer = this.#host.timer.schedule(inMs, wakeQueue, this);
   }
 
   wake(): void {
@@ -397,10 +407,14 @@ const wakeQueue = (pending: PendingTasks): void => {
   pending.wake();
 };
 
+function hasToken(fullAtMs: number, rate: Rate, nowMs: number): boolean {
+  return nextTokenMs(fullAtMs, rate, nowMs) <= nowMs + (TOLERANCE * rate.perMs) / rate.tasks;
+}
+
 /** When a bucket has a token: at most `nowMs` if it has one. */
 function nextTokenMs(fullAtMs: number, rate: Rate, nowMs: number): number {
   const { tasks, perMs, burst = tasks } = rate;
-  return fullNow(fullAtMs, rate, nowMs) - ((burst - 1 + TOLERANCE) * perMs) / tasks;
+  return fullNow(fullAtMs, rate, nowMs) - ((burst - 1) * perMs) / tasks;
 }
 
 /** When a bucket is full from which a token is taken now. */

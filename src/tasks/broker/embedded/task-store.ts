@@ -250,7 +250,7 @@ export class TaskStore {
   lease(row: TaskRow, leaseMs: number, nowMs: number): void {
     const { queue, state } = listOf(row);
     if (row.timer !== NO_TIMER) this.#disarm(row);
-    if (state === 'pending') queue.pending.start(row);
+    if (state === 'pending') queue.pending.start(row, nowMs);
     else queue.take(row); // it keeps its place
     row.serial = this.nextSerial();
     queue.lists.active.push(row);

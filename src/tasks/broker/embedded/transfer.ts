@@ -130,9 +130,9 @@ function atMsOf(row: TaskRow, state: TaskState, toWallMs: number, archiveRetenti
 }
 
 function wholeQueue(store: TaskStore, queue: QueueState): WholeQueue {
-  const { days, limits, buckets: _, ...others } = queue.settings;
+  const { days, isPaused, ticks, limits, processedTotal, failedTotal } = queue.settings;
   return {
-    ...{ name: queue.name, epoch: store.latestSerial, limits, ...others },
+    ...{ name: queue.name, epoch: store.latestSerial, isPaused, limits, ticks, processedTotal, failedTotal },
     days: days.map(([day, processed, failed]) => [utcDay(day * DAY_MS), processed, failed]),
   };
 }
