@@ -78,9 +78,11 @@ export function requireSignal(argument: string, value: unknown): void {
 }
 
 /** Whether there is something to wait for: a loop that awaits plain values costs a turn of the microtask queue each. */
-export function isThenable(value: unknown): value is PromiseLike<unknown> {
+export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return (
-    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+    (typeof value === 'object' || typeof value === 'function') &&
+    value !== null &&
+    typeof (value as { then?: unknown }).then === 'function'
   );
 }
 

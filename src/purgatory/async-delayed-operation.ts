@@ -1,6 +1,7 @@
 import { inOwnTurn } from '../core/own-turn.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
 import {
+import { isThenable } from '../core/validate.ts';
   completeOperation,
   DelayedOperation,
   ownerOf,
@@ -113,7 +114,7 @@ export class SingleFlight<Answer, Context> {
     let answer: Answer | PromiseLike<Answer>;
     try {
       answer = this.#checks.startCheck();
-      if (isPromiseLike(answer)) {
+      if (isThenable(answer)) {
         this.#follow(answer, context);
         return;
       }
@@ -171,12 +172,4 @@ export class SingleFlight<Answer, Context> {
       if (this.#checks.isStillWanted(latest)) this.#start(latest);
     });
   }
-}
-
-export function isPromiseLike<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return (
-    (typeof value === 'object' || typeof value === 'function') &&
-    value !== null &&
-    typeof (value as { then?: unknown }).then === 'function'
-  );
 }

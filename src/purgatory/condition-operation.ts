@@ -1,5 +1,6 @@
 import { EscapementError } from '../core/errors.ts';
-import { isPromiseLike, SingleFlight } from './async-delayed-operation.ts';
+import { isThenable } from '../core/validate.ts';
+import { SingleFlight } from './async-delayed-operation.ts';
 import {
   completeOperation,
   DelayedOperation,
@@ -95,7 +96,7 @@ export class ConditionOperation<V> extends DelayedOperation {
   #holdsNow(): boolean {
     try {
       const answer = this.#condition();
-      return answer !== undefined && !isPromiseLike(answer);
+      return answer !== undefined && !isThenable(answer);
     } catch {
       return false;
     }

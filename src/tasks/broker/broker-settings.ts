@@ -25,6 +25,9 @@ export const MOST_AHEAD_MS = 5 * MINUTE_MS;
  */
 export const MOST_SET_BACK_MS = 2 * HOUR_MS;
 
+/** How often a lease is renewed in its time: five renewals may fail. */
+export const RENEWALS_PER_LEASE = 6;
+
 /** Options of every broker. All are validated when it is made. */
 export interface BrokerSettings {
   /** Where the time of everything that uses the broker comes from. @default systemClock */

@@ -1,11 +1,9 @@
 import { inOwnTurn } from '../../core/own-turn.ts';
 import type { SystemTimer } from '../../timer/system-timer.ts';
+import { RENEWALS_PER_LEASE } from '../broker/broker-settings.ts';
 import type { LeaseHolder } from '../broker/broker.ts';
 import { leaseLost, type RunTable, type TaskRun } from './run.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
-
-/** Number of renewals during one lease: five of them may fail. */
-const RENEWALS_PER_LEASE = 6;
 
 /**
  * Renews the leases of the runs. A lease is lost if another worker has it, or if it could not be renewed before its end; then its

@@ -1,3 +1,4 @@
+import { RENEWALS_PER_LEASE } from '../broker-settings.ts';
 import { QueueKeys } from './keys.ts';
 import type { HeldLease, LeaseBoard, LeaseId, LongId } from './lease-thread.ts';
 import type { RedisAccess } from './redis-access.ts';
@@ -27,9 +28,6 @@ for i = 2, #ARGV, 2 do
 end
 return outcomes
 `);
-
-/** How often a lease is renewed in its time: five renewals may fail. */
-const RENEWALS_PER_LEASE = 6;
 
 /** What one script extends at most: some milliseconds in which Redis does nothing else. */
 const MAX_PER_SCRIPT = 1_000;
