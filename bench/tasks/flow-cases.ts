@@ -129,11 +129,13 @@ function flowCase(
   open: () => Promise<OpenBroker>,
   metrics: readonly MetricDefinition[],
   isThere: boolean,
+  rounds?: number,
 ): ScenarioCase {
   return {
     kind: 'scenario',
     name: 'keys and limits: enqueued a thousand a call, dequeued and completed 100 at once',
     note: 'A fifth of the tasks is done, while the others wait. The limits hold nothing back.',
+    rounds,
     size: { full: 100_000, quick: 1_000, of: 'tasks' },
     metrics,
     contestants: contest<Flow, OpenScenario>(FLOWS, (flow) =>
@@ -148,4 +150,5 @@ export const redisFlowCase = flowCase(
   onRedis,
   [REDIS_DONE, REDIS_ENQUEUE, DONE, ENQUEUE],
   missing === undefined,
+  3,
 );
