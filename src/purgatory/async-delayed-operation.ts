@@ -1,7 +1,7 @@
 import { inOwnTurn } from '../core/own-turn.ts';
 import { reportUncaught } from '../core/report-uncaught.ts';
-import {
 import { isThenable } from '../core/validate.ts';
+import {
   completeOperation,
   DelayedOperation,
   ownerOf,
