@@ -1,5 +1,4 @@
 import type { Clock } from '../../core/clock.ts';
-import type { QueueLimits } from '../queue-limits.ts';
 import type { TaskChange, TaskState } from '../task-state.ts';
 import type {
   BrokerListener,
@@ -17,6 +16,7 @@ import type {
   MaintenanceJob,
   NewTask,
   Page,
+  QueueLimits,
   QueueStats,
   ScheduleEntry,
   ServerState,
