@@ -18,6 +18,7 @@ export async function problemsIn(redis: Redis, queue: string): Promise<string[]>
     ...(await wrongTasks(redis, keys, places)),
     ...(await strays(redis, keys, places)),
     ...(await wrongSets(redis, keys, queue, places)),
+    ...(await wrongTurns(redis, keys, places)),
   ];
 }
 
@@ -29,6 +30,8 @@ async function placesIn(redis: Redis, keys: QueueKeys): Promise<Places> {
   for (const state of ['scheduled', 'retry', 'archived', 'completed'] as const) {
     places.set(keys[state], { state, ids: await redis.zrange(keys[state], '0', '-1') });
   }
+  const waiting = await redis.zrange(keys.waiting, '0', '-1');
+  places.set(keys.waiting, { state: 'pending', ids: waiting.map((member) => partsOf(member).id) });
   for (const key of await redis.keys(`${escaped(keys.groupPrefix)}*`)) {
     places.set(key, { state: 'aggregating', ids: await redis.zrange(key, '0', '-1') });
   }
@@ -39,7 +42,7 @@ async function placesIn(redis: Redis, keys: QueueKeys): Promise<Places> {
 async function wrongScores(redis: Redis): Promise<string[]> {
   const problems: string[] = [];
   for (const key of await redis.keys('asynq:*')) {
-    if ((await redis.type(key)) !== 'zset') continue;
+    if ((await redis.type(key)) !== 'zset' || key.includes('}:x:')) continue; // asynq does not read ours
     const rows = await redis.zrange(key, '0', '-1', 'WITHSCORES');
     for (let at = 0; at < rows.length; at += 2) {
       if (!/^\d+$/.test(rows[at + 1] ?? ''))
@@ -61,7 +64,7 @@ async function wrongTasks(redis: Redis, keys: QueueKeys, places: Places): Promis
       if (task['state'] !== state) problems.push(`${key}: ${id} says that it is ${task['state']}`);
       const since = task['pending_since'];
       if (since !== undefined && !/^\d{19}$/.test(since)) problems.push(`${id}: pending_since is ${since}`);
-      if (state === 'active' && since !== undefined)
+      if (state === 'active' && since !== undefined && task['x:key'] === undefined)
         problems.push(`${id}: active, and pending_since ${since}`);
     }
   }
@@ -107,6 +110,50 @@ async function wrongSets(redis: Redis, keys: QueueKeys, queue: string, places: P
   if (hasTasks && (await redis.sismember(QUEUES_KEY, queue)) === 0)
     problems.push(`${queue} is not among the queues`);
   return problems;
+}
+
+/** Keys whose tasks no server would find, or that have a turn without a task; places that no run has. */
+async function wrongTurns(redis: Redis, keys: QueueKeys, places: Places): Promise<string[]> {
+  if ((await redis.exists(keys.limits, keys.sequence)) === 0) return [];
+  const listed = places.get(keys.pending)?.ids ?? [];
+  const members = await redis.zrange(keys.waiting, '0', '-1');
+  const withTasks = new Set([
+    ...members.map((member) => partsOf(member).key),
+    ...(listed.length > 0 ? [''] : []),
+  ]);
+  const turns = [
+    ...(await redis.zrange(keys.ring, '0', '-1')),
+    ...(await redis.zrange(keys.parked, '0', '-1')),
+  ];
+  const problems = turns
+    .filter((key, at) => !withTasks.has(key) || turns.indexOf(key) !== at)
+    .map((key) => `'${key}' has a turn without a task, or two`);
+  for (const key of withTasks) if (!turns.includes(key)) problems.push(`'${key}' has tasks and no turn`);
+  for (const member of members) {
+    const { id, place } = partsOf(member);
+    if ((await redis.hget(keys.task(id), 'x:key')) !== place) problems.push(`'${id}' is not at '${place}'`);
+  }
+  const active: string[] = [];
+  for (const id of places.get(keys.active)?.ids ?? []) {
+    const key = (await redis.hget(keys.task(id), 'x:key'))?.slice(16) ?? '';
+    if (key !== '') active.push(`${Buffer.byteLength(key)}:${key}:${id}`);
+  }
+  const runs = await redis.zrange(keys.runs, '0', '-1');
+  if (runs.sort().join() !== active.sort().join())
+    problems.push(`runs: ${runs.join()}; active: ${active.join()}`);
+  return problems;
+}
+
+/** The key, the field x:key and the id of a member of x:waiting. */
+function partsOf(member: string): { key: string; place: string; id: string } {
+  const size = Number.parseInt(member, 10);
+  const rest = Buffer.from(member.slice(String(size).length + 1));
+  const key = rest.subarray(0, size).toString();
+  return {
+    key,
+    place: rest.subarray(size + 1, size + 17).toString() + key,
+    id: rest.subarray(size + 18).toString(),
+  };
 }
 
 /** As a pattern that is just that. */

@@ -31,7 +31,7 @@ import {
  * KEYS[2]  SET of all queues; see RedisAccess.keysToEnqueue
  * ARGV[1]  now, in milliseconds
  */
-export const ADD_TASK = `
+const addTask = ({ damage, signature, others, pending, finish }: Record<string, string>): string => `
 local QUEUES, NOW_MS = KEYS[2], ARGV[1]
 local NOW, NOW_NS, DAY = math.ceil(NOW_MS / 1000), NOW_MS .. '000000', 86400
 local pushed, grown, added, checked, sound = {}, {}, 0, {}, {}
@@ -44,7 +44,7 @@ local function damage(score, group)
   if wrong then return wrong end
   if score ~= '' then wrong = check('zset', SCHEDULED)
   elseif group == '' then wrong = check('list', PENDING) end
-  if wrong or group == '' then return wrong end
+${damage}  if wrong or group == '' then return wrong end
   return check('set', GROUPS) or (score ~= '' and check('set', LATER .. group) or check('zset', GROUP .. group))
 end
 local function write(id, msg, state, group, lock, ttl, ...)
@@ -64,7 +64,7 @@ local function schedule(id, score, group)
   local ttl = score - NOW + DAY
   if redis.call('TTL', LATER .. group) < ttl then redis.call('EXPIRE', LATER .. group, ttl) end
 end
-local function add(id, msg, score, group, lock, ttl)
+local function add(id, msg, score, group, lock, ttl${signature})
   local list = score ~= '' and SCHEDULED or PENDING
   if group ~= '' or not sound[list] then
     local wrong = damage(score, group)
@@ -76,29 +76,60 @@ local function add(id, msg, score, group, lock, ttl)
   if redis.call('EXISTS', TASK .. id) == 1 then return 0 end
   if score ~= '' then
     schedule(id, score, group)
-    write(id, msg, 'scheduled', group, lock, ttl)
+    write(id, msg, 'scheduled', group, lock, ttl${others})
     return 2
   end
   if group ~= '' then
     redis.call('ZADD', GROUP .. group, NOW, id)
     redis.call('SADD', GROUPS, group)
-    write(id, msg, 'aggregating', group, lock, ttl)
+    write(id, msg, 'aggregating', group, lock, ttl${others})
     grown[group] = true
     return 3
   end
-  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS)
-  pushed[#pushed + 1] = id
-  return 1
+${pending}  return 1
 end
 local function finish()
   if added > 0 and QUEUES then redis.call('SADD', QUEUES, queueName()) end
-  if #pushed > 0 then
+${finish}  for group in pairs(grown) do redis.pcall('PUBLISH', WORK, group) end
+end
+`;
+
+const ADD_PLAIN_TASK = addTask({
+  damage: '',
+  signature: '',
+  others: '',
+  pending: `  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS)
+  pushed[#pushed + 1] = id
+`,
+  finish: `  if #pushed > 0 then
     local size = redis.call('LPUSH', PENDING, unpack(pushed))
     if size == #pushed then redis.pcall('PUBLISH', WORK, '') end
   end
-  for group in pairs(grown) do redis.pcall('PUBLISH', WORK, group) end
+`,
+});
+
+/** As above, for a queue that may be flow controlled. `add` has two more arguments: the key or '', and whether the task is the next one. */
+export const ADD_TASK = addTask({
+  damage: `  wrong = wrong or flowDamage(score == '' and group == '')
+`,
+  signature: ', key, isNext',
+  others: ', placeField(mark(key))',
+  pending: `  write(id, msg, 'pending', group, lock, ttl, 'pending_since', NOW_NS, placeField(enter(id, key, isNext)))
+`,
+  finish: `  finishEntering()
+`,
+}).replace(
+  'local function damage(',
+  `local function placeField(place) if place then return 'x:key', place end end
+local function flowDamage(isPending)
+  local wrong = check('string', SEQ)
+  if wrong or not isPending then return wrong end
+  wrong = check('hash', LIMITS) or check('list', ACTIVE)
+  for _, zset in ipairs({ WAITING, RING, PARKED, RUNS, RATES }) do wrong = wrong or check('zset', zset) end
+  return wrong
 end
-`;
+local function damage(`,
+);
 
 /**
  * Adds tasks to a queue in their order, each independently of the others.
@@ -109,10 +140,25 @@ end
  *
  * Returns per task what ADD_TASK's `add` returns.
  */
-export const ENQUEUE = new Script(`${ADD_TASK}
+export const ENQUEUE = new Script(`${ADD_PLAIN_TASK}
 local outcomes = {}
 for i = 2, #ARGV, 6 do
   outcomes[#outcomes + 1] = add(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5])
+end
+finish()
+return outcomes
+`);
+
+/**
+ * As ENQUEUE, for tasks with keys, for those that are to be the next, and for flow controlled queues.
+ *
+ * ARGV[2…]  per task: those of ENQUEUE, key or '', 1 if it is to be the next
+ */
+export const ENQUEUE_IN_FLOW = new Script(`${ADD_TASK}
+local outcomes = {}
+for i = 2, #ARGV, 8 do
+  outcomes[#outcomes + 1] =
+    add(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], ARGV[i + 7] == '1')
 end
 finish()
 return outcomes
@@ -127,14 +173,15 @@ return outcomes
  * ARGV[3]  the msg that was read
  * ARGV[4]  the new msg
  * ARGV[5]  score or '', ARGV[6] group or '', ARGV[7] lock, ARGV[8] seconds until the lock expires or '' for as before
+ * ARGV[9]  key or '', ARGV[10] 1 if it is to be the next
  *
  * Returns what ADD_TASK's `add` returns for the new state, -1 if the task or its lock has changed, or the state that refuses it.
  */
 export const REPLACE_TASK = new Script(`${ADD_TASK}
-local id, msg, score, group, lock = ARGV[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local id, msg, score, group, lock, key, isNext = ARGV[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[9], ARGV[10] == '1'
 need('string', lock)
 need('hash', TASK .. id)
-local task = redis.call('HMGET', TASK .. id, 'msg', 'state', 'group')
+local task = redis.call('HMGET', TASK .. id, 'msg', 'state', 'group', 'x:key')
 local from, fromGroup = task[2], task[3] or ''
 if redis.call('GET', lock) ~= id or task[1] ~= ARGV[3] then return -1 end
 local SOURCE = zsetOf(from, fromGroup)
@@ -143,24 +190,27 @@ if not waits then return from end
 if from == 'aggregating' and isHeld(id) then return 'being aggregated' end
 need('set', GROUPS)
 if SOURCE then need('zset', SOURCE) else need('list', PENDING) end
+needFlow()
 local wrong = damage(score, group)
 if wrong then return wrong end
 local to = score ~= '' and 'scheduled' or group ~= '' and 'aggregating' or 'pending'
 local outcome = ({ pending = 1, scheduled = 2, aggregating = 3 })[to]
 if ARGV[8] ~= '' then redis.call('SET', lock, id, 'EX', ARGV[8]) end
-if to == from and group == fromGroup and to ~= 'scheduled' then
+if to == from and group == fromGroup and key == keyIn(task[4]) and to ~= 'scheduled' and not isNext then
   redis.call('HSET', TASK .. id, 'msg', msg)
   return outcome
 end
-leave(id, from, fromGroup)
-redis.call('HDEL', TASK .. id, 'group', 'pending_since')
+leave(id, from, fromGroup, task[4])
+redis.call('HDEL', TASK .. id, 'group', 'pending_since', 'x:key')
+local place
+if to == 'pending' then place = enter(id, key, isNext) else place = mark(key) end
 if to == 'scheduled' then schedule(id, score, group)
 elseif to == 'aggregating' then
   redis.call('ZADD', GROUP .. group, NOW, id)
   redis.call('SADD', GROUPS, group)
   grown[group] = true
-else pushed[1] = id end
-write(id, msg, to, group, '', '')
+end
+write(id, msg, to, group, '', '', placeField(place))
 if to == 'pending' then makePending(id, NOW_NS) end
 finish()
 return outcome
@@ -180,6 +230,7 @@ return outcome
  * ARGV[11]    milliseconds that a tick may be ahead of now
  * ARGV[12]    milliseconds that a mark may be ahead of now
  * ARGV[13]    milliseconds that a mark is kept after its tick
+ * ARGV[14]    key or '', ARGV[15] 1 if it is to be the next
  *
  * Returns what `add` returns, nil if the tick or a later one was added before, or -1 if it is too far ahead.
  */
@@ -200,7 +251,7 @@ local marks = redis.call('HRANDFIELD', TICKS, 10, 'WITHVALUES')
 for i = 1, #marks, 2 do
   if (tonumber(marks[i + 1]) or 0) < oldest then redis.call('HDEL', TICKS, marks[i]) end
 end
-local outcome = add(ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7])
+local outcome = add(ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[14], ARGV[15] == '1')
 finish()
 return outcome
 `);
@@ -229,7 +280,7 @@ export const ENQUEUING = {
     const added = argumentsOf(task, redis.wallNowMs);
     const reply = await redis.run(ENQUEUE_TICK, await redis.keysToEnqueue(queue), [
       ...[redis.wallNowDigits, ...added.args, entryKey, atMs, redis.virtualNowDigits],
-      ...[MOST_AHEAD_MS, MOST_SET_BACK_MS, MARK_KEPT_MS],
+      ...[MOST_AHEAD_MS, MOST_SET_BACK_MS, MARK_KEPT_MS, ...turnOf(task)],
     ]);
     if (reply === -1) throw tickEarly(tick);
     return reply === null ? undefined : addedOrReplaced(redis, added, reply);
@@ -276,7 +327,7 @@ async function replaceOrAdd(redis: RedisAccess, added: TaskArguments): Promise<T
     const [, newMsg, score, group, , lockS] = replaced.args;
     const reply = await redis.run(REPLACE_TASK, await redis.keysToEnqueue(queue), [
       ...[redis.wallNowDigits, id, msg, newMsg, score, group, lock],
-      added.task.onDuplicate === 'extend' ? lockS : '',
+      ...[added.task.onDuplicate === 'extend' ? lockS : '', ...turnOf(added.task)],
     ] as ScriptArgument[]);
     if (reply === -1) continue;
     if (isDuplicate(reply)) throw taskDuplicate(queue, id);
@@ -301,11 +352,28 @@ function isDuplicate(reply: ScriptReply): boolean {
 const NEW_TASKS: SharedScript<TaskArguments, ScriptReply> = {
   run: async (redis, queue, tasks) => {
     const args: ScriptArgument[] = [redis.wallNowDigits];
-    for (const task of tasks) args.push(...task.args);
-    return listOf(await redis.run(ENQUEUE, await redis.keysToEnqueue(queue), args));
+    const isInFlow = redis.flows.isOn(queue) || tasks.some(({ task }) => hasTurn(task));
+    for (const { args: own, task } of tasks) {
+      args.push(...own);
+      if (isInFlow) args.push(...turnOf(task));
+    }
+    const keys = await redis.keysToEnqueue(queue);
+    const reply = listOf(await redis.run(isInFlow ? ENQUEUE_IN_FLOW : ENQUEUE, keys, args));
+    if (isInFlow && tasks.some(({ task }) => task.message.key !== '')) redis.flows.set(queue, true);
+    return reply;
   },
   bytesOf: ({ task }) => task.message.payload.length,
 };
+
+/** Whether a task cannot simply be added to the end of the list of pending tasks. */
+function hasTurn({ message, isNext }: NewTask): boolean {
+  return message.key !== '' || isNext === true;
+}
+
+/** The last arguments of a task for ENQUEUE_IN_FLOW. */
+export function turnOf({ message, isNext }: NewTask): ScriptArgument[] {
+  return [message.key, isNext === true ? 1 : ''];
+}
 
 /**
  * @throws TypeError or RangeError - the name of the queue or one of the times is not valid.

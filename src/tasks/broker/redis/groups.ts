@@ -3,7 +3,7 @@ import { requireDuration, requireGroupLimits, requireQueueOfSet } from '../../ar
 import type { TaskMessage } from '../../task-message.ts';
 import { setLost } from '../broker-errors.ts';
 import type { GroupInfo } from '../broker.ts';
-import { ADD_TASK, argumentsOf, recordOfNew } from './enqueue.ts';
+import { ADD_TASK, argumentsOf, recordOfNew, turnOf } from './enqueue.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
   listOf,
@@ -123,7 +123,8 @@ if redis.call('EXISTS', SET) == 0 then redis.call('ZREM', SETS, SET) end
  * ARGV[1]    now, in milliseconds
  * ARGV[2…7]  the new task, as for ENQUEUE
  * ARGV[8]    key of the set
- * ARGV[9…]   per task of the set that has a lock: id, lock
+ * ARGV[9]    its key or '', ARGV[10] 1 if it is to be the next
+ * ARGV[11…]  per task of the set that has a lock: id, lock
  *
  * Returns what ADD_TASK's `add` returns, or nil if the set is no longer held.
  */
@@ -141,7 +142,7 @@ if lock ~= '' then need('string', lock) end
 local owner = lock ~= '' and redis.call('GET', lock)
 if owner and not leaving[owner] then return owner end
 if not leaving[id] and redis.call('EXISTS', TASK .. id) == 1 then return 0 end
-for i = 9, #ARGV, 2 do
+for i = 11, #ARGV, 2 do
   if leaving[ARGV[i]] then freeLock(ARGV[i + 1], ARGV[i]) end
 end
 for _, member in ipairs(members) do
@@ -150,7 +151,7 @@ for _, member in ipairs(members) do
 end
 redis.call('DEL', SET)
 redis.call('ZREM', SETS, SET)
-local outcome = add(id, ARGV[3], ARGV[4], ARGV[5], lock, ARGV[7])
+local outcome = add(id, ARGV[3], ARGV[4], ARGV[5], lock, ARGV[7], ARGV[9], ARGV[10] == '1')
 finish()
 redis.pcall('PUBLISH', SETTLED, table.concat(members, '\\0'))
 return outcome
@@ -233,7 +234,7 @@ export const GROUPS = {
     const locks: ScriptArgument[] = [];
     for (const message of messages) if (message.uniqueKey !== '') locks.push(message.id, message.uniqueKey);
     const setKey = redis.keysOf(queue).aggregationSet(group, id);
-    const args = [redis.wallNowDigits, ...added.args, setKey, ...locks];
+    const args = [redis.wallNowDigits, ...added.args, setKey, ...turnOf(task), ...locks];
     const reply = await redis.run(REPLACE_SET, await redis.keysToEnqueue(queue), args);
     if (reply === null) throw setLost(queue, group);
     return recordOfNew(redis, added, reply);

@@ -3,7 +3,7 @@ import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import { hasOwnKeys, requirePage } from '../../argument-checks.ts';
 import { isTaskState, type TaskState } from '../../task-state.ts';
 import { queueNotFound, taskNotFound } from '../broker-errors.ts';
-import type { TaskRecord } from '../broker.ts';
+import type { LimitKind, TaskRecord } from '../broker.ts';
 import { groupsOf } from './groups.ts';
 import { groupKeyOfSet, QUEUES_KEY, type QueueKeys } from './keys.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
@@ -25,7 +25,8 @@ import {
  * ARGV[2]  today, as in the keys of counts
  *
  * Returns the number of active, pending, scheduled, retry, archived, completed and aggregating tasks, the number of groups, since
- * when the next task is pending in nanoseconds, bytes, the runs and failed runs of today, all of them, and 1 if the queue is paused.
+ * when the next task is pending in nanoseconds, bytes, the runs and failed runs of today, all of them, 1 if the queue is paused, 1 or 2
+ * if its concurrency or its rate holds all tasks back, and since when the first of those tasks is pending that nothing holds back.
  */
 export const QUEUE_STATS = new Script(`
 local sample, bytes = tonumber(ARGV[1]), 0
@@ -33,6 +34,7 @@ local COUNTS = { PROCESSED .. ':' .. ARGV[2], FAILED .. ':' .. ARGV[2], PROCESSE
 need('set', GROUPS)
 need('zset', SETS)
 need('string', unpack(COUNTS))
+needFlow()
 local function weigh(key, size, ids)
   local sum = 0
   for _, id in ipairs(ids) do sum = sum + (redis.call('MEMORY', 'USAGE', TASK .. id) or 0) end
@@ -44,6 +46,10 @@ for i, state in ipairs({ 'active', 'pending', 'scheduled', 'retry', 'archived', 
   reply[i] = need(isList and 'list' or 'zset', key)
   weigh(key, reply[i], isList and redis.call('LRANGE', key, -sample, -1) or redis.call('ZRANGE', key, 0, sample - 1))
 end
+local waiting, sampled = redis.call('ZCARD', WAITING), {}
+for i, member in ipairs(redis.call('ZRANGE', WAITING, 0, sample - 1)) do sampled[i] = idOf(member) end
+weigh(WAITING, waiting, sampled)
+reply[2] = reply[2] + waiting
 local aggregating, groups = 0, 0
 local before, weighed, inWeighed = bytes, 0, 0
 local function addUp(key)
@@ -60,13 +66,59 @@ for _, group in ipairs(redis.call('SMEMBERS', GROUPS)) do
 end
 for _, set in ipairs(redis.call('ZRANGE', SETS, 0, -1)) do addUp(set) end
 if inWeighed > 0 then bytes = before + (bytes - before) / inWeighed * aggregating end
-local head = redis.call('LINDEX', PENDING, -1)
+local function sinceOf(key)
+  local id = redis.call('LINDEX', PENDING, -1)
+  if key ~= '' then
+    local min, max = rangeOf(key)
+    local member = redis.call('ZRANGEBYLEX', WAITING, min, max, 'LIMIT', 0, 1)[1]
+    id = member and idOf(member)
+  end
+  return id and readTask(id, 'pending_since')[1] or nil
+end
+local isOn = isFlow()
+local keys = isOn and redis.call('ZRANGE', RING, 0, 999) or { '' }
+if isOn then
+  for _, key in ipairs(redis.call('ZRANGEBYSCORE', PARKED, '-inf', nowMs(), 'LIMIT', 0, 1000)) do keys[#keys + 1] = key end
+  if redis.call('EXISTS', PENDING) == 1 and not redis.call('ZSCORE', RING, '') and not heldUntil('') then keys[#keys + 1] = '' end
+end
+local held = queueHeldUntil()
+local head, first
+for _, key in ipairs(keys) do
+  local since = sinceOf(key)
+  head = head or since
+  if since and not held and (not first or tonumber(since) < tonumber(first)) then first = since end
+end
+if not head then head = sinceOf('') or sampled[1] and readTask(sampled[1], 'pending_since')[1] end
 reply[7], reply[8] = aggregating, groups
-reply[9] = head and readTask(head, 'pending_since')[1] or 0
+reply[9] = head or 0
 reply[10] = bytes
 for i, key in ipairs(COUNTS) do reply[10 + i] = redis.call('GET', key) or 0 end
 reply[15] = redis.call('EXISTS', PAUSED)
+reply[16] = held and (held == math.huge and 1 or 2) or 0
+reply[17] = first or 0
 return reply
+`);
+
+/**
+ * Counts the pending tasks of some keys that are parked.
+ *
+ * ARGV[1]  cursor; 0 to begin
+ * ARGV[2]  approximate number of keys
+ * ARGV[3]  now, in milliseconds, or '' for the clock of Redis
+ *
+ * Returns the next cursor, 0 at the end, and the numbers of tasks that have no place, and no token.
+ */
+export const COUNT_HELD = new Script(`
+need('zset', PARKED, WAITING)
+need('list', PENDING)
+local found, counts = redis.call('ZSCAN', PARKED, ARGV[1], 'COUNT', ARGV[2]), { 0, 0 }
+for i = 1, #found[2], 2 do
+  local key, at = found[2][i], tonumber(found[2][i + 1])
+  local size = key == '' and redis.call('LLEN', PENDING) or key ~= '' and redis.call('ZLEXCOUNT', WAITING, rangeOf(key))
+  local kind = at == math.huge and 1 or 2
+  if at > nowMs() then counts[kind] = counts[kind] + size end
+end
+return { found[1], counts[1], counts[2] }
 `);
 
 /**
@@ -88,7 +140,7 @@ return task
 `);
 
 /**
- * Reads a range of a zset, or of a list from its end. Ids without a task are left out.
+ * Reads a range of a zset, of a list from its end, or of the pending tasks with keys. Ids without a task are left out.
  *
  * ARGV[1]  key of the LIST or ZSET
  * ARGV[2]  state of its tasks
@@ -99,7 +151,7 @@ return task
  */
 export const LIST_TASKS = new Script(`
 local KEY, state = ARGV[1], ARGV[2]
-local isList = state == 'active' or state == 'pending'
+local isList = KEY == ACTIVE or KEY == PENDING
 local first, last = tonumber(ARGV[3]), tonumber(ARGV[4])
 need('zset', LEASE)
 need(isList and 'list' or 'zset', KEY)
@@ -115,6 +167,7 @@ local function show(id, score)
   reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4], reply[at + 5] = id, task[1], task[2], task[3], score
 end
 if isList then for i = #rows, 1, -1 do show(rows[i], false) end
+elseif KEY == WAITING then for i = 1, #rows, 2 do show(idOf(rows[i]), false) end
 else for i = 1, #rows, 2 do show(rows[i], rows[i + 1]) end end
 return reply
 `);
@@ -136,11 +189,15 @@ export const INSPECTION = {
     const [active = 0, pending = 0, scheduled = 0, retry = 0, archived = 0, completed = 0] = reply;
     const [aggregating = 0, groupCount = 0, sinceNs = 0, memoryBytes = 0] = reply.slice(6);
     const [processed = 0, failed = 0, processedTotal = 0, failedTotal = 0, paused = 0] = reply.slice(10);
+    const [heldBy = 0, runnableNs = 0] = reply.slice(15);
+    const isRunnable = paused === 0 && runnableNs > 0;
     return {
       queue,
       counts: { active, pending, scheduled, retry, archived, completed, aggregating },
       groups: groupCount,
       latencyMs: sinceNs === 0 ? 0 : Math.max(nowMs - sinceNs / NANOS_PER_MS, 0),
+      runnableMs: isRunnable ? Math.max(nowMs - runnableNs / NANOS_PER_MS, 0) : 0,
+      held: await heldIn(redis, queue, pending, heldBy),
       memoryBytes,
       processed,
       failed,
@@ -194,6 +251,24 @@ export const INSPECTION = {
   },
 } satisfies RedisOperations;
 
+/** @param heldBy - 1 or 2 if the queue is at its limit of concurrency, or rate; else 0. */
+async function heldIn(
+  redis: RedisAccess,
+  queue: string,
+  pending: number,
+  heldBy: number,
+): Promise<Readonly<Record<LimitKind, number>>> {
+  if (heldBy > 0) return { concurrency: heldBy === 1 ? pending : 0, rate: heldBy === 2 ? pending : 0 };
+  const held = { concurrency: 0, rate: 0 };
+  for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
+    const reply = listOf(await redis.runIn(queue, COUNT_HELD, [cursor, TASKS_PER_SCRIPT]));
+    cursor = textOf(reply[0]);
+    held.concurrency += numberOf(reply[1]);
+    held.rate += numberOf(reply[2]);
+  }
+  return held;
+}
+
 /** Returns the names in order, without queues whose keys could be keys of another queue. */
 export async function queueNames(redis: RedisAccess): Promise<readonly string[]> {
   return (await redis.send((client) => client.smembers(QUEUES_KEY))).filter(hasOwnKeys).sort();
@@ -214,9 +289,10 @@ async function readFrom(
   upTo: number,
   records: TaskRecord[],
 ): Promise<void> {
-  for (let first = skip; first < source.size && records.length < upTo; first += TASKS_PER_SCRIPT) {
-    const last = first + Math.min(TASKS_PER_SCRIPT, upTo - records.length) - 1;
-    const reply = listOf(await redis.runIn(queue, LIST_TASKS, [source.key, state, first, last]));
+  const { key, size, from = 0 } = source;
+  for (let first = skip; first < size && records.length < upTo; first += TASKS_PER_SCRIPT) {
+    const last = Math.min(first + Math.min(TASKS_PER_SCRIPT, upTo - records.length), size) - 1;
+    const reply = listOf(await redis.runIn(queue, LIST_TASKS, [key, state, from + first, from + last]));
     for (let at = 0; at < reply.length; at += 5) {
       const [id, ...fields] = reply.slice(at, at + 5);
       records.push(recordOf(redis, queue, textOf(id), state, fields));
@@ -251,6 +327,8 @@ interface Source {
   /** The group; empty for a set and for other states. */
   readonly group: string;
   readonly size: number;
+  /** Index of the first one. @default 0 */
+  readonly from?: number;
 }
 
 /**
@@ -269,7 +347,8 @@ export async function sourcesOf(
   const keys = redis.keysOf(queue);
   if (state === 'active' || state === 'pending') {
     const size = await redis.send((client) => client.llen(keys[state]));
-    return [{ key: keys[state], group: '', size }];
+    const list = { key: keys[state], group: '', size };
+    return state === 'active' ? [list] : await inTurns(redis, keys, list);
   }
   if (state !== 'aggregating') return [await zset(redis, keys[state], '')];
   const sources: Source[] = [];
@@ -278,6 +357,29 @@ export async function sourcesOf(
     for (const info of await groupsOf(redis, queue)) sources.push({ ...info, key: keys.group(info.group) });
   if (withSets) sources.push(...(await setsOf(redis, keys, group)));
   return sources;
+}
+
+/** Returns the list of those without key, and ranges of those with keys: first those of the key whose turn is next. */
+async function inTurns(redis: RedisAccess, keys: QueueKeys, list: Source): Promise<readonly Source[]> {
+  const waiting = await zset(redis, keys.waiting, '');
+  if (waiting.size === 0) return [list];
+  const [key] = await redis.send((client) => client.zrangeBuffer(keys.ring, '0', '0'));
+  if (key === undefined || key.length === 0) return [list, waiting];
+  const prefix = Buffer.concat([Buffer.from(`${key.length}:`), key]);
+  const [min, max] = [
+    Buffer.concat([Buffer.from('('), prefix, Buffer.from(':')]),
+    Buffer.concat([Buffer.from('('), prefix, Buffer.from(';')]),
+  ];
+  const [from, end] = await redis.send((client) =>
+    Promise.all([client.zlexcount(keys.waiting, '-', min), client.zlexcount(keys.waiting, '-', max)]),
+  );
+  const range = (first: number, last: number): Source => ({
+    key: keys.waiting,
+    group: '',
+    from: first,
+    size: last - first,
+  });
+  return [range(from, end), list, range(0, from), range(end, waiting.size)];
 }
 
 async function setsOf(redis: RedisAccess, keys: QueueKeys, group: string | undefined): Promise<Source[]> {

@@ -101,6 +101,20 @@ export const QUEUE_KEYS = {
   epoch: ['EPOCH', 'x:epoch'],
   /** Ours. HASH: the key of a schedule entry and its latest tick that was added, in milliseconds. */
   ticks: ['TICKS', 'x:ticks'],
+  /** Ours. HASH: the limits of the queue, and when the bucket of its rate is full; see `readLimits` in flow.ts. */
+  limits: ['LIMITS', 'x:limits'],
+  /** Ours. STRING, a number: the latest place of a task with a key among those of its key. A queue that has it has had such tasks. */
+  sequence: ['SEQ', 'x:seq'],
+  /** Ours. ZSET, all with score 0: the pending tasks that have a key; see `memberOf` in flow.ts. */
+  waiting: ['WAITING', 'x:waiting'],
+  /** Ours. ZSET of the keys of pending tasks that may run, scored by their turns: see flow.ts. */
+  ring: ['RING', 'x:ring'],
+  /** Ours. ZSET of the keys of pending tasks that a limit of their key holds back, scored by when a token comes, in milliseconds; or +inf. */
+  parked: ['PARKED', 'x:parked'],
+  /** Ours. ZSET, all with score 0: the active tasks that have a key, as `LENGTH:KEY:ID`. */
+  runs: ['RUNS', 'x:run'],
+  /** Ours. ZSET of keys, scored by when the buckets of their rate are full, in milliseconds. */
+  rates: ['RATES', 'x:rates'],
   /** Ours. A task is pending, or a group has grown; see notifications.ts. */
   workChannel: ['WORK', 'x:work'],
   /** Ours. Tasks were completed, archived or removed. */

@@ -2,6 +2,8 @@ import { requireIntegerAtLeast } from '../../../core/validate.ts';
 import { requireDuration } from '../../argument-checks.ts';
 import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask } from '../broker.ts';
+import { DEQUEUE_BY_TURNS } from './dequeue-by-turns.ts';
+import { ENDING_IN_FLOW, LOST_PLACES } from './flow.ts';
 import { extendLeasesOf } from './lease-renewer.ts';
 import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import {
@@ -89,22 +91,13 @@ end
 return reply
 `);
 
-/**
- * Leases tasks again whose lease ended long ago, and active ones without a lease, which asynq's recoverer never finds because it
- * reads only the leases. Leases of tasks that are not active, and active ids without a task, are dropped.
- *
- * ARGV[1]  number of tasks, at most 1000
- * ARGV[2]  when the new leases end
- * ARGV[3]  bytes after which no more tasks are taken
- * ARGV[4]  leases that ended by then
- *
- * Returns what DEQUEUE returns.
- */
-export const RECOVER = new Script(`${NEXT_EPOCH}
+/** The text of RECOVER. @param begin, lease - what it does besides, at first and with each task that it leases. */
+function recover(begin: string, lease: string): string {
+  return `${NEXT_EPOCH}
 local limit, score, bytes, PIECE = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), 1000
 need('list', ACTIVE)
 need('zset', LEASE)
-local ids, seen = {}, {}
+${begin}local ids, seen = {}, {}
 local function find(id)
   if not seen[id] and #ids < limit then ids[#ids + 1] = id end
   seen[id] = true
@@ -131,7 +124,7 @@ for _, id in ipairs(ids) do
     redis.call('LPUSH', ACTIVE, id)
     redis.call('ZADD', LEASE, score, id)
     redis.call('HSET', TASK .. id, 'x:lease', whole(epoch + count) .. ':' .. score)
-    count = count + 1
+${lease}    count = count + 1
     bytes = bytes - #task[1]
     local at = #reply
     reply[at + 1], reply[at + 2], reply[at + 3] = id, task[1], task[2] or 0
@@ -142,7 +135,32 @@ for _, id in ipairs(ids) do
 end
 if count > 0 then redis.call('SET', EPOCH, whole(epoch + count - 1)) end
 return reply
-`);
+`;
+}
+
+/** A task with a key has a place that a Go server has not given it. */
+const TAKE_PLACE = `    local key = keyIn(readTask(id, 'x:key')[1])
+    if key ~= '' then redis.call('ZADD', RUNS, 0, prefixOf(key) .. id) end
+`;
+
+/**
+ * Leases tasks again whose lease ended long ago, and active ones without a lease, which asynq's recoverer never finds because it
+ * reads only the leases. Leases of tasks that are not active, and active ids without a task, are dropped.
+ *
+ * ARGV[1]  number of tasks, at most 1000
+ * ARGV[2]  when the new leases end
+ * ARGV[3]  bytes after which no more tasks are taken
+ * ARGV[4]  leases that ended by then
+ *
+ * Returns what DEQUEUE returns.
+ */
+export const RECOVER = new Script(
+  recover('', ''),
+  `${LOST_PLACES}${recover('needFlow()\nfreeLostPlaces()\n', TAKE_PLACE)}`,
+);
+
+/** As DEQUEUE, for a flow controlled queue: see DEQUEUE_BY_TURNS. */
+export const DEQUEUE_IN_FLOW = new Script(`${NEXT_EPOCH}${DEQUEUE_BY_TURNS}`);
 
 /**
  * Returns a task to the head of its queue.
@@ -153,7 +171,8 @@ return reply
  *
  * Returns 1, or 0 if the lease is lost.
  */
-export const RELEASE = new Script(`
+export const RELEASE = new Script(
+  `
 local id = ARGV[1]
 needLeased(id)
 need('list', PENDING)
@@ -164,7 +183,32 @@ endLease(id)
 makePending(id, ARGV[3])
 if size == 1 then redis.pcall('PUBLISH', WORK, '') end
 return 1
-`);
+`,
+  `${ENDING_IN_FLOW}
+local id = ARGV[1]
+needLeased(id)
+need('list', PENDING)
+if not holds(id, ARGV[2]) then return 0 end
+writeAnyway(LEASE)
+local place = readTask(id, 'x:key')[1]
+endLease(id)
+makePending(id, ARGV[3])
+place = enter(id, keyIn(place), true)
+if place then redis.call('HSET', TASK .. id, 'x:key', place) end
+finishEntering()
+return 1
+`,
+);
+
+const ARCHIVE_AS_IT_IS = `
+local id = ARGV[1]
+needLeased(id)
+need('zset', ARCHIVED)
+if not holds(id, ARGV[2]) then return end
+endLease(id)
+archive(id, ARGV[3])
+redis.pcall('PUBLISH', SETTLED, id)
+`;
 
 /**
  * Archives a leased task whose message cannot be decoded, or is the message of another task, and frees its lock.
@@ -173,18 +217,16 @@ return 1
  * ARGV[2]  epoch
  * ARGV[3]  now
  */
-export const ARCHIVE_UNREADABLE = new Script(`
-local id = ARGV[1]
-needLeased(id)
-need('zset', ARCHIVED)
-if not holds(id, ARGV[2]) then return end
-endLease(id)
-archive(id, ARGV[3])
-redis.pcall('PUBLISH', SETTLED, id)
-`);
+export const ARCHIVE_UNREADABLE = new Script(ARCHIVE_AS_IT_IS, ENDING_IN_FLOW + ARCHIVE_AS_IT_IS);
 
 /** Tasks that one script leases or extends at most: in these milliseconds Redis does nothing else. */
 const MAX_PER_SCRIPT = 1_000;
+
+/** How long it is known whether a queue has limits or keys, in milliseconds: another broker may set them. */
+const FLOW_KNOWN_MS = 500;
+
+/** What DEQUEUE_IN_FLOW returns if the queue has lost its limits, and has had no keys. */
+export const NO_FLOW = -2;
 
 /** Bytes of one script's reply, and of one call, except for the last task: the reply must arrive in time. */
 const MAX_REPLY_BYTES = 8_388_608;
@@ -194,10 +236,12 @@ export const LEASES = {
   async dequeue(redis, queue, limit, leaseMs) {
     requireIntegerAtLeast('limit', 0, limit);
     requireDuration('leaseMs', leaseMs);
-    return takeSome(redis, queue, limit, (count) => {
-      const untilS = secondsUp(redis.wallNowMs + leaseMs);
-      return redis.runIn(queue, DEQUEUE, [count, untilS, MAX_REPLY_BYTES]);
-    });
+    const { flows } = redis;
+    const isKnown = flows.knows(queue, FLOW_KNOWN_MS);
+    if (!isKnown) await flows.read(queue);
+    const taken = await dequeue(redis, queue, limit, leaseMs);
+    if (taken.length > 0 || limit === 0 || !isKnown || flows.isOn(queue)) return taken;
+    return (await flows.read(queue)) ? dequeue(redis, queue, limit, leaseMs) : taken;
   },
 
   async recover(redis, queues, graceMs, leaseMs) {
@@ -205,6 +249,7 @@ export const LEASES = {
     requireDuration('leaseMs', leaseMs);
     const recovered: LeasedTask[] = [];
     for (const queue of new Set(queues)) {
+      if (!redis.flows.knows(queue, FLOW_KNOWN_MS)) await redis.flows.read(queue);
       const some = await takeSome(redis, queue, MAX_PER_SCRIPT, (count) => {
         const nowMs = redis.wallNowMs;
         const args = [count, secondsUp(nowMs + leaseMs), MAX_REPLY_BYTES, secondsDown(nowMs - graceMs)];
@@ -226,6 +271,25 @@ export const LEASES = {
     await runUnderLease(redis, task, RELEASE, [task.message.id, task.epoch, nanosOf(redis.wallNowMs)]);
   },
 } satisfies RedisOperations;
+
+async function dequeue(
+  redis: RedisAccess,
+  queue: string,
+  limit: number,
+  leaseMs: number,
+): Promise<readonly LeasedTask[]> {
+  return takeSome(redis, queue, limit, async (count) => {
+    const args = [count, secondsUp(redis.wallNowMs + leaseMs), MAX_REPLY_BYTES];
+    if (!redis.flows.isOn(queue)) return redis.runIn(queue, DEQUEUE, args);
+    const [againInMs, , reply = null] = listOf(await redis.runIn(queue, DEQUEUE_IN_FLOW, args));
+    if (againInMs === NO_FLOW) {
+      redis.flows.set(queue, false);
+      return redis.runIn(queue, DEQUEUE, args);
+    }
+    redis.flows.comeAgain(queue, numberOf(againInMs));
+    return reply;
+  });
+}
 
 /** Runs a script of a leased task that returns 1, or 0 if the lease is lost. @throws EscapementError `ERR_LEASE_LOST` */
 export async function runUnderLease(

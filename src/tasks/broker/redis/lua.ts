@@ -1,3 +1,4 @@
+import { FLOW_LIBRARY } from './flow.ts';
 import { QUEUE_KEYS } from './keys.ts';
 
 /** Functions that scripts of several topics share. Each part may use those above it. */
@@ -167,11 +168,12 @@ local function zsetOf(state, group)
   if state == 'aggregating' then return GROUP .. group end
   return ({ scheduled = SCHEDULED, retry = RETRY, archived = ARCHIVED, completed = COMPLETED })[state]
 end`,
-  // Removes a task from the key of its state. It is not active, and not held.
+  ...FLOW_LIBRARY,
+  // Removes a task from the key of its state. It is not active, and not held. `place` is the field `x:key` of its hash.
   `
-local function leave(id, state, group)
+local function leave(id, state, group, place)
   local zset = zsetOf(state, group)
-  if zset then redis.call('ZREM', zset, id) elseif state == 'pending' then redis.call('LREM', PENDING, 1, id) end
+  if zset then redis.call('ZREM', zset, id) elseif state == 'pending' then leavePending(id, place) end
   if state == 'aggregating' then dropGroup(group) elseif state == 'scheduled' then leaveLater(group, id) end
 end`,
 ];

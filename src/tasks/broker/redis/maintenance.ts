@@ -3,18 +3,9 @@ import type { RedisAccess, RedisOperations } from './redis-access.ts';
 import { listOf, nanosOf, numberOf, Script, secondsDown, secondsUp } from './script.ts';
 import { archiveLimits } from './settle.ts';
 
-/**
- * Moves due tasks to the pending list, or into their group, whose name is added: asynq leaves it out, and no server aggregates
- * such a group until a new task enters it. Ids without a task, or whose task is elsewhere, are dropped.
- *
- * ARGV[1]  now
- * ARGV[2]  now, in nanoseconds
- * ARGV[3]  score in a group
- * ARGV[4]  number of tasks
- *
- * Returns the number of tasks that were moved, and the number of ids that were read: there may be more if that is ARGV[4].
- */
-export const FORWARD = new Script(`
+/** The text of FORWARD. @param add - how a task becomes pending. @param begin, end - what is done besides. */
+function forward(begin: string, add: string, end: string): string {
+  return `
 local limit, due = tonumber(ARGV[4]), {}
 for _, state in ipairs({ 'scheduled', 'retry' }) do
   local source, ids = PREFIX .. state, {}
@@ -30,7 +21,7 @@ for _, state in ipairs({ 'scheduled', 'retry' }) do
 end
 if #due == 0 then return { 0, 0 } end
 need('set', GROUPS)
-local isIdle = need('list', PENDING) == 0
+${begin}
 local moved, pushed, grown = 0, 0, {}
 local function move(id, group, state)
   moved = moved + 1
@@ -41,7 +32,7 @@ local function move(id, group, state)
     if state == 'scheduled' then leaveLater(group, id) end
     grown[group] = true
   else
-    redis.call('LPUSH', PENDING, id)
+    ${add}
     makePending(id, ARGV[2])
     pushed = pushed + 1
   end
@@ -51,10 +42,34 @@ for _, one in ipairs(due) do
   if one.task[1] and one.task[2] == one.state then move(one.id, one.group, one.state)
   elseif isGhost(one.task) then redis.call('DEL', TASK .. one.id) end
 end
-if pushed > 0 and isIdle then redis.pcall('PUBLISH', WORK, '') end
+${end}
 for group in pairs(grown) do redis.pcall('PUBLISH', WORK, group) end
 return { moved, #due }
-`);
+`;
+}
+
+const ADD_IN_FLOW = `local place = enter(id, keyIn(readTask(id, 'x:key')[1]), false)
+    if place then redis.call('HSET', TASK .. id, 'x:key', place) end`;
+
+/**
+ * Moves due tasks to the pending list, or into their group, whose name is added: asynq leaves it out, and no server aggregates
+ * such a group until a new task enters it. Ids without a task, or whose task is elsewhere, are dropped.
+ *
+ * ARGV[1]  now
+ * ARGV[2]  now, in nanoseconds
+ * ARGV[3]  score in a group
+ * ARGV[4]  number of tasks
+ *
+ * Returns the number of tasks that were moved, and the number of ids that were read: there may be more if that is ARGV[4].
+ */
+export const FORWARD = new Script(
+  forward(
+    "local isIdle = need('list', PENDING) == 0",
+    "redis.call('LPUSH', PENDING, id)",
+    "if pushed > 0 and isIdle then redis.pcall('PUBLISH', WORK, '') end",
+  ),
+  forward("need('list', PENDING, ACTIVE)\nneedFlow()", ADD_IN_FLOW, 'finishEntering()'),
+);
 
 /**
  * Removes completed tasks whose retention has ended, and archived ones that are too old or too many.

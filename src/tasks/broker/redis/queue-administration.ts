@@ -21,7 +21,7 @@ return redis.call('SETNX', PAUSED, ARGV[1])
 
 /** Ends a pause. Returns 1, or 0 if it is not paused. */
 export const RESUME = new Script(`
-local size = need('list', PENDING)
+local size = need('list', PENDING) + need('zset', RING)
 if redis.call('DEL', PAUSED) == 0 then return 0 end
 if size > 0 then redis.pcall('PUBLISH', WORK, '') end
 return 1
@@ -40,6 +40,7 @@ if need('list', ACTIVE) > 0 then return -1 end
 need('list', PENDING)
 need('zset', SETS, unpack(ZSETS))
 need('set', GROUPS)
+needFlow()
 local groups = redis.call('SRANDMEMBER', GROUPS, limit)
 local sets = redis.call('ZRANGE', SETS, 0, limit - 1)
 for _, group in ipairs(groups) do need('zset', GROUP .. group) end
@@ -61,6 +62,11 @@ end
 local ids = redis.call('LRANGE', PENDING, -limit, -1)
 redis.call('LTRIM', PENDING, 0, -limit - 1)
 remove(ids)
+local members, withKey = redis.call('ZRANGE', WAITING, 0, limit - #removed - 1), {}
+if #removed == limit then members = {} end
+for i, member in ipairs(members) do withKey[i] = idOf(member) end
+leaveFirst(#members)
+remove(withKey)
 for _, zset in ipairs(ZSETS) do clear(zset) end
 for _, group in ipairs(groups) do
   clear(GROUP .. group)
@@ -78,7 +84,7 @@ return #removed
 `);
 
 /**
- * Removes a queue without tasks, with every key that it has: counts, pause, ticks. asynq leaves some of them behind.
+ * Removes a queue without tasks, with every key that it has: counts, pause, ticks, limits. asynq leaves some of them behind.
  *
  * KEYS[2]   SET of all queues; see RedisAccess.keysWithQueues
  * ARGV[1…]  days that may have counts, as in the keys of counts
@@ -88,7 +94,8 @@ return #removed
 export const REMOVE_QUEUE = new Script(`
 local ZSETS = { SCHEDULED, RETRY, ARCHIVED, COMPLETED }
 local active = need('list', ACTIVE)
-local size = active + need('list', PENDING)
+needFlow()
+local size = active + need('list', PENDING) + redis.call('ZCARD', WAITING)
 local groups = need('set', GROUPS) > 0 and redis.call('SMEMBERS', GROUPS) or {}
 for _, zset in ipairs(ZSETS) do size = size + need('zset', zset) end
 for _, group in ipairs(groups) do size = size + need('zset', GROUP .. group) end
@@ -99,6 +106,7 @@ if size > 0 then return { active, size } end
 for _, group in ipairs(groups) do redis.call('DEL', LATER .. group) end
 for _, day in ipairs(ARGV) do redis.call('DEL', PROCESSED .. ':' .. day, FAILED .. ':' .. day) end
 redis.call('DEL', ACTIVE, PENDING, GROUPS, SETS, LEASE, PAUSED, PROCESSED, FAILED, EPOCH, TICKS, unpack(ZSETS))
+redis.call('DEL', LIMITS, SEQ, WAITING, RING, PARKED, RUNS, RATES)
 if KEYS[2] then redis.call('SREM', KEYS[2], queueName()) end
 return { 0, 0 }
 `);
@@ -137,14 +145,16 @@ export const QUEUE_ADMINISTRATION = {
     }
     if (redis.isCluster) await unregister(redis, queue);
     redis.unregistered(queue);
+    redis.flows.forget(queue);
   },
 } satisfies RedisOperations;
 
 /** In a cluster this is a separate step. A task that was added in between registers the queue again. */
 async function unregister(redis: RedisAccess, queue: string): Promise<void> {
-  const { active, pending, scheduled, retry, archived, completed, groups, aggregationSets } =
+  const { active, pending, scheduled, retry, archived, completed, groups, aggregationSets, limits, waiting } =
     redis.keysOf(queue);
   const lists = [active, pending, scheduled, retry, archived, completed, groups, aggregationSets];
+  lists.push(limits, waiting);
   await redis.send((client) => client.srem(QUEUES_KEY, queue));
   const isThere = await redis.send((client) => client.exists(...lists));
   if (isThere > 0) await redis.send((client) => client.sadd(QUEUES_KEY, queue));

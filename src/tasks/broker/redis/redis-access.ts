@@ -7,6 +7,7 @@ import type { ResolvedBrokerSettings } from '../broker-settings.ts';
 import type { BrokerListener } from '../broker.ts';
 import type { RedisConnection } from './connection.ts';
 import { QueueKeys, QUEUES_KEY } from './keys.ts';
+import { QueueFlows } from './queue-flows.ts';
 import type { Script, ScriptArgument, ScriptReply } from './script.ts';
 
 /** Some of the operations of a Redis broker. They are in one file per topic, beside the scripts that they run. */
@@ -18,6 +19,12 @@ const MAX_KNOWN_QUEUES = 1_000;
 /** How long a queue counts as registered in a cluster, in milliseconds, and for how many queues that is remembered. */
 const REGISTERED_MS = 5_000;
 const MAX_REGISTERED = 1_000;
+
+/**
+ * How long it is known whether a queue has keys or limits, in milliseconds, for scripts that end runs or move tasks: those of the other
+ * kind do no harm, but servers may be notified late.
+ */
+const FLOW_KNOWN_MS = 5_000;
 
 /** A script that calls of one turn of the event loop share. */
 export interface SharedScript<T, R> {
@@ -32,6 +39,7 @@ export class RedisAccess {
   readonly connection: RedisConnection;
   readonly settings: ResolvedBrokerSettings;
   readonly listeners = new Set<BrokerListener>();
+  readonly flows = new QueueFlows(this);
   readonly #coalescers = new Map<object, Coalescer<unknown, unknown>>();
   readonly #keys = new Map<string, QueueKeys>();
   /** The latest work of each key: see `inTurn`. */
@@ -100,9 +108,14 @@ export class RedisAccess {
     this.#registeredUntilMs.delete(queue);
   }
 
-  /** Runs a script whose only key is the prefix of the queue's keys. Throws as `run`. */
+  /** Runs a script whose only key is the prefix of the queue's keys, or its variant for queues with keys or limits. Throws as `run`. */
   runIn(queue: string, script: Script, args: readonly ScriptArgument[]): Promise<ScriptReply> {
-    return this.run(script, [this.keysOf(queue).prefix], args);
+    const keys = [this.keysOf(queue).prefix];
+    const { inFlow } = script;
+    if (inFlow === undefined) return this.run(script, keys, args);
+    if (this.flows.knows(queue, FLOW_KNOWN_MS))
+      return this.run(this.flows.isOn(queue) ? inFlow : script, keys, args);
+    return this.flows.read(queue).then((isOn) => this.run(isOn ? inFlow : script, keys, args));
   }
 
   /** Runs work after all work of the same key that was passed before. */
@@ -119,7 +132,8 @@ export class RedisAccess {
 
   /** @throws EscapementError `ERR_BROKER_UNAVAILABLE` - Redis cannot be reached, or has not answered in time. */
   run(script: Script, keys: readonly string[], args: readonly ScriptArgument[]): Promise<ScriptReply> {
-    return this.send((client) => script.run(client, keys, args));
+    const all = script.readsClock ? [...args, this.virtualNowDigits] : args;
+    return this.send((client) => script.run(client, keys, all));
   }
 
   /** Runs a script for an item, together with the other items of this turn. Throws as `run`. */

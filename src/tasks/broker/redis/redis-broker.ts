@@ -18,6 +18,7 @@ import { GROUPS } from './groups.ts';
 import { INSPECTION, queueNames } from './inspection.ts';
 import { LeaseThread, leaseThreadFile } from './lease-thread.ts';
 import { LEASES } from './leases.ts';
+import { LIMITS } from './limits.ts';
 import { MAINTENANCE } from './maintenance.ts';
 import { MEMBERS } from './members.ts';
 import { closeListeners, NOTIFICATIONS } from './notifications.ts';
@@ -64,6 +65,7 @@ const OPERATIONS: Operations<RedisAccess> = {
   ...INSPECTION,
   ...TASK_ADMINISTRATION,
   ...QUEUE_ADMINISTRATION,
+  ...LIMITS,
   repair,
 };
 
@@ -130,6 +132,7 @@ export class RedisBroker extends BrokerBase {
   override async close(): Promise<void> {
     if (!this.closeOperations()) return;
     closeListeners(this.#redis);
+    this.#redis.flows.close();
     await Promise.all([...this.#threads].map((thread) => thread.close()));
     await this.#redis.connection.close();
   }

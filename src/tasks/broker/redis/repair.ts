@@ -50,6 +50,31 @@ return reply
 `);
 
 /**
+ * Checks whether members of the zset of pending tasks with keys belong there, and removes those that do not; and whether their keys have
+ * a turn, or are held back: else no server would find them.
+ */
+export const CHECK_WAITING = new Script(`${CHECK}
+needFlow()
+need('list', ACTIVE)
+for i = 5, #ARGV do
+  local member, id = ARGV[i], idOf(ARGV[i])
+  local task, key = readTask(id, 'msg', 'state', 'x:key'), (splitMember(member))
+  local isRight = task[1] and task[2] == state and task[3] and memberOf(task[3], id) == member
+  if redis.call('ZSCORE', WAITING, member) then
+    if not isRight then
+      if report(task[1] and 'id-in-wrong-list' or 'id-without-task', id, WAITING) then
+        redis.call('ZREM', WAITING, member)
+        if not hasPending(key) then redis.call('ZREM', RING, key) redis.call('ZREM', PARKED, key) end
+      end
+    elseif not redis.call('ZSCORE', RING, key) and not redis.call('ZSCORE', PARKED, key) then
+      if report('task-in-no-list', id, RING) then enterKeys({ key }) end
+    end
+  end
+end
+return reply
+`);
+
+/**
  * Checks whether active tasks are leased, and adds a lease that has ended for those that are not, so that they are recovered: asynq's
  * recoverer reads only the leases, and never finds them.
  */
@@ -74,6 +99,7 @@ local ZSETS = { scheduled = SCHEDULED, retry = RETRY, archived = ARCHIVED, compl
 need('list', PENDING, ACTIVE)
 need('zset', SCHEDULED, RETRY, ARCHIVED, COMPLETED, LEASE, SETS)
 need('set', GROUPS)
+needFlow()
 local tasks, sets = {}, redis.call('ZRANGE', SETS, 0, -1)
 for _, set in ipairs(sets) do need('zset', set) end
 local function isHeld(id)
@@ -101,7 +127,13 @@ local function check(id, task)
   elseif is == 'aggregating' then
     checkGroup(id, task[3] or '')
   elseif list then
+    local place = is == 'pending' and keyIn(task[4]) ~= '' and task[4]
+    if place and redis.call('ZSCORE', WAITING, memberOf(place, id)) then return end
     if redis.call('LPOS', list, id) or not report('task-in-no-list', id, '') then return end
+    if place then
+      redis.call('HSET', TASK .. id, 'x:key', enter(id, keyIn(place), false))
+      return
+    end
     redis.call('LPUSH', list, id)
     if is == 'active' then redis.call('ZADD', LEASE, 'NX', NOW, id) end
   elseif not (zset and redis.call('ZSCORE', zset, id)) and report('task-in-no-list', id, '') then
@@ -110,10 +142,11 @@ local function check(id, task)
   end
 end
 for i = 5, #ARGV do
-  tasks[i] = readTask(ARGV[i], 'msg', 'state', 'group')
+  tasks[i] = readTask(ARGV[i], 'msg', 'state', 'group', 'x:key')
   if tasks[i][2] == 'aggregating' then need('zset', GROUP .. (tasks[i][3] or '')) end
 end
 for i = 5, #ARGV do check(ARGV[i], tasks[i]) end
+finishEntering()
 return reply
 `);
 
@@ -202,6 +235,9 @@ class Round {
         await this.#check(CHECK_PLACE, ids, keys[state], state);
         if (state === 'active') await this.#check(CHECK_LEASES, ids);
       }
+    }
+    for await (const members of this.#idsOf(keys.waiting, false)) {
+      await this.#check(CHECK_WAITING, members, keys.waiting, 'pending');
     }
     for (const state of ['scheduled', 'retry', 'archived', 'completed'] as const) {
       await this.#checkZset(keys[state], state);

@@ -4,6 +4,7 @@ import { EscapementError } from '../../../core/errors.ts';
 import { LAST_DATE_MS } from '../../../core/units.ts';
 import type { TaskMessage } from '../../task-message.ts';
 import { decodeTaskMessage } from '../../wire/task-message-codec.ts';
+import { CLOCK } from './flow.ts';
 import { withLibrary } from './lua.ts';
 
 /** An argument of a script, which ioredis sends as it is. */
@@ -21,12 +22,18 @@ export type ScriptReply = Buffer | number | null | Error | ScriptReply[];
  * `pcall`: the user may lack the permission, and listeners poll as well.
  */
 export class Script {
+  /** The variant for queues with keys or limits; undefined if there is none. */
+  readonly inFlow: Script | undefined;
+  /** Whether its last argument is the time: see `nowMs` in flow.ts. */
+  readonly readsClock: boolean;
   readonly #source: string;
   readonly #sha: string;
 
-  constructor(source: string) {
+  constructor(source: string, inFlow?: string) {
     this.#source = withLibrary(source);
     this.#sha = createHash('sha1').update(this.#source).digest('hex');
+    this.readsClock = this.#source.includes(CLOCK);
+    this.inFlow = inFlow === undefined ? undefined : new Script(inFlow);
   }
 
   /** Runs it by its digest; sends the text only if Redis does not have it, after a restart or a failover. */

@@ -4,6 +4,7 @@ import { isRetained, retainedUntilMs } from '../../task-message.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { leaseLost } from '../broker-errors.ts';
 import type { LeasedTask, TaskFailure } from '../broker.ts';
+import { ENDING_IN_FLOW } from './flow.ts';
 import { runUnderLease } from './leases.ts';
 import type { RedisAccess, RedisOperations, SharedScript } from './redis-access.ts';
 import { listOf, numberOf, Script, type ScriptArgument, secondsDown, secondsUp } from './script.ts';
@@ -30,20 +31,12 @@ local function count(total, n, today, expireAt)
 end
 `;
 
-/**
- * Completes tasks: they are retained as completed, or removed. Tasks whose lease is lost stay as they are; see lua.ts for the
- * value of a lease.
- *
- * ARGV[1]   today, as in the keys of counts
- * ARGV[2]   when today's count expires
- * ARGV[3…]  per task: id, epoch, lock or '', when its retention ends or '', msg if it is retained or ''
- *
- * Returns per task 1, or 0 if its lease is lost.
- */
-export const COMPLETE = new Script(`${COUNT}
+/** The text of COMPLETE. @param begin, end - what it does besides. @param lease - how the lease of a task is read. */
+function complete(begin: string, lease: string, end: string): string {
+  return `${COUNT}
 need('zset', LEASE)
 need('list', ACTIVE)
-need('string', PROCESSED, PROCESSED .. ':' .. ARGV[1])
+${begin}need('string', PROCESSED, PROCESSED .. ':' .. ARGV[1])
 local given, isRetained = {}, false
 for i = 3, #ARGV, 5 do
   given[#given + 1] = ARGV[i]
@@ -55,7 +48,7 @@ local outcomes, seen, done, ids, removed = {}, {}, {}, {}, {}
 for n, id in ipairs(given) do
   local i = 5 * n - 2
   local tag = scores[n] and ARGV[i + 1] .. ':' .. scores[n]
-  local isDone = tag and not seen[id] and redis.pcall('HGET', TASK .. id, 'x:lease') == tag
+  local isDone = tag and not seen[id] and ${lease} == tag
   if isDone then
     seen[id] = true
     done[#done + 1] = i
@@ -78,10 +71,41 @@ for _, i in ipairs(done) do
 end
 redis.call('ZREM', LEASE, unpack(ids))
 if #removed > 0 then redis.call('DEL', unpack(removed)) end
-count(PROCESSED, #done, ARGV[1], ARGV[2])
+${end}count(PROCESSED, #done, ARGV[1], ARGV[2])
 redis.pcall('PUBLISH', SETTLED, table.concat(ids, '\\0'))
 return outcomes
-`);
+`;
+}
+
+/** `leaseOf(id)`: as HGET of the lease; notes the place of the task. */
+const WITH_PLACE = `
+local placeOf = {}
+local function leaseOf(id)
+  local task = readTask(id, 'x:lease', 'x:key')
+  placeOf[id] = task[2]
+  return task[1]
+end
+local function freeAll(ids)
+  local places = {}
+  for i, id in ipairs(ids) do places[i] = placeOf[id] end
+  freePlaces(ids, places)
+end
+`;
+
+/**
+ * Completes tasks: they are retained as completed, or removed. Tasks whose lease is lost stay as they are; see lua.ts for the
+ * value of a lease.
+ *
+ * ARGV[1]   today, as in the keys of counts
+ * ARGV[2]   when today's count expires
+ * ARGV[3…]  per task: id, epoch, lock or '', when its retention ends or '', msg if it is retained or ''
+ *
+ * Returns per task 1, or 0 if its lease is lost.
+ */
+export const COMPLETE = new Script(
+  complete('', "redis.pcall('HGET', TASK .. id, 'x:lease')", ''),
+  `${WITH_PLACE}${complete('needFlow()\n', 'leaseOf(id)', 'freeAll(ids)\n')}`,
+);
 
 /**
  * For scripts of a task that has failed. They begin with these arguments, and return 1, or 0 if the lease is lost.
@@ -118,6 +142,13 @@ local function countFailure()
 end
 `;
 
+const RETRY_TASK = `${FAIL}
+if not mayMoveTo(RETRY) then return 0 end
+moveTo(RETRY, 'retry', ARGV[7])
+if ARGV[8] == '1' then countFailure() end
+return 1
+`;
+
 /**
  * Schedules a failed task to run again.
  *
@@ -125,12 +156,17 @@ end
  * ARGV[7]          when it is due
  * ARGV[8]          1 if the run counts as a failure
  */
-export const RETRY = new Script(`${FAIL}
-if not mayMoveTo(RETRY) then return 0 end
-moveTo(RETRY, 'retry', ARGV[7])
-if ARGV[8] == '1' then countFailure() end
+export const RETRY = new Script(RETRY_TASK, ENDING_IN_FLOW + RETRY_TASK);
+
+const ARCHIVE_TASK = `${FAIL}
+if not mayMoveTo(ARCHIVED) then return 0 end
+moveTo(ARCHIVED, 'archived', ARGV[7])
+freeLock(ARGV[8], id)
+countFailure()
+trim(ARGV[9], tonumber(ARGV[10]), 1000)
+redis.pcall('PUBLISH', SETTLED, id)
 return 1
-`);
+`;
 
 /**
  * Archives a task that has failed for the last time. The archive gives up tasks that are too old or too many, with their hashes and
@@ -142,15 +178,18 @@ return 1
  * ARGV[9]          tasks that were archived by then are given up
  * ARGV[10]         number of tasks that the archive keeps
  */
-export const ARCHIVE = new Script(`${FAIL}
-if not mayMoveTo(ARCHIVED) then return 0 end
-moveTo(ARCHIVED, 'archived', ARGV[7])
-freeLock(ARGV[8], id)
-countFailure()
-trim(ARGV[9], tonumber(ARGV[10]), 1000)
+export const ARCHIVE = new Script(ARCHIVE_TASK, ENDING_IN_FLOW + ARCHIVE_TASK);
+
+const DISCARD_TASK = `
+local id = ARGV[1]
+needLeased(id)
+if not holds(id, ARGV[2]) then return 0 end
+endLease(id)
+redis.call('DEL', TASK .. id)
+freeLock(ARGV[3], id)
 redis.pcall('PUBLISH', SETTLED, id)
 return 1
-`);
+`;
 
 /**
  * Removes a task that was cancelled; no count changes.
@@ -161,16 +200,7 @@ return 1
  *
  * Returns 1, or 0 if the lease is lost.
  */
-export const DISCARD = new Script(`
-local id = ARGV[1]
-needLeased(id)
-if not holds(id, ARGV[2]) then return 0 end
-endLease(id)
-redis.call('DEL', TASK .. id)
-freeLock(ARGV[3], id)
-redis.pcall('PUBLISH', SETTLED, id)
-return 1
-`);
+export const DISCARD = new Script(DISCARD_TASK, ENDING_IN_FLOW + DISCARD_TASK);
 
 /**
  * Writes a result or the progress of a run. It never creates the hash of a task that was removed: without a message, that would

@@ -21,7 +21,7 @@ import { archiveLimits } from './settle.ts';
  * the first argument that follows those of the script.
  *
  * `needTarget()`: fails if a key that the change writes has a wrong type.
- * `change(id)`: changes a task. The script removes it from the key of its state.
+ * `change(id, place)`: changes a task; `place` is the field `x:key` of its hash. The script removes it from the key of its state.
  * `finish(ids)`: called at the end, with at least one id.
  */
 const CHANGES: Readonly<Record<TaskChange, string>> = {
@@ -36,13 +36,13 @@ local function finish(ids) redis.pcall('PUBLISH', SETTLED, table.concat(ids, '\\
 
   /** ARGV[ARGS]  now, in nanoseconds */
   run: `
-local size
-local function needTarget() size = need('list', PENDING) end
-local function change(id)
-  redis.call('LPUSH', PENDING, id)
+local function needTarget() need('list', PENDING, ACTIVE) end
+local function change(id, place)
+  place = enter(id, keyIn(place), false)
+  if place then redis.call('HSET', TASK .. id, 'x:key', place) end
   makePending(id, ARGV[ARGS])
 end
-local function finish() if size == 0 then redis.pcall('PUBLISH', WORK, '') end end
+local function finish() finishEntering() end
 `,
 
   /**
@@ -75,8 +75,8 @@ local ARGS, MAX_TRIMMED, REFUSED = 2, 1000, { ${refused.join(', ')} }
 ${CHANGES[change]}
 local id = ARGV[1]
 need('hash', TASK .. id)
-local task = redis.call('HMGET', TASK .. id, 'msg', 'state', 'group')
-local state, group = task[2], task[3] or ''
+local task = redis.call('HMGET', TASK .. id, 'msg', 'state', 'group', 'x:key')
+local state, group, place = task[2], task[3] or '', task[4]
 if not task[1] then return 0 end
 if REFUSED[state] then return state end
 if state == 'aggregating' and isHeld(id) then return 'being aggregated' end
@@ -84,8 +84,9 @@ local SOURCE = zsetOf(state, group)
 need('set', GROUPS)
 if state == 'pending' then need('list', PENDING) elseif SOURCE then need('zset', SOURCE) end
 needTarget()
-change(id)
-leave(id, state, group)
+needFlow()
+change(id, place)
+leave(id, state, group, place)
 finish({ id })
 return 1
 `);
@@ -110,18 +111,23 @@ local function firstOf()
   if state ~= 'pending' then return redis.call('ZRANGE', SOURCE, 0, limit - 1) end
   local found, ids = redis.call('LRANGE', SOURCE, -limit, -1), {}
   for i = #found, 1, -1 do ids[#ids + 1] = found[i] end
-  return ids
+  if #ids == limit then return ids end
+  for _, member in ipairs(redis.call('ZRANGE', WAITING, 0, limit - #ids - 1)) do ids[#ids + 1] = idOf(member) end
+  return ids, limit - #found
 end
 need('set', GROUPS)
 need(state == 'pending' and 'list' or 'zset', SOURCE)
 needTarget()
-local ids = firstOf()
-if state == 'pending' then redis.call('LTRIM', SOURCE, 0, -limit - 1)
+needFlow()
+local ids, withKey = firstOf()
+if state == 'pending' then
+  redis.call('LTRIM', SOURCE, 0, -limit - 1)
+  leaveFirst(withKey or 0)
 elseif #ids > 0 then redis.call('ZREMRANGEBYRANK', SOURCE, 0, #ids - 1) end
 for _, id in ipairs(ids) do
-  local task = readTask(id, 'msg', 'state', 'group')
+  local task = readTask(id, 'msg', 'state', 'group', 'x:key')
   if isGhost(task) then redis.call('DEL', TASK .. id)
-  elseif task[2] == state then change(id) end
+  elseif task[2] == state then change(id, task[4]) end
   if state == 'scheduled' then leaveLater(task[3], id) end
 end
 if group ~= '' then dropGroup(group) end

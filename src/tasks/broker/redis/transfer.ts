@@ -1,10 +1,12 @@
 import { DAY_MS, utcDay } from '../../../core/units.ts';
+import { limitsOf } from '../../queue-limits.ts';
 import { encodeTaskMessage } from '../../wire/task-message-codec.ts';
 import { MARK_KEPT_MS } from '../broker-settings.ts';
 import { TASKS_PER_PIECE, type Piece, type Transfer, type WholeQueue, type WholeTask } from '../transfer.ts';
 import { ADD_TASK } from './enqueue.ts';
 import { queueNames, sourcesOf } from './inspection.ts';
 import { schedulerHistoryKey } from './keys.ts';
+import { readLimits, storeLimits } from './limits.ts';
 import { MAX_EVENTS, MEMBERS } from './members.ts';
 import type { RedisAccess } from './redis-access.ts';
 import { scanKeys } from './repair.ts';
@@ -28,7 +30,7 @@ import { DAY_COUNT_MS } from './settle.ts';
  * Reads tasks with everything that their hashes have, and the time that is left of their locks.
  *
  * ARGV[1]  key of the LIST or ZSET
- * ARGV[2]  1 if it is a LIST, which is read from its end
+ * ARGV[2]  1 if it has no scores: a LIST, which is read from its end, or the pending tasks with keys
  * ARGV[3]  index of the first task
  * ARGV[4]  number of tasks
  * ARGV[5]  bytes of messages after which no more tasks are read
@@ -39,9 +41,12 @@ import { DAY_COUNT_MS } from './settle.ts';
 export const READ_WHOLE = new Script(`
 local KEY, isList, first, bytes = ARGV[1], ARGV[2] == '1', tonumber(ARGV[3]), tonumber(ARGV[5])
 local last = first + tonumber(ARGV[4]) - 1
-need(isList and 'list' or 'zset', KEY)
+need(isList and KEY ~= WAITING and 'list' or 'zset', KEY)
 local rows, step = nil, 2
-if isList then
+if KEY == WAITING then
+  rows, step = redis.call('ZRANGE', KEY, first, last), 1
+  for i, member in ipairs(rows) do rows[i] = idOf(member) end
+elseif isList then
   local from, to = redis.call('LRANGE', KEY, -last - 1, -first - 1), {}
   for i = #from, 1, -1 do to[#to + 1] = from[i] end
   rows, step = to, 1
@@ -70,12 +75,12 @@ return reply
  * KEYS      those of ADD_TASK
  * ARGV[1]   now, in milliseconds
  * ARGV[2…]  per task: id, msg, state, score or '', since when it is pending in nanoseconds or '', group or '', lock or '', seconds
- *           until the lock expires, recoveries, progress or '', 1 if it has a result or '', result
+ *           until the lock expires, recoveries, progress or '', 1 if it has a result or '', result, key or ''
  *
  * Returns the number of tasks that were added.
  */
 export const WRITE_WHOLE = new Script(`${ADD_TASK}
-local ZSETS, SIZE = { retry = RETRY, archived = ARCHIVED, completed = COMPLETED }, 12
+local ZSETS, SIZE = { retry = RETRY, archived = ARCHIVED, completed = COMPLETED }, 13
 need('zset', RETRY, ARCHIVED, COMPLETED)
 for i = 2, #ARGV, SIZE do
   local state = ARGV[i + 2]
@@ -83,7 +88,7 @@ for i = 2, #ARGV, SIZE do
   local wrong = damage(state == 'scheduled' and ARGV[i + 3] or '', isGrouped and ARGV[i + 5] or '')
   if wrong then return wrong end
 end
-local function restore(id, msg, state, score, since, group, lock, ttl, recoveries, progress, hasResult, result)
+local function restore(id, msg, state, score, since, group, lock, ttl, recoveries, progress, hasResult, result, key)
   if redis.call('EXISTS', TASK .. id) == 1 then return end
   if lock ~= '' and redis.call('EXISTS', lock) == 1 then lock = '' end
   local more = {}
@@ -100,8 +105,10 @@ local function restore(id, msg, state, score, since, group, lock, ttl, recoverie
     redis.call('ZADD', GROUP .. group, score, id)
     redis.call('SADD', GROUPS, group)
     grown[group] = true
-  elseif ZSETS[state] then redis.call('ZADD', ZSETS[state], score, id)
-  else pushed[#pushed + 1] = id end
+  elseif ZSETS[state] then redis.call('ZADD', ZSETS[state], score, id) end
+  local place
+  if state == 'pending' then place = enter(id, key, false) else place = mark(key) end
+  if place then field('x:key', place) end
   write(id, msg, state, group, lock, ttl, unpack(more))
 end
 for i = 2, #ARGV, SIZE do restore(unpack(ARGV, i, i + SIZE - 1)) end
@@ -194,7 +201,12 @@ export class RedisTransfer implements Transfer {
 
   async *#readState(queue: string, state: (typeof STATES)[number]): AsyncGenerator<Piece> {
     const isList = state === 'active' || state === 'pending';
-    for (const { key } of await sourcesOf(this.#redis, queue, state, undefined, true)) {
+    const { pending, waiting } = this.#redis.keysOf(queue);
+    const sources =
+      state === 'pending'
+        ? [{ key: pending }, { key: waiting }]
+        : await sourcesOf(this.#redis, queue, state, undefined, true);
+    for (const { key } of sources) {
       for (let first = 0, read = 1; read > 0; first += read) {
         const args = [key, isList ? 1 : 0, first, TASKS_PER_PIECE, MAX_BYTES];
         const reply = listOf(await this.#redis.runIn(queue, READ_WHOLE, args));
@@ -253,7 +265,7 @@ export class RedisTransfer implements Transfer {
       ...[message.id, encodeTaskMessage(message), state],
       ...(isPending ? ['', nanosOf(atMs)] : [isPast ? secondsDown(atMs) : secondsUp(atMs), '']),
       ...[message.group, lockMs > 0 ? message.uniqueKey : '', Math.max(secondsUp(lockMs), 1), recoveries],
-      ...[progress, result === undefined ? '' : 1, Buffer.from(result ?? '')],
+      ...[progress, result === undefined ? '' : 1, Buffer.from(result ?? ''), message.key],
     ];
   }
 
@@ -274,6 +286,7 @@ export class RedisTransfer implements Transfer {
     });
     return {
       ...{ name, isPaused: paused !== null, epoch: Number(epoch ?? 0) },
+      limits: await readLimits(this.#redis, name),
       ticks: Object.entries(ticks).map(([entryKey, atMs]) => [entryKey, Number(atMs)] as const),
       days: days.filter(([, processed, failed]) => processed > 0 || failed > 0),
       ...{ processedTotal: Number(processedTotal ?? 0), failedTotal: Number(failedTotal ?? 0) },
@@ -283,6 +296,7 @@ export class RedisTransfer implements Transfer {
   async #writeQueue({
     name,
     isPaused,
+    limits,
     epoch,
     ticks,
     days,
@@ -297,6 +311,7 @@ export class RedisTransfer implements Transfer {
       ...kept.flatMap((day) => [...day, expiryOf(day[0])]),
       ...ticks.flat(),
     ]);
+    if (limits !== undefined) await storeLimits(this.#redis, name, limitsOf(limits), true);
   }
 
   async #readEvents(entryId: string): Promise<Piece> {

@@ -52,26 +52,50 @@ describe('a Redis in trouble', () => {
       expect(await redis.dbsize()).toBe(0);
     });
 
-    it('a full Redis lets tasks be dequeued, leases be extended and runs end', async () => {
-      const ids = ['complete', 'retain', 'retry', 'archive', 'release', 'discard'];
-      for (const id of ids) {
-        await broker.enqueue(newTask({ id, retentionMs: id === 'retain' ? LONG_MS : 0 }));
-      }
+    it('a full Redis refuses new tasks of a queue with keys and limits, and stores no part of them', async () => {
+      await broker.setLimits(QUEUE, { concurrency: 2, perKey: { concurrency: 1 } });
+      await broker.enqueueMany(['1', '2', '3'].map((id) => newTask({ id, key: 'a' })));
+      await take(broker);
       await fill();
-      const tasks = await broker.dequeue(QUEUE, ids.length, LONG_MS);
-      expect(await broker.extendLeases(tasks, LONG_MS)).toEqual([]);
-      const ends: ((task: LeasedTask) => Promise<void>)[] = [
-        (task) => broker.complete(task),
-        (task) => broker.complete(task),
-        (task) => broker.retry(task, failure(), Date.now() + LONG_MS),
-        (task) => broker.archive(task, failure()),
-        (task) => broker.release(task),
-        (task) => broker.discard(task),
+      const refused = [
+        newTask({ key: 'a' }),
+        newTask({ key: 'b' }),
+        newTask(),
+        newTask({ key: 'a', group: 'g' }),
       ];
-      await Promise.all(tasks.map(async (task, at) => ends[at]?.(task)));
-      const { counts } = await broker.queueStats(QUEUE);
-      expect(counts).toMatchObject({ active: 0, completed: 1, retry: 1, archived: 1, pending: 1 });
+      for (const outcome of await broker.enqueueMany(refused))
+        expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'ReplyError' } });
+      await expect(broker.setLimits(QUEUE, { concurrency: 3 })).rejects.toThrow('OOM');
+      expect([await redis.zcard(`${P}x:waiting`), (await redis.keys(`${P}t:*`)).length]).toEqual([2, 3]);
     });
+
+    it.each(['', 'a'])(
+      'a full Redis lets tasks be dequeued, leases be extended and runs end: key %j',
+      async (key) => {
+        const ids = ['complete', 'retain', 'retry', 'archive', 'release', 'discard'];
+        if (key !== '') {
+          const rate = { tasks: 100, perMs: 1_000 };
+          await broker.setLimits(QUEUE, { concurrency: 6, rate, perKey: { concurrency: 6, rate } });
+        }
+        for (const id of ids) {
+          await broker.enqueue(newTask({ id, key, retentionMs: id === 'retain' ? LONG_MS : 0 }));
+        }
+        await fill();
+        const tasks = await broker.dequeue(QUEUE, ids.length, LONG_MS);
+        expect(await broker.extendLeases(tasks, LONG_MS)).toEqual([]);
+        const ends: ((task: LeasedTask) => Promise<void>)[] = [
+          (task) => broker.complete(task),
+          (task) => broker.complete(task),
+          (task) => broker.retry(task, failure(), Date.now() + LONG_MS),
+          (task) => broker.archive(task, failure()),
+          (task) => broker.release(task),
+          (task) => broker.discard(task),
+        ];
+        await Promise.all(tasks.map(async (task, at) => ends[at]?.(task)));
+        const { counts } = await broker.queueStats(QUEUE);
+        expect(counts).toMatchObject({ active: 0, completed: 1, retry: 1, archived: 1, pending: 1 });
+      },
+    );
   });
 
   describe('a user who may not publish', () => {

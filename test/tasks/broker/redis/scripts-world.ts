@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { ManualClock } from 'escapement';
+import type { LeasedTask } from 'escapement/tasks';
 import { RedisBroker } from 'escapement/tasks/redis';
 import { vi } from 'vitest';
 import { Script, type ScriptArgument, type ScriptReply } from '../../../../src/tasks/broker/redis/script.ts';
@@ -53,6 +54,26 @@ export async function fill({ broker, clock }: ScriptsWorld): Promise<void> {
   await broker.takeGroup(QUEUE, 'held', NOW, 1_000);
   await broker.enqueueTick(newTask({ id: 'tick' }), { entryKey: 'entry', atMs: 1 });
   clock.advance(20_000);
+}
+
+/**
+ * As `fill`, in a queue with limits: key `a` is parked with two tasks, and has active ones; key `b` is in the ring; the tasks without key
+ * have come by themselves, as those of a Go client.
+ */
+export async function fillWithKeys(world: ScriptsWorld): Promise<void> {
+  const { broker, redis } = world;
+  await fill(world);
+  await redis.rename(`${P}pending`, 'pending');
+  const ofKey = { tasks: 3, perMs: LONG_MS };
+  await broker.setLimits(QUEUE, {
+    concurrency: 100,
+    rate: { tasks: 100, perMs: LONG_MS },
+    perKey: { concurrency: 20, rate: ofKey },
+  });
+  for (const id of ['a1', 'a2', 'a3', 'a4', 'a5']) await broker.enqueue(newTask({ id, key: 'a' }));
+  await broker.dequeue(QUEUE, 10, LONG_MS);
+  await broker.enqueue(newTask({ id: 'b1', key: 'b' }));
+  await redis.rename('pending', `${P}pending`);
 }
 
 /** Does what runs a script, and returns the first call of it. */
@@ -136,4 +157,55 @@ export async function keysTouchedBy(redis: Redis, run: () => Promise<unknown>): 
 async function keysOfCommand(redis: Redis, [name = '', ...args]: string[]): Promise<string[]> {
   if (/^(?:publish|time)$/iu.test(name)) return [];
   return (await redis.command('GETKEYS', name, ...args)) as string[];
+}
+
+/** The types of all keys. */
+const TYPES: Record<string, RegExp> = {
+  hash: /\}:t:|:x:(?:ticks|limits)$|^asynq:workers:/u,
+  list: /:(?:pending|active)$|^asynq:schedulers:/u,
+  zset: /^asynq:\{\w+\}:(?:lease|scheduled|retry|archived|completed|aggregation_sets)$|:g:|:x:(?:waiting|ring|parked|run|rates)$|^asynq:scheduler_history:/u,
+  set: /:groups$|:x:later:|^asynq:queues$/u,
+  string: /:(?:paused|x:epoch|x:seq)$|:(?:processed|failed)\b|:unique:|^asynq:servers:/u,
+};
+
+/** How a key of each type is made. */
+export const MAKE: Record<string, (redis: Redis, key: string) => Promise<unknown>> = {
+  string: (redis, key) => redis.set(key, 'x'),
+  list: (redis, key) => redis.rpush(key, 'x'),
+  set: (redis, key) => redis.sadd(key, 'x'),
+  zset: (redis, key) => redis.zadd(key, 1, 'x'),
+  hash: (redis, key) => redis.hset(key, 'x', 'x'),
+  stream: (redis, key) => redis.xadd(key, '1-1', 'x', 'x'),
+};
+
+/** The type that a key has. */
+export function typeOf(key: string): string {
+  const [type] = Object.entries(TYPES).find(([, keys]) => keys.test(key)) ?? [];
+  if (type === undefined) throw new Error(`what type '${key}' has is not known here`);
+  return type;
+}
+
+/** What a call rejects with, or what it answers for each of its tasks. */
+export async function errorOf(reply: Promise<ScriptReply>): Promise<unknown> {
+  try {
+    const [first] = [await reply].flat();
+    return first instanceof Error ? first : undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+export async function changeLimits({ broker }: ScriptsWorld): Promise<void> {
+  await broker.setLimits(QUEUE, {
+    concurrency: 1,
+    perKey: { concurrency: 1, rate: { tasks: 1, perMs: 1_000 } },
+  });
+}
+
+/** The active task, under a lease of the test's own. */
+export async function recovered({ broker, redis }: ScriptsWorld): Promise<LeasedTask> {
+  await redis.zrem(`${P}lease`, 'active');
+  const [task] = await broker.recover([QUEUE], 0, LONG_MS);
+  if (task === undefined) throw new Error('there is no active task');
+  return task;
 }

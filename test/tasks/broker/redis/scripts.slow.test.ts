@@ -1,20 +1,25 @@
 import { readdirSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { LeasedTask } from 'escapement/tasks';
-import { Script, type ScriptReply } from '../../../../src/tasks/broker/redis/script.ts';
+import { Script } from '../../../../src/tasks/broker/redis/script.ts';
 import { TRANSFER } from '../../../../src/tasks/broker/transfer.ts';
 import { failure, LONG_MS, newTask, QUEUE, take } from '../../../conformance/broker/support.ts';
 import { RedisProcess } from '../../../redis/redis-process.ts';
 import {
   callOf,
+  changeLimits,
+  errorOf,
   fill,
+  fillWithKeys,
   keysTouchedBy,
+  MAKE,
+  recovered,
   makeBroker,
   P,
   replay,
   restore,
   snapshotOf,
+  typeOf,
   type ScriptCall,
   type ScriptsWorld,
   type Snapshot,
@@ -28,6 +33,8 @@ interface Case {
   readonly skips?: RegExp;
   /** Keys that the script replaces or deletes as a whole, whatever their type is. */
   readonly replaces?: RegExp;
+  /** Whether the queue has keys and limits. */
+  readonly hasKeys?: boolean;
 }
 
 const FOLDER = new URL('../../../../src/tasks/broker/redis/', import.meta.url);
@@ -90,12 +97,14 @@ const CASES: Record<string, readonly Case[]> = {
       },
     },
   ],
+  BOUND_BUCKETS: [{ act: changeLimits, hasKeys: true }],
   CANCEL: [{ act: ({ broker }) => broker.cancel({ taskId: 'active', queue: QUEUE, outcome: 'retry' }, 0) }],
   CHECK_GROUPS: [{ ...repairing(), skips: /\}:t:|:[gx]:/u, replaces: /:x:later:/u }],
   CHECK_LEASES: [repairing()],
   CHECK_LOCKS: [{ ...repairing(), skips: /:unique:|\}:t:/u }],
   CHECK_PLACE: [repairing()],
   CHECK_TASKS: [{ ...repairing(), replaces: TASKS }],
+  CHECK_WAITING: [{ ...repairing(), hasKeys: true }],
   CLEAR_SOME: [
     {
       act: async (world) => {
@@ -118,6 +127,7 @@ const CASES: Record<string, readonly Case[]> = {
       },
     },
   ],
+  COUNT_HELD: [{ act: ({ broker }) => broker.queueStats(QUEUE), hasKeys: true }],
   DELETE_EXPIRED: [
     {
       act: async ({ broker }) => {
@@ -138,12 +148,8 @@ const CASES: Record<string, readonly Case[]> = {
       skips: /:unique:|:g:late|:x:later:/u,
     }),
   ),
-  DEQUEUE: [
-    {
-      act: ({ broker }) => broker.dequeue(QUEUE, 100, LONG_MS),
-      skips: /\}:t:|:paused$/u,
-    },
-  ],
+  DEQUEUE: [{ act: dequeueAll, skips: /\}:t:|:paused$/u }],
+  DEQUEUE_IN_FLOW: [{ act: dequeueAll, skips: /\}:t:|:paused$/u, hasKeys: true }],
   DISCARD: [
     {
       act: async ({ broker }) => {
@@ -162,6 +168,16 @@ const CASES: Record<string, readonly Case[]> = {
     newTask({ processAtMs: Date.now() + LATER_MS }),
     newTask({ processAtMs: Date.now() + LATER_MS, group: 'late' }),
   ].map((task) => ({ act: ({ broker }: ScriptsWorld) => broker.enqueue(task), skips: TASKS })),
+  ENQUEUE_IN_FLOW: [
+    newTask({ key: 'a' }),
+    { ...newTask({ key: 'new' }), isNext: true },
+    newTask({ key: 'b', group: 'new' }),
+    newTask({ key: 'b', processAtMs: Date.now() + LATER_MS }),
+  ].map((task) => ({
+    act: ({ broker }: ScriptsWorld) => broker.enqueue(task),
+    skips: TASKS,
+    hasKeys: true,
+  })),
   ENQUEUE_TICK: [
     newTask(),
     newTask({ group: 'new' }),
@@ -178,6 +194,7 @@ const CASES: Record<string, readonly Case[]> = {
   ],
   FORWARD: [{ act: ({ broker }) => broker.forward([QUEUE]), skips: /\}:t:|:x:later:/u }],
   LIST_GROUPS: [{ act: ({ broker }) => broker.groups(QUEUE), skips: /:g:/u }],
+  LIST_KEYS: [{ act: ({ broker }) => broker.keys(QUEUE, { page: 1, size: 10 }), hasKeys: true }],
   LIST_TASKS: (['active', 'scheduled'] as const).map((state) => ({
     act: ({ broker }: ScriptsWorld) => broker.tasks(QUEUE, state, { page: 1, size: 10 }),
     skips: TASKS,
@@ -192,6 +209,7 @@ const CASES: Record<string, readonly Case[]> = {
       skips: /\}:t:|:unique:/u,
     },
   ],
+  REARRANGE: [{ act: changeLimits, hasKeys: true }],
   RECLAIM_SETS: [{ act: ({ broker }) => broker.reclaimSets([QUEUE]) }],
   RECORD_EVENT: [{ act: ({ broker }) => broker.recordEnqueueEvent('entry', { taskId: 'tick', atMs: 1 }) }],
   RECOVER: [
@@ -251,6 +269,7 @@ const CASES: Record<string, readonly Case[]> = {
     act: ({ broker }) => broker.change(QUEUE, { id }, 'run'),
     skips: /:g:late|:x:later:/u,
   })),
+  SET_LIMITS: [{ act: changeLimits, hasKeys: true }],
   TAKE_GROUP: [
     { act: ({ broker }) => broker.takeGroup(QUEUE, 'group', AT_ONCE, LONG_MS), skips: /\}:t:|:x:later:/u },
   ],
@@ -291,25 +310,6 @@ const CASES: Record<string, readonly Case[]> = {
   WRITE_FIELD: [{ act: async ({ broker }) => broker.writeResult(await take(broker), new Uint8Array(1)) }],
 };
 
-/** The types of all keys. */
-const TYPES: Record<string, RegExp> = {
-  hash: /\}:t:|:x:ticks$|^asynq:workers:/u,
-  list: /:(?:pending|active)$|^asynq:schedulers:/u,
-  zset: /^asynq:\{\w+\}:(?:lease|scheduled|retry|archived|completed|aggregation_sets)$|:g:|^asynq:scheduler_history:/u,
-  set: /:groups$|:x:later:|^asynq:queues$/u,
-  string: /:(?:paused|x:epoch)$|:(?:processed|failed)\b|:unique:|^asynq:servers:/u,
-};
-
-/** How a key of each type is made. */
-const MAKE: Record<string, (redis: Redis, key: string) => Promise<unknown>> = {
-  string: (redis, key) => redis.set(key, 'x'),
-  list: (redis, key) => redis.rpush(key, 'x'),
-  set: (redis, key) => redis.sadd(key, 'x'),
-  zset: (redis, key) => redis.zadd(key, 1, 'x'),
-  hash: (redis, key) => redis.hset(key, 'x', 'x'),
-  stream: (redis, key) => redis.xadd(key, '1-1', 'x', 'x'),
-};
-
 const scripts = await allScripts();
 let server: RedisProcess;
 let redis: Redis;
@@ -332,6 +332,12 @@ describe('a script that finds a key of a wrong type changes nothing, and names t
     test(`${name} changes nothing if a key has a wrong type, and its error names the key`, async () => {
       for (const one of CASES[name] ?? []) await checkCase(script, one);
     });
+
+    const { inFlow } = script;
+    if (inFlow === undefined) continue;
+    test(`${name} changes nothing in a queue with limits if a key has a wrong type, and its error names the key`, async () => {
+      for (const one of CASES[name] ?? []) await checkCase(inFlow, { ...one, hasKeys: true });
+    });
   }
 });
 
@@ -339,7 +345,7 @@ async function checkCase(script: Script, one: Case): Promise<void> {
   const world: ScriptsWorld = { ...makeBroker(server.url), redis };
   try {
     await redis.flushdb();
-    await fill(world);
+    await (one.hasKeys === true ? fillWithKeys : fill)(world);
     const call = await callOf(script, world, one.act);
     await restore(redis, call.before);
     const keys = await keysTouchedBy(redis, () => replay(script, redis, call));
@@ -384,20 +390,8 @@ async function checkKey(
   return after;
 }
 
-/** What a call rejects with, or what it answers for each of its tasks. */
-async function errorOf(reply: Promise<ScriptReply>): Promise<unknown> {
-  try {
-    const [first] = [await reply].flat();
-    return first instanceof Error ? first : undefined;
-  } catch (error) {
-    return error;
-  }
-}
-
-function typeOf(key: string): string {
-  const [type] = Object.entries(TYPES).find(([, keys]) => keys.test(key)) ?? [];
-  if (type === undefined) throw new Error(`what type '${key}' has is not known here`);
-  return type;
+function dequeueAll({ broker }: ScriptsWorld): Promise<unknown> {
+  return broker.dequeue(QUEUE, 100, LONG_MS);
 }
 
 function repairing(): Case {
@@ -410,14 +404,6 @@ function repairing(): Case {
     },
     skips: TASKS,
   };
-}
-
-/** The active task, under a lease of the test's own. */
-async function recovered({ broker, redis }: ScriptsWorld): Promise<LeasedTask> {
-  await redis.zrem(`${P}lease`, 'active');
-  const [task] = await broker.recover([QUEUE], 0, LONG_MS);
-  if (task === undefined) throw new Error('there is no active task');
-  return task;
 }
 
 async function allScripts(): Promise<Map<string, Script>> {

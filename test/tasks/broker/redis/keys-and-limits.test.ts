@@ -1,0 +1,180 @@
+import type { Redis } from 'ioredis';
+import { RedisBroker } from 'escapement/tasks/redis';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { QueueKeys } from '../../../../src/tasks/broker/redis/keys.ts';
+import {
+  failure,
+  idsIn,
+  idsOf,
+  LONG_MS,
+  newTask,
+  QUEUE,
+  take,
+  takeAll,
+  until,
+} from '../../../conformance/broker/support.ts';
+import { redisSetup, type RedisSetup } from './setup.ts';
+
+const keys = new QueueKeys(QUEUE);
+let setup: RedisSetup;
+let broker: RedisBroker;
+let redis: Redis;
+
+beforeEach(async () => {
+  setup = await redisSetup();
+  ({ broker, redis } = setup);
+});
+afterEach(async () => {
+  try {
+    await setup.check?.();
+  } finally {
+    await setup.dispose();
+  }
+});
+
+async function put(...ids: readonly string[]): Promise<void> {
+  for (const id of ids) await broker.enqueue(newTask({ id, key: id.replace(/\d+$/u, '') }));
+}
+
+async function ourKeys(): Promise<string[]> {
+  return (await redis.keys(`${keys.prefix}x:*`)).map((key) => key.slice(keys.prefix.length)).sort();
+}
+
+describe('a queue of Redis without keys and limits', () => {
+  it('a queue whose tasks never had keys or limits has no key of ours but its epoch', async () => {
+    await put('1', '2', '3');
+    await broker.enqueue({ ...newTask({ id: '4' }), isNext: true });
+    await broker.retry(await take(broker), failure(), broker.clock.wallNow());
+    await broker.release(await take(broker));
+    await broker.change(QUEUE, { id: '1' }, 'archive');
+    await broker.change(QUEUE, { id: '1' }, 'run');
+    await broker.forward([QUEUE]);
+    expect(await ourKeys()).toEqual(['x:epoch']);
+  });
+
+  it('a queue that loses its limits, and never had keys, is as it was before', async () => {
+    await broker.setLimits(QUEUE, { concurrency: 1, perKey: { rate: { tasks: 1, perMs: LONG_MS } } });
+    await put('1', '2', '3');
+    const task = await take(broker);
+    await broker.setLimits(QUEUE, undefined);
+    await broker.complete(task);
+    expect(await takeAll(broker)).toEqual(['2', '3']);
+    expect(await ourKeys()).toEqual(['x:epoch']);
+  });
+});
+
+describe('keys and limits of Redis that another program does not know', () => {
+  it('limits and keys that one broker sets hold in another one within a second', async () => {
+    const other = new RedisBroker({ url: setup.url, clock: broker.clock });
+    await put('1', '2');
+    expect(await other.dequeue(QUEUE, 1, LONG_MS)).toHaveLength(1);
+    await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
+    await setup.advance(1_000);
+    expect(await other.dequeue(QUEUE, 1, LONG_MS)).toEqual([]);
+    await put('a1', 'a2');
+    expect(idsOf(await other.dequeue(QUEUE, 10, LONG_MS))).toEqual(['a1']);
+    await other.close();
+  });
+
+  it('a task with a key that another broker has enqueued is found by a dequeue that finds nothing else', async () => {
+    const other = new RedisBroker({ url: setup.url, clock: broker.clock });
+    expect(await other.dequeue(QUEUE, 1, LONG_MS)).toEqual([]);
+    await put('a1');
+    expect(await other.dequeue(QUEUE, 0, LONG_MS)).toEqual([]);
+    await setup.advance(400);
+    expect(idsOf(await other.dequeue(QUEUE, 1, LONG_MS))).toEqual(['a1']);
+    await other.close();
+  });
+
+  it('tasks with keys that a Go program has made pending go back to the end of those with their key', async () => {
+    await put('a1', 'a2', 'b1');
+    const a1 = await take(broker);
+    await broker.retry(a1, failure(), broker.clock.wallNow() + 1_000);
+    await redis.zrem(keys.retry, 'a1'); // what asynq's forwarder does
+    await redis.lpush(keys.pending, 'a1');
+    await redis.hset(keys.task('a1'), 'state', 'pending', 'pending_since', `${Date.now()}000000`);
+    await broker.enqueue(newTask({ id: '1' }));
+    expect(await takeAll(broker)).toEqual(['b1', 'a2', '1', 'a1']);
+  });
+
+  it('the place of a run that a Go server has recovered is free after the next recovery of ours', async () => {
+    await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
+    await put('a1', 'a2');
+    await take(broker);
+    await redis.zrem(keys.lease, 'a1'); // what asynq's recoverer does
+    await redis.lrem(keys.active, 1, 'a1');
+    await redis.zadd(keys.retry, Math.floor(Date.now() / 1_000) + 3_600, 'a1');
+    await redis.hset(keys.task('a1'), 'state', 'retry');
+    const heard: string[] = [];
+    await broker.subscribe({ work: (queue) => heard.push(queue) }, [QUEUE]);
+    expect(await takeAll(broker)).toEqual([]);
+    expect(await broker.recover([QUEUE], 0, LONG_MS)).toEqual([]);
+    await until(() => heard.length > 0);
+    expect(await takeAll(broker)).toEqual(['a2']);
+  });
+
+  it('a task without key that a Go client adds counts under the limits of a queue', async () => {
+    await broker.setLimits(QUEUE, { perKey: { concurrency: 1, rate: { tasks: 2, perMs: LONG_MS } } });
+    await put('1', 'a1');
+    await redis.lmove(keys.pending, 'elsewhere', 'LEFT', 'LEFT');
+    await redis.lmove('elsewhere', keys.pending, 'LEFT', 'LEFT');
+    await redis.zrem(keys.ring, '');
+    const [first, second] = await broker.dequeue(QUEUE, 10, LONG_MS);
+    expect(idsOf([first, second].filter((task) => task !== undefined))).toEqual(['a1', '1']);
+    await put('2');
+    expect(await takeAll(broker)).toEqual([]);
+    if (second !== undefined) await broker.complete(second);
+    expect(await takeAll(broker)).toEqual(['2']);
+  });
+});
+
+describe('a queue of Redis with keys', () => {
+  it('keys with any bytes and any length are told apart', async () => {
+    const odd = ['a', 'a:', 'a:1', '1:a', ':', '\0', 'ä', 'a'.repeat(256), '{b}', ' '];
+    await broker.enqueueMany(
+      odd.flatMap((key, n) => [1, 2].map((nth) => newTask({ id: `${n}:${nth}`, key }))),
+    );
+    await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
+    expect((await takeAll(broker)).sort()).toEqual(odd.map((_, n) => `${n}:1`));
+    const shown = await broker.keys(QUEUE, { page: 1, size: 100 });
+    expect(shown.map(({ key }) => key).sort()).toEqual([...odd].sort());
+    for (const stats of shown) expect(stats).toMatchObject({ pending: 1, active: 1, heldBy: 'concurrency' });
+  });
+
+  it('thousands of keys are leased, shown, held and freed in pieces', async () => {
+    const tasks = Array.from({ length: 2_500 }, (_, n) => newTask({ id: `${n}`, key: `key-${n % 1_250}` }));
+    await broker.enqueueMany(tasks);
+    await broker.setLimits(QUEUE, { perKey: { concurrency: 1 } });
+    expect(await takeAll(broker)).toHaveLength(1_250);
+    expect((await broker.queueStats(QUEUE)).held).toEqual({ concurrency: 1_250, rate: 0 });
+    const page = await broker.keys(QUEUE, { page: 2, size: 1_100 });
+    expect(page).toHaveLength(150);
+    await broker.setLimits(QUEUE, { perKey: { concurrency: 2 } });
+    expect((await broker.queueStats(QUEUE)).held).toEqual({ concurrency: 0, rate: 0 });
+    expect(await takeAll(broker)).toHaveLength(1_250);
+  });
+
+  it('all pending tasks are archived, whether they have a key or not', async () => {
+    await put('a1', '1', 'b1', 'a2', '2');
+    expect(await broker.change(QUEUE, { state: 'pending' }, 'archive')).toBe(5);
+    expect(await idsIn(broker, 'archived')).toHaveLength(5);
+    await put('c1');
+    expect(await takeAll(broker)).toEqual(['c1']);
+  });
+
+  it('a repair finds tasks with keys that no server would find', async () => {
+    await put('a1', 'a2', 'b1', 'c1');
+    const [a1 = ''] = await redis.zrange(keys.waiting, '0', '0');
+    await redis.zrem(keys.waiting, a1);
+    await redis.zrem(keys.ring, 'b');
+    await redis.del(keys.task('c1'));
+    const found = await broker.repair(QUEUE, { apply: true });
+    expect(found.map(({ kind, id }) => `${id} ${kind}`).sort()).toEqual([
+      'a1 task-in-no-list',
+      'b1 task-in-no-list',
+      'c1 id-without-task',
+    ]);
+    expect(await broker.repair(QUEUE, { apply: true })).toEqual([]);
+    expect(await takeAll(broker)).toEqual(['a2', 'b1', 'a1']);
+  });
+});
